@@ -1,0 +1,338 @@
+//! PTX versions, target architectures, and what an instruction needs of them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A PTX ISA version, such as 8.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// The number before the dot.
+    pub major: u8,
+    /// The number after the dot.
+    pub minor: u8,
+}
+
+impl Version {
+    /// The oldest version that the parser reads.
+    pub const OLDEST: Version = Version::new(6, 0);
+    /// The newest version that this crate knows.
+    pub const NEWEST: Version = Version::new(9, 5);
+
+    /// `major.minor`.
+    pub const fn new(major: u8, minor: u8) -> Self {
+        Version { major, minor }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// How far code for an architecture may travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ArchVariant {
+    /// `sm_90`: runs on that architecture and later ones.
+    Base,
+    /// `sm_100f`: runs on the family.
+    Family,
+    /// `sm_90a`: runs on that architecture alone.
+    Specific,
+}
+
+/// A target architecture, such as `sm_80` or `sm_90a`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Arch {
+    /// Compute capability times ten.
+    pub sm: u16,
+    /// Base, family (`f`) or architecture-specific (`a`).
+    pub variant: ArchVariant,
+}
+
+/// Architectures and the PTX versions that introduced them: base, `a` form, `f` form.
+const KNOWN: &[(u16, Version, Option<Version>, Option<Version>)] = {
+    const fn v(major: u8, minor: u8) -> Version {
+        Version::new(major, minor)
+    }
+    &[
+        (50, v(4, 0), None, None),
+        (52, v(4, 1), None, None),
+        (53, v(4, 2), None, None),
+        (60, v(5, 0), None, None),
+        (61, v(5, 0), None, None),
+        (62, v(5, 0), None, None),
+        (70, v(6, 0), None, None),
+        (72, v(6, 1), None, None),
+        (75, v(6, 3), None, None),
+        (80, v(7, 0), None, None),
+        (86, v(7, 1), None, None),
+        (87, v(7, 4), None, None),
+        (88, v(9, 0), None, None),
+        (89, v(7, 8), None, None),
+        (90, v(7, 8), Some(v(8, 0)), None),
+        (100, v(8, 6), Some(v(8, 6)), Some(v(8, 8))),
+        (101, v(8, 6), Some(v(8, 6)), Some(v(8, 8))),
+        (103, v(8, 8), Some(v(8, 8)), Some(v(8, 8))),
+        (110, v(9, 0), Some(v(9, 0)), Some(v(9, 0))),
+        (120, v(8, 7), Some(v(8, 7)), Some(v(8, 8))),
+        (121, v(8, 8), Some(v(8, 8)), Some(v(8, 8))),
+    ]
+};
+
+impl Arch {
+    /// `sm_N`.
+    pub const fn sm(sm: u16) -> Self {
+        Arch { sm, variant: ArchVariant::Base }
+    }
+
+    /// `sm_Na`.
+    pub const fn specific(sm: u16) -> Self {
+        Arch { sm, variant: ArchVariant::Specific }
+    }
+
+    /// `sm_Nf`.
+    pub const fn family(sm: u16) -> Self {
+        Arch { sm, variant: ArchVariant::Family }
+    }
+
+    /// The PTX version that introduced the architecture; `None` where it is not a known one.
+    pub fn introduced(self) -> Option<Version> {
+        let row = KNOWN.iter().find(|row| row.0 == self.sm)?;
+        match self.variant {
+            ArchVariant::Base => Some(row.1),
+            ArchVariant::Specific => row.2,
+            ArchVariant::Family => row.3,
+        }
+    }
+
+    /// Every known architecture, oldest first.
+    pub fn all() -> impl Iterator<Item = Arch> {
+        KNOWN.iter().flat_map(|&(sm, _, specific, family)| {
+            [Some(Arch::sm(sm)), specific.map(|_| Arch::specific(sm)), family.map(|_| Arch::family(sm))]
+                .into_iter()
+                .flatten()
+        })
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match self.variant {
+            ArchVariant::Base => "",
+            ArchVariant::Family => "f",
+            ArchVariant::Specific => "a",
+        };
+        write!(f, "sm_{}{suffix}", self.sm)
+    }
+}
+
+/// A text that names no known architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownArch(String);
+
+impl fmt::Display for UnknownArch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = Arch::all().map(|arch| arch.to_string()).collect();
+        write!(f, "`{}` is not a known target; the known ones are {}", self.0, names.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownArch {}
+
+impl FromStr for Arch {
+    type Err = UnknownArch;
+
+    fn from_str(text: &str) -> Result<Self, UnknownArch> {
+        let unknown = || UnknownArch(text.to_string());
+        let number = text.strip_prefix("sm_").ok_or_else(unknown)?;
+        let (digits, variant) = match number.as_bytes().last() {
+            Some(b'a') => (&number[..number.len() - 1], ArchVariant::Specific),
+            Some(b'f') => (&number[..number.len() - 1], ArchVariant::Family),
+            _ => (number, ArchVariant::Base),
+        };
+        let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
+        let sm = digits.parse().ok().filter(|_| canonical).ok_or_else(unknown)?;
+        let arch = Arch { sm, variant };
+        arch.introduced().map(|_| arch).ok_or_else(unknown)
+    }
+}
+
+/// Width of a generic address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum AddressSize {
+    /// 32-bit addresses.
+    Bits32,
+    /// 64-bit addresses.
+    #[default]
+    Bits64,
+}
+
+/// The `.target` of a module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// The architecture.
+    pub arch: Arch,
+    /// Further words of the directive, in order: `texmode_unified`, `texmode_independent`,
+    /// `debug`, `map_f64_to_f32`.
+    pub options: Vec<TargetOption>,
+}
+
+/// A platform option of `.target`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each variant is the PTX word of its name")]
+pub enum TargetOption {
+    TexmodeUnified,
+    TexmodeIndependent,
+    Debug,
+    MapF64ToF32,
+}
+
+impl TargetOption {
+    /// Every option.
+    pub const ALL: [TargetOption; 4] =
+        [Self::TexmodeUnified, Self::TexmodeIndependent, Self::Debug, Self::MapF64ToF32];
+
+    /// The word as PTX writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TargetOption::TexmodeUnified => "texmode_unified",
+            TargetOption::TexmodeIndependent => "texmode_independent",
+            TargetOption::Debug => "debug",
+            TargetOption::MapF64ToF32 => "map_f64_to_f32",
+        }
+    }
+}
+
+impl From<Arch> for Target {
+    fn from(arch: Arch) -> Self {
+        Target { arch, options: Vec::new() }
+    }
+}
+
+/// A part of an instruction that a version or a target must have: what a message names.
+///
+/// `"`.bf16`"`, `"`ldmatrix`"`, `"`.cluster` scope"`.
+pub type Feature = &'static str;
+
+/// Which targets offer a feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// This PTX version or a later one.
+    Version(Version),
+    /// This architecture or a later one, in any variant.
+    Sm(u16),
+    /// One of these architectures in its `a` form, or one of the second list's families in `f` (or
+    /// `a`) form: a family `sm_100f` covers the later members 100..110 (by tens).
+    Specific {
+        /// `sm` numbers whose `a` form has the feature.
+        specific: &'static [u16],
+        /// `sm` numbers of families: `sm_Nf`, and every `a` or `f` target of the family from N on.
+        family: &'static [u16],
+    },
+    /// Gone: for targets from `sm` on, modules of this version or later do not have it.
+    RemovedFrom {
+        /// First architecture without it.
+        sm: u16,
+        /// First PTX version in which it is refused there.
+        version: Version,
+    },
+}
+
+impl Requirement {
+    /// Whether a module of that version for that architecture has the feature.
+    pub fn is_met(self, version: Version, arch: Arch) -> bool {
+        match self {
+            Requirement::Version(needed) => version >= needed,
+            Requirement::Sm(sm) => arch.sm >= sm,
+            Requirement::Specific { specific, family } => match arch.variant {
+                ArchVariant::Base => false,
+                ArchVariant::Specific => {
+                    specific.contains(&arch.sm) || family.iter().any(|&f| same_family(f, arch.sm))
+                }
+                ArchVariant::Family => family.iter().any(|&f| same_family(f, arch.sm)),
+            },
+            Requirement::RemovedFrom { sm, version: gone } => arch.sm < sm || version < gone,
+        }
+    }
+}
+
+/// Whether `sm` is `family` or a later member of its family.
+fn same_family(family: u16, sm: u16) -> bool {
+    // sm_101 was renamed sm_110: one family.
+    let key = |n: u16| if n == 101 { 110 } else { n };
+    let (family, sm) = (key(family), key(sm));
+    family / 10 == sm / 10 && sm >= family
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Requirement::Version(version) => write!(f, "PTX {version} or later"),
+            Requirement::Sm(sm) => write!(f, "sm_{sm} or later"),
+            Requirement::Specific { specific, family } => {
+                let names: Vec<_> = (specific.iter().map(|n| format!("sm_{n}a")))
+                    .chain(family.iter().map(|n| format!("sm_{n}f")))
+                    .collect();
+                write!(f, "one of the targets {}", names.join(", "))
+            }
+            Requirement::RemovedFrom { sm, version } => {
+                write!(f, "a target before sm_{sm}, or PTX before {version}")
+            }
+        }
+    }
+}
+
+/// What a module's instructions need, collected.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    list: Vec<(Feature, Requirement)>,
+}
+
+impl Needs {
+    /// Nothing needed yet.
+    pub fn new() -> Self {
+        Needs::default()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+
+    /// `feature` needs PTX `major.minor`.
+    pub fn version(&mut self, feature: Feature, major: u8, minor: u8) {
+        // Versions up to the oldest that is read hold for every module.
+        if Version::new(major, minor) > Version::OLDEST {
+            self.add(feature, Requirement::Version(Version::new(major, minor)));
+        }
+    }
+
+    /// `feature` needs `sm_N` or later.
+    pub fn sm(&mut self, feature: Feature, sm: u16) {
+        if sm > 50 {
+            self.add(feature, Requirement::Sm(sm));
+        }
+    }
+
+    /// `feature` needs PTX `major.minor` and `sm_N` or later.
+    pub fn both(&mut self, feature: Feature, (major, minor): (u8, u8), sm: u16) {
+        self.version(feature, major, minor);
+        self.sm(feature, sm);
+    }
+
+    /// `feature` has this requirement.
+    pub fn add(&mut self, feature: Feature, requirement: Requirement) {
+        self.list.push((feature, requirement));
+    }
+
+    /// What was collected.
+    pub fn iter(&self) -> impl Iterator<Item = (Feature, Requirement)> + '_ {
+        self.list.iter().copied()
+    }
+
+    /// What a module of that version for that architecture does not have.
+    pub fn unmet(&self, version: Version, arch: Arch) -> impl Iterator<Item = (Feature, Requirement)> + '_ {
+        self.iter().filter(move |(_, need)| !need.is_met(version, arch))
+    }
+}

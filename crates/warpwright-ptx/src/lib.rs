@@ -1,0 +1,16 @@
+//! PTX in Rust: one IR, written by the kernel DSL and the parser, read by the printer and the
+//! verifier.
+//!
+//! The crate knows PTX. It knows no devices and no language models.
+#![forbid(unsafe_code)]
+
+pub mod diag;
+pub mod ir;
+pub mod op;
+pub mod parse;
+pub mod print;
+pub mod verify;
+
+pub use parse::parse;
+pub use print::print;
+pub use verify::verify;

@@ -1,0 +1,1 @@
+//! Copies that run beside the thread: cp.async and its groups.

@@ -1,0 +1,1 @@
+//! Atomic operations and reductions in memory.

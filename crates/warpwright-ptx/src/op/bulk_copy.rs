@@ -1,0 +1,1 @@
+//! Bulk copies by the tensor memory engine.

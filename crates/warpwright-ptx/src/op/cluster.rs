@@ -1,0 +1,1 @@
+//! Clusters: addresses of other blocks, cluster barriers.

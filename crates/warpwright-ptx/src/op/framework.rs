@@ -1,0 +1,237 @@
+//! The traits of an instruction and the macros that derive them.
+
+use crate::ir::{LabelId, Needs, Reg, Symbol};
+use crate::print::Writer;
+use crate::verify::Check;
+
+/// How an operand uses a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads it.
+    Read,
+    /// Writes it.
+    Write,
+    /// Reads it and writes it.
+    ReadWrite,
+}
+
+/// Sees the operands of an instruction.
+pub trait Visitor {
+    /// A register.
+    fn reg(&mut self, access: Access, reg: Reg);
+    /// A symbol: as a value, an address base or a callee.
+    fn symbol(&mut self, _symbol: &Symbol) {}
+    /// A branch target, or the label of a table or prototype.
+    fn label(&mut self, _label: LabelId) {}
+    /// A special register.
+    fn special(&mut self, _special: crate::ir::Special) {}
+}
+
+impl<F: FnMut(Access, Reg)> Visitor for F {
+    fn reg(&mut self, access: Access, reg: Reg) {
+        self(access, reg)
+    }
+}
+
+/// Changes the operands of an instruction.
+pub trait VisitorMut {
+    /// A register.
+    fn reg(&mut self, access: Access, reg: &mut Reg);
+    /// A symbol.
+    fn symbol(&mut self, _symbol: &mut Symbol) {}
+    /// A label.
+    fn label(&mut self, _label: &mut LabelId) {}
+}
+
+impl<F: FnMut(Access, &mut Reg)> VisitorMut for F {
+    fn reg(&mut self, access: Access, reg: &mut Reg) {
+        self(access, reg)
+    }
+}
+
+/// Which threads must reach an instruction together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Convergence {
+    /// None: each thread executes it by itself.
+    None,
+    /// All threads of the warp execute the same one.
+    Warp,
+    /// All threads of the four warps of a warpgroup execute the same one.
+    Warpgroup,
+    /// All threads of the block take part (a barrier): a divergent one hangs or is undefined.
+    Block,
+    /// All threads of the cluster take part.
+    Cluster,
+}
+
+/// What the [`instruction!`] macro derives.
+pub trait Instr: Sized {
+    /// The opcode.
+    const NAME: &'static str;
+
+    /// Reads modifiers and operands. `None` after a diagnostic.
+    fn read(reader: &mut super::InstrReader<'_>) -> Option<Self>;
+
+    /// Prints opcode, modifiers and operands.
+    fn print(&self, out: &mut Writer<'_>);
+
+    /// Shows every operand to the visitor, in the order of the text.
+    fn visit(&self, visitor: &mut dyn Visitor);
+
+    /// Lets the visitor change every operand, in the order of the text.
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut);
+}
+
+/// What is written by hand for each instruction.
+pub trait Rule: Instr {
+    /// Reports what the instruction's parts may not be together: modifiers, types, spaces, the
+    /// declared types of its operands.
+    fn check(&self, check: &mut Check<'_>);
+
+    /// PTX versions and targets that the instruction needs.
+    fn needs(&self, needs: &mut Needs);
+
+    /// Which threads must execute it together.
+    fn convergence(&self) -> Convergence {
+        Convergence::None
+    }
+}
+
+/// Declares an instruction. See the [module documentation](super).
+macro_rules! instruction {
+    ($(
+        $(#[$doc:meta])*
+        pub struct $name:ident($opcode:literal) {
+            $($(#[$mdoc:meta])* $modifier:ident: $mty:ty $(= $word:literal)?),* $(,)?
+        }($($(#[$adoc:meta])* $arg:ident: $aty:ty),* $(,)?)
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs, reason = "fields bear the names of the ISA")]
+        pub struct $name {
+            $($(#[$mdoc])* pub $modifier: $mty,)*
+            $($(#[$adoc])* pub $arg: $aty,)*
+        }
+
+        impl $crate::op::Instr for $name {
+            const NAME: &'static str = $opcode;
+
+            fn read(reader: &mut $crate::op::InstrReader<'_>) -> Option<Self> {
+                $(let $modifier = $crate::op::framework::read_modifier!(reader, $mty $(, $word)?);)*
+                reader.end_modifiers()?;
+                $(let $arg = reader.arg::<$aty>(stringify!($arg))?;)*
+                reader.end_args()?;
+                Some($name { $($modifier,)* $($arg,)* })
+            }
+
+            fn print(&self, out: &mut $crate::print::Writer<'_>) {
+                out.opcode($opcode);
+                $($crate::op::framework::print_modifier!(out, self.$modifier $(, $word)?);)*
+                $($crate::op::Arg::print(&self.$arg, out);)*
+            }
+
+            fn visit(&self, visitor: &mut dyn $crate::op::Visitor) {
+                let _ = &visitor;
+                $($crate::op::Arg::visit(&self.$arg, visitor);)*
+            }
+
+            fn visit_mut(&mut self, visitor: &mut dyn $crate::op::VisitorMut) {
+                let _ = &visitor;
+                $($crate::op::Arg::visit_mut(&mut self.$arg, visitor);)*
+            }
+        }
+    )*};
+}
+pub(crate) use instruction;
+
+macro_rules! read_modifier {
+    ($reader:ident, $ty:ty, $word:literal) => {
+        $reader.flag(const { $crate::op::Keyword::new($word) })
+    };
+    ($reader:ident, $ty:ty) => {
+        <$ty as $crate::op::ModifierField>::read($reader)?
+    };
+}
+pub(crate) use read_modifier;
+
+macro_rules! print_modifier {
+    ($out:ident, $value:expr, $word:literal) => {
+        if $value {
+            $out.modifier($word);
+        }
+    };
+    ($out:ident, $value:expr) => {
+        $crate::op::ModifierField::print(&$value, $out)
+    };
+}
+pub(crate) use print_modifier;
+
+/// Declares [`Op`](super::Op), the sum of all instructions, from the families and their structs.
+macro_rules! ops {
+    ($($family:ident { $($name:ident),* $(,)? })*) => {
+        /// Any instruction.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Op {
+            $($(#[doc = concat!("See [`", stringify!($name), "`](", stringify!($family), "::", stringify!($name), ").")] $name($family::$name),)*)*
+        }
+
+        impl Op {
+            /// Every opcode with the function that reads it. An opcode of several words is found by
+            /// its first; `read` picks the one most of whose words are there.
+            pub(crate) const TABLE: &'static [OpcodeRow] = &[
+                $($(OpcodeRow {
+                    name: <$family::$name as Instr>::NAME,
+                    read: |reader| <$family::$name as Instr>::read(reader).map(Op::$name),
+                },)*)*
+            ];
+
+            /// The opcode.
+            pub fn name(&self) -> &'static str {
+                match self { $($(Op::$name(_) => <$family::$name as Instr>::NAME,)*)* }
+            }
+
+            /// Prints opcode, modifiers and operands.
+            pub fn print(&self, out: &mut crate::print::Writer<'_>) {
+                match self { $($(Op::$name(op) => op.print(out),)*)* }
+            }
+
+            /// Shows every operand to the visitor, in the order of the text.
+            pub fn visit(&self, visitor: &mut dyn Visitor) {
+                match self { $($(Op::$name(op) => op.visit(visitor),)*)* }
+            }
+
+            /// Lets the visitor change every operand, in the order of the text.
+            pub fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
+                match self { $($(Op::$name(op) => op.visit_mut(visitor),)*)* }
+            }
+
+            /// Reports what the instruction's parts may not be together.
+            pub fn check(&self, check: &mut crate::verify::Check<'_>) {
+                match self { $($(Op::$name(op) => op.check(check),)*)* }
+            }
+
+            /// PTX versions and targets that the instruction needs.
+            pub fn needs(&self, needs: &mut crate::ir::Needs) {
+                match self { $($(Op::$name(op) => op.needs(needs),)*)* }
+            }
+
+            /// Which threads must execute it together.
+            pub fn convergence(&self) -> Convergence {
+                match self { $($(Op::$name(op) => op.convergence(),)*)* }
+            }
+        }
+
+        $($(impl From<$family::$name> for Op {
+            fn from(op: $family::$name) -> Self {
+                Op::$name(op)
+            }
+        })*)*
+    };
+}
+pub(crate) use ops;
+
+/// A row of [`Op::TABLE`](super::Op).
+pub(crate) struct OpcodeRow {
+    pub(crate) name: &'static str,
+    pub(crate) read: fn(&mut super::InstrReader<'_>) -> Option<super::Op>,
+}

@@ -1,0 +1,1 @@
+//! Bitwise logic, shifts and bit fields.

@@ -1,0 +1,1 @@
+//! Loads, stores, prefetches and address queries.

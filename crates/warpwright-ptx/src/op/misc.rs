@@ -1,0 +1,1 @@
+//! Everything that fits no other family.

@@ -1,0 +1,224 @@
+//! Reading one instruction: its modifiers and operands, already split, become a struct.
+
+use super::operand::{Arg, Operand};
+use super::word::{Keyword, Modifier, Word};
+use crate::diag::{Code, Diagnostic};
+use crate::ir::{LabelId, Span};
+
+/// Gives numbers to label names, in the scope at hand.
+pub trait LabelResolver {
+    /// The label whose name stands at `name`; it may be defined later.
+    fn label(&mut self, name: Span) -> LabelId;
+}
+
+/// The parts of one instruction's text, taken one by one by the instruction's `read`.
+pub struct InstrReader<'a> {
+    name: &'static str,
+    text: &'a str,
+    span: Span,
+    words: &'a [(Word<'a>, Span)],
+    taken: u64,
+    operands: std::vec::Drain<'a, (Operand, Span)>,
+    given: usize,
+    read: usize,
+    labels: &'a mut dyn LabelResolver,
+    diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a> InstrReader<'a> {
+    /// The most modifiers that an instruction can have.
+    pub(crate) const MAX_WORDS: usize = 64;
+
+    /// A reader of the instruction at `span`. `words` are its modifiers (at most
+    /// [`Self::MAX_WORDS`]), those of the opcode included.
+    pub(crate) fn new(
+        text: &'a str,
+        span: Span,
+        words: &'a [(Word<'a>, Span)],
+        operands: &'a mut Vec<(Operand, Span)>,
+        labels: &'a mut dyn LabelResolver,
+        diagnostics: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        debug_assert!(words.len() <= Self::MAX_WORDS);
+        let given = operands.len();
+        let operands = operands.drain(..);
+        InstrReader { name: "", text, span, words, taken: 0, operands, given, read: 0, labels, diagnostics }
+    }
+
+    /// Takes the words of a (dotted) opcode; whether all are there.
+    pub(crate) fn take_opcode(&mut self, opcode: &'static str) -> bool {
+        let before = self.taken;
+        self.name = opcode;
+        for part in opcode.split('.').skip(1) {
+            if !self.take_text(part) {
+                self.taken = before;
+                return false;
+            }
+        }
+        true
+    }
+
+    fn take_text(&mut self, text: &str) -> bool {
+        self.take(|word| (word.text() == text).then_some(())).is_some()
+    }
+
+    fn take<T>(&mut self, mut wanted: impl FnMut(Word<'a>) -> Option<T>) -> Option<T> {
+        for (i, (word, _)) in self.words.iter().enumerate() {
+            if self.taken & (1 << i) == 0
+                && let Some(found) = wanted(*word)
+            {
+                self.taken |= 1 << i;
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Where the instruction stands.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Whether the flag is there. Takes it.
+    pub fn flag(&mut self, keyword: Keyword) -> bool {
+        self.take(|word| word.is(keyword).then_some(())).is_some()
+    }
+
+    /// Whether the word is among the modifiers that were not taken yet. Leaves it.
+    pub fn has(&self, keyword: Keyword) -> bool {
+        (self.words.iter().enumerate()).any(|(i, (word, _))| self.taken & (1 << i) == 0 && word.is(keyword))
+    }
+
+    /// The first modifier of that kind, if there is one.
+    pub fn modifier_opt<M: Modifier>(&mut self) -> Option<M> {
+        self.take(M::from_word)
+    }
+
+    /// The first modifier of that kind. A missing one is reported.
+    pub fn modifier<M: Modifier>(&mut self) -> Option<M> {
+        let found = self.modifier_opt();
+        if found.is_none() {
+            self.error(
+                Code::MissingModifier,
+                self.span,
+                format!("`{}` needs one of the modifiers {}", self.name, list_words(M::EXPECTED)),
+            );
+        }
+        found
+    }
+
+    /// Reports the modifiers that no field took.
+    pub fn end_modifiers(&mut self) -> Option<()> {
+        let mut fine = Some(());
+        for (i, &(word, span)) in self.words.iter().enumerate() {
+            if self.taken & (1 << i) == 0 {
+                self.taken |= 1 << i;
+                let again = self.words[..i].iter().any(|(w, _)| w.text() == word.text());
+                let message = if again {
+                    format!("`.{}` stands more often than `{}` can take it", word.text(), self.name)
+                } else {
+                    format!("`{}` has no modifier `.{}`", self.name, word.text())
+                };
+                self.error(Code::UnknownModifier, span, message);
+                fine = None;
+            }
+        }
+        fine
+    }
+
+    /// Number of operands in the text.
+    pub fn operand_count(&self) -> usize {
+        self.given
+    }
+
+    /// Number of operands not yet taken.
+    pub fn remaining(&self) -> usize {
+        self.operands.len()
+    }
+
+    /// The next operand, left in place.
+    pub fn peek(&self) -> Option<&Operand> {
+        self.operands.as_slice().first().map(|(operand, _)| operand)
+    }
+
+    /// The next operand.
+    pub fn next_operand(&mut self) -> Option<(Operand, Span)> {
+        let next = self.operands.next();
+        self.read += usize::from(next.is_some());
+        next
+    }
+
+    /// The next operand as an `A`. `name` is what a message calls it.
+    pub fn arg<A: Arg>(&mut self, name: &'static str) -> Option<A> {
+        A::read(self, name)
+    }
+
+    /// The next operand; a missing one is reported.
+    pub fn operand(&mut self, name: &'static str) -> Option<(Operand, Span)> {
+        let next = self.next_operand();
+        if next.is_none() {
+            let (given, opcode) = (self.given, self.name);
+            self.error(
+                Code::OperandCount,
+                self.span,
+                format!("`{opcode}` lacks its operand `{name}`: {given} given"),
+            );
+        }
+        next
+    }
+
+    /// Reports operands that no field took.
+    pub fn end_args(&mut self) -> Option<()> {
+        let Some((_, span)) = self.next_operand() else { return Some(()) };
+        let (wanted, given) = (self.read - 1, self.given);
+        self.operands.by_ref().for_each(drop);
+        self.error(
+            Code::OperandCount,
+            span,
+            format!("`{}` takes {wanted} operands in this form: {given} given", self.name),
+        );
+        None
+    }
+
+    /// Reports an operand of the wrong form.
+    pub fn expected<T>(&mut self, what: &str, name: &str, found: &Operand, span: Span) -> Option<T> {
+        if let Operand::Unknown(unknown) = found {
+            let unknown = &self.text[unknown.range()];
+            let message = format!("`{unknown}` is not declared here");
+            self.error(Code::Undeclared, span, message);
+        } else {
+            let message =
+                format!("operand `{name}` of `{}` must be {what}, not {}", self.name, found.description());
+            self.error(Code::OperandForm, span, message);
+        }
+        None
+    }
+
+    /// The label whose name stands at `name`.
+    pub fn label(&mut self, name: Span) -> LabelId {
+        self.labels.label(name)
+    }
+
+    /// Reports an error at `span`.
+    pub fn error(&mut self, code: Code, span: Span, message: String) {
+        self.diagnostics.push(Diagnostic::new(code, span, message));
+    }
+}
+
+/// "`.a`, `.b` or `.c`", shortened where there are many.
+fn list_words(words: &[&str]) -> String {
+    const SHOWN: usize = 12;
+    let mut text = String::new();
+    for (i, word) in words.iter().take(SHOWN).enumerate() {
+        if i > 0 {
+            text.push_str(", ");
+        }
+        text.push_str("`.");
+        text.push_str(word);
+        text.push('`');
+    }
+    if words.len() > SHOWN {
+        text.push_str(", …");
+    }
+    text
+}

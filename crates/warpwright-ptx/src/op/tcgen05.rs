@@ -1,0 +1,1 @@
+//! Tensor memory and the fifth generation of tensor cores.

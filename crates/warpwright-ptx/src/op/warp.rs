@@ -1,0 +1,1 @@
+//! Exchanges between the lanes of a warp.

@@ -1,0 +1,1 @@
+//! Matrix products of a warpgroup on shared memory.

@@ -1,0 +1,305 @@
+//! Instructions: guard, opcode, modifiers, operands.
+
+use super::Parser;
+use super::lexer::Kind;
+use super::scope::{Found, Scopes};
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::{InstrReader, Modifier, Op, OpcodeRow, Operand, Word};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Room for the parts of one instruction, used again for the next.
+#[derive(Default)]
+pub(super) struct Buffers<'s> {
+    words: Vec<(Word<'s>, Span)>,
+    operands: Vec<(Operand, Span)>,
+}
+
+/// Opcodes by their first word; rows of more words first.
+static OPCODES: LazyLock<HashMap<&'static str, Vec<&'static OpcodeRow>>> = LazyLock::new(|| {
+    let mut map: HashMap<_, Vec<&'static OpcodeRow>> = HashMap::new();
+    for row in Op::TABLE {
+        let root = row.name.split('.').next().unwrap_or(row.name);
+        map.entry(root).or_default().push(row);
+    }
+    for rows in map.values_mut() {
+        rows.sort_by_key(|row| std::cmp::Reverse(row.name.split('.').count()));
+    }
+    map
+});
+
+impl<'s> Parser<'s> {
+    /// An instruction, from its guard to its `;`.
+    pub(super) fn instruction(&mut self, scopes: &mut Scopes<'s>) -> Option<(Instruction, Span)> {
+        let start = self.span();
+        let guard = if self.eat(Kind::At) { Some(self.guard(scopes)?) } else { None };
+        let opcode_span = self.span();
+        let opcode = self.ident("as an opcode")?;
+        let Some(rows) = OPCODES.get(opcode) else {
+            let help = nearest(opcode, OPCODES.keys().copied());
+            let message = format!("there is no instruction `{}`", super::shorten(opcode));
+            self.error::<()>(Code::UnknownInstruction, opcode_span, message);
+            if let (Some(help), Some(last)) = (help, self.diagnostics.last_mut()) {
+                last.help = Some(format!("did you mean `{help}`?"));
+            }
+            return None;
+        };
+        let mut buffers = std::mem::take(&mut self.buffers);
+        buffers.words.clear();
+        buffers.operands.clear();
+        let op = self.operation(opcode, rows, start, &mut buffers, scopes);
+        self.buffers = buffers;
+        let span = start.to(self.last_span());
+        Some((Instruction { guard, op: op? }, span))
+    }
+
+    fn operation(
+        &mut self,
+        opcode: &'s str,
+        rows: &[&'static OpcodeRow],
+        start: Span,
+        buffers: &mut Buffers<'s>,
+        scopes: &mut Scopes<'s>,
+    ) -> Option<Op> {
+        while self.kind() == Kind::Dot {
+            let span = self.span();
+            if buffers.words.len() == InstrReader::MAX_WORDS {
+                return self.error(Code::TooLarge, span, "an instruction has more than 64 modifiers");
+            }
+            buffers.words.push((Word::new(self.dot_word()), span));
+            self.advance();
+        }
+        if self.kind() != Kind::Semicolon {
+            loop {
+                let first = self.span();
+                let operand = self.operand(opcode, scopes)?;
+                buffers.operands.push((operand, first.to(self.last_span())));
+                if !self.eat(Kind::Comma) {
+                    break;
+                }
+            }
+        }
+        let span = start.to(self.span());
+        self.expect(Kind::Semicolon, "to end the instruction")?;
+        let mut reader = InstrReader::new(self.text, span, &buffers.words, &mut buffers.operands, scopes, &mut self.diagnostics);
+        for row in rows {
+            if reader.take_opcode(row.name) {
+                return (row.read)(&mut reader);
+            }
+        }
+        drop(reader);
+        let names: Vec<_> = rows.iter().map(|row| format!("`{}`", row.name)).collect();
+        let message = format!("`{opcode}` needs more words: it is one of {}", names.join(", "));
+        self.error(Code::UnknownInstruction, start, message)
+    }
+
+    fn guard(&mut self, scopes: &Scopes<'s>) -> Option<Guard> {
+        let negated = self.eat(Kind::Bang);
+        let span = self.span();
+        let name = self.ident("as a guard")?;
+        match scopes.resolve(name) {
+            Some(Found::Reg(reg)) => Some(Guard { reg, negated }),
+            Some(Found::Variable(_)) => {
+                self.error(Code::GuardType, span, format!("the guard `{name}` is a variable, not a predicate register"))
+            }
+            None => self.error(Code::Undeclared, span, format!("`{name}` is not declared here")),
+        }
+    }
+
+    fn operand(&mut self, opcode: &'s str, scopes: &mut Scopes<'s>) -> Option<Operand> {
+        match self.kind() {
+            Kind::Ident => {
+                let first = self.name_operand(scopes)?;
+                if self.kind() != Kind::Pipe {
+                    return Some(first);
+                }
+                self.advance();
+                let second = self.name_operand(scopes)?;
+                Some(Operand::Pair(Box::new((first, second))))
+            }
+            Kind::LeftBrace => {
+                self.nest()?;
+                let list = self.operand_list(Kind::RightBrace, opcode, scopes)?;
+                self.unnest();
+                Some(Operand::Vector(list))
+            }
+            Kind::LeftParen if opcode == "call" => {
+                self.nest()?;
+                let list = self.operand_list(Kind::RightParen, opcode, scopes)?;
+                self.unnest();
+                Some(Operand::List(list))
+            }
+            Kind::LeftBracket => self.address(opcode, scopes),
+            Kind::Bang if self.kind_after(1) == Kind::Ident => {
+                let start = self.at;
+                self.advance();
+                match self.name_operand(scopes)? {
+                    Operand::Reg(reg) => Some(Operand::Not(reg)),
+                    other => {
+                        let span = self.tokens[start].span().to(self.last_span());
+                        let message = format!("`!` negates a predicate register, not {}", other.description());
+                        self.error(Code::OperandForm, span, message)
+                    }
+                }
+            }
+            _ => self.constant().map(Operand::Imm),
+        }
+    }
+
+    /// The operands up to `close`, which is taken too. The current token is the opening one.
+    fn operand_list(&mut self, close: Kind, opcode: &'s str, scopes: &mut Scopes<'s>) -> Option<Vec<Operand>> {
+        self.advance();
+        let mut list = Vec::new();
+        if self.eat(close) {
+            return Some(list);
+        }
+        loop {
+            list.push(self.operand(opcode, scopes)?);
+            if !self.eat(Kind::Comma) {
+                break;
+            }
+        }
+        self.expect(close, "to close the list of operands")?;
+        Some(list)
+    }
+
+    /// A name: register, special register, symbol (with an offset), label or `_`.
+    fn name_operand(&mut self, scopes: &mut Scopes<'s>) -> Option<Operand> {
+        let span = self.span();
+        let name = self.ident("as an operand")?;
+        if name == "_" {
+            return Some(Operand::Sink);
+        }
+        match scopes.resolve(name) {
+            Some(Found::Reg(reg)) => return Some(Operand::Reg(reg)),
+            Some(Found::Variable(id)) => {
+                let offset = self.symbol_offset()?;
+                return Some(Operand::Symbol(Symbol::Local(id), offset));
+            }
+            None => {}
+        }
+        if name.starts_with('%')
+            && let Some(register) = SpecialRegister::from_name(name)
+        {
+            let mut component = None;
+            if self.kind() == Kind::Dot {
+                component = match self.dot_word() {
+                    // Old names of the components.
+                    "r" => Some(Component::X),
+                    "g" => Some(Component::Y),
+                    "b" => Some(Component::Z),
+                    "a" => Some(Component::W),
+                    word => Component::from_word(Word::new(word)),
+                };
+                let here = self.span();
+                self.advance();
+                if component.is_none() || !register.is_vector() {
+                    return self.error(Code::SpecialRegister, here, format!("`{name}` has no such component"));
+                }
+            }
+            return Some(Operand::Special(Special { register, component }));
+        }
+        if name == "WARP_SZ" {
+            return Some(Operand::Imm(Imm::Int(32)));
+        }
+        if let Some(global) = self.globals.get(name) {
+            let symbol = Symbol::Global(global.name.clone());
+            let offset = self.symbol_offset()?;
+            return Some(Operand::Symbol(symbol, offset));
+        }
+        if name.starts_with('%') {
+            return self.error(Code::Undeclared, span, format!("the register `{name}` is not declared"));
+        }
+        Some(Operand::Unknown(span))
+    }
+
+    /// `+ constant` or `- constant` after a symbol.
+    fn symbol_offset(&mut self) -> Option<i64> {
+        match self.kind() {
+            Kind::Plus => {
+                self.advance();
+                self.offset()
+            }
+            Kind::Minus => self.offset(),
+            _ => Some(0),
+        }
+    }
+
+    /// `[…]`.
+    fn address(&mut self, opcode: &'s str, scopes: &mut Scopes<'s>) -> Option<Operand> {
+        self.advance();
+        let base = match self.kind() {
+            Kind::Ident => {
+                let span = self.span();
+                match self.name_operand(scopes)? {
+                    Operand::Reg(reg) => {
+                        let offset = if self.eat(Kind::Plus) { self.offset()? } else { 0 };
+                        Address::reg(reg, offset)
+                    }
+                    Operand::Symbol(symbol, offset) => Address::symbol(symbol, offset),
+                    Operand::Imm(imm) => Address { base: AddressBase::Absolute, offset: imm.bits().unwrap_or(0) as i64 },
+                    Operand::Unknown(unknown) => {
+                        let name = &self.text[unknown.range()];
+                        return self.error(Code::Undeclared, span, format!("`{name}` is not declared here"));
+                    }
+                    other => {
+                        let message = format!("the base of an address is a register or a symbol, not {}", other.description());
+                        return self.error(Code::OperandForm, span, message);
+                    }
+                }
+            }
+            _ => Address { base: AddressBase::Absolute, offset: self.offset()? },
+        };
+        let mut coordinates = Vec::new();
+        while self.eat(Kind::Comma) {
+            let span = self.span();
+            self.nest()?;
+            let operand = self.operand(opcode, scopes)?;
+            self.unnest();
+            match operand.into_srcs() {
+                Ok(srcs) => coordinates.push(srcs),
+                Err(Operand::Unknown(unknown)) => {
+                    let name = &self.text[unknown.range()];
+                    return self.error(Code::Undeclared, span, format!("`{name}` is not declared here"));
+                }
+                Err(other) => {
+                    let message = format!("a coordinate is a value or a vector of values, not {}", other.description());
+                    return self.error(Code::OperandForm, span, message);
+                }
+            }
+        }
+        self.expect(Kind::RightBracket, "to close the address")?;
+        Some(if coordinates.is_empty() {
+            Operand::Address(base)
+        } else {
+            Operand::Tensor(TensorAddress { base, coordinates })
+        })
+    }
+}
+
+/// The candidate that differs least from `word`, if it is near.
+pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > 32 {
+        return None;
+    }
+    candidates
+        .map(|candidate| (distance(word.as_bytes(), candidate.as_bytes()), candidate))
+        .filter(|(distance, _)| *distance <= 1 + word.len() / 4)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Edit distance.
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let cost = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], cost);
+        }
+    }
+    row[b.len()]
+}

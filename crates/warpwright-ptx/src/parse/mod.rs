@@ -1,0 +1,361 @@
+//! The parser: PTX text as a [`Module`].
+//!
+//! The text becomes tokens, the tokens a module; names are resolved on the way. Everything that is
+//! accepted is understood: there is no instruction or directive that is passed through as text.
+//! After an error the parser goes on with the next statement, so that one run reports them all.
+//! Time and memory are linear in the length of the text, and nesting is limited.
+
+mod directive;
+mod expr;
+mod function;
+mod instruction;
+mod lexer;
+mod scope;
+mod section;
+
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::ir::*;
+use lexer::{Kind, Lexed, Token};
+use std::collections::HashMap;
+
+/// How deeply braces and parentheses may nest.
+const MAX_NESTING: usize = 128;
+
+/// Parses PTX text. All errors of the text are reported, each with its span.
+pub fn parse(text: &str) -> Result<Module, Diagnostics> {
+    let Ok(length) = u32::try_from(text.len()) else {
+        let message = format!("the text is {} bytes long; the limit is {}", text.len(), u32::MAX);
+        return Err(vec![Diagnostic::new(Code::TooLarge, Origin::Unknown, message)].into());
+    };
+    let mut parser = Parser::new(text, length);
+    let module = parser.module();
+    match module {
+        Some(module) if parser.diagnostics.is_empty() => Ok(module),
+        _ => Err(parser.diagnostics.into()),
+    }
+}
+
+/// A module-scope name.
+#[derive(Clone)]
+struct GlobalName {
+    name: Name,
+    function: bool,
+    /// Declared with a value or a body, so that a second time is an error.
+    defined: bool,
+}
+
+struct Parser<'s> {
+    text: &'s str,
+    tokens: Vec<Token>,
+    at: usize,
+    comments: Vec<lexer::RawComment>,
+    next_comment: usize,
+    diagnostics: Vec<Diagnostic>,
+    globals: HashMap<&'s str, GlobalName>,
+    nesting: usize,
+    buffers: instruction::Buffers<'s>,
+}
+
+impl<'s> Parser<'s> {
+    fn new(text: &'s str, length: u32) -> Self {
+        let Lexed { tokens, comments, diagnostics } = lexer::lex(text, length);
+        Parser {
+            text,
+            tokens,
+            at: 0,
+            comments,
+            next_comment: 0,
+            diagnostics,
+            globals: HashMap::new(),
+            nesting: 0,
+            buffers: instruction::Buffers::default(),
+        }
+    }
+
+    fn token(&self) -> Token {
+        self.tokens[self.at]
+    }
+
+    fn kind(&self) -> Kind {
+        self.tokens[self.at].kind
+    }
+
+    fn kind_after(&self, n: usize) -> Kind {
+        self.tokens[(self.at + n).min(self.tokens.len() - 1)].kind
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.at].span()
+    }
+
+    /// Span of the token before the current one.
+    fn last_span(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span()
+    }
+
+    fn str(&self, token: Token) -> &'s str {
+        &self.text[token.span().range()]
+    }
+
+    /// Text of the current token.
+    fn word(&self) -> &'s str {
+        self.str(self.token())
+    }
+
+    /// Text of a `.word`, without the dot.
+    fn dot_word(&self) -> &'s str {
+        &self.word()[1..]
+    }
+
+    fn is_dot(&self, word: &str) -> bool {
+        self.kind() == Kind::Dot && self.dot_word() == word
+    }
+
+    fn advance(&mut self) -> Token {
+        let token = self.tokens[self.at];
+        if token.kind != Kind::End {
+            self.at += 1;
+        }
+        token
+    }
+
+    fn eat(&mut self, kind: Kind) -> bool {
+        let found = self.kind() == kind;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn eat_dot(&mut self, word: &str) -> bool {
+        let found = self.is_dot(word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn expect(&mut self, kind: Kind, context: &str) -> Option<Token> {
+        if self.kind() == kind {
+            return Some(self.advance());
+        }
+        self.unexpected(&format!("`{}`", kind.text()), context)
+    }
+
+    /// Reports the current token.
+    #[cold]
+    fn unexpected<T>(&mut self, wanted: &str, context: &str) -> Option<T> {
+        let token = self.token();
+        let found = match token.kind {
+            Kind::End => "the end of the text".to_string(),
+            _ => format!("`{}`", shorten(self.str(token))),
+        };
+        self.error(Code::Syntax, token.span(), format!("expected {wanted} {context}, found {found}"))
+    }
+
+    #[cold]
+    fn error<T>(&mut self, code: Code, span: Span, message: impl Into<String>) -> Option<T> {
+        self.diagnostics.push(Diagnostic::new(code, span, message));
+        None
+    }
+
+    fn ident(&mut self, context: &str) -> Option<&'s str> {
+        if self.kind() != Kind::Ident {
+            return self.unexpected("a name", context);
+        }
+        let word = self.word();
+        self.advance();
+        Some(word)
+    }
+
+    /// Enters a construct that can nest.
+    fn nest(&mut self) -> Option<()> {
+        if self.nesting >= MAX_NESTING {
+            let span = self.span();
+            return self.error(Code::Nesting, span, format!("nested more than {MAX_NESTING} levels deep"));
+        }
+        self.nesting += 1;
+        Some(())
+    }
+
+    fn unnest(&mut self) {
+        self.nesting -= 1;
+    }
+
+    /// Comments before the current token that were not handed out yet.
+    fn take_comments(&mut self, mut sink: impl FnMut(Comment)) {
+        let mut after_line_comment = false;
+        while let Some(raw) = self.comments.get(self.next_comment)
+            && raw.before <= self.at
+        {
+            self.next_comment += 1;
+            let trailing = raw.before == self.at && raw.same_line && !after_line_comment;
+            after_line_comment = !raw.block;
+            let text = self.text[raw.span.range()].trim_end_matches('\r').to_string();
+            sink(Comment { text, block: raw.block, trailing });
+        }
+    }
+
+    /// Skips to the end of the statement at hand: past `;`, or up to a `}` that ends what it is in.
+    /// Braces that open on the way are skipped whole.
+    fn recover(&mut self) {
+        let mut depth = 0usize;
+        loop {
+            match self.kind() {
+                Kind::End => return,
+                Kind::Semicolon if depth == 0 => {
+                    self.advance();
+                    return;
+                }
+                Kind::LeftBrace => depth += 1,
+                Kind::RightBrace if depth == 0 => return,
+                Kind::RightBrace => depth -= 1,
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    fn module(&mut self) -> Option<Module> {
+        let mut preamble = Vec::new();
+        self.take_comments(|comment| preamble.push(comment));
+        for comment in &mut preamble {
+            comment.trailing = false;
+        }
+        let mut module = self.header()?;
+        module.preamble = preamble;
+        loop {
+            let items = &mut module.items;
+            self.take_comments(|comment| items.push(ItemKind::Comment(comment).into()));
+            if self.kind() == Kind::End {
+                break;
+            }
+            let start = self.at;
+            let before = self.diagnostics.len();
+            if self.item(&mut module.items).is_none() {
+                debug_assert!(self.diagnostics.len() > before);
+                self.recover_item(start);
+            }
+        }
+        Some(module)
+    }
+
+    /// After an error at module scope: skips past the end of the item, and makes sure to move on.
+    fn recover_item(&mut self, start: usize) {
+        self.nesting = 0;
+        loop {
+            match self.kind() {
+                Kind::End => break,
+                Kind::Semicolon => {
+                    self.advance();
+                    break;
+                }
+                Kind::RightBrace => {
+                    self.advance();
+                    break;
+                }
+                Kind::Dot
+                    if self.at > start
+                        && matches!(self.dot_word(), "visible" | "entry" | "func" | "extern" | "weak" | "version") =>
+                {
+                    break;
+                }
+                Kind::LeftBrace => {
+                    self.advance();
+                    self.recover();
+                    while self.kind() != Kind::RightBrace && self.kind() != Kind::End {
+                        self.recover();
+                    }
+                }
+                _ => {
+                    self.advance();
+                }
+            }
+        }
+    }
+
+    fn header(&mut self) -> Option<Module> {
+        if !self.is_dot("version") {
+            let span = self.span();
+            return self.error(Code::Header, span, "a module begins with `.version major.minor`");
+        }
+        self.advance();
+        let version = self.version()?;
+        if !self.is_dot("target") {
+            let span = self.span();
+            return self.error(Code::Header, span, "`.version` is followed by `.target sm_NN`");
+        }
+        self.advance();
+        let target = self.target()?;
+        let mut module = Module::new(version, target);
+        module.address_size = None;
+        if self.eat_dot("address_size") {
+            let span = self.span();
+            module.address_size = match self.unsigned("after `.address_size`")? {
+                32 => Some(AddressSize::Bits32),
+                64 => Some(AddressSize::Bits64),
+                other => return self.error(Code::Header, span, format!("`.address_size` is 32 or 64, not {other}")),
+            };
+        }
+        Some(module)
+    }
+
+    fn version(&mut self) -> Option<Version> {
+        let token = self.token();
+        let parsed = self.str(token).split_once('.').and_then(|(major, minor)| {
+            Some(Version::new(major.parse().ok()?, minor.parse().ok()?))
+        });
+        self.advance();
+        match parsed {
+            Some(version) if version > Version::NEWEST => self.error(
+                Code::Header,
+                token.span(),
+                format!("PTX version {version} is newer than {}, the newest that is known", Version::NEWEST),
+            ),
+            Some(version) if version < Version::OLDEST => self.error(
+                Code::Header,
+                token.span(),
+                format!("PTX version {version} is older than {}, the oldest that is read", Version::OLDEST),
+            ),
+            Some(version) => Some(version),
+            None => self.error(Code::Header, token.span(), "`.version` is followed by a number such as 8.0"),
+        }
+    }
+
+    fn target(&mut self) -> Option<Target> {
+        let mut arch = None;
+        let mut options = Vec::new();
+        loop {
+            let span = self.span();
+            let word = self.ident("after `.target`")?;
+            if let Some(option) = TargetOption::ALL.into_iter().find(|option| option.name() == word) {
+                options.push(option);
+            } else {
+                match word.parse::<Arch>() {
+                    Ok(found) if arch.is_none() => arch = Some(found),
+                    Ok(_) => return self.error(Code::Header, span, "`.target` names two architectures"),
+                    Err(unknown) => return self.error(Code::Header, span, unknown.to_string()),
+                }
+            }
+            if !self.eat(Kind::Comma) {
+                break;
+            }
+        }
+        match arch {
+            Some(arch) => Some(Target { arch, options }),
+            None => {
+                let span = self.last_span();
+                self.error(Code::Header, span, "`.target` names no architecture")
+            }
+        }
+    }
+}
+
+/// The beginning of a token that may be very long.
+fn shorten(text: &str) -> String {
+    const SHOWN: usize = 40;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
+}

@@ -1,0 +1,204 @@
+//! Names inside a function: registers, variables, labels, in nested scopes.
+
+use crate::diag::{Code, Diagnostic};
+use crate::ir::*;
+use crate::op::{Access, LabelResolver, VisitorMut};
+use std::collections::HashMap;
+
+/// What a local name stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Local {
+    /// The first register of a declaration; a count where the name takes a number.
+    Registers { first: Reg, numbered: Option<u32> },
+    Variable(VarId),
+}
+
+#[derive(Default)]
+struct Scope<'s> {
+    names: HashMap<&'s str, Local>,
+    labels: HashMap<&'s str, ScopedLabel>,
+}
+
+#[derive(Clone, Copy)]
+struct ScopedLabel {
+    id: LabelId,
+    /// Where it is defined; `None` while it is only used.
+    defined: Option<Span>,
+    /// Where it is used first.
+    used: Span,
+}
+
+/// The scopes of one function under construction.
+pub(super) struct Scopes<'s> {
+    text: &'s str,
+    stack: Vec<Scope<'s>>,
+    /// For each label number: the number it turned out to be the same as, and its name.
+    labels: Vec<(LabelId, &'s str)>,
+    /// Label numbers in the order of their definitions.
+    order: Vec<LabelId>,
+    pub(super) errors: Vec<Diagnostic>,
+}
+
+impl<'s> Scopes<'s> {
+    pub(super) fn new(text: &'s str) -> Self {
+        Scopes { text, stack: vec![Scope::default()], labels: Vec::new(), order: Vec::new(), errors: Vec::new() }
+    }
+
+    fn innermost(&mut self) -> &mut Scope<'s> {
+        self.stack.last_mut().expect("the function's own scope is never closed")
+    }
+
+    pub(super) fn open(&mut self) {
+        self.stack.push(Scope::default());
+    }
+
+    /// Closes the innermost scope: labels that were used in it and not defined there belong to the
+    /// scope around it.
+    pub(super) fn close(&mut self) {
+        let Some(scope) = self.stack.pop() else { return };
+        for (name, label) in scope.labels {
+            if label.defined.is_some() {
+                continue;
+            }
+            match self.innermost().labels.get(name) {
+                Some(outer) => {
+                    let id = outer.id;
+                    self.labels[label.id.0 as usize].0 = id;
+                }
+                None => {
+                    self.innermost().labels.insert(name, label);
+                }
+            }
+        }
+    }
+
+    /// Declares a name; `false` if the scope has it already.
+    pub(super) fn declare(&mut self, name: &'s str, local: Local) -> bool {
+        self.innermost().names.insert(name, local).is_none()
+    }
+
+    /// The register or variable of that name.
+    pub(super) fn resolve(&self, name: &str) -> Option<Found> {
+        let (prefix, number) = split_number(name);
+        for scope in self.stack.iter().rev() {
+            if let Some(number) = number
+                && let Some(Local::Registers { first, numbered: Some(count) }) = scope.names.get(prefix)
+                && number < *count
+            {
+                return Some(Found::Reg(Reg(first.0 + number)));
+            }
+            match scope.names.get(name) {
+                Some(Local::Registers { first, numbered: None }) => return Some(Found::Reg(*first)),
+                Some(Local::Variable(id)) => return Some(Found::Variable(*id)),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Defines a label in the innermost scope.
+    pub(super) fn define_label(&mut self, name: &'s str, span: Span) -> LabelId {
+        let next = LabelId(self.labels.len() as u32);
+        let label = self.innermost().labels.entry(name).or_insert(ScopedLabel { id: next, defined: None, used: span });
+        let before = label.defined.replace(span);
+        let id = label.id;
+        if id == next {
+            self.labels.push((next, name));
+        }
+        match before {
+            Some(first) => self.errors.push(
+                Diagnostic::new(Code::Label, span, format!("the label `{name}` is defined twice"))
+                    .with_related(first, "it is defined here first"),
+            ),
+            None => self.order.push(id),
+        }
+        id
+    }
+
+    /// Ends the function: gives labels their final numbers, in the order of their definitions.
+    pub(super) fn finish(mut self, function: &mut Function) -> Vec<Diagnostic> {
+        while self.stack.len() > 1 {
+            self.close();
+        }
+        let mut undefined: Vec<_> =
+            self.innermost().labels.iter().filter(|(_, label)| label.defined.is_none()).map(|(n, l)| (*n, l.used)).collect();
+        undefined.sort_by_key(|(_, span)| *span);
+        for (name, span) in undefined {
+            let message = format!("the label `{name}` is not defined in this scope, or one around it");
+            self.errors.push(Diagnostic::new(Code::Undeclared, span, message));
+        }
+        if !self.errors.is_empty() {
+            return self.errors;
+        }
+        let mut renumbering = Renumbering { map: vec![LabelId(0); self.labels.len()] };
+        for (number, id) in self.order.iter().enumerate() {
+            renumbering.map[id.0 as usize] = LabelId(number as u32);
+            function.labels.push(Label { name: self.labels[id.0 as usize].1.into() });
+        }
+        // A label used in an inner scope stands for one of a scope around it: that one has been
+        // given its number, or stands for another in turn.
+        for i in (0..self.labels.len()).rev() {
+            let mut id = LabelId(i as u32);
+            while self.labels[id.0 as usize].0 != id {
+                id = self.labels[id.0 as usize].0;
+            }
+            // Shortens the way for those that come through here.
+            self.labels[i].0 = id;
+            renumbering.map[i] = renumbering.map[id.0 as usize];
+        }
+        for statement in function.body.iter_mut().flatten() {
+            match &mut statement.kind {
+                StatementKind::Instruction(instruction) => instruction.op.visit_mut(&mut renumbering),
+                StatementKind::Label(label)
+                | StatementKind::CallTargets { label, .. }
+                | StatementKind::CallPrototype { label, .. } => renumbering.label(label),
+                StatementKind::BranchTargets { label, targets } => {
+                    renumbering.label(label);
+                    targets.iter_mut().for_each(|label| renumbering.label(label));
+                }
+                _ => {}
+            }
+        }
+        Vec::new()
+    }
+}
+
+impl LabelResolver for Scopes<'_> {
+    fn label(&mut self, span: Span) -> LabelId {
+        let name = &self.text[span.range()];
+        let next = LabelId(self.labels.len() as u32);
+        let label = self.innermost().labels.entry(name).or_insert(ScopedLabel { id: next, defined: None, used: span });
+        let id = label.id;
+        if id == next {
+            self.labels.push((next, name));
+        }
+        id
+    }
+}
+
+struct Renumbering {
+    map: Vec<LabelId>,
+}
+
+impl VisitorMut for Renumbering {
+    fn reg(&mut self, _access: Access, _reg: &mut Reg) {}
+
+    fn label(&mut self, label: &mut LabelId) {
+        *label = self.map[label.0 as usize];
+    }
+}
+
+/// What a name inside a function turned out to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Found {
+    Reg(Reg),
+    Variable(VarId),
+}
+
+/// `%r12` as `%r` and 12. A number with leading zeros is none.
+fn split_number(name: &str) -> (&str, Option<u32>) {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (prefix, number) = name.split_at(name.len() - digits);
+    let canonical = digits == 1 || (digits > 1 && !number.starts_with('0'));
+    (prefix, if canonical { number.parse().ok() } else { None })
+}

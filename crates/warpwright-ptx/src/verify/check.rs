@@ -1,0 +1,237 @@
+//! What an instruction's typing rule is written with.
+
+use super::ModuleIndex;
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::ir::*;
+
+/// The context of one instruction under check: reports what does not hold.
+pub struct Check<'a> {
+    index: &'a ModuleIndex<'a>,
+    function: &'a Function,
+    opcode: &'static str,
+    origin: Origin,
+    out: &'a mut Diagnostics,
+}
+
+impl<'a> Check<'a> {
+    pub(crate) fn new(
+        index: &'a ModuleIndex<'a>,
+        function: &'a Function,
+        opcode: &'static str,
+        origin: Origin,
+        out: &'a mut Diagnostics,
+    ) -> Self {
+        Check { index, function, opcode, origin, out }
+    }
+
+    /// The module.
+    pub fn module(&self) -> &'a Module {
+        self.index.module
+    }
+
+    /// The module's names.
+    pub fn index(&self) -> &'a ModuleIndex<'a> {
+        self.index
+    }
+
+    /// The function that the instruction is in.
+    pub fn function(&self) -> &'a Function {
+        self.function
+    }
+
+    /// The module's `.version`.
+    pub fn version(&self) -> Version {
+        self.index.module.version
+    }
+
+    /// The module's architecture.
+    pub fn arch(&self) -> Arch {
+        self.index.module.target.arch
+    }
+
+    /// The type that a register was declared with.
+    pub fn reg_type(&self, reg: Reg) -> Type {
+        self.function.register_type(reg)
+    }
+
+    /// The variable that a symbol names.
+    pub fn variable(&self, symbol: &Symbol) -> Option<&'a Variable> {
+        self.index.variable(self.function, symbol)
+    }
+
+    /// A register's name, for messages.
+    pub fn reg_name(&self, reg: Reg) -> String {
+        let range = self.function.register_range(reg);
+        if range.numbered { format!("{}{}", range.name, reg.0 - range.first.0) } else { range.name.to_string() }
+    }
+
+    /// Reports a breach of the rule `code`. The message names the instruction by itself.
+    #[cold]
+    pub fn report(&mut self, code: Code, message: impl Into<String>) {
+        let message = format!("`{}`: {}", self.opcode, message.into());
+        self.out.push(Diagnostic::new(code, self.origin, message));
+    }
+
+    /// Reports a breach, with what to do about it.
+    #[cold]
+    pub fn report_with_help(&mut self, code: Code, message: impl Into<String>, help: impl Into<String>) {
+        let message = format!("`{}`: {}", self.opcode, message.into());
+        self.out.push(Diagnostic::new(code, self.origin, message).with_help(help));
+    }
+
+    /// Modifiers must go together: reports `message` unless `holds`.
+    pub fn combination(&mut self, holds: bool, message: &str) {
+        if !holds {
+            self.report(Code::ModifierCombination, message);
+        }
+    }
+
+    /// The instruction's type must be one of `allowed`. Returns whether it is.
+    pub fn type_among(&mut self, ty: Type, allowed: &[Type]) -> bool {
+        let fine = allowed.contains(&ty);
+        if !fine {
+            let names: Vec<_> = allowed.iter().map(|ty| format!("`{ty}`")).collect();
+            self.report(
+                Code::ModifierCombination,
+                format!("type `{ty}` is not offered in this form; it takes {}", names.join(", ")),
+            );
+        }
+        fine
+    }
+
+    /// The guard must be a predicate.
+    pub fn guard(&mut self, guard: Guard) {
+        let ty = self.reg_type(guard.reg);
+        if ty != Type::Pred {
+            let name = self.reg_name(guard.reg);
+            self.report(Code::GuardType, format!("the guard `{name}` is a `{ty}`, and must be a predicate"));
+        }
+    }
+
+    /// A register operand must agree with `ty`: same size, and integer with integer, a float with
+    /// itself, untyped bits with anything.
+    pub fn reg(&mut self, name: &str, reg: Reg, ty: Type) {
+        let declared = self.reg_type(reg);
+        if !declared.agrees_with(ty) {
+            self.mismatch(name, reg, declared, ty);
+        }
+    }
+
+    /// A register operand of a load, store or conversion: it may be wider than `ty`.
+    pub fn reg_at_least(&mut self, name: &str, reg: Reg, ty: Type) {
+        let declared = self.reg_type(reg);
+        let wider = declared.bits() > ty.bits()
+            && !ty.is_float()
+            && ty != Type::Pred
+            && (declared.is_integer() || declared.is_bits());
+        if !wider && !declared.agrees_with(ty) {
+            self.mismatch(name, reg, declared, ty);
+        }
+    }
+
+    #[cold]
+    fn mismatch(&mut self, operand: &str, reg: Reg, declared: Type, wanted: Type) {
+        let name = self.reg_name(reg);
+        self.report(
+            Code::OperandType,
+            format!("operand `{operand}` is `{name}`, a `{declared}` register, where `{wanted}` is wanted"),
+        );
+    }
+
+    /// A destination that must agree with `ty`.
+    pub fn dst(&mut self, name: &str, dst: Dst, ty: Type) {
+        self.reg(name, dst.0, ty);
+    }
+
+    /// A source: a register that agrees with `ty`, or a constant of its kind. Special registers and
+    /// symbols are refused.
+    pub fn src(&mut self, name: &str, src: &Src, ty: Type) {
+        match src {
+            Src::Reg(reg) => self.reg(name, *reg, ty),
+            Src::Not(reg) if ty == Type::Pred => self.reg(name, *reg, ty),
+            Src::Not(_) => self.report(
+                Code::OperandForm,
+                format!("operand `{name}` is negated, which only a predicate can be"),
+            ),
+            Src::Imm(imm) => self.imm(name, *imm, ty),
+            Src::Special(special) => {
+                let register = special.register.name();
+                self.report_with_help(
+                    Code::SpecialRegister,
+                    format!("operand `{name}` cannot be the special register `{register}`"),
+                    "move it into a register with `mov` first",
+                );
+            }
+            Src::Symbol(..) => self.report_with_help(
+                Code::OperandForm,
+                format!("operand `{name}` cannot be the address of a symbol"),
+                "move it into a register with `mov` first",
+            ),
+        }
+    }
+
+    /// A constant must be of the kind of `ty`: a floating-point number for floating types, an
+    /// integer for integers, either for untyped bits.
+    pub fn imm(&mut self, name: &str, imm: Imm, ty: Type) {
+        let fits = match ty.kind() {
+            TypeKind::Bits => true,
+            TypeKind::Float => imm.is_float(),
+            TypeKind::Predicate | TypeKind::Unsigned | TypeKind::Signed | TypeKind::PackedInteger => !imm.is_float(),
+            TypeKind::PackedFloat | TypeKind::Opaque => false,
+        };
+        if !fits {
+            let kind = if imm.is_float() { "a floating-point number" } else { "an integer" };
+            self.report(Code::OperandType, format!("operand `{name}` is {kind}, where `{ty}` is wanted"));
+        }
+    }
+
+    /// An integer constant must lie in `range`.
+    pub fn imm_range(&mut self, name: &str, src: &Src, range: std::ops::RangeInclusive<i64>) {
+        if let Src::Imm(imm) = src {
+            let inside = matches!(imm, Imm::Int(value) if range.contains(value));
+            if !inside {
+                self.report(
+                    Code::ImmediateRange,
+                    format!("operand `{name}` must lie between {} and {}", range.start(), range.end()),
+                );
+            }
+        }
+    }
+
+    /// A predicate destination, alone or as a part of a pair.
+    pub fn pred_dst(&mut self, name: &str, reg: Option<Reg>) {
+        if let Some(reg) = reg {
+            self.reg(name, reg, Type::Pred);
+        }
+    }
+
+    /// An address into `space` (`None`: a generic address): its register must be an integer of
+    /// address width, its symbol must live in that space.
+    pub fn address(&mut self, name: &str, address: &Address, space: Option<Space>) {
+        match &address.base {
+            AddressBase::Reg(reg) => {
+                let ty = self.reg_type(*reg);
+                let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
+                if !integer || !matches!(ty.bits(), 32 | 64) {
+                    let register = self.reg_name(*reg);
+                    self.report(
+                        Code::OperandType,
+                        format!("the address `{name}` is in `{register}`, a `{ty}` register; it must be a 32- or 64-bit integer"),
+                    );
+                }
+            }
+            AddressBase::Symbol(symbol) => {
+                let found = self.variable(symbol).map(|variable| variable.space.base());
+                if let (Some(found), Some(space)) = (found, space)
+                    && found != space.base()
+                {
+                    self.report(
+                        Code::StateSpace,
+                        format!("the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"),
+                    );
+                }
+            }
+            AddressBase::Absolute => {}
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! The `warpwright` program.
+fn main() {}
