@@ -17,5 +17,7 @@ pub use modifier::*;
 pub use module::*;
 pub use operand::*;
 pub use origin::{Origin, Span};
-pub use target::{AddressSize, Arch, ArchVariant, Feature, Needs, Requirement, Target, TargetOption, Version};
+pub use target::{
+    AddressSize, Arch, ArchVariant, Feature, Needs, Requirement, Target, TargetOption, Version,
+};
 pub use types::{Type, TypeKind};

@@ -1,6 +1,9 @@
 //! Modules, variables, functions and statements.
 
-use super::{AddressSize, Guard, Imm, LabelId, Name, Origin, Reg, Space, Symbol, Target, Type, VarId, VectorWidth, Version};
+use super::{
+    AddressSize, Guard, Imm, LabelId, Name, Origin, Reg, Space, Symbol, Target, Type, VarId, VectorWidth,
+    Version,
+};
 use crate::op::Op;
 
 /// A PTX module: one `.ptx` file.

@@ -84,7 +84,9 @@ impl Instr for Call {
                         Operand::Reg(reg) => Some(CallReturn::Reg(reg)),
                         Operand::Symbol(symbol, 0) => Some(CallReturn::Variable(symbol)),
                         Operand::Sink => Some(CallReturn::Sink),
-                        other => reader.expected("a parameter variable or a register", "returns", &other, span),
+                        other => {
+                            reader.expected("a parameter variable or a register", "returns", &other, span)
+                        }
                     })
                     .collect::<Option<_>>()?,
                 _ => Box::default(),

@@ -56,6 +56,63 @@ pub(crate) use word::modifiers;
 pub(crate) use framework::OpcodeRow;
 
 ops! {
-    arith { Add, Sub }
+    // Integer and floating-point arithmetic.
+    arith { Add, Sub, Addc, Subc, Mul, Mad, Madc, Fma, Div, Rem, Abs, Neg, Min, Max, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh, Dp4a, Dp2a }
+
+    // Bitwise logic, shifts and bit fields.
+    logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Prmt }
+
+    // Comparisons and selections.
+    compare { Setp, Set, Selp, Slct }
+
+    // Conversions between types and between address spaces.
+    convert { Mov, Cvt, Cvta, Isspacep }
+
+    // Loads, stores, prefetches and address queries.
+    memory { Ld, St }
+
+    // Atomic operations and reductions in memory.
+    atomic { Atom, Red }
+
+    // Control flow: branches, calls, returns.
     control { Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt }
+
+    // Barriers and fences.
+    sync { BarSync, BarArrive, BarWarpSync, Membar, Fence }
+
+    // Exchanges between the lanes of a warp.
+    warp { Shfl, Vote, ActiveMask, Match, Redux, Elect }
+
+    // Copies that run beside the thread: cp.async and its groups.
+    async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll }
+
+    // Matrix products of a warp on registers: mma and its loads and stores.
+    matrix {}
+
+    // Matrix products of a warp with opaque fragments.
+    wmma {}
+
+    // Matrix products of a warpgroup on shared memory.
+    wgmma {}
+
+    // Barriers in shared memory.
+    mbarrier {}
+
+    // Bulk copies by the tensor memory engine.
+    bulk_copy {}
+
+    // Clusters: addresses of other blocks, cluster barriers.
+    cluster {}
+
+    // Textures and surfaces.
+    texture {}
+
+    // Tensor memory and the fifth generation of tensor cores.
+    tcgen05 {}
+
+    // Video instructions.
+    video {}
+
+    // Everything that fits no other family.
+    misc {}
 }

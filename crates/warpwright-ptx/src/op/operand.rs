@@ -3,8 +3,8 @@
 use super::framework::{Access, Visitor, VisitorMut};
 use super::read::InstrReader;
 use crate::ir::{
-    Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, Reg, RegSrc, Span, Special, Src,
-    Srcs, Symbol, TensorAddress,
+    Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, Reg, RegSrc, Span, Special,
+    Src, Srcs, Symbol, TensorAddress,
 };
 use crate::print::Writer;
 
@@ -209,7 +209,8 @@ impl Arg for DstPair {
     }
 
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        for reg in [self.first.as_mut(), self.second.as_mut().and_then(Option::as_mut)].into_iter().flatten() {
+        for reg in [self.first.as_mut(), self.second.as_mut().and_then(Option::as_mut)].into_iter().flatten()
+        {
             visitor.reg(Access::Write, reg);
         }
     }
@@ -422,7 +423,9 @@ impl Arg for TensorAddress {
     fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
         match reader.operand(name)? {
             (Operand::Tensor(address), _) => Some(address),
-            (other, span) => reader.expected("an address with coordinates, `[base, {…}]`", name, &other, span),
+            (other, span) => {
+                reader.expected("an address with coordinates, `[base, {…}]`", name, &other, span)
+            }
         }
     }
 

@@ -14,7 +14,11 @@ impl<'s> Parser<'s> {
             return Some(());
         }
         if self.kind() == Kind::At && self.kind_after(1) == Kind::At {
-            return self.error(Code::Directive, start, "`@@DWARF` debug data of old PTX is not read: use `.section`");
+            return self.error(
+                Code::Directive,
+                start,
+                "`@@DWARF` debug data of old PTX is not read: use `.section`",
+            );
         }
         if self.kind() != Kind::Dot {
             return self.unexpected("a directive", "at module scope");
@@ -35,7 +39,11 @@ impl<'s> Parser<'s> {
                 let target = self.ident("as the function that the alias stands for")?;
                 self.expect(Kind::Semicolon, "to end `.alias`")?;
                 if !self.globals.get(target).is_some_and(|global| global.function) {
-                    return self.error(Code::Undeclared, target_span, format!("`{target}` is not a declared function"));
+                    return self.error(
+                        Code::Undeclared,
+                        target_span,
+                        format!("`{target}` is not a declared function"),
+                    );
                 }
                 self.declare_global(name, span, true, true)?;
                 ItemKind::Alias { name: name.into(), target: target.into() }
@@ -127,7 +135,11 @@ impl<'s> Parser<'s> {
         };
         let Some(space) = space.filter(|space| *space != Space::SharedCluster) else {
             let word = super::shorten(self.word());
-            return self.error(Code::Directive, start, format!("`{word}` begins no directive or declaration here"));
+            return self.error(
+                Code::Directive,
+                start,
+                format!("`{word}` begins no directive or declaration here"),
+            );
         };
         if parameter && space.base() != Space::Param {
             return self.error(Code::Parameter, start, "a parameter is in `.param` space or in a `.reg`");
@@ -175,7 +187,8 @@ impl<'s> Parser<'s> {
                     {
                         pointee.space = Some(space);
                     } else {
-                        let message = format!("`.{}` does not belong in a declaration", super::shorten(word.text()));
+                        let message =
+                            format!("`.{}` does not belong in a declaration", super::shorten(word.text()));
                         return self.error(Code::Directive, span, message);
                     }
                 }
@@ -246,7 +259,11 @@ impl<'s> Parser<'s> {
                     self.expect(Kind::RightParen, "to close `.unified`")?;
                     list.push(Attribute::Unified(high, low));
                 } else {
-                    return self.error(Code::Directive, span, "an attribute is `.managed` or `.unified(…, …)`");
+                    return self.error(
+                        Code::Directive,
+                        span,
+                        "an attribute is `.managed` or `.unified(…, …)`",
+                    );
                 }
                 if !self.eat(Kind::Comma) {
                     break;
@@ -289,7 +306,8 @@ impl<'s> Parser<'s> {
     }
 
     fn init_symbol(&mut self) -> Option<InitSymbol> {
-        let generic = self.kind() == Kind::Ident && self.word() == "generic" && self.kind_after(1) == Kind::LeftParen;
+        let generic =
+            self.kind() == Kind::Ident && self.word() == "generic" && self.kind_after(1) == Kind::LeftParen;
         if generic {
             self.advance();
             self.advance();

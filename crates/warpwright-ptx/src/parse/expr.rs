@@ -94,7 +94,9 @@ impl<'s> Parser<'s> {
         let value = self.unsigned_wide(context)?;
         match u32::try_from(value) {
             Ok(value) => Some(value),
-            Err(_) => self.error(Code::Literal, span, format!("{value} is too large: the limit is {}", u32::MAX)),
+            Err(_) => {
+                self.error(Code::Literal, span, format!("{value} is too large: the limit is {}", u32::MAX))
+            }
         }
     }
 
@@ -171,7 +173,11 @@ impl<'s> Parser<'s> {
                 (Kind::Tilde, Value::Signed(v)) => Value::Signed(!v),
                 (Kind::Tilde, Value::Unsigned(v)) => Value::Unsigned(!v),
                 (Kind::Minus, Value::Single(_)) => {
-                    return self.error(Code::Syntax, operator.span(), "a `0f…` literal cannot be negated: set its sign bit");
+                    return self.error(
+                        Code::Syntax,
+                        operator.span(),
+                        "a `0f…` literal cannot be negated: set its sign bit",
+                    );
                 }
                 _ => {
                     return self.error(
@@ -208,7 +214,11 @@ impl<'s> Parser<'s> {
                         ("u64", Value::Float(v)) => Some(Value::Unsigned(v as u64)),
                         ("f64", v) => Some(Value::Float(v.float())),
                         ("s64" | "u64", v) if !v.is_float() => Some(v),
-                        _ => self.error(Code::ConstantExpression, span, "a cast is to `.s64`, `.u64` or `.f64`"),
+                        _ => self.error(
+                            Code::ConstantExpression,
+                            span,
+                            "a cast is to `.s64`, `.u64` or `.f64`",
+                        ),
                     };
                 }
                 self.advance();
@@ -245,7 +255,9 @@ impl<'s> Parser<'s> {
                 _ => fail(self, "the operator wants integers"),
             };
         }
-        let (Some(x), Some(y)) = (a.bits(), b.bits()) else { return fail(self, "the operator wants integers") };
+        let (Some(x), Some(y)) = (a.bits(), b.bits()) else {
+            return fail(self, "the operator wants integers");
+        };
         let (sx, sy) = (x as i64, y as i64);
         let signed = matches!((a, b), (Value::Signed(_), Value::Signed(_)));
         // Sums and products have the same bits signed and unsigned.
@@ -261,7 +273,9 @@ impl<'s> Parser<'s> {
             Kind::Percent if signed => Some(Value::Signed(sx.wrapping_rem(sy))),
             Kind::Percent => Some(Value::Unsigned(x % y)),
             Kind::ShiftLeft | Kind::ShiftRight if y > 63 => fail(self, "a shift by 64 or more"),
-            Kind::ShiftLeft if matches!(a, Value::Signed(_)) => Some(Value::Signed(sx.wrapping_shl(y as u32))),
+            Kind::ShiftLeft if matches!(a, Value::Signed(_)) => {
+                Some(Value::Signed(sx.wrapping_shl(y as u32)))
+            }
             Kind::ShiftLeft => Some(Value::Unsigned(x << y)),
             Kind::ShiftRight if matches!(a, Value::Signed(_)) => Some(Value::Signed(sx >> y)),
             Kind::ShiftRight => Some(Value::Unsigned(x >> y)),

@@ -45,7 +45,13 @@ impl<'s> Parser<'s> {
     }
 
     /// Declares a module-scope name. A second definition is an error.
-    pub(super) fn declare_global(&mut self, name: &'s str, span: Span, function: bool, defined: bool) -> Option<()> {
+    pub(super) fn declare_global(
+        &mut self,
+        name: &'s str,
+        span: Span,
+        function: bool,
+        defined: bool,
+    ) -> Option<()> {
         match self.globals.get_mut(name) {
             Some(before) if (before.defined && defined) || before.function != function => {
                 self.error(Code::Redeclared, span, format!("`{name}` is declared twice"))
@@ -84,7 +90,7 @@ impl<'s> Parser<'s> {
                     count: 1,
                     numbered: false,
                 });
-                self.declare_local(scopes, name, Local::Registers { first, numbered: None }, span)?;
+                self.declare_local(scopes, name, Local::Register(first), span)?;
                 params.push(Param::Register(first));
             } else {
                 let (variable, name, span) = self.variable_declaration(Linkage::Local, true)?;
@@ -101,7 +107,13 @@ impl<'s> Parser<'s> {
         Some(params)
     }
 
-    fn declare_local(&mut self, scopes: &mut Scopes<'s>, name: &'s str, local: Local, span: Span) -> Option<()> {
+    fn declare_local(
+        &mut self,
+        scopes: &mut Scopes<'s>,
+        name: &'s str,
+        local: Local,
+        span: Span,
+    ) -> Option<()> {
         if scopes.declare(name, local) {
             Some(())
         } else {
@@ -130,7 +142,9 @@ impl<'s> Parser<'s> {
                 "minnctapersm" => FunctionDirective::MinNCtaPerSm(self.unsigned("as a number of blocks")?),
                 "maxnctapersm" => FunctionDirective::MaxNCtaPerSm(self.unsigned("as a number of blocks")?),
                 "maxnreg" => FunctionDirective::MaxNReg(self.unsigned("as a number of registers")?),
-                "maxclusterrank" => FunctionDirective::MaxClusterRank(self.unsigned("as a number of blocks")?),
+                "maxclusterrank" => {
+                    FunctionDirective::MaxClusterRank(self.unsigned("as a number of blocks")?)
+                }
                 "abi_preserve" => FunctionDirective::AbiPreserve(self.unsigned("as a number of registers")?),
                 "abi_preserve_control" => {
                     FunctionDirective::AbiPreserveControl(self.unsigned("as a number of registers")?)
@@ -141,7 +155,11 @@ impl<'s> Parser<'s> {
                 "language" => FunctionDirective::Language(self.ident("after `.language`")?.to_string()),
                 "pragma" => FunctionDirective::Pragma(self.pragma()?),
                 _ => {
-                    return self.error(Code::Directive, span, format!("`.{word}` is no directive of a function"));
+                    return self.error(
+                        Code::Directive,
+                        span,
+                        format!("`.{word}` is no directive of a function"),
+                    );
                 }
             });
         }
@@ -180,7 +198,11 @@ impl<'s> Parser<'s> {
             match self.kind() {
                 Kind::End => {
                     let span = function_span(function);
-                    self.error::<()>(Code::Syntax, span, format!("the body of `{}` does not end", function.name));
+                    self.error::<()>(
+                        Code::Syntax,
+                        span,
+                        format!("the body of `{}` does not end", function.name),
+                    );
                     break;
                 }
                 Kind::LeftBrace => {
@@ -229,7 +251,12 @@ impl<'s> Parser<'s> {
         function.body = Some(body);
     }
 
-    fn statement(&mut self, function: &mut Function, scopes: &mut Scopes<'s>, body: &mut Vec<Statement>) -> Option<()> {
+    fn statement(
+        &mut self,
+        function: &mut Function,
+        scopes: &mut Scopes<'s>,
+        body: &mut Vec<Statement>,
+    ) -> Option<()> {
         let start = self.span();
         match self.kind() {
             Kind::Ident if self.kind_after(1) == Kind::Colon => {
@@ -273,7 +300,13 @@ impl<'s> Parser<'s> {
                 let name = self.ident("as a call target")?;
                 match self.globals.get(name) {
                     Some(global) if global.function => targets.push(global.name.clone()),
-                    _ => return self.error(Code::Undeclared, span, format!("`{name}` is not a declared function")),
+                    _ => {
+                        return self.error(
+                            Code::Undeclared,
+                            span,
+                            format!("`{name}` is not a declared function"),
+                        );
+                    }
                 }
                 if !self.eat(Kind::Comma) {
                     break;
@@ -353,8 +386,8 @@ impl<'s> Parser<'s> {
                 self.advance();
                 StatementKind::Pragma(self.pragma()?)
             }
-            "param" | "local" | "shared" | "global" | "const" | "tex" | "param::entry" | "param::func" | "shared::cta"
-            | "extern" => {
+            "param" | "local" | "shared" | "global" | "const" | "tex" | "param::entry" | "param::func"
+            | "shared::cta" | "extern" => {
                 let linkage = if self.eat_dot("extern") { Linkage::Extern } else { Linkage::Local };
                 loop {
                     // `.space .type a, b;` declares both alike.
@@ -401,7 +434,12 @@ impl<'s> Parser<'s> {
     }
 
     /// `.reg` from its type on.
-    fn registers(&mut self, function: &mut Function, scopes: &mut Scopes<'s>, start: Span) -> Option<StatementKind> {
+    fn registers(
+        &mut self,
+        function: &mut Function,
+        scopes: &mut Scopes<'s>,
+        start: Span,
+    ) -> Option<StatementKind> {
         let (ty, vector) = self.register_type()?;
         let first_range = function.registers.len() as u32;
         loop {
@@ -427,14 +465,24 @@ impl<'s> Parser<'s> {
                 count,
                 numbered,
             });
-            let local = Local::Registers { first, numbered: numbered.then_some(count) };
-            self.declare_local(scopes, name, local, span)?;
+            if !numbered {
+                self.declare_local(scopes, name, Local::Register(first), span)?;
+            } else if !scopes.declare_range(name, first, count) {
+                return self.error(
+                    Code::Redeclared,
+                    span,
+                    format!("`{name}<…>` is declared twice in this scope"),
+                );
+            }
             if !self.eat(Kind::Comma) {
                 break;
             }
         }
         self.expect(Kind::Semicolon, "to end the declaration")?;
-        Some(StatementKind::Registers { first: first_range, count: function.registers.len() as u32 - first_range })
+        Some(StatementKind::Registers {
+            first: first_range,
+            count: function.registers.len() as u32 - first_range,
+        })
     }
 
     fn register_type(&mut self) -> Option<(Type, Option<VectorWidth>)> {
@@ -451,7 +499,13 @@ impl<'s> Parser<'s> {
             }
             match VectorWidth::from_word(word) {
                 Some(width) if vector.is_none() => vector = Some(width),
-                _ => return self.error(Code::Directive, span, format!("`.{}` is no type", super::shorten(word.text()))),
+                _ => {
+                    return self.error(
+                        Code::Directive,
+                        span,
+                        format!("`.{}` is no type", super::shorten(word.text())),
+                    );
+                }
             }
         }
     }

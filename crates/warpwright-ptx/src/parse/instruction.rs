@@ -2,7 +2,7 @@
 
 use super::Parser;
 use super::lexer::Kind;
-use super::scope::{Found, Scopes};
+use super::scope::{Local, Scopes};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::{InstrReader, Modifier, Op, OpcodeRow, Operand, Word};
@@ -82,7 +82,14 @@ impl<'s> Parser<'s> {
         }
         let span = start.to(self.span());
         self.expect(Kind::Semicolon, "to end the instruction")?;
-        let mut reader = InstrReader::new(self.text, span, &buffers.words, &mut buffers.operands, scopes, &mut self.diagnostics);
+        let mut reader = InstrReader::new(
+            self.text,
+            span,
+            &buffers.words,
+            &mut buffers.operands,
+            scopes,
+            &mut self.diagnostics,
+        );
         for row in rows {
             if reader.take_opcode(row.name) {
                 return (row.read)(&mut reader);
@@ -99,10 +106,12 @@ impl<'s> Parser<'s> {
         let span = self.span();
         let name = self.ident("as a guard")?;
         match scopes.resolve(name) {
-            Some(Found::Reg(reg)) => Some(Guard { reg, negated }),
-            Some(Found::Variable(_)) => {
-                self.error(Code::GuardType, span, format!("the guard `{name}` is a variable, not a predicate register"))
-            }
+            Some(Local::Register(reg)) => Some(Guard { reg, negated }),
+            Some(Local::Variable(_)) => self.error(
+                Code::GuardType,
+                span,
+                format!("the guard `{name}` is a variable, not a predicate register"),
+            ),
             None => self.error(Code::Undeclared, span, format!("`{name}` is not declared here")),
         }
     }
@@ -138,7 +147,8 @@ impl<'s> Parser<'s> {
                     Operand::Reg(reg) => Some(Operand::Not(reg)),
                     other => {
                         let span = self.tokens[start].span().to(self.last_span());
-                        let message = format!("`!` negates a predicate register, not {}", other.description());
+                        let message =
+                            format!("`!` negates a predicate register, not {}", other.description());
                         self.error(Code::OperandForm, span, message)
                     }
                 }
@@ -148,7 +158,12 @@ impl<'s> Parser<'s> {
     }
 
     /// The operands up to `close`, which is taken too. The current token is the opening one.
-    fn operand_list(&mut self, close: Kind, opcode: &'s str, scopes: &mut Scopes<'s>) -> Option<Vec<Operand>> {
+    fn operand_list(
+        &mut self,
+        close: Kind,
+        opcode: &'s str,
+        scopes: &mut Scopes<'s>,
+    ) -> Option<Vec<Operand>> {
         self.advance();
         let mut list = Vec::new();
         if self.eat(close) {
@@ -172,8 +187,8 @@ impl<'s> Parser<'s> {
             return Some(Operand::Sink);
         }
         match scopes.resolve(name) {
-            Some(Found::Reg(reg)) => return Some(Operand::Reg(reg)),
-            Some(Found::Variable(id)) => {
+            Some(Local::Register(reg)) => return Some(Operand::Reg(reg)),
+            Some(Local::Variable(id)) => {
                 let offset = self.symbol_offset()?;
                 return Some(Operand::Symbol(Symbol::Local(id), offset));
             }
@@ -195,7 +210,11 @@ impl<'s> Parser<'s> {
                 let here = self.span();
                 self.advance();
                 if component.is_none() || !register.is_vector() {
-                    return self.error(Code::SpecialRegister, here, format!("`{name}` has no such component"));
+                    return self.error(
+                        Code::SpecialRegister,
+                        here,
+                        format!("`{name}` has no such component"),
+                    );
                 }
             }
             return Some(Operand::Special(Special { register, component }));
@@ -238,13 +257,18 @@ impl<'s> Parser<'s> {
                         Address::reg(reg, offset)
                     }
                     Operand::Symbol(symbol, offset) => Address::symbol(symbol, offset),
-                    Operand::Imm(imm) => Address { base: AddressBase::Absolute, offset: imm.bits().unwrap_or(0) as i64 },
+                    Operand::Imm(imm) => {
+                        Address { base: AddressBase::Absolute, offset: imm.bits().unwrap_or(0) as i64 }
+                    }
                     Operand::Unknown(unknown) => {
                         let name = &self.text[unknown.range()];
                         return self.error(Code::Undeclared, span, format!("`{name}` is not declared here"));
                     }
                     other => {
-                        let message = format!("the base of an address is a register or a symbol, not {}", other.description());
+                        let message = format!(
+                            "the base of an address is a register or a symbol, not {}",
+                            other.description()
+                        );
                         return self.error(Code::OperandForm, span, message);
                     }
                 }
@@ -264,7 +288,8 @@ impl<'s> Parser<'s> {
                     return self.error(Code::Undeclared, span, format!("`{name}` is not declared here"));
                 }
                 Err(other) => {
-                    let message = format!("a coordinate is a value or a vector of values, not {}", other.description());
+                    let message =
+                        format!("a coordinate is a value or a vector of values, not {}", other.description());
                     return self.error(Code::OperandForm, span, message);
                 }
             }

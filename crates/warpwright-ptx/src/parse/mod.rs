@@ -256,7 +256,10 @@ impl<'s> Parser<'s> {
                 }
                 Kind::Dot
                     if self.at > start
-                        && matches!(self.dot_word(), "visible" | "entry" | "func" | "extern" | "weak" | "version") =>
+                        && matches!(
+                            self.dot_word(),
+                            "visible" | "entry" | "func" | "extern" | "weak" | "version"
+                        ) =>
                 {
                     break;
                 }
@@ -294,7 +297,13 @@ impl<'s> Parser<'s> {
             module.address_size = match self.unsigned("after `.address_size`")? {
                 32 => Some(AddressSize::Bits32),
                 64 => Some(AddressSize::Bits64),
-                other => return self.error(Code::Header, span, format!("`.address_size` is 32 or 64, not {other}")),
+                other => {
+                    return self.error(
+                        Code::Header,
+                        span,
+                        format!("`.address_size` is 32 or 64, not {other}"),
+                    );
+                }
             };
         }
         Some(module)
@@ -302,9 +311,10 @@ impl<'s> Parser<'s> {
 
     fn version(&mut self) -> Option<Version> {
         let token = self.token();
-        let parsed = self.str(token).split_once('.').and_then(|(major, minor)| {
-            Some(Version::new(major.parse().ok()?, minor.parse().ok()?))
-        });
+        let parsed = self
+            .str(token)
+            .split_once('.')
+            .and_then(|(major, minor)| Some(Version::new(major.parse().ok()?, minor.parse().ok()?)));
         self.advance();
         match parsed {
             Some(version) if version > Version::NEWEST => self.error(

@@ -8,14 +8,15 @@ use std::collections::HashMap;
 /// What a local name stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Local {
-    /// The first register of a declaration; a count where the name takes a number.
-    Registers { first: Reg, numbered: Option<u32> },
+    Register(Reg),
     Variable(VarId),
 }
 
 #[derive(Default)]
 struct Scope<'s> {
     names: HashMap<&'s str, Local>,
+    /// `prefix<n>`: first register and number of registers.
+    ranges: HashMap<&'s str, (Reg, u32)>,
     labels: HashMap<&'s str, ScopedLabel>,
 }
 
@@ -41,7 +42,13 @@ pub(super) struct Scopes<'s> {
 
 impl<'s> Scopes<'s> {
     pub(super) fn new(text: &'s str) -> Self {
-        Scopes { text, stack: vec![Scope::default()], labels: Vec::new(), order: Vec::new(), errors: Vec::new() }
+        Scopes {
+            text,
+            stack: vec![Scope::default()],
+            labels: Vec::new(),
+            order: Vec::new(),
+            errors: Vec::new(),
+        }
     }
 
     fn innermost(&mut self) -> &mut Scope<'s> {
@@ -77,20 +84,23 @@ impl<'s> Scopes<'s> {
         self.innermost().names.insert(name, local).is_none()
     }
 
+    /// Declares `prefix0`, `prefix1`, …; `false` if the scope has the prefix already.
+    pub(super) fn declare_range(&mut self, prefix: &'s str, first: Reg, count: u32) -> bool {
+        self.innermost().ranges.insert(prefix, (first, count)).is_none()
+    }
+
     /// The register or variable of that name.
-    pub(super) fn resolve(&self, name: &str) -> Option<Found> {
+    pub(super) fn resolve(&self, name: &str) -> Option<Local> {
         let (prefix, number) = split_number(name);
         for scope in self.stack.iter().rev() {
             if let Some(number) = number
-                && let Some(Local::Registers { first, numbered: Some(count) }) = scope.names.get(prefix)
+                && let Some((first, count)) = scope.ranges.get(prefix)
                 && number < *count
             {
-                return Some(Found::Reg(Reg(first.0 + number)));
+                return Some(Local::Register(Reg(first.0 + number)));
             }
-            match scope.names.get(name) {
-                Some(Local::Registers { first, numbered: None }) => return Some(Found::Reg(*first)),
-                Some(Local::Variable(id)) => return Some(Found::Variable(*id)),
-                _ => {}
+            if let Some(local) = scope.names.get(name) {
+                return Some(*local);
             }
         }
         None
@@ -99,7 +109,11 @@ impl<'s> Scopes<'s> {
     /// Defines a label in the innermost scope.
     pub(super) fn define_label(&mut self, name: &'s str, span: Span) -> LabelId {
         let next = LabelId(self.labels.len() as u32);
-        let label = self.innermost().labels.entry(name).or_insert(ScopedLabel { id: next, defined: None, used: span });
+        let label = self.innermost().labels.entry(name).or_insert(ScopedLabel {
+            id: next,
+            defined: None,
+            used: span,
+        });
         let before = label.defined.replace(span);
         let id = label.id;
         if id == next {
@@ -120,8 +134,13 @@ impl<'s> Scopes<'s> {
         while self.stack.len() > 1 {
             self.close();
         }
-        let mut undefined: Vec<_> =
-            self.innermost().labels.iter().filter(|(_, label)| label.defined.is_none()).map(|(n, l)| (*n, l.used)).collect();
+        let mut undefined: Vec<_> = self
+            .innermost()
+            .labels
+            .iter()
+            .filter(|(_, label)| label.defined.is_none())
+            .map(|(n, l)| (*n, l.used))
+            .collect();
         undefined.sort_by_key(|(_, span)| *span);
         for (name, span) in undefined {
             let message = format!("the label `{name}` is not defined in this scope, or one around it");
@@ -167,7 +186,11 @@ impl LabelResolver for Scopes<'_> {
     fn label(&mut self, span: Span) -> LabelId {
         let name = &self.text[span.range()];
         let next = LabelId(self.labels.len() as u32);
-        let label = self.innermost().labels.entry(name).or_insert(ScopedLabel { id: next, defined: None, used: span });
+        let label = self.innermost().labels.entry(name).or_insert(ScopedLabel {
+            id: next,
+            defined: None,
+            used: span,
+        });
         let id = label.id;
         if id == next {
             self.labels.push((next, name));
@@ -186,13 +209,6 @@ impl VisitorMut for Renumbering {
     fn label(&mut self, label: &mut LabelId) {
         *label = self.map[label.0 as usize];
     }
-}
-
-/// What a name inside a function turned out to be.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Found {
-    Reg(Reg),
-    Variable(VarId),
 }
 
 /// `%r12` as `%r` and 12. A number with leading zeros is none.

@@ -34,7 +34,11 @@ impl Parser<'_> {
                         .filter(|ty| matches!(ty, Type::B8 | Type::B16 | Type::B32 | Type::B64));
                     self.advance();
                     let Some(ty) = ty else {
-                        return self.error(Code::Directive, span, "data of a section is `.b8`, `.b16`, `.b32` or `.b64`");
+                        return self.error(
+                            Code::Directive,
+                            span,
+                            "data of a section is `.b8`, `.b16`, `.b32` or `.b64`",
+                        );
                     };
                     let mut values = vec![self.section_value()?];
                     while self.eat(Kind::Comma) {

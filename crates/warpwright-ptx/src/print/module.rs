@@ -103,7 +103,8 @@ impl<'a> Printer<'a> {
                     || matches!(kind, ItemKind::Comment(_))
             });
             let joined = matches!(&item.kind, ItemKind::Comment(comment) if comment.trailing);
-            let function = matches!(item.kind, ItemKind::Function(_)) && !matches!(before, Some(ItemKind::Comment(_)));
+            let function =
+                matches!(item.kind, ItemKind::Function(_)) && !matches!(before, Some(ItemKind::Comment(_)));
             if !joined && (!alike || function) {
                 self.text("\n");
             }

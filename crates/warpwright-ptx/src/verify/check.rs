@@ -62,7 +62,11 @@ impl<'a> Check<'a> {
     /// A register's name, for messages.
     pub fn reg_name(&self, reg: Reg) -> String {
         let range = self.function.register_range(reg);
-        if range.numbered { format!("{}{}", range.name, reg.0 - range.first.0) } else { range.name.to_string() }
+        if range.numbered {
+            format!("{}{}", range.name, reg.0 - range.first.0)
+        } else {
+            range.name.to_string()
+        }
     }
 
     /// Reports a breach of the rule `code`. The message names the instruction by itself.
@@ -176,7 +180,9 @@ impl<'a> Check<'a> {
         let fits = match ty.kind() {
             TypeKind::Bits => true,
             TypeKind::Float => imm.is_float(),
-            TypeKind::Predicate | TypeKind::Unsigned | TypeKind::Signed | TypeKind::PackedInteger => !imm.is_float(),
+            TypeKind::Predicate | TypeKind::Unsigned | TypeKind::Signed | TypeKind::PackedInteger => {
+                !imm.is_float()
+            }
             TypeKind::PackedFloat | TypeKind::Opaque => false,
         };
         if !fits {
@@ -227,7 +233,9 @@ impl<'a> Check<'a> {
                 {
                     self.report(
                         Code::StateSpace,
-                        format!("the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"),
+                        format!(
+                            "the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"
+                        ),
                     );
                 }
             }

@@ -36,7 +36,9 @@ pub fn verify(module: &Module) -> Result<ModuleInfo, Diagnostics> {
             instruction.op.needs(&mut needs);
             for (feature, need) in needs.unmet(module.version, module.target.arch) {
                 let (code, what) = match need {
-                    Requirement::Version(_) => (Code::NeedsVersion, format!("the module says {}", module.version)),
+                    Requirement::Version(_) => {
+                        (Code::NeedsVersion, format!("the module says {}", module.version))
+                    }
                     _ => (Code::NeedsTarget, format!("the module is for {}", module.target.arch)),
                 };
                 out.push(Diagnostic::new(code, statement.origin, format!("{feature} needs {need}; {what}")));
