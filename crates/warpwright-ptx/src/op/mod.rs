@@ -63,7 +63,7 @@ ops! {
     }
 
     // Bitwise logic, shifts and bit fields.
-    logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Prmt }
+    logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Fns, Szext, Bmsk, Prmt }
 
     // Comparisons and selections.
     compare { Setp, Set, Selp, Slct }
