@@ -114,7 +114,11 @@ ops! {
     tcgen05 {}
 
     // Video instructions.
-    video {}
+    video {
+        Vadd, Vsub, Vabsdiff, Vmin, Vmax, Vshl, Vshr, Vmad, Vset,
+        Vadd2, Vsub2, Vavrg2, Vabsdiff2, Vmin2, Vmax2, Vset2,
+        Vadd4, Vsub4, Vavrg4, Vabsdiff4, Vmin4, Vmax4, Vset4,
+    }
 
     // Everything that fits no other family.
     misc {}
