@@ -57,7 +57,10 @@ pub(crate) use framework::OpcodeRow;
 
 ops! {
     // Integer and floating-point arithmetic.
-    arith { Add, Sub, Addc, Subc, Mul, Mad, Madc, Fma, Div, Rem, Abs, Neg, Min, Max, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh, Dp4a, Dp2a }
+    arith {
+        Add, Sub, Addc, Subc, Sad, Mul, Mul24, Mad, Mad24, Madc, Fma, Clmad, Div, Rem, Abs, Neg, Copysign, Testp,
+        Min, Max, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh, Dp4a, Dp2a,
+    }
 
     // Bitwise logic, shifts and bit fields.
     logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Prmt }
