@@ -102,7 +102,7 @@ ops! {
     mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierArriveDrop, MbarrierExpectTx, MbarrierCompleteTx, MbarrierTestWait, MbarrierTryWait, MbarrierPendingCount }
 
     // Bulk copies by the tensor memory engine.
-    bulk_copy {}
+    bulk_copy { CpAsyncBulk, CpReduceAsyncBulk, CpAsyncBulkPrefetch, MultimemCpAsyncBulk, MultimemCpReduceAsyncBulk, CpAsyncBulkCommitGroup, CpAsyncBulkWaitGroup, CpAsyncBulkTensor, CpReduceAsyncBulkTensor, CpAsyncBulkPrefetchTensor, TensormapReplace, TensormapCpFenceproxy }
 
     // Clusters: addresses of other blocks, cluster barriers.
     cluster {}
