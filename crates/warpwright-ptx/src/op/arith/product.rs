@@ -197,7 +197,7 @@ impl Rule for Madc {
 impl Rule for Fma {
     fn check(&self, check: &mut Check<'_>) {
         if check.type_among(self.ty, FMA) {
-            // The product of two bf16 is exact in the hardware's f32 unit: every direction is offered.
+            // `ptxas` offers all directions for bf16, the ISA names the nearest only.
             let roundings = directions(if matches!(self.ty, BF16 | BF16X2) { F32 } else { self.ty });
             rounding(check, self.rounding, self.ty, roundings);
             check.combination(self.rounding.is_some(), "a rounding is needed");
