@@ -99,7 +99,7 @@ ops! {
     wmma {}
 
     // Matrix products of a warpgroup on shared memory.
-    wgmma {}
+    wgmma { WgmmaFence, WgmmaCommitGroup, WgmmaWaitGroup, WgmmaMmaAsync, WgmmaMmaAsyncSp }
 
     // Barriers in shared memory.
     mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierArriveDrop, MbarrierExpectTx, MbarrierCompleteTx, MbarrierTestWait, MbarrierTryWait, MbarrierPendingCount }
@@ -108,7 +108,7 @@ ops! {
     bulk_copy { CpAsyncBulk, CpReduceAsyncBulk, CpAsyncBulkPrefetch, MultimemCpAsyncBulk, MultimemCpReduceAsyncBulk, CpAsyncBulkCommitGroup, CpAsyncBulkWaitGroup, CpAsyncBulkTensor, CpReduceAsyncBulkTensor, CpAsyncBulkPrefetchTensor, TensormapReplace, TensormapCpFenceproxy }
 
     // Clusters: addresses of other blocks, cluster barriers.
-    cluster {}
+    cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
 
     // Textures and surfaces.
     texture {}
