@@ -78,7 +78,11 @@ ops! {
     control { Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt }
 
     // Barriers and fences.
-    sync { BarSync, BarArrive, BarWarpSync, Membar, Fence }
+    sync {
+        BarSync, BarArrive, BarRed, BarrierSync, BarrierArrive, BarrierRed, BarWarpSync,
+        BarrierClusterArrive, BarrierClusterWait, Membar, MembarProxy, Fence, FenceMbarrierInit,
+        FenceProxy, FenceProxyAsync, FenceProxyTensormap, Nanosleep,
+    }
 
     // Exchanges between the lanes of a warp.
     warp { Shfl, Vote, ActiveMask, Match, Redux, Elect }
