@@ -120,7 +120,7 @@ macro_rules! instruction {
             const NAME: &'static str = concat!($opcode $(, ".", $rest)?);
 
             fn read(reader: &mut $crate::op::InstrReader<'_>) -> Option<Self> {
-                $(let $infix = reader.flag(const { $crate::op::Keyword::new(stringify!($infix)) });)?
+                $(let $infix = reader.leading_flag(const { $crate::op::Keyword::new(stringify!($infix)) });)?
                 $(let $modifier = $crate::op::framework::read_modifier!(reader, $mty $(, $word)?);)*
                 reader.end_modifiers()?;
                 $(let $arg = reader.arg::<$aty>(stringify!($arg))?;)*

@@ -91,7 +91,7 @@ ops! {
     async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll }
 
     // Matrix products of a warp on registers: mma and its loads and stores.
-    matrix {}
+    matrix { Mma, MmaSp, MmaSpOrdered, Ldmatrix, Stmatrix, Movmatrix }
 
     // Matrix products of a warp with opaque fragments.
     wmma {}

@@ -326,10 +326,7 @@ impl Rule for BarrierRed {
 
 impl Rule for BarWarpSync {
     fn check(&self, check: &mut Check<'_>) {
-        check.src("mask", &self.mask, Type::B32);
-        if matches!(self.mask, Src::Imm(imm) if imm.is_float()) {
-            check.report(Code::OperandType, "operand `mask` is a set of lanes, not a floating-point number");
-        }
+        check.src("mask", &self.mask, Type::U32);
     }
     fn needs(&self, _needs: &mut Needs) {}
 }
@@ -442,7 +439,10 @@ impl Rule for FenceProxy {
             space_fits,
             "a space stands only after `.async`: `.global`, `.shared::cta` or `.shared::cluster`",
         );
-        check.combination(self.alias == self.kind.is_fabric(), "`.alias` stands with the fabric and only there");
+        check.combination(
+            self.alias == self.kind.is_fabric(),
+            "`.alias` stands with the fabric and only there",
+        );
         let order = (self.semantics, self.scope);
         let ordered = matches!(order, (Some(Acquire | Release), Some(Scope::Sys)));
         check.combination(
