@@ -84,7 +84,11 @@ ops! {
     control { Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt }
 
     // Barriers and fences.
-    sync { BarSync, BarArrive, BarWarpSync, Membar, Fence }
+    sync {
+        BarSync, BarArrive, BarRed, BarrierSync, BarrierArrive, BarrierRed, BarWarpSync,
+        BarrierClusterArrive, BarrierClusterWait, Membar, MembarProxy, Fence, FenceMbarrierInit,
+        FenceProxy, FenceProxyAsync, FenceProxyTensormap, Nanosleep,
+    }
 
     // Exchanges between the lanes of a warp.
     warp { Shfl, Vote, ActiveMask, Match, Redux, Elect }
@@ -93,7 +97,7 @@ ops! {
     async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll, CpAsyncMbarrierArrive }
 
     // Matrix products of a warp on registers: mma and its loads and stores.
-    matrix {}
+    matrix { Mma, MmaSp, MmaSpOrdered, Ldmatrix, Stmatrix, Movmatrix }
 
     // Matrix products of a warp with opaque fragments.
     wmma {}
