@@ -139,6 +139,7 @@ fn run(path: &Path, text: &str, bless: bool) -> Result<(), String> {
 fn header(text: &str) -> Result<Header, String> {
     let mut header = Header { modes: Vec::new(), allow: Vec::new() };
     for line in text.lines().map_while(|line| line.strip_prefix("//")) {
+        let line = line.split("//~").next().unwrap_or_default();
         let words =
             |list: &str| list.split([',', ' ']).filter(|w| !w.is_empty()).map(str::to_string).collect();
         if let Some(list) = line.trim().strip_prefix("test:") {

@@ -8,7 +8,7 @@ use warpwright_ptx::ir::{Module, Origin};
 use warpwright_ptx::{parse, print};
 
 /// The workspace's `tests/` folder.
-pub fn test_data() -> PathBuf {
+pub(crate) fn test_data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
 }
 
@@ -16,7 +16,7 @@ pub fn test_data() -> PathBuf {
 ///
 /// # Panics
 /// If the folder cannot be read: missing test data is a failure.
-pub fn ptx_files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn ptx_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -36,19 +36,19 @@ pub fn ptx_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The text of a test file.
-pub fn read(path: &Path) -> String {
+pub(crate) fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
 }
 
 /// Line of an origin in `text`, from 1. What lies past the end counts as the last line.
-pub fn line_of(text: &str, origin: Origin) -> usize {
+pub(crate) fn line_of(text: &str, origin: Origin) -> usize {
     let Origin::Text(span) = origin else { return 1 };
     let start = (span.start as usize).min(text.trim_end().len());
     text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
 /// Checks that printing and parsing again changes nothing. Returns the printed text.
-pub fn round_trip(module: &Module) -> Result<String, String> {
+pub(crate) fn round_trip(module: &Module) -> Result<String, String> {
     let printed = print(module);
     let again = parse(&printed).map_err(|diagnostics| {
         let first = diagnostics.iter().next().expect("a refusal has a reason");
@@ -68,7 +68,7 @@ pub fn round_trip(module: &Module) -> Result<String, String> {
 }
 
 /// Ends a table-driven test: panics with all failures if there are any.
-pub fn report(what: &str, checked: usize, failures: &[String]) {
+pub(crate) fn report(what: &str, checked: usize, failures: &[String]) {
     assert!(checked > 0, "no {what} found");
     if !failures.is_empty() {
         panic!("{} of {checked} {what} fail:\n{}", failures.len(), failures.join("\n"));
