@@ -159,8 +159,24 @@ impl<'s> Parser<'s> {
                     }
                 }
             }
+            Kind::Minus if self.negates_register(scopes) => {
+                self.advance();
+                match self.name_operand(scopes)? {
+                    Operand::Part { reg, selector, .. } => {
+                        Some(Operand::Part { reg, negated: true, selector })
+                    }
+                    Operand::Reg(reg) => Some(Operand::Part { reg, negated: true, selector: None }),
+                    other => Some(other),
+                }
+            }
             _ => self.constant().map(Operand::Imm),
         }
+    }
+
+    /// Whether the name after the current token is a register.
+    fn negates_register(&self, scopes: &Scopes<'s>) -> bool {
+        let next = self.tokens[(self.at + 1).min(self.tokens.len() - 1)];
+        next.kind == Kind::Ident && matches!(scopes.resolve(self.str(next)), Some(Local::Register(_, None)))
     }
 
     /// The operands up to `close`, which is taken too. The current token is the opening one.
@@ -193,6 +209,18 @@ impl<'s> Parser<'s> {
             return Some(Operand::Sink);
         }
         match scopes.resolve(name) {
+            Some(Local::Register(reg, None)) if self.kind() == Kind::Dot => {
+                let selector = Selector::from_text(self.dot_word());
+                if selector.is_none() {
+                    let message = format!(
+                        "a selector is `b` with up to four digits or `h` with up to two, not `{}`",
+                        super::shorten(self.dot_word())
+                    );
+                    return self.error(Code::OperandForm, self.span(), message);
+                }
+                self.advance();
+                return Some(Operand::Part { reg, negated: false, selector });
+            }
             Some(Local::Register(reg, None)) => return Some(Operand::Reg(reg)),
             Some(Local::Register(first, Some(vector))) => return self.vector_register(first, vector),
             Some(Local::Variable(id)) => {
