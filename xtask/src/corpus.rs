@@ -37,7 +37,10 @@ pub(crate) fn check(ptxas: &Ptxas, summary: &mut Summary) {
 
 fn compare(ptxas: &Ptxas, path: &Path) -> Result<Outcome, String> {
     let original = read(path)?;
-    let module = warpwright_ptx::parse(&original).map_err(|errors| format!("does not parse: {errors}"))?;
+    let module = warpwright_ptx::parse(&original).map_err(|errors| {
+        let first = errors.iter().next().map(ToString::to_string);
+        format!("does not parse: {} errors, the first is {}", errors.len(), first.unwrap_or_default())
+    })?;
     let printed = warpwright_ptx::print(&module);
     let outcome = match (ptxas.assemble(&original), ptxas.assemble(&printed)) {
         (Ok(a), Ok(b)) => match differing_resource(&a.log, &b.log) {

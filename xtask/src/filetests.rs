@@ -2,13 +2,10 @@
 //!
 //! A file that `// ptxas: differs REASON` marks is left out.
 
-use crate::ptxas::{Ptxas, first_error, target};
+use crate::ptxas::{Ptxas, first_error};
 use crate::run::{parallel, ptx_files, read, relative, root};
 use crate::summary::{Part, Summary};
 use std::path::Path;
-
-/// The oldest architecture that the pinned `ptxas` knows.
-const OLDEST_SM: u32 = 75;
 
 /// Gives every `verify` file to `ptxas`.
 pub(crate) fn check(ptxas: &Ptxas, summary: &mut Summary) {
@@ -40,7 +37,7 @@ fn compare(ptxas: &Ptxas, path: &Path) -> Result<bool, String> {
     let is_for_ptxas =
         header.iter().any(|line| line.strip_prefix("test:").is_some_and(|modes| modes.contains("verify")))
             && !header.iter().any(|line| line.starts_with("ptxas: differs "));
-    if !is_for_ptxas || target(&text).is_none_or(|arch| number(arch) < OLDEST_SM) {
+    if !is_for_ptxas {
         return Ok(false);
     }
     let refused = text.contains("//~ E");
@@ -49,8 +46,4 @@ fn compare(ptxas: &Ptxas, path: &Path) -> Result<bool, String> {
         (false, Err(log)) => Err(format!("we accept it, ptxas says: {}", first_error(&log))),
         (true, Ok(_)) => Err("we refuse it, ptxas accepts it".to_string()),
     }
-}
-
-fn number(arch: &str) -> u32 {
-    arch.chars().filter(char::is_ascii_digit).fold(0, |n, c| n * 10 + c.to_digit(10).unwrap_or(0))
 }

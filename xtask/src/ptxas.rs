@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// Longer than any test needs; `ptxas` takes for ever on some malformed inputs.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
+/// The oldest architecture that the pinned `ptxas` assembles for.
+const OLDEST: &str = "sm_75";
+
 /// `ptxas` and a folder for its files.
 pub(crate) struct Ptxas {
     program: PathBuf,
@@ -33,11 +36,15 @@ impl Ptxas {
         Ok(Ptxas { program: program.to_path_buf(), scratch, next: AtomicU64::new(0) })
     }
 
-    /// Assembles a text for the architecture that it names, as a relocatable object. The error is what
-    /// `ptxas` says.
+    /// Assembles a text for the architecture that it names, or the oldest that is known where it is for
+    /// an older one, as a relocatable object. The error is what `ptxas` says.
     pub(crate) fn assemble(&self, text: &str) -> Result<Assembled, String> {
-        let arch = target(text).ok_or("the text names no `.target`")?;
-        self.assemble_for(text, arch)
+        let arch = target(text).unwrap_or(OLDEST);
+        let number = |arch: &str| {
+            let digits = arch.chars().filter_map(|c| c.to_digit(10));
+            digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(digit))
+        };
+        self.assemble_for(text, if number(arch) < number(OLDEST) { OLDEST } else { arch })
     }
 
     /// Assembles a text for an architecture.
@@ -97,7 +104,7 @@ impl Drop for Ptxas {
 }
 
 /// The architecture that a text is for.
-pub(crate) fn target(text: &str) -> Option<&str> {
+fn target(text: &str) -> Option<&str> {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
     line.split(|c: char| c == ',' || c.is_whitespace()).find(|word| word.starts_with("sm_"))
 }

@@ -135,6 +135,10 @@ impl<'s> Parser<'s> {
             }
             Kind::LeftBrace => {
                 self.nest()?;
+                if self.kind_after(1) == Kind::RightBrace {
+                    self.advance();
+                    return self.unexpected("an operand", "in a vector");
+                }
                 let list = self.operand_list(Kind::RightBrace, opcode, scopes)?;
                 self.unnest();
                 Some(Operand::Vector(list))
