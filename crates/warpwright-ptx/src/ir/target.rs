@@ -13,8 +13,9 @@ pub struct Version {
 }
 
 impl Version {
-    /// The oldest version that the parser reads.
-    pub const OLDEST: Version = Version::new(6, 0);
+    /// The oldest version that the parser reads: the one that introduced `sm_50`. Versions before 6.0
+    /// are judged by the rules of 6.0.
+    pub const OLDEST: Version = Version::new(4, 0);
     /// The newest version that this crate knows.
     pub const NEWEST: Version = Version::new(9, 5);
 
@@ -318,8 +319,8 @@ impl Needs {
 
     /// `feature` needs PTX `major.minor`.
     pub fn version(&mut self, feature: Feature, major: u8, minor: u8) {
-        // Versions up to the oldest that is read hold for every module.
-        if Version::new(major, minor) > Version::OLDEST {
+        // What 6.0 has holds for every module.
+        if Version::new(major, minor) > Version::new(6, 0) {
             self.add(feature, Requirement::Version(Version::new(major, minor)));
         }
     }

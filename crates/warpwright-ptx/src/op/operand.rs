@@ -3,8 +3,8 @@
 use super::framework::{Access, Visitor, VisitorMut};
 use super::read::InstrReader;
 use crate::ir::{
-    Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, Reg, RegSrc, Span, Special,
-    Src, Srcs, Symbol, TensorAddress,
+    Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, Reg, RegSrc, Selector, Span,
+    Special, Src, Srcs, Symbol, TensorAddress,
 };
 use crate::print::Writer;
 
@@ -15,6 +15,15 @@ pub enum Operand {
     Reg(Reg),
     /// `!` and a register.
     Not(Reg),
+    /// A register that is negated or has a selector: an operand of a video instruction.
+    Part {
+        /// The register.
+        reg: Reg,
+        /// Whether it is negated.
+        negated: bool,
+        /// Which of its bytes or halves.
+        selector: Option<Selector>,
+    },
     /// A number.
     Imm(Imm),
     /// A special register.
@@ -43,6 +52,8 @@ impl Operand {
         match self {
             Operand::Reg(_) => "a register",
             Operand::Not(_) => "a negated predicate",
+            Operand::Part { negated: true, .. } => "a negated register",
+            Operand::Part { .. } => "a part of a register",
             Operand::Imm(imm) if imm.is_float() => "a floating-point number",
             Operand::Imm(_) => "a number",
             Operand::Special(_) => "a special register",

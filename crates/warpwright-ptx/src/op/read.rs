@@ -11,6 +11,21 @@ pub trait LabelResolver {
     fn label(&mut self, name: Span) -> LabelId;
 }
 
+/// Whether an optional operand is in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Exactly where the condition holds: a modifier asks for the operand.
+    When(bool),
+    /// Where the condition holds and more operands remain than that many, which come after it.
+    Before(bool, usize),
+}
+
+impl From<bool> for Presence {
+    fn from(holds: bool) -> Self {
+        Presence::When(holds)
+    }
+}
+
 /// The parts of one instruction's text, taken one by one by the instruction's `read`.
 pub struct InstrReader<'a> {
     name: &'static str,
@@ -151,6 +166,15 @@ impl<'a> InstrReader<'a> {
     /// The next operand as an `A`. `name` is what a message calls it.
     pub fn arg<A: Arg>(&mut self, name: &'static str) -> Option<A> {
         A::read(self, name)
+    }
+
+    /// An operand that is there in some forms only.
+    pub fn arg_when<A: Arg>(&mut self, name: &'static str, presence: Presence) -> Option<Option<A>> {
+        let present = match presence {
+            Presence::When(holds) => holds,
+            Presence::Before(holds, after) => holds && self.remaining() > after,
+        };
+        if present { A::read(self, name).map(Some) } else { Some(None) }
     }
 
     /// The next operand; a missing one is reported.

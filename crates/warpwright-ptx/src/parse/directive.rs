@@ -10,9 +10,6 @@ impl<'s> Parser<'s> {
     /// Something at module scope.
     pub(super) fn item(&mut self, items: &mut Vec<Item>) -> Option<()> {
         let start = self.span();
-        if self.eat(Kind::Semicolon) {
-            return Some(());
-        }
         if self.kind() == Kind::At && self.kind_after(1) == Kind::At {
             return self.error(
                 Code::Directive,
@@ -157,6 +154,10 @@ impl<'s> Parser<'s> {
         while self.kind() == Kind::Dot {
             let span = self.span();
             let word = self.dot_word();
+            if word == "attribute" {
+                variable.attributes.extend(self.attributes()?);
+                continue;
+            }
             self.advance();
             match word {
                 "align" => {
@@ -167,10 +168,6 @@ impl<'s> Parser<'s> {
                     }
                 }
                 "ptr" => variable.pointee = Some(Pointee { space: None, align: None }),
-                "attribute" => {
-                    self.at -= 1;
-                    variable.attributes.extend(self.attributes()?);
-                }
                 _ => {
                     let word = Word::new(word);
                     if let Some(found) = Type::from_word(word)

@@ -106,7 +106,12 @@ impl<'s> Parser<'s> {
         let span = self.span();
         let name = self.ident("as a guard")?;
         match scopes.resolve(name) {
-            Some(Local::Register(reg)) => Some(Guard { reg, negated }),
+            Some(Local::Register(reg, None)) => Some(Guard { reg, negated }),
+            Some(Local::Register(_, Some(_))) => self.error(
+                Code::GuardType,
+                span,
+                format!("the guard `{name}` is a vector, not a predicate register"),
+            ),
             Some(Local::Variable(_)) => self.error(
                 Code::GuardType,
                 span,
@@ -153,8 +158,24 @@ impl<'s> Parser<'s> {
                     }
                 }
             }
+            Kind::Minus if self.negates_register(scopes) => {
+                self.advance();
+                match self.name_operand(scopes)? {
+                    Operand::Part { reg, selector, .. } => {
+                        Some(Operand::Part { reg, negated: true, selector })
+                    }
+                    Operand::Reg(reg) => Some(Operand::Part { reg, negated: true, selector: None }),
+                    other => Some(other),
+                }
+            }
             _ => self.constant().map(Operand::Imm),
         }
+    }
+
+    /// Whether the name after the current token is a register.
+    fn negates_register(&self, scopes: &Scopes<'s>) -> bool {
+        let next = self.tokens[(self.at + 1).min(self.tokens.len() - 1)];
+        next.kind == Kind::Ident && matches!(scopes.resolve(self.str(next)), Some(Local::Register(_, None)))
     }
 
     /// The operands up to `close`, which is taken too. The current token is the opening one.
@@ -187,7 +208,20 @@ impl<'s> Parser<'s> {
             return Some(Operand::Sink);
         }
         match scopes.resolve(name) {
-            Some(Local::Register(reg)) => return Some(Operand::Reg(reg)),
+            Some(Local::Register(reg, None)) if self.kind() == Kind::Dot => {
+                let selector = Selector::from_text(self.dot_word());
+                if selector.is_none() {
+                    let message = format!(
+                        "a selector is `b` with up to four digits or `h` with up to two, not `{}`",
+                        super::shorten(self.dot_word())
+                    );
+                    return self.error(Code::OperandForm, self.span(), message);
+                }
+                self.advance();
+                return Some(Operand::Part { reg, negated: false, selector });
+            }
+            Some(Local::Register(reg, None)) => return Some(Operand::Reg(reg)),
+            Some(Local::Register(first, Some(vector))) => return self.vector_register(first, vector),
             Some(Local::Variable(id)) => {
                 let offset = self.symbol_offset()?;
                 return Some(Operand::Symbol(Symbol::Local(id), offset));
@@ -197,19 +231,12 @@ impl<'s> Parser<'s> {
         if name.starts_with('%')
             && let Some(register) = SpecialRegister::from_name(name)
         {
-            let mut component = None;
+            let mut special = Special { register, component: None };
             if self.kind() == Kind::Dot {
-                component = match self.dot_word() {
-                    // Old names of the components.
-                    "r" => Some(Component::X),
-                    "g" => Some(Component::Y),
-                    "b" => Some(Component::Z),
-                    "a" => Some(Component::W),
-                    word => Component::from_word(Word::new(word)),
-                };
+                special.component = component(self.dot_word());
                 let here = self.span();
                 self.advance();
-                if component.is_none() || !register.is_vector() {
+                if special.component.is_none() || !register.is_vector() {
                     return self.error(
                         Code::SpecialRegister,
                         here,
@@ -217,7 +244,7 @@ impl<'s> Parser<'s> {
                     );
                 }
             }
-            return Some(Operand::Special(Special { register, component }));
+            return Some(Operand::Special(special));
         }
         if name == "WARP_SZ" {
             return Some(Operand::Imm(Imm::Int(32)));
@@ -233,16 +260,28 @@ impl<'s> Parser<'s> {
         Some(Operand::Unknown(span))
     }
 
-    /// `+ constant` or `- constant` after a symbol.
-    fn symbol_offset(&mut self) -> Option<i64> {
-        match self.kind() {
-            Kind::Plus => {
-                self.advance();
-                self.offset()
-            }
-            Kind::Minus => self.offset(),
-            _ => Some(0),
+    /// A vector register after its name: a component, or all of them.
+    fn vector_register(&mut self, first: Reg, vector: VectorWidth) -> Option<Operand> {
+        let elements = vector.elements() as u32;
+        if self.kind() != Kind::Dot {
+            return Some(Operand::Vector((0..elements).map(|i| Operand::Reg(Reg(first.0 + i))).collect()));
         }
+        let span = self.span();
+        let component = component(self.dot_word()).filter(|component| (*component as u32) < elements);
+        self.advance();
+        match component {
+            Some(component) => Some(Operand::Reg(Reg(first.0 + component as u32))),
+            None => self.error(
+                Code::OperandForm,
+                span,
+                format!("a `.{}` register has no such component", vector.text()),
+            ),
+        }
+    }
+
+    /// `+ constant` after a symbol.
+    fn symbol_offset(&mut self) -> Option<i64> {
+        if self.eat(Kind::Plus) { self.offset() } else { Some(0) }
     }
 
     /// `[…]`.
@@ -300,6 +339,17 @@ impl<'s> Parser<'s> {
         } else {
             Operand::Tensor(TensorAddress { base, coordinates })
         })
+    }
+}
+
+/// The component of that name, old names (colours) included.
+fn component(word: &str) -> Option<Component> {
+    match word {
+        "r" => Some(Component::X),
+        "g" => Some(Component::Y),
+        "b" => Some(Component::Z),
+        "a" => Some(Component::W),
+        word => Component::from_word(Word::new(word)),
     }
 }
 

@@ -172,10 +172,15 @@ impl<'s> Parser<'s> {
     fn nest(&mut self) -> Option<()> {
         if self.nesting >= MAX_NESTING {
             let span = self.span();
-            return self.error(Code::Nesting, span, format!("nested more than {MAX_NESTING} levels deep"));
+            return self.too_deep(span);
         }
         self.nesting += 1;
         Some(())
+    }
+
+    #[cold]
+    fn too_deep<T>(&mut self, span: Span) -> Option<T> {
+        self.error(Code::Nesting, span, format!("nested more than {MAX_NESTING} levels deep"))
     }
 
     fn unnest(&mut self) {
@@ -196,9 +201,10 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Skips to the end of the statement at hand: past `;`, or up to a `}` that ends what it is in.
-    /// Braces that open on the way are skipped whole.
-    fn recover(&mut self) {
+    /// After an error in the statement that begins at `start`: skips to its end, past `;`, or up to
+    /// a `}` that ends what it is in. Braces that open on the way are skipped whole.
+    fn recover(&mut self, start: usize) {
+        self.at = start;
         let mut depth = 0usize;
         loop {
             match self.kind() {
@@ -240,40 +246,36 @@ impl<'s> Parser<'s> {
         Some(module)
     }
 
-    /// After an error at module scope: skips past the end of the item, and makes sure to move on.
+    /// After an error in the item that begins at `start`: skips past its end, which is a `;` or a
+    /// body in braces, or up to a directive that begins another item.
     fn recover_item(&mut self, start: usize) {
         self.nesting = 0;
+        self.at = start;
+        let mut depth = 0usize;
         loop {
             match self.kind() {
-                Kind::End => break,
-                Kind::Semicolon => {
-                    self.advance();
-                    break;
-                }
+                Kind::End => return,
+                Kind::LeftBrace => depth += 1,
                 Kind::RightBrace => {
-                    self.advance();
-                    break;
-                }
-                Kind::Dot
-                    if self.at > start
-                        && matches!(
-                            self.dot_word(),
-                            "visible" | "entry" | "func" | "extern" | "weak" | "version"
-                        ) =>
-                {
-                    break;
-                }
-                Kind::LeftBrace => {
-                    self.advance();
-                    self.recover();
-                    while self.kind() != Kind::RightBrace && self.kind() != Kind::End {
-                        self.recover();
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        self.advance();
+                        return;
                     }
                 }
-                _ => {
+                Kind::Semicolon if depth == 0 => {
                     self.advance();
+                    return;
                 }
+                Kind::Dot if depth == 0 && self.at > start => match self.dot_word() {
+                    "visible" | "extern" | "weak" | "common" | "file" | "section" | "alias" => return,
+                    // A linkage before it has begun the item already.
+                    "entry" | "func" if self.tokens[self.at - 1].kind != Kind::Dot => return,
+                    _ => {}
+                },
+                _ => {}
             }
+            self.advance();
         }
     }
 

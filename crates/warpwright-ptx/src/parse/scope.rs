@@ -5,18 +5,26 @@ use crate::ir::*;
 use crate::op::{Access, LabelResolver, VisitorMut};
 use std::collections::HashMap;
 
+/// `prefix<n>`: the registers `prefix0`, `prefix1`, ….
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RegisterNames {
+    pub(super) first: Reg,
+    pub(super) count: u32,
+    pub(super) vector: Option<VectorWidth>,
+}
+
 /// What a local name stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Local {
-    Register(Reg),
+    /// A register; for a vector register, its first component.
+    Register(Reg, Option<VectorWidth>),
     Variable(VarId),
 }
 
 #[derive(Default)]
 struct Scope<'s> {
     names: HashMap<&'s str, Local>,
-    /// `prefix<n>`: first register and number of registers.
-    ranges: HashMap<&'s str, (Reg, u32)>,
+    ranges: HashMap<&'s str, RegisterNames>,
     labels: HashMap<&'s str, ScopedLabel>,
 }
 
@@ -81,12 +89,15 @@ impl<'s> Scopes<'s> {
 
     /// Declares a name; `false` if the scope has it already.
     pub(super) fn declare(&mut self, name: &'s str, local: Local) -> bool {
-        self.innermost().names.insert(name, local).is_none()
+        let scope = self.innermost();
+        let (prefix, number) = split_number(name);
+        let numbered = number.is_some_and(|n| scope.ranges.get(prefix).is_some_and(|names| n < names.count));
+        scope.names.insert(name, local).is_none() && !numbered
     }
 
     /// Declares `prefix0`, `prefix1`, …; `false` if the scope has the prefix already.
-    pub(super) fn declare_range(&mut self, prefix: &'s str, first: Reg, count: u32) -> bool {
-        self.innermost().ranges.insert(prefix, (first, count)).is_none()
+    pub(super) fn declare_range(&mut self, prefix: &'s str, names: RegisterNames) -> bool {
+        self.innermost().ranges.insert(prefix, names).is_none()
     }
 
     /// The register or variable of that name.
@@ -94,10 +105,11 @@ impl<'s> Scopes<'s> {
         let (prefix, number) = split_number(name);
         for scope in self.stack.iter().rev() {
             if let Some(number) = number
-                && let Some((first, count)) = scope.ranges.get(prefix)
-                && number < *count
+                && let Some(names) = scope.ranges.get(prefix)
+                && number < names.count
             {
-                return Some(Local::Register(Reg(first.0 + number)));
+                let width = names.vector.map_or(1, |vector| vector.elements() as u32);
+                return Some(Local::Register(Reg(names.first.0 + number * width), names.vector));
             }
             if let Some(local) = scope.names.get(name) {
                 return Some(*local);
