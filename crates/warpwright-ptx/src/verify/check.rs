@@ -61,12 +61,7 @@ impl<'a> Check<'a> {
 
     /// A register's name, for messages.
     pub fn reg_name(&self, reg: Reg) -> String {
-        let range = self.function.register_range(reg);
-        if range.numbered {
-            format!("{}{}", range.name, reg.0 - range.first.0)
-        } else {
-            range.name.to_string()
-        }
+        register_name(self.function, reg)
     }
 
     /// Reports a breach of the rule `code`. The message names the instruction by itself.
@@ -270,5 +265,15 @@ impl<'a> Check<'a> {
             }
             AddressBase::Absolute => {}
         }
+    }
+}
+
+/// A register's name as the text has it.
+pub(super) fn register_name(function: &Function, reg: Reg) -> String {
+    let range = function.register_range(reg);
+    if range.numbered {
+        format!("{}{}", range.name, reg.0 - range.first.0)
+    } else {
+        range.name.to_string()
     }
 }
