@@ -108,7 +108,7 @@ ops! {
     cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
 
     // Textures and surfaces.
-    texture {}
+    texture { Tex, Tld4, Suld, Sust, Sured, Txq, Suq, Istypep }
 
     // Tensor memory and the fifth generation of tensor cores.
     tcgen05 {}
