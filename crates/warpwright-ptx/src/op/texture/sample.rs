@@ -4,7 +4,7 @@ use super::{Geometry, coordinates, geometry_among, opaque, opaque_symbol, word};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::operand::{Arg, Operand};
-use crate::op::{Access, InstrReader, Rule, Visitor, VisitorMut, instruction, modifiers};
+use crate::op::{Access, InstrReader, Presence, Rule, Visitor, VisitorMut, instruction, modifiers};
 use crate::print::Writer;
 use crate::verify::Check;
 
@@ -47,7 +47,7 @@ instruction! {
         lod: Option<Src> = (mip == Some(MipLevel::Level)),
         dpdx: Option<Srcs> = (mip == Some(MipLevel::Grad)),
         dpdy: Option<Srcs> = (mip == Some(MipLevel::Grad)),
-        offset: TexOffset,
+        offset: Option<Srcs> = Presence::IfVector,
         compare: Option<Src>,
     )
 
@@ -58,7 +58,7 @@ instruction! {
         vector: VectorWidth,
         d_type: Type,
         c_type: Type,
-    }(d: TexResult, from: TensorAddress, offset: TexOffset, compare: Option<Src>)
+    }(d: TexResult, from: TensorAddress, offset: Option<Srcs> = Presence::IfVector, compare: Option<Src>)
 }
 
 /// Where the elements of a texture go: a vector, and with `|` a predicate that says whether they
@@ -121,31 +121,6 @@ impl Arg for TexResult {
     }
 }
 
-/// Offsets that are added to the coordinates, if they are given: a vector, unlike what follows it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TexOffset(pub Option<Srcs>);
-
-impl Arg for TexOffset {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        match reader.peek() {
-            Some(Operand::Vector(_)) => Srcs::read(reader, name).map(|srcs| TexOffset(Some(srcs))),
-            _ => Some(TexOffset(None)),
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        self.0.print(out);
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        self.0.visit(visitor);
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        self.0.visit_mut(visitor);
-    }
-}
-
 /// The elements read: four, or two of packed halves.
 fn result(check: &mut Check<'_>, result: &TexResult, vector: VectorWidth, d_type: Type) {
     let wanted = if d_type == Type::F16X2 { VectorWidth::V2 } else { VectorWidth::V4 };
@@ -185,8 +160,8 @@ fn source(check: &mut Check<'_>, from: &TensorAddress, geometry: Geometry, ty: T
 }
 
 /// Offsets: integers, as many as the geometry has directions.
-fn offsets(check: &mut Check<'_>, geometry: Geometry, offset: &TexOffset) {
-    let Some(offset) = &offset.0 else { return };
+fn offsets(check: &mut Check<'_>, geometry: Geometry, offset: Option<&Srcs>) {
+    let Some(offset) = offset else { return };
     check.combination(!geometry.is_cube(), "a cube takes no offsets");
     vector(check, "offset", offset, geometry, Type::S32);
 }
@@ -247,7 +222,7 @@ impl Rule for Tex {
                 vector(check, name, gradient, self.geometry, Type::F32);
             }
         }
-        offsets(check, self.geometry, &self.offset);
+        offsets(check, self.geometry, self.offset.as_ref());
         comparison(check, self.geometry, self.c_type, self.compare.as_ref());
     }
 
@@ -264,7 +239,7 @@ impl Rule for Tld4 {
         geometry_among(check, self.geometry, &[D2, A2D, Cube, ACube]);
         result(check, &self.d, self.vector, self.d_type);
         source(check, &self.from, self.geometry, self.c_type);
-        offsets(check, self.geometry, &self.offset);
+        offsets(check, self.geometry, self.offset.as_ref());
         comparison(check, self.geometry, self.c_type, self.compare.as_ref());
     }
 
