@@ -94,7 +94,7 @@ ops! {
     matrix { Mma, MmaSp, MmaSpOrdered, Ldmatrix, Stmatrix, Movmatrix }
 
     // Matrix products of a warp with opaque fragments.
-    wmma {}
+    wmma { WmmaLoadA, WmmaLoadB, WmmaLoadC, WmmaStoreD, WmmaMma }
 
     // Matrix products of a warpgroup on shared memory.
     wgmma {}

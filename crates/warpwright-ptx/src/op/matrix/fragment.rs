@@ -123,8 +123,9 @@ impl Fragment {
         if !self.is_shape(check, name, dsts.len(), matches!(dsts, Dsts::Many(_))) {
             return;
         }
+        let ty = self.element(check, dsts.as_slice().flatten());
         for reg in dsts.as_slice().flatten() {
-            check.reg(name, reg, self.register);
+            check.reg(name, reg, ty);
         }
     }
 
@@ -133,12 +134,25 @@ impl Fragment {
         if !self.is_shape(check, name, srcs.as_slice().len(), matches!(srcs, Srcs::Many(_))) {
             return;
         }
+        let ty = self.element(check, srcs.as_slice().iter().filter_map(Src::reg));
+        let constant = match self.register {
+            Type::F32 | Type::F64 | Type::S32 => self.register,
+            _ => Type::U32,
+        };
         for src in srcs.as_slice() {
-            let constant = match self.register {
-                Type::F32 | Type::F64 | Type::S32 => self.register,
-                _ => Type::U32,
-            };
-            check.src(name, src, if matches!(src, Src::Imm(_)) { constant } else { self.register });
+            check.src(name, src, if matches!(src, Src::Imm(_)) { constant } else { ty });
+        }
+    }
+
+    /// The type that each register must agree with: the registers of a vector that were declared
+    /// with different types, or a single one, are taken as bits.
+    fn element(self, check: &Check<'_>, mut regs: impl Iterator<Item = Reg>) -> Type {
+        let first = regs.next().map(|reg| check.reg_type(reg));
+        let alike = self.count > 1 && regs.all(|reg| Some(check.reg_type(reg)) == first);
+        match self.register {
+            ty if alike => ty,
+            Type::F64 => Type::B64,
+            _ => Type::B32,
         }
     }
 
