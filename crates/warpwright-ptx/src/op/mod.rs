@@ -75,7 +75,10 @@ ops! {
     atomic { Atom, Red }
 
     // Control flow: branches, calls, returns.
-    control { Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt }
+    control {
+        Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt, Pmevent, PmeventMask, SetmaxnregInc, SetmaxnregDec,
+        Griddepcontrol,
+    }
 
     // Barriers and fences.
     sync {

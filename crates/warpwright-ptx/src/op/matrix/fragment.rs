@@ -144,13 +144,11 @@ impl Fragment {
         }
     }
 
-    /// The type that each register must agree with: the registers of a vector that were declared
-    /// with different types, or a single one, are taken as bits.
+    /// The type that each register must agree with: a vector with an untyped register counts as
+    /// untyped.
     fn element(self, check: &Check<'_>, mut regs: impl Iterator<Item = Reg>) -> Type {
-        let first = regs.next().map(|reg| check.reg_type(reg));
-        let alike = self.count > 1 && regs.all(|reg| Some(check.reg_type(reg)) == first);
         match self.register {
-            ty if alike => ty,
+            ty if !regs.any(|reg| check.reg_type(reg).is_bits()) => ty,
             Type::F64 => Type::B64,
             _ => Type::B32,
         }
