@@ -98,10 +98,6 @@ impl Diagnostics {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
-
-    pub(crate) fn list_mut(&mut self) -> &mut Vec<Diagnostic> {
-        &mut self.list
-    }
 }
 
 impl From<Vec<Diagnostic>> for Diagnostics {

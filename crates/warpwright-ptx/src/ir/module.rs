@@ -9,6 +9,8 @@ use crate::op::Op;
 /// A PTX module: one `.ptx` file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
+    /// Where the header stands.
+    pub origin: Origin,
     /// `.version`.
     pub version: Version,
     /// `.target`.
@@ -25,6 +27,7 @@ impl Module {
     /// An empty module with 64-bit addresses.
     pub fn new(version: Version, target: impl Into<Target>) -> Self {
         Module {
+            origin: Origin::Unknown,
             version,
             target: target.into(),
             address_size: Some(AddressSize::Bits64),
@@ -352,6 +355,24 @@ impl Function {
         &self.registers[after - 1]
     }
 
+    /// A register's name.
+    ///
+    /// # Panics
+    /// If the register is not one of this function's.
+    pub fn register_name(&self, reg: Reg) -> String {
+        let range = self.register_range(reg);
+        let (number, element) =
+            ((reg.0 - range.first.0) / range.width(), (reg.0 - range.first.0) % range.width());
+        let mut name = range.name.to_string();
+        if range.numbered {
+            name += &number.to_string();
+        }
+        if range.vector.is_some() {
+            name += [".x", ".y", ".z", ".w"].get(element as usize).copied().unwrap_or(".?");
+        }
+        name
+    }
+
     /// The type that a register was declared with.
     ///
     /// # Panics
@@ -362,7 +383,7 @@ impl Function {
 
     /// Number of registers that are declared.
     pub fn register_count(&self) -> u32 {
-        self.registers.last().map_or(0, |range| range.first.0 + range.count)
+        self.registers.last().map_or(0, |range| range.first.0 + range.count * range.width())
     }
 
     /// The variable of that index.
@@ -397,10 +418,17 @@ pub struct RegisterRange {
     pub name: Name,
     /// First register of the range.
     pub first: Reg,
-    /// Number of registers in it.
+    /// Number of names in it. A vector register counts once, and has a register for each element.
     pub count: u32,
     /// Written with `<n>`: the registers are `name0`, `name1`, ….
     pub numbered: bool,
+}
+
+impl RegisterRange {
+    /// Registers that a name stands for: the elements of a vector register, else one.
+    pub fn width(&self) -> u32 {
+        self.vector.map_or(1, |vector| vector.elements() as u32)
+    }
 }
 
 /// A label.

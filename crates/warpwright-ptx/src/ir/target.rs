@@ -13,14 +13,26 @@ pub struct Version {
 }
 
 impl Version {
-    /// The oldest version that the parser reads.
-    pub const OLDEST: Version = Version::new(6, 0);
+    /// The oldest version that the parser reads: the one that introduced `sm_50`. Versions before 6.0
+    /// are judged by the rules of 6.0.
+    pub const OLDEST: Version = Version::new(4, 0);
     /// The newest version that this crate knows.
     pub const NEWEST: Version = Version::new(9, 5);
 
     /// `major.minor`.
     pub const fn new(major: u8, minor: u8) -> Self {
         Version { major, minor }
+    }
+
+    /// Whether NVIDIA published a PTX of that version, among those that are read.
+    pub fn is_published(self) -> bool {
+        let last = match self.major {
+            6 => 5,
+            7 | 8 => 8,
+            9 => 5,
+            _ => return false,
+        };
+        self.minor <= last
     }
 }
 
@@ -295,6 +307,11 @@ impl Needs {
         Needs::default()
     }
 
+    /// Whether nothing is needed.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.list.clear();
@@ -302,8 +319,8 @@ impl Needs {
 
     /// `feature` needs PTX `major.minor`.
     pub fn version(&mut self, feature: Feature, major: u8, minor: u8) {
-        // Versions up to the oldest that is read hold for every module.
-        if Version::new(major, minor) > Version::OLDEST {
+        // What 6.0 has holds for every module.
+        if Version::new(major, minor) > Version::new(6, 0) {
             self.add(feature, Requirement::Version(Version::new(major, minor)));
         }
     }

@@ -105,7 +105,7 @@ macro_rules! instruction {
         $(#[$doc:meta])*
         pub struct $name:ident($opcode:literal $([$infix:ident] $rest:literal)?) {
             $($(#[$mdoc:meta])* $modifier:ident: $mty:ty $(= $word:literal)?),* $(,)?
-        }($($(#[$adoc:meta])* $arg:ident: $aty:ty),* $(,)?)
+        }($($(#[$adoc:meta])* $arg:ident: $aty:ty $(= $presence:expr)?),* $(,)?)
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -123,7 +123,7 @@ macro_rules! instruction {
                 $(let $infix = reader.leading_flag(const { $crate::op::Keyword::new(stringify!($infix)) });)?
                 $(let $modifier = $crate::op::framework::read_modifier!(reader, $mty $(, $word)?);)*
                 reader.end_modifiers()?;
-                $(let $arg = reader.arg::<$aty>(stringify!($arg))?;)*
+                $(let $arg: $aty = $crate::op::framework::read_arg!(reader, $arg $(, $presence)?);)*
                 reader.end_args()?;
                 Some($name { $($infix,)? $($modifier,)* $($arg,)* })
             }
@@ -163,6 +163,16 @@ macro_rules! read_modifier {
     };
 }
 pub(crate) use read_modifier;
+
+macro_rules! read_arg {
+    ($reader:ident, $arg:ident, $presence:expr) => {
+        $reader.arg_when(stringify!($arg), $presence.into())?
+    };
+    ($reader:ident, $arg:ident) => {
+        $crate::op::Arg::read($reader, stringify!($arg))?
+    };
+}
+pub(crate) use read_arg;
 
 macro_rules! print_modifier {
     ($out:ident, $value:expr, $word:literal) => {

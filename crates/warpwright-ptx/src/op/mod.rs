@@ -16,6 +16,9 @@
 //! }
 //! ```
 //!
+//! An optional operand that a modifier asks for names the condition: `policy: Option<Src> =
+//! cache_hint`; one that others may follow, with how many do: `Presence::Before(true, 1)`.
+//!
 //! Modifiers may stand in any order in the text, as `ptxas` has it; where two fields take the same
 //! kind of modifier, the first field takes the first in the text.
 
@@ -47,7 +50,7 @@ pub mod wmma;
 
 pub use framework::{Access, Convergence, Instr, Rule, Visitor, VisitorMut};
 pub use operand::{Arg, Operand};
-pub use read::{InstrReader, LabelResolver};
+pub use read::{InstrReader, LabelResolver, Presence};
 pub use word::{Keyword, Modifier, ModifierField, Word, word_hash};
 
 pub(crate) use framework::{instruction, ops};
@@ -57,10 +60,13 @@ pub(crate) use framework::OpcodeRow;
 
 ops! {
     // Integer and floating-point arithmetic.
-    arith { Add, Sub, Addc, Subc, Mul, Mad, Madc, Fma, Div, Rem, Abs, Neg, Min, Max, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh, Dp4a, Dp2a }
+    arith {
+        Add, Sub, Addc, Subc, Sad, Mul, Mul24, Mad, Mad24, Madc, Fma, Clmad, Div, Rem, Abs, Neg, Copysign, Testp,
+        Min, Max, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh, Dp4a, Dp2a,
+    }
 
     // Bitwise logic, shifts and bit fields.
-    logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Prmt }
+    logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Fns, Szext, Bmsk, Prmt }
 
     // Comparisons and selections.
     compare { Setp, Set, Selp, Slct }
@@ -91,7 +97,7 @@ ops! {
     warp { Shfl, Vote, ActiveMask, Match, Redux, Elect }
 
     // Copies that run beside the thread: cp.async and its groups.
-    async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll }
+    async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll, CpAsyncMbarrierArrive }
 
     // Matrix products of a warp on registers: mma and its loads and stores.
     matrix { Mma, MmaSp, MmaSpOrdered, Ldmatrix, Stmatrix, Movmatrix }
@@ -100,16 +106,16 @@ ops! {
     wmma { WmmaLoadA, WmmaLoadB, WmmaLoadC, WmmaStoreD, WmmaMma }
 
     // Matrix products of a warpgroup on shared memory.
-    wgmma {}
+    wgmma { WgmmaFence, WgmmaCommitGroup, WgmmaWaitGroup, WgmmaMmaAsync, WgmmaMmaAsyncSp }
 
     // Barriers in shared memory.
-    mbarrier {}
+    mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierArriveDrop, MbarrierExpectTx, MbarrierCompleteTx, MbarrierTestWait, MbarrierTryWait, MbarrierPendingCount }
 
     // Bulk copies by the tensor memory engine.
-    bulk_copy {}
+    bulk_copy { CpAsyncBulk, CpReduceAsyncBulk, CpAsyncBulkPrefetch, MultimemCpAsyncBulk, MultimemCpReduceAsyncBulk, CpAsyncBulkCommitGroup, CpAsyncBulkWaitGroup, CpAsyncBulkTensor, CpReduceAsyncBulkTensor, CpAsyncBulkPrefetchTensor, TensormapReplace, TensormapCpFenceproxy }
 
     // Clusters: addresses of other blocks, cluster barriers.
-    cluster {}
+    cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
 
     // Textures and surfaces.
     texture {}
@@ -118,7 +124,11 @@ ops! {
     tcgen05 {}
 
     // Video instructions.
-    video {}
+    video {
+        Vadd, Vsub, Vabsdiff, Vmin, Vmax, Vshl, Vshr, Vmad, Vset,
+        Vadd2, Vsub2, Vavrg2, Vabsdiff2, Vmin2, Vmax2, Vset2,
+        Vadd4, Vsub4, Vavrg4, Vabsdiff4, Vmin4, Vmax4, Vset4,
+    }
 
     // Everything that fits no other family.
     misc {}

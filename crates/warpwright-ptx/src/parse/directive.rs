@@ -10,9 +10,6 @@ impl<'s> Parser<'s> {
     /// Something at module scope.
     pub(super) fn item(&mut self, items: &mut Vec<Item>) -> Option<()> {
         let start = self.span();
-        if self.eat(Kind::Semicolon) {
-            return Some(());
-        }
         if self.kind() == Kind::At && self.kind_after(1) == Kind::At {
             return self.error(
                 Code::Directive,
@@ -38,12 +35,11 @@ impl<'s> Parser<'s> {
                 let target_span = self.span();
                 let target = self.ident("as the function that the alias stands for")?;
                 self.expect(Kind::Semicolon, "to end `.alias`")?;
-                if !self.globals.get(target).is_some_and(|global| global.function) {
-                    return self.error(
-                        Code::Undeclared,
-                        target_span,
-                        format!("`{target}` is not a declared function"),
-                    );
+                for (function, span) in [(name, span), (target, target_span)] {
+                    if !self.globals.get(function).is_some_and(|global| global.function) {
+                        let message = format!("`{function}` is not a declared function");
+                        return self.error(Code::Undeclared, span, message);
+                    }
                 }
                 self.declare_global(name, span, true, true)?;
                 ItemKind::Alias { name: name.into(), target: target.into() }
@@ -157,6 +153,10 @@ impl<'s> Parser<'s> {
         while self.kind() == Kind::Dot {
             let span = self.span();
             let word = self.dot_word();
+            if word == "attribute" {
+                variable.attributes.extend(self.attributes()?);
+                continue;
+            }
             self.advance();
             match word {
                 "align" => {
@@ -167,10 +167,6 @@ impl<'s> Parser<'s> {
                     }
                 }
                 "ptr" => variable.pointee = Some(Pointee { space: None, align: None }),
-                "attribute" => {
-                    self.at -= 1;
-                    variable.attributes.extend(self.attributes()?);
-                }
                 _ => {
                     let word = Word::new(word);
                     if let Some(found) = Type::from_word(word)
@@ -215,9 +211,9 @@ impl<'s> Parser<'s> {
                 None
             } else {
                 let here = self.span();
-                match self.constant()?.bits() {
-                    Some(bits) if bits <= i64::MAX as u64 => Some(bits),
-                    _ => return self.error(Code::Literal, here, "a dimension is an unsigned integer"),
+                match self.unsigned_wide("as a dimension")? {
+                    dim if i64::try_from(dim).is_ok() => Some(dim),
+                    _ => return self.error(Code::Literal, here, "the dimension is too large"),
                 }
             };
             if variable.dims.len() == super::MAX_NESTING {

@@ -1,7 +1,7 @@
 //! Functions: signature, directives, body.
 
 use super::lexer::Kind;
-use super::scope::{Local, Scopes};
+use super::scope::{Local, RegisterNames, Scopes};
 use super::{GlobalName, Parser};
 use crate::diag::Code;
 use crate::ir::*;
@@ -90,7 +90,7 @@ impl<'s> Parser<'s> {
                     count: 1,
                     numbered: false,
                 });
-                self.declare_local(scopes, name, Local::Register(first), span)?;
+                self.declare_local(scopes, name, Local::Register(first, vector), span)?;
                 params.push(Param::Register(first));
             } else {
                 let (variable, name, span) = self.variable_declaration(Linkage::Local, true)?;
@@ -186,7 +186,8 @@ impl<'s> Parser<'s> {
         }
         let word = self.word();
         self.advance();
-        Some(word[1..word.len() - 1].to_string())
+        // A string that does not end has been reported, and lacks its last quote.
+        Some(word.get(1..word.len() - 1).unwrap_or_default().to_string())
     }
 
     /// The statements, up to the closing brace.
@@ -206,16 +207,13 @@ impl<'s> Parser<'s> {
                     break;
                 }
                 Kind::LeftBrace => {
-                    if depth >= super::MAX_NESTING {
-                        self.nesting = super::MAX_NESTING;
-                        let _ = self.nest();
-                        self.nesting = 0;
-                        self.advance();
-                        self.recover();
+                    let span = self.span();
+                    if depth == super::MAX_NESTING {
+                        self.too_deep::<()>(span);
+                        self.recover(self.at);
                         continue;
                     }
                     depth += 1;
-                    let span = self.span();
                     self.advance();
                     scopes.open();
                     body.push(Statement { origin: span.into(), kind: StatementKind::Open });
@@ -230,20 +228,12 @@ impl<'s> Parser<'s> {
                     scopes.close();
                     body.push(Statement { origin: span.into(), kind: StatementKind::Close });
                 }
-                Kind::Semicolon => {
-                    self.advance();
-                }
                 _ => {
-                    let before = (self.at, self.diagnostics.len());
-                    let nesting = self.nesting;
+                    let (start, nesting, before) = (self.at, self.nesting, self.diagnostics.len());
                     if self.statement(function, scopes, &mut body).is_none() {
-                        debug_assert!(self.diagnostics.len() > before.1);
+                        debug_assert!(self.diagnostics.len() > before);
                         self.nesting = nesting;
-                        // A statement that fails on the token after its `;` is at its end already.
-                        let ended = self.at > before.0 && self.tokens[self.at - 1].kind == Kind::Semicolon;
-                        if !ended {
-                            self.recover();
-                        }
+                        self.recover(start);
                     }
                 }
             }
@@ -452,7 +442,8 @@ impl<'s> Parser<'s> {
                 self.expect(Kind::Greater, "to close the number of registers")?;
             }
             let first = Reg(function.register_count());
-            if count > MAX_REGISTERS - first.0 {
+            let width = vector.map_or(1, |vector| vector.elements() as u32);
+            if count > (MAX_REGISTERS - first.0) / width {
                 let message = format!("a function declares more than {MAX_REGISTERS} registers");
                 return self.error(Code::TooLarge, span, message);
             }
@@ -466,8 +457,8 @@ impl<'s> Parser<'s> {
                 numbered,
             });
             if !numbered {
-                self.declare_local(scopes, name, Local::Register(first), span)?;
-            } else if !scopes.declare_range(name, first, count) {
+                self.declare_local(scopes, name, Local::Register(first, vector), span)?;
+            } else if !scopes.declare_range(name, RegisterNames { first, count, vector }) {
                 return self.error(
                     Code::Redeclared,
                     span,

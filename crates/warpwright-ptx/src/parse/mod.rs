@@ -172,10 +172,15 @@ impl<'s> Parser<'s> {
     fn nest(&mut self) -> Option<()> {
         if self.nesting >= MAX_NESTING {
             let span = self.span();
-            return self.error(Code::Nesting, span, format!("nested more than {MAX_NESTING} levels deep"));
+            return self.too_deep(span);
         }
         self.nesting += 1;
         Some(())
+    }
+
+    #[cold]
+    fn too_deep<T>(&mut self, span: Span) -> Option<T> {
+        self.error(Code::Nesting, span, format!("nested more than {MAX_NESTING} levels deep"))
     }
 
     fn unnest(&mut self) {
@@ -184,36 +189,58 @@ impl<'s> Parser<'s> {
 
     /// Comments before the current token that were not handed out yet.
     fn take_comments(&mut self, mut sink: impl FnMut(Comment)) {
-        let mut after_line_comment = false;
+        // A comment ends the line, or begins one: nothing after it trails what came before.
+        let mut line_ended = false;
         while let Some(raw) = self.comments.get(self.next_comment)
             && raw.before <= self.at
         {
             self.next_comment += 1;
-            let trailing = raw.before == self.at && raw.same_line && !after_line_comment;
-            after_line_comment = !raw.block;
+            let trailing = raw.before == self.at && raw.same_line && !line_ended;
+            line_ended = !raw.block || !trailing;
             let text = self.text[raw.span.range()].trim_end_matches('\r').to_string();
             sink(Comment { text, block: raw.block, trailing });
         }
     }
 
-    /// Skips to the end of the statement at hand: past `;`, or up to a `}` that ends what it is in.
-    /// Braces that open on the way are skipped whole.
-    fn recover(&mut self) {
-        let mut depth = 0usize;
+    /// After an error in the statement that begins at `start`: skips to its end, past `;`, or up to
+    /// a `}` that ends what it is in. A block that opens on the way is skipped whole.
+    fn recover(&mut self, start: usize) {
+        // `.loc` has no `;`: it ends with its line.
+        let ends_with_line = self.tokens[start].kind == Kind::Dot && self.str(self.tokens[start]) == ".loc";
+        self.at = start;
+        let (mut blocks, mut vectors) = (0usize, 0usize);
         loop {
             match self.kind() {
                 Kind::End => return,
-                Kind::Semicolon if depth == 0 => {
+                Kind::Semicolon if blocks == 0 => {
                     self.advance();
                     return;
                 }
-                Kind::LeftBrace => depth += 1,
-                Kind::RightBrace if depth == 0 => return,
-                Kind::RightBrace => depth -= 1,
+                // What is left open in a statement ends with it.
+                Kind::Semicolon => vectors = 0,
+                Kind::LeftBrace => {
+                    let before = self.tokens[self.at.saturating_sub(1)].kind;
+                    if matches!(before, Kind::Comma | Kind::Dot) { vectors += 1 } else { blocks += 1 }
+                }
+                Kind::RightBrace if vectors > 0 => vectors -= 1,
+                Kind::RightBrace if blocks > 0 => blocks -= 1,
+                Kind::RightBrace => return,
+                _ if self.at > start && blocks == 0 && self.begins_line() => {
+                    let declares = self.is_dot("reg") || self.is_dot("loc") || self.is_dot("pragma");
+                    if declares || ends_with_line {
+                        return;
+                    }
+                }
                 _ => {}
             }
             self.advance();
         }
+    }
+
+    /// Whether a line ends before the current token.
+    fn begins_line(&self) -> bool {
+        let between = self.last_span().end as usize..self.span().start as usize;
+        self.text.as_bytes()[between].contains(&b'\n')
     }
 
     fn module(&mut self) -> Option<Module> {
@@ -222,7 +249,9 @@ impl<'s> Parser<'s> {
         for comment in &mut preamble {
             comment.trailing = false;
         }
+        let start = self.span();
         let mut module = self.header()?;
+        module.origin = start.to(self.last_span()).into();
         module.preamble = preamble;
         loop {
             let items = &mut module.items;
@@ -240,40 +269,36 @@ impl<'s> Parser<'s> {
         Some(module)
     }
 
-    /// After an error at module scope: skips past the end of the item, and makes sure to move on.
+    /// After an error in the item that begins at `start`: skips past its end, which is a `;` or a
+    /// body in braces, or up to a directive that begins another item.
     fn recover_item(&mut self, start: usize) {
         self.nesting = 0;
+        self.at = start;
+        let mut depth = 0usize;
         loop {
             match self.kind() {
-                Kind::End => break,
-                Kind::Semicolon => {
-                    self.advance();
-                    break;
-                }
+                Kind::End => return,
+                Kind::LeftBrace => depth += 1,
                 Kind::RightBrace => {
-                    self.advance();
-                    break;
-                }
-                Kind::Dot
-                    if self.at > start
-                        && matches!(
-                            self.dot_word(),
-                            "visible" | "entry" | "func" | "extern" | "weak" | "version"
-                        ) =>
-                {
-                    break;
-                }
-                Kind::LeftBrace => {
-                    self.advance();
-                    self.recover();
-                    while self.kind() != Kind::RightBrace && self.kind() != Kind::End {
-                        self.recover();
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        self.advance();
+                        return;
                     }
                 }
-                _ => {
+                Kind::Semicolon if depth == 0 => {
                     self.advance();
+                    return;
                 }
+                Kind::Dot if depth == 0 && self.at > start => match self.dot_word() {
+                    "visible" | "extern" | "weak" | "common" | "file" | "section" | "alias" => return,
+                    // A linkage before it has begun the item already.
+                    "entry" | "func" if self.tokens[self.at - 1].kind != Kind::Dot => return,
+                    _ => {}
+                },
+                _ => {}
             }
+            self.advance();
         }
     }
 

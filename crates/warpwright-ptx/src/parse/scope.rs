@@ -5,19 +5,58 @@ use crate::ir::*;
 use crate::op::{Access, LabelResolver, VisitorMut};
 use std::collections::HashMap;
 
+/// `prefix<n>`: the registers `prefix0`, `prefix1`, ….
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RegisterNames {
+    pub(super) first: Reg,
+    pub(super) count: u32,
+    pub(super) vector: Option<VectorWidth>,
+}
+
 /// What a local name stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Local {
-    Register(Reg),
+    /// A register; for a vector register, its first component.
+    Register(Reg, Option<VectorWidth>),
     Variable(VarId),
 }
 
 #[derive(Default)]
 struct Scope<'s> {
     names: HashMap<&'s str, Local>,
-    /// `prefix<n>`: first register and number of registers.
-    ranges: HashMap<&'s str, (Reg, u32)>,
+    ranges: Ranges<'s>,
     labels: HashMap<&'s str, ScopedLabel>,
+}
+
+/// Register ranges by their prefix. A function has a handful, which are compared one by one: that is
+/// quicker than hashing, and nearly every operand is looked up here.
+#[derive(Default)]
+struct Ranges<'s> {
+    few: Vec<(&'s str, RegisterNames)>,
+    more: HashMap<&'s str, RegisterNames>,
+}
+
+impl<'s> Ranges<'s> {
+    const FEW: usize = 12;
+
+    fn get(&self, prefix: &str) -> Option<&RegisterNames> {
+        match self.few.iter().find(|(name, _)| *name == prefix) {
+            Some((_, names)) => Some(names),
+            None if self.more.is_empty() => None,
+            None => self.more.get(prefix),
+        }
+    }
+
+    /// `false` if the prefix was there.
+    fn insert(&mut self, prefix: &'s str, names: RegisterNames) -> bool {
+        let fresh = self.get(prefix).is_none();
+        if fresh && self.few.len() < Self::FEW {
+            self.few.push((prefix, names));
+        } else if fresh {
+            self.more.insert(prefix, names);
+        }
+        fresh
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -81,12 +120,15 @@ impl<'s> Scopes<'s> {
 
     /// Declares a name; `false` if the scope has it already.
     pub(super) fn declare(&mut self, name: &'s str, local: Local) -> bool {
-        self.innermost().names.insert(name, local).is_none()
+        let scope = self.innermost();
+        let (prefix, number) = split_number(name);
+        let numbered = number.is_some_and(|n| scope.ranges.get(prefix).is_some_and(|names| n < names.count));
+        scope.names.insert(name, local).is_none() && !numbered
     }
 
     /// Declares `prefix0`, `prefix1`, …; `false` if the scope has the prefix already.
-    pub(super) fn declare_range(&mut self, prefix: &'s str, first: Reg, count: u32) -> bool {
-        self.innermost().ranges.insert(prefix, (first, count)).is_none()
+    pub(super) fn declare_range(&mut self, prefix: &'s str, names: RegisterNames) -> bool {
+        self.innermost().ranges.insert(prefix, names)
     }
 
     /// The register or variable of that name.
@@ -94,12 +136,15 @@ impl<'s> Scopes<'s> {
         let (prefix, number) = split_number(name);
         for scope in self.stack.iter().rev() {
             if let Some(number) = number
-                && let Some((first, count)) = scope.ranges.get(prefix)
-                && number < *count
+                && let Some(names) = scope.ranges.get(prefix)
+                && number < names.count
             {
-                return Some(Local::Register(Reg(first.0 + number)));
+                let width = names.vector.map_or(1, |vector| vector.elements() as u32);
+                return Some(Local::Register(Reg(names.first.0 + number * width), names.vector));
             }
-            if let Some(local) = scope.names.get(name) {
+            if !scope.names.is_empty()
+                && let Some(local) = scope.names.get(name)
+            {
                 return Some(*local);
             }
         }
@@ -144,7 +189,7 @@ impl<'s> Scopes<'s> {
         undefined.sort_by_key(|(_, span)| *span);
         for (name, span) in undefined {
             let message = format!("the label `{name}` is not defined in this scope, or one around it");
-            self.errors.push(Diagnostic::new(Code::Undeclared, span, message));
+            self.errors.push(Diagnostic::new(Code::Label, span, message));
         }
         if !self.errors.is_empty() {
             return self.errors;

@@ -81,6 +81,10 @@ impl<'a> Writer<'a> {
             return;
         };
         let range = function.register_range(reg);
+        if range.vector.is_some() {
+            self.out.push_str(&function.register_name(reg));
+            return;
+        }
         self.out.push_str(&range.name);
         if range.numbered {
             self.unsigned(u64::from(reg.0 - range.first.0));

@@ -61,12 +61,7 @@ impl<'a> Check<'a> {
 
     /// A register's name, for messages.
     pub fn reg_name(&self, reg: Reg) -> String {
-        let range = self.function.register_range(reg);
-        if range.numbered {
-            format!("{}{}", range.name, reg.0 - range.first.0)
-        } else {
-            range.name.to_string()
-        }
+        register_name(self.function, reg)
     }
 
     /// Reports a breach of the rule `code`. The message names the instruction by itself.
@@ -174,21 +169,42 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A constant must be of the kind of `ty`: a floating-point number for floating types, an
-    /// integer for integers, either for untyped bits.
+    /// A constant must be of the kind of `ty`: a floating-point number for `.f32` and `.f64`, an
+    /// integer for integers, either for untyped bits, where a floating-point number has their size
+    /// (`0f…` 32, others 64). Half-precision and packed types have no constants.
     pub fn imm(&mut self, name: &str, imm: Imm, ty: Type) {
         let fits = match ty.kind() {
-            TypeKind::Bits => true,
-            TypeKind::Float => imm.is_float(),
-            TypeKind::Predicate | TypeKind::Unsigned | TypeKind::Signed | TypeKind::PackedInteger => {
-                !imm.is_float()
+            TypeKind::Bits => match imm {
+                Imm::Int(_) | Imm::UInt(_) => true,
+                Imm::F32(_) => ty.bits() == 32,
+                Imm::F64(_) => ty.bits() == 64,
+            },
+            TypeKind::Float if ty.bits() < 32 => {
+                return self.no_constants(name, ty);
             }
-            TypeKind::PackedFloat | TypeKind::Opaque => false,
+            TypeKind::Float => imm.is_float(),
+            TypeKind::Predicate | TypeKind::Unsigned | TypeKind::Signed => !imm.is_float(),
+            TypeKind::PackedInteger | TypeKind::PackedFloat | TypeKind::Opaque => {
+                return self.no_constants(name, ty);
+            }
         };
         if !fits {
-            let kind = if imm.is_float() { "a floating-point number" } else { "an integer" };
+            let kind = match imm {
+                Imm::Int(_) | Imm::UInt(_) => "an integer",
+                Imm::F32(_) => "a 32-bit floating-point number",
+                Imm::F64(_) => "a 64-bit floating-point number",
+            };
             self.report(Code::OperandType, format!("operand `{name}` is {kind}, where `{ty}` is wanted"));
         }
+    }
+
+    #[cold]
+    fn no_constants(&mut self, name: &str, ty: Type) {
+        self.report_with_help(
+            Code::OperandType,
+            format!("operand `{name}` is a constant, and type `{ty}` has none"),
+            "move its bits into a register with `mov` first",
+        );
     }
 
     /// An integer constant must lie in `range`.
@@ -250,4 +266,10 @@ impl<'a> Check<'a> {
             AddressBase::Absolute => {}
         }
     }
+}
+
+/// A register's name as the text has it.
+pub(super) fn register_name(function: &Function, reg: Reg) -> String {
+    let range = function.register_range(reg);
+    if range.numbered { format!("{}{}", range.name, reg.0 - range.first.0) } else { range.name.to_string() }
 }
