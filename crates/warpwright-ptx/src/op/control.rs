@@ -312,18 +312,23 @@ impl Call {
         returns: &[Formal<'_>],
         params: &[Formal<'_>],
     ) {
-        let counts = [
-            ("return values", self.returns.len(), returns.len()),
-            ("arguments", self.arguments.len(), params.len()),
-        ];
-        for (what, given, declared) in counts {
-            if given != declared {
-                check.report(
-                    Code::CallSignature,
-                    format!("{given} {what} are given; {callee} is declared with {declared}"),
-                );
-                return;
-            }
+        // The parameters that an array of open size stands for may be left out.
+        let optional = match params.last() {
+            Some(Formal::Variable(last)) if last.dims.contains(&None) => 1,
+            _ => 0,
+        };
+        let (values, arguments) = (self.returns.len(), self.arguments.len());
+        let declared = params.len() - optional..=params.len();
+        if values != returns.len() || !declared.contains(&arguments) {
+            check.report(
+                Code::CallSignature,
+                format!(
+                    "the call has {values} return values and {arguments} arguments; {callee} has {} and {}",
+                    returns.len(),
+                    params.len()
+                ),
+            );
+            return;
         }
         for (i, (value, formal)) in self.returns.iter().zip(returns).enumerate() {
             check_value(check, &format!("return value {}", i + 1), value.into(), formal);
