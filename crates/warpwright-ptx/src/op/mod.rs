@@ -81,7 +81,10 @@ ops! {
     atomic { Atom, Red }
 
     // Control flow: branches, calls, returns.
-    control { Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt }
+    control {
+        Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt, Pmevent, PmeventMask, SetmaxnregInc, SetmaxnregDec,
+        Griddepcontrol,
+    }
 
     // Barriers and fences.
     sync {
@@ -100,7 +103,7 @@ ops! {
     matrix { Mma, MmaSp, MmaSpOrdered, Ldmatrix, Stmatrix, Movmatrix }
 
     // Matrix products of a warp with opaque fragments.
-    wmma {}
+    wmma { WmmaLoadA, WmmaLoadB, WmmaLoadC, WmmaStoreD, WmmaMma }
 
     // Matrix products of a warpgroup on shared memory.
     wgmma { WgmmaFence, WgmmaCommitGroup, WgmmaWaitGroup, WgmmaMmaAsync, WgmmaMmaAsyncSp }
