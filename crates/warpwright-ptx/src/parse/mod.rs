@@ -249,7 +249,9 @@ impl<'s> Parser<'s> {
         for comment in &mut preamble {
             comment.trailing = false;
         }
+        let start = self.span();
         let mut module = self.header()?;
+        module.origin = start.to(self.last_span()).into();
         module.preamble = preamble;
         loop {
             let items = &mut module.items;

@@ -61,12 +61,7 @@ impl<'a> Check<'a> {
 
     /// A register's name, for messages.
     pub fn reg_name(&self, reg: Reg) -> String {
-        let range = self.function.register_range(reg);
-        if range.numbered {
-            format!("{}{}", range.name, reg.0 - range.first.0)
-        } else {
-            range.name.to_string()
-        }
+        register_name(self.function, reg)
     }
 
     /// Reports a breach of the rule `code`. The message names the instruction by itself.
@@ -225,6 +220,14 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// The operand must be an integer constant in `range`.
+    pub fn constant(&mut self, name: &str, src: &Src, range: std::ops::RangeInclusive<i64>) {
+        match src {
+            Src::Imm(_) => self.imm_range(name, src, range),
+            _ => self.report(Code::OperandForm, format!("operand `{name}` must be a constant")),
+        }
+    }
+
     /// A predicate destination, alone or as a part of a pair.
     pub fn pred_dst(&mut self, name: &str, reg: Option<Reg>) {
         if let Some(reg) = reg {
@@ -262,5 +265,15 @@ impl<'a> Check<'a> {
             }
             AddressBase::Absolute => {}
         }
+    }
+}
+
+/// A register's name as the text has it.
+pub(super) fn register_name(function: &Function, reg: Reg) -> String {
+    let range = function.register_range(reg);
+    if range.numbered {
+        format!("{}{}", range.name, reg.0 - range.first.0)
+    } else {
+        range.name.to_string()
     }
 }
