@@ -214,7 +214,8 @@ impl<'a> Analysis<'a> {
     }
 
     fn evaluate(&mut self, statement: u32) {
-        let StatementKind::Instruction(instruction) = &self.function.statements()[statement as usize].kind else {
+        let StatementKind::Instruction(instruction) = &self.function.statements()[statement as usize].kind
+        else {
             return;
         };
         let id = self.cfg.block_of(statement as usize);
@@ -341,7 +342,9 @@ impl Merging {
         for id in (0..count as u32).map(BlockId) {
             let before = list.len();
             let successors = cfg.successors(id).iter();
-            list.extend(successors.filter(|next| live[next.index()] || !live[id.index()]).map(|&next| (id, next)));
+            list.extend(
+                successors.filter(|next| live[next.index()] || !live[id.index()]).map(|&next| (id, next)),
+            );
             if list.len() == before || (cfg.block(id).leaves && !live[id.index()]) {
                 list.push((id, exit));
             }
@@ -434,7 +437,9 @@ fn flow(function: &Function, op: &Op) -> Flow {
         Op::Elect(_) => Flow::Fixed(Level::Lane),
         Op::Ld(load) => match load.space.map(Space::base) {
             Some(Space::Local) => Flow::Fixed(Level::Unknown),
-            Some(Space::Param) if !is_kernel_parameter(function, &load.address) => Flow::Fixed(Level::Unknown),
+            Some(Space::Param) if !is_kernel_parameter(function, &load.address) => {
+                Flow::Fixed(Level::Unknown)
+            }
             _ => Flow::Load,
         },
         Op::Call(_) => Flow::Fixed(Level::Unknown),
