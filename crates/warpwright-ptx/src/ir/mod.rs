@@ -18,7 +18,7 @@ pub use modifier::*;
 pub use module::*;
 pub use operand::*;
 pub use origin::{Origin, Span};
-pub use selector::{Selector, SelectorUnit};
+pub use selector::{PartDst, PartSrc, Selector, SelectorUnit};
 pub use target::{
     AddressSize, Arch, ArchVariant, Feature, Needs, Requirement, Target, TargetOption, Version,
 };

@@ -1,6 +1,40 @@
-//! Selectors of video operands: which bytes or halves of a register are meant.
+//! Operands of video instructions, and their selectors: which bytes or halves of a register are
+//! meant.
 
+use super::{Reg, Src};
 use std::fmt;
+
+/// The destination of a video instruction: a register, or parts of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PartDst {
+    /// The register.
+    pub reg: Reg,
+    /// The parts that are written, where it is not the whole.
+    pub selector: Option<Selector>,
+}
+
+/// A source of a video instruction: a value, or parts of a register, perhaps negated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PartSrc {
+    /// Whether a register is negated.
+    pub negated: bool,
+    /// The value.
+    pub value: Src,
+    /// The parts of a register that are read, where it is not the whole.
+    pub selector: Option<Selector>,
+}
+
+impl From<Reg> for PartDst {
+    fn from(reg: Reg) -> Self {
+        PartDst { reg, selector: None }
+    }
+}
+
+impl From<Src> for PartSrc {
+    fn from(value: Src) -> Self {
+        PartSrc { negated: false, value, selector: None }
+    }
+}
 
 /// What a [`Selector`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -159,7 +159,8 @@ pub(super) fn space_among(check: &mut Check<'_>, what: &str, space: Space, allow
 /// An address in memory that has a base.
 pub(super) fn memory(check: &mut Check<'_>, name: &str, address: &Address, space: Option<Space>) {
     if address.base == AddressBase::Absolute {
-        let message = format!("the address `{name}` is a number; it must have a register or a symbol as base");
+        let message =
+            format!("the address `{name}` is a number; it must have a register or a symbol as base");
         check.report(Code::OperandForm, message);
     }
     check.address(name, address, space);

@@ -336,6 +336,9 @@ macro_rules! wait_rules {
                 ordering(check, self.semantics, self.scope, &[Semantics::Acquire, Semantics::Relaxed]);
                 wait_results(check, self.complete, self.report, self.phase_type, self.parity);
                 check.src("state", &self.state, if self.parity { Type::U32 } else { Type::U64 });
+                if self.parity {
+                    check.imm_range("state", &self.state, 0..=1);
+                }
                 $(if let Some(hint) = &self.$hint {
                     check.src(stringify!($hint), hint, Type::U32);
                 })?

@@ -66,7 +66,7 @@ ops! {
     }
 
     // Bitwise logic, shifts and bit fields.
-    logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Prmt }
+    logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Fns, Szext, Bmsk, Prmt }
 
     // Comparisons and selections.
     compare { Setp, Set, Selp, Slct }
@@ -84,7 +84,11 @@ ops! {
     control { Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt }
 
     // Barriers and fences.
-    sync { BarSync, BarArrive, BarWarpSync, Membar, Fence }
+    sync {
+        BarSync, BarArrive, BarRed, BarrierSync, BarrierArrive, BarrierRed, BarWarpSync,
+        BarrierClusterArrive, BarrierClusterWait, Membar, MembarProxy, Fence, FenceMbarrierInit,
+        FenceProxy, FenceProxyAsync, FenceProxyTensormap, Nanosleep,
+    }
 
     // Exchanges between the lanes of a warp.
     warp { Shfl, Vote, ActiveMask, Match, Redux, Elect }
@@ -93,13 +97,13 @@ ops! {
     async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll, CpAsyncMbarrierArrive }
 
     // Matrix products of a warp on registers: mma and its loads and stores.
-    matrix {}
+    matrix { Mma, MmaSp, MmaSpOrdered, Ldmatrix, Stmatrix, Movmatrix }
 
     // Matrix products of a warp with opaque fragments.
     wmma {}
 
     // Matrix products of a warpgroup on shared memory.
-    wgmma {}
+    wgmma { WgmmaFence, WgmmaCommitGroup, WgmmaWaitGroup, WgmmaMmaAsync, WgmmaMmaAsyncSp }
 
     // Barriers in shared memory.
     mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierArriveDrop, MbarrierExpectTx, MbarrierCompleteTx, MbarrierTestWait, MbarrierTryWait, MbarrierPendingCount }
@@ -108,7 +112,7 @@ ops! {
     bulk_copy { CpAsyncBulk, CpReduceAsyncBulk, CpAsyncBulkPrefetch, MultimemCpAsyncBulk, MultimemCpReduceAsyncBulk, CpAsyncBulkCommitGroup, CpAsyncBulkWaitGroup, CpAsyncBulkTensor, CpReduceAsyncBulkTensor, CpAsyncBulkPrefetchTensor, TensormapReplace, TensormapCpFenceproxy }
 
     // Clusters: addresses of other blocks, cluster barriers.
-    cluster {}
+    cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
 
     // Textures and surfaces.
     texture {}
@@ -117,7 +121,11 @@ ops! {
     tcgen05 {}
 
     // Video instructions.
-    video {}
+    video {
+        Vadd, Vsub, Vabsdiff, Vmin, Vmax, Vshl, Vshr, Vmad, Vset,
+        Vadd2, Vsub2, Vavrg2, Vabsdiff2, Vmin2, Vmax2, Vset2,
+        Vadd4, Vsub4, Vavrg4, Vabsdiff4, Vmin4, Vmax4, Vset4,
+    }
 
     // Everything that fits no other family.
     misc {}

@@ -99,6 +99,13 @@ impl<'a> InstrReader<'a> {
         self.take(|word| word.is(keyword).then_some(())).is_some()
     }
 
+    /// Whether the flag is there, right after the opcode's first word. Takes it.
+    pub fn leading_flag(&mut self, keyword: Keyword) -> bool {
+        let found = self.taken & 1 == 0 && self.words.first().is_some_and(|(word, _)| word.is(keyword));
+        self.taken |= u64::from(found);
+        found
+    }
+
     /// Whether the word is among the modifiers that were not taken yet. Leaves it.
     pub fn has(&self, keyword: Keyword) -> bool {
         (self.words.iter().enumerate()).any(|(i, (word, _))| self.taken & (1 << i) == 0 && word.is(keyword))

@@ -123,6 +123,7 @@ impl<'s> Parser<'s> {
 
     fn operand(&mut self, opcode: &'s str, scopes: &mut Scopes<'s>) -> Option<Operand> {
         match self.kind() {
+            Kind::Ident if self.word() == "WARP_SZ" => self.constant().map(Operand::Imm),
             Kind::Ident => {
                 let first = self.name_operand(scopes)?;
                 if self.kind() != Kind::Pipe {
@@ -134,6 +135,10 @@ impl<'s> Parser<'s> {
             }
             Kind::LeftBrace => {
                 self.nest()?;
+                if self.kind_after(1) == Kind::RightBrace {
+                    self.advance();
+                    return self.unexpected("an operand", "in a vector");
+                }
                 let list = self.operand_list(Kind::RightBrace, opcode, scopes)?;
                 self.unnest();
                 Some(Operand::Vector(list))
@@ -245,9 +250,6 @@ impl<'s> Parser<'s> {
                 }
             }
             return Some(Operand::Special(special));
-        }
-        if name == "WARP_SZ" {
-            return Some(Operand::Imm(Imm::Int(32)));
         }
         if let Some(global) = self.globals.get(name) {
             let symbol = Symbol::Global(global.name.clone());

@@ -156,7 +156,7 @@ impl<'s> Scopes<'s> {
         undefined.sort_by_key(|(_, span)| *span);
         for (name, span) in undefined {
             let message = format!("the label `{name}` is not defined in this scope, or one around it");
-            self.errors.push(Diagnostic::new(Code::Undeclared, span, message));
+            self.errors.push(Diagnostic::new(Code::Label, span, message));
         }
         if !self.errors.is_empty() {
             return self.errors;

@@ -220,6 +220,14 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// The operand must be an integer constant in `range`.
+    pub fn constant(&mut self, name: &str, src: &Src, range: std::ops::RangeInclusive<i64>) {
+        match src {
+            Src::Imm(_) => self.imm_range(name, src, range),
+            _ => self.report(Code::OperandForm, format!("operand `{name}` must be a constant")),
+        }
+    }
+
     /// A predicate destination, alone or as a part of a pair.
     pub fn pred_dst(&mut self, name: &str, reg: Option<Reg>) {
         if let Some(reg) = reg {

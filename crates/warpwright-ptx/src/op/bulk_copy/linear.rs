@@ -145,9 +145,10 @@ fn byte_count(check: &mut Check<'_>, size: &Src) {
 
 /// `.relaxed` stands with a scope, and nothing else does.
 fn relaxed(check: &mut Check<'_>, semantics: Option<Semantics>, scope: Option<Scope>, weak: bool) {
-    let known = matches!(semantics, None | Some(Semantics::Relaxed))
-        || (weak && semantics == Some(Semantics::Weak));
-    let message = if weak { "the ordering must be `.weak` or `.relaxed`" } else { "the ordering must be `.relaxed`" };
+    let known =
+        matches!(semantics, None | Some(Semantics::Relaxed)) || (weak && semantics == Some(Semantics::Weak));
+    let message =
+        if weak { "the ordering must be `.weak` or `.relaxed`" } else { "the ordering must be `.relaxed`" };
     check.combination(known, message);
     check.combination(
         (semantics == Some(Semantics::Relaxed)) == scope.is_some(),

@@ -124,10 +124,7 @@ impl Rule for TensormapReplace {
 
     fn needs(&self, needs: &mut Needs) {
         needs.version("`tensormap.replace`", 8, 3);
-        needs.add(
-            "`tensormap.replace`",
-            Requirement::Specific { specific: &[90], family: &[100, 110, 120] },
-        );
+        needs.add("`tensormap.replace`", Requirement::Specific { specific: &[90], family: &[100, 110, 120] });
         let blackwell = Requirement::Specific { specific: &[], family: &[100, 110, 120] };
         let value = match self.value {
             Src::Imm(Imm::Int(value)) => value,
@@ -144,10 +141,7 @@ impl Rule for TensormapReplace {
             }
             TensorMapField::SwizzleMode if value == 4 => {
                 needs.version("a swizzle mode of 4", 8, 8);
-                needs.add(
-                    "a swizzle mode of 4",
-                    Requirement::Specific { specific: &[103], family: &[] },
-                );
+                needs.add("a swizzle mode of 4", Requirement::Specific { specific: &[103], family: &[] });
             }
             _ => {}
         }
