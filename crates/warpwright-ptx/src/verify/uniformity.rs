@@ -440,43 +440,60 @@ impl Readers {
     }
 }
 
-/// The registers that hold `%tid.x` and nothing else.
+/// The registers that hold `%tid.x`, or its remainder by a power of two that is a whole number of
+/// warps, and nothing else.
 struct ThreadIndices {
     registers: Vec<Reg>,
 }
 
 impl ThreadIndices {
     fn new(function: &Function, uses: &Uses) -> Self {
-        let holds_x = |instruction: &Instruction| match &instruction.op {
-            Op::Mov(mov) => match (&mov.d, &mov.a) {
-                (Dsts::One(reg), Srcs::One(Src::Special(special)))
-                    if special.register == SpecialRegister::Tid
-                        && special.component == Some(Component::X) =>
-                {
-                    Some(*reg)
+        let mut found = ThreadIndices { registers: Vec::new() };
+        for instruction in function.instructions() {
+            match &instruction.op {
+                Op::Mov(mov) => {
+                    if let (Dsts::One(reg), Srcs::One(Src::Special(special))) = (&mov.d, &mov.a)
+                        && special.register == SpecialRegister::Tid
+                        && special.component == Some(Component::X)
+                    {
+                        found.registers.push(*reg);
+                    }
                 }
-                _ => None,
-            },
-            _ => None,
-        };
-        let mut registers: Vec<Reg> = function.instructions().filter_map(holds_x).collect();
-        registers.sort_unstable();
-        let mut writes = vec![0; registers.len()];
-        if !registers.is_empty() {
-            for (_, used) in uses.all().filter(|(_, used)| used.access != Access::Read) {
-                if let Ok(i) = registers.binary_search(&used.reg) {
-                    writes[i] += 1;
+                Op::And(and) if found.is_index(&and.a) => {
+                    if let Src::Imm(imm) = and.b
+                        && imm.bits().is_some_and(|mask| mask & 31 == 31 && mask & mask.wrapping_add(1) == 0)
+                    {
+                        found.registers.push(and.d.0);
+                    }
                 }
+                _ => {}
+            }
+        }
+        if !found.registers.is_empty() {
+            found.keep_written_once(uses);
+        }
+        found
+    }
+
+    fn keep_written_once(&mut self, uses: &Uses) {
+        self.registers.sort_unstable();
+        let mut writes = vec![0; self.registers.len()];
+        for (_, used) in uses.all().filter(|(_, used)| used.access != Access::Read) {
+            if let Ok(i) = self.registers.binary_search(&used.reg) {
+                writes[i] += 1;
             }
         }
         let mut written = writes.iter();
-        registers.retain(|_| written.next() == Some(&1));
-        ThreadIndices { registers }
+        self.registers.retain(|_| written.next() == Some(&1));
+    }
+
+    fn is_index(&self, src: &Src) -> bool {
+        matches!(src, Src::Reg(reg) if self.registers.contains(reg))
     }
 
     /// Whether an instruction computes from `%tid.x` something that is the same within a warp.
     fn of_warp(&self, op: &Op) -> bool {
-        let thread = |src: &Src| matches!(src, Src::Reg(reg) if self.registers.binary_search(reg).is_ok());
+        let thread = |src: &Src| self.is_index(src);
         match op {
             Op::Shr(shr) => thread(&shr.a) && matches!(shr.b, Src::Imm(Imm::Int(5..=31))),
             Op::Div(div) => thread(&div.a) && matches!(div.b, Src::Imm(Imm::Int(n)) if n > 0 && n % 32 == 0),
