@@ -52,7 +52,8 @@ fn findings(section: &Section<'_>) -> Diagnostics {
 
 #[test]
 fn every_code_has_a_section() {
-    let titles: BTreeMap<_, _> = sections().into_iter().map(|(code, section)| (code, section.title)).collect();
+    let titles: BTreeMap<_, _> =
+        sections().into_iter().map(|(code, section)| (code, section.title)).collect();
     let codes: BTreeMap<_, _> = Code::ALL.iter().map(|code| (code.text(), code.title())).collect();
     assert_eq!(titles, codes);
 }

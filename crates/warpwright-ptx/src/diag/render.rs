@@ -3,7 +3,9 @@
 use super::{Diagnostic, LineIndex, Severity};
 use crate::ir::{Origin, Span};
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin as Place, Renderer, Snippet};
+use annotate_snippets::{
+    Annotation, AnnotationKind, Element, Group, Level, Origin as Place, Renderer, Snippet,
+};
 use std::ops::Range;
 
 /// Marks closer than this, in lines, share a snippet.
@@ -114,7 +116,8 @@ impl<'a> Marks<'a, '_> {
                 _ => runs.push(vec![mark]),
             }
         }
-        let primary = |run: &Vec<Mark<'_>>| run.iter().any(|mark| matches!(mark.kind, AnnotationKind::Primary));
+        let primary =
+            |run: &Vec<Mark<'_>>| run.iter().any(|mark| matches!(mark.kind, AnnotationKind::Primary));
         runs.sort_by_key(|run| !primary(run));
         let (name, lines) = (self.name, self.lines);
         let snippet = |run: Vec<Mark<'a>>| -> Element<'a> {

@@ -60,21 +60,15 @@ impl<'a> InstrReader<'a> {
         InstrReader { name: "", text, span, words, taken: 0, operands, given, read: 0, labels, diagnostics }
     }
 
-    /// Takes the words of a (dotted) opcode; whether all are there.
-    pub(crate) fn take_opcode(&mut self, opcode: &'static str) -> bool {
+    /// Takes the words of an opcode after its first; whether all are there.
+    pub(crate) fn take_opcode(&mut self, opcode: &'static str, further: &[Keyword]) -> bool {
         let before = self.taken;
         self.name = opcode;
-        for part in opcode.split('.').skip(1) {
-            if !self.take_text(part) {
-                self.taken = before;
-                return false;
-            }
+        let complete = further.iter().all(|&word| self.flag(word));
+        if !complete {
+            self.taken = before;
         }
-        true
-    }
-
-    fn take_text(&mut self, text: &str) -> bool {
-        self.take(|word| (word.text() == text).then_some(())).is_some()
+        complete
     }
 
     fn take<T>(&mut self, mut wanted: impl FnMut(Word<'a>) -> Option<T>) -> Option<T> {

@@ -97,7 +97,8 @@ impl Exposed {
             let entry = self.parameters(function, chunk);
             solver.load(writes.of(chunk).iter().map(|write| (write.block, 1u64 << (write.number % 64))));
             let on_all = solver.solve(entry, true).to_vec();
-            let missing = |states: &[u64], read: &Read| states[read.block.index()] >> (read.number % 64) & 1 == 0;
+            let missing =
+                |states: &[u64], read: &Read| states[read.block.index()] >> (read.number % 64) & 1 == 0;
             if !reads.of(chunk).iter().any(|read| missing(&on_all, read)) {
                 continue;
             }
@@ -228,7 +229,8 @@ impl<'a> Solver<'a> {
                     continue;
                 }
                 let from = self.cfg.predecessors(*id).iter();
-                let from = from.filter(|from| self.cfg.is_reachable(**from)).map(|from| self.after[from.index()]);
+                let from =
+                    from.filter(|from| self.cfg.is_reachable(**from)).map(|from| self.after[from.index()]);
                 let mut state = match on_all {
                     true => from.fold(u64::MAX, |all, state| all & state),
                     false => from.fold(0, |any, state| any | state),

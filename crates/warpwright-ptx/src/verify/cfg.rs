@@ -119,7 +119,10 @@ impl Cfg {
 
 /// Post-dominators of a graph of `count` blocks; `edges` shows the targets of a block, the end of
 /// the function as block `count`. Loops that never end count as if they could end.
-pub(super) fn post_dominators(count: usize, edges: impl Fn(BlockId, &mut dyn FnMut(BlockId))) -> DominatorTree {
+pub(super) fn post_dominators(
+    count: usize,
+    edges: impl Fn(BlockId, &mut dyn FnMut(BlockId)),
+) -> DominatorTree {
     let exit = BlockId(count as u32);
     let mut list = Vec::with_capacity(2 * count);
     for id in (0..count as u32).map(BlockId) {
@@ -412,7 +415,9 @@ impl<'a> Builder<'a> {
         {
             return callee.directives.contains(&FunctionDirective::NoReturn);
         }
-        let Some(&at) = call.prototype.and_then(|label| self.tables.get(label.0 as usize)) else { return false };
+        let Some(&at) = call.prototype.and_then(|label| self.tables.get(label.0 as usize)) else {
+            return false;
+        };
         let statement = self.function.statements().get(at as usize).map(|statement| &statement.kind);
         matches!(statement, Some(StatementKind::CallPrototype { prototype, .. }) if prototype.noreturn)
     }

@@ -271,9 +271,5 @@ impl<'a> Check<'a> {
 /// A register's name as the text has it.
 pub(super) fn register_name(function: &Function, reg: Reg) -> String {
     let range = function.register_range(reg);
-    if range.numbered {
-        format!("{}{}", range.name, reg.0 - range.first.0)
-    } else {
-        range.name.to_string()
-    }
+    if range.numbered { format!("{}{}", range.name, reg.0 - range.first.0) } else { range.name.to_string() }
 }

@@ -41,10 +41,8 @@ pub(super) fn check(function: &Function, cfg: &Cfg, uses: &Uses, out: &mut Diagn
             let message = format!("`{name}` wants all threads of the {who}, and {verb} reached by some only");
             let mut diagnostic = Diagnostic::new(code, statement.origin, message);
             if guard >= uniformity.block(*id) {
-                diagnostic = diagnostic.with_related(
-                    statement.origin,
-                    format!("its guard is {}", guard.description()),
-                );
+                diagnostic = diagnostic
+                    .with_related(statement.origin, format!("its guard is {}", guard.description()));
             } else if let Some(cause) = uniformity.cause(*id) {
                 diagnostic = diagnostic.with_related(
                     function.statements()[cause].origin,

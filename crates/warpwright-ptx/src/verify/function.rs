@@ -37,11 +37,19 @@ pub(super) fn body(index: &ModuleIndex<'_>, function: &Function, uses: &Uses, ou
 pub(super) fn invalid(function: &Function, uses: &Uses, out: &mut Diagnostics) {
     for (statement, invalid) in &uses.invalid {
         let message = match invalid {
-            Invalid::Register(n) => format!("register {n} is used, and `{}` does not declare it", function.name),
-            Invalid::Variable(n) => format!("variable {n} is used, and `{}` does not declare it", function.name),
+            Invalid::Register(n) => {
+                format!("register {n} is used, and `{}` does not declare it", function.name)
+            }
+            Invalid::Variable(n) => {
+                format!("variable {n} is used, and `{}` does not declare it", function.name)
+            }
             Invalid::Label(n) => format!("label {n} is used, and `{}` does not have it", function.name),
         };
-        out.push(Diagnostic::new(Code::Undeclared, function.statements()[*statement as usize].origin, message));
+        out.push(Diagnostic::new(
+            Code::Undeclared,
+            function.statements()[*statement as usize].origin,
+            message,
+        ));
     }
 }
 
@@ -113,11 +121,7 @@ impl<'a> Rules<'a, '_> {
                 Param::Register(reg) => self.register_param(*reg),
             }
         }
-        self.require(
-            self.function.returns.is_empty() || !entry,
-            Code::Parameter,
-            "a kernel returns nothing",
-        );
+        self.require(self.function.returns.is_empty() || !entry, Code::Parameter, "a kernel returns nothing");
         self.require(
             self.function.returns.len() < 2,
             Code::Parameter,
@@ -178,11 +182,7 @@ impl<'a> Rules<'a, '_> {
         let reqntid = has(|d| matches!(d, D::ReqNtid(_)));
         let maxntid = has(|d| matches!(d, D::MaxNtid(_)));
         let cluster = has(|d| matches!(d, D::ReqNCtaPerCluster(_)));
-        self.require(
-            !(reqntid && maxntid),
-            Code::Directive,
-            "`.reqntid` and `.maxntid` exclude each other",
-        );
+        self.require(!(reqntid && maxntid), Code::Directive, "`.reqntid` and `.maxntid` exclude each other");
         self.require(
             !(cluster && has(|d| matches!(d, D::MaxClusterRank(_)))),
             Code::Directive,

@@ -123,7 +123,9 @@ impl Gate {
     pub(super) fn check(&mut self, needs: &Needs, origin: Origin, out: &mut Diagnostics) {
         self.requirements.add(needs);
         for (i, (feature, need)) in needs.iter().enumerate() {
-            if need.is_met(self.version, self.arch) || needs.iter().take(i).any(|before| before == (feature, need)) {
+            if need.is_met(self.version, self.arch)
+                || needs.iter().take(i).any(|before| before == (feature, need))
+            {
                 continue;
             }
             self.report(feature, need, origin, out);

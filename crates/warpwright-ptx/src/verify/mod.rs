@@ -211,7 +211,11 @@ fn unreachable(function: &Function, cfg: &Cfg, out: &mut Diagnostics) {
         if let Some(statement) = work
             && !std::mem::replace(&mut reported, true)
         {
-            out.push(Diagnostic::new(Code::Unreachable, statement.origin, "nothing reaches this instruction"));
+            out.push(Diagnostic::new(
+                Code::Unreachable,
+                statement.origin,
+                "nothing reaches this instruction",
+            ));
         }
     }
 }

@@ -63,7 +63,10 @@ fn header(module: &Module, out: &mut Diagnostics) {
     }
     let debug_data = module.items.iter().any(|item| matches!(item.kind, ItemKind::Section(_)));
     if has(TargetOption::Debug) && !debug_data {
-        report(Code::Header, "`.target …, debug` promises debug data, and there is no `.section`".to_string());
+        report(
+            Code::Header,
+            "`.target …, debug` promises debug data, and there is no `.section`".to_string(),
+        );
     }
 }
 
@@ -122,9 +125,10 @@ fn undefined(module: &Module, seen: &HashMap<&str, Earlier<'_>>, out: &mut Diagn
         let defined =
             matches!(seen.get(&*function.name), Some(Earlier::Function(last, _)) if last.body.is_some());
         let aliased = || {
-            module.items.iter().any(
-                |item| matches!(&item.kind, ItemKind::Alias { name, .. } if *name == function.name),
-            )
+            module
+                .items
+                .iter()
+                .any(|item| matches!(&item.kind, ItemKind::Alias { name, .. } if *name == function.name))
         };
         if function.kind == FunctionKind::Func
             && function.linkage != Linkage::Extern

@@ -34,7 +34,8 @@ pub(super) fn sizes(index: &ModuleIndex<'_>, out: &mut Diagnostics) -> Vec<u64> 
     let sizes: Vec<u64> = (0..functions.len()).map(|root| graph.size(root)).collect();
     for (function, &size) in functions.iter().zip(&sizes) {
         if function.kind == FunctionKind::Entry && size > limit {
-            let message = format!("`{}` takes {size} bytes of static shared memory; there are {limit}", function.name);
+            let message =
+                format!("`{}` takes {size} bytes of static shared memory; there are {limit}", function.name);
             let diagnostic = Diagnostic::new(Code::SharedMemory, function.origin, message);
             out.push(
                 diagnostic.with_help("declare an `.extern .shared` array, and give its size at the launch"),
@@ -81,7 +82,8 @@ impl<'a> Graph<'a> {
         let named = functions
             .iter()
             .map(|function| {
-                let mut finder = Finder { index, numbers: &numbers, definitions: &definitions, named: Named::default() };
+                let mut finder =
+                    Finder { index, numbers: &numbers, definitions: &definitions, named: Named::default() };
                 for instruction in function.instructions() {
                     finder.named.indirect |=
                         matches!(&instruction.op, Op::Call(call) if matches!(call.callee, Callee::Reg(_)));
@@ -117,7 +119,11 @@ impl<'a> Graph<'a> {
                 .unwrap_or(u64::MAX)
                 .saturating_add(variable.bytes().unwrap_or(0));
         };
-        self.variables.iter().zip(variables).filter(|(_, used)| *used).for_each(|(variable, _)| place(variable));
+        self.variables
+            .iter()
+            .zip(variables)
+            .filter(|(_, used)| *used)
+            .for_each(|(variable, _)| place(variable));
         for at in reached {
             let shared = |variable: &&Variable| variable.space.base() == Space::Shared;
             self.functions[at].variables.iter().filter(shared).for_each(&mut place);

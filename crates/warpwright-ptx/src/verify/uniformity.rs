@@ -227,7 +227,8 @@ impl<'a> Analysis<'a> {
     }
 
     fn evaluate(&mut self, statement: u32) {
-        let StatementKind::Instruction(instruction) = &self.function.statements()[statement as usize].kind else {
+        let StatementKind::Instruction(instruction) = &self.function.statements()[statement as usize].kind
+        else {
             return;
         };
         let id = self.cfg.block_of(statement as usize);
@@ -383,7 +384,8 @@ impl Ahead {
         for (i, block) in cfg.blocks().iter().enumerate() {
             for statement in &statements[block.statements()] {
                 if let StatementKind::Instruction(instruction) = &statement.kind {
-                    works[i] |= !matches!(instruction.op, Op::Bra(_) | Op::Ret(_) | Op::Exit(_) | Op::Trap(_));
+                    works[i] |=
+                        !matches!(instruction.op, Op::Bra(_) | Op::Ret(_) | Op::Exit(_) | Op::Trap(_));
                     collective[i] |= instruction.op.convergence() != Convergence::None;
                 }
             }
@@ -391,7 +393,11 @@ impl Ahead {
         let after = spread(&collective, |id| cfg.successors(id));
         let goals: Vec<bool> = (0..count).map(|i| collective[i] || (after[i] && works[i])).collect();
         let back = |set: &[bool]| -> Vec<bool> {
-            spread(set, |id| cfg.predecessors(id)).iter().zip(set).map(|(reached, own)| reached | own).collect()
+            spread(set, |id| cfg.predecessors(id))
+                .iter()
+                .zip(set)
+                .map(|(reached, own)| reached | own)
+                .collect()
         };
         Ahead { meeting: back(&goals), collective: back(&collective) }
     }
@@ -522,7 +528,9 @@ fn flow(function: &Function, op: &Op) -> Flow {
         Op::Elect(_) => Flow::Fixed(Level::Lane),
         Op::Ld(load) => match load.space.map(Space::base) {
             Some(Space::Local) => Flow::Fixed(Level::Unknown),
-            Some(Space::Param) if !is_kernel_parameter(function, &load.address) => Flow::Fixed(Level::Unknown),
+            Some(Space::Param) if !is_kernel_parameter(function, &load.address) => {
+                Flow::Fixed(Level::Unknown)
+            }
             _ => Flow::Load,
         },
         Op::Call(_) => Flow::Fixed(Level::Unknown),

@@ -212,7 +212,8 @@ impl Rules<'_, '_> {
             );
         }
         if self.variable.linkage == Linkage::Extern {
-            return self.report(Code::Initialiser, "an `.extern` variable gets its value where it is defined");
+            return self
+                .report(Code::Initialiser, "an `.extern` variable gets its value where it is defined");
         }
         let ty = self.variable.ty;
         if matches!(ty.kind(), TypeKind::Opaque) || matches!(ty, Type::F16 | Type::F16X2) {
