@@ -27,6 +27,8 @@ impl Version {
     /// Whether NVIDIA published a PTX of that version, among those that are read.
     pub fn is_published(self) -> bool {
         let last = match self.major {
+            4 => 3,
+            5 => 0,
             6 => 5,
             7 | 8 => 8,
             9 => 5,
