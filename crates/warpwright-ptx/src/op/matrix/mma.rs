@@ -333,6 +333,18 @@ impl Form {
         fragments.a.check_srcs(check, "a", a);
         fragments.b.check_srcs(check, "b", b);
         fragments.c.check_srcs(check, "c", c);
+        if !self.block_scale {
+            return;
+        }
+        for (name, factor) in [("a", a), ("b", b)] {
+            let mut regs = factor.as_slice().iter().filter_map(Src::reg);
+            if !regs.any(|reg| check.reg_type(reg).is_bits()) {
+                check.report(
+                    Code::OperandType,
+                    format!("operand `{name}`, a factor with scales, must be in `.b32` registers"),
+                );
+            }
+        }
     }
 
     /// `e` and `f` of a sparse product. The more metadata there is, the more lanes hold it, and the
