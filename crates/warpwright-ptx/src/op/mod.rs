@@ -118,10 +118,10 @@ ops! {
     cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
 
     // Textures and surfaces.
-    texture {}
+    texture { Tex, Tld4, Suld, Sust, Sured, Txq, Suq, Istypep }
 
     // Tensor memory and the fifth generation of tensor cores.
-    tcgen05 {}
+    tcgen05 { Tcgen05Alloc, Tcgen05Dealloc, Tcgen05RelinquishAllocPermit, Tcgen05Ld, Tcgen05LdRed, Tcgen05St, Tcgen05WaitLd, Tcgen05WaitSt, Tcgen05Cp, Tcgen05Shift, Tcgen05Commit, Tcgen05FenceBefore, Tcgen05FenceAfter, Tcgen05Mma, Tcgen05MmaWs }
 
     // Video instructions.
     video {
