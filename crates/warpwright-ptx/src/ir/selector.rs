@@ -118,3 +118,29 @@ impl fmt::Debug for Selector {
         fmt::Display::fmt(self, f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_selector_are_one_to_one() {
+        for word in ["b0", "b7", "h3", "h10", "h01", "b3210", "b7531", "b310"] {
+            let selector = Selector::from_text(word).expect(word);
+            assert_eq!(selector.to_string(), format!(".{word}"));
+        }
+    }
+
+    #[test]
+    fn positions_lie_in_two_registers() {
+        for word in ["", "b", "h", "b8", "h4", "h210", "b43210", "w0", "b-1", "bx", "x", "f32"] {
+            assert_eq!(Selector::from_text(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn most_significant_position_comes_first() {
+        let selector = Selector::from_text("b7531").expect("four bytes");
+        assert_eq!((selector.unit(), selector.positions()), (SelectorUnit::Byte, &[7, 5, 3, 1][..]));
+    }
+}

@@ -27,6 +27,8 @@ impl Version {
     /// Whether NVIDIA published a PTX of that version, among those that are read.
     pub fn is_published(self) -> bool {
         let last = match self.major {
+            4 => 3,
+            5 => 0,
             6 => 5,
             7 | 8 => 8,
             9 => 5,
@@ -86,6 +88,7 @@ const KNOWN: &[(u16, Version, Option<Version>, Option<Version>)] = {
         (100, v(8, 6), Some(v(8, 6)), Some(v(8, 8))),
         (101, v(8, 6), Some(v(8, 6)), Some(v(8, 8))),
         (103, v(8, 8), Some(v(8, 8)), Some(v(8, 8))),
+        (107, v(9, 4), Some(v(9, 4)), Some(v(9, 4))),
         (110, v(9, 0), Some(v(9, 0)), Some(v(9, 0))),
         (120, v(8, 7), Some(v(8, 7)), Some(v(8, 8))),
         (121, v(8, 8), Some(v(8, 8)), Some(v(8, 8))),

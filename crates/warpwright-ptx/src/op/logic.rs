@@ -155,7 +155,9 @@ const FIELD_BYTE: std::ops::RangeInclusive<i64> = 0..=255;
 
 /// An operation on values of one type.
 fn uniform(check: &mut Check<'_>, ty: Type, allowed: &[Type], d: Dst, sources: &[(&str, &Src)]) {
-    check.type_among(ty, allowed);
+    if !check.type_among(ty, allowed) {
+        return;
+    }
     check.dst("d", d, ty);
     for (name, src) in sources {
         check.src(name, src, ty);
@@ -164,7 +166,9 @@ fn uniform(check: &mut Check<'_>, ty: Type, allowed: &[Type], d: Dst, sources: &
 
 /// An operation on one value whose result is a count or a position.
 fn counting(check: &mut Check<'_>, ty: Type, allowed: &[Type], d: Dst, a: &Src) {
-    check.type_among(ty, allowed);
+    if !check.type_among(ty, allowed) {
+        return;
+    }
     check.dst("d", d, U32);
     check.src("a", a, ty);
 }
@@ -217,7 +221,9 @@ impl Rule for Cnot {
 
 impl Rule for Lop3 {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[B32]);
+        if !check.type_among(self.ty, &[B32]) {
+            return;
+        }
         let pair = self.d.second;
         if self.bool_op.is_some() {
             check.combination(
@@ -358,7 +364,9 @@ impl Rule for Szext {
 
 impl Rule for Bmsk {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[B32]);
+        if !check.type_among(self.ty, &[B32]) {
+            return;
+        }
         check.dst("d", self.d, U32);
         check.src("a", &self.a, U32);
         check.src("b", &self.b, U32);

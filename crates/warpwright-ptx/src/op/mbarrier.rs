@@ -1,12 +1,9 @@
 //! Barriers in shared memory that count arrivals and bytes.
 
 use super::async_copy::memory;
-use super::operand::{Arg, Operand};
-use super::{InstrReader, Rule, Visitor, VisitorMut, instruction, modifiers};
+use super::{Presence, Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::Access;
-use crate::print::Writer;
 use crate::verify::Check;
 
 modifiers! {
@@ -86,7 +83,7 @@ instruction! {
         scope: Option<Scope>,
         space: Option<Space>,
         ty: Type,
-    }(complete: DstPair, report: ReportValue, address: Address, state: Src)
+    }(complete: DstPair, report: Option<Dst> = Presence::IfRegister, address: Address, state: Src)
 
     /// Waits a while for a phase to complete; whether it has.
     pub struct MbarrierTryWait("mbarrier.try_wait") {
@@ -96,43 +93,12 @@ instruction! {
         scope: Option<Scope>,
         space: Option<Space>,
         ty: Type,
-    }(complete: DstPair, report: ReportValue, address: Address, state: Src, time_hint: Option<Src>)
+    }(complete: DstPair, report: Option<Dst> = Presence::IfRegister, address: Address, state: Src, time_hint: Option<Src>)
 
     /// Number of arrivals that a phase still expected.
     pub struct MbarrierPendingCount("mbarrier.pending_count") {
         ty: Type,
     }(count: Dst, state: Src)
-}
-
-/// Where a wait puts the report of the phase, if it is wanted: it stands before the address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReportValue(pub Option<Reg>);
-
-impl Arg for ReportValue {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        match reader.peek() {
-            Some(Operand::Reg(_)) => Dst::read(reader, name).map(|dst| ReportValue(Some(dst.0))),
-            _ => Some(ReportValue(None)),
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        if let Some(reg) = self.0 {
-            Dst(reg).print(out);
-        }
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        if let Some(reg) = self.0 {
-            visitor.reg(Access::Write, reg);
-        }
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        if let Some(reg) = &mut self.0 {
-            visitor.reg(Access::Write, reg);
-        }
-    }
 }
 
 /// The space of a barrier: shared memory, or none for a generic address.
@@ -368,7 +334,7 @@ wait_rules! {
 fn wait_results(
     check: &mut Check<'_>,
     complete: DstPair,
-    report: ReportValue,
+    report: Option<Dst>,
     phase_type: Option<PhaseType>,
     parity: bool,
 ) {
@@ -377,11 +343,11 @@ fn wait_results(
     if complete.first.is_none() || complete.second == Some(None) {
         check.report(Code::OperandForm, "the results of a wait cannot be `_`");
     }
-    if let Some(report) = report.0 {
-        check.reg("report", report, Type::B8);
+    if let Some(report) = report {
+        check.dst("report", report, Type::B8);
     }
     check.combination(
-        phase_type == Some(PhaseType::Primary) || (complete.second.is_none() && report.0.is_none()),
+        phase_type == Some(PhaseType::Primary) || (complete.second.is_none() && report.is_none()),
         "a report is given for `.phase_type::primary` only",
     );
     check.combination(

@@ -81,7 +81,10 @@ ops! {
     atomic { Atom, Red }
 
     // Control flow: branches, calls, returns.
-    control { Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt }
+    control {
+        Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt, Pmevent, PmeventMask, SetmaxnregInc, SetmaxnregDec,
+        Griddepcontrol,
+    }
 
     // Barriers and fences.
     sync {
@@ -100,7 +103,7 @@ ops! {
     matrix { Mma, MmaSp, MmaSpOrdered, Ldmatrix, Stmatrix, Movmatrix }
 
     // Matrix products of a warp with opaque fragments.
-    wmma {}
+    wmma { WmmaLoadA, WmmaLoadB, WmmaLoadC, WmmaStoreD, WmmaMma }
 
     // Matrix products of a warpgroup on shared memory.
     wgmma { WgmmaFence, WgmmaCommitGroup, WgmmaWaitGroup, WgmmaMmaAsync, WgmmaMmaAsyncSp }
@@ -115,10 +118,10 @@ ops! {
     cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
 
     // Textures and surfaces.
-    texture {}
+    texture { Tex, Tld4, Suld, Sust, Sured, Txq, Suq, Istypep }
 
     // Tensor memory and the fifth generation of tensor cores.
-    tcgen05 {}
+    tcgen05 { Tcgen05Alloc, Tcgen05Dealloc, Tcgen05RelinquishAllocPermit, Tcgen05Ld, Tcgen05LdRed, Tcgen05St, Tcgen05WaitLd, Tcgen05WaitSt, Tcgen05Cp, Tcgen05Shift, Tcgen05Commit, Tcgen05FenceBefore, Tcgen05FenceAfter, Tcgen05Mma, Tcgen05MmaWs }
 
     // Video instructions.
     video {

@@ -18,6 +18,10 @@ pub enum Presence {
     When(bool),
     /// Where the condition holds and more operands remain than that many, which come after it.
     Before(bool, usize),
+    /// Where a vector stands next, unlike what follows it.
+    IfVector,
+    /// Where a register stands next, unlike what follows it.
+    IfRegister,
 }
 
 impl From<bool> for Presence {
@@ -174,6 +178,8 @@ impl<'a> InstrReader<'a> {
         let present = match presence {
             Presence::When(holds) => holds,
             Presence::Before(holds, after) => holds && self.remaining() > after,
+            Presence::IfVector => matches!(self.peek(), Some(Operand::Vector(_))),
+            Presence::IfRegister => matches!(self.peek(), Some(Operand::Reg(_))),
         };
         if present { A::read(self, name).map(Some) } else { Some(None) }
     }

@@ -165,7 +165,12 @@ impl<'s> Parser<'s> {
                 }
                 let list = self.operand_list(Kind::RightBrace, opcode, scopes)?;
                 self.unnest();
-                Some(Operand::Vector(list))
+                let vector = Operand::Vector(list);
+                if !self.eat(Kind::Pipe) {
+                    return Some(vector);
+                }
+                let second = self.name_operand(scopes)?;
+                Some(Operand::Pair(Box::new((vector, second))))
             }
             Kind::LeftParen if opcode == "call" => {
                 self.nest()?;

@@ -126,14 +126,17 @@ pub(super) fn post_dominators(
     let exit = BlockId(count as u32);
     let mut list = Vec::with_capacity(2 * count);
     for id in (0..count as u32).map(BlockId) {
-        edges(id, &mut |next| list.push((next, id)));
+        edges(id, &mut |next| list.push((id, next)));
     }
-    let backward = Edges::new(count + 1, &list);
+    let forward = Edges::new(count + 1, &list);
+    let backward = Edges::new(count + 1, &reversed(&list));
     let mut reached = vec![false; count + 1];
     let mut stack = vec![exit];
     reached[count] = true;
-    let mut endless = (0..count as u32).rev().map(BlockId);
-    loop {
+    // From the innermost block: of what never ends, the first is one that only goes back.
+    let postorder = forward.reverse_postorder(BlockId(0)).into_iter().rev();
+    let mut endless = Vec::new();
+    for id in postorder {
         while let Some(at) = stack.pop() {
             for &next in backward.of(at) {
                 if !std::mem::replace(&mut reached[next.index()], true) {
@@ -141,17 +144,20 @@ pub(super) fn post_dominators(
                 }
             }
         }
-        // The last block of what never ends stands in for its end.
-        let Some(id) = endless.find(|id| !reached[id.index()]) else { break };
-        reached[id.index()] = true;
-        list.push((exit, id));
-        stack.push(id);
+        if !std::mem::replace(&mut reached[id.index()], true) {
+            endless.push((id, exit));
+            stack.push(id);
+        }
     }
-    let backward = Edges::new(count + 1, &list);
-    for edge in &mut list {
-        *edge = (edge.1, edge.0);
+    if endless.is_empty() {
+        return DominatorTree::new(&backward, &forward, exit);
     }
-    DominatorTree::new(&backward, &Edges::new(count + 1, &list), exit)
+    list.extend(endless);
+    DominatorTree::new(&Edges::new(count + 1, &reversed(&list)), &Edges::new(count + 1, &list), exit)
+}
+
+fn reversed(list: &[(BlockId, BlockId)]) -> Vec<(BlockId, BlockId)> {
+    list.iter().map(|&(from, to)| (to, from)).collect()
 }
 
 /// Edges of a graph, by where they start.
@@ -344,10 +350,7 @@ impl<'a> Builder<'a> {
             self.edges_of(i as u32, &mut edges, &mut seen);
         }
         let successors = Edges::new(count, &edges);
-        for edge in &mut edges {
-            *edge = (edge.1, edge.0);
-        }
-        let predecessors = Edges::new(count, &edges);
+        let predecessors = Edges::new(count, &reversed(&edges));
         let order = successors.reverse_postorder(BlockId(0));
         let mut reachable = vec![false; count];
         for id in &order {

@@ -22,8 +22,8 @@ pub(super) fn check(function: &Function, cfg: &Cfg, uses: &Uses, out: &mut Diagn
             let StatementKind::Instruction(instruction) = &statement.kind else { continue };
             let (wanted, who) = match instruction.op.convergence() {
                 Convergence::None => continue,
-                Convergence::Warp => (Level::Warp, "warp"),
-                Convergence::Warpgroup => (Level::Warp, "warpgroup"),
+                Convergence::Warp => (Level::WarpData, "warp"),
+                Convergence::Warpgroup => (Level::WarpData, "warpgroup"),
                 Convergence::Block => (Level::Block, "block"),
                 Convergence::Cluster => (Level::Cluster, "cluster"),
             };
@@ -33,9 +33,7 @@ pub(super) fn check(function: &Function, cfg: &Cfg, uses: &Uses, out: &mut Diagn
                 continue;
             }
             let name = instruction.op.name();
-            // What a vote or a shuffle yields may be the same for the whole block all the same.
-            let undecided = level == Level::Unknown || (level == Level::Warp && wanted < Level::Warp);
-            let (code, verb) = match (undecided, statement.origin) {
+            let (code, verb) = match (level.is_undecided(), statement.origin) {
                 (true, _) => (Code::Undecided, "may be"),
                 (false, Origin::Rust(_)) => (Code::DivergentBarrier, "is"),
                 (false, _) => (Code::MaybeDivergent, "may be"),

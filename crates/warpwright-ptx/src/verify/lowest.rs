@@ -4,6 +4,9 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
 use std::fmt;
 
+/// The version that what needs nothing is taken to need.
+const BASE: Version = Version::new(6, 0);
+
 /// The lowest `.version` and `.target` under which a module means what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lowest {
@@ -66,7 +69,7 @@ pub(super) struct Requirements {
 
 impl Default for Requirements {
     fn default() -> Self {
-        Requirements { version: Version::OLDEST, sm: 0, special: Vec::new(), newest: [None; 2] }
+        Requirements { version: BASE, sm: 0, special: Vec::new(), newest: [None; 2] }
     }
 }
 

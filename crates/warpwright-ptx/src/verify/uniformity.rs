@@ -6,8 +6,9 @@
 //! leave at different times, differs between them. Levels of blocks come from the branches that
 //! decide whether a block is run (control dependence).
 //!
-//! What is deliberately not known: which numbers a register may hold. `%tid.x / 32` counts as
-//! differing between lanes.
+//! What is deliberately not known: which numbers a register may hold. Only what is computed straight
+//! from `%tid.x` is looked at: its quotient by 32, and comparisons that no warp straddles, are the
+//! same within a warp (where blocks are rows of whole warps).
 //!
 //! A branch whose one side runs out of the function without meeting the other side again at some
 //! work does not count: after `if (i >= n) return;` the threads that are left go on together.
@@ -28,8 +29,10 @@ pub enum Level {
     Cluster,
     /// All threads of a block.
     Block,
-    /// All threads of a warp.
+    /// All threads of a warp; warps differ.
     Warp,
+    /// All threads of a warp; whether warps differ is not known.
+    WarpData,
     /// None: it is computed from what tells lanes apart.
     Lane,
     /// It is not known: it depends on data.
@@ -37,7 +40,7 @@ pub enum Level {
 }
 
 impl Level {
-    const COUNT: usize = 6;
+    const COUNT: usize = 7;
 
     /// The level of a special register. `function` may fix the shape of the block, so that a
     /// dimension of one thread has one index.
@@ -92,13 +95,19 @@ impl Level {
         }
     }
 
+    /// Whether it is not known that threads disagree.
+    pub fn is_undecided(self) -> bool {
+        matches!(self, Level::WarpData | Level::Unknown)
+    }
+
     /// The threads that agree, in words.
     pub fn description(self) -> &'static str {
         match self {
             Level::Grid => "the same for the whole grid",
             Level::Cluster => "the same within a cluster",
             Level::Block => "the same within a block",
-            Level::Warp => "the same within a warp",
+            Level::Warp => "the same within a warp, and different from warp to warp",
+            Level::WarpData => "the same within a warp, and dependent on data",
             Level::Lane => "different from lane to lane",
             Level::Unknown => "dependent on data",
         }
@@ -172,10 +181,14 @@ struct Analysis<'a> {
 impl<'a> Analysis<'a> {
     fn new(function: &'a Function, cfg: &'a Cfg, uses: &'a Uses) -> Self {
         let statements = function.statements();
+        let threads = ThreadIndices::new(function, uses);
         let flows = statements
             .iter()
             .map(|statement| match &statement.kind {
-                StatementKind::Instruction(instruction) => flow(function, &instruction.op),
+                StatementKind::Instruction(instruction) => threads
+                    .of_warp(&instruction.op)
+                    .then_some(Flow::Fixed(Level::Warp))
+                    .unwrap_or_else(|| flow(function, &instruction.op)),
                 _ => Flow::Fixed(Level::Grid),
             })
             .collect();
@@ -228,8 +241,8 @@ impl<'a> Analysis<'a> {
         let sources = reads.map(|used| self.result.registers[used.reg.0 as usize]).max().unwrap_or_default();
         if self.cfg.block(id).terminator == Some(statement) {
             let decision = match &instruction.op {
-                Op::Bra(bra) if bra.uniform => sources.min(Level::Warp),
-                Op::BrxIdx(brx) if brx.uniform => sources.min(Level::Warp),
+                Op::Bra(bra) if bra.uniform => sources.min(Level::WarpData),
+                Op::BrxIdx(brx) if brx.uniform => sources.min(Level::WarpData),
                 _ => sources,
             };
             let level = decision.max(self.result.blocks[id.index()]);
@@ -242,8 +255,8 @@ impl<'a> Analysis<'a> {
         }
         let value = match self.flows[statement as usize] {
             Flow::Join(base) => sources.max(base),
-            Flow::Collective => sources.min(Level::Warp),
-            Flow::Load | Flow::Exchange if sources > Level::Warp => Level::Unknown,
+            Flow::Collective => sources.min(Level::WarpData),
+            Flow::Load | Flow::Exchange if sources > Level::WarpData => Level::Unknown,
             Flow::Load | Flow::Exchange => sources,
             Flow::Fixed(level) => level,
         };
@@ -327,7 +340,8 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// The graph in which control dependence is looked for: without the ways that only lead out.
+/// The graph in which control dependence is looked for: without the ways that lead out past all
+/// collectives and what is done after them.
 struct Merging {
     edges: Edges,
     tree: DominatorTree,
@@ -335,17 +349,15 @@ struct Merging {
 
 impl Merging {
     fn new(function: &Function, cfg: &Cfg) -> Self {
-        let live = meeting(function, cfg);
+        let Ahead { collective, meeting } = Ahead::new(function, cfg);
         let count = cfg.blocks().len();
         let exit = cfg.exit();
         let mut list = Vec::with_capacity(2 * count);
         for id in (0..count as u32).map(BlockId) {
-            let before = list.len();
-            let successors = cfg.successors(id).iter();
-            list.extend(
-                successors.filter(|next| live[next.index()] || !live[id.index()]).map(|&next| (id, next)),
-            );
-            if list.len() == before || (cfg.block(id).leaves && !live[id.index()]) {
+            let all = || cfg.successors(id).iter().copied();
+            let prune = collective[id.index()] && all().any(|next| meeting[next.index()]);
+            list.extend(all().filter(|next| !prune || meeting[next.index()]).map(|next| (id, next)));
+            if cfg.block(id).leaves && !prune {
                 list.push((id, exit));
             }
         }
@@ -355,37 +367,46 @@ impl Merging {
     }
 }
 
-/// The blocks from which control gets to a barrier or other collective, or to work that is done
-/// after one.
-fn meeting(function: &Function, cfg: &Cfg) -> Vec<bool> {
-    let count = cfg.blocks().len();
-    let mut collective = vec![false; count];
-    let mut works = vec![false; count];
-    let statements = function.statements();
-    for (i, block) in cfg.blocks().iter().enumerate() {
-        for statement in &statements[block.statements()] {
-            if let StatementKind::Instruction(instruction) = &statement.kind {
-                works[i] |= !matches!(instruction.op, Op::Bra(_) | Op::Ret(_) | Op::Exit(_) | Op::Trap(_));
-                collective[i] |= instruction.op.convergence() != Convergence::None;
-            }
-        }
-    }
-    let ids = |set: &[bool]| -> Vec<BlockId> {
-        (0..count as u32).map(BlockId).filter(|id| set[id.index()]).collect()
-    };
-    let after = spread(count, &ids(&collective), |id| cfg.successors(id));
-    let goals: Vec<bool> = (0..count).map(|i| collective[i] || (after[i] && works[i])).collect();
-    let mut live = spread(count, &ids(&goals), |id| cfg.predecessors(id));
-    for (live, goal) in live.iter_mut().zip(goals) {
-        *live |= goal;
-    }
-    live
+/// What control may still come to, from the beginning of each block on.
+struct Ahead {
+    /// A barrier or other collective.
+    collective: Vec<bool>,
+    /// A collective, or work that is done after one too.
+    meeting: Vec<bool>,
 }
 
-/// What can be reached from `from` by at least one edge.
-fn spread<'g>(count: usize, from: &[BlockId], edges: impl Fn(BlockId) -> &'g [BlockId]) -> Vec<bool> {
-    let mut reached = vec![false; count];
-    let mut stack = from.to_vec();
+impl Ahead {
+    fn new(function: &Function, cfg: &Cfg) -> Self {
+        let count = cfg.blocks().len();
+        let mut collective = vec![false; count];
+        let mut works = vec![false; count];
+        let statements = function.statements();
+        for (i, block) in cfg.blocks().iter().enumerate() {
+            for statement in &statements[block.statements()] {
+                if let StatementKind::Instruction(instruction) = &statement.kind {
+                    works[i] |=
+                        !matches!(instruction.op, Op::Bra(_) | Op::Ret(_) | Op::Exit(_) | Op::Trap(_));
+                    collective[i] |= instruction.op.convergence() != Convergence::None;
+                }
+            }
+        }
+        let after = spread(&collective, |id| cfg.successors(id));
+        let goals: Vec<bool> = (0..count).map(|i| collective[i] || (after[i] && works[i])).collect();
+        let back = |set: &[bool]| -> Vec<bool> {
+            spread(set, |id| cfg.predecessors(id))
+                .iter()
+                .zip(set)
+                .map(|(reached, own)| reached | own)
+                .collect()
+        };
+        Ahead { meeting: back(&goals), collective: back(&collective) }
+    }
+}
+
+/// What can be reached from the blocks of a set by at least one edge.
+fn spread<'g>(from: &[bool], edges: impl Fn(BlockId) -> &'g [BlockId]) -> Vec<bool> {
+    let mut reached = vec![false; from.len()];
+    let mut stack: Vec<_> = (0..from.len() as u32).map(BlockId).filter(|id| from[id.index()]).collect();
     while let Some(at) = stack.pop() {
         for &next in edges(at) {
             if !std::mem::replace(&mut reached[next.index()], true) {
@@ -422,6 +443,76 @@ impl Readers {
 
     fn of(&self, reg: Reg) -> &[u32] {
         &self.statements[self.offsets[reg.0 as usize] as usize..self.offsets[reg.0 as usize + 1] as usize]
+    }
+}
+
+/// The registers that hold `%tid.x`, or its remainder by a power of two that is a whole number of
+/// warps, and nothing else.
+struct ThreadIndices {
+    registers: Vec<Reg>,
+}
+
+impl ThreadIndices {
+    fn new(function: &Function, uses: &Uses) -> Self {
+        let mut found = ThreadIndices { registers: Vec::new() };
+        for instruction in function.instructions() {
+            match &instruction.op {
+                Op::Mov(mov) => {
+                    if let (Dsts::One(reg), Srcs::One(Src::Special(special))) = (&mov.d, &mov.a)
+                        && special.register == SpecialRegister::Tid
+                        && special.component == Some(Component::X)
+                    {
+                        found.registers.push(*reg);
+                    }
+                }
+                Op::And(and) if found.is_index(&and.a) => {
+                    if let Src::Imm(imm) = and.b
+                        && imm.bits().is_some_and(|mask| mask & 31 == 31 && mask & mask.wrapping_add(1) == 0)
+                    {
+                        found.registers.push(and.d.0);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !found.registers.is_empty() {
+            found.keep_written_once(uses);
+        }
+        found
+    }
+
+    fn keep_written_once(&mut self, uses: &Uses) {
+        self.registers.sort_unstable();
+        let mut writes = vec![0; self.registers.len()];
+        for (_, used) in uses.all().filter(|(_, used)| used.access != Access::Read) {
+            if let Ok(i) = self.registers.binary_search(&used.reg) {
+                writes[i] += 1;
+            }
+        }
+        let mut written = writes.iter();
+        self.registers.retain(|_| written.next() == Some(&1));
+    }
+
+    fn is_index(&self, src: &Src) -> bool {
+        matches!(src, Src::Reg(reg) if self.registers.contains(reg))
+    }
+
+    /// Whether an instruction computes from `%tid.x` something that is the same within a warp.
+    fn of_warp(&self, op: &Op) -> bool {
+        let thread = |src: &Src| self.is_index(src);
+        match op {
+            Op::Shr(shr) => thread(&shr.a) && matches!(shr.b, Src::Imm(Imm::Int(5..=31))),
+            Op::Div(div) => thread(&div.a) && matches!(div.b, Src::Imm(Imm::Int(n)) if n > 0 && n % 32 == 0),
+            Op::And(and) => {
+                thread(&and.a) && matches!(and.b, Src::Imm(imm) if imm.bits().is_some_and(|n| n & 31 == 0))
+            }
+            Op::Setp(setp) if setp.c.is_none() && thread(&setp.a) => match (setp.cmp, &setp.b) {
+                (Cmp::Lt | Cmp::Ge | Cmp::Lo | Cmp::Hs, Src::Imm(Imm::Int(n))) => n % 32 == 0,
+                (Cmp::Le | Cmp::Gt | Cmp::Ls | Cmp::Hi, Src::Imm(Imm::Int(n))) => n % 32 == 31,
+                _ => false,
+            },
+            _ => false,
+        }
     }
 }
 

@@ -46,20 +46,25 @@ struct Form {
 }
 
 impl Form {
-    fn check(&self, check: &mut Check<'_>) {
+    /// Reports what does not go together; whether the type is offered at all.
+    fn check(&self, check: &mut Check<'_>) -> bool {
         if self.three {
             check.combination(self.ty == F32, "three values are compared in `.f32` only");
             check.combination(
                 !self.xorsign && !self.relu,
                 "with three values there is no `.xorsign` and no `.relu`",
             );
-        } else if check.type_among(self.ty, TYPES) {
+            return self.ty == F32;
+        }
+        let offered = check.type_among(self.ty, TYPES);
+        if offered {
             flag(check, self.ftz, "ftz", self.ty, FTZ);
             flag(check, self.nan, "NaN", self.ty, NAN);
             flag(check, self.xorsign, "xorsign", self.ty, NAN);
             flag(check, self.relu, "relu", self.ty, RELU);
             check.combination(self.xorsign == self.abs, "`.xorsign` and `.abs` go together: `.xorsign.abs`");
         }
+        offered
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -108,8 +113,9 @@ impl Max {
 
 impl Rule for Min {
     fn check(&self, check: &mut Check<'_>) {
-        self.form().check(check);
-        operands(check, self.ty, self.d, [&self.a, &self.b], self.c.as_ref());
+        if self.form().check(check) {
+            operands(check, self.ty, self.d, [&self.a, &self.b], self.c.as_ref());
+        }
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -119,8 +125,9 @@ impl Rule for Min {
 
 impl Rule for Max {
     fn check(&self, check: &mut Check<'_>) {
-        self.form().check(check);
-        operands(check, self.ty, self.d, [&self.a, &self.b], self.c.as_ref());
+        if self.form().check(check) {
+            operands(check, self.ty, self.d, [&self.a, &self.b], self.c.as_ref());
+        }
     }
 
     fn needs(&self, needs: &mut Needs) {

@@ -100,20 +100,21 @@ fn unary(check: &mut Check<'_>, ty: Type, d: Dst, a: &Src) {
 impl Rule for Div {
     fn check(&self, check: &mut Check<'_>) {
         const TYPES: &[Type] = &[U16, U32, U64, S16, S32, S64, F32, F64];
-        if check.type_among(self.ty, TYPES) {
-            rounding(check, self.rounding, self.ty, directions(self.ty));
-            flag(check, self.approx, "approx", self.ty, &[F32]);
-            flag(check, self.full, "full", self.ty, &[F32]);
-            flag(check, self.ftz, "ftz", self.ty, &[F32]);
-            let rounded = self.rounding.is_some();
-            match self.ty {
-                F32 => {
-                    let given = [self.approx, self.full, rounded];
-                    one_accuracy(check, &given, "`.approx`, `.full` and a rounding");
-                }
-                F64 => check.combination(rounded, "a rounding is needed: `.rn`, `.rz`, `.rm` or `.rp`"),
-                _ => {}
+        if !check.type_among(self.ty, TYPES) {
+            return;
+        }
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        flag(check, self.approx, "approx", self.ty, &[F32]);
+        flag(check, self.full, "full", self.ty, &[F32]);
+        flag(check, self.ftz, "ftz", self.ty, &[F32]);
+        let rounded = self.rounding.is_some();
+        match self.ty {
+            F32 => {
+                let given = [self.approx, self.full, rounded];
+                one_accuracy(check, &given, "`.approx`, `.full` and a rounding");
             }
+            F64 => check.combination(rounded, "a rounding is needed: `.rn`, `.rz`, `.rm` or `.rp`"),
+            _ => {}
         }
         unary(check, self.ty, self.d, &self.a);
         check.src("b", &self.b, self.ty);
@@ -124,7 +125,9 @@ impl Rule for Div {
 
 impl Rule for Rem {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, INTEGERS);
+        if !check.type_among(self.ty, INTEGERS) {
+            return;
+        }
         unary(check, self.ty, self.d, &self.a);
         check.src("b", &self.b, self.ty);
     }
@@ -134,15 +137,16 @@ impl Rule for Rem {
 
 impl Rule for Rcp {
     fn check(&self, check: &mut Check<'_>) {
-        if check.type_among(self.ty, &[F32, F64]) {
-            rounding(check, self.rounding, self.ty, directions(self.ty));
-            one_accuracy(check, &[self.approx, self.rounding.is_some()], "`.approx` and a rounding");
-            if self.ty == F64 {
-                check.combination(
-                    self.approx == self.ftz,
-                    "the approximation in `.f64` is `.approx.ftz`, and nothing else in `.f64` takes `.ftz`",
-                );
-            }
+        if !check.type_among(self.ty, &[F32, F64]) {
+            return;
+        }
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        one_accuracy(check, &[self.approx, self.rounding.is_some()], "`.approx` and a rounding");
+        if self.ty == F64 {
+            check.combination(
+                self.approx == self.ftz,
+                "the approximation in `.f64` is `.approx.ftz`, and nothing else in `.f64` takes `.ftz`",
+            );
         }
         unary(check, self.ty, self.d, &self.a);
     }
@@ -152,12 +156,13 @@ impl Rule for Rcp {
 
 impl Rule for Sqrt {
     fn check(&self, check: &mut Check<'_>) {
-        if check.type_among(self.ty, &[F32, F64]) {
-            rounding(check, self.rounding, self.ty, directions(self.ty));
-            flag(check, self.approx, "approx", self.ty, &[F32]);
-            flag(check, self.ftz, "ftz", self.ty, &[F32]);
-            one_accuracy(check, &[self.approx, self.rounding.is_some()], "`.approx` and a rounding");
+        if !check.type_among(self.ty, &[F32, F64]) {
+            return;
         }
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        flag(check, self.approx, "approx", self.ty, &[F32]);
+        flag(check, self.ftz, "ftz", self.ty, &[F32]);
+        one_accuracy(check, &[self.approx, self.rounding.is_some()], "`.approx` and a rounding");
         unary(check, self.ty, self.d, &self.a);
     }
 
@@ -166,7 +171,9 @@ impl Rule for Sqrt {
 
 impl Rule for Rsqrt {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[F32, F64]);
+        if !check.type_among(self.ty, &[F32, F64]) {
+            return;
+        }
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
     }
@@ -176,7 +183,9 @@ impl Rule for Rsqrt {
 
 impl Rule for Sin {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[F32]);
+        if !check.type_among(self.ty, &[F32]) {
+            return;
+        }
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
     }
@@ -186,7 +195,9 @@ impl Rule for Sin {
 
 impl Rule for Cos {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[F32]);
+        if !check.type_among(self.ty, &[F32]) {
+            return;
+        }
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
     }
@@ -196,7 +207,9 @@ impl Rule for Cos {
 
 impl Rule for Lg2 {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[F32]);
+        if !check.type_among(self.ty, &[F32]) {
+            return;
+        }
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
     }
@@ -206,12 +219,13 @@ impl Rule for Lg2 {
 
 impl Rule for Ex2 {
     fn check(&self, check: &mut Check<'_>) {
-        if check.type_among(self.ty, EXPONENTIAL) {
-            match self.ty {
-                F16 | F16X2 => check.combination(!self.ftz, "`.ftz` does not go with `.f16`"),
-                BF16 | BF16X2 => check.combination(self.ftz, "`.bf16` needs `.ftz`"),
-                _ => {}
-            }
+        if !check.type_among(self.ty, EXPONENTIAL) {
+            return;
+        }
+        match self.ty {
+            F16 | F16X2 => check.combination(!self.ftz, "`.ftz` does not go with `.f16`"),
+            BF16 | BF16X2 => check.combination(self.ftz, "`.bf16` needs `.ftz`"),
+            _ => {}
         }
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
@@ -228,7 +242,9 @@ impl Rule for Ex2 {
 
 impl Rule for Tanh {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, EXPONENTIAL);
+        if !check.type_among(self.ty, EXPONENTIAL) {
+            return;
+        }
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
     }

@@ -104,12 +104,13 @@ fn saturates_high(check: &mut Check<'_>, sat: bool, half: Option<MulHalf>, ty: T
 
 impl Rule for Mul {
     fn check(&self, check: &mut Check<'_>) {
-        if check.type_among(self.ty, MUL) {
-            half(check, self.half, self.ty);
-            rounding(check, self.rounding, self.ty, directions(self.ty));
-            flag(check, self.ftz, "ftz", self.ty, FTZ);
-            flag(check, self.sat, "sat", self.ty, SAT);
+        if !check.type_among(self.ty, MUL) {
+            return;
         }
+        half(check, self.half, self.ty);
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        flag(check, self.ftz, "ftz", self.ty, FTZ);
+        flag(check, self.sat, "sat", self.ty, SAT);
         check.dst("d", self.d, product_type(self.half, self.ty));
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);
@@ -123,7 +124,9 @@ impl Rule for Mul {
 
 impl Rule for Mul24 {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[U32, S32]);
+        if !check.type_among(self.ty, &[U32, S32]) {
+            return;
+        }
         narrow(check, self.half);
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);
@@ -135,24 +138,22 @@ impl Rule for Mul24 {
 
 impl Rule for Mad {
     fn check(&self, check: &mut Check<'_>) {
-        if check.type_among(self.ty, MAD) {
-            half(check, self.half, self.ty);
-            rounding(check, self.rounding, self.ty, directions(self.ty));
-            flag(check, self.ftz, "ftz", self.ty, &[F32]);
-            flag(check, self.cc, "cc", self.ty, CARRYING);
-            check.combination(
-                !(self.cc && (self.sat || self.half == Some(MulHalf::Wide))),
-                "`.cc` goes with `.lo` or `.hi`, and not with `.sat`",
-            );
-            if self.ty.is_float() {
-                check.combination(
-                    self.rounding.is_some(),
-                    "a rounding is needed: `.rn`, `.rz`, `.rm` or `.rp`",
-                );
-                flag(check, self.sat, "sat", self.ty, &[F32]);
-            } else {
-                saturates_high(check, self.sat, self.half, self.ty);
-            }
+        if !check.type_among(self.ty, MAD) {
+            return;
+        }
+        half(check, self.half, self.ty);
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        flag(check, self.ftz, "ftz", self.ty, &[F32]);
+        flag(check, self.cc, "cc", self.ty, CARRYING);
+        check.combination(
+            !(self.cc && (self.sat || self.half == Some(MulHalf::Wide))),
+            "`.cc` goes with `.lo` or `.hi`, and not with `.sat`",
+        );
+        if self.ty.is_float() {
+            check.combination(self.rounding.is_some(), "a rounding is needed: `.rn`, `.rz`, `.rm` or `.rp`");
+            flag(check, self.sat, "sat", self.ty, &[F32]);
+        } else {
+            saturates_high(check, self.sat, self.half, self.ty);
         }
         let sum = product_type(self.half, self.ty);
         check.dst("d", self.d, sum);
@@ -166,7 +167,9 @@ impl Rule for Mad {
 
 impl Rule for Mad24 {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[U32, S32]);
+        if !check.type_among(self.ty, &[U32, S32]) {
+            return;
+        }
         narrow(check, self.half);
         saturates_high(check, self.sat, Some(self.half), self.ty);
         check.dst("d", self.d, self.ty);
@@ -180,7 +183,9 @@ impl Rule for Mad24 {
 
 impl Rule for Madc {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, CARRYING);
+        if !check.type_among(self.ty, CARRYING) {
+            return;
+        }
         check.combination(
             matches!(self.half, Some(MulHalf::Lo | MulHalf::Hi)),
             "one of `.lo` and `.hi` is needed",
@@ -196,19 +201,20 @@ impl Rule for Madc {
 
 impl Rule for Fma {
     fn check(&self, check: &mut Check<'_>) {
-        if check.type_among(self.ty, FMA) {
-            // The product of two bf16 is exact in the hardware's f32 unit: every direction is offered.
-            let roundings = directions(if matches!(self.ty, BF16 | BF16X2) { F32 } else { self.ty });
-            rounding(check, self.rounding, self.ty, roundings);
-            check.combination(self.rounding.is_some(), "a rounding is needed");
-            flag(check, self.ftz, "ftz", self.ty, FTZ);
-            flag(check, self.sat, "sat", self.ty, SAT);
-            flag(check, self.relu, "relu", self.ty, HALVES);
-            flag(check, self.oob, "oob", self.ty, HALVES);
-            check.combination(!(self.sat && self.relu), "`.sat` and `.relu` do not go together");
-            check.combination(!(self.oob && self.ftz), "`.oob` and `.ftz` do not go together");
-            mixed(check, self.a_type, self.ty, self.ftz);
+        if !check.type_among(self.ty, FMA) {
+            return;
         }
+        // `ptxas` offers all directions for bf16, the ISA names the nearest only.
+        let roundings = directions(if matches!(self.ty, BF16 | BF16X2) { F32 } else { self.ty });
+        rounding(check, self.rounding, self.ty, roundings);
+        check.combination(self.rounding.is_some(), "a rounding is needed");
+        flag(check, self.ftz, "ftz", self.ty, FTZ);
+        flag(check, self.sat, "sat", self.ty, SAT);
+        flag(check, self.relu, "relu", self.ty, HALVES);
+        flag(check, self.oob, "oob", self.ty, HALVES);
+        check.combination(!(self.sat && self.relu), "`.sat` and `.relu` do not go together");
+        check.combination(!(self.oob && self.ftz), "`.oob` and `.ftz` do not go together");
+        mixed(check, self.a_type, self.ty, self.ftz);
         let factors = self.a_type.unwrap_or(self.ty);
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, factors);
@@ -234,7 +240,9 @@ impl Rule for Fma {
 
 impl Rule for Clmad {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[U64]);
+        if !check.type_among(self.ty, &[U64]) {
+            return;
+        }
         narrow(check, self.half);
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);

@@ -55,9 +55,10 @@ const FTZ: &[Type] = &[F16, F16X2, F32];
 
 impl Rule for Abs {
     fn check(&self, check: &mut Check<'_>) {
-        if check.type_among(self.ty, ABS) {
-            flag(check, self.ftz, "ftz", self.ty, FTZ);
+        if !check.type_among(self.ty, ABS) {
+            return;
         }
+        flag(check, self.ftz, "ftz", self.ty, FTZ);
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);
     }
@@ -72,9 +73,10 @@ impl Rule for Abs {
 
 impl Rule for Neg {
     fn check(&self, check: &mut Check<'_>) {
-        if check.type_among(self.ty, NEG) {
-            flag(check, self.ftz, "ftz", self.ty, FTZ);
+        if !check.type_among(self.ty, NEG) {
+            return;
         }
+        flag(check, self.ftz, "ftz", self.ty, FTZ);
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);
     }
@@ -90,7 +92,9 @@ impl Rule for Neg {
 
 impl Rule for Copysign {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[F32, F64]);
+        if !check.type_among(self.ty, &[F32, F64]) {
+            return;
+        }
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);
@@ -101,7 +105,9 @@ impl Rule for Copysign {
 
 impl Rule for Testp {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[F32, F64]);
+        if !check.type_among(self.ty, &[F32, F64]) {
+            return;
+        }
         check.dst("p", self.p, Pred);
         check.src("a", &self.a, self.ty);
     }

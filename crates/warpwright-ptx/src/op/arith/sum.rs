@@ -72,13 +72,14 @@ fn carry(check: &mut Check<'_>, cc: bool, sat: bool, ty: Type) {
 
 impl Rule for Add {
     fn check(&self, check: &mut Check<'_>) {
-        if check.type_among(self.ty, ADD) {
-            rounding(check, self.rounding, self.ty, directions(self.ty));
-            flag(check, self.ftz, "ftz", self.ty, FTZ);
-            flag(check, self.sat, "sat", self.ty, ADD_SAT);
-            carry(check, self.cc, self.sat, self.ty);
-            mixed(check, self.a_type, self.ty, self.ftz);
+        if !check.type_among(self.ty, ADD) {
+            return;
         }
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        flag(check, self.ftz, "ftz", self.ty, FTZ);
+        flag(check, self.sat, "sat", self.ty, ADD_SAT);
+        carry(check, self.cc, self.sat, self.ty);
+        mixed(check, self.a_type, self.ty, self.ftz);
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.a_type.unwrap_or(self.ty));
         check.src("b", &self.b, self.ty);
@@ -94,13 +95,14 @@ impl Rule for Add {
 
 impl Rule for Sub {
     fn check(&self, check: &mut Check<'_>) {
-        if check.type_among(self.ty, SUB) {
-            rounding(check, self.rounding, self.ty, directions(self.ty));
-            flag(check, self.ftz, "ftz", self.ty, FTZ);
-            flag(check, self.sat, "sat", self.ty, SUB_SAT);
-            carry(check, self.cc, self.sat, self.ty);
-            mixed(check, self.a_type, self.ty, self.ftz);
+        if !check.type_among(self.ty, SUB) {
+            return;
         }
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        flag(check, self.ftz, "ftz", self.ty, FTZ);
+        flag(check, self.sat, "sat", self.ty, SUB_SAT);
+        carry(check, self.cc, self.sat, self.ty);
+        mixed(check, self.a_type, self.ty, self.ftz);
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.a_type.unwrap_or(self.ty));
         check.src("b", &self.b, self.ty);
@@ -115,7 +117,9 @@ impl Rule for Sub {
 
 impl Rule for Addc {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, CARRYING);
+        if !check.type_among(self.ty, CARRYING) {
+            return;
+        }
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);
@@ -126,7 +130,9 @@ impl Rule for Addc {
 
 impl Rule for Subc {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, CARRYING);
+        if !check.type_among(self.ty, CARRYING) {
+            return;
+        }
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);
@@ -137,7 +143,9 @@ impl Rule for Subc {
 
 impl Rule for Sad {
     fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, INTEGERS);
+        if !check.type_among(self.ty, INTEGERS) {
+            return;
+        }
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);

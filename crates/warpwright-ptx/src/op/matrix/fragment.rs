@@ -123,8 +123,9 @@ impl Fragment {
         if !self.is_shape(check, name, dsts.len(), matches!(dsts, Dsts::Many(_))) {
             return;
         }
+        let ty = self.element(check, dsts.as_slice().flatten());
         for reg in dsts.as_slice().flatten() {
-            check.reg(name, reg, self.register);
+            check.reg(name, reg, ty);
         }
     }
 
@@ -133,12 +134,23 @@ impl Fragment {
         if !self.is_shape(check, name, srcs.as_slice().len(), matches!(srcs, Srcs::Many(_))) {
             return;
         }
+        let ty = self.element(check, srcs.as_slice().iter().filter_map(Src::reg));
+        let constant = match self.register {
+            Type::F32 | Type::F64 | Type::S32 => self.register,
+            _ => Type::U32,
+        };
         for src in srcs.as_slice() {
-            let constant = match self.register {
-                Type::F32 | Type::F64 | Type::S32 => self.register,
-                _ => Type::U32,
-            };
-            check.src(name, src, if matches!(src, Src::Imm(_)) { constant } else { self.register });
+            check.src(name, src, if matches!(src, Src::Imm(_)) { constant } else { ty });
+        }
+    }
+
+    /// The type that each register must agree with: a vector with an untyped register counts as
+    /// untyped.
+    fn element(self, check: &Check<'_>, mut regs: impl Iterator<Item = Reg>) -> Type {
+        match self.register {
+            ty if !regs.any(|reg| check.reg_type(reg).is_bits()) => ty,
+            Type::F64 => Type::B64,
+            _ => Type::B32,
         }
     }
 
