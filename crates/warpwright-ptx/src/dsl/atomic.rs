@@ -1,10 +1,10 @@
 //! Atomic operations.
 
+use super::Ptr;
 use super::pointer::Index;
 use super::reg::{IntoReg, Reg};
 use super::state::POISON;
 use super::types::*;
-use super::Ptr;
 use crate::ir::{Dsts, Scope, Semantics, Src, Srcs, Type};
 use crate::op::atomic::{Atom, AtomicOp, Red};
 use std::panic::Location;
@@ -72,7 +72,11 @@ impl<'k, S: Visible, T: Data> Ptr<'k, S, T> {
         {
             return Reg::new(self.k, POISON);
         }
-        let mut srcs = values.iter().map(|value| Src::Reg(state.register(value.id, loc))).collect::<Vec<_>>().into_iter();
+        let mut srcs = values
+            .iter()
+            .map(|value| Src::Reg(state.register(value.id, loc)))
+            .collect::<Vec<_>>()
+            .into_iter();
         let d = state.written(T::TYPE);
         let b = srcs.next().map_or_else(|| Srcs::Many(Box::default()), Srcs::One);
         let op = Atom {

@@ -1,10 +1,10 @@
 //! Structured control flow.
 
+use super::K;
 use super::emit;
 use super::reg::{Binary, IntoReg, Reg};
 use super::state::{BlockId, Carried, Def, If, Loc, Loop, Node, POISON, Switch};
 use super::types::*;
-use super::K;
 use crate::diag::Code;
 use crate::ir::{self, Cmp};
 use std::panic::Location;
@@ -135,8 +135,7 @@ impl<'k> K<'k> {
     pub fn range<B: IntoReg<'k, u32>>(self, bounds: std::ops::Range<B>) -> Range<'k> {
         let loc = Location::caller();
         let (lo, hi) = (bounds.start.into_reg(self, loc), bounds.end.into_reg(self, loc));
-        let mut range =
-            Range { lo, hi, step: self.u32(1), unroll: 1, trips: (0, false), no_unroll: false };
+        let mut range = Range { lo, hi, step: self.u32(1), unroll: 1, trips: (0, false), no_unroll: false };
         range.count_trips(false);
         range
     }
@@ -185,12 +184,7 @@ impl<'k> K<'k> {
 
     /// Loops on the device, with state: `body` takes it and returns the next. Yields the last.
     #[track_caller]
-    pub fn fold<C: Carry<'k>>(
-        self,
-        range: Range<'k>,
-        init: C,
-        body: impl Fn(Reg<'k, u32>, C) -> C,
-    ) -> C {
+    pub fn fold<C: Carry<'k>>(self, range: Range<'k>, init: C, body: impl Fn(Reg<'k, u32>, C) -> C) -> C {
         self.counted("fold", range, init, body, Location::caller())
     }
 
@@ -223,9 +217,8 @@ impl<'k> K<'k> {
         // `i + (unroll - 1) · step < hi`, with the subtraction on the other side so that it cannot wrap.
         let ahead = at(self.u32(0), unroll - 1);
         let limit = hi.binary(Binary::Max, ahead, loc).binary(Binary::Sub, ahead, loc);
-        let trip = |i: Reg<'k, u32>, carry: C| {
-            (0..unroll).fold(carry, |carry, copy| body(at(i, copy), carry))
-        };
+        let trip =
+            |i: Reg<'k, u32>, carry: C| (0..unroll).fold(carry, |carry, copy| body(at(i, copy), carry));
         let stride = at(self.u32(0), unroll);
         let known = at_least >= unroll;
         let (i, carry) = self.count(name, (lo, limit, stride), (known, true), init, &trip, loc);
@@ -245,7 +238,8 @@ impl<'k> K<'k> {
         body: &dyn Fn(Reg<'k, u32>, C) -> C,
         loc: Loc,
     ) -> (Reg<'k, u32>, C) {
-        let enter = (!entered).then(|| Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, lo.id, hi.id, loc)));
+        let enter =
+            (!entered).then(|| Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, lo.id, hi.id, loc)));
         let looped = self.looped(name, enter, Some(step), no_unroll, (lo, init), loc, |(i, carry)| {
             let carry = body(i, carry);
             let next = i.binary(Binary::Add, step, loc);
@@ -462,11 +456,7 @@ impl<'k> K<'k> {
         let warp = self.warp();
         let mut first = 0;
         for (i, &count) in warps.iter().enumerate() {
-            let mine = if first == 0 {
-                warp.lt(count)
-            } else {
-                warp.ge(first) & warp.lt(first + count)
-            };
+            let mine = if first == 0 { warp.lt(count) } else { warp.ge(first) & warp.lt(first + count) };
             self.when(mine, || role(i, warp - first));
             first += count;
         }

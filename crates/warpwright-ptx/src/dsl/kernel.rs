@@ -291,7 +291,12 @@ fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
             } else if scalar != (arg.role == Role::Scalar) {
                 report(format!("the body disagrees on whether `{}` is a buffer", arg.name));
             } else if scalar && param_type(arg.dtype) != param.ty {
-                report(format!("`{}` is {}, but the body says {}", arg.name, arg.dtype.name(), param.ty.name()));
+                report(format!(
+                    "`{}` is {}, but the body says {}",
+                    arg.name,
+                    arg.dtype.name(),
+                    param.ty.name()
+                ));
             }
         }
         for param in function.params.iter().skip(args.len()) {

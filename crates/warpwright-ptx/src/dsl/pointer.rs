@@ -3,12 +3,12 @@
 //! A pointer is a base and an affine offset in bytes. Moving it ([`Ptr::at`]) costs nothing; what an
 //! access needs is computed when the kernel is complete, see [`address`](super::address).
 
+use super::K;
 use super::emit;
 use super::form::FormId;
 use super::reg::{IntoReg, Reg};
 use super::state::{Base, Loc, POISON, Pointer, State};
 use super::types::*;
-use super::K;
 use crate::diag::Code;
 use crate::ir::{self, Address, Dsts, Scope, Semantics, Space, Src, Srcs, Type, Variable, VectorWidth};
 use crate::op::memory::{L1Eviction, L2Eviction, Ld, LoadCache, PrefetchSize, St, StoreCache};
@@ -492,7 +492,8 @@ impl State {
             2 => Some(VectorWidth::V2),
             4 => Some(VectorWidth::V4),
             _ => {
-                let message = format!("an access to {count} elements; 1, 2, 4 or eight of 16 bits are possible");
+                let message =
+                    format!("an access to {count} elements; 1, 2, 4 or eight of 16 bits are possible");
                 self.mistake(Code::VectorShape, loc, message);
                 return None;
             }
