@@ -458,14 +458,6 @@ fn visit_address(address: &Address, visitor: &mut dyn Visitor) {
     }
 }
 
-fn visit_address_mut(address: &mut Address, visitor: &mut dyn VisitorMut) {
-    match &mut address.base {
-        AddressBase::Reg(reg) => visitor.reg(Access::Read, reg),
-        AddressBase::Symbol(symbol) => visitor.symbol(symbol),
-        AddressBase::Absolute => {}
-    }
-}
-
 impl Arg for Address {
     fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
         match reader.operand(name)? {
@@ -484,7 +476,7 @@ impl Arg for Address {
     }
 
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visit_address_mut(self, visitor);
+        visitor.address(self);
     }
 }
 
@@ -515,7 +507,7 @@ impl Arg for TensorAddress {
     }
 
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visit_address_mut(&mut self.base, visitor);
+        visitor.address(&mut self.base);
         self.coordinates.iter_mut().for_each(|srcs| srcs.visit_mut(visitor));
     }
 }
