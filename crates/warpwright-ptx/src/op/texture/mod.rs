@@ -106,7 +106,9 @@ fn opaque_symbol(check: &mut Check<'_>, name: &str, symbol: &Symbol, types: &[Ty
 fn coordinates(check: &mut Check<'_>, coordinates: &Srcs, geometry: Geometry, ty: Type) {
     let values = coordinates.as_slice();
     let vector = matches!(coordinates, Srcs::Many(_));
-    if !matches!(values.len(), 1 | 2 | 4) || values.len() < geometry.coordinates() || !(vector || values.len() == 1)
+    if !matches!(values.len(), 1 | 2 | 4)
+        || values.len() < geometry.coordinates()
+        || !(vector || values.len() == 1)
     {
         let message = format!("`{geometry}` needs a vector of {} coordinates", geometry.coordinates());
         check.report(Code::VectorShape, message);

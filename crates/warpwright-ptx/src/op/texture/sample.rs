@@ -208,8 +208,7 @@ impl Rule for Tex {
             "a texture of several samples needs coordinates of `.s32`",
         );
         check.combination(
-            !(self.geometry.is_multisample()
-                && matches!(self.mip, Some(MipLevel::Level | MipLevel::Grad))),
+            !(self.geometry.is_multisample() && matches!(self.mip, Some(MipLevel::Level | MipLevel::Grad))),
             "a texture of several samples has no levels",
         );
         result(check, &self.d, self.vector, self.d_type);

@@ -87,10 +87,7 @@ fn elements(check: &mut Check<'_>, count: usize, is_vector: bool, vector: Option
     if count != wanted || (vector.is_some() && !is_vector) {
         check.report(Code::VectorShape, format!("the form has {wanted} elements, not {count}"));
     }
-    check.combination(
-        ty.bits() as usize * wanted <= 128,
-        "the elements of one access have 128 bits at most",
-    );
+    check.combination(ty.bits() as usize * wanted <= 128, "the elements of one access have 128 bits at most");
 }
 
 /// A register of any type that is wide enough.
@@ -98,7 +95,10 @@ fn wide_enough(check: &mut Check<'_>, name: &str, src: &Src, ty: Type) {
     match src {
         Src::Reg(reg) => check.reg_at_least(name, *reg, ty),
         Src::Imm(imm) if imm.is_float() => {
-            check.report(Code::OperandType, format!("operand `{name}` is a floating-point number, where `{ty}` is wanted"));
+            check.report(
+                Code::OperandType,
+                format!("operand `{name}` is a floating-point number, where `{ty}` is wanted"),
+            );
         }
         src => check.src(name, src, ty),
     }
