@@ -75,6 +75,7 @@ const KNOWN: &[(u16, Version, Option<Version>, Option<Version>)] = {
         (100, v(8, 6), Some(v(8, 6)), Some(v(8, 8))),
         (101, v(8, 6), Some(v(8, 6)), Some(v(8, 8))),
         (103, v(8, 8), Some(v(8, 8)), Some(v(8, 8))),
+        (107, v(9, 4), Some(v(9, 4)), Some(v(9, 4))),
         (110, v(9, 0), Some(v(9, 0)), Some(v(9, 0))),
         (120, v(8, 7), Some(v(8, 7)), Some(v(8, 8))),
         (121, v(8, 8), Some(v(8, 8)), Some(v(8, 8))),

@@ -165,6 +165,8 @@ impl Type {
             (Predicate | Opaque, _) | (_, Predicate | Opaque) => false,
             (Bits, _) | (_, Bits) => true,
             (Unsigned | Signed | PackedInteger, Unsigned | Signed | PackedInteger) => true,
+            // A register of packed halves is an integer register to what wants one.
+            (PackedFloat, Unsigned | Signed | PackedInteger) => true,
             _ => false,
         }
     }
