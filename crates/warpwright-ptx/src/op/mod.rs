@@ -66,10 +66,14 @@ ops! {
     compare { Setp, Set, Selp, Slct }
 
     // Conversions between types and between address spaces.
-    convert { Mov, Cvt, Cvta, Isspacep }
+    convert { Mov, Cvt, CvtRs, CvtScaledOne, CvtScaledTwo, CvtPack, Cvta, Isspacep }
 
     // Loads, stores, prefetches and address queries.
-    memory { Ld, St }
+    memory {
+        Ld, Ldu, St, StAsync, StBulk, MultimemLdReduce, MultimemSt, MultimemRed, MultimemStAsync, Prefetch, Prefetchu,
+        ApplyPriority, Discard, CreatePolicyFractional, CreatePolicyRange, CreatePolicyRangeFabric, CreatePolicyCvt,
+        Alloca, StackSave, StackRestore,
+    }
 
     // Atomic operations and reductions in memory.
     atomic { Atom, Red }
