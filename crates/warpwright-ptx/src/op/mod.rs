@@ -76,7 +76,7 @@ ops! {
     }
 
     // Atomic operations and reductions in memory.
-    atomic { Atom, Red }
+    atomic { Atom, AtomCas, Red, RedAsync, MultimemRedAsync }
 
     // Control flow: branches, calls, returns.
     control { Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt }
@@ -85,7 +85,7 @@ ops! {
     sync { BarSync, BarArrive, BarWarpSync, Membar, Fence }
 
     // Exchanges between the lanes of a warp.
-    warp { Shfl, Vote, ActiveMask, Match, Redux, Elect }
+    warp { Shfl, ShflNoSync, Vote, VoteNoSync, ActiveMask, Match, Redux, Elect }
 
     // Copies that run beside the thread: cp.async and its groups.
     async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll }

@@ -110,6 +110,13 @@ fn is_fp8(ty: Type) -> bool {
     matches!(ty, Type::E4M3X2 | Type::E5M2X2)
 }
 
+/// The FP8 formats came to sm_90 with PTX 7.8, and to sm_89 later.
+pub(super) fn check_fp8_version(check: &mut Check<'_>, d: Type, a: Type) {
+    if (is_fp8(d) || is_fp8(a)) && check.arch().sm == 89 && check.version() < Version::new(8, 1) {
+        check.report(Code::NeedsVersion, "an FP8 format on sm_89 needs PTX 8.1 or later");
+    }
+}
+
 /// Values that are narrowed: two `.f32`, or packed halves.
 fn is_wide(ty: Type) -> bool {
     matches!(ty, Type::F32 | Type::F16X2 | Type::BF16X2)

@@ -156,6 +156,7 @@ impl Rule for Cvt {
         if !self.form().check(check) {
             return;
         }
+        packed::check_fp8_version(check, self.d_type, self.a_type);
         // Halves of `.f16x2` follow the rule of single values: registers may be wider.
         let plain = self.d_type == Type::F16X2 && self.a_type == Type::F32;
         match (plain, self.d) {

@@ -66,7 +66,7 @@ const COUNTED: &[Type] = &[
 ];
 
 /// A release to global memory, at the scope of the device or the system.
-pub(crate) fn release(check: &mut Check<'_>, semantics: Option<Semantics>, scope: Option<Scope>, space: Option<Space>, mmio: bool) {
+pub(in crate::op) fn release(check: &mut Check<'_>, semantics: Option<Semantics>, scope: Option<Scope>, space: Option<Space>, mmio: bool) {
     check.combination(semantics == Some(Semantics::Release), "without an mbarrier the ordering is `.release`");
     check.combination(
         matches!(scope, Some(Scope::Gpu | Scope::Sys)) && !(mmio && scope != Some(Scope::Sys)),
@@ -145,7 +145,12 @@ impl Rule for StBulk {
         space_among(check, self.space, &[None, Some(Space::SharedCta)]);
         check.address("address", &self.address, self.space);
         match self.size {
-            Src::Reg(reg) if check.reg_type(reg).bits() == 32 => check.reg("size", reg, Type::U32),
+            Src::Reg(reg) if check.reg_type(reg).bits() == 32 => {
+                check.reg("size", reg, Type::U32);
+                if check.version() < Version::new(9, 0) {
+                    check.report(Code::NeedsVersion, "a size of 32 bits needs PTX 9.0 or later");
+                }
+            }
             _ => check.src("size", &self.size, Type::U64),
         }
         if let Src::Imm(Imm::Int(size)) = self.size
@@ -159,6 +164,7 @@ impl Rule for StBulk {
     }
 
     fn needs(&self, needs: &mut Needs) {
+        // What a register's width is, only the check knows: it asks for 9.0 where the size has 32 bits.
         needs.both("`st.bulk`", (8, 6), 100);
         space_needs(needs, self.space);
     }

@@ -7,7 +7,8 @@ mod multimem;
 mod stack;
 
 pub use cache::*;
-pub use deferred::*;
+pub use deferred::{MultimemStAsync, StAsync, StBulk};
+pub(in crate::op) use deferred::release;
 pub use load_store::*;
 pub use multimem::*;
 pub use stack::*;
