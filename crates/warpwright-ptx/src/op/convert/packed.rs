@@ -193,6 +193,10 @@ impl Form {
             (TF32, _) if self.satfinite => needs.both("`.satfinite` with this rounding to `.tf32`", (8, 6), 100),
             (TF32, _) => needs.both("this rounding to `.tf32`", (7, 8), 90),
             (UE5M3X2, _) | (_, UE5M3X2) => sm107(needs, "`.ue5m3x2`"),
+            (S2F6X2, _) if self.rounding == Some(Rounding::Rz) => {
+                needs.version("`.rz` to `.s2f6x2`", 9, 4);
+                needs.add("`.rz` to `.s2f6x2`", Requirement::Specific { specific: &[107], family: &[] });
+            }
             (S2F6X2, _) | (_, S2F6X2) => {
                 needs.version("`.s2f6x2`", 9, 1);
                 needs.add("`.s2f6x2`", Requirement::Specific { specific: &[100, 103, 107, 110, 120, 121], family: &[] });

@@ -90,8 +90,8 @@ impl Rule for Prefetch {
     fn check(&self, check: &mut Check<'_>) {
         let spaces: &[_] = match self.level {
             PrefetchLevel::L1 | PrefetchLevel::L2 => &[None, Some(Space::Global), Some(Space::Local)],
-            PrefetchLevel::L2EvictNormal | PrefetchLevel::L2EvictLast => &[Some(Space::Global)],
-            PrefetchLevel::TensorMap => &[None, Some(Space::Const), Some(Space::Param), Some(Space::ParamEntry)],
+            PrefetchLevel::L2EvictNormal | PrefetchLevel::L2EvictLast => &[None, Some(Space::Global)],
+            PrefetchLevel::TensorMap => &[None, Some(Space::Const), Some(Space::Param)],
         };
         space_among(check, self.space, spaces);
         check.address("address", &self.address, self.space);
@@ -158,7 +158,18 @@ fn policy_parts(check: &mut Check<'_>, secondary: Option<PolicyPriority>, ty: Ty
         matches!(secondary, None | Some(PolicyPriority::First | PolicyPriority::Unchanged)),
         "the second priority is `.L2::evict_first` or `.L2::evict_unchanged`",
     );
-    check.dst("d", d, Type::B64);
+    check.dst("d", d, Type::U64);
+}
+
+/// The sizes of the range that has the first priority, and of all that the policy speaks of.
+fn range_sizes(check: &mut Check<'_>, primary: &Src, total: &Src) {
+    check.src("primary_size", primary, Type::U32);
+    check.src("total_size", total, Type::U32);
+    if let (Some(Imm::Int(primary)), Some(Imm::Int(total))) = (primary.imm(), total.imm())
+        && primary > total
+    {
+        check.report(Code::ImmediateRange, "operand `primary_size` must not exceed `total_size`");
+    }
 }
 
 impl Rule for CreatePolicyFractional {
@@ -166,6 +177,10 @@ impl Rule for CreatePolicyFractional {
         policy_parts(check, self.secondary, self.ty, self.d);
         if let Some(fraction) = &self.fraction {
             check.src("fraction", fraction, Type::F32);
+            let value = fraction.imm().and_then(Imm::float);
+            if value.is_some_and(|value| !(value > 0.0 && value <= 1.0)) {
+                check.report(Code::ImmediateRange, "operand `fraction` must be more than 0 and at most 1");
+            }
         }
     }
 
@@ -179,8 +194,7 @@ impl Rule for CreatePolicyRange {
         policy_parts(check, self.secondary, self.ty, self.d);
         space_among(check, self.space, &[None, Some(Space::Global)]);
         check.address("address", &self.address, self.space);
-        check.src("primary_size", &self.primary_size, Type::U32);
-        check.src("total_size", &self.total_size, Type::U32);
+        range_sizes(check, &self.primary_size, &self.total_size);
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -196,14 +210,13 @@ impl Rule for CreatePolicyRangeFabric {
             _ => None,
         };
         match (handle, self.address.coordinates.as_slice()) {
-            (Some(handle), [Srcs::One(offset)]) => {
-                check.reg("address", handle, Type::U64);
-                check.src("offset", offset, Type::U64);
+            (Some(handle), [Srcs::One(Src::Reg(offset))]) => {
+                check.reg("address", handle, Type::U32);
+                check.reg("offset", *offset, Type::U64);
             }
             _ => check.report(Code::OperandForm, "the address is a fabric handle and an offset, `[handle, offset]`"),
         }
-        check.src("primary_size", &self.primary_size, Type::U32);
-        check.src("total_size", &self.total_size, Type::U32);
+        range_sizes(check, &self.primary_size, &self.total_size);
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -214,7 +227,7 @@ impl Rule for CreatePolicyRangeFabric {
 impl Rule for CreatePolicyCvt {
     fn check(&self, check: &mut Check<'_>) {
         policy_parts(check, None, self.ty, self.d);
-        check.src("a", &self.a, Type::B64);
+        check.src("a", &self.a, Type::U64);
     }
 
     fn needs(&self, needs: &mut Needs) {

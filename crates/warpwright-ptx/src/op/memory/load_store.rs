@@ -131,6 +131,18 @@ impl Ld {
         }
     }
 
+    fn check_unified(&self, check: &mut Check<'_>) {
+        if !matches!(self.space, None | Some(Space::Global)) {
+            check.report(Code::StateSpace, "`.unified` is for global or generic accesses");
+        }
+        if let AddressBase::Symbol(symbol) = &self.address.base
+            && let Some(variable) = check.variable(symbol)
+            && !variable.attributes.iter().any(|attribute| matches!(attribute, Attribute::Unified(..)))
+        {
+            check.report(Code::OperandForm, "`.unified` is for variables with that attribute");
+        }
+    }
+
     fn check_read_only(&self, check: &mut Check<'_>) {
         let plain = self.semantics.is_none() && self.scope.is_none() && !self.mmio;
         if self.nc {
@@ -173,8 +185,8 @@ impl Rule for Ld {
                 check.report(Code::StateSpace, "prefetching is for global or generic accesses");
             }
         }
-        if self.unified.0 && !global {
-            check.report(Code::StateSpace, "`.unified` is for global or generic accesses");
+        if self.unified.0 {
+            self.check_unified(check);
         }
         check.address("address", &self.address, self.space);
         parameter_kind(check, &self.address, self.space);

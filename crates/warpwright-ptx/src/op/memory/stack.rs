@@ -24,9 +24,7 @@ instruction! {
 
 /// The type of a stack address.
 fn stack_type(check: &mut Check<'_>, ty: Type) {
-    if check.type_among(ty, &[Type::U32, Type::U64]) && ty == Type::U32 {
-        check.narrow_address("the stack address");
-    }
+    check.type_among(ty, &[Type::U32, Type::U64]);
 }
 
 impl Rule for Alloca {
