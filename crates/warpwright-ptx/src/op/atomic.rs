@@ -141,7 +141,10 @@ impl Common<'_> {
                 check.report(Code::StateSpace, "vector operations are global or generic");
             }
             if vector.elements() as u32 * self.ty.bits() > 128 {
-                check.report(Code::VectorShape, format!("there is no `{vector}{}`: a vector has up to 128 bits", self.ty));
+                check.report(
+                    Code::VectorShape,
+                    format!("there is no `{vector}{}`: a vector has up to 128 bits", self.ty),
+                );
             }
         }
         check.address("address", self.address, self.space);
@@ -192,7 +195,8 @@ fn ordering(check: &mut Check<'_>, semantics: Option<Semantics>, allowed: &[Sema
     }
 }
 
-const ATOM_ORDERINGS: &[Semantics] = &[Semantics::Relaxed, Semantics::Acquire, Semantics::Release, Semantics::AcqRel];
+const ATOM_ORDERINGS: &[Semantics] =
+    &[Semantics::Relaxed, Semantics::Acquire, Semantics::Release, Semantics::AcqRel];
 const RED_ORDERINGS: &[Semantics] = &[Semantics::Relaxed, Semantics::Release];
 
 impl Atom {
@@ -312,7 +316,10 @@ impl Rule for RedAsync {
             release(check, Some(self.semantics), Some(self.scope), self.space, self.mmio);
             check.address("address", &self.address, self.space);
             if self.barrier.is_some() {
-                check.report(Code::OperandCount, "the operand `barrier` needs `.mbarrier::complete_tx::bytes`");
+                check.report(
+                    Code::OperandCount,
+                    "the operand `barrier` needs `.mbarrier::complete_tx::bytes`",
+                );
             }
         }
     }

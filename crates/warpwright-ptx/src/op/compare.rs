@@ -101,7 +101,10 @@ fn comparison(
     if check.type_among(ty, COMPARED) {
         check.combination(compares(cmp, ty), &format!("the comparison `{cmp}` is not offered for `{ty}`"));
     }
-    check.combination(!ftz || matches!(ty, Type::F32 | Type::F16 | Type::F16X2), "`.ftz` goes with `.f32`, `.f16` and `.f16x2`");
+    check.combination(
+        !ftz || matches!(ty, Type::F32 | Type::F16 | Type::F16X2),
+        "`.ftz` goes with `.f32`, `.f16` and `.f16x2`",
+    );
     check.src("a", a, ty);
     check.src("b", b, ty);
     if bool_op.is_some() != c.is_some() {
@@ -151,7 +154,10 @@ impl Rule for Set {
             F16X2 | BF16X2 => self.ty == self.d_type,
             _ => false,
         };
-        check.combination(fine, &format!("a comparison of `{}` has no result of type `{}`", self.ty, self.d_type));
+        check.combination(
+            fine,
+            &format!("a comparison of `{}` has no result of type `{}`", self.ty, self.d_type),
+        );
         check.dst("d", self.d, self.d_type);
     }
 
@@ -184,7 +190,8 @@ impl Rule for Slct {
     fn check(&self, check: &mut Check<'_>) {
         check.type_among(self.ty, SELECTED);
         check.type_among(self.c_type, &[Type::S32, Type::F32]);
-        check.combination(!self.ftz || self.c_type == Type::F32, "`.ftz` goes with a selector of type `.f32`");
+        check
+            .combination(!self.ftz || self.c_type == Type::F32, "`.ftz` goes with a selector of type `.f32`");
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);

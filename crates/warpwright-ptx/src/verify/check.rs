@@ -233,16 +233,23 @@ impl<'a> Check<'a> {
             AddressBase::Reg(reg) => self.address_register(name, *reg, space),
             AddressBase::Symbol(symbol) => {
                 let Some(variable) = self.variable(symbol) else {
-                    return self
-                        .report(Code::OperandForm, format!("the address `{name}` is a function, not a variable"));
+                    return self.report(
+                        Code::OperandForm,
+                        format!("the address `{name}` is a function, not a variable"),
+                    );
                 };
                 let found = variable.space.base();
                 let message = match space {
                     _ if variable.ty.kind() == TypeKind::Opaque => {
-                        format!("the address `{name}` is a `{}`, which only texture instructions read", variable.ty)
+                        format!(
+                            "the address `{name}` is a `{}`, which only texture instructions read",
+                            variable.ty
+                        )
                     }
                     Some(space) if found != space.base() => {
-                        format!("the address `{name}` is a symbol in `{found}`, and the access is to `{space}`")
+                        format!(
+                            "the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"
+                        )
                     }
                     None if !matches!(found, Space::Global | Space::Shared | Space::Local) => format!(
                         "the address `{name}` is a symbol in `{found}`, which an access without a state space cannot name"
@@ -255,7 +262,9 @@ impl<'a> Check<'a> {
                 if space != Some(Space::Local) {
                     self.report(
                         Code::StateSpace,
-                        format!("the address `{name}` is a number, which only an access to `.local` can have"),
+                        format!(
+                            "the address `{name}` is a number, which only an access to `.local` can have"
+                        ),
                     );
                 }
             }
@@ -265,12 +274,14 @@ impl<'a> Check<'a> {
     fn address_register(&mut self, name: &str, reg: Reg, space: Option<Space>) {
         let ty = self.reg_type(reg);
         let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
-        if !integer || !matches!(ty.bits(), 32 | 64) {
+        if !integer || ty.bits() > 64 {
             let register = self.reg_name(reg);
             self.report(
                 Code::OperandType,
                 format!("the address `{name}` is in `{register}`, a `{ty}` register; it must be a 32- or 64-bit integer"),
             );
+        } else if ty.bits() < 32 {
+            self.report(Code::AddressWidth, format!("`{name}` has {} bits", ty.bits()));
         } else if ty.bits() == 32 && matches!(space, None | Some(Space::Global)) {
             self.narrow_address(name);
         }

@@ -35,6 +35,12 @@ impl Rule for Mov {
         if !check.type_among(self.ty, SCALARS) {
             return;
         }
+        if let Dsts::Many(regs) = &self.d {
+            uniform(check, "d", regs.iter().copied().flatten());
+        }
+        if let Srcs::Many(values) = &self.a {
+            uniform(check, "a", values.iter().filter_map(Src::reg));
+        }
         match (self.vector, &self.d, &self.a) {
             (Some(vector), d, a) => self.check_vector(check, vector, d, a),
             (None, Dsts::One(d), Srcs::One(a)) => {
@@ -99,7 +105,10 @@ impl Mov {
             _ => None,
         };
         if part.is_none() {
-            check.report(Code::VectorShape, format!("`{}` is packed from 2 or 4 parts of 8 bits or more", self.ty));
+            check.report(
+                Code::VectorShape,
+                format!("`{}` is packed from 2 or 4 parts of 8 bits or more", self.ty),
+            );
         }
         part
     }
@@ -117,7 +126,8 @@ impl Mov {
         let ty = self.ty;
         let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
         if !integer || !matches!(ty.bits(), 32 | 64) {
-            return check.report(Code::OperandType, format!("an address is an integer of 32 or 64 bits, not `{ty}`"));
+            return check
+                .report(Code::OperandType, format!("an address is an integer of 32 or 64 bits, not `{ty}`"));
         }
         let global = match symbol {
             Symbol::Global(name) => check.index().get(name),
@@ -179,6 +189,14 @@ impl Mov {
     }
 }
 
+/// The registers of a vector must agree with each other.
+fn uniform(check: &mut Check<'_>, name: &str, regs: impl Iterator<Item = Reg>) {
+    let types: Vec<_> = regs.map(|reg| check.reg_type(reg)).collect();
+    if types.iter().any(|ty| !types[0].agrees_with(*ty) || !ty.agrees_with(types[0])) {
+        check.report(Code::OperandType, format!("the registers of the vector `{name}` do not agree in type"));
+    }
+}
+
 fn is_parameter(function: &Function, symbol: &Symbol) -> bool {
     let Symbol::Local(id) = symbol else { return false };
     (function.params.iter().chain(&function.returns))
@@ -200,7 +218,8 @@ fn check_special(check: &mut Check<'_>, special: Special, ty: Type) {
 fn check_special_type(check: &mut Check<'_>, register: SpecialRegister, ty: Type) {
     use SpecialRegister::*;
     // These were 16 bits wide once, and %gridid 32; they still read as that.
-    let short = matches!(register, Tid | Ntid | CtaId | NCtaId | GridId) && matches!(ty, Type::U16 | Type::B16);
+    let short =
+        matches!(register, Tid | Ntid | CtaId | NCtaId | GridId) && matches!(ty, Type::U16 | Type::B16);
     let old = register == GridId && matches!(ty, Type::U32 | Type::B32 | Type::S32);
     let own = match register.ty().bits() {
         1 => ty == Type::Pred,

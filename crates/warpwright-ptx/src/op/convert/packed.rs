@@ -13,7 +13,11 @@ pub struct Second(pub Option<Src>);
 
 impl Arg for Second {
     fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        if reader.remaining() > 1 { Src::read(reader, name).map(Some).map(Second) } else { Some(Second(None)) }
+        if reader.remaining() > 1 {
+            Src::read(reader, name).map(Some).map(Second)
+        } else {
+            Some(Second(None))
+        }
     }
 
     fn print(&self, out: &mut Writer<'_>) {
@@ -141,7 +145,9 @@ impl Form {
             (d, a) if is_small(d) && is_wide(a) => allowed(&[Rn, Rz], true, Must, true, Some(Scale::One)),
             (UE8M0X2, F32 | BF16X2) => allowed(&[Rz, Rp], false, May, false, None),
             (S2F6X2, F32 | BF16X2) => allowed(&[Rn, Rz], true, Must, false, Some(Scale::Two)),
-            (UE5M3X2, a) if is_wide(a) && self.scale.is_some() => allowed(&[Rn, Rz], false, May, false, Some(Scale::One)),
+            (UE5M3X2, a) if is_wide(a) && self.scale.is_some() => {
+                allowed(&[Rn, Rz], false, May, false, Some(Scale::One))
+            }
             (UE5M3X2, a) if is_wide(a) => allowed(&[Rn, Rz, Rp], false, May, false, Some(Scale::One)),
             _ => None,
         }
@@ -158,15 +164,23 @@ impl Form {
         };
         if !self.rounding.is_some_and(|rounding| allowed.rounding.contains(&rounding)) {
             let names: Vec<_> = allowed.rounding.iter().map(|rounding| format!("`{rounding}`")).collect();
-            check.report(Code::ModifierCombination, format!("this conversion needs the rounding {}", names.join(" or ")));
+            check.report(
+                Code::ModifierCombination,
+                format!("this conversion needs the rounding {}", names.join(" or ")),
+            );
         }
         check.combination(!self.relu || allowed.relu, "`.relu` is not offered for this conversion");
         match allowed.satfinite {
-            Presence::Never => check.combination(!self.satfinite, "`.satfinite` is not offered for this conversion"),
+            Presence::Never => {
+                check.combination(!self.satfinite, "`.satfinite` is not offered for this conversion")
+            }
             Presence::Must => check.combination(self.satfinite, "this conversion needs `.satfinite`"),
             Presence::May => {}
         }
-        check.combination(!self.positive_zero || allowed.positive_zero, "`.pzo` is not offered for this conversion");
+        check.combination(
+            !self.positive_zero || allowed.positive_zero,
+            "`.pzo` is not offered for this conversion",
+        );
         check.combination(
             self.scale.is_none() || self.scale == allowed.scale,
             "these scale factors are not offered for this conversion",
@@ -190,7 +204,9 @@ impl Form {
                     needs.version("`.satfinite` to `.tf32`", 8, 1);
                 }
             }
-            (TF32, _) if self.satfinite => needs.both("`.satfinite` with this rounding to `.tf32`", (8, 6), 100),
+            (TF32, _) if self.satfinite => {
+                needs.both("`.satfinite` with this rounding to `.tf32`", (8, 6), 100)
+            }
             (TF32, _) => needs.both("this rounding to `.tf32`", (7, 8), 90),
             (UE5M3X2, _) | (_, UE5M3X2) => sm107(needs, "`.ue5m3x2`"),
             (S2F6X2, _) if self.rounding == Some(Rounding::Rz) => {
@@ -199,7 +215,10 @@ impl Form {
             }
             (S2F6X2, _) | (_, S2F6X2) => {
                 needs.version("`.s2f6x2`", 9, 1);
-                needs.add("`.s2f6x2`", Requirement::Specific { specific: &[100, 103, 107, 110, 120, 121], family: &[] });
+                needs.add(
+                    "`.s2f6x2`",
+                    Requirement::Specific { specific: &[100, 103, 107, 110, 120, 121], family: &[] },
+                );
             }
             (BF16X2, a) if is_small(a) => {
                 needs.version("`.bf16x2` from this format", 9, 2);

@@ -72,7 +72,10 @@ impl Cvt {
     fn check_rounding(&self, check: &mut Check<'_>) {
         use Rounding::*;
         let (d, a) = (self.d_type, self.a_type);
-        let (floating, integral) = (matches!(self.rounding, Some(Rn | Rz | Rm | Rp)), matches!(self.rounding, Some(Rni | Rzi | Rmi | Rpi)));
+        let (floating, integral) = (
+            matches!(self.rounding, Some(Rn | Rz | Rm | Rp)),
+            matches!(self.rounding, Some(Rni | Rzi | Rmi | Rpi)),
+        );
         let bf16 = self.involves(Type::BF16) && d != a;
         let narrows = d.bits() < a.bits();
         let none = self.rounding.is_none();
@@ -83,7 +86,9 @@ impl Cvt {
             (true, true) if d == a => {
                 (none || integral, "a rounding to an integral value is `.rni`, `.rzi`, `.rmi` or `.rpi`")
             }
-            (true, true) if narrows => (floating, "a conversion to a smaller type needs `.rn`, `.rz`, `.rm` or `.rp`"),
+            (true, true) if narrows => {
+                (floating, "a conversion to a smaller type needs `.rn`, `.rz`, `.rm` or `.rp`")
+            }
             (true, true) if bf16 => (none || floating, "the roundings are `.rn`, `.rz`, `.rm` and `.rp`"),
             (true, true) => (none, "a conversion to a larger type has no rounding"),
         };
@@ -94,8 +99,12 @@ impl Cvt {
         let (d, a) = (self.d_type, self.a_type);
         self.check_rounding(check);
         check.combination(!self.ftz || self.involves(Type::F32), "`.ftz` goes with `.f32`");
-        let saturates = if d.is_float() || a.is_float() { !self.involves(Type::BF16) } else { self.narrows() };
-        check.combination(!self.sat || saturates, "`.sat` goes with conversions that can overflow, and not with `.bf16`");
+        let saturates =
+            if d.is_float() || a.is_float() { !self.involves(Type::BF16) } else { self.narrows() };
+        check.combination(
+            !self.sat || saturates,
+            "`.sat` goes with conversions that can overflow, and not with `.bf16`",
+        );
         let to_half = matches!(d, Type::F16 | Type::BF16) && a == Type::F32;
         let clamped = self.relu || self.satfinite;
         check.combination(
@@ -109,10 +118,14 @@ impl Cvt {
         if self.b.is_some() {
             check.report(Code::OperandCount, "one value is converted: there is no operand `b`");
         }
+        if self.involves(Type::BF16) {
+            check.dst("d", self.d, d);
+            return check.src("a", &self.a, a);
+        }
         value_dst(check, self.d, d);
         match &self.a {
             Src::Special(special) => self.special(check, *special),
-            a => value_src(check, "a", a, self.a_type),
+            src => value_src(check, "a", src, a),
         }
     }
 

@@ -214,7 +214,10 @@ impl Rule for CreatePolicyRangeFabric {
                 check.reg("address", handle, Type::U32);
                 check.reg("offset", *offset, Type::U64);
             }
-            _ => check.report(Code::OperandForm, "the address is a fabric handle and an offset, `[handle, offset]`"),
+            _ => check.report(
+                Code::OperandForm,
+                "the address is a fabric handle and an offset, `[handle, offset]`",
+            ),
         }
         range_sizes(check, &self.primary_size, &self.total_size);
     }

@@ -53,21 +53,19 @@ const DATA: &[Type] = &[
 ];
 
 /// What an mbarrier can count.
-const COUNTED: &[Type] = &[
-    Type::B32,
-    Type::B64,
-    Type::B128,
-    Type::U32,
-    Type::U64,
-    Type::S32,
-    Type::S64,
-    Type::F32,
-    Type::F64,
-];
+const COUNTED: &[Type] =
+    &[Type::B32, Type::B64, Type::B128, Type::U32, Type::U64, Type::S32, Type::S64, Type::F32, Type::F64];
 
 /// A release to global memory, at the scope of the device or the system.
-pub(in crate::op) fn release(check: &mut Check<'_>, semantics: Option<Semantics>, scope: Option<Scope>, space: Option<Space>, mmio: bool) {
-    check.combination(semantics == Some(Semantics::Release), "without an mbarrier the ordering is `.release`");
+pub(in crate::op) fn release(
+    check: &mut Check<'_>,
+    semantics: Option<Semantics>,
+    scope: Option<Scope>,
+    space: Option<Space>,
+    mmio: bool,
+) {
+    check
+        .combination(semantics == Some(Semantics::Release), "without an mbarrier the ordering is `.release`");
     check.combination(
         matches!(scope, Some(Scope::Gpu | Scope::Sys)) && !(mmio && scope != Some(Scope::Sys)),
         "`.release` has the scope `.gpu` or `.sys`, and `.mmio` has `.sys`",
@@ -89,10 +87,10 @@ impl Rule for StAsync {
                 check.report(Code::VectorShape, "a vector has up to 4 elements and 128 bits");
             }
             match &self.barrier {
-                Some(barrier) => self.shared_address(check, "barrier", barrier),
+                Some(barrier) => check.address("barrier", barrier, Some(Space::SharedCluster)),
                 None => check.report(Code::OperandCount, "the operand `barrier` is missing"),
             }
-            self.shared_address(check, "address", &self.address);
+            check.address("address", &self.address, Some(Space::SharedCluster));
         } else {
             release(check, self.semantics, self.scope, self.space, self.mmio);
             check.type_among(self.ty, DATA);
@@ -100,7 +98,10 @@ impl Rule for StAsync {
                 check.report(Code::VectorShape, "vectors need an mbarrier");
             }
             if self.barrier.is_some() {
-                check.report(Code::OperandCount, "the operand `barrier` needs `.mbarrier::complete_tx::bytes`");
+                check.report(
+                    Code::OperandCount,
+                    "the operand `barrier` needs `.mbarrier::complete_tx::bytes`",
+                );
             }
             check.address("address", &self.address, self.space);
         }
@@ -117,13 +118,6 @@ impl Rule for StAsync {
         }
         space_needs(needs, self.space);
         scope_needs(needs, self.scope);
-    }
-}
-
-impl StAsync {
-    /// An address in shared memory of the cluster, which may have 32 bits even where no space is said.
-    fn shared_address(&self, check: &mut Check<'_>, name: &str, address: &Address) {
-        check.address(name, address, Some(Space::SharedCluster));
     }
 }
 
@@ -164,7 +158,6 @@ impl Rule for StBulk {
     }
 
     fn needs(&self, needs: &mut Needs) {
-        // What a register's width is, only the check knows: it asks for 9.0 where the size has 32 bits.
         needs.both("`st.bulk`", (8, 6), 100);
         space_needs(needs, self.space);
     }

@@ -1,8 +1,8 @@
 //! `ld`, `ldu` and `st`.
 
 use super::{
-    DATA, Fit, L1Eviction, L2Eviction, LoadCache, Order, PrefetchSize, StoreCache, destinations, policy, sources,
-    space_among, space_needs,
+    DATA, Fit, L1Eviction, L2Eviction, LoadCache, Order, PrefetchSize, StoreCache, destinations, policy,
+    sources, space_among, space_needs,
 };
 use crate::diag::Code;
 use crate::ir::*;
@@ -68,8 +68,7 @@ fn is_wide(vector: Option<VectorWidth>, ty: Type) -> bool {
 
 fn vector_size(check: &mut Check<'_>, vector: Option<VectorWidth>, ty: Type) {
     let Some(width) = vector else { return };
-    let fine = is_wide(vector, ty)
-        || width != VectorWidth::V8 && width.elements() as u32 * ty.bits() <= 128;
+    let fine = is_wide(vector, ty) || width != VectorWidth::V8 && width.elements() as u32 * ty.bits() <= 128;
     if !fine {
         check.report(
             Code::VectorShape,
@@ -88,7 +87,10 @@ impl Transfer {
         let volatile = semantics == Some(Semantics::Volatile);
         let global = matches!(space, None | Some(Space::Global));
         check.combination(!self.cache || weak && !mmio, "a cache operator goes with weak accesses only");
-        check.combination(!(self.cache && (self.l1 || self.l2)), "a cache operator and an eviction priority exclude each other");
+        check.combination(
+            !(self.cache && (self.l1 || self.l2)),
+            "a cache operator and an eviction priority exclude each other",
+        );
         check.combination(
             !(self.l1 || self.l2 || self.hint) || !volatile && !mmio,
             "`.volatile` and `.mmio` exclude eviction priorities and `.L2::cache_hint`",
@@ -98,7 +100,10 @@ impl Transfer {
             check.report(Code::StateSpace, "an eviction priority is for global or generic accesses");
         }
         let wide = is_wide(self.vector, self.ty);
-        check.combination(!self.l2 || wide, "an `.L2` eviction priority goes with 256-bit accesses: `.v8` of 32 or `.v4` of 64 bits");
+        check.combination(
+            !self.l2 || wide,
+            "an `.L2` eviction priority goes with 256-bit accesses: `.v8` of 32 or `.v4` of 64 bits",
+        );
         if wide && !global {
             check.report(Code::StateSpace, "256-bit accesses are global or generic");
         }
@@ -162,7 +167,10 @@ impl Ld {
                 && self.l2_eviction.is_none()
                 && !self.cache_hint
                 && self.prefetch.is_none();
-            check.combination(plain && bare, "`.proxy::readonly` excludes orderings, cache operators and hints");
+            check.combination(
+                plain && bare,
+                "`.proxy::readonly` excludes orderings, cache operators and hints",
+            );
             check.combination(self.ty != Type::B128, "`.proxy::readonly` excludes `.b128`");
             if !matches!(self.space, None | Some(Space::Global)) {
                 check.report(Code::StateSpace, "`.proxy::readonly` is for global or generic accesses");
@@ -299,6 +307,9 @@ fn parameter_kind(check: &mut Check<'_>, address: &Address, space: Option<Space>
         _ => true,
     };
     if !fine {
-        check.report(Code::StateSpace, "`.param::entry` names parameters of the kernel, `.param::func` all other parameters");
+        check.report(
+            Code::StateSpace,
+            "`.param::entry` names parameters of the kernel, `.param::func` all other parameters",
+        );
     }
 }

@@ -7,8 +7,8 @@ mod multimem;
 mod stack;
 
 pub use cache::*;
-pub use deferred::{MultimemStAsync, StAsync, StBulk};
 pub(in crate::op) use deferred::release;
+pub use deferred::{MultimemStAsync, StAsync, StBulk};
 pub use load_store::*;
 pub use multimem::*;
 pub use stack::*;
@@ -208,12 +208,20 @@ pub(super) fn policy(check: &mut Check<'_>, hint: bool, space: Option<Space>, po
 
 /// Number of operands that `vector` calls for; whether `given` is that number. `as_vector` says
 /// whether the operand stands in braces.
-fn shape(check: &mut Check<'_>, name: &str, vector: Option<VectorWidth>, given: usize, as_vector: bool) -> bool {
+fn shape(
+    check: &mut Check<'_>,
+    name: &str,
+    vector: Option<VectorWidth>,
+    given: usize,
+    as_vector: bool,
+) -> bool {
     let wanted = vector.map_or(1, VectorWidth::elements);
     let fine = given == wanted && (as_vector || wanted == 1);
     if !fine {
         let message = match vector {
-            Some(vector) => format!("operand `{name}` must be a vector of {wanted} elements, as `{vector}` says"),
+            Some(vector) => {
+                format!("operand `{name}` must be a vector of {wanted} elements, as `{vector}` says")
+            }
             None => format!("operand `{name}` is a vector, and no modifier says so"),
         };
         check.report(Code::VectorShape, message);
@@ -221,7 +229,7 @@ fn shape(check: &mut Check<'_>, name: &str, vector: Option<VectorWidth>, given: 
     fine
 }
 
-/// The registers of a vector must be of one size. Where they are of different kinds, they count as
+/// The registers of a vector must be of one size. Where they are of different types, they count as
 /// untyped: the type that they are to be checked against.
 fn element_type(check: &mut Check<'_>, name: &str, regs: &[Reg], ty: Type) -> Option<Type> {
     let Some(&first) = regs.first() else { return Some(ty) };
@@ -230,7 +238,7 @@ fn element_type(check: &mut Check<'_>, name: &str, regs: &[Reg], ty: Type) -> Op
         check.report(Code::OperandType, format!("the registers of the vector `{name}` must be of one size"));
         return None;
     }
-    let mixed = regs.iter().any(|&reg| check.reg_type(reg).is_float() != first.is_float());
+    let mixed = regs.iter().any(|&reg| check.reg_type(reg) != first);
     Some(if mixed { untyped(ty.bits()) } else { ty })
 }
 

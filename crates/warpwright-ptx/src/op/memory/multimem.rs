@@ -79,7 +79,9 @@ fn offers(op: Option<MultimemOp>, ty: Type) -> bool {
     match op {
         None => matches!(ty, B32 | B64 | U32 | U64 | S32 | S64 | F32 | F64) || is_half(ty) || is_fp8(ty),
         Some(MultimemOp::Add) => matches!(ty, U32 | S32 | U64 | F32 | F64) || is_half(ty) || is_fp8(ty),
-        Some(MultimemOp::Min | MultimemOp::Max) => matches!(ty, U32 | S32 | U64 | S64) || is_half(ty) || is_fp8(ty),
+        Some(MultimemOp::Min | MultimemOp::Max) => {
+            matches!(ty, U32 | S32 | U64 | S64) || is_half(ty) || is_fp8(ty)
+        }
         Some(MultimemOp::And | MultimemOp::Or | MultimemOp::Xor) => matches!(ty, B32 | B64),
     }
 }
@@ -103,9 +105,7 @@ struct Common<'a> {
 impl Common<'_> {
     fn check(&self, check: &mut Check<'_>) {
         check.combination(self.order.semantics != Some(Semantics::Volatile), "`.volatile` is not offered");
-        if self.order.semantics.is_some() {
-            self.order.check(check, self.strongest);
-        }
+        self.order.check(check, self.strongest);
         space_among(check, self.order.space, &[None, Some(Space::Global)]);
         if !offers(self.op, self.ty) {
             let what = self.op.map_or("a store".to_string(), |op| format!("`{op}`"));
@@ -114,7 +114,10 @@ impl Common<'_> {
             let vector = self.vector.map_or(String::new(), |vector| vector.to_string());
             check.report(
                 Code::VectorShape,
-                format!("there is no `{vector}{}` access: floating-point values fill 32, 64 or 128 bits", self.ty),
+                format!(
+                    "there is no `{vector}{}` access: floating-point values fill 32, 64 or 128 bits",
+                    self.ty
+                ),
             );
         }
         check.address("address", self.address, self.order.space);
@@ -155,7 +158,10 @@ impl Rule for MultimemLdReduce {
             Some(AccPrecision::F32) => is_half(self.ty) && self.op == MultimemOp::Add,
             Some(AccPrecision::F16) => is_fp8(self.ty) && self.op == MultimemOp::Add,
         };
-        check.combination(fine, "`.acc::f32` goes with `.add` of halves, `.acc::f16` with `.add` of FP8 formats");
+        check.combination(
+            fine,
+            "`.acc::f32` goes with `.add` of halves, `.acc::f16` with `.add` of FP8 formats",
+        );
         destinations(check, &self.d, self.vector, self.ty, Fit::Exact);
     }
 

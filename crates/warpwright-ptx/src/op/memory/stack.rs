@@ -33,7 +33,8 @@ impl Rule for Alloca {
         check.dst("d", self.d, self.ty);
         check.src("size", &self.size, self.ty);
         if let Some(align) = &self.align {
-            let fine = matches!(align, Src::Imm(Imm::Int(align)) if *align <= 1 << 23 && align.count_ones() == 1);
+            let fine =
+                matches!(align, Src::Imm(Imm::Int(align)) if *align <= 1 << 23 && align.count_ones() == 1);
             if !fine {
                 check.report(Code::ImmediateRange, "operand `align` must be a power of two up to 8388608");
             }
