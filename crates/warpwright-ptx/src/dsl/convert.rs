@@ -238,6 +238,7 @@ impl State {
                 ftz: false,
                 sat: false,
                 satfinite: false,
+                positive_zero: false,
                 relu: false,
                 d_type: pair,
                 a_type: Type::F32,

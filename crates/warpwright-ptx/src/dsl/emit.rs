@@ -124,6 +124,7 @@ pub(super) fn cvt(rounding: Option<Rounding>, d_type: Type, a_type: Type, d: Reg
         ftz: false,
         sat: false,
         satfinite: false,
+        positive_zero: false,
         relu: false,
         d_type,
         a_type,

@@ -374,6 +374,7 @@ impl<'k> K<'k> {
         state.params.push(variable);
         state.pure_in(ENTRY, ty, loc, |d| {
             Ld {
+                mmio: false,
                 semantics: None,
                 scope: None,
                 space: Some(Space::Param),
@@ -385,6 +386,8 @@ impl<'k> K<'k> {
                 prefetch: None,
                 vector: None,
                 ty: memory,
+                readonly: false,
+                unified: ir::Unified::default(),
                 d: ir::Dsts::One(d),
                 address: ir::Address::symbol(symbol, 0),
                 policy: None,
