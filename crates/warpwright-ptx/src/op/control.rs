@@ -292,7 +292,7 @@ impl<'a> From<&'a Src> for Actual<'a> {
             Src::Symbol(symbol, _) => Actual::Symbol(symbol),
             Src::Reg(reg) | Src::Not(reg) => Actual::Reg(*reg),
             Src::Imm(imm) => Actual::Imm(*imm),
-            Src::Special(_) => Actual::Nowhere,
+            Src::Special(_) | Src::Sink => Actual::Nowhere,
         }
     }
 }

@@ -410,7 +410,10 @@ impl Rule for Tcgen05Cp {
             TensorCopyShape::S32x128b => self.multicast == Some(WarpMulticast::X4),
             _ => self.multicast.is_none(),
         };
-        check.combination(fits, "`.64x128b` needs a `.warpx2`, `.32x128b` needs `.warpx4`, and the other shapes take none");
+        check.combination(
+            fits,
+            "`.64x128b` needs a `.warpx2`, `.32x128b` needs `.warpx4`, and the other shapes take none",
+        );
         check.combination(
             self.to_format.is_some() == self.from_format.is_some(),
             "the formats of both sides stand together or not at all",
@@ -432,10 +435,7 @@ impl Rule for Tcgen05Shift {
 
     fn needs(&self, needs: &mut Needs) {
         needs.version("`tcgen05.shift`", 8, 6);
-        needs.add(
-            "`tcgen05.shift`",
-            Requirement::Specific { specific: &[100, 101, 103, 110], family: &[] },
-        );
+        needs.add("`tcgen05.shift`", Requirement::Specific { specific: &[100, 101, 103, 110], family: &[] });
     }
 }
 
@@ -443,7 +443,10 @@ impl Rule for Tcgen05Commit {
     fn check(&self, check: &mut Check<'_>) {
         check.type_among(self.ty, &[Type::B64]);
         if !matches!(self.space, None | Some(Space::SharedCluster)) {
-            check.report(Code::StateSpace, "the space must be `.shared::cluster`, or none for a generic address");
+            check.report(
+                Code::StateSpace,
+                "the space must be `.shared::cluster`, or none for a generic address",
+            );
         }
         memory(check, "mbar", &self.mbar, self.space);
         if let Some(mask) = &self.cta_mask {

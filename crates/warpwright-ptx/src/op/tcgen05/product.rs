@@ -202,10 +202,9 @@ fn factors(check: &mut Check<'_>, d: &Address, a: &Factor, b: &Src, metadata: Op
 
 fn kind_needs(needs: &mut Needs, kind: ProductKind) {
     match kind {
-        ProductKind::I8 => needs.add(
-            "`.kind::i8`",
-            Requirement::Specific { specific: &[100, 101, 110], family: &[] },
-        ),
+        ProductKind::I8 => {
+            needs.add("`.kind::i8`", Requirement::Specific { specific: &[100, 101, 110], family: &[] })
+        }
         ProductKind::MxF4NvF4 => needs.version("`.kind::mxf4nvf4`", 8, 7),
         _ => {}
     }
@@ -275,7 +274,9 @@ impl Rule for Tcgen05Mma {
         tcgen05_needs(needs, "`tcgen05.mma`");
         kind_needs(needs, self.kind);
         match self.scale_vector {
-            Some(ScaleVector::Block16 | ScaleVector::Block32) => needs.version("`.block16` or `.block32`", 8, 8),
+            Some(ScaleVector::Block16 | ScaleVector::Block32) => {
+                needs.version("`.block16` or `.block32`", 8, 8)
+            }
             Some(_) => needs.add("`.scale_vec`", SPECIFIC),
             None => {}
         }
@@ -283,10 +284,7 @@ impl Rule for Tcgen05Mma {
             needs.add("a sparse product of 4 bits", SPECIFIC);
         }
         if self.scale_input_d.is_some() {
-            needs.add(
-                "`scale_input_d`",
-                Requirement::Specific { specific: &[], family: &[100] },
-            );
+            needs.add("`scale_input_d`", Requirement::Specific { specific: &[], family: &[100] });
         }
     }
 }
