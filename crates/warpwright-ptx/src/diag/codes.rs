@@ -89,6 +89,7 @@ codes! {
     Unreachable "W0003" Warning "code that nothing reaches";
     Deprecated "W0004" Warning "a deprecated form";
     AddressWidth "W0005" Warning "an address register of the other width";
+    WithoutEffect "W0006" Warning "a directive that has no effect";
     Undecided "N0001" Note "what could not be decided";
 }
 

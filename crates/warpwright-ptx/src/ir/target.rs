@@ -23,6 +23,19 @@ impl Version {
     pub const fn new(major: u8, minor: u8) -> Self {
         Version { major, minor }
     }
+
+    /// Whether NVIDIA published a PTX of that version, among those that are read.
+    pub fn is_published(self) -> bool {
+        let last = match self.major {
+            4 => 3,
+            5 => 0,
+            6 => 5,
+            7 | 8 => 8,
+            9 => 5,
+            _ => return false,
+        };
+        self.minor <= last
+    }
 }
 
 impl fmt::Display for Version {
@@ -295,6 +308,11 @@ impl Needs {
     /// Nothing needed yet.
     pub fn new() -> Self {
         Needs::default()
+    }
+
+    /// Whether nothing is needed.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     /// Forgets everything.

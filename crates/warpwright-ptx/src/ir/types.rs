@@ -154,6 +154,7 @@ impl Type {
 
     /// Whether a register declared with this type may stand where an instruction wants `wanted`:
     /// the sizes are equal and both are integers, or the same floating type, or one is untyped.
+    /// Packed integers live in untyped registers; an `.f16x2` register takes any 32-bit integer.
     pub fn agrees_with(self, wanted: Type) -> bool {
         use TypeKind::*;
         if self == wanted {
@@ -165,9 +166,8 @@ impl Type {
         match (self.kind(), wanted.kind()) {
             (Predicate | Opaque, _) | (_, Predicate | Opaque) => false,
             (Bits, _) | (_, Bits) => true,
-            (Unsigned | Signed | PackedInteger, Unsigned | Signed | PackedInteger) => true,
-            // A register of packed halves is an integer register to what wants one.
-            (PackedFloat, Unsigned | Signed | PackedInteger) => true,
+            (Unsigned | Signed, Unsigned | Signed) => true,
+            (PackedFloat, Unsigned | Signed | PackedInteger) => self == Type::F16X2,
             _ => false,
         }
     }

@@ -3,8 +3,8 @@
 use super::framework::{Access, Visitor, VisitorMut};
 use super::read::InstrReader;
 use crate::ir::{
-    Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, Reg, RegSrc, Span, Special,
-    Src, Srcs, Symbol, TensorAddress, Unified,
+    Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, PartDst, PartSrc, Reg, RegSrc,
+    Selector, Span, Special, Src, Srcs, Symbol, TensorAddress, Unified,
 };
 use crate::print::Writer;
 
@@ -15,6 +15,15 @@ pub enum Operand {
     Reg(Reg),
     /// `!` and a register.
     Not(Reg),
+    /// A register that is negated or has a selector: an operand of a video instruction.
+    Part {
+        /// The register.
+        reg: Reg,
+        /// Whether it is negated.
+        negated: bool,
+        /// Which of its bytes or halves.
+        selector: Option<Selector>,
+    },
     /// A number.
     Imm(Imm),
     /// A special register.
@@ -45,6 +54,8 @@ impl Operand {
         match self {
             Operand::Reg(_) => "a register",
             Operand::Not(_) => "a negated predicate",
+            Operand::Part { negated: true, .. } => "a negated register",
+            Operand::Part { .. } => "a part of a register",
             Operand::Imm(imm) if imm.is_float() => "a floating-point number",
             Operand::Imm(_) => "a number",
             Operand::Special(_) => "a special register",
@@ -239,6 +250,64 @@ impl Arg for RegSrc {
 
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
         visitor.reg(Access::Read, &mut self.0);
+    }
+}
+
+impl Arg for PartDst {
+    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
+        match reader.operand(name)? {
+            (Operand::Reg(reg), _) => Some(reg.into()),
+            (Operand::Part { reg, negated: false, selector }, _) => Some(PartDst { reg, selector }),
+            (other, span) => reader.expected("a register or a part of one", name, &other, span),
+        }
+    }
+
+    fn print(&self, out: &mut Writer<'_>) {
+        out.separator();
+        out.reg(self.reg);
+        if let Some(selector) = self.selector {
+            out.text(&selector.to_string());
+        }
+    }
+
+    fn visit(&self, visitor: &mut dyn Visitor) {
+        visitor.reg(Access::Write, self.reg);
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
+        visitor.reg(Access::Write, &mut self.reg);
+    }
+}
+
+impl Arg for PartSrc {
+    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
+        let (operand, span) = reader.operand(name)?;
+        if let Operand::Part { reg, negated, selector } = operand {
+            return Some(PartSrc { negated, value: Src::Reg(reg), selector });
+        }
+        match operand.into_src() {
+            Ok(value) => Some(value.into()),
+            Err(other) => reader.expected("a register, a part of one, or a constant", name, &other, span),
+        }
+    }
+
+    fn print(&self, out: &mut Writer<'_>) {
+        out.separator();
+        if self.negated {
+            out.text("-");
+        }
+        out.src(&self.value);
+        if let Some(selector) = self.selector {
+            out.text(&selector.to_string());
+        }
+    }
+
+    fn visit(&self, visitor: &mut dyn Visitor) {
+        visit_src(&self.value, visitor);
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
+        visit_src_mut(&mut self.value, visitor);
     }
 }
 

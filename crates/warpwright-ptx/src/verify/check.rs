@@ -61,12 +61,7 @@ impl<'a> Check<'a> {
 
     /// A register's name, for messages.
     pub fn reg_name(&self, reg: Reg) -> String {
-        let range = self.function.register_range(reg);
-        if range.numbered {
-            format!("{}{}", range.name, reg.0 - range.first.0)
-        } else {
-            range.name.to_string()
-        }
+        register_name(self.function, reg)
     }
 
     /// Reports a breach of the rule `code`. The message names the instruction by itself.
@@ -183,8 +178,9 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A constant must be of the kind of `ty`: a floating-point number for floating types, an
-    /// integer for integers, either for untyped bits.
+    /// A constant must be of the kind of `ty`: a floating-point number for `.f32` and `.f64`, an
+    /// integer for integers, either for untyped bits, where a floating-point number has their size
+    /// (`0f…` 32, others 64). Half-precision and packed types have no constants.
     pub fn imm(&mut self, name: &str, imm: Imm, ty: Type) {
         let fits = match ty.kind() {
             TypeKind::Bits => match imm {
@@ -192,17 +188,32 @@ impl<'a> Check<'a> {
                 Imm::F32(_) => ty.bits() == 32,
                 Imm::F64(_) => ty.bits() == 64,
             },
-            // There are no half-precision literals.
-            TypeKind::Float => imm.is_float() && ty.bits() >= 32,
-            TypeKind::Predicate | TypeKind::Unsigned | TypeKind::Signed | TypeKind::PackedInteger => {
-                !imm.is_float()
+            TypeKind::Float if ty.bits() < 32 => {
+                return self.no_constants(name, ty);
             }
-            TypeKind::PackedFloat | TypeKind::Opaque => false,
+            TypeKind::Float => imm.is_float(),
+            TypeKind::Predicate | TypeKind::Unsigned | TypeKind::Signed => !imm.is_float(),
+            TypeKind::PackedInteger | TypeKind::PackedFloat | TypeKind::Opaque => {
+                return self.no_constants(name, ty);
+            }
         };
         if !fits {
-            let kind = if imm.is_float() { "a floating-point number" } else { "an integer" };
+            let kind = match imm {
+                Imm::Int(_) | Imm::UInt(_) => "an integer",
+                Imm::F32(_) => "a 32-bit floating-point number",
+                Imm::F64(_) => "a 64-bit floating-point number",
+            };
             self.report(Code::OperandType, format!("operand `{name}` is {kind}, where `{ty}` is wanted"));
         }
+    }
+
+    #[cold]
+    fn no_constants(&mut self, name: &str, ty: Type) {
+        self.report_with_help(
+            Code::OperandType,
+            format!("operand `{name}` is a constant, and type `{ty}` has none"),
+            "move its bits into a register with `mov` first",
+        );
     }
 
     /// An integer constant must lie in `range`.
@@ -215,6 +226,14 @@ impl<'a> Check<'a> {
                     format!("operand `{name}` must lie between {} and {}", range.start(), range.end()),
                 );
             }
+        }
+    }
+
+    /// The operand must be an integer constant in `range`.
+    pub fn constant(&mut self, name: &str, src: &Src, range: std::ops::RangeInclusive<i64>) {
+        match src {
+            Src::Imm(_) => self.imm_range(name, src, range),
+            _ => self.report(Code::OperandForm, format!("operand `{name}` must be a constant")),
         }
     }
 
@@ -300,4 +319,10 @@ impl<'a> Check<'a> {
             self.report(Code::AddressWidth, format!("`{name}` has 32 bits; {wide}"));
         }
     }
+}
+
+/// A register's name as the text has it.
+pub(super) fn register_name(function: &Function, reg: Reg) -> String {
+    let range = function.register_range(reg);
+    if range.numbered { format!("{}{}", range.name, reg.0 - range.first.0) } else { range.name.to_string() }
 }
