@@ -3,6 +3,7 @@
 //! Both make the PTX text of the same kernel for the same size and target, from its configuration on.
 //! Ours is built, verified and printed; theirs is built and printed (its crate does not verify). Run it
 //! with `cargo run --release`, on a quiet machine.
+#![forbid(unsafe_code)]
 
 mod ours;
 
