@@ -75,11 +75,11 @@ impl Rule for CpAsync {
                 16
             }
         };
-        if let Some(source_size) = &self.source_size {
-            if !ignores_source(check, source_size) {
-                check.src("source_size", source_size, Type::U32);
-                check.imm_range("source_size", source_size, 0..=size);
-            }
+        if let Some(source_size) = &self.source_size
+            && !ignores_source(check, source_size)
+        {
+            check.src("source_size", source_size, Type::U32);
+            check.imm_range("source_size", source_size, 0..=size);
         }
         cache_policy(check, self.cache_hint, self.policy.as_ref());
     }
@@ -95,7 +95,8 @@ impl Rule for CpAsync {
     }
 }
 
-/// Whether the operand is a predicate, which also stands for the form of its PTX version.
+/// Whether the operand is a predicate. What that form needs depends on the register's type, which
+/// `needs` does not see, so it is checked here.
 fn ignores_source(check: &mut Check<'_>, source_size: &Src) -> bool {
     let predicate = source_size.reg().is_some_and(|reg| check.reg_type(reg) == Type::Pred);
     if predicate && check.version() < Version::new(7, 5) {

@@ -139,7 +139,9 @@ impl Rule for ClusterlaunchcontrolQueryCancel {
             let message = format!("the destination must have {count} elements for `{}`", self.query);
             check.report(Code::VectorShape, message);
         }
-        for reg in self.d.as_slice().flatten() {
+        let registers: Vec<_> = self.d.as_slice().flatten().collect();
+        super::texture::uniform(check, "d", &registers);
+        for reg in registers {
             check.reg("d", reg, ty);
         }
         check.src("a", &self.a, Type::B128);

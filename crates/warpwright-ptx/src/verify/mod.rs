@@ -66,7 +66,7 @@ impl ModuleInfo {
 pub struct FunctionInfo {
     /// The control-flow graph.
     pub cfg: Cfg,
-    /// Static shared memory in bytes, with that of all functions that it may call.
+    /// Of a kernel: its static shared memory in bytes, with that of all functions that it may call.
     pub static_shared: u64,
     /// The registers that it declares, by class.
     pub registers: RegisterCounts,

@@ -185,10 +185,10 @@ impl<'a> Analysis<'a> {
         let flows = statements
             .iter()
             .map(|statement| match &statement.kind {
-                StatementKind::Instruction(instruction) => threads
-                    .of_warp(&instruction.op)
-                    .then_some(Flow::Fixed(Level::Warp))
-                    .unwrap_or_else(|| flow(function, &instruction.op)),
+                StatementKind::Instruction(instruction) if threads.of_warp(&instruction.op) => {
+                    Flow::Fixed(Level::Warp)
+                }
+                StatementKind::Instruction(instruction) => flow(function, &instruction.op),
                 _ => Flow::Fixed(Level::Grid),
             })
             .collect();
@@ -449,12 +449,17 @@ impl Readers {
 /// The registers that hold `%tid.x`, or its remainder by a power of two that is a whole number of
 /// warps, and nothing else.
 struct ThreadIndices {
-    registers: Vec<Reg>,
+    /// For each register; empty where there is none.
+    holds: Vec<bool>,
 }
 
 impl ThreadIndices {
     fn new(function: &Function, uses: &Uses) -> Self {
-        let mut found = ThreadIndices { registers: Vec::new() };
+        let mut found = ThreadIndices { holds: Vec::new() };
+        if !uses.specials.iter().any(|(_, register)| *register == SpecialRegister::Tid) {
+            return found;
+        }
+        found.holds.resize(function.register_count() as usize, false);
         for instruction in function.instructions() {
             match &instruction.op {
                 Op::Mov(mov) => {
@@ -462,39 +467,31 @@ impl ThreadIndices {
                         && special.register == SpecialRegister::Tid
                         && special.component == Some(Component::X)
                     {
-                        found.registers.push(*reg);
+                        found.holds[reg.0 as usize] = true;
                     }
                 }
                 Op::And(and) if found.is_index(&and.a) => {
                     if let Src::Imm(imm) = and.b
                         && imm.bits().is_some_and(|mask| mask & 31 == 31 && mask & mask.wrapping_add(1) == 0)
                     {
-                        found.registers.push(and.d.0);
+                        found.holds[and.d.0.0 as usize] = true;
                     }
                 }
                 _ => {}
             }
         }
-        if !found.registers.is_empty() {
-            found.keep_written_once(uses);
+        let mut written = vec![false; found.holds.len()];
+        for (_, used) in uses.all().filter(|(_, used)| used.access != Access::Read) {
+            let i = used.reg.0 as usize;
+            if std::mem::replace(&mut written[i], true) {
+                found.holds[i] = false;
+            }
         }
         found
     }
 
-    fn keep_written_once(&mut self, uses: &Uses) {
-        self.registers.sort_unstable();
-        let mut writes = vec![0; self.registers.len()];
-        for (_, used) in uses.all().filter(|(_, used)| used.access != Access::Read) {
-            if let Ok(i) = self.registers.binary_search(&used.reg) {
-                writes[i] += 1;
-            }
-        }
-        let mut written = writes.iter();
-        self.registers.retain(|_| written.next() == Some(&1));
-    }
-
     fn is_index(&self, src: &Src) -> bool {
-        matches!(src, Src::Reg(reg) if self.registers.contains(reg))
+        matches!(src, Src::Reg(reg) if self.holds.get(reg.0 as usize) == Some(&true))
     }
 
     /// Whether an instruction computes from `%tid.x` something that is the same within a warp.

@@ -113,6 +113,8 @@ fn coordinates(check: &mut Check<'_>, coordinates: &Srcs, geometry: Geometry, ty
         let message = format!("`{geometry}` needs a vector of {} coordinates", geometry.coordinates());
         check.report(Code::VectorShape, message);
     }
+    let rest = &values[usize::from(geometry.is_array()).min(values.len())..];
+    uniform(check, "coordinates", &rest.iter().filter_map(Src::reg).collect::<Vec<_>>());
     for (i, value) in values.iter().enumerate() {
         if i == 0 && geometry.is_array() {
             check.src("coordinates", value, Type::U32);
@@ -124,6 +126,16 @@ fn coordinates(check: &mut Check<'_>, coordinates: &Srcs, geometry: Geometry, ty
 
 /// A value of type `ty`; an `f32` may also come from an integer register, whose bits it is.
 fn word(check: &mut Check<'_>, name: &str, value: &Src, ty: Type) {
-    let bits = value.reg().is_some_and(|reg| check.reg_type(reg).agrees_with(Type::U32));
-    check.src(name, value, if bits && ty == Type::F32 { Type::B32 } else { ty });
+    let integer = value.reg().is_some_and(|reg| check.reg_type(reg).is_integer());
+    check.src(name, value, if integer && ty == Type::F32 { Type::B32 } else { ty });
+}
+
+/// The registers of one vector have one size, and are not integers and floats side by side.
+pub(super) fn uniform(check: &mut Check<'_>, name: &str, registers: &[Reg]) {
+    let types: Vec<_> = registers.iter().map(|reg| check.reg_type(*reg)).collect();
+    let sizes = types.windows(2).all(|pair| pair[0].bits() == pair[1].bits());
+    let kinds = !(types.iter().any(|ty| ty.is_integer()) && types.iter().any(|ty| ty.is_float()));
+    if !sizes || !kinds {
+        check.report(Code::OperandType, format!("the registers of the vector `{name}` must have one type"));
+    }
 }

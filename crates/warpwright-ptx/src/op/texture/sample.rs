@@ -1,6 +1,6 @@
 //! Reading textures.
 
-use super::{Geometry, coordinates, geometry_among, opaque, opaque_symbol, word};
+use super::{Geometry, coordinates, geometry_among, opaque, opaque_symbol, uniform, word};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::operand::{Arg, Operand};
@@ -132,6 +132,7 @@ fn result(check: &mut Check<'_>, result: &TexResult, vector: VectorWidth, d_type
         let message = format!("the result must be a vector of {} registers", wanted.elements());
         check.report(Code::VectorShape, message);
     }
+    uniform(check, "d", &registers);
     for reg in registers {
         word(check, "d", &Src::Reg(reg), d_type);
     }

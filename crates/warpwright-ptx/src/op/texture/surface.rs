@@ -1,6 +1,6 @@
 //! Reading, writing and reducing into surfaces.
 
-use super::{Geometry, coordinates, geometry_among, opaque};
+use super::{Geometry, coordinates, geometry_among, opaque, uniform};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::memory::{LoadCache, StoreCache};
@@ -119,6 +119,7 @@ impl Rule for Suld {
         if registers.is_empty() {
             check.report(Code::VectorShape, "the destination must have a register");
         }
+        uniform(check, "d", &registers);
         for reg in registers {
             check.reg_at_least("d", reg, self.ty);
         }
@@ -140,6 +141,7 @@ impl Rule for Sust {
         place(check, "to", &self.to, self.geometry);
         let values = self.a.as_slice();
         elements(check, values.len(), matches!(self.a, Srcs::Many(_)), self.vector, self.ty);
+        uniform(check, "a", &values.iter().filter_map(Src::reg).collect::<Vec<_>>());
         for value in values {
             wide_enough(check, "a", value, self.ty);
         }
@@ -165,5 +167,9 @@ impl Rule for Sured {
         wide_enough(check, "a", &self.a, self.ty);
     }
 
-    fn needs(&self, _needs: &mut Needs) {}
+    fn needs(&self, needs: &mut Needs) {
+        if self.ty.bits() == 64 && self.reduction != SurfaceReduction::Add {
+            needs.version("a 64-bit minimum or maximum in a surface", 8, 1);
+        }
+    }
 }
