@@ -319,7 +319,7 @@ fn cases() -> Vec<Case> {
     };
     list.push(Case {
         launch,
-        ..case("dynamic_shared", |k| {
+        ..case("dynamic", |k| {
             let s = k.dyn_shared::<f32>();
             let more = k.shared::<f32>(64);
             s.st(k.tid(), 1.0);
