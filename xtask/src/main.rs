@@ -1,2 +1,143 @@
-//! Tasks of the project.
-fn main() {}
+//! The project's own tasks: `cargo xtask TASK`.
+//!
+//! Needs nothing but the standard library and the crates under test. Exit status: 0 if what ran passed,
+//! 1 if something failed, 2 if the command line makes no sense.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod corpus;
+mod filetests;
+mod manifest;
+mod mutants;
+mod ptxas;
+mod random;
+mod run;
+mod summary;
+mod test;
+mod tidy;
+mod tools;
+mod validate;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask TASK
+
+  test      everything: the workspace's tests, then what needs NVIDIA's ptxas
+              --no-ptxas        leave out what needs ptxas
+              --require-ptxas   a ptxas that cannot be had is a failure
+              --full            more mutants, and the tests that take long
+  validate  every kernel of the catalogue, for every target, through ptxas: registers and spills
+  mutants   the verifier against ptxas, on mutants of valid PTX
+              --count N         how many (2000)
+              --seed N          which (1)
+              --explore         only list the disagreements
+  tidy      the invariants of the source that a script can check
+  bench     the benchmarks, those of the peers included
+              --no-peers        leave those out
+  tools     install the pinned ptxas and nvdisasm into target/tools, and say where they are";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.split_first() {
+        None => Err(Failure::Usage("a task is missing".to_string())),
+        Some((task, rest)) => task_of(task, Arguments { rest: rest.to_vec() }),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed(message)) => {
+            eprintln!("{message}");
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(message)) => {
+            eprintln!("error: {message}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn task_of(task: &str, mut arguments: Arguments) -> Result<(), Failure> {
+    match task {
+        "test" => {
+            let options = test::Options {
+                no_ptxas: arguments.flag("--no-ptxas"),
+                require_ptxas: arguments.flag("--require-ptxas"),
+                full: arguments.flag("--full"),
+            };
+            arguments.end()?;
+            if options.no_ptxas && options.require_ptxas {
+                return Err(Failure::Usage("--no-ptxas and --require-ptxas exclude each other".to_string()));
+            }
+            test::run(&options)
+        }
+        "validate" => {
+            arguments.end()?;
+            validate::run()
+        }
+        "mutants" => {
+            let options = mutants::Options {
+                count: arguments.number("--count")?.unwrap_or(mutants::DEFAULT_COUNT),
+                seed: arguments.number("--seed")?.unwrap_or(1),
+                explore: arguments.flag("--explore"),
+            };
+            arguments.end()?;
+            mutants::run(&options)
+        }
+        "tidy" => {
+            arguments.end()?;
+            tidy::run()
+        }
+        "bench" => {
+            let peers = !arguments.flag("--no-peers");
+            arguments.end()?;
+            bench::run(peers)
+        }
+        "tools" => {
+            arguments.end()?;
+            let tools = tools::set_up().map_err(Failure::Failed)?;
+            println!("{}\n{}", tools.ptxas.display(), tools.nvdisasm.display());
+            Ok(())
+        }
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        unknown => Err(Failure::Usage(format!("there is no task `{unknown}`"))),
+    }
+}
+
+/// Why a task did not succeed.
+enum Failure {
+    /// What it checked does not hold.
+    Failed(String),
+    /// The command line makes no sense.
+    Usage(String),
+}
+
+/// What stands after the task.
+struct Arguments {
+    rest: Vec<String>,
+}
+
+impl Arguments {
+    fn flag(&mut self, name: &str) -> bool {
+        let before = self.rest.len();
+        self.rest.retain(|argument| argument != name);
+        self.rest.len() < before
+    }
+
+    fn number(&mut self, name: &str) -> Result<Option<u64>, Failure> {
+        let Some(at) = self.rest.iter().position(|argument| argument == name) else { return Ok(None) };
+        let value = self.rest.get(at + 1).and_then(|value| value.parse().ok());
+        let value = value.ok_or_else(|| Failure::Usage(format!("{name} is followed by a number")))?;
+        self.rest.drain(at..at + 2);
+        Ok(Some(value))
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        match self.rest.first() {
+            None => Ok(()),
+            Some(unknown) => Err(Failure::Usage(format!("`{unknown}` is not understood here"))),
+        }
+    }
+}

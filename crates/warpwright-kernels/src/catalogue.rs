@@ -138,13 +138,8 @@ const THREADS: Field = Field {
     doc: "threads of a block",
 };
 
-const ROW: Field = Field {
-    name: "d",
-    ty: "u32",
-    default: "4096",
-    domain: "from 1 to 1048576",
-    doc: "length of a row",
-};
+const ROW: Field =
+    Field { name: "d", ty: "u32", default: "4096", domain: "from 1 to 1048576", doc: "length of a row" };
 
 fn threads(config: &Config) -> Result<u32, BuildError> {
     config.u32("threads", |n| n % 32 == 0 && (32..=1024).contains(&n))
@@ -200,13 +195,7 @@ const ENTRIES: &[Entry] = &[
         doc: "y = transpose(x), by tiles of 32 x 32 in shared memory",
         fields: &[
             DTYPE,
-            Field {
-                name: "rows",
-                ty: "u32",
-                default: "1024",
-                domain: "from 1 to 65536",
-                doc: "rows of x",
-            },
+            Field { name: "rows", ty: "u32", default: "1024", domain: "from 1 to 65536", doc: "rows of x" },
             Field {
                 name: "columns",
                 ty: "u32",

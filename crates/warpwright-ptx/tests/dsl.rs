@@ -41,8 +41,16 @@ fn cases() -> Vec<Case> {
         value!("float_functions", f32, |k, t, x: f32| {
             let a = x.ld(t);
             let sum = a.sqrt() + a.rsqrt() + a.rcp() + a.exp2() + a.log2() + a.sin() + a.cos() + a.tanh();
-            sum + a.exp() + a.ln() + a.sigmoid() + a.rcp_approx() + a.sqrt_approx() + a.div_approx(3.0)
-                + a.floor() + a.ceil() + a.round() + a.trunc()
+            sum + a.exp()
+                + a.ln()
+                + a.sigmoid()
+                + a.rcp_approx()
+                + a.sqrt_approx()
+                + a.div_approx(3.0)
+                + a.floor()
+                + a.ceil()
+                + a.round()
+                + a.trunc()
         }),
         value!("double", f64, |k, t, x: f64| {
             let a = x.ld(t);
@@ -71,8 +79,19 @@ fn cases() -> Vec<Case> {
         value!("bits", u32, |k, t, x: u32| {
             let a = x.ld(t);
             let [b0, b1, b2, b3] = a.bytes();
-            a.popc() + a.clz() + a.brev() + a.bfe(3, 5) + a.bfi(t, 4, 8) + a.lop3(t, 5, 0x96)
-                + a.prmt(t, 0x5140) + a.shf_left(t, 7) + a.shf_right(t, a) + b0 + b1 + b2 + b3
+            a.popc()
+                + a.clz()
+                + a.brev()
+                + a.bfe(3, 5)
+                + a.bfi(t, 4, 8)
+                + a.lop3(t, 5, 0x96)
+                + a.prmt(t, 0x5140)
+                + a.shf_left(t, 7)
+                + a.shf_right(t, a)
+                + b0
+                + b1
+                + b2
+                + b3
         }),
         value!("dot_products", i32, |k, t, x: i32| {
             let (a, u) = (x.ld(t), t);
@@ -89,8 +108,14 @@ fn cases() -> Vec<Case> {
         value!("shorts", u16, |k, t, x: u16| x.ld(t) * 3 + 1),
         value!("conversions", f32, |k, t, x: i32| {
             let a = x.ld(t);
-            a.f32() + a.to::<u64>().f32() + a.to::<f64>().f32() + a.to::<i16>().f32() + a.to::<F16>().f32()
-                + a.f32().to::<i64>().f32() + a.f32().round_i32().f32() + a.f32().to::<u32>().f32()
+            a.f32()
+                + a.to::<u64>().f32()
+                + a.to::<f64>().f32()
+                + a.to::<i16>().f32()
+                + a.to::<F16>().f32()
+                + a.f32().to::<i64>().f32()
+                + a.f32().round_i32().f32()
+                + a.f32().to::<u32>().f32()
                 + a.f32().bits::<u32>().f32()
         }),
         value!("vectors", f32, |k, t, x: f32| {
@@ -125,8 +150,14 @@ fn cases() -> Vec<Case> {
             z.volatile().st(t, 3.0);
             z.release(Scope::Gpu).st(t, 4.0);
             z.relaxed(Scope::Sys).st(t, 5.0);
-            x.nc().ld(t) + x.cg().ld(t) + x.streaming().ld(t) + z.volatile().ld(t) + z.acquire(Scope::Gpu).ld(t)
-                + x.evict_first().ld(t) + x.nc().evict_last().ld(t) + x.nc().no_allocate().ld(t)
+            x.nc().ld(t)
+                + x.cg().ld(t)
+                + x.streaming().ld(t)
+                + z.volatile().ld(t)
+                + z.acquire(Scope::Gpu).ld(t)
+                + x.evict_first().ld(t)
+                + x.nc().evict_last().ld(t)
+                + x.nc().no_allocate().ld(t)
         }),
         value!("atomics", u32, |k, t, x: u32| {
             let c = k.ptr_mut::<u32>("c");
@@ -138,16 +169,31 @@ fn cases() -> Vec<Case> {
             s.atomic_add(0, 1);
             let l = k.ptr_mut::<i64>("l");
             l.reduce_add(0, -3);
-            c.acq_rel(Scope::Gpu).atomic_add(2, 1) + c.atomic_min(3, t) + c.atomic_max(4, 5) + c.atomic_and(5, t)
-                + c.atomic_or(6, t) + c.atomic_xor(7, t) + c.atomic_exch(8, t) + c.atomic_cas(9, 0, t) + x.ld(t)
+            c.acq_rel(Scope::Gpu).atomic_add(2, 1)
+                + c.atomic_min(3, t)
+                + c.atomic_max(4, 5)
+                + c.atomic_and(5, t)
+                + c.atomic_or(6, t)
+                + c.atomic_xor(7, t)
+                + c.atomic_exch(8, t)
+                + c.atomic_cas(9, 0, t)
+                + x.ld(t)
         }),
         value!("warp", f32, |k, t, x: f32| {
             let a = x.ld(t);
             let p = a.lt(0.0);
             let votes = k.ballot(p) + k.any(p).u32() + k.all(p).u32() + k.uniform(p).u32() + k.active_mask();
-            k.warp_sum(a) + k.warp_max(a) + k.warp_min(a) + k.shuffle_xor(a, 3) + k.shuffle_up(a, 1)
-                + k.shuffle_down(a, t) + k.shuffle_idx(a, 5) + k.broadcast(a, 0) + votes.f32()
-                + k.match_any(t).f32() + k.elect().u32().f32()
+            k.warp_sum(a)
+                + k.warp_max(a)
+                + k.warp_min(a)
+                + k.shuffle_xor(a, 3)
+                + k.shuffle_up(a, 1)
+                + k.shuffle_down(a, t)
+                + k.shuffle_idx(a, 5)
+                + k.broadcast(a, 0)
+                + votes.f32()
+                + k.match_any(t).f32()
+                + k.elect().u32().f32()
         }),
         value!("warp_integers", u32, |k, t, x: u32| {
             let a = x.ld(t);
@@ -158,11 +204,29 @@ fn cases() -> Vec<Case> {
             k.block_sum(a) + k.block_max(a) + k.block_min(a) + k.block_any(a.lt(0.0)).u32().f32()
         }),
         value!("specials", u32, |k, t, x: u32| {
-            let ids = k.ctaid() + k.ctaid_y() + k.ctaid_z() + k.nctaid() + k.tid_y() + k.tid_z() + k.lane()
-                + k.warp() + k.linear_tid() + k.global_tid() + k.ntid() + k.ntid_y();
-            let masks = k.lane_mask_lt() ^ k.lane_mask_eq() ^ k.lane_mask_le() ^ k.lane_mask_gt() ^ k.lane_mask_ge();
-            ids + masks + k.smid() + k.nsmid() + k.warp_slot() + k.clock() + k.clock64().to::<u32>()
-                + k.global_timer().to::<u32>() + k.total_smem_size() + k.dynamic_smem_size()
+            let ids = k.ctaid()
+                + k.ctaid_y()
+                + k.ctaid_z()
+                + k.nctaid()
+                + k.tid_y()
+                + k.tid_z()
+                + k.lane()
+                + k.warp()
+                + k.linear_tid()
+                + k.global_tid()
+                + k.ntid()
+                + k.ntid_y();
+            let masks =
+                k.lane_mask_lt() ^ k.lane_mask_eq() ^ k.lane_mask_le() ^ k.lane_mask_gt() ^ k.lane_mask_ge();
+            ids + masks
+                + k.smid()
+                + k.nsmid()
+                + k.warp_slot()
+                + k.clock()
+                + k.clock64().to::<u32>()
+                + k.global_timer().to::<u32>()
+                + k.total_smem_size()
+                + k.dynamic_smem_size()
         }),
         value!("swap", u32, |k, t, x: u32| {
             let (a, b) = k.fold(k.range(0..5), (t, x.ld(t)), |_, (a, b)| (b, a));
@@ -173,7 +237,9 @@ fn cases() -> Vec<Case> {
             let [a, b, c, d] = k.fold(k.upto(t), v, |_, [a, b, c, d]| [b, c, a, d + a]);
             a + b * c + d
         }),
-        value!("fibonacci", u32, |k, t, x: u32| k.fold(k.upto(t), (k.u32(0), k.u32(1)), |_, (a, b)| (b, a + b)).0),
+        value!("fibonacci", u32, |k, t, x: u32| k
+            .fold(k.upto(t), (k.u32(0), k.u32(1)), |_, (a, b)| (b, a + b))
+            .0),
         value!("nested_folds", f32, |k, t, x: f32| {
             let n = k.scalar::<u32>("n");
             k.fold(k.upto(n), k.f32(0.0), |i, sum| {
@@ -198,10 +264,13 @@ fn cases() -> Vec<Case> {
         }),
         value!("while", u32, |k, t, x: u32| {
             let v = k.var(x.ld(t));
-            k.while_(|| v.get().ne(1), || {
-                let x = v.get();
-                v.set((x & 1).eq(0).select(x >> 1, x * 3 + 1));
-            });
+            k.while_(
+                || v.get().ne(1),
+                || {
+                    let x = v.get();
+                    v.set((x & 1).eq(0).select(x >> 1, x * 3 + 1));
+                },
+            );
             k.fold_while((v.get(), t), |(a, _)| a.lt(100), |(a, b)| (a + b, b + 1)).0
         }),
         value!("branches", f32, |k, t, x: f32| {
@@ -253,7 +322,9 @@ fn cases() -> Vec<Case> {
             let (n, pitch) = (k.scalar::<u32>("n"), k.scalar::<u32>("pitch"));
             k.each(k.strided(n), |row| {
                 let sum = k.fold(k.upto(n), k.f32(0.0), |column, sum| {
-                    sum + x.ld(row * pitch + column) + x.ld((row + 1) * pitch + column - 1) + x.ld(column * pitch)
+                    sum + x.ld(row * pitch + column)
+                        + x.ld((row + 1) * pitch + column - 1)
+                        + x.ld(column * pitch)
                 });
                 y.st(n - row, sum);
                 y.st(row * 2 + k.ctaid() * pitch, sum);

@@ -1,8 +1,14 @@
 //! Diagnostics: what is wrong with a module, where, by which rule, and what to do.
 
 mod codes;
+mod lines;
+#[cfg(feature = "render")]
+mod render;
 
 pub use codes::{Code, Severity};
+pub use lines::{LineIndex, Position};
+#[cfg(feature = "render")]
+pub use render::render;
 
 use crate::ir::{Origin, Span};
 use std::fmt;

@@ -137,9 +137,7 @@ impl<'a> Resolver<'a> {
                 None => (Symbol::Local(VarId(self.state.array_variable(id))), 0),
             }),
             Base::Dynamic => Ok((Symbol::Global(super::kernel::dynamic_name()), 0)),
-            Base::Constant(id) => {
-                Ok((Symbol::Global(self.state.constants[id as usize].name.clone()), 0))
-            }
+            Base::Constant(id) => Ok((Symbol::Global(self.state.constants[id as usize].name.clone()), 0)),
         }
     }
 
@@ -308,9 +306,9 @@ impl<'a> Resolver<'a> {
     fn add_narrow(&mut self, sum: Option<ir::Reg>, term: Term, block: BlockId) -> ir::Reg {
         let loc = self.loc;
         let mut low = |reg: ir::Reg| match self.state.value(reg).ty.bits() {
-            64 => self.state.pure_in(block, Type::U32, loc, |d| {
-                emit::cvt(None, Type::U32, Type::U64, d, Src::Reg(reg))
-            }),
+            64 => self
+                .state
+                .pure_in(block, Type::U32, loc, |d| emit::cvt(None, Type::U32, Type::U64, d, Src::Reg(reg))),
             _ => reg,
         };
         let a = low(term.a);
@@ -324,9 +322,7 @@ impl<'a> Resolver<'a> {
         let coefficient = Src::Imm(ir::Imm::Int(term.coefficient));
         self.state.pure_in(block, Type::U32, loc, |d| match (sum, term.coefficient) {
             (Some(sum), 1) => emit::add(Type::S32, d, Src::Reg(sum), Src::Reg(a)),
-            (Some(sum), _) => {
-                emit::mad(MulHalf::Lo, Type::S32, d, Src::Reg(a), coefficient, Src::Reg(sum))
-            }
+            (Some(sum), _) => emit::mad(MulHalf::Lo, Type::S32, d, Src::Reg(a), coefficient, Src::Reg(sum)),
             (None, _) => emit::mul(Some(MulHalf::Lo), Type::S32, d, Src::Reg(a), coefficient),
         })
     }
@@ -391,7 +387,13 @@ impl<'a> Resolver<'a> {
     }
 
     /// `sum + coefficient · wide`.
-    fn scale_add(&mut self, sum: Option<ir::Reg>, wide: ir::Reg, coefficient: i64, block: BlockId) -> ir::Reg {
+    fn scale_add(
+        &mut self,
+        sum: Option<ir::Reg>,
+        wide: ir::Reg,
+        coefficient: i64,
+        block: BlockId,
+    ) -> ir::Reg {
         let scale = Src::Imm(ir::Imm::Int(coefficient));
         if sum.is_none() && coefficient == 1 {
             return wide;

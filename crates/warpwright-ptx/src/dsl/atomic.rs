@@ -1,12 +1,12 @@
 //! Atomic operations.
 
+use super::Ptr;
 use super::pointer::Index;
 use super::reg::{IntoReg, Reg};
 use super::state::POISON;
 use super::types::*;
-use super::Ptr;
-use crate::ir::{Dsts, Scope, Semantics, Src, Srcs, Type};
-use crate::op::atomic::{Atom, AtomicOp, Red};
+use crate::ir::{DstOrSink, Dsts, Scope, Semantics, Src, Srcs, Type};
+use crate::op::atomic::{Atom, AtomCas, AtomicOp, Red};
 use std::panic::Location;
 
 /// Elements that can be added to atomically.
@@ -61,20 +61,17 @@ impl<'k, S: Visible, T: Data> Ptr<'k, S, T> {
         op: AtomicOp,
         ty: Type,
         index: impl Index<'k>,
-        values: &[Reg<'k, T>],
+        value: Reg<'k, T>,
         loc: super::state::Loc,
     ) -> Reg<'k, T> {
         let order = self.order();
         let address = self.at_loc(index, loc).address();
         let mut state = self.k.state();
-        if address.base == crate::ir::AddressBase::Reg(POISON)
-            || !values.iter().all(|value| state.usable(value.id, loc))
-        {
+        if address.base == crate::ir::AddressBase::Reg(POISON) || !state.usable(value.id, loc) {
             return Reg::new(self.k, POISON);
         }
-        let mut srcs = values.iter().map(|value| Src::Reg(state.register(value.id, loc))).collect::<Vec<_>>().into_iter();
+        let b = Srcs::One(Src::Reg(state.register(value.id, loc)));
         let d = state.written(T::TYPE);
-        let b = srcs.next().map_or_else(|| Srcs::Many(Box::default()), Srcs::One);
         let op = Atom {
             semantics: Some(order.semantics),
             scope: Some(order.scope),
@@ -87,7 +84,7 @@ impl<'k, S: Visible, T: Data> Ptr<'k, S, T> {
             d: Dsts::One(d),
             address,
             b,
-            c: srcs.next().map(Srcs::One),
+            policy: None,
         };
         state.effect(op, None, loc);
         drop(state);
@@ -132,7 +129,7 @@ macro_rules! atomics {
             pub fn $name(self, index: impl Index<'k>, value: impl IntoReg<'k, T>) -> Reg<'k, T> {
                 let loc = Location::caller();
                 let value = value.into_reg(self.k, loc);
-                self.atom(AtomicOp::$op, $ty, index, &[value], loc)
+                self.atom(AtomicOp::$op, $ty, index, value, loc)
             })*
         })*
     };
@@ -173,7 +170,30 @@ impl<'k, S: Visible, T: AtomicBits> Ptr<'k, S, T> {
     ) -> Reg<'k, T> {
         let loc = Location::caller();
         let (expected, value) = (expected.into_reg(self.k, loc), value.into_reg(self.k, loc));
-        self.atom(AtomicOp::Cas, super::emit::bits_type(T::TYPE), index, &[expected, value], loc)
+        let order = self.order();
+        let address = self.at_loc(index, loc).address();
+        let mut state = self.k.state();
+        if address.base == crate::ir::AddressBase::Reg(POISON)
+            || !state.usable(expected.id, loc)
+            || !state.usable(value.id, loc)
+        {
+            return Reg::new(self.k, POISON);
+        }
+        let (b, c) = (state.register(expected.id, loc).into(), state.register(value.id, loc).into());
+        let d = state.written(T::TYPE);
+        let op = AtomCas {
+            semantics: Some(order.semantics),
+            scope: Some(order.scope),
+            space: Some(S::SPACE),
+            ty: super::emit::bits_type(T::TYPE),
+            d: DstOrSink(Some(d)),
+            address,
+            b,
+            c,
+        };
+        state.effect(op, None, loc);
+        drop(state);
+        Reg::new(self.k, d)
     }
 }
 

@@ -282,11 +282,7 @@ impl<'k> K<'k> {
         let result = self.butterfly(combine, all, warps.next_power_of_two(), loc);
         // The scratch is free for the next reduction once all have read it.
         self.sync();
-        if warps.is_power_of_two() {
-            result
-        } else {
-            self.broadcast(result, 0)
-        }
+        if warps.is_power_of_two() { result } else { self.broadcast(result, 0) }
     }
 
     /// One lane of the warp, chosen by the hardware where it can: true there, false elsewhere.

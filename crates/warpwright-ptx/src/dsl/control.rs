@@ -1,10 +1,10 @@
 //! Structured control flow.
 
+use super::K;
 use super::emit;
 use super::reg::{Binary, IntoReg, Reg};
 use super::state::{BlockId, Carried, Def, If, Loc, Loop, Node, POISON, Switch};
 use super::types::*;
-use super::K;
 use crate::diag::Code;
 use crate::ir::{self, Cmp};
 use std::panic::Location;
@@ -198,12 +198,7 @@ impl<'k> K<'k> {
 
     /// Loops on the device, with state: `body` takes it and returns the next. Yields the last.
     #[track_caller]
-    pub fn fold<C: Carry<'k>>(
-        self,
-        range: Range<'k>,
-        init: C,
-        body: impl Fn(Reg<'k, u32>, C) -> C,
-    ) -> C {
+    pub fn fold<C: Carry<'k>>(self, range: Range<'k>, init: C, body: impl Fn(Reg<'k, u32>, C) -> C) -> C {
         self.counted("fold", range, init, body, Location::caller())
     }
 
@@ -277,7 +272,8 @@ impl<'k> K<'k> {
         body: &dyn Fn(Reg<'k, u32>, C) -> C,
         loc: Loc,
     ) -> (Reg<'k, u32>, C) {
-        let enter = (!entered).then(|| Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, lo.id, hi.id, loc)));
+        let enter =
+            (!entered).then(|| Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, lo.id, hi.id, loc)));
         let looped = self.looped(name, enter, Some(step), no_unroll, (lo, init), loc, |(i, carry)| {
             let carry = body(i, carry);
             let next = i.binary(Binary::Add, step, loc);
@@ -494,11 +490,7 @@ impl<'k> K<'k> {
         let warp = self.warp();
         let mut first = 0;
         for (i, &count) in warps.iter().enumerate() {
-            let mine = if first == 0 {
-                warp.lt(count)
-            } else {
-                warp.ge(first) & warp.lt(first + count)
-            };
+            let mine = if first == 0 { warp.lt(count) } else { warp.ge(first) & warp.lt(first + count) };
             self.when(mine, || role(i, warp - first));
             first += count;
         }

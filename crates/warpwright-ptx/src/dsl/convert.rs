@@ -115,9 +115,7 @@ impl<'k> Reg<'k, f32> {
     /// The nearest integer, ties to even.
     #[track_caller]
     pub fn round_i32(self) -> Reg<'k, i32> {
-        self.unary(Location::caller(), |d, a| {
-            emit::cvt(Some(Rounding::Rni), Type::S32, Type::F32, d, a)
-        })
+        self.unary(Location::caller(), |d, a| emit::cvt(Some(Rounding::Rni), Type::S32, Type::F32, d, a))
     }
 }
 
@@ -200,11 +198,14 @@ impl State {
     fn f32_to_bf16(&mut self, from: ir::Reg, loc: Loc) -> ir::Reg {
         let x = self.operand(from, loc);
         let bits = self.pure(Type::U32, loc, |d| emit::mov(Type::B32, d, x.clone()));
-        let high = self.pure(Type::U32, loc, |d| emit::shr(Type::U32, d, Src::Reg(bits), Imm::Int(16).into()));
+        let high =
+            self.pure(Type::U32, loc, |d| emit::shr(Type::U32, d, Src::Reg(bits), Imm::Int(16).into()));
         let odd = self.pure(Type::U32, loc, |d| emit::and(Type::B32, d, Src::Reg(high), Imm::Int(1).into()));
         let up = self.pure(Type::U32, loc, |d| emit::add(Type::U32, d, Src::Reg(bits), Src::Reg(odd)));
-        let up = self.pure(Type::U32, loc, |d| emit::add(Type::U32, d, Src::Reg(up), Imm::Int(0x7fff).into()));
-        let rounded = self.pure(Type::U32, loc, |d| emit::shr(Type::U32, d, Src::Reg(up), Imm::Int(16).into()));
+        let up =
+            self.pure(Type::U32, loc, |d| emit::add(Type::U32, d, Src::Reg(up), Imm::Int(0x7fff).into()));
+        let rounded =
+            self.pure(Type::U32, loc, |d| emit::shr(Type::U32, d, Src::Reg(up), Imm::Int(16).into()));
         let nan = self.pure(Type::Pred, loc, |d| emit::setp(Cmp::Nan, Type::F32, d, x.clone(), x));
         let word = self.pure(Type::U32, loc, |d| {
             emit::selp(Type::B32, d, Imm::Int(0x7fff).into(), Src::Reg(rounded), nan)
@@ -237,6 +238,7 @@ impl State {
                 ftz: false,
                 sat: false,
                 satfinite: false,
+                positive_zero: false,
                 relu: false,
                 d_type: pair,
                 a_type: Type::F32,

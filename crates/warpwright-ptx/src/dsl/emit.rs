@@ -48,11 +48,11 @@ pub(super) fn unpack(ty: Type, parts: impl IntoIterator<Item = Option<Reg>>, a: 
 }
 
 pub(super) fn add(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Add { rounding: None, ftz: false, sat: false, cc: false, ty, d: Dst(d), a, b }.into()
+    Add { rounding: None, ftz: false, sat: false, cc: false, ty, a_type: None, d: Dst(d), a, b }.into()
 }
 
 pub(super) fn sub(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Sub { rounding: None, ftz: false, sat: false, cc: false, ty, d: Dst(d), a, b }.into()
+    Sub { rounding: None, ftz: false, sat: false, cc: false, ty, a_type: None, d: Dst(d), a, b }.into()
 }
 
 pub(super) fn mul(half: Option<MulHalf>, ty: Type, d: Reg, a: Src, b: Src) -> Op {
@@ -66,7 +66,8 @@ pub(super) fn mad(half: MulHalf, ty: Type, d: Reg, a: Src, b: Src, c: Src) -> Op
 
 pub(super) fn fma(ty: Type, d: Reg, a: Src, b: Src, c: Src) -> Op {
     let rounding = Some(Rounding::Rn);
-    Fma { rounding, ftz: false, sat: false, relu: false, ty, d: Dst(d), a, b, c }.into()
+    Fma { rounding, ftz: false, sat: false, relu: false, oob: false, ty, a_type: None, d: Dst(d), a, b, c }
+        .into()
 }
 
 pub(super) fn div(ty: Type, d: Reg, a: Src, b: Src, approx: bool) -> Op {
@@ -123,6 +124,7 @@ pub(super) fn cvt(rounding: Option<Rounding>, d_type: Type, a_type: Type, d: Reg
         ftz: false,
         sat: false,
         satfinite: false,
+        positive_zero: false,
         relu: false,
         d_type,
         a_type,

@@ -59,10 +59,7 @@ pub(super) struct Sum {
 
 impl Forms {
     pub(super) fn new() -> Self {
-        Forms {
-            forms: vec![Form { first: 0, count: 0, constant: 0 }],
-            terms: Vec::with_capacity(128),
-        }
+        Forms { forms: vec![Form { first: 0, count: 0, constant: 0 }], terms: Vec::with_capacity(128) }
     }
 
     pub(super) fn terms(&self, id: FormId) -> &[Term] {

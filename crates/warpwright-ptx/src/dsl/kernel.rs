@@ -291,7 +291,12 @@ fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
             } else if scalar != (arg.role == Role::Scalar) {
                 report(format!("the body disagrees on whether `{}` is a buffer", arg.name));
             } else if scalar && param_type(arg.dtype) != param.ty {
-                report(format!("`{}` is {}, but the body says {}", arg.name, arg.dtype.name(), param.ty.name()));
+                report(format!(
+                    "`{}` is {}, but the body says {}",
+                    arg.name,
+                    arg.dtype.name(),
+                    param.ty.name()
+                ));
             }
         }
         for param in function.params.iter().skip(args.len()) {
@@ -369,6 +374,7 @@ impl<'k> K<'k> {
         state.params.push(variable);
         state.pure_in(ENTRY, ty, loc, |d| {
             Ld {
+                mmio: false,
                 semantics: None,
                 scope: None,
                 space: Some(Space::Param),
@@ -380,6 +386,8 @@ impl<'k> K<'k> {
                 prefetch: None,
                 vector: None,
                 ty: memory,
+                readonly: false,
+                unified: ir::Unified::default(),
                 d: ir::Dsts::One(d),
                 address: ir::Address::symbol(symbol, 0),
                 policy: None,

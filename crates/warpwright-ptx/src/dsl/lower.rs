@@ -509,8 +509,7 @@ impl<'a> Flattener<'a> {
     fn branch(&mut self, id: usize) {
         let number = self.next_number();
         let branch = &self.state.ifs[id];
-        let (loc, condition, then, otherwise) =
-            (branch.loc, branch.condition, branch.then, branch.otherwise);
+        let (loc, condition, then, otherwise) = (branch.loc, branch.condition, branch.then, branch.otherwise);
         let end = self.label(format!("when_{number}_end"));
         match otherwise {
             None => {
@@ -535,8 +534,7 @@ impl<'a> Flattener<'a> {
         let (loc, index, inside, cases) = (switch.loc, switch.index, switch.inside, switch.cases.clone());
         let end = self.label(format!("switch_{number}_end"));
         let table = self.label(format!("switch_{number}"));
-        let targets: Vec<_> =
-            (0..cases.len()).map(|i| self.label(format!("case_{number}_{i}"))).collect();
+        let targets: Vec<_> = (0..cases.len()).map(|i| self.label(format!("case_{number}_{i}"))).collect();
         self.push(emit::bra(end), Some((inside, true)), loc);
         self.statements.push(StatementKind::BranchTargets { label: table, targets: targets.clone() }.into());
         let index = RegSrc(index);
@@ -559,7 +557,8 @@ impl<'a> Flattener<'a> {
         let mut names = self.labels;
         let mut labels = Vec::with_capacity(names.len());
         let count = self.state.values.len();
-        let mut naming = Naming { state: self.state, alias: &self.alias, numbers: vec![None; count], counts: [0; 6] };
+        let mut naming =
+            Naming { state: self.state, alias: &self.alias, numbers: vec![None; count], counts: [0; 6] };
         for statement in &statements {
             match &statement.kind {
                 StatementKind::Instruction(instruction) => instruction.op.visit(&mut naming),

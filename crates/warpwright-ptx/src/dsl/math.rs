@@ -211,9 +211,7 @@ impl<'k> Reg<'k, u32> {
     pub fn mul_wide(self, other: impl IntoReg<'k, u32>) -> Reg<'k, u64> {
         let loc = Location::caller();
         let other = other.into_reg(self.k, loc);
-        self.ternary(other.id, other.id, loc, |d, a, b, _| {
-            emit::mul(Some(MulHalf::Wide), Type::U32, d, a, b)
-        })
+        self.ternary(other.id, other.id, loc, |d, a, b, _| emit::mul(Some(MulHalf::Wide), Type::U32, d, a, b))
     }
 
     /// Any bitwise function of three values: bit `4·a + 2·b + c` of `table` is the result for those

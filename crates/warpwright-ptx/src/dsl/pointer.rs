@@ -3,14 +3,16 @@
 //! A pointer is a base and an affine offset in bytes. Moving it ([`Ptr::at`]) costs nothing; what an
 //! access needs is computed when the kernel is complete, see [`address`](super::address).
 
+use super::K;
 use super::emit;
 use super::form::FormId;
 use super::reg::{IntoReg, Reg};
 use super::state::{Base, Loc, POISON, Pointer, State};
 use super::types::*;
-use super::K;
 use crate::diag::Code;
-use crate::ir::{self, Address, Dsts, Scope, Semantics, Space, Src, Srcs, Type, Variable, VectorWidth};
+use crate::ir::{
+    self, Address, Dsts, Scope, Semantics, Space, Src, Srcs, Type, Unified, Variable, VectorWidth,
+};
 use crate::op::memory::{L1Eviction, L2Eviction, Ld, LoadCache, PrefetchSize, St, StoreCache};
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -307,6 +309,7 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         };
         let ordered = access.semantics.is_some();
         let op = Ld {
+            mmio: false,
             semantics: match access.semantics {
                 Some(Semantics::Release) => Some(Semantics::Relaxed),
                 Some(Semantics::AcqRel) => Some(Semantics::Acquire),
@@ -322,6 +325,8 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
             prefetch: access.prefetch,
             vector,
             ty,
+            readonly: false,
+            unified: Unified::default(),
             d,
             address,
             policy: None,
@@ -420,6 +425,7 @@ impl<'k, S: Writable, T: Data> Ptr<'k, S, T> {
         let address = state.address_of(pointer);
         let access = self.access;
         let op = St {
+            mmio: false,
             semantics: match access.semantics {
                 Some(Semantics::Acquire) => Some(Semantics::Relaxed),
                 Some(Semantics::AcqRel) => Some(Semantics::Release),
@@ -492,7 +498,8 @@ impl State {
             2 => Some(VectorWidth::V2),
             4 => Some(VectorWidth::V4),
             _ => {
-                let message = format!("an access to {count} elements; 1, 2, 4 or eight of 16 bits are possible");
+                let message =
+                    format!("an access to {count} elements; 1, 2, 4 or eight of 16 bits are possible");
                 self.mistake(Code::VectorShape, loc, message);
                 return None;
             }

@@ -1,10 +1,10 @@
 //! Registers: the handle, its operators, and how host values stand where registers may.
 
+use super::K;
 use super::emit;
 use super::form::FormId;
 use super::state::{Def, Loc, POISON, State};
 use super::types::*;
-use super::K;
 use crate::diag::Code;
 use crate::ir::{self, Cmp, Imm, MulHalf, Src, Type};
 use crate::op::Op;
@@ -561,4 +561,3 @@ impl<'k> K<'k> {
         self.constant(Imm::Int(value.into()))
     }
 }
-

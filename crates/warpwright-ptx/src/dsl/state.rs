@@ -183,13 +183,8 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(target: Arch, threads: Option<[u32; 3]>) -> Self {
-        let block = |depth| Block {
-            depth,
-            open: true,
-            body_of: None,
-            outer: ENTRY,
-            nodes: Vec::with_capacity(64),
-        };
+        let block =
+            |depth| Block { depth, open: true, body_of: None, outer: ENTRY, nodes: Vec::with_capacity(64) };
         State {
             target,
             threads,
@@ -278,13 +273,7 @@ impl State {
         self.pure_in(self.current, ty, loc, op)
     }
 
-    pub(super) fn pure_in(
-        &mut self,
-        block: BlockId,
-        ty: Type,
-        loc: Loc,
-        op: impl FnOnce(Reg) -> Op,
-    ) -> Reg {
+    pub(super) fn pure_in(&mut self, block: BlockId, ty: Type, loc: Loc, op: impl FnOnce(Reg) -> Op) -> Reg {
         let inst = self.insts.len() as u32;
         let reg = self.define_in(block, ty, Def::Inst(inst));
         self.push_inst(op(reg), None, reg, loc);

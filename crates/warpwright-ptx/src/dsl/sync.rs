@@ -56,13 +56,13 @@ impl<'k> K<'k> {
     /// Orders memory accesses as seen in the scope: acquire and release.
     #[track_caller]
     pub fn fence(self, scope: Scope) {
-        self.op(Fence { semantics: Some(Semantics::AcqRel), scope });
+        self.op(Fence { semantics: Some(Semantics::AcqRel), scope, restrict: None });
     }
 
     /// Orders memory accesses in one order that all threads of the scope agree on.
     #[track_caller]
     pub fn fence_sc(self, scope: Scope) {
-        self.op(Fence { semantics: Some(Semantics::SeqCst), scope });
+        self.op(Fence { semantics: Some(Semantics::SeqCst), scope, restrict: None });
     }
 
     /// Copies 4, 8 or 16 bytes from global to shared memory beside the thread; both are aligned to

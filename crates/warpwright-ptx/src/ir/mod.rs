@@ -10,6 +10,7 @@ mod modifier;
 mod module;
 mod operand;
 mod origin;
+mod selector;
 mod target;
 mod types;
 
@@ -17,6 +18,7 @@ pub use modifier::*;
 pub use module::*;
 pub use operand::*;
 pub use origin::{Origin, Span};
+pub use selector::{PartDst, PartSrc, Selector, SelectorUnit};
 pub use target::{
     AddressSize, Arch, ArchVariant, Feature, Needs, Requirement, Target, TargetOption, Version,
 };

@@ -9,6 +9,8 @@ use crate::op::Op;
 /// A PTX module: one `.ptx` file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
+    /// Where the header stands.
+    pub origin: Origin,
     /// `.version`.
     pub version: Version,
     /// `.target`.
@@ -25,6 +27,7 @@ impl Module {
     /// An empty module with 64-bit addresses.
     pub fn new(version: Version, target: impl Into<Target>) -> Self {
         Module {
+            origin: Origin::Unknown,
             version,
             target: target.into(),
             address_size: Some(AddressSize::Bits64),

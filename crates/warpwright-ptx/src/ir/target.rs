@@ -23,6 +23,19 @@ impl Version {
     pub const fn new(major: u8, minor: u8) -> Self {
         Version { major, minor }
     }
+
+    /// Whether NVIDIA published a PTX of that version, among those that are read.
+    pub fn is_published(self) -> bool {
+        let last = match self.major {
+            4 => 3,
+            5 => 0,
+            6 => 5,
+            7 | 8 => 8,
+            9 => 5,
+            _ => return false,
+        };
+        self.minor <= last
+    }
 }
 
 impl fmt::Display for Version {
@@ -75,6 +88,7 @@ const KNOWN: &[(u16, Version, Option<Version>, Option<Version>)] = {
         (100, v(8, 6), Some(v(8, 6)), Some(v(8, 8))),
         (101, v(8, 6), Some(v(8, 6)), Some(v(8, 8))),
         (103, v(8, 8), Some(v(8, 8)), Some(v(8, 8))),
+        (107, v(9, 4), Some(v(9, 4)), Some(v(9, 4))),
         (110, v(9, 0), Some(v(9, 0)), Some(v(9, 0))),
         (120, v(8, 7), Some(v(8, 7)), Some(v(8, 8))),
         (121, v(8, 8), Some(v(8, 8)), Some(v(8, 8))),
@@ -294,6 +308,11 @@ impl Needs {
     /// Nothing needed yet.
     pub fn new() -> Self {
         Needs::default()
+    }
+
+    /// Whether nothing is needed.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     /// Forgets everything.

@@ -118,6 +118,7 @@ types! {
     E2M3X4 "e2m3x4" 32 PackedFloat;
     E3M2X4 "e3m2x4" 32 PackedFloat;
     S2F6X2 "s2f6x2" 16 PackedFloat;
+    UE5M3X2 "ue5m3x2" 16 PackedFloat;
     Pred "pred" 1 Predicate;
     TexRef "texref" 64 Opaque;
     SamplerRef "samplerref" 64 Opaque;
@@ -153,6 +154,7 @@ impl Type {
 
     /// Whether a register declared with this type may stand where an instruction wants `wanted`:
     /// the sizes are equal and both are integers, or the same floating type, or one is untyped.
+    /// Packed integers live in untyped registers; an `.f16x2` register takes any 32-bit integer.
     pub fn agrees_with(self, wanted: Type) -> bool {
         use TypeKind::*;
         if self == wanted {
@@ -164,7 +166,8 @@ impl Type {
         match (self.kind(), wanted.kind()) {
             (Predicate | Opaque, _) | (_, Predicate | Opaque) => false,
             (Bits, _) | (_, Bits) => true,
-            (Unsigned | Signed | PackedInteger, Unsigned | Signed | PackedInteger) => true,
+            (Unsigned | Signed, Unsigned | Signed) => true,
+            (PackedFloat, Unsigned | Signed | PackedInteger) => self == Type::F16X2,
             _ => false,
         }
     }

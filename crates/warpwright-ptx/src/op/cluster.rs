@@ -1,1 +1,153 @@
-//! Clusters: addresses of other blocks, cluster barriers.
+//! Clusters: addresses in the shared memory of other blocks, and launches that are taken over.
+
+use super::async_copy::memory;
+use super::bulk_copy::Completion;
+use super::{Rule, instruction, modifiers};
+use crate::diag::Code;
+use crate::ir::*;
+use crate::verify::Check;
+
+modifiers! {
+    /// A result that goes to every block of the cluster.
+    pub enum MulticastAll {
+        /// Every block.
+        All = "multicast::cluster::all",
+    }
+
+    /// What is asked of a cancelled launch.
+    pub enum CancelQuery {
+        /// Whether it was cancelled.
+        IsCanceled = "is_canceled",
+        /// The index of its first block, as a vector of four.
+        FirstCtaId = "get_first_ctaid",
+        /// That index's first component.
+        FirstCtaIdX = "get_first_ctaid::x",
+        /// That index's second component.
+        FirstCtaIdY = "get_first_ctaid::y",
+        /// That index's third component.
+        FirstCtaIdZ = "get_first_ctaid::z",
+    }
+}
+
+instruction! {
+    /// Address in the block `rank` of the cluster that corresponds to `a` in this one.
+    pub struct Mapa("mapa") {
+        space: Option<Space>,
+        ty: Type,
+    }(d: Dst, a: Src, rank: Src)
+
+    /// Rank of the block whose shared memory an address lies in.
+    pub struct Getctarank("getctarank") {
+        space: Option<Space>,
+        ty: Type,
+    }(d: Dst, a: Src)
+
+    /// Asks to cancel a cluster that has not started, so that this one takes over its work; the
+    /// answer of 16 bytes arrives with the barrier.
+    pub struct ClusterlaunchcontrolTryCancel("clusterlaunchcontrol.try_cancel.async") {
+        space: Option<Space>,
+        completion: Completion,
+        multicast: Option<MulticastAll>,
+        ty: Type,
+    }(to: Address, mbar: Address)
+
+    /// Reads the answer to such a request.
+    pub struct ClusterlaunchcontrolQueryCancel("clusterlaunchcontrol.query_cancel") {
+        query: CancelQuery,
+        vector: Option<VectorWidth>,
+        d_type: Type,
+        a_type: Type,
+    }(d: Dsts, a: Src)
+}
+
+/// An address in the cluster's shared memory, as a value: a register, a constant or a variable.
+fn cluster_address(check: &mut Check<'_>, space: Option<Space>, src: &Src, ty: Type) {
+    if !matches!(space, None | Some(Space::SharedCluster)) {
+        check.report(Code::StateSpace, "the space must be `.shared::cluster`, or none for a generic address");
+    }
+    check.type_among(ty, &[Type::U32, Type::U64, Type::S32, Type::S64]);
+    match src {
+        Src::Symbol(symbol, _) => {
+            let space = check.variable(symbol).map(|variable| variable.space.base());
+            if space != Some(Space::Shared) {
+                check.report(Code::StateSpace, "the variable `a` must be in `.shared` memory");
+            }
+        }
+        src => check.src("a", src, ty),
+    }
+}
+
+impl Rule for Mapa {
+    fn check(&self, check: &mut Check<'_>) {
+        cluster_address(check, self.space, &self.a, self.ty);
+        check.dst("d", self.d, self.ty);
+        check.src("rank", &self.rank, Type::U32);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`mapa`", (7, 8), 90);
+    }
+}
+
+impl Rule for Getctarank {
+    fn check(&self, check: &mut Check<'_>) {
+        cluster_address(check, self.space, &self.a, self.ty);
+        check.dst("d", self.d, Type::U32);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`getctarank`", (7, 8), 90);
+    }
+}
+
+impl Rule for ClusterlaunchcontrolTryCancel {
+    fn check(&self, check: &mut Check<'_>) {
+        if !matches!(self.space, None | Some(Space::SharedCta)) {
+            check.report(Code::StateSpace, "the space must be `.shared::cta`, or none for a generic address");
+        }
+        check.combination(
+            self.completion == Completion::Mbarrier,
+            "the request completes by `.mbarrier::complete_tx::bytes`",
+        );
+        check.type_among(self.ty, &[Type::B128]);
+        memory(check, "to", &self.to, self.space);
+        memory(check, "mbar", &self.mbar, self.space);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`clusterlaunchcontrol.try_cancel`", (8, 6), 100);
+        if self.multicast.is_some() {
+            needs.add(
+                "`.multicast::cluster::all`",
+                Requirement::Specific { specific: &[], family: &[100, 110, 120] },
+            );
+        }
+    }
+}
+
+impl Rule for ClusterlaunchcontrolQueryCancel {
+    fn check(&self, check: &mut Check<'_>) {
+        let (vector, count, ty) = match self.query {
+            CancelQuery::IsCanceled => (None, 1, Type::Pred),
+            CancelQuery::FirstCtaId => (Some(VectorWidth::V4), 4, Type::B32),
+            _ => (None, 1, Type::B32),
+        };
+        check.combination(self.vector == vector, "`.v4` stands with `.get_first_ctaid`, and only there");
+        check.type_among(self.d_type, &[ty]);
+        check.type_among(self.a_type, &[Type::B128]);
+        if self.d.len() != count || matches!(self.d, Dsts::Many(_)) != vector.is_some() {
+            let message = format!("the destination must have {count} elements for `{}`", self.query);
+            check.report(Code::VectorShape, message);
+        }
+        let registers: Vec<_> = self.d.as_slice().flatten().collect();
+        super::texture::uniform(check, "d", &registers);
+        for reg in registers {
+            check.reg("d", reg, ty);
+        }
+        check.src("a", &self.a, Type::B128);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`clusterlaunchcontrol.query_cancel`", (8, 6), 100);
+    }
+}

@@ -2,11 +2,21 @@
 
 use super::framework::{Access, Instr};
 use super::operand::{Arg, Operand};
-use super::{InstrReader, Keyword, Rule, Visitor, VisitorMut, instruction};
+use super::{Convergence, InstrReader, Keyword, Rule, Visitor, VisitorMut, instruction, modifiers};
 use crate::diag::Code;
-use crate::ir::{LabelId, Needs, Reg, RegSrc, Src, Symbol, Type};
+use crate::ir::*;
 use crate::print::Writer;
-use crate::verify::Check;
+use crate::verify::{Check, GlobalSymbol};
+
+modifiers! {
+    /// What a kernel does about the kernels before and after it in the stream.
+    pub enum GridDependency {
+        /// Lets the dependent kernels start.
+        LaunchDependents = "launch_dependents",
+        /// Waits until the kernels that this one depends on have finished.
+        Wait = "wait",
+    }
+}
 
 instruction! {
     /// Jump to a label.
@@ -32,6 +42,27 @@ instruction! {
 
     /// Stop for the debugger.
     pub struct Brkpt("brkpt") {}()
+
+    /// Trigger a performance monitor event.
+    pub struct Pmevent("pmevent") {}(a: Src)
+
+    /// Trigger the performance monitor events of a mask.
+    pub struct PmeventMask("pmevent.mask") {}(a: Src)
+
+    /// Take registers, so that each thread of the warpgroup has that many.
+    pub struct SetmaxnregInc("setmaxnreg.inc.sync.aligned") {
+        ty: Type,
+    }(count: Src)
+
+    /// Give registers back, so that each thread of the warpgroup has that many.
+    pub struct SetmaxnregDec("setmaxnreg.dec.sync.aligned") {
+        ty: Type,
+    }(count: Src)
+
+    /// Order this kernel with those before and after it.
+    pub struct Griddepcontrol("griddepcontrol") {
+        action: GridDependency,
+    }()
 }
 
 /// Call of a function: `call (returns), callee, (arguments), prototype`.
@@ -193,15 +224,253 @@ impl Rule for BrxIdx {
     fn check(&self, check: &mut Check<'_>) {
         check.reg("index", self.index.0, Type::U32);
     }
-    fn needs(&self, needs: &mut Needs) {
-        needs.version("`brx.idx`", 6, 0);
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+/// A parameter as its callee declares it.
+enum Formal<'a> {
+    Variable(&'a Variable),
+    Register(Type),
+}
+
+impl<'a> Formal<'a> {
+    fn of(function: &'a Function, param: Param) -> Self {
+        match param {
+            Param::Variable(id) => Formal::Variable(function.variable(id)),
+            Param::Register(reg) => Formal::Register(function.register_type(reg)),
+        }
+    }
+
+    fn of_prototype(param: &'a PrototypeParam) -> Self {
+        match param {
+            PrototypeParam::Variable(variable) => Formal::Variable(variable),
+            PrototypeParam::Register(ty, _) => Formal::Register(*ty),
+        }
+    }
+
+    /// Its type where it is one value, not an array.
+    fn scalar(&self) -> Option<Type> {
+        match self {
+            Formal::Variable(variable) => scalar_type(variable),
+            Formal::Register(ty) => Some(*ty),
+        }
+    }
+
+    fn alignment(&self) -> u32 {
+        match self {
+            Formal::Variable(variable) => variable.alignment(),
+            Formal::Register(ty) => ty.bytes(),
+        }
+    }
+}
+
+fn scalar_type(variable: &Variable) -> Option<Type> {
+    (variable.dims.is_empty() && variable.vector.is_none()).then_some(variable.ty)
+}
+
+/// What a call passes for a parameter, or where it puts a return value.
+enum Actual<'a> {
+    Symbol(&'a Symbol),
+    Reg(Reg),
+    Imm(Imm),
+    Nowhere,
+}
+
+impl<'a> From<&'a CallReturn> for Actual<'a> {
+    fn from(value: &'a CallReturn) -> Self {
+        match value {
+            CallReturn::Variable(symbol) => Actual::Symbol(symbol),
+            CallReturn::Reg(reg) => Actual::Reg(*reg),
+            CallReturn::Sink => Actual::Nowhere,
+        }
+    }
+}
+
+impl<'a> From<&'a Src> for Actual<'a> {
+    fn from(src: &'a Src) -> Self {
+        match src {
+            Src::Symbol(symbol, _) => Actual::Symbol(symbol),
+            Src::Reg(reg) | Src::Not(reg) => Actual::Reg(*reg),
+            Src::Imm(imm) => Actual::Imm(*imm),
+            Src::Special(_) | Src::Sink => Actual::Nowhere,
+        }
+    }
+}
+
+impl Call {
+    /// Checks the call against one signature, which the message calls `callee`.
+    fn check_signature(
+        &self,
+        check: &mut Check<'_>,
+        callee: &str,
+        returns: &[Formal<'_>],
+        params: &[Formal<'_>],
+    ) {
+        // The parameters that an array of open size stands for may be left out.
+        let optional = match params.last() {
+            Some(Formal::Variable(last)) if last.dims.contains(&None) => 1,
+            _ => 0,
+        };
+        let (values, arguments) = (self.returns.len(), self.arguments.len());
+        let declared = params.len() - optional..=params.len();
+        if values != returns.len() || !declared.contains(&arguments) {
+            check.report(
+                Code::CallSignature,
+                format!(
+                    "the call has {values} return values and {arguments} arguments; {callee} has {} and {}",
+                    returns.len(),
+                    params.len()
+                ),
+            );
+            return;
+        }
+        for (i, (value, formal)) in self.returns.iter().zip(returns).enumerate() {
+            check_value(check, &format!("return value {}", i + 1), value.into(), formal);
+        }
+        for (i, (value, formal)) in self.arguments.iter().zip(params).enumerate() {
+            check_value(check, &format!("argument {}", i + 1), value.into(), formal);
+        }
+    }
+
+    fn check_function(&self, check: &mut Check<'_>, function: &Function) {
+        if function.kind == FunctionKind::Entry {
+            check.report(
+                Code::CallSignature,
+                format!("`{}` is a kernel; only device functions are called", function.name),
+            );
+            return;
+        }
+        let formals = |params: &[Param]| -> Vec<_> {
+            params.iter().map(|&param| Formal::of(function, param)).collect()
+        };
+        let name = format!("`{}`", function.name);
+        self.check_signature(check, &name, &formals(&function.returns), &formals(&function.params));
+    }
+
+    fn check_indirect(&self, check: &mut Check<'_>, pointer: Reg) {
+        let ty = check.reg_type(pointer);
+        if !matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed)
+            || !matches!(ty.bits(), 32 | 64)
+        {
+            let name = check.reg_name(pointer);
+            check.report(
+                Code::OperandType,
+                format!("the function's address is in `{name}`, a `{ty}` register; it must be a 32- or 64-bit integer"),
+            );
+        }
+        let Some(label) = self.prototype else {
+            check.report(Code::CallSignature, "an indirect call needs a `.callprototype` or `.calltargets`");
+            return;
+        };
+        let found = check.function().statements().iter().find_map(|statement| match &statement.kind {
+            StatementKind::CallPrototype { label: l, prototype } if *l == label => Some(Ok(prototype)),
+            StatementKind::CallTargets { label: l, targets } if *l == label => Some(Err(targets)),
+            _ => None,
+        });
+        match found {
+            Some(Ok(prototype)) => {
+                let returns: Vec<_> = prototype.returns.iter().map(Formal::of_prototype).collect();
+                let params: Vec<_> = prototype.params.iter().map(Formal::of_prototype).collect();
+                self.check_signature(check, "the prototype", &returns, &params);
+            }
+            Some(Err(targets)) => {
+                for target in targets {
+                    if let Some(GlobalSymbol::Function(function)) = check.index().get(target)
+                        && function.kind == FunctionKind::Func
+                    {
+                        self.check_function(check, function);
+                    }
+                }
+            }
+            // Labels are checked with the function.
+            None => {}
+        }
+    }
+}
+
+fn check_value(check: &mut Check<'_>, name: &str, actual: Actual<'_>, formal: &Formal<'_>) {
+    match actual {
+        Actual::Nowhere => {}
+        Actual::Reg(reg) => match formal.scalar() {
+            Some(ty) => check.reg(name, reg, ty),
+            None => check.report(Code::CallSignature, format!("{name} is an array, not a register")),
+        },
+        Actual::Imm(imm) => match formal.scalar() {
+            Some(ty) if ty.is_bits() => {}
+            Some(ty) => check.imm(name, imm, ty),
+            None => check.report(Code::CallSignature, format!("{name} is an array, not a number")),
+        },
+        Actual::Symbol(symbol) => match check.variable(symbol) {
+            Some(variable) => check_variable(check, name, symbol, variable, formal),
+            None => check.report(Code::CallSignature, format!("{name} must be a `.param` variable")),
+        },
+    }
+}
+
+fn check_variable(
+    check: &mut Check<'_>,
+    name: &str,
+    symbol: &Symbol,
+    variable: &Variable,
+    formal: &Formal<'_>,
+) {
+    let function = check.function();
+    let own =
+        |params: &[Param]| matches!(symbol, Symbol::Local(id) if params.contains(&Param::Variable(*id)));
+    if variable.space.base() != Space::Param || own(&function.params) || own(&function.returns) {
+        check.report_with_help(
+            Code::CallSignature,
+            format!("{name} is `{}`, which is not a `.param` variable of the body", variable.name),
+            "declare a `.param` variable before the call, and load or store the value",
+        );
+        return;
+    }
+    let fits = match (formal.scalar(), scalar_type(variable), formal) {
+        (Some(wanted), Some(given), _) => given.agrees_with(wanted),
+        // Arrays of equal size agree; one of open size takes any.
+        (None, None, Formal::Variable(wanted)) => {
+            wanted.bytes().is_none() || wanted.bytes() == variable.bytes()
+        }
+        _ => false,
+    };
+    if !fits {
+        check.report(
+            Code::CallSignature,
+            format!("{name} is `{}`, whose type or size is not that of the parameter", variable.name),
+        );
+    } else if variable.alignment() != formal.alignment() {
+        check.report(
+            Code::CallSignature,
+            format!(
+                "{name} is `{}`, aligned to {} bytes; the parameter is aligned to {}",
+                variable.name,
+                variable.alignment(),
+                formal.alignment()
+            ),
+        );
     }
 }
 
 impl Rule for Call {
     fn check(&self, check: &mut Check<'_>) {
-        if matches!(self.callee, Callee::Reg(_)) && self.prototype.is_none() {
-            check.report(Code::CallSignature, "an indirect call needs a `.callprototype` or `.calltargets`");
+        match &self.callee {
+            Callee::Reg(pointer) => self.check_indirect(check, *pointer),
+            Callee::Function(symbol) => {
+                if self.prototype.is_some() {
+                    check
+                        .report(Code::CallSignature, "a prototype is for indirect calls, through a register");
+                }
+                let found = match symbol {
+                    Symbol::Global(name) => check.index().get(name),
+                    Symbol::Local(_) => None,
+                };
+                match found {
+                    Some(GlobalSymbol::Function(function)) => self.check_function(check, function),
+                    _ => {
+                        check.report(Code::CallSignature, "what is called must be a function, or a register")
+                    }
+                }
+            }
         }
     }
     fn needs(&self, _needs: &mut Needs) {}
@@ -225,4 +494,62 @@ impl Rule for Trap {
 impl Rule for Brkpt {
     fn check(&self, _check: &mut Check<'_>) {}
     fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Pmevent {
+    fn check(&self, check: &mut Check<'_>) {
+        check.constant("a", &self.a, 0..=15);
+    }
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for PmeventMask {
+    fn check(&self, check: &mut Check<'_>) {
+        check.constant("a", &self.a, 0..=0xffff);
+    }
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+fn check_register_count(check: &mut Check<'_>, ty: Type, count: &Src) {
+    check.type_among(ty, &[Type::U32]);
+    check.constant("count", count, 24..=256);
+    if matches!(*count, Src::Imm(Imm::Int(count)) if count % 8 != 0) {
+        check.report(Code::ImmediateRange, "the number of registers must be a multiple of 8");
+    }
+}
+
+fn register_count_needs(needs: &mut Needs) {
+    needs.version("`setmaxnreg`", 8, 0);
+    needs.add("`setmaxnreg`", Requirement::Specific { specific: &[90], family: &[100, 110, 120] });
+}
+
+impl Rule for SetmaxnregInc {
+    fn check(&self, check: &mut Check<'_>) {
+        check_register_count(check, self.ty, &self.count);
+    }
+    fn needs(&self, needs: &mut Needs) {
+        register_count_needs(needs);
+    }
+    fn convergence(&self) -> Convergence {
+        Convergence::Warpgroup
+    }
+}
+
+impl Rule for SetmaxnregDec {
+    fn check(&self, check: &mut Check<'_>) {
+        check_register_count(check, self.ty, &self.count);
+    }
+    fn needs(&self, needs: &mut Needs) {
+        register_count_needs(needs);
+    }
+    fn convergence(&self) -> Convergence {
+        Convergence::Warpgroup
+    }
+}
+
+impl Rule for Griddepcontrol {
+    fn check(&self, _check: &mut Check<'_>) {}
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`griddepcontrol`", (7, 8), 90);
+    }
 }

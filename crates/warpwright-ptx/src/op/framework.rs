@@ -106,34 +106,44 @@ pub trait Rule: Instr {
 }
 
 /// Declares an instruction. See the [module documentation](super).
+///
+/// `"bar" [cta] "sync"` is an opcode `bar.sync` with a flag between its words: `bar{.cta}.sync`.
 macro_rules! instruction {
     ($(
         $(#[$doc:meta])*
-        pub struct $name:ident($opcode:literal) {
+        pub struct $name:ident($opcode:literal $([$infix:ident] $rest:literal)?) {
             $($(#[$mdoc:meta])* $modifier:ident: $mty:ty $(= $word:literal)?),* $(,)?
-        }($($(#[$adoc:meta])* $arg:ident: $aty:ty),* $(,)?)
+        }($($(#[$adoc:meta])* $arg:ident: $aty:ty $(= $presence:expr)?),* $(,)?)
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "fields bear the names of the ISA")]
         pub struct $name {
+            $(pub $infix: bool,)?
             $($(#[$mdoc])* pub $modifier: $mty,)*
             $($(#[$adoc])* pub $arg: $aty,)*
         }
 
         impl $crate::op::Instr for $name {
-            const NAME: &'static str = $opcode;
+            const NAME: &'static str = concat!($opcode $(, ".", $rest)?);
 
             fn read(reader: &mut $crate::op::InstrReader<'_>) -> Option<Self> {
+                $(let $infix = reader.leading_flag(const { $crate::op::Keyword::new(stringify!($infix)) });)?
                 $(let $modifier = $crate::op::framework::read_modifier!(reader, $mty $(, $word)?);)*
                 reader.end_modifiers()?;
-                $(let $arg = reader.arg::<$aty>(stringify!($arg))?;)*
+                $(let $arg: $aty = $crate::op::framework::read_arg!(reader, $arg $(, $presence)?);)*
                 reader.end_args()?;
-                Some($name { $($modifier,)* $($arg,)* })
+                Some($name { $($infix,)? $($modifier,)* $($arg,)* })
             }
 
             fn print(&self, out: &mut $crate::print::Writer<'_>) {
                 out.opcode($opcode);
+                $(
+                    if self.$infix {
+                        out.modifier(stringify!($infix));
+                    }
+                    out.modifier($rest);
+                )?
                 $($crate::op::framework::print_modifier!(out, self.$modifier $(, $word)?);)*
                 $($crate::op::Arg::print(&self.$arg, out);)*
             }
@@ -161,6 +171,16 @@ macro_rules! read_modifier {
     };
 }
 pub(crate) use read_modifier;
+
+macro_rules! read_arg {
+    ($reader:ident, $arg:ident, $presence:expr) => {
+        $reader.arg_when(stringify!($arg), $presence.into())?
+    };
+    ($reader:ident, $arg:ident) => {
+        $crate::op::Arg::read($reader, stringify!($arg))?
+    };
+}
+pub(crate) use read_arg;
 
 macro_rules! print_modifier {
     ($out:ident, $value:expr, $word:literal) => {

@@ -1,6 +1,8 @@
 //! Bitwise logic, shifts and bit fields.
 
 use super::{Rule, instruction, modifiers};
+use crate::diag::Code;
+use crate::ir::Type::*;
 use crate::ir::*;
 use crate::verify::Check;
 
@@ -13,7 +15,7 @@ modifiers! {
         Right = "r",
     }
 
-    /// What a shift amount above 31 does.
+    /// What an amount above 31 does.
     pub enum ShiftMode {
         /// It counts as 32.
         Clamp = "clamp",
@@ -118,6 +120,23 @@ instruction! {
         ty: Type,
     }(d: Dst, a: Src)
 
+    /// Position of the n-th one bit of `mask`, counted from `base`.
+    pub struct Fns("fns") {
+        ty: Type,
+    }(d: Dst, mask: Src, base: Src, offset: Src)
+
+    /// Sign or zero extension of the low `b` bits of `a`.
+    pub struct Szext("szext") {
+        mode: ShiftMode,
+        ty: Type,
+    }(d: Dst, a: Src, b: Src)
+
+    /// A mask of `b` one bits from bit `a` on.
+    pub struct Bmsk("bmsk") {
+        mode: ShiftMode,
+        ty: Type,
+    }(d: Dst, a: Src, b: Src)
+
     /// Picks four bytes out of eight.
     pub struct Prmt("prmt") {
         ty: Type,
@@ -125,82 +144,243 @@ instruction! {
     }(d: Dst, a: Src, b: Src, c: Src)
 }
 
+const BITS: &[Type] = &[B16, B32, B64];
+const WIDE_BITS: &[Type] = &[B32, B64];
+const LOGIC: &[Type] = &[Pred, B16, B32, B64];
+const SHIFTED: &[Type] = &[B16, B32, B64, U16, U32, U64, S16, S32, S64];
+const FIELDS: &[Type] = &[U32, U64, S32, S64];
+
+/// The bits of a position or length that count in a bit field.
+const FIELD_BYTE: std::ops::RangeInclusive<i64> = 0..=255;
+
+/// An operation on values of one type.
+fn uniform(check: &mut Check<'_>, ty: Type, allowed: &[Type], d: Dst, sources: &[(&str, &Src)]) {
+    if !check.type_among(ty, allowed) {
+        return;
+    }
+    check.dst("d", d, ty);
+    for (name, src) in sources {
+        check.src(name, src, ty);
+    }
+}
+
+/// An operation on one value whose result is a count or a position.
+fn counting(check: &mut Check<'_>, ty: Type, allowed: &[Type], d: Dst, a: &Src) {
+    if !check.type_among(ty, allowed) {
+        return;
+    }
+    check.dst("d", d, U32);
+    check.src("a", a, ty);
+}
+
+/// A position or length of a bit field: a byte.
+fn field(check: &mut Check<'_>, name: &str, src: &Src) {
+    check.src(name, src, U32);
+    check.imm_range(name, src, FIELD_BYTE);
+}
+
 impl Rule for And {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, LOGIC, self.d, &[("a", &self.a), ("b", &self.b)]);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Or {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, LOGIC, self.d, &[("a", &self.a), ("b", &self.b)]);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Xor {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, LOGIC, self.d, &[("a", &self.a), ("b", &self.b)]);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Not {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, LOGIC, self.d, &[("a", &self.a)]);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Cnot {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, BITS, self.d, &[("a", &self.a)]);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Lop3 {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, _needs: &mut Needs) {}
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, &[B32]) {
+            return;
+        }
+        let pair = self.d.second;
+        if self.bool_op.is_some() {
+            check.combination(
+                matches!(self.bool_op, Some(BoolOp::And | BoolOp::Or)),
+                "the predicate is combined by `.and` or `.or`",
+            );
+            if !matches!(pair, Some(Some(_))) || self.q.is_none() {
+                check.report(
+                    Code::OperandForm,
+                    "with `.and` or `.or`, the destination is `d|p`, and the last operand a predicate",
+                );
+            }
+        } else if pair.is_some() || self.q.is_some() {
+            check.report(Code::OperandForm, "a predicate is written and read only with `.and` or `.or`");
+        }
+        if let Some(d) = self.d.first {
+            check.reg("d", d, B32);
+        }
+        check.pred_dst("p", pair.flatten());
+        for (name, src) in [("a", &self.a), ("b", &self.b), ("c", &self.c)] {
+            check.src(name, src, B32);
+        }
+        if self.table.imm().is_some() {
+            check.imm_range("table", &self.table, 0..=255);
+        } else {
+            check.report(Code::OperandForm, "the truth table is an integer constant");
+        }
+        if let Some(q) = &self.q {
+            check.src("q", q, Pred);
+        }
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        if self.bool_op.is_some() {
+            needs.both("`lop3` with a predicate", (8, 2), 70);
+        }
+    }
 }
 
 impl Rule for Shl {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, BITS, self.d, &[("a", &self.a)]);
+        check.src("b", &self.b, U32);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Shr {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, SHIFTED, self.d, &[("a", &self.a)]);
+        check.src("b", &self.b, U32);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Shf {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, &[B32], self.d, &[("a", &self.a), ("b", &self.b)]);
+        check.src("c", &self.c, U32);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Bfe {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, FIELDS, self.d, &[("a", &self.a)]);
+        field(check, "b", &self.b);
+        field(check, "c", &self.c);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Bfi {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, WIDE_BITS, self.d, &[("a", &self.a), ("b", &self.b)]);
+        field(check, "c", &self.c);
+        field(check, "length", &self.length);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Popc {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        counting(check, self.ty, WIDE_BITS, self.d, &self.a);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Clz {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        counting(check, self.ty, WIDE_BITS, self.d, &self.a);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Brev {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, WIDE_BITS, self.d, &[("a", &self.a)]);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Bfind {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        counting(check, self.ty, FIELDS, self.d, &self.a);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }
 
+impl Rule for Fns {
+    fn check(&self, check: &mut Check<'_>) {
+        let sources = [("mask", &self.mask), ("base", &self.base), ("offset", &self.offset)];
+        uniform(check, self.ty, &[B32], self.d, &sources);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Szext {
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, &[U32, S32], self.d, &[("a", &self.a)]);
+        check.src("b", &self.b, U32);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`szext`", (7, 6), 70);
+    }
+}
+
+impl Rule for Bmsk {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, &[B32]) {
+            return;
+        }
+        check.dst("d", self.d, U32);
+        check.src("a", &self.a, U32);
+        check.src("b", &self.b, U32);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`bmsk`", (7, 6), 70);
+    }
+}
+
 impl Rule for Prmt {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        uniform(check, self.ty, &[B32], self.d, &[("a", &self.a), ("b", &self.b), ("c", &self.c)]);
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
 }

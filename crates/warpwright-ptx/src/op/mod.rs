@@ -16,6 +16,9 @@
 //! }
 //! ```
 //!
+//! An optional operand that a modifier asks for names the condition: `policy: Option<Src> =
+//! cache_hint`; one that others may follow, with how many do: `Presence::Before(true, 1)`.
+//!
 //! Modifiers may stand in any order in the text, as `ptxas` has it; where two fields take the same
 //! kind of modifier, the first field takes the first in the text.
 
@@ -47,7 +50,7 @@ pub mod wmma;
 
 pub use framework::{Access, Convergence, Instr, Rule, Visitor, VisitorMut};
 pub use operand::{Arg, Operand};
-pub use read::{InstrReader, LabelResolver};
+pub use read::{InstrReader, LabelResolver, Presence};
 pub use word::{Keyword, Modifier, ModifierField, Word, word_hash};
 
 pub(crate) use framework::{instruction, ops};
@@ -57,61 +60,79 @@ pub(crate) use framework::OpcodeRow;
 
 ops! {
     // Integer and floating-point arithmetic.
-    arith { Add, Sub, Addc, Subc, Mul, Mad, Madc, Fma, Div, Rem, Abs, Neg, Min, Max, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh, Dp4a, Dp2a }
+    arith {
+        Add, Sub, Addc, Subc, Sad, Mul, Mul24, Mad, Mad24, Madc, Fma, Clmad, Div, Rem, Abs, Neg, Copysign, Testp,
+        Min, Max, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh, Dp4a, Dp2a,
+    }
 
     // Bitwise logic, shifts and bit fields.
-    logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Prmt }
+    logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Fns, Szext, Bmsk, Prmt }
 
     // Comparisons and selections.
     compare { Setp, Set, Selp, Slct }
 
     // Conversions between types and between address spaces.
-    convert { Mov, Cvt, Cvta, Isspacep }
+    convert { Mov, Cvt, CvtRs, CvtScaledOne, CvtScaledTwo, CvtPack, Cvta, Isspacep }
 
     // Loads, stores, prefetches and address queries.
-    memory { Ld, St }
+    memory {
+        Ld, Ldu, St, StAsync, StBulk, MultimemLdReduce, MultimemSt, MultimemRed, MultimemStAsync, Prefetch, Prefetchu,
+        ApplyPriority, Discard, CreatePolicyFractional, CreatePolicyRange, CreatePolicyRangeFabric, CreatePolicyCvt,
+        Alloca, StackSave, StackRestore,
+    }
 
     // Atomic operations and reductions in memory.
-    atomic { Atom, Red }
+    atomic { Atom, AtomCas, Red, RedAsync, MultimemRedAsync }
 
     // Control flow: branches, calls, returns.
-    control { Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt }
+    control {
+        Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt, Pmevent, PmeventMask, SetmaxnregInc, SetmaxnregDec,
+        Griddepcontrol,
+    }
 
     // Barriers and fences.
-    sync { BarSync, BarArrive, BarWarpSync, Membar, Fence }
+    sync {
+        BarSync, BarArrive, BarRed, BarrierSync, BarrierArrive, BarrierRed, BarWarpSync,
+        BarrierClusterArrive, BarrierClusterWait, Membar, MembarProxy, Fence, FenceMbarrierInit,
+        FenceProxy, FenceProxyAsync, FenceProxyTensormap, Nanosleep,
+    }
 
     // Exchanges between the lanes of a warp.
-    warp { Shfl, Vote, ActiveMask, Match, Redux, Elect }
+    warp { Shfl, ShflNoSync, Vote, VoteNoSync, ActiveMask, Match, Redux, Elect }
 
     // Copies that run beside the thread: cp.async and its groups.
-    async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll }
+    async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll, CpAsyncMbarrierArrive }
 
     // Matrix products of a warp on registers: mma and its loads and stores.
-    matrix {}
+    matrix { Mma, MmaSp, MmaSpOrdered, Ldmatrix, Stmatrix, Movmatrix }
 
     // Matrix products of a warp with opaque fragments.
-    wmma {}
+    wmma { WmmaLoadA, WmmaLoadB, WmmaLoadC, WmmaStoreD, WmmaMma }
 
     // Matrix products of a warpgroup on shared memory.
-    wgmma {}
+    wgmma { WgmmaFence, WgmmaCommitGroup, WgmmaWaitGroup, WgmmaMmaAsync, WgmmaMmaAsyncSp }
 
     // Barriers in shared memory.
-    mbarrier {}
+    mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierArriveDrop, MbarrierExpectTx, MbarrierCompleteTx, MbarrierTestWait, MbarrierTryWait, MbarrierPendingCount }
 
     // Bulk copies by the tensor memory engine.
-    bulk_copy {}
+    bulk_copy { CpAsyncBulk, CpReduceAsyncBulk, CpAsyncBulkPrefetch, MultimemCpAsyncBulk, MultimemCpReduceAsyncBulk, CpAsyncBulkCommitGroup, CpAsyncBulkWaitGroup, CpAsyncBulkTensor, CpReduceAsyncBulkTensor, CpAsyncBulkPrefetchTensor, TensormapReplace, TensormapCpFenceproxy }
 
     // Clusters: addresses of other blocks, cluster barriers.
-    cluster {}
+    cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
 
     // Textures and surfaces.
-    texture {}
+    texture { Tex, Tld4, Suld, Sust, Sured, Txq, Suq, Istypep }
 
     // Tensor memory and the fifth generation of tensor cores.
-    tcgen05 {}
+    tcgen05 { Tcgen05Alloc, Tcgen05Dealloc, Tcgen05RelinquishAllocPermit, Tcgen05Ld, Tcgen05LdRed, Tcgen05St, Tcgen05WaitLd, Tcgen05WaitSt, Tcgen05Cp, Tcgen05Shift, Tcgen05Commit, Tcgen05FenceBefore, Tcgen05FenceAfter, Tcgen05Mma, Tcgen05MmaWs }
 
     // Video instructions.
-    video {}
+    video {
+        Vadd, Vsub, Vabsdiff, Vmin, Vmax, Vshl, Vshr, Vmad, Vset,
+        Vadd2, Vsub2, Vavrg2, Vabsdiff2, Vmin2, Vmax2, Vset2,
+        Vadd4, Vsub4, Vavrg4, Vabsdiff4, Vmin4, Vmax4, Vset4,
+    }
 
     // Everything that fits no other family.
     misc {}

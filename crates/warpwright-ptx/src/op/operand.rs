@@ -3,8 +3,8 @@
 use super::framework::{Access, Visitor, VisitorMut};
 use super::read::InstrReader;
 use crate::ir::{
-    Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, Reg, RegSrc, Span, Special,
-    Src, Srcs, Symbol, TensorAddress,
+    Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, PartDst, PartSrc, Reg, RegSrc,
+    Selector, Span, Special, Src, Srcs, Symbol, TensorAddress, Unified,
 };
 use crate::print::Writer;
 
@@ -15,6 +15,15 @@ pub enum Operand {
     Reg(Reg),
     /// `!` and a register.
     Not(Reg),
+    /// A register that is negated or has a selector: an operand of a video instruction.
+    Part {
+        /// The register.
+        reg: Reg,
+        /// Whether it is negated.
+        negated: bool,
+        /// Which of its bytes or halves.
+        selector: Option<Selector>,
+    },
     /// A number.
     Imm(Imm),
     /// A special register.
@@ -31,6 +40,8 @@ pub enum Operand {
     Pair(Box<(Operand, Operand)>),
     /// `[base + offset]`.
     Address(Address),
+    /// `.unified`, after an address.
+    Unified,
     /// `[base, …]`.
     Tensor(TensorAddress),
     /// `(a, b, …)`: the arguments of a call.
@@ -43,6 +54,8 @@ impl Operand {
         match self {
             Operand::Reg(_) => "a register",
             Operand::Not(_) => "a negated predicate",
+            Operand::Part { negated: true, .. } => "a negated register",
+            Operand::Part { .. } => "a part of a register",
             Operand::Imm(imm) if imm.is_float() => "a floating-point number",
             Operand::Imm(_) => "a number",
             Operand::Special(_) => "a special register",
@@ -52,6 +65,7 @@ impl Operand {
             Operand::Vector(_) => "a vector",
             Operand::Pair(_) => "a pair",
             Operand::Address(_) => "an address",
+            Operand::Unified => "`.unified`",
             Operand::Tensor(_) => "an address with coordinates",
             Operand::List(_) => "a list",
         }
@@ -76,16 +90,17 @@ impl Operand {
         }
     }
 
-    /// A vector of sources, or one.
+    /// A vector of sources, or one. An element of the vector may be `_`.
     pub fn into_srcs(self) -> Result<Srcs, Self> {
+        let element = |operand: &Operand| match operand {
+            Operand::Sink => Some(Src::Sink),
+            other => other.clone().into_src().ok(),
+        };
         match self {
-            Operand::Vector(list) => {
-                if list.iter().all(|operand| operand.clone().into_src().is_ok()) {
-                    Ok(Srcs::Many(list.into_iter().filter_map(|operand| operand.into_src().ok()).collect()))
-                } else {
-                    Err(Operand::Vector(list))
-                }
-            }
+            Operand::Vector(list) => match list.iter().map(element).collect() {
+                Some(srcs) => Ok(Srcs::Many(srcs)),
+                None => Err(Operand::Vector(list)),
+            },
             other => other.into_src().map(Srcs::One),
         }
     }
@@ -238,12 +253,70 @@ impl Arg for RegSrc {
     }
 }
 
+impl Arg for PartDst {
+    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
+        match reader.operand(name)? {
+            (Operand::Reg(reg), _) => Some(reg.into()),
+            (Operand::Part { reg, negated: false, selector }, _) => Some(PartDst { reg, selector }),
+            (other, span) => reader.expected("a register or a part of one", name, &other, span),
+        }
+    }
+
+    fn print(&self, out: &mut Writer<'_>) {
+        out.separator();
+        out.reg(self.reg);
+        if let Some(selector) = self.selector {
+            out.text(&selector.to_string());
+        }
+    }
+
+    fn visit(&self, visitor: &mut dyn Visitor) {
+        visitor.reg(Access::Write, self.reg);
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
+        visitor.reg(Access::Write, &mut self.reg);
+    }
+}
+
+impl Arg for PartSrc {
+    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
+        let (operand, span) = reader.operand(name)?;
+        if let Operand::Part { reg, negated, selector } = operand {
+            return Some(PartSrc { negated, value: Src::Reg(reg), selector });
+        }
+        match operand.into_src() {
+            Ok(value) => Some(value.into()),
+            Err(other) => reader.expected("a register, a part of one, or a constant", name, &other, span),
+        }
+    }
+
+    fn print(&self, out: &mut Writer<'_>) {
+        out.separator();
+        if self.negated {
+            out.text("-");
+        }
+        out.src(&self.value);
+        if let Some(selector) = self.selector {
+            out.text(&selector.to_string());
+        }
+    }
+
+    fn visit(&self, visitor: &mut dyn Visitor) {
+        visit_src(&self.value, visitor);
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
+        visit_src_mut(&mut self.value, visitor);
+    }
+}
+
 fn visit_src(src: &Src, visitor: &mut dyn Visitor) {
     match src {
         Src::Reg(reg) | Src::Not(reg) => visitor.reg(Access::Read, *reg),
         Src::Symbol(symbol, _) => visitor.symbol(symbol),
         Src::Special(special) => visitor.special(*special),
-        Src::Imm(_) => {}
+        Src::Imm(_) | Src::Sink => {}
     }
 }
 
@@ -251,7 +324,7 @@ fn visit_src_mut(src: &mut Src, visitor: &mut dyn VisitorMut) {
     match src {
         Src::Reg(reg) | Src::Not(reg) => visitor.reg(Access::Read, reg),
         Src::Symbol(symbol, _) => visitor.symbol(symbol),
-        Src::Imm(_) | Src::Special(_) => {}
+        Src::Imm(_) | Src::Special(_) | Src::Sink => {}
     }
 }
 
@@ -283,6 +356,7 @@ impl Arg for Dsts {
         let (operand, span) = reader.operand(name)?;
         let dsts = match &operand {
             Operand::Reg(reg) => Some(Dsts::One(*reg)),
+            Operand::Sink => Some(Dsts::Sink),
             Operand::Vector(list) => {
                 list.iter().map(Operand::as_dst).collect::<Option<Box<[_]>>>().map(Dsts::Many)
             }
@@ -295,6 +369,7 @@ impl Arg for Dsts {
         out.separator();
         match self {
             Dsts::One(reg) => out.reg(*reg),
+            Dsts::Sink => out.reg_or_sink(None),
             Dsts::Many(regs) => out.braces(regs, |out, reg| out.reg_or_sink(*reg)),
         }
     }
@@ -308,6 +383,7 @@ impl Arg for Dsts {
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
         match self {
             Dsts::One(reg) => visitor.reg(Access::Write, reg),
+            Dsts::Sink => {}
             Dsts::Many(regs) => regs.iter_mut().flatten().for_each(|reg| visitor.reg(Access::Write, reg)),
         }
     }
@@ -463,4 +539,24 @@ impl Arg for LabelId {
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
         visitor.label(self);
     }
+}
+
+impl Arg for Unified {
+    fn read(reader: &mut InstrReader<'_>, _name: &'static str) -> Option<Self> {
+        let there = reader.peek() == Some(&Operand::Unified);
+        if there {
+            reader.next_operand();
+        }
+        Some(Unified(there))
+    }
+
+    fn print(&self, out: &mut Writer<'_>) {
+        if self.0 {
+            out.text(".unified");
+        }
+    }
+
+    fn visit(&self, _visitor: &mut dyn Visitor) {}
+
+    fn visit_mut(&mut self, _visitor: &mut dyn VisitorMut) {}
 }

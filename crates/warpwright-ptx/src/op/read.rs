@@ -11,6 +11,25 @@ pub trait LabelResolver {
     fn label(&mut self, name: Span) -> LabelId;
 }
 
+/// Whether an optional operand is in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Exactly where the condition holds: a modifier asks for the operand.
+    When(bool),
+    /// Where the condition holds and more operands remain than that many, which come after it.
+    Before(bool, usize),
+    /// Where a vector stands next, unlike what follows it.
+    IfVector,
+    /// Where a register stands next, unlike what follows it.
+    IfRegister,
+}
+
+impl From<bool> for Presence {
+    fn from(holds: bool) -> Self {
+        Presence::When(holds)
+    }
+}
+
 /// The parts of one instruction's text, taken one by one by the instruction's `read`.
 pub struct InstrReader<'a> {
     name: &'static str,
@@ -45,21 +64,15 @@ impl<'a> InstrReader<'a> {
         InstrReader { name: "", text, span, words, taken: 0, operands, given, read: 0, labels, diagnostics }
     }
 
-    /// Takes the words of a (dotted) opcode; whether all are there.
-    pub(crate) fn take_opcode(&mut self, opcode: &'static str) -> bool {
+    /// Takes the words of an opcode after its first; whether all are there.
+    pub(crate) fn take_opcode(&mut self, opcode: &'static str, further: &[Keyword]) -> bool {
         let before = self.taken;
         self.name = opcode;
-        for part in opcode.split('.').skip(1) {
-            if !self.take_text(part) {
-                self.taken = before;
-                return false;
-            }
+        let complete = further.iter().all(|&word| self.flag(word));
+        if !complete {
+            self.taken = before;
         }
-        true
-    }
-
-    fn take_text(&mut self, text: &str) -> bool {
-        self.take(|word| (word.text() == text).then_some(())).is_some()
+        complete
     }
 
     fn take<T>(&mut self, mut wanted: impl FnMut(Word<'a>) -> Option<T>) -> Option<T> {
@@ -82,6 +95,13 @@ impl<'a> InstrReader<'a> {
     /// Whether the flag is there. Takes it.
     pub fn flag(&mut self, keyword: Keyword) -> bool {
         self.take(|word| word.is(keyword).then_some(())).is_some()
+    }
+
+    /// Whether the flag is there, right after the opcode's first word. Takes it.
+    pub fn leading_flag(&mut self, keyword: Keyword) -> bool {
+        let found = self.taken & 1 == 0 && self.words.first().is_some_and(|(word, _)| word.is(keyword));
+        self.taken |= u64::from(found);
+        found
     }
 
     /// Whether the word is among the modifiers that were not taken yet. Leaves it.
@@ -151,6 +171,17 @@ impl<'a> InstrReader<'a> {
     /// The next operand as an `A`. `name` is what a message calls it.
     pub fn arg<A: Arg>(&mut self, name: &'static str) -> Option<A> {
         A::read(self, name)
+    }
+
+    /// An operand that is there in some forms only.
+    pub fn arg_when<A: Arg>(&mut self, name: &'static str, presence: Presence) -> Option<Option<A>> {
+        let present = match presence {
+            Presence::When(holds) => holds,
+            Presence::Before(holds, after) => holds && self.remaining() > after,
+            Presence::IfVector => matches!(self.peek(), Some(Operand::Vector(_))),
+            Presence::IfRegister => matches!(self.peek(), Some(Operand::Reg(_))),
+        };
+        if present { A::read(self, name).map(Some) } else { Some(None) }
     }
 
     /// The next operand; a missing one is reported.

@@ -1,7 +1,11 @@
 //! Barriers and fences.
 
-use super::{Rule, instruction, modifiers};
+use super::framework::{Visitor, VisitorMut};
+use super::operand::Arg;
+use super::{Convergence, InstrReader, Rule, instruction, modifiers};
+use crate::diag::Code;
 use crate::ir::*;
+use crate::print::Writer;
 use crate::verify::Check;
 
 modifiers! {
@@ -14,47 +18,353 @@ modifiers! {
         /// The system.
         Sys = "sys",
     }
+
+    /// What a barrier computes of the predicates of its threads.
+    pub enum BarrierReduction {
+        /// Whether all hold.
+        And = "and",
+        /// Whether one holds.
+        Or = "or",
+        /// How many hold.
+        Popc = "popc",
+    }
+
+    /// The operations that a fence is restricted to.
+    pub enum SyncRestrict {
+        /// Those on shared memory of the block.
+        SharedCta = "sync_restrict::shared::cta",
+        /// Those on shared memory of the cluster.
+        SharedCluster = "sync_restrict::shared::cluster",
+        /// Reads of shared memory of the cluster.
+        SharedClusterRead = "sync_restrict::shared::cluster::read",
+    }
+
+    /// The ways to memory that a proxy fence orders.
+    pub enum ProxyKind {
+        /// Other addresses of the same memory.
+        Alias = "alias",
+        /// Asynchronous copies.
+        Async = "async",
+        /// Generic accesses after those through the fabric.
+        GenericAfterFabric = "generic::fabric",
+        /// Accesses through the fabric after generic ones.
+        FabricAfterGeneric = "fabric::generic",
+        /// Accesses through the fabric.
+        FabricAfterFabric = "fabric::fabric",
+    }
+}
+
+impl ProxyKind {
+    /// Whether one side is the fabric.
+    pub const fn is_fabric(self) -> bool {
+        !matches!(self, ProxyKind::Alias | ProxyKind::Async)
+    }
+}
+
+/// The number of threads that take part in a barrier, where an operand stands after it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadCount(pub Option<Src>);
+
+impl Arg for ThreadCount {
+    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
+        if reader.remaining() < 2 {
+            return Some(ThreadCount(None));
+        }
+        reader.arg(name).map(|count| ThreadCount(Some(count)))
+    }
+
+    fn print(&self, out: &mut Writer<'_>) {
+        self.0.print(out);
+    }
+
+    fn visit(&self, visitor: &mut dyn Visitor) {
+        self.0.visit(visitor);
+    }
+
+    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
+        self.0.visit_mut(visitor);
+    }
 }
 
 instruction! {
-    /// Waits for the threads of the block.
-    pub struct BarSync("bar.sync") {
-        cta: bool = "cta",
+    /// Waits for the threads of the block: all, or `b` of them. The whole warp takes part.
+    pub struct BarSync("bar" [cta] "sync") {}(a: Src, b: Option<Src>)
+
+    /// Arrives at a barrier without waiting. The whole warp takes part.
+    pub struct BarArrive("bar" [cta] "arrive") {}(a: Src, b: Src)
+
+    /// Waits, and combines a predicate of every thread. The whole warp takes part.
+    pub struct BarRed("bar" [cta] "red") {
+        op: BarrierReduction,
+        ty: Type,
+    }(d: Dst, a: Src, b: ThreadCount, c: Src)
+
+    /// Waits for the threads of the block: all, or `b` of them. Unless `aligned`, the threads of a
+    /// warp may come at different times.
+    pub struct BarrierSync("barrier" [cta] "sync") {
+        aligned: bool = "aligned",
     }(a: Src, b: Option<Src>)
 
     /// Arrives at a barrier without waiting.
-    pub struct BarArrive("bar.arrive") {
-        cta: bool = "cta",
+    pub struct BarrierArrive("barrier" [cta] "arrive") {
+        aligned: bool = "aligned",
     }(a: Src, b: Src)
+
+    /// Waits, and combines a predicate of every thread.
+    pub struct BarrierRed("barrier" [cta] "red") {
+        op: BarrierReduction,
+        aligned: bool = "aligned",
+        ty: Type,
+    }(d: Dst, a: Src, b: ThreadCount, c: Src)
 
     /// Waits for lanes of the warp, and orders memory among them.
     pub struct BarWarpSync("bar.warp.sync") {}(mask: Src)
+
+    /// Arrives at the barrier of the cluster without waiting.
+    pub struct BarrierClusterArrive("barrier.cluster.arrive") {
+        semantics: Option<Semantics>,
+        aligned: bool = "aligned",
+    }()
+
+    /// Waits until all threads of the cluster have arrived.
+    pub struct BarrierClusterWait("barrier.cluster.wait") {
+        semantics: Option<Semantics>,
+        aligned: bool = "aligned",
+    }()
 
     /// Orders memory accesses.
     pub struct Membar("membar") {
         level: MembarLevel,
     }()
 
+    /// Orders accesses to memory by different ways.
+    pub struct MembarProxy("membar.proxy") {
+        kind: ProxyKind,
+    }()
+
     /// Orders memory accesses, in the memory model.
     pub struct Fence("fence") {
         semantics: Option<Semantics>,
+        restrict: Option<SyncRestrict>,
         scope: Scope,
     }()
+
+    /// Makes the initialisation of barriers in shared memory visible to the cluster.
+    pub struct FenceMbarrierInit("fence.mbarrier_init") {
+        semantics: Semantics,
+        scope: Scope,
+    }()
+
+    /// Orders accesses to memory by different ways.
+    pub struct FenceProxy("fence.proxy") {
+        kind: ProxyKind,
+        /// For `async`: the memory that it is about.
+        space: Option<Space>,
+        /// Said with the fabric.
+        alias: bool = "alias",
+        semantics: Option<Semantics>,
+        scope: Option<Scope>,
+    }()
+
+    /// Orders asynchronous accesses with generic ones, one way.
+    pub struct FenceProxyAsync("fence.proxy.async::generic") {
+        semantics: Semantics,
+        restrict: SyncRestrict,
+        scope: Scope,
+    }()
+
+    /// Orders uses of a tensor map with generic writes to it, one way. An acquire names the map.
+    pub struct FenceProxyTensormap("fence.proxy.tensormap::generic") {
+        semantics: Semantics,
+        scope: Scope,
+    }(address: Option<Address>, size: Option<Src>)
+
+    /// Sleeps for about that many nanoseconds.
+    pub struct Nanosleep("nanosleep") {
+        ty: Type,
+    }(t: Src)
+}
+
+/// The number of a block's barrier.
+fn barrier_number(check: &mut Check<'_>, a: &Src) {
+    check.src("a", a, Type::U32);
+    check.imm_range("a", a, 0..=15);
+}
+
+/// The number of threads that take part in a barrier.
+fn thread_count(check: &mut Check<'_>, b: &Src, waits: bool) {
+    check.src("b", b, Type::U32);
+    let Src::Imm(Imm::Int(count)) = *b else { return };
+    if count % 32 != 0 {
+        check.report(
+            Code::ImmediateRange,
+            format!("{count} threads take part, which is not a multiple of the warp's 32"),
+        );
+    }
+    if count == 0 && !waits {
+        check.report(Code::ImmediateRange, "the number of threads that take part must not be zero");
+    }
+}
+
+fn reduction(
+    check: &mut Check<'_>,
+    op: BarrierReduction,
+    ty: Type,
+    (d, a, b, c): (Dst, &Src, &ThreadCount, &Src),
+) {
+    let result = if op == BarrierReduction::Popc { Type::U32 } else { Type::Pred };
+    check.type_among(ty, &[result]);
+    check.dst("d", d, result);
+    barrier_number(check, a);
+    if let Some(b) = &b.0 {
+        thread_count(check, b, true);
+    }
+    check.src("c", c, Type::Pred);
+}
+
+fn cta(needs: &mut Needs, said: bool) {
+    if said {
+        needs.version("`.cta` of a barrier", 7, 8);
+    }
+}
+
+fn scope(needs: &mut Needs, scope: Scope) {
+    if scope == Scope::Cluster {
+        needs.both("`.cluster` scope", (7, 8), 90);
+    }
+}
+
+/// A barrier is for the block unless a number says how many threads take part: then whole warps may
+/// stay away. Threads may come to one that is not aligned from different places.
+fn block(aligned: bool, counted: bool) -> Convergence {
+    match (aligned, counted) {
+        (true, false) => Convergence::Block,
+        (true, true) => Convergence::Warp,
+        (false, _) => Convergence::None,
+    }
 }
 
 impl Rule for BarSync {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, _needs: &mut Needs) {}
+    fn check(&self, check: &mut Check<'_>) {
+        barrier_number(check, &self.a);
+        if let Some(b) = &self.b {
+            thread_count(check, b, true);
+        }
+    }
+    fn needs(&self, needs: &mut Needs) {
+        cta(needs, self.cta);
+    }
+    fn convergence(&self) -> Convergence {
+        block(true, self.b.is_some())
+    }
 }
 
 impl Rule for BarArrive {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, _needs: &mut Needs) {}
+    fn check(&self, check: &mut Check<'_>) {
+        barrier_number(check, &self.a);
+        thread_count(check, &self.b, false);
+    }
+    fn needs(&self, needs: &mut Needs) {
+        cta(needs, self.cta);
+    }
+    fn convergence(&self) -> Convergence {
+        block(true, true)
+    }
+}
+
+impl Rule for BarRed {
+    fn check(&self, check: &mut Check<'_>) {
+        reduction(check, self.op, self.ty, (self.d, &self.a, &self.b, &self.c));
+    }
+    fn needs(&self, needs: &mut Needs) {
+        cta(needs, self.cta);
+    }
+    fn convergence(&self) -> Convergence {
+        block(true, self.b.0.is_some())
+    }
+}
+
+impl Rule for BarrierSync {
+    fn check(&self, check: &mut Check<'_>) {
+        barrier_number(check, &self.a);
+        if let Some(b) = &self.b {
+            thread_count(check, b, true);
+        }
+    }
+    fn needs(&self, needs: &mut Needs) {
+        cta(needs, self.cta);
+    }
+    fn convergence(&self) -> Convergence {
+        block(self.aligned, self.b.is_some())
+    }
+}
+
+impl Rule for BarrierArrive {
+    fn check(&self, check: &mut Check<'_>) {
+        barrier_number(check, &self.a);
+        thread_count(check, &self.b, false);
+    }
+    fn needs(&self, needs: &mut Needs) {
+        cta(needs, self.cta);
+    }
+    fn convergence(&self) -> Convergence {
+        block(self.aligned, true)
+    }
+}
+
+impl Rule for BarrierRed {
+    fn check(&self, check: &mut Check<'_>) {
+        reduction(check, self.op, self.ty, (self.d, &self.a, &self.b, &self.c));
+    }
+    fn needs(&self, needs: &mut Needs) {
+        cta(needs, self.cta);
+    }
+    fn convergence(&self) -> Convergence {
+        block(self.aligned, self.b.0.is_some())
+    }
 }
 
 impl Rule for BarWarpSync {
-    fn check(&self, _check: &mut Check<'_>) {}
+    fn check(&self, check: &mut Check<'_>) {
+        check.src("mask", &self.mask, Type::U32);
+    }
     fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for BarrierClusterArrive {
+    fn check(&self, check: &mut Check<'_>) {
+        check.combination(
+            matches!(self.semantics, None | Some(Semantics::Release | Semantics::Relaxed)),
+            "an arrival is `.release` or `.relaxed`",
+        );
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`barrier.cluster`", (7, 8), 90);
+        if self.semantics.is_some() {
+            needs.version("`.release` or `.relaxed` on `barrier.cluster.arrive`", 8, 0);
+        }
+    }
+    fn convergence(&self) -> Convergence {
+        if self.aligned { Convergence::Cluster } else { Convergence::None }
+    }
+}
+
+impl Rule for BarrierClusterWait {
+    fn check(&self, check: &mut Check<'_>) {
+        check.combination(
+            matches!(self.semantics, None | Some(Semantics::Acquire)),
+            "waiting is `.acquire` or says nothing",
+        );
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`barrier.cluster`", (7, 8), 90);
+        if self.semantics.is_some() {
+            needs.version("`.acquire` on `barrier.cluster.wait`", 8, 0);
+        }
+    }
+    fn convergence(&self) -> Convergence {
+        if self.aligned { Convergence::Cluster } else { Convergence::None }
+    }
 }
 
 impl Rule for Membar {
@@ -62,7 +372,150 @@ impl Rule for Membar {
     fn needs(&self, _needs: &mut Needs) {}
 }
 
+impl Rule for MembarProxy {
+    fn check(&self, check: &mut Check<'_>) {
+        check.combination(!self.kind.is_fabric(), "the proxy is `.alias` or `.async`");
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`membar.proxy`", (7, 5), 60);
+        if self.kind == ProxyKind::Async {
+            needs.both("`membar.proxy.async`", (8, 0), 90);
+        }
+    }
+}
+
 impl Rule for Fence {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, _needs: &mut Needs) {}
+    fn check(&self, check: &mut Check<'_>) {
+        use Semantics::*;
+        check.combination(
+            matches!(self.semantics, None | Some(SeqCst | AcqRel | Acquire | Release)),
+            "a fence is `.sc`, `.acq_rel`, `.acquire` or `.release`",
+        );
+        let Some(restrict) = self.restrict else { return };
+        let fits = match restrict {
+            SyncRestrict::SharedCta => self.semantics == Some(Release),
+            SyncRestrict::SharedCluster => self.semantics == Some(Acquire),
+            SyncRestrict::SharedClusterRead => false,
+        };
+        check.combination(
+            fits && self.scope == Scope::Cluster,
+            "a restricted fence is `.acquire.sync_restrict::shared::cluster.cluster` or `.release.sync_restrict::shared::cta.cluster`",
+        );
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.sm("`fence`", 70);
+        scope(needs, self.scope);
+        if matches!(self.semantics, Some(Semantics::Acquire | Semantics::Release)) {
+            needs.both("`.acquire` or `.release` on `fence`", (8, 6), 90);
+        }
+        if self.restrict.is_some() {
+            needs.both("`.sync_restrict`", (8, 6), 90);
+        }
+    }
+}
+
+impl Rule for FenceMbarrierInit {
+    fn check(&self, check: &mut Check<'_>) {
+        check.combination(
+            self.semantics == Semantics::Release && self.scope == Scope::Cluster,
+            "the only form is `.release.cluster`",
+        );
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`fence.mbarrier_init`", (8, 0), 90);
+    }
+}
+
+impl Rule for FenceProxy {
+    fn check(&self, check: &mut Check<'_>) {
+        use Semantics::*;
+        let space_fits = match self.kind {
+            ProxyKind::Async => {
+                matches!(self.space, None | Some(Space::Global | Space::SharedCta | Space::SharedCluster))
+            }
+            _ => self.space.is_none(),
+        };
+        check.combination(
+            space_fits,
+            "a space stands only after `.async`: `.global`, `.shared::cta` or `.shared::cluster`",
+        );
+        check.combination(
+            self.alias == self.kind.is_fabric(),
+            "`.alias` stands with the fabric and only there",
+        );
+        let order = (self.semantics, self.scope);
+        let ordered = matches!(order, (Some(Acquire | Release), Some(Scope::Sys)));
+        check.combination(
+            match self.kind {
+                ProxyKind::Async => order == (None, None),
+                ProxyKind::Alias => order == (None, None) || ordered,
+                _ => ordered,
+            },
+            "`.acquire.sys` or `.release.sys` stands after `.alias` alone, and must with the fabric",
+        );
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`fence.proxy`", (7, 5), 70);
+        match self.kind {
+            ProxyKind::Async => needs.both("`fence.proxy.async`", (8, 0), 90),
+            ProxyKind::Alias if self.semantics.is_some() => {
+                needs.both("`fence.proxy.alias` with an order", (9, 4), 90);
+            }
+            ProxyKind::Alias => {}
+            _ => needs.both("`fence.proxy` of the fabric", (9, 3), 100),
+        }
+    }
+}
+
+impl Rule for FenceProxyAsync {
+    fn check(&self, check: &mut Check<'_>) {
+        let fits = match self.restrict {
+            SyncRestrict::SharedCluster => self.semantics == Semantics::Acquire,
+            SyncRestrict::SharedCta | SyncRestrict::SharedClusterRead => self.semantics == Semantics::Release,
+        };
+        check.combination(fits, "an acquire is restricted to `shared::cluster`, a release to `shared::cta` or `shared::cluster::read`");
+        check.combination(self.scope == Scope::Cluster, "the scope is `.cluster`");
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`fence.proxy.async::generic`", (8, 6), 90);
+        if self.restrict == SyncRestrict::SharedClusterRead {
+            needs.version("`.sync_restrict::shared::cluster::read`", 9, 4);
+        }
+    }
+}
+
+impl Rule for FenceProxyTensormap {
+    fn check(&self, check: &mut Check<'_>) {
+        let acquire = match self.semantics {
+            Semantics::Acquire => true,
+            Semantics::Release => false,
+            _ => return check.combination(false, "the order is `.acquire` or `.release`"),
+        };
+        if acquire != self.address.is_some() || acquire != self.size.is_some() {
+            check.report(
+                Code::OperandCount,
+                "an acquire names the tensor map and its size, `[address], 128`; a release has no operands",
+            );
+        }
+        if let Some(address) = &self.address {
+            check.address("address", address, None);
+        }
+        if let Some(size) = &self.size {
+            check.constant("size", size, 128..=128);
+        }
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`fence.proxy.tensormap::generic`", (8, 3), 90);
+        scope(needs, self.scope);
+    }
+}
+
+impl Rule for Nanosleep {
+    fn check(&self, check: &mut Check<'_>) {
+        check.type_among(self.ty, &[Type::U32]);
+        check.src("t", &self.t, Type::U32);
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`nanosleep`", (6, 3), 70);
+    }
 }

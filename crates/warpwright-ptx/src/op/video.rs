@@ -1,1 +1,324 @@
-//! Video instructions.
+//! Video instructions: arithmetic on bytes and half words that are picked out of registers.
+//!
+//! A scalar instruction works on one picked value and may merge its result into, or combine it with,
+//! a third operand. A SIMD instruction works on all the half words (`vadd2`) or bytes (`vadd4`) of a
+//! register, each picked from those of `a` and `b` together.
+
+use super::logic::ShiftMode;
+use super::{Rule, instruction, modifiers};
+use crate::diag::Code;
+use crate::ir::Type::{S32, U32};
+use crate::ir::*;
+use crate::verify::Check;
+
+modifiers! {
+    /// How the result of a video instruction is combined with `c`.
+    pub enum SecondaryOp {
+        /// Sum.
+        Add = "add",
+        /// The smaller.
+        Min = "min",
+        /// The larger.
+        Max = "max",
+    }
+
+    /// By how much `vmad` scales its result down.
+    pub enum Scale {
+        /// By 2⁷.
+        Shr7 = "shr7",
+        /// By 2¹⁵.
+        Shr15 = "shr15",
+    }
+}
+
+/// Declares instructions of the same modifiers and operands.
+macro_rules! alike {
+    ($fields:tt $operands:tt: $($(#[$doc:meta])* $name:ident $opcode:literal;)*) => {
+        instruction! { $($(#[$doc])* pub struct $name($opcode) $fields $operands)* }
+    };
+}
+
+alike! {
+    {
+        d_type: Type,
+        a_type: Type,
+        b_type: Type,
+        sat: bool = "sat",
+        secondary: Option<SecondaryOp>,
+    }
+    (d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>):
+    /// Sum.
+    Vadd "vadd";
+    /// Difference.
+    Vsub "vsub";
+    /// Absolute difference.
+    Vabsdiff "vabsdiff";
+    /// The smaller.
+    Vmin "vmin";
+    /// The larger.
+    Vmax "vmax";
+}
+
+alike! {
+    {
+        d_type: Type,
+        a_type: Type,
+        b_type: Type,
+        sat: bool = "sat",
+        mode: ShiftMode,
+        secondary: Option<SecondaryOp>,
+    }
+    (d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>):
+    /// Shift left.
+    Vshl "vshl";
+    /// Shift right, arithmetic for signed types.
+    Vshr "vshr";
+}
+
+instruction! {
+    /// Product and sum, scaled.
+    pub struct Vmad("vmad") {
+        d_type: Type,
+        a_type: Type,
+        b_type: Type,
+        /// Adds one to the sum.
+        plus_one: bool = "po",
+        sat: bool = "sat",
+        scale: Option<Scale>,
+    }(d: Dst, a: PartSrc, b: PartSrc, c: PartSrc)
+
+    /// 1 where the comparison holds, else 0.
+    pub struct Vset("vset") {
+        a_type: Type,
+        b_type: Type,
+        cmp: Cmp,
+        secondary: Option<SecondaryOp>,
+    }(d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>)
+}
+
+alike! {
+    {
+        d_type: Type,
+        a_type: Type,
+        b_type: Type,
+        sat: bool = "sat",
+        /// Adds the results to `c`.
+        add: bool = "add",
+    }
+    (d: PartDst, a: PartSrc, b: PartSrc, c: RegSrc):
+    /// Sums of half words.
+    Vadd2 "vadd2";
+    /// Differences of half words.
+    Vsub2 "vsub2";
+    /// Averages of half words.
+    Vavrg2 "vavrg2";
+    /// Absolute differences of half words.
+    Vabsdiff2 "vabsdiff2";
+    /// The smaller half words.
+    Vmin2 "vmin2";
+    /// The larger half words.
+    Vmax2 "vmax2";
+    /// Sums of bytes.
+    Vadd4 "vadd4";
+    /// Differences of bytes.
+    Vsub4 "vsub4";
+    /// Averages of bytes.
+    Vavrg4 "vavrg4";
+    /// Absolute differences of bytes.
+    Vabsdiff4 "vabsdiff4";
+    /// The smaller bytes.
+    Vmin4 "vmin4";
+    /// The larger bytes.
+    Vmax4 "vmax4";
+}
+
+alike! {
+    {
+        a_type: Type,
+        b_type: Type,
+        cmp: Cmp,
+        /// Adds the results to `c`.
+        add: bool = "add",
+    }
+    (d: PartDst, a: PartSrc, b: PartSrc, c: RegSrc):
+    /// 1 for each half word where the comparison holds, else 0.
+    Vset2 "vset2";
+    /// 1 for each byte where the comparison holds, else 0.
+    Vset4 "vset4";
+}
+
+fn types(check: &mut Check<'_>, types: &[Type]) {
+    for &ty in types {
+        check.type_among(ty, &[U32, S32]);
+    }
+}
+
+fn comparison(check: &mut Check<'_>, cmp: Cmp) {
+    check.combination(
+        matches!(cmp, Cmp::Eq | Cmp::Ne | Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge),
+        "the comparison is one of `.eq`, `.ne`, `.lt`, `.le`, `.gt` and `.ge`",
+    );
+}
+
+fn selector(check: &mut Check<'_>, name: &str, selector: Selector, fits: bool, allowed: &str) {
+    if !fits {
+        check.report(
+            Code::OperandForm,
+            format!("operand `{name}` has the selector `{selector}`, where it takes {allowed}"),
+        );
+    }
+}
+
+/// One byte or half word of one register.
+fn scalar_selector(check: &mut Check<'_>, name: &str, given: Option<Selector>) {
+    if let Some(given) = given {
+        let within = matches!(given.positions(), &[one] if usize::from(one) < given.unit().per_register());
+        selector(check, name, given, within, "one of `.b0` to `.b3`, `.h0` and `.h1`");
+    }
+}
+
+fn scalar_src(check: &mut Check<'_>, name: &str, src: &PartSrc) {
+    check.src(name, &src.value, U32);
+    scalar_selector(check, name, src.selector);
+}
+
+fn not_negated(check: &mut Check<'_>, name: &str, src: &PartSrc) {
+    if src.negated {
+        check.report(Code::OperandForm, format!("operand `{name}` is negated, which only `vmad` offers"));
+    }
+}
+
+/// The operands of a scalar instruction. The third one is there to take the result in: merged, as a
+/// selector on the destination says, or combined by a secondary operation; else it is not used.
+fn scalar(
+    check: &mut Check<'_>,
+    d: PartDst,
+    [a, b]: [&PartSrc; 2],
+    c: Option<&Src>,
+    secondary: Option<SecondaryOp>,
+) {
+    check.reg("d", d.reg, U32);
+    scalar_selector(check, "d", d.selector);
+    for (name, src) in [("a", a), ("b", b)] {
+        scalar_src(check, name, src);
+        not_negated(check, name, src);
+    }
+    if let Some(c) = c {
+        check.src("c", c, U32);
+    }
+    check.combination(
+        !(d.selector.is_some() && secondary.is_some()),
+        "a selector on the destination and a secondary operation do not go together",
+    );
+    if (d.selector.is_some() || secondary.is_some()) && c.is_none() {
+        check.report(
+            Code::OperandCount,
+            "a selector on the destination and a secondary operation need the operand `c`",
+        );
+    }
+}
+
+/// The operands of an instruction on all bytes or half words of a register.
+fn simd(check: &mut Check<'_>, unit: SelectorUnit, d: PartDst, sources: [&PartSrc; 2], c: RegSrc) {
+    let count = unit.per_register();
+    let (mask, all) = match unit {
+        SelectorUnit::Byte => {
+            ("bytes 3 to 0 in falling order, as `.b3210`", "four digits of 0 to 7, as `.b7531`")
+        }
+        SelectorUnit::Half => ("`.h0`, `.h1` or `.h10`", "two digits of 0 to 3, as `.h32`"),
+    };
+    check.reg("d", d.reg, U32);
+    if let Some(given) = d.selector {
+        let positions = given.positions();
+        let falling = positions.is_sorted_by(|a, b| a > b);
+        let within = positions.iter().all(|&position| usize::from(position) < count);
+        selector(check, "d", given, given.unit() == unit && falling && within, mask);
+    }
+    for (name, src) in ["a", "b"].into_iter().zip(sources) {
+        check.src(name, &src.value, U32);
+        if src.value.imm().is_some() {
+            check.report(Code::OperandForm, format!("operand `{name}` must be a register"));
+        }
+        not_negated(check, name, src);
+        if let Some(given) = src.selector {
+            selector(check, name, given, given.unit() == unit && given.positions().len() == count, all);
+        }
+    }
+    check.reg("c", c.0, U32);
+}
+
+fn no_saturated_sum(check: &mut Check<'_>, sat: bool, add: bool) {
+    check.combination(!(sat && add), "`.sat` and `.add` do not go together");
+}
+
+/// Implements the rule of instructions of the same form.
+macro_rules! rules {
+    ($($name:ident),*: |$op:ident, $check:ident| $body:block) => {$(
+        impl Rule for $name {
+            fn check(&self, $check: &mut Check<'_>) {
+                let $op = self;
+                $body
+            }
+
+            fn needs(&self, _needs: &mut Needs) {}
+        }
+    )*};
+}
+
+rules! { Vadd, Vsub, Vabsdiff, Vmin, Vmax: |op, check| {
+    types(check, &[op.d_type, op.a_type, op.b_type]);
+    scalar(check, op.d, [&op.a, &op.b], op.c.as_ref(), op.secondary);
+} }
+
+rules! { Vshl, Vshr: |op, check| {
+    types(check, &[op.d_type, op.a_type]);
+    check.combination(op.b_type == U32, "the amount of a shift is of type `.u32`");
+    scalar(check, op.d, [&op.a, &op.b], op.c.as_ref(), op.secondary);
+} }
+
+rules! { Vset: |op, check| {
+    types(check, &[op.a_type, op.b_type]);
+    comparison(check, op.cmp);
+    scalar(check, op.d, [&op.a, &op.b], op.c.as_ref(), op.secondary);
+} }
+
+rules! { Vmad: |op, check| {
+    types(check, &[op.d_type, op.a_type, op.b_type]);
+    check.dst("d", op.d, U32);
+    for (name, src) in [("a", &op.a), ("b", &op.b), ("c", &op.c)] {
+        scalar_src(check, name, src);
+    }
+    if op.c.selector.is_some() {
+        check.report(Code::OperandForm, "operand `c` takes no selector");
+    }
+    let product = op.a.negated != op.b.negated;
+    check.combination(!(product && op.c.negated), "either the product or `c` is negated, not both");
+    check.combination(
+        !(op.plus_one && (product || op.c.negated)),
+        "`.po` and negation do not go together",
+    );
+} }
+
+rules! { Vadd2, Vsub2, Vavrg2, Vabsdiff2, Vmin2, Vmax2: |op, check| {
+    types(check, &[op.d_type, op.a_type, op.b_type]);
+    no_saturated_sum(check, op.sat, op.add);
+    simd(check, SelectorUnit::Half, op.d, [&op.a, &op.b], op.c);
+} }
+
+rules! { Vadd4, Vsub4, Vavrg4, Vabsdiff4, Vmin4, Vmax4: |op, check| {
+    types(check, &[op.d_type, op.a_type, op.b_type]);
+    no_saturated_sum(check, op.sat, op.add);
+    simd(check, SelectorUnit::Byte, op.d, [&op.a, &op.b], op.c);
+} }
+
+rules! { Vset2: |op, check| {
+    types(check, &[op.a_type, op.b_type]);
+    comparison(check, op.cmp);
+    simd(check, SelectorUnit::Half, op.d, [&op.a, &op.b], op.c);
+} }
+
+rules! { Vset4: |op, check| {
+    types(check, &[op.a_type, op.b_type]);
+    comparison(check, op.cmp);
+    simd(check, SelectorUnit::Byte, op.d, [&op.a, &op.b], op.c);
+} }

@@ -1,1 +1,374 @@
 //! Matrix products of a warpgroup on shared memory.
+//!
+//! The accumulators are in flight from the instruction that names them until a wait: they are read
+//! and written ([`InOut`]).
+
+use super::{Convergence, InstrReader, Modifier, Rule, Word, instruction, modifiers};
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::ModifierField;
+use crate::print::Writer;
+use crate::verify::Check;
+
+/// Shape of the product: 64 rows, `n` columns, `k` products per element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WgmmaShape {
+    n: u16,
+    k: u16,
+}
+
+impl WgmmaShape {
+    /// The depths that some type has.
+    const DEPTHS: [u16; 5] = [8, 16, 32, 64, 256];
+
+    /// 64 × `n` × `k`, where the instruction set has a word for it.
+    pub fn new(n: u16, k: u16) -> Option<Self> {
+        let fine = n.is_multiple_of(8) && (8..=256).contains(&n) && Self::DEPTHS.contains(&k);
+        fine.then_some(WgmmaShape { n, k })
+    }
+
+    /// The number of columns.
+    pub const fn n(self) -> u16 {
+        self.n
+    }
+
+    /// The depth.
+    pub const fn k(self) -> u16 {
+        self.k
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (n, k) = text.strip_prefix("m64n")?.split_once('k')?;
+        let shape = WgmmaShape::new(n.parse().ok()?, k.parse().ok()?)?;
+        (shape.to_string() == text).then_some(shape)
+    }
+}
+
+impl std::fmt::Display for WgmmaShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "m64n{}k{}", self.n, self.k)
+    }
+}
+
+/// A shape as the reader takes it: the word that stands for it is not needed again.
+#[derive(Clone, Copy)]
+struct ShapeWord(WgmmaShape);
+
+impl Modifier for ShapeWord {
+    const EXPECTED: &'static [&'static str] = &["m64n8k16", "m64n16k16", "m64n256k16"];
+
+    fn from_word(word: Word<'_>) -> Option<Self> {
+        WgmmaShape::from_text(word.text()).map(ShapeWord)
+    }
+
+    fn text(self) -> &'static str {
+        "m64nNkK"
+    }
+}
+
+impl ModifierField for WgmmaShape {
+    fn read(reader: &mut InstrReader<'_>) -> Option<Self> {
+        reader.modifier::<ShapeWord>().map(|word| word.0)
+    }
+
+    fn print(&self, out: &mut Writer<'_>) {
+        out.modifier(&self.to_string());
+    }
+}
+
+modifiers! {
+    /// Product of single bits.
+    pub enum BitProduct {
+        /// Conjunction.
+        And = "and",
+    }
+}
+
+instruction! {
+    /// Orders the warpgroup's accesses to registers and shared memory before its next products.
+    pub struct WgmmaFence("wgmma.fence.sync.aligned") {}()
+
+    /// Closes the group of the products that were begun.
+    pub struct WgmmaCommitGroup("wgmma.commit_group.sync.aligned") {}()
+
+    /// Waits until at most `n` groups of products are under way.
+    pub struct WgmmaWaitGroup("wgmma.wait_group.sync.aligned") {}(n: Src)
+
+    /// Begins `d = a·b + d`, or `d = a·b` where `scale_d` is false. `a` is four registers, or the
+    /// descriptor of a matrix in shared memory, as `b` is.
+    pub struct WgmmaMmaAsync("wgmma.mma_async.sync.aligned") {
+        shape: WgmmaShape,
+        d_type: Type,
+        a_type: Type,
+        b_type: Type,
+        satfinite: bool = "satfinite",
+        bit_product: Option<BitProduct>,
+        popc: bool = "popc",
+    }(
+        d: InOut,
+        a: Srcs,
+        b: Src,
+        scale_d: Src,
+        scale_a: Option<Src> = takes_scales(a_type),
+        scale_b: Option<Src> = takes_scales(a_type),
+        trans_a: Option<Src> = (takes_transposition(a_type) && matches!(a, Srcs::One(_))),
+        trans_b: Option<Src> = takes_transposition(a_type),
+    )
+
+    /// The same with a sparse `a`: of each four elements two are zero and not stored, by `metadata`.
+    pub struct WgmmaMmaAsyncSp("wgmma.mma_async.sp.sync.aligned") {
+        shape: WgmmaShape,
+        d_type: Type,
+        a_type: Type,
+        b_type: Type,
+        satfinite: bool = "satfinite",
+    }(
+        d: InOut,
+        a: Srcs,
+        b: Src,
+        metadata: Src,
+        selector: Src,
+        scale_d: Src,
+        scale_a: Option<Src> = takes_scales(a_type),
+        scale_b: Option<Src> = takes_scales(a_type),
+        trans_a: Option<Src> = (takes_transposition(a_type) && matches!(a, Srcs::One(_))),
+        trans_b: Option<Src> = takes_transposition(a_type),
+    )
+}
+
+/// The operands can be negated: floating-point types.
+fn takes_scales(a_type: Type) -> bool {
+    a_type.is_float()
+}
+
+/// The matrices in shared memory can be transposed: types of 16 bits.
+fn takes_transposition(a_type: Type) -> bool {
+    matches!(a_type, Type::F16 | Type::BF16)
+}
+
+/// The parts that the dense and the sparse product share.
+struct Product<'a> {
+    shape: WgmmaShape,
+    d_type: Type,
+    a_type: Type,
+    b_type: Type,
+    satfinite: bool,
+    sparse: bool,
+    d: &'a InOut,
+    a: &'a Srcs,
+    b: &'a Src,
+    scale_d: &'a Src,
+    scales: [Option<&'a Src>; 2],
+    transpositions: [Option<&'a Src>; 2],
+}
+
+impl Product<'_> {
+    fn is_integer(&self) -> bool {
+        matches!(self.a_type, Type::S8 | Type::U8)
+    }
+
+    fn check(&self, check: &mut Check<'_>) {
+        self.check_types(check);
+        self.check_registers(check);
+        if let Some(reg) = self.scale_d.reg() {
+            check.reg("scale_d", reg, Type::Pred);
+        } else {
+            constant_among(check, "scale_d", self.scale_d, &[0, 1]);
+        }
+        for (name, scale) in ["scale_a", "scale_b"].into_iter().zip(self.scales) {
+            if let Some(scale) = scale {
+                constant_among(check, name, scale, &[-1, 1]);
+            }
+        }
+        for (name, transposition) in ["trans_a", "trans_b"].into_iter().zip(self.transpositions) {
+            if let Some(transposition) = transposition {
+                constant_among(check, name, transposition, &[0, 1]);
+            }
+        }
+    }
+
+    fn check_types(&self, check: &mut Check<'_>) {
+        use Type::*;
+        let (b_types, d_types, depth): (&[Type], &[Type], u16) = match self.a_type {
+            F16 => (&[F16], &[F16, F32], 16),
+            BF16 => (&[BF16], &[F32], 16),
+            TF32 => (&[TF32], &[F32], 8),
+            E4M3 | E5M2 => (&[E4M3, E5M2], &[F16, F32], 32),
+            S8 | U8 => (&[S8, U8], &[S32], 32),
+            B1 if !self.sparse => (&[B1], &[S32], 256),
+            _ => {
+                check.type_among(self.a_type, &[F16, BF16, TF32, E4M3, E5M2, S8, U8, B1]);
+                return;
+            }
+        };
+        check.type_among(self.b_type, b_types);
+        check.type_among(self.d_type, d_types);
+        let depth = if self.sparse { 2 * depth } else { depth };
+        if self.shape.k != depth {
+            let message = format!("`{}` products are {depth} deep, not {}", self.a_type, self.shape.k);
+            check.report(Code::ModifierCombination, message);
+        }
+        let integer = self.is_integer() || self.a_type == B1;
+        check.combination(
+            !integer || self.shape.n.is_multiple_of(16) || matches!(self.shape.n, 8 | 24),
+            "integer products have 8, 24 or a multiple of 16 columns",
+        );
+        check.combination(
+            !self.satfinite || self.is_integer(),
+            "`.satfinite` goes with products of `.s8` and `.u8`",
+        );
+    }
+
+    fn check_registers(&self, check: &mut Check<'_>) {
+        // Of 64 × n elements, 128 threads hold n / 2 each; two of 16 bits share a register.
+        let (ty, count) = match self.d_type {
+            Type::F16 => (Type::F16X2, self.shape.n / 4),
+            ty => (ty, self.shape.n / 2),
+        };
+        if self.d.0.len() != usize::from(count) {
+            let message = format!("the accumulators must be {count} registers, not {}", self.d.0.len());
+            check.report(Code::VectorShape, message);
+        }
+        for &reg in &self.d.0 {
+            check.reg("d", reg, ty);
+        }
+        match self.a {
+            Srcs::One(descriptor) => check.src("a", descriptor, Type::U64),
+            Srcs::Many(regs) => {
+                if regs.len() != 4 {
+                    let message = format!("the fragment `a` must be 4 registers, not {}", regs.len());
+                    check.report(Code::VectorShape, message);
+                }
+                let integer = self.is_integer() || self.a_type == Type::B1;
+                for src in regs {
+                    check.src("a", src, if integer { Type::B32 } else { Type::F16X2 });
+                }
+            }
+        }
+        check.src("b", self.b, Type::U64);
+    }
+}
+
+/// The operand must be one of a few constants.
+fn constant_among(check: &mut Check<'_>, name: &str, src: &Src, allowed: &[i64]) {
+    if !matches!(src, Src::Imm(Imm::Int(value)) if allowed.contains(value)) {
+        let values: Vec<_> = allowed.iter().map(i64::to_string).collect();
+        let message = format!("operand `{name}` must be the constant {}", values.join(" or "));
+        check.report(Code::ImmediateRange, message);
+    }
+}
+
+fn wgmma_needs(needs: &mut Needs, feature: Feature) {
+    needs.version(feature, 8, 0);
+    needs.add(feature, Requirement::Specific { specific: &[90], family: &[] });
+}
+
+impl Rule for WgmmaFence {
+    fn check(&self, _check: &mut Check<'_>) {}
+
+    fn needs(&self, needs: &mut Needs) {
+        wgmma_needs(needs, "`wgmma.fence`");
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Warpgroup
+    }
+}
+
+impl Rule for WgmmaCommitGroup {
+    fn check(&self, _check: &mut Check<'_>) {}
+
+    fn needs(&self, needs: &mut Needs) {
+        wgmma_needs(needs, "`wgmma.commit_group`");
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Warpgroup
+    }
+}
+
+impl Rule for WgmmaWaitGroup {
+    fn check(&self, check: &mut Check<'_>) {
+        super::async_copy::group_count(check, &self.n);
+        check.imm_range("n", &self.n, 0..=i64::from(i32::MAX));
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        wgmma_needs(needs, "`wgmma.wait_group`");
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Warpgroup
+    }
+}
+
+impl Rule for WgmmaMmaAsync {
+    fn check(&self, check: &mut Check<'_>) {
+        Product {
+            shape: self.shape,
+            d_type: self.d_type,
+            a_type: self.a_type,
+            b_type: self.b_type,
+            satfinite: self.satfinite,
+            sparse: false,
+            d: &self.d,
+            a: &self.a,
+            b: &self.b,
+            scale_d: &self.scale_d,
+            scales: [self.scale_a.as_ref(), self.scale_b.as_ref()],
+            transpositions: [self.trans_a.as_ref(), self.trans_b.as_ref()],
+        }
+        .check(check);
+        let bits = self.a_type == Type::B1;
+        check.combination(
+            self.bit_product.is_some() == bits && self.popc == bits,
+            "`.and.popc` stands with products of `.b1`, and only there",
+        );
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        wgmma_needs(needs, "`wgmma.mma_async`");
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Warpgroup
+    }
+}
+
+impl Rule for WgmmaMmaAsyncSp {
+    fn check(&self, check: &mut Check<'_>) {
+        Product {
+            shape: self.shape,
+            d_type: self.d_type,
+            a_type: self.a_type,
+            b_type: self.b_type,
+            satfinite: self.satfinite,
+            sparse: true,
+            d: &self.d,
+            a: &self.a,
+            b: &self.b,
+            scale_d: &self.scale_d,
+            scales: [self.scale_a.as_ref(), self.scale_b.as_ref()],
+            transpositions: [self.trans_a.as_ref(), self.trans_b.as_ref()],
+        }
+        .check(check);
+        if matches!(self.metadata, Src::Imm(_)) {
+            check.report(Code::OperandForm, "the metadata must be in a register");
+        }
+        check.src("metadata", &self.metadata, Type::B32);
+        let selectors: &[i64] = match self.a_type {
+            Type::F16 | Type::BF16 | Type::TF32 => &[0, 1],
+            _ => &[0],
+        };
+        constant_among(check, "selector", &self.selector, selectors);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        wgmma_needs(needs, "`wgmma.mma_async`");
+        needs.version("`wgmma.mma_async.sp`", 8, 2);
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Warpgroup
+    }
+}

@@ -35,12 +35,11 @@ impl<'s> Parser<'s> {
                 let target_span = self.span();
                 let target = self.ident("as the function that the alias stands for")?;
                 self.expect(Kind::Semicolon, "to end `.alias`")?;
-                if !self.globals.get(target).is_some_and(|global| global.function) {
-                    return self.error(
-                        Code::Undeclared,
-                        target_span,
-                        format!("`{target}` is not a declared function"),
-                    );
+                for (function, span) in [(name, span), (target, target_span)] {
+                    if !self.globals.get(function).is_some_and(|global| global.function) {
+                        let message = format!("`{function}` is not a declared function");
+                        return self.error(Code::Undeclared, span, message);
+                    }
                 }
                 self.declare_global(name, span, true, true)?;
                 ItemKind::Alias { name: name.into(), target: target.into() }
@@ -212,9 +211,9 @@ impl<'s> Parser<'s> {
                 None
             } else {
                 let here = self.span();
-                match self.constant()?.bits() {
-                    Some(bits) if bits <= i64::MAX as u64 => Some(bits),
-                    _ => return self.error(Code::Literal, here, "a dimension is an unsigned integer"),
+                match self.unsigned_wide("as a dimension")? {
+                    dim if i64::try_from(dim).is_ok() => Some(dim),
+                    _ => return self.error(Code::Literal, here, "the dimension is too large"),
                 }
             };
             if variable.dims.len() == super::MAX_NESTING {

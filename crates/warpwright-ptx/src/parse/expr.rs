@@ -100,13 +100,14 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A literal or an expression in parentheses, with an unsigned 64-bit value.
+    /// A literal with an unsigned 64-bit value. Where directives want a number, `ptxas` reads no
+    /// expression.
     pub(super) fn unsigned_wide(&mut self, context: &str) -> Option<u64> {
         let span = self.span();
-        if !matches!(self.kind(), Kind::Number | Kind::LeftParen | Kind::Ident) {
+        if !matches!(self.kind(), Kind::Number | Kind::Ident) {
             return self.unexpected("a number", context);
         }
-        match self.unary()? {
+        match self.primary()? {
             Value::Signed(value) if value >= 0 => Some(value as u64),
             Value::Unsigned(value) => Some(value),
             _ => self.error(Code::Literal, span, format!("expected an unsigned integer {context}")),

@@ -186,7 +186,8 @@ impl<'s> Parser<'s> {
         }
         let word = self.word();
         self.advance();
-        Some(word[1..word.len() - 1].to_string())
+        // A string that does not end has been reported, and lacks its last quote.
+        Some(word.get(1..word.len() - 1).unwrap_or_default().to_string())
     }
 
     /// The statements, up to the closing brace.

@@ -5,8 +5,8 @@ use super::lexer::Kind;
 use super::scope::{Local, Scopes};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::{InstrReader, Modifier, Op, OpcodeRow, Operand, Word};
-use std::collections::HashMap;
+use crate::op::{InstrReader, Keyword, Modifier, Op, OpcodeRow, Operand, Word, word_hash};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Room for the parts of one instruction, used again for the next.
@@ -16,18 +16,41 @@ pub(super) struct Buffers<'s> {
     operands: Vec<(Operand, Span)>,
 }
 
-/// Opcodes by their first word; rows of more words first.
-static OPCODES: LazyLock<HashMap<&'static str, Vec<&'static OpcodeRow>>> = LazyLock::new(|| {
-    let mut map: HashMap<_, Vec<&'static OpcodeRow>> = HashMap::new();
+/// The instructions whose opcodes begin with one word; those of more words first.
+struct Opcodes {
+    hash: u64,
+    first_word: &'static str,
+    instructions: Vec<OpcodeWords>,
+}
+
+/// An instruction with the further words of its opcode.
+struct OpcodeWords {
+    row: &'static OpcodeRow,
+    further: Vec<Keyword>,
+}
+
+/// All opcodes, sorted by the hash of their first word.
+static OPCODES: LazyLock<Vec<Opcodes>> = LazyLock::new(|| {
+    let mut map: BTreeMap<u64, Opcodes> = BTreeMap::new();
     for row in Op::TABLE {
-        let root = row.name.split('.').next().unwrap_or(row.name);
-        map.entry(root).or_default().push(row);
+        let mut words = row.name.split('.');
+        let first_word = words.next().unwrap_or(row.name);
+        let hash = word_hash(first_word);
+        let opcodes =
+            map.entry(hash).or_insert_with(|| Opcodes { hash, first_word, instructions: Vec::new() });
+        opcodes.instructions.push(OpcodeWords { row, further: words.map(Keyword::new).collect() });
     }
-    for rows in map.values_mut() {
-        rows.sort_by_key(|row| std::cmp::Reverse(row.name.split('.').count()));
+    let mut list: Vec<_> = map.into_values().collect();
+    for opcodes in &mut list {
+        opcodes.instructions.sort_by_key(|instruction| std::cmp::Reverse(instruction.further.len()));
     }
-    map
+    list
 });
+
+fn opcodes(first_word: &str) -> Option<&'static Opcodes> {
+    let found = OPCODES.binary_search_by_key(&word_hash(first_word), |opcodes| opcodes.hash).ok()?;
+    Some(&OPCODES[found]).filter(|opcodes| opcodes.first_word == first_word)
+}
 
 impl<'s> Parser<'s> {
     /// An instruction, from its guard to its `;`.
@@ -36,8 +59,8 @@ impl<'s> Parser<'s> {
         let guard = if self.eat(Kind::At) { Some(self.guard(scopes)?) } else { None };
         let opcode_span = self.span();
         let opcode = self.ident("as an opcode")?;
-        let Some(rows) = OPCODES.get(opcode) else {
-            let help = nearest(opcode, OPCODES.keys().copied());
+        let Some(opcodes) = opcodes(opcode) else {
+            let help = nearest(opcode, OPCODES.iter().map(|opcodes| opcodes.first_word));
             let message = format!("there is no instruction `{}`", super::shorten(opcode));
             self.error::<()>(Code::UnknownInstruction, opcode_span, message);
             if let (Some(help), Some(last)) = (help, self.diagnostics.last_mut()) {
@@ -48,7 +71,7 @@ impl<'s> Parser<'s> {
         let mut buffers = std::mem::take(&mut self.buffers);
         buffers.words.clear();
         buffers.operands.clear();
-        let op = self.operation(opcode, rows, start, &mut buffers, scopes);
+        let op = self.operation(opcode, &opcodes.instructions, start, &mut buffers, scopes);
         self.buffers = buffers;
         let span = start.to(self.last_span());
         Some((Instruction { guard, op: op? }, span))
@@ -57,7 +80,7 @@ impl<'s> Parser<'s> {
     fn operation(
         &mut self,
         opcode: &'s str,
-        rows: &[&'static OpcodeRow],
+        instructions: &[OpcodeWords],
         start: Span,
         buffers: &mut Buffers<'s>,
         scopes: &mut Scopes<'s>,
@@ -74,7 +97,12 @@ impl<'s> Parser<'s> {
             loop {
                 let first = self.span();
                 let operand = self.operand(opcode, scopes)?;
+                let address = matches!(operand, Operand::Address(_));
                 buffers.operands.push((operand, first.to(self.last_span())));
+                if address && self.kind() == Kind::Dot && self.dot_word() == "unified" {
+                    buffers.operands.push((Operand::Unified, self.span()));
+                    self.advance();
+                }
                 if !self.eat(Kind::Comma) {
                     break;
                 }
@@ -90,13 +118,14 @@ impl<'s> Parser<'s> {
             scopes,
             &mut self.diagnostics,
         );
-        for row in rows {
-            if reader.take_opcode(row.name) {
-                return (row.read)(&mut reader);
+        for instruction in instructions {
+            if reader.take_opcode(instruction.row.name, &instruction.further) {
+                return (instruction.row.read)(&mut reader);
             }
         }
         drop(reader);
-        let names: Vec<_> = rows.iter().map(|row| format!("`{}`", row.name)).collect();
+        let names: Vec<_> =
+            instructions.iter().map(|instruction| format!("`{}`", instruction.row.name)).collect();
         let message = format!("`{opcode}` needs more words: it is one of {}", names.join(", "));
         self.error(Code::UnknownInstruction, start, message)
     }
@@ -123,6 +152,7 @@ impl<'s> Parser<'s> {
 
     fn operand(&mut self, opcode: &'s str, scopes: &mut Scopes<'s>) -> Option<Operand> {
         match self.kind() {
+            Kind::Ident if self.word() == "WARP_SZ" => self.constant().map(Operand::Imm),
             Kind::Ident => {
                 let first = self.name_operand(scopes)?;
                 if self.kind() != Kind::Pipe {
@@ -134,9 +164,18 @@ impl<'s> Parser<'s> {
             }
             Kind::LeftBrace => {
                 self.nest()?;
+                if self.kind_after(1) == Kind::RightBrace {
+                    self.advance();
+                    return self.unexpected("an operand", "in a vector");
+                }
                 let list = self.operand_list(Kind::RightBrace, opcode, scopes)?;
                 self.unnest();
-                Some(Operand::Vector(list))
+                let vector = Operand::Vector(list);
+                if !self.eat(Kind::Pipe) {
+                    return Some(vector);
+                }
+                let second = self.name_operand(scopes)?;
+                Some(Operand::Pair(Box::new((vector, second))))
             }
             Kind::LeftParen if opcode == "call" => {
                 self.nest()?;
@@ -158,8 +197,24 @@ impl<'s> Parser<'s> {
                     }
                 }
             }
+            Kind::Minus if self.negates_register(scopes) => {
+                self.advance();
+                match self.name_operand(scopes)? {
+                    Operand::Part { reg, selector, .. } => {
+                        Some(Operand::Part { reg, negated: true, selector })
+                    }
+                    Operand::Reg(reg) => Some(Operand::Part { reg, negated: true, selector: None }),
+                    other => Some(other),
+                }
+            }
             _ => self.constant().map(Operand::Imm),
         }
+    }
+
+    /// Whether the name after the current token is a register.
+    fn negates_register(&self, scopes: &Scopes<'s>) -> bool {
+        let next = self.tokens[(self.at + 1).min(self.tokens.len() - 1)];
+        next.kind == Kind::Ident && matches!(scopes.resolve(self.str(next)), Some(Local::Register(_, None)))
     }
 
     /// The operands up to `close`, which is taken too. The current token is the opening one.
@@ -192,6 +247,18 @@ impl<'s> Parser<'s> {
             return Some(Operand::Sink);
         }
         match scopes.resolve(name) {
+            Some(Local::Register(reg, None)) if self.kind() == Kind::Dot => {
+                let selector = Selector::from_text(self.dot_word());
+                if selector.is_none() {
+                    let message = format!(
+                        "a selector is `b` with up to four digits or `h` with up to two, not `{}`",
+                        super::shorten(self.dot_word())
+                    );
+                    return self.error(Code::OperandForm, self.span(), message);
+                }
+                self.advance();
+                return Some(Operand::Part { reg, negated: false, selector });
+            }
             Some(Local::Register(reg, None)) => return Some(Operand::Reg(reg)),
             Some(Local::Register(first, Some(vector))) => return self.vector_register(first, vector),
             Some(Local::Variable(id)) => {
@@ -217,9 +284,6 @@ impl<'s> Parser<'s> {
                 }
             }
             return Some(Operand::Special(special));
-        }
-        if name == "WARP_SZ" {
-            return Some(Operand::Imm(Imm::Int(32)));
         }
         if let Some(global) = self.globals.get(name) {
             let symbol = Symbol::Global(global.name.clone());

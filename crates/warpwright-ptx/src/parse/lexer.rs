@@ -248,7 +248,7 @@ impl Lexer<'_> {
         }
         self.at = self.at.min(self.bytes.len());
         self.error(start, "the string does not end on its line");
-        None
+        Some(Kind::String)
     }
 
     fn line_comment(&mut self) {

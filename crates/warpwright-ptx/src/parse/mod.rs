@@ -189,37 +189,58 @@ impl<'s> Parser<'s> {
 
     /// Comments before the current token that were not handed out yet.
     fn take_comments(&mut self, mut sink: impl FnMut(Comment)) {
-        let mut after_line_comment = false;
+        // A comment ends the line, or begins one: nothing after it trails what came before.
+        let mut line_ended = false;
         while let Some(raw) = self.comments.get(self.next_comment)
             && raw.before <= self.at
         {
             self.next_comment += 1;
-            let trailing = raw.before == self.at && raw.same_line && !after_line_comment;
-            after_line_comment = !raw.block;
+            let trailing = raw.before == self.at && raw.same_line && !line_ended;
+            line_ended = !raw.block || !trailing;
             let text = self.text[raw.span.range()].trim_end_matches('\r').to_string();
             sink(Comment { text, block: raw.block, trailing });
         }
     }
 
     /// After an error in the statement that begins at `start`: skips to its end, past `;`, or up to
-    /// a `}` that ends what it is in. Braces that open on the way are skipped whole.
+    /// a `}` that ends what it is in. A block that opens on the way is skipped whole.
     fn recover(&mut self, start: usize) {
+        // `.loc` has no `;`: it ends with its line.
+        let ends_with_line = self.tokens[start].kind == Kind::Dot && self.str(self.tokens[start]) == ".loc";
         self.at = start;
-        let mut depth = 0usize;
+        let (mut blocks, mut vectors) = (0usize, 0usize);
         loop {
             match self.kind() {
                 Kind::End => return,
-                Kind::Semicolon if depth == 0 => {
+                Kind::Semicolon if blocks == 0 => {
                     self.advance();
                     return;
                 }
-                Kind::LeftBrace => depth += 1,
-                Kind::RightBrace if depth == 0 => return,
-                Kind::RightBrace => depth -= 1,
+                // What is left open in a statement ends with it.
+                Kind::Semicolon => vectors = 0,
+                Kind::LeftBrace => {
+                    let before = self.tokens[self.at.saturating_sub(1)].kind;
+                    if matches!(before, Kind::Comma | Kind::Dot) { vectors += 1 } else { blocks += 1 }
+                }
+                Kind::RightBrace if vectors > 0 => vectors -= 1,
+                Kind::RightBrace if blocks > 0 => blocks -= 1,
+                Kind::RightBrace => return,
+                _ if self.at > start && blocks == 0 && self.begins_line() => {
+                    let declares = self.is_dot("reg") || self.is_dot("loc") || self.is_dot("pragma");
+                    if declares || ends_with_line {
+                        return;
+                    }
+                }
                 _ => {}
             }
             self.advance();
         }
+    }
+
+    /// Whether a line ends before the current token.
+    fn begins_line(&self) -> bool {
+        let between = self.last_span().end as usize..self.span().start as usize;
+        self.text.as_bytes()[between].contains(&b'\n')
     }
 
     fn module(&mut self) -> Option<Module> {
@@ -228,7 +249,9 @@ impl<'s> Parser<'s> {
         for comment in &mut preamble {
             comment.trailing = false;
         }
+        let start = self.span();
         let mut module = self.header()?;
+        module.origin = start.to(self.last_span()).into();
         module.preamble = preamble;
         loop {
             let items = &mut module.items;

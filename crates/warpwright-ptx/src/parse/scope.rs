@@ -24,8 +24,39 @@ pub(super) enum Local {
 #[derive(Default)]
 struct Scope<'s> {
     names: HashMap<&'s str, Local>,
-    ranges: HashMap<&'s str, RegisterNames>,
+    ranges: Ranges<'s>,
     labels: HashMap<&'s str, ScopedLabel>,
+}
+
+/// Register ranges by their prefix. A function has a handful, which are compared one by one: that is
+/// quicker than hashing, and nearly every operand is looked up here.
+#[derive(Default)]
+struct Ranges<'s> {
+    few: Vec<(&'s str, RegisterNames)>,
+    more: HashMap<&'s str, RegisterNames>,
+}
+
+impl<'s> Ranges<'s> {
+    const FEW: usize = 12;
+
+    fn get(&self, prefix: &str) -> Option<&RegisterNames> {
+        match self.few.iter().find(|(name, _)| *name == prefix) {
+            Some((_, names)) => Some(names),
+            None if self.more.is_empty() => None,
+            None => self.more.get(prefix),
+        }
+    }
+
+    /// `false` if the prefix was there.
+    fn insert(&mut self, prefix: &'s str, names: RegisterNames) -> bool {
+        let fresh = self.get(prefix).is_none();
+        if fresh && self.few.len() < Self::FEW {
+            self.few.push((prefix, names));
+        } else if fresh {
+            self.more.insert(prefix, names);
+        }
+        fresh
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -97,7 +128,7 @@ impl<'s> Scopes<'s> {
 
     /// Declares `prefix0`, `prefix1`, …; `false` if the scope has the prefix already.
     pub(super) fn declare_range(&mut self, prefix: &'s str, names: RegisterNames) -> bool {
-        self.innermost().ranges.insert(prefix, names).is_none()
+        self.innermost().ranges.insert(prefix, names)
     }
 
     /// The register or variable of that name.
@@ -111,7 +142,9 @@ impl<'s> Scopes<'s> {
                 let width = names.vector.map_or(1, |vector| vector.elements() as u32);
                 return Some(Local::Register(Reg(names.first.0 + number * width), names.vector));
             }
-            if let Some(local) = scope.names.get(name) {
+            if !scope.names.is_empty()
+                && let Some(local) = scope.names.get(name)
+            {
                 return Some(*local);
             }
         }
@@ -156,7 +189,7 @@ impl<'s> Scopes<'s> {
         undefined.sort_by_key(|(_, span)| *span);
         for (name, span) in undefined {
             let message = format!("the label `{name}` is not defined in this scope, or one around it");
-            self.errors.push(Diagnostic::new(Code::Undeclared, span, message));
+            self.errors.push(Diagnostic::new(Code::Label, span, message));
         }
         if !self.errors.is_empty() {
             return self.errors;

@@ -2,48 +2,220 @@
 //!
 //! [`verify`] looks at a whole module and collects everything that is wrong. A module without errors
 //! yields a [`ModuleInfo`], which the later stages ask for.
+//!
+//! What it holds a module to, and where:
+//!
+//! - `module`: the header, names and their linkage, aliases, debug sections;
+//! - `variable`: spaces, types, dimensions and initial values of variables and parameters;
+//! - `function`: signatures, directives, register declarations, labels;
+//! - the families of instructions themselves ([`crate::op::Rule`]), with [`Check`]: modifiers, types
+//!   and operands;
+//! - `lowest`: PTX version and target of everything that is used;
+//! - `shared`: static shared memory of a kernel with all that it calls;
+//! - `assigned`: registers that are read and not written;
+//! - `convergence`: barriers and collectives under control flow that threads do not share, by the
+//!   levels of [`Uniformity`] over the [`Cfg`].
+//!
+//! An *error* is what is provably wrong or what `ptxas` refuses. What cannot be decided is a warning
+//! or a note, unless the DSL built the module and could have known.
 
+mod assigned;
+pub mod cfg;
 mod check;
+mod convergence;
+mod function;
 mod index;
+mod lowest;
+mod module;
+mod shared;
+pub mod uniformity;
+mod uses;
+mod variable;
 
+pub use cfg::{BlockId, Cfg};
 pub use check::Check;
 pub use index::{GlobalSymbol, ModuleIndex};
+pub use lowest::{Lowest, NoTarget, lowest};
+pub use uniformity::{Level, Uniformity};
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
+use assigned::Gap;
+use lowest::{Gate, Requirements};
+use uses::Uses;
 
 /// What the verifier found out about a module that it accepted.
 #[derive(Clone, Debug)]
 pub struct ModuleInfo {
     /// Warnings and notes.
     pub diagnostics: Diagnostics,
+    /// The functions, prototypes included, in the order of [`Module::functions`].
+    pub functions: Vec<FunctionInfo>,
+    requirements: Requirements,
+}
+
+impl ModuleInfo {
+    /// The lowest PTX version and target that the module would do with.
+    pub fn lowest(&self) -> Result<Lowest, NoTarget> {
+        self.requirements.lowest()
+    }
+}
+
+/// What the verifier found out about a function.
+#[derive(Clone, Debug)]
+pub struct FunctionInfo {
+    /// The control-flow graph.
+    pub cfg: Cfg,
+    /// Of a kernel: its static shared memory in bytes, with that of all functions that it may call.
+    pub static_shared: u64,
+    /// The registers that it declares, by class.
+    pub registers: RegisterCounts,
+}
+
+/// Numbers of declared registers, by the size of what they hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegisterCounts {
+    /// Predicates.
+    pub predicate: u32,
+    /// 8 bits.
+    pub bits8: u32,
+    /// 16 bits.
+    pub bits16: u32,
+    /// 32 bits.
+    pub bits32: u32,
+    /// 64 bits.
+    pub bits64: u32,
+    /// 128 bits.
+    pub bits128: u32,
+}
+
+impl RegisterCounts {
+    /// Counts the registers of a function.
+    pub fn of(function: &Function) -> Self {
+        let mut counts = RegisterCounts::default();
+        for range in &function.registers {
+            let class = match range.ty.bits() {
+                1 => &mut counts.predicate,
+                8 => &mut counts.bits8,
+                16 => &mut counts.bits16,
+                32 => &mut counts.bits32,
+                64 => &mut counts.bits64,
+                _ => &mut counts.bits128,
+            };
+            *class += range.count * range.vector.map_or(1, |width| width.elements() as u32);
+        }
+        counts
+    }
 }
 
 /// Checks a module. Errors refuse it; warnings and notes come with the [`ModuleInfo`].
 pub fn verify(module: &Module) -> Result<ModuleInfo, Diagnostics> {
     let mut out = Diagnostics::new();
     let index = ModuleIndex::new(module);
+    let mut gate = Gate::new(module);
     let mut needs = Needs::new();
+    module::check(&index, &mut out);
+    lowest::item_needs(module, &mut |origin, needed| gate.check(needed, origin, &mut out), &mut needs);
+    let mut functions = Vec::new();
     for function in module.functions() {
-        for statement in function.statements() {
-            let StatementKind::Instruction(instruction) = &statement.kind else { continue };
-            let mut check = Check::new(&index, function, instruction.op.name(), statement.origin, &mut out);
-            if let Some(guard) = instruction.guard {
-                check.guard(guard);
-            }
-            instruction.op.check(&mut check);
-            needs.clear();
-            instruction.op.needs(&mut needs);
-            for (feature, need) in needs.unmet(module.version, module.target.arch) {
-                let (code, what) = match need {
-                    Requirement::Version(_) => {
-                        (Code::NeedsVersion, format!("the module says {}", module.version))
-                    }
-                    _ => (Code::NeedsTarget, format!("the module is for {}", module.target.arch)),
-                };
-                out.push(Diagnostic::new(code, statement.origin, format!("{feature} needs {need}; {what}")));
-            }
+        function::signature(&index, function, &mut out);
+        let uses = Uses::new(function);
+        if !uses.invalid.is_empty() {
+            function::invalid(function, &uses, &mut out);
+            continue;
+        }
+        function::body(&index, function, &uses, &mut out);
+        instructions(&index, function, &uses, &mut gate, &mut needs, &mut out);
+        let cfg = Cfg::new(&index, function);
+        if function.body.is_some() {
+            flow(function, &cfg, &uses, &mut out);
+        }
+        functions.push(FunctionInfo { cfg, static_shared: 0, registers: RegisterCounts::of(function) });
+    }
+    let sizes = shared::sizes(&index, &mut out);
+    for (info, size) in functions.iter_mut().zip(sizes) {
+        info.static_shared = size;
+    }
+    if out.has_errors() {
+        return Err(out);
+    }
+    Ok(ModuleInfo { diagnostics: out, functions, requirements: gate.requirements })
+}
+
+fn instructions(
+    index: &ModuleIndex<'_>,
+    function: &Function,
+    uses: &Uses,
+    gate: &mut Gate,
+    needs: &mut Needs,
+    out: &mut Diagnostics,
+) {
+    for statement in function.statements() {
+        let StatementKind::Instruction(instruction) = &statement.kind else { continue };
+        let mut check = Check::new(index, function, instruction.op.name(), statement.origin, out);
+        if let Some(guard) = instruction.guard {
+            check.guard(guard);
+        }
+        instruction.op.check(&mut check);
+        needs.clear();
+        instruction.op.needs(needs);
+        if !needs.is_empty() {
+            gate.check(needs, statement.origin, out);
         }
     }
-    if out.has_errors() { Err(out) } else { Ok(ModuleInfo { diagnostics: out }) }
+    for (statement, register) in &uses.specials {
+        needs.clear();
+        lowest::special_needs(*register, needs);
+        gate.check(needs, function.statements()[*statement as usize].origin, out);
+    }
+}
+
+/// What follows from the control flow: registers without a value, code without a way to it,
+/// barriers that threads miss.
+fn flow(function: &Function, cfg: &Cfg, uses: &Uses, out: &mut Diagnostics) {
+    unreachable(function, cfg, out);
+    for finding in assigned::unassigned(function, cfg, uses) {
+        let origin = function.statements()[finding.statement as usize].origin;
+        let built = matches!(origin, Origin::Rust(_));
+        let name = check::register_name(function, finding.reg);
+        let message = match finding.gap {
+            Gap::NeverWritten => format!("`{name}` is read, and nothing ever writes it"),
+            Gap::OnAllPaths => format!("`{name}` is read before anything writes it"),
+            Gap::OnSomePath => format!("`{name}` is read here, and not written on every path to here"),
+        };
+        let code = match finding.gap {
+            Gap::NeverWritten | Gap::OnAllPaths if built => Code::Unassigned,
+            _ => Code::MaybeUnassigned,
+        };
+        let declared = function.register_range(finding.reg).origin;
+        out.push(Diagnostic::new(code, origin, message).with_related(declared, "it is declared here"));
+    }
+    convergence::check(function, cfg, uses, out);
+}
+
+/// Reports each run of blocks that nothing reaches, unless it only ends the function.
+fn unreachable(function: &Function, cfg: &Cfg, out: &mut Diagnostics) {
+    use crate::op::Op;
+    let mut reported = false;
+    for (i, block) in cfg.blocks().iter().enumerate() {
+        if cfg.is_reachable(BlockId(i as u32)) {
+            reported = false;
+            continue;
+        }
+        let work = function.statements()[block.statements()].iter().find(|statement| match &statement.kind {
+            StatementKind::Instruction(instruction) => {
+                !matches!(instruction.op, Op::Bra(_) | Op::Ret(_) | Op::Exit(_) | Op::Trap(_))
+            }
+            _ => false,
+        });
+        if let Some(statement) = work
+            && !std::mem::replace(&mut reported, true)
+        {
+            out.push(Diagnostic::new(
+                Code::Unreachable,
+                statement.origin,
+                "nothing reaches this instruction",
+            ));
+        }
+    }
 }

@@ -1,0 +1,135 @@
+//! Diagnostics for people: the lines that they are about, marked.
+
+use super::{Diagnostic, LineIndex, Severity};
+use crate::ir::{Origin, Span};
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{
+    Annotation, AnnotationKind, Element, Group, Level, Origin as Place, Renderer, Snippet,
+};
+use std::ops::Range;
+
+/// Marks closer than this, in lines, share a snippet.
+const NEAR: u32 = 12;
+/// The most lines of one mark that are shown.
+const LONGEST: u32 = 6;
+
+/// Renders diagnostics about `text`, which is called `name`, with the lines that they are about.
+/// What came from Rust code is named by file, line and column. With `color`, the result has ANSI
+/// escapes.
+pub fn render<'d>(
+    diagnostics: impl IntoIterator<Item = &'d Diagnostic>,
+    name: &str,
+    text: &str,
+    color: bool,
+) -> String {
+    let lines = LineIndex::new(text);
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    let renderer = renderer.decor_style(DecorStyle::Ascii);
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        out.push_str(&renderer.render(&[group(diagnostic, name, &lines)]));
+        out.push_str("\n\n");
+    }
+    out.truncate(out.trim_end_matches('\n').len());
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out
+}
+
+fn group<'a>(diagnostic: &'a Diagnostic, name: &'a str, lines: &LineIndex<'a>) -> Group<'a> {
+    let level = match diagnostic.severity() {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
+    };
+    let mut group = Group::with_title(level.primary_title(&diagnostic.message).id(diagnostic.code.text()));
+    let mut marks = Marks { name, lines, marks: Vec::new() };
+    match diagnostic.origin {
+        Origin::Text(span) => marks.add(span, AnnotationKind::Primary, None),
+        Origin::Rust(location) => group = group.element(place(location)),
+        Origin::Unknown => group = group.element(Place::path(name)),
+    }
+    let mut elsewhere = Vec::new();
+    for (origin, what) in &diagnostic.related {
+        match origin {
+            Origin::Text(span) => marks.add(*span, AnnotationKind::Context, Some(what)),
+            Origin::Rust(location) => elsewhere.push((Some(*location), what)),
+            Origin::Unknown => elsewhere.push((None, what)),
+        }
+    }
+    group = group.elements(marks.snippets());
+    for (location, what) in elsewhere {
+        group = group.element(Level::NOTE.message(what));
+        if let Some(location) = location {
+            group = group.element(place(location));
+        }
+    }
+    match &diagnostic.help {
+        Some(help) => group.element(Level::HELP.message(help)),
+        None => group,
+    }
+}
+
+fn place<'a>(location: &'static std::panic::Location<'static>) -> Place<'a> {
+    Place::path(location.file()).line(location.line() as usize).char_column(location.column() as usize)
+}
+
+/// Places of the text to be marked.
+struct Marks<'a, 'l> {
+    name: &'a str,
+    lines: &'l LineIndex<'a>,
+    marks: Vec<Mark<'a>>,
+}
+
+struct Mark<'a> {
+    range: Range<usize>,
+    /// The lines, from 1, both included.
+    lines: (u32, u32),
+    kind: AnnotationKind,
+    label: Option<&'a str>,
+}
+
+impl<'a> Marks<'a, '_> {
+    fn add(&mut self, span: Span, kind: AnnotationKind, label: Option<&'a String>) {
+        let (start, end) = (self.lines.clamp(span.start), self.lines.clamp(span.end.max(span.start)));
+        let first = self.lines.position(start).line;
+        let last = self.lines.position(end.saturating_sub(1).max(start)).line;
+        let shown = last.min(first + LONGEST - 1);
+        let end = if shown < last { self.lines.line(shown).end } else { end as usize };
+        let label = label.map(String::as_str);
+        self.marks.push(Mark { range: start as usize..end, lines: (first, shown), kind, label });
+    }
+
+    /// One snippet for marks that are near each other: the text may be long, and what lies between
+    /// is of no interest. The snippet with the primary mark comes first.
+    fn snippets(mut self) -> Vec<Element<'a>> {
+        self.marks.sort_by_key(|mark| mark.lines.0);
+        let mut runs: Vec<Vec<Mark<'a>>> = Vec::new();
+        for mark in self.marks {
+            match runs.last_mut() {
+                Some(run)
+                    if run.iter().map(|before| before.lines.1).max().unwrap_or(0) + NEAR >= mark.lines.0 =>
+                {
+                    run.push(mark);
+                }
+                _ => runs.push(vec![mark]),
+            }
+        }
+        let primary =
+            |run: &Vec<Mark<'_>>| run.iter().any(|mark| matches!(mark.kind, AnnotationKind::Primary));
+        runs.sort_by_key(|run| !primary(run));
+        let (name, lines) = (self.name, self.lines);
+        let snippet = |run: Vec<Mark<'a>>| -> Element<'a> {
+            let first = run.iter().map(|mark| mark.lines.0).min().unwrap_or(1);
+            let last = run.iter().map(|mark| mark.lines.1).max().unwrap_or(1);
+            let start = lines.line(first).start;
+            let source = &lines.text()[start..lines.line(last).end];
+            let annotations = run.into_iter().map(|mark| -> Annotation<'a> {
+                mark.kind.span(mark.range.start - start..mark.range.end - start).label(mark.label)
+            });
+            Snippet::source(source).path(name).line_start(first as usize).annotations(annotations).into()
+        };
+        runs.into_iter().map(snippet).collect()
+    }
+}

@@ -1,0 +1,258 @@
+//! Quotients, roots and the functions that are approximated.
+
+use super::{INTEGERS, directions, flag, rounding};
+use crate::ir::Type::*;
+use crate::ir::*;
+use crate::op::{Rule, instruction};
+use crate::verify::Check;
+
+instruction! {
+    /// Quotient.
+    pub struct Div("div") {
+        approx: bool = "approx",
+        full: bool = "full",
+        rounding: Option<Rounding>,
+        ftz: bool = "ftz",
+        ty: Type,
+    }(d: Dst, a: Src, b: Src)
+
+    /// Remainder.
+    pub struct Rem("rem") {
+        ty: Type,
+    }(d: Dst, a: Src, b: Src)
+
+    /// Reciprocal.
+    pub struct Rcp("rcp") {
+        approx: bool = "approx",
+        rounding: Option<Rounding>,
+        ftz: bool = "ftz",
+        ty: Type,
+    }(d: Dst, a: Src)
+
+    /// Square root.
+    pub struct Sqrt("sqrt") {
+        approx: bool = "approx",
+        rounding: Option<Rounding>,
+        ftz: bool = "ftz",
+        ty: Type,
+    }(d: Dst, a: Src)
+
+    /// Reciprocal of the square root.
+    pub struct Rsqrt("rsqrt") {
+        approx: bool = "approx",
+        ftz: bool = "ftz",
+        ty: Type,
+    }(d: Dst, a: Src)
+
+    /// Sine.
+    pub struct Sin("sin") {
+        approx: bool = "approx",
+        ftz: bool = "ftz",
+        ty: Type,
+    }(d: Dst, a: Src)
+
+    /// Cosine.
+    pub struct Cos("cos") {
+        approx: bool = "approx",
+        ftz: bool = "ftz",
+        ty: Type,
+    }(d: Dst, a: Src)
+
+    /// Logarithm to base 2.
+    pub struct Lg2("lg2") {
+        approx: bool = "approx",
+        ftz: bool = "ftz",
+        ty: Type,
+    }(d: Dst, a: Src)
+
+    /// Power of 2.
+    pub struct Ex2("ex2") {
+        approx: bool = "approx",
+        ftz: bool = "ftz",
+        ty: Type,
+    }(d: Dst, a: Src)
+
+    /// Hyperbolic tangent.
+    pub struct Tanh("tanh") {
+        approx: bool = "approx",
+        ty: Type,
+    }(d: Dst, a: Src)
+}
+
+const EXPONENTIAL: &[Type] = &[F16, F16X2, BF16, BF16X2, F32];
+
+/// An operation that is approximated says so.
+fn approximate(check: &mut Check<'_>, approx: bool) {
+    check.combination(approx, "only the approximation exists: `.approx` is needed");
+}
+
+/// How exact a result is must be said once.
+fn one_accuracy(check: &mut Check<'_>, given: &[bool], choices: &str) {
+    let count = given.iter().filter(|&&given| given).count();
+    check.combination(count == 1, &format!("exactly one of {choices} is needed: {count} given"));
+}
+
+fn unary(check: &mut Check<'_>, ty: Type, d: Dst, a: &Src) {
+    check.dst("d", d, ty);
+    check.src("a", a, ty);
+}
+
+impl Rule for Div {
+    fn check(&self, check: &mut Check<'_>) {
+        const TYPES: &[Type] = &[U16, U32, U64, S16, S32, S64, F32, F64];
+        if !check.type_among(self.ty, TYPES) {
+            return;
+        }
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        flag(check, self.approx, "approx", self.ty, &[F32]);
+        flag(check, self.full, "full", self.ty, &[F32]);
+        flag(check, self.ftz, "ftz", self.ty, &[F32]);
+        let rounded = self.rounding.is_some();
+        match self.ty {
+            F32 => {
+                let given = [self.approx, self.full, rounded];
+                one_accuracy(check, &given, "`.approx`, `.full` and a rounding");
+            }
+            F64 => check.combination(rounded, "a rounding is needed: `.rn`, `.rz`, `.rm` or `.rp`"),
+            _ => {}
+        }
+        unary(check, self.ty, self.d, &self.a);
+        check.src("b", &self.b, self.ty);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Rem {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, INTEGERS) {
+            return;
+        }
+        unary(check, self.ty, self.d, &self.a);
+        check.src("b", &self.b, self.ty);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Rcp {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, &[F32, F64]) {
+            return;
+        }
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        one_accuracy(check, &[self.approx, self.rounding.is_some()], "`.approx` and a rounding");
+        if self.ty == F64 {
+            check.combination(
+                self.approx == self.ftz,
+                "the approximation in `.f64` is `.approx.ftz`, and nothing else in `.f64` takes `.ftz`",
+            );
+        }
+        unary(check, self.ty, self.d, &self.a);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Sqrt {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, &[F32, F64]) {
+            return;
+        }
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        flag(check, self.approx, "approx", self.ty, &[F32]);
+        flag(check, self.ftz, "ftz", self.ty, &[F32]);
+        one_accuracy(check, &[self.approx, self.rounding.is_some()], "`.approx` and a rounding");
+        unary(check, self.ty, self.d, &self.a);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Rsqrt {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, &[F32, F64]) {
+            return;
+        }
+        approximate(check, self.approx);
+        unary(check, self.ty, self.d, &self.a);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Sin {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, &[F32]) {
+            return;
+        }
+        approximate(check, self.approx);
+        unary(check, self.ty, self.d, &self.a);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Cos {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, &[F32]) {
+            return;
+        }
+        approximate(check, self.approx);
+        unary(check, self.ty, self.d, &self.a);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Lg2 {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, &[F32]) {
+            return;
+        }
+        approximate(check, self.approx);
+        unary(check, self.ty, self.d, &self.a);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Ex2 {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, EXPONENTIAL) {
+            return;
+        }
+        match self.ty {
+            F16 | F16X2 => check.combination(!self.ftz, "`.ftz` does not go with `.f16`"),
+            BF16 | BF16X2 => check.combination(self.ftz, "`.bf16` needs `.ftz`"),
+            _ => {}
+        }
+        approximate(check, self.approx);
+        unary(check, self.ty, self.d, &self.a);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        match self.ty {
+            F16 | F16X2 => needs.both("`ex2` of `.f16`", (7, 0), 75),
+            BF16 | BF16X2 => needs.both("`ex2` of `.bf16`", (7, 8), 90),
+            _ => {}
+        }
+    }
+}
+
+impl Rule for Tanh {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, EXPONENTIAL) {
+            return;
+        }
+        approximate(check, self.approx);
+        unary(check, self.ty, self.d, &self.a);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        match self.ty {
+            BF16 | BF16X2 => needs.both("`tanh` of `.bf16`", (7, 8), 90),
+            _ => needs.both("`tanh`", (7, 0), 75),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Sums and differences.
+
+use super::{
+    BYTE_ARITHMETIC, CARRYING, INTEGERS, directions, flag, half_precision_needs, mixed, mixed_needs,
+    packed_needs, rounding,
+};
+use crate::ir::Type::*;
+use crate::ir::*;
+use crate::op::{Rule, instruction};
+use crate::verify::Check;
+
+instruction! {
+    /// Sum.
+    pub struct Add("add") {
+        rounding: Option<Rounding>,
+        ftz: bool = "ftz",
+        sat: bool = "sat",
+        cc: bool = "cc",
+        ty: Type,
+        /// With mixed precision, the type of `a`.
+        a_type: Option<Type>,
+    }(d: Dst, a: Src, b: Src)
+
+    /// Difference.
+    pub struct Sub("sub") {
+        rounding: Option<Rounding>,
+        ftz: bool = "ftz",
+        sat: bool = "sat",
+        cc: bool = "cc",
+        ty: Type,
+        /// With mixed precision, the type of `a`.
+        a_type: Option<Type>,
+    }(d: Dst, a: Src, b: Src)
+
+    /// Sum with carry in.
+    pub struct Addc("addc") {
+        cc: bool = "cc",
+        ty: Type,
+    }(d: Dst, a: Src, b: Src)
+
+    /// Difference with borrow in.
+    pub struct Subc("subc") {
+        cc: bool = "cc",
+        ty: Type,
+    }(d: Dst, a: Src, b: Src)
+
+    /// Sum of `c` and the absolute difference of `a` and `b`.
+    pub struct Sad("sad") {
+        ty: Type,
+    }(d: Dst, a: Src, b: Src, c: Src)
+}
+
+const ADD: &[Type] =
+    &[U16, U32, U64, S16, S32, S64, F16, F16X2, BF16, BF16X2, F32, F64, F32X2, U16X2, S16X2, U8X4, S8X4];
+const SUB: &[Type] = &[U16, U32, U64, S16, S32, S64, F16, F16X2, BF16, BF16X2, F32, F64, F32X2, U8X4, S8X4];
+const ADD_SAT: &[Type] = &[U32, S32, U16X2, S16X2, U8X4, S8X4, F16, F16X2, F32];
+const SUB_SAT: &[Type] = &[S32, U8X4, S8X4, F16, F16X2, F32];
+const FTZ: &[Type] = &[F16, F16X2, F32, F32X2];
+
+/// What a sum needs because it saturates. That of signed words and of floats is old.
+fn saturation_needs(needs: &mut Needs, sat: bool, ty: Type) {
+    if sat && matches!(ty, U32 | U16X2 | S16X2) {
+        needs.version("saturating sums of this type", 9, 2);
+        needs.add("saturating sums of this type", BYTE_ARITHMETIC);
+    }
+}
+
+fn carry(check: &mut Check<'_>, cc: bool, sat: bool, ty: Type) {
+    flag(check, cc, "cc", ty, CARRYING);
+    check.combination(!(cc && sat), "`.cc` and `.sat` do not go together: what saturates does not carry");
+}
+
+impl Rule for Add {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, ADD) {
+            return;
+        }
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        flag(check, self.ftz, "ftz", self.ty, FTZ);
+        flag(check, self.sat, "sat", self.ty, ADD_SAT);
+        carry(check, self.cc, self.sat, self.ty);
+        mixed(check, self.a_type, self.ty, self.ftz);
+        check.dst("d", self.d, self.ty);
+        check.src("a", &self.a, self.a_type.unwrap_or(self.ty));
+        check.src("b", &self.b, self.ty);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        packed_needs(needs, self.ty);
+        half_precision_needs(needs, self.ty);
+        saturation_needs(needs, self.sat, self.ty);
+        mixed_needs(needs, self.a_type);
+    }
+}
+
+impl Rule for Sub {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, SUB) {
+            return;
+        }
+        rounding(check, self.rounding, self.ty, directions(self.ty));
+        flag(check, self.ftz, "ftz", self.ty, FTZ);
+        flag(check, self.sat, "sat", self.ty, SUB_SAT);
+        carry(check, self.cc, self.sat, self.ty);
+        mixed(check, self.a_type, self.ty, self.ftz);
+        check.dst("d", self.d, self.ty);
+        check.src("a", &self.a, self.a_type.unwrap_or(self.ty));
+        check.src("b", &self.b, self.ty);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        packed_needs(needs, self.ty);
+        half_precision_needs(needs, self.ty);
+        mixed_needs(needs, self.a_type);
+    }
+}
+
+impl Rule for Addc {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, CARRYING) {
+            return;
+        }
+        check.dst("d", self.d, self.ty);
+        check.src("a", &self.a, self.ty);
+        check.src("b", &self.b, self.ty);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Subc {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, CARRYING) {
+            return;
+        }
+        check.dst("d", self.d, self.ty);
+        check.src("a", &self.a, self.ty);
+        check.src("b", &self.b, self.ty);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Sad {
+    fn check(&self, check: &mut Check<'_>) {
+        if !check.type_among(self.ty, INTEGERS) {
+            return;
+        }
+        check.dst("d", self.d, self.ty);
+        check.src("a", &self.a, self.ty);
+        check.src("b", &self.b, self.ty);
+        check.src("c", &self.c, self.ty);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}

@@ -1,1 +1,0 @@
-//! Bulk copies by the tensor memory engine.

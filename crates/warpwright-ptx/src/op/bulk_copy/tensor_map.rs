@@ -1,0 +1,171 @@
+//! Changing a tensor map in memory, and passing the change on.
+
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::async_copy::{memory, space_among};
+use crate::op::{Convergence, Rule, instruction, modifiers};
+use crate::verify::Check;
+
+modifiers! {
+    /// Mode of a tensor map.
+    pub enum TensorMapMode {
+        /// Tiles.
+        Tile = "tile",
+    }
+
+    /// Size of a tensor map.
+    pub enum TensorMapSize {
+        /// 1024 bits.
+        B1024 = "b1024",
+    }
+
+    /// Field of a tensor map.
+    pub enum TensorMapField {
+        /// Address of the tensor.
+        GlobalAddress = "global_address",
+        /// Number of dimensions, less one.
+        Rank = "rank",
+        /// Size of the box in one dimension.
+        BoxDim = "box_dim",
+        /// Size of the tensor in one dimension.
+        GlobalDim = "global_dim",
+        /// Stride of the tensor in one dimension.
+        GlobalStride = "global_stride",
+        /// Stride between elements in one dimension.
+        ElementStride = "element_stride",
+        /// Type of the elements.
+        ElemType = "elemtype",
+        /// Interleaving.
+        InterleaveLayout = "interleave_layout",
+        /// Swizzling in shared memory.
+        SwizzleMode = "swizzle_mode",
+        /// Unit of the swizzling.
+        SwizzleAtomicity = "swizzle_atomicity",
+        /// What stands for elements outside the tensor.
+        FillMode = "fill_mode",
+    }
+
+    /// The proxies between which a fence orders.
+    pub enum TensorMapProxy {
+        /// From the generic proxy to that of tensor maps.
+        Generic = "tensormap::generic",
+    }
+}
+
+impl TensorMapField {
+    /// Whether there is one for each dimension, chosen by an ordinal.
+    const fn is_indexed(self) -> bool {
+        matches!(self, Self::BoxDim | Self::GlobalDim | Self::GlobalStride | Self::ElementStride)
+    }
+
+    /// For a field of few values, the largest one.
+    const fn largest(self) -> Option<i64> {
+        match self {
+            Self::ElemType => Some(15),
+            Self::InterleaveLayout => Some(2),
+            Self::SwizzleMode => Some(4),
+            Self::SwizzleAtomicity => Some(3),
+            Self::FillMode => Some(1),
+            _ => None,
+        }
+    }
+}
+
+instruction! {
+    /// Replaces a field of a tensor map.
+    pub struct TensormapReplace("tensormap.replace") {
+        mode: TensorMapMode,
+        field: TensorMapField,
+        space: Option<Space>,
+        size: TensorMapSize,
+        ty: Type,
+    }(address: Address, ordinal: Option<Src> = field.is_indexed(), value: Src)
+
+    /// Copies a tensor map from shared to global memory, and lets later copies by it see the change.
+    pub struct TensormapCpFenceproxy("tensormap.cp_fenceproxy") {
+        space: Space,
+        source: Space,
+        proxy: TensorMapProxy,
+        semantics: Semantics,
+        scope: Scope,
+        sync: bool = "sync",
+        aligned: bool = "aligned",
+    }(to: Address, from: Address, size: Src)
+}
+
+impl Rule for TensormapReplace {
+    fn check(&self, check: &mut Check<'_>) {
+        if let Some(space) = self.space {
+            space_among(check, "tensor map", space, &[Space::Global, Space::SharedCta]);
+        }
+        memory(check, "address", &self.address, self.space);
+        let wide = matches!(self.field, TensorMapField::GlobalAddress | TensorMapField::GlobalStride);
+        let ty = if wide { Type::B64 } else { Type::B32 };
+        if self.ty != ty {
+            let message = format!("the field `{}` has the type `{ty}`, not `{}`", self.field, self.ty);
+            check.report(Code::ModifierCombination, message);
+        }
+        if let Some(ordinal) = &self.ordinal {
+            if !matches!(ordinal, Src::Imm(_)) {
+                check.report(Code::OperandForm, "the ordinal must be a constant");
+            }
+            check.src("ordinal", ordinal, Type::U32);
+            check.imm_range("ordinal", ordinal, 0..=4);
+        }
+        match self.field.largest() {
+            Some(_) if !matches!(self.value, Src::Imm(_)) => check.report(
+                Code::OperandForm,
+                format!("the value of the field `{}` must be a constant", self.field),
+            ),
+            Some(largest) => check.imm_range("value", &self.value, 0..=largest),
+            None => check.src("value", &self.value, if wide { Type::U64 } else { Type::U32 }),
+        }
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.version("`tensormap.replace`", 8, 3);
+        needs.add("`tensormap.replace`", Requirement::Specific { specific: &[90], family: &[100, 110, 120] });
+        let blackwell = Requirement::Specific { specific: &[], family: &[100, 110, 120] };
+        let value = match self.value {
+            Src::Imm(Imm::Int(value)) => value,
+            _ => 0,
+        };
+        match self.field {
+            TensorMapField::SwizzleAtomicity => {
+                needs.version("`.swizzle_atomicity`", 8, 6);
+                needs.add("`.swizzle_atomicity`", blackwell);
+            }
+            TensorMapField::ElemType if value >= 13 => {
+                needs.version("an element type of 13 or more", 8, 7);
+                needs.add("an element type of 13 or more", blackwell);
+            }
+            TensorMapField::SwizzleMode if value == 4 => {
+                needs.version("a swizzle mode of 4", 8, 8);
+                needs.add("a swizzle mode of 4", Requirement::Specific { specific: &[103], family: &[] });
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Rule for TensormapCpFenceproxy {
+    fn check(&self, check: &mut Check<'_>) {
+        space_among(check, "destination", self.space, &[Space::Global]);
+        space_among(check, "source", self.source, &[Space::SharedCta]);
+        check.combination(self.semantics == Semantics::Release, "the ordering must be `.release`");
+        check.combination(self.sync && self.aligned, "`.sync.aligned` must stand");
+        memory(check, "to", &self.to, Some(self.space));
+        memory(check, "from", &self.from, Some(self.source));
+        if self.size != Src::Imm(Imm::Int(128)) {
+            check.report(Code::ImmediateRange, "the size must be 128, that of a tensor map");
+        }
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`tensormap.cp_fenceproxy`", (8, 3), 90);
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Warp
+    }
+}

@@ -1,1 +1,0 @@
-//! Matrix products of a warp on registers: mma and its loads and stores.

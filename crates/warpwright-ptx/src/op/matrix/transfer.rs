@@ -1,0 +1,211 @@
+//! Small matrices between shared memory and the registers of a warp.
+
+use super::fragment::Fragment;
+use crate::ir::*;
+use crate::op::{Convergence, Rule, instruction, modifiers};
+use crate::verify::Check;
+
+modifiers! {
+    /// Rows and columns of one matrix.
+    pub enum TileShape {
+        /// 8 × 8 elements of 16 bits.
+        M8N8 = "m8n8",
+        /// 8 × 16 elements, widened to 8 bits.
+        M8N16 = "m8n16",
+        /// 16 × 16 elements of 8 bits.
+        M16N16 = "m16n16",
+        /// 16 × 8 elements of 8 bits.
+        M16N8 = "m16n8",
+    }
+
+    /// Number of matrices.
+    pub enum MatrixCount {
+        /// One.
+        X1 = "x1",
+        /// Two.
+        X2 = "x2",
+        /// Four.
+        X4 = "x4",
+    }
+
+    /// Elements of a matrix.
+    pub enum MatrixElement {
+        /// 16 bits.
+        B16 = "b16",
+        /// 8 bits.
+        B8 = "b8",
+        /// 16 elements of 8 bits in registers, of what the source format says in memory.
+        B8x16 = "b8x16",
+        /// Signed, 8 bits in registers.
+        S8 = "s8",
+    }
+
+    /// Elements in memory that are widened by the load.
+    pub enum PackedElement {
+        /// 16 elements of 6 bits and 32 bits of padding.
+        B6x16P32 = "b6x16_p32",
+        /// 16 elements of 4 bits and 64 bits of padding.
+        B4x16P64 = "b4x16_p64",
+        /// Signed, 4 bits.
+        S4 = "s4",
+    }
+}
+
+impl MatrixCount {
+    /// The number.
+    pub const fn count(self) -> u32 {
+        match self {
+            MatrixCount::X1 => 1,
+            MatrixCount::X2 => 2,
+            MatrixCount::X4 => 4,
+        }
+    }
+}
+
+instruction! {
+    /// Loads matrices from shared memory; each lane gives the address of a row.
+    pub struct Ldmatrix("ldmatrix.sync.aligned") {
+        shape: TileShape,
+        num: MatrixCount,
+        trans: bool = "trans",
+        space: Option<Space>,
+        element: MatrixElement,
+        source: Option<PackedElement>,
+    }(r: Dsts, p: Address)
+
+    /// Stores matrices to shared memory; each lane gives the address of a row.
+    pub struct Stmatrix("stmatrix.sync.aligned") {
+        shape: TileShape,
+        num: MatrixCount,
+        trans: bool = "trans",
+        space: Option<Space>,
+        element: MatrixElement,
+    }(p: Address, r: Srcs)
+
+    /// Transposes a matrix across the lanes of the warp.
+    pub struct Movmatrix("movmatrix.sync.aligned") {
+        shape: TileShape,
+        trans: bool = "trans",
+        element: MatrixElement,
+    }(d: Dst, a: RegSrc)
+}
+
+/// Targets that have the forms with elements of eight bits and fewer.
+const NARROW: Requirement = Requirement::Specific { specific: &[], family: &[100, 110, 120] };
+
+fn space(check: &mut Check<'_>, space: Option<Space>) {
+    check.combination(
+        matches!(space, None | Some(Space::Shared | Space::SharedCta)),
+        "the matrices are in `.shared` or `.shared::cta`",
+    );
+}
+
+fn space_needs(needs: &mut Needs, space: Option<Space>) {
+    if space == Some(Space::SharedCta) {
+        needs.version("`::cta`", 7, 8);
+    }
+}
+
+impl Ldmatrix {
+    /// The registers of a lane.
+    pub fn fragment(&self) -> Fragment {
+        let matrix = if self.shape == TileShape::M16N16 { 2 } else { 1 };
+        Fragment { register: Type::B32, count: matrix * self.num.count() }
+    }
+}
+
+impl Rule for Ldmatrix {
+    fn check(&self, check: &mut Check<'_>) {
+        use MatrixElement::*;
+        let fits = match (self.shape, self.element, self.source) {
+            (TileShape::M8N8, B16, None) => true,
+            (TileShape::M16N16, B8, None) => true,
+            (TileShape::M8N16 | TileShape::M16N16, B8x16, Some(source)) => source != PackedElement::S4,
+            (TileShape::M8N16, S8, Some(PackedElement::S4)) => true,
+            _ => false,
+        };
+        check.combination(
+            fits,
+            "the forms are `.m8n8` of `.b16`, `.m16n16` of `.b8`, `.m8n16` or `.m16n16` of `.b8x16` from `.b6x16_p32` or `.b4x16_p64`, and `.m8n16` of `.s8` from `.s4`",
+        );
+        match self.shape {
+            TileShape::M16N16 => {
+                check.combination(self.trans, "`.m16n16` needs `.trans`");
+                check.combination(self.num != MatrixCount::X4, "`.m16n16` takes `.x1` or `.x2`");
+            }
+            TileShape::M8N16 => check.combination(!self.trans, "`.m8n16` does not take `.trans`"),
+            _ => {}
+        }
+        space(check, self.space);
+        if fits {
+            self.fragment().check_dsts(check, "r", &self.r);
+        }
+        check.address("p", &self.p, self.space);
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`ldmatrix`", (6, 5), 75);
+        space_needs(needs, self.space);
+        if self.element == MatrixElement::S8 {
+            let specific = Requirement::Specific { specific: &[90], family: &[100, 110, 120] };
+            needs.version("`ldmatrix` of `.s4`", 9, 4);
+            needs.add("`ldmatrix` of `.s4`", specific);
+        } else if self.element != MatrixElement::B16 {
+            needs.version("`ldmatrix` of elements of eight bits and fewer", 8, 6);
+            needs.add("`ldmatrix` of elements of eight bits and fewer", NARROW);
+        }
+    }
+    fn convergence(&self) -> Convergence {
+        Convergence::Warp
+    }
+}
+
+impl Stmatrix {
+    /// The registers of a lane.
+    pub fn fragment(&self) -> Fragment {
+        Fragment { register: Type::B32, count: self.num.count() }
+    }
+}
+
+impl Rule for Stmatrix {
+    fn check(&self, check: &mut Check<'_>) {
+        check.combination(
+            match (self.shape, self.element) {
+                (TileShape::M8N8, MatrixElement::B16) => true,
+                (TileShape::M16N8, MatrixElement::B8) => self.trans,
+                _ => false,
+            },
+            "the forms are `.m8n8` of `.b16`, and `.m16n8` of `.b8` with `.trans`",
+        );
+        space(check, self.space);
+        check.address("p", &self.p, self.space);
+        self.fragment().check_srcs(check, "r", &self.r);
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`stmatrix`", (7, 8), 90);
+        space_needs(needs, self.space);
+        if self.element == MatrixElement::B8 {
+            needs.version("`stmatrix` of `.b8`", 8, 6);
+            needs.add("`stmatrix` of `.b8`", NARROW);
+        }
+    }
+    fn convergence(&self) -> Convergence {
+        Convergence::Warp
+    }
+}
+
+impl Rule for Movmatrix {
+    fn check(&self, check: &mut Check<'_>) {
+        check.combination(
+            self.shape == TileShape::M8N8 && self.trans && self.element == MatrixElement::B16,
+            "the only form is `.m8n8.trans.b16`",
+        );
+        check.dst("d", self.d, Type::B32);
+        check.reg("a", self.a.0, Type::B32);
+    }
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`movmatrix`", (7, 8), 75);
+    }
+    fn convergence(&self) -> Convergence {
+        Convergence::Warp
+    }
+}

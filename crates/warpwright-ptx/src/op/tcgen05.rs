@@ -1,1 +1,0 @@
-//! Tensor memory and the fifth generation of tensor cores.

@@ -1,1 +1,0 @@
-//! Textures and surfaces.

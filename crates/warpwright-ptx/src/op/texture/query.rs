@@ -1,0 +1,113 @@
+//! Properties of textures, samplers and surfaces.
+
+use super::opaque;
+use crate::ir::*;
+use crate::op::{Rule, instruction, modifiers};
+use crate::verify::Check;
+
+modifiers! {
+    /// Property of a texture, sampler or surface.
+    pub enum TexQuery {
+        /// Width.
+        Width = "width",
+        /// Height.
+        Height = "height",
+        /// Depth.
+        Depth = "depth",
+        /// Type of the components.
+        ChannelDataType = "channel_data_type",
+        /// Order of the components.
+        ChannelOrder = "channel_order",
+        /// Whether coordinates run from 0 to 1.
+        NormalizedCoords = "normalized_coords",
+        /// Number of elements of an array.
+        ArraySize = "array_size",
+        /// Number of levels.
+        NumMipmapLevels = "num_mipmap_levels",
+        /// Number of samples per element.
+        NumSamples = "num_samples",
+        /// Whether a sampler overrides normalised coordinates.
+        ForceUnnormalizedCoords = "force_unnormalized_coords",
+        /// Filter.
+        FilterMode = "filter_mode",
+        /// What coordinates outside do, first direction.
+        AddrMode0 = "addr_mode_0",
+        /// What coordinates outside do, second direction.
+        AddrMode1 = "addr_mode_1",
+        /// What coordinates outside do, third direction.
+        AddrMode2 = "addr_mode_2",
+        /// Order in memory.
+        MemoryLayout = "memory_layout",
+    }
+}
+
+instruction! {
+    /// Property of a texture or sampler, or of one level of a texture.
+    pub struct Txq("txq") {
+        level: bool = "level",
+        query: TexQuery,
+        ty: Type,
+    }(d: Dst, a: Address, lod: Option<Src> = level)
+
+    /// Property of a surface.
+    pub struct Suq("suq") {
+        query: TexQuery,
+        ty: Type,
+    }(d: Dst, a: Address)
+
+    /// Whether an address is that of a texture, sampler or surface variable.
+    pub struct Istypep("istypep") {
+        ty: Type,
+    }(p: Dst, a: Src)
+}
+
+impl Rule for Txq {
+    fn check(&self, check: &mut Check<'_>) {
+        use TexQuery::*;
+        check.type_among(self.ty, &[Type::B32]);
+        check.combination(
+            !self.level || matches!(self.query, Width | Height | Depth),
+            "a level has a width, a height and a depth",
+        );
+        check.dst("d", self.d, Type::B32);
+        let types: &[Type] = match self.query {
+            ForceUnnormalizedCoords => &[Type::SamplerRef],
+            FilterMode | AddrMode0 | AddrMode1 | AddrMode2 => &[Type::SamplerRef, Type::TexRef],
+            _ => &[Type::TexRef],
+        };
+        opaque(check, "a", &self.a, types);
+        if let Some(lod) = &self.lod {
+            check.src("lod", lod, Type::U32);
+        }
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Suq {
+    fn check(&self, check: &mut Check<'_>) {
+        use TexQuery::*;
+        check.type_among(self.ty, &[Type::B32]);
+        check.combination(
+            matches!(
+                self.query,
+                Width | Height | Depth | ChannelDataType | ChannelOrder | ArraySize | MemoryLayout
+            ),
+            "a surface has no such property",
+        );
+        check.dst("d", self.d, Type::B32);
+        opaque(check, "a", &self.a, &[Type::SurfRef]);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Istypep {
+    fn check(&self, check: &mut Check<'_>) {
+        check.type_among(self.ty, &[Type::TexRef, Type::SamplerRef, Type::SurfRef]);
+        check.dst("p", self.p, Type::Pred);
+        check.src("a", &self.a, Type::U64);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}

@@ -1,0 +1,175 @@
+//! Reading, writing and reducing into surfaces.
+
+use super::{Geometry, coordinates, geometry_among, opaque, uniform};
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::memory::{LoadCache, StoreCache};
+use crate::op::{Rule, instruction, modifiers};
+use crate::verify::Check;
+
+modifiers! {
+    /// What the first coordinate of a surface counts.
+    pub enum SurfaceForm {
+        /// Bytes; elements are not converted.
+        B = "b",
+        /// Elements, which are converted to the surface's format.
+        P = "p",
+    }
+
+    /// What becomes of an access outside a surface.
+    pub enum SurfaceClamp {
+        /// The thread traps.
+        Trap = "trap",
+        /// The nearest element is accessed.
+        Clamp = "clamp",
+        /// Reads give zero, writes are dropped.
+        Zero = "zero",
+    }
+
+    /// Reduction into a surface.
+    pub enum SurfaceReduction {
+        /// Sum.
+        Add = "add",
+        /// Smaller value.
+        Min = "min",
+        /// Larger value.
+        Max = "max",
+        /// Bitwise conjunction.
+        And = "and",
+        /// Bitwise disjunction.
+        Or = "or",
+    }
+}
+
+instruction! {
+    /// Reads a surface at coordinates.
+    pub struct Suld("suld") {
+        form: SurfaceForm,
+        geometry: Geometry,
+        cache: Option<LoadCache>,
+        vector: Option<VectorWidth>,
+        ty: Type,
+        clamp: SurfaceClamp,
+    }(d: Dsts, from: TensorAddress)
+
+    /// Writes a surface at coordinates.
+    pub struct Sust("sust") {
+        form: SurfaceForm,
+        geometry: Geometry,
+        cache: Option<StoreCache>,
+        vector: Option<VectorWidth>,
+        ty: Type,
+        clamp: SurfaceClamp,
+    }(to: TensorAddress, a: Srcs)
+
+    /// Reduces a value into a surface at coordinates.
+    pub struct Sured("sured") {
+        form: SurfaceForm,
+        reduction: SurfaceReduction,
+        geometry: Geometry,
+        ty: Type,
+        clamp: SurfaceClamp,
+    }(to: TensorAddress, a: Src)
+}
+
+/// A surface and coordinates in it.
+fn place(check: &mut Check<'_>, name: &str, place: &TensorAddress, geometry: Geometry) {
+    opaque(check, name, &place.base, &[Type::SurfRef]);
+    match place.coordinates.as_slice() {
+        [c] => coordinates(check, c, geometry, Type::S32),
+        _ => check.report(Code::OperandForm, "the brackets hold the surface and its coordinates"),
+    }
+}
+
+/// As many elements as the vector says, at most 128 bits of them.
+fn elements(check: &mut Check<'_>, count: usize, is_vector: bool, vector: Option<VectorWidth>, ty: Type) {
+    let wanted = vector.map_or(1, VectorWidth::elements);
+    if count != wanted || (vector.is_some() && !is_vector) {
+        check.report(Code::VectorShape, format!("the form has {wanted} elements, not {count}"));
+    }
+    check.combination(ty.bits() as usize * wanted <= 128, "the elements of one access have 128 bits at most");
+}
+
+/// A register of any type that is wide enough.
+fn wide_enough(check: &mut Check<'_>, name: &str, src: &Src, ty: Type) {
+    match src {
+        Src::Reg(reg) => check.reg_at_least(name, *reg, ty),
+        Src::Imm(imm) if imm.is_float() => {
+            check.report(
+                Code::OperandType,
+                format!("operand `{name}` is a floating-point number, where `{ty}` is wanted"),
+            );
+        }
+        src => check.src(name, src, ty),
+    }
+}
+
+impl Rule for Suld {
+    fn check(&self, check: &mut Check<'_>) {
+        use Geometry::*;
+        check.combination(self.form == SurfaceForm::B, "a surface is read as bytes: `suld.b`");
+        check.combination(
+            self.cache != Some(LoadCache::Lu),
+            "the cache operator is `.ca`, `.cg`, `.cs` or `.cv`",
+        );
+        geometry_among(check, self.geometry, &[D1, D2, D3, A1D, A2D]);
+        check.type_among(self.ty, &[Type::B8, Type::B16, Type::B32, Type::B64]);
+        elements(check, self.d.len(), matches!(self.d, Dsts::Many(_)), self.vector, self.ty);
+        let registers: Vec<_> = self.d.as_slice().flatten().collect();
+        if registers.is_empty() {
+            check.report(Code::VectorShape, "the destination must have a register");
+        }
+        uniform(check, "d", &registers);
+        for reg in registers {
+            check.reg_at_least("d", reg, self.ty);
+        }
+        place(check, "from", &self.from, self.geometry);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Sust {
+    fn check(&self, check: &mut Check<'_>) {
+        use Geometry::*;
+        geometry_among(check, self.geometry, &[D1, D2, D3, A1D, A2D]);
+        let types: &[Type] = match self.form {
+            SurfaceForm::B => &[Type::B8, Type::B16, Type::B32, Type::B64],
+            SurfaceForm::P => &[Type::B32],
+        };
+        check.type_among(self.ty, types);
+        place(check, "to", &self.to, self.geometry);
+        let values = self.a.as_slice();
+        elements(check, values.len(), matches!(self.a, Srcs::Many(_)), self.vector, self.ty);
+        uniform(check, "a", &values.iter().filter_map(Src::reg).collect::<Vec<_>>());
+        for value in values {
+            wide_enough(check, "a", value, self.ty);
+        }
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+impl Rule for Sured {
+    fn check(&self, check: &mut Check<'_>) {
+        use Geometry::*;
+        use SurfaceReduction::*;
+        use Type::*;
+        geometry_among(check, self.geometry, &[D1, D2, D3]);
+        let types: &[Type] = match (self.form, self.reduction) {
+            (SurfaceForm::B, Add) => &[U32, S32, U64],
+            (SurfaceForm::B, Min | Max) => &[U32, S32, U64, S64],
+            (SurfaceForm::P, Min | Max) => &[B32, B64],
+            (_, And | Or) | (SurfaceForm::P, Add) => &[B32],
+        };
+        check.type_among(self.ty, types);
+        place(check, "to", &self.to, self.geometry);
+        wide_enough(check, "a", &self.a, self.ty);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        if self.ty.bits() == 64 && self.reduction != SurfaceReduction::Add {
+            needs.version("a 64-bit minimum or maximum in a surface", 8, 1);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Registers that are read before anything wrote them.
+//!
+//! Only registers that some block reads before it writes them itself take part; they are looked at
+//! 64 at a time, a bit each, so that memory stays linear in the number of blocks. A write under a
+//! guard counts as a write: what compilers make of `if` would drown everything else.
+
+use super::cfg::{BlockId, Cfg};
+use super::uses::Uses;
+use crate::ir::*;
+use crate::op::Access;
+
+/// How sure it is that a register holds nothing when it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gap {
+    /// No instruction of the function writes it.
+    NeverWritten,
+    /// No path to the read writes it.
+    OnAllPaths,
+    /// A path to the read does not write it.
+    OnSomePath,
+}
+
+/// A read of a register that may hold nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unassigned {
+    pub reg: Reg,
+    pub statement: u32,
+    pub gap: Gap,
+}
+
+/// The first such read of each register, in the order of the text.
+pub(super) fn unassigned(function: &Function, cfg: &Cfg, uses: &Uses) -> Vec<Unassigned> {
+    let exposed = Exposed::new(function, cfg, uses);
+    if exposed.reads.is_empty() {
+        return Vec::new();
+    }
+    let mut found = exposed.solve(function, cfg, uses);
+    found.sort_by_key(|finding| finding.statement);
+    found
+}
+
+/// A read in a block that does not write the register before.
+struct Read {
+    number: u32,
+    block: BlockId,
+}
+
+struct Exposed {
+    /// The registers that take part.
+    regs: Vec<Reg>,
+    reads: Vec<Read>,
+    /// Number of a register among them; `u32::MAX` for others.
+    numbers: Vec<u32>,
+}
+
+impl Exposed {
+    fn new(function: &Function, cfg: &Cfg, uses: &Uses) -> Self {
+        let count = function.register_count() as usize;
+        // The last block, plus one, in which each register was written, or read before that.
+        let mut written = vec![0u32; count];
+        let mut read = vec![0u32; count];
+        let mut numbers = vec![0u32; count];
+        let mut regs = Vec::new();
+        let mut reads = Vec::new();
+        for id in cfg.reverse_postorder() {
+            let stamp = id.0 + 1;
+            for statement in cfg.block(*id).statements() {
+                let list = uses.of(statement);
+                for used in list.iter().filter(|used| used.access == Access::Read) {
+                    let i = used.reg.0 as usize;
+                    if written[i] != stamp && read[i] != stamp {
+                        read[i] = stamp;
+                        if numbers[i] == 0 {
+                            regs.push(used.reg);
+                            numbers[i] = regs.len() as u32;
+                        }
+                        reads.push(Read { number: numbers[i] - 1, block: *id });
+                    }
+                }
+                for used in list.iter().filter(|used| used.access != Access::Read) {
+                    written[used.reg.0 as usize] = stamp;
+                }
+            }
+        }
+        Exposed { regs, reads, numbers }
+    }
+
+    fn solve(&self, function: &Function, cfg: &Cfg, uses: &Uses) -> Vec<Unassigned> {
+        let writes = self.writes(cfg, uses);
+        let chunks = self.regs.len().div_ceil(64);
+        let by_chunk = |number: u32| number as usize / 64;
+        let writes = Buckets::new(chunks, writes.iter().map(|write| (by_chunk(write.number), write)));
+        let reads = Buckets::new(chunks, self.reads.iter().map(|read| (by_chunk(read.number), read)));
+        let mut solver = Solver::new(cfg);
+        let mut found = Vec::new();
+        for chunk in 0..chunks {
+            let entry = self.parameters(function, chunk);
+            solver.load(writes.of(chunk).iter().map(|write| (write.block, 1u64 << (write.number % 64))));
+            let on_all = solver.solve(entry, true).to_vec();
+            let missing =
+                |states: &[u64], read: &Read| states[read.block.index()] >> (read.number % 64) & 1 == 0;
+            if !reads.of(chunk).iter().any(|read| missing(&on_all, read)) {
+                continue;
+            }
+            let on_any = solver.solve(entry, false);
+            let mut reported = 0u64;
+            for read in reads.of(chunk).iter().filter(|read| missing(&on_all, read)) {
+                let bit = 1 << (read.number % 64);
+                if reported & bit != 0 {
+                    continue;
+                }
+                reported |= bit;
+                let gap = if !missing(on_any, read) {
+                    Gap::OnSomePath
+                } else if writes.of(chunk).iter().any(|write| write.number == read.number) {
+                    Gap::OnAllPaths
+                } else {
+                    Gap::NeverWritten
+                };
+                let reg = self.regs[read.number as usize];
+                found.push(Unassigned { reg, statement: first_read(cfg, uses, read.block, reg), gap });
+            }
+        }
+        found
+    }
+
+    /// The writes of the registers that take part, once per block.
+    fn writes(&self, cfg: &Cfg, uses: &Uses) -> Vec<Read> {
+        let mut last = vec![u32::MAX; self.regs.len()];
+        let mut writes = Vec::new();
+        for id in cfg.reverse_postorder() {
+            for used in cfg.block(*id).statements().flat_map(|statement| uses.of(statement)) {
+                let number = self.numbers[used.reg.0 as usize];
+                if used.access != Access::Read && number != 0 && last[number as usize - 1] != id.0 {
+                    last[number as usize - 1] = id.0;
+                    writes.push(Read { number: number - 1, block: *id });
+                }
+            }
+        }
+        writes
+    }
+
+    /// Registers of a chunk that hold an argument.
+    fn parameters(&self, function: &Function, chunk: usize) -> u64 {
+        let mut bits = 0;
+        for param in &function.params {
+            if let Param::Register(reg) = param
+                && let Some(&number) = self.numbers.get(reg.0 as usize)
+                && number != 0
+                && (number as usize - 1) / 64 == chunk
+            {
+                bits |= 1 << ((number - 1) % 64);
+            }
+        }
+        bits
+    }
+}
+
+fn first_read(cfg: &Cfg, uses: &Uses, block: BlockId, reg: Reg) -> u32 {
+    let reads = |statement: &usize| {
+        uses.of(*statement).iter().any(|used| used.reg == reg && used.access == Access::Read)
+    };
+    cfg.block(block).statements().find(reads).map_or(0, |statement| statement as u32)
+}
+
+/// Things by the chunk that they belong to.
+struct Buckets<'a, T> {
+    offsets: Vec<u32>,
+    items: Vec<&'a T>,
+}
+
+impl<'a, T> Buckets<'a, T> {
+    fn new(count: usize, items: impl Iterator<Item = (usize, &'a T)> + Clone) -> Self {
+        let mut offsets = vec![0u32; count + 1];
+        items.clone().for_each(|(chunk, _)| offsets[chunk + 1] += 1);
+        for i in 0..count {
+            offsets[i + 1] += offsets[i];
+        }
+        let mut list: Vec<(usize, &T)> = items.collect();
+        // Stable, so that the order of the text is kept.
+        list.sort_by_key(|(chunk, _)| *chunk);
+        Buckets { offsets, items: list.into_iter().map(|(_, item)| item).collect() }
+    }
+
+    fn of(&self, chunk: usize) -> &[&'a T] {
+        &self.items[self.offsets[chunk] as usize..self.offsets[chunk + 1] as usize]
+    }
+}
+
+/// Which of 64 registers were written before each block.
+struct Solver<'a> {
+    cfg: &'a Cfg,
+    written: Vec<u64>,
+    before: Vec<u64>,
+    after: Vec<u64>,
+    pending: Vec<bool>,
+}
+
+impl<'a> Solver<'a> {
+    fn new(cfg: &'a Cfg) -> Self {
+        let count = cfg.blocks().len();
+        Solver {
+            cfg,
+            written: vec![0; count],
+            before: vec![0; count],
+            after: vec![0; count],
+            pending: vec![false; count],
+        }
+    }
+
+    fn load(&mut self, writes: impl Iterator<Item = (BlockId, u64)>) {
+        self.written.fill(0);
+        for (block, bit) in writes {
+            self.written[block.index()] |= bit;
+        }
+    }
+
+    /// The state before each block: written on all paths to it, or on any.
+    fn solve(&mut self, entry: u64, on_all: bool) -> &[u64] {
+        let start = if on_all { u64::MAX } else { 0 };
+        self.after.fill(start);
+        self.pending.fill(true);
+        let mut again = true;
+        while again {
+            again = false;
+            for (position, id) in self.cfg.reverse_postorder().iter().enumerate() {
+                let i = id.index();
+                if !std::mem::replace(&mut self.pending[i], false) {
+                    continue;
+                }
+                let from = self.cfg.predecessors(*id).iter();
+                let from =
+                    from.filter(|from| self.cfg.is_reachable(**from)).map(|from| self.after[from.index()]);
+                let mut state = match on_all {
+                    true => from.fold(u64::MAX, |all, state| all & state),
+                    false => from.fold(0, |any, state| any | state),
+                };
+                if position == 0 {
+                    state = if on_all { state & entry } else { state | entry };
+                }
+                self.before[i] = state;
+                let after = state | self.written[i];
+                if after != self.after[i] {
+                    self.after[i] = after;
+                    for next in self.cfg.successors(*id) {
+                        self.pending[next.index()] = true;
+                    }
+                    again = true;
+                }
+            }
+        }
+        &self.before
+    }
+}

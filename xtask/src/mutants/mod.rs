@@ -1,0 +1,157 @@
+//! The verifier against `ptxas`: both look at mutants of valid PTX, and should say the same.
+//!
+//! A mutant is a module in which one instruction, or the target, was changed: a modifier replaced, added
+//! or dropped, an operand replaced, added, dropped or moved. The seeds are the forms of all instructions
+//! (`tests/filetests/instructions`) and the small kernels of the corpus. The same seed makes the same
+//! mutants. Disagreements that are understood stand in `tests/mutants/understood.md`.
+
+mod mutate;
+mod seeds;
+mod understood;
+
+use crate::Failure;
+use crate::ptxas::{Ptxas, first_error};
+use crate::random::Random;
+use crate::run::parallel;
+use crate::summary::{Part, Summary};
+use crate::tools;
+use seeds::{Seed, Seeds};
+use std::collections::HashSet;
+use understood::Understood;
+use warpwright_ptx::diag::Severity;
+
+/// Mutants of a run that does not say how many.
+pub(crate) const DEFAULT_COUNT: u64 = 2000;
+
+/// Mutants of corpus kernels per hundred: they take longer than those of single instructions.
+const CORPUS_SHARE: usize = 30;
+
+/// Less agreement than this fails.
+const LEAST_AGREEMENT: f64 = 99.0;
+
+/// What to run.
+pub(crate) struct Options {
+    pub(crate) count: u64,
+    pub(crate) seed: u64,
+    pub(crate) explore: bool,
+}
+
+/// A changed module.
+struct Mutant {
+    text: String,
+    /// Target, version and the changed instruction: what the list of understood disagreements matches.
+    label: String,
+    /// File and line of the seed.
+    from: String,
+}
+
+/// What the two say about a mutant.
+struct Verdict {
+    /// Our errors; none if we accept it.
+    ours: Vec<(String, String)>,
+    /// The first error of `ptxas`.
+    ptxas: Result<(), String>,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let tools = tools::set_up().map_err(Failure::Failed)?;
+    let ptxas = Ptxas::new(&tools.ptxas).map_err(Failure::Failed)?;
+    let mut summary = Summary::default();
+    check(&ptxas, options, &mut summary);
+    summary.finish()
+}
+
+/// Makes the mutants and compares the verdicts.
+pub(crate) fn check(ptxas: &Ptxas, options: &Options, summary: &mut Summary) {
+    let name = "mutants, ours against ptxas";
+    let prepared = Seeds::load().and_then(|seeds| Ok((seeds, Understood::load()?)));
+    let (seeds, understood) = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => return summary.add_failure(name, &why),
+    };
+    let mutants = make(&seeds, options);
+    let verdicts = parallel(&mutants, |mutant| judge(ptxas, mutant));
+    let (mut judged, mut accepted, mut disagreements, mut unknown) = (0usize, 0, 0, 0);
+    for (mutant, verdict) in mutants.iter().zip(&verdicts) {
+        let Some(verdict) = verdict else { continue };
+        judged += 1;
+        accepted += usize::from(verdict.ptxas.is_ok());
+        if verdict.ours.is_empty() == verdict.ptxas.is_ok() {
+            continue;
+        }
+        disagreements += 1;
+        let codes: Vec<&str> = verdict.ours.iter().map(|(code, _)| code.as_str()).collect();
+        let explained = understood.explains(&mutant.label, &codes);
+        unknown += usize::from(!explained);
+        if !explained || options.explore {
+            show(mutant, verdict, explained);
+        }
+    }
+    let agreement = 100.0 * (1.0 - disagreements as f64 / judged.max(1) as f64);
+    let remark = format!(
+        "{agreement:.2}% of {judged} agree, {accepted} of them valid; {disagreements} disagreements, {} understood",
+        disagreements - unknown
+    );
+    if agreement < LEAST_AGREEMENT {
+        eprintln!(
+            "the verifier agrees with ptxas on {agreement:.2}% of the mutants; the least is {LEAST_AGREEMENT}%"
+        );
+    }
+    let bad = !options.explore && (agreement < LEAST_AGREEMENT || unknown > 0);
+    let failed = if bad { unknown.max(1) } else { 0 };
+    summary.add(Part { name: name.to_string(), passed: judged - failed.min(judged), failed, remark });
+}
+
+fn make(seeds: &Seeds, options: &Options) -> Vec<Mutant> {
+    let mut random = Random::new(options.seed);
+    let mut seen = HashSet::new();
+    let mut mutants = Vec::new();
+    // A seed that has few mutants must not keep this from ending.
+    let mut attempts = options.count.saturating_mul(20);
+    while (mutants.len() as u64) < options.count && attempts > 0 {
+        attempts -= 1;
+        let from_corpus = random.below(100) < CORPUS_SHARE && !seeds.kernels.is_empty();
+        let seed: &Seed = random.pick(if from_corpus { &seeds.kernels } else { &seeds.forms });
+        if let Some(mutant) = mutate::mutate(seed, &mut random)
+            && seen.insert((mutant.from.clone(), mutant.label.clone()))
+        {
+            mutants.push(mutant);
+        }
+    }
+    mutants
+}
+
+/// The verdicts; `None` if `ptxas` itself breaks on it.
+fn judge(ptxas: &Ptxas, mutant: &Mutant) -> Option<Verdict> {
+    let diagnostics = match warpwright_ptx::parse(&mutant.text) {
+        Err(diagnostics) => diagnostics,
+        Ok(module) => match warpwright_ptx::verify(&module) {
+            Ok(info) => info.diagnostics,
+            Err(diagnostics) => diagnostics,
+        },
+    };
+    let ours = diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.severity() == Severity::Error)
+        .map(|diagnostic| (diagnostic.code.to_string(), diagnostic.message.clone()))
+        .collect();
+    let ptxas = match ptxas.assemble(&mutant.text) {
+        Ok(_) => Ok(()),
+        Err(log) if !log.contains("error") && !log.contains("fatal") => return None,
+        Err(log) => Err(first_error(&log)),
+    };
+    Some(Verdict { ours, ptxas })
+}
+
+fn show(mutant: &Mutant, verdict: &Verdict, explained: bool) {
+    let ours = match verdict.ours.first() {
+        Some((code, message)) => format!("{code}: {message}"),
+        None => "accepted".to_string(),
+    };
+    let theirs = verdict.ptxas.as_ref().err().map_or("accepted", String::as_str);
+    let note = if explained { " (understood)" } else { "" };
+    eprintln!(
+        "disagreement{note}: {}\n  ours:  {ours}\n  ptxas: {theirs}\n  from {}",
+        mutant.label, mutant.from
+    );
+}

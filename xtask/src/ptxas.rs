@@ -1,0 +1,120 @@
+//! Running `ptxas` on texts.
+
+use crate::run::target_dir;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longer than any test needs; `ptxas` takes for ever on some malformed inputs.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+
+/// The oldest architecture that the pinned `ptxas` assembles for.
+const OLDEST: &str = "sm_75";
+
+/// `ptxas` and a folder for its files.
+pub(crate) struct Ptxas {
+    program: PathBuf,
+    scratch: PathBuf,
+    next: AtomicU64,
+}
+
+/// What `ptxas` made of a text.
+pub(crate) struct Assembled {
+    /// The cubin, where one was asked for.
+    pub(crate) cubin: Vec<u8>,
+    /// What it wrote: resources under `-v`, warnings.
+    pub(crate) log: String,
+}
+
+impl Ptxas {
+    pub(crate) fn new(program: &Path) -> Result<Self, String> {
+        let scratch = target_dir().join("tools/scratch").join(std::process::id().to_string());
+        std::fs::create_dir_all(&scratch)
+            .map_err(|error| format!("cannot make {}: {error}", scratch.display()))?;
+        Ok(Ptxas { program: program.to_path_buf(), scratch, next: AtomicU64::new(0) })
+    }
+
+    /// Assembles a text for the architecture that it names, or the oldest that is known where it is for
+    /// an older one, as a relocatable object. The error is what `ptxas` says.
+    pub(crate) fn assemble(&self, text: &str) -> Result<Assembled, String> {
+        let arch = target(text).unwrap_or(OLDEST);
+        let number = |arch: &str| {
+            let digits = arch.chars().filter_map(|c| c.to_digit(10));
+            digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(digit))
+        };
+        self.assemble_for(text, if number(arch) < number(OLDEST) { OLDEST } else { arch })
+    }
+
+    /// Assembles a text for an architecture.
+    pub(crate) fn assemble_for(&self, text: &str, arch: &str) -> Result<Assembled, String> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let input = self.scratch.join(format!("{number}.ptx"));
+        let cubin = self.scratch.join(format!("{number}.cubin"));
+        std::fs::write(&input, text).map_err(|error| format!("cannot write {}: {error}", input.display()))?;
+        let result = self.run(&input, &cubin, arch);
+        let assembled = result.map(|log| Assembled { cubin: std::fs::read(&cubin).unwrap_or_default(), log });
+        let _ = std::fs::remove_file(&input);
+        let _ = std::fs::remove_file(&cubin);
+        assembled
+    }
+
+    fn run(&self, input: &Path, cubin: &Path, arch: &str) -> Result<String, String> {
+        let mut child = Command::new(&self.program)
+            .args(["-c", "-v", &format!("-arch={arch}"), "-o"])
+            .args([cubin, input])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{} cannot be run: {error}", self.program.display()))?;
+        let mut pipe = child.stderr.take().ok_or("no pipe for messages")?;
+        let reader = std::thread::spawn(move || {
+            let mut log = Vec::new();
+            let _ = pipe.read_to_end(&mut log);
+            String::from_utf8_lossy(&log).into_owned()
+        });
+        let start = Instant::now();
+        let status = loop {
+            match child.try_wait() {
+                Ok(Some(status)) => break Some(status),
+                Ok(None) if start.elapsed() > TIME_LIMIT => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    break None;
+                }
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                Err(error) => return Err(format!("ptxas is lost: {error}")),
+            }
+        };
+        let log = reader.join().unwrap_or_default();
+        match status {
+            Some(status) if status.success() => Ok(log),
+            Some(_) => Err(log),
+            None => Err(format!("ptxas took longer than {} s", TIME_LIMIT.as_secs())),
+        }
+    }
+}
+
+impl Drop for Ptxas {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.scratch);
+    }
+}
+
+/// The architecture that a text is for.
+fn target(text: &str) -> Option<&str> {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
+    line.split(|c: char| c == ',' || c.is_whitespace()).find(|word| word.starts_with("sm_"))
+}
+
+/// The first error in what `ptxas` said, without the file's name.
+pub(crate) fn first_error(log: &str) -> String {
+    let line = log.lines().find(|line| line.contains("error") || line.contains("fatal"));
+    let line = line.or_else(|| log.lines().next()).unwrap_or("no message");
+    match line.split_once("; ") {
+        Some((_, message)) => message.trim().to_string(),
+        None => line.trim().to_string(),
+    }
+}

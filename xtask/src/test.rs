@@ -1,0 +1,86 @@
+//! `cargo xtask test`: everything that says whether the project works.
+
+use crate::ptxas::Ptxas;
+use crate::run::cargo;
+use crate::summary::{Part, Summary};
+use crate::{Failure, corpus, filetests, mutants, tools, validate};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+/// Mutants of a full run.
+const FULL_MUTANTS: u64 = 20_000;
+
+/// What to run.
+pub(crate) struct Options {
+    pub(crate) no_ptxas: bool,
+    pub(crate) require_ptxas: bool,
+    pub(crate) full: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let mut summary = Summary::default();
+    // Installed first, so that a fresh machine learns early what it lacks.
+    let ptxas = match options.no_ptxas {
+        true => Err("leave out --no-ptxas to run it".to_string()),
+        false => tools::set_up().and_then(|tools| Ptxas::new(&tools.ptxas)),
+    };
+    cargo_test(options, &mut summary);
+    match ptxas {
+        Ok(ptxas) => {
+            filetests::check(&ptxas, &mut summary);
+            corpus::check(&ptxas, &mut summary);
+            validate::check(&ptxas, &mut summary, false);
+            let count = if options.full { FULL_MUTANTS } else { mutants::DEFAULT_COUNT };
+            mutants::check(&ptxas, &mutants::Options { count, seed: 1, explore: false }, &mut summary);
+        }
+        Err(why) if options.require_ptxas => summary.add_failure("ptxas", &why),
+        Err(why) => {
+            for part in [
+                "the filetests under ptxas",
+                "the corpus, printed and assembled by ptxas",
+                "the kernels under ptxas",
+                "the verifier against ptxas on mutants",
+            ] {
+                summary.add_not_run(part, &why);
+            }
+        }
+    }
+    summary.finish()
+}
+
+/// Unit tests, integration tests, examples and doctests of the workspace.
+fn cargo_test(options: &Options, summary: &mut Summary) {
+    let name = "cargo test --workspace";
+    println!("$ {name}");
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--no-fail-fast"]).stdout(Stdio::piped());
+    if options.full {
+        command.env("WARPWRIGHT_FULL", "1");
+    }
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return summary.add_failure(name, &format!("cargo cannot be run: {error}")),
+    };
+    let (mut passed, mut failed) = (0, 0);
+    for line in
+        child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok)
+    {
+        println!("{line}");
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            passed += count_before(counts, " passed");
+            failed += count_before(counts, " failed");
+        }
+    }
+    match child.wait() {
+        Ok(status) if status.success() => {}
+        // It did not get as far as to count.
+        _ if failed == 0 => return summary.add_failure(name, "the workspace's tests do not build or run"),
+        _ => {}
+    }
+    summary.add(Part { name: name.to_string(), passed, failed, remark: String::new() });
+}
+
+fn count_before(line: &str, unit: &str) -> usize {
+    let before = line.split(unit).next().unwrap_or_default();
+    before.split_whitespace().next_back().and_then(|number| number.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,222 @@
+//! `cargo xtask tidy`: the invariants of the source that a script can check.
+//!
+//! Every rule is a function from a file to its findings; [`RULES`] lists them. What a rule is for stands
+//! in CONTRIBUTING.md and ARCHITECTURE.md.
+
+use crate::Failure;
+use crate::manifest::dependencies;
+use crate::run::{project_files, read, relative, root};
+
+/// Files longer than this are split, unless they are one table.
+const MOST_LINES: usize = 700;
+
+/// Long files that are one table.
+const TABLES: &[&str] = &[];
+
+/// Crates that may say `unsafe`: those that talk to a driver or to another language.
+const UNSAFE_CRATES: &[&str] = &["crates/warpwright-runtime/", "crates/warpwright-libcuda/"];
+
+/// Which of our crates a crate may depend on.
+const DIRECTIONS: &[(&str, &[&str])] = &[
+    ("warpwright-ptx", &[]),
+    ("warpwright-vm", &["warpwright-ptx"]),
+    ("warpwright-kernels", &["warpwright-ptx"]),
+    ("warpwright-runtime", &["warpwright-ptx", "warpwright-vm"]),
+    ("warpwright-graph", &["warpwright-ptx", "warpwright-kernels", "warpwright-runtime"]),
+    ("warpwright-llm", &["warpwright-graph", "warpwright-kernels", "warpwright-runtime"]),
+    ("warpwright-libcuda", &["warpwright-ptx", "warpwright-vm"]),
+];
+
+/// Files that must be there.
+const REQUIRED: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+    "Cargo.lock",
+    ".ci/run",
+    ".cargo/config.toml",
+    "tests/mutants/understood.md",
+    "fuzz/Cargo.lock",
+    "benches/peers/Cargo.lock",
+];
+
+/// A file of the project.
+struct File {
+    /// From the workspace's root, with `/`.
+    path: String,
+    text: String,
+}
+
+impl File {
+    fn is(&self, extension: &str) -> bool {
+        self.path.rsplit_once('.').is_some_and(|(_, found)| found == extension)
+    }
+
+    /// This file: it names what it looks for.
+    fn is_this(&self) -> bool {
+        self.path == "xtask/src/tidy.rs"
+    }
+
+    /// What another program wrote: kept as it is.
+    fn is_generated(&self) -> bool {
+        self.path.starts_with("tests/corpus/ptx/") || self.path.ends_with("Cargo.lock")
+    }
+
+    /// Findings on the lines that `bad` picks out.
+    fn lines(&self, bad: impl Fn(&str) -> Option<String>) -> Vec<String> {
+        let findings = self.text.lines().enumerate();
+        findings.filter_map(|(i, line)| Some(format!("{}:{}: {}", self.path, i + 1, bad(line)?))).collect()
+    }
+}
+
+type Rule = fn(&File) -> Vec<String>;
+
+const RULES: &[Rule] = &[
+    module_doc,
+    length,
+    no_stubs,
+    no_contains_asserts,
+    no_unsafe,
+    white_space,
+    no_machine_paths,
+    ascii_filetests,
+    directions,
+];
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let mut findings = Vec::new();
+    let files = project_files().map_err(Failure::Failed)?;
+    let mut checked = 0;
+    for path in &files {
+        // What is not text is no business of these rules.
+        let Ok(text) = read(path) else { continue };
+        let file = File { path: relative(path).replace('\\', "/"), text };
+        checked += 1;
+        findings.extend(RULES.iter().flat_map(|rule| rule(&file)));
+    }
+    for required in REQUIRED {
+        if !root().join(required).is_file() {
+            findings.push(format!("{required}: is missing"));
+        }
+    }
+    findings.iter().for_each(|finding| println!("{finding}"));
+    println!("tidy: {checked} files, {} findings", findings.len());
+    match findings.len() {
+        0 => Ok(()),
+        n => Err(Failure::Failed(format!("{n} findings"))),
+    }
+}
+
+fn module_doc(file: &File) -> Vec<String> {
+    let documented = file.text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| {
+        // A fuzz target begins with an attribute that must stand first.
+        line.starts_with("//!") || line.starts_with("#![no_main]")
+    });
+    match file.is("rs") && !documented {
+        true => vec![format!("{}: does not begin with `//!`: what it is for", file.path)],
+        false => Vec::new(),
+    }
+}
+
+fn length(file: &File) -> Vec<String> {
+    let lines = file.text.lines().count();
+    match file.is("rs") && lines > MOST_LINES && !TABLES.contains(&file.path.as_str()) {
+        true => vec![format!("{}: {lines} lines; more than {MOST_LINES} only if it is one table", file.path)],
+        false => Vec::new(),
+    }
+}
+
+fn no_stubs(file: &File) -> Vec<String> {
+    if !file.is("rs") || file.is_this() {
+        return Vec::new();
+    }
+    let stubs = ["#[ignore", "todo!(", "unimplemented!(", "FIXME", "TODO", "XXX"];
+    file.lines(|line| stubs.iter().find(|stub| line.contains(*stub)).map(|stub| format!("`{stub}`")))
+}
+
+/// A test states what holds, not that a text has a word in it.
+fn no_contains_asserts(file: &File) -> Vec<String> {
+    if !file.is("rs") || file.is_this() {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (at, _) in file.text.match_indices("assert!(") {
+        let statement = &file.text[at..];
+        let statement = &statement[..statement.find(";\n").unwrap_or(statement.len())];
+        if statement.contains(".contains(\"") {
+            let line = file.text[..at].lines().count();
+            findings.push(format!("{}:{line}: asserts that a text contains a text", file.path));
+        }
+    }
+    findings
+}
+
+fn no_unsafe(file: &File) -> Vec<String> {
+    if !file.is("rs") || file.is_this() || UNSAFE_CRATES.iter().any(|name| file.path.starts_with(name)) {
+        return Vec::new();
+    }
+    let root = ["src/lib.rs", "src/main.rs"].iter().any(|root| file.path.ends_with(root));
+    if root && !file.text.contains("#![forbid(unsafe_code)]") {
+        return vec![format!("{}: lacks `#![forbid(unsafe_code)]`", file.path)];
+    }
+    file.lines(|line| {
+        let code = line.split("//").next().unwrap_or_default();
+        let word = code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe");
+        word.then(|| "`unsafe` has no place in this crate".to_string())
+    })
+}
+
+fn white_space(file: &File) -> Vec<String> {
+    if file.is_generated() {
+        return Vec::new();
+    }
+    let mut findings = file
+        .lines(|line| (line != line.trim_end()).then(|| "white space at the end of the line".to_string()));
+    if !file.text.is_empty() && (!file.text.ends_with('\n') || file.text.ends_with("\n\n")) {
+        findings.push(format!("{}: does not end with one line break", file.path));
+    }
+    findings
+}
+
+fn no_machine_paths(file: &File) -> Vec<String> {
+    // The script that makes the corpus looks for such paths too.
+    if file.is_this() || file.path == "tests/corpus/build.py" {
+        return Vec::new();
+    }
+    let folders = ["/home/", "/root/", "/Users/", "/tmp/", "C:\\"];
+    file.lines(|line| {
+        let found = folders.iter().find(|folder| line.contains(*folder))?;
+        Some(format!("a path of one machine: `{found}`"))
+    })
+}
+
+/// We print ASCII; other characters stand only where a test is about them.
+fn ascii_filetests(file: &File) -> Vec<String> {
+    if !file.path.starts_with("tests/filetests/") {
+        return Vec::new();
+    }
+    file.lines(|line| {
+        (!line.is_ascii() && !line.contains("//~")).then(|| "a character that is not ASCII".to_string())
+    })
+}
+
+fn directions(file: &File) -> Vec<String> {
+    let Some(name) = file.path.strip_prefix("crates/").and_then(|rest| rest.strip_suffix("/Cargo.toml"))
+    else {
+        return Vec::new();
+    };
+    let allowed = DIRECTIONS.iter().find(|(from, _)| *from == name).map(|(_, to)| *to);
+    let ours = |name: &&str| name.starts_with("warpwright");
+    let mut findings = Vec::new();
+    for to in dependencies(&file.text).into_iter().filter(ours) {
+        // The facade may depend on every library.
+        let fine = allowed.map_or(name == "warpwright", |allowed| allowed.contains(&to));
+        if !fine {
+            findings.push(format!("{}: must not depend on `{to}`", file.path));
+        }
+    }
+    findings
+}
