@@ -99,6 +99,21 @@ pub(crate) fn files_under(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
+/// Every file of the project: what git knows of, or everything where git is no help.
+pub(crate) fn project_files() -> Result<Vec<PathBuf>, String> {
+    let mut git = Command::new("git");
+    git.current_dir(root()).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let listed = match git.output() {
+        Ok(output) if output.status.success() => String::from_utf8(output.stdout).unwrap_or_default(),
+        _ => String::new(),
+    };
+    let mut files: Vec<_> =
+        listed.split('\0').filter(|name| !name.is_empty()).map(|name| root().join(name)).collect();
+    files.retain(|path| path.is_file());
+    files.sort();
+    if files.is_empty() { files_under(&root()) } else { Ok(files) }
+}
+
 /// The text of a file.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))

@@ -1,4 +1,4 @@
-//! The catalogue under `ptxas`: every kernel, configuration and target.
+//! The catalogue under the verifier and `ptxas`: every kernel, configuration and target.
 
 use crate::Failure;
 use crate::ptxas::{Ptxas, first_error};
@@ -6,27 +6,69 @@ use crate::run::parallel;
 use crate::summary::{Part, Summary};
 use crate::tools;
 
+/// The targets that kernels claim, unless their launch rule asks for more.
+const TARGETS: [&str; 8] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"];
+
+/// Values that a field is given, one field at a time, beside all defaults.
+const VALUES: &[(&str, &[&str])] = &[
+    ("dtype", &["f16", "bf16"]),
+    ("threads", &["32", "96", "1024"]),
+    ("d", &["1", "33", "1000", "1048576"]),
+    ("rows", &["1", "33", "65536"]),
+    ("columns", &["1", "33", "65535"]),
+    ("epsilon", &["1"]),
+];
+
 /// A kernel of the catalogue in one configuration, for one target.
-pub(crate) struct Entry {
-    /// Kernel and configuration.
-    pub(crate) name: String,
-    pub(crate) target: String,
+struct Entry {
+    /// Kernel and what differs from the defaults.
+    name: String,
+    target: &'static str,
     /// The PTX, or why there is none.
-    pub(crate) ptx: Result<String, String>,
+    ptx: Result<String, String>,
 }
 
 /// What `ptxas -v` says about a kernel.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Resources {
-    pub(crate) registers: u32,
-    pub(crate) shared: u32,
+struct Resources {
+    registers: u32,
+    shared: u32,
     /// Bytes stored and loaded.
-    pub(crate) spills: u32,
+    spills: u32,
 }
 
 /// Everything that the catalogue claims to assemble.
-pub(crate) fn catalogue() -> Vec<Entry> {
-    Vec::new()
+fn catalogue() -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for kernel in warpwright_kernels::catalogue() {
+        let fields = kernel.fields.iter().map(|field| field.name);
+        let probes = fields.flat_map(|name| {
+            let values =
+                VALUES.iter().find(|(field, _)| *field == name).map_or(&[][..], |(_, values)| values);
+            values.iter().map(move |value| format!("{name}={value}"))
+        });
+        for assignment in std::iter::once(String::new()).chain(probes) {
+            let name = format!("{} {assignment}", kernel.name).trim().to_string();
+            for target in TARGETS {
+                let ptx = emit(kernel, &assignment, target);
+                entries.push(Entry { name: name.clone(), target, ptx });
+            }
+        }
+    }
+    entries
+}
+
+/// The PTX of a kernel that the verifier accepts.
+fn emit(kernel: &warpwright_kernels::Entry, assignment: &str, target: &str) -> Result<String, String> {
+    let assignments = Some(assignment).filter(|assignment| !assignment.is_empty());
+    let kernel = kernel.configure(assignments).map_err(|error| error.to_string())?;
+    let arch = target.parse().map_err(|error| format!("{error}"))?;
+    let module = kernel.module(arch).map_err(|mistakes| mistakes.to_string())?;
+    let info = warpwright_ptx::verify(&module).map_err(|errors| errors.to_string())?;
+    match info.diagnostics.iter().next() {
+        Some(finding) => Err(finding.to_string()),
+        None => Ok(warpwright_ptx::print(&module)),
+    }
 }
 
 /// `cargo xtask validate`: the table, and a failure for whatever does not assemble or spills.
@@ -43,7 +85,7 @@ pub(crate) fn check(ptxas: &Ptxas, summary: &mut Summary, table: bool) {
     let entries = catalogue();
     let results = parallel(&entries, |entry| {
         let ptx = entry.ptx.as_ref().map_err(|why| format!("is not built: {why}"))?;
-        let assembled = ptxas.assemble_for(ptx, &entry.target).map_err(|log| first_error(&log))?;
+        let assembled = ptxas.assemble_for(ptx, entry.target).map_err(|log| first_error(&log))?;
         let used = resources(&assembled.log);
         if used.spills > 0 { Err(format!("spills {} bytes", used.spills)) } else { Ok(used) }
     });

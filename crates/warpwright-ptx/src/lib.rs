@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod diag;
+pub mod dsl;
 pub mod ir;
 pub mod op;
 pub mod parse;

@@ -8,7 +8,7 @@ extern "C" __global__ void bf162_ops(const bf162* a, const bf162* b, bf162* out,
     bf162 x = a[i], y = b[i];
     bf162* o = out + i * 12;
     o[0] = __hadd2(x, y); o[1] = __hsub2(x, y); o[2] = __hmul2(x, y); o[3] = __hfma2(x, y, y); o[4] = __hmin2(x, y);
-    o[6] = __habs2(x); o[7] = __hneg2(y); 
+    o[6] = __habs2(x); o[7] = __hneg2(y);
 #if __CUDA_ARCH__ >= 800
     o[5] = __hmax2_nan(x, y); o[8] = __hfma2_relu(x, y, x);
 #endif

@@ -112,7 +112,7 @@ fn make(seeds: &Seeds, options: &Options) -> Vec<Mutant> {
         attempts -= 1;
         let from_corpus = random.below(100) < CORPUS_SHARE && !seeds.kernels.is_empty();
         let seed: &Seed = random.pick(if from_corpus { &seeds.kernels } else { &seeds.forms });
-        if let Some(mutant) = mutate::mutate(seeds, seed, &mut random)
+        if let Some(mutant) = mutate::mutate(seed, &mut random)
             && seen.insert((mutant.from.clone(), mutant.label.clone()))
         {
             mutants.push(mutant);

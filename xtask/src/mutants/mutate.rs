@@ -1,7 +1,7 @@
 //! One change to one instruction.
 
 use super::Mutant;
-use super::seeds::{Seed, Seeds};
+use super::seeds::Seed;
 use crate::random::Random;
 
 /// Targets and versions that a mutant may be moved to.
@@ -18,6 +18,13 @@ const TARGETS: [(&str, &str); 11] = [
     ("sm_120", "8.7"),
     ("sm_120a", "9.5"),
 ];
+
+/// Modifiers that many instructions have.
+const MODIFIERS: &str = "rn rz rm rp rni rzi ftz sat relu cc approx full lo hi wide noftz nan abs \
+    u8 u16 u32 u64 s8 s16 s32 s64 b8 b16 b32 b64 b128 f16 f16x2 bf16 bf16x2 tf32 f32 f64 f32x2 pred \
+    e4m3x2 e5m2x2 global shared shared::cta shared::cluster local const param v2 v4 v8 weak relaxed acquire \
+    release acq_rel volatile mmio gpu cta sys cluster eq ne lt ge lo ltu num and or xor add min max inc exch \
+    cas uni sync aligned nc ca cg cs cv wb wt up down bfly idx all any ballot trans x2 x4 row col";
 
 /// Operands that are no registers of the module.
 const OPERANDS: [&str; 9] = ["1", "1.0", "-1", "0f3F800000", "_", "%tid.x", "100000", "%clock64", "0x1p"];
@@ -96,14 +103,14 @@ pub(super) fn names(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A mutant of the seed; `None` if the change that was drawn does not apply.
-pub(super) fn mutate(seeds: &Seeds, seed: &Seed, random: &mut Random) -> Option<Mutant> {
+pub(super) fn mutate(seed: &Seed, random: &mut Random) -> Option<Mutant> {
     let original = seed.instruction();
     let mut parts = Parts::of(original)?;
     let mut target = None;
     match random.below(11) {
         0..=3 if !parts.modifiers.is_empty() => {
             let at = random.below(parts.modifiers.len());
-            parts.modifiers[at] = random.pick(&seeds.modifiers).clone();
+            parts.modifiers[at] = any_modifier(seed, random);
         }
         4 if !parts.modifiers.is_empty() => {
             let at = random.below(parts.modifiers.len());
@@ -111,7 +118,7 @@ pub(super) fn mutate(seeds: &Seeds, seed: &Seed, random: &mut Random) -> Option<
         }
         5 => {
             let at = random.below(parts.modifiers.len() + 1);
-            parts.modifiers.insert(at, random.pick(&seeds.modifiers).clone());
+            parts.modifiers.insert(at, any_modifier(seed, random));
         }
         6 | 7 if !parts.operands.is_empty() => replace_register(seed, &mut parts, random)?,
         8 if !parts.operands.is_empty() => change_operand(seed, &mut parts, random),
@@ -127,6 +134,16 @@ pub(super) fn mutate(seeds: &Seeds, seed: &Seed, random: &mut Random) -> Option<
         return None;
     }
     Some(assemble(seed, &changed, target))
+}
+
+/// A modifier of the seed's file, or a common one.
+fn any_modifier(seed: &Seed, random: &mut Random) -> String {
+    let own = &seed.module.modifiers;
+    if !own.is_empty() && random.below(2) == 0 {
+        return random.pick(own).clone();
+    }
+    let common: Vec<&str> = MODIFIERS.split_whitespace().collect();
+    random.pick(&common).to_string()
 }
 
 /// Puts another register where one stands.

@@ -10,14 +10,12 @@ const LARGEST_KERNEL: usize = 12_000;
 /// The comment after which an instruction filetest lists its forms, one to a line.
 const FORMS: &str = "// forms";
 
-/// All seeds, and the words that they are made of.
+/// All seeds.
 pub(super) struct Seeds {
     /// Single instructions.
     pub(super) forms: Vec<Seed>,
     /// Instructions in their kernels.
     pub(super) kernels: Vec<Seed>,
-    /// Modifiers to choose from.
-    pub(super) modifiers: Vec<String>,
 }
 
 /// A module and one of its instructions.
@@ -35,6 +33,8 @@ pub(super) struct SeedModule {
     pub(super) lines: Vec<String>,
     /// Every register that the text mentions.
     pub(super) registers: Vec<String>,
+    /// Every modifier that the text mentions.
+    pub(super) modifiers: Vec<String>,
     /// Whether its registers are written before they are read whatever is changed.
     pub(super) initialised: bool,
 }
@@ -47,7 +47,7 @@ impl Seed {
 
 impl Seeds {
     pub(super) fn load() -> Result<Seeds, String> {
-        let mut seeds = Seeds { forms: Vec::new(), kernels: Vec::new(), modifiers: Vec::new() };
+        let mut seeds = Seeds { forms: Vec::new(), kernels: Vec::new() };
         for path in ptx_files(&root().join("tests/filetests/instructions"))? {
             let module = Rc::new(SeedModule::new(relative(&path), &read(&path)?, true));
             let start = module.lines.iter().position(|line| line.trim() == FORMS);
@@ -68,15 +68,6 @@ impl Seeds {
                 seeds.kernels.push(Seed { module: module.clone(), line, left_out: 0..0 });
             }
         }
-        let mut modifiers: Vec<String> = seeds
-            .forms
-            .iter()
-            .flat_map(|seed| super::mutate::Parts::of(seed.instruction()))
-            .flat_map(|parts| parts.modifiers)
-            .collect();
-        modifiers.sort();
-        modifiers.dedup();
-        seeds.modifiers = modifiers;
         match seeds.forms.is_empty() {
             true => Err("tests/filetests/instructions holds no forms".to_string()),
             false => Ok(seeds),
@@ -106,7 +97,14 @@ impl SeedModule {
             .collect();
         registers.sort();
         registers.dedup();
-        SeedModule { name, lines, registers, initialised }
+        let instructions = lines.iter().filter(|line| is_instruction(line));
+        let mut modifiers: Vec<String> = instructions
+            .filter_map(|line| super::mutate::Parts::of(line))
+            .flat_map(|p| p.modifiers)
+            .collect();
+        modifiers.sort();
+        modifiers.dedup();
+        SeedModule { name, lines, registers, modifiers, initialised }
     }
 }
 

@@ -87,7 +87,6 @@ codes! {
     MaybeUnassigned "W0001" Warning "a register may be read before it is written";
     MaybeDivergent "W0002" Warning "a barrier or collective may be reached by some threads only";
     Unreachable "W0003" Warning "code that nothing reaches";
-    Deprecated "W0004" Warning "a deprecated form";
     AddressWidth "W0005" Warning "an address register of the other width";
     WithoutEffect "W0006" Warning "a directive that has no effect";
     Undecided "N0001" Note "what could not be decided";

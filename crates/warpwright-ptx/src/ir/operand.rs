@@ -113,6 +113,8 @@ pub enum Src {
     Special(Special),
     /// The address of a symbol, with a constant offset in bytes.
     Symbol(Symbol, i64),
+    /// `_`, in a vector: an element that a 256-bit store leaves out.
+    Sink,
 }
 
 impl From<Reg> for Src {
@@ -171,6 +173,8 @@ pub struct RegSrc(pub Reg);
 pub enum Dsts {
     /// One register.
     One(Reg),
+    /// `_`: the result is not wanted.
+    Sink,
     /// A vector of registers.
     Many(Box<[Option<Reg>]>),
 }
@@ -180,6 +184,7 @@ impl Dsts {
     pub fn as_slice(&self) -> DstsIter<'_> {
         match self {
             Dsts::One(reg) => DstsIter { one: Some(*reg), many: [].iter() },
+            Dsts::Sink => DstsIter { one: None, many: [None].iter() },
             Dsts::Many(regs) => DstsIter { one: None, many: regs.iter() },
         }
     }
@@ -187,7 +192,7 @@ impl Dsts {
     /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
-            Dsts::One(_) => 1,
+            Dsts::One(_) | Dsts::Sink => 1,
             Dsts::Many(regs) => regs.len(),
         }
     }
@@ -265,6 +270,10 @@ impl Address {
         Address { base: AddressBase::Symbol(symbol), offset }
     }
 }
+
+/// Whether `.unified` stands after an address: the address of a variable with that attribute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Unified(pub bool);
 
 /// `[base, {c0, c1, …}]`: a tensor map (or texture) and coordinates, with what else stands in the
 /// brackets.

@@ -118,6 +118,7 @@ types! {
     E2M3X4 "e2m3x4" 32 PackedFloat;
     E3M2X4 "e3m2x4" 32 PackedFloat;
     S2F6X2 "s2f6x2" 16 PackedFloat;
+    UE5M3X2 "ue5m3x2" 16 PackedFloat;
     Pred "pred" 1 Predicate;
     TexRef "texref" 64 Opaque;
     SamplerRef "samplerref" 64 Opaque;

@@ -223,12 +223,6 @@ impl Rule for Bra {
 impl Rule for BrxIdx {
     fn check(&self, check: &mut Check<'_>) {
         check.reg("index", self.index.0, Type::U32);
-        let is_table = check.function().statements().iter().any(|statement| {
-            matches!(statement.kind, StatementKind::BranchTargets { label, .. } if label == self.table)
-        });
-        if !is_table {
-            check.report(Code::Label, "operand `table` must be the label of a `.branchtargets`");
-        }
     }
     fn needs(&self, _needs: &mut Needs) {}
 }
@@ -298,7 +292,7 @@ impl<'a> From<&'a Src> for Actual<'a> {
             Src::Symbol(symbol, _) => Actual::Symbol(symbol),
             Src::Reg(reg) | Src::Not(reg) => Actual::Reg(*reg),
             Src::Imm(imm) => Actual::Imm(*imm),
-            Src::Special(_) => Actual::Nowhere,
+            Src::Special(_) | Src::Sink => Actual::Nowhere,
         }
     }
 }
@@ -388,10 +382,8 @@ impl Call {
                     }
                 }
             }
-            None => check.report(
-                Code::Label,
-                "the last operand of an indirect call must be the label of a `.callprototype` or `.calltargets`",
-            ),
+            // Labels are checked with the function.
+            None => {}
         }
     }
 }
@@ -404,6 +396,7 @@ fn check_value(check: &mut Check<'_>, name: &str, actual: Actual<'_>, formal: &F
             None => check.report(Code::CallSignature, format!("{name} is an array, not a register")),
         },
         Actual::Imm(imm) => match formal.scalar() {
+            Some(ty) if ty.is_bits() => {}
             Some(ty) => check.imm(name, imm, ty),
             None => check.report(Code::CallSignature, format!("{name} is an array, not a number")),
         },

@@ -1,6 +1,6 @@
 //! The traits of an instruction and the macros that derive them.
 
-use crate::ir::{LabelId, Needs, Reg, Symbol};
+use crate::ir::{Address, AddressBase, LabelId, Needs, Reg, Symbol};
 use crate::print::Writer;
 use crate::verify::Check;
 
@@ -41,6 +41,14 @@ pub trait VisitorMut {
     fn symbol(&mut self, _symbol: &mut Symbol) {}
     /// A label.
     fn label(&mut self, _label: &mut LabelId) {}
+    /// A memory address: by default, its base.
+    fn address(&mut self, address: &mut Address) {
+        match &mut address.base {
+            AddressBase::Reg(reg) => self.reg(Access::Read, reg),
+            AddressBase::Symbol(symbol) => self.symbol(symbol),
+            AddressBase::Absolute => {}
+        }
+    }
 }
 
 impl<F: FnMut(Access, &mut Reg)> VisitorMut for F {

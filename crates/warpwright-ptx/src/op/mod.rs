@@ -72,13 +72,17 @@ ops! {
     compare { Setp, Set, Selp, Slct }
 
     // Conversions between types and between address spaces.
-    convert { Mov, Cvt, Cvta, Isspacep }
+    convert { Mov, Cvt, CvtRs, CvtScaledOne, CvtScaledTwo, CvtPack, Cvta, Isspacep }
 
     // Loads, stores, prefetches and address queries.
-    memory { Ld, St }
+    memory {
+        Ld, Ldu, St, StAsync, StBulk, MultimemLdReduce, MultimemSt, MultimemRed, MultimemStAsync, Prefetch, Prefetchu,
+        ApplyPriority, Discard, CreatePolicyFractional, CreatePolicyRange, CreatePolicyRangeFabric, CreatePolicyCvt,
+        Alloca, StackSave, StackRestore,
+    }
 
     // Atomic operations and reductions in memory.
-    atomic { Atom, Red }
+    atomic { Atom, AtomCas, Red, RedAsync, MultimemRedAsync }
 
     // Control flow: branches, calls, returns.
     control {
@@ -94,7 +98,7 @@ ops! {
     }
 
     // Exchanges between the lanes of a warp.
-    warp { Shfl, Vote, ActiveMask, Match, Redux, Elect }
+    warp { Shfl, ShflNoSync, Vote, VoteNoSync, ActiveMask, Match, Redux, Elect }
 
     // Copies that run beside the thread: cp.async and its groups.
     async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll, CpAsyncMbarrierArrive }

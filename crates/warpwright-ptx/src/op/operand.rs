@@ -4,7 +4,7 @@ use super::framework::{Access, Visitor, VisitorMut};
 use super::read::InstrReader;
 use crate::ir::{
     Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, PartDst, PartSrc, Reg, RegSrc,
-    Selector, Span, Special, Src, Srcs, Symbol, TensorAddress,
+    Selector, Span, Special, Src, Srcs, Symbol, TensorAddress, Unified,
 };
 use crate::print::Writer;
 
@@ -40,6 +40,8 @@ pub enum Operand {
     Pair(Box<(Operand, Operand)>),
     /// `[base + offset]`.
     Address(Address),
+    /// `.unified`, after an address.
+    Unified,
     /// `[base, …]`.
     Tensor(TensorAddress),
     /// `(a, b, …)`: the arguments of a call.
@@ -63,6 +65,7 @@ impl Operand {
             Operand::Vector(_) => "a vector",
             Operand::Pair(_) => "a pair",
             Operand::Address(_) => "an address",
+            Operand::Unified => "`.unified`",
             Operand::Tensor(_) => "an address with coordinates",
             Operand::List(_) => "a list",
         }
@@ -87,16 +90,17 @@ impl Operand {
         }
     }
 
-    /// A vector of sources, or one.
+    /// A vector of sources, or one. An element of the vector may be `_`.
     pub fn into_srcs(self) -> Result<Srcs, Self> {
+        let element = |operand: &Operand| match operand {
+            Operand::Sink => Some(Src::Sink),
+            other => other.clone().into_src().ok(),
+        };
         match self {
-            Operand::Vector(list) => {
-                if list.iter().all(|operand| operand.clone().into_src().is_ok()) {
-                    Ok(Srcs::Many(list.into_iter().filter_map(|operand| operand.into_src().ok()).collect()))
-                } else {
-                    Err(Operand::Vector(list))
-                }
-            }
+            Operand::Vector(list) => match list.iter().map(element).collect() {
+                Some(srcs) => Ok(Srcs::Many(srcs)),
+                None => Err(Operand::Vector(list)),
+            },
             other => other.into_src().map(Srcs::One),
         }
     }
@@ -312,7 +316,7 @@ fn visit_src(src: &Src, visitor: &mut dyn Visitor) {
         Src::Reg(reg) | Src::Not(reg) => visitor.reg(Access::Read, *reg),
         Src::Symbol(symbol, _) => visitor.symbol(symbol),
         Src::Special(special) => visitor.special(*special),
-        Src::Imm(_) => {}
+        Src::Imm(_) | Src::Sink => {}
     }
 }
 
@@ -320,7 +324,7 @@ fn visit_src_mut(src: &mut Src, visitor: &mut dyn VisitorMut) {
     match src {
         Src::Reg(reg) | Src::Not(reg) => visitor.reg(Access::Read, reg),
         Src::Symbol(symbol, _) => visitor.symbol(symbol),
-        Src::Imm(_) | Src::Special(_) => {}
+        Src::Imm(_) | Src::Special(_) | Src::Sink => {}
     }
 }
 
@@ -352,6 +356,7 @@ impl Arg for Dsts {
         let (operand, span) = reader.operand(name)?;
         let dsts = match &operand {
             Operand::Reg(reg) => Some(Dsts::One(*reg)),
+            Operand::Sink => Some(Dsts::Sink),
             Operand::Vector(list) => {
                 list.iter().map(Operand::as_dst).collect::<Option<Box<[_]>>>().map(Dsts::Many)
             }
@@ -364,6 +369,7 @@ impl Arg for Dsts {
         out.separator();
         match self {
             Dsts::One(reg) => out.reg(*reg),
+            Dsts::Sink => out.reg_or_sink(None),
             Dsts::Many(regs) => out.braces(regs, |out, reg| out.reg_or_sink(*reg)),
         }
     }
@@ -377,6 +383,7 @@ impl Arg for Dsts {
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
         match self {
             Dsts::One(reg) => visitor.reg(Access::Write, reg),
+            Dsts::Sink => {}
             Dsts::Many(regs) => regs.iter_mut().flatten().for_each(|reg| visitor.reg(Access::Write, reg)),
         }
     }
@@ -458,14 +465,6 @@ fn visit_address(address: &Address, visitor: &mut dyn Visitor) {
     }
 }
 
-fn visit_address_mut(address: &mut Address, visitor: &mut dyn VisitorMut) {
-    match &mut address.base {
-        AddressBase::Reg(reg) => visitor.reg(Access::Read, reg),
-        AddressBase::Symbol(symbol) => visitor.symbol(symbol),
-        AddressBase::Absolute => {}
-    }
-}
-
 impl Arg for Address {
     fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
         match reader.operand(name)? {
@@ -484,7 +483,7 @@ impl Arg for Address {
     }
 
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visit_address_mut(self, visitor);
+        visitor.address(self);
     }
 }
 
@@ -515,7 +514,7 @@ impl Arg for TensorAddress {
     }
 
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visit_address_mut(&mut self.base, visitor);
+        visitor.address(&mut self.base);
         self.coordinates.iter_mut().for_each(|srcs| srcs.visit_mut(visitor));
     }
 }
@@ -540,4 +539,24 @@ impl Arg for LabelId {
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
         visitor.label(self);
     }
+}
+
+impl Arg for Unified {
+    fn read(reader: &mut InstrReader<'_>, _name: &'static str) -> Option<Self> {
+        let there = reader.peek() == Some(&Operand::Unified);
+        if there {
+            reader.next_operand();
+        }
+        Some(Unified(there))
+    }
+
+    fn print(&self, out: &mut Writer<'_>) {
+        if self.0 {
+            out.text(".unified");
+        }
+    }
+
+    fn visit(&self, _visitor: &mut dyn Visitor) {}
+
+    fn visit_mut(&mut self, _visitor: &mut dyn VisitorMut) {}
 }

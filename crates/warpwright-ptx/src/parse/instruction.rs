@@ -97,7 +97,12 @@ impl<'s> Parser<'s> {
             loop {
                 let first = self.span();
                 let operand = self.operand(opcode, scopes)?;
+                let address = matches!(operand, Operand::Address(_));
                 buffers.operands.push((operand, first.to(self.last_span())));
+                if address && self.kind() == Kind::Dot && self.dot_word() == "unified" {
+                    buffers.operands.push((Operand::Unified, self.span()));
+                    self.advance();
+                }
                 if !self.eat(Kind::Comma) {
                     break;
                 }

@@ -128,6 +128,7 @@ impl<'a> Writer<'a> {
             }
             Src::Imm(imm) => self.imm(*imm),
             Src::Special(special) => self.special(*special),
+            Src::Sink => self.text("_"),
             Src::Symbol(symbol, offset) => {
                 self.symbol(symbol);
                 self.offset(*offset);

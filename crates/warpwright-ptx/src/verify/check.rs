@@ -119,10 +119,16 @@ impl<'a> Check<'a> {
     /// A register operand of a load, store or conversion: it may be wider than `ty`.
     pub fn reg_at_least(&mut self, name: &str, reg: Reg, ty: Type) {
         let declared = self.reg_type(reg);
-        let wider = declared.bits() > ty.bits()
-            && !ty.is_float()
-            && ty != Type::Pred
-            && (declared.is_integer() || declared.is_bits());
+        // Floating-point values sit in wider registers only where those are untyped.
+        let fits = match ty.kind() {
+            TypeKind::Bits => declared != Type::Pred,
+            TypeKind::Unsigned | TypeKind::Signed => {
+                declared.is_integer() || declared.is_bits() || declared.kind() == TypeKind::PackedFloat
+            }
+            TypeKind::Float | TypeKind::PackedFloat => declared.is_bits(),
+            _ => false,
+        };
+        let wider = declared.bits() > ty.bits() && fits;
         if !wider && !declared.agrees_with(ty) {
             self.mismatch(name, reg, declared, ty);
         }
@@ -153,6 +159,9 @@ impl<'a> Check<'a> {
                 format!("operand `{name}` is negated, which only a predicate can be"),
             ),
             Src::Imm(imm) => self.imm(name, *imm, ty),
+            Src::Sink => {
+                self.report(Code::OperandForm, format!("operand `{name}` cannot be `_`"));
+            }
             Src::Special(special) => {
                 let register = special.register.name();
                 self.report_with_help(
@@ -236,34 +245,78 @@ impl<'a> Check<'a> {
     }
 
     /// An address into `space` (`None`: a generic address): its register must be an integer of
-    /// address width, its symbol must live in that space.
+    /// address width, its symbol must live in that space, and a number alone is an address of local
+    /// memory only.
     pub fn address(&mut self, name: &str, address: &Address, space: Option<Space>) {
         match &address.base {
-            AddressBase::Reg(reg) => {
-                let ty = self.reg_type(*reg);
-                let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
-                if !integer || !matches!(ty.bits(), 32 | 64) {
-                    let register = self.reg_name(*reg);
-                    self.report(
-                        Code::OperandType,
-                        format!("the address `{name}` is in `{register}`, a `{ty}` register; it must be a 32- or 64-bit integer"),
-                    );
-                }
-            }
+            AddressBase::Reg(reg) => self.address_register(name, *reg, space),
             AddressBase::Symbol(symbol) => {
-                let found = self.variable(symbol).map(|variable| variable.space.base());
-                if let (Some(found), Some(space)) = (found, space)
-                    && found != space.base()
-                {
+                let Some(variable) = self.variable(symbol) else {
+                    return self.report(
+                        Code::OperandForm,
+                        format!("the address `{name}` is a function, not a variable"),
+                    );
+                };
+                let found = variable.space.base();
+                let message = match space {
+                    _ if variable.ty.kind() == TypeKind::Opaque => {
+                        format!(
+                            "the address `{name}` is a `{}`, which only texture instructions read",
+                            variable.ty
+                        )
+                    }
+                    Some(space) if found != space.base() => {
+                        format!(
+                            "the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"
+                        )
+                    }
+                    None if !matches!(found, Space::Global | Space::Shared | Space::Local) => format!(
+                        "the address `{name}` is a symbol in `{found}`, which an access without a state space cannot name"
+                    ),
+                    _ => return,
+                };
+                self.report(Code::StateSpace, message);
+            }
+            AddressBase::Absolute => {
+                if space != Some(Space::Local) {
                     self.report(
                         Code::StateSpace,
                         format!(
-                            "the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"
+                            "the address `{name}` is a number, which only an access to `.local` can have"
                         ),
                     );
                 }
             }
-            AddressBase::Absolute => {}
+        }
+    }
+
+    fn address_register(&mut self, name: &str, reg: Reg, space: Option<Space>) {
+        let ty = self.reg_type(reg);
+        let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
+        if !integer || ty.bits() > 64 {
+            let register = self.reg_name(reg);
+            self.report(
+                Code::OperandType,
+                format!("the address `{name}` is in `{register}`, a `{ty}` register; it must be a 32- or 64-bit integer"),
+            );
+        } else if ty.bits() < 32 {
+            self.report(Code::AddressWidth, format!("`{name}` has {} bits", ty.bits()));
+        } else if ty.bits() == 32 && matches!(space, None | Some(Space::Global)) {
+            self.narrow_address(name);
+        }
+    }
+
+    /// A 32-bit generic or global address `name`, in a module of 64-bit addresses: suspicious, and
+    /// refused for targets that have no 32-bit addressing.
+    pub fn narrow_address(&mut self, name: &str) {
+        if self.module().address_size == Some(AddressSize::Bits32) {
+            return;
+        }
+        let wide = "a global or generic address has 64 bits";
+        if self.arch().sm >= 90 {
+            self.report(Code::OperandType, format!("`{name}` has 32 bits; {wide}"));
+        } else {
+            self.report(Code::AddressWidth, format!("`{name}` has 32 bits; {wide}"));
         }
     }
 }

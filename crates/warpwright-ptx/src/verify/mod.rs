@@ -66,7 +66,7 @@ impl ModuleInfo {
 pub struct FunctionInfo {
     /// The control-flow graph.
     pub cfg: Cfg,
-    /// Static shared memory in bytes, with that of all functions that it may call.
+    /// Of a kernel: its static shared memory in bytes, with that of all functions that it may call.
     pub static_shared: u64,
     /// The registers that it declares, by class.
     pub registers: RegisterCounts,
@@ -163,10 +163,17 @@ fn instructions(
             gate.check(needs, statement.origin, out);
         }
     }
-    for (statement, register) in &uses.specials {
-        needs.clear();
-        lowest::special_needs(*register, needs);
-        gate.check(needs, function.statements()[*statement as usize].origin, out);
+    // Each register once: its first use stands for all.
+    const { assert!(SpecialRegister::ALL.len() <= u128::BITS as usize) };
+    let mut seen = 0u128;
+    for (statement, special) in &uses.specials {
+        let bit = 1u128 << (special.register as u32);
+        if seen & bit == 0 {
+            seen |= bit;
+            needs.clear();
+            lowest::special_needs(special.register, needs);
+            gate.check(needs, function.statements()[*statement as usize].origin, out);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::index::ModuleIndex;
 use super::variable::{self, Scope};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Bytes of constant memory.
 const CONSTANT_BYTES: u64 = 64 << 10;
@@ -111,7 +111,11 @@ fn names(module: &Module, out: &mut Diagnostics) {
                     .with_related(first, "it is declared here first"),
             );
         }
-        seen.insert(name, now);
+        let defined =
+            matches!(seen.get(&**name), Some(Earlier::Function(before, _)) if before.body.is_some());
+        if !defined {
+            seen.insert(name, now);
+        }
     }
     if prototypes {
         undefined(module, &seen, out);
@@ -120,21 +124,23 @@ fn names(module: &Module, out: &mut Diagnostics) {
 
 /// A prototype that is not `.extern` promises a definition.
 fn undefined(module: &Module, seen: &HashMap<&str, Earlier<'_>>, out: &mut Diagnostics) {
+    let aliases: HashSet<&str> = module
+        .items
+        .iter()
+        .filter_map(|item| match &item.kind {
+            ItemKind::Alias { name, .. } => Some(&**name),
+            _ => None,
+        })
+        .collect();
     for item in &module.items {
         let ItemKind::Function(function) = &item.kind else { continue };
-        let defined =
-            matches!(seen.get(&*function.name), Some(Earlier::Function(last, _)) if last.body.is_some());
-        let aliased = || {
-            module
-                .items
-                .iter()
-                .any(|item| matches!(&item.kind, ItemKind::Alias { name, .. } if *name == function.name))
+        // The last declaration counts, so that each name is reported once.
+        let last = match seen.get(&*function.name) {
+            Some(Earlier::Function(last, _)) => std::ptr::eq(*last, &**function),
+            _ => false,
         };
-        if function.kind == FunctionKind::Func
-            && function.linkage != Linkage::Extern
-            && !defined
-            && !aliased()
-        {
+        let promised = function.kind == FunctionKind::Func && function.linkage != Linkage::Extern;
+        if last && promised && function.body.is_none() && !aliases.contains(&*function.name) {
             let message = format!("`{}` is declared and not defined", function.name);
             out.push(
                 Diagnostic::new(Code::Linkage, item.origin, message)

@@ -23,7 +23,8 @@ pub(super) fn limit(arch: Arch) -> u64 {
     }
 }
 
-/// Bytes for each of the module's functions, in the order of [`Module::functions`].
+/// Bytes for each of the module's functions, in the order of [`Module::functions`]: 0 for those that
+/// are no kernels.
 pub(super) fn sizes(index: &ModuleIndex<'_>, out: &mut Diagnostics) -> Vec<u64> {
     let functions: Vec<&Function> = index.module.functions().collect();
     if !uses_shared(index.module) {
@@ -31,9 +32,11 @@ pub(super) fn sizes(index: &ModuleIndex<'_>, out: &mut Diagnostics) -> Vec<u64> 
     }
     let graph = Graph::new(index, &functions);
     let limit = limit(index.module.target.arch);
-    let sizes: Vec<u64> = (0..functions.len()).map(|root| graph.size(root)).collect();
+    let entry = |root: usize| functions[root].kind == FunctionKind::Entry;
+    let sizes: Vec<u64> =
+        (0..functions.len()).map(|root| if entry(root) { graph.size(root) } else { 0 }).collect();
     for (function, &size) in functions.iter().zip(&sizes) {
-        if function.kind == FunctionKind::Entry && size > limit {
+        if size > limit {
             let message =
                 format!("`{}` takes {size} bytes of static shared memory; there are {limit}", function.name);
             let diagnostic = Diagnostic::new(Code::SharedMemory, function.origin, message);

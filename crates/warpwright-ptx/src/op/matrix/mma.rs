@@ -333,6 +333,18 @@ impl Form {
         fragments.a.check_srcs(check, "a", a);
         fragments.b.check_srcs(check, "b", b);
         fragments.c.check_srcs(check, "c", c);
+        if !self.block_scale {
+            return;
+        }
+        for (name, factor) in [("a", a), ("b", b)] {
+            let mut regs = factor.as_slice().iter().filter_map(Src::reg);
+            if !regs.any(|reg| check.reg_type(reg).is_bits()) {
+                check.report(
+                    Code::OperandType,
+                    format!("operand `{name}`, a factor with scales, must be in `.b32` registers"),
+                );
+            }
+        }
     }
 
     /// `e` and `f` of a sparse product. The more metadata there is, the more lanes hold it, and the
@@ -574,5 +586,56 @@ impl Rule for MmaSpOrdered {
     }
     fn convergence(&self) -> Convergence {
         Convergence::Warp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(sparsity: Sparsity, shape: MmaShape, sum: Type, factor: Type, kind: Option<MmaKind>) -> Form {
+        Form {
+            sparsity,
+            shape,
+            layouts: (Layout::Row, Layout::Col),
+            kind,
+            block_scale: !matches!(kind, None | Some(MmaKind::F8F6F4)),
+            scale_vec: None,
+            scale_type: None,
+            satfinite: false,
+            d: sum,
+            a: factor,
+            b: factor,
+            c: sum,
+        }
+    }
+
+    #[test]
+    fn fragments_take_the_registers_that_the_isa_says() {
+        use MmaShape::*;
+        use Sparsity::*;
+        use Type::*;
+        let rows = [
+            (Dense, M8N8K4, F16, F16, None, (F16X2, 4), (F16X2, 2), (F16X2, 2)),
+            (Dense, M8N8K4, F32, F16, None, (F32, 8), (F16X2, 2), (F16X2, 2)),
+            (Dense, M8N8K4, F64, F64, None, (F64, 2), (F64, 1), (F64, 1)),
+            (Dense, M16N8K16, F64, F64, None, (F64, 4), (F64, 8), (F64, 4)),
+            (Dense, M16N8K8, F16, F16, None, (F16X2, 2), (F16X2, 2), (F16X2, 1)),
+            (Dense, M16N8K16, F32, BF16, None, (F32, 4), (BF16X2, 4), (BF16X2, 2)),
+            (Dense, M16N8K4, F32, TF32, None, (F32, 4), (TF32, 2), (TF32, 1)),
+            (Dense, M8N8K16, S32, S8, None, (S32, 2), (B32, 1), (B32, 1)),
+            (Dense, M16N8K64, S32, U4, None, (S32, 4), (B32, 4), (B32, 2)),
+            (Dense, M16N8K256, S32, B1, None, (S32, 4), (B32, 4), (B32, 2)),
+            (Dense, M16N8K32, F32, E2M1, Some(MmaKind::F8F6F4), (F32, 4), (B32, 4), (B32, 2)),
+            (Dense, M16N8K64, F32, E2M1, Some(MmaKind::MxF4), (F32, 4), (B32, 4), (B32, 2)),
+            (Sparse, M16N8K32, F32, F16, None, (F32, 4), (F16X2, 4), (F16X2, 4)),
+            (Ordered, M16N8K128, F32, E2M1, Some(MmaKind::MxF4NvF4), (F32, 4), (B32, 4), (B32, 4)),
+        ];
+        for (sparsity, shape, sum, factor, kind, d, a, b) in rows {
+            let found = form(sparsity, shape, sum, factor, kind).fragments();
+            let fragment = |(register, count)| Fragment { register, count };
+            let wanted = Fragments { d: fragment(d), a: fragment(a), b: fragment(b), c: fragment(d) };
+            assert_eq!(found, wanted, "{sparsity:?} {shape} {factor}");
+        }
     }
 }

@@ -1,0 +1,18 @@
+//! The kernel library: one configurable type per kernel idea.
+//!
+//! A kernel is a struct whose fields are its host-time configuration. It implements
+//! [`Kernel`](warpwright_ptx::dsl::Kernel): entry point, arguments, launch rule, PTX for a target. The
+//! crate knows no devices.
+#![forbid(unsafe_code)]
+
+mod catalogue;
+mod rms_norm;
+mod softmax;
+mod transpose;
+mod vector_add;
+
+pub use catalogue::{BuildError, Entry, Field, catalogue, find};
+pub use rms_norm::RmsNorm;
+pub use softmax::Softmax;
+pub use transpose::Transpose;
+pub use vector_add::VectorAdd;

@@ -1,0 +1,59 @@
+//! Softmax over rows.
+
+use std::f32::consts::LOG2_E;
+use std::marker::PhantomData;
+use warpwright_ptx::dsl::*;
+
+/// `y = eˣ / Σ eˣ` over rows of length `d`; one block per row. `x` and `y` are `rows × d`, row-major.
+///
+/// The maximum is subtracted first, so that no finite input overflows. A row of `-inf` alone yields NaN.
+/// Exponentials are to 2 ulp and sums in `f32`: `|err| ≤ (d / threads + 16) · 2⁻²³` of the result, and
+/// one rounding to `T`.
+#[derive(Clone, Copy, Debug)]
+pub struct Softmax<T> {
+    /// Length of a row.
+    pub d: u32,
+    /// Threads of a block: a multiple of 32.
+    pub threads: u32,
+    /// Element type of `x` and `y`.
+    pub element: PhantomData<T>,
+}
+
+impl<T> Softmax<T> {
+    /// Rows of `d` elements of `T`, with blocks of 256 threads.
+    pub fn new(d: u32) -> Self {
+        Softmax { d, threads: 256, element: PhantomData }
+    }
+}
+
+impl<T: Float> Kernel for Softmax<T> {
+    fn entry(&self) -> String {
+        format!("softmax_{}_d{}_t{}", T::TYPE.name(), self.d, self.threads)
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let all = Extent::dim("rows").times(self.d.into());
+        vec![ArgDesc::input::<T>("x", all), ArgDesc::output::<T>("y", all)]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(self.threads).grid(Extent::dim("rows"))
+    }
+
+    fn body(&self, k: K<'_>) {
+        let d = self.d;
+        let (x, y) = (k.ptr::<T>("x"), k.ptr_mut::<T>("y"));
+        let row = k.ctaid() * d;
+        let (x, y) = (x.at(row), y.at(row));
+        let columns = k.strided(d).unroll(8);
+
+        let max = k.fold(columns, k.f32(f32::NEG_INFINITY), |i, max| max.max(x.ld(i).f32()));
+        let max = k.block_max(max);
+        let exp = |i| ((x.ld(i).f32() - max) * LOG2_E).exp2();
+
+        let sum = k.fold(columns, k.f32(0.0), |i, sum| sum + exp(i));
+        let scale = k.block_sum(sum).rcp();
+
+        k.each(columns, |i| y.st(i, (exp(i) * scale).to()));
+    }
+}

@@ -1,0 +1,47 @@
+//! `z = x + y`.
+
+use std::marker::PhantomData;
+use warpwright_ptx::dsl::*;
+
+/// `z = x + y` over vectors of any length `n`; each thread adds one element.
+#[derive(Clone, Copy, Debug)]
+pub struct VectorAdd<T> {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Element type of all three vectors; sums are rounded once, from `f32`.
+    pub element: PhantomData<T>,
+}
+
+impl<T> VectorAdd<T> {
+    /// Vectors of `T`, added by blocks of `threads` threads.
+    pub fn new(threads: u32) -> Self {
+        VectorAdd { threads, element: PhantomData }
+    }
+}
+
+impl<T: Float> Kernel for VectorAdd<T> {
+    fn entry(&self) -> String {
+        format!("vector_add_{}_t{}", T::TYPE.name(), self.threads)
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let n = Extent::dim("n");
+        vec![
+            ArgDesc::input::<T>("x", n),
+            ArgDesc::input::<T>("y", n),
+            ArgDesc::output::<T>("z", n),
+            ArgDesc::scalar::<u32>("n"),
+        ]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(self.threads).grid(Extent::dim("n").per(self.threads.into()))
+    }
+
+    fn body(&self, k: K<'_>) {
+        let (x, y, z) = (k.ptr::<T>("x"), k.ptr::<T>("y"), k.ptr_mut::<T>("z"));
+        let n = k.scalar::<u32>("n");
+        let i = k.global_tid();
+        k.when(i.lt(n), || z.st(i, (x.ld(i).f32() + y.ld(i).f32()).to()));
+    }
+}

@@ -1,0 +1,434 @@
+//! Kernels as configured types: arguments, launch rules, and how a body becomes a module.
+
+use super::reg::Reg;
+use super::state::{Base, Def, ENTRY, Pointer, State};
+use super::types::*;
+use super::{K, Ptr};
+use crate::diag::{Code, Diagnostics};
+use crate::ir::{self, Arch, Module, Name, Pointee, Space, Type, Variable};
+use crate::op::memory::Ld;
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::Location;
+
+/// A kernel: a struct whose fields are its host-time configuration.
+pub trait Kernel {
+    /// The entry point's name, unique to the configuration.
+    fn entry(&self) -> String;
+
+    /// The arguments, in order.
+    fn args(&self) -> Vec<ArgDesc>;
+
+    /// How it is launched. The shared memory is that which the body asks for: see [`Built::launch`].
+    fn launch(&self) -> LaunchRule;
+
+    /// The algorithm.
+    fn body(&self, k: K<'_>);
+
+    /// The kernel for a target, with all its mistakes if there are any.
+    fn build(&self, target: Arch) -> Result<Built, Diagnostics> {
+        let built = build(&self.entry(), &self.launch(), target, |k| self.body(k))?;
+        check_args(&self.args(), &built)?;
+        Ok(built)
+    }
+
+    /// The module for a target.
+    fn module(&self, target: Arch) -> Result<Module, Diagnostics> {
+        Ok(self.build(target)?.module)
+    }
+
+    /// The PTX for a target.
+    fn ptx(&self, target: Arch) -> Result<String, Diagnostics> {
+        Ok(crate::print(&self.module(target)?))
+    }
+}
+
+/// A kernel that was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The module, with the kernel as its only function.
+    pub module: Module,
+    /// The launch rule, with the shared memory that the body asked for.
+    pub launch: LaunchRule,
+}
+
+/// An argument of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArgDesc {
+    /// Its name.
+    pub name: &'static str,
+    /// Type of the scalar, or of the buffer's elements.
+    pub dtype: Type,
+    /// What the kernel does with it.
+    pub role: Role,
+    /// Number of elements.
+    pub len: Extent,
+}
+
+/// What a kernel does with an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A buffer that it reads.
+    In,
+    /// A buffer that it writes.
+    Out,
+    /// A buffer that it reads and writes.
+    InOut,
+    /// A number.
+    Scalar,
+}
+
+impl ArgDesc {
+    /// A buffer that the kernel reads.
+    pub fn input<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
+        ArgDesc { name, dtype: T::TYPE, role: Role::In, len: len.into() }
+    }
+
+    /// A buffer that the kernel writes.
+    pub fn output<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
+        ArgDesc { name, dtype: T::TYPE, role: Role::Out, len: len.into() }
+    }
+
+    /// A buffer that the kernel reads and writes.
+    pub fn in_out<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
+        ArgDesc { name, dtype: T::TYPE, role: Role::InOut, len: len.into() }
+    }
+
+    /// A number.
+    pub fn scalar<T: Data>(name: &'static str) -> Self {
+        ArgDesc { name, dtype: T::TYPE, role: Role::Scalar, len: Extent::new(1) }
+    }
+}
+
+/// A length or count in terms of what is known at the launch: `⌈times · dim / per⌉`, where `dim` is a
+/// scalar argument, or a number that the caller chooses (such as `rows`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Extent {
+    times: u64,
+    dim: Option<&'static str>,
+    per: u64,
+}
+
+impl Extent {
+    /// A number that the configuration fixes.
+    pub const fn new(count: u64) -> Self {
+        Extent { times: count, dim: None, per: 1 }
+    }
+
+    /// A number known at the launch.
+    pub const fn dim(name: &'static str) -> Self {
+        Extent { times: 1, dim: Some(name), per: 1 }
+    }
+
+    /// That many times as much.
+    pub const fn times(mut self, factor: u64) -> Self {
+        self.times *= factor;
+        self
+    }
+
+    /// Divided, and rounded up.
+    pub const fn per(mut self, divisor: u64) -> Self {
+        self.per *= divisor;
+        self
+    }
+
+    /// The name that must be known.
+    pub const fn depends_on(self) -> Option<&'static str> {
+        self.dim
+    }
+
+    /// The number; `None` where the name is not known, or the number too large.
+    pub fn evaluate(self, known: impl FnOnce(&str) -> Option<u64>) -> Option<u64> {
+        let dim = match self.dim {
+            Some(name) => known(name)?,
+            None => 1,
+        };
+        Some(self.times.checked_mul(dim)?.div_ceil(self.per))
+    }
+}
+
+impl From<u32> for Extent {
+    fn from(count: u32) -> Self {
+        Extent::new(count.into())
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.dim, self.times) {
+            (Some(dim), 1) => write!(f, "{dim}")?,
+            (Some(dim), times) => write!(f, "{times}*{dim}")?,
+            (None, times) => write!(f, "{times}")?,
+        }
+        if self.per != 1 {
+            write!(f, "/{}", self.per)?;
+        }
+        Ok(())
+    }
+}
+
+/// The threads of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Block {
+    /// These dimensions and no others (`.reqntid`).
+    Exactly([u32; 3]),
+    /// Any dimensions up to these (`.maxntid`).
+    AtMost([u32; 3]),
+}
+
+/// How a kernel is launched.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaunchRule {
+    /// The grid, in blocks.
+    pub grid: [Extent; 3],
+    /// The block, in threads.
+    pub block: Block,
+    /// Static shared memory, in bytes: found by the build.
+    pub static_shared: u32,
+    /// Dynamic shared memory, in bytes. More than 48 KiB has to be allowed before the launch.
+    pub dynamic_shared: u32,
+    /// Blocks per cluster.
+    pub cluster: Option<[u32; 3]>,
+    /// Whether all blocks must be resident at once.
+    pub cooperative: bool,
+    /// The oldest architecture that it runs on, as `sm_N`.
+    pub min_sm: u16,
+    /// Blocks that should be resident on each multiprocessor (`.minnctapersm`).
+    pub resident_blocks: Option<u32>,
+}
+
+impl LaunchRule {
+    /// One block of exactly that many threads; the other members say more.
+    pub fn new(threads: u32) -> Self {
+        LaunchRule {
+            grid: [Extent::new(1); 3],
+            block: Block::Exactly([threads, 1, 1]),
+            static_shared: 0,
+            dynamic_shared: 0,
+            cluster: None,
+            cooperative: false,
+            min_sm: 75,
+            resident_blocks: None,
+        }
+    }
+
+    /// Sets the grid's first dimension.
+    pub fn grid(mut self, blocks: impl Into<Extent>) -> Self {
+        self.grid[0] = blocks.into();
+        self
+    }
+
+    /// Sets the grid.
+    pub fn grid_3d(mut self, blocks: [Extent; 3]) -> Self {
+        self.grid = blocks;
+        self
+    }
+
+    /// Sets the block's dimensions.
+    pub fn block_3d(mut self, dims: [u32; 3]) -> Self {
+        self.block = Block::Exactly(dims);
+        self
+    }
+
+    /// Sets the dynamic shared memory.
+    pub fn dynamic_shared(mut self, bytes: u32) -> Self {
+        self.dynamic_shared = bytes;
+        self
+    }
+
+    /// Sets the oldest architecture.
+    pub fn min_sm(mut self, sm: u16) -> Self {
+        self.min_sm = sm;
+        self
+    }
+}
+
+/// Builds a kernel: runs the body, and yields the module or all mistakes that the body made.
+///
+/// The module's `.version` is the lowest that its instructions and the target need.
+#[track_caller]
+pub fn build(
+    entry: &str,
+    launch: &LaunchRule,
+    target: Arch,
+    body: impl for<'k> FnOnce(K<'k>),
+) -> Result<Built, Diagnostics> {
+    let loc = Location::caller();
+    let threads = match launch.block {
+        Block::Exactly(dims) => Some(dims),
+        Block::AtMost(_) => None,
+    };
+    let state = RefCell::new(State::new(target, threads));
+    if target.sm < launch.min_sm {
+        let message = format!("`{entry}` needs sm_{} or later; the target is {target}", launch.min_sm);
+        state.borrow_mut().mistake(Code::NeedsTarget, loc, message);
+    }
+    body(K::new(&state));
+    let mut state = state.into_inner();
+    let built = super::lower::module(&mut state, entry, launch, loc);
+    match built {
+        Some(built) if state.mistakes.is_empty() => Ok(built),
+        _ => Err(Diagnostics::from(state.mistakes)),
+    }
+}
+
+/// Checks that the argument list is the body's.
+fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
+    let mut diagnostics = Diagnostics::new();
+    for function in built.module.entries() {
+        let mut report = |message: String| {
+            diagnostics.push(crate::diag::Diagnostic::new(Code::Parameter, function.origin, message));
+        };
+        for (i, arg) in args.iter().enumerate() {
+            let Some(&ir::Param::Variable(id)) = function.params.get(i) else {
+                report(format!("the body declares no parameter `{}`", arg.name));
+                continue;
+            };
+            let param = function.variable(id);
+            let scalar = param.pointee.is_none();
+            if *param.name != *arg.name {
+                report(format!("argument {i} is `{}`, but the body declares `{}`", arg.name, param.name));
+            } else if scalar != (arg.role == Role::Scalar) {
+                report(format!("the body disagrees on whether `{}` is a buffer", arg.name));
+            } else if scalar && param_type(arg.dtype) != param.ty {
+                report(format!(
+                    "`{}` is {}, but the body says {}",
+                    arg.name,
+                    arg.dtype.name(),
+                    param.ty.name()
+                ));
+            }
+        }
+        for param in function.params.iter().skip(args.len()) {
+            if let ir::Param::Variable(id) = param {
+                report(format!("the argument list lacks `{}`", function.variable(*id).name));
+            }
+        }
+    }
+    if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
+}
+
+fn param_type(ty: Type) -> Type {
+    match ty {
+        Type::F16 | Type::BF16 => Type::B16,
+        Type::F16X2 | Type::BF16X2 => Type::B32,
+        ty => ty,
+    }
+}
+
+impl<'k> K<'k> {
+    /// A parameter: a buffer in global memory that the kernel reads.
+    #[track_caller]
+    pub fn ptr<T: Data>(self, name: &str) -> Ptr<'k, Global, T> {
+        self.buffer(name, T::TYPE, false)
+    }
+
+    /// A parameter: a buffer in global memory that the kernel writes, or reads and writes.
+    #[track_caller]
+    pub fn ptr_mut<T: Data>(self, name: &str) -> Ptr<'k, Global, T> {
+        self.buffer(name, T::TYPE, true)
+    }
+
+    #[track_caller]
+    fn buffer<T: Data>(self, name: &str, _: Type, mutable: bool) -> Ptr<'k, Global, T> {
+        let loc = Location::caller();
+        let mut variable = Variable::new(Space::Param, Type::U64, name);
+        // Device allocations are aligned to 256 bytes, and views of them to what an access needs.
+        variable.pointee = Some(Pointee { space: Some(Space::Global), align: Some(16) });
+        let loaded = self.parameter(variable, Type::U64, loc);
+        let mut state = self.state();
+        let base = state.pure_in(ENTRY, Type::U64, loc, |d| {
+            crate::op::convert::Cvta {
+                to: true,
+                space: Space::Global,
+                ty: Type::U64,
+                d: ir::Dst(d),
+                a: loaded.into(),
+            }
+            .into()
+        });
+        drop(state);
+        let base = Base::Reg(base);
+        Ptr::new(self, Pointer { base, form: super::form::FormId::ZERO, narrow: false, mutable })
+    }
+
+    /// A parameter: a number.
+    #[track_caller]
+    pub fn scalar<T: Data>(self, name: &str) -> Reg<'k, T> {
+        let variable = Variable::new(Space::Param, param_type(T::TYPE), name);
+        Reg::new(self, self.parameter(variable, T::TYPE, Location::caller()))
+    }
+
+    fn parameter(self, mut variable: Variable, ty: Type, loc: super::state::Loc) -> ir::Reg {
+        let mut state = self.state();
+        if state.params.iter().any(|param| param.name == variable.name) {
+            return state.mistake(Code::Redeclared, loc, format!("two parameters `{}`", variable.name));
+        }
+        if !is_identifier(&variable.name) {
+            let message = format!("`{}` is no name for a parameter", variable.name);
+            return state.mistake(Code::Syntax, loc, message);
+        }
+        variable.origin = ir::Origin::Rust(loc);
+        let symbol = ir::Symbol::Local(ir::VarId(state.params.len() as u32));
+        let memory = variable.ty;
+        state.params.push(variable);
+        state.pure_in(ENTRY, ty, loc, |d| {
+            Ld {
+                mmio: false,
+                semantics: None,
+                scope: None,
+                space: Some(Space::Param),
+                cache: None,
+                nc: false,
+                l1_eviction: None,
+                l2_eviction: None,
+                cache_hint: false,
+                prefetch: None,
+                vector: None,
+                ty: memory,
+                readonly: false,
+                unified: ir::Unified::default(),
+                d: ir::Dsts::One(d),
+                address: ir::Address::symbol(symbol, 0),
+                policy: None,
+            }
+            .into()
+        })
+    }
+}
+
+/// Whether a text can name a parameter or kernel.
+pub(super) fn is_identifier(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.len() > usize::from(name.starts_with('_'))
+        && !is_reserved(name)
+}
+
+/// Whether the DSL gives such names to labels and arrays: `fold_1_end`, `tile_0`.
+fn is_reserved(name: &str) -> bool {
+    let stem = name.trim_end_matches("_end").trim_end_matches(|c: char| c == '_' || c.is_ascii_digit());
+    let numbered = ["each", "fold", "while", "when", "else", "switch", "case", "tile", "stack", "table"];
+    name == "dynamic_shared" || name == "collective" || (stem != name && numbered.contains(&stem))
+}
+
+/// The name of the dynamic shared memory.
+pub(super) fn dynamic_name() -> Name {
+    "dynamic_shared".into()
+}
+
+impl State {
+    /// A special register, read once for the kernel.
+    pub(super) fn special(&mut self, special: ir::Special, ty: Type, loc: super::state::Loc) -> ir::Reg {
+        if let Some((_, reg)) = self.specials.iter().find(|(known, _)| *known == special) {
+            return *reg;
+        }
+        let reg = self.pure_in(ENTRY, ty, loc, |d| {
+            super::emit::mov(special.register.ty(), d, ir::Src::Special(special))
+        });
+        self.specials.push((special, reg));
+        debug_assert!(matches!(self.value(reg).def, Def::Inst(_)));
+        reg
+    }
+}

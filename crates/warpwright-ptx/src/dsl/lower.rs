@@ -1,0 +1,673 @@
+//! From blocks to a function: what is live, in order, with its registers and labels.
+
+use super::address::Resolver;
+use super::emit;
+use super::kernel::{Block, Built, LaunchRule, dynamic_name, is_identifier};
+use super::state::{BODY, BlockId, Def, ENTRY, Inst, Loc, Node, POISON, State};
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::{Access, Op, Visitor, VisitorMut, control};
+
+/// Static shared memory that every target has.
+const STATIC_SHARED: u64 = 48 << 10;
+
+/// The module of a kernel; `None` where a mistake was made.
+pub(super) fn module(state: &mut State, entry: &str, launch: &LaunchRule, loc: Loc) -> Option<Built> {
+    if !is_identifier(entry) {
+        state.mistake(Code::Syntax, loc, format!("`{entry}` is no name for a kernel"));
+    }
+    let mut launch = launch.clone();
+    let offsets = place_shared(state, &mut launch, loc);
+    if !state.mistakes.is_empty() {
+        return None;
+    }
+    let mut resolver = Resolver::new(state, &offsets, loc);
+    resolver.run();
+    let addresses = std::mem::take(&mut resolver.addresses);
+    let live = Liveness::run(state, &addresses);
+    let mut writer = Flattener::new(state, &addresses, live);
+    writer.block(ENTRY);
+    writer.block(BODY);
+    writer.push(control::Ret { uniform: false }, None, loc);
+    let flat = writer.finish();
+    let function = function(state, entry, &launch, &offsets, flat, loc);
+    let mut module = Module::new(Version::OLDEST, state.target);
+    let dynamic = state.dynamic.is_some() || offsets.iter().any(Option::is_some);
+    if dynamic {
+        let mut variable = Variable::new(Space::Shared, Type::B8, dynamic_name());
+        variable.linkage = Linkage::Extern;
+        variable.align = Some(16);
+        variable.dims = vec![None];
+        module.items.push(ItemKind::Variable(variable).into());
+    }
+    for constant in std::mem::take(&mut state.constants) {
+        module.items.push(Item { origin: constant.origin, kind: ItemKind::Variable(constant) });
+    }
+    module.version = lowest_version(&function, state.target);
+    module.items.push(Item { origin: Origin::Rust(loc), kind: ItemKind::Function(Box::new(function)) });
+    Some(Built { module, launch })
+}
+
+/// The lowest version that the target and the instructions need.
+fn lowest_version(function: &Function, target: Arch) -> Version {
+    let mut version = target.introduced().unwrap_or(Version::NEWEST).max(Version::OLDEST);
+    let mut needs = Needs::new();
+    for instruction in function.instructions() {
+        needs.clear();
+        instruction.op.needs(&mut needs);
+        for (_, need) in needs.iter() {
+            if let Requirement::Version(needed) = need {
+                version = version.max(needed);
+            }
+        }
+    }
+    let clustered = (function.directives.iter())
+        .any(|directive| matches!(directive, FunctionDirective::ReqNCtaPerCluster(_)));
+    if clustered { version.max(Version::new(7, 8)) } else { version }
+}
+
+/// Lays out shared arrays: as variables of the function up to 48 KiB, else in the dynamic memory
+/// behind what the launch rule asks for. Yields the offset of each that went there.
+fn place_shared(state: &mut State, launch: &mut LaunchRule, loc: Loc) -> Vec<Option<i64>> {
+    let size = |variable: &Variable| variable.bytes().unwrap_or(u64::MAX >> 1).next_multiple_of(16);
+    let is_shared = |variable: &&Variable| variable.space == Space::Shared;
+    let total: u64 = state.arrays.iter().filter(is_shared).map(size).fold(0, u64::saturating_add);
+    let mut offsets = vec![None; state.arrays.len()];
+    let mut dynamic = u64::from(launch.dynamic_shared);
+    if total > STATIC_SHARED {
+        dynamic = dynamic.next_multiple_of(16);
+        for (array, offset) in state.arrays.iter().zip(&mut offsets) {
+            if array.space == Space::Shared {
+                *offset = i64::try_from(dynamic).ok();
+                dynamic = dynamic.saturating_add(size(array));
+            }
+        }
+        launch.static_shared = 0;
+    } else {
+        launch.static_shared = total as u32;
+    }
+    let limit = shared_limit(state.target);
+    if dynamic + u64::from(launch.static_shared) > limit {
+        let message = format!(
+            "{} bytes of shared memory; a block has at most {limit} on {}",
+            dynamic + u64::from(launch.static_shared),
+            state.target
+        );
+        state.mistake(Code::SharedMemory, loc, message);
+    }
+    launch.dynamic_shared = u32::try_from(dynamic).unwrap_or(u32::MAX);
+    offsets
+}
+
+/// Shared memory that a block can have, in bytes.
+fn shared_limit(target: Arch) -> u64 {
+    let kib = match target.sm {
+        ..75 => 48,
+        75 => 64,
+        80 | 87 => 163,
+        86 | 88 | 89 | 120 | 121 => 99,
+        _ => 227,
+    };
+    kib << 10
+}
+
+fn function(
+    state: &mut State,
+    entry: &str,
+    launch: &LaunchRule,
+    offsets: &[Option<i64>],
+    flat: Flat,
+    loc: Loc,
+) -> Function {
+    let mut function = Function::new(FunctionKind::Entry, entry);
+    function.origin = Origin::Rust(loc);
+    function.linkage = Linkage::Visible;
+    function.params = (0..state.params.len() as u32).map(|id| Param::Variable(VarId(id))).collect();
+    function.variables = std::mem::take(&mut state.params);
+    function.directives.push(match launch.block {
+        Block::Exactly(dims) => FunctionDirective::ReqNtid(dims.to_vec()),
+        Block::AtMost(dims) => FunctionDirective::MaxNtid(dims.to_vec()),
+    });
+    if let Some(blocks) = launch.resident_blocks {
+        function.directives.push(FunctionDirective::MinNCtaPerSm(blocks));
+    }
+    if let Some(cluster) = launch.cluster {
+        function.directives.push(FunctionDirective::ReqNCtaPerCluster(cluster.to_vec()));
+    }
+    let mut body = Vec::with_capacity(flat.statements.len() + 16);
+    let mut first = 0;
+    for (class, &count) in CLASSES.iter().zip(&flat.counts) {
+        if count == 0 {
+            continue;
+        }
+        let index = function.registers.len() as u32;
+        function.registers.push(RegisterRange {
+            origin: Origin::Unknown,
+            ty: class.0,
+            vector: None,
+            name: class.1.into(),
+            first: Reg(first),
+            count,
+            numbered: true,
+        });
+        first += count;
+        body.push(StatementKind::Registers { first: index, count: 1 }.into());
+    }
+    for (array, offset) in std::mem::take(&mut state.arrays).into_iter().zip(offsets) {
+        if offset.is_none() {
+            let id = VarId(function.variables.len() as u32);
+            body.push(Statement { origin: array.origin, kind: StatementKind::Variable(id) });
+            function.variables.push(array);
+        }
+    }
+    function.labels = flat.labels;
+    body.extend(flat.statements);
+    function.body = Some(body);
+    function
+}
+
+/// The classes of registers: declared type and name.
+const CLASSES: [(Type, &str); 6] = [
+    (Type::Pred, "%p"),
+    (Type::B16, "%h"),
+    (Type::B32, "%r"),
+    (Type::B64, "%rd"),
+    (Type::F32, "%f"),
+    (Type::F64, "%fd"),
+];
+
+fn class(ty: Type) -> usize {
+    match emit::register_type(ty) {
+        Type::Pred => 0,
+        Type::B16 => 1,
+        Type::B32 => 2,
+        Type::B64 => 3,
+        Type::F32 => 4,
+        _ => 5,
+    }
+}
+
+/// Which values and instructions are needed.
+struct Liveness<'a> {
+    state: &'a State,
+    values: Vec<bool>,
+    insts: Vec<bool>,
+    work: Vec<Reg>,
+    /// Writers of variables that are dropped with them.
+    writers: Vec<(Reg, u32)>,
+}
+
+impl Visitor for Liveness<'_> {
+    fn reg(&mut self, _: Access, reg: Reg) {
+        self.need(reg);
+    }
+}
+
+impl<'a> Liveness<'a> {
+    fn run(state: &'a State, addresses: &'a [Address]) -> (Vec<bool>, Vec<bool>) {
+        let mut this = Liveness {
+            state,
+            values: vec![false; state.values.len()],
+            insts: vec![false; state.insts.len()],
+            work: Vec::with_capacity(64),
+            writers: Vec::new(),
+        };
+        for (id, inst) in state.insts.iter().enumerate() {
+            if !inst.pure {
+                this.instruction(id as u32);
+            } else if matches!(state.value(inst.result).def, Def::Variable) {
+                this.writers.push((inst.result, id as u32));
+            }
+        }
+        for looped in &state.loops {
+            this.need(looped.again);
+            looped.guard.into_iter().for_each(|guard| this.need(guard));
+            for bump in &looped.bumps {
+                this.need(bump.init);
+                this.need(bump.pointer);
+                bump.step.reg().into_iter().for_each(|reg| this.need(reg));
+            }
+        }
+        state.ifs.iter().for_each(|branch| this.need(branch.condition));
+        for switch in &state.switches {
+            this.need(switch.index);
+            this.need(switch.inside);
+        }
+        while let Some(reg) = this.work.pop() {
+            match state.value(reg).def {
+                Def::Inst(inst) => this.instruction(inst),
+                Def::Carried(id, i) => {
+                    let carried = state.loops[id as usize].carried[i as usize];
+                    this.need(carried.init);
+                    this.need(carried.next);
+                }
+                Def::Result(value) => this.need(value),
+                Def::Variable => {
+                    for i in 0..this.writers.len() {
+                        if this.writers[i].0 == reg {
+                            this.instruction(this.writers[i].1);
+                        }
+                    }
+                }
+                Def::Resolved(id) => {
+                    if let AddressBase::Reg(reg) = addresses[id as usize].base {
+                        this.need(reg);
+                    }
+                }
+                Def::Const(_) | Def::Address(_) => {}
+            }
+        }
+        (this.values, this.insts)
+    }
+
+    fn need(&mut self, reg: Reg) {
+        if let Some(live) = self.values.get_mut(reg.0 as usize)
+            && !std::mem::replace(live, true)
+        {
+            self.work.push(reg);
+        }
+    }
+
+    fn instruction(&mut self, id: u32) {
+        if std::mem::replace(&mut self.insts[id as usize], true) {
+            return;
+        }
+        let inst: &Inst = &self.state.insts[id as usize];
+        if let Some((guard, _)) = inst.guard {
+            self.need(guard);
+        }
+        inst.op.visit(self);
+    }
+}
+
+/// A body in order, its registers renamed.
+struct Flat {
+    statements: Vec<Statement>,
+    labels: Vec<Label>,
+    counts: [u32; 6],
+}
+
+/// Writes the blocks out in order.
+struct Flattener<'a> {
+    state: &'a mut State,
+    addresses: &'a [Address],
+    live_values: Vec<bool>,
+    live_insts: Vec<bool>,
+    statements: Vec<Statement>,
+    /// By value: the last statement that reads it, for those that loops carry.
+    last_read: Vec<u32>,
+    /// By value: the statement that writes it.
+    written: Vec<u32>,
+    /// By value: the value whose register it shares.
+    alias: Vec<Reg>,
+    labels: Vec<String>,
+    loops: u32,
+}
+
+struct Positions<'a> {
+    state: &'a State,
+    addresses: &'a [Address],
+    at: u32,
+    last_read: &'a mut [u32],
+    written: &'a mut [u32],
+}
+
+impl Visitor for Positions<'_> {
+    fn reg(&mut self, access: Access, mut reg: Reg) {
+        if let Def::Resolved(id) = self.state.value(reg).def {
+            match self.addresses[id as usize].base {
+                AddressBase::Reg(base) => reg = base,
+                _ => return,
+            }
+        }
+        let list = if access == Access::Write { &mut self.written } else { &mut self.last_read };
+        if let Some(slot) = list.get_mut(reg.0 as usize) {
+            *slot = self.at;
+        }
+    }
+}
+
+impl<'a> Flattener<'a> {
+    fn new(
+        state: &'a mut State,
+        addresses: &'a [Address],
+        (live_values, live_insts): (Vec<bool>, Vec<bool>),
+    ) -> Self {
+        let count = state.values.len();
+        Flattener {
+            live_values,
+            live_insts,
+            statements: Vec::with_capacity(state.insts.len() + 32),
+            last_read: vec![0; count],
+            written: vec![0; count],
+            alias: (0..count as u32).map(Reg).collect(),
+            labels: Vec::new(),
+            loops: 0,
+            addresses,
+            state,
+        }
+    }
+
+    fn push(&mut self, op: impl Into<Op>, guard: Option<(Reg, bool)>, loc: Loc) {
+        let op = op.into();
+        let at = self.statements.len() as u32;
+        let mut positions = Positions {
+            state: self.state,
+            addresses: self.addresses,
+            at,
+            last_read: &mut self.last_read,
+            written: &mut self.written,
+        };
+        op.visit(&mut positions);
+        let guard = guard.map(|(reg, negated)| {
+            positions.reg(Access::Read, reg);
+            Guard { reg, negated }
+        });
+        let kind = StatementKind::Instruction(Instruction { guard, op });
+        self.statements.push(Statement { origin: Origin::Rust(loc), kind });
+    }
+
+    fn label(&mut self, name: String) -> LabelId {
+        self.labels.push(name);
+        LabelId(self.labels.len() as u32 - 1)
+    }
+
+    fn define_label(&mut self, label: LabelId) {
+        self.statements.push(StatementKind::Label(label).into());
+    }
+
+    fn next_number(&mut self) -> u32 {
+        self.loops += 1;
+        self.loops
+    }
+
+    fn block(&mut self, block: BlockId) {
+        for node in std::mem::take(&mut self.state.blocks[block.0 as usize].nodes) {
+            match node {
+                Node::Inst(id) => {
+                    if self.live_insts[id as usize] {
+                        let inst = &mut self.state.insts[id as usize];
+                        let op = std::mem::replace(&mut inst.op, Op::Trap(control::Trap {}));
+                        let (guard, loc) = (inst.guard, inst.loc);
+                        self.push(op, guard, loc);
+                    }
+                }
+                Node::Loop(id) => self.looped(id as usize),
+                Node::If(id) => self.branch(id as usize),
+                Node::Switch(id) => self.switch(id as usize),
+            }
+        }
+    }
+
+    /// The source operand of a copy.
+    fn source(&self, reg: Reg) -> Src {
+        let value = self.state.value(reg);
+        match value.def {
+            Def::Const(Imm::Int(v)) if value.ty == Type::Pred => Src::Imm(Imm::Int(-v)),
+            Def::Const(imm) => Src::Imm(imm),
+            _ => Src::Reg(self.register(reg)),
+        }
+    }
+
+    fn register(&self, reg: Reg) -> Reg {
+        register_of(self.state, &self.alias, reg)
+    }
+
+    fn copy(&mut self, to: Reg, from: Src, loc: Loc) {
+        let ty = emit::register_type(self.state.value(to).ty);
+        self.push(emit::mov(ty, to, from), None, loc);
+    }
+
+    fn looped(&mut self, id: usize) {
+        let number = self.next_number();
+        let looped = &self.state.loops[id];
+        let (loc, body, guard, again) = (looped.loc, looped.body, looped.guard, looped.again);
+        let (name, no_unroll) = (looped.name, looped.no_unroll);
+        let bumps = looped.bumps.clone();
+        let mut carried = looped.carried.clone();
+        carried.retain(|carried| self.live_values[carried.value.0 as usize]);
+        for carried in &carried {
+            let from = self.source(carried.init);
+            self.copy(carried.value, from, loc);
+        }
+        for bump in &bumps {
+            let from = self.source(bump.init);
+            self.copy(bump.pointer, from, loc);
+        }
+        let top = self.label(format!("{name}_{number}"));
+        let end = guard.map(|guard| {
+            let end = self.label(format!("{name}_{number}_end"));
+            self.push(emit::bra(end), Some((guard, true)), loc);
+            end
+        });
+        self.define_label(top);
+        if no_unroll {
+            self.statements.push(StatementKind::Pragma(vec!["nounroll".into()]).into());
+        }
+        self.block(body);
+        for bump in bumps {
+            let ty = if bump.wide { Type::S64 } else { Type::S32 };
+            self.push(emit::add(ty, bump.pointer, Src::Reg(bump.pointer), bump.step), None, loc);
+        }
+        let mut copies = Vec::with_capacity(carried.len());
+        for i in 0..carried.len() {
+            let (value, next) = (carried[i].value, carried[i].next);
+            let elsewhere = carried.iter().enumerate().any(|(j, other)| {
+                let other = self.register(other.next);
+                j != i && (other == value || other == next)
+            });
+            let inner = self.state.value(next);
+            let single = matches!(inner.def, Def::Inst(_)) && inner.block == body;
+            let free = self.alias[next.0 as usize] == next
+                && self.last_read[value.0 as usize] <= self.written[next.0 as usize];
+            if single && free && !elsewhere {
+                self.alias[next.0 as usize] = value;
+            } else {
+                copies.push((value, self.source(next)));
+            }
+        }
+        self.parallel_copy(copies, loc);
+        self.push(emit::bra(top), Some((again, false)), loc);
+        if let Some(end) = end {
+            self.define_label(end);
+        }
+    }
+
+    /// Copies as if all at once: a swap works.
+    fn parallel_copy(&mut self, mut copies: Vec<(Reg, Src)>, loc: Loc) {
+        copies.retain(|(to, from)| *from != Src::Reg(*to));
+        while !copies.is_empty() {
+            // One whose target no other copy still reads.
+            let free = (0..copies.len()).find(|&i| {
+                let to = Src::Reg(copies[i].0);
+                copies.iter().enumerate().all(|(j, (_, from))| i == j || *from != to)
+            });
+            match free {
+                Some(i) => {
+                    let (to, from) = copies.remove(i);
+                    self.copy(to, from, loc);
+                }
+                None => {
+                    // Only cycles are left: one value of each waits in a register of its own.
+                    let held = copies[0].0;
+                    let ty = self.state.value(held).ty;
+                    let spare = self.state.define_in(BODY, ty, Def::Variable);
+                    self.alias.push(spare);
+                    self.last_read.push(0);
+                    self.written.push(0);
+                    self.copy(spare, Src::Reg(held), loc);
+                    for (_, from) in &mut copies {
+                        if *from == Src::Reg(held) {
+                            *from = Src::Reg(spare);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn branch(&mut self, id: usize) {
+        let number = self.next_number();
+        let branch = &self.state.ifs[id];
+        let (loc, condition, then, otherwise) = (branch.loc, branch.condition, branch.then, branch.otherwise);
+        let end = self.label(format!("when_{number}_end"));
+        match otherwise {
+            None => {
+                self.push(emit::bra(end), Some((condition, true)), loc);
+                self.block(then);
+            }
+            Some(otherwise) => {
+                let other = self.label(format!("else_{number}"));
+                self.push(emit::bra(other), Some((condition, true)), loc);
+                self.block(then);
+                self.push(emit::bra(end), None, loc);
+                self.define_label(other);
+                self.block(otherwise);
+            }
+        }
+        self.define_label(end);
+    }
+
+    fn switch(&mut self, id: usize) {
+        let number = self.next_number();
+        let switch = &self.state.switches[id];
+        let (loc, index, inside, cases) = (switch.loc, switch.index, switch.inside, switch.cases.clone());
+        let end = self.label(format!("switch_{number}_end"));
+        let table = self.label(format!("switch_{number}"));
+        let targets: Vec<_> = (0..cases.len()).map(|i| self.label(format!("case_{number}_{i}"))).collect();
+        self.push(emit::bra(end), Some((inside, true)), loc);
+        self.statements.push(StatementKind::BranchTargets { label: table, targets: targets.clone() }.into());
+        let index = RegSrc(index);
+        self.push(control::BrxIdx { uniform: false, index, table }, None, loc);
+        let last = cases.len() - 1;
+        for (i, (case, target)) in cases.into_iter().zip(targets).enumerate() {
+            self.define_label(target);
+            self.block(case);
+            if i != last {
+                self.push(emit::bra(end), None, loc);
+            }
+        }
+        self.define_label(end);
+    }
+
+    /// Names registers and labels in the order in which they appear.
+    fn finish(self) -> Flat {
+        let mut statements = self.statements;
+        let mut order = vec![LabelId(u32::MAX); self.labels.len()];
+        let mut names = self.labels;
+        let mut labels = Vec::with_capacity(names.len());
+        let count = self.state.values.len();
+        let mut naming =
+            Naming { state: self.state, alias: &self.alias, numbers: vec![None; count], counts: [0; 6] };
+        for statement in &statements {
+            match &statement.kind {
+                StatementKind::Instruction(instruction) => instruction.op.visit(&mut naming),
+                StatementKind::Label(label) | StatementKind::BranchTargets { label, .. } => {
+                    order[label.0 as usize] = LabelId(labels.len() as u32);
+                    let name = std::mem::take(&mut names[label.0 as usize]);
+                    labels.push(Label { name: name.into() });
+                }
+                _ => {}
+            }
+        }
+        let counts = naming.counts;
+        let mut first = [0; 6];
+        for i in 1..6 {
+            first[i] = first[i - 1] + counts[i - 1];
+        }
+        let mut renaming = Renaming {
+            state: naming.state,
+            alias: naming.alias,
+            numbers: naming.numbers,
+            first,
+            labels: order,
+            addresses: self.addresses,
+        };
+        for statement in &mut statements {
+            match &mut statement.kind {
+                StatementKind::Instruction(instruction) => {
+                    if let Some(guard) = &mut instruction.guard {
+                        renaming.reg(Access::Read, &mut guard.reg);
+                    }
+                    instruction.op.visit_mut(&mut renaming);
+                }
+                StatementKind::Label(label) => renaming.label(label),
+                StatementKind::BranchTargets { label, targets } => {
+                    renaming.label(label);
+                    targets.iter_mut().for_each(|target| renaming.label(target));
+                }
+                _ => {}
+            }
+        }
+        Flat { statements, labels, counts }
+    }
+}
+
+/// The value whose register a value lives in.
+fn register_of(state: &State, alias: &[Reg], mut reg: Reg) -> Reg {
+    loop {
+        let next = match state.value(reg).def {
+            Def::Result(value) => value,
+            _ => alias[reg.0 as usize],
+        };
+        if next == reg {
+            return reg;
+        }
+        reg = next;
+    }
+}
+
+struct Naming<'a> {
+    state: &'a State,
+    alias: &'a [Reg],
+    numbers: Vec<Option<u32>>,
+    counts: [u32; 6],
+}
+
+impl Visitor for Naming<'_> {
+    fn reg(&mut self, _: Access, reg: Reg) {
+        if reg == POISON || matches!(self.state.value(reg).def, Def::Resolved(_) | Def::Address(_)) {
+            return;
+        }
+        let reg = register_of(self.state, self.alias, reg);
+        let slot = &mut self.numbers[reg.0 as usize];
+        if slot.is_none() {
+            let class = class(self.state.value(reg).ty);
+            *slot = Some(self.counts[class]);
+            self.counts[class] += 1;
+        }
+    }
+}
+
+struct Renaming<'a> {
+    state: &'a State,
+    alias: &'a [Reg],
+    numbers: Vec<Option<u32>>,
+    first: [u32; 6],
+    labels: Vec<LabelId>,
+    addresses: &'a [Address],
+}
+
+impl VisitorMut for Renaming<'_> {
+    fn reg(&mut self, _: Access, reg: &mut Reg) {
+        let value = register_of(self.state, self.alias, *reg);
+        let class = class(self.state.value(value).ty);
+        *reg = Reg(self.first[class] + self.numbers[value.0 as usize].unwrap_or(0));
+    }
+
+    fn label(&mut self, label: &mut LabelId) {
+        *label = self.labels[label.0 as usize];
+    }
+
+    fn address(&mut self, address: &mut Address) {
+        let AddressBase::Reg(reg) = address.base else { return };
+        if let Def::Resolved(id) = self.state.value(reg).def {
+            let resolved = &self.addresses[id as usize];
+            address.base = resolved.base.clone();
+            address.offset += resolved.offset;
+        }
+        if let AddressBase::Reg(reg) = &mut address.base {
+            self.reg(Access::Read, reg);
+        }
+    }
+}

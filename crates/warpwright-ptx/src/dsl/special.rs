@@ -1,0 +1,171 @@
+//! Special registers: where a thread is.
+
+use super::K;
+use super::reg::Reg;
+use super::types::*;
+use crate::ir::{Component, Imm, Special, SpecialRegister};
+use std::panic::Location;
+
+macro_rules! specials {
+    ($($(#[$doc:meta])* $name:ident: $ty:ty = $register:ident $($component:ident)?;)*) => {
+        impl<'k> K<'k> {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $name(self) -> Reg<'k, $ty> {
+                #[allow(unused_mut, unused_assignments)]
+                let mut component = None;
+                $(component = Some(Component::$component);)?
+                let special = Special { register: SpecialRegister::$register, component };
+                let id = self.state().special(special, <$ty as Element>::TYPE, Location::caller());
+                Reg::new(self, id)
+            })*
+        }
+    };
+}
+
+specials! {
+    /// Thread in the block, x.
+    tid: u32 = Tid X;
+    /// Thread in the block, y.
+    tid_y: u32 = Tid Y;
+    /// Thread in the block, z.
+    tid_z: u32 = Tid Z;
+    /// Block in the grid, x.
+    ctaid: u32 = CtaId X;
+    /// Block in the grid, y.
+    ctaid_y: u32 = CtaId Y;
+    /// Block in the grid, z.
+    ctaid_z: u32 = CtaId Z;
+    /// Blocks of the grid, x.
+    nctaid: u32 = NCtaId X;
+    /// Blocks of the grid, y.
+    nctaid_y: u32 = NCtaId Y;
+    /// Blocks of the grid, z.
+    nctaid_z: u32 = NCtaId Z;
+    /// Lane in the warp, 0 to 31.
+    lane: u32 = LaneId;
+    /// Identifier of the grid.
+    grid_id: u64 = GridId;
+    /// The bit of this lane.
+    lane_mask_eq: u32 = LaneMaskEq;
+    /// The bits of the lanes below this one.
+    lane_mask_lt: u32 = LaneMaskLt;
+    /// The bits of the lanes up to this one.
+    lane_mask_le: u32 = LaneMaskLe;
+    /// The bits of the lanes above this one.
+    lane_mask_gt: u32 = LaneMaskGt;
+    /// The bits of the lanes from this one on.
+    lane_mask_ge: u32 = LaneMaskGe;
+    /// Size of the dynamic shared memory, in bytes.
+    dynamic_smem_size: u32 = DynamicSmemSize;
+    /// Size of all shared memory of the block, in bytes.
+    total_smem_size: u32 = TotalSmemSize;
+    /// Cluster in the grid, x.
+    clusterid: u32 = ClusterId X;
+    /// Clusters of the grid, x.
+    nclusterid: u32 = NClusterId X;
+    /// Block in the cluster, x.
+    cluster_ctaid: u32 = ClusterCtaId X;
+    /// Blocks of the cluster, x.
+    cluster_nctaid: u32 = ClusterNCtaId X;
+    /// Rank of the block in the cluster.
+    cluster_rank: u32 = ClusterCtaRank;
+    /// Number of blocks of the cluster.
+    cluster_size: u32 = ClusterNCtaRank;
+}
+
+macro_rules! volatile_specials {
+    ($($(#[$doc:meta])* $name:ident: $ty:ty = $register:ident;)*) => {
+        impl<'k> K<'k> {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $name(self) -> Reg<'k, $ty> {
+                let special = Special { register: SpecialRegister::$register, component: None };
+                let mut state = self.state();
+                let d = state.written(<$ty as Element>::TYPE);
+                let op = super::emit::mov(special.register.ty(), d, crate::ir::Src::Special(special));
+                state.effect(op, None, Location::caller());
+                drop(state);
+                Reg::new(self, d)
+            })*
+        }
+    };
+}
+
+volatile_specials! {
+    /// The warp's slot on its multiprocessor; may change while the thread runs.
+    warp_slot: u32 = WarpId;
+    /// Number of warp slots of a multiprocessor.
+    warp_slots: u32 = NWarpId;
+    /// The multiprocessor; may change while the thread runs.
+    smid: u32 = SmId;
+    /// Number of multiprocessors; identifiers may have gaps.
+    nsmid: u32 = NSmId;
+    /// Cycle counter, read here.
+    clock: u32 = Clock;
+    /// Cycle counter, read here.
+    clock64: u64 = Clock64;
+    /// Nanoseconds, read here.
+    global_timer: u64 = GlobalTimer;
+}
+
+impl<'k> K<'k> {
+    #[track_caller]
+    fn block_dim(self, axis: usize) -> Reg<'k, u32> {
+        let loc = Location::caller();
+        let mut state = self.state();
+        let id = match state.threads {
+            Some(dims) => state.constant(u32::TYPE, Imm::Int(dims[axis].into())),
+            None => {
+                let component = Some([Component::X, Component::Y, Component::Z][axis]);
+                state.special(Special { register: SpecialRegister::Ntid, component }, u32::TYPE, loc)
+            }
+        };
+        drop(state);
+        Reg::new(self, id)
+    }
+
+    /// Threads of the block, x: a constant where the launch rule fixes the block.
+    #[track_caller]
+    pub fn ntid(self) -> Reg<'k, u32> {
+        self.block_dim(0)
+    }
+
+    /// Threads of the block, y.
+    #[track_caller]
+    pub fn ntid_y(self) -> Reg<'k, u32> {
+        self.block_dim(1)
+    }
+
+    /// Threads of the block, z.
+    #[track_caller]
+    pub fn ntid_z(self) -> Reg<'k, u32> {
+        self.block_dim(2)
+    }
+
+    /// The dimensions of the block, where the launch rule fixes them.
+    pub fn block_dims(self) -> Option<[u32; 3]> {
+        self.state().threads
+    }
+
+    /// The thread's number in the block, over all dimensions.
+    #[track_caller]
+    pub fn linear_tid(self) -> Reg<'k, u32> {
+        match self.block_dims() {
+            Some([_, 1, 1]) => self.tid(),
+            _ => self.tid() + self.ntid() * (self.tid_y() + self.ntid_y() * self.tid_z()),
+        }
+    }
+
+    /// The thread's number in a one-dimensional grid.
+    #[track_caller]
+    pub fn global_tid(self) -> Reg<'k, u32> {
+        self.ctaid() * self.ntid() + self.tid()
+    }
+
+    /// The warp's number in the block.
+    #[track_caller]
+    pub fn warp(self) -> Reg<'k, u32> {
+        self.linear_tid() >> 5
+    }
+}

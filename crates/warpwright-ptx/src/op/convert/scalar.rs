@@ -1,0 +1,216 @@
+//! `cvt` between single values, and into and out of packed ones.
+
+use super::{packed, special_needs};
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::{Rule, instruction};
+use crate::verify::Check;
+
+instruction! {
+    /// Converts between types.
+    pub struct Cvt("cvt") {
+        rounding: Option<Rounding>,
+        ftz: bool = "ftz",
+        sat: bool = "sat",
+        satfinite: bool = "satfinite",
+        relu: bool = "relu",
+        /// The result has no negative zero.
+        positive_zero: bool = "pzo",
+        d_type: Type,
+        a_type: Type,
+    }(d: Dst, a: Src, b: Option<Src>)
+}
+
+/// A type that a single value can be converted from and to.
+pub(super) const SCALARS: &[Type] = &[
+    Type::U8,
+    Type::U16,
+    Type::U32,
+    Type::U64,
+    Type::S8,
+    Type::S16,
+    Type::S32,
+    Type::S64,
+    Type::F16,
+    Type::BF16,
+    Type::F32,
+    Type::F64,
+];
+
+impl Cvt {
+    /// Whether it converts one value to one value, neither of a format for tensor cores alone.
+    fn is_scalar(&self) -> bool {
+        SCALARS.contains(&self.d_type) && SCALARS.contains(&self.a_type)
+    }
+
+    fn involves(&self, ty: Type) -> bool {
+        self.d_type == ty || self.a_type == ty
+    }
+
+    fn form(&self) -> packed::Form {
+        packed::Form {
+            rounding: self.rounding,
+            satfinite: self.satfinite,
+            relu: self.relu,
+            positive_zero: self.positive_zero,
+            d_type: self.d_type,
+            a_type: self.a_type,
+            scale: None,
+        }
+    }
+
+    /// Whether the range of `a` goes beyond that of `d`, both integers.
+    fn narrows(&self) -> bool {
+        let (d, a) = (self.d_type, self.a_type);
+        match (d.is_signed(), a.is_signed()) {
+            (false, true) => true,
+            (true, false) => d.bits() <= a.bits(),
+            _ => d.bits() < a.bits(),
+        }
+    }
+
+    fn check_rounding(&self, check: &mut Check<'_>) {
+        use Rounding::*;
+        let (d, a) = (self.d_type, self.a_type);
+        let (floating, integral) = (
+            matches!(self.rounding, Some(Rn | Rz | Rm | Rp)),
+            matches!(self.rounding, Some(Rni | Rzi | Rmi | Rpi)),
+        );
+        let bf16 = self.involves(Type::BF16) && d != a;
+        let narrows = d.bits() < a.bits();
+        let none = self.rounding.is_none();
+        let (fine, rule) = match (d.is_float(), a.is_float()) {
+            (false, false) => (none, "a conversion between integers has no rounding"),
+            (false, true) => (integral, "a conversion to an integer needs `.rni`, `.rzi`, `.rmi` or `.rpi`"),
+            (true, false) => (floating, "a conversion of an integer needs `.rn`, `.rz`, `.rm` or `.rp`"),
+            (true, true) if d == a => {
+                (none || integral, "a rounding to an integral value is `.rni`, `.rzi`, `.rmi` or `.rpi`")
+            }
+            (true, true) if narrows => {
+                (floating, "a conversion to a smaller type needs `.rn`, `.rz`, `.rm` or `.rp`")
+            }
+            (true, true) if bf16 => (none || floating, "the roundings are `.rn`, `.rz`, `.rm` and `.rp`"),
+            (true, true) => (none, "a conversion to a larger type has no rounding"),
+        };
+        check.combination(fine, rule);
+    }
+
+    fn check_scalar(&self, check: &mut Check<'_>) {
+        let (d, a) = (self.d_type, self.a_type);
+        self.check_rounding(check);
+        check.combination(!self.ftz || self.involves(Type::F32), "`.ftz` goes with `.f32`");
+        let saturates =
+            if d.is_float() || a.is_float() { !self.involves(Type::BF16) } else { self.narrows() };
+        check.combination(
+            !self.sat || saturates,
+            "`.sat` goes with conversions that can overflow, and not with `.bf16`",
+        );
+        let to_half = matches!(d, Type::F16 | Type::BF16) && a == Type::F32;
+        let clamped = self.relu || self.satfinite;
+        check.combination(
+            !clamped || to_half && matches!(self.rounding, Some(Rounding::Rn | Rounding::Rz)) && !self.ftz && !self.sat,
+            "`.relu` and `.satfinite` go with `.rn` or `.rz` from `.f32` to `.f16` or `.bf16`, without `.ftz` and `.sat`",
+        );
+        check.combination(
+            !self.positive_zero || to_half && !self.sat && !(self.ftz && d == Type::F16),
+            "`.pzo` goes with `.f16.f32` and `.bf16.f32`, without `.ftz` and `.sat`",
+        );
+        if self.b.is_some() {
+            check.report(Code::OperandCount, "one value is converted: there is no operand `b`");
+        }
+        if self.involves(Type::BF16) {
+            check.dst("d", self.d, d);
+            return check.src("a", &self.a, a);
+        }
+        value_dst(check, self.d, d);
+        match &self.a {
+            Src::Special(special) => self.special(check, *special),
+            src => value_src(check, "a", src, a),
+        }
+    }
+
+    /// A special register as the source of a conversion between integers.
+    fn special(&self, check: &mut Check<'_>, special: Special) {
+        let integers = !self.d_type.is_float() && !self.a_type.is_float();
+        let whole = special.register.is_vector() && special.component.is_none();
+        let ty = special.register.ty();
+        if !integers || whole || ty == Type::Pred || ty.bits() < self.a_type.bits() {
+            check.report_with_help(
+                Code::SpecialRegister,
+                format!("operand `a` cannot be the special register `{}` here", special.register.name()),
+                "move it into a register with `mov` first",
+            );
+        }
+    }
+}
+
+/// A register that takes a value of type `ty`: it may be wider, unless the value is a `.bf16`.
+pub(super) fn value_dst(check: &mut Check<'_>, d: Dst, ty: Type) {
+    match ty {
+        Type::BF16 | Type::BF16X2 | Type::TF32 => check.reg("d", d.0, ty),
+        _ => check.reg_at_least("d", d.0, ty),
+    }
+}
+
+/// A source of type `ty`: a register, which may be wider, or a constant.
+pub(super) fn value_src(check: &mut Check<'_>, name: &str, src: &Src, ty: Type) {
+    match src {
+        Src::Reg(reg) if ty != Type::BF16 => check.reg_at_least(name, *reg, ty),
+        _ => check.src(name, src, ty),
+    }
+}
+
+impl Rule for Cvt {
+    fn check(&self, check: &mut Check<'_>) {
+        if self.is_scalar() {
+            return self.check_scalar(check);
+        }
+        check.combination(!self.ftz && !self.sat, "`.ftz` and `.sat` are for conversions of single values");
+        if !self.form().check(check) {
+            return;
+        }
+        packed::check_fp8_version(check, self.d_type, self.a_type);
+        // Halves of `.f16x2` follow the rule of single values: registers may be wider.
+        let plain = self.d_type == Type::F16X2 && self.a_type == Type::F32;
+        match (plain, self.d) {
+            (true, d) => value_dst(check, d, self.d_type),
+            (false, d) => check.dst("d", d, self.d_type),
+        }
+        let two = self.a_type == Type::F32 && self.d_type != Type::TF32;
+        if two != self.b.is_some() {
+            let rule = if two { "two values are packed: `a` and `b`" } else { "there is no operand `b`" };
+            check.report(Code::OperandCount, rule);
+        }
+        for (name, src) in [("a", Some(&self.a)), ("b", self.b.as_ref())] {
+            match src {
+                Some(src) if plain => value_src(check, name, src, self.a_type),
+                Some(src) => check.src(name, src, self.a_type),
+                None => {}
+            }
+        }
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        if let Src::Special(special) = self.a {
+            special_needs(needs, special);
+        }
+        if !self.is_scalar() {
+            return self.form().needs(needs);
+        }
+        if self.relu {
+            needs.both("`.relu`", (7, 0), 80);
+        }
+        if self.satfinite {
+            needs.version("`.satfinite` to a half", 8, 1);
+        }
+        if self.positive_zero {
+            packed::sm107(needs, "`.pzo`");
+        }
+        match (self.d_type, self.a_type) {
+            (Type::BF16, Type::F32) => needs.both("`.bf16`", (7, 0), 80),
+            (Type::F32, Type::BF16) if !self.ftz => needs.both("`.f32.bf16`", (7, 1), 80),
+            (Type::BF16, _) | (_, Type::BF16) => needs.both("this conversion of `.bf16`", (7, 8), 90),
+            _ => {}
+        }
+    }
+}

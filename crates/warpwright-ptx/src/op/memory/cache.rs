@@ -1,0 +1,239 @@
+//! Prefetches, eviction priorities and cache policies.
+
+use super::{space_among, space_needs};
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::{Rule, instruction, modifiers};
+use crate::verify::Check;
+
+modifiers! {
+    /// What a prefetch fills.
+    pub enum PrefetchLevel {
+        /// The L1 cache.
+        L1 = "L1",
+        /// The L2 cache.
+        L2 = "L2",
+        /// The L2 cache, at normal priority.
+        L2EvictNormal = "L2::evict_normal",
+        /// The L2 cache, last to go.
+        L2EvictLast = "L2::evict_last",
+        /// The cache of tensor maps.
+        TensorMap = "tensormap",
+    }
+
+    /// Priority in the L2 cache that a policy gives.
+    pub enum PolicyPriority {
+        /// Last to go.
+        Last = "L2::evict_last",
+        /// Normal.
+        Normal = "L2::evict_normal",
+        /// First to go.
+        First = "L2::evict_first",
+        /// Not changed.
+        Unchanged = "L2::evict_unchanged",
+    }
+}
+
+instruction! {
+    /// Brings the line at an address into a cache.
+    pub struct Prefetch("prefetch") {
+        space: Option<Space>,
+        level: PrefetchLevel,
+    }(address: Address)
+
+    /// Brings the line at an address that is the same for all threads into the uniform cache.
+    pub struct Prefetchu("prefetchu") {
+        level: PrefetchLevel,
+    }(address: Address)
+
+    /// Gives the 128 bytes at an address an eviction priority.
+    pub struct ApplyPriority("applypriority") {
+        space: Option<Space>,
+        priority: PolicyPriority,
+    }(address: Address, size: Src)
+
+    /// Drops the 128 bytes at an address from the cache without writing them back.
+    pub struct Discard("discard") {
+        space: Option<Space>,
+        level: PrefetchLevel,
+    }(address: Address, size: Src)
+
+    /// Makes a policy that gives a fraction of the accesses the first priority.
+    pub struct CreatePolicyFractional("createpolicy.fractional") {
+        primary: PolicyPriority,
+        secondary: Option<PolicyPriority>,
+        ty: Type,
+    }(d: Dst, fraction: Option<Src>)
+
+    /// Makes a policy that gives the accesses to a range the first priority.
+    pub struct CreatePolicyRange("createpolicy.range") {
+        space: Option<Space>,
+        primary: PolicyPriority,
+        secondary: Option<PolicyPriority>,
+        ty: Type,
+    }(d: Dst, address: Address, primary_size: Src, total_size: Src)
+
+    /// Makes a policy for a range of a fabric handle: `[handle, offset]`.
+    pub struct CreatePolicyRangeFabric("createpolicy.range.fabric") {
+        primary: PolicyPriority,
+        secondary: Option<PolicyPriority>,
+        ty: Type,
+    }(d: Dst, address: TensorAddress, primary_size: Src, total_size: Src)
+
+    /// Makes a policy from an access property of the host's interface.
+    pub struct CreatePolicyCvt("createpolicy.cvt.L2") {
+        ty: Type,
+    }(d: Dst, a: Src)
+}
+
+impl Rule for Prefetch {
+    fn check(&self, check: &mut Check<'_>) {
+        let spaces: &[_] = match self.level {
+            PrefetchLevel::L1 | PrefetchLevel::L2 => &[None, Some(Space::Global), Some(Space::Local)],
+            PrefetchLevel::L2EvictNormal | PrefetchLevel::L2EvictLast => &[None, Some(Space::Global)],
+            PrefetchLevel::TensorMap => &[None, Some(Space::Const), Some(Space::Param)],
+        };
+        space_among(check, self.space, spaces);
+        check.address("address", &self.address, self.space);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        match self.level {
+            PrefetchLevel::L1 | PrefetchLevel::L2 => {}
+            PrefetchLevel::L2EvictNormal | PrefetchLevel::L2EvictLast => {
+                needs.both("`prefetch` with a priority", (7, 4), 80);
+            }
+            PrefetchLevel::TensorMap => needs.both("`prefetch.tensormap`", (8, 0), 90),
+        }
+        space_needs(needs, self.space);
+    }
+}
+
+impl Rule for Prefetchu {
+    fn check(&self, check: &mut Check<'_>) {
+        check.combination(self.level == PrefetchLevel::L1, "the level is `.L1`");
+        check.address("address", &self.address, None);
+    }
+
+    fn needs(&self, _needs: &mut Needs) {}
+}
+
+/// The number of bytes is always written as 128.
+fn line_size(check: &mut Check<'_>, size: &Src) {
+    if *size != Src::Imm(Imm::Int(128)) {
+        check.report(Code::ImmediateRange, "operand `size` must be 128");
+    }
+}
+
+impl Rule for ApplyPriority {
+    fn check(&self, check: &mut Check<'_>) {
+        check.combination(self.priority == PolicyPriority::Normal, "the priority is `.L2::evict_normal`");
+        space_among(check, self.space, &[None, Some(Space::Global)]);
+        check.address("address", &self.address, self.space);
+        line_size(check, &self.size);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`applypriority`", (7, 4), 80);
+    }
+}
+
+impl Rule for Discard {
+    fn check(&self, check: &mut Check<'_>) {
+        check.combination(self.level == PrefetchLevel::L2, "the level is `.L2`");
+        space_among(check, self.space, &[None, Some(Space::Global)]);
+        check.address("address", &self.address, self.space);
+        line_size(check, &self.size);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`discard`", (7, 4), 80);
+    }
+}
+
+/// What all policies have in common.
+fn policy_parts(check: &mut Check<'_>, secondary: Option<PolicyPriority>, ty: Type, d: Dst) {
+    check.type_among(ty, &[Type::B64]);
+    check.combination(
+        matches!(secondary, None | Some(PolicyPriority::First | PolicyPriority::Unchanged)),
+        "the second priority is `.L2::evict_first` or `.L2::evict_unchanged`",
+    );
+    check.dst("d", d, Type::U64);
+}
+
+/// The sizes of the range that has the first priority, and of all that the policy speaks of.
+fn range_sizes(check: &mut Check<'_>, primary: &Src, total: &Src) {
+    check.src("primary_size", primary, Type::U32);
+    check.src("total_size", total, Type::U32);
+    if let (Some(Imm::Int(primary)), Some(Imm::Int(total))) = (primary.imm(), total.imm())
+        && primary > total
+    {
+        check.report(Code::ImmediateRange, "operand `primary_size` must not exceed `total_size`");
+    }
+}
+
+impl Rule for CreatePolicyFractional {
+    fn check(&self, check: &mut Check<'_>) {
+        policy_parts(check, self.secondary, self.ty, self.d);
+        if let Some(fraction) = &self.fraction {
+            check.src("fraction", fraction, Type::F32);
+            let value = fraction.imm().and_then(Imm::float);
+            if value.is_some_and(|value| !(value > 0.0 && value <= 1.0)) {
+                check.report(Code::ImmediateRange, "operand `fraction` must be more than 0 and at most 1");
+            }
+        }
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`createpolicy`", (7, 4), 80);
+    }
+}
+
+impl Rule for CreatePolicyRange {
+    fn check(&self, check: &mut Check<'_>) {
+        policy_parts(check, self.secondary, self.ty, self.d);
+        space_among(check, self.space, &[None, Some(Space::Global)]);
+        check.address("address", &self.address, self.space);
+        range_sizes(check, &self.primary_size, &self.total_size);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`createpolicy`", (7, 4), 80);
+    }
+}
+
+impl Rule for CreatePolicyRangeFabric {
+    fn check(&self, check: &mut Check<'_>) {
+        policy_parts(check, self.secondary, self.ty, self.d);
+        let handle = match &self.address.base {
+            Address { base: AddressBase::Reg(reg), offset: 0 } => Some(*reg),
+            _ => None,
+        };
+        match (handle, self.address.coordinates.as_slice()) {
+            (Some(handle), [Srcs::One(Src::Reg(offset))]) => {
+                check.reg("address", handle, Type::U32);
+                check.reg("offset", *offset, Type::U64);
+            }
+            _ => check.report(
+                Code::OperandForm,
+                "the address is a fabric handle and an offset, `[handle, offset]`",
+            ),
+        }
+        range_sizes(check, &self.primary_size, &self.total_size);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`createpolicy.range.fabric`", (9, 4), 100);
+    }
+}
+
+impl Rule for CreatePolicyCvt {
+    fn check(&self, check: &mut Check<'_>) {
+        policy_parts(check, None, self.ty, self.d);
+        check.src("a", &self.a, Type::U64);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`createpolicy`", (7, 4), 80);
+    }
+}

@@ -1,0 +1,164 @@
+//! Stores that complete later: `st.async`, `multimem.st.async`, `st.bulk`.
+
+use super::{Fit, scope_needs, sources, space_among, space_needs};
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::{Rule, instruction};
+use crate::verify::Check;
+
+instruction! {
+    /// Stores later: to shared memory of the cluster, announced to an mbarrier, or to global memory.
+    pub struct StAsync("st.async") {
+        mmio: bool = "mmio",
+        semantics: Option<Semantics>,
+        scope: Option<Scope>,
+        space: Option<Space>,
+        /// The mbarrier counts the bytes.
+        complete_tx: bool = "mbarrier::complete_tx::bytes",
+        vector: Option<VectorWidth>,
+        ty: Type,
+    }(address: Address, a: Srcs, barrier: Option<Address>)
+
+    /// Stores later to a multimem address.
+    pub struct MultimemStAsync("multimem.st.async") {
+        semantics: Semantics,
+        scope: Scope,
+        space: Option<Space>,
+        ty: Type,
+    }(address: Address, a: Src)
+
+    /// Fills a range of shared memory with a value, which is zero.
+    pub struct StBulk("st.bulk") {
+        weak: bool = "weak",
+        space: Option<Space>,
+    }(address: Address, size: Src, value: Src)
+}
+
+/// What a store without an mbarrier can move.
+const DATA: &[Type] = &[
+    Type::B8,
+    Type::B16,
+    Type::B32,
+    Type::B64,
+    Type::U8,
+    Type::U16,
+    Type::U32,
+    Type::U64,
+    Type::S8,
+    Type::S16,
+    Type::S32,
+    Type::S64,
+    Type::F32,
+    Type::F64,
+];
+
+/// What an mbarrier can count.
+const COUNTED: &[Type] =
+    &[Type::B32, Type::B64, Type::B128, Type::U32, Type::U64, Type::S32, Type::S64, Type::F32, Type::F64];
+
+/// A release to global memory, at the scope of the device or the system.
+pub(in crate::op) fn release(
+    check: &mut Check<'_>,
+    semantics: Option<Semantics>,
+    scope: Option<Scope>,
+    space: Option<Space>,
+    mmio: bool,
+) {
+    check
+        .combination(semantics == Some(Semantics::Release), "without an mbarrier the ordering is `.release`");
+    check.combination(
+        matches!(scope, Some(Scope::Gpu | Scope::Sys)) && !(mmio && scope != Some(Scope::Sys)),
+        "`.release` has the scope `.gpu` or `.sys`, and `.mmio` has `.sys`",
+    );
+    space_among(check, space, &[None, Some(Space::Global)]);
+}
+
+impl Rule for StAsync {
+    fn check(&self, check: &mut Check<'_>) {
+        if self.complete_tx {
+            check.combination(
+                matches!(self.semantics, None | Some(Semantics::Weak)) && self.scope.is_none() && !self.mmio,
+                "a store that an mbarrier counts is weak, and has no scope",
+            );
+            space_among(check, self.space, &[None, Some(Space::SharedCluster)]);
+            check.type_among(self.ty, COUNTED);
+            let elements = self.vector.map_or(1, VectorWidth::elements) as u32;
+            if elements > 4 || elements * self.ty.bits() > 128 {
+                check.report(Code::VectorShape, "a vector has up to 4 elements and 128 bits");
+            }
+            match &self.barrier {
+                Some(barrier) => check.address("barrier", barrier, Some(Space::SharedCluster)),
+                None => check.report(Code::OperandCount, "the operand `barrier` is missing"),
+            }
+            check.address("address", &self.address, Some(Space::SharedCluster));
+        } else {
+            release(check, self.semantics, self.scope, self.space, self.mmio);
+            check.type_among(self.ty, DATA);
+            if self.vector.is_some() {
+                check.report(Code::VectorShape, "vectors need an mbarrier");
+            }
+            if self.barrier.is_some() {
+                check.report(
+                    Code::OperandCount,
+                    "the operand `barrier` needs `.mbarrier::complete_tx::bytes`",
+                );
+            }
+            check.address("address", &self.address, self.space);
+        }
+        sources(check, &self.a, self.vector, self.ty, Fit::Exact);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`st.async`", (8, 1), 90);
+        if !self.complete_tx {
+            needs.both("`st.async` with `.release`", (8, 7), 100);
+        }
+        if self.ty == Type::B128 {
+            needs.version("`st.async` of `.b128`", 9, 2);
+        }
+        space_needs(needs, self.space);
+        scope_needs(needs, self.scope);
+    }
+}
+
+impl Rule for MultimemStAsync {
+    fn check(&self, check: &mut Check<'_>) {
+        release(check, Some(self.semantics), Some(self.scope), self.space, false);
+        check.type_among(self.ty, DATA);
+        check.address("address", &self.address, self.space);
+        check.src("a", &self.a, self.ty);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`multimem.st.async`", (9, 3), 100);
+    }
+}
+
+impl Rule for StBulk {
+    fn check(&self, check: &mut Check<'_>) {
+        space_among(check, self.space, &[None, Some(Space::SharedCta)]);
+        check.address("address", &self.address, self.space);
+        match self.size {
+            Src::Reg(reg) if check.reg_type(reg).bits() == 32 => {
+                check.reg("size", reg, Type::U32);
+                if check.version() < Version::new(9, 0) {
+                    check.report(Code::NeedsVersion, "a size of 32 bits needs PTX 9.0 or later");
+                }
+            }
+            _ => check.src("size", &self.size, Type::U64),
+        }
+        if let Src::Imm(Imm::Int(size)) = self.size
+            && size % 8 != 0
+        {
+            check.report(Code::ImmediateRange, "operand `size` must be a multiple of 8");
+        }
+        if self.value != Src::Imm(Imm::Int(0)) {
+            check.report(Code::ImmediateRange, "operand `value` must be 0");
+        }
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`st.bulk`", (8, 6), 100);
+        space_needs(needs, self.space);
+    }
+}

@@ -1,0 +1,315 @@
+//! `ld`, `ldu` and `st`.
+
+use super::{
+    DATA, Fit, L1Eviction, L2Eviction, LoadCache, Order, PrefetchSize, StoreCache, destinations, policy,
+    sources, space_among, space_needs,
+};
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::{Rule, instruction};
+use crate::verify::Check;
+
+instruction! {
+    /// Loads from memory.
+    pub struct Ld("ld") {
+        mmio: bool = "mmio",
+        semantics: Option<Semantics>,
+        scope: Option<Scope>,
+        space: Option<Space>,
+        cache: Option<LoadCache>,
+        nc: bool = "nc",
+        l1_eviction: Option<L1Eviction>,
+        l2_eviction: Option<L2Eviction>,
+        cache_hint: bool = "L2::cache_hint",
+        prefetch: Option<PrefetchSize>,
+        vector: Option<VectorWidth>,
+        ty: Type,
+        /// By the proxy for data that nothing writes while the kernel runs.
+        readonly: bool = "proxy::readonly",
+    }(d: Dsts, address: Address, unified: Unified, policy: Option<Src>)
+
+    /// Loads from global memory an address that is the same for all threads of the warp.
+    pub struct Ldu("ldu") {
+        space: Option<Space>,
+        vector: Option<VectorWidth>,
+        ty: Type,
+    }(d: Dsts, address: Address)
+
+    /// Stores to memory.
+    pub struct St("st") {
+        mmio: bool = "mmio",
+        semantics: Option<Semantics>,
+        scope: Option<Scope>,
+        space: Option<Space>,
+        cache: Option<StoreCache>,
+        l1_eviction: Option<L1Eviction>,
+        l2_eviction: Option<L2Eviction>,
+        cache_hint: bool = "L2::cache_hint",
+        vector: Option<VectorWidth>,
+        ty: Type,
+    }(address: Address, a: Srcs, policy: Option<Src>)
+}
+
+/// What loads and stores have in common.
+struct Transfer {
+    order: Order,
+    cache: bool,
+    l1: bool,
+    l2: bool,
+    hint: bool,
+    vector: Option<VectorWidth>,
+    ty: Type,
+}
+
+/// Whether a vector access moves 256 bits, as `.v8` of 32-bit or `.v4` of 64-bit elements.
+fn is_wide(vector: Option<VectorWidth>, ty: Type) -> bool {
+    matches!((vector, ty.bits()), (Some(VectorWidth::V8), 32) | (Some(VectorWidth::V4), 64))
+}
+
+fn vector_size(check: &mut Check<'_>, vector: Option<VectorWidth>, ty: Type) {
+    let Some(width) = vector else { return };
+    let fine = is_wide(vector, ty) || width != VectorWidth::V8 && width.elements() as u32 * ty.bits() <= 128;
+    if !fine {
+        check.report(
+            Code::VectorShape,
+            format!("there is no `{width}{ty}`: a vector has up to 128 bits, or is `.v8` of 32 or `.v4` of 64 bits"),
+        );
+    }
+}
+
+impl Transfer {
+    fn check(&self, check: &mut Check<'_>, strongest: Semantics) {
+        check.type_among(self.ty, DATA);
+        vector_size(check, self.vector, self.ty);
+        self.order.check(check, strongest);
+        let Order { semantics, mmio, space, .. } = self.order;
+        let weak = matches!(semantics, None | Some(Semantics::Weak));
+        let volatile = semantics == Some(Semantics::Volatile);
+        let global = matches!(space, None | Some(Space::Global));
+        check.combination(!self.cache || weak && !mmio, "a cache operator goes with weak accesses only");
+        check.combination(
+            !(self.cache && (self.l1 || self.l2)),
+            "a cache operator and an eviction priority exclude each other",
+        );
+        check.combination(
+            !(self.l1 || self.l2 || self.hint) || !volatile && !mmio,
+            "`.volatile` and `.mmio` exclude eviction priorities and `.L2::cache_hint`",
+        );
+        check.combination(!mmio || self.vector.is_none(), "`.mmio` excludes vectors");
+        if (self.l1 || self.l2) && !global {
+            check.report(Code::StateSpace, "an eviction priority is for global or generic accesses");
+        }
+        let wide = is_wide(self.vector, self.ty);
+        check.combination(
+            !self.l2 || wide,
+            "an `.L2` eviction priority goes with 256-bit accesses: `.v8` of 32 or `.v4` of 64 bits",
+        );
+        if wide && !global {
+            check.report(Code::StateSpace, "256-bit accesses are global or generic");
+        }
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        self.order.needs(needs, self.ty);
+        if self.l1 {
+            needs.both("an eviction priority", (7, 4), 70);
+        }
+        if self.hint {
+            needs.both("`.L2::cache_hint`", (7, 4), 80);
+        }
+        if is_wide(self.vector, self.ty) {
+            needs.both("a 256-bit access", (8, 8), 100);
+        }
+    }
+}
+
+impl Ld {
+    fn transfer(&self) -> Transfer {
+        Transfer {
+            order: Order { semantics: self.semantics, mmio: self.mmio, scope: self.scope, space: self.space },
+            cache: self.cache.is_some(),
+            l1: self.l1_eviction.is_some(),
+            l2: self.l2_eviction.is_some(),
+            hint: self.cache_hint,
+            vector: self.vector,
+            ty: self.ty,
+        }
+    }
+
+    fn check_unified(&self, check: &mut Check<'_>) {
+        if !matches!(self.space, None | Some(Space::Global)) {
+            check.report(Code::StateSpace, "`.unified` is for global or generic accesses");
+        }
+        if let AddressBase::Symbol(symbol) = &self.address.base
+            && let Some(variable) = check.variable(symbol)
+            && !variable.attributes.iter().any(|attribute| matches!(attribute, Attribute::Unified(..)))
+        {
+            check.report(Code::OperandForm, "`.unified` is for variables with that attribute");
+        }
+    }
+
+    fn check_read_only(&self, check: &mut Check<'_>) {
+        let plain = self.semantics.is_none() && self.scope.is_none() && !self.mmio;
+        if self.nc {
+            check.combination(plain, "`.nc` excludes orderings and scopes");
+            check.combination(
+                !matches!(self.cache, Some(LoadCache::Lu | LoadCache::Cv)),
+                "`.nc` goes with the cache operators `.ca`, `.cg` and `.cs`",
+            );
+            if self.space != Some(Space::Global) {
+                check.report(Code::StateSpace, "`.nc` needs `.global`");
+            }
+        }
+        if self.readonly {
+            let bare = self.cache.is_none()
+                && !self.nc
+                && self.l1_eviction.is_none()
+                && self.l2_eviction.is_none()
+                && !self.cache_hint
+                && self.prefetch.is_none();
+            check.combination(
+                plain && bare,
+                "`.proxy::readonly` excludes orderings, cache operators and hints",
+            );
+            check.combination(self.ty != Type::B128, "`.proxy::readonly` excludes `.b128`");
+            if !matches!(self.space, None | Some(Space::Global)) {
+                check.report(Code::StateSpace, "`.proxy::readonly` is for global or generic accesses");
+            }
+        }
+    }
+}
+
+impl Rule for Ld {
+    fn check(&self, check: &mut Check<'_>) {
+        if self.space == Some(Space::Tex) {
+            check.report(Code::StateSpace, "`.tex` is not offered");
+        }
+        self.transfer().check(check, Semantics::Acquire);
+        self.check_read_only(check);
+        let global = matches!(self.space, None | Some(Space::Global));
+        if self.prefetch.is_some() {
+            check.combination(!self.mmio, "`.mmio` excludes prefetching");
+            if !global {
+                check.report(Code::StateSpace, "prefetching is for global or generic accesses");
+            }
+        }
+        if self.unified.0 {
+            self.check_unified(check);
+        }
+        check.address("address", &self.address, self.space);
+        parameter_kind(check, &self.address, self.space);
+        destinations(check, &self.d, self.vector, self.ty, Fit::AtLeast);
+        policy(check, self.cache_hint, self.space, self.policy.as_ref());
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        self.transfer().needs(needs);
+        match self.prefetch {
+            Some(PrefetchSize::B256) => needs.both("`.L2::256B`", (7, 4), 80),
+            Some(_) => needs.both("prefetching by a load", (7, 4), 75),
+            None => {}
+        }
+        if self.unified.0 {
+            needs.both("`.unified`", (8, 0), 90);
+        }
+        if self.readonly {
+            needs.both("`.proxy::readonly`", (9, 4), 90);
+        }
+    }
+}
+
+impl Rule for Ldu {
+    fn check(&self, check: &mut Check<'_>) {
+        check.type_among(self.ty, DATA);
+        space_among(check, self.space, &[None, Some(Space::Global)]);
+        vector_size(check, self.vector, self.ty);
+        check.combination(!is_wide(self.vector, self.ty), "256-bit vectors are not offered");
+        check.address("address", &self.address, self.space);
+        destinations(check, &self.d, self.vector, self.ty, Fit::AtLeast);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        if self.ty == Type::B128 {
+            needs.both("`.b128`", (8, 3), 70);
+        }
+        space_needs(needs, self.space);
+    }
+}
+
+impl St {
+    fn transfer(&self) -> Transfer {
+        Transfer {
+            order: Order { semantics: self.semantics, mmio: self.mmio, scope: self.scope, space: self.space },
+            cache: self.cache.is_some(),
+            l1: self.l1_eviction.is_some(),
+            l2: self.l2_eviction.is_some(),
+            hint: self.cache_hint,
+            vector: self.vector,
+            ty: self.ty,
+        }
+    }
+}
+
+impl Rule for St {
+    fn check(&self, check: &mut Check<'_>) {
+        if matches!(self.space, Some(Space::Const | Space::Tex | Space::ParamEntry)) {
+            check.report(Code::StateSpace, "constant memory and kernel parameters cannot be written");
+        }
+        self.transfer().check(check, Semantics::Release);
+        check.address("address", &self.address, self.space);
+        if let AddressBase::Symbol(symbol) = &self.address.base
+            && is_input(check.function(), symbol)
+        {
+            check.report(Code::Parameter, "an input parameter cannot be written");
+        }
+        self.check_values(check);
+        policy(check, self.cache_hint, self.space, self.policy.as_ref());
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        self.transfer().needs(needs);
+    }
+}
+
+impl St {
+    /// An element that is `_` is left out, which 256-bit stores alone can do.
+    fn check_values(&self, check: &mut Check<'_>) {
+        let gaps = self.a.as_slice().iter().filter(|value| **value == Src::Sink).count();
+        if gaps == 0 || !is_wide(self.vector, self.ty) {
+            return sources(check, &self.a, self.vector, self.ty, Fit::AtLeast);
+        }
+        // What stands in the gaps does not matter to the rules of the others.
+        let filled: Vec<_> = (self.a.as_slice().iter())
+            .map(|value| if *value == Src::Sink { Src::Imm(zero(self.ty)) } else { value.clone() })
+            .collect();
+        sources(check, &Srcs::Many(filled.into()), self.vector, self.ty, Fit::AtLeast);
+    }
+}
+
+fn zero(ty: Type) -> Imm {
+    if ty.is_float() { Imm::F64(0) } else { Imm::Int(0) }
+}
+
+/// Whether a symbol is an input parameter of the function.
+fn is_input(function: &Function, symbol: &Symbol) -> bool {
+    let Symbol::Local(id) = symbol else { return false };
+    function.params.iter().any(|param| matches!(param, Param::Variable(variable) if variable == id))
+}
+
+/// `.param::entry` names the parameters of the kernel, `.param::func` the others.
+fn parameter_kind(check: &mut Check<'_>, address: &Address, space: Option<Space>) {
+    let AddressBase::Symbol(symbol) = &address.base else { return };
+    let function = check.function();
+    let of_kernel = function.kind == FunctionKind::Entry && is_input(function, symbol);
+    let fine = match space {
+        Some(Space::ParamEntry) => of_kernel,
+        Some(Space::ParamFunc) => !of_kernel,
+        _ => true,
+    };
+    if !fine {
+        check.report(
+            Code::StateSpace,
+            "`.param::entry` names parameters of the kernel, `.param::func` all other parameters",
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! Loads, stores and reductions at multimem addresses, which stand for one place on each of several
+//! devices.
+
+use super::{Fit, Order, destinations, sources, space_among};
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::{Rule, instruction, modifiers};
+use crate::verify::Check;
+
+modifiers! {
+    /// How values at a multimem address are combined.
+    pub enum MultimemOp {
+        /// Minimum.
+        Min = "min",
+        /// Maximum.
+        Max = "max",
+        /// Sum.
+        Add = "add",
+        /// Bitwise and.
+        And = "and",
+        /// Bitwise or.
+        Or = "or",
+        /// Bitwise exclusive or.
+        Xor = "xor",
+    }
+
+    /// Precision of the intermediate sums.
+    pub enum AccPrecision {
+        /// `.f32`, of halves.
+        F32 = "acc::f32",
+        /// `.f16`, of FP8 formats.
+        F16 = "acc::f16",
+    }
+}
+
+instruction! {
+    /// Loads from each place and combines the values.
+    pub struct MultimemLdReduce("multimem.ld_reduce") {
+        semantics: Option<Semantics>,
+        scope: Option<Scope>,
+        space: Option<Space>,
+        op: MultimemOp,
+        acc: Option<AccPrecision>,
+        vector: Option<VectorWidth>,
+        ty: Type,
+    }(d: Dsts, address: Address)
+
+    /// Stores to each place.
+    pub struct MultimemSt("multimem.st") {
+        semantics: Option<Semantics>,
+        scope: Option<Scope>,
+        space: Option<Space>,
+        vector: Option<VectorWidth>,
+        ty: Type,
+    }(address: Address, a: Srcs)
+
+    /// Combines a value into each place.
+    pub struct MultimemRed("multimem.red") {
+        semantics: Option<Semantics>,
+        scope: Option<Scope>,
+        space: Option<Space>,
+        op: MultimemOp,
+        vector: Option<VectorWidth>,
+        ty: Type,
+    }(address: Address, a: Srcs)
+}
+
+fn is_half(ty: Type) -> bool {
+    matches!(ty, Type::F16 | Type::F16X2 | Type::BF16 | Type::BF16X2)
+}
+
+fn is_fp8(ty: Type) -> bool {
+    matches!(ty, Type::E5M2 | Type::E5M2X2 | Type::E5M2X4 | Type::E4M3 | Type::E4M3X2 | Type::E4M3X4)
+}
+
+/// Whether an operation is offered for a type; without an operation, whether a store is.
+fn offers(op: Option<MultimemOp>, ty: Type) -> bool {
+    use Type::*;
+    match op {
+        None => matches!(ty, B32 | B64 | U32 | U64 | S32 | S64 | F32 | F64) || is_half(ty) || is_fp8(ty),
+        Some(MultimemOp::Add) => matches!(ty, U32 | S32 | U64 | F32 | F64) || is_half(ty) || is_fp8(ty),
+        Some(MultimemOp::Min | MultimemOp::Max) => {
+            matches!(ty, U32 | S32 | U64 | S64) || is_half(ty) || is_fp8(ty)
+        }
+        Some(MultimemOp::And | MultimemOp::Or | MultimemOp::Xor) => matches!(ty, B32 | B64),
+    }
+}
+
+/// Floating-point accesses move 32, 64 or 128 bits; integers are no vectors.
+fn has_shape(vector: Option<VectorWidth>, ty: Type) -> bool {
+    let Some(vector) = vector else { return ty.bits() >= 32 };
+    ty.is_float() && ty != Type::F64 && matches!(vector.elements() as u32 * ty.bits(), 32 | 64 | 128)
+}
+
+/// What all three have in common.
+struct Common<'a> {
+    order: Order,
+    strongest: Semantics,
+    op: Option<MultimemOp>,
+    vector: Option<VectorWidth>,
+    ty: Type,
+    address: &'a Address,
+}
+
+impl Common<'_> {
+    fn check(&self, check: &mut Check<'_>) {
+        check.combination(self.order.semantics != Some(Semantics::Volatile), "`.volatile` is not offered");
+        self.order.check(check, self.strongest);
+        space_among(check, self.order.space, &[None, Some(Space::Global)]);
+        if !offers(self.op, self.ty) {
+            let what = self.op.map_or("a store".to_string(), |op| format!("`{op}`"));
+            check.report(Code::ModifierCombination, format!("{what} is not offered for `{}`", self.ty));
+        } else if !has_shape(self.vector, self.ty) {
+            let vector = self.vector.map_or(String::new(), |vector| vector.to_string());
+            check.report(
+                Code::VectorShape,
+                format!(
+                    "there is no `{vector}{}` access: floating-point values fill 32, 64 or 128 bits",
+                    self.ty
+                ),
+            );
+        }
+        check.address("address", self.address, self.order.space);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`multimem`", (8, 1), 90);
+        self.order.needs(needs, self.ty);
+        if is_fp8(self.ty) {
+            fp8_needs(needs, "`multimem` of an FP8 format");
+        }
+    }
+}
+
+fn fp8_needs(needs: &mut Needs, feature: &'static str) {
+    needs.version(feature, 8, 6);
+    needs.add(feature, Requirement::Specific { specific: &[120, 121], family: &[100, 110] });
+}
+
+impl MultimemLdReduce {
+    fn common(&self) -> Common<'_> {
+        Common {
+            order: Order { semantics: self.semantics, mmio: false, scope: self.scope, space: self.space },
+            strongest: Semantics::Acquire,
+            op: Some(self.op),
+            vector: self.vector,
+            ty: self.ty,
+            address: &self.address,
+        }
+    }
+}
+
+impl Rule for MultimemLdReduce {
+    fn check(&self, check: &mut Check<'_>) {
+        self.common().check(check);
+        let fine = match self.acc {
+            None => true,
+            Some(AccPrecision::F32) => is_half(self.ty) && self.op == MultimemOp::Add,
+            Some(AccPrecision::F16) => is_fp8(self.ty) && self.op == MultimemOp::Add,
+        };
+        check.combination(
+            fine,
+            "`.acc::f32` goes with `.add` of halves, `.acc::f16` with `.add` of FP8 formats",
+        );
+        destinations(check, &self.d, self.vector, self.ty, Fit::Exact);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        self.common().needs(needs);
+        match self.acc {
+            Some(AccPrecision::F32) => needs.version("`.acc::f32`", 8, 2),
+            Some(AccPrecision::F16) => fp8_needs(needs, "`.acc::f16`"),
+            None => {}
+        }
+    }
+}
+
+impl MultimemSt {
+    fn common(&self) -> Common<'_> {
+        Common {
+            order: Order { semantics: self.semantics, mmio: false, scope: self.scope, space: self.space },
+            strongest: Semantics::Release,
+            op: None,
+            vector: self.vector,
+            ty: self.ty,
+            address: &self.address,
+        }
+    }
+}
+
+impl Rule for MultimemSt {
+    fn check(&self, check: &mut Check<'_>) {
+        self.common().check(check);
+        sources(check, &self.a, self.vector, self.ty, Fit::Exact);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        self.common().needs(needs);
+    }
+}
+
+impl MultimemRed {
+    fn common(&self) -> Common<'_> {
+        Common {
+            order: Order { semantics: self.semantics, mmio: false, scope: self.scope, space: self.space },
+            strongest: Semantics::Release,
+            op: Some(self.op),
+            vector: self.vector,
+            ty: self.ty,
+            address: &self.address,
+        }
+    }
+}
+
+impl Rule for MultimemRed {
+    fn check(&self, check: &mut Check<'_>) {
+        self.common().check(check);
+        check.combination(self.semantics != Some(Semantics::Weak), "a reduction is not `.weak`");
+        check.combination(!is_fp8(self.ty), "FP8 formats are not offered");
+        check.combination(
+            !self.ty.is_float() || self.op == MultimemOp::Add,
+            "floating-point reductions are `.add`",
+        );
+        sources(check, &self.a, self.vector, self.ty, Fit::Exact);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        self.common().needs(needs);
+    }
+}

@@ -1,0 +1,69 @@
+//! The stack of a thread: `alloca`, `stacksave`, `stackrestore`.
+
+use crate::diag::Code;
+use crate::ir::*;
+use crate::op::{Rule, instruction};
+use crate::verify::Check;
+
+instruction! {
+    /// Allocates bytes on the stack; `align` is a power of two up to 2²³, 8 where it is not given.
+    pub struct Alloca("alloca") {
+        ty: Type,
+    }(d: Dst, size: Src, align: Option<Src>)
+
+    /// Reads the stack pointer.
+    pub struct StackSave("stacksave") {
+        ty: Type,
+    }(d: Dst)
+
+    /// Writes the stack pointer, which frees what was allocated since it was read.
+    pub struct StackRestore("stackrestore") {
+        ty: Type,
+    }(a: RegSrc)
+}
+
+/// The type of a stack address.
+fn stack_type(check: &mut Check<'_>, ty: Type) {
+    check.type_among(ty, &[Type::U32, Type::U64]);
+}
+
+impl Rule for Alloca {
+    fn check(&self, check: &mut Check<'_>) {
+        stack_type(check, self.ty);
+        check.dst("d", self.d, self.ty);
+        check.src("size", &self.size, self.ty);
+        if let Some(align) = &self.align {
+            let fine =
+                matches!(align, Src::Imm(Imm::Int(align)) if *align <= 1 << 23 && align.count_ones() == 1);
+            if !fine {
+                check.report(Code::ImmediateRange, "operand `align` must be a power of two up to 8388608");
+            }
+        }
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`alloca`", (7, 3), 52);
+    }
+}
+
+impl Rule for StackSave {
+    fn check(&self, check: &mut Check<'_>) {
+        stack_type(check, self.ty);
+        check.dst("d", self.d, self.ty);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`stacksave`", (7, 3), 52);
+    }
+}
+
+impl Rule for StackRestore {
+    fn check(&self, check: &mut Check<'_>) {
+        stack_type(check, self.ty);
+        check.reg("a", self.a.0, self.ty);
+    }
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.both("`stackrestore`", (7, 3), 52);
+    }
+}
