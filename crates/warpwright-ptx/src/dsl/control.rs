@@ -16,9 +16,17 @@ pub struct Range<'k> {
     hi: Reg<'k, u32>,
     step: Reg<'k, u32>,
     unroll: u32,
-    /// Trips that every thread makes at least, and whether it makes no others.
-    trips: (u32, bool),
+    trips: Trips,
     no_unroll: bool,
+}
+
+/// What is known of a range's number of trips while the kernel is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trips {
+    Unknown,
+    Exactly(u32),
+    /// Each thread makes that many, or one more.
+    OrOneMore(u32),
 }
 
 /// State that goes around a loop, or comes out of a branch: registers, and tuples and arrays of them.
@@ -122,9 +130,14 @@ impl<'k> Range<'k> {
         let state = self.lo.k.state();
         let known = |reg: Reg<'k, u32>| state.int_of(reg.id).and_then(|v| u32::try_from(v).ok());
         self.trips = match (known(self.lo), known(self.hi), known(self.step)) {
-            (Some(lo), Some(hi), Some(step)) if step > 0 => (hi.saturating_sub(lo).div_ceil(step), true),
-            (None, Some(hi), Some(step)) if step > 0 && below_step => (hi / step, hi % step == 0),
-            _ => (0, false),
+            (Some(lo), Some(hi), Some(step)) if step > 0 => {
+                Trips::Exactly(hi.saturating_sub(lo).div_ceil(step))
+            }
+            (None, Some(hi), Some(step)) if step > 0 && below_step => match hi % step {
+                0 => Trips::Exactly(hi / step),
+                _ => Trips::OrOneMore(hi / step),
+            },
+            _ => Trips::Unknown,
         };
     }
 }
@@ -135,7 +148,8 @@ impl<'k> K<'k> {
     pub fn range<B: IntoReg<'k, u32>>(self, bounds: std::ops::Range<B>) -> Range<'k> {
         let loc = Location::caller();
         let (lo, hi) = (bounds.start.into_reg(self, loc), bounds.end.into_reg(self, loc));
-        let mut range = Range { lo, hi, step: self.u32(1), unroll: 1, trips: (0, false), no_unroll: false };
+        let mut range =
+            Range { lo, hi, step: self.u32(1), unroll: 1, trips: Trips::Unknown, no_unroll: false };
         range.count_trips(false);
         range
     }
@@ -196,7 +210,7 @@ impl<'k> K<'k> {
         body: impl Fn(Reg<'k, u32>, C) -> C,
         loc: Loc,
     ) -> C {
-        let Range { lo, hi, step, unroll, trips: (at_least, exact), no_unroll } = range;
+        let Range { lo, hi, step, unroll, trips, no_unroll } = range;
         for bound in [lo, hi, step] {
             if !self.state().usable(bound.id, loc) {
                 return init;
@@ -206,26 +220,46 @@ impl<'k> K<'k> {
             let offset = step.binary(Binary::Mul, self.u32(copies), loc);
             i.binary(Binary::Add, offset, loc)
         };
-        // Straight-line code for what is shorter than one trip of the loop.
-        if exact && at_least <= unroll && (unroll > 1 || at_least <= 1) {
-            return (0..at_least).fold(init, |carry, copy| body(at(lo, copy), carry));
+        let replay = |i: Reg<'k, u32>, carry: C, copies: u32| {
+            (0..copies).fold(carry, |carry, copy| body(at(i, copy), carry))
+        };
+        let (least, exact) = match trips {
+            Trips::Exactly(n) => (n, true),
+            Trips::OrOneMore(n) => (n, false),
+            Trips::Unknown if unroll == 1 => {
+                return self.count(name, (lo, hi, step), (false, no_unroll), init, &body, loc).1;
+            }
+            Trips::Unknown => {
+                // `i + (unroll - 1) · step < hi`, with the sum on the other side: it could wrap.
+                let ahead = at(self.u32(0), unroll - 1);
+                let limit = hi.binary(Binary::Max, ahead, loc).binary(Binary::Sub, ahead, loc);
+                let stride = at(self.u32(0), unroll);
+                let trip = |i, carry| replay(i, carry, unroll);
+                let (i, carry) = self.count(name, (lo, limit, stride), (false, true), init, &trip, loc);
+                return self.count(name, (i, hi, step), (false, true), carry, &body, loc).1;
+            }
+        };
+        if unroll == 1 && least > 1 {
+            return self.count(name, (lo, hi, step), (true, no_unroll), init, &body, loc).1;
         }
-        if unroll == 1 {
-            let known = at_least > 0;
-            return self.count(name, (lo, hi, step), (known, no_unroll), init, &body, loc).1;
-        }
-        // `i + (unroll - 1) · step < hi`, with the subtraction on the other side so that it cannot wrap.
-        let ahead = at(self.u32(0), unroll - 1);
-        let limit = hi.binary(Binary::Max, ahead, loc).binary(Binary::Sub, ahead, loc);
-        let trip =
-            |i: Reg<'k, u32>, carry: C| (0..unroll).fold(carry, |carry, copy| body(at(i, copy), carry));
-        let stride = at(self.u32(0), unroll);
-        let known = at_least >= unroll;
-        let (i, carry) = self.count(name, (lo, limit, stride), (known, true), init, &trip, loc);
+        // All threads make the same number of whole trips, and then the same number of single ones.
+        let whole = least / unroll;
+        let (i, carry) = if whole > 1 {
+            let first = self.state().int_of(lo.id).unwrap_or(0);
+            let first = self.u32(u32::try_from(first).unwrap_or(0));
+            let (limit, stride) = (at(first, whole * unroll), at(self.u32(0), unroll));
+            let trip = |i, carry| replay(i, carry, unroll);
+            self.count(name, (lo, limit, stride), (true, true), init, &trip, loc)
+        } else {
+            (at(lo, whole * unroll), replay(lo, init, whole * unroll))
+        };
+        let carry = replay(i, carry, least % unroll);
         if exact {
-            return (0..at_least % unroll).fold(carry, |carry, copy| body(at(i, copy), carry));
+            return carry;
         }
-        self.count(name, (i, hi, step), (false, true), carry, &body, loc).1
+        let last = at(i, least % unroll);
+        let more = Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, last.id, hi.id, loc));
+        self.branch(more, || body(last, carry), Some(|| carry), loc)
     }
 
     /// A counting loop; yields the counter and the state after it.

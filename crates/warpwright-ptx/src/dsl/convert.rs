@@ -145,7 +145,7 @@ integral! {
 }
 
 impl State {
-    fn convert(&mut self, from: ir::Reg, a: Type, d: Type, loc: Loc) -> ir::Reg {
+    pub(super) fn convert(&mut self, from: ir::Reg, a: Type, d: Type, loc: Loc) -> ir::Reg {
         if !self.usable(from, loc) || a == d {
             return from;
         }

@@ -403,6 +403,14 @@ pub(super) fn is_identifier(name: &str) -> bool {
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
         && name.len() > usize::from(name.starts_with('_'))
+        && !is_reserved(name)
+}
+
+/// Whether the DSL gives such names to labels and arrays: `fold_1_end`, `tile_0`.
+fn is_reserved(name: &str) -> bool {
+    let stem = name.trim_end_matches("_end").trim_end_matches(|c: char| c == '_' || c.is_ascii_digit());
+    let numbered = ["each", "fold", "while", "when", "else", "switch", "case", "tile", "stack", "table"];
+    name == "dynamic_shared" || name == "collective" || (stem != name && numbered.contains(&stem))
 }
 
 /// The name of the dynamic shared memory.

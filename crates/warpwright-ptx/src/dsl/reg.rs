@@ -235,6 +235,11 @@ impl State {
         if let Some(folded) = self.fold(op, ty, a, b) {
             return folded;
         }
+        if self.lacks(op, ty) {
+            let [x, y] = [a, b].map(|half| self.convert(half, ty, Type::F32, loc));
+            let single = self.binary(op, Type::F32, x, y, loc);
+            return self.convert(single, Type::F32, ty, loc);
+        }
         if ty == Type::BF16
             && self.target.sm < 90
             && let Some(value) = self.bf16_by_fma(op, a, b, loc)
@@ -268,6 +273,15 @@ impl State {
         value
     }
 
+    /// Whether the target has to do this in `f32`: the result is the same, rounded once.
+    fn lacks(&self, op: Binary, ty: Type) -> bool {
+        match ty {
+            Type::BF16 => self.target.sm < 80,
+            Type::F16 => self.target.sm < 80 && matches!(op, Binary::Min | Binary::Max),
+            _ => false,
+        }
+    }
+
     /// Sums and products of bfloat16 before `sm_90`, as products and sums that are rounded once: the
     /// same value.
     fn bf16_by_fma(&mut self, op: Binary, a: ir::Reg, b: ir::Reg, loc: Loc) -> Option<ir::Reg> {
@@ -289,6 +303,10 @@ impl State {
     pub(super) fn compare(&mut self, cmp: Cmp, ty: Type, a: ir::Reg, b: ir::Reg, loc: Loc) -> ir::Reg {
         if !(self.usable(a, loc) && self.usable(b, loc)) {
             return POISON;
+        }
+        if ty == Type::BF16 && self.target.sm < 90 {
+            let [x, y] = [a, b].map(|half| self.convert(half, ty, Type::F32, loc));
+            return self.compare(cmp, Type::F32, x, y, loc);
         }
         let (x, y) = (self.operand(a, loc), self.operand(b, loc));
         self.pure(Type::Pred, loc, |d| emit::setp(cmp, emit::arithmetic_type(ty), d, x, y))

@@ -319,7 +319,7 @@ impl State {
     /// The operand that reads a value: an immediate where the value is one.
     pub(super) fn operand(&mut self, reg: Reg, loc: Loc) -> Src {
         match self.constant_of(reg) {
-            Some(imm) if !matches!(self.value(reg).ty, Type::F16 | Type::BF16 | Type::Pred) => Src::Imm(imm),
+            Some(imm) if has_immediates(self.value(reg).ty) => Src::Imm(imm),
             Some(_) => Src::Reg(self.register(reg, loc)),
             None => Src::Reg(reg),
         }
@@ -373,4 +373,9 @@ impl State {
         let stand_in = self.define(Type::B64, Def::Address(pointer));
         crate::ir::Address::reg(stand_in, 0)
     }
+}
+
+/// Whether instructions take immediates of the type: there are none for half precision.
+fn has_immediates(ty: Type) -> bool {
+    !matches!(ty, Type::F16 | Type::BF16 | Type::F16X2 | Type::BF16X2 | Type::Pred)
 }
