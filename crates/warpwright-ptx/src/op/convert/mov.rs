@@ -119,7 +119,7 @@ impl Mov {
     fn source(&self, check: &mut Check<'_>, a: &Src) {
         match a {
             Src::Special(special) => check_special(check, *special, self.ty),
-            Src::Symbol(symbol, _) => self.symbol(check, symbol),
+            Src::Symbol(address) => self.symbol(check, &address.symbol),
             other => check.src("a", other, self.ty),
         }
     }
