@@ -61,19 +61,24 @@ impl<'k, C: Carry<'k>, const N: usize> Carry<'k> for [C; N] {
 macro_rules! carry_tuples {
     ($(($($name:ident $index:tt),*))*) => {
         $(impl<'k, $($name: Carry<'k>),*> Carry<'k> for ($($name,)*) {
-            fn each(&self, _see: &mut dyn FnMut(ir::Reg)) {
-                $(self.$index.each(_see);)*
+            fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
+                $(self.$index.each(see);)*
             }
 
-            fn rebuild(&self, _k: K<'k>, _next: &mut dyn FnMut() -> ir::Reg) -> Self {
-                ($(self.$index.rebuild(_k, _next),)*)
+            fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
+                ($(self.$index.rebuild(k, next),)*)
             }
         })*
     };
 }
 
+impl<'k> Carry<'k> for () {
+    fn each(&self, _: &mut dyn FnMut(ir::Reg)) {}
+
+    fn rebuild(&self, _: K<'k>, _: &mut dyn FnMut() -> ir::Reg) -> Self {}
+}
+
 carry_tuples! {
-    ()
     (A 0)
     (A 0, B 1)
     (A 0, B 1, C 2)
@@ -274,13 +279,12 @@ impl<'k> K<'k> {
     ) -> (Reg<'k, u32>, C) {
         let enter =
             (!entered).then(|| Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, lo.id, hi.id, loc)));
-        let looped = self.looped(name, enter, Some(step), no_unroll, (lo, init), loc, |(i, carry)| {
+        self.looped(name, enter, Some(step), no_unroll, (lo, init), loc, |(i, carry)| {
             let carry = body(i, carry);
             let next = i.binary(Binary::Add, step, loc);
             let again = Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, next.id, hi.id, loc));
             ((next, carry), again)
-        });
-        looped
+        })
     }
 
     /// The loop that all others are: guard before, test at the bottom.
