@@ -60,7 +60,8 @@ impl<'k, C: Carry<'k>, const N: usize> Carry<'k> for [C; N] {
 
 macro_rules! carry_tuples {
     ($(($($name:ident $index:tt),*))*) => {
-        $(impl<'k, $($name: Carry<'k>),*> Carry<'k> for ($($name,)*) {
+        $(#[allow(clippy::unused_unit, reason = "the tuple without members")]
+        impl<'k, $($name: Carry<'k>),*> Carry<'k> for ($($name,)*) {
             fn each(&self, _see: &mut dyn FnMut(ir::Reg)) {
                 $(self.$index.each(_see);)*
             }
@@ -274,13 +275,12 @@ impl<'k> K<'k> {
     ) -> (Reg<'k, u32>, C) {
         let enter =
             (!entered).then(|| Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, lo.id, hi.id, loc)));
-        let looped = self.looped(name, enter, Some(step), no_unroll, (lo, init), loc, |(i, carry)| {
+        self.looped(name, enter, Some(step), no_unroll, (lo, init), loc, |(i, carry)| {
             let carry = body(i, carry);
             let next = i.binary(Binary::Add, step, loc);
             let again = Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, next.id, hi.id, loc));
             ((next, carry), again)
-        });
-        looped
+        })
     }
 
     /// The loop that all others are: guard before, test at the bottom.

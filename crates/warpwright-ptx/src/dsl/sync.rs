@@ -38,7 +38,7 @@ impl<'k> K<'k> {
     }
 
     fn named(self, id: u32, threads: u32, loc: super::state::Loc) -> bool {
-        let fits = id < 16 && threads > 0 && threads % 32 == 0;
+        let fits = id < 16 && threads > 0 && threads.is_multiple_of(32);
         if !fits {
             let message =
                 format!("barrier {id} for {threads} threads; there are 16, for whole warps of 32 threads");
