@@ -26,6 +26,7 @@ macro_rules! value {
         case($name, |$k| {
             let $tid = $k.tid();
             let $x = $k.ptr::<$xty>("x");
+            let _ = ($x, $tid);
             let result: Reg<'_, $ty> = $result;
             $k.ptr_mut::<$ty>("y").st($tid, result);
         })
@@ -534,6 +535,18 @@ fn a_value_does_not_leave_its_closure() {
         let leaked = std::cell::Cell::new(k.u32(0));
         k.when(k.tid().lt(3), || leaked.set(k.tid() * 3));
         y.st(0, leaked.get() + 1);
+    });
+    assert_eq!(found, [(Code::Unassigned, first + 5)]);
+}
+
+#[test]
+fn a_pointer_does_not_leave_the_loop_that_moves_it() {
+    let first = line!();
+    let found = mistakes(LaunchRule::new(32), |k| {
+        let y = k.ptr_mut::<u32>("y");
+        let leaked = std::cell::Cell::new(y);
+        k.each(k.range(0..8), |i| leaked.set(y.at(i)));
+        leaked.get().st(0, 1);
     });
     assert_eq!(found, [(Code::Unassigned, first + 5)]);
 }

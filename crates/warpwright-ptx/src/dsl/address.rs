@@ -214,17 +214,16 @@ impl<'a> Resolver<'a> {
             // Only the base is this deep.
             own = std::mem::take(&mut rest);
         }
-        let others: Vec<Term> = terms.iter().filter(|term| !own.contains(term)).copied().collect();
-        let (mut sum, extra) = if others.is_empty() && base == Base::Zero {
+        // One term at a time, so that what comes before it is shared.
+        let Some(last) = own.pop() else { return (super::state::POISON, 0) };
+        let others: Vec<Term> = terms.iter().filter(|term| **term != last).copied().collect();
+        let (sum, extra) = if others.is_empty() && base == Base::Zero {
             (None, 0)
         } else {
             let (reg, extra) = self.materialise(base, &others, narrow);
             (Some(reg), extra)
         };
-        for term in own {
-            sum = Some(self.add_term(sum, term, narrow, block));
-        }
-        (sum.unwrap_or(super::state::POISON), extra)
+        (self.add_term(sum, last, narrow, block), extra)
     }
 
     /// A pointer that a loop counts along: `base + rest + counted`.

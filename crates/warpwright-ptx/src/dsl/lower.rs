@@ -134,7 +134,7 @@ fn function(
     if let Some(cluster) = launch.cluster {
         function.directives.push(FunctionDirective::ReqNCtaPerCluster(cluster.to_vec()));
     }
-    let mut body = Vec::with_capacity(flat.statements.len() + 16);
+    let mut declarations: Vec<Statement> = Vec::with_capacity(16);
     let mut first = 0;
     for (class, &count) in CLASSES.iter().zip(&flat.counts) {
         if count == 0 {
@@ -151,17 +151,18 @@ fn function(
             numbered: true,
         });
         first += count;
-        body.push(StatementKind::Registers { first: index, count: 1 }.into());
+        declarations.push(StatementKind::Registers { first: index, count: 1 }.into());
     }
     for (array, offset) in std::mem::take(&mut state.arrays).into_iter().zip(offsets) {
         if offset.is_none() {
             let id = VarId(function.variables.len() as u32);
-            body.push(Statement { origin: array.origin, kind: StatementKind::Variable(id) });
+            declarations.push(Statement { origin: array.origin, kind: StatementKind::Variable(id) });
             function.variables.push(array);
         }
     }
     function.labels = flat.labels;
-    body.extend(flat.statements);
+    let mut body = flat.statements;
+    body.splice(0..0, declarations);
     function.body = Some(body);
     function
 }

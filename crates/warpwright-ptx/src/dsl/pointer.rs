@@ -5,7 +5,7 @@
 
 use super::K;
 use super::emit;
-use super::form::FormId;
+use super::form::{FormId, NO_FACTOR};
 use super::reg::{IntoReg, Reg};
 use super::state::{Base, Loc, POISON, Pointer, State};
 use super::types::*;
@@ -128,7 +128,12 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     #[track_caller]
     pub fn address(self) -> Address {
         let mut state = self.k.state();
-        if self.id == INVALID { Address::reg(POISON, 0) } else { state.address_of(self.id) }
+        let loc = Location::caller();
+        if self.id == INVALID || !state.reachable(self.id, loc) {
+            Address::reg(POISON, 0)
+        } else {
+            state.address_of(self.id)
+        }
     }
 
     /// Loads through the read-only cache: nothing may write the memory while the kernel runs.
@@ -453,7 +458,7 @@ impl<'k, S: Writable, T: Data> Ptr<'k, S, T> {
 impl State {
     /// `pointer + index · size`.
     fn offset(&mut self, pointer: u32, index: ir::Reg, size: u32, loc: Loc) -> u32 {
-        if pointer == INVALID || !self.usable(index, loc) {
+        if pointer == INVALID || !self.usable(index, loc) || !self.reachable(pointer, loc) {
             return INVALID;
         }
         let index_form = self.form_of(index);
@@ -478,6 +483,18 @@ impl State {
         let id = self.pointers.len() as u32;
         self.pointers.push(Pointer { form, ..before });
         id
+    }
+
+    /// Whether all that a pointer is made of may be used here.
+    fn reachable(&mut self, pointer: u32, loc: Loc) -> bool {
+        let Pointer { base, form, .. } = self.pointers[pointer as usize];
+        let closed = |reg: ir::Reg| !self.block(self.value(reg).block).open;
+        let outside = match base {
+            Base::Reg(reg) if closed(reg) => Some(reg),
+            _ => (self.forms.terms(form).iter().flat_map(|term| [term.a, term.b]))
+                .find(|&reg| reg != NO_FACTOR && closed(reg)),
+        };
+        outside.is_none_or(|reg| self.usable(reg, loc))
     }
 
     /// The vector modifier and the number of registers of an access to `count` elements.

@@ -204,6 +204,9 @@ impl State {
             (Binary::Add, Some(0), _) | (Binary::Mul, Some(1), _) => return Some(b),
             (Binary::Add | Binary::Sub | Binary::Shl | Binary::Shr, _, Some(0))
             | (Binary::Mul | Binary::Div, _, Some(1)) => return Some(a),
+            (Binary::Mul, Some(0), _) | (Binary::Mul | Binary::And, _, Some(0)) => {
+                return Some(self.constant(ty, Imm::Int(0)));
+            }
             _ => {}
         }
         let (x, y) = (x?, y?);

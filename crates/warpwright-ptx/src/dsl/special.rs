@@ -64,10 +64,32 @@ specials! {
     clusterid: u32 = ClusterId X;
     /// Clusters of the grid, x.
     nclusterid: u32 = NClusterId X;
+    /// Cluster in the grid, y.
+    clusterid_y: u32 = ClusterId Y;
+    /// Cluster in the grid, z.
+    clusterid_z: u32 = ClusterId Z;
+    /// Clusters of the grid, y.
+    nclusterid_y: u32 = NClusterId Y;
+    /// Clusters of the grid, z.
+    nclusterid_z: u32 = NClusterId Z;
     /// Block in the cluster, x.
     cluster_ctaid: u32 = ClusterCtaId X;
+    /// Block in the cluster, y.
+    cluster_ctaid_y: u32 = ClusterCtaId Y;
+    /// Block in the cluster, z.
+    cluster_ctaid_z: u32 = ClusterCtaId Z;
     /// Blocks of the cluster, x.
     cluster_nctaid: u32 = ClusterNCtaId X;
+    /// Blocks of the cluster, y.
+    cluster_nctaid_y: u32 = ClusterNCtaId Y;
+    /// Blocks of the cluster, z.
+    cluster_nctaid_z: u32 = ClusterNCtaId Z;
+    /// Whether the launch named a cluster.
+    is_explicit_cluster: Pred = IsExplicitCluster;
+    /// Size of the shared memory of the block, the reserved part included, in bytes.
+    aggregate_smem_size: u32 = AggrSmemSize;
+    /// The executable graph that is running, 0 where none is.
+    graph_exec: u64 = CurrentGraphExec;
     /// Rank of the block in the cluster.
     cluster_rank: u32 = ClusterCtaRank;
     /// Number of blocks of the cluster.
@@ -105,6 +127,12 @@ volatile_specials! {
     clock: u32 = Clock;
     /// Cycle counter, read here.
     clock64: u64 = Clock64;
+    /// Upper half of the cycle counter, read here.
+    clock_high: u32 = ClockHi;
+    /// Lower half of the nanoseconds, read here.
+    global_timer_low: u32 = GlobalTimerLo;
+    /// Upper half of the nanoseconds, read here.
+    global_timer_high: u32 = GlobalTimerHi;
     /// Nanoseconds, read here.
     global_timer: u64 = GlobalTimer;
 }
