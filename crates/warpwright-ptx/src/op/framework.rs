@@ -72,7 +72,7 @@ pub enum Convergence {
     Cluster,
 }
 
-/// What the [`instruction!`] macro derives.
+/// What the `instruction!` macro derives.
 pub trait Instr: Sized {
     /// The opcode.
     const NAME: &'static str;

@@ -129,6 +129,12 @@ fn barrier(check: &mut Check<'_>, ty: Type, address: &Address, space: Option<Spa
     check.type_among(ty, &[Type::B64]);
     barrier_space(check, space, cluster);
     check.address("address", address, space.or(symbol_space(address)));
+    if let AddressBase::Reg(reg) = address.base
+        && space.is_none()
+        && check.reg_type(reg).bits() == 32
+    {
+        check.narrow_address("address");
+    }
 }
 
 /// A symbol under a generic address must be in shared memory all the same.

@@ -1,7 +1,7 @@
 //! The instructions, one file per family.
 //!
 //! An instruction is a struct: its modifiers as enums and flags, its operands typed. The
-//! [`instruction!`] macro takes both in the order of the canonical text and derives parsing,
+//! `instruction!` macro takes both in the order of the canonical text and derives parsing,
 //! printing and the walk over operands. What the instruction's parts may be together ([`Rule::check`]),
 //! and what PTX version and target they need ([`Rule::needs`]), is written by hand beside it.
 //!

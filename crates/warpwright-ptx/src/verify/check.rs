@@ -244,8 +244,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// An address into `space` (`None`: a generic address): its register must be an integer of
-    /// address width, its symbol must live in that space.
+    /// An address into `space` (`None`: a generic address): its register must be a 32- or 64-bit
+    /// integer, its symbol must live in that space, and a number alone is an address of local memory.
     pub fn address(&mut self, name: &str, address: &Address, space: Option<Space>) {
         match &address.base {
             AddressBase::Reg(reg) => {
@@ -272,43 +272,6 @@ impl<'a> Check<'a> {
                     );
                 }
             }
-            AddressBase::Absolute => {}
-        }
-    }
-
-    /// The address of a load, store or the like, which is held to more than [`Self::address`]: a
-    /// generic one names a symbol only of the spaces that have generic addresses without `cvta`, and a
-    /// number alone is an address of local memory.
-    pub fn data_address(&mut self, name: &str, address: &Address, space: Option<Space>) {
-        match &address.base {
-            AddressBase::Reg(reg) => self.address_register(name, *reg, space),
-            AddressBase::Symbol(symbol) => {
-                let Some(variable) = self.variable(symbol) else {
-                    return self.report(
-                        Code::OperandForm,
-                        format!("the address `{name}` is a function, not a variable"),
-                    );
-                };
-                let found = variable.space.base();
-                let message = match space {
-                    _ if variable.ty.kind() == TypeKind::Opaque => {
-                        format!(
-                            "the address `{name}` is a `{}`, which only texture instructions read",
-                            variable.ty
-                        )
-                    }
-                    Some(space) if found != space.base() => {
-                        format!(
-                            "the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"
-                        )
-                    }
-                    None if !matches!(found, Space::Global | Space::Shared | Space::Local) => format!(
-                        "the address `{name}` is a symbol in `{found}`, which an access without a state space cannot name"
-                    ),
-                    _ => return,
-                };
-                self.report(Code::StateSpace, message);
-            }
             AddressBase::Absolute => {
                 if space != Some(Space::Local) {
                     self.report(
@@ -322,19 +285,39 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn address_register(&mut self, name: &str, reg: Reg, space: Option<Space>) {
-        let ty = self.reg_type(reg);
-        let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
-        if !integer || ty.bits() > 64 {
-            let register = self.reg_name(reg);
-            self.report(
-                Code::OperandType,
-                format!("the address `{name}` is in `{register}`, a `{ty}` register; it must be a 32- or 64-bit integer"),
-            );
-        } else if ty.bits() < 32 {
-            self.report(Code::AddressWidth, format!("`{name}` has {} bits", ty.bits()));
-        } else if ty.bits() == 32 && matches!(space, None | Some(Space::Global)) {
-            self.narrow_address(name);
+    /// The address of a load, store or the like, which is held to more than [`Self::address`]: global
+    /// and generic ones have 64 bits, and a generic one names only variables, and only those of the
+    /// spaces that have generic addresses without `cvta`.
+    pub fn data_address(&mut self, name: &str, address: &Address, space: Option<Space>) {
+        self.address(name, address, space);
+        match &address.base {
+            AddressBase::Reg(reg) => {
+                let narrow = self.reg_type(*reg).bits() == 32;
+                if narrow && matches!(space, None | Some(Space::Global)) {
+                    self.narrow_address(name);
+                }
+            }
+            AddressBase::Symbol(symbol) => match self.variable(symbol) {
+                None => self
+                    .report(Code::OperandForm, format!("the address `{name}` is a function, not a variable")),
+                Some(variable) if variable.ty.kind() == TypeKind::Opaque => {
+                    let message = format!(
+                        "the address `{name}` is a `{}`, which only texture instructions read",
+                        variable.ty
+                    );
+                    self.report(Code::StateSpace, message);
+                }
+                Some(variable) => {
+                    let found = variable.space.base();
+                    if space.is_none() && !matches!(found, Space::Global | Space::Shared | Space::Local) {
+                        let message = format!(
+                            "the address `{name}` is a symbol in `{found}`, which an access without a state space cannot name"
+                        );
+                        self.report(Code::StateSpace, message);
+                    }
+                }
+            },
+            AddressBase::Absolute => {}
         }
     }
 

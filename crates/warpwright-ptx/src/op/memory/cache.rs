@@ -193,7 +193,7 @@ impl Rule for CreatePolicyRange {
     fn check(&self, check: &mut Check<'_>) {
         policy_parts(check, self.secondary, self.ty, self.d);
         space_among(check, self.space, &[None, Some(Space::Global)]);
-        check.data_address("address", &self.address, self.space);
+        check.address("address", &self.address, self.space);
         range_sizes(check, &self.primary_size, &self.total_size);
     }
 
