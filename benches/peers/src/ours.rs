@@ -1,7 +1,22 @@
 //! Our kernels in the contests: built, verified and printed.
 
+use crate::{ROW, TARGET};
+use warpwright_kernels::{RmsNorm, Softmax};
+use warpwright_ptx::dsl::Kernel;
+use warpwright_ptx::{print, verify};
+
 /// RMSNorm over a row.
-pub(crate) const RMS_NORM: Option<fn() -> String> = None;
+pub(crate) fn rms_norm() -> String {
+    emit(&RmsNorm::<f32>::new(ROW, 1e-5))
+}
 
 /// Softmax over a row.
-pub(crate) const SOFTMAX: Option<fn() -> String> = None;
+pub(crate) fn softmax() -> String {
+    emit(&Softmax::<f32>::new(ROW))
+}
+
+fn emit(kernel: &dyn Kernel) -> String {
+    let module = kernel.module(TARGET.parse().expect("a target")).expect("the kernel is built");
+    verify(&module).expect("the verifier accepts our kernels");
+    print(&module)
+}

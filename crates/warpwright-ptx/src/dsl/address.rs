@@ -283,7 +283,7 @@ impl<'a> Resolver<'a> {
     fn base_register(&mut self, base: Base, narrow: bool, block: BlockId) -> ir::Reg {
         let ty = if narrow { Type::U32 } else { Type::U64 };
         let src = match self.symbol(base) {
-            Ok((symbol, offset)) => Src::Symbol(symbol, offset),
+            Ok((symbol, offset)) => crate::ir::SymbolAddress { symbol, offset }.into(),
             Err(Some(reg)) => return reg,
             Err(None) => Src::Imm(ir::Imm::Int(0)),
         };

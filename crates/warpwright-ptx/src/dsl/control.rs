@@ -60,21 +60,25 @@ impl<'k, C: Carry<'k>, const N: usize> Carry<'k> for [C; N] {
 
 macro_rules! carry_tuples {
     ($(($($name:ident $index:tt),*))*) => {
-        $(#[allow(clippy::unused_unit, reason = "the tuple without members")]
-        impl<'k, $($name: Carry<'k>),*> Carry<'k> for ($($name,)*) {
-            fn each(&self, _see: &mut dyn FnMut(ir::Reg)) {
-                $(self.$index.each(_see);)*
+        $(impl<'k, $($name: Carry<'k>),*> Carry<'k> for ($($name,)*) {
+            fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
+                $(self.$index.each(see);)*
             }
 
-            fn rebuild(&self, _k: K<'k>, _next: &mut dyn FnMut() -> ir::Reg) -> Self {
-                ($(self.$index.rebuild(_k, _next),)*)
+            fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
+                ($(self.$index.rebuild(k, next),)*)
             }
         })*
     };
 }
 
+impl<'k> Carry<'k> for () {
+    fn each(&self, _: &mut dyn FnMut(ir::Reg)) {}
+
+    fn rebuild(&self, _: K<'k>, _: &mut dyn FnMut() -> ir::Reg) -> Self {}
+}
+
 carry_tuples! {
-    ()
     (A 0)
     (A 0, B 1)
     (A 0, B 1, C 2)

@@ -582,7 +582,7 @@ pub struct Prototype {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PrototypeParam {
     /// `.param`, as a variable is declared; its name is often `_`.
-    Variable(Variable),
+    Variable(Box<Variable>),
     /// `.reg .type name`.
     Register(Type, Name),
 }

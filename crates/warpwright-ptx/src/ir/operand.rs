@@ -111,10 +111,31 @@ pub enum Src {
     Imm(Imm),
     /// A special register, or one component of it.
     Special(Special),
-    /// The address of a symbol, with a constant offset in bytes.
-    Symbol(Symbol, i64),
+    /// The address of a symbol. Boxed, since it is rare and would be the largest.
+    Symbol(Box<SymbolAddress>),
     /// `_`, in a vector: an element that a 256-bit store leaves out.
     Sink,
+}
+
+/// The address of a symbol, with a constant offset in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SymbolAddress {
+    /// The symbol.
+    pub symbol: Symbol,
+    /// Added to its address.
+    pub offset: i64,
+}
+
+impl From<SymbolAddress> for Src {
+    fn from(address: SymbolAddress) -> Self {
+        Src::Symbol(Box::new(address))
+    }
+}
+
+impl From<Symbol> for Src {
+    fn from(symbol: Symbol) -> Self {
+        SymbolAddress { symbol, offset: 0 }.into()
+    }
 }
 
 impl From<Reg> for Src {

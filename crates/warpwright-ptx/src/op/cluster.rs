@@ -67,7 +67,8 @@ fn cluster_address(check: &mut Check<'_>, space: Option<Space>, src: &Src, ty: T
     }
     check.type_among(ty, &[Type::U32, Type::U64, Type::S32, Type::S64]);
     match src {
-        Src::Symbol(symbol, _) => {
+        Src::Symbol(address) => {
+            let symbol = &address.symbol;
             let space = check.variable(symbol).map(|variable| variable.space.base());
             if space != Some(Space::Shared) {
                 check.report(Code::StateSpace, "the variable `a` must be in `.shared` memory");

@@ -137,7 +137,7 @@ impl Instr for Call {
                     arguments.push(match operand {
                         Operand::Reg(reg) => Src::Reg(reg),
                         Operand::Imm(imm) => Src::Imm(imm),
-                        Operand::Symbol(symbol, 0) => Src::Symbol(symbol, 0),
+                        Operand::Symbol(symbol, 0) => symbol.into(),
                         other => {
                             return reader.expected(
                                 "a parameter variable, a register or a number",
@@ -289,7 +289,7 @@ impl<'a> From<&'a CallReturn> for Actual<'a> {
 impl<'a> From<&'a Src> for Actual<'a> {
     fn from(src: &'a Src) -> Self {
         match src {
-            Src::Symbol(symbol, _) => Actual::Symbol(symbol),
+            Src::Symbol(address) => Actual::Symbol(&address.symbol),
             Src::Reg(reg) | Src::Not(reg) => Actual::Reg(*reg),
             Src::Imm(imm) => Actual::Imm(*imm),
             Src::Special(_) | Src::Sink => Actual::Nowhere,

@@ -194,13 +194,14 @@ macro_rules! print_modifier {
 }
 pub(crate) use print_modifier;
 
-/// Declares [`Op`](super::Op), the sum of all instructions, from the families and their structs.
+/// Declares [`Op`](super::Op), the sum of all instructions, from the families and their structs. What
+/// is large is said to be `in Box`, so that the others stay small.
 macro_rules! ops {
-    ($($family:ident { $($name:ident),* $(,)? })*) => {
+    ($($family:ident { $($name:ident $(in $boxed:ident)?),* $(,)? })*) => {
         /// Any instruction.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Op {
-            $($(#[doc = concat!("See [`", stringify!($name), "`](", stringify!($family), "::", stringify!($name), ").")] $name($family::$name),)*)*
+            $($(#[doc = concat!("See [`", stringify!($name), "`](", stringify!($family), "::", stringify!($name), ").")] $name($crate::op::framework::payload!($family::$name $(, $boxed)?)),)*)*
         }
 
         impl Op {
@@ -209,7 +210,7 @@ macro_rules! ops {
             pub(crate) const TABLE: &'static [OpcodeRow] = &[
                 $($(OpcodeRow {
                     name: <$family::$name as Instr>::NAME,
-                    read: |reader| <$family::$name as Instr>::read(reader).map(Op::$name),
+                    read: |reader| <$family::$name as Instr>::read(reader).map(Op::from),
                 },)*)*
             ];
 
@@ -251,12 +252,20 @@ macro_rules! ops {
 
         $($(impl From<$family::$name> for Op {
             fn from(op: $family::$name) -> Self {
-                Op::$name(op)
+                // An identity, or into a box.
+                #[allow(clippy::useless_conversion)]
+                Op::$name(op.into())
             }
         })*)*
     };
 }
 pub(crate) use ops;
+
+macro_rules! payload {
+    ($name:ty) => { $name };
+    ($name:ty, $boxed:ident) => { $boxed<$name> };
+}
+pub(crate) use payload;
 
 /// A row of [`Op::TABLE`](super::Op).
 pub(crate) struct OpcodeRow {

@@ -77,7 +77,7 @@ ops! {
     // Loads, stores, prefetches and address queries.
     memory {
         Ld, Ldu, St, StAsync, StBulk, MultimemLdReduce, MultimemSt, MultimemRed, MultimemStAsync, Prefetch, Prefetchu,
-        ApplyPriority, Discard, CreatePolicyFractional, CreatePolicyRange, CreatePolicyRangeFabric, CreatePolicyCvt,
+        ApplyPriority, Discard, CreatePolicyFractional, CreatePolicyRange, CreatePolicyRangeFabric in Box, CreatePolicyCvt,
         Alloca, StackSave, StackRestore,
     }
 
@@ -101,35 +101,35 @@ ops! {
     warp { Shfl, ShflNoSync, Vote, VoteNoSync, ActiveMask, Match, Redux, Elect }
 
     // Copies that run beside the thread: cp.async and its groups.
-    async_copy { CpAsync, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll, CpAsyncMbarrierArrive }
+    async_copy { CpAsync in Box, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll, CpAsyncMbarrierArrive }
 
     // Matrix products of a warp on registers: mma and its loads and stores.
-    matrix { Mma, MmaSp, MmaSpOrdered, Ldmatrix, Stmatrix, Movmatrix }
+    matrix { Mma in Box, MmaSp in Box, MmaSpOrdered in Box, Ldmatrix, Stmatrix, Movmatrix }
 
     // Matrix products of a warp with opaque fragments.
-    wmma { WmmaLoadA, WmmaLoadB, WmmaLoadC, WmmaStoreD, WmmaMma }
+    wmma { WmmaLoadA, WmmaLoadB, WmmaLoadC, WmmaStoreD, WmmaMma in Box }
 
     // Matrix products of a warpgroup on shared memory.
-    wgmma { WgmmaFence, WgmmaCommitGroup, WgmmaWaitGroup, WgmmaMmaAsync, WgmmaMmaAsyncSp }
+    wgmma { WgmmaFence, WgmmaCommitGroup, WgmmaWaitGroup, WgmmaMmaAsync in Box, WgmmaMmaAsyncSp in Box }
 
     // Barriers in shared memory.
-    mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierArriveDrop, MbarrierExpectTx, MbarrierCompleteTx, MbarrierTestWait, MbarrierTryWait, MbarrierPendingCount }
+    mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierArriveDrop, MbarrierExpectTx, MbarrierCompleteTx, MbarrierTestWait, MbarrierTryWait in Box, MbarrierPendingCount }
 
     // Bulk copies by the tensor memory engine.
-    bulk_copy { CpAsyncBulk, CpReduceAsyncBulk, CpAsyncBulkPrefetch, MultimemCpAsyncBulk, MultimemCpReduceAsyncBulk, CpAsyncBulkCommitGroup, CpAsyncBulkWaitGroup, CpAsyncBulkTensor, CpReduceAsyncBulkTensor, CpAsyncBulkPrefetchTensor, TensormapReplace, TensormapCpFenceproxy }
+    bulk_copy { CpAsyncBulk in Box, CpReduceAsyncBulk in Box, CpAsyncBulkPrefetch, MultimemCpAsyncBulk in Box, MultimemCpReduceAsyncBulk, CpAsyncBulkCommitGroup, CpAsyncBulkWaitGroup, CpAsyncBulkTensor in Box, CpReduceAsyncBulkTensor in Box, CpAsyncBulkPrefetchTensor in Box, TensormapReplace, TensormapCpFenceproxy }
 
     // Clusters: addresses of other blocks, cluster barriers.
     cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
 
     // Textures and surfaces.
-    texture { Tex, Tld4, Suld, Sust, Sured, Txq, Suq, Istypep }
+    texture { Tex in Box, Tld4 in Box, Suld, Sust, Sured, Txq, Suq, Istypep }
 
     // Tensor memory and the fifth generation of tensor cores.
-    tcgen05 { Tcgen05Alloc, Tcgen05Dealloc, Tcgen05RelinquishAllocPermit, Tcgen05Ld, Tcgen05LdRed, Tcgen05St, Tcgen05WaitLd, Tcgen05WaitSt, Tcgen05Cp, Tcgen05Shift, Tcgen05Commit, Tcgen05FenceBefore, Tcgen05FenceAfter, Tcgen05Mma, Tcgen05MmaWs }
+    tcgen05 { Tcgen05Alloc, Tcgen05Dealloc, Tcgen05RelinquishAllocPermit, Tcgen05Ld, Tcgen05LdRed, Tcgen05St, Tcgen05WaitLd, Tcgen05WaitSt, Tcgen05Cp, Tcgen05Shift, Tcgen05Commit, Tcgen05FenceBefore, Tcgen05FenceAfter, Tcgen05Mma in Box, Tcgen05MmaWs in Box }
 
     // Video instructions.
     video {
-        Vadd, Vsub, Vabsdiff, Vmin, Vmax, Vshl, Vshr, Vmad, Vset,
+        Vadd in Box, Vsub in Box, Vabsdiff in Box, Vmin in Box, Vmax in Box, Vshl in Box, Vshr in Box, Vmad in Box, Vset in Box,
         Vadd2, Vsub2, Vavrg2, Vabsdiff2, Vmin2, Vmax2, Vset2,
         Vadd4, Vsub4, Vavrg4, Vabsdiff4, Vmin4, Vmax4, Vset4,
     }

@@ -4,7 +4,7 @@ use super::framework::{Access, Visitor, VisitorMut};
 use super::read::InstrReader;
 use crate::ir::{
     Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, PartDst, PartSrc, Reg, RegSrc,
-    Selector, Span, Special, Src, Srcs, Symbol, TensorAddress, Unified,
+    Selector, Span, Special, Src, Srcs, Symbol, SymbolAddress, TensorAddress, Unified,
 };
 use crate::print::Writer;
 
@@ -77,7 +77,7 @@ impl Operand {
             Operand::Not(reg) => Src::Not(reg),
             Operand::Imm(imm) => Src::Imm(imm),
             Operand::Special(special) => Src::Special(special),
-            Operand::Symbol(symbol, offset) => Src::Symbol(symbol, offset),
+            Operand::Symbol(symbol, offset) => SymbolAddress { symbol, offset }.into(),
             other => return Err(other),
         })
     }
@@ -314,7 +314,7 @@ impl Arg for PartSrc {
 fn visit_src(src: &Src, visitor: &mut dyn Visitor) {
     match src {
         Src::Reg(reg) | Src::Not(reg) => visitor.reg(Access::Read, *reg),
-        Src::Symbol(symbol, _) => visitor.symbol(symbol),
+        Src::Symbol(address) => visitor.symbol(&address.symbol),
         Src::Special(special) => visitor.special(*special),
         Src::Imm(_) | Src::Sink => {}
     }
@@ -323,7 +323,7 @@ fn visit_src(src: &Src, visitor: &mut dyn Visitor) {
 fn visit_src_mut(src: &mut Src, visitor: &mut dyn VisitorMut) {
     match src {
         Src::Reg(reg) | Src::Not(reg) => visitor.reg(Access::Read, reg),
-        Src::Symbol(symbol, _) => visitor.symbol(symbol),
+        Src::Symbol(address) => visitor.symbol(&mut address.symbol),
         Src::Imm(_) | Src::Special(_) | Src::Sink => {}
     }
 }

@@ -346,7 +346,7 @@ impl<'s> Parser<'s> {
                 params.push(PrototypeParam::Register(ty, name.into()));
             } else {
                 let (variable, _, _) = self.variable_declaration(Linkage::Local, true)?;
-                params.push(PrototypeParam::Variable(variable));
+                params.push(PrototypeParam::Variable(Box::new(variable)));
             }
             if !self.eat(Kind::Comma) {
                 break;
@@ -379,36 +379,19 @@ impl<'s> Parser<'s> {
             "param" | "local" | "shared" | "global" | "const" | "tex" | "param::entry" | "param::func"
             | "shared::cta" | "extern" => {
                 let linkage = if self.eat_dot("extern") { Linkage::Extern } else { Linkage::Local };
+                let (mut variable, mut name, mut span) = self.variable_declaration(linkage, false)?;
                 loop {
-                    // `.space .type a, b;` declares both alike.
-                    let (variable, name, span) = self.variable_declaration(linkage, false)?;
-                    let next = self.eat(Kind::Comma).then(|| Variable {
-                        dims: Vec::new(),
-                        init: None,
-                        ..variable.clone()
-                    });
                     let id = VarId(function.variables.len() as u32);
                     self.declare_local(scopes, name, Local::Variable(id), span)?;
-                    let origin = variable.origin;
+                    // `.space .type a, b;` declares both alike.
+                    let like = Variable { dims: Vec::new(), init: None, ..variable.clone() };
+                    body.push(Statement { origin: variable.origin, kind: StatementKind::Variable(id) });
                     function.variables.push(variable);
-                    body.push(Statement { origin, kind: StatementKind::Variable(id) });
-                    let mut like = match next {
-                        Some(like) => like,
-                        None => break,
-                    };
-                    loop {
-                        let (name, span) = self.declarator(&mut like)?;
-                        let id = VarId(function.variables.len() as u32);
-                        self.declare_local(scopes, name, Local::Variable(id), span)?;
-                        let origin = like.origin;
-                        let fresh = Variable { dims: Vec::new(), init: None, ..like.clone() };
-                        function.variables.push(std::mem::replace(&mut like, fresh));
-                        body.push(Statement { origin, kind: StatementKind::Variable(id) });
-                        if !self.eat(Kind::Comma) {
-                            break;
-                        }
+                    if !self.eat(Kind::Comma) {
+                        break;
                     }
-                    break;
+                    variable = like;
+                    (name, span) = self.declarator(&mut variable)?;
                 }
                 self.expect(Kind::Semicolon, "to end the declaration")?;
                 return Some(());

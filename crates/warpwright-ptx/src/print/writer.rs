@@ -129,9 +129,9 @@ impl<'a> Writer<'a> {
             Src::Imm(imm) => self.imm(*imm),
             Src::Special(special) => self.special(*special),
             Src::Sink => self.text("_"),
-            Src::Symbol(symbol, offset) => {
-                self.symbol(symbol);
-                self.offset(*offset);
+            Src::Symbol(address) => {
+                self.symbol(&address.symbol);
+                self.offset(address.offset);
             }
         }
     }

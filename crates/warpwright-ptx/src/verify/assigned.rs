@@ -193,18 +193,25 @@ struct Solver<'a> {
     written: Vec<u64>,
     before: Vec<u64>,
     after: Vec<u64>,
-    pending: Vec<bool>,
+    /// A bit for each position in reverse postorder.
+    pending: Vec<u64>,
+    positions: Vec<u32>,
 }
 
 impl<'a> Solver<'a> {
     fn new(cfg: &'a Cfg) -> Self {
         let count = cfg.blocks().len();
+        let mut positions = vec![0; count];
+        for (position, id) in cfg.reverse_postorder().iter().enumerate() {
+            positions[id.index()] = position as u32;
+        }
         Solver {
             cfg,
             written: vec![0; count],
             before: vec![0; count],
             after: vec![0; count],
-            pending: vec![false; count],
+            pending: vec![0; cfg.reverse_postorder().len().div_ceil(64)],
+            positions,
         }
     }
 
@@ -219,36 +226,51 @@ impl<'a> Solver<'a> {
     fn solve(&mut self, entry: u64, on_all: bool) -> &[u64] {
         let start = if on_all { u64::MAX } else { 0 };
         self.after.fill(start);
-        self.pending.fill(true);
+        let order = self.cfg.reverse_postorder();
+        self.pending.fill(u64::MAX);
+        if let Some(last) = self.pending.last_mut()
+            && order.len() % 64 != 0
+        {
+            *last = (1 << (order.len() % 64)) - 1;
+        }
         let mut again = true;
-        while again {
-            again = false;
-            for (position, id) in self.cfg.reverse_postorder().iter().enumerate() {
-                let i = id.index();
-                if !std::mem::replace(&mut self.pending[i], false) {
-                    continue;
-                }
-                let from = self.cfg.predecessors(*id).iter();
-                let from =
-                    from.filter(|from| self.cfg.is_reachable(**from)).map(|from| self.after[from.index()]);
-                let mut state = match on_all {
-                    true => from.fold(u64::MAX, |all, state| all & state),
-                    false => from.fold(0, |any, state| any | state),
-                };
-                if position == 0 {
-                    state = if on_all { state & entry } else { state | entry };
-                }
-                self.before[i] = state;
-                let after = state | self.written[i];
-                if after != self.after[i] {
-                    self.after[i] = after;
-                    for next in self.cfg.successors(*id) {
-                        self.pending[next.index()] = true;
-                    }
-                    again = true;
+        while std::mem::replace(&mut again, false) {
+            for word in 0..self.pending.len() {
+                while self.pending[word] != 0 {
+                    let bit = self.pending[word].trailing_zeros();
+                    self.pending[word] &= !(1 << bit);
+                    let position = word * 64 + bit as usize;
+                    again |= self.update(order[position], (position == 0).then_some(entry), on_all);
                 }
             }
         }
         &self.before
+    }
+
+    /// Looks at a block again. Whether one before it has to be looked at once more.
+    fn update(&mut self, id: BlockId, entry: Option<u64>, on_all: bool) -> bool {
+        let from = self.cfg.predecessors(id).iter().filter(|from| self.cfg.is_reachable(**from));
+        let from = from.map(|from| self.after[from.index()]);
+        let mut state = match on_all {
+            true => from.fold(u64::MAX, |all, state| all & state),
+            false => from.fold(0, |any, state| any | state),
+        };
+        if let Some(entry) = entry {
+            state = if on_all { state & entry } else { state | entry };
+        }
+        self.before[id.index()] = state;
+        let after = state | self.written[id.index()];
+        if after == self.after[id.index()] {
+            return false;
+        }
+        self.after[id.index()] = after;
+        let here = self.positions[id.index()];
+        let mut back = false;
+        for next in self.cfg.successors(id) {
+            let position = self.positions[next.index()];
+            self.pending[position as usize / 64] |= 1 << (position % 64);
+            back |= position <= here;
+        }
+        back
     }
 }

@@ -229,7 +229,7 @@ impl<'a> Rules<'a, '_> {
                 self.report(Code::Directive, "`.maxnctapersm` is gone: use `.minnctapersm`");
             }
             D::AbiPreserve(n) | D::AbiPreserveControl(n) => {
-                let limit = if matches!(directive, D::AbiPreserve(_)) { 253 } else { 16 };
+                let limit = if matches!(directive, D::AbiPreserve(_)) { 237 } else { 11 };
                 if *n > limit {
                     self.report(Code::Directive, format!("`.{name}` is at most {limit}"));
                 }

@@ -50,7 +50,7 @@ pub fn lowest(module: &Module) -> Result<Lowest, NoTarget> {
             requirements.add(&needs);
         }
         needs.clear();
-        uses.specials.iter().for_each(|(_, register)| special_needs(*register, &mut needs));
+        uses.specials.iter().for_each(|(_, special)| special_needs(special.register, &mut needs));
         requirements.add(&needs);
     }
     requirements.lowest()
@@ -170,7 +170,7 @@ fn type_needs(ty: Type, needs: &mut Needs) {
 
 fn attribute_needs(attributes: &[Attribute], needs: &mut Needs) {
     if attributes.iter().any(|attribute| matches!(attribute, Attribute::Unified(..))) {
-        needs.both("`.unified`", (9, 0), 90);
+        needs.both("`.unified`", (8, 0), 90);
     }
 }
 

@@ -163,10 +163,17 @@ fn instructions(
             gate.check(needs, statement.origin, out);
         }
     }
-    for (statement, register) in &uses.specials {
-        needs.clear();
-        lowest::special_needs(*register, needs);
-        gate.check(needs, function.statements()[*statement as usize].origin, out);
+    // Each register once: its first use stands for all.
+    const { assert!(SpecialRegister::ALL.len() <= u128::BITS as usize) };
+    let mut seen = 0u128;
+    for (statement, special) in &uses.specials {
+        let bit = 1u128 << (special.register as u32);
+        if seen & bit == 0 {
+            seen |= bit;
+            needs.clear();
+            lowest::special_needs(special.register, needs);
+            gate.check(needs, function.statements()[*statement as usize].origin, out);
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::cfg::{BlockId, Cfg, DominatorTree, Edges, post_dominators};
 use super::uses::Uses;
 use crate::ir::*;
 use crate::op::warp::ShuffleMode;
-use crate::op::{Access, Convergence, Op, Visitor};
+use crate::op::{Access, Convergence, Op};
 
 /// The threads that agree on a value, or on whether they run a block. Smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -168,6 +168,8 @@ struct Analysis<'a> {
     cfg: &'a Cfg,
     uses: &'a Uses,
     flows: Vec<Flow>,
+    /// The block of each statement.
+    homes: Vec<BlockId>,
     /// The statements that read each register.
     readers: Readers,
     graph: Merging,
@@ -182,7 +184,7 @@ impl<'a> Analysis<'a> {
     fn new(function: &'a Function, cfg: &'a Cfg, uses: &'a Uses) -> Self {
         let statements = function.statements();
         let threads = ThreadIndices::new(function, uses);
-        let flows = statements
+        let mut flows: Vec<Flow> = statements
             .iter()
             .map(|statement| match &statement.kind {
                 StatementKind::Instruction(instruction) if threads.of_warp(&instruction.op) => {
@@ -192,6 +194,15 @@ impl<'a> Analysis<'a> {
                 _ => Flow::Fixed(Level::Grid),
             })
             .collect();
+        for (statement, special) in &uses.specials {
+            if let Flow::Join(level) = &mut flows[*statement as usize] {
+                *level = (*level).max(Level::of_special(*special, function));
+            }
+        }
+        let mut homes = vec![BlockId(0); statements.len()];
+        for (i, block) in cfg.blocks().iter().enumerate() {
+            homes[block.statements()].fill(BlockId(i as u32));
+        }
         let count = cfg.blocks().len();
         let mut registers = vec![Level::Grid; function.register_count() as usize];
         for param in &function.params {
@@ -204,6 +215,7 @@ impl<'a> Analysis<'a> {
             cfg,
             uses,
             flows,
+            homes,
             readers: Readers::new(function.register_count() as usize, uses),
             graph: Merging::new(function, cfg),
             result: Uniformity { registers, blocks: vec![Level::Grid; count], causes: vec![u32::MAX; count] },
@@ -231,7 +243,7 @@ impl<'a> Analysis<'a> {
         else {
             return;
         };
-        let id = self.cfg.block_of(statement as usize);
+        let id = self.homes[statement as usize];
         if !self.cfg.is_reachable(id) {
             return;
         }
@@ -456,7 +468,7 @@ struct ThreadIndices {
 impl ThreadIndices {
     fn new(function: &Function, uses: &Uses) -> Self {
         let mut found = ThreadIndices { holds: Vec::new() };
-        if !uses.specials.iter().any(|(_, register)| *register == SpecialRegister::Tid) {
+        if !uses.specials.iter().any(|(_, special)| special.register == SpecialRegister::Tid) {
             return found;
         }
         found.holds.resize(function.register_count() as usize, false);
@@ -531,7 +543,7 @@ fn flow(function: &Function, op: &Op) -> Flow {
             _ => Flow::Load,
         },
         Op::Call(_) => Flow::Fixed(Level::Unknown),
-        _ => named_flow(function, op),
+        _ => named_flow(op),
     }
 }
 
@@ -544,30 +556,13 @@ fn is_kernel_parameter(function: &Function, address: &Address) -> bool {
 }
 
 /// By the first word of the opcode: the families are large.
-fn named_flow(function: &Function, op: &Op) -> Flow {
+fn named_flow(op: &Op) -> Flow {
     let name = op.name();
     let root = name.split_once('.').map_or(name, |(root, _)| root);
     match root {
         "atom" | "mbarrier" | "ldmatrix" | "ldu" | "alloca" | "stacksave" => Flow::Fixed(Level::Unknown),
         "wmma" | "tcgen05" => Flow::Fixed(Level::Unknown),
         "bar" | "barrier" => Flow::Fixed(Level::Block),
-        _ => {
-            let mut specials = Specials { function, level: Level::Grid };
-            op.visit(&mut specials);
-            Flow::Join(specials.level)
-        }
-    }
-}
-
-struct Specials<'a> {
-    function: &'a Function,
-    level: Level,
-}
-
-impl Visitor for Specials<'_> {
-    fn reg(&mut self, _access: Access, _reg: Reg) {}
-
-    fn special(&mut self, special: Special) {
-        self.level = self.level.max(Level::of_special(special, self.function));
+        _ => Flow::Join(Level::Grid),
     }
 }

@@ -17,8 +17,8 @@ pub(super) struct Uses {
     list: Vec<Use>,
     /// Indices of labels, variables and registers that the function does not have.
     pub invalid: Vec<(u32, Invalid)>,
-    /// Special registers, each with the first statement that uses it.
-    pub specials: Vec<(u32, SpecialRegister)>,
+    /// Special registers with the statements that read them, in the order of the text.
+    pub specials: Vec<(u32, Special)>,
 }
 
 /// An index that stands for nothing.
@@ -117,9 +117,6 @@ impl Visitor for Collect<'_> {
     }
 
     fn special(&mut self, special: Special) {
-        let register = special.register;
-        if !self.uses.specials.iter().any(|&(_, seen)| seen == register) {
-            self.uses.specials.push((self.statement, register));
-        }
+        self.uses.specials.push((self.statement, special));
     }
 }

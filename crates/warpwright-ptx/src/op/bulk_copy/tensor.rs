@@ -214,15 +214,18 @@ fn im2col_offsets(check: &mut Check<'_>, dim: TensorDim, mode: Option<LoadMode>,
 
 /// What a load mode needs; gathering into the block's own memory is offered more widely.
 fn load_mode_needs(needs: &mut Needs, mode: Option<LoadMode>, own_memory: bool) {
-    match mode {
-        Some(LoadMode::Gather4 | LoadMode::Im2colW) if own_memory => {
-            needs.both("`.tile::gather4` or `.im2col::w`", (8, 6), 100);
-        }
-        Some(LoadMode::Gather4 | LoadMode::Im2colW | LoadMode::Scatter4 | LoadMode::Im2colW128) => {
-            needs.version("this load mode", 8, 6);
-            needs.add("this load mode", DATACENTER_BLACKWELL);
-        }
-        _ => {}
+    let feature = match mode {
+        Some(LoadMode::Gather4) => "`.tile::gather4`",
+        Some(LoadMode::Scatter4) => "`.tile::scatter4`",
+        Some(LoadMode::Im2colW) => "`.im2col::w`",
+        Some(LoadMode::Im2colW128) => "`.im2col::w::128`",
+        _ => return,
+    };
+    needs.version(feature, 8, 6);
+    if own_memory && matches!(mode, Some(LoadMode::Gather4 | LoadMode::Im2colW)) {
+        needs.sm(feature, 100);
+    } else {
+        needs.add(feature, DATACENTER_BLACKWELL);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::special_needs;
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::memory::element_type;
 use crate::op::{Rule, instruction};
 use crate::verify::{Check, GlobalSymbol};
 
@@ -36,10 +37,12 @@ impl Rule for Mov {
             return;
         }
         if let Dsts::Many(regs) = &self.d {
-            uniform(check, "d", regs.iter().copied().flatten());
+            let regs: Vec<_> = regs.iter().copied().flatten().collect();
+            element_type(check, "d", &regs, self.ty);
         }
         if let Srcs::Many(values) = &self.a {
-            uniform(check, "a", values.iter().filter_map(Src::reg));
+            let regs: Vec<_> = values.iter().filter_map(Src::reg).collect();
+            element_type(check, "a", &regs, self.ty);
         }
         match (self.vector, &self.d, &self.a) {
             (Some(vector), d, a) => self.check_vector(check, vector, d, a),
@@ -116,7 +119,7 @@ impl Mov {
     fn source(&self, check: &mut Check<'_>, a: &Src) {
         match a {
             Src::Special(special) => check_special(check, *special, self.ty),
-            Src::Symbol(symbol, _) => self.symbol(check, symbol),
+            Src::Symbol(address) => self.symbol(check, &address.symbol),
             other => check.src("a", other, self.ty),
         }
     }
@@ -186,14 +189,6 @@ impl Mov {
             }
             _ => check.report(Code::VectorShape, format!("operand `a` must be a vector of {count} elements")),
         }
-    }
-}
-
-/// The registers of a vector must agree with each other.
-fn uniform(check: &mut Check<'_>, name: &str, regs: impl Iterator<Item = Reg>) {
-    let types: Vec<_> = regs.map(|reg| check.reg_type(reg)).collect();
-    if types.iter().any(|ty| !types[0].agrees_with(*ty) || !ty.agrees_with(types[0])) {
-        check.report(Code::OperandType, format!("the registers of the vector `{name}` do not agree in type"));
     }
 }
 

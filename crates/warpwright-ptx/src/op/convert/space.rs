@@ -38,7 +38,8 @@ impl Rule for Cvta {
             check.narrow_address("the generic address");
         }
         check.dst("d", self.d, self.ty);
-        let Src::Symbol(symbol, _) = &self.a else { return check.src("a", &self.a, self.ty) };
+        let Src::Symbol(address) = &self.a else { return check.src("a", &self.a, self.ty) };
+        let symbol = &address.symbol;
         if self.to {
             return check.report(Code::OperandForm, "operand `a` of `cvta.to` must be a register");
         }

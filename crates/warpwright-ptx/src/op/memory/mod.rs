@@ -229,17 +229,17 @@ fn shape(
     fine
 }
 
-/// The registers of a vector must be of one size. Where they are of different types, they count as
-/// untyped: the type that they are to be checked against.
-fn element_type(check: &mut Check<'_>, name: &str, regs: &[Reg], ty: Type) -> Option<Type> {
+/// The registers of a vector must agree with each other. Where they are of different types, they
+/// count as untyped: the result is the type that they are to be checked against.
+pub(super) fn element_type(check: &mut Check<'_>, name: &str, regs: &[Reg], ty: Type) -> Option<Type> {
     let Some(&first) = regs.first() else { return Some(ty) };
     let first = check.reg_type(first);
-    if regs.iter().any(|&reg| check.reg_type(reg).bits() != first.bits()) {
-        check.report(Code::OperandType, format!("the registers of the vector `{name}` must be of one size"));
+    let types: Vec<_> = regs.iter().map(|&reg| check.reg_type(reg)).collect();
+    if types.iter().any(|ty| !first.agrees_with(*ty) || !ty.agrees_with(first)) {
+        check.report(Code::OperandType, format!("the registers of the vector `{name}` do not agree in type"));
         return None;
     }
-    let mixed = regs.iter().any(|&reg| check.reg_type(reg) != first);
-    Some(if mixed { untyped(ty.bits()) } else { ty })
+    Some(if types.iter().any(|&ty| ty != first) { untyped(ty.bits()) } else { ty })
 }
 
 /// The untyped type of that many bits.

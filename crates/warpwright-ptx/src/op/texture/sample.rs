@@ -146,7 +146,8 @@ fn source(check: &mut Check<'_>, from: &TensorAddress, geometry: Geometry, ty: T
         [c] => coordinates(check, c, geometry, ty),
         [Srcs::One(sampler), c] => {
             match sampler {
-                Src::Symbol(symbol, _) => {
+                Src::Symbol(address) => {
+                    let symbol = &address.symbol;
                     opaque_symbol(check, "sampler", symbol, &[Type::SamplerRef, Type::TexRef]);
                 }
                 sampler => check.src("sampler", sampler, Type::U64),

@@ -1,0 +1,63 @@
+//! `warpwright kernels`: the catalogue.
+
+use super::{Failure, Outcome, json};
+use serde::Serialize;
+use std::io::Write;
+use warpwright_kernels::{Entry, catalogue};
+
+/// List the kernels with their fields
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Print the list as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct KernelObject {
+    name: &'static str,
+    doc: &'static str,
+    fields: Vec<FieldObject>,
+}
+
+#[derive(Serialize)]
+struct FieldObject {
+    name: &'static str,
+    #[serde(rename = "type")]
+    ty: &'static str,
+    default: &'static str,
+    domain: &'static str,
+    doc: &'static str,
+}
+
+impl From<&Entry> for KernelObject {
+    fn from(entry: &Entry) -> Self {
+        let fields = entry.fields.iter().map(|field| FieldObject {
+            name: field.name,
+            ty: field.ty,
+            default: field.default,
+            domain: field.domain,
+            doc: field.doc,
+        });
+        KernelObject { name: entry.name, doc: entry.doc, fields: fields.collect() }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    if arguments.json {
+        let list: Vec<_> = catalogue().iter().map(KernelObject::from).collect();
+        json::write(out, &list)?;
+        return Ok(Outcome::Fine);
+    }
+    for (i, entry) in catalogue().iter().enumerate() {
+        if i > 0 {
+            writeln!(out)?;
+        }
+        writeln!(out, "{}: {}", entry.name, entry.doc)?;
+        for field in entry.fields {
+            let assignment = format!("{}={}", field.name, field.default);
+            writeln!(out, "    {assignment:<20} {}: {}, {}", field.ty, field.doc, field.domain)?;
+        }
+    }
+    Ok(Outcome::Fine)
+}

@@ -1,0 +1,90 @@
+//! The command line: one subcommand a file.
+//!
+//! Every subcommand returns an [`Outcome`], which is the exit status: 0 where all is well, 1 where
+//! something was found, 2 where the program could not do what was asked.
+
+mod check;
+mod emit;
+mod fmt;
+mod json;
+mod kernels;
+mod source;
+
+use clap::{Parser, Subcommand};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Write, check and print NVIDIA GPU kernels, without a GPU.
+#[derive(Parser)]
+#[command(name = "warpwright", version, about, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Check(check::Arguments),
+    Fmt(fmt::Arguments),
+    Kernels(kernels::Arguments),
+    Emit(emit::Arguments),
+}
+
+/// How a subcommand ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// All is well.
+    Fine,
+    /// Something was found.
+    Found,
+}
+
+/// Why a subcommand could not do what was asked.
+pub(crate) enum Failure {
+    /// The reader of the output went away.
+    OutputClosed,
+    /// A message for the user.
+    Message(String),
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Failure::Message(message)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Failure::OutputClosed
+        } else {
+            Failure::Message(format!("cannot write the output: {error}"))
+        }
+    }
+}
+
+/// Runs the program.
+pub(crate) fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let outcome = match &arguments.command {
+        Command::Check(arguments) => check::run(arguments, &mut out),
+        Command::Fmt(arguments) => fmt::run(arguments, &mut out),
+        Command::Kernels(arguments) => kernels::run(arguments, &mut out),
+        Command::Emit(arguments) => emit::run(arguments, &mut out),
+    };
+    let outcome = outcome.and_then(|outcome| {
+        out.flush()?;
+        Ok(outcome)
+    });
+    match outcome {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::Found) => ExitCode::from(1),
+        Err(Failure::OutputClosed) => ExitCode::SUCCESS,
+        Err(Failure::Message(message)) => {
+            // Nothing is left to do if standard error is gone too.
+            let _ = writeln!(io::stderr(), "error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
