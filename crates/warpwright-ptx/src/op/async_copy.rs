@@ -54,8 +54,8 @@ impl Rule for CpAsync {
     fn check(&self, check: &mut Check<'_>) {
         space_among(check, "destination", self.space, &[Space::Shared, Space::SharedCta]);
         space_among(check, "source", self.source, &[Space::Global]);
-        memory(check, "to", &self.to, Some(self.space));
-        memory(check, "from", &self.from, Some(self.source));
+        check.address("to", &self.to, Some(self.space));
+        check.address("from", &self.from, Some(self.source));
         let sizes: &[i64] = match self.cache {
             AsyncCache::Ca => &[4, 8, 16],
             AsyncCache::Cg => &[16],
@@ -139,7 +139,7 @@ impl Rule for CpAsyncMbarrierArrive {
     fn check(&self, check: &mut Check<'_>) {
         check.type_among(self.ty, &[Type::B64]);
         super::mbarrier::barrier_space(check, self.space, false);
-        memory(check, "address", &self.address, self.space);
+        check.address("address", &self.address, self.space);
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -155,16 +155,6 @@ pub(super) fn space_among(check: &mut Check<'_>, what: &str, space: Space, allow
         let message = format!("the {what} cannot be in `{space}`; it must be in {}", names.join(" or "));
         check.report(Code::StateSpace, message);
     }
-}
-
-/// An address in memory that has a base.
-pub(super) fn memory(check: &mut Check<'_>, name: &str, address: &Address, space: Option<Space>) {
-    if address.base == AddressBase::Absolute {
-        let message =
-            format!("the address `{name}` is a number; it must have a register or a symbol as base");
-        check.report(Code::OperandForm, message);
-    }
-    check.address(name, address, space);
 }
 
 /// The number of groups that may stay under way is a constant.

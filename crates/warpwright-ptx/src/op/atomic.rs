@@ -147,7 +147,7 @@ impl Common<'_> {
                 );
             }
         }
-        check.address("address", self.address, self.space);
+        check.data_address("address", self.address, self.space);
         sources(check, self.b, self.vector, self.ty, Fit::Exact);
         policy(check, self.cache_hint, self.space, self.policy);
     }
@@ -236,7 +236,7 @@ impl Rule for AtomCas {
         ordering(check, self.semantics, ATOM_ORDERINGS);
         space_among(check, self.space, SPACES);
         check.type_among(self.ty, &[Type::B16, Type::B32, Type::B64, Type::B128]);
-        check.address("address", &self.address, self.space);
+        check.data_address("address", &self.address, self.space);
         if let Some(d) = self.d.0 {
             check.reg("d", d, self.ty);
         }

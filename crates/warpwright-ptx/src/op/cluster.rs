@@ -1,6 +1,5 @@
 //! Clusters: addresses in the shared memory of other blocks, and launches that are taken over.
 
-use super::async_copy::memory;
 use super::bulk_copy::Completion;
 use super::{Rule, instruction, modifiers};
 use crate::diag::Code;
@@ -111,8 +110,8 @@ impl Rule for ClusterlaunchcontrolTryCancel {
             "the request completes by `.mbarrier::complete_tx::bytes`",
         );
         check.type_among(self.ty, &[Type::B128]);
-        memory(check, "to", &self.to, self.space);
-        memory(check, "mbar", &self.mbar, self.space);
+        check.address("to", &self.to, self.space);
+        check.address("mbar", &self.mbar, self.space);
     }
 
     fn needs(&self, needs: &mut Needs) {

@@ -1,6 +1,5 @@
 //! Barriers in shared memory that count arrivals and bytes.
 
-use super::async_copy::memory;
 use super::{Presence, Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
@@ -129,16 +128,7 @@ pub(super) fn space_needs(needs: &mut Needs, space: Option<Space>) {
 fn barrier(check: &mut Check<'_>, ty: Type, address: &Address, space: Option<Space>, cluster: bool) {
     check.type_among(ty, &[Type::B64]);
     barrier_space(check, space, cluster);
-    memory(check, "address", address, space.or(symbol_space(address)));
-    if let (None, AddressBase::Reg(reg)) = (space, &address.base)
-        && check.reg_type(*reg).bits() == 32
-    {
-        check.report_with_help(
-            Code::OperandType,
-            "a generic address takes a 64-bit register",
-            "a 32-bit register can hold an address in `.shared`: name the space",
-        );
-    }
+    check.address("address", address, space.or(symbol_space(address)));
 }
 
 /// A symbol under a generic address must be in shared memory all the same.

@@ -245,9 +245,41 @@ impl<'a> Check<'a> {
     }
 
     /// An address into `space` (`None`: a generic address): its register must be an integer of
-    /// address width, its symbol must live in that space, and a number alone is an address of local
-    /// memory only.
+    /// address width, its symbol must live in that space.
     pub fn address(&mut self, name: &str, address: &Address, space: Option<Space>) {
+        match &address.base {
+            AddressBase::Reg(reg) => {
+                let ty = self.reg_type(*reg);
+                let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
+                if !integer || !matches!(ty.bits(), 32 | 64) {
+                    let register = self.reg_name(*reg);
+                    self.report(
+                        Code::OperandType,
+                        format!("the address `{name}` is in `{register}`, a `{ty}` register; it must be a 32- or 64-bit integer"),
+                    );
+                }
+            }
+            AddressBase::Symbol(symbol) => {
+                let found = self.variable(symbol).map(|variable| variable.space.base());
+                if let (Some(found), Some(space)) = (found, space)
+                    && found != space.base()
+                {
+                    self.report(
+                        Code::StateSpace,
+                        format!(
+                            "the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"
+                        ),
+                    );
+                }
+            }
+            AddressBase::Absolute => {}
+        }
+    }
+
+    /// The address of a load, store or the like, which is held to more than [`Self::address`]: a
+    /// generic one names a symbol only of the spaces that have generic addresses without `cvta`, and a
+    /// number alone is an address of local memory.
+    pub fn data_address(&mut self, name: &str, address: &Address, space: Option<Space>) {
         match &address.base {
             AddressBase::Reg(reg) => self.address_register(name, *reg, space),
             AddressBase::Symbol(symbol) => {

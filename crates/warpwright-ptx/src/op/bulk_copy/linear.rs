@@ -4,7 +4,7 @@ use super::{BulkLevel, BulkReduction, Completion, Multicast};
 use super::{completion_barrier, completion_is, cta_mask, multicast_needs};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::async_copy::{cache_policy, group_count, memory};
+use crate::op::async_copy::{cache_policy, group_count};
 use crate::op::{Rule, instruction};
 use crate::verify::Check;
 
@@ -239,8 +239,8 @@ impl Rule for CpAsyncBulk {
         }
         relaxed(check, self.semantics, self.scope, true);
         piece_type(check, self.semantics, self.ty);
-        memory(check, "to", &self.to, Some(self.space));
-        memory(check, "from", &self.from, Some(self.source));
+        check.address("to", &self.to, Some(self.space));
+        check.address("from", &self.from, Some(self.source));
         byte_count(check, &self.size);
         for (name, bytes) in [("ignore_left", &self.ignore_left), ("ignore_right", &self.ignore_right)] {
             if let Some(bytes) = bytes {
@@ -287,8 +287,8 @@ impl Rule for CpReduceAsyncBulk {
         }
         noftz_rule(check, self.reduction, self.ty, self.noftz);
         relaxed(check, self.semantics, self.scope, false);
-        memory(check, "to", &self.to, Some(self.space));
-        memory(check, "from", &self.from, Some(self.source));
+        check.address("to", &self.to, Some(self.space));
+        check.address("from", &self.from, Some(self.source));
         byte_count(check, &self.size);
         completion_barrier(check, self.mbar.as_ref());
         cache_policy(check, self.cache_hint, self.policy.as_ref());
@@ -304,7 +304,7 @@ impl Rule for CpReduceAsyncBulk {
 impl Rule for CpAsyncBulkPrefetch {
     fn check(&self, check: &mut Check<'_>) {
         crate::op::async_copy::space_among(check, "source", self.space, &[Space::Global]);
-        memory(check, "from", &self.from, Some(self.space));
+        check.address("from", &self.from, Some(self.space));
         byte_count(check, &self.size);
         cache_policy(check, self.cache_hint, self.policy.as_ref());
     }
@@ -321,8 +321,8 @@ impl Rule for MultimemCpAsyncBulk {
         }
         relaxed(check, self.semantics, self.scope, true);
         piece_type(check, self.semantics, self.ty);
-        memory(check, "to", &self.to, Some(self.space));
-        memory(check, "from", &self.from, Some(self.source));
+        check.address("to", &self.to, Some(self.space));
+        check.address("from", &self.from, Some(self.source));
         byte_count(check, &self.size);
         byte_mask_rule(check, self.byte_mask.as_ref());
     }
@@ -344,8 +344,8 @@ impl Rule for MultimemCpReduceAsyncBulk {
         reduction_type(check, self.reduction, self.ty, true);
         noftz_rule(check, self.reduction, self.ty, self.noftz);
         relaxed(check, self.semantics, self.scope, false);
-        memory(check, "to", &self.to, Some(self.space));
-        memory(check, "from", &self.from, Some(self.source));
+        check.address("to", &self.to, Some(self.space));
+        check.address("from", &self.from, Some(self.source));
         byte_count(check, &self.size);
     }
 

@@ -79,7 +79,7 @@ fn cta_mask(check: &mut Check<'_>, mask: Option<&Src>) {
 /// The barrier of a copy is in shared memory, whichever qualifier the destination has.
 fn completion_barrier(check: &mut Check<'_>, mbar: Option<&Address>) {
     if let Some(mbar) = mbar {
-        super::async_copy::memory(check, "mbar", mbar, Some(Space::Shared));
+        check.address("mbar", mbar, Some(Space::Shared));
     }
 }
 

@@ -4,7 +4,7 @@ use super::{BulkLevel, BulkReduction, Completion, DATACENTER_BLACKWELL, Multicas
 use super::{completion_barrier, completion_is, cta_mask, multicast_needs};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::async_copy::{cache_policy, memory, space_among};
+use crate::op::async_copy::{cache_policy, space_among};
 use crate::op::operand::{Arg, Operand};
 use crate::op::tcgen05::CtaGroup;
 use crate::op::{InstrReader, Rule, Visitor, VisitorMut, instruction, modifiers};
@@ -161,7 +161,7 @@ impl Arg for TensorEnd {
 
 /// A tensor map and as many coordinates as the form has.
 fn tensor(check: &mut Check<'_>, name: &str, end: &TensorAddress, dim: TensorDim, mode: Option<LoadMode>) {
-    memory(check, name, &end.base, Some(Space::Global));
+    check.address(name, &end.base, Some(Space::Global));
     if end.base.offset != 0 {
         check.report(Code::OperandForm, format!("the tensor map `{name}` takes no offset"));
     }
@@ -235,7 +235,7 @@ impl Rule for CpAsyncBulkTensor {
             (TensorEnd::Memory(to), TensorEnd::Tensor(from)) => {
                 space_among(check, "destination", self.space, &[Space::SharedCluster, Space::SharedCta]);
                 space_among(check, "source", self.source, &[Space::Global]);
-                memory(check, "to", to, Some(Space::Shared));
+                check.address("to", to, Some(Space::Shared));
                 tensor(check, "from", from, self.dim, self.load_mode);
                 use LoadMode::*;
                 load_mode(check, self.dim, self.load_mode, &[Tile, Gather4, Im2col, Im2colW, Im2colW128]);
@@ -249,7 +249,7 @@ impl Rule for CpAsyncBulkTensor {
                 space_among(check, "destination", self.space, &[Space::Global]);
                 space_among(check, "source", self.source, &[Space::SharedCta]);
                 tensor(check, "to", to, self.dim, self.load_mode);
-                memory(check, "from", from, Some(Space::Shared));
+                check.address("from", from, Some(Space::Shared));
                 use LoadMode::*;
                 load_mode(check, self.dim, self.load_mode, &[Tile, Scatter4, Im2colNoOffs]);
                 completion_is(check, self.completion, Completion::BulkGroup);
@@ -288,7 +288,7 @@ impl Rule for CpReduceAsyncBulkTensor {
         space_among(check, "destination", self.space, &[Space::Global]);
         space_among(check, "source", self.source, &[Space::SharedCta]);
         tensor(check, "to", &self.to, self.dim, self.load_mode);
-        memory(check, "from", &self.from, Some(Space::Shared));
+        check.address("from", &self.from, Some(Space::Shared));
         load_mode(check, self.dim, self.load_mode, &[LoadMode::Tile, LoadMode::Im2colNoOffs]);
         completion_is(check, self.completion, Completion::BulkGroup);
         cache_policy(check, self.cache_hint, self.policy.as_ref());

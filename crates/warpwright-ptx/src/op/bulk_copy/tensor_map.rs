@@ -2,7 +2,7 @@
 
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::async_copy::{memory, space_among};
+use crate::op::async_copy::space_among;
 use crate::op::{Convergence, Rule, instruction, modifiers};
 use crate::verify::Check;
 
@@ -98,7 +98,7 @@ impl Rule for TensormapReplace {
         if let Some(space) = self.space {
             space_among(check, "tensor map", space, &[Space::Global, Space::SharedCta]);
         }
-        memory(check, "address", &self.address, self.space);
+        check.address("address", &self.address, self.space);
         let wide = matches!(self.field, TensorMapField::GlobalAddress | TensorMapField::GlobalStride);
         let ty = if wide { Type::B64 } else { Type::B32 };
         if self.ty != ty {
@@ -154,8 +154,8 @@ impl Rule for TensormapCpFenceproxy {
         space_among(check, "source", self.source, &[Space::SharedCta]);
         check.combination(self.semantics == Semantics::Release, "the ordering must be `.release`");
         check.combination(self.sync && self.aligned, "`.sync.aligned` must stand");
-        memory(check, "to", &self.to, Some(self.space));
-        memory(check, "from", &self.from, Some(self.source));
+        check.address("to", &self.to, Some(self.space));
+        check.address("from", &self.from, Some(self.source));
         if self.size != Src::Imm(Imm::Int(128)) {
             check.report(Code::ImmediateRange, "the size must be 128, that of a tensor map");
         }

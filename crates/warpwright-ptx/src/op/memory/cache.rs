@@ -94,7 +94,7 @@ impl Rule for Prefetch {
             PrefetchLevel::TensorMap => &[None, Some(Space::Const), Some(Space::Param)],
         };
         space_among(check, self.space, spaces);
-        check.address("address", &self.address, self.space);
+        check.data_address("address", &self.address, self.space);
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -112,7 +112,7 @@ impl Rule for Prefetch {
 impl Rule for Prefetchu {
     fn check(&self, check: &mut Check<'_>) {
         check.combination(self.level == PrefetchLevel::L1, "the level is `.L1`");
-        check.address("address", &self.address, None);
+        check.data_address("address", &self.address, None);
     }
 
     fn needs(&self, _needs: &mut Needs) {}
@@ -129,7 +129,7 @@ impl Rule for ApplyPriority {
     fn check(&self, check: &mut Check<'_>) {
         check.combination(self.priority == PolicyPriority::Normal, "the priority is `.L2::evict_normal`");
         space_among(check, self.space, &[None, Some(Space::Global)]);
-        check.address("address", &self.address, self.space);
+        check.data_address("address", &self.address, self.space);
         line_size(check, &self.size);
     }
 
@@ -142,7 +142,7 @@ impl Rule for Discard {
     fn check(&self, check: &mut Check<'_>) {
         check.combination(self.level == PrefetchLevel::L2, "the level is `.L2`");
         space_among(check, self.space, &[None, Some(Space::Global)]);
-        check.address("address", &self.address, self.space);
+        check.data_address("address", &self.address, self.space);
         line_size(check, &self.size);
     }
 
@@ -193,7 +193,7 @@ impl Rule for CreatePolicyRange {
     fn check(&self, check: &mut Check<'_>) {
         policy_parts(check, self.secondary, self.ty, self.d);
         space_among(check, self.space, &[None, Some(Space::Global)]);
-        check.address("address", &self.address, self.space);
+        check.data_address("address", &self.address, self.space);
         range_sizes(check, &self.primary_size, &self.total_size);
     }
 

@@ -196,7 +196,7 @@ impl Rule for Ld {
         if self.unified.0 {
             self.check_unified(check);
         }
-        check.address("address", &self.address, self.space);
+        check.data_address("address", &self.address, self.space);
         parameter_kind(check, &self.address, self.space);
         destinations(check, &self.d, self.vector, self.ty, Fit::AtLeast);
         policy(check, self.cache_hint, self.space, self.policy.as_ref());
@@ -224,7 +224,7 @@ impl Rule for Ldu {
         space_among(check, self.space, &[None, Some(Space::Global)]);
         vector_size(check, self.vector, self.ty);
         check.combination(!is_wide(self.vector, self.ty), "256-bit vectors are not offered");
-        check.address("address", &self.address, self.space);
+        check.data_address("address", &self.address, self.space);
         destinations(check, &self.d, self.vector, self.ty, Fit::AtLeast);
     }
 
@@ -256,7 +256,7 @@ impl Rule for St {
             check.report(Code::StateSpace, "constant memory and kernel parameters cannot be written");
         }
         self.transfer().check(check, Semantics::Release);
-        check.address("address", &self.address, self.space);
+        check.data_address("address", &self.address, self.space);
         if let AddressBase::Symbol(symbol) = &self.address.base
             && is_input(check.function(), symbol)
         {

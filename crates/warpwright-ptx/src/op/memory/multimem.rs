@@ -120,7 +120,7 @@ impl Common<'_> {
                 ),
             );
         }
-        check.address("address", self.address, self.order.space);
+        check.data_address("address", self.address, self.order.space);
     }
 
     fn needs(&self, needs: &mut Needs) {
