@@ -115,15 +115,22 @@ impl<'a> Resolver<'a> {
     fn resolve(&mut self, pointer: u32) -> Address {
         let pointer = self.state.pointers[pointer as usize];
         let constant = self.state.forms.constant(pointer.form);
-        let terms = self.state.forms.terms(pointer.form).to_vec();
-        if terms.is_empty() {
+        if self.state.forms.terms(pointer.form).is_empty() {
             return match self.symbol(pointer.base) {
                 Ok((symbol, offset)) => Address::symbol(symbol, offset + constant),
                 Err(Some(reg)) => Address::reg(reg, constant),
                 Err(None) => Address { base: AddressBase::Absolute, offset: constant },
             };
         }
-        let (reg, extra) = self.materialise(pointer.base, &terms, pointer.narrow);
+        let terms = self.state.forms.terms(pointer.form);
+        let block = self.block_of_sum(pointer.base, terms);
+        let (reg, extra) = match self.find(block, pointer.base, terms, pointer.narrow) {
+            Some(known) => known,
+            None => {
+                let terms = terms.to_vec();
+                self.materialise(pointer.base, &terms, pointer.narrow)
+            }
+        };
         Address::reg(reg, constant + extra)
     }
 
@@ -153,18 +160,33 @@ impl<'a> Resolver<'a> {
         self.deeper(self.block_of(term.a), self.block_of(term.b))
     }
 
-    /// A register that holds `base + terms - extra`, in the outermost block that can compute it.
-    fn materialise(&mut self, base: Base, terms: &[Term], narrow: bool) -> (ir::Reg, i64) {
-        let base_block = match base {
+    fn block_of_base(&self, base: Base) -> BlockId {
+        match base {
             Base::Reg(reg) => self.block_of(reg),
             _ => ENTRY,
-        };
-        let block = terms.iter().fold(base_block, |block, term| self.deeper(block, self.block_of_term(term)));
-        if let Some(entry) = self.known[block.0 as usize]
+        }
+    }
+
+    /// The outermost block that has all of a sum.
+    fn block_of_sum(&self, base: Base, terms: &[Term]) -> BlockId {
+        let start = self.block_of_base(base);
+        terms.iter().fold(start, |block, term| self.deeper(block, self.block_of_term(term)))
+    }
+
+    /// A sum that the block computed before.
+    fn find(&self, block: BlockId, base: Base, terms: &[Term], narrow: bool) -> Option<(ir::Reg, i64)> {
+        self.known[block.0 as usize]
             .iter()
             .find(|entry| entry.base == base && entry.narrow == narrow && *entry.terms == *terms)
-        {
-            return (entry.reg, entry.extra);
+            .map(|entry| (entry.reg, entry.extra))
+    }
+
+    /// A register that holds `base + terms - extra`, in the outermost block that can compute it.
+    fn materialise(&mut self, base: Base, terms: &[Term], narrow: bool) -> (ir::Reg, i64) {
+        let base_block = self.block_of_base(base);
+        let block = self.block_of_sum(base, terms);
+        if let Some(known) = self.find(block, base, terms, narrow) {
+            return known;
         }
         let (reg, extra) = self.compute(base, base_block, terms, narrow, block);
         self.known[block.0 as usize].push(Entry { base, narrow, terms: terms.into(), reg, extra });

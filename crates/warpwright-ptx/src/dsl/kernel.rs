@@ -1,7 +1,7 @@
 //! Kernels as configured types: arguments, launch rules, and how a body becomes a module.
 
 use super::reg::Reg;
-use super::state::{Base, Def, ENTRY, Pointer, State};
+use super::state::{Base, ENTRY, Pointer, State};
 use super::types::*;
 use super::{K, Ptr};
 use crate::diag::{Code, Diagnostics};
@@ -320,17 +320,17 @@ impl<'k> K<'k> {
     /// A parameter: a buffer in global memory that the kernel reads.
     #[track_caller]
     pub fn ptr<T: Data>(self, name: &str) -> Ptr<'k, Global, T> {
-        self.buffer(name, T::TYPE, false)
+        self.buffer(name, false)
     }
 
     /// A parameter: a buffer in global memory that the kernel writes, or reads and writes.
     #[track_caller]
     pub fn ptr_mut<T: Data>(self, name: &str) -> Ptr<'k, Global, T> {
-        self.buffer(name, T::TYPE, true)
+        self.buffer(name, true)
     }
 
     #[track_caller]
-    fn buffer<T: Data>(self, name: &str, _: Type, mutable: bool) -> Ptr<'k, Global, T> {
+    fn buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
         let loc = Location::caller();
         let mut variable = Variable::new(Space::Param, Type::U64, name);
         // Device allocations are aligned to 256 bytes, and views of them to what an access needs.
@@ -428,7 +428,6 @@ impl State {
             super::emit::mov(special.register.ty(), d, ir::Src::Special(special))
         });
         self.specials.push((special, reg));
-        debug_assert!(matches!(self.value(reg).def, Def::Inst(_)));
         reg
     }
 }

@@ -32,7 +32,7 @@
 //! closures ──► values, instructions, blocks (state)      operators, pointers, control
 //!                  │
 //!                  ├─ addresses: affine indices become pointers, hoisted and counted up (address)
-//!                  ├─ liveness: what nothing needs is dropped (lower)
+//!                  ├─ liveness: what nothing needs is dropped (live)
 //!                  └─ registers and labels named, loops written (lower) ──► ir::Module
 //! ```
 //!
@@ -47,6 +47,7 @@ mod convert;
 mod emit;
 mod form;
 mod kernel;
+mod live;
 mod lower;
 mod math;
 mod pointer;
