@@ -229,7 +229,7 @@ impl<'a> Solver<'a> {
         let order = self.cfg.reverse_postorder();
         self.pending.fill(u64::MAX);
         if let Some(last) = self.pending.last_mut()
-            && order.len() % 64 != 0
+            && !order.len().is_multiple_of(64)
         {
             *last = (1 << (order.len() % 64)) - 1;
         }
