@@ -27,7 +27,9 @@ fn entry_names_are_unique_to_the_configuration() {
         }
     }
     let epsilons = ["epsilon=1e-5", "epsilon=1e-6"];
-    names.extend(epsilons.map(|e| find("rms_norm").expect("known").configure([e, "d=64"]).expect("ok").entry()));
+    names.extend(
+        epsilons.map(|e| find("rms_norm").expect("known").configure([e, "d=64"]).expect("ok").entry()),
+    );
     let count = names.len();
     names.sort();
     names.dedup();
