@@ -144,10 +144,8 @@ fn judge(ptxas: &Ptxas, mutant: &Mutant) -> Option<Verdict> {
 }
 
 fn show(mutant: &Mutant, verdict: &Verdict, explained: bool) {
-    let ours = match verdict.ours.first() {
-        Some((code, message)) => format!("{code}: {message}"),
-        None => "accepted".to_string(),
-    };
+    let ours: Vec<_> = verdict.ours.iter().map(|(code, message)| format!("{code}: {message}")).collect();
+    let ours = if ours.is_empty() { "accepted".to_string() } else { ours.join("\n         ") };
     let theirs = verdict.ptxas.as_ref().err().map_or("accepted", String::as_str);
     let note = if explained { " (understood)" } else { "" };
     eprintln!(
