@@ -37,6 +37,8 @@ pub struct InstrReader<'a> {
     span: Span,
     words: &'a [(Word<'a>, Span)],
     taken: u64,
+    /// Those of `taken` that are flags or words of the opcode.
+    flags: u64,
     operands: std::vec::Drain<'a, (Operand, Span)>,
     given: usize,
     read: usize,
@@ -61,7 +63,19 @@ impl<'a> InstrReader<'a> {
         debug_assert!(words.len() <= Self::MAX_WORDS);
         let given = operands.len();
         let operands = operands.drain(..);
-        InstrReader { name: "", text, span, words, taken: 0, operands, given, read: 0, labels, diagnostics }
+        InstrReader {
+            name: "",
+            text,
+            span,
+            words,
+            taken: 0,
+            flags: 0,
+            operands,
+            given,
+            read: 0,
+            labels,
+            diagnostics,
+        }
     }
 
     /// Takes the words of an opcode after its first; whether all are there.
@@ -94,13 +108,17 @@ impl<'a> InstrReader<'a> {
 
     /// Whether the flag is there. Takes it.
     pub fn flag(&mut self, keyword: Keyword) -> bool {
-        self.take(|word| word.is(keyword).then_some(())).is_some()
+        let before = self.taken;
+        let found = self.take(|word| word.is(keyword).then_some(())).is_some();
+        self.flags |= self.taken ^ before;
+        found
     }
 
     /// Whether the flag is there, right after the opcode's first word. Takes it.
     pub fn leading_flag(&mut self, keyword: Keyword) -> bool {
         let found = self.taken & 1 == 0 && self.words.first().is_some_and(|(word, _)| word.is(keyword));
         self.taken |= u64::from(found);
+        self.flags |= u64::from(found);
         found
     }
 
@@ -127,12 +145,16 @@ impl<'a> InstrReader<'a> {
         found
     }
 
-    /// Reports the modifiers that no field took.
+    /// Reports the modifiers that no field took. A flag may be said again: it says nothing new.
     pub fn end_modifiers(&mut self) -> Option<()> {
         let mut fine = Some(());
         for (i, &(word, span)) in self.words.iter().enumerate() {
             if self.taken & (1 << i) == 0 {
                 self.taken |= 1 << i;
+                let said = |j: usize| self.flags & (1 << j) != 0 && self.words[j].0.text() == word.text();
+                if (0..i).any(said) {
+                    continue;
+                }
                 let again = self.words[..i].iter().any(|(w, _)| w.text() == word.text());
                 let message = if again {
                     format!("`.{}` stands more often than `{}` can take it", word.text(), self.name)

@@ -245,18 +245,20 @@ impl<'a> Check<'a> {
     }
 
     /// An address into `space` (`None`: a generic address): its register must be a 32- or 64-bit
-    /// integer, its symbol must live in that space, and a number alone is an address of local memory.
+    /// integer (a narrower one is suspicious), its symbol must live in that space, and a number alone is an address of local memory.
     pub fn address(&mut self, name: &str, address: &Address, space: Option<Space>) {
         match &address.base {
             AddressBase::Reg(reg) => {
                 let ty = self.reg_type(*reg);
                 let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
-                if !integer || !matches!(ty.bits(), 32 | 64) {
+                if !integer || ty.bits() > 64 {
                     let register = self.reg_name(*reg);
                     self.report(
                         Code::OperandType,
                         format!("the address `{name}` is in `{register}`, a `{ty}` register; it must be a 32- or 64-bit integer"),
                     );
+                } else if ty.bits() < 32 {
+                    self.report(Code::AddressWidth, format!("the address `{name}` has {} bits", ty.bits()));
                 }
             }
             AddressBase::Symbol(symbol) => {
