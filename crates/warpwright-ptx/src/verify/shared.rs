@@ -147,7 +147,7 @@ fn each_symbol<'a>(init: &'a Init, visit: &mut impl FnMut(&'a str)) {
         match init {
             Init::Symbol(symbol) => visit(&symbol.name),
             Init::List(list) => stack.extend(list),
-            Init::Value(_) => {}
+            Init::Value(_) | Init::Properties(_) => {}
         }
     }
 }
