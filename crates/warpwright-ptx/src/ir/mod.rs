@@ -6,6 +6,7 @@
 //!
 //! Equality of IR values ignores where they came from: [`Origin`]s always compare equal.
 
+mod index;
 mod modifier;
 mod module;
 mod operand;
@@ -14,6 +15,7 @@ mod selector;
 mod target;
 mod types;
 
+pub use index::{GlobalSymbol, ModuleIndex};
 pub use modifier::*;
 pub use module::*;
 pub use operand::*;

@@ -4,7 +4,7 @@ use super::memory::{Fit, destinations, policy, release, scope_needs, sources, sp
 use super::{Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 modifiers! {
     /// What an atomic operation does.

@@ -4,7 +4,7 @@ use super::bulk_copy::Completion;
 use super::{Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 modifiers! {
     /// A result that goes to every block of the cluster.

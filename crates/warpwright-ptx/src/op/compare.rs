@@ -3,7 +3,7 @@
 use super::{Rule, instruction};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 instruction! {
     /// Compares, into a predicate (and its complement).

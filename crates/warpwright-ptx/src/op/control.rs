@@ -4,9 +4,10 @@ use super::framework::{Access, Instr};
 use super::operand::{Arg, Operand};
 use super::{Convergence, InstrReader, Keyword, Rule, Visitor, VisitorMut, instruction, modifiers};
 use crate::diag::Code;
+use crate::ir::GlobalSymbol;
 use crate::ir::*;
+use crate::op::Check;
 use crate::print::Writer;
-use crate::verify::{Check, GlobalSymbol};
 
 modifiers! {
     /// What a kernel does about the kernels before and after it in the stream.

@@ -1,8 +1,8 @@
 //! The traits of an instruction and the macros that derive them.
 
 use crate::ir::{Address, AddressBase, LabelId, Needs, Reg, Symbol};
+use crate::op::Check;
 use crate::print::Writer;
-use crate::verify::Check;
 
 /// How an operand uses a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,7 +235,7 @@ macro_rules! ops {
             }
 
             /// Reports what the instruction's parts may not be together.
-            pub fn check(&self, check: &mut crate::verify::Check<'_>) {
+            pub fn check(&self, check: &mut crate::op::Check<'_>) {
                 match self { $($(Op::$name(op) => op.check(check),)*)* }
             }
 

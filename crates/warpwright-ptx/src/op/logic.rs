@@ -4,7 +4,7 @@ use super::{Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::Type::*;
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 modifiers! {
     /// Which way a funnel shift goes.

@@ -3,7 +3,7 @@
 use super::{Presence, Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 modifiers! {
     /// Contents of a barrier.

@@ -22,6 +22,7 @@
 //! Modifiers may stand in any order in the text, as `ptxas` has it; where two fields take the same
 //! kind of modifier, the first field takes the first in the text.
 
+mod check;
 mod framework;
 mod operand;
 mod read;
@@ -48,6 +49,7 @@ pub mod warp;
 pub mod wgmma;
 pub mod wmma;
 
+pub use check::Check;
 pub use framework::{Access, Convergence, Instr, Rule, Visitor, VisitorMut};
 pub use operand::{Arg, Operand};
 pub use read::{InstrReader, LabelResolver, Presence};

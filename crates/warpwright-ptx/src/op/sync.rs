@@ -5,8 +5,8 @@ use super::operand::Arg;
 use super::{Convergence, InstrReader, Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::print::Writer;
-use crate::verify::Check;
 
 modifiers! {
     /// Whom a `membar` orders accesses for.

@@ -9,7 +9,7 @@ use super::{Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::Type::{S32, U32};
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 modifiers! {
     /// How the result of a video instruction is combined with `c`.

@@ -3,7 +3,7 @@
 use super::{Convergence, Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 modifiers! {
     /// Which lane a shuffle reads.

@@ -6,9 +6,9 @@
 use super::{Convergence, InstrReader, Modifier, Rule, Word, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::ModifierField;
 use crate::print::Writer;
-use crate::verify::Check;
 
 /// Shape of the product: 64 rows, `n` columns, `k` products per element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,8 +6,8 @@
 use super::matrix::{BitOp, Fragment, MmaShape, check_matrix_address};
 use super::{Convergence, InstrReader, ModifierField, Rule, instruction};
 use crate::ir::*;
+use crate::op::Check;
 use crate::print::Writer;
-use crate::verify::Check;
 
 /// A matrix of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //! instruction with a guard, other than those, does not end a block. Everything here is iterative
 //! and close to linear in the number of statements.
 
-use super::index::{GlobalSymbol, ModuleIndex};
 use crate::ir::*;
 use crate::op::Op;
 use crate::op::control::{Call, Callee};

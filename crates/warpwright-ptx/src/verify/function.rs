@@ -1,6 +1,5 @@
 //! Rules of a function besides its instructions: signature, directives, declarations, labels.
 
-use super::index::ModuleIndex;
 use super::uses::{Invalid, Uses};
 use super::variable::{self, Scope};
 use crate::diag::{Code, Diagnostic, Diagnostics};

@@ -21,11 +21,9 @@
 
 mod assigned;
 pub mod cfg;
-mod check;
 mod control;
 mod convergence;
 mod function;
-mod index;
 mod lowest;
 mod module;
 mod shared;
@@ -34,13 +32,12 @@ mod uses;
 mod variable;
 
 pub use cfg::{BlockId, Cfg};
-pub use check::Check;
-pub use index::{GlobalSymbol, ModuleIndex};
 pub use lowest::{Lowest, NoTarget, lowest};
 pub use uniformity::{Level, Uniformity};
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
+use crate::op::Check;
 use assigned::Gap;
 use lowest::{Gate, Requirements};
 use uses::Uses;
@@ -185,7 +182,7 @@ fn flow(function: &Function, cfg: &Cfg, uses: &Uses, out: &mut Diagnostics) {
     for finding in assigned::unassigned(function, cfg, uses) {
         let origin = function.statements()[finding.statement as usize].origin;
         let built = matches!(origin, Origin::Rust(_));
-        let name = check::register_name(function, finding.reg);
+        let name = function.register_name(finding.reg);
         let message = match finding.gap {
             Gap::NeverWritten => format!("`{name}` is read, and nothing ever writes it"),
             Gap::OnAllPaths => format!("`{name}` is read before anything writes it"),

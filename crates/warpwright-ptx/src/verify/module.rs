@@ -1,6 +1,5 @@
 //! Rules of a module as a whole: its header, its names, how they are linked.
 
-use super::index::ModuleIndex;
 use super::variable::{self, Scope};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;

@@ -4,7 +4,6 @@
 //! those of the module that they name. Where a kernel calls through a pointer, or passes the address
 //! of a function on, every function whose address is taken may be called.
 
-use super::index::{GlobalSymbol, ModuleIndex};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
 use crate::op::control::Callee;

@@ -1,6 +1,5 @@
 //! Variables: where they may be, of what type, and with which initial value.
 
-use super::index::{GlobalSymbol, ModuleIndex};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
 

@@ -3,8 +3,8 @@
 use super::{flag, packed_needs, simple_bf16_needs};
 use crate::ir::Type::*;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Rule, instruction};
-use crate::verify::Check;
 
 instruction! {
     /// Smaller of two (or three) values.

@@ -3,8 +3,8 @@
 use super::{INTEGERS, directions, flag, rounding};
 use crate::ir::Type::*;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Rule, instruction};
-use crate::verify::Check;
 
 instruction! {
     /// Quotient.

@@ -16,7 +16,7 @@ pub use sign::{Abs, Copysign, FloatClass, Neg, Testp};
 pub use sum::{Add, Addc, Sad, Sub, Subc};
 
 use crate::ir::{MulHalf, Needs, Requirement, Rounding, Type};
-use crate::verify::Check;
+use crate::op::Check;
 use Type::*;
 
 /// The integer types of arithmetic, one value each.

@@ -3,8 +3,8 @@
 use super::{flag, packed_needs, simple_bf16_needs};
 use crate::ir::Type::*;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Rule, instruction, modifiers};
-use crate::verify::Check;
 
 modifiers! {
     /// What `testp` asks of a floating-point number.

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::ir::Type::*;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Rule, instruction};
-use crate::verify::Check;
 
 instruction! {
     /// Sum.

@@ -4,9 +4,9 @@ use super::{BulkLevel, BulkReduction, Completion, Multicast};
 use super::{completion_barrier, completion_is, cta_mask, multicast_needs};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::async_copy::{cache_policy, group_count};
 use crate::op::{Rule, instruction};
-use crate::verify::Check;
 
 instruction! {
     /// Copies `size` bytes, a multiple of 16. With `.ignore_oob`, the first `ignore_left` and the

@@ -12,7 +12,7 @@ pub use tensor_map::*;
 use super::modifiers;
 use crate::diag::Code;
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 modifiers! {
     /// How a bulk copy tells that it has ended.

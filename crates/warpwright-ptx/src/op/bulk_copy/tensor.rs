@@ -4,12 +4,12 @@ use super::{BulkLevel, BulkReduction, Completion, DATACENTER_BLACKWELL, Multicas
 use super::{completion_barrier, completion_is, cta_mask, multicast_needs};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::async_copy::{cache_policy, space_among};
 use crate::op::operand::{Arg, Operand};
 use crate::op::tcgen05::CtaGroup;
 use crate::op::{InstrReader, Rule, Visitor, VisitorMut, instruction, modifiers};
 use crate::print::Writer;
-use crate::verify::Check;
 
 modifiers! {
     /// Dimensions of a tensor.

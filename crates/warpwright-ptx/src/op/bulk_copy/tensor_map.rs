@@ -2,9 +2,9 @@
 
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::async_copy::space_among;
 use crate::op::{Convergence, Rule, instruction, modifiers};
-use crate::verify::Check;
 
 modifiers! {
     /// Mode of a tensor map.

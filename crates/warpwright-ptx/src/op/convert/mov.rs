@@ -2,10 +2,11 @@
 
 use super::special_needs;
 use crate::diag::Code;
+use crate::ir::GlobalSymbol;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::memory::element_type;
 use crate::op::{Rule, instruction};
-use crate::verify::{Check, GlobalSymbol};
 
 instruction! {
     /// Copies a register, constant, special register or address; packs and unpacks vectors.

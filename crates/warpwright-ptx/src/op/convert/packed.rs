@@ -3,9 +3,9 @@
 use super::scalar::{value_dst, value_src};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Arg, InstrReader, Rule, Visitor, VisitorMut, instruction};
 use crate::print::Writer;
-use crate::verify::Check;
 
 /// The second of two inputs, in a form where an operand follows that is always there.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 use super::{packed, special_needs};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Rule, instruction};
-use crate::verify::Check;
 
 instruction! {
     /// Converts between types.

@@ -2,9 +2,9 @@
 
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::memory::{space_among, space_needs};
 use crate::op::{Rule, instruction};
-use crate::verify::Check;
 
 instruction! {
     /// Converts an address to generic, or from it.

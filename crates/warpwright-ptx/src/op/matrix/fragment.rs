@@ -2,8 +2,8 @@
 
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::modifiers;
-use crate::verify::Check;
 
 /// Lanes of a warp.
 const LANES: u32 = 32;

@@ -3,8 +3,8 @@
 use super::fragment::{Fragment, Fragments, MmaShape};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Convergence, Rule, instruction, modifiers};
-use crate::verify::Check;
 
 modifiers! {
     /// How floating-point factors of up to eight bits are stored and scaled.

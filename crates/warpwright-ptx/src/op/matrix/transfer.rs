@@ -2,8 +2,8 @@
 
 use super::fragment::{Fragment, check_matrix_address};
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Convergence, Rule, instruction, modifiers};
-use crate::verify::Check;
 
 modifiers! {
     /// Rows and columns of one matrix.

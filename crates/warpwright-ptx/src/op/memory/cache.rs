@@ -3,8 +3,8 @@
 use super::{space_among, space_needs};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Rule, instruction, modifiers};
-use crate::verify::Check;
 
 modifiers! {
     /// What a prefetch fills.

@@ -3,8 +3,8 @@
 use super::{Fit, scope_needs, sources, space_among, space_needs};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Rule, instruction};
-use crate::verify::Check;
 
 instruction! {
     /// Stores later: to shared memory of the cluster, announced to an mbarrier, or to global memory.

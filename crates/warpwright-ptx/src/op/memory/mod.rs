@@ -16,7 +16,7 @@ pub use stack::*;
 use super::modifiers;
 use crate::diag::Code;
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 modifiers! {
     /// Where a load is cached.

@@ -4,8 +4,8 @@
 use super::{Fit, Order, destinations, sources, space_among};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Rule, instruction, modifiers};
-use crate::verify::Check;
 
 modifiers! {
     /// How values at a multimem address are combined.

@@ -2,8 +2,8 @@
 
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Rule, instruction};
-use crate::verify::Check;
 
 instruction! {
     /// Allocates bytes on the stack; `align` is a power of two up to 2²³, 8 where it is not given.

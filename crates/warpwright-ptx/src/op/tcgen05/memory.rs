@@ -3,8 +3,8 @@
 use super::{CtaGroup, descriptor, tcgen05_needs, tensor_memory};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Convergence, Rule, instruction, modifiers};
-use crate::verify::Check;
 
 modifiers! {
     /// Lanes and bits that a warp moves between tensor memory and registers at once.

@@ -12,7 +12,7 @@ pub use product::*;
 use super::modifiers;
 use crate::diag::Code;
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 modifiers! {
     /// How many blocks of a pair take part.

@@ -3,10 +3,10 @@
 use super::{CtaGroup, descriptor, tcgen05_needs, tensor_memory};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::operand::{Arg, Operand};
 use crate::op::{InstrReader, Presence, Rule, Visitor, VisitorMut, instruction, modifiers};
 use crate::print::Writer;
-use crate::verify::Check;
 
 modifiers! {
     /// Types of the factors.

@@ -11,7 +11,7 @@ pub use surface::*;
 use super::modifiers;
 use crate::diag::Code;
 use crate::ir::*;
-use crate::verify::Check;
+use crate::op::Check;
 
 modifiers! {
     /// Geometry of a texture or surface.

@@ -2,8 +2,8 @@
 
 use super::opaque;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::{Rule, instruction, modifiers};
-use crate::verify::Check;
 
 modifiers! {
     /// Property of a texture, sampler or surface.

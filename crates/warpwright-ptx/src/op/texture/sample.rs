@@ -3,10 +3,10 @@
 use super::{Geometry, coordinates, geometry_among, opaque, opaque_symbol, uniform, word};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::operand::{Arg, Operand};
 use crate::op::{Access, InstrReader, Presence, Rule, Visitor, VisitorMut, instruction, modifiers};
 use crate::print::Writer;
-use crate::verify::Check;
 
 modifiers! {
     /// How the level of a texture with several is chosen.

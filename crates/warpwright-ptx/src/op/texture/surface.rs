@@ -3,9 +3,9 @@
 use super::{Geometry, coordinates, geometry_among, opaque, uniform};
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::Check;
 use crate::op::memory::{LoadCache, StoreCache};
 use crate::op::{Rule, instruction, modifiers};
-use crate::verify::Check;
 
 modifiers! {
     /// What the first coordinate of a surface counts.

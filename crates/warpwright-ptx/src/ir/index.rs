@@ -1,6 +1,6 @@
 //! Lookup of module-scope names.
 
-use crate::ir::{Function, ItemKind, Module, Name, Symbol, Variable};
+use super::{Function, ItemKind, Module, Name, Symbol, Variable};
 use std::collections::HashMap;
 
 /// What a module-scope name stands for.

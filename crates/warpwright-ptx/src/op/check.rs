@@ -1,6 +1,5 @@
 //! What an instruction's typing rule is written with.
 
-use super::ModuleIndex;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
 
@@ -61,7 +60,7 @@ impl<'a> Check<'a> {
 
     /// A register's name, for messages.
     pub fn reg_name(&self, reg: Reg) -> String {
-        register_name(self.function, reg)
+        self.function.register_name(reg)
     }
 
     /// Reports a breach of the rule `code`. The message names the instruction by itself.
@@ -336,10 +335,4 @@ impl<'a> Check<'a> {
             self.report(Code::AddressWidth, format!("`{name}` has 32 bits; {wide}"));
         }
     }
-}
-
-/// A register's name as the text has it.
-pub(super) fn register_name(function: &Function, reg: Reg) -> String {
-    let range = function.register_range(reg);
-    if range.numbered { format!("{}{}", range.name, reg.0 - range.first.0) } else { range.name.to_string() }
 }
