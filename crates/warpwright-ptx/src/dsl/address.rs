@@ -16,9 +16,8 @@
 
 use super::emit;
 use super::form::{FormId, NO_FACTOR, Sum, Term};
-use super::state::{BODY, Base, BlockId, Bump, Def, ENTRY, Loc, Node, State};
+use super::state::{BODY, Base, BlockId, Bump, Def, ENTRY, Loc, Node, State, Value};
 use crate::ir::{self, Address, AddressBase, MulHalf, Src, Symbol, Type, VarId};
-use crate::op::{Access, Visitor};
 
 /// An address without its constant, with the register that holds it (less `extra`).
 struct Entry {
@@ -42,29 +41,11 @@ pub(super) struct Resolver<'a> {
     dynamic_offsets: &'a [Option<i64>],
 }
 
-struct StandIns<'a> {
-    state: &'a State,
-    found: [Option<(ir::Reg, u32)>; 4],
-    count: usize,
-}
-
-impl Visitor for StandIns<'_> {
-    fn reg(&mut self, access: Access, reg: ir::Reg) {
-        if access == Access::Read
-            && let Some(value) = self.state.values.get(reg.0 as usize)
-            && let Def::Address(pointer) = value.def
-            && self.count < self.found.len()
-        {
-            self.found[self.count] = Some((reg, pointer));
-            self.count += 1;
-        }
-    }
-}
-
 impl<'a> Resolver<'a> {
     pub(super) fn new(state: &'a mut State, dynamic_offsets: &'a [Option<i64>], loc: Loc) -> Self {
         let known = state.blocks.iter().map(|_| Vec::new()).collect();
-        Resolver { state, known, loc, addresses: Vec::new(), dynamic_offsets }
+        let addresses = Vec::with_capacity(state.pointers.len());
+        Resolver { state, known, loc, addresses, dynamic_offsets }
     }
 
     /// Resolves everything. Stand-ins become [`Def::Resolved`].
@@ -74,7 +55,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn walk(&mut self, block: BlockId) {
-        let nodes = std::mem::take(&mut self.state.blocks[block.0 as usize].nodes);
+        let nodes = &mut self.state.blocks[block.0 as usize].nodes;
+        let room = Vec::with_capacity(nodes.len() + 8);
+        let nodes = std::mem::replace(nodes, room);
         for node in nodes {
             match node {
                 Node::Inst(inst) => self.instruction(inst),
@@ -103,12 +86,13 @@ impl<'a> Resolver<'a> {
             return;
         }
         self.loc = instruction.loc;
-        let mut stand_ins = StandIns { state: self.state, found: [None; 4], count: 0 };
-        instruction.op.visit(&mut stand_ins);
-        for (reg, pointer) in stand_ins.found.into_iter().flatten() {
-            let address = self.resolve(pointer);
-            self.state.values[reg.0 as usize].def = Def::Resolved(self.addresses.len() as u32);
-            self.addresses.push(address);
+        for i in 0..self.state.operands_of(inst).len() {
+            let (_, reg) = self.state.operands_of(inst)[i];
+            if let Some(&Value { def: Def::Address(pointer), .. }) = self.state.values.get(reg.0 as usize) {
+                let address = self.resolve(pointer);
+                self.state.values[reg.0 as usize].def = Def::Resolved(self.addresses.len() as u32);
+                self.addresses.push(address);
+            }
         }
     }
 

@@ -1,9 +1,8 @@
 //! Liveness: what the effects of a kernel need. Pure instructions that nothing needs are dropped, such
 //! as the arithmetic of an index that became a pointer.
 
-use super::state::{Def, Inst, State};
+use super::state::{Def, State};
 use crate::ir::{Address, AddressBase, Reg};
-use crate::op::{Access, Visitor};
 
 /// Which values and instructions are needed.
 pub(super) struct Liveness<'a> {
@@ -13,12 +12,6 @@ pub(super) struct Liveness<'a> {
     work: Vec<Reg>,
     /// Writers of variables that are dropped with them.
     writers: Vec<(Reg, u32)>,
-}
-
-impl Visitor for Liveness<'_> {
-    fn reg(&mut self, _: Access, reg: Reg) {
-        self.need(reg);
-    }
 }
 
 impl<'a> Liveness<'a> {
@@ -91,10 +84,12 @@ impl<'a> Liveness<'a> {
         if std::mem::replace(&mut self.insts[id as usize], true) {
             return;
         }
-        let inst: &Inst = &self.state.insts[id as usize];
-        if let Some((guard, _)) = inst.guard {
+        let state = self.state;
+        if let Some((guard, _)) = state.insts[id as usize].guard {
             self.need(guard);
         }
-        inst.op.visit(self);
+        for &(_, reg) in state.operands_of(id) {
+            self.need(reg);
+        }
     }
 }

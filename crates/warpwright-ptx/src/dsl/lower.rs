@@ -4,10 +4,10 @@ use super::address::Resolver;
 use super::emit;
 use super::kernel::{Block, Built, LaunchRule, dynamic_name, is_identifier};
 use super::live::Liveness;
-use super::state::{BODY, BlockId, Def, ENTRY, Loc, Node, POISON, State};
+use super::state::{BODY, BlockId, Def, ENTRY, Loc, Node, State};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::{Access, Op, Visitor, VisitorMut, control};
+use crate::op::{Access, Op, VisitorMut, control};
 
 /// Static shared memory that every target has.
 const STATIC_SHARED: u64 = 48 << 10;
@@ -203,37 +203,14 @@ struct Flattener<'a> {
     live_values: Vec<bool>,
     live_insts: Vec<bool>,
     statements: Vec<Statement>,
-    /// By value: the last statement that reads it, for those that loops carry.
+    /// By value: the last statement that reads it, from 1; 0 where none does.
     last_read: Vec<u32>,
-    /// By value: the statement that writes it.
+    /// By value: the last statement that writes it, likewise.
     written: Vec<u32>,
     /// By value: the value whose register it shares.
     alias: Vec<Reg>,
     labels: Vec<String>,
     loops: u32,
-}
-
-struct Positions<'a> {
-    state: &'a State,
-    addresses: &'a [Address],
-    at: u32,
-    last_read: &'a mut [u32],
-    written: &'a mut [u32],
-}
-
-impl Visitor for Positions<'_> {
-    fn reg(&mut self, access: Access, mut reg: Reg) {
-        if let Def::Resolved(id) = self.state.value(reg).def {
-            match self.addresses[id as usize].base {
-                AddressBase::Reg(base) => reg = base,
-                _ => return,
-            }
-        }
-        let list = if access == Access::Write { &mut self.written } else { &mut self.last_read };
-        if let Some(slot) = list.get_mut(reg.0 as usize) {
-            *slot = self.at;
-        }
-    }
 }
 
 impl<'a> Flattener<'a> {
@@ -259,21 +236,41 @@ impl<'a> Flattener<'a> {
 
     fn push(&mut self, op: impl Into<Op>, guard: Option<(Reg, bool)>, loc: Loc) {
         let op = op.into();
-        let at = self.statements.len() as u32;
-        let mut positions = Positions {
-            state: self.state,
-            addresses: self.addresses,
-            at,
-            last_read: &mut self.last_read,
-            written: &mut self.written,
-        };
-        op.visit(&mut positions);
+        op.visit(&mut |access: Access, reg: Reg| self.touch(access, reg));
+        self.statement(op, guard, loc);
+    }
+
+    fn statement(&mut self, op: Op, guard: Option<(Reg, bool)>, loc: Loc) {
         let guard = guard.map(|(reg, negated)| {
-            positions.reg(Access::Read, reg);
+            self.touch(Access::Read, reg);
             Guard { reg, negated }
         });
         let kind = StatementKind::Instruction(Instruction { guard, op });
         self.statements.push(Statement { origin: Origin::Rust(loc), kind });
+    }
+
+    /// Notes that the statement to come uses a register.
+    fn touch(&mut self, access: Access, mut reg: Reg) {
+        if let Def::Resolved(id) = self.state.value(reg).def {
+            match self.addresses[id as usize].base {
+                AddressBase::Reg(base) => reg = base,
+                _ => return,
+            }
+        }
+        let list = if access == Access::Write { &mut self.written } else { &mut self.last_read };
+        list[reg.0 as usize] = self.statements.len() as u32 + 1;
+    }
+
+    /// Writes an instruction of the kernel.
+    fn instruction(&mut self, id: u32) {
+        for i in 0..self.state.operands_of(id).len() {
+            let (access, reg) = self.state.operands_of(id)[i];
+            self.touch(access, reg);
+        }
+        let inst = &mut self.state.insts[id as usize];
+        let op = std::mem::replace(&mut inst.op, Op::Trap(control::Trap {}));
+        let (guard, loc) = (inst.guard, inst.loc);
+        self.statement(op, guard, loc);
     }
 
     fn label(&mut self, name: String) -> LabelId {
@@ -295,10 +292,7 @@ impl<'a> Flattener<'a> {
             match node {
                 Node::Inst(id) => {
                     if self.live_insts[id as usize] {
-                        let inst = &mut self.state.insts[id as usize];
-                        let op = std::mem::replace(&mut inst.op, Op::Trap(control::Trap {}));
-                        let (guard, loc) = (inst.guard, inst.loc);
-                        self.push(op, guard, loc);
+                        self.instruction(id);
                     }
                 }
                 Node::Loop(id) => self.looped(id as usize),
@@ -465,33 +459,37 @@ impl<'a> Flattener<'a> {
         let mut order = vec![LabelId(u32::MAX); self.labels.len()];
         let mut names = self.labels;
         let mut labels = Vec::with_capacity(names.len());
-        let count = self.state.values.len();
-        let mut naming =
-            Naming { state: self.state, alias: &self.alias, numbers: vec![None; count], counts: [0; 6] };
         for statement in &statements {
-            match &statement.kind {
-                StatementKind::Instruction(instruction) => instruction.op.visit(&mut naming),
-                StatementKind::Label(label) | StatementKind::BranchTargets { label, .. } => {
-                    order[label.0 as usize] = LabelId(labels.len() as u32);
-                    let name = std::mem::take(&mut names[label.0 as usize]);
-                    labels.push(Label { name: name.into() });
-                }
-                _ => {}
+            if let StatementKind::Label(label) | StatementKind::BranchTargets { label, .. } = statement.kind {
+                order[label.0 as usize] = LabelId(labels.len() as u32);
+                let name = std::mem::take(&mut names[label.0 as usize]);
+                labels.push(Label { name: name.into() });
             }
         }
-        let counts = naming.counts;
-        let mut first = [0; 6];
-        for i in 1..6 {
-            first[i] = first[i - 1] + counts[i - 1];
+        // Each class has a run of numbers, as long as it has registers.
+        let mut counts = [0; 6];
+        let mut names = vec![Named::Nowhere; self.state.values.len()];
+        for (i, (read, written)) in self.last_read.iter().zip(&self.written).enumerate() {
+            if (*read, *written) == (0, 0) {
+                continue;
+            }
+            let root = register_of(self.state, &self.alias, Reg(i as u32));
+            if root.0 as usize != i {
+                names[i] = Named::Like(root);
+            }
+            let slot = &mut names[root.0 as usize];
+            if matches!(slot, Named::Nowhere) {
+                let class = class(self.state.value(root).ty);
+                *slot = Named::Next(class as u8);
+                counts[class] += 1;
+            }
         }
-        let mut renaming = Renaming {
-            state: naming.state,
-            alias: naming.alias,
-            numbers: naming.numbers,
-            first,
-            labels: order,
-            addresses: self.addresses,
-        };
+        let mut next = [0; 6];
+        for i in 1..6 {
+            next[i] = next[i - 1] + counts[i - 1];
+        }
+        let mut renaming =
+            Renaming { state: self.state, names, next, labels: order, addresses: self.addresses };
         for statement in &mut statements {
             match &mut statement.kind {
                 StatementKind::Instruction(instruction) => {
@@ -526,42 +524,46 @@ fn register_of(state: &State, alias: &[Reg], mut reg: Reg) -> Reg {
     }
 }
 
-struct Naming<'a> {
-    state: &'a State,
-    alias: &'a [Reg],
-    numbers: Vec<Option<u32>>,
-    counts: [u32; 6],
-}
-
-impl Visitor for Naming<'_> {
-    fn reg(&mut self, _: Access, reg: Reg) {
-        if reg == POISON || matches!(self.state.value(reg).def, Def::Resolved(_) | Def::Address(_)) {
-            return;
-        }
-        let reg = register_of(self.state, self.alias, reg);
-        let slot = &mut self.numbers[reg.0 as usize];
-        if slot.is_none() {
-            let class = class(self.state.value(reg).ty);
-            *slot = Some(self.counts[class]);
-            self.counts[class] += 1;
-        }
-    }
+/// What is known of the register of a value.
+#[derive(Clone, Copy, Debug)]
+enum Named {
+    /// It has none.
+    Nowhere,
+    /// That of another value.
+    Like(Reg),
+    /// The next of a class, once it appears.
+    Next(u8),
+    /// This.
+    Register(Reg),
 }
 
 struct Renaming<'a> {
     state: &'a State,
-    alias: &'a [Reg],
-    numbers: Vec<Option<u32>>,
-    first: [u32; 6],
+    names: Vec<Named>,
+    /// By class: the next register.
+    next: [u32; 6],
     labels: Vec<LabelId>,
     addresses: &'a [Address],
 }
 
 impl VisitorMut for Renaming<'_> {
-    fn reg(&mut self, _: Access, reg: &mut Reg) {
-        let value = register_of(self.state, self.alias, *reg);
-        let class = class(self.state.value(value).ty);
-        *reg = Reg(self.first[class] + self.numbers[value.0 as usize].unwrap_or(0));
+    fn reg(&mut self, access: Access, reg: &mut Reg) {
+        let slot = &mut self.names[reg.0 as usize];
+        match *slot {
+            Named::Register(known) => *reg = known,
+            Named::Next(class) => {
+                let next = &mut self.next[class as usize];
+                *reg = Reg(*next);
+                *slot = Named::Register(*reg);
+                *next += 1;
+            }
+            Named::Like(mut root) => {
+                self.reg(access, &mut root);
+                self.names[reg.0 as usize] = Named::Register(root);
+                *reg = root;
+            }
+            Named::Nowhere => {}
+        }
     }
 
     fn label(&mut self, label: &mut LabelId) {

@@ -7,7 +7,7 @@
 use super::form::{FormId, Forms};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{Arch, Imm, Reg, Special, Src, Type, Variable};
-use crate::op::Op;
+use crate::op::{Access, Op};
 use std::panic::Location;
 
 pub(super) type Loc = &'static Location<'static>;
@@ -58,6 +58,8 @@ pub(super) struct Inst {
     pub(super) pure: bool,
     /// What a pure instruction writes.
     pub(super) result: Reg,
+    /// Its registers, as a range of [`State::operands`]; the guard is not one of them.
+    operands: (u32, u32),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +165,8 @@ pub(super) struct State {
     pub(super) values: Vec<Value>,
     pub(super) forms: Forms,
     pub(super) insts: Vec<Inst>,
+    /// The registers of the instructions, so that the passes need not look into each again.
+    operands: Vec<(Access, Reg)>,
     pub(super) blocks: Vec<Block>,
     pub(super) current: BlockId,
     pub(super) loops: Vec<Loop>,
@@ -188,15 +192,16 @@ impl State {
         State {
             target,
             threads,
-            values: Vec::with_capacity(256),
+            values: Vec::with_capacity(512),
             forms: Forms::new(),
-            insts: Vec::with_capacity(128),
+            insts: Vec::with_capacity(256),
+            operands: Vec::with_capacity(768),
             blocks: vec![block(0), block(1)],
             current: BODY,
             loops: Vec::new(),
             ifs: Vec::new(),
             switches: Vec::new(),
-            pointers: Vec::with_capacity(32),
+            pointers: Vec::with_capacity(64),
             params: Vec::new(),
             specials: Vec::new(),
             arrays: Vec::new(),
@@ -263,9 +268,19 @@ impl State {
         pure: Reg,
         loc: Loc,
     ) -> u32 {
+        let op = op.into();
         let id = self.insts.len() as u32;
-        self.insts.push(Inst { op: op.into(), guard, loc, pure: pure != POISON, result: pure });
+        let first = self.operands.len() as u32;
+        op.visit(&mut |access: Access, reg: Reg| self.operands.push((access, reg)));
+        let operands = (first, self.operands.len() as u32);
+        self.insts.push(Inst { op, guard, loc, pure: pure != POISON, result: pure, operands });
         id
+    }
+
+    /// The registers of an instruction, in order, without its guard.
+    pub(super) fn operands_of(&self, inst: u32) -> &[(Access, Reg)] {
+        let (first, end) = self.insts[inst as usize].operands;
+        &self.operands[first as usize..end as usize]
     }
 
     /// Appends a pure instruction that defines a value.
