@@ -11,8 +11,8 @@
 //!         in the loop         ld [p + 1024] … p += 2048
 //! ```
 //!
-//! Invariant: the walk rebuilds every block's list of nodes from the front, so that what is appended
-//! to a block around the current one comes before the node that is being walked.
+//! The walk takes every block's list of nodes out of the block, so that what is appended to a block is
+//! what the node that is being walked needs before it.
 
 use super::emit;
 use super::form::{FormId, NO_FACTOR, Sum, Term};
@@ -66,10 +66,11 @@ impl<'a> Resolver<'a> {
     }
 
     fn walk(&mut self, block: BlockId) {
-        let nodes = &mut self.state.blocks[block.0 as usize].nodes;
-        let room = Vec::with_capacity(nodes.len() + 8);
-        let nodes = std::mem::replace(nodes, room);
-        for node in nodes {
+        let nodes = std::mem::take(&mut self.state.blocks[block.0 as usize].nodes);
+        // How many nodes go before which.
+        let mut before = Vec::new();
+        let mut count = 0;
+        for (i, &node) in nodes.iter().enumerate() {
             match node {
                 Node::Inst(inst) => self.instruction(inst),
                 Node::Loop(id) => self.walk(self.state.loops[id as usize].body),
@@ -87,8 +88,25 @@ impl<'a> Resolver<'a> {
                     }
                 }
             }
-            self.state.blocks[block.0 as usize].nodes.push(node);
+            let appended = self.state.blocks[block.0 as usize].nodes.len();
+            if appended > count {
+                before.push((i, appended));
+                count = appended;
+            }
         }
+        let list = &mut self.state.blocks[block.0 as usize].nodes;
+        let appended = std::mem::replace(list, nodes);
+        if before.is_empty() {
+            return;
+        }
+        let nodes = std::mem::replace(list, Vec::with_capacity(list.len() + count));
+        let (mut node, mut new) = (0, 0);
+        for (i, end) in before {
+            list.extend_from_slice(&nodes[node..i]);
+            list.extend_from_slice(&appended[new..end]);
+            (node, new) = (i, end);
+        }
+        list.extend_from_slice(&nodes[node..]);
     }
 
     fn instruction(&mut self, inst: u32) {
@@ -101,6 +119,9 @@ impl<'a> Resolver<'a> {
             let (_, reg) = self.state.operands_of(inst)[i];
             if let Some(&Value { def: Def::Address(pointer), .. }) = self.state.values.get(reg.0 as usize) {
                 let address = self.resolve(pointer);
+                if let AddressBase::Reg(base) = address.base {
+                    self.state.resolve_operand(inst, i, base);
+                }
                 self.state.values[reg.0 as usize].def = Def::Resolved(self.addresses.len() as u32);
                 self.addresses.push(address);
             }

@@ -2,7 +2,7 @@
 //! as the arithmetic of an index that became a pointer.
 
 use super::state::{Def, State};
-use crate::ir::{Address, AddressBase, Reg};
+use crate::ir::Reg;
 
 /// Which values and instructions are needed.
 pub(super) struct Liveness<'a> {
@@ -16,7 +16,7 @@ pub(super) struct Liveness<'a> {
 
 impl<'a> Liveness<'a> {
     /// Which values and which instructions are needed, by their numbers.
-    pub(super) fn run(state: &'a State, addresses: &'a [Address]) -> (Vec<bool>, Vec<bool>) {
+    pub(super) fn run(state: &'a State) -> (Vec<bool>, Vec<bool>) {
         let mut this = Liveness {
             state,
             values: vec![false; state.values.len()],
@@ -61,12 +61,7 @@ impl<'a> Liveness<'a> {
                         }
                     }
                 }
-                Def::Resolved(id) => {
-                    if let AddressBase::Reg(reg) = addresses[id as usize].base {
-                        this.need(reg);
-                    }
-                }
-                Def::Const(_) | Def::Address(_) => {}
+                Def::Const(_) | Def::Address(_) | Def::Resolved(_) => {}
             }
         }
         (this.values, this.insts)

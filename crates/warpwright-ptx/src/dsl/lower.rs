@@ -25,7 +25,7 @@ pub(super) fn module(state: &mut State, entry: &str, launch: &LaunchRule, loc: L
     let mut resolver = Resolver::new(state, &offsets, loc);
     resolver.run();
     let addresses = std::mem::take(&mut resolver.addresses);
-    let live = Liveness::run(state, &addresses);
+    let live = Liveness::run(state);
     let mut writer = Flattener::new(state, &addresses, live);
     writer.block(ENTRY);
     writer.block(BODY);
@@ -242,27 +242,16 @@ impl<'a> Flattener<'a> {
         self.instruction(id);
     }
 
-    /// Notes that the line to come uses a register.
-    fn touch(&mut self, access: Access, mut reg: Reg) {
-        if let Def::Resolved(id) = self.state.value(reg).def {
-            match self.addresses[id as usize].base {
-                AddressBase::Reg(base) => reg = base,
-                _ => return,
-            }
-        }
-        let list = if access == Access::Write { &mut self.written } else { &mut self.last_read };
-        list[reg.0 as usize] = self.lines.len() as u32 + 1;
-    }
-
     fn instruction(&mut self, id: u32) {
-        for i in 0..self.state.operands_of(id).len() {
-            let (access, reg) = self.state.operands_of(id)[i];
-            self.touch(access, reg);
+        self.lines.push(Line::Inst(id));
+        let line = self.lines.len() as u32;
+        for &(access, reg) in self.state.operands_of(id) {
+            let list = if access == Access::Write { &mut self.written } else { &mut self.last_read };
+            list[reg.0 as usize] = line;
         }
         if let Some((guard, _)) = self.state.insts[id as usize].guard {
-            self.touch(Access::Read, guard);
+            self.last_read[guard.0 as usize] = line;
         }
-        self.lines.push(Line::Inst(id));
     }
 
     fn label(&mut self, name: String) -> LabelId {
@@ -458,7 +447,8 @@ impl<'a> Flattener<'a> {
         let mut counts = [0; 6];
         let mut names = vec![Named::Nowhere; self.state.values.len()];
         for (i, (read, written)) in self.last_read.iter().zip(&self.written).enumerate() {
-            if (*read, *written) == (0, 0) {
+            let unused = (*read, *written) == (0, 0);
+            if unused || matches!(self.state.value(Reg(i as u32)).def, Def::Resolved(_)) {
                 continue;
             }
             let root = register_of(self.state, &self.alias, Reg(i as u32));

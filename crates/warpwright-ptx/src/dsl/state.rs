@@ -165,7 +165,8 @@ pub(super) struct State {
     pub(super) values: Vec<Value>,
     pub(super) forms: Forms,
     pub(super) insts: Vec<Inst>,
-    /// The registers of the instructions, so that the passes need not look into each again.
+    /// The registers of the instructions, so that the passes need not look into each again. Once
+    /// addresses are resolved, their registers stand in the place of the stand-ins.
     operands: Vec<(Access, Reg)>,
     pub(super) blocks: Vec<Block>,
     pub(super) current: BlockId,
@@ -218,10 +219,12 @@ impl State {
         POISON
     }
 
+    #[inline]
     pub(super) fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.0 as usize]
     }
 
+    #[inline]
     pub(super) fn value(&self, reg: Reg) -> &Value {
         &self.values[reg.0 as usize]
     }
@@ -231,6 +234,7 @@ impl State {
         self.define_in(self.current, ty, def)
     }
 
+    #[inline]
     pub(super) fn define_in(&mut self, block: BlockId, ty: Type, def: Def) -> Reg {
         let reg = Reg(self.values.len() as u32);
         self.values.push(Value { ty, block, def, form: FormId::OPAQUE });
@@ -243,11 +247,9 @@ impl State {
         reg
     }
 
+    #[inline]
     pub(super) fn constant_of(&self, reg: Reg) -> Option<Imm> {
-        if reg == POISON {
-            return None;
-        }
-        match self.value(reg).def {
+        match self.values.get(reg.0 as usize)?.def {
             Def::Const(imm) => Some(imm),
             _ => None,
         }
@@ -278,9 +280,16 @@ impl State {
     }
 
     /// The registers of an instruction, in order, without its guard.
+    #[inline]
     pub(super) fn operands_of(&self, inst: u32) -> &[(Access, Reg)] {
         let (first, end) = self.insts[inst as usize].operands;
         &self.operands[first as usize..end as usize]
+    }
+
+    /// The stand-in that is operand `i` of an instruction has become this register.
+    pub(super) fn resolve_operand(&mut self, inst: u32, i: usize, reg: Reg) {
+        let first = self.insts[inst as usize].operands.0 as usize;
+        self.operands[first + i].1 = reg;
     }
 
     /// Appends a pure instruction that defines a value.
@@ -316,19 +325,22 @@ impl State {
     }
 
     /// Checks that a value may be used here: it belongs to a block whose closure is being run.
+    #[inline]
     pub(super) fn usable(&mut self, reg: Reg, loc: Loc) -> bool {
-        if reg == POISON {
-            return false;
+        let open = self.values.get(reg.0 as usize).is_some_and(|value| self.block(value.block).open);
+        if !open && reg != POISON {
+            self.outside(loc);
         }
-        if self.block(self.value(reg).block).open {
-            return true;
-        }
+        open
+    }
+
+    #[cold]
+    fn outside(&mut self, loc: Loc) {
         self.mistake(
             Code::Unassigned,
             loc,
             "a value made inside a device closure is used outside of it, where it may never have been made",
         );
-        false
     }
 
     /// The operand that reads a value: an immediate where the value is one.
