@@ -472,14 +472,15 @@ impl<'a> Flattener<'a> {
     /// Appends the statements, and yields the labels. Registers are numbered in the order in which
     /// they appear.
     fn finish(self, registers: Registers, statements: &mut Vec<Statement>) -> Vec<Label> {
-        let State { values, insts, .. } = self.state;
+        let State { values, insts, ops, .. } = self.state;
         let mut labels = self.labels;
         let numbers = labels.iter().map(|label| LabelId(label.1)).collect();
         let mut renaming = Renaming { values, registers, labels: numbers, addresses: self.addresses };
         for line in self.lines {
             let statement = match line {
                 Line::Inst(id) => {
-                    let Inst { op, guard, loc, .. } = &mut insts[id as usize];
+                    let Inst { guard, loc, .. } = insts[id as usize];
+                    let op = &mut ops[id as usize];
                     let guard = guard.map(|(mut reg, negated)| {
                         renaming.reg(Access::Read, &mut reg);
                         Guard { reg, negated }

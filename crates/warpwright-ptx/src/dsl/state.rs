@@ -49,9 +49,9 @@ pub(super) struct Value {
     pub(super) form: FormId,
 }
 
-#[derive(Debug)]
+/// What is known of an instruction beside its [`Op`].
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Inst {
-    pub(super) op: Op,
     pub(super) guard: Option<(Reg, bool)>,
     pub(super) loc: Loc,
     /// Dropped where nothing needs its result.
@@ -165,6 +165,8 @@ pub(super) struct State {
     pub(super) values: Vec<Value>,
     pub(super) forms: Forms,
     pub(super) insts: Vec<Inst>,
+    /// By instruction.
+    pub(super) ops: Vec<Op>,
     /// The registers of the instructions, so that the passes need not look into each again. Once
     /// addresses are resolved, their registers stand in the place of the stand-ins.
     operands: Vec<(Access, Reg)>,
@@ -196,6 +198,7 @@ impl State {
             values: Vec::with_capacity(512),
             forms: Forms::new(),
             insts: Vec::with_capacity(256),
+            ops: Vec::with_capacity(256),
             operands: Vec::with_capacity(768),
             blocks: vec![block(0), block(1)],
             current: BODY,
@@ -263,6 +266,8 @@ impl State {
         }
     }
 
+    /// Appends an instruction that no block has yet; `pure` is what it writes, where that is all.
+    #[inline]
     pub(super) fn push_inst(
         &mut self,
         op: impl Into<Op>,
@@ -270,12 +275,18 @@ impl State {
         pure: Reg,
         loc: Loc,
     ) -> u32 {
-        let op = op.into();
+        self.ops.push(op.into());
+        self.describe(guard, pure, loc)
+    }
+
+    /// Adds what is known of the newest instruction.
+    fn describe(&mut self, guard: Option<(Reg, bool)>, pure: Reg, loc: Loc) -> u32 {
         let id = self.insts.len() as u32;
         let first = self.operands.len() as u32;
-        op.visit(&mut |access: Access, reg: Reg| self.operands.push((access, reg)));
+        let operands = &mut self.operands;
+        self.ops[id as usize].visit(&mut |access: Access, reg: Reg| operands.push((access, reg)));
         let operands = (first, self.operands.len() as u32);
-        self.insts.push(Inst { op, guard, loc, pure: pure != POISON, result: pure, operands });
+        self.insts.push(Inst { guard, loc, pure: pure != POISON, result: pure, operands });
         id
     }
 
