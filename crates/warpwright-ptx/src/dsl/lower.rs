@@ -474,34 +474,33 @@ impl<'a> Flattener<'a> {
     fn finish(self, registers: Registers, statements: &mut Vec<Statement>) -> Vec<Label> {
         let State { values, insts, ops, .. } = self.state;
         let mut labels = self.labels;
-        let numbers = labels.iter().map(|label| LabelId(label.1)).collect();
-        let mut renaming = Renaming { values, registers, labels: numbers, addresses: self.addresses };
-        for line in self.lines {
-            let statement = match line {
-                Line::Inst(id) => {
-                    let Inst { guard, loc, .. } = insts[id as usize];
-                    let op = &mut ops[id as usize];
-                    let guard = guard.map(|(mut reg, negated)| {
-                        renaming.reg(Access::Read, &mut reg);
-                        Guard { reg, negated }
-                    });
-                    op.visit_mut(&mut renaming);
-                    let op = std::mem::replace(op, Op::Trap(control::Trap {}));
-                    let kind = StatementKind::Instruction(Instruction { guard, op });
-                    Statement { origin: Origin::Rust(loc), kind }
+        let numbers: Vec<_> = labels.iter().map(|label| LabelId(label.1)).collect();
+        let number = |label: LabelId| numbers[label.0 as usize];
+        let first = statements.len();
+        // Moved first and renamed after: to move what has just been written is slow.
+        statements.extend(self.lines.into_iter().map(|line| match line {
+            Line::Inst(id) => {
+                let Inst { guard, loc, .. } = insts[id as usize];
+                let guard = guard.map(|(reg, negated)| Guard { reg, negated });
+                let op = std::mem::replace(&mut ops[id as usize], Op::Trap(control::Trap {}));
+                let kind = StatementKind::Instruction(Instruction { guard, op });
+                Statement { origin: Origin::Rust(loc), kind }
+            }
+            Line::Label(label) => StatementKind::Label(number(label)).into(),
+            Line::NoUnroll => StatementKind::Pragma(vec!["nounroll".into()]).into(),
+            Line::BranchTargets(label, targets) => {
+                let targets = targets.into_iter().map(number).collect();
+                StatementKind::BranchTargets { label: number(label), targets }.into()
+            }
+        }));
+        let mut renaming = Renaming { values, registers, labels: &numbers, addresses: self.addresses };
+        for statement in &mut statements[first..] {
+            if let StatementKind::Instruction(instruction) = &mut statement.kind {
+                if let Some(guard) = &mut instruction.guard {
+                    renaming.reg(Access::Read, &mut guard.reg);
                 }
-                Line::Label(mut label) => {
-                    renaming.label(&mut label);
-                    StatementKind::Label(label).into()
-                }
-                Line::NoUnroll => StatementKind::Pragma(vec!["nounroll".into()]).into(),
-                Line::BranchTargets(mut label, mut targets) => {
-                    renaming.label(&mut label);
-                    targets.iter_mut().for_each(|target| renaming.label(target));
-                    StatementKind::BranchTargets { label, targets }.into()
-                }
-            };
-            statements.push(statement);
+                instruction.op.visit_mut(&mut renaming);
+            }
         }
         labels.sort_unstable_by_key(|label| label.1);
         labels.into_iter().map(|(name, _)| Label { name: name.into() }).collect()
@@ -548,7 +547,7 @@ struct Registers {
 struct Renaming<'a> {
     values: &'a [Value],
     registers: Registers,
-    labels: Vec<LabelId>,
+    labels: &'a [LabelId],
     addresses: &'a [Address],
 }
 
