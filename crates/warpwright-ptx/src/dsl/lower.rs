@@ -552,7 +552,7 @@ struct Renaming<'a> {
 }
 
 impl VisitorMut for Renaming<'_> {
-    fn reg(&mut self, access: Access, reg: &mut Reg) {
+    fn reg(&mut self, _: Access, reg: &mut Reg) {
         let slot = &mut self.registers.names[reg.0 as usize];
         match *slot {
             Named::Register(known) => *reg = known,
@@ -563,7 +563,7 @@ impl VisitorMut for Renaming<'_> {
                 *next += 1;
             }
             Named::Like(mut root) => {
-                self.reg(access, &mut root);
+                self.reg(Access::Read, &mut root);
                 self.registers.names[reg.0 as usize] = Named::Register(root);
                 *reg = root;
             }
