@@ -163,6 +163,58 @@ modifiers! {
         Col = "col",
     }
 
+    /// A property of a texture, sampler or surface, in its initial value.
+    pub enum OpaqueProperty {
+        /// Width in elements.
+        Width = "width",
+        /// Height in elements.
+        Height = "height",
+        /// Depth in elements.
+        Depth = "depth",
+        /// Type of a channel, as the source language numbers it.
+        ChannelDataType = "channel_data_type",
+        /// Order of the channels, as the source language numbers it.
+        ChannelOrder = "channel_order",
+        /// Whether coordinates run from 0 to 1.
+        NormalizedCoords = "normalized_coords",
+        /// Whether coordinates are taken as not normalised, whatever the texture says.
+        ForceUnnormalizedCoords = "force_unnormalized_coords",
+        /// How elements are mixed.
+        FilterMode = "filter_mode",
+        /// What coordinates outside mean in the first dimension.
+        AddrMode0 = "addr_mode_0",
+        /// What coordinates outside mean in the second dimension.
+        AddrMode1 = "addr_mode_1",
+        /// What coordinates outside mean in the third dimension.
+        AddrMode2 = "addr_mode_2",
+        /// Number of layers.
+        ArraySize = "array_size",
+        /// Number of levels.
+        NumMipmapLevels = "num_mipmap_levels",
+        /// Number of samples.
+        NumSamples = "num_samples",
+        /// How the memory is laid out.
+        MemoryLayout = "memory_layout",
+    }
+
+    /// A word that is the value of a property of a texture, sampler or surface.
+    pub enum OpaqueWord {
+        /// Coordinates outside wrap around.
+        Wrap = "wrap",
+        /// Coordinates outside are mirrored.
+        Mirror = "mirror",
+        /// Coordinates outside are clamped as OpenGL does.
+        ClampOgl = "clamp_ogl",
+        /// Coordinates outside mean the edge.
+        ClampToEdge = "clamp_to_edge",
+        /// Coordinates outside mean the border.
+        ClampToBorder = "clamp_to_border",
+        /// The nearest element.
+        Nearest = "nearest",
+        /// Linear interpolation.
+        Linear = "linear",
+    }
+
     /// Component of a vector special register.
     pub enum Component {
         /// First.

@@ -1,5 +1,6 @@
 //! Modules, variables, functions and statements.
 
+use super::modifier::{OpaqueProperty, OpaqueWord};
 use super::{
     AddressSize, Guard, Imm, LabelId, Name, Origin, Reg, Space, Symbol, Target, Type, VarId, VectorWidth,
     Version,
@@ -264,6 +265,17 @@ pub enum Init {
     Symbol(InitSymbol),
     /// `{ … }`.
     List(Vec<Init>),
+    /// `{ field = value, … }`: properties of a texture, sampler or surface.
+    Properties(Vec<(OpaqueProperty, OpaqueValue)>),
+}
+
+/// The value of a property of a texture, sampler or surface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpaqueValue {
+    /// A word.
+    Word(OpaqueWord),
+    /// A number.
+    Number(Imm),
 }
 
 /// The address of a symbol as an initial value.

@@ -275,6 +275,11 @@ impl<'s> Parser<'s> {
         if self.kind() == Kind::LeftBrace {
             self.nest()?;
             self.advance();
+            if self.kind() == Kind::Ident && self.kind_after(1) == Kind::Equal {
+                let list = self.opaque_properties()?;
+                self.unnest();
+                return Some(Init::Properties(list));
+            }
             let mut list = Vec::new();
             while self.kind() != Kind::RightBrace {
                 list.push(self.init()?);
@@ -301,6 +306,41 @@ impl<'s> Parser<'s> {
         self.constant().map(Init::Value)
     }
 
+    /// `field = value, …}`: what stands in the braces of a texture, sampler or surface.
+    fn opaque_properties(&mut self) -> Option<Vec<(OpaqueProperty, OpaqueValue)>> {
+        let mut list = Vec::new();
+        loop {
+            let span = self.span();
+            let name = self.ident("as a property")?;
+            let Some(property) = OpaqueProperty::from_word(Word::new(name)) else {
+                let message =
+                    format!("`{}` is no property of a texture, sampler or surface", super::shorten(name));
+                return self.error(Code::Initialiser, span, message);
+            };
+            self.expect(Kind::Equal, "after a property")?;
+            let span = self.span();
+            let value = if self.kind() == Kind::Ident {
+                let name = self.word();
+                self.advance();
+                match OpaqueWord::from_word(Word::new(name)) {
+                    Some(word) => OpaqueValue::Word(word),
+                    None => {
+                        let message = format!("`{}` is no value of a property", super::shorten(name));
+                        return self.error(Code::Initialiser, span, message);
+                    }
+                }
+            } else {
+                OpaqueValue::Number(self.constant()?)
+            };
+            list.push((property, value));
+            if !self.eat(Kind::Comma) {
+                break;
+            }
+        }
+        self.expect(Kind::RightBrace, "to close the initial value")?;
+        Some(list)
+    }
+
     fn init_symbol(&mut self) -> Option<InitSymbol> {
         let generic =
             self.kind() == Kind::Ident && self.word() == "generic" && self.kind_after(1) == Kind::LeftParen;
@@ -322,7 +362,6 @@ impl<'s> Parser<'s> {
                 self.advance();
                 self.offset()?
             }
-            Kind::Minus => self.offset()?,
             _ => 0,
         };
         Some(InitSymbol { name, generic, offset, mask: None })

@@ -283,6 +283,8 @@ impl<'s> Parser<'s> {
                     depth = depth.saturating_sub(1);
                     if depth == 0 {
                         self.advance();
+                        // After the braces of an initial value, unlike those of a body.
+                        self.eat(Kind::Semicolon);
                         return;
                     }
                 }

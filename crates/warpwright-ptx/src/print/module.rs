@@ -348,6 +348,19 @@ impl<'a> Printer<'a> {
                     self.text(")");
                 }
             }
+            Init::Properties(list) => {
+                self.text("{");
+                for (i, (property, value)) in list.iter().enumerate() {
+                    self.text(if i > 0 { ", " } else { "" });
+                    self.text(property.text());
+                    self.text(" = ");
+                    match value {
+                        OpaqueValue::Word(word) => self.text(word.text()),
+                        OpaqueValue::Number(imm) => self.out.imm(*imm),
+                    }
+                }
+                self.text("}");
+            }
             Init::List(list) => {
                 self.text("{");
                 for (i, init) in list.iter().enumerate() {

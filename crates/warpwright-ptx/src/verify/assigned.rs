@@ -1,6 +1,7 @@
 //! Registers that are read before anything wrote them.
 //!
-//! Only registers that some block reads before it writes them itself take part; they are looked at
+//! Only registers that some block reads before it writes them itself take part, and of those only the
+//! ones whose first write does not dominate the read; they are looked at
 //! 64 at a time, a bit each, so that memory stays linear in the number of blocks. A write under a
 //! guard counts as a write: what compilers make of `if` would drown everything else.
 
@@ -30,7 +31,10 @@ pub(super) struct Unassigned {
 
 /// The first such read of each register, in the order of the text.
 pub(super) fn unassigned(function: &Function, cfg: &Cfg, uses: &Uses) -> Vec<Unassigned> {
-    let exposed = Exposed::new(function, cfg, uses);
+    let mut exposed = Exposed::new(function, cfg, uses);
+    if !exposed.reads.is_empty() {
+        exposed.drop_dominated(cfg, uses);
+    }
     if exposed.reads.is_empty() {
         return Vec::new();
     }
@@ -83,6 +87,32 @@ impl Exposed {
             }
         }
         Exposed { regs, reads, numbers }
+    }
+
+    /// Drops the reads that every path comes to from the register's first write: in what compilers
+    /// make, nearly all of them.
+    fn drop_dominated(&mut self, cfg: &Cfg, uses: &Uses) {
+        let mut first = vec![None; self.regs.len()];
+        for write in self.writes(cfg, uses) {
+            first[write.number as usize].get_or_insert(write.block);
+        }
+        let tree = cfg.dominators();
+        self.reads.retain(|read| {
+            let write = first[read.number as usize];
+            write.is_none_or(|block| block == read.block || !tree.dominates(block, read.block))
+        });
+        // Those that are left, numbered anew.
+        let regs = std::mem::take(&mut self.regs);
+        regs.iter().for_each(|reg| self.numbers[reg.0 as usize] = 0);
+        for read in &mut self.reads {
+            let reg = regs[read.number as usize];
+            let number = &mut self.numbers[reg.0 as usize];
+            if *number == 0 {
+                self.regs.push(reg);
+                *number = self.regs.len() as u32;
+            }
+            read.number = *number - 1;
+        }
     }
 
     fn solve(&self, function: &Function, cfg: &Cfg, uses: &Uses) -> Vec<Unassigned> {

@@ -1,6 +1,7 @@
 //! Barriers and other collectives that threads may reach in different company than they need.
 
 use super::cfg::Cfg;
+use super::control::Control;
 use super::uniformity::{Level, Uniformity};
 use super::uses::Uses;
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -15,7 +16,20 @@ pub(super) fn check(function: &Function, cfg: &Cfg, uses: &Uses, out: &mut Diagn
     if !function.instructions().any(|i| (divided || i.guard.is_some()) && collective(i)) {
         return;
     }
-    let uniformity = Uniformity::with_uses(function, cfg, uses);
+    let control = Control::new(function, cfg);
+    // Most kernels have their collectives where no branch decides.
+    let conditional = control.conditional();
+    let decided = cfg.reverse_postorder().iter().any(|id| {
+        let mut statements = function.statements()[cfg.block(*id).statements()].iter();
+        statements.any(|statement| {
+            let StatementKind::Instruction(instruction) = &statement.kind else { return false };
+            (conditional[id.index()] || instruction.guard.is_some()) && collective(instruction)
+        })
+    });
+    if !decided {
+        return;
+    }
+    let uniformity = Uniformity::with_control(function, cfg, uses, control);
     for id in cfg.reverse_postorder() {
         for i in cfg.block(*id).statements() {
             let statement = &function.statements()[i];

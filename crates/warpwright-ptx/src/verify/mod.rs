@@ -22,6 +22,7 @@
 mod assigned;
 pub mod cfg;
 mod check;
+mod control;
 mod convergence;
 mod function;
 mod index;

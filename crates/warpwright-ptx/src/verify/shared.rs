@@ -30,11 +30,16 @@ pub(super) fn sizes(index: &ModuleIndex<'_>, out: &mut Diagnostics) -> Vec<u64> 
     if !uses_shared(index.module) {
         return vec![0; functions.len()];
     }
-    let graph = Graph::new(index, &functions);
     let limit = limit(index.module.target.arch);
     let entry = |root: usize| functions[root].kind == FunctionKind::Entry;
-    let sizes: Vec<u64> =
-        (0..functions.len()).map(|root| if entry(root) { graph.size(root) } else { 0 }).collect();
+    let sizes: Vec<u64> = match functions[..] {
+        // It can call nothing and name nothing but its own.
+        [function] if index.module.globals().next().is_none() => vec![total(shared_of(function))],
+        _ => {
+            let graph = Graph::new(index, &functions);
+            (0..functions.len()).map(|root| if entry(root) { graph.size(root) } else { 0 }).collect()
+        }
+    };
     for (function, &size) in functions.iter().zip(&sizes) {
         if size > limit {
             let message =
@@ -50,7 +55,7 @@ pub(super) fn sizes(index: &ModuleIndex<'_>, out: &mut Diagnostics) -> Vec<u64> 
 
 fn uses_shared(module: &Module) -> bool {
     let shared = |variable: &Variable| variable.space.base() == Space::Shared;
-    module.globals().any(shared) || module.functions().any(|function| function.variables.iter().any(shared))
+    module.globals().any(shared) || module.functions().any(|function| shared_of(function).next().is_some())
 }
 
 /// What a function names.
@@ -115,24 +120,25 @@ impl<'a> Graph<'a> {
                 }
             }
         }
-        let mut size = 0u64;
-        let mut place = |variable: &Variable| {
-            size = size
-                .checked_next_multiple_of(variable.alignment().max(1).into())
-                .unwrap_or(u64::MAX)
-                .saturating_add(variable.bytes().unwrap_or(0));
-        };
-        self.variables
-            .iter()
-            .zip(variables)
-            .filter(|(_, used)| *used)
-            .for_each(|(variable, _)| place(variable));
-        for at in reached {
-            let shared = |variable: &&Variable| variable.space.base() == Space::Shared;
-            self.functions[at].variables.iter().filter(shared).for_each(&mut place);
-        }
-        size
+        let used =
+            self.variables.iter().zip(variables).filter_map(|(variable, used)| used.then_some(*variable));
+        let own = reached.into_iter().flat_map(|at| shared_of(self.functions[at]));
+        total(used.chain(own))
     }
+}
+
+/// The shared variables that a function declares.
+fn shared_of(function: &Function) -> impl Iterator<Item = &Variable> {
+    function.variables.iter().filter(|variable| variable.space.base() == Space::Shared)
+}
+
+/// Bytes that the variables take, one after the other.
+fn total<'v>(variables: impl Iterator<Item = &'v Variable>) -> u64 {
+    variables.fold(0u64, |size, variable| {
+        size.checked_next_multiple_of(variable.alignment().max(1).into())
+            .unwrap_or(u64::MAX)
+            .saturating_add(variable.bytes().unwrap_or(0))
+    })
 }
 
 fn each_symbol<'a>(init: &'a Init, visit: &mut impl FnMut(&'a str)) {
@@ -141,7 +147,7 @@ fn each_symbol<'a>(init: &'a Init, visit: &mut impl FnMut(&'a str)) {
         match init {
             Init::Symbol(symbol) => visit(&symbol.name),
             Init::List(list) => stack.extend(list),
-            Init::Value(_) => {}
+            Init::Value(_) | Init::Properties(_) => {}
         }
     }
 }

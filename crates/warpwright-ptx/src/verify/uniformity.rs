@@ -13,11 +13,12 @@
 //! A branch whose one side runs out of the function without meeting the other side again at some
 //! work does not count: after `if (i >= n) return;` the threads that are left go on together.
 
-use super::cfg::{BlockId, Cfg, DominatorTree, Edges, post_dominators};
+use super::cfg::{BlockId, Cfg};
+use super::control::Control;
 use super::uses::Uses;
 use crate::ir::*;
 use crate::op::warp::ShuffleMode;
-use crate::op::{Access, Convergence, Op};
+use crate::op::{Access, Op};
 
 /// The threads that agree on a value, or on whether they run a block. Smaller is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -40,7 +41,7 @@ pub enum Level {
 }
 
 impl Level {
-    const COUNT: usize = 7;
+    pub(super) const COUNT: usize = 7;
 
     /// The level of a special register. `function` may fix the shape of the block, so that a
     /// dimension of one thread has one index.
@@ -118,8 +119,7 @@ impl Level {
 #[derive(Clone, Debug)]
 pub struct Uniformity {
     registers: Vec<Level>,
-    blocks: Vec<Level>,
-    causes: Vec<u32>,
+    control: Control,
 }
 
 impl Uniformity {
@@ -129,7 +129,11 @@ impl Uniformity {
     }
 
     pub(super) fn with_uses(function: &Function, cfg: &Cfg, uses: &Uses) -> Self {
-        Analysis::new(function, cfg, uses).run()
+        Self::with_control(function, cfg, uses, Control::new(function, cfg))
+    }
+
+    pub(super) fn with_control(function: &Function, cfg: &Cfg, uses: &Uses, control: Control) -> Self {
+        Analysis::new(function, cfg, uses, control).run()
     }
 
     /// The level of all values that a register holds.
@@ -139,12 +143,12 @@ impl Uniformity {
 
     /// The threads that agree on whether they run a block, and how often.
     pub fn block(&self, id: BlockId) -> Level {
-        self.blocks[id.index()]
+        self.control.level(id)
     }
 
     /// The branch that keeps a block from being run by all: the index of a statement.
     pub fn cause(&self, id: BlockId) -> Option<usize> {
-        Some(self.causes[id.index()]).filter(|&cause| cause != u32::MAX).map(|cause| cause as usize)
+        self.control.cause(id)
     }
 }
 
@@ -172,16 +176,14 @@ struct Analysis<'a> {
     homes: Vec<BlockId>,
     /// The statements that read each register.
     readers: Readers,
-    graph: Merging,
-    result: Uniformity,
+    control: Control,
+    registers: Vec<Level>,
     pending: Vec<u32>,
     queued: Vec<bool>,
-    /// For each level: the next node up the post-dominator tree that is below that level.
-    jumps: [Vec<u32>; Level::COUNT],
 }
 
 impl<'a> Analysis<'a> {
-    fn new(function: &'a Function, cfg: &'a Cfg, uses: &'a Uses) -> Self {
+    fn new(function: &'a Function, cfg: &'a Cfg, uses: &'a Uses, control: Control) -> Self {
         let statements = function.statements();
         let threads = ThreadIndices::new(function, uses);
         let mut flows: Vec<Flow> = statements
@@ -203,7 +205,6 @@ impl<'a> Analysis<'a> {
         for (i, block) in cfg.blocks().iter().enumerate() {
             homes[block.statements()].fill(BlockId(i as u32));
         }
-        let count = cfg.blocks().len();
         let mut registers = vec![Level::Grid; function.register_count() as usize];
         for param in &function.params {
             if let Param::Register(reg) = param {
@@ -217,17 +218,18 @@ impl<'a> Analysis<'a> {
             flows,
             homes,
             readers: Readers::new(function.register_count() as usize, uses),
-            graph: Merging::new(function, cfg),
-            result: Uniformity { registers, blocks: vec![Level::Grid; count], causes: vec![u32::MAX; count] },
+            control,
+            registers,
             pending: Vec::new(),
-            queued: vec![false; statements.len()],
-            jumps: Default::default(),
+            // The first pass comes to all of them.
+            queued: vec![true; statements.len()],
         }
     }
 
     fn run(mut self) -> Uniformity {
         for id in self.cfg.reverse_postorder() {
             for statement in self.cfg.block(*id).statements() {
+                self.queued[statement] = false;
                 self.evaluate(statement as u32);
             }
         }
@@ -235,7 +237,7 @@ impl<'a> Analysis<'a> {
             self.queued[statement as usize] = false;
             self.evaluate(statement);
         }
-        self.result
+        Uniformity { registers: self.registers, control: self.control }
     }
 
     fn evaluate(&mut self, statement: u32) {
@@ -249,20 +251,26 @@ impl<'a> Analysis<'a> {
         }
         let uses = self.uses;
         let list = uses.of(statement as usize);
-        let reads = list.iter().filter(|used| used.access != Access::Write);
-        let sources = reads.map(|used| self.result.registers[used.reg.0 as usize]).max().unwrap_or_default();
+        let mut sources = Level::Grid;
+        let mut writes = false;
+        for used in list {
+            if used.access != Access::Write {
+                sources = sources.max(self.registers[used.reg.0 as usize]);
+            }
+            writes |= used.access != Access::Read;
+        }
         if self.cfg.block(id).terminator == Some(statement) {
             let decision = match &instruction.op {
                 Op::Bra(bra) if bra.uniform => sources.min(Level::WarpData),
                 Op::BrxIdx(brx) if brx.uniform => sources.min(Level::WarpData),
                 _ => sources,
             };
-            let level = decision.max(self.result.blocks[id.index()]);
+            let level = decision.max(self.control.level(id));
             if level > Level::Grid {
                 self.divide(id, statement, level);
             }
         }
-        if list.iter().all(|used| used.access == Access::Read) {
+        if !writes {
             return;
         }
         let value = match self.flows[statement as usize] {
@@ -273,11 +281,10 @@ impl<'a> Analysis<'a> {
             Flow::Fixed(level) => level,
         };
         // Threads that the guard keeps from writing hold what was there before.
-        let guard =
-            instruction.guard.map_or(Level::Grid, |guard| self.result.registers[guard.reg.0 as usize]);
-        let level = value.max(guard).max(self.result.blocks[id.index()]);
+        let guard = instruction.guard.map_or(Level::Grid, |guard| self.registers[guard.reg.0 as usize]);
+        let level = value.max(guard).max(self.control.level(id));
         for used in list.iter().filter(|used| used.access != Access::Read) {
-            let held = &mut self.result.registers[used.reg.0 as usize];
+            let held = &mut self.registers[used.reg.0 as usize];
             if level > *held {
                 *held = level;
                 for &reader in self.readers.of(used.reg) {
@@ -289,144 +296,17 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// The branch at the end of a block takes threads apart: raises the level of what depends on it.
+    /// The branch at the end of a block takes threads apart: what depends on it is looked at again.
     fn divide(&mut self, id: BlockId, statement: u32, level: Level) {
-        if self.graph.edges.of(id).len() < 2 {
-            return;
-        }
-        let stop = self.graph.tree.parent(id).and_then(|up| self.graph.tree.depth(up)).unwrap_or(0);
-        for i in 0..self.graph.edges.of(id).len() {
-            let mut at = self.graph.edges.of(id)[i];
-            loop {
-                at = self.below(at, level);
-                let depth = self.graph.tree.depth(at).unwrap_or(0);
-                if depth <= stop {
-                    break;
-                }
-                self.raise(at, statement, level);
-                match self.graph.tree.parent(at) {
-                    Some(up) => at = up,
-                    None => break,
+        let Analysis { control, cfg, queued, pending, .. } = self;
+        control.divide(id, statement, level, &mut |raised| {
+            for statement in cfg.block(raised).statements() {
+                if !std::mem::replace(&mut queued[statement], true) {
+                    pending.push(statement as u32);
                 }
             }
-        }
+        });
     }
-
-    fn raise(&mut self, id: BlockId, cause: u32, level: Level) {
-        if id == self.cfg.exit() {
-            return;
-        }
-        self.result.blocks[id.index()] = level;
-        self.result.causes[id.index()] = cause;
-        for statement in self.cfg.block(id).statements() {
-            if !std::mem::replace(&mut self.queued[statement], true) {
-                self.pending.push(statement as u32);
-            }
-        }
-    }
-
-    /// The closest post-dominator of a block, itself included, that is not at the level yet.
-    fn below(&mut self, id: BlockId, level: Level) -> BlockId {
-        let exit = self.cfg.exit();
-        let jumps = &mut self.jumps[level as usize];
-        if jumps.is_empty() {
-            jumps.extend(0..=exit.0);
-        }
-        let mut at = id;
-        loop {
-            let next = jumps[at.index()];
-            if next != at.0 {
-                // Halves the way for those who come after.
-                let after = jumps[next as usize];
-                jumps[at.index()] = after;
-                at = BlockId(after);
-                continue;
-            }
-            if at == exit || self.result.blocks[at.index()] < level {
-                return at;
-            }
-            let up = self.graph.tree.parent(at).unwrap_or(exit);
-            jumps[at.index()] = up.0;
-            at = up;
-        }
-    }
-}
-
-/// The graph in which control dependence is looked for: without the ways that lead out past all
-/// collectives and what is done after them.
-struct Merging {
-    edges: Edges,
-    tree: DominatorTree,
-}
-
-impl Merging {
-    fn new(function: &Function, cfg: &Cfg) -> Self {
-        let Ahead { collective, meeting } = Ahead::new(function, cfg);
-        let count = cfg.blocks().len();
-        let exit = cfg.exit();
-        let mut list = Vec::with_capacity(2 * count);
-        for id in (0..count as u32).map(BlockId) {
-            let all = || cfg.successors(id).iter().copied();
-            let prune = collective[id.index()] && all().any(|next| meeting[next.index()]);
-            list.extend(all().filter(|next| !prune || meeting[next.index()]).map(|next| (id, next)));
-            if cfg.block(id).leaves && !prune {
-                list.push((id, exit));
-            }
-        }
-        let edges = Edges::new(count + 1, &list);
-        let tree = post_dominators(count, |id, visit| edges.of(id).iter().for_each(|&next| visit(next)));
-        Merging { edges, tree }
-    }
-}
-
-/// What control may still come to, from the beginning of each block on.
-struct Ahead {
-    /// A barrier or other collective.
-    collective: Vec<bool>,
-    /// A collective, or work that is done after one too.
-    meeting: Vec<bool>,
-}
-
-impl Ahead {
-    fn new(function: &Function, cfg: &Cfg) -> Self {
-        let count = cfg.blocks().len();
-        let mut collective = vec![false; count];
-        let mut works = vec![false; count];
-        let statements = function.statements();
-        for (i, block) in cfg.blocks().iter().enumerate() {
-            for statement in &statements[block.statements()] {
-                if let StatementKind::Instruction(instruction) = &statement.kind {
-                    works[i] |=
-                        !matches!(instruction.op, Op::Bra(_) | Op::Ret(_) | Op::Exit(_) | Op::Trap(_));
-                    collective[i] |= instruction.op.convergence() != Convergence::None;
-                }
-            }
-        }
-        let after = spread(&collective, |id| cfg.successors(id));
-        let goals: Vec<bool> = (0..count).map(|i| collective[i] || (after[i] && works[i])).collect();
-        let back = |set: &[bool]| -> Vec<bool> {
-            spread(set, |id| cfg.predecessors(id))
-                .iter()
-                .zip(set)
-                .map(|(reached, own)| reached | own)
-                .collect()
-        };
-        Ahead { meeting: back(&goals), collective: back(&collective) }
-    }
-}
-
-/// What can be reached from the blocks of a set by at least one edge.
-fn spread<'g>(from: &[bool], edges: impl Fn(BlockId) -> &'g [BlockId]) -> Vec<bool> {
-    let mut reached = vec![false; from.len()];
-    let mut stack: Vec<_> = (0..from.len() as u32).map(BlockId).filter(|id| from[id.index()]).collect();
-    while let Some(at) = stack.pop() {
-        for &next in edges(at) {
-            if !std::mem::replace(&mut reached[next.index()], true) {
-                stack.push(next);
-            }
-        }
-    }
-    reached
 }
 
 /// The statements that read each register.

@@ -216,12 +216,38 @@ impl Rules<'_, '_> {
                 .report(Code::Initialiser, "an `.extern` variable gets its value where it is defined");
         }
         let ty = self.variable.ty;
-        if matches!(ty.kind(), TypeKind::Opaque) || matches!(ty, Type::F16 | Type::F16X2) {
+        if matches!(ty.kind(), TypeKind::Opaque) {
+            return self.properties(init);
+        }
+        if matches!(ty, Type::F16 | Type::F16X2) {
             return self
                 .report(Code::Initialiser, format!("a `{ty}` variable cannot be given an initial value"));
         }
         let dims = &self.variable.dims;
         self.init(init, dims);
+    }
+
+    /// The value of a texture, sampler or surface.
+    fn properties(&mut self, init: &Init) {
+        use OpaqueProperty::*;
+        let list = match init {
+            Init::Properties(list) => &list[..],
+            Init::List(list) if list.is_empty() => &[],
+            _ => {
+                let message = format!(
+                    "the value of a `{}` is a list of properties, `{{name = value}}`",
+                    self.variable.ty
+                );
+                return self.report(Code::Initialiser, message);
+            }
+        };
+        let of_sampler = [AddrMode0, AddrMode1, AddrMode2, FilterMode, ForceUnnormalizedCoords];
+        for (property, _) in list {
+            if self.variable.ty == Type::SamplerRef && !of_sampler.contains(property) {
+                let message = format!("a sampler has no property `{}`", crate::op::Modifier::text(*property));
+                self.report(Code::Initialiser, message);
+            }
+        }
     }
 
     /// The value of an array with these dimensions, of a vector, or of a scalar.
@@ -274,6 +300,10 @@ impl Rules<'_, '_> {
             }
             Init::Symbol(symbol) => self.address(symbol),
             Init::List(_) => self.report(Code::Initialiser, "braces are nested too deeply here"),
+            Init::Properties(_) => self.report(
+                Code::Initialiser,
+                format!("a `{ty}` has no properties: those are of textures, samplers and surfaces"),
+            ),
         }
     }
 

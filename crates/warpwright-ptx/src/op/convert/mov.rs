@@ -38,11 +38,11 @@ impl Rule for Mov {
         }
         if let Dsts::Many(regs) = &self.d {
             let regs: Vec<_> = regs.iter().copied().flatten().collect();
-            element_type(check, "d", &regs, self.ty);
+            element_type(check, "d", regs.into_iter(), self.ty);
         }
         if let Srcs::Many(values) = &self.a {
             let regs: Vec<_> = values.iter().filter_map(Src::reg).collect();
-            element_type(check, "a", &regs, self.ty);
+            element_type(check, "a", regs.into_iter(), self.ty);
         }
         match (self.vector, &self.d, &self.a) {
             (Some(vector), d, a) => self.check_vector(check, vector, d, a),

@@ -231,15 +231,25 @@ fn shape(
 
 /// The registers of a vector must agree with each other. Where they are of different types, they
 /// count as untyped: the result is the type that they are to be checked against.
-pub(super) fn element_type(check: &mut Check<'_>, name: &str, regs: &[Reg], ty: Type) -> Option<Type> {
-    let Some(&first) = regs.first() else { return Some(ty) };
+pub(super) fn element_type(
+    check: &mut Check<'_>,
+    name: &str,
+    mut regs: impl Iterator<Item = Reg>,
+    ty: Type,
+) -> Option<Type> {
+    let Some(first) = regs.next() else { return Some(ty) };
     let first = check.reg_type(first);
-    let types: Vec<_> = regs.iter().map(|&reg| check.reg_type(reg)).collect();
-    if types.iter().any(|ty| !first.agrees_with(*ty) || !ty.agrees_with(first)) {
-        check.report(Code::OperandType, format!("the registers of the vector `{name}` do not agree in type"));
-        return None;
+    let mut alike = true;
+    for reg in regs {
+        let other = check.reg_type(reg);
+        if !first.agrees_with(other) || !other.agrees_with(first) {
+            let message = format!("the registers of the vector `{name}` do not agree in type");
+            check.report(Code::OperandType, message);
+            return None;
+        }
+        alike &= other == first;
     }
-    Some(if types.iter().any(|&ty| ty != first) { untyped(ty.bits()) } else { ty })
+    Some(if alike { ty } else { untyped(ty.bits()) })
 }
 
 /// The untyped type of that many bits.
@@ -267,12 +277,11 @@ pub(super) fn destinations(check: &mut Check<'_>, d: &Dsts, vector: Option<Vecto
     if !shape(check, "d", vector, d.len(), matches!(d, Dsts::Many(_))) {
         return;
     }
-    let regs: Vec<_> = d.as_slice().flatten().collect();
-    if regs.is_empty() && vector.is_some() && matches!(d, Dsts::Many(_)) {
+    if vector.is_some() && d.as_slice().flatten().next().is_none() && matches!(d, Dsts::Many(_)) {
         return check.report(Code::VectorShape, "some element of the vector `d` must be a register");
     }
-    let Some(ty) = element_type(check, "d", &regs, ty) else { return };
-    for reg in regs {
+    let Some(ty) = element_type(check, "d", d.as_slice().flatten(), ty) else { return };
+    for reg in d.as_slice().flatten() {
         match fit {
             Fit::Exact => check.reg("d", reg, ty),
             Fit::AtLeast => check.reg_at_least("d", reg, ty),
@@ -286,8 +295,7 @@ pub(super) fn sources(check: &mut Check<'_>, a: &Srcs, vector: Option<VectorWidt
     if !shape(check, "a", vector, values.len(), matches!(a, Srcs::Many(_))) {
         return;
     }
-    let regs: Vec<_> = values.iter().filter_map(Src::reg).collect();
-    let Some(reg_ty) = element_type(check, "a", &regs, ty) else { return };
+    let Some(reg_ty) = element_type(check, "a", values.iter().filter_map(Src::reg), ty) else { return };
     for value in values {
         match value {
             Src::Reg(reg) if fit == Fit::AtLeast => check.reg_at_least("a", *reg, reg_ty),
