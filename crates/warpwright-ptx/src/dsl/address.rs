@@ -11,22 +11,32 @@
 //!         in the loop         ld [p + 1024] … p += 2048
 //! ```
 //!
-//! Invariant: the walk rebuilds every block's list of nodes from the front, so that what is appended
-//! to a block around the current one comes before the node that is being walked.
+//! The walk takes every block's list of nodes out of the block, so that what is appended to a block is
+//! what the node that is being walked needs before it.
 
 use super::emit;
 use super::form::{FormId, NO_FACTOR, Sum, Term};
-use super::state::{BODY, Base, BlockId, Bump, Def, ENTRY, Loc, Node, State};
+use super::state::{BODY, Base, BlockId, Bump, Def, ENTRY, Loc, Node, State, Value};
 use crate::ir::{self, Address, AddressBase, MulHalf, Src, Symbol, Type, VarId};
-use crate::op::{Access, Visitor};
 
-/// An address without its constant, with the register that holds it (less `extra`).
+/// An address without the form's constant, with the register that holds it (less `extra`).
 struct Entry {
     base: Base,
     narrow: bool,
-    terms: Box<[Term]>,
+    form: FormId,
     reg: ir::Reg,
     extra: i64,
+}
+
+/// What a term is to the block that computes a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Known in a block around it.
+    Outside,
+    /// Counted by the loop whose body it is.
+    Counted,
+    /// Known in it only.
+    Own,
 }
 
 /// Resolves the addresses of a kernel.
@@ -42,29 +52,11 @@ pub(super) struct Resolver<'a> {
     dynamic_offsets: &'a [Option<i64>],
 }
 
-struct StandIns<'a> {
-    state: &'a State,
-    found: [Option<(ir::Reg, u32)>; 4],
-    count: usize,
-}
-
-impl Visitor for StandIns<'_> {
-    fn reg(&mut self, access: Access, reg: ir::Reg) {
-        if access == Access::Read
-            && let Some(value) = self.state.values.get(reg.0 as usize)
-            && let Def::Address(pointer) = value.def
-            && self.count < self.found.len()
-        {
-            self.found[self.count] = Some((reg, pointer));
-            self.count += 1;
-        }
-    }
-}
-
 impl<'a> Resolver<'a> {
     pub(super) fn new(state: &'a mut State, dynamic_offsets: &'a [Option<i64>], loc: Loc) -> Self {
         let known = state.blocks.iter().map(|_| Vec::new()).collect();
-        Resolver { state, known, loc, addresses: Vec::new(), dynamic_offsets }
+        let addresses = Vec::with_capacity(state.pointers.len());
+        Resolver { state, known, loc, addresses, dynamic_offsets }
     }
 
     /// Resolves everything. Stand-ins become [`Def::Resolved`].
@@ -75,7 +67,10 @@ impl<'a> Resolver<'a> {
 
     fn walk(&mut self, block: BlockId) {
         let nodes = std::mem::take(&mut self.state.blocks[block.0 as usize].nodes);
-        for node in nodes {
+        // How many nodes go before which.
+        let mut before = Vec::new();
+        let mut count = 0;
+        for (i, &node) in nodes.iter().enumerate() {
             match node {
                 Node::Inst(inst) => self.instruction(inst),
                 Node::Loop(id) => self.walk(self.state.loops[id as usize].body),
@@ -93,8 +88,25 @@ impl<'a> Resolver<'a> {
                     }
                 }
             }
-            self.state.blocks[block.0 as usize].nodes.push(node);
+            let appended = self.state.blocks[block.0 as usize].nodes.len();
+            if appended > count {
+                before.push((i, appended));
+                count = appended;
+            }
         }
+        let list = &mut self.state.blocks[block.0 as usize].nodes;
+        let appended = std::mem::replace(list, nodes);
+        if before.is_empty() {
+            return;
+        }
+        let nodes = std::mem::replace(list, Vec::with_capacity(list.len() + count));
+        let (mut node, mut new) = (0, 0);
+        for (i, end) in before {
+            list.extend_from_slice(&nodes[node..i]);
+            list.extend_from_slice(&appended[new..end]);
+            (node, new) = (i, end);
+        }
+        list.extend_from_slice(&nodes[node..]);
     }
 
     fn instruction(&mut self, inst: u32) {
@@ -103,12 +115,16 @@ impl<'a> Resolver<'a> {
             return;
         }
         self.loc = instruction.loc;
-        let mut stand_ins = StandIns { state: self.state, found: [None; 4], count: 0 };
-        instruction.op.visit(&mut stand_ins);
-        for (reg, pointer) in stand_ins.found.into_iter().flatten() {
-            let address = self.resolve(pointer);
-            self.state.values[reg.0 as usize].def = Def::Resolved(self.addresses.len() as u32);
-            self.addresses.push(address);
+        for i in 0..self.state.operands_of(inst).len() {
+            let (_, reg) = self.state.operands_of(inst)[i];
+            if let Some(&Value { def: Def::Address(pointer), .. }) = self.state.values.get(reg.0 as usize) {
+                let address = self.resolve(pointer);
+                if let AddressBase::Reg(base) = address.base {
+                    self.state.resolve_operand(inst, i, base);
+                }
+                self.state.values[reg.0 as usize].def = Def::Resolved(self.addresses.len() as u32);
+                self.addresses.push(address);
+            }
         }
     }
 
@@ -122,15 +138,7 @@ impl<'a> Resolver<'a> {
                 Err(None) => Address { base: AddressBase::Absolute, offset: constant },
             };
         }
-        let terms = self.state.forms.terms(pointer.form);
-        let block = self.block_of_sum(pointer.base, terms);
-        let (reg, extra) = match self.find(block, pointer.base, terms, pointer.narrow) {
-            Some(known) => known,
-            None => {
-                let terms = terms.to_vec();
-                self.materialise(pointer.base, &terms, pointer.narrow)
-            }
-        };
+        let (reg, extra) = self.materialise(pointer.base, pointer.form, pointer.narrow);
         Address::reg(reg, constant + extra)
     }
 
@@ -168,137 +176,152 @@ impl<'a> Resolver<'a> {
     }
 
     /// The outermost block that has all of a sum.
-    fn block_of_sum(&self, base: Base, terms: &[Term]) -> BlockId {
+    fn block_of_sum(&self, base: Base, form: FormId) -> BlockId {
         let start = self.block_of_base(base);
-        terms.iter().fold(start, |block, term| self.deeper(block, self.block_of_term(term)))
+        let terms = self.state.forms.terms(form).iter();
+        terms.fold(start, |block, term| self.deeper(block, self.block_of_term(term)))
     }
 
     /// A sum that the block computed before.
-    fn find(&self, block: BlockId, base: Base, terms: &[Term], narrow: bool) -> Option<(ir::Reg, i64)> {
+    fn find(&self, block: BlockId, base: Base, form: FormId, narrow: bool) -> Option<(ir::Reg, i64)> {
+        let terms = self.state.forms.terms(form);
         self.known[block.0 as usize]
             .iter()
-            .find(|entry| entry.base == base && entry.narrow == narrow && *entry.terms == *terms)
+            .find(|entry| {
+                entry.base == base && entry.narrow == narrow && self.state.forms.terms(entry.form) == terms
+            })
             .map(|entry| (entry.reg, entry.extra))
     }
 
-    /// A register that holds `base + terms - extra`, in the outermost block that can compute it.
-    fn materialise(&mut self, base: Base, terms: &[Term], narrow: bool) -> (ir::Reg, i64) {
-        let base_block = self.block_of_base(base);
-        let block = self.block_of_sum(base, terms);
-        if let Some(known) = self.find(block, base, terms, narrow) {
+    /// A register that holds `base + form - extra`, less the form's constant, in the outermost block
+    /// that can compute it.
+    fn materialise(&mut self, base: Base, form: FormId, narrow: bool) -> (ir::Reg, i64) {
+        let block = self.block_of_sum(base, form);
+        if let Some(known) = self.find(block, base, form, narrow) {
             return known;
         }
-        let (reg, extra) = self.compute(base, base_block, terms, narrow, block);
-        self.known[block.0 as usize].push(Entry { base, narrow, terms: terms.into(), reg, extra });
+        let (reg, extra) = self.compute(base, form, narrow, block);
+        self.known[block.0 as usize].push(Entry { base, narrow, form, reg, extra });
         (reg, extra)
     }
 
-    fn compute(
-        &mut self,
-        base: Base,
-        base_block: BlockId,
-        terms: &[Term],
-        narrow: bool,
-        block: BlockId,
-    ) -> (ir::Reg, i64) {
-        if terms.is_empty() {
+    fn part(&self, term: Term, block: BlockId, counter: Option<ir::Reg>) -> Part {
+        if self.block_of_term(&term) != block {
+            return Part::Outside;
+        }
+        let factor = match counter {
+            Some(i) if term.a == i => term.b,
+            Some(i) if term.b == i => term.a,
+            _ => return Part::Own,
+        };
+        if self.block_of(factor) == block { Part::Own } else { Part::Counted }
+    }
+
+    fn compute(&mut self, base: Base, form: FormId, narrow: bool, block: BlockId) -> (ir::Reg, i64) {
+        let Some(&(mut last)) = self.state.forms.terms(form).last() else {
             return (self.base_register(base, narrow, block), 0);
-        }
-        let counter = self.state.block(block).body_of.and_then(|id| {
+        };
+        let counting = self.state.block(block).body_of.and_then(|id| {
             let induction = self.state.loops[id as usize].induction?;
-            (base_block != block).then_some((id, induction))
+            (self.block_of_base(base) != block).then_some((id, induction))
         });
-        let mut rest = Vec::with_capacity(terms.len());
-        let mut counted = Vec::new();
-        let mut own = Vec::new();
-        for &term in terms {
-            if self.block_of_term(&term) != block {
-                rest.push(term);
-                continue;
-            }
-            match counter {
-                Some((_, (i, _))) if term.a == i && term.b != i && self.block_of(term.b) != block => {
-                    counted.push(term);
-                }
-                Some((_, (i, _))) if term.b == i && term.a != i && self.block_of(term.a) != block => {
-                    counted.push(Term { a: term.b, b: term.a, ..term });
-                }
-                _ => own.push(term),
+        let counter = counting.map(|(_, (i, _))| i);
+        let (mut own, mut counted) = (false, false);
+        for &term in self.state.forms.terms(form) {
+            match self.part(term, block, counter) {
+                Part::Outside => {}
+                Part::Counted => counted = true,
+                Part::Own => (own, last) = (true, term),
             }
         }
-        if own.is_empty()
-            && let Some((id, (_, step))) = counter
-            && !counted.is_empty()
+        if let Some((id, (i, step))) = counting
+            && counted
+            && !own
         {
-            return self.count_along(base, &rest, &counted, narrow, (id, step));
-        }
-        if own.is_empty() && counted.is_empty() {
-            // Only the base is this deep.
-            own = std::mem::take(&mut rest);
+            return self.count_along(base, form, narrow, id, i, step);
         }
         // One term at a time, so that what comes before it is shared.
-        let Some(last) = own.pop() else { return (super::state::POISON, 0) };
-        let others: Vec<Term> = terms.iter().filter(|term| **term != last).copied().collect();
-        let (sum, extra) = if others.is_empty() && base == Base::Zero {
+        let others = self.state.forms.without(form, last);
+        let (sum, extra) = if base == Base::Zero && self.state.forms.terms(others).is_empty() {
             (None, 0)
         } else {
-            let (reg, extra) = self.materialise(base, &others, narrow);
+            let (reg, extra) = self.materialise(base, others, narrow);
             (Some(reg), extra)
         };
         (self.add_term(sum, last, narrow, block), extra)
     }
 
-    /// A pointer that a loop counts along: `base + rest + counted`.
+    /// A pointer that loop `id` counts along: `i` by `step`.
     fn count_along(
         &mut self,
         base: Base,
-        rest: &[Term],
-        counted: &[Term],
+        form: FormId,
         narrow: bool,
-        (id, step): (u32, ir::Reg),
+        id: u32,
+        i: ir::Reg,
+        step: ir::Reg,
     ) -> (ir::Reg, i64) {
-        let init = self.state.loops[id as usize].carried[0].init;
-        let (init_form, step_form) = (self.state.form_of(init), self.state.form_of(step));
-        let mut start = Sum { terms: rest.to_vec(), constant: 0 };
-        let mut stride = Sum::default();
-        for term in counted {
-            self.substitute(&mut start, term, init, init_form);
-            self.substitute(&mut stride, term, step, step_form);
-        }
-        let body = self.state.loops[id as usize].body;
-        let (from, extra) = self.materialise(base, &start.terms, narrow);
+        let looped = &self.state.loops[id as usize];
+        let (body, init) = (looped.body, looped.carried[0].init);
+        let start = self.with_counter(form, body, i, init, true);
+        let stride = self.with_counter(form, body, i, step, false);
+        let (from, extra) = self.materialise(base, start, narrow);
         let ty = if narrow { Type::U32 } else { Type::U64 };
-        let stride = if stride.terms.is_empty() {
-            Src::Imm(ir::Imm::Int(stride.constant))
+        let constant = self.state.forms.constant(stride);
+        let stride = if self.state.forms.terms(stride).is_empty() {
+            Src::Imm(ir::Imm::Int(constant))
         } else {
-            let (reg, extra) = self.materialise(Base::Zero, &stride.terms, narrow);
-            let constant = stride.constant + extra;
+            let (reg, extra) = self.materialise(Base::Zero, stride, narrow);
+            let constant = constant + extra;
             let block = self.state.value(reg).block;
             Src::Reg(if constant == 0 { reg } else { self.add_constant(reg, constant, ty, block) })
         };
         let pointer = self.state.define_in(body, ty, Def::Variable);
         self.state.loops[id as usize].bumps.push(Bump { pointer, init: from, step: stride, wide: !narrow });
-        (pointer, extra + start.constant)
+        (pointer, extra + self.state.forms.constant(start))
     }
 
-    /// Adds `term` to `sum`, with `value` (whose form is given) in the place of its first factor.
-    fn substitute(&mut self, sum: &mut Sum, term: &Term, value: ir::Reg, form: FormId) {
-        let simple = term.b == NO_FACTOR || self.state.forms.terms(form).iter().all(|t| t.b == NO_FACTOR);
-        if !simple {
-            let (a, b) = (value.min(term.b), value.max(term.b));
-            sum.add_term(Term { a, b, coefficient: term.coefficient });
+    /// The terms of `form` with `value` in the place of the counter `i` of a loop; with those that the
+    /// loop does not count, or without.
+    fn with_counter(
+        &mut self,
+        form: FormId,
+        body: BlockId,
+        i: ir::Reg,
+        value: ir::Reg,
+        others: bool,
+    ) -> FormId {
+        let value_form = self.state.form_of(value);
+        let mut sum = self.state.forms.open();
+        for at in 0..self.state.forms.terms(form).len() {
+            let term = self.state.forms.terms(form)[at];
+            if self.part(term, body, Some(i)) == Part::Counted {
+                let factor = if term.a == i { term.b } else { term.a };
+                self.substitute(&mut sum, factor, term.coefficient, value, value_form);
+            } else if others {
+                self.state.forms.add_term(&sum, term);
+            }
+        }
+        self.state.forms.close(sum)
+    }
+
+    /// Adds `coefficient · value · factor`, where the value has that form.
+    fn substitute(&mut self, sum: &mut Sum, factor: ir::Reg, coefficient: i64, value: ir::Reg, form: FormId) {
+        let forms = &mut self.state.forms;
+        if factor != NO_FACTOR && forms.terms(form).iter().any(|term| term.b != NO_FACTOR) {
+            forms.add_term(sum, Term::new(value, factor, coefficient));
             return;
         }
-        let constant = self.state.forms.constant(form).wrapping_mul(term.coefficient);
-        for t in self.state.forms.terms(form) {
-            let coefficient = t.coefficient.wrapping_mul(term.coefficient);
-            let (a, b) = if term.b == NO_FACTOR { (t.a, t.b) } else { (t.a.min(term.b), t.a.max(term.b)) };
-            sum.add_term(Term { a, b, coefficient });
+        for at in 0..forms.terms(form).len() {
+            let term = forms.terms(form)[at];
+            let other = if factor == NO_FACTOR { term.b } else { factor };
+            forms.add_term(sum, Term::new(term.a, other, term.coefficient.wrapping_mul(coefficient)));
         }
-        if term.b == NO_FACTOR {
-            sum.constant += constant;
+        let constant = forms.constant(form).wrapping_mul(coefficient);
+        if factor == NO_FACTOR {
+            sum.constant = sum.constant.wrapping_add(constant);
         } else {
-            sum.add_term(Term { a: term.b, b: NO_FACTOR, coefficient: constant });
+            forms.add_term(sum, Term::new(factor, NO_FACTOR, constant));
         }
     }
 
@@ -384,12 +407,9 @@ impl<'a> Resolver<'a> {
 
     /// `a · b` in 64 bits, shared by all that need it.
     fn product(&mut self, term: Term, block: BlockId) -> ir::Reg {
-        let unit = Term { coefficient: 1, ..term };
-        let found = self.known[block.0 as usize]
-            .iter()
-            .find(|entry| entry.base == Base::Zero && !entry.narrow && *entry.terms == [unit]);
-        if let Some(entry) = found {
-            return entry.reg;
+        let form = self.state.forms.term(Term { coefficient: 1, ..term });
+        if let Some((reg, _)) = self.find(block, Base::Zero, form, false) {
+            return reg;
         }
         let (a_type, b_type) = (self.state.value(term.a).ty, self.state.value(term.b).ty);
         let reg = if a_type == b_type && a_type.bits() == 32 {
@@ -402,8 +422,7 @@ impl<'a> Resolver<'a> {
                 emit::mul(Some(MulHalf::Lo), Type::S64, d, Src::Reg(a), Src::Reg(b))
             })
         };
-        let entry = Entry { base: Base::Zero, narrow: false, terms: [unit].into(), reg, extra: 0 };
-        self.known[block.0 as usize].push(entry);
+        self.known[block.0 as usize].push(Entry { base: Base::Zero, narrow: false, form, reg, extra: 0 });
         reg
     }
 

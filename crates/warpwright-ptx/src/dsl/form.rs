@@ -21,6 +21,11 @@ pub(super) struct Term {
 }
 
 impl Term {
+    /// `coefficient · a · b`; either factor may be [`NO_FACTOR`].
+    pub(super) fn new(a: Reg, b: Reg, coefficient: i64) -> Self {
+        Term { a: a.min(b), b: a.max(b), coefficient }
+    }
+
     fn key(&self) -> (Reg, Reg) {
         (self.a, self.b)
     }
@@ -50,16 +55,17 @@ pub(super) struct Forms {
     terms: Vec<Term>,
 }
 
-/// A form outside the arena.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A form that is being made: its terms are the last of the arena.
 pub(super) struct Sum {
-    pub(super) terms: Vec<Term>,
+    first: usize,
     pub(super) constant: i64,
 }
 
 impl Forms {
     pub(super) fn new() -> Self {
-        Forms { forms: vec![Form { first: 0, count: 0, constant: 0 }], terms: Vec::with_capacity(128) }
+        let mut forms = Vec::with_capacity(128);
+        forms.push(Form { first: 0, count: 0, constant: 0 });
+        Forms { forms, terms: Vec::with_capacity(256) }
     }
 
     pub(super) fn terms(&self, id: FormId) -> &[Term] {
@@ -86,9 +92,7 @@ impl Forms {
     }
 
     pub(super) fn register(&mut self, reg: Reg) -> FormId {
-        let first = self.terms.len();
-        self.terms.push(Term { a: reg, b: NO_FACTOR, coefficient: 1 });
-        self.finish(first, 0)
+        self.term(Term { a: reg, b: NO_FACTOR, coefficient: 1 })
     }
 
     /// `x + scale · y`; `None` if it has too many terms or its numbers are too large.
@@ -142,44 +146,72 @@ impl Forms {
         if !single(self.terms(x)) || !single(self.terms(y)) {
             return None;
         }
-        let mut sum = Sum { terms: Vec::new(), constant: self.constant(x).checked_mul(self.constant(y))? };
-        let (xs, ys) = (self.terms(x), self.terms(y));
-        if xs.len() * ys.len() > 4 {
+        if self.terms(x).len() * self.terms(y).len() > 4 {
             return None;
         }
-        for p in xs {
-            for q in ys {
+        let constant = self.constant(x).checked_mul(self.constant(y))?;
+        let mut sum = self.open();
+        sum.constant = constant;
+        for i in 0..self.terms(x).len() {
+            let p = self.terms(x)[i];
+            for j in 0..self.terms(y).len() {
+                let q = self.terms(y)[j];
                 let coefficient = p.coefficient.checked_mul(q.coefficient)?;
-                sum.add_term(Term { a: p.a.min(q.a), b: p.a.max(q.a), coefficient })?;
+                self.add_term(&sum, Term::new(p.a, q.a, coefficient));
             }
-            sum.add_term(Term { coefficient: p.coefficient.checked_mul(self.constant(y))?, ..*p })?;
+            let coefficient = p.coefficient.checked_mul(self.constant(y))?;
+            self.add_term(&sum, Term { coefficient, ..p });
         }
-        for q in ys {
-            sum.add_term(Term { coefficient: q.coefficient.checked_mul(self.constant(x))?, ..*q })?;
+        for j in 0..self.terms(y).len() {
+            let q = self.terms(y)[j];
+            let coefficient = q.coefficient.checked_mul(self.constant(x))?;
+            self.add_term(&sum, Term { coefficient, ..q });
         }
-        let first = self.terms.len();
-        self.terms.extend_from_slice(&sum.terms);
-        Some(self.finish(first, sum.constant))
+        Some(self.close(sum))
     }
-}
 
-impl Sum {
-    /// Adds a term, merging it with one of the same registers.
-    pub(super) fn add_term(&mut self, term: Term) -> Option<()> {
+    /// Begins a form. No other may be made until it is closed.
+    pub(super) fn open(&self) -> Sum {
+        Sum { first: self.terms.len(), constant: 0 }
+    }
+
+    pub(super) fn close(&mut self, sum: Sum) -> FormId {
+        self.finish(sum.first, sum.constant)
+    }
+
+    /// Adds a term, merging it with one of the same registers. Addresses wrap, and so do coefficients.
+    pub(super) fn add_term(&mut self, sum: &Sum, term: Term) {
         if term.coefficient == 0 {
-            return Some(());
+            return;
         }
-        match self.terms.binary_search_by_key(&term.key(), Term::key) {
+        match self.terms[sum.first..].binary_search_by_key(&term.key(), Term::key) {
             Ok(i) => {
-                let sum = self.terms[i].coefficient.checked_add(term.coefficient)?;
-                if sum == 0 {
-                    self.terms.remove(i);
-                } else {
-                    self.terms[i].coefficient = sum;
+                let known = &mut self.terms[sum.first + i].coefficient;
+                *known = known.wrapping_add(term.coefficient);
+                if *known == 0 {
+                    self.terms.remove(sum.first + i);
                 }
             }
-            Err(i) => self.terms.insert(i, term),
+            Err(i) => self.terms.insert(sum.first + i, term),
         }
-        Some(())
+    }
+
+    /// The form of a term.
+    pub(super) fn term(&mut self, term: Term) -> FormId {
+        let first = self.terms.len();
+        self.terms.push(term);
+        self.finish(first, 0)
+    }
+
+    /// The terms of a form but one, without its constant.
+    pub(super) fn without(&mut self, id: FormId, term: Term) -> FormId {
+        let first = self.terms.len();
+        for i in 0..self.terms(id).len() {
+            let other = self.terms(id)[i];
+            if other != term {
+                self.terms.push(other);
+            }
+        }
+        self.finish(first, 0)
     }
 }

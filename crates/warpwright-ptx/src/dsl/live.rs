@@ -1,9 +1,8 @@
 //! Liveness: what the effects of a kernel need. Pure instructions that nothing needs are dropped, such
 //! as the arithmetic of an index that became a pointer.
 
-use super::state::{Def, Inst, State};
-use crate::ir::{Address, AddressBase, Reg};
-use crate::op::{Access, Visitor};
+use super::state::{Def, State};
+use crate::ir::Reg;
 
 /// Which values and instructions are needed.
 pub(super) struct Liveness<'a> {
@@ -15,15 +14,9 @@ pub(super) struct Liveness<'a> {
     writers: Vec<(Reg, u32)>,
 }
 
-impl Visitor for Liveness<'_> {
-    fn reg(&mut self, _: Access, reg: Reg) {
-        self.need(reg);
-    }
-}
-
 impl<'a> Liveness<'a> {
     /// Which values and which instructions are needed, by their numbers.
-    pub(super) fn run(state: &'a State, addresses: &'a [Address]) -> (Vec<bool>, Vec<bool>) {
+    pub(super) fn run(state: &'a State) -> (Vec<bool>, Vec<bool>) {
         let mut this = Liveness {
             state,
             values: vec![false; state.values.len()],
@@ -68,12 +61,7 @@ impl<'a> Liveness<'a> {
                         }
                     }
                 }
-                Def::Resolved(id) => {
-                    if let AddressBase::Reg(reg) = addresses[id as usize].base {
-                        this.need(reg);
-                    }
-                }
-                Def::Const(_) | Def::Address(_) => {}
+                Def::Const(_) | Def::Address(_) | Def::Resolved(_) => {}
             }
         }
         (this.values, this.insts)
@@ -91,10 +79,12 @@ impl<'a> Liveness<'a> {
         if std::mem::replace(&mut self.insts[id as usize], true) {
             return;
         }
-        let inst: &Inst = &self.state.insts[id as usize];
-        if let Some((guard, _)) = inst.guard {
+        let state = self.state;
+        if let Some((guard, _)) = state.insts[id as usize].guard {
             self.need(guard);
         }
-        inst.op.visit(self);
+        for &(_, reg) in state.operands_of(id) {
+            self.need(reg);
+        }
     }
 }

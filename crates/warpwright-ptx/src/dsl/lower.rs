@@ -4,10 +4,10 @@ use super::address::Resolver;
 use super::emit;
 use super::kernel::{Block, Built, LaunchRule, dynamic_name, is_identifier};
 use super::live::Liveness;
-use super::state::{BODY, BlockId, Def, ENTRY, Loc, Node, POISON, State};
+use super::state::{BODY, BlockId, Def, ENTRY, Inst, Loc, Node, POISON, State, Value};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::{Access, Op, Visitor, VisitorMut, control};
+use crate::op::{Access, Op, VisitorMut, control};
 
 /// Static shared memory that every target has.
 const STATIC_SHARED: u64 = 48 << 10;
@@ -25,13 +25,12 @@ pub(super) fn module(state: &mut State, entry: &str, launch: &LaunchRule, loc: L
     let mut resolver = Resolver::new(state, &offsets, loc);
     resolver.run();
     let addresses = std::mem::take(&mut resolver.addresses);
-    let live = Liveness::run(state, &addresses);
+    let live = Liveness::run(state);
     let mut writer = Flattener::new(state, &addresses, live);
     writer.block(ENTRY);
     writer.block(BODY);
     writer.push(control::Ret { uniform: false }, None, loc);
-    let flat = writer.finish();
-    let function = function(state, entry, &launch, &offsets, flat, loc);
+    let function = function(writer, entry, &launch, &offsets, loc);
     let mut module = Module::new(Version::OLDEST, state.target);
     let dynamic = state.dynamic.is_some() || offsets.iter().any(Option::is_some);
     if dynamic {
@@ -113,13 +112,14 @@ fn shared_limit(target: Arch) -> u64 {
 }
 
 fn function(
-    state: &mut State,
+    writer: Flattener<'_>,
     entry: &str,
     launch: &LaunchRule,
     offsets: &[Option<i64>],
-    flat: Flat,
     loc: Loc,
 ) -> Function {
+    let registers = writer.registers();
+    let state = &mut *writer.state;
     let mut function = Function::new(FunctionKind::Entry, entry);
     function.origin = Origin::Rust(loc);
     function.linkage = Linkage::Visible;
@@ -135,9 +135,9 @@ fn function(
     if let Some(cluster) = launch.cluster {
         function.directives.push(FunctionDirective::ReqNCtaPerCluster(cluster.to_vec()));
     }
-    let mut declarations: Vec<Statement> = Vec::with_capacity(16);
+    let mut statements = Vec::with_capacity(writer.lines.len() + CLASSES.len() + offsets.len());
     let mut first = 0;
-    for (class, &count) in CLASSES.iter().zip(&flat.counts) {
+    for (class, &count) in CLASSES.iter().zip(&registers.counts) {
         if count == 0 {
             continue;
         }
@@ -152,19 +152,17 @@ fn function(
             numbered: true,
         });
         first += count;
-        declarations.push(StatementKind::Registers { first: index, count: 1 }.into());
+        statements.push(StatementKind::Registers { first: index, count: 1 }.into());
     }
     for (array, offset) in std::mem::take(&mut state.arrays).into_iter().zip(offsets) {
         if offset.is_none() {
             let id = VarId(function.variables.len() as u32);
-            declarations.push(Statement { origin: array.origin, kind: StatementKind::Variable(id) });
+            statements.push(Statement { origin: array.origin, kind: StatementKind::Variable(id) });
             function.variables.push(array);
         }
     }
-    function.labels = flat.labels;
-    let mut body = flat.statements;
-    body.splice(0..0, declarations);
-    function.body = Some(body);
+    function.labels = writer.finish(registers, &mut statements);
+    function.body = Some(statements);
     function
 }
 
@@ -189,11 +187,12 @@ fn class(ty: Type) -> usize {
     }
 }
 
-/// A body in order, its registers renamed.
-struct Flat {
-    statements: Vec<Statement>,
-    labels: Vec<Label>,
-    counts: [u32; 6],
+/// A line of the body, before its registers have their numbers.
+enum Line {
+    Inst(u32),
+    Label(LabelId),
+    NoUnroll,
+    BranchTargets(LabelId, Vec<LabelId>),
 }
 
 /// Writes the blocks out in order.
@@ -202,38 +201,17 @@ struct Flattener<'a> {
     addresses: &'a [Address],
     live_values: Vec<bool>,
     live_insts: Vec<bool>,
-    statements: Vec<Statement>,
-    /// By value: the last statement that reads it, for those that loops carry.
+    lines: Vec<Line>,
+    /// By value: the last line that reads it, from 1; 0 where none does.
     last_read: Vec<u32>,
-    /// By value: the statement that writes it.
+    /// By value: the last line that writes it, likewise.
     written: Vec<u32>,
     /// By value: the value whose register it shares.
     alias: Vec<Reg>,
-    labels: Vec<String>,
+    /// With its place in the text, once it is defined.
+    labels: Vec<(String, u32)>,
+    defined: u32,
     loops: u32,
-}
-
-struct Positions<'a> {
-    state: &'a State,
-    addresses: &'a [Address],
-    at: u32,
-    last_read: &'a mut [u32],
-    written: &'a mut [u32],
-}
-
-impl Visitor for Positions<'_> {
-    fn reg(&mut self, access: Access, mut reg: Reg) {
-        if let Def::Resolved(id) = self.state.value(reg).def {
-            match self.addresses[id as usize].base {
-                AddressBase::Reg(base) => reg = base,
-                _ => return,
-            }
-        }
-        let list = if access == Access::Write { &mut self.written } else { &mut self.last_read };
-        if let Some(slot) = list.get_mut(reg.0 as usize) {
-            *slot = self.at;
-        }
-    }
 }
 
 impl<'a> Flattener<'a> {
@@ -246,43 +224,50 @@ impl<'a> Flattener<'a> {
         Flattener {
             live_values,
             live_insts,
-            statements: Vec::with_capacity(state.insts.len() + 32),
+            lines: Vec::with_capacity(state.insts.len() + 32),
             last_read: vec![0; count],
             written: vec![0; count],
             alias: (0..count as u32).map(Reg).collect(),
             labels: Vec::new(),
+            defined: 0,
             loops: 0,
             addresses,
             state,
         }
     }
 
+    /// Appends an instruction.
     fn push(&mut self, op: impl Into<Op>, guard: Option<(Reg, bool)>, loc: Loc) {
-        let op = op.into();
-        let at = self.statements.len() as u32;
-        let mut positions = Positions {
-            state: self.state,
-            addresses: self.addresses,
-            at,
-            last_read: &mut self.last_read,
-            written: &mut self.written,
-        };
-        op.visit(&mut positions);
-        let guard = guard.map(|(reg, negated)| {
-            positions.reg(Access::Read, reg);
-            Guard { reg, negated }
-        });
-        let kind = StatementKind::Instruction(Instruction { guard, op });
-        self.statements.push(Statement { origin: Origin::Rust(loc), kind });
+        let id = self.state.push_inst(op, guard, POISON, loc);
+        self.instruction(id);
+    }
+
+    fn instruction(&mut self, id: u32) {
+        self.lines.push(Line::Inst(id));
+        let line = self.lines.len() as u32;
+        for &(access, reg) in self.state.operands_of(id) {
+            let list = if access == Access::Write { &mut self.written } else { &mut self.last_read };
+            list[reg.0 as usize] = line;
+        }
+        if let Some((guard, _)) = self.state.insts[id as usize].guard {
+            self.last_read[guard.0 as usize] = line;
+        }
     }
 
     fn label(&mut self, name: String) -> LabelId {
-        self.labels.push(name);
+        self.labels.push((name, 0));
         LabelId(self.labels.len() as u32 - 1)
     }
 
+    /// Labels are numbered in the order of the text.
+    fn number_label(&mut self, label: LabelId) {
+        self.labels[label.0 as usize].1 = self.defined;
+        self.defined += 1;
+    }
+
     fn define_label(&mut self, label: LabelId) {
-        self.statements.push(StatementKind::Label(label).into());
+        self.number_label(label);
+        self.lines.push(Line::Label(label));
     }
 
     fn next_number(&mut self) -> u32 {
@@ -295,10 +280,7 @@ impl<'a> Flattener<'a> {
             match node {
                 Node::Inst(id) => {
                     if self.live_insts[id as usize] {
-                        let inst = &mut self.state.insts[id as usize];
-                        let op = std::mem::replace(&mut inst.op, Op::Trap(control::Trap {}));
-                        let (guard, loc) = (inst.guard, inst.loc);
-                        self.push(op, guard, loc);
+                        self.instruction(id);
                     }
                 }
                 Node::Loop(id) => self.looped(id as usize),
@@ -351,7 +333,7 @@ impl<'a> Flattener<'a> {
         });
         self.define_label(top);
         if no_unroll {
-            self.statements.push(StatementKind::Pragma(vec!["nounroll".into()]).into());
+            self.lines.push(Line::NoUnroll);
         }
         self.block(body);
         for bump in bumps {
@@ -445,7 +427,8 @@ impl<'a> Flattener<'a> {
         let table = self.label(format!("switch_{number}"));
         let targets: Vec<_> = (0..cases.len()).map(|i| self.label(format!("case_{number}_{i}"))).collect();
         self.push(emit::bra(end), Some((inside, true)), loc);
-        self.statements.push(StatementKind::BranchTargets { label: table, targets: targets.clone() }.into());
+        self.number_label(table);
+        self.lines.push(Line::BranchTargets(table, targets.clone()));
         let index = RegSrc(index);
         self.push(control::BrxIdx { uniform: false, index, table }, None, loc);
         let last = cases.len() - 1;
@@ -459,56 +442,68 @@ impl<'a> Flattener<'a> {
         self.define_label(end);
     }
 
-    /// Names registers and labels in the order in which they appear.
-    fn finish(self) -> Flat {
-        let mut statements = self.statements;
-        let mut order = vec![LabelId(u32::MAX); self.labels.len()];
-        let mut names = self.labels;
-        let mut labels = Vec::with_capacity(names.len());
-        let count = self.state.values.len();
-        let mut naming =
-            Naming { state: self.state, alias: &self.alias, numbers: vec![None; count], counts: [0; 6] };
-        for statement in &statements {
-            match &statement.kind {
-                StatementKind::Instruction(instruction) => instruction.op.visit(&mut naming),
-                StatementKind::Label(label) | StatementKind::BranchTargets { label, .. } => {
-                    order[label.0 as usize] = LabelId(labels.len() as u32);
-                    let name = std::mem::take(&mut names[label.0 as usize]);
-                    labels.push(Label { name: name.into() });
-                }
-                _ => {}
+    /// The registers that the lines use.
+    fn registers(&self) -> Registers {
+        let mut counts = [0; 6];
+        let mut names = vec![Named::Nowhere; self.state.values.len()];
+        for (i, (read, written)) in self.last_read.iter().zip(&self.written).enumerate() {
+            let unused = (*read, *written) == (0, 0);
+            if unused || matches!(self.state.value(Reg(i as u32)).def, Def::Resolved(_)) {
+                continue;
+            }
+            let root = register_of(self.state, &self.alias, Reg(i as u32));
+            if root.0 as usize != i {
+                names[i] = Named::Like(root);
+            }
+            let slot = &mut names[root.0 as usize];
+            if matches!(slot, Named::Nowhere) {
+                let class = class(self.state.value(root).ty);
+                *slot = Named::Next(class as u8);
+                counts[class] += 1;
             }
         }
-        let counts = naming.counts;
-        let mut first = [0; 6];
+        let mut next = [0; 6];
         for i in 1..6 {
-            first[i] = first[i - 1] + counts[i - 1];
+            next[i] = next[i - 1] + counts[i - 1];
         }
-        let mut renaming = Renaming {
-            state: naming.state,
-            alias: naming.alias,
-            numbers: naming.numbers,
-            first,
-            labels: order,
-            addresses: self.addresses,
-        };
-        for statement in &mut statements {
-            match &mut statement.kind {
-                StatementKind::Instruction(instruction) => {
-                    if let Some(guard) = &mut instruction.guard {
-                        renaming.reg(Access::Read, &mut guard.reg);
-                    }
-                    instruction.op.visit_mut(&mut renaming);
+        Registers { counts, next, names }
+    }
+
+    /// Appends the statements, and yields the labels. Registers are numbered in the order in which
+    /// they appear.
+    fn finish(self, registers: Registers, statements: &mut Vec<Statement>) -> Vec<Label> {
+        let State { values, insts, ops, .. } = self.state;
+        let mut labels = self.labels;
+        let numbers: Vec<_> = labels.iter().map(|label| LabelId(label.1)).collect();
+        let number = |label: LabelId| numbers[label.0 as usize];
+        let first = statements.len();
+        // Moved first and renamed after: to move what has just been written is slow.
+        statements.extend(self.lines.into_iter().map(|line| match line {
+            Line::Inst(id) => {
+                let Inst { guard, loc, .. } = insts[id as usize];
+                let guard = guard.map(|(reg, negated)| Guard { reg, negated });
+                let op = std::mem::replace(&mut ops[id as usize], Op::Trap(control::Trap {}));
+                let kind = StatementKind::Instruction(Instruction { guard, op });
+                Statement { origin: Origin::Rust(loc), kind }
+            }
+            Line::Label(label) => StatementKind::Label(number(label)).into(),
+            Line::NoUnroll => StatementKind::Pragma(vec!["nounroll".into()]).into(),
+            Line::BranchTargets(label, targets) => {
+                let targets = targets.into_iter().map(number).collect();
+                StatementKind::BranchTargets { label: number(label), targets }.into()
+            }
+        }));
+        let mut renaming = Renaming { values, registers, labels: &numbers, addresses: self.addresses };
+        for statement in &mut statements[first..] {
+            if let StatementKind::Instruction(instruction) = &mut statement.kind {
+                if let Some(guard) = &mut instruction.guard {
+                    renaming.reg(Access::Read, &mut guard.reg);
                 }
-                StatementKind::Label(label) => renaming.label(label),
-                StatementKind::BranchTargets { label, targets } => {
-                    renaming.label(label);
-                    targets.iter_mut().for_each(|target| renaming.label(target));
-                }
-                _ => {}
+                instruction.op.visit_mut(&mut renaming);
             }
         }
-        Flat { statements, labels, counts }
+        labels.sort_unstable_by_key(|label| label.1);
+        labels.into_iter().map(|(name, _)| Label { name: name.into() }).collect()
     }
 }
 
@@ -526,42 +521,54 @@ fn register_of(state: &State, alias: &[Reg], mut reg: Reg) -> Reg {
     }
 }
 
-struct Naming<'a> {
-    state: &'a State,
-    alias: &'a [Reg],
-    numbers: Vec<Option<u32>>,
-    counts: [u32; 6],
+/// What is known of the register of a value.
+#[derive(Clone, Copy, Debug)]
+enum Named {
+    /// It has none.
+    Nowhere,
+    /// That of another value.
+    Like(Reg),
+    /// The next of a class, once it appears.
+    Next(u8),
+    /// This.
+    Register(Reg),
 }
 
-impl Visitor for Naming<'_> {
-    fn reg(&mut self, _: Access, reg: Reg) {
-        if reg == POISON || matches!(self.state.value(reg).def, Def::Resolved(_) | Def::Address(_)) {
-            return;
-        }
-        let reg = register_of(self.state, self.alias, reg);
-        let slot = &mut self.numbers[reg.0 as usize];
-        if slot.is_none() {
-            let class = class(self.state.value(reg).ty);
-            *slot = Some(self.counts[class]);
-            self.counts[class] += 1;
-        }
-    }
+/// The registers of a function. Those of a class have numbers that follow one another.
+struct Registers {
+    /// By class: how many there are.
+    counts: [u32; 6],
+    /// By class: the next that has no number yet.
+    next: [u32; 6],
+    /// By value.
+    names: Vec<Named>,
 }
 
 struct Renaming<'a> {
-    state: &'a State,
-    alias: &'a [Reg],
-    numbers: Vec<Option<u32>>,
-    first: [u32; 6],
-    labels: Vec<LabelId>,
+    values: &'a [Value],
+    registers: Registers,
+    labels: &'a [LabelId],
     addresses: &'a [Address],
 }
 
 impl VisitorMut for Renaming<'_> {
     fn reg(&mut self, _: Access, reg: &mut Reg) {
-        let value = register_of(self.state, self.alias, *reg);
-        let class = class(self.state.value(value).ty);
-        *reg = Reg(self.first[class] + self.numbers[value.0 as usize].unwrap_or(0));
+        let slot = &mut self.registers.names[reg.0 as usize];
+        match *slot {
+            Named::Register(known) => *reg = known,
+            Named::Next(class) => {
+                let next = &mut self.registers.next[class as usize];
+                *reg = Reg(*next);
+                *slot = Named::Register(*reg);
+                *next += 1;
+            }
+            Named::Like(mut root) => {
+                self.reg(Access::Read, &mut root);
+                self.registers.names[reg.0 as usize] = Named::Register(root);
+                *reg = root;
+            }
+            Named::Nowhere => {}
+        }
     }
 
     fn label(&mut self, label: &mut LabelId) {
@@ -570,7 +577,7 @@ impl VisitorMut for Renaming<'_> {
 
     fn address(&mut self, address: &mut Address) {
         let AddressBase::Reg(reg) = address.base else { return };
-        if let Def::Resolved(id) = self.state.value(reg).def {
+        if let Def::Resolved(id) = self.values[reg.0 as usize].def {
             let resolved = &self.addresses[id as usize];
             address.base = resolved.base.clone();
             address.offset += resolved.offset;

@@ -7,7 +7,7 @@
 use super::form::{FormId, Forms};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{Arch, Imm, Reg, Special, Src, Type, Variable};
-use crate::op::Op;
+use crate::op::{Access, Op};
 use std::panic::Location;
 
 pub(super) type Loc = &'static Location<'static>;
@@ -49,15 +49,17 @@ pub(super) struct Value {
     pub(super) form: FormId,
 }
 
-#[derive(Debug)]
+/// What is known of an instruction beside its [`Op`].
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Inst {
-    pub(super) op: Op,
     pub(super) guard: Option<(Reg, bool)>,
     pub(super) loc: Loc,
     /// Dropped where nothing needs its result.
     pub(super) pure: bool,
     /// What a pure instruction writes.
     pub(super) result: Reg,
+    /// Its registers, as a range of [`State::operands`]; the guard is not one of them.
+    operands: (u32, u32),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +165,11 @@ pub(super) struct State {
     pub(super) values: Vec<Value>,
     pub(super) forms: Forms,
     pub(super) insts: Vec<Inst>,
+    /// By instruction.
+    pub(super) ops: Vec<Op>,
+    /// The registers of the instructions, so that the passes need not look into each again. Once
+    /// addresses are resolved, their registers stand in the place of the stand-ins.
+    operands: Vec<(Access, Reg)>,
     pub(super) blocks: Vec<Block>,
     pub(super) current: BlockId,
     pub(super) loops: Vec<Loop>,
@@ -188,15 +195,17 @@ impl State {
         State {
             target,
             threads,
-            values: Vec::with_capacity(256),
+            values: Vec::with_capacity(512),
             forms: Forms::new(),
-            insts: Vec::with_capacity(128),
+            insts: Vec::with_capacity(256),
+            ops: Vec::with_capacity(256),
+            operands: Vec::with_capacity(768),
             blocks: vec![block(0), block(1)],
             current: BODY,
             loops: Vec::new(),
             ifs: Vec::new(),
             switches: Vec::new(),
-            pointers: Vec::with_capacity(32),
+            pointers: Vec::with_capacity(64),
             params: Vec::new(),
             specials: Vec::new(),
             arrays: Vec::new(),
@@ -213,10 +222,12 @@ impl State {
         POISON
     }
 
+    #[inline]
     pub(super) fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.0 as usize]
     }
 
+    #[inline]
     pub(super) fn value(&self, reg: Reg) -> &Value {
         &self.values[reg.0 as usize]
     }
@@ -226,6 +237,7 @@ impl State {
         self.define_in(self.current, ty, def)
     }
 
+    #[inline]
     pub(super) fn define_in(&mut self, block: BlockId, ty: Type, def: Def) -> Reg {
         let reg = Reg(self.values.len() as u32);
         self.values.push(Value { ty, block, def, form: FormId::OPAQUE });
@@ -238,11 +250,9 @@ impl State {
         reg
     }
 
+    #[inline]
     pub(super) fn constant_of(&self, reg: Reg) -> Option<Imm> {
-        if reg == POISON {
-            return None;
-        }
-        match self.value(reg).def {
+        match self.values.get(reg.0 as usize)?.def {
             Def::Const(imm) => Some(imm),
             _ => None,
         }
@@ -256,6 +266,8 @@ impl State {
         }
     }
 
+    /// Appends an instruction that no block has yet; `pure` is what it writes, where that is all.
+    #[inline]
     pub(super) fn push_inst(
         &mut self,
         op: impl Into<Op>,
@@ -263,9 +275,32 @@ impl State {
         pure: Reg,
         loc: Loc,
     ) -> u32 {
+        self.ops.push(op.into());
+        self.describe(guard, pure, loc)
+    }
+
+    /// Adds what is known of the newest instruction.
+    fn describe(&mut self, guard: Option<(Reg, bool)>, pure: Reg, loc: Loc) -> u32 {
         let id = self.insts.len() as u32;
-        self.insts.push(Inst { op: op.into(), guard, loc, pure: pure != POISON, result: pure });
+        let first = self.operands.len() as u32;
+        let operands = &mut self.operands;
+        self.ops[id as usize].visit(&mut |access: Access, reg: Reg| operands.push((access, reg)));
+        let operands = (first, self.operands.len() as u32);
+        self.insts.push(Inst { guard, loc, pure: pure != POISON, result: pure, operands });
         id
+    }
+
+    /// The registers of an instruction, in order, without its guard.
+    #[inline]
+    pub(super) fn operands_of(&self, inst: u32) -> &[(Access, Reg)] {
+        let (first, end) = self.insts[inst as usize].operands;
+        &self.operands[first as usize..end as usize]
+    }
+
+    /// The stand-in that is operand `i` of an instruction has become this register.
+    pub(super) fn resolve_operand(&mut self, inst: u32, i: usize, reg: Reg) {
+        let first = self.insts[inst as usize].operands.0 as usize;
+        self.operands[first + i].1 = reg;
     }
 
     /// Appends a pure instruction that defines a value.
@@ -301,19 +336,22 @@ impl State {
     }
 
     /// Checks that a value may be used here: it belongs to a block whose closure is being run.
+    #[inline]
     pub(super) fn usable(&mut self, reg: Reg, loc: Loc) -> bool {
-        if reg == POISON {
-            return false;
+        let open = self.values.get(reg.0 as usize).is_some_and(|value| self.block(value.block).open);
+        if !open && reg != POISON {
+            self.outside(loc);
         }
-        if self.block(self.value(reg).block).open {
-            return true;
-        }
+        open
+    }
+
+    #[cold]
+    fn outside(&mut self, loc: Loc) {
         self.mistake(
             Code::Unassigned,
             loc,
             "a value made inside a device closure is used outside of it, where it may never have been made",
         );
-        false
     }
 
     /// The operand that reads a value: an immediate where the value is one.
