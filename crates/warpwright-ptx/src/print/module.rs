@@ -19,7 +19,10 @@ pub fn print(module: &Module) -> String {
 
 /// The module as PTX text, with options.
 pub fn print_with(module: &Module, options: &Options) -> String {
-    let mut printer = Printer { out: Writer::new(), files: RustFiles::default(), options };
+    // Room for what a statement usually takes, so that the text seldom moves.
+    let statements: usize = module.functions().map(|function| function.statements().len()).sum();
+    let mut printer =
+        Printer { out: Writer::with_capacity(1024 + 48 * statements), files: RustFiles::default(), options };
     if options.rust_locations {
         printer.files = RustFiles::collect(module);
     }

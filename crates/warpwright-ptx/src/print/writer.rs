@@ -16,8 +16,8 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new() -> Self {
-        Writer { out: String::new(), function: None, start: 0, first_operand: true }
+    pub(super) fn with_capacity(bytes: usize) -> Self {
+        Writer { out: String::with_capacity(bytes), function: None, start: 0, first_operand: true }
     }
 
     /// Appends text as it is.
@@ -187,7 +187,8 @@ impl<'a> Writer<'a> {
                 break;
             }
         }
-        self.out.extend(digits[at..].iter().map(|&digit| char::from(digit)));
+        // All are ASCII digits.
+        self.out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
     }
 
     /// `+4`, `+-4`, or nothing for zero.
