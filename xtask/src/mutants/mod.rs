@@ -79,9 +79,10 @@ pub(crate) fn check(ptxas: &Ptxas, options: &Options, summary: &mut Summary) {
     };
     let mutants = make(&seeds, options);
     let verdicts = parallel(&mutants, |mutant| judge(ptxas, mutant));
+    let verdicts = mutants.iter().zip(&verdicts);
+    let verdicts = verdicts.filter_map(|(mutant, verdict)| Some((mutant, verdict.as_ref()?)));
     let (mut judged, mut accepted, mut disagreements, mut unknown) = (0usize, 0, 0, 0);
-    for (mutant, verdict) in mutants.iter().zip(&verdicts) {
-        let Some(verdict) = verdict else { continue };
+    for (mutant, verdict) in verdicts.take(options.count as usize) {
         judged += 1;
         accepted += usize::from(verdict.ptxas.is_ok());
         if verdict.ours.is_empty() == verdict.ptxas.is_ok() {
@@ -118,7 +119,9 @@ fn make(seeds: &Seeds, options: &Options) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     // A seed that has few mutants must not keep this from ending.
     let mut attempts = options.count.saturating_mul(20);
-    while (mutants.len() as u64) < options.count && attempts > 0 {
+    // Some break `ptxas` and are not judged.
+    let wanted = options.count + options.count / 100 + 10;
+    while (mutants.len() as u64) < wanted && attempts > 0 {
         attempts -= 1;
         let drawn = random.below(100);
         let mutant = if drawn < MODULE_SHARE {

@@ -47,7 +47,7 @@ pub(super) fn mutate(module: &SeedModule, random: &mut Random) -> Option<Mutant>
         8 => {
             let at = one(&lines, random, |line| is_declaration(line) && literal_in(line).is_some())?;
             let mut line = lines[at].clone();
-            line.replace_range(literal_in(&line)?, *random.pick(&NUMBERS));
+            line.replace_range(literal_in(&line)?, random.pick::<&str>(&NUMBERS));
             if line == lines[at] {
                 return None;
             }

@@ -231,7 +231,7 @@ fn change_literal(parts: &mut Parts<'_>, random: &mut Random) -> Option<()> {
     }
     let operand = &mut parts.operands[*random.pick(&with_number)];
     let range = literal_in(operand)?;
-    operand.replace_range(range, *random.pick(&LITERALS));
+    operand.replace_range(range, random.pick::<&str>(&LITERALS));
     Some(())
 }
 
