@@ -63,8 +63,8 @@ fn comments(text: &str) -> BTreeMap<&str, usize> {
             let end = rest.find("*/").unwrap_or(rest.len());
             at += end + 2;
             &rest[2..end]
-        } else if rest.starts_with('"') {
-            at += 1 + rest[1..].find('"').map_or(rest.len(), |end| end + 1);
+        } else if let Some(text) = rest.strip_prefix('"') {
+            at += 1 + text.find('"').map_or(rest.len(), |end| end + 1);
             continue;
         } else {
             // The characters that matter are ASCII, so any boundary will do.
