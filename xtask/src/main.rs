@@ -31,7 +31,7 @@ cargo xtask TASK
   mutants   the verifier against ptxas, on mutants of valid PTX
               --count N         how many (2000)
               --seed N          which (1)
-              --explore         only list the disagreements
+              --strict          fail for each disagreement that tests/mutants/understood.md does not list
   tidy      the invariants of the source that a script can check
   bench     the benchmarks, those of the peers included
               --no-peers        leave those out
@@ -78,7 +78,7 @@ fn task_of(task: &str, mut arguments: Arguments) -> Result<(), Failure> {
             let options = mutants::Options {
                 count: arguments.number("--count")?.unwrap_or(mutants::DEFAULT_COUNT),
                 seed: arguments.number("--seed")?.unwrap_or(1),
-                explore: arguments.flag("--explore"),
+                strict: arguments.flag("--strict"),
             };
             arguments.end()?;
             mutants::run(&options)

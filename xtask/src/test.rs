@@ -31,7 +31,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
             corpus::check(&ptxas, &mut summary);
             validate::check(&ptxas, &mut summary, false);
             let count = if options.full { FULL_MUTANTS } else { mutants::DEFAULT_COUNT };
-            mutants::check(&ptxas, &mutants::Options { count, seed: 1, explore: false }, &mut summary);
+            mutants::check(&ptxas, &mutants::Options { count, seed: 1, strict: false }, &mut summary);
         }
         Err(why) if options.require_ptxas => summary.add_failure("ptxas", &why),
         Err(why) => {

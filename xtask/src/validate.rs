@@ -58,6 +58,17 @@ fn catalogue() -> Vec<Entry> {
     entries
 }
 
+/// Every kernel as it is without configuration, by name, for an old target and a new one.
+pub(crate) fn default_modules() -> Result<Vec<(String, String)>, String> {
+    let mut modules = Vec::new();
+    for kernel in warpwright_kernels::catalogue() {
+        for target in ["sm_75", "sm_90"] {
+            modules.push((format!("kernel {} for {target}", kernel.name), emit(kernel, "", target)?));
+        }
+    }
+    Ok(modules)
+}
+
 /// The PTX of a kernel that the verifier accepts.
 fn emit(kernel: &warpwright_kernels::Entry, assignment: &str, target: &str) -> Result<String, String> {
     let assignments = Some(assignment).filter(|assignment| !assignment.is_empty());

@@ -78,7 +78,7 @@ impl Rule for CpAsync {
         if let Some(source_size) = &self.source_size
             && !ignores_source(check, source_size)
         {
-            check.src("source_size", source_size, Type::U32);
+            check.word_src("source_size", source_size);
             check.imm_range("source_size", source_size, 0..=size);
         }
         cache_policy(check, self.cache_hint, self.policy.as_ref());
@@ -139,7 +139,10 @@ impl Rule for CpAsyncMbarrierArrive {
     fn check(&self, check: &mut Check<'_>) {
         check.type_among(self.ty, &[Type::B64]);
         super::mbarrier::barrier_space(check, self.space, false);
-        check.address("address", &self.address, self.space);
+        match self.space {
+            None => check.wide_address("address", &self.address, None),
+            space => check.address("address", &self.address, space),
+        }
     }
 
     fn needs(&self, needs: &mut Needs) {

@@ -307,14 +307,14 @@ impl Rule for RedAsync {
                 "a reduction that an mbarrier counts is `.relaxed.cluster`",
             );
             space_among(check, self.space, &[None, Some(Space::SharedCluster)]);
-            check.address("address", &self.address, Some(Space::SharedCluster));
+            check.wide_address("address", &self.address, Some(Space::SharedCluster));
             match &self.barrier {
                 Some(barrier) => check.address("barrier", barrier, Some(Space::SharedCluster)),
                 None => check.report(Code::OperandCount, "the operand `barrier` is missing"),
             }
         } else {
             release(check, Some(self.semantics), Some(self.scope), self.space, self.mmio);
-            check.address("address", &self.address, self.space);
+            check.wide_address("address", &self.address, self.space);
             if self.barrier.is_some() {
                 check.report(
                     Code::OperandCount,
@@ -338,7 +338,7 @@ impl Rule for MultimemRedAsync {
     fn check(&self, check: &mut Check<'_>) {
         deferred(check, self.op, self.ty, &self.b);
         release(check, Some(self.semantics), Some(self.scope), self.space, false);
-        check.address("address", &self.address, self.space);
+        check.wide_address("address", &self.address, self.space);
     }
 
     fn needs(&self, needs: &mut Needs) {

@@ -9,6 +9,7 @@ pub struct Check<'a> {
     function: &'a Function,
     opcode: &'static str,
     origin: Origin,
+    guarded: bool,
     out: &'a mut Diagnostics,
 }
 
@@ -20,7 +21,7 @@ impl<'a> Check<'a> {
         origin: Origin,
         out: &'a mut Diagnostics,
     ) -> Self {
-        Check { index, function, opcode, origin, out }
+        Check { index, function, opcode, origin, guarded: false, out }
     }
 
     /// The module.
@@ -97,8 +98,14 @@ impl<'a> Check<'a> {
         fine
     }
 
+    /// Whether the instruction has a guard.
+    pub fn is_guarded(&self) -> bool {
+        self.guarded
+    }
+
     /// The guard must be a predicate.
     pub fn guard(&mut self, guard: Guard) {
+        self.guarded = true;
         let ty = self.reg_type(guard.reg);
         if ty != Type::Pred {
             let name = self.reg_name(guard.reg);
@@ -112,6 +119,28 @@ impl<'a> Check<'a> {
         let declared = self.reg_type(reg);
         if !declared.agrees_with(ty) {
             self.mismatch(name, reg, declared, ty);
+        }
+    }
+
+    /// A register that must be a 32-bit integer or untyped, whatever the type of the instruction. Packed
+    /// floats, which stand in for integers where the instruction's type asks for those, do not serve.
+    pub fn word(&mut self, name: &str, reg: Reg) {
+        let declared = self.reg_type(reg);
+        if declared.kind() == TypeKind::PackedFloat || !declared.agrees_with(Type::U32) {
+            self.mismatch(name, reg, declared, Type::U32);
+        }
+    }
+
+    /// A destination that must be a [`Self::word`].
+    pub fn word_dst(&mut self, name: &str, dst: Dst) {
+        self.word(name, dst.0);
+    }
+
+    /// A source that must be a [`Self::word`] or an integer constant.
+    pub fn word_src(&mut self, name: &str, src: &Src) {
+        match src {
+            Src::Reg(reg) => self.word(name, *reg),
+            _ => self.src(name, src, Type::U32),
         }
     }
 
@@ -244,7 +273,8 @@ impl<'a> Check<'a> {
     }
 
     /// An address into `space` (`None`: a generic address): its register must be a 32- or 64-bit
-    /// integer (a narrower one is suspicious), its symbol must live in that space, and a number alone is an address of local memory.
+    /// integer (a narrower one is suspicious), its symbol must live in that space, and a number alone is
+    /// an address of local memory.
     pub fn address(&mut self, name: &str, address: &Address, space: Option<Space>) {
         match &address.base {
             AddressBase::Reg(reg) => {
@@ -283,6 +313,33 @@ impl<'a> Check<'a> {
                     );
                 }
             }
+        }
+    }
+
+    /// An address whose register must not be narrower than 32 bits: only loads, stores and some others
+    /// widen it.
+    pub fn wide_address(&mut self, name: &str, address: &Address, space: Option<Space>) {
+        match address.base {
+            AddressBase::Reg(reg) if self.reg_type(reg).bits() < 32 => {
+                let ty = self.reg_type(reg);
+                self.report(
+                    Code::OperandType,
+                    format!(
+                        "the address `{name}` is in a `{ty}` register; it must be a 32- or 64-bit integer"
+                    ),
+                );
+            }
+            _ => self.address(name, address, space),
+        }
+    }
+
+    /// Both a [`Self::wide_address`] and a [`Self::data_address`].
+    pub fn wide_data_address(&mut self, name: &str, address: &Address, space: Option<Space>) {
+        match address.base {
+            AddressBase::Reg(reg) if self.reg_type(reg).bits() < 32 => {
+                self.wide_address(name, address, space)
+            }
+            _ => self.data_address(name, address, space),
         }
     }
 
@@ -329,7 +386,7 @@ impl<'a> Check<'a> {
             return;
         }
         let wide = "a global or generic address has 64 bits";
-        if self.arch().sm >= 90 {
+        if self.arch().sm >= 75 {
             self.report(Code::OperandType, format!("`{name}` has 32 bits; {wide}"));
         } else {
             self.report(Code::AddressWidth, format!("`{name}` has 32 bits; {wide}"));

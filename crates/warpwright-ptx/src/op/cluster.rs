@@ -81,7 +81,7 @@ impl Rule for Mapa {
     fn check(&self, check: &mut Check<'_>) {
         cluster_address(check, self.space, &self.a, self.ty);
         check.dst("d", self.d, self.ty);
-        check.src("rank", &self.rank, Type::U32);
+        check.word_src("rank", &self.rank);
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -92,7 +92,7 @@ impl Rule for Mapa {
 impl Rule for Getctarank {
     fn check(&self, check: &mut Check<'_>) {
         cluster_address(check, self.space, &self.a, self.ty);
-        check.dst("d", self.d, Type::U32);
+        check.word_dst("d", self.d);
     }
 
     fn needs(&self, needs: &mut Needs) {

@@ -111,6 +111,9 @@ fn comparison(
         check.report(Code::OperandCount, "the operand `c` goes with `.and`, `.or` or `.xor`");
     }
     if let Some(c) = c {
+        if is_bf16(ty) && matches!(c, Src::Imm(_)) {
+            check.report(Code::OperandForm, format!("operand `c` of a comparison of `{ty}` is no constant"));
+        }
         check.src("c", c, Type::Pred);
     }
 }

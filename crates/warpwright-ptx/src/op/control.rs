@@ -223,7 +223,7 @@ impl Rule for Bra {
 
 impl Rule for BrxIdx {
     fn check(&self, check: &mut Check<'_>) {
-        check.reg("index", self.index.0, Type::U32);
+        check.word("index", self.index.0);
     }
     fn needs(&self, _needs: &mut Needs) {}
 }

@@ -169,13 +169,13 @@ fn counting(check: &mut Check<'_>, ty: Type, allowed: &[Type], d: Dst, a: &Src) 
     if !check.type_among(ty, allowed) {
         return;
     }
-    check.dst("d", d, U32);
+    check.word_dst("d", d);
     check.src("a", a, ty);
 }
 
 /// A position or length of a bit field: a byte.
 fn field(check: &mut Check<'_>, name: &str, src: &Src) {
-    check.src(name, src, U32);
+    check.word_src(name, src);
     check.imm_range(name, src, FIELD_BYTE);
 }
 
@@ -266,7 +266,7 @@ impl Rule for Lop3 {
 impl Rule for Shl {
     fn check(&self, check: &mut Check<'_>) {
         uniform(check, self.ty, BITS, self.d, &[("a", &self.a)]);
-        check.src("b", &self.b, U32);
+        check.word_src("b", &self.b);
     }
 
     fn needs(&self, _needs: &mut Needs) {}
@@ -275,7 +275,7 @@ impl Rule for Shl {
 impl Rule for Shr {
     fn check(&self, check: &mut Check<'_>) {
         uniform(check, self.ty, SHIFTED, self.d, &[("a", &self.a)]);
-        check.src("b", &self.b, U32);
+        check.word_src("b", &self.b);
     }
 
     fn needs(&self, _needs: &mut Needs) {}
@@ -284,7 +284,7 @@ impl Rule for Shr {
 impl Rule for Shf {
     fn check(&self, check: &mut Check<'_>) {
         uniform(check, self.ty, &[B32], self.d, &[("a", &self.a), ("b", &self.b)]);
-        check.src("c", &self.c, U32);
+        check.word_src("c", &self.c);
     }
 
     fn needs(&self, _needs: &mut Needs) {}
@@ -354,7 +354,7 @@ impl Rule for Fns {
 impl Rule for Szext {
     fn check(&self, check: &mut Check<'_>) {
         uniform(check, self.ty, &[U32, S32], self.d, &[("a", &self.a)]);
-        check.src("b", &self.b, U32);
+        check.word_src("b", &self.b);
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -367,9 +367,9 @@ impl Rule for Bmsk {
         if !check.type_among(self.ty, &[B32]) {
             return;
         }
-        check.dst("d", self.d, U32);
-        check.src("a", &self.a, U32);
-        check.src("b", &self.b, U32);
+        check.word_dst("d", self.d);
+        check.word_src("a", &self.a);
+        check.word_src("b", &self.b);
     }
 
     fn needs(&self, needs: &mut Needs) {

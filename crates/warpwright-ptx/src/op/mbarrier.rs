@@ -187,7 +187,7 @@ fn relaxed_needs(needs: &mut Needs, semantics: Option<Semantics>) {
 impl Rule for MbarrierInit {
     fn check(&self, check: &mut Check<'_>) {
         barrier(check, self.ty, &self.address, self.space, false);
-        check.src("count", &self.count, Type::U32);
+        check.word_src("count", &self.count);
         let most = if self.layout == Some(BarrierLayout::V1) { (1 << 9) - 1 } else { (1 << 20) - 1 };
         check.imm_range("count", &self.count, 1..=most);
     }
@@ -218,7 +218,7 @@ macro_rules! transaction_rules {
             fn check(&self, check: &mut Check<'_>) {
                 barrier(check, self.ty, &self.address, self.space, true);
                 ordering(check, self.semantics, self.scope, &[Semantics::Relaxed]);
-                check.src("tx_count", &self.tx_count, Type::U32);
+                check.word_src("tx_count", &self.tx_count);
             }
 
             fn needs(&self, needs: &mut Needs) {
@@ -262,7 +262,7 @@ macro_rules! arrival_rules {
                 }
                 match &self.count {
                     Some(count) => {
-                        check.src("count", count, Type::U32);
+                        check.word_src("count", count);
                         if !self.expect_tx {
                             check.imm_range("count", count, 1..=i64::from(i32::MAX));
                         }
@@ -297,8 +297,10 @@ macro_rules! wait_rules {
                 barrier(check, self.ty, &self.address, self.space, false);
                 ordering(check, self.semantics, self.scope, &[Semantics::Acquire, Semantics::Relaxed]);
                 wait_results(check, self.complete, self.report, self.phase_type, self.parity);
-                check.src("state", &self.state, if self.parity { Type::U32 } else { Type::U64 });
-                if self.parity {
+                if !self.parity {
+                    check.src("state", &self.state, Type::U64);
+                } else {
+                    check.word_src("state", &self.state);
                     check.imm_range("state", &self.state, 0..=1);
                 }
                 $(if let Some(hint) = &self.$hint {
@@ -355,7 +357,7 @@ fn wait_results(
 impl Rule for MbarrierPendingCount {
     fn check(&self, check: &mut Check<'_>) {
         check.type_among(self.ty, &[Type::B64]);
-        check.dst("count", self.count, Type::U32);
+        check.word_dst("count", self.count);
         check.src("state", &self.state, Type::U64);
     }
 

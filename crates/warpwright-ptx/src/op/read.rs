@@ -30,6 +30,9 @@ impl From<bool> for Presence {
     }
 }
 
+/// Modifiers that may be said again, which says nothing new. The assembler refuses that of the others.
+const REPEATABLE: [&str; 9] = ["sync", "cc", "sat", "satfinite", "relu", "NaN", "approx", "uni", "shiftamt"];
+
 /// The parts of one instruction's text, taken one by one by the instruction's `read`.
 pub struct InstrReader<'a> {
     name: &'static str,
@@ -37,8 +40,6 @@ pub struct InstrReader<'a> {
     span: Span,
     words: &'a [(Word<'a>, Span)],
     taken: u64,
-    /// Those of `taken` that are flags or words of the opcode.
-    flags: u64,
     operands: std::vec::Drain<'a, (Operand, Span)>,
     given: usize,
     read: usize,
@@ -63,19 +64,7 @@ impl<'a> InstrReader<'a> {
         debug_assert!(words.len() <= Self::MAX_WORDS);
         let given = operands.len();
         let operands = operands.drain(..);
-        InstrReader {
-            name: "",
-            text,
-            span,
-            words,
-            taken: 0,
-            flags: 0,
-            operands,
-            given,
-            read: 0,
-            labels,
-            diagnostics,
-        }
+        InstrReader { name: "", text, span, words, taken: 0, operands, given, read: 0, labels, diagnostics }
     }
 
     /// Takes the words of an opcode after its first; whether all are there.
@@ -108,17 +97,13 @@ impl<'a> InstrReader<'a> {
 
     /// Whether the flag is there. Takes it.
     pub fn flag(&mut self, keyword: Keyword) -> bool {
-        let before = self.taken;
-        let found = self.take(|word| word.is(keyword).then_some(())).is_some();
-        self.flags |= self.taken ^ before;
-        found
+        self.take(|word| word.is(keyword).then_some(())).is_some()
     }
 
     /// Whether the flag is there, right after the opcode's first word. Takes it.
     pub fn leading_flag(&mut self, keyword: Keyword) -> bool {
         let found = self.taken & 1 == 0 && self.words.first().is_some_and(|(word, _)| word.is(keyword));
         self.taken |= u64::from(found);
-        self.flags |= u64::from(found);
         found
     }
 
@@ -145,17 +130,16 @@ impl<'a> InstrReader<'a> {
         found
     }
 
-    /// Reports the modifiers that no field took. A flag may be said again: it says nothing new.
+    /// Reports the modifiers that no field took.
     pub fn end_modifiers(&mut self) -> Option<()> {
         let mut fine = Some(());
         for (i, &(word, span)) in self.words.iter().enumerate() {
             if self.taken & (1 << i) == 0 {
                 self.taken |= 1 << i;
-                let said = |j: usize| self.flags & (1 << j) != 0 && self.words[j].0.text() == word.text();
-                if (0..i).any(said) {
+                let again = self.words[..i].iter().any(|(w, _)| w.text() == word.text());
+                if again && REPEATABLE.contains(&word.text()) {
                     continue;
                 }
-                let again = self.words[..i].iter().any(|(w, _)| w.text() == word.text());
                 let message = if again {
                     format!("`.{}` stands more often than `{}` can take it", word.text(), self.name)
                 } else {

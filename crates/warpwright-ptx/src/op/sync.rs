@@ -187,13 +187,13 @@ instruction! {
 
 /// The number of a block's barrier.
 fn barrier_number(check: &mut Check<'_>, a: &Src) {
-    check.src("a", a, Type::U32);
+    check.word_src("a", a);
     check.imm_range("a", a, 0..=15);
 }
 
 /// The number of threads that take part in a barrier.
 fn thread_count(check: &mut Check<'_>, b: &Src, waits: bool) {
-    check.src("b", b, Type::U32);
+    check.word_src("b", b);
     let Src::Imm(Imm::Int(count)) = *b else { return };
     if count % 32 != 0 {
         check.report(
@@ -326,7 +326,7 @@ impl Rule for BarrierRed {
 
 impl Rule for BarWarpSync {
     fn check(&self, check: &mut Check<'_>) {
-        check.src("mask", &self.mask, Type::U32);
+        check.word_src("mask", &self.mask);
     }
     fn needs(&self, _needs: &mut Needs) {}
 }
@@ -513,7 +513,7 @@ impl Rule for FenceProxyTensormap {
 impl Rule for Nanosleep {
     fn check(&self, check: &mut Check<'_>) {
         check.type_among(self.ty, &[Type::U32]);
-        check.src("t", &self.t, Type::U32);
+        check.word_src("t", &self.t);
     }
     fn needs(&self, needs: &mut Needs) {
         needs.both("`nanosleep`", (6, 3), 70);

@@ -166,7 +166,7 @@ impl Rule for VoteNoSync {
 impl Rule for Shfl {
     fn check(&self, check: &mut Check<'_>) {
         shuffle(check, self.ty, self.d, (&self.a, &self.b, &self.c));
-        check.src("mask", &self.mask, Type::U32);
+        check.word_src("mask", &self.mask);
     }
 
     fn needs(&self, _needs: &mut Needs) {}
@@ -179,7 +179,7 @@ impl Rule for Shfl {
 impl Rule for Vote {
     fn check(&self, check: &mut Check<'_>) {
         vote(check, self.mode, self.ty, self.d, &self.a);
-        check.src("mask", &self.mask, Type::U32);
+        check.word_src("mask", &self.mask);
     }
 
     fn needs(&self, _needs: &mut Needs) {}
@@ -204,7 +204,7 @@ impl Rule for Match {
     fn check(&self, check: &mut Check<'_>) {
         check.type_among(self.ty, &[Type::B32, Type::B64]);
         if let Some(d) = self.d.first {
-            check.reg("d", d, Type::U32);
+            check.word("d", d);
         } else if self.mode == MatchMode::Any {
             check.report(Code::OperandForm, "operand `d` cannot be `_`");
         }
@@ -215,7 +215,7 @@ impl Rule for Match {
             }
         }
         check.src("a", &self.a, self.ty);
-        check.src("mask", &self.mask, Type::U32);
+        check.word_src("mask", &self.mask);
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -237,10 +237,14 @@ impl Rule for Redux {
         };
         check.combination(!(self.abs || self.nan) || self.ty == F32, "`.abs` and `.NaN` go with `.f32`");
         // Its `.b32` is an integer: a `.f32` register is no operand.
-        let ty = if self.ty == B32 { U32 } else { self.ty };
-        check.dst("d", self.d, ty);
-        check.src("a", &self.a, ty);
-        check.src("mask", &self.mask, U32);
+        if self.ty == F32 {
+            check.dst("d", self.d, F32);
+            check.src("a", &self.a, F32);
+        } else {
+            check.word_dst("d", self.d);
+            check.word_src("a", &self.a);
+        }
+        check.word_src("mask", &self.mask);
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -260,13 +264,13 @@ impl Rule for Redux {
 impl Rule for Elect {
     fn check(&self, check: &mut Check<'_>) {
         if let Some(d) = self.d.first {
-            check.reg("d", d, Type::U32);
+            check.word("d", d);
         }
         match self.d.second.flatten() {
             Some(p) => check.reg("p", p, Type::Pred),
             None => check.report(Code::OperandForm, "the result is a pair `d|p` with a predicate"),
         }
-        check.src("mask", &self.mask, Type::U32);
+        check.word_src("mask", &self.mask);
     }
 
     fn needs(&self, needs: &mut Needs) {

@@ -302,6 +302,13 @@ impl Rule for WgmmaWaitGroup {
     }
 }
 
+/// What factors of `.s8` and `.u8` in one product need.
+fn mixed_integers_need(needs: &mut Needs, a: Type, b: Type) {
+    if matches!((a, b), (Type::S8, Type::U8) | (Type::U8, Type::S8)) {
+        needs.version("`wgmma.mma_async` of `.s8` and `.u8`", 8, 4);
+    }
+}
+
 impl Rule for WgmmaMmaAsync {
     fn check(&self, check: &mut Check<'_>) {
         Product {
@@ -328,6 +335,7 @@ impl Rule for WgmmaMmaAsync {
 
     fn needs(&self, needs: &mut Needs) {
         wgmma_needs(needs, "`wgmma.mma_async`");
+        mixed_integers_need(needs, self.a_type, self.b_type);
     }
 
     fn convergence(&self) -> Convergence {
@@ -365,6 +373,7 @@ impl Rule for WgmmaMmaAsyncSp {
 
     fn needs(&self, needs: &mut Needs) {
         wgmma_needs(needs, "`wgmma.mma_async`");
+        mixed_integers_need(needs, self.a_type, self.b_type);
         needs.version("`wgmma.mma_async.sp`", 8, 2);
     }
 

@@ -3,7 +3,7 @@
 //! Which elements a lane holds is not said by the ISA: a program may apply the same operation to all
 //! of them, store them, or multiply. How many registers hold them is said: see [`fragment`].
 
-use super::matrix::{BitOp, Fragment, MmaShape, check_matrix_address};
+use super::matrix::{BitOp, Fragment, MmaShape};
 use super::{Convergence, InstrReader, ModifierField, Rule, instruction};
 use crate::ir::*;
 use crate::op::Check;
@@ -180,7 +180,7 @@ fn check_place(check: &mut Check<'_>, space: Option<Space>, p: &Address, stride:
         matches!(space, None | Some(Space::Global | Space::Shared | Space::SharedCta)),
         "the matrix is in `.global`, `.shared` or `.shared::cta`",
     );
-    check_matrix_address(check, "p", p, space);
+    check.wide_address("p", p, space);
     if let Some(stride) = stride {
         check.src("stride", stride, Type::U32);
     }

@@ -149,7 +149,16 @@ fn instructions(
     out: &mut Diagnostics,
 ) {
     for statement in function.statements() {
-        let StatementKind::Instruction(instruction) = &statement.kind else { continue };
+        let instruction = match &statement.kind {
+            StatementKind::Instruction(instruction) => instruction,
+            StatementKind::Loc(Loc { inlined: Some(_), .. }) => {
+                needs.clear();
+                needs.version("`.loc` with `inlined_at`", 7, 0);
+                gate.check(needs, statement.origin, out);
+                continue;
+            }
+            _ => continue,
+        };
         let mut check = Check::new(index, function, instruction.op.name(), statement.origin, out);
         if let Some(guard) = instruction.guard {
             check.guard(guard);

@@ -255,15 +255,17 @@ impl Rule for Clmad {
     }
 }
 
-/// The operands of a dot product: all words.
+/// The operands of a dot product: packed words, and a sum.
 fn dot_product(check: &mut Check<'_>, types: [Type; 2], d: Dst, sources: [(&str, &Src); 3]) {
     for ty in types {
         check.type_among(ty, &[U32, S32]);
     }
-    check.dst("d", d, U32);
-    for (name, src) in sources {
+    check.word_dst("d", d);
+    let [a, b, c] = sources;
+    for (name, src) in [a, b] {
         check.src(name, src, U32);
     }
+    check.word_src(c.0, c.1);
 }
 
 impl Rule for Dp4a {

@@ -134,7 +134,7 @@ fn direction(check: &mut Check<'_>, space: Space, source: Space, offered: &[Dire
 
 /// The number of bytes: 32 bits, a multiple of 16 if it is a constant.
 fn byte_count(check: &mut Check<'_>, size: &Src) {
-    check.src("size", size, Type::U32);
+    check.word_src("size", size);
     check.imm_range("size", size, 0..=1_048_560);
     if let Src::Imm(Imm::Int(size)) = size
         && size % 16 != 0
@@ -244,7 +244,7 @@ impl Rule for CpAsyncBulk {
         byte_count(check, &self.size);
         for (name, bytes) in [("ignore_left", &self.ignore_left), ("ignore_right", &self.ignore_right)] {
             if let Some(bytes) = bytes {
-                check.src(name, bytes, Type::U32);
+                check.word_src(name, bytes);
                 check.imm_range(name, bytes, 0..=15);
             }
         }

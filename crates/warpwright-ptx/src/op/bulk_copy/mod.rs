@@ -79,7 +79,7 @@ fn cta_mask(check: &mut Check<'_>, mask: Option<&Src>) {
 /// The barrier of a copy is in shared memory, whichever qualifier the destination has.
 fn completion_barrier(check: &mut Check<'_>, mbar: Option<&Address>) {
     if let Some(mbar) = mbar {
-        check.address("mbar", mbar, Some(Space::Shared));
+        check.wide_address("mbar", mbar, Some(Space::Shared));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Copies and reductions of tiles of a tensor, addressed by a tensor map and coordinates.
 
 use super::{BulkLevel, BulkReduction, Completion, DATACENTER_BLACKWELL, Multicast};
-use super::{completion_barrier, completion_is, cta_mask, multicast_needs};
+use super::{completion_is, cta_mask, multicast_needs};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
@@ -263,7 +263,9 @@ impl Rule for CpAsyncBulkTensor {
                 "exactly one of the two ends must be a tensor map with coordinates, `[map, {…}]`",
             ),
         }
-        completion_barrier(check, self.mbar.as_ref());
+        if let Some(mbar) = &self.mbar {
+            check.address("mbar", mbar, Some(Space::Shared));
+        }
         im2col_offsets(check, self.dim, self.load_mode, self.offsets.as_ref());
         cta_mask(check, self.cta_mask.as_ref());
         cache_policy(check, self.cache_hint, self.policy.as_ref());

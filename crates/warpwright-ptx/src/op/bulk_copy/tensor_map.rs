@@ -98,7 +98,7 @@ impl Rule for TensormapReplace {
         if let Some(space) = self.space {
             space_among(check, "tensor map", space, &[Space::Global, Space::SharedCta]);
         }
-        check.address("address", &self.address, self.space);
+        check.wide_address("address", &self.address, self.space);
         let wide = matches!(self.field, TensorMapField::GlobalAddress | TensorMapField::GlobalStride);
         let ty = if wide { Type::B64 } else { Type::B32 };
         if self.ty != ty {

@@ -139,7 +139,8 @@ impl Mov {
         };
         let Some(variable) = check.variable(symbol) else {
             let function = matches!(global, Some(GlobalSymbol::Function(_)));
-            if function && ty.bits() == 32 {
+            // Below, the assembler takes the half of an address.
+            if function && ty.bits() == 32 && check.arch().sm >= 90 {
                 check.narrow_address("the address of the function");
             }
             return;

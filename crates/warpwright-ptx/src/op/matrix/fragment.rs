@@ -167,23 +167,3 @@ impl Fragment {
         fits
     }
 }
-
-/// The address of a matrix or of a row of one. Narrow registers, which loads and stores widen, do not
-/// serve.
-pub(in crate::op) fn check_matrix_address(
-    check: &mut Check<'_>,
-    name: &str,
-    address: &Address,
-    space: Option<Space>,
-) {
-    match address.base {
-        AddressBase::Reg(reg) if check.reg_type(reg).bits() < 32 => {
-            let ty = check.reg_type(reg);
-            check.report(
-                Code::OperandType,
-                format!("the address `{name}` is in a `{ty}` register; it must be a 32- or 64-bit integer"),
-            );
-        }
-        _ => check.address(name, address, space),
-    }
-}

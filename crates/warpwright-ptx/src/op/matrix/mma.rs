@@ -328,7 +328,12 @@ impl Form {
     }
 
     fn check_operands(&self, check: &mut Check<'_>, d: &Dsts, a: &Srcs, b: &Srcs, c: &Srcs) {
-        let fragments = self.fragments();
+        let mut fragments = self.fragments();
+        if self.sparsity != Sparsity::Dense && self.a == Type::BF16 {
+            // Unlike the dense product, it takes words of any type.
+            fragments.a.register = Type::B32;
+            fragments.b.register = Type::B32;
+        }
         fragments.d.check_dsts(check, "d", d);
         fragments.a.check_srcs(check, "a", a);
         fragments.b.check_srcs(check, "b", b);

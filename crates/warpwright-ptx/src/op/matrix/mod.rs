@@ -7,7 +7,6 @@ mod fragment;
 mod mma;
 mod transfer;
 
-pub(in crate::op) use fragment::check_matrix_address;
 pub use fragment::{Fragment, Fragments, MmaShape};
 pub use mma::{BitOp, Mma, MmaKind, MmaSp, MmaSpOrdered, ScaleVector};
 pub use transfer::{Ldmatrix, MatrixCount, MatrixElement, Movmatrix, PackedElement, Stmatrix, TileShape};

@@ -1,6 +1,6 @@
 //! Small matrices between shared memory and the registers of a warp.
 
-use super::fragment::{Fragment, check_matrix_address};
+use super::fragment::Fragment;
 use crate::ir::*;
 use crate::op::Check;
 use crate::op::{Convergence, Rule, instruction, modifiers};
@@ -140,7 +140,7 @@ impl Rule for Ldmatrix {
         if fits {
             self.fragment().check_dsts(check, "r", &self.r);
         }
-        check_matrix_address(check, "p", &self.p, self.space);
+        check.address("p", &self.p, self.space);
     }
     fn needs(&self, needs: &mut Needs) {
         needs.both("`ldmatrix`", (6, 5), 75);
@@ -177,7 +177,7 @@ impl Rule for Stmatrix {
             "the forms are `.m8n8` of `.b16`, and `.m16n8` of `.b8` with `.trans`",
         );
         space(check, self.space);
-        check_matrix_address(check, "p", &self.p, self.space);
+        check.wide_address("p", &self.p, self.space);
         self.fragment().check_srcs(check, "r", &self.r);
     }
     fn needs(&self, needs: &mut Needs) {

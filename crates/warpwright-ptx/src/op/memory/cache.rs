@@ -94,7 +94,10 @@ impl Rule for Prefetch {
             PrefetchLevel::TensorMap => &[None, Some(Space::Const), Some(Space::Param)],
         };
         space_among(check, self.space, spaces);
-        check.data_address("address", &self.address, self.space);
+        match self.level {
+            PrefetchLevel::TensorMap => check.wide_data_address("address", &self.address, self.space),
+            _ => check.data_address("address", &self.address, self.space),
+        }
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -163,8 +166,8 @@ fn policy_parts(check: &mut Check<'_>, secondary: Option<PolicyPriority>, ty: Ty
 
 /// The sizes of the range that has the first priority, and of all that the policy speaks of.
 fn range_sizes(check: &mut Check<'_>, primary: &Src, total: &Src) {
-    check.src("primary_size", primary, Type::U32);
-    check.src("total_size", total, Type::U32);
+    check.word_src("primary_size", primary);
+    check.word_src("total_size", total);
     if let (Some(Imm::Int(primary)), Some(Imm::Int(total))) = (primary.imm(), total.imm())
         && primary > total
     {
@@ -193,7 +196,7 @@ impl Rule for CreatePolicyRange {
     fn check(&self, check: &mut Check<'_>) {
         policy_parts(check, self.secondary, self.ty, self.d);
         space_among(check, self.space, &[None, Some(Space::Global)]);
-        check.address("address", &self.address, self.space);
+        check.wide_address("address", &self.address, self.space);
         range_sizes(check, &self.primary_size, &self.total_size);
     }
 

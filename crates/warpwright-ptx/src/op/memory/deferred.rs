@@ -87,10 +87,13 @@ impl Rule for StAsync {
                 check.report(Code::VectorShape, "a vector has up to 4 elements and 128 bits");
             }
             match &self.barrier {
-                Some(barrier) => check.address("barrier", barrier, Some(Space::SharedCluster)),
+                Some(barrier) => match self.space {
+                    None => check.wide_address("barrier", barrier, Some(Space::SharedCluster)),
+                    space => check.address("barrier", barrier, space),
+                },
                 None => check.report(Code::OperandCount, "the operand `barrier` is missing"),
             }
-            check.address("address", &self.address, Some(Space::SharedCluster));
+            check.wide_address("address", &self.address, Some(Space::SharedCluster));
         } else {
             release(check, self.semantics, self.scope, self.space, self.mmio);
             check.type_among(self.ty, DATA);
@@ -103,7 +106,7 @@ impl Rule for StAsync {
                     "the operand `barrier` needs `.mbarrier::complete_tx::bytes`",
                 );
             }
-            check.address("address", &self.address, self.space);
+            check.wide_address("address", &self.address, self.space);
         }
         sources(check, &self.a, self.vector, self.ty, Fit::Exact);
     }
@@ -125,7 +128,7 @@ impl Rule for MultimemStAsync {
     fn check(&self, check: &mut Check<'_>) {
         release(check, Some(self.semantics), Some(self.scope), self.space, false);
         check.type_among(self.ty, DATA);
-        check.address("address", &self.address, self.space);
+        check.wide_address("address", &self.address, self.space);
         check.src("a", &self.a, self.ty);
     }
 
@@ -137,7 +140,7 @@ impl Rule for MultimemStAsync {
 impl Rule for StBulk {
     fn check(&self, check: &mut Check<'_>) {
         space_among(check, self.space, &[None, Some(Space::SharedCta)]);
-        check.address("address", &self.address, self.space);
+        check.wide_address("address", &self.address, self.space);
         match self.size {
             Src::Reg(reg) if check.reg_type(reg).bits() == 32 => {
                 check.reg("size", reg, Type::U32);

@@ -257,6 +257,7 @@ impl Rule for St {
         }
         self.transfer().check(check, Semantics::Release);
         check.data_address("address", &self.address, self.space);
+        parameter_kind(check, &self.address, None);
         if let AddressBase::Symbol(symbol) = &self.address.base
             && is_input(check.function(), symbol)
         {
@@ -296,10 +297,24 @@ fn is_input(function: &Function, symbol: &Symbol) -> bool {
     function.params.iter().any(|param| matches!(param, Param::Variable(variable) if variable == id))
 }
 
-/// `.param::entry` names the parameters of the kernel, `.param::func` the others.
+/// Whether it is a variable of the function's body that holds a parameter of a call.
+fn is_call_parameter(check: &Check<'_>, symbol: &Symbol) -> bool {
+    let Symbol::Local(id) = symbol else { return false };
+    let function = check.function();
+    let declared = function.params.iter().chain(&function.returns);
+    let is_own = declared.into_iter().any(|param| matches!(param, Param::Variable(own) if own == id));
+    let is_param = check.variable(symbol).is_some_and(|variable| variable.space.base() == Space::Param);
+    is_param && !is_own
+}
+
+/// `.param::entry` names the parameters of the kernel, `.param::func` the others; a parameter of a call
+/// is not accessed under a guard.
 fn parameter_kind(check: &mut Check<'_>, address: &Address, space: Option<Space>) {
     let AddressBase::Symbol(symbol) = &address.base else { return };
     let function = check.function();
+    if check.is_guarded() && is_call_parameter(check, symbol) {
+        check.report(Code::Parameter, "a parameter of a call cannot be accessed under a guard");
+    }
     let of_kernel = function.kind == FunctionKind::Entry && is_input(function, symbol);
     let fine = match space {
         Some(Space::ParamEntry) => of_kernel,

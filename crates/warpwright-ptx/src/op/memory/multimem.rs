@@ -100,6 +100,8 @@ struct Common<'a> {
     vector: Option<VectorWidth>,
     ty: Type,
     address: &'a Address,
+    /// Whether the address may be in a register that is too narrow, and is widened.
+    widens: bool,
 }
 
 impl Common<'_> {
@@ -120,7 +122,10 @@ impl Common<'_> {
                 ),
             );
         }
-        check.data_address("address", self.address, self.order.space);
+        match self.widens {
+            true => check.data_address("address", self.address, self.order.space),
+            false => check.wide_data_address("address", self.address, self.order.space),
+        }
     }
 
     fn needs(&self, needs: &mut Needs) {
@@ -146,6 +151,7 @@ impl MultimemLdReduce {
             vector: self.vector,
             ty: self.ty,
             address: &self.address,
+            widens: true,
         }
     }
 }
@@ -184,6 +190,7 @@ impl MultimemSt {
             vector: self.vector,
             ty: self.ty,
             address: &self.address,
+            widens: true,
         }
     }
 }
@@ -208,6 +215,7 @@ impl MultimemRed {
             vector: self.vector,
             ty: self.ty,
             address: &self.address,
+            widens: false,
         }
     }
 }

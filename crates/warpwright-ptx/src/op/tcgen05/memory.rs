@@ -261,7 +261,7 @@ impl Rule for Tcgen05Alloc {
         if !matches!(self.space, None | Some(Space::SharedCta)) {
             check.report(Code::StateSpace, "the space must be `.shared::cta`, or none for a generic address");
         }
-        check.address("to", &self.to, self.space);
+        check.wide_address("to", &self.to, self.space);
         columns(check, &self.columns);
     }
 
@@ -447,7 +447,7 @@ impl Rule for Tcgen05Commit {
                 "the space must be `.shared::cluster`, or none for a generic address",
             );
         }
-        check.address("mbar", &self.mbar, self.space);
+        check.wide_address("mbar", &self.mbar, self.space);
         if let Some(mask) = &self.cta_mask {
             check.src("cta_mask", mask, Type::U16);
             check.imm_range("cta_mask", mask, 0..=0xffff);

@@ -117,7 +117,7 @@ fn coordinates(check: &mut Check<'_>, coordinates: &Srcs, geometry: Geometry, ty
     uniform(check, "coordinates", &rest.iter().filter_map(Src::reg).collect::<Vec<_>>());
     for (i, value) in values.iter().enumerate() {
         if i == 0 && geometry.is_array() {
-            check.src("coordinates", value, Type::U32);
+            check.word_src("coordinates", value);
         } else {
             word(check, "coordinates", value, ty);
         }
