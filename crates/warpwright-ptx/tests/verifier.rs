@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::panic::Location;
 use warpwright_ptx::diag::{Diagnostics, LineIndex};
+use warpwright_ptx::ir::ModuleIndex;
 use warpwright_ptx::ir::{Arch, ItemKind, Module, Origin, Version};
-use warpwright_ptx::verify::{BlockId, Cfg, Level, ModuleIndex, Uniformity, lowest};
+use warpwright_ptx::verify::{BlockId, Cfg, Level, Uniformity, lowest};
 use warpwright_ptx::{parse, verify};
 
 const HEADER: &str = ".version 9.0 .target sm_90 .address_size 64\n";
