@@ -3,6 +3,7 @@
 use super::K;
 use super::reg::Reg;
 use super::types::*;
+use crate::diag::Code;
 use crate::ir::{Component, Imm, Special, SpecialRegister};
 use std::panic::Location;
 
@@ -90,6 +91,16 @@ specials! {
     aggregate_smem_size: u32 = AggrSmemSize;
     /// The executable graph that is running, 0 where none is.
     graph_exec: u64 = CurrentGraphExec;
+    /// Where the reserved shared memory begins.
+    reserved_smem_begin: u32 = ReservedSmemOffsetBegin;
+    /// Where the reserved shared memory ends.
+    reserved_smem_end: u32 = ReservedSmemOffsetEnd;
+    /// Size of the reserved shared memory, in bytes.
+    reserved_smem_size: u32 = ReservedSmemOffsetCap;
+    /// First offset into the reserved shared memory.
+    reserved_smem_offset_0: u32 = ReservedSmemOffset0;
+    /// Second offset into the reserved shared memory.
+    reserved_smem_offset_1: u32 = ReservedSmemOffset1;
     /// Rank of the block in the cluster.
     cluster_rank: u32 = ClusterCtaRank;
     /// Number of blocks of the cluster.
@@ -138,6 +149,40 @@ volatile_specials! {
 }
 
 impl<'k> K<'k> {
+    /// Performance counter 0 to 7, read here.
+    #[track_caller]
+    pub fn perf_counter(self, number: u32) -> Reg<'k, u32> {
+        self.numbered(&format!("%pm{number}"), "performance counters are numbered 0 to 7")
+    }
+
+    /// Performance counter 0 to 7 with 64 bits, read here.
+    #[track_caller]
+    pub fn perf_counter64(self, number: u32) -> Reg<'k, u64> {
+        self.numbered(&format!("%pm{number}_64"), "performance counters are numbered 0 to 7")
+    }
+
+    /// Value 0 to 31 that the driver defines.
+    #[track_caller]
+    pub fn env(self, number: u32) -> Reg<'k, u32> {
+        self.numbered(&format!("%envreg{number}"), "the driver's values are numbered 0 to 31")
+    }
+
+    #[track_caller]
+    fn numbered<T: Element>(self, name: &str, rule: &str) -> Reg<'k, T> {
+        let loc = Location::caller();
+        let mut state = self.state();
+        let Some(register) = SpecialRegister::from_name(name) else {
+            let poison = state.mistake(Code::SpecialRegister, loc, format!("there is no `{name}`: {rule}"));
+            return Reg::new(self, poison);
+        };
+        let d = state.written(T::TYPE);
+        let special = Special { register, component: None };
+        let op = super::emit::mov(register.ty(), d, crate::ir::Src::Special(special));
+        state.effect(op, None, loc);
+        drop(state);
+        Reg::new(self, d)
+    }
+
     #[track_caller]
     fn block_dim(self, axis: usize) -> Reg<'k, u32> {
         let loc = Location::caller();

@@ -16,7 +16,7 @@ mod section;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
 use lexer::{Kind, Lexed, Token};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How deeply braces and parentheses may nest.
 const MAX_NESTING: usize = 128;
@@ -52,6 +52,8 @@ struct Parser<'s> {
     next_comment: usize,
     diagnostics: Vec<Diagnostic>,
     globals: HashMap<&'s str, GlobalName>,
+    /// Labels that sections define.
+    section_labels: HashSet<&'s str>,
     nesting: usize,
     buffers: instruction::Buffers<'s>,
 }
@@ -67,6 +69,7 @@ impl<'s> Parser<'s> {
             next_comment: 0,
             diagnostics,
             globals: HashMap::new(),
+            section_labels: HashSet::new(),
             nesting: 0,
             buffers: instruction::Buffers::default(),
         }

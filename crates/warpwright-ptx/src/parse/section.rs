@@ -24,7 +24,12 @@ impl Parser<'_> {
                     return Some(Section { name, lines });
                 }
                 Kind::Ident => {
-                    lines.push(SectionLine::Label(self.word().to_string()));
+                    let (word, span) = (self.word(), self.span());
+                    if !self.section_labels.insert(word) {
+                        let message = format!("the label `{}` is defined twice", super::shorten(word));
+                        return self.error(Code::Label, span, message);
+                    }
+                    lines.push(SectionLine::Label(word.to_string()));
                     self.advance();
                     self.expect(Kind::Colon, "after a label")?;
                 }
