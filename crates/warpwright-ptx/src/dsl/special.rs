@@ -13,9 +13,7 @@ macro_rules! specials {
             $($(#[$doc])*
             #[track_caller]
             pub fn $name(self) -> Reg<'k, $ty> {
-                #[allow(unused_mut, unused_assignments)]
-                let mut component = None;
-                $(component = Some(Component::$component);)?
+                let component = None$(.or(Some(Component::$component)))?;
                 let special = Special { register: SpecialRegister::$register, component };
                 let id = self.state().special(special, <$ty as Element>::TYPE, Location::caller());
                 Reg::new(self, id)
