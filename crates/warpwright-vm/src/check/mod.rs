@@ -1,0 +1,1 @@
+//! What is looked for while a kernel runs: races, uninitialised data, broken synchronisation.

@@ -1,0 +1,1 @@
+//! What numbers do: roundings, conversions and functions of single values, as the PTX ISA defines them.

@@ -1,0 +1,1 @@
+//! Tensor cores: how products are accumulated, bit for bit, by hardware model.
