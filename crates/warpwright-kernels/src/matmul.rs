@@ -63,7 +63,9 @@ impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
             Extent::dim("m").per(TILE.into()),
             Extent::new(1),
         ]);
-        LaunchRule { resident_blocks: Some(2), ..rule }
+        // Without edges to look after, two blocks have room for their registers.
+        let whole = self.k.is_multiple_of(DEPTH) && self.n.is_multiple_of(8);
+        LaunchRule { resident_blocks: whole.then_some(2), ..rule }
     }
 
     fn body(&self, k: K<'_>) {

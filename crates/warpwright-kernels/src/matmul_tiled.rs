@@ -56,7 +56,8 @@ impl<T: Float> Kernel for MatmulTiled<T> {
             Extent::dim("m").per(TILE.into()),
             Extent::new(1),
         ]);
-        LaunchRule { resident_blocks: Some(2), ..rule }
+        // Without odd edges to look after, two blocks have room for their registers.
+        LaunchRule { resident_blocks: self.n.is_multiple_of(4).then_some(2), ..rule }
     }
 
     fn body(&self, k: K<'_>) {
@@ -74,9 +75,9 @@ impl<T: Float> Kernel for MatmulTiled<T> {
             a_tile.load(a, row, depth);
             b_tile.load(b, depth, column);
             k.sync();
-            let sums = (0..DEPTH).step_by(4).fold(sums, |sums, p| {
-                let left: [_; PART] = from_fn(|i| a_tile.ld_vec::<4>(row_of(i), p));
-                (0..4).fold(sums, |sums, q| {
+            let sums = (0..DEPTH).step_by(2).fold(sums, |sums, p| {
+                let left: [_; PART] = from_fn(|i| a_tile.ld_vec::<2>(row_of(i), p));
+                (0..2).fold(sums, |sums, q| {
                     let right = [0, 1].map(|j| b_tile.ld_vec::<4>(p + q, column_of(j)));
                     let right: [_; PART] = from_fn(|j| right[j / 4][j % 4].f32());
                     from_fn(|i| {

@@ -138,8 +138,7 @@ impl<'k, T: Data> SharedTile<'k, T> {
     ) -> [Reg<'k, T>; N] {
         let loc = Location::caller();
         let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
-        self.check_vector(column, N, loc);
-        self.place(row, column, loc).ld_vec(0)
+        self.vector(row, column, N, loc).ld_vec(0)
     }
 
     /// Stores an element.
@@ -160,21 +159,24 @@ impl<'k, T: Data> SharedTile<'k, T> {
     ) {
         let loc = Location::caller();
         let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
-        self.check_vector(column, N, loc);
-        self.place(row, column, loc).st_vec(0, values);
+        self.vector(row, column, N, loc).st_vec(0, values);
     }
 
-    fn check_vector(self, column: Reg<'k, u32>, count: usize, loc: Loc) {
-        let column = self.column.binary(Binary::Add, column, loc);
+    /// The pointer to `count` elements that lie together.
+    fn vector(self, row: Reg<'k, u32>, column: Reg<'k, u32>, count: usize, loc: Loc) -> Ptr<'k, Shared, T> {
+        let sum = self.column.binary(Binary::Add, column, loc);
         let mut state = self.k.state();
-        let form = state.form_of(column.id);
+        let form = state.form_of(sum.id);
         let count = count as i64;
         let regular = state.forms.terms(form).iter().all(|term| term.coefficient % count == 0);
         let constant = state.forms.constant(form);
         if regular && constant % count != 0 {
             let message = format!("{count} elements from column {constant} on: not aligned");
             state.mistake(Code::Alignment, loc, message);
+            return Ptr::with_id(self.k, INVALID);
         }
+        drop(state);
+        self.place(row, column, loc)
     }
 
     /// Copies from global memory: the window's shape from `row` and `column` of the matrix on, and zeros
