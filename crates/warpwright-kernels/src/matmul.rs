@@ -11,7 +11,7 @@ use warpwright_ptx::dsl::*;
 /// where they are not.
 ///
 /// Products are exact and are added in `f32`, in blocks that the hardware truncates:
-/// `|err| ≤ (k + 16) · 2⁻²³ · Σ|aᵢ||bᵢ|`, and one rounding to `O`. Factors of `f32` are rounded to
+/// `|err| ≤ (2k + 16) · 2⁻²³ · Σ|aᵢ||bᵢ|`, and one rounding to `O`. Factors of `f32` are rounded to
 /// `tf32` before, which adds `2⁻¹⁰ · Σ|aᵢ||bᵢ|`.
 #[derive(Clone, Copy, Debug)]
 pub struct Matmul<T, O> {
