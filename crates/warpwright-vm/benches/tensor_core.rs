@@ -13,7 +13,7 @@ fn main() {
     ];
     for &core in TensorCore::ALL {
         for (element, k) in elements {
-            let rule = FloatProduct { core, factors: element, sums: Accumulator::F32 };
+            let rule = FloatProduct { core, a: element, b: element, sums: Accumulator::F32 };
             let size = Size { m: 16, n: 8, k };
             let a: Vec<f32> = (0..16 * k).map(|i| (i % 17) as f32 / 4.0 - 2.0).collect();
             let b: Vec<f32> = (0..8 * k).map(|i| (i % 13) as f32 / 8.0 - 0.5).collect();

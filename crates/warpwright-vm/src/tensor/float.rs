@@ -43,13 +43,15 @@ impl Accumulator {
     }
 }
 
-/// How factors of a type are multiplied and added.
+/// How factors are multiplied and added. Both are of the same type, or both of eight bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FloatProduct {
     /// Whose additions.
     pub core: TensorCore,
-    /// Type of the factors.
-    pub factors: FloatElement,
+    /// Type of the left factor.
+    pub a: FloatElement,
+    /// Type of the right factor.
+    pub b: FloatElement,
     /// Type of the result.
     pub sums: Accumulator,
 }
@@ -63,9 +65,79 @@ impl FloatProduct {
     /// If a slice is shorter than `size` says, `n` is no multiple of 8, or `k` exceeds 64.
     #[inline(always)]
     pub fn product(self, size: Size, a: Left<'_, f32>, b: &[f32], c: &[f32], d: &mut [f32]) {
-        match self.core.accumulation(self.factors) {
-            Some(rule) => aligned_product(rule, self.sums, size, a, b, c, d),
-            None => exact_product(self.sums, size, a, b, c, d),
+        match self.core.accumulation(self.a) {
+            Some(rule) => self.aligned(rule, size, a, b, c, d),
+            None => self.exact(size, a, b, c, d),
+        }
+    }
+
+    #[inline(always)]
+    fn aligned(self, rule: Accumulation, size: Size, a: Left<'_, f32>, b: &[f32], c: &[f32], d: &mut [f32]) {
+        let Size { m, n, k } = size;
+        let (least_a, least_b) = (self.core.least_exponent(self.a), self.core.least_exponent(self.b));
+        let kept = a.values.len() / m;
+        assert!(k <= MAX_K && kept <= k && n % LANES == 0);
+        let mut columns = Columns { values: [[0.0; LANES]; MAX_K], exponents: [[0.0; LANES]; MAX_K] };
+        let mut row_values = [0.0; MAX_K];
+        let mut row_exponents = [0.0; MAX_K];
+        let mut row_columns = [0_u8; MAX_K];
+        for (index, column) in row_columns.iter_mut().enumerate() {
+            *column = index as u8;
+        }
+        for first in (0..n).step_by(LANES) {
+            for (row, from) in b.chunks_exact(n).take(k).enumerate() {
+                let from: &[f32; LANES] = from[first..].first_chunk().expect("n is a multiple of the lanes");
+                for (lane, &value) in from.iter().enumerate() {
+                    columns.values[row][lane] = f64::from(value);
+                    columns.exponents[row][lane] = exponent(value, least_b);
+                }
+            }
+            for row in 0..m {
+                let from = &a.values[row * kept..][..kept];
+                for (index, &value) in from.iter().enumerate() {
+                    row_values[index] = f64::from(value);
+                    row_exponents[index] = exponent(value, least_a);
+                }
+                if let Some(stands) = a.columns {
+                    row_columns[..kept].copy_from_slice(&stands[row * kept..][..kept]);
+                }
+                let at = row * n + first;
+                let mut sum: [f32; LANES] = *c[at..].first_chunk().expect("`c` is m × n");
+                for start in (0..kept).step_by(rule.block) {
+                    let end = (start + rule.block).min(kept);
+                    let (values, exponents) = (&row_values[start..end], &row_exponents[start..end]);
+                    let stands = &row_columns[start..end];
+                    sum = block(rule.extra_bits, &columns, values, exponents, stands, sum);
+                    if end.is_multiple_of(rule.step) || end == kept {
+                        for value in &mut sum {
+                            *value = self.sums.round(*value);
+                        }
+                    }
+                }
+                for (d, sum) in d[at..at + LANES].iter_mut().zip(sum) {
+                    *d = if sum.is_nan() { NAN } else { sum };
+                }
+            }
+        }
+    }
+
+    fn exact(self, size: Size, a: Left<'_, f32>, b: &[f32], c: &[f32], d: &mut [f32]) {
+        let Size { m, n, .. } = size;
+        let kept = a.values.len() / m;
+        for row in 0..m {
+            for column in 0..n {
+                let mut sum = ExactSum::new(f64::from(c[row * n + column]));
+                for index in row * kept..(row + 1) * kept {
+                    let stands = a.columns.map_or(index - row * kept, |stands| usize::from(stands[index]));
+                    sum.add(f64::from(a.values[index]) * f64::from(b[stands * n + column]));
+                }
+                let rounded = match self.sums {
+                    Accumulator::F32 => sum.round_to_odd() as f32,
+                    // Odd again: the first of two roundings must not make a tie.
+                    Accumulator::F16 => self.sums.round(odd_f32(sum.round_to_odd())),
+                };
+                d[row * n + column] = if rounded.is_nan() { NAN } else { rounded };
+            }
         }
     }
 }
@@ -95,63 +167,6 @@ fn power_of_two(exponent: i32) -> f64 {
 struct Columns {
     values: [[f64; LANES]; MAX_K],
     exponents: [[f32; LANES]; MAX_K],
-}
-
-#[inline(always)]
-fn aligned_product(
-    rule: Accumulation,
-    accumulator: Accumulator,
-    size: Size,
-    a: Left<'_, f32>,
-    b: &[f32],
-    c: &[f32],
-    d: &mut [f32],
-) {
-    let Size { m, n, k } = size;
-    let kept = a.values.len() / m;
-    assert!(k <= MAX_K && kept <= k && n % LANES == 0);
-    let mut columns = Columns { values: [[0.0; LANES]; MAX_K], exponents: [[0.0; LANES]; MAX_K] };
-    let mut row_values = [0.0; MAX_K];
-    let mut row_exponents = [0.0; MAX_K];
-    let mut row_columns = [0_u8; MAX_K];
-    for (index, column) in row_columns.iter_mut().enumerate() {
-        *column = index as u8;
-    }
-    for first in (0..n).step_by(LANES) {
-        for (row, from) in b.chunks_exact(n).take(k).enumerate() {
-            let from: &[f32; LANES] = from[first..].first_chunk().expect("n is a multiple of the lanes");
-            for (lane, &value) in from.iter().enumerate() {
-                columns.values[row][lane] = f64::from(value);
-                columns.exponents[row][lane] = exponent(value, rule.least_exponent);
-            }
-        }
-        for row in 0..m {
-            let from = &a.values[row * kept..][..kept];
-            for (index, &value) in from.iter().enumerate() {
-                row_values[index] = f64::from(value);
-                row_exponents[index] = exponent(value, rule.least_exponent);
-            }
-            if let Some(stands) = a.columns {
-                row_columns[..kept].copy_from_slice(&stands[row * kept..][..kept]);
-            }
-            let at = row * n + first;
-            let mut sum: [f32; LANES] = *c[at..].first_chunk().expect("`c` is m × n");
-            for start in (0..kept).step_by(rule.block) {
-                let end = (start + rule.block).min(kept);
-                let (values, exponents) = (&row_values[start..end], &row_exponents[start..end]);
-                let stands = &row_columns[start..end];
-                sum = block(rule.extra_bits, &columns, values, exponents, stands, sum);
-                if end.is_multiple_of(rule.step) || end == kept {
-                    for value in &mut sum {
-                        *value = accumulator.round(*value);
-                    }
-                }
-            }
-            for (d, sum) in d[at..at + LANES].iter_mut().zip(sum) {
-                *d = if sum.is_nan() { NAN } else { sum };
-            }
-        }
-    }
 }
 
 /// One block of products of a row with eight columns, and the running values as one more term each.
@@ -209,33 +224,6 @@ fn toward_zero(value: f64) -> f32 {
     let nearest = value as f32;
     let away = f64::from(nearest).abs() > value.abs() && nearest.is_finite();
     f32::from_bits(nearest.to_bits() - u32::from(away))
-}
-
-fn exact_product(
-    accumulator: Accumulator,
-    size: Size,
-    a: Left<'_, f32>,
-    b: &[f32],
-    c: &[f32],
-    d: &mut [f32],
-) {
-    let Size { m, n, .. } = size;
-    let kept = a.values.len() / m;
-    for row in 0..m {
-        for column in 0..n {
-            let mut sum = ExactSum::new(f64::from(c[row * n + column]));
-            for index in row * kept..(row + 1) * kept {
-                let stands = a.columns.map_or(index - row * kept, |stands| usize::from(stands[index]));
-                sum.add(f64::from(a.values[index]) * f64::from(b[stands * n + column]));
-            }
-            let rounded = match accumulator {
-                Accumulator::F32 => sum.round_to_odd() as f32,
-                // Odd again: the first of two roundings must not make a tie.
-                Accumulator::F16 => accumulator.round(odd_f32(sum.round_to_odd())),
-            };
-            d[row * n + column] = if rounded.is_nan() { NAN } else { rounded };
-        }
-    }
 }
 
 /// The `f32` next to a value on the side of zero, made odd where that is not the value itself.

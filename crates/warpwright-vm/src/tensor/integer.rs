@@ -58,8 +58,7 @@ pub enum BitProduct {
 }
 
 /// `d = c +` number of ones among the products of the bits of a row of `a` and a column of `b`. The
-/// bits are in words of 32 along k: `a` is m × k/32, `b` is n × k/32, a column after the other.
-/// Sums wrap.
+/// bits are in words of 32 along k: `a` is m × k/32 words, `b` is k/32 × n. Sums wrap.
 ///
 /// # Panics
 ///
@@ -69,13 +68,16 @@ pub fn bit_product(op: BitProduct, size: Size, a: &[u32], b: &[u32], c: &[i32], 
     let Size { m, n, k } = size;
     let words = k / 32;
     for row in 0..m {
-        for column in 0..n {
-            let pairs = a[row * words..][..words].iter().zip(&b[column * words..][..words]);
-            let ones: u32 = match op {
-                BitProduct::Xor => pairs.map(|(&a, &b)| (a ^ b).count_ones()).sum(),
-                BitProduct::And => pairs.map(|(&a, &b)| (a & b).count_ones()).sum(),
-            };
-            d[row * n + column] = c[row * n + column].wrapping_add(ones as i32);
+        let sums = &mut d[row * n..][..n];
+        sums.copy_from_slice(&c[row * n..][..n]);
+        for (&x, others) in a[row * words..][..words].iter().zip(b.chunks_exact(n)) {
+            for (sum, &y) in sums.iter_mut().zip(others) {
+                let products = match op {
+                    BitProduct::Xor => x ^ y,
+                    BitProduct::And => x & y,
+                };
+                *sum = sum.wrapping_add(products.count_ones() as i32);
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ pub use element::{FloatElement, half_from_f32, half_to_f32};
 pub use float::{Accumulator, FloatProduct};
 pub use model::{Accumulation, TensorCore, UnknownTensorCore};
 pub use sparse::{InvalidMetadata, Sparsity};
-pub use spread::{QuadSide, Spread, quad_positions};
+pub use spread::{QuadSide, Spread};
 
 /// Sizes of a product: `a` is m × k, `b` is k × n, `c` and `d` are m × n, all row-major.
 ///

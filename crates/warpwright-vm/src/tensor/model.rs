@@ -68,30 +68,33 @@ impl TensorCore {
         use FloatElement::*;
         Some(match (self, element) {
             (TensorCore::Exact, _) => return None,
-            (TensorCore::V100, F16) => Accumulation { block: 4, extra_bits: 0, step: 4, least_exponent: -14 },
+            (TensorCore::V100, F16) => Accumulation { block: 4, extra_bits: 0, step: 4 },
             (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, F16 | BF16) => {
-                Accumulation { block: 8, extra_bits: 1, step: 16, least_exponent: element.least_exponent() }
+                Accumulation { block: 8, extra_bits: 1, step: 16 }
             }
             (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, TF32) => {
-                Accumulation { block: 4, extra_bits: 1, step: 8, least_exponent: element.least_exponent() }
+                Accumulation { block: 4, extra_bits: 1, step: 8 }
             }
-            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, E4M3 | E5M2) => Accumulation {
-                block: 16,
-                extra_bits: -10,
-                step: 32,
-                least_exponent: element.least_exponent(),
-            },
+            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, E4M3 | E5M2) => {
+                Accumulation { block: 16, extra_bits: -10, step: 32 }
+            }
             (TensorCore::H100 | TensorCore::B200, F16 | BF16) => {
-                Accumulation { block: 16, extra_bits: 2, step: 16, least_exponent: element.least_exponent() }
+                Accumulation { block: 16, extra_bits: 2, step: 16 }
             }
-            (TensorCore::H100 | TensorCore::B200, TF32) => {
-                Accumulation { block: 8, extra_bits: 2, step: 8, least_exponent: element.least_exponent() }
-            }
+            (TensorCore::H100 | TensorCore::B200, TF32) => Accumulation { block: 8, extra_bits: 2, step: 8 },
             (TensorCore::H100 | TensorCore::B200, E4M3 | E5M2) => {
-                // Converted to f16, in which every fp8 value but the smallest of e5m2 is normal.
-                Accumulation { block: 16, extra_bits: 2, step: 16, least_exponent: F16.least_exponent() }
+                Accumulation { block: 16, extra_bits: 2, step: 16 }
             }
         })
+    }
+
+    /// Exponent of the smallest normal factor of a type, which the smaller ones have as well.
+    pub const fn least_exponent(self, element: FloatElement) -> i32 {
+        match (self, element) {
+            // Converted to f16, in which those values are normal.
+            (TensorCore::H100 | TensorCore::B200, FloatElement::E4M3) => FloatElement::F16.least_exponent(),
+            _ => element.least_exponent(),
+        }
     }
 }
 
@@ -114,8 +117,6 @@ pub struct Accumulation {
     /// Products after which the running value is a register's: one of `f16` is rounded there, to
     /// nearest even.
     pub step: usize,
-    /// Exponent of the smallest normal factor, and of those below it.
-    pub least_exponent: i32,
 }
 
 impl fmt::Display for TensorCore {

@@ -12,7 +12,7 @@
 //! so. In `wmma` it says nothing but the number of registers; where that is more than the tiles
 //! need, the tiles are held again from the first one on.
 //!
-//! The exception is `mma.m8n8k4` with `f16` factors: [`quad_positions`].
+//! The exception is `mma.m8n8k4` with `f16` factors: [`Spread::quad`].
 
 /// Lanes of a warp.
 const LANES: usize = 32;
@@ -57,6 +57,16 @@ impl Spread {
         Self::new(rows, columns, rows * columns / LANES, |lane, index| {
             let tile = index / 2;
             (8 * (tile % down) + lane / 4, 8 * (tile / down) + 2 * (lane % 4) + index % 2)
+        })
+    }
+
+    /// The four matrices of `mma.m8n8k4` with `f16` factors, one above the other. Lanes q·4 … q·4 + 3 and
+    /// 16 + q·4 … 19 + q·4 hold the one of number q.
+    pub fn quad(side: QuadSide) -> Self {
+        let (rows, columns, held) = side.shape();
+        Self::new(4 * rows, columns, held, |lane, index| {
+            let (row, column) = side.position(lane, index);
+            (lane % 16 / 4 * rows + row, column)
         })
     }
 
@@ -134,18 +144,27 @@ pub enum QuadSide {
     },
 }
 
-/// The layout of `mma.m8n8k4` with `f16` factors, which is four products at once: element `index` of
-/// `lane` belongs to product `lane` mod 16 / 4, and this is its row and column there.
-pub fn quad_positions(side: QuadSide, lane: usize, index: usize) -> (usize, usize) {
-    let (inner, outer) = (lane % 4, 4 * (lane / 16));
-    match side {
-        QuadSide::Left { row_major: true } => (inner + outer, index),
-        QuadSide::Left { row_major: false } => (index + outer, inner),
-        QuadSide::Right { row_major: true } => (inner, index + outer),
-        QuadSide::Right { row_major: false } => (index, inner + outer),
-        QuadSide::Accumulator { wide: false } => (inner + outer, index),
-        QuadSide::Accumulator { wide: true } => {
-            ((lane & 1) + (index & 2) + outer, (index & 4) + (lane & 2) + (index & 1))
+impl QuadSide {
+    /// Rows and columns of one of the four matrices, and its elements in a lane.
+    const fn shape(self) -> (usize, usize, usize) {
+        match self {
+            QuadSide::Left { .. } => (8, 4, 4),
+            QuadSide::Right { .. } => (4, 8, 4),
+            QuadSide::Accumulator { .. } => (8, 8, 8),
+        }
+    }
+
+    fn position(self, lane: usize, index: usize) -> (usize, usize) {
+        let (inner, outer) = (lane % 4, 4 * (lane / 16));
+        match self {
+            QuadSide::Left { row_major: true } => (inner + outer, index),
+            QuadSide::Left { row_major: false } => (index + outer, inner),
+            QuadSide::Right { row_major: true } => (inner, index + outer),
+            QuadSide::Right { row_major: false } => (index, inner + outer),
+            QuadSide::Accumulator { wide: false } => (inner + outer, index),
+            QuadSide::Accumulator { wide: true } => {
+                ((lane & 1) + (index & 2) + outer, (index & 4) + (lane & 2) + (index & 1))
+            }
         }
     }
 }
@@ -219,23 +238,25 @@ mod tests {
     #[test]
     fn a_quad_holds_each_element_of_its_product_once() {
         let sides = [
-            (QuadSide::Left { row_major: true }, 4),
-            (QuadSide::Left { row_major: false }, 4),
-            (QuadSide::Right { row_major: true }, 4),
-            (QuadSide::Right { row_major: false }, 4),
-            (QuadSide::Accumulator { wide: true }, 8),
-            (QuadSide::Accumulator { wide: false }, 8),
+            QuadSide::Left { row_major: true },
+            QuadSide::Left { row_major: false },
+            QuadSide::Right { row_major: true },
+            QuadSide::Right { row_major: false },
+            QuadSide::Accumulator { wide: true },
+            QuadSide::Accumulator { wide: false },
         ];
-        for (side, held) in sides {
-            let mut found = HashMap::new();
+        for side in sides {
+            let (rows, columns, held) = side.shape();
+            let spread = Spread::quad(side);
+            assert_eq!(holders(&spread).len(), 4 * rows * columns, "{side:?}");
             for lane in [4, 5, 6, 7, 20, 21, 22, 23] {
                 for index in 0..held {
-                    *found.entry(quad_positions(side, lane, index)).or_insert(0) += 1;
+                    assert_eq!(spread.position(lane, index).0 / rows, 1, "the second product's lanes");
                 }
             }
-            assert_eq!(found.len(), 8 * held, "{side:?}");
         }
-        assert_eq!(quad_positions(QuadSide::Accumulator { wide: true }, 23, 6), (1 + 2 + 4, 4 + 2));
-        assert_eq!(quad_positions(QuadSide::Left { row_major: false }, 22, 3), (7, 2));
+        let wide = Spread::quad(QuadSide::Accumulator { wide: true });
+        assert_eq!(wide.position(23, 6), (8 + 1 + 2 + 4, 4 + 2));
+        assert_eq!(Spread::quad(QuadSide::Left { row_major: false }).position(22, 3), (8 + 7, 2));
     }
 }
