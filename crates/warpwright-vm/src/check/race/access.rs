@@ -284,7 +284,11 @@ mod tests {
                         *expected.entry(pattern(u64::from(lane)) + byte).or_default() |= 1u32 << lane;
                     }
                 }
-                assert_eq!(spread(&access(&addresses, mask, bytes)), expected, "pattern {at}, mask {mask:#x}");
+                assert_eq!(
+                    spread(&access(&addresses, mask, bytes)),
+                    expected,
+                    "pattern {at}, mask {mask:#x}"
+                );
             }
         }
     }

@@ -260,7 +260,8 @@ impl Clocks {
         let tick = self.tick();
         if self.extra {
             let mut all = Knowledge::clone(&self.common);
-            let carried = self.carry(&(0..self.warps.len()).map(|warp| (warp as u8, u32::MAX)).collect::<Vec<_>>());
+            let carried =
+                self.carry(&(0..self.warps.len()).map(|warp| (warp as u8, u32::MAX)).collect::<Vec<_>>());
             for warp in 0..self.warps.len() as u8 {
                 self.gather(warp, u32::MAX, true, &mut all);
             }
@@ -338,7 +339,8 @@ impl Clocks {
         let tick = self.tick();
         let whole = self.whole(warp, mask);
         let state = &mut self.warps[usize::from(warp)];
-        let waits = state.lanes.as_ref().is_some_and(|all| lanes(mask).any(|lane| all[lane as usize].waited > 0));
+        let waits =
+            state.lanes.as_ref().is_some_and(|all| lanes(mask).any(|lane| all[lane as usize].waited > 0));
         if whole {
             state.synced = tick;
             if state.apart == 0 && !waits {

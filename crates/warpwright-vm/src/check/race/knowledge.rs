@@ -104,9 +104,10 @@ impl Known {
     fn contains(&self, other: &Known) -> bool {
         self.all >= other.all
             && other.warps.iter().enumerate().all(|(warp, &floor)| self.warp(warp as u8) >= floor)
-            && other.threads.iter().all(|&(thread, floor)| {
-                self.lane((thread / LANES) as u8, u32::from(thread % LANES)) >= floor
-            })
+            && other
+                .threads
+                .iter()
+                .all(|&(thread, floor)| self.lane((thread / LANES) as u8, u32::from(thread % LANES)) >= floor)
     }
 }
 

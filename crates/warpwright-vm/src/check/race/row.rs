@@ -173,9 +173,7 @@ fn meet(old: &mut Entry, new: &Entry, view: &View<'_>, race: Option<&mut dyn FnM
         return;
     }
     let meeting = unordered(old, new, view.warp, view.clocks);
-    if conflicts
-        && let (Some(meeting), Some(race)) = (meeting, race)
-    {
+    if conflicts && let (Some(meeting), Some(race)) = (meeting, race) {
         race(old, meeting);
     }
     if !stands {

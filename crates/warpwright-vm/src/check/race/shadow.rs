@@ -114,7 +114,12 @@ impl ChunkCache {
 
     /// Calls `with` with a row, which nobody else uses meanwhile.
     #[inline]
-    pub(super) fn with_row<R>(&mut self, rows: &GlobalRows, number: u64, with: impl FnOnce(&mut Row) -> R) -> R {
+    pub(super) fn with_row<R>(
+        &mut self,
+        rows: &GlobalRows,
+        number: u64,
+        with: impl FnOnce(&mut Row) -> R,
+    ) -> R {
         let (chunk, at) = (number / CHUNK_ROWS, (number % CHUNK_ROWS) as usize);
         let slot = &mut self.slots[chunk as usize % CACHED];
         let found = match slot {

@@ -15,10 +15,8 @@ pub(super) const FLAG: u64 = 0x20_0000;
 pub(super) const DEVICE: Strength = Strength::relaxed(Scope::Device);
 /// Strong at block scope.
 pub(super) const BLOCK: Strength = Strength::relaxed(Scope::Block);
-pub(super) const ACQUIRE: Strength =
-    Strength::Strong { scope: Scope::Device, acquire: true, release: false };
-pub(super) const RELEASE: Strength =
-    Strength::Strong { scope: Scope::Device, acquire: false, release: true };
+pub(super) const ACQUIRE: Strength = Strength::Strong { scope: Scope::Device, acquire: true, release: false };
+pub(super) const RELEASE: Strength = Strength::Strong { scope: Scope::Device, acquire: false, release: true };
 
 /// Some lanes of a warp of a block.
 #[derive(Clone, Copy, Debug)]

@@ -57,12 +57,8 @@ impl Oracle {
         for (thread, clock) in clocks.iter_mut().enumerate() {
             clock[thread] = 1;
         }
-        let thread = Thread {
-            seen_device: zero.clone(),
-            seen_block: zero,
-            fences: [None, None],
-            groups: Vec::new(),
-        };
+        let thread =
+            Thread { seen_device: zero.clone(), seen_block: zero, fences: [None, None], groups: Vec::new() };
         Oracle {
             mode,
             threads_per_block,
@@ -154,11 +150,7 @@ impl Oracle {
             }
             _ => false,
         };
-        let ordered = if old.thread == known {
-            true
-        } else {
-            self.clocks[known][old.thread] >= old.time
-        };
+        let ordered = if old.thread == known { true } else { self.clocks[known][old.thread] >= old.time };
         meet && (old.write || new.write) && !strong && !ordered
     }
 

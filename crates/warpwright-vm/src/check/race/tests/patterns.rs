@@ -71,9 +71,13 @@ fn lanes_of_a_warp_need_a_warp_barrier() {
 fn a_lane_reads_back_what_it_wrote_in_another_width() {
     let mut grid = one_block(32);
     grid.access(RaceSpace::Shared, warp(0, 0), AccessKind::Write, Strength::Weak, (16, 4), |lane| 16 * lane);
-    grid.access(RaceSpace::Shared, warp(0, 0), AccessKind::Read, Strength::Weak, (4, 4), |lane| 16 * lane + 8);
+    grid.access(RaceSpace::Shared, warp(0, 0), AccessKind::Read, Strength::Weak, (4, 4), |lane| {
+        16 * lane + 8
+    });
     grid.is_clean();
-    grid.access(RaceSpace::Shared, warp(0, 0), AccessKind::Read, Strength::Weak, (4, 4), |lane| 16 * lane + 16);
+    grid.access(RaceSpace::Shared, warp(0, 0), AccessKind::Read, Strength::Weak, (4, 4), |lane| {
+        16 * lane + 16
+    });
     assert!(!grid.races.is_empty());
 }
 
@@ -93,7 +97,13 @@ fn blocks_must_not_write_what_others_read() {
 }
 
 /// A producer writes data and sets a flag, a consumer polls the flag and reads the data.
-fn message(mode: Mode, producer_fence: bool, consumer: fn(&mut Grid), set: Strength, poll: Strength) -> usize {
+fn message(
+    mode: Mode,
+    producer_fence: bool,
+    consumer: fn(&mut Grid),
+    set: Strength,
+    poll: Strength,
+) -> usize {
     let mut grid = Grid::new(mode, 2, 64);
     grid.write(thread(0, 0, 0), DATA);
     if producer_fence {
@@ -131,7 +141,9 @@ fn a_weak_flag_is_a_race_itself() {
     assert!(message(Mode::Normal, true, |_| {}, Strength::Weak, DEVICE) > 0);
     assert!(message(Mode::Normal, true, |_| {}, DEVICE, Strength::Weak) > 0);
     // Strong for the block only, and used between blocks.
-    assert!(message(Mode::Normal, true, |grid| grid.fence(thread(1, 1, 3), Scope::Device), BLOCK, DEVICE) > 0);
+    assert!(
+        message(Mode::Normal, true, |grid| grid.fence(thread(1, 1, 3), Scope::Device), BLOCK, DEVICE) > 0
+    );
 }
 
 /// nvcc's last-block reduction: every block writes its part, fences and counts up; the last reads all parts.
@@ -375,7 +387,8 @@ fn asynchronous_copies_own_their_destination_until_waited_for() {
 fn a_thread_waits_for_its_own_copy_before_it_reads() {
     let mut grid = one_block(32);
     grid.at(1).copy(warp(0, 0), DATA, 0);
-    grid.at(2).access(RaceSpace::Shared, warp(0, 0), AccessKind::Read, Strength::Weak, (16, 4), |lane| 16 * lane);
+    grid.at(2)
+        .access(RaceSpace::Shared, warp(0, 0), AccessKind::Read, Strength::Weak, (16, 4), |lane| 16 * lane);
     let race = grid.races[0];
     assert_eq!((race.first.kind, race.first.thread, race.second.thread), (AccessKind::AsyncWrite, 0, 0));
     // And does not change the source.
@@ -387,7 +400,9 @@ fn a_thread_waits_for_its_own_copy_before_it_reads() {
     grid.copy(warp(0, 0), DATA, 0);
     grid.blocks[0].wait_all(0, u32::MAX);
     grid.access(RaceSpace::Shared, warp(0, 0), AccessKind::Read, Strength::Weak, (16, 4), |lane| 16 * lane);
-    grid.access(RaceSpace::Global, warp(0, 0), AccessKind::Write, Strength::Weak, (16, 4), |lane| DATA + 16 * lane);
+    grid.access(RaceSpace::Global, warp(0, 0), AccessKind::Write, Strength::Weak, (16, 4), |lane| {
+        DATA + 16 * lane
+    });
     grid.is_clean();
     // A group that is allowed to be pending is not complete.
     grid.copy(warp(0, 0), DATA, 1024);

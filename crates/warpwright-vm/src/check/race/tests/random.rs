@@ -60,7 +60,13 @@ fn run(seed: u64) -> (usize, bool) {
                 let space = random.pick(&[RaceSpace::Shared, RaceSpace::Global]);
                 let weak = random.one_in(weak_in);
                 let kinds: &[AccessKind] = if weak {
-                    &[AccessKind::Read, AccessKind::Read, AccessKind::Write, AccessKind::AsyncRead, AccessKind::AsyncWrite]
+                    &[
+                        AccessKind::Read,
+                        AccessKind::Read,
+                        AccessKind::Write,
+                        AccessKind::AsyncRead,
+                        AccessKind::AsyncWrite,
+                    ]
                 } else {
                     &[AccessKind::Read, AccessKind::Write, AccessKind::Atomic]
                 };
@@ -80,7 +86,8 @@ fn run(seed: u64) -> (usize, bool) {
                 let stride = if weak { random.pick(&[1, 1, 0, 2]) } else { 0 };
                 // Weak accesses keep to a place of their own most of the time.
                 let area = if weak && !random.one_in(8) { 0x100 } else { 0 };
-                let own = if random.one_in(3) { 0x1000 * (1 + block as u64 * 2 + u64::from(warp)) } else { 0 };
+                let own =
+                    if random.one_in(3) { 0x1000 * (1 + block as u64 * 2 + u64::from(warp)) } else { 0 };
                 let place = u64::from(bytes) * random.below(places) + area + own;
                 let address = |lane: u64| place + lane * stride * u64::from(bytes);
                 log.push(format!("{step}: {who:x?} {space:?} {kind:?} {strength:?} {bytes}/{element} at {place:#x} stride {stride}"));
