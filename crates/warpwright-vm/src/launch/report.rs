@@ -23,6 +23,10 @@ pub enum TrapKind {
     BadCall,
     /// The local memory of a thread is full.
     StackOverflow,
+    /// An atomic operation on memory that has none.
+    BadAtomic,
+    /// An mbarrier was used that is none, or more than it allows.
+    BadBarrier,
     /// An assertion of the kernel failed.
     Assertion,
     /// `free` of what `malloc` has not given.
