@@ -7,11 +7,15 @@
 
 pub(crate) mod arith;
 pub(crate) mod builtin;
+pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod convert;
+pub(crate) mod lanes;
+pub(crate) mod logic;
 pub(crate) mod memory;
 pub(crate) mod special;
 pub(crate) mod sync;
+pub(crate) mod video;
 
 use crate::decode::{Decoder, LoadError, Place};
 use warpwright_ptx::op::Op;
@@ -19,9 +23,12 @@ use warpwright_ptx::op::Op;
 /// Emits what executes an instruction. `join` is where lanes that part here meet again.
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<(), LoadError> {
     let known = arith::decode(op, d)
+        || logic::decode(op, d)
+        || compare::decode(op, d)
         || convert::decode(op, d)
         || memory::decode(op, d)
         || sync::decode(op, d)
+        || video::decode(op, d)
         || control::decode(op, d, join)?;
     if !known {
         d.unsupported(op.name(), "");
