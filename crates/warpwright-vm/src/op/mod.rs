@@ -11,6 +11,7 @@ pub(crate) mod atomic;
 pub(crate) mod builtin;
 pub(crate) mod control;
 pub(crate) mod convert;
+mod format;
 pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod special;
