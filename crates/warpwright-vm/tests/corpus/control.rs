@@ -291,7 +291,7 @@ fn struct_calls(_: &File) -> Vec<Case> {
         big_after.extend([bytes(&raised), bytes(&[tag ^ u32::from(k)]), changed, vec![0; 5]].concat());
 
         let (c, s, word, l, flag) = (rng.u32() as u8, rng.u32() as i16, rng.u32(), rng.u64() as i64 >> 2, rng.u32() as u8 & 1);
-        let mut record = |into: &mut Vec<u8>, c: u8, s: i16, word: u32, l: i64, flag: u8| {
+        let record = |into: &mut Vec<u8>, c: u8, s: i16, word: u32, l: i64, flag: u8| {
             into.extend([vec![c, 0], bytes(&[s]), bytes(&[word]), bytes(&[l]), vec![flag, 0, 0, 0, 0, 0, 0, 0]].concat());
         };
         record(&mut mixed, c, s, word, l, flag);

@@ -77,7 +77,7 @@ fn gemv(_: &File) -> Vec<Case> {
 fn dequant_gemv(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(605);
     let (rows, blocks) = (9usize, 45usize);
-    let mut half = |rng: &mut Rng| F16.bits(rng.f64(0.01, 0.1)) as u16;
+    let half = |rng: &mut Rng| F16.bits(rng.f64(0.01, 0.1)) as u16;
     let mut weights = Vec::new();
     for _ in 0..rows * blocks {
         weights.extend(half(&mut rng).to_le_bytes());

@@ -229,7 +229,7 @@ fn complex_math(_: &File) -> Vec<Case> {
     let (w, h, limit) = (24i32, 17i32, 60);
     let (cr, ci) = (-0.4f32, 0.6f32);
     // A point where rounding decides which step escapes may be off by one.
-    let escape = |x: i32, y: i32, radius: f64| {
+    let escape = move |x: i32, y: i32, radius: f64| {
         let (mut re, mut im) = (3.0 * f64::from(x) / f64::from(w) - 1.5, 3.0 * f64::from(y) / f64::from(h) - 1.5);
         let mut k = 0;
         while k < limit && re * re + im * im < radius {
