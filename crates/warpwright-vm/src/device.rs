@@ -200,7 +200,8 @@ impl Device {
 
     /// Where a variable is: its allocation, its offset there and its size.
     fn variable(&self, module: &Module, name: &str) -> Result<(Arc<Allocation>, u64, u64), DeviceError> {
-        let missing = || DeviceError::Launch(format!("there is no global or constant variable `{name}` in the module"));
+        let missing =
+            || DeviceError::Launch(format!("there is no global or constant variable `{name}` in the module"));
         let (address, bytes) = module.variable(name).ok_or_else(missing)?;
         let memory = self.inner.memory();
         let id = memory.map.lookup(address).ok_or_else(missing)?.id;

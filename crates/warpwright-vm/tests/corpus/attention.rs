@@ -84,7 +84,8 @@ fn decode(_: &File) -> Vec<Case> {
     let (k, v) = (draw(&mut rng, F16, heads * longest * d), draw(&mut rng, F16, heads * longest * d));
     let scale = 0.125f32;
     let cache = |x: &[f64], h: usize| x[h * longest * d..][..used * d].to_vec();
-    let head = |h: usize| attention(&q[h * d..][..d], &cache(&k, h), &cache(&v, h), d, f64::from(scale), false).0;
+    let head =
+        |h: usize| attention(&q[h * d..][..d], &cache(&k, h), &cache(&v, h), d, f64::from(scale), false).0;
     let want = (0..heads).flat_map(head).map(|x| (x, 100.0 * F32.unit()));
     let case = launch("decode_attention", heads as u32, 128).floats(F16, &q).floats(F16, &k).floats(F16, &v);
     let case = case.output(within(F16, want.collect::<Vec<_>>())).input(&[used as i32]);

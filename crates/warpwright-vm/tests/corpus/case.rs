@@ -88,8 +88,8 @@ fn near(format: Format, want: &[Near], got: &[u8]) -> Result<(), String> {
         if near.value.is_nan() || near.value.is_infinite() {
             near.value.to_bits() != got.to_bits() && !(near.value.is_nan() && got.is_nan())
         } else {
-            // Not `>`: a NaN is never within bounds.
-            !((got - near.value).abs() <= near.bound)
+            let error = (got - near.value).abs();
+            error.is_nan() || error > near.bound
         }
     };
     let wrong = want.iter().zip(&got).filter(|&(near, &got)| off(near, got)).count();
@@ -98,7 +98,10 @@ fn near(format: Format, want: &[Near], got: &[u8]) -> Result<(), String> {
         Some(at) => {
             let Near { value, bound } = want[at];
             let of = want.len();
-            Err(format!("{wrong} of {of} numbers are off, the first at {at}: {}, expected {value} ± {bound:e}", got[at]))
+            Err(format!(
+                "{wrong} of {of} numbers are off, the first at {at}: {}, expected {value} ± {bound:e}",
+                got[at]
+            ))
         }
     }
 }
@@ -156,6 +159,8 @@ pub(crate) struct Argument {
     pub(crate) bytes: Vec<u8>,
     /// Addresses of buffers in the bytes: offset, buffer.
     pub(crate) pointers: Vec<(usize, usize)>,
+    /// The variable of the module whose address it is.
+    pub(crate) symbol: Option<&'static str>,
 }
 
 pub(crate) struct Global {
@@ -280,7 +285,8 @@ impl Case {
     /// Passes the address of a table of addresses of buffers.
     pub(crate) fn table(mut self, buffers: &[usize]) -> Self {
         let table = self.add(Some(vec![0; 8 * buffers.len()]), Expect::Same);
-        self.buffers[table].pointers = buffers.iter().enumerate().map(|(i, &buffer)| (8 * i, buffer)).collect();
+        self.buffers[table].pointers =
+            buffers.iter().enumerate().map(|(i, &buffer)| (8 * i, buffer)).collect();
         self.pass(table)
     }
 
@@ -292,6 +298,12 @@ impl Case {
         self.scalar(0u64)
     }
 
+    /// Passes the address of a variable of the module.
+    pub(crate) fn symbol(mut self, name: &'static str) -> Self {
+        self.arguments.push(Argument { bytes: vec![0; 8], pointers: Vec::new(), symbol: Some(name) });
+        self
+    }
+
     /// The two pointers to scratch memory that Triton's kernels end with and ours do not use.
     pub(crate) fn triton(self) -> Self {
         self.null().null()
@@ -299,13 +311,19 @@ impl Case {
 
     /// A parameter of these bytes, with addresses of buffers at some offsets.
     pub(crate) fn raw<T: Number>(mut self, numbers: &[T], pointers: &[(usize, usize)]) -> Self {
-        self.arguments.push(Argument { bytes: bytes(numbers), pointers: pointers.to_vec() });
+        self.arguments.push(Argument { bytes: bytes(numbers), pointers: pointers.to_vec(), symbol: None });
         self
     }
 
     /// A Numba array of one dimension: two owners, length, size of an item, data, shape, strides.
     pub(crate) fn array(self, buffer: usize, length: usize, item: usize) -> Self {
-        self.null().null().scalar(length as u64).scalar(item as u64).pass(buffer).scalar(length as u64).scalar(item as u64)
+        self.null()
+            .null()
+            .scalar(length as u64)
+            .scalar(item as u64)
+            .pass(buffer)
+            .scalar(length as u64)
+            .scalar(item as u64)
     }
 
     /// A Numba matrix, rows first.

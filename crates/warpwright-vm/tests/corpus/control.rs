@@ -72,7 +72,8 @@ fn control_flow(_: &File) -> Vec<Case> {
 
     let mut sorted = rng.f32s(77, -10.0, 10.0);
     sorted.sort_by(f32::total_cmp);
-    let queries: Vec<f32> = (0..n).map(|i| if i % 3 == 0 { sorted[i % 77] } else { rng.f64(-11.0, 11.0) as f32 }).collect();
+    let queries: Vec<f32> =
+        (0..n).map(|i| if i % 3 == 0 { sorted[i % 77] } else { rng.f64(-11.0, 11.0) as f32 }).collect();
     let places: Vec<i32> = queries.iter().map(|q| sorted.partition_point(|x| x < q) as i32).collect();
 
     let special = [0.0, -0.0, 1.0, -1.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e-40, 2.0];
@@ -100,10 +101,11 @@ fn control_flow(_: &File) -> Vec<Case> {
         .collect();
 
     let (w, h) = (21usize, 17usize);
-    let cells: Vec<u8> = (0..w * h).map(|_| u8::from(rng.u32() % 3 == 0)).collect();
+    let cells: Vec<u8> = (0..w * h).map(|_| u8::from(rng.int(0, 3) == 0)).collect();
     let alive = |i: usize| {
         let (x, y) = (i % w, i / w);
-        let near = (0..9).filter(|&k| k != 4).map(|k| cells[(y + h + k / 3 - 1) % h * w + (x + w + k % 3 - 1) % w]);
+        let near =
+            (0..9).filter(|&k| k != 4).map(|k| cells[(y + h + k / 3 - 1) % h * w + (x + w + k % 3 - 1) % w]);
         let count: u8 = near.sum();
         u8::from(count == 3 || (count == 2 && cells[i] == 1))
     };
@@ -111,10 +113,22 @@ fn control_flow(_: &File) -> Vec<Case> {
     vec![
         launch("collatz", 3, 64).input(&starts).output(exactly(&steps)).scalar(n as i32),
         sieve,
-        launch("state_machine", 1, threads as u32).input(&input).output(exactly(&states)).scalar(length as i32),
-        launch("binary_search", 3, 64).input(&sorted).scalar(77i32).input(&queries).output(exactly(&places)).scalar(n as i32),
+        launch("state_machine", 1, threads as u32)
+            .input(&input)
+            .output(exactly(&states))
+            .scalar(length as i32),
+        launch("binary_search", 3, 64)
+            .input(&sorted)
+            .scalar(77i32)
+            .input(&queries)
+            .output(exactly(&places))
+            .scalar(n as i32),
         launch("unordered", 2, 64).input(&x).input(&y).output(exactly(&flags)).scalar(81i32),
-        launch("game_of_life", (3, 3), (8, 8)).input(&cells).output(exactly(&next)).scalar(w as i32).scalar(h as i32),
+        launch("game_of_life", (3, 3), (8, 8))
+            .input(&cells)
+            .output(exactly(&next))
+            .scalar(w as i32)
+            .scalar(h as i32),
     ]
 }
 
@@ -135,7 +149,7 @@ fn indirect_calls(_: &File) -> Vec<Case> {
         .collect();
     let areas = a[..50].iter().map(|&x| {
         let x = f64::from(x);
-        let area = if x > 0.0 { 1.5 * x * 3.0 } else { 3.14159265358979 * (1.5 * x).powi(2) };
+        let area = if x > 0.0 { 1.5 * x * 3.0 } else { std::f64::consts::PI * (1.5 * x).powi(2) };
         (area, 2.0 * F32.unit() * area)
     });
     let areas = within(F32, areas.collect::<Vec<_>>());
@@ -207,7 +221,8 @@ fn dispatch(_: &File) -> Vec<Case> {
     let n = 120usize;
     let op: Vec<i32> = (0..n).map(|_| rng.int(-1, 18) as i32).collect();
     let mem = rng.ints(16 * n, -50, 5000);
-    let slow = |x: i32, k: i32| ((x as u32).wrapping_mul(2_654_435_761) >> (k & 7)).wrapping_add(k as u32) as i32;
+    let slow =
+        |x: i32, k: i32| ((x as u32).wrapping_mul(2_654_435_761) >> (k & 7)).wrapping_add(k as u32) as i32;
     let mut want = mem.clone();
     for (m, &op) in want.chunks_mut(16).zip(&op) {
         match op {
@@ -290,9 +305,13 @@ fn struct_calls(_: &File) -> Vec<Case> {
         let raised: Vec<f64> = d.iter().map(|d| d + f64::from(k)).collect();
         big_after.extend([bytes(&raised), bytes(&[tag ^ u32::from(k)]), changed, vec![0; 5]].concat());
 
-        let (c, s, word, l, flag) = (rng.u32() as u8, rng.u32() as i16, rng.u32(), rng.u64() as i64 >> 2, rng.u32() as u8 & 1);
+        let (c, s, word, l, flag) =
+            (rng.u32() as u8, rng.u32() as i16, rng.u32(), rng.u64() as i64 >> 2, rng.u32() as u8 & 1);
         let record = |into: &mut Vec<u8>, c: u8, s: i16, word: u32, l: i64, flag: u8| {
-            into.extend([vec![c, 0], bytes(&[s]), bytes(&[word]), bytes(&[l]), vec![flag, 0, 0, 0, 0, 0, 0, 0]].concat());
+            into.extend(
+                [vec![c, 0], bytes(&[s]), bytes(&[word]), bytes(&[l]), vec![flag, 0, 0, 0, 0, 0, 0, 0]]
+                    .concat(),
+            );
         };
         record(&mut mixed, c, s, word, l, flag);
         let l = if i % 2 == 1 { l << 1 } else { -l };
@@ -319,7 +338,8 @@ fn structs_clang(file: &File) -> Vec<Case> {
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for i in 0..n {
         let k = i & 7;
-        let (tag, s, big, mut d) = (rng.u32() as i8, rng.u32() as i16, rng.u64() as i64, rng.f64s(3, -1.0, 1.0));
+        let (tag, s, big, mut d) =
+            (rng.u32() as i8, rng.u32() as i16, rng.u64() as i64, rng.f64s(3, -1.0, 1.0));
         before.extend(record(tag, s, big, &d));
         d[k % 3] *= 2.0;
         after.extend(record(tag.wrapping_add(k as i8), s.wrapping_sub(k as i16), big ^ k as i64, &d));
@@ -328,7 +348,8 @@ fn structs_clang(file: &File) -> Vec<Case> {
     let calls = calls.inout(&before, records(after, 40, &[1, 4, 5, 6, 7])).scalar(n as i32);
 
     // An old clang leaves the pointer of case 5 empty.
-    let codes: Vec<i32> = (0..90).map(|i| i % 9).map(|c| if c == 5 && file.name.contains("clang14") { 6 } else { c }).collect();
+    let codes: Vec<i32> =
+        (0..90).map(|i| i % 9).map(|c| if c == 5 && file.name.contains("clang14") { 6 } else { c }).collect();
     let names = [b"first\0\0\0", b"second\n\0"];
     let results: Vec<i32> = codes
         .iter()
@@ -360,7 +381,8 @@ fn structs_clang(file: &File) -> Vec<Case> {
 
 fn aliases(_: &File) -> Vec<Case> {
     let n = 30i32;
-    let want: Vec<i32> = (0..n).map(|t| (t * 3 + n) + (t - 4) + (t + 2 + n + t * 5 + 2 + (t & 1) + n)).collect();
+    let want: Vec<i32> =
+        (0..n).map(|t| (t * 3 + n) + (t - 4) + (t + 2 + n + t * 5 + 2 + (t & 1) + n)).collect();
     vec![launch("aliases", 1, 32).output(exactly(&want)).scalar(n)]
 }
 
@@ -395,19 +417,26 @@ fn variadic_alloca(_: &File) -> Vec<Case> {
 fn globals(_: &File) -> Vec<Case> {
     let n = 60usize;
     let table = [1.5f32, -2.25, 3.0e-5, 1e20].map(f64::from);
-    let pi = [3.141592653589793f64, -0.0, 1e-310];
+    let pi = [std::f64::consts::PI, -0.0, 1e-310];
     let grid = [[1, 2, 3, 4], [5, 6, 0, 0], [-7, 0, 0, 0]];
     let text = b"hello, \"quoted\"\n\ttab\\ \x7f end\0";
     let words = [b"alpha\0", b"beta\0\0", b"gamma\0"];
     let value = |i: usize| {
-        let first = table[i & 3] + pi[i % 3] + f64::from(grid[i % 3][i & 3]) + 0.5 * -1.25 + [1.0, -2.0, 3.0][i % 3] + table[1];
+        let first = table[i & 3]
+            + pi[i % 3]
+            + f64::from(grid[i % 3][i & 3])
+            + 0.5 * -1.25
+            + [1.0, -2.0, 3.0][i % 3]
+            + table[1];
         let list = 10 + 20 + 30;
         let more = list + [1, 0, 255, 128, 7][i % 5] + [-1, -32768][i & 1] + 1 + grid[1][2] + 42;
         first + f64::from(more)
     };
     let values: Vec<f64> = (0..n).map(value).collect();
     let chars: Vec<u8> = (0..n)
-        .flat_map(|i| [text[i % text.len()], words[i % 3][i % 4], b"configured"[i % 10].wrapping_add(b"tag"[i % 3])])
+        .flat_map(|i| {
+            [text[i % text.len()], words[i % 3][i % 4], b"configured"[i % 10].wrapping_add(b"tag"[i % 3])]
+        })
         .collect();
     let threads = 20u64;
     let buffer: Vec<i32> = (0..32).map(|i| if i < 20 { i } else { 0 }).collect();
@@ -470,7 +499,10 @@ fn big_params(_: &File) -> Vec<Case> {
     let shapes = [[5i32, 2, 3, 4], [5, 6, 7, 8], [5, 10, 11, 12]];
     let mut net = Vec::new();
     for l in 0..3 {
-        net.extend([bytes(&weights[l]), bytes(&shapes[l]), vec![0; 8], vec![[1, 2, 0][l], 0, 0, 0, 0, 0, 0, 0]].concat());
+        net.extend(
+            [bytes(&weights[l]), bytes(&shapes[l]), vec![0; 8], vec![[1, 2, 0][l], 0, 0, 0, 0, 0, 0, 0]]
+                .concat(),
+        );
     }
     net.extend([bytes(&[0.5f64]), bytes(&[3i16]), vec![0; 6]].concat());
     let x = rng.f32s(n, -1.0, 1.0);
@@ -491,9 +523,12 @@ fn big_params(_: &File) -> Vec<Case> {
     let picked: Vec<f32> = (0..n).map(|i| weights[i % 3][i & 15] + shapes[i % 3][i & 3] as f32).collect();
     let pick = launch("grid_const", 1, 64).raw(&net, &[]).output(exactly(&picked)).scalar(n as i32);
     // All integers below 2^53, and halves.
-    let sum: f64 = [-1.0, -2.0, 200.0, -300.0, 60000.0, -70000.0, 4e9, -5e9, 6e10, 0.5, 0.25, 1.0, 4.0, -7.0, 2.5, 8.0, 9.0, 77.0]
-        .iter()
-        .sum();
+    let sum: f64 = [
+        -1.0, -2.0, 200.0, -300.0, 60000.0, -70000.0, 4e9, -5e9, 6e10, 0.5, 0.25, 1.0, 4.0, -7.0, 2.5, 8.0,
+        9.0, 77.0,
+    ]
+    .iter()
+    .sum();
     let rounded = rule(8, move |got: &[f64]| {
         // The first sums are of 64-bit integers, then of f32: one rounding of a number near 6e10.
         let wrong = got.iter().find(|got| (*got - sum).abs() > 8192.0);

@@ -38,7 +38,7 @@ fn vector_add(_: &File) -> Vec<Case> {
 }
 
 fn vector_add_triton(file: &File) -> Vec<Case> {
-    let n = 1500;
+    let n = 1500usize;
     let mut rng = Rng::new(2);
     let format = if file.variant == "masked" { F16 } else { F32 };
     let mut draw = || (0..n).map(|_| format.round(rng.f64(-100.0, 100.0))).collect::<Vec<f64>>();
@@ -55,21 +55,20 @@ fn vecadd_cl(_: &File) -> Vec<Case> {
     let sum: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
     let add = launch("vecadd", 4, 32).input(&a).input(&b).output(exactly(&sum)).scalar(n as i32);
 
-    // Small integers: every step is exact in f32.
+    // Small integers: every step is exact in f32. The kernel's own weights serve as its factors.
     let input: Vec<[f32; 4]> = (0..64).map(|_| std::array::from_fn(|_| rng.int(-20, 20) as f32)).collect();
-    let kernel = [3i32, -1, 2, 5, 1];
+    let weights = [1f32, 4.0, 6.0, 4.0, 1.0];
     let tmp: Vec<f32> = input.iter().map(|v| v[0] + v[1] * 2.0 - v[2]).collect();
-    let smooth: Vec<[f32; 4]> = (0..64)
+    let smoothed: Vec<[f32; 4]> = (0..64)
         .map(|t| {
-            let weights = [1, 4, 6, 4, 1];
-            let s: f32 = (0..5).map(|j| (weights[j] * kernel[j]) as f32 * tmp[(t + j) & 63]).sum();
+            let sum: f32 = (0..5).map(|j| weights[j] * weights[j] * tmp[(t + j) & 63]).sum();
             let v = input[t];
-            [s, v[3], v[2], v[1]].map(|x| x * 7.0)
+            [sum, v[3], v[2], v[1]].map(|x| x * 7.0)
         })
         .collect();
-    // `k` is a pointer to constant memory, where our buffers are not: the module's own weights serve.
-    let _ = smooth;
-    vec![add]
+    // Dynamic shared memory begins at 0, as the module has no other.
+    let smooth = launch("smooth", 1, 64).shared(256).input(&input).output(exactly(&smoothed)).scalar(0u64);
+    vec![add, smooth.symbol("weights").raw(&[3i32, 4], &[])]
 }
 
 fn axpy<T: Number>(name: &str, n: usize, alpha: T, x: Vec<T>, y: Vec<T>, of: impl Fn(T, T, T) -> T) -> Case {
@@ -87,7 +86,8 @@ fn saxpy(_: &File) -> Vec<Case> {
     let (ix, iy) = (ints(&mut rng), ints(&mut rng));
     let (sx, sy): (Vec<i16>, Vec<i16>) = (ix.iter().map(|&x| x as i16).collect(), iter16(&iy));
     let (bx, by): (Vec<u8>, Vec<u8>) = (rng.bytes(n), rng.bytes(n));
-    let (wx, wy): (Vec<i32>, Vec<i32>) = (ix.iter().map(|&x| x as i32).collect(), iy.iter().map(|&x| x as i32).collect());
+    let (wx, wy): (Vec<i32>, Vec<i32>) =
+        (ix.iter().map(|&x| x as i32).collect(), iy.iter().map(|&x| x as i32).collect());
     let vectors: Vec<f32> = x[..400].iter().zip(&y).map(|(x, y)| 1.75f32.mul_add(*x, *y)).collect();
     vec![
         axpy("f", n, 1.75f32, x.clone(), y.clone(), f32::mul_add),
@@ -96,7 +96,11 @@ fn saxpy(_: &File) -> Vec<Case> {
         axpy("x", n, -123_456_789_012i64, ix, iy, |a, x, y| a.wrapping_mul(x).wrapping_add(y)),
         axpy("s", n, 300i16, sx, sy, |a, x, y| a.wrapping_mul(x).wrapping_add(y)),
         axpy("h", n, 7u8, bx, by, |a, x, y| a.wrapping_mul(x).wrapping_add(y)),
-        launch("saxpy4", 4, 32).scalar(1.75f32).input(&x[..400]).inout(&y[..400], exactly(&vectors)).scalar(100i32),
+        launch("saxpy4", 4, 32)
+            .scalar(1.75f32)
+            .input(&x[..400])
+            .inout(&y[..400], exactly(&vectors))
+            .scalar(100i32),
     ]
 }
 
@@ -153,7 +157,8 @@ fn strided_copy(_: &File) -> Vec<Case> {
     let mut scattered = vec![0i8; n];
     places.iter().zip(&small).for_each(|(&at, &x)| scattered[at as usize] = x);
     let words: Vec<[u32; 4]> = (0..50).map(|_| std::array::from_fn(|_| rng.u32())).collect();
-    let reversed: Vec<[u32; 4]> = words.iter().map(|w| [w[3], w[2], w[1], w[0]].map(u32::swap_bytes)).collect();
+    let reversed: Vec<[u32; 4]> =
+        words.iter().map(|w| [w[3], w[2], w[1], w[0]].map(u32::swap_bytes)).collect();
     let n = n as u32;
     vec![
         launch("strided_copy", (2, 3), (8, 4))
@@ -164,7 +169,11 @@ fn strided_copy(_: &File) -> Vec<Case> {
             .scalar(from as i32)
             .scalar(to as i32),
         launch("gather_u16", 4, 128).input(&halves).input(&index).output(exactly(&gathered)).scalar(n),
-        launch("scatter_s8", 4, 128).input(&small).input(&places).output(exactly(&scattered)).scalar(i64::from(n)),
+        launch("scatter_s8", 4, 128)
+            .input(&small)
+            .input(&places)
+            .output(exactly(&scattered))
+            .scalar(i64::from(n)),
         launch("reverse_bytes", 2, 32).inout(&words, exactly(&reversed)).scalar(50i32),
     ]
 }
@@ -218,8 +227,10 @@ fn wide_vectors(_: &File) -> Vec<Case> {
     let sum: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
     let add = launch("wide_add", 2, 32).input(&a).input(&b).output(exactly(&sum)).scalar(n as i32);
 
-    let pairs: Vec<[f32; 2]> = (0..4 * n).map(|_| [rng.f64(0.5, 2.0) as f32, rng.f64(0.5, 2.0) as f32]).collect();
-    let factors: Vec<[f32; 2]> = (0..n).map(|_| [rng.f64(0.5, 2.0) as f32, rng.f64(0.5, 2.0) as f32]).collect();
+    let pairs: Vec<[f32; 2]> =
+        (0..4 * n).map(|_| [rng.f64(0.5, 2.0) as f32, rng.f64(0.5, 2.0) as f32]).collect();
+    let factors: Vec<[f32; 2]> =
+        (0..n).map(|_| [rng.f64(0.5, 2.0) as f32, rng.f64(0.5, 2.0) as f32]).collect();
     let toward_zero = |x: f64| {
         let near = x as f32;
         if f64::from(near).abs() > x.abs() { f32::from_bits(near.to_bits() - 1) } else { near }
@@ -301,7 +312,11 @@ fn half(_: &File) -> Vec<Case> {
     // 24 roundings to f16 of numbers no larger than the sum of sizes.
     let dots = (0..7).map(|_| (dot, 24.0 * F16.unit() * size));
     vec![
-        launch("half_axpy", 3, 32).floats(F16, &x).inout(&F16.store(&y), within(F16, axpy)).scalar(1.5f32).scalar(n as i32),
+        launch("half_axpy", 3, 32)
+            .floats(F16, &x)
+            .inout(&F16.store(&y), within(F16, axpy))
+            .scalar(1.5f32)
+            .scalar(n as i32),
         launch("half_dot", 1, 7).floats(F16, &a).floats(F16, &b).output(within(F16, dots)).scalar(12i32),
     ]
 }
@@ -360,14 +375,21 @@ fn math_mix(_: &File) -> Vec<Case> {
 fn int_mix(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(16);
     let n = 400usize;
-    let a: Vec<i32> = (0..n).map(|i| if i % 3 == 0 { rng.int(-50, 50) as i32 } else { rng.u32() as i32 }).collect();
-    let b: Vec<i32> = (0..n).map(|i| if i % 5 == 0 { rng.int(-3, 4) as i32 } else { rng.u32() as i32 >> 12 }).collect();
+    let a: Vec<i32> =
+        (0..n).map(|i| if i % 3 == 0 { rng.int(-50, 50) as i32 } else { rng.u32() as i32 }).collect();
+    let b: Vec<i32> =
+        (0..n).map(|i| if i % 5 == 0 { rng.int(-3, 4) as i32 } else { rng.u32() as i32 >> 12 }).collect();
     let (mut out, mut wide) = (Vec::new(), Vec::new());
     for (&a, &b) in a.iter().zip(&b) {
         let d = if b == 0 { 1 } else { b };
         let high = ((u64::from(a as u32) * u64::from(b as u32)) >> 32) as i32;
         let rounded_up = a.wrapping_add(15) / 16;
-        let sum = a.wrapping_rem(d).wrapping_add(rounded_up).wrapping_sub(a << 3).wrapping_add(a >> 2).wrapping_add(high);
+        let sum = a
+            .wrapping_rem(d)
+            .wrapping_add(rounded_up)
+            .wrapping_sub(a << 3)
+            .wrapping_add(a >> 2)
+            .wrapping_add(high);
         out.push((a.wrapping_div(d) ^ sum).min(!a | b));
         wide.push(i64::from(a) * i64::from(b) + i64::from(a as i8) / i64::from(d));
     }
@@ -414,7 +436,8 @@ fn adam(_: &File) -> Vec<Case> {
     let new_v = (0..n).map(|i| (square(i), 4.0 * unit * (of(v[i]) + g[i] * g[i])));
     let new_p = (0..n).map(|i| {
         let step = of(lr) * momentum(i) * of(c1) / ((square(i) * of(c2)).sqrt() + of(eps));
-        let loose = of(lr) * of(c1) * 4.0 * unit * (of(m[i]).abs() + g[i].abs()) / (square(i) * of(c2)).sqrt();
+        let loose =
+            of(lr) * of(c1) * 4.0 * unit * (of(m[i]).abs() + g[i].abs()) / (square(i) * of(c2)).sqrt();
         (of(p[i]) - step, 10.0 * unit * step.abs() + 3.0 * loose)
     });
     let (p_out, m_out, v_out) = (within(F32, new_p), within(F32, new_m), within(F32, new_v));
@@ -459,7 +482,13 @@ fn unpack_pairs(_: &File) -> Vec<Case> {
     let n = 300usize;
     let q = rng.bytes(n);
     let want: Vec<f64> = q.iter().flat_map(|q| [f64::from(q & 15), f64::from(q >> 4)]).collect();
-    vec![launch("unpack_pairs", 2, 128).input(&q).output(Expect::Bytes(F16.store(&want))).scalar(n as i32).triton()]
+    vec![
+        launch("unpack_pairs", 2, 128)
+            .input(&q)
+            .output(Expect::Bytes(F16.store(&want)))
+            .scalar(n as i32)
+            .triton(),
+    ]
 }
 
 fn cache_ops(file: &File) -> Vec<Case> {
@@ -473,7 +502,8 @@ fn cache_ops(file: &File) -> Vec<Case> {
     let sums: Vec<i32> = (0..n).map(|i| 6 * a[i] + i32::from(c[i]) + i32::from(s[i][1])).collect();
     let vectors: Vec<[f32; 4]> = (0..n).map(|i| [b[i][0] + d[i] as f32, b[i][1], b[i][2], b[i][3]]).collect();
     let loads = launch("cache_loads", 3, 32).input(&a).input(&b).input(&d).input(&c).input(&s);
-    let loads = loads.output(exactly(&[&sums[..], &sums, &sums].concat())).output(exactly(&vectors)).scalar(n as i32);
+    let loads =
+        loads.output(exactly(&[&sums[..], &sums, &sums].concat())).output(exactly(&vectors)).scalar(n as i32);
 
     let x = rng.f32s(n, -1.0, 1.0);
     let new = file.arch >= 80;

@@ -94,7 +94,14 @@ fn math_f32_special(_: &File) -> Vec<Case> {
         ("normcdff", |x, _| 0.5 * erfc(-x / 2f64.sqrt()), (-5.0, 5.0), any, 8.0, 0.0),
         ("frexp", |x, _| frexp(x).0 + f64::from(frexp(x).1), (-1e6, 1e6), any, 1.0, 0.0),
         ("modf", |x, _| x.fract() * 2.0 + x.trunc(), (-1e4, 1e4), any, 1.0, 0.0),
-        ("remquo", |x, y| remainder(x, y).0 + (remainder(x, y).1 % 8) as f64, (-50.0, 50.0), (0.5, 20.0), 1.0, 0.0),
+        (
+            "remquo",
+            |x, y| remainder(x, y).0 + (remainder(x, y).1 % 8) as f64,
+            (-50.0, 50.0),
+            (0.5, 20.0),
+            1.0,
+            0.0,
+        ),
         ("ldexpf", |x, y| x * y.trunc().exp2(), any, (-20.0, 20.0), 0.0, 0.0),
         ("nextafterf", |x, y| f64::from(next_after(x as f32, y as f32)), any, any, 0.0, 0.0),
         ("fdimf", |x, y| (x - y).max(0.0), any, any, 1.0, 0.0),
@@ -238,11 +245,13 @@ fn half_math(_: &File) -> Vec<Case> {
         ]
         .concat()
     });
-    let ops = launch("half2_ops", 2, 64).floats(F16, &a).floats(F16, &b).output(slots(F16, pairs)).scalar(n as i32);
+    let ops =
+        launch("half2_ops", 2, 64).floats(F16, &a).floats(F16, &b).output(slots(F16, pairs)).scalar(n as i32);
 
     let x: Vec<f64> = (0..n).map(|_| F16.round(rng.f64(0.1, 4.0))).collect();
     let funcs = x.iter().map(|&x| {
-        let near = |y: f64| (y, 2.0 * F16.unit() * y.abs() + 2f64.powi(-11) * f64::from(u8::from(y.abs() < 0.5)));
+        let near =
+            |y: f64| (y, 2.0 * F16.unit() * y.abs() + 2f64.powi(-11) * f64::from(u8::from(y.abs() < 0.5)));
         vec![
             near(x.exp()),
             near(x.ln()),
@@ -321,12 +330,20 @@ fn bf16_math(_: &File) -> Vec<Case> {
         ]
         .concat()
     });
-    let ops = launch("bf162_ops", 2, 64).floats(Bf16, &a).floats(Bf16, &b).output(slots(Bf16, pairs)).scalar(n as i32);
+    let ops = launch("bf162_ops", 2, 64)
+        .floats(Bf16, &a)
+        .floats(Bf16, &b)
+        .output(slots(Bf16, pairs))
+        .scalar(n as i32);
     let gated = (0..2 * n).map(|i| {
         let y = a[i] / (1.0 + (-a[i]).exp()) * b[i];
         (y, 4e-6 * y.abs())
     });
-    let swiglu = launch("swiglu", 2, 64).floats(Bf16, &a).floats(Bf16, &b).output(within(Bf16, gated)).scalar(n as i32);
+    let swiglu = launch("swiglu", 2, 64)
+        .floats(Bf16, &a)
+        .floats(Bf16, &b)
+        .output(within(Bf16, gated))
+        .scalar(n as i32);
     let x: Vec<f64> = (0..n).map(|_| Bf16.round(rng.f64(0.2, 3.0))).collect();
     let f = rng.f32s(n, -100.0, 100.0);
     let funcs = (0..n).map(|i| {
@@ -344,7 +361,8 @@ fn bf16_math(_: &File) -> Vec<Case> {
         ]
     });
     let wide: Vec<f32> = x.iter().map(|&x| x as f32).collect();
-    let funcs = launch("bf16_funcs", 2, 64).floats(Bf16, &x).output(slots(Bf16, funcs)).inout(&f, exactly(&wide));
+    let funcs =
+        launch("bf16_funcs", 2, 64).floats(Bf16, &x).output(slots(Bf16, funcs)).inout(&f, exactly(&wide));
     vec![ops, swiglu, funcs.scalar(n as i32)]
 }
 
@@ -354,7 +372,8 @@ fn fp8_convert(_: &File) -> Vec<Case> {
     let x = rng.f32s(4 * n, -600.0, 600.0);
     let scaled: Vec<f64> = x.iter().map(|x| f64::from(x * 0.75)).collect();
     let quant = launch("quant_fp8", 2, 64).input(&x).output(Expect::Bytes(E4m3.store(&scaled)));
-    let codes: Vec<u8> = rng.bytes(2 * n).iter().map(|b| if b & 0x7c == 0x7c { b & 0x83 } else { *b }).collect();
+    let codes: Vec<u8> =
+        rng.bytes(2 * n).iter().map(|b| if b & 0x7c == 0x7c { b & 0x83 } else { *b }).collect();
     let plain: Vec<f32> = codes.iter().map(|&b| (E5m2.value(b.into()) * 0.5) as f32).collect();
     let dequant = launch("dequant_fp8", 2, 64).input(&codes).output(exactly(&plain));
     let halves: Vec<f64> = (0..2 * n).map(|_| F16.round(rng.f64(-500.0, 500.0))).collect();
@@ -367,8 +386,10 @@ fn fp8_convert(_: &File) -> Vec<Case> {
     let d = rng.f64s(n, -300.0, 300.0);
     let b: Vec<f64> = (0..n).map(|_| Bf16.round(rng.f64(-300.0, 300.0))).collect();
     let both: Vec<f64> = d.iter().zip(&b).flat_map(|(d, b)| [*d, *b]).collect();
-    let differences: Vec<f32> = d.iter().zip(&b).map(|(d, b)| (E4m3.round(*d) - E4m3.round(*b)) as f32).collect();
-    let scalar = launch("fp8_scalar", 2, 64).input(&d).floats(Bf16, &b).output(Expect::Bytes(E4m3.store(&both)));
+    let differences: Vec<f32> =
+        d.iter().zip(&b).map(|(d, b)| (E4m3.round(*d) - E4m3.round(*b)) as f32).collect();
+    let scalar =
+        launch("fp8_scalar", 2, 64).input(&d).floats(Bf16, &b).output(Expect::Bytes(E4m3.store(&both)));
     vec![
         quant.scalar(0.75f32).scalar(n as i32),
         dequant.scalar(0.5f32).scalar(n as i32),
@@ -383,8 +404,11 @@ fn asm_misc(_: &File) -> Vec<Case> {
     let words = F16.store(&halves);
     let input = words.clone();
     let check = rule(32 * 12, move |got: &[u32]| {
-        let word = |i: usize| u32::from_le_bytes([words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]]);
-        let split = |format: Format, word: u32| [word & 0xffff, word >> 16].map(|bits| format.value(bits.into()));
+        let word = |i: usize| {
+            u32::from_le_bytes([words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]])
+        };
+        let split =
+            |format: Format, word: u32| [word & 0xffff, word >> 16].map(|bits| format.value(bits.into()));
         let join = |format: Format, x: [f64; 2]| format.bits(x[0]) as u32 | (format.bits(x[1]) as u32) << 16;
         for t in 0..32 {
             let (xw, yw) = (word(t), word(t + 32));
@@ -399,19 +423,24 @@ fn asm_misc(_: &File) -> Vec<Case> {
                 (5, each(F16, &|k| x[k].max(y[k]))),
                 (6, each(F16, &|k| (x[k] + y[k]).clamp(0.0, 1.0))),
                 (7, each(F16, &|k| flag(x[k] > y[k]))),
-                (8, u32::from(x[0] < y[0]) * 3 ^ 2 | u32::from(x[1] < y[1]) << 2),
+                (8, (if x[0] < y[0] { 1 } else { 2 }) | u32::from(x[1] < y[1]) << 2),
                 (10, xw ^ 0x8000_8000),
             ];
             for (slot, want) in exact {
                 // A fused result of bf16 was rounded twice here: leave ties out.
                 if got[12 * t + slot] != want && slot != 3 {
-                    return Err(format!("lane {t}, result {slot}: 0x{:08x}, expected 0x{want:08x}", got[12 * t + slot]));
+                    return Err(format!(
+                        "lane {t}, result {slot}: 0x{:08x}, expected 0x{want:08x}",
+                        got[12 * t + slot]
+                    ));
                 }
             }
             let near = |slot: usize, of: fn(f64) -> f64, bound: f64| {
                 let got = split(F16, got[12 * t + slot]);
                 let off = (0..2).find(|&k| (got[k] - of(x[k])).abs() > bound * of(x[k]).abs().max(0.25));
-                off.map_or(Ok(()), |k| Err(format!("lane {t}, result {slot}: {}, expected {}", got[k], of(x[k]))))
+                off.map_or(Ok(()), |k| {
+                    Err(format!("lane {t}, result {slot}: {}, expected {}", got[k], of(x[k])))
+                })
             };
             near(0, f64::exp2, 2f64.powi(-9))?;
             near(1, f64::tanh, 2f64.powi(-9))?;
@@ -448,12 +477,17 @@ fn asm_misc(_: &File) -> Vec<Case> {
         // Rounded down: the product is split exactly.
         let p = x * x;
         let sum = p + 1.5;
-        let rest = x.mul_add(x, -p) + (p - (sum - 1.5)) ;
+        let rest = x.mul_add(x, -p) + (p - (sum - 1.5));
         if rest < 0.0 { sum.next_down() } else { sum }
     };
     let doubles = (0..32).map(|t| {
         let u = d[t];
-        vec![(1.0 / u, 2f64.powi(-19) / u), (1.0 / u.sqrt(), 2f64.powi(-19) / u.sqrt()), exact(lo(u)), exact(u)]
+        vec![
+            (1.0 / u, 2f64.powi(-19) / u),
+            (1.0 / u.sqrt(), 2f64.powi(-19) / u.sqrt()),
+            exact(lo(u)),
+            exact(u),
+        ]
     });
     let doubles = slots(F64, doubles);
     vec![half, launch("asm_float", 1, 32).input(&a).input(&d).output(singles).output(doubles)]

@@ -16,7 +16,8 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(module: ir::Module) -> Result<Self, String> {
-        let info = warpwright_ptx::verify(&module).map_err(|errors| format!("it does not verify: {errors:?}"))?;
+        let info =
+            warpwright_ptx::verify(&module).map_err(|errors| format!("it does not verify: {errors:?}"))?;
         Ok(Self { module, info })
     }
 }
@@ -60,6 +61,9 @@ pub(crate) fn run(file: &File, program: &Program, case: &Case, schedule: Schedul
         .map(|argument| {
             let mut bytes = argument.bytes.clone();
             patch(&mut bytes, &argument.pointers);
+            if let Some((address, _)) = argument.symbol.and_then(|name| module.variable(name)) {
+                bytes = address.to_le_bytes().into();
+            }
             Arg::Bytes(bytes)
         })
         .collect();
@@ -70,10 +74,7 @@ pub(crate) fn run(file: &File, program: &Program, case: &Case, schedule: Schedul
     launch.block_dim = dim(case.block);
     launch.shared_mem_bytes = case.shared;
     launch.cooperative = case.cooperative;
-    let mut options = Options::default();
-    options.checks = Checks::all();
-    options.schedule = schedule;
-    options.max_instructions = BUDGET;
+    let options = Options { checks: Checks::all(), schedule, max_instructions: BUDGET, ..Options::default() };
     let report = device.launch(&module, &case.entry, &launch, &arguments, &options).map_err(fail)?.wait();
 
     let mut wrong = Vec::new();
@@ -83,7 +84,13 @@ pub(crate) fn run(file: &File, program: &Program, case: &Case, schedule: Schedul
         (End::Normal, None) => {
             for (index, buffer) in case.buffers.iter().enumerate() {
                 let after = buffers[index].read();
-                check(&format!("buffer {index}"), &buffer.expect, before[index].as_deref(), &after, &mut wrong);
+                check(
+                    &format!("buffer {index}"),
+                    &buffer.expect,
+                    before[index].as_deref(),
+                    &after,
+                    &mut wrong,
+                );
             }
             for global in &case.globals {
                 let after = device.read_variable(&module, global.name).map_err(fail)?;

@@ -37,8 +37,15 @@ fn clusters(_: &File) -> Vec<Case> {
     vec![
         misc,
         launch("bounded_cluster", 3, 32).inout(&[0i32], exactly(&[96i32])),
-        launch("cluster_histogram", 2, 64).input(&[1i32; 64]).inout(&[0i32; 256], Expect::Same).scalar(64i32).traps(&["cluster"]),
-        launch("cluster_asm", 2, 64).input(&floats).inout(&[0f32; 128], Expect::Same).traps(&["cluster", "mapa"]),
+        launch("cluster_histogram", 2, 64)
+            .input(&[1i32; 64])
+            .inout(&[0i32; 256], Expect::Same)
+            .scalar(64i32)
+            .traps(&["cluster"]),
+        launch("cluster_asm", 2, 64)
+            .input(&floats)
+            .inout(&[0f32; 128], Expect::Same)
+            .traps(&["cluster", "mapa"]),
     ]
 }
 
@@ -52,7 +59,10 @@ fn barrier_tx(_: &File) -> Vec<Case> {
     let input = rng.ints(256, -5, 5);
     vec![
         annotated.raw(&[0u64], &[(0, a)]).raw(&[0u64], &[(0, b)]).scalar(n as i32),
-        launch("barrier_tx", 1, 256).input(&input).inout(&[0i32; 256], Expect::Same).traps(&["cp.async.bulk"]),
+        launch("barrier_tx", 1, 256)
+            .input(&input)
+            .inout(&[0i32; 256], Expect::Same)
+            .traps(&["cp.async.bulk"]),
     ]
 }
 
@@ -79,7 +89,8 @@ fn wgmma(_: &File) -> Vec<Case> {
     let buffers: Vec<usize> = (0..3).map(|_| gemm.add(Some(vec![0; 1 << 16]), Expect::Same)).collect();
     let gemm = buffers.iter().fold(gemm, |case, &buffer| case.pass(buffer)).scalar(64i32).traps(&["wgmma"]);
     let mut roles = launch("specialise", 1, 256);
-    let (a, b) = (roles.add(Some(vec![0; 1 << 14]), Expect::Same), roles.add(Some(vec![0; 1 << 14]), Expect::Same));
+    let (a, b) =
+        (roles.add(Some(vec![0; 1 << 14]), Expect::Same), roles.add(Some(vec![0; 1 << 14]), Expect::Same));
     vec![gemm, roles.pass(a).pass(b).traps(&["setmaxnreg", "cp.async.bulk", "wgmma"])]
 }
 
@@ -87,7 +98,12 @@ fn wgmma_pipeline(_: &File) -> Vec<Case> {
     let map = [0u8; 128];
     let mut case = launch("wgmma_pipeline", 1, 256).shared(96 << 10).raw(&map, &[]).raw(&map, &[]);
     let out = case.add(Some(vec![0; 1 << 16]), Expect::Same);
-    vec![case.pass(out).scalar(64i32).scalar(64i32).traps(&["cp.async.bulk", "wgmma", "setmaxnreg", "prefetch"])]
+    vec![case.pass(out).scalar(64i32).scalar(64i32).traps(&[
+        "cp.async.bulk",
+        "wgmma",
+        "setmaxnreg",
+        "prefetch",
+    ])]
 }
 
 fn copy_2d_descriptor(file: &File) -> Vec<Case> {
@@ -105,8 +121,14 @@ fn mma_scaled(_: &File) -> Vec<Case> {
 fn textures(_: &File) -> Vec<Case> {
     let out = [0u8; 4096];
     let buffers = |case: Case| case.inout(&out, Expect::Same).inout(&out, Expect::Same);
-    let objects = |entry, block: (u32, u32), n| (0..n).fold(launch(entry, 1, block), |case, _| case.scalar(1u64));
-    let resize = objects("resize", (4, 4), 1).inout(&out, Expect::Same).scalar(4i32).scalar(4i32).scalar(1f32).scalar(1f32);
+    let objects =
+        |entry, block: (u32, u32), n| (0..n).fold(launch(entry, 1, block), |case, _| case.scalar(1u64));
+    let resize = objects("resize", (4, 4), 1)
+        .inout(&out, Expect::Same)
+        .scalar(4i32)
+        .scalar(4i32)
+        .scalar(1f32)
+        .scalar(1f32);
     vec![
         buffers(objects("tex_1d", (16, 1), 2)).scalar(16i32).traps(&["tex"]),
         buffers(objects("tex_2d", (4, 4), 2)).scalar(4i32).scalar(4i32).traps(&["tex", "tld4"]),

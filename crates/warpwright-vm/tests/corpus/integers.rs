@@ -39,7 +39,7 @@ fn sizes(rng: &mut Rng, n: usize) -> Vec<i64> {
     (0..n)
         .map(|_| {
             let x = (rng.u64() >> (rng.u32() % 64)) as i64;
-            if rng.u32() % 2 == 0 { x.wrapping_neg() } else { x }
+            if rng.int(0, 2) == 0 { x.wrapping_neg() } else { x }
         })
         .collect()
 }
@@ -95,15 +95,24 @@ fn int128(_: &File) -> Vec<Case> {
     let (a, b) = (wide(&mut rng, N), wide(&mut rng, N));
     let ops = pairwise("int128_ops", &a, &b, |_, x, y| {
         let product = x.wrapping_mul(y);
-        vec![x.wrapping_add(y), x.wrapping_sub(y), product, x << (y & 127), (x as i128 >> 5) as u128, x.min(y)]
+        vec![
+            x.wrapping_add(y),
+            x.wrapping_sub(y),
+            product,
+            x << (y & 127),
+            (x as i128 >> 5) as u128,
+            x.min(y),
+        ]
     });
     let divide = pairwise("int128_div", &a, &b, |_, x, y| {
         vec![x / (y | 1), (x as i128).wrapping_rem((y | 1) as i128) as u128]
     });
     let (c, d) = (rng.u64s(N), rng.u64s(N));
     let m = 0xffff_ffff_0000_0001u64;
-    let want: Vec<u64> = c.iter().zip(&d).map(|(&c, &d)| (u128::from(c) * u128::from(d) % u128::from(m)) as u64).collect();
-    let modular = launch("mulmod64", 3, 64).input(&c).input(&d).output(exactly(&want)).scalar(m).scalar(N as i32);
+    let want: Vec<u64> =
+        c.iter().zip(&d).map(|(&c, &d)| (u128::from(c) * u128::from(d) % u128::from(m)) as u64).collect();
+    let modular =
+        launch("mulmod64", 3, 64).input(&c).input(&d).output(exactly(&want)).scalar(m).scalar(N as i32);
     vec![ops, divide, modular]
 }
 
@@ -111,7 +120,7 @@ fn carry_chain(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(1103);
     let n = 90usize;
     // Long runs of ones carry far.
-    let limb = |rng: &mut Rng| if rng.u32() % 3 == 0 { u32::MAX } else { rng.u32() };
+    let limb = |rng: &mut Rng| if rng.int(0, 3) == 0 { u32::MAX } else { rng.u32() };
     let mut limbs = |n: usize| (0..n).map(|_| limb(&mut rng)).collect::<Vec<u32>>();
     let (a, b) = (limbs(8 * n), limbs(8 * n));
     let (mut sums, mut carries) = (Vec::new(), Vec::new());
@@ -133,7 +142,8 @@ fn carry_chain(_: &File) -> Vec<Case> {
     let products = zip(2, &|a, b| a * b);
     let sub = launch("sub128", 2, 64).input(&a[..4 * n]).input(&b[..4 * n]).output(exactly(&differences));
     let mul = launch("mul128", 2, 64).input(&a[..2 * n]).input(&b[..2 * n]).output(exactly(&products));
-    let (x, y): (Vec<i32>, Vec<i32>) = (a[..n].iter().map(|&x| x as i32).collect(), b[..n].iter().map(|&x| x as i32).collect());
+    let (x, y): (Vec<i32>, Vec<i32>) =
+        (a[..n].iter().map(|&x| x as i32).collect(), b[..n].iter().map(|&x| x as i32).collect());
     let (mut high, mut long) = (Vec::new(), Vec::new());
     for (&x, &y) in x.iter().zip(&y) {
         let product = i64::from(x) * i64::from(y);
@@ -260,8 +270,10 @@ fn philox_kernels(_: &File) -> Vec<Case> {
         out.push(acc);
     }
     let walk = launch("pcg_walk", 2, 32).inout(&states, exactly(&after)).output(exactly(&out)).scalar(20i32);
-    let fill = launch("philox_fill", 2, 64).output(exactly(&filled)).scalar(seed).scalar(offset).scalar(n as i32);
-    let gauss = launch("philox_normal", 2, 64).output(within(Format::F32, normal)).scalar(seed).scalar(n as i32);
+    let fill =
+        launch("philox_fill", 2, 64).output(exactly(&filled)).scalar(seed).scalar(offset).scalar(n as i32);
+    let gauss =
+        launch("philox_normal", 2, 64).output(within(Format::F32, normal)).scalar(seed).scalar(n as i32);
     let drop = launch("dropout", 1, 32).input(&x).output(within(Format::F32, y)).output(exactly(&mask));
     vec![fill, gauss, drop.scalar(0.25f32).scalar(seed).scalar(x.len() as i32), walk]
 }
@@ -318,8 +330,13 @@ fn crc_hash(_: &File) -> Vec<Case> {
     assert_eq!(crc(b"123456789"), 0xcbf4_3926, "the published check value");
     let crcs: Vec<u32> = data.chunks(length).map(crc).collect();
     let offsets: Vec<i32> = (0..=rows as i32).map(|r| (r * r / 2).min(900)).collect();
-    let fnv = |bytes: &[u8]| bytes.iter().fold(14_695_981_039_346_656_037u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(1_099_511_628_211));
-    let hashes: Vec<u64> = offsets.windows(2).map(|ends| fnv(&data[ends[0] as usize..ends[1] as usize])).collect();
+    let fnv = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(14_695_981_039_346_656_037u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(1_099_511_628_211))
+    };
+    let hashes: Vec<u64> =
+        offsets.windows(2).map(|ends| fnv(&data[ends[0] as usize..ends[1] as usize])).collect();
     let words = rng.u64s(70);
     let mixed: Vec<u64> = words
         .iter()
@@ -330,7 +347,11 @@ fn crc_hash(_: &File) -> Vec<Case> {
         })
         .collect();
     vec![
-        launch("crc32_rows", 2, 32).input(&data).output(exactly(&crcs)).scalar(length as i32).scalar(rows as i32),
+        launch("crc32_rows", 2, 32)
+            .input(&data)
+            .output(exactly(&crcs))
+            .scalar(length as i32)
+            .scalar(rows as i32),
         launch("fnv1a", 2, 32).input(&data).input(&offsets).output(exactly(&hashes)).scalar(rows as i32),
         launch("mix64", 3, 32).inout(&words, exactly(&mixed)).scalar(70i32),
     ]
@@ -379,9 +400,16 @@ fn ciphers(_: &File) -> Vec<Case> {
     let words = rng.u64s(50);
     let (k0, k1) = (rng.u64(), rng.u64());
     let sip = |word: u64| {
-        let mut v = [k0 ^ 0x736f_6d65_7073_6575, k1 ^ 0x646f_7261_6e64_6f6d, k0 ^ 0x6c79_6765_6e65_7261, k1 ^ 0x7465_6462_7974_6573];
+        let mut v = [
+            k0 ^ 0x736f_6d65_7073_6575,
+            k1 ^ 0x646f_7261_6e64_6f6d,
+            k0 ^ 0x6c79_6765_6e65_7261,
+            k1 ^ 0x7465_6462_7974_6573,
+        ];
         fn round(v: &mut [u64; 4]) {
-            for (a, b, left, turn) in [(0, 1, 13, true), (2, 3, 16, false), (0, 3, 21, false), (2, 1, 17, true)] {
+            for (a, b, left, turn) in
+                [(0, 1, 13, true), (2, 3, 16, false), (0, 3, 21, false), (2, 1, 17, true)]
+            {
                 v[a] = v[a].wrapping_add(v[b]);
                 v[b] = v[b].rotate_left(left) ^ v[a];
                 if turn {
@@ -400,7 +428,8 @@ fn ciphers(_: &File) -> Vec<Case> {
         v[0] ^ v[1] ^ v[2] ^ v[3]
     };
     let hashed: Vec<u64> = words.iter().map(|&word| sip(word)).collect();
-    let sips = launch("siphash", 2, 32).input(&words).output(exactly(&hashed)).scalar(k0).scalar(k1).scalar(50i32);
+    let sips =
+        launch("siphash", 2, 32).input(&words).output(exactly(&hashed)).scalar(k0).scalar(k1).scalar(50i32);
     vec![chacha, tea, sips]
 }
 

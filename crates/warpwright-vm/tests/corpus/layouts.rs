@@ -31,9 +31,21 @@ fn transpose(_: &File) -> Vec<Case> {
     let square = rng.ints(n * n, -1000, 1000);
     let (ws, hs) = (w as i32, h as i32);
     vec![
-        launch("transpose_f32", (2, 3), (32, 8)).input(&f).output(exactly(&transposed(&f, w, h))).scalar(ws).scalar(hs),
-        launch("transpose_f64", (3, 5), (16, 4)).input(&d).output(exactly(&transposed(&d, w, h))).scalar(ws).scalar(hs),
-        launch("transpose_u8", (2, 3), (32, 16)).input(&b).output(exactly(&transposed(&b, w, h))).scalar(ws).scalar(hs),
+        launch("transpose_f32", (2, 3), (32, 8))
+            .input(&f)
+            .output(exactly(&transposed(&f, w, h)))
+            .scalar(ws)
+            .scalar(hs),
+        launch("transpose_f64", (3, 5), (16, 4))
+            .input(&d)
+            .output(exactly(&transposed(&d, w, h)))
+            .scalar(ws)
+            .scalar(hs),
+        launch("transpose_u8", (2, 3), (32, 16))
+            .input(&b)
+            .output(exactly(&transposed(&b, w, h)))
+            .scalar(ws)
+            .scalar(hs),
         launch("transpose_inplace", (3, 5), (16, 8))
             .inout(&square, exactly(&transposed(&square, n, n)))
             .scalar(n as i32),
@@ -78,7 +90,10 @@ fn histogram(_: &File) -> Vec<Case> {
     let bytes = counts(&data, 256, usize::from);
     vec![
         launch("histogram_global", 3, 128).input(&data).inout(&[0u32; 256], exactly(&bytes)).scalar(n as i32),
-        launch("histogram_shared", 3, 96).input(&data).inout(&[0u32; 256], exactly(&bytes)).scalar(n as i32 / 4),
+        launch("histogram_shared", 3, 96)
+            .input(&data)
+            .inout(&[0u32; 256], exactly(&bytes))
+            .scalar(n as i32 / 4),
         launch("histogram_match", 24, 128)
             .input(&keys)
             .inout(&[0u32; 9], exactly(&counts(&keys, 9, |key| key as usize)))
@@ -183,13 +198,18 @@ fn atomics(file: &File) -> Vec<Case> {
             .inout(&[0f32; 96], sums),
     ];
     cases.push(if file.arch >= 80 {
-        let low = rule(32, |got: &[f32]| seen(&got.iter().map(|&x| x as i32).collect::<Vec<_>>(), (0..32).collect(), "bf16"));
+        let low = rule(32, |got: &[f32]| {
+            seen(&got.iter().map(|&x| x as i32).collect::<Vec<_>>(), (0..32).collect(), "bf16")
+        });
         launch("atomics_bf16", 1, 32)
             .inout(&[0u16; 2], halves(Bf16, &[32.0, 64.0]))
             .inout(&[0u16; 2], halves(Bf16, &[16.0, 0.0]))
             .inout(&[-1f32; 32], low)
     } else {
-        launch("atomics_bf16", 1, 32).inout(&[0u16; 2], Expect::Same).inout(&[0u16; 2], Expect::Same).inout(&[0f32], Expect::Same)
+        launch("atomics_bf16", 1, 32)
+            .inout(&[0u16; 2], Expect::Same)
+            .inout(&[0u16; 2], Expect::Same)
+            .inout(&[0f32], Expect::Same)
     });
 
     let x: Vec<i32> = rng.ints(64, 1, 1000);
@@ -282,7 +302,9 @@ fn atomics_hopper(_: &File) -> Vec<Case> {
         let (table, noted) = got.split_at(64);
         for (slot, &held) in table.iter().enumerate() {
             let rivals = (1..=10).contains(&slot);
-            if held != [0, 0] && !(known.contains(&held) && held[0] % 64 == slot as u64) || rivals == (held == [0, 0]) {
+            if held != [0, 0] && !(known.contains(&held) && held[0] % 64 == slot as u64)
+                || rivals == (held == [0, 0])
+            {
                 return Err(format!("slot {slot} holds {held:?}"));
             }
         }
@@ -341,7 +363,11 @@ fn spmv(_: &File) -> Vec<Case> {
     let csr = |entry, grid, block| launch(entry, grid, block).input(&start).input(&col);
     vec![
         csr("spmv_csr", 3, 32).input(&val).input(&x).output(exactly(&y)).scalar(n),
-        csr("spmv_csr_warp", 17, 128).input(&wide(&val)).input(&wide(&x)).output(exactly(&wide(&y))).scalar(n),
+        csr("spmv_csr_warp", 17, 128)
+            .input(&wide(&val))
+            .input(&wide(&x))
+            .output(exactly(&wide(&y)))
+            .scalar(n),
         launch("spmv_coo", 10, 64)
             .input(&coordinates)
             .input(&val)

@@ -69,7 +69,6 @@ const NOT_LAUNCHED: &[(&str, &str, &str)] = &[
     ("tensormap_replace.nvcc", "tensormap_replace", "written to be read: its tensor map is made up"),
     ("texture_queries.nvcc", "texture_queries", "written to be read: its queries fit no one texture"),
     ("tma_tensor.nvcc", "tensor_kinds", "written to be read: its copies fit no one tensor map"),
-    ("vecadd_cl.clang", "smooth", "a parameter is an address in constant memory, which a host cannot name"),
     ("wgmma.nvcc", "wgmma_types", "written to be read: its descriptors are made up"),
 ];
 
@@ -81,7 +80,8 @@ fn corpus() -> PathBuf {
 fn describe(name: &str) -> File {
     let mut parts = name.split('.');
     let (stem, compiler, target) = (parts.next(), parts.next(), parts.next());
-    let (stem, compiler, target) = (stem.unwrap_or_default(), compiler.unwrap_or_default(), target.unwrap_or_default());
+    let (stem, compiler, target) =
+        (stem.unwrap_or_default(), compiler.unwrap_or_default(), target.unwrap_or_default());
     let (source, variant) = stem.split_once('-').unwrap_or((stem, ""));
     File {
         name: name.to_owned(),
@@ -98,14 +98,16 @@ fn files() -> Vec<File> {
     let only = std::env::var("CORPUS").unwrap_or_default();
     let folder = std::fs::read_dir(corpus()).expect("the corpus lies beside the crates");
     let names = folder.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".ptx") && name.contains(&only)).collect();
+    let mut names: Vec<String> =
+        names.filter(|name| name.ends_with(".ptx") && name.contains(&only)).collect();
     names.sort();
     names.iter().map(|name| describe(name)).collect()
 }
 
 fn load(file: &mut File) -> Result<gpu::Program, String> {
     file.text = std::fs::read_to_string(corpus().join(&file.name)).map_err(|error| error.to_string())?;
-    let module = warpwright_ptx::parse(&file.text).map_err(|errors| format!("it does not parse: {errors:?}"))?;
+    let module =
+        warpwright_ptx::parse(&file.text).map_err(|errors| format!("it does not parse: {errors:?}"))?;
     file.entries = module.entries().map(|entry| entry.name.to_string()).collect();
     gpu::Program::new(module)
 }
@@ -170,7 +172,8 @@ themes!(
 /// left over.
 #[test]
 fn nothing_is_forgotten() {
-    let tables: BTreeMap<&str, &Source> = THEMES.iter().copied().flatten().map(|source| (source.name, source)).collect();
+    let tables: BTreeMap<&str, &Source> =
+        THEMES.iter().copied().flatten().map(|source| (source.name, source)).collect();
     let mut left_over: BTreeSet<&str> = tables.keys().copied().collect();
     let mut problems = Vec::new();
     for mut file in files() {
@@ -181,7 +184,8 @@ fn nothing_is_forgotten() {
         left_over.remove(&*file.source);
         let cases = tables.get(&*file.source).map_or(Vec::new(), |source| (source.cases)(&file));
         let launched: BTreeSet<&str> = cases.iter().map(|case| &*case.entry).collect();
-        let listed = NOT_LAUNCHED.iter().filter(|(source, ..)| *source == file.source).map(|(_, entry, _)| *entry);
+        let listed =
+            NOT_LAUNCHED.iter().filter(|(source, ..)| *source == file.source).map(|(_, entry, _)| *entry);
         let listed: BTreeSet<&str> = listed.collect();
         let there: BTreeSet<&str> = file.entries.iter().map(String::as_str).collect();
         for entry in there.difference(&launched).filter(|entry| !listed.contains(*entry)) {
@@ -190,7 +194,8 @@ fn nothing_is_forgotten() {
         for entry in launched.union(&listed).filter(|entry| !there.contains(*entry)) {
             problems.push(format!("{}: there is no `{entry}`", file.name));
         }
-        problems.extend(launched.intersection(&listed).map(|entry| format!("`{entry}` is launched and listed")));
+        problems
+            .extend(launched.intersection(&listed).map(|entry| format!("`{entry}` is launched and listed")));
     }
     problems.extend(left_over.iter().map(|name| format!("no file is of `{name}`")));
     assert!(problems.is_empty(), "{}", problems.join("\n"));

@@ -55,13 +55,18 @@ pub(crate) fn ln_gamma(x: f64) -> f64 {
 }
 
 pub(crate) fn gamma(x: f64) -> f64 {
-    if x > 0.0 { ln_gamma_positive(x).exp() } else { PI / ((PI * x).sin() * ln_gamma_positive(1.0 - x).exp()) }
+    if x > 0.0 {
+        ln_gamma_positive(x).exp()
+    } else {
+        PI / ((PI * x).sin() * ln_gamma_positive(1.0 - x).exp())
+    }
 }
 
 /// The Bessel function J₀: the mean of cos(x sin t), by the trapezoidal rule, which is exact here.
 pub(crate) fn bessel_j0(x: f64) -> f64 {
     let steps = 200;
-    (0..steps).map(|k| (x * (PI * (f64::from(k) + 0.5) / f64::from(steps)).sin()).cos()).sum::<f64>() / f64::from(steps)
+    (0..steps).map(|k| (x * (PI * (f64::from(k) + 0.5) / f64::from(steps)).sin()).cos()).sum::<f64>()
+        / f64::from(steps)
 }
 
 /// x − n·y for the integer n nearest to x/y, ties to even.

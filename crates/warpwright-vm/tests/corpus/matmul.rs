@@ -31,11 +31,15 @@ fn matmul_tiled(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(601);
     let (m, n, k) = (37usize, 29usize, 41usize);
     let (a, b) = (rng.f32s(m * k, -1.0, 1.0), rng.f32s(k * n, -1.0, 1.0));
-    let tiled = launch("matmul_tiled", (2, 3), (16, 16)).input(&a).input(&b).output(within(F32, product(&a, &b, n, k)));
+    let tiled = launch("matmul_tiled", (2, 3), (16, 16))
+        .input(&a)
+        .input(&b)
+        .output(within(F32, product(&a, &b, n, k)));
     let tiled = tiled.scalar(m as i32).scalar(n as i32).scalar(k as i32);
     let (m, n, k) = (64usize, 128usize, 24usize);
     let (a, b) = (rng.f32s(m * k, -1.0, 1.0), rng.f32s(k * n, -1.0, 1.0));
-    let blocked = launch("matmul_blocked", (2, 1), 256).input(&a).input(&b).output(within(F32, product(&a, &b, n, k)));
+    let blocked =
+        launch("matmul_blocked", (2, 1), 256).input(&a).input(&b).output(within(F32, product(&a, &b, n, k)));
     vec![tiled, blocked.scalar(m as i32).scalar(n as i32).scalar(k as i32)]
 }
 
@@ -43,7 +47,8 @@ fn matmul_clang(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(602);
     let (m, n, k) = (19usize, 35usize, 23usize);
     let (a, b) = (rng.f32s(m * k, -1.0, 1.0), rng.f32s(k * n, -1.0, 1.0));
-    let case = launch("matmul", (3, 2), (16, 16)).input(&a).input(&b).output(within(F32, product(&a, &b, n, k)));
+    let case =
+        launch("matmul", (3, 2), (16, 16)).input(&a).input(&b).output(within(F32, product(&a, &b, n, k)));
     vec![case.scalar(m as i32).scalar(n as i32).scalar(k as i32)]
 }
 
@@ -129,7 +134,7 @@ fn dequant_gemv_triton(_: &File) -> Vec<Case> {
     let want = (0..used).map(|r| {
         let weight = |c: usize| {
             let pair = q[r * cols / 2 + c / 2];
-            let quant = if c % 2 == 0 { pair & 15 } else { pair >> 4 };
+            let quant = if c.is_multiple_of(2) { pair & 15 } else { pair >> 4 };
             scales[r * cols / 32 + c / 32] * (f64::from(quant) - 8.0)
         };
         inner((0..cols).map(|c| weight(c) * x[c]), 20.0)
@@ -145,13 +150,15 @@ fn quantise_rows(_: &File) -> Vec<Case> {
     let x: Vec<f64> = (0..rows * cols).map(|_| Format::Bf16.round(rng.f64(-3.0, 3.0))).collect();
     let scale = |row: &[f64]| row.iter().fold(0.0, |m: f64, x| m.max(x.abs())) / 127.0;
     let scales: Vec<f64> = x.chunks(cols).map(scale).collect();
-    let ratios: Vec<f64> = x.chunks(cols).zip(&scales).flat_map(|(row, s)| row.iter().map(move |x| x / s)).collect();
+    let ratios: Vec<f64> =
+        x.chunks(cols).zip(&scales).flat_map(|(row, s)| row.iter().map(move |x| x / s)).collect();
     let quants = crate::case::rule(rows * cols, move |got: &[i8]| {
         // Half a step, and the rounding of the division.
         let wrong = got.iter().zip(&ratios).position(|(&q, r)| (f64::from(q) - r).abs() > 0.50002);
         wrong.map_or(Ok(()), |i| Err(format!("number {i} is {}, expected {}", got[i], ratios[i])))
     });
     let scales = within(F32, scales.into_iter().map(|s| (s, 2.0 * F32.unit() * s)));
-    let case = launch("quantise_rows", rows as u32, 128).floats(Format::Bf16, &x).output(quants).output(scales);
+    let case =
+        launch("quantise_rows", rows as u32, 128).floats(Format::Bf16, &x).output(quants).output(scales);
     vec![case.scalar(cols as i32).triton()]
 }

@@ -63,7 +63,9 @@ fn reduce_warp(_: &File) -> Vec<Case> {
     vec![
         case("f3Add", &dyadic(&mut rng, n), 0f32, |x| x.iter().sum()),
         case("d3Max", &doubles, f64::NEG_INFINITY, |x| x.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
-        case("i3Min", &rng.ints(n, -100_000, 100_000), i32::MAX, |x| x.iter().copied().fold(i32::MAX, i32::min)),
+        case("i3Min", &rng.ints(n, -100_000, 100_000), i32::MAX, |x| {
+            x.iter().copied().fold(i32::MAX, i32::min)
+        }),
         case("x3Add", &wide, 0i64, |x| x.iter().copied().fold(0, i64::wrapping_add)),
     ]
 }
@@ -74,7 +76,8 @@ fn reduce_last_block(_: &File) -> Vec<Case> {
     let x = dyadic(&mut rng, n);
     let partial: Vec<f32> = (0..7).map(|block| strided(&x, 7, 128, block).sum()).collect();
     let total: f32 = x.iter().sum();
-    let case = launch("reduce_last_block", 7, 128).input(&x).output(exactly(&partial)).output(exactly(&[total]));
+    let case =
+        launch("reduce_last_block", 7, 128).input(&x).output(exactly(&partial)).output(exactly(&[total]));
     vec![case.scalar(n as i32)]
 }
 
@@ -114,10 +117,12 @@ fn reduce_clang(file: &File) -> Vec<Case> {
     let n = 2222;
     let x = rng.ints(n, -1000, 1000);
     let total: i32 = x.iter().sum();
-    let mut cases = vec![launch("reduce", 3, 256).input(&x).inout(&[0i32], exactly(&[total])).scalar(n as i32)];
+    let mut cases =
+        vec![launch("reduce", 3, 256).input(&x).inout(&[0i32], exactly(&[total])).scalar(n as i32)];
     if file.arch >= 70 {
         let f = rng.f32s(256, -10.0, 10.0);
-        let largest: Vec<f32> = f.chunks(32).map(|w| w.iter().copied().fold(f32::NEG_INFINITY, f32::max)).collect();
+        let largest: Vec<f32> =
+            f.chunks(32).map(|w| w.iter().copied().fold(f32::NEG_INFINITY, f32::max)).collect();
         cases.push(launch("warp_max", 4, 64).input(&f).output(exactly(&largest)));
     }
     cases
@@ -165,7 +170,8 @@ fn welford(_: &File) -> Vec<Case> {
     let variance = x.iter().map(|&x| (of(x) - mean).powi(2)).sum::<f64>() / n as f64;
     let xor = x.iter().fold(0, |bits, &x| bits ^ x as i32);
     // Sums of 256 terms in a tree: ten roundings.
-    let want = [(mean, 50.0 * 10.0 * F32.unit()), (variance, 30.0 * F32.unit() * variance), (f64::from(xor), 0.0)];
+    let want =
+        [(mean, 50.0 * 10.0 * F32.unit()), (variance, 30.0 * F32.unit() * variance), (f64::from(xor), 0.0)];
     vec![launch("welford", 1, 64).input(&x).output(within(F32, want)).scalar(n as i32).triton()]
 }
 
@@ -215,8 +221,10 @@ fn top_k(_: &File) -> Vec<Case> {
     let value: Vec<f32> = (0..rows).map(|r| row(r)[ranked(r)[0]]).collect();
     // Without the tied row: equal numbers may come in another order.
     let untied = &x[cols..];
-    let tops: Vec<i32> = (1..rows).flat_map(|r| ranked(r)[..4].iter().map(|&i| i as i32).collect::<Vec<_>>()).collect();
-    let values: Vec<f32> = (1..rows).flat_map(|r| ranked(r)[..4].iter().map(|&i| row(r)[i]).collect::<Vec<_>>()).collect();
+    let tops: Vec<i32> =
+        (1..rows).flat_map(|r| ranked(r)[..4].iter().map(|&i| i as i32).collect::<Vec<_>>()).collect();
+    let values: Vec<f32> =
+        (1..rows).flat_map(|r| ranked(r)[..4].iter().map(|&i| row(r)[i]).collect::<Vec<_>>()).collect();
     let cols = cols as i32;
     vec![
         launch("argmax_rows", 3, 96).input(&x).output(exactly(&best)).output(exactly(&value)).scalar(cols),
@@ -230,7 +238,8 @@ fn complex_math(_: &File) -> Vec<Case> {
     let (cr, ci) = (-0.4f32, 0.6f32);
     // A point where rounding decides which step escapes may be off by one.
     let escape = move |x: i32, y: i32, radius: f64| {
-        let (mut re, mut im) = (3.0 * f64::from(x) / f64::from(w) - 1.5, 3.0 * f64::from(y) / f64::from(h) - 1.5);
+        let (mut re, mut im) =
+            (3.0 * f64::from(x) / f64::from(w) - 1.5, 3.0 * f64::from(y) / f64::from(h) - 1.5);
         let mut k = 0;
         while k < limit && re * re + im * im < radius {
             (re, im) = (re * re - im * im + f64::from(cr), 2.0 * re * im + f64::from(ci));
@@ -265,7 +274,8 @@ fn complex_math(_: &File) -> Vec<Case> {
         let bound = 16.0 * F32.unit() * x.exp() / size.sqrt();
         [((re * (x + 1.0) + im * y) / size, bound), ((im * (x + 1.0) - re * y) / size, bound)]
     });
-    let dims = launch("julia", (3, 3), (8, 8)).output(julia).scalar(w).scalar(h).scalar(cr).scalar(ci).scalar(limit);
+    let dims =
+        launch("julia", (3, 3), (8, 8)).output(julia).scalar(w).scalar(h).scalar(cr).scalar(ci).scalar(limit);
     vec![
         dims,
         launch("complex_dot", 1, 32).input(&a).input(&b).output(within(Format::F64, dot)).scalar(n as i32),

@@ -47,7 +47,9 @@ fn round(x: i128, digits: u32, mode: Mode) -> f64 {
 
 /// `x · y`, exactly.
 fn product(x: f64, y: f64) -> i128 {
-    let split = |x: f64| (x.abs().to_bits() & ((1 << 52) - 1) | 1 << 52, (x.abs().to_bits() >> 52) as i32 - 1023 - 52);
+    let split = |x: f64| {
+        (x.abs().to_bits() & ((1 << 52) - 1) | 1 << 52, (x.abs().to_bits() >> 52) as i32 - 1023 - 52)
+    };
     let ((a, i), (b, j)) = (split(x), split(y));
     let size = (u128::from(a) * u128::from(b)) as i128;
     let shift = i + j + POINT;
@@ -174,7 +176,8 @@ fn conversions(rng: &mut Rng) -> Case {
             let down = y.floor().max(0.0);
             let bits = |x: f64| x.to_bits() as i64;
             let rounded = x.trunc() + f64::from(u8::from(x.fract() >= 0.5));
-            let [near, cut, ceil, floor] = [x.round_ties_even(), x.trunc(), x.ceil(), x.floor()].map(|x| x as i64);
+            let [near, cut, ceil, floor] =
+                [x.round_ties_even(), x.trunc(), x.ceil(), x.floor()].map(|x| x as i64);
             let first = [near, cut, ceil, floor, near, cut, ceil, floor];
             let second = [y.round_ties_even() as i64, y.max(0.0) as i64, up as i64, down as i64];
             let third = [int(single(y, Nearest)), int(single(y, Zero)), int(single(y, Up))];

@@ -56,7 +56,12 @@ fn scan(_: &File) -> Vec<Case> {
             .output(exactly(&exclusive))
             .output(exactly(&totals))
             .scalar(n32),
-        launch("scan_blelloch", 5, 128).shared(256 * 4).input(&f).output(exactly(&exclusive)).null().scalar(n32),
+        launch("scan_blelloch", 5, 128)
+            .shared(256 * 4)
+            .input(&f)
+            .output(exactly(&exclusive))
+            .null()
+            .scalar(n32),
         // All 32 warps: a smaller block reads sums of warps that are not there.
         launch("scan_warp", 2, 1024).input(&wide).output(exactly(&sums(&wide, 1024))).scalar(n32),
     ]
@@ -92,7 +97,13 @@ fn cumsum(_: &File) -> Vec<Case> {
             sums(row, cols).iter().zip(row).map(|(sum, x)| (sum + total - sum + x) as i32).collect::<Vec<_>>()
         })
         .collect();
-    vec![launch("cumsum", rows as u32, 128).input(&narrow(&x)).output(exactly(&want)).scalar(cols as i32).triton()]
+    vec![
+        launch("cumsum", rows as u32, 128)
+            .input(&narrow(&x))
+            .output(exactly(&want))
+            .scalar(cols as i32)
+            .triton(),
+    ]
 }
 
 fn linear_scan(_: &File) -> Vec<Case> {

@@ -9,7 +9,9 @@ pub(crate) const SOURCES: &[Source] = &[source("simd_video.nvcc", simd_video)];
 fn lanes(bits: u32, x: u32, y: u32, of: impl Fn(i64, i64) -> i64) -> u32 {
     let mask = (1u64 << bits) - 1;
     let lane = |x: u32, at: u32| (u64::from(x >> at) & mask) as i64;
-    (0..32 / bits).map(|i| i * bits).fold(0, |word, at| word | ((of(lane(x, at), lane(y, at)) as u64 & mask) as u32) << at)
+    (0..32 / bits)
+        .map(|i| i * bits)
+        .fold(0, |word, at| word | ((of(lane(x, at), lane(y, at)) as u64 & mask) as u32) << at)
 }
 
 /// The same on signed lanes.
@@ -103,7 +105,7 @@ fn simd_video(_: &File) -> Vec<Case> {
         vec![
             word(s + t),
             word(s - t),
-            word((s * t >> 32) + s),
+            word(((s * t) >> 32) + s),
             (x as i32).abs_diff(y as i32).wrapping_add(5),
             x.abs_diff(y).wrapping_add(6),
             ((s + t) >> 1) as u32,

@@ -36,7 +36,8 @@ fn softmax(_: &File) -> Vec<Case> {
     let (rows, cols) = (5usize, 333usize);
     let x = rng.f32s(rows * cols, -8.0, 8.0);
     let wide: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
-    let want = |units| within(F32, wide.chunks(cols).flat_map(|row| softmax_of(row, units)).collect::<Vec<_>>());
+    let want =
+        |units| within(F32, wide.chunks(cols).flat_map(|row| softmax_of(row, units)).collect::<Vec<_>>());
     let online = launch("softmax_online", 2, 96).input(&x).output(want(24.0)).scalar(rows as i32);
     vec![
         launch("softmax_block", rows as u32, 128).input(&x).output(want(24.0)).scalar(cols as i32),
@@ -81,7 +82,8 @@ fn moments(row: &[f64]) -> (f64, f64) {
 fn layer_norm(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(904);
     let (rows, cols) = (3usize, 250usize);
-    let (x, gamma, beta) = (rng.f32s(rows * cols, -3.0, 5.0), rng.f32s(cols, 0.5, 1.5), rng.f32s(cols, -1.0, 1.0));
+    let (x, gamma, beta) =
+        (rng.f32s(rows * cols, -3.0, 5.0), rng.f32s(cols, 0.5, 1.5), rng.f32s(cols, -1.0, 1.0));
     let eps = 1e-5f32;
     let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
     let (wx, wg, wb) = (wide(&x), wide(&gamma), wide(&beta));
@@ -156,7 +158,8 @@ fn layer_norm_bwd(_: &File) -> Vec<Case> {
     for (row, (x, dy)) in x.chunks(cols).zip(dy.chunks(cols)).enumerate() {
         let (mean, variance) = moments(x);
         let (mean, scale) = (mean as f32, (1.0 / variance.sqrt()) as f32);
-        (means.push(mean), scales.push(scale));
+        means.push(mean);
+        scales.push(scale);
         let (mean, scale) = (f64::from(mean), f64::from(scale));
         let normal: Vec<f64> = x.iter().map(|x| (x - mean) * scale).collect();
         let pulled: Vec<f64> = dy.iter().zip(&w).map(|(dy, w)| dy * w).collect();
@@ -280,11 +283,13 @@ fn cross_entropy(_: &File) -> Vec<Case> {
             pages[p][at..at + dim].copy_from_slice(&tokens[token * dim..][..dim]);
         }
         let init = bytes(&vec![7u16; page * dim]);
-        let added: Vec<usize> = pages.iter().map(|page| append.add(Some(init.clone()), exactly(page))).collect();
+        let added: Vec<usize> =
+            pages.iter().map(|page| append.add(Some(init.clone()), exactly(page))).collect();
         tables.push(added);
         append = append.input(&tokens);
     }
-    let append = append.table(&tables[0]).table(&tables[1]).input(&slots).scalar(page as i32).scalar(dim as i32);
+    let append =
+        append.table(&tables[0]).table(&tables[1]).input(&slots).scalar(page as i32).scalar(dim as i32);
     vec![entropy, adam, embed, append]
 }
 

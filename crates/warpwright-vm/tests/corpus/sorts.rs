@@ -52,7 +52,8 @@ fn radix_sort(_: &File) -> Vec<Case> {
     let mut stable = keys.clone();
     stable.sort_by_key(|&key| digit(key));
     let count = launch("radix_count", blocks as u32, 256).input(&keys).output(exactly(&counts));
-    let scatter = launch("radix_scatter", blocks as u32, 256).input(&keys).output(exactly(&stable)).input(&offsets);
+    let scatter =
+        launch("radix_scatter", blocks as u32, 256).input(&keys).output(exactly(&stable)).input(&offsets);
     vec![count.scalar(n as u32).scalar(8u32), scatter.scalar(n as u32).scalar(8u32)]
 }
 
@@ -84,16 +85,18 @@ fn recursion(_: &File) -> Vec<Case> {
         if n < 2 { n } else { fibonacci(n - 1) + fibonacci(n - 2) }
     }
     // Ackermann's function of 2 and n is 2n + 3.
-    let want: Vec<[i32; 3]> = (0..30).map(|i| [fibonacci(i % 12), 2 * (i % 4) + 3, i32::from(i % 2 == 0)]).collect();
+    let want: Vec<[i32; 3]> =
+        (0..30).map(|i| [fibonacci(i % 12), 2 * (i % 4) + 3, i32::from(i % 2 == 0)]).collect();
     let mut rng = Rng::new(305);
     let data = rng.ints(40 * 32, -50, 50);
     vec![
-        launch("recurse", 1, 32).inout(&[[-1i32; 3]; 32], {
-            let mut all = want;
-            all.resize(32, [-1; 3]);
-            exactly(&all)
-        })
-        .scalar(30i32),
+        launch("recurse", 1, 32)
+            .inout(&[[-1i32; 3]; 32], {
+                let mut all = want;
+                all.resize(32, [-1; 3]);
+                exactly(&all)
+            })
+            .scalar(30i32),
         launch("sort_rows", 1, 40).inout(&data, exactly(&sorted(&data, 32))),
     ]
 }
@@ -115,7 +118,8 @@ fn string_match(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(307);
     let text: Vec<u8> = (0..500).map(|_| b'a' + (rng.u32() % 2) as u8).collect();
     let pattern = b"abba";
-    let mut hits: Vec<i32> = (0..=text.len() - 4).filter(|&i| &text[i..i + 4] == pattern).map(|i| i as i32).collect();
+    let mut hits: Vec<i32> =
+        (0..=text.len() - 4).filter(|&i| &text[i..i + 4] == pattern).map(|i| i as i32).collect();
     let count = hits.len() as i32;
     hits.resize(text.len(), -1);
     let find = launch("find_all", 8, 64).input(&text).scalar(500i32).input(pattern).scalar(4i32);
@@ -132,7 +136,8 @@ fn string_match(_: &File) -> Vec<Case> {
             row[j] = changed.min(row[j] + 1).min(row[j - 1] + 1);
         }
     }
-    let distance = launch("edit_distance", 1, 64).shared(3 * 38 * 4).input(a).scalar(37i32).input(b).scalar(51i32);
+    let distance =
+        launch("edit_distance", 1, 64).shared(3 * 38 * 4).input(a).scalar(37i32).input(b).scalar(51i32);
     let distance = distance.output(exactly(&[row[b.len()] as i32]));
 
     let binary = rng.bytes(3 * 70);

@@ -32,7 +32,8 @@ fn stencil(_: &File) -> Vec<Case> {
     let x = rng.f32s(n, -1.0, 1.0);
     let coefficients = [0.5f32, -1.0, 2.0, 3.0, -2.0, 1.0, 0.25];
     let at = |i: i64| if (0..n as i64).contains(&i) { f64::from(x[i as usize]) } else { 0.0 };
-    let line = (0..n as i64).map(|i| sum((-3..=3).map(|k| f64::from(coefficients[(k + 3) as usize]) * at(i + k)), 7.0));
+    let line = (0..n as i64)
+        .map(|i| sum((-3..=3).map(|k| f64::from(coefficients[(k + 3) as usize]) * at(i + k)), 7.0));
     let one = launch("stencil_1d", 3, 256).input(&x).output(within(F32, line)).scalar(n as i32);
 
     let (w, h) = (30usize, 21usize);
@@ -59,7 +60,8 @@ fn stencil(_: &File) -> Vec<Case> {
         let terms = near.iter().map(|&j| f64::from(c1) * at(j)).chain([f64::from(c0) * at(i)]);
         sum(terms, 8.0)
     });
-    let three = launch("stencil_3d", (3, 2), (8, 8)).input(&f).inout(&vec![-7f32; f.len()], within(F32, space));
+    let three =
+        launch("stencil_3d", (3, 2), (8, 8)).input(&f).inout(&vec![-7f32; f.len()], within(F32, space));
     vec![
         one.global("coef", Some(bytes(&coefficients)), Expect::Same),
         two.scalar(w as i32).scalar(h as i32),
@@ -146,7 +148,9 @@ fn conv2d(_: &File) -> Vec<Case> {
         let mut terms = vec![f64::from(bias[out])];
         for channel in 0..c {
             for tap in 0..9 {
-                let (Some(yy), Some(xx)) = (inside(y, tap / 3, h), inside(column, tap % 3, w)) else { continue };
+                let (Some(yy), Some(xx)) = (inside(y, tap / 3, h), inside(column, tap % 3, w)) else {
+                    continue;
+                };
                 let weight = weights[(out * c + channel) * 9 + tap];
                 terms.push(f64::from(x[(channel * h + yy) * w + xx]) * f64::from(weight));
             }
@@ -154,7 +158,8 @@ fn conv2d(_: &File) -> Vec<Case> {
         let (value, bound) = sum(terms, 28.0);
         (value.max(0.0), bound)
     });
-    let direct = launch("conv3x3", (2, 2, 4), (8, 8)).input(&x).input(&weights).input(&bias).output(within(F32, want));
+    let direct =
+        launch("conv3x3", (2, 2, 4), (8, 8)).input(&x).input(&weights).input(&bias).output(within(F32, want));
     let direct = direct.scalar(c as i32).scalar(h as i32).scalar(w as i32);
 
     let bytes_in: Vec<i8> = (0..h * w * c).map(|_| rng.u32() as i8).collect();
@@ -166,13 +171,16 @@ fn conv2d(_: &File) -> Vec<Case> {
             let (channel, column, y) = (i % c, i / c % w, i / c / w);
             let mut acc = bias[channel];
             for tap in 0..9 {
-                let (Some(yy), Some(xx)) = (inside(y, tap / 3, h), inside(column, tap % 3, w)) else { continue };
+                let (Some(yy), Some(xx)) = (inside(y, tap / 3, h), inside(column, tap % 3, w)) else {
+                    continue;
+                };
                 acc += i32::from(bytes_in[(yy * w + xx) * c + channel]) * i32::from(taps[tap * c + channel]);
             }
             (acc as f32 * scale).round_ties_even().clamp(-128.0, 127.0) as i8
         })
         .collect();
-    let depth = launch("depthwise_s8", 7, 64).input(&bytes_in).input(&taps).input(&bias).output(exactly(&depthwise));
+    let depth =
+        launch("depthwise_s8", 7, 64).input(&bytes_in).input(&taps).input(&bias).output(exactly(&depthwise));
 
     let pooled: Vec<f32> = (0..c * (h / 2) * (w / 2))
         .map(|i| {
@@ -184,7 +192,11 @@ fn conv2d(_: &File) -> Vec<Case> {
     vec![
         direct,
         depth.scalar(scale).scalar(c as i32).scalar(h as i32).scalar(w as i32),
-        launch("max_pool", (1, 5, 3), 32).input(&x).output(exactly(&pooled)).scalar(h as i32).scalar(w as i32),
+        launch("max_pool", (1, 5, 3), 32)
+            .input(&x)
+            .output(exactly(&pooled))
+            .scalar(h as i32)
+            .scalar(w as i32),
     ]
 }
 
@@ -223,7 +235,9 @@ fn nbody(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(507);
     let n = 200usize;
     let position: Vec<[f32; 4]> = (0..n)
-        .map(|_| std::array::from_fn(|k| if k == 3 { rng.f64(0.1, 1.0) as f32 } else { rng.f64(-1.0, 1.0) as f32 }))
+        .map(|_| {
+            std::array::from_fn(|k| if k == 3 { rng.f64(0.1, 1.0) as f32 } else { rng.f64(-1.0, 1.0) as f32 })
+        })
         .collect();
     let eps2 = 0.01f32;
     // The padding of the last tile has no mass.
@@ -242,17 +256,24 @@ fn nbody(_: &File) -> Vec<Case> {
         out.map(|(value, bound)| (value, 3.0 * bound))
     });
     let forces = launch("nbody_forces", 2, 128).input(&position).output(within(F32, want));
-    let velocity: Vec<[f32; 4]> = (0..n).map(|_| std::array::from_fn(|_| rng.f64(-1.0, 1.0) as f32)).collect();
+    let velocity: Vec<[f32; 4]> =
+        (0..n).map(|_| std::array::from_fn(|_| rng.f64(-1.0, 1.0) as f32)).collect();
     let force: Vec<[f32; 4]> = (0..n).map(|_| std::array::from_fn(|_| rng.f64(-1.0, 1.0) as f32)).collect();
     let dt = 0.25f32;
     // With and without contraction.
     let of = |x: f32| f64::from(x);
-    let step = |i: usize, k: usize| if k == 3 { of(velocity[i][3]) } else { of(velocity[i][k]) + of(force[i][k]) * 0.25 };
-    let moved = |i: usize, k: usize| if k == 3 { of(position[i][3]) } else { of(position[i][k]) + step(i, k) * 0.25 };
+    let step = |i: usize, k: usize| {
+        if k == 3 { of(velocity[i][3]) } else { of(velocity[i][k]) + of(force[i][k]) * 0.25 }
+    };
+    let moved =
+        |i: usize, k: usize| if k == 3 { of(position[i][3]) } else { of(position[i][k]) + step(i, k) * 0.25 };
     let each = |of: &dyn Fn(usize, usize) -> f64| {
         within(F32, (0..4 * n).map(|at| (of(at / 4, at % 4), 4.0 * F32.unit())))
     };
-    let step = launch("nbody_step", 4, 64).inout(&position, each(&moved)).inout(&velocity, each(&step)).input(&force);
+    let step = launch("nbody_step", 4, 64)
+        .inout(&position, each(&moved))
+        .inout(&velocity, each(&step))
+        .input(&force);
     vec![forces.scalar(n as i32).scalar(eps2), step.scalar(dt).scalar(n as i32)]
 }
 
@@ -309,7 +330,8 @@ fn mandelbrot(_: &File) -> Vec<Case> {
 
 fn mandelbrot_numba(file: &File) -> Vec<Case> {
     let (w, h, limit) = (20i32, 15i32, 40);
-    let point = |i: i32| (-2.0 + 3.0 * f64::from(i % w) / f64::from(w), -1.5 + 3.0 * f64::from(i / w) / f64::from(h));
+    let point =
+        |i: i32| (-2.0 + 3.0 * f64::from(i % w) / f64::from(w), -1.5 + 3.0 * f64::from(i / w) / f64::from(h));
     let steps: Vec<Option<i32>> = (0..w * h).map(|i| decided(point(i), 1e-13, limit)).collect();
     let n = steps.len();
     let want = rule(n, move |got: &[i32]| {
@@ -366,7 +388,8 @@ fn ray_trace(_: &File) -> Vec<Case> {
     let (w, h) = (40i32, 30i32);
     let colour = |x: i32, y: i32| {
         let (w, h) = (f64::from(w), f64::from(h));
-        let (mut o, mut d) = ([0.0; 3], unit([(f64::from(x) - w * 0.5) / h, (h * 0.5 - f64::from(y)) / h, 1.0]));
+        let (mut o, mut d) =
+            ([0.0; 3], unit([(f64::from(x) - w * 0.5) / h, (h * 0.5 - f64::from(y)) / h, 1.0]));
         let (mut c, light, mut weight) = ([0.0; 3], unit([-1.0, 2.0, -1.0]), 1.0);
         for _ in 0..3 {
             let Some((t, k)) = hit(o, d) else {
@@ -388,17 +411,24 @@ fn ray_trace(_: &File) -> Vec<Case> {
     };
     let want: Vec<Vector> = (0..w * h).map(|i| colour(i % w, i / w)).collect();
     let image = rule(want.len(), move |got: &[[u8; 4]]| {
-        let off = |got: &[u8; 4], want: &Vector| (0..3).any(|i| (f64::from(got[i]) - want[i]).abs() > 1.1) || got[3] != 255;
+        let off = |got: &[u8; 4], want: &Vector| {
+            (0..3).any(|i| (f64::from(got[i]) - want[i]).abs() > 1.1) || got[3] != 255
+        };
         // Rounding moves the edges of bodies, shadows and tiles by a pixel here and there.
         let wrong: Vec<usize> = (0..want.len()).filter(|&i| off(&got[i], &want[i])).collect();
-        if wrong.len() <= 12 { Ok(()) } else { Err(format!("{} pixels are off: {:?}", wrong.len(), &wrong[..12])) }
+        if wrong.len() <= 12 {
+            Ok(())
+        } else {
+            Err(format!("{} pixels are off: {:?}", wrong.len(), &wrong[..12]))
+        }
     });
     vec![launch("ray_trace", (5, 4), (8, 8)).output(image).scalar(w).scalar(h)]
 }
 
 fn fft(file: &File) -> Vec<Case> {
     let mut rng = Rng::new(508);
-    let x: Vec<[f32; 2]> = (0..1024).map(|_| [rng.f64(-1.0, 1.0) as f32, rng.f64(-1.0, 1.0) as f32]).collect();
+    let x: Vec<[f32; 2]> =
+        (0..1024).map(|_| [rng.f64(-1.0, 1.0) as f32, rng.f64(-1.0, 1.0) as f32]).collect();
     let transform = |x: &[[f64; 2]], k: usize| {
         let n = x.len();
         x.iter().enumerate().fold([0.0, 0.0], |sum, (j, x)| {
@@ -443,7 +473,15 @@ fn linear_algebra(_: &File) -> Vec<Case> {
     let (mut spd, mut factors) = (Vec::new(), Vec::new());
     for _ in 0..count {
         let l: [[f64; 4]; 4] = std::array::from_fn(|i| {
-            std::array::from_fn(|j| if i == j { rng.f64(1.0, 2.0) } else if j < i { rng.f64(-1.0, 1.0) } else { 0.0 })
+            std::array::from_fn(|j| {
+                if i == j {
+                    rng.f64(1.0, 2.0)
+                } else if j < i {
+                    rng.f64(-1.0, 1.0)
+                } else {
+                    0.0
+                }
+            })
         });
         for i in 0..4 {
             for j in 0..4 {
@@ -461,21 +499,27 @@ fn linear_algebra(_: &File) -> Vec<Case> {
         let size = q.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
         let [x, y, z, w] = q.map(|x| f64::from(x) / size);
         let v = p.map(f64::from);
-        let cross = |a: Vector, b: Vector| [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
+        let cross = |a: Vector, b: Vector| {
+            [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+        };
         let u = [x, y, z];
         let t = cross(u, v).map(|x| 2.0 * x);
         add(add(v, t, w), cross(u, t), 1.0).map(|x| (x, 40.0 * F32.unit()))
     });
-    let rotate = launch("rotate_points", 2, 32).input(&q).input(&p).output(within(F32, rotated)).scalar(count as i32);
+    let rotate =
+        launch("rotate_points", 2, 32).input(&q).input(&p).output(within(F32, rotated)).scalar(count as i32);
 
     // Quarters: sums by atomics are exact in any order.
     let (n, k) = (300usize, 7usize);
-    let mut quarter = |n| (0..n).map(|_| [rng.int(-80, 80) as f32 / 4.0, rng.int(-80, 80) as f32 / 4.0]).collect::<Vec<_>>();
+    let mut quarter = |n| {
+        (0..n).map(|_| [rng.int(-80, 80) as f32 / 4.0, rng.int(-80, 80) as f32 / 4.0]).collect::<Vec<_>>()
+    };
     let (points, centres): (Vec<[f32; 2]>, Vec<[f32; 2]>) = (quarter(n), quarter(k));
     let (mut labels, mut sums, mut counts) = (Vec::new(), vec![[0f32; 2]; k], vec![0u32; k]);
     for p in &points {
         let distance = |c: &[f32; 2]| (p[0] - c[0]).powi(2) + (p[1] - c[1]).powi(2);
-        let best = (0..k).fold(0, |best, j| if distance(&centres[j]) < distance(&centres[best]) { j } else { best });
+        let best =
+            (0..k).fold(0, |best, j| if distance(&centres[j]) < distance(&centres[best]) { j } else { best });
         labels.push(best as i32);
         sums[best] = [sums[best][0] + p[0], sums[best][1] + p[1]];
         counts[best] += 1;

@@ -20,7 +20,8 @@ fn warp_ops(file: &File) -> Vec<Case> {
     let n = 50usize;
     // The second warp holds one number only.
     let x: Vec<i32> = (0..64).map(|i| if i < 32 { rng.int(-2, 15) as i32 } else { 0 }).collect();
-    let mask = |warp: &[i32], of: &dyn Fn(i32) -> bool| (0..32).fold(0u32, |m, i| m | u32::from(of(warp[i])) << i);
+    let mask =
+        |warp: &[i32], of: &dyn Fn(i32) -> bool| (0..32).fold(0u32, |m, i| m | u32::from(of(warp[i])) << i);
     let mut votes = Vec::new();
     for warp in x.chunks(32) {
         for &v in warp {
@@ -183,7 +184,8 @@ fn memory_model(_: &File) -> Vec<Case> {
         .scalar(n as i32)
         .may_find("", "the neighbour in the next warp is read without a barrier");
     let threads = 40i32;
-    let published: Vec<i32> = (0..4 * threads).map(|i| if i < threads { -1 } else { i % threads * 3 }).collect();
+    let published: Vec<i32> =
+        (0..4 * threads).map(|i| if i < threads { -1 } else { i % threads * 3 }).collect();
     let data: Vec<i32> = (0..threads).map(|t| t * 3).collect();
     vec![
         alone,

@@ -37,7 +37,9 @@ pub(crate) fn product(
     };
     let term = |i, j, l| a[at(a_order, i, l, m, k)] * b[at(b_order, l, j, k, n)];
     let element = |i, j| {
-        (0..k).map(|l| term(i, j, l)).fold((0.0, 0.0), |(value, size): (f64, f64), x| (value + x, size + x.abs()))
+        (0..k)
+            .map(|l| term(i, j, l))
+            .fold((0.0, 0.0), |(value, size): (f64, f64), x| (value + x, size + x.abs()))
     };
     (0..m * n).map(|at| element(at / n, at % n)).collect()
 }
@@ -55,27 +57,59 @@ fn wmma_f16(_: &File) -> Vec<Case> {
     use Order::{Columns, Rows};
     let mut rng = Rng::new(701);
     let kinds = [
-        ("_Z9wmma_gemmILi16ELi16ELi16EN6nvcuda4wmma9row_majorES2_fEvPK6__halfS5_PT4_iiiS6_", 16, 16, Rows, Rows, F32),
-        ("_Z9wmma_gemmILi16ELi16ELi16EN6nvcuda4wmma9row_majorENS1_9col_majorE6__halfEvPKS4_S6_PT4_iiiS7_", 16, 16, Rows, Columns, F16),
-        ("_Z9wmma_gemmILi32ELi8ELi16EN6nvcuda4wmma9col_majorENS1_9row_majorEfEvPK6__halfS6_PT4_iiiS7_", 32, 8, Columns, Rows, F32),
-        ("_Z9wmma_gemmILi8ELi32ELi16EN6nvcuda4wmma9col_majorES2_6__halfEvPKS3_S5_PT4_iiiS6_", 8, 32, Columns, Columns, F16),
+        (
+            "_Z9wmma_gemmILi16ELi16ELi16EN6nvcuda4wmma9row_majorES2_fEvPK6__halfS5_PT4_iiiS6_",
+            16,
+            16,
+            Rows,
+            Rows,
+            F32,
+        ),
+        (
+            "_Z9wmma_gemmILi16ELi16ELi16EN6nvcuda4wmma9row_majorENS1_9col_majorE6__halfEvPKS4_S6_PT4_iiiS7_",
+            16,
+            16,
+            Rows,
+            Columns,
+            F16,
+        ),
+        (
+            "_Z9wmma_gemmILi32ELi8ELi16EN6nvcuda4wmma9col_majorENS1_9row_majorEfEvPK6__halfS6_PT4_iiiS7_",
+            32,
+            8,
+            Columns,
+            Rows,
+            F32,
+        ),
+        (
+            "_Z9wmma_gemmILi8ELi32ELi16EN6nvcuda4wmma9col_majorES2_6__halfEvPKS3_S5_PT4_iiiS6_",
+            8,
+            32,
+            Columns,
+            Columns,
+            F16,
+        ),
     ];
-    let case = |(entry, tile_m, tile_n, a_order, b_order, format): (&str, usize, usize, Order, Order, Format)| {
-        let (m, n, k) = (2 * tile_m, 2 * tile_n, 48);
-        let (a, b) = (draw(&mut rng, F16, m * k), draw(&mut rng, F16, k * n));
-        let c = draw(&mut rng, format, m * n);
-        let product = product((m, n, k), (&a, a_order), (&b, b_order));
-        // Narrow accumulators are rounded at each of the steps, of which some chips take 16.
-        let bound = if format == F16 { 16.0 * F16.unit() } else { 48.0 * 2.0 * F32.unit() };
-        let want = product.iter().zip(&c).map(|((value, size), c)| {
-            let step = format.unit() * (value.abs() + c.abs());
-            (value * 0.5 + c, bound * size + step)
-        });
-        let want: Vec<(f64, f64)> = want.collect();
-        let case = launch(entry, (2, 2), 32).floats(F16, &a).floats(F16, &b).inout(&format.store(&c), within(format, want));
-        let case = case.scalar(m as i32).scalar(n as i32).scalar(k as i32);
-        if format == F16 { case.scalar(F16.bits(0.5) as u16) } else { case.scalar(0.5f32) }
-    };
+    let case =
+        |(entry, tile_m, tile_n, a_order, b_order, format): (&str, usize, usize, Order, Order, Format)| {
+            let (m, n, k) = (2 * tile_m, 2 * tile_n, 48);
+            let (a, b) = (draw(&mut rng, F16, m * k), draw(&mut rng, F16, k * n));
+            let c = draw(&mut rng, format, m * n);
+            let product = product((m, n, k), (&a, a_order), (&b, b_order));
+            // Narrow accumulators are rounded at each of the steps, of which some chips take 16.
+            let bound = if format == F16 { 16.0 * F16.unit() } else { 48.0 * 2.0 * F32.unit() };
+            let want = product.iter().zip(&c).map(|((value, size), c)| {
+                let step = format.unit() * (value.abs() + c.abs());
+                (value * 0.5 + c, bound * size + step)
+            });
+            let want: Vec<(f64, f64)> = want.collect();
+            let case = launch(entry, (2, 2), 32)
+                .floats(F16, &a)
+                .floats(F16, &b)
+                .inout(&format.store(&c), within(format, want));
+            let case = case.scalar(m as i32).scalar(n as i32).scalar(k as i32);
+            if format == F16 { case.scalar(F16.bits(0.5) as u16) } else { case.scalar(0.5f32) }
+        };
     kinds.into_iter().map(case).collect()
 }
 
@@ -110,19 +144,26 @@ fn wmma_int(file: &File) -> Vec<Case> {
     let sizes = |case: Case, n: usize, k: usize| case.scalar(n as i32).scalar(k as i32);
     let (n4, k4) = (16usize, 64usize);
     let (a4, b4) = (rng.u32s(n4 * k4 / 8), rng.u32s(n4 * k4 / 8));
-    let s4 = integers((n4, n4, k4), |i, l| signed_nibble(&a4, i * k4 + l), |l, j| signed_nibble(&b4, j * k4 + l));
+    let s4 =
+        integers((n4, n4, k4), |i, l| signed_nibble(&a4, i * k4 + l), |l, j| signed_nibble(&b4, j * k4 + l));
     let (n1, k1) = (16usize, 256usize);
     let (a1, b1) = (rng.u32s(n1 * k1 / 32), rng.u32s(n1 * k1 / 32));
     let of = |f: fn(u32, u32) -> u32| {
-        let element = |i: usize, j: usize| (0..k1).map(|l| f(bit(&a1, i * k1 + l), bit(&b1, j * k1 + l))).sum::<u32>();
+        let element =
+            |i: usize, j: usize| (0..k1).map(|l| f(bit(&a1, i * k1 + l), bit(&b1, j * k1 + l))).sum::<u32>();
         (0..n1 * n1).map(|at| element(at / n1, at % n1)).collect::<Vec<u32>>()
     };
     let xor = of(|a, b| a ^ b);
     let and = of(|a, b| a & b);
-    let bits: Vec<u32> = if file.arch >= 80 { xor.iter().zip(&and).map(|(a, b)| a + b).collect() } else { xor };
+    let bits: Vec<u32> =
+        if file.arch >= 80 { xor.iter().zip(&and).map(|(a, b)| a + b).collect() } else { xor };
     vec![
         sizes(launch("wmma_s8", (2, 2), 32).input(&a).input(&b).output(exactly(&s8)), n, k),
-        sizes(launch("wmma_u8", (2, 1), 32).input(&a[..32 * k]).input(&b[..16 * k]).output(exactly(&u8s)), 16, k),
+        sizes(
+            launch("wmma_u8", (2, 1), 32).input(&a[..32 * k]).input(&b[..16 * k]).output(exactly(&u8s)),
+            16,
+            k,
+        ),
         sizes(launch("wmma_s4", (2, 2), 32).input(&a4).input(&b4).output(exactly(&s4)), n4, k4),
         sizes(launch("wmma_b1", (2, 2), 32).input(&a1).input(&b1).output(exactly(&bits)), n1, k1),
     ]
@@ -140,10 +181,16 @@ fn wmma_ampere(_: &File) -> Vec<Case> {
     let (u, v) = (rng.f64s(16 * 20, -1.0, 1.0), rng.f64s(16 * 20, -1.0, 1.0));
     let c = rng.f64s(256, -1.0, 1.0);
     let f64s = product((16, 16, 20), (&u, Rows), (&v, Columns));
-    let f64s = f64s.iter().zip(&c).map(|((value, size), c)| (value + c, 20.0 * F64.unit() * (size + c.abs())));
+    let f64s =
+        f64s.iter().zip(&c).map(|((value, size), c)| (value + c, 20.0 * F64.unit() * (size + c.abs())));
     let f64s = within(F64, f64s.collect::<Vec<_>>());
     vec![
-        launch("wmma_bf16", (2, 2), 32).floats(Bf16, &a).floats(Bf16, &b).output(bf16).scalar(32i32).scalar(48i32),
+        launch("wmma_bf16", (2, 2), 32)
+            .floats(Bf16, &a)
+            .floats(Bf16, &b)
+            .output(bf16)
+            .scalar(32i32)
+            .scalar(48i32),
         launch("wmma_tf32", (2, 2), 32).input(&x).input(&y).output(tf32).scalar(32i32).scalar(48i32),
         launch("wmma_f64", (2, 2), 32).input(&u).input(&v).inout(&c, f64s).scalar(16i32).scalar(20i32),
     ]
@@ -225,13 +272,18 @@ fn accumulate(steps: &[&dyn Fn(usize, usize) -> (f64, f64)]) -> Vec<(f64, f64)> 
 
 fn mma_types(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(705);
-    let pack = |x: Vec<u16>| x.chunks(2).map(|x| u32::from(x[0]) | u32::from(x[1]) << 16).collect::<Vec<u32>>();
+    let pack =
+        |x: Vec<u16>| x.chunks(2).map(|x| u32::from(x[0]) | u32::from(x[1]) << 16).collect::<Vec<u32>>();
     let (a, b) = (pack(rng.narrow(Bf16, 256, -1.0, 1.0)), pack(rng.narrow(Bf16, 128, -1.0, 1.0)));
     let c = rng.f32s(128, -1.0, 1.0);
     let term = |a: u32, b: u32| Bf16.value(a.into()) * Bf16.value(b.into());
     let mma = |k| Mma { a: (&a, 4), b: (&b, 2), rows: 16, width: 16, k };
     let sums = accumulate(&[&|r, q| mma(16).sum(r, q, term), &|r, q| mma(8).sum(r, q, term)]);
-    let sums = sums.iter().zip(&c).map(|((value, size), &c)| (value + f64::from(c), size + f64::from(c.abs()))).collect();
+    let sums = sums
+        .iter()
+        .zip(&c)
+        .map(|((value, size), &c)| (value + f64::from(c), size + f64::from(c.abs())))
+        .collect();
     let bf16 = launch("mma_bf16", 1, 32).input(&a).input(&b).inout(&c, within(F32, bounded(sums, 24.0)));
 
     let (x, y) = (rng.f32s(128, -1.0, 1.0), rng.f32s(64, -1.0, 1.0));
@@ -254,7 +306,8 @@ fn mma_types(_: &File) -> Vec<Case> {
             + mma(16, 1, 256).sum(r, q, |a, b| count(a ^ b)).0
     };
     let two = |r, q| {
-        mma(8, 8, 16).sum(r, q, |a, b| signed(a) * plain(b)).0 + mma(8, 1, 128).sum(r, q, |a, b| count(a & b)).0
+        mma(8, 8, 16).sum(r, q, |a, b| signed(a) * plain(b)).0
+            + mma(8, 1, 128).sum(r, q, |a, b| count(a & b)).0
     };
     let want: Vec<i32> = (0..192)
         .map(|at| {
@@ -300,7 +353,8 @@ fn asm_mma(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(707);
     let (a, b) = (draw(&mut rng, F16, 256), draw(&mut rng, F16, 256));
     let wmma = within(F32, bounded(product((16, 16, 16), (&a, Rows), (&b, Columns)), 16.0));
-    let pack = |x: Vec<u16>| x.chunks(2).map(|x| u32::from(x[0]) | u32::from(x[1]) << 16).collect::<Vec<u32>>();
+    let pack =
+        |x: Vec<u16>| x.chunks(2).map(|x| u32::from(x[0]) | u32::from(x[1]) << 16).collect::<Vec<u32>>();
     let (x, y) = (pack(rng.narrow(F16, 128, -1.0, 1.0)), pack(rng.narrow(F16, 64, -1.0, 1.0)));
     let mma = Mma { a: (&x, 2), b: (&y, 1), rows: 16, width: 16, k: 8 };
     let term = |a: u32, b: u32| F16.value(a.into()) * F16.value(b.into());

@@ -55,7 +55,9 @@ impl Shape {
             let terms = (0..self.k).map(|l| a[i * self.lda + l] * b[l * self.ldb + j]);
             terms.fold((0.0, 0.0), |(value, size), x: f64| (value + x, size + x.abs()))
         };
-        let at = |at: usize| if at % self.ldc < self.n { element(at / self.ldc, at % self.ldc) } else { (0.0, 0.0) };
+        let at = |at: usize| {
+            if at % self.ldc < self.n { element(at / self.ldc, at % self.ldc) } else { (0.0, 0.0) }
+        };
         (0..self.m * self.ldc).map(at).collect()
     }
 }
@@ -113,7 +115,8 @@ fn split_k(file: &File) -> Case {
     let (m, n, k) = (48usize, 80usize, 112usize);
     let mut quarter = |n| (0..n).map(|_| rng.int(-8, 8) as f32 / 4.0).collect::<Vec<f32>>();
     let (a, b) = (quarter(m * k), quarter(n * k));
-    let want: Vec<f32> = (0..m * n).map(|at| (0..k).map(|l| a[at / n * k + l] * b[at % n * k + l]).sum()).collect();
+    let want: Vec<f32> =
+        (0..m * n).map(|at| (0..k).map(|l| a[at / n * k + l] * b[at % n * k + l]).sum()).collect();
     let case = launch("matmul_split_k", (2, 3, 4), 128).shared(shared(file)).input(&a).input(&b);
     let case = case.inout(&vec![0f32; m * n], exactly(&want));
     case.scalar(m as i32).scalar(n as i32).scalar(k as i32).triton().unless_unsupported(file)
@@ -128,7 +131,8 @@ fn grouped(file: &File) -> Case {
         let mut draw = |n: usize| (0..n).map(|_| F16.round(rng.f64(-1.0, 1.0))).collect::<Vec<f64>>();
         let (a, b) = (draw(m * k), draw(k * n));
         let shape = Shape { m, n, k, lda: k, ldb: n, ldc: n };
-        let want = shape.product(&a, &b).into_iter().map(|(value, size)| (value, looseness(F16, file, k) * size));
+        let want =
+            shape.product(&a, &b).into_iter().map(|(value, size)| (value, looseness(F16, file, k) * size));
         tables[0].push(case.add(Some(F16.store(&a)), Expect::Same));
         tables[1].push(case.add(Some(F16.store(&b)), Expect::Same));
         tables[2].push(case.add(None, within(F16, want.collect::<Vec<_>>())));
@@ -145,7 +149,8 @@ fn descriptor(file: &File) -> Case {
     let (a, b) = (draw(m * k), draw(n * k));
     let turned: Vec<f64> = (0..k * n).map(|at| b[at % n * k + at / n]).collect();
     let shape = Shape { m, n, k, lda: k, ldb: n, ldc: n };
-    let want = shape.product(&a, &turned).into_iter().map(|(value, size)| (value, looseness(F16, file, k) * size));
+    let want =
+        shape.product(&a, &turned).into_iter().map(|(value, size)| (value, looseness(F16, file, k) * size));
     let want = within(F16, want.collect::<Vec<_>>());
     let case = launch("matmul_descriptor", (2, 2), width(file)).shared(shared(file));
     let case = case.floats(F16, &a).floats(F16, &b).output(want);
@@ -165,7 +170,11 @@ fn dequant(file: &File) -> Case {
         (value * scale, looseness(F16, file, k) * size * scale)
     });
     let want = within(F16, want.collect::<Vec<_>>());
-    let case = launch("dequant_matmul", (2, 2), width(file)).shared(shared(file)).floats(F16, &a).input(&q).input(&scales);
+    let case = launch("dequant_matmul", (2, 2), width(file))
+        .shared(shared(file))
+        .floats(F16, &a)
+        .input(&q)
+        .input(&scales);
     let case = case.output(want).scalar(m as i32).scalar(n as i32).scalar(k as i32);
     case.triton().unless_unsupported(file)
 }
