@@ -155,4 +155,17 @@ fn findings(file: &File, case: &Case, report: &Report, wrong: &mut Vec<String>) 
     }
 }
 
-fn printed(_case: &Case, _report: &Report, _wrong: &mut Vec<String>) {}
+/// Compares the lines that were printed, in any order.
+fn printed(case: &Case, report: &Report, wrong: &mut Vec<String>) {
+    let mut lines: Vec<String> = report.output.lines().map(without_addresses).collect();
+    lines.sort();
+    if lines != case.prints {
+        wrong.push(format!("printed {lines:?}, expected {:?}", case.prints));
+    }
+}
+
+/// The line with `0x…` for each address.
+fn without_addresses(line: &str) -> String {
+    let word = |word: &str| if word.starts_with("0x") { "0x…".to_owned() } else { word.to_owned() };
+    line.split(' ').map(word).collect::<Vec<String>>().join(" ")
+}
