@@ -108,6 +108,24 @@ pub(crate) fn record(random: &mut Random) -> [u8; RECORD] {
     record
 }
 
+/// Which register or word a byte of the record is in, and what it was, should be and is.
+pub(crate) fn difference(byte: usize, input: &[u8], expected: &[u8], found: &[u8]) -> String {
+    let (name, size, first) = match byte {
+        0..WORDS => ("%h", 2, 0),
+        WORDS..DOUBLES => ("%w", 4, WORDS),
+        DOUBLES..PREDICATES => ("%d", 8, DOUBLES),
+        PREDICATES..IMAGE_GLOBAL => ("%p, as a mask", 4, PREDICATES),
+        IMAGE_GLOBAL..IMAGE_SHARED => ("word of global memory ", 4, IMAGE_GLOBAL),
+        IMAGE_SHARED..IMAGE_LOCAL => ("word of shared memory ", 4, IMAGE_SHARED),
+        _ => ("word of local memory ", 4, IMAGE_LOCAL),
+    };
+    let number = (byte - first) / size;
+    let start = first + number * size;
+    let [input, expected, found] =
+        [input, expected, found].map(|bytes| crate::operate::from_bytes(&bytes[start..start + size]));
+    format!("{name}{number} is {found:#x}, and should be {expected:#x}; it was {input:#x}")
+}
+
 /// A random program.
 pub(crate) fn program(random: &mut Random) -> Tree {
     let mut maker = Maker { random, in_function: true, calls: 0, in_loop: false };
