@@ -63,7 +63,9 @@ impl Case {
 }
 
 fn device() -> Device {
-    Device::new(DeviceConfig { arch: Arch::sm(90), workers: 1, ..DeviceConfig::default() })
+    let mut config = DeviceConfig::default();
+    (config.arch, config.workers) = (Arch::sm(90), 1);
+    Device::new(config).expect("a device with one worker")
 }
 
 /// The PTX of some programs, parsed. What the generator makes is PTX: anything else is a mistake in it.
@@ -85,8 +87,7 @@ fn judge(device: &Device, module: &Module, cases: &[Case]) -> Vec<Option<String>
     let evaluator = Program::new(module);
     let judge = |(i, case): (usize, &Case)| {
         let entry = format!("p{i}");
-        let buffer = device.alloc::<u8>(case.input.len()).expect("memory for a few records");
-        buffer.write(&case.input).expect("the buffer is as long");
+        let buffer = device.clone_htod(&case.input).expect("memory for a few records");
         let config = LaunchConfig::new(case.blocks, case.threads);
         let launch = device.launch(&loaded, &entry, &config, &[Arg::buffer(&buffer)], &case.options());
         let report = match launch {
@@ -96,7 +97,7 @@ fn judge(device: &Device, module: &Module, cases: &[Case]) -> Vec<Option<String>
         if !report.is_clean() {
             return Some(format!("found: {report:?}").chars().take(2000).collect());
         }
-        let output: Vec<u8> = buffer.read().expect("the buffer is there");
+        let output = buffer.read();
         let records = case.input.chunks(RECORD).zip(output.chunks(RECORD)).enumerate();
         records
             .map(|(at, (input, output))| {
