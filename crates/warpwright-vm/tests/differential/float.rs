@@ -266,10 +266,12 @@ pub(crate) fn extremum(format: Format, how: Extremum, a: u64, b: u64) -> u64 {
 /// One format to another.
 pub(crate) fn convert(to: Format, from: Format, round: Round, x: u64) -> u64 {
     if from.is_nan(x) {
-        // The payload goes along where both formats are of those that keep one.
+        // Double precision keeps payloads.
         return match (to, from) {
             (Format::F64, Format::F64) => x | 1 << 51,
-            _ => to.nan_of_conversion(),
+            (Format::F64, Format::F32) => (x >> 31) << 63 | 0x7ff8_0000_0000_0000 | (x & 0x7f_ffff) << 29,
+            (Format::F64, _) => 0x7fff_ffff_ffff_ffff,
+            _ => to.nan(),
         };
     }
     with!(from, A => with!(to, D => {
@@ -277,16 +279,6 @@ pub(crate) fn convert(to: Format, from: Format, round: Round, x: u64) -> u64 {
         let result: D = wide.convert_r(round, &mut false).value;
         result.to_bits() as u64
     }))
-}
-
-impl Format {
-    /// What a NaN of another format becomes.
-    fn nan_of_conversion(self) -> u64 {
-        match self {
-            Format::F64 => 0x7fff_ffff_ffff_ffff,
-            other => other.nan(),
-        }
-    }
 }
 
 /// To an integral value of the same format.
