@@ -8,6 +8,7 @@ mod emit;
 mod fmt;
 mod json;
 mod kernels;
+mod run;
 mod source;
 
 use clap::{Parser, Subcommand};
