@@ -1,5 +1,25 @@
 //! A virtual GPU: executes verified PTX modules on the CPU, and reports what a GPU would hide.
 
+mod counters;
+mod decode;
+mod device;
+mod launch;
+mod machine;
+mod memory;
+mod module;
+mod op;
+mod random;
+mod simd;
+
 pub mod check;
 pub mod num;
 pub mod tensor;
+
+pub use counters::{SpaceTraffic, Traffic};
+pub use decode::LoadError;
+pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running};
+pub use launch::{
+    Checks, Counters, LaunchConfig, LineCounters, Options, Race, Report, Schedule, Trap, TrapKind,
+};
+pub use memory::{FaultKind, SpaceKind};
+pub use module::{KernelInfo, KernelParam};

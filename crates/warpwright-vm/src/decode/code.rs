@@ -1,0 +1,128 @@
+//! Decoded code: what a module becomes before it runs.
+
+use crate::machine::{Base, Inst, LANES, Machine, Registers, Step};
+use crate::memory::MemoryOp;
+use std::fmt;
+use warpwright_ptx::ir::Origin;
+
+/// What a decoded instruction came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meta {
+    /// Index of the function in the code.
+    pub(crate) function: u32,
+    /// Index of the statement in its body, or [`NO_STATEMENT`].
+    pub(crate) statement: u32,
+    pub(crate) origin: Origin,
+    /// It is the one that counts, of those that its statement became.
+    pub(crate) counts: bool,
+}
+
+/// The instruction was made by the decoder: joins, ends of functions.
+pub(crate) const NO_STATEMENT: u32 = u32::MAX;
+
+/// A handler that carries data.
+pub(crate) type Boxed = Box<dyn for<'a> Fn(&mut Machine<'a>, &Inst) -> Step + Send + Sync>;
+
+/// Where a parameter or a return value of a device function is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ParamSlot {
+    /// In the frame's memory: offset and size in bytes.
+    Memory { offset: u32, bytes: u32 },
+    /// In a register of up to 32 bits.
+    Narrow(u32),
+    /// In a register of 64 bits.
+    Wide(u32),
+}
+
+/// A function, decoded.
+#[derive(Debug, Default)]
+pub(crate) struct FunctionCode {
+    pub(crate) name: String,
+    /// Its first instruction.
+    pub(crate) entry: u32,
+    /// Where returns go: the end of the function.
+    pub(crate) exit: u32,
+    /// Rows of its frame.
+    pub(crate) rows: Base,
+    pub(crate) constants32: Vec<(u32, u32)>,
+    pub(crate) constants64: Vec<(u32, u64)>,
+    pub(crate) constant_predicates: Vec<(u32, bool)>,
+    /// Rows of registers that may be read before they are written.
+    pub(crate) unassigned32: Vec<u32>,
+    pub(crate) unassigned64: Vec<u32>,
+    pub(crate) unassigned_predicates: Vec<u32>,
+    /// Bytes of its frame's memory.
+    pub(crate) local_bytes: u32,
+    /// The variables in it: offset and size.
+    pub(crate) local_regions: Vec<(u64, u64)>,
+    pub(crate) params: Vec<ParamSlot>,
+    pub(crate) returns: Vec<ParamSlot>,
+}
+
+impl FunctionCode {
+    /// Makes room for the frame of a kernel, and sets its constants.
+    pub(crate) fn prepare(&self, registers: &mut Registers) {
+        self.enter(registers, u32::MAX);
+    }
+
+    /// Makes room for the frame at the current base, and sets its constants for the lanes of the mask.
+    pub(crate) fn enter(&self, registers: &mut Registers, mask: u32) {
+        registers.reserve(registers.base, self.rows);
+        for &(row, value) in &self.constants32 {
+            registers.set32(row, &[value; LANES], mask);
+        }
+        for &(row, value) in &self.constants64 {
+            registers.set64(row, &[value; LANES], mask);
+        }
+        for &(row, value) in &self.constant_predicates {
+            registers.set_predicate(row, if value { u32::MAX } else { 0 }, mask);
+        }
+    }
+
+    /// Gives registers that may be read before they are written a value that is always the same.
+    pub(crate) fn clear_unassigned(&self, registers: &mut Registers) {
+        self.clear_unassigned_lanes(registers, u32::MAX);
+    }
+
+    /// The same for some lanes.
+    pub(crate) fn clear_unassigned_lanes(&self, registers: &mut Registers, mask: u32) {
+        for &row in &self.unassigned32 {
+            registers.set32(row, &[0; LANES], mask);
+        }
+        for &row in &self.unassigned64 {
+            registers.set64(row, &[0; LANES], mask);
+        }
+        for &row in &self.unassigned_predicates {
+            registers.set_predicate(row, 0, mask);
+        }
+    }
+
+    /// Rows of local memory that a kernel needs for its own frame.
+    pub(crate) fn local_words(&self) -> usize {
+        self.local_bytes.div_ceil(4) as usize
+    }
+}
+
+/// A module, decoded.
+#[derive(Default)]
+pub(crate) struct Code {
+    pub(crate) insts: Vec<Inst>,
+    /// For each instruction, where it came from.
+    pub(crate) meta: Vec<Meta>,
+    pub(crate) functions: Vec<FunctionCode>,
+    /// Loads and stores.
+    pub(crate) memory: Vec<MemoryOp>,
+    /// Handlers that carry data.
+    pub(crate) boxed: Vec<Boxed>,
+    /// Targets of indirect branches.
+    pub(crate) tables: Vec<Vec<u32>>,
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Code")
+            .field("instructions", &self.insts.len())
+            .field("functions", &self.functions)
+            .finish()
+    }
+}

@@ -1,0 +1,389 @@
+//! Decoding: from the IR of a verified module to code that runs.
+//!
+//! A register becomes a row ([`slots`]), an operand always a row ([`operand`]), a symbol an address
+//! ([`symbols`]), a label the place of an instruction. Each family of instructions has a function in
+//! [`op`](crate::op) that emits what executes it, most often one [`Inst`], at times a few. Where lanes that
+//! parted meet again, at the immediate post-dominators of branches, the decoder puts a *join*.
+
+mod code;
+mod operand;
+mod slots;
+mod symbols;
+
+pub(crate) use code::{Code, FunctionCode, Meta, NO_STATEMENT, ParamSlot};
+pub(crate) use operand::SymbolValue;
+pub(crate) use slots::File;
+pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
+
+use crate::machine::{Base, Inst, NONE, Step, UNGUARDED};
+use crate::simd::{Handler, Lanes, Level};
+use slots::Slots;
+use std::collections::HashMap;
+use std::fmt;
+use symbols::Layout;
+use warpwright_ptx::ir::*;
+use warpwright_ptx::verify::{BlockId, Cfg, ModuleInfo};
+
+/// Why a module cannot be loaded.
+#[derive(Clone, Debug)]
+pub struct LoadError {
+    /// Where in the module.
+    pub origin: Origin,
+    message: String,
+}
+
+impl LoadError {
+    pub(crate) fn new(origin: Origin, message: impl Into<String>) -> Self {
+        LoadError { origin, message: message.into() }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// The rows and constants of an instruction that is emitted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) d: u32,
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+    pub(crate) c: u32,
+    pub(crate) x: u32,
+    pub(crate) imm: u64,
+}
+
+/// A branch whose target is not known yet.
+struct Fixup {
+    inst: u32,
+    target: Place,
+    join: Place,
+}
+
+/// A place in the function.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    Block(BlockId),
+    /// The end of the function.
+    Exit,
+    /// Nowhere.
+    Nowhere,
+}
+
+/// Decodes the functions of a module, one at a time.
+pub(crate) struct Decoder<'m, 'c> {
+    pub(crate) symbols: &'c Symbols<'m>,
+    pub(crate) function: &'m Function,
+    pub(crate) function_number: u32,
+    pub(crate) cfg: &'c Cfg,
+    pub(crate) code: &'c mut Code,
+    pub(crate) level: Level,
+    slots: Slots,
+    frame: FunctionCode,
+    /// Offsets of variables in the frame, or among the parameters of the kernel.
+    variables: Vec<u64>,
+    constants32: HashMap<u32, u32>,
+    constants64: HashMap<u64, u32>,
+    false_row: Option<u32>,
+    temporaries32: Vec<u32>,
+    temporaries64: Vec<u32>,
+    temporaries_predicate: Vec<u32>,
+    used_temporaries: Base,
+    guard: u32,
+    statement: u32,
+    origin: Origin,
+    counted: bool,
+    fixups: Vec<Fixup>,
+    table_fixups: Vec<(usize, Vec<BlockId>)>,
+    joins: Vec<BlockId>,
+    labels: HashMap<LabelId, BlockId>,
+}
+
+/// A function before its body is decoded: what its callers must know.
+struct Prepared {
+    slots: Slots,
+    frame: FunctionCode,
+    variables: Vec<u64>,
+}
+
+/// Decodes a module whose symbols have their places.
+pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, LoadError> {
+    let mut code = Code::default();
+    let cfgs: Vec<&Cfg> = symbols
+        .index
+        .module
+        .functions()
+        .zip(&info.functions)
+        .filter(|(function, _)| function.body.is_some())
+        .map(|(_, info)| &info.cfg)
+        .collect();
+    let prepared: Vec<Prepared> =
+        symbols.defined.iter().zip(&cfgs).map(|(function, cfg)| prepare(function, cfg)).collect();
+    code.functions = prepared
+        .iter()
+        .map(|p| FunctionCode {
+            params: p.frame.params.clone(),
+            returns: p.frame.returns.clone(),
+            ..Default::default()
+        })
+        .collect();
+    for (number, (prepared, cfg)) in prepared.into_iter().zip(cfgs).enumerate() {
+        let mut decoder = Decoder {
+            symbols,
+            function: symbols.defined[number],
+            function_number: number as u32,
+            cfg,
+            code: &mut code,
+            level: Level::detect(),
+            frame: prepared.frame,
+            slots: prepared.slots,
+            variables: prepared.variables,
+            constants32: HashMap::new(),
+            constants64: HashMap::new(),
+            false_row: None,
+            temporaries32: Vec::new(),
+            temporaries64: Vec::new(),
+            temporaries_predicate: Vec::new(),
+            used_temporaries: Base::default(),
+            guard: UNGUARDED,
+            statement: NO_STATEMENT,
+            origin: Origin::Unknown,
+            counted: true,
+            fixups: Vec::new(),
+            table_fixups: Vec::new(),
+            joins: Vec::new(),
+            labels: labels(symbols.defined[number], cfg),
+        };
+        decoder.body()?;
+        let frame = decoder.frame;
+        code.functions[number] = frame;
+    }
+    Ok(code)
+}
+
+/// The blocks that labels begin.
+fn labels(function: &Function, cfg: &Cfg) -> HashMap<LabelId, BlockId> {
+    let statements = function.statements().iter().enumerate();
+    statements
+        .filter_map(|(at, statement)| match statement.kind {
+            StatementKind::Label(label) => Some((label, cfg.block_of(at))),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Rows, and the layout of a function's memory.
+fn prepare(function: &Function, cfg: &Cfg) -> Prepared {
+    let set_by_caller: Vec<Reg> = function
+        .params
+        .iter()
+        .chain(&function.returns)
+        .filter_map(|param| match param {
+            Param::Register(reg) => Some(*reg),
+            Param::Variable(_) => None,
+        })
+        .collect();
+    let slots = slots::allocate(function, cfg, &set_by_caller);
+    let mut variables = vec![0; function.variables.len()];
+    let kernel = function.kind == FunctionKind::Entry;
+    let mut parameters = 0;
+    let mut layout = Layout::with_gaps();
+    for (id, variable) in function.variables.iter().enumerate() {
+        let bytes = variable.bytes().unwrap_or(0);
+        let is_param = function.params.contains(&Param::Variable(VarId(id as u32)));
+        if kernel && is_param {
+            parameters = u64::next_multiple_of(parameters, u64::from(variable.alignment()));
+            variables[id] = parameters;
+            parameters += bytes;
+        } else if matches!(variable.space.base(), Space::Local | Space::Param) {
+            variables[id] = layout.place(bytes, variable.alignment());
+        }
+    }
+    let slot = |param: &Param| match param {
+        Param::Variable(id) => ParamSlot::Memory {
+            offset: variables[id.0 as usize] as u32,
+            bytes: function.variable(*id).bytes().unwrap_or(0) as u32,
+        },
+        Param::Register(reg) => match slots.rows[reg.0 as usize] {
+            (File::Wide | File::Double, row) => ParamSlot::Wide(row),
+            (_, row) => ParamSlot::Narrow(row),
+        },
+    };
+    let params = if kernel { Vec::new() } else { function.params.iter().map(slot).collect() };
+    let returns = function.returns.iter().map(slot).collect();
+    let mut frame = FunctionCode {
+        name: function.name.to_string(),
+        rows: slots.count,
+        local_bytes: layout.end as u32,
+        local_regions: layout.regions,
+        params,
+        returns,
+        ..FunctionCode::default()
+    };
+    for reg in &slots.unassigned {
+        match slots.rows[reg.0 as usize] {
+            (File::Narrow, row) => frame.unassigned32.push(row),
+            (File::Wide, row) => frame.unassigned64.push(row),
+            (File::Double, row) => frame.unassigned64.extend([row, row + 1]),
+            (File::Predicate, row) => frame.unassigned_predicates.push(row),
+        }
+    }
+    Prepared { slots, frame, variables }
+}
+
+impl Decoder<'_, '_> {
+    fn body(&mut self) -> Result<(), LoadError> {
+        let function = self.function;
+        let parents = self.cfg.post_dominators();
+        self.joins = self.branch_joins(&parents);
+        self.frame.entry = self.code.insts.len() as u32;
+        let mut starts = Vec::with_capacity(self.cfg.blocks().len());
+        for (number, block) in self.cfg.blocks().iter().enumerate() {
+            let id = BlockId(number as u32);
+            starts.push(self.code.insts.len() as u32);
+            self.statement = NO_STATEMENT;
+            self.guard = UNGUARDED;
+            self.counted = true;
+            if self.joins.binary_search(&id).is_ok() {
+                crate::op::control::join(self);
+            }
+            let join = match parents.parent(id) {
+                Some(parent) if parent != self.cfg.exit() => Place::Block(parent),
+                _ if function.kind == FunctionKind::Func => Place::Exit,
+                _ => Place::Nowhere,
+            };
+            for at in block.statements() {
+                let statement = &function.statements()[at];
+                let StatementKind::Instruction(instruction) = &statement.kind else { continue };
+                self.statement = at as u32;
+                self.origin = statement.origin;
+                self.used_temporaries = Base::default();
+                self.counted = false;
+                self.guard = match instruction.guard {
+                    None => UNGUARDED,
+                    Some(guard) => self.row(guard.reg) << 1 | u32::from(guard.negated),
+                };
+                crate::op::decode(&instruction.op, self, join)?;
+            }
+        }
+        self.statement = NO_STATEMENT;
+        self.guard = UNGUARDED;
+        self.frame.exit = self.code.insts.len() as u32;
+        crate::op::control::end(self);
+        self.resolve(&starts);
+        Ok(())
+    }
+
+    /// Where branches that may divide a warp meet again.
+    fn branch_joins(&self, parents: &warpwright_ptx::verify::cfg::DominatorTree) -> Vec<BlockId> {
+        let divides = |block: &warpwright_ptx::verify::cfg::Block| {
+            block.terminator.is_some_and(|at| match &self.function.statements()[at as usize].kind {
+                StatementKind::Instruction(instruction) => {
+                    instruction.guard.is_some() || matches!(instruction.op, warpwright_ptx::op::Op::BrxIdx(_))
+                }
+                _ => false,
+            })
+        };
+        let mut joins: Vec<BlockId> = (0..self.cfg.blocks().len() as u32)
+            .map(BlockId)
+            .filter(|&id| divides(self.cfg.block(id)))
+            .filter_map(|id| parents.parent(id))
+            .filter(|&id| id != self.cfg.exit())
+            .collect();
+        joins.sort_unstable();
+        joins.dedup();
+        joins
+    }
+
+    fn resolve(&mut self, starts: &[u32]) {
+        let exit = self.frame.exit;
+        let place = |target| match target {
+            Place::Block(id) => starts.get(id.index()).copied().unwrap_or(exit),
+            Place::Exit => exit,
+            Place::Nowhere => NONE,
+        };
+        for fixup in self.fixups.drain(..) {
+            let inst = &mut self.code.insts[fixup.inst as usize];
+            inst.x = place(fixup.target);
+            inst.c = place(fixup.join);
+        }
+        for (table, targets) in self.table_fixups.drain(..) {
+            self.code.tables[table] = targets.into_iter().map(|id| place(Place::Block(id))).collect();
+        }
+    }
+
+    /// Emits an instruction.
+    pub(crate) fn emit(&mut self, lanes: Lanes, rows: Rows) {
+        self.emit_handler(lanes.at(self.level), rows);
+    }
+
+    /// Emits an instruction with a handler that is the same at every level.
+    pub(crate) fn emit_handler(&mut self, run: Handler, rows: Rows) {
+        let Rows { d, a, b, c, x, imm } = rows;
+        self.code.insts.push(Inst { run, guard: self.guard, d, a, b, c, x, imm });
+        let counts = !self.counted && self.statement != NO_STATEMENT;
+        self.counted = true;
+        self.code.meta.push(Meta {
+            function: self.function_number,
+            statement: self.statement,
+            origin: self.origin,
+            counts,
+        });
+    }
+
+    /// Emits an instruction that carries what it needs.
+    pub(crate) fn emit_boxed(
+        &mut self,
+        run: impl for<'a> Fn(&mut crate::machine::Machine<'a>, &Inst) -> Step + Send + Sync + 'static,
+    ) {
+        let x = self.code.boxed.len() as u32;
+        self.code.boxed.push(Box::new(run));
+        self.emit_handler(|m, i| (m.launch.code.boxed[i.x as usize])(m, i), Rows { x, ..Rows::default() });
+    }
+
+    /// Emits a branch: its `x` will be the target's place, its `c` that of the join.
+    pub(crate) fn emit_branch(&mut self, run: Handler, target: Place, join: Place) {
+        let inst = self.code.insts.len() as u32;
+        self.fixups.push(Fixup { inst, target, join });
+        self.emit_handler(run, Rows::default());
+    }
+
+    /// Emits a branch by a table of targets: `a` is the row with the index, `b` the table's number.
+    pub(crate) fn emit_table(&mut self, run: Handler, index: u32, targets: Vec<BlockId>, join: Place) {
+        let table = self.code.tables.len();
+        self.code.tables.push(Vec::new());
+        self.table_fixups.push((table, targets));
+        self.emit_branch(run, Place::Nowhere, join);
+        if let Some(inst) = self.code.insts.last_mut() {
+            inst.a = index;
+            inst.b = table as u32;
+        }
+    }
+
+    /// Emits a trap in place of an instruction that is not executed, with what could be used instead.
+    pub(crate) fn unsupported(&mut self, name: &str, instead: &str) {
+        crate::op::control::unsupported(self, name, instead);
+    }
+
+    /// The block that a label begins.
+    pub(crate) fn block_of_label(&self, label: LabelId) -> BlockId {
+        self.labels.get(&label).copied().unwrap_or(BlockId(u32::MAX))
+    }
+
+    /// Where the statement came from.
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Words of the variable at that offset of the frame.
+    pub(crate) fn return_words(&self, offset: Option<u32>) -> u32 {
+        let Some(offset) = offset else { return 0 };
+        let regions = &self.frame.local_regions;
+        let region = regions.iter().find(|region| region.0 == u64::from(offset));
+        region.map_or(0, |region| region.1.div_ceil(4) as u32)
+    }
+}

@@ -1,0 +1,329 @@
+//! Where the symbols of a module are: addresses of variables and functions, frames of functions.
+
+use super::LoadError;
+use crate::memory::{AllocationKind, FUNCTION_WINDOW, GlobalMap, SHARED_WINDOW};
+use std::collections::HashMap;
+use std::sync::Arc;
+use warpwright_ptx::ir::*;
+
+/// Room between variables of shared and local memory that belongs to none, so that a step too far is seen.
+const GAP: u64 = 16;
+
+/// Bytes between the addresses of functions.
+const FUNCTION_STEP: u64 = 16;
+
+/// What the device runtime provides to kernels, without a definition in the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    Vprintf,
+    AssertFail,
+    Malloc,
+    Free,
+}
+
+impl Builtin {
+    fn named(name: &str) -> Option<Builtin> {
+        Some(match name {
+            "vprintf" => Builtin::Vprintf,
+            "__assertfail" => Builtin::AssertFail,
+            "malloc" => Builtin::Malloc,
+            "free" => Builtin::Free,
+            _ => return None,
+        })
+    }
+}
+
+/// What a function's name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callable {
+    /// A definition, by its index in the code.
+    Defined(u32),
+    Builtin(Builtin),
+    /// Declared, defined nowhere.
+    Missing,
+}
+
+/// A variable of shared or of a frame's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Lays variables out one behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    pub(crate) end: u64,
+    pub(crate) regions: Vec<(u64, u64)>,
+    gap: u64,
+}
+
+impl Layout {
+    pub(crate) fn with_gaps() -> Self {
+        Layout { gap: GAP, ..Layout::default() }
+    }
+
+    pub(crate) fn place(&mut self, bytes: u64, align: u32) -> u64 {
+        let offset = self.end.next_multiple_of(u64::from(align.max(4)));
+        self.regions.push((offset, bytes));
+        self.end = offset + bytes.next_multiple_of(4) + self.gap;
+        offset
+    }
+}
+
+/// The symbols of a module, placed.
+pub(crate) struct Symbols<'m> {
+    pub(crate) index: ModuleIndex<'m>,
+    /// Functions with a body, in order.
+    pub(crate) defined: Vec<&'m Function>,
+    functions: HashMap<&'m str, Callable>,
+    /// Global and constant variables: their address.
+    pub(crate) global: HashMap<&'m str, (u64, u64)>,
+    /// Shared variables of module scope: offset in shared memory.
+    shared: HashMap<&'m str, Placed>,
+    /// Shared variables of functions.
+    local_shared: HashMap<(u32, u32), Placed>,
+    /// All static shared memory.
+    pub(crate) shared_layout: Layout,
+    /// `.extern .shared` arrays: they begin where the dynamic shared memory does.
+    dynamic: Vec<&'m str>,
+}
+
+impl<'m> Symbols<'m> {
+    /// Places the symbols of a module; its global variables are allocated and initialised in `memory`.
+    pub(crate) fn place(module: &'m Module, memory: &mut GlobalMap) -> Result<Self, LoadError> {
+        let index = ModuleIndex::new(module);
+        let defined: Vec<&Function> = module.functions().filter(|function| function.body.is_some()).collect();
+        let mut symbols = Symbols {
+            functions: HashMap::new(),
+            defined,
+            index,
+            global: HashMap::new(),
+            shared: HashMap::new(),
+            local_shared: HashMap::new(),
+            shared_layout: Layout::with_gaps(),
+            dynamic: Vec::new(),
+        };
+        symbols.name_functions(module);
+        let mut initialised = Vec::new();
+        for variable in module.globals() {
+            symbols.place_global(variable, memory, &mut initialised)?;
+        }
+        for number in 0..symbols.defined.len() {
+            symbols.place_locals(number as u32, memory, &mut initialised)?;
+        }
+        for (allocation, variable) in initialised {
+            symbols.initialise(&allocation, variable)?;
+        }
+        Ok(symbols)
+    }
+
+    fn name_functions(&mut self, module: &'m Module) {
+        for function in module.functions().filter(|function| function.body.is_none()) {
+            let builtin = Builtin::named(&function.name).map(Callable::Builtin);
+            self.functions.insert(&function.name, builtin.unwrap_or(Callable::Missing));
+        }
+        for (number, function) in self.defined.iter().enumerate() {
+            self.functions.insert(&function.name, Callable::Defined(number as u32));
+        }
+        for item in &module.items {
+            if let ItemKind::Alias { name, target } = &item.kind
+                && let Some(&function) = self.functions.get(&**target)
+            {
+                self.functions.insert(name, function);
+            }
+        }
+    }
+
+    fn place_global(
+        &mut self,
+        variable: &'m Variable,
+        memory: &mut GlobalMap,
+        initialised: &mut Vec<(Arc<crate::memory::Allocation>, &'m Variable)>,
+    ) -> Result<(), LoadError> {
+        let name: &'m str = &variable.name;
+        match variable.space.base() {
+            Space::Shared => match variable.bytes() {
+                Some(bytes) if variable.linkage != Linkage::Extern => {
+                    let offset = self.shared_layout.place(bytes, variable.alignment());
+                    self.shared.entry(name).or_insert(Placed { offset, bytes });
+                }
+                _ => self.dynamic.push(name),
+            },
+            Space::Global | Space::Const | Space::Tex => {
+                // A declaration beside its definition, or one that nothing defines: it gets memory too.
+                if self.global.contains_key(name) {
+                    return Ok(());
+                }
+                let definition = match self.index.get(&variable.name) {
+                    Some(GlobalSymbol::Variable(definition)) => definition,
+                    _ => variable,
+                };
+                let bytes = definition.bytes().or_else(|| initial_bytes(definition)).unwrap_or(0);
+                let kind = match variable.space.base() {
+                    Space::Const => AllocationKind::Constant,
+                    _ => AllocationKind::Variable,
+                };
+                let allocation = memory.allocate(bytes, kind, name).ok_or_else(|| {
+                    LoadError::new(variable.origin, format!("there is no room for `{name}`"))
+                })?;
+                self.global.insert(name, (allocation.base, bytes));
+                initialised.push((allocation, definition));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Shared, global and constant variables that functions declare.
+    fn place_locals(
+        &mut self,
+        number: u32,
+        memory: &mut GlobalMap,
+        initialised: &mut Vec<(Arc<crate::memory::Allocation>, &'m Variable)>,
+    ) -> Result<(), LoadError> {
+        let function = self.defined[number as usize];
+        for (id, variable) in function.variables.iter().enumerate() {
+            let bytes = variable.bytes().unwrap_or(0);
+            let place = match variable.space.base() {
+                Space::Shared => {
+                    let offset = self.shared_layout.place(bytes, variable.alignment());
+                    Placed { offset, bytes }
+                }
+                Space::Global | Space::Const | Space::Tex => {
+                    let kind = match variable.space.base() {
+                        Space::Const => AllocationKind::Constant,
+                        _ => AllocationKind::Variable,
+                    };
+                    let allocation = memory.allocate(bytes, kind, &*variable.name).ok_or_else(|| {
+                        LoadError::new(variable.origin, format!("there is no room for `{}`", variable.name))
+                    })?;
+                    let offset = allocation.base;
+                    initialised.push((allocation, variable));
+                    Placed { offset, bytes }
+                }
+                _ => continue,
+            };
+            self.local_shared.insert((number, id as u32), place);
+        }
+        Ok(())
+    }
+
+    /// Where dynamic shared memory begins.
+    pub(crate) fn dynamic_shared(&self) -> u64 {
+        self.shared_layout.end.next_multiple_of(128)
+    }
+
+    /// What a function's name stands for.
+    pub(crate) fn function(&self, name: &str) -> Option<Callable> {
+        self.functions.get(name).copied()
+    }
+
+    /// The address of a variable or function of module scope, in its own space; whether it is in shared
+    /// memory.
+    pub(crate) fn address(&self, name: &str) -> Option<(u64, Space)> {
+        if let Some(&(address, _)) = self.global.get(name) {
+            return Some((address, Space::Global));
+        }
+        if let Some(place) = self.shared.get(name) {
+            return Some((place.offset, Space::Shared));
+        }
+        if self.dynamic.contains(&name) {
+            return Some((self.dynamic_shared(), Space::Shared));
+        }
+        match self.function(name)? {
+            Callable::Defined(number) => {
+                Some((FUNCTION_WINDOW + FUNCTION_STEP * (u64::from(number) + 1), Space::Global))
+            }
+            _ => None,
+        }
+    }
+
+    /// The address of a shared, global or constant variable that a function declares.
+    pub(crate) fn local_address(&self, function: u32, id: VarId) -> Option<u64> {
+        self.local_shared.get(&(function, id.0)).map(|place| place.offset)
+    }
+
+    fn initialise(
+        &self,
+        allocation: &crate::memory::Allocation,
+        variable: &Variable,
+    ) -> Result<(), LoadError> {
+        let Some(init) = &variable.init else { return Ok(()) };
+        let mut bytes = Vec::new();
+        let vector = variable.vector.map_or(1, VectorWidth::elements) as u64;
+        let element = u64::from(variable.ty.bytes());
+        // Sizes of what each level of braces holds, outermost first.
+        let mut sizes = vec![element * vector; variable.dims.len() + 1];
+        for level in (0..variable.dims.len()).rev() {
+            let count = match variable.dims[level] {
+                Some(count) => count,
+                None => allocation.bytes / sizes[level + 1].max(1),
+            };
+            sizes[level] = sizes[level + 1] * count;
+        }
+        if vector > 1 {
+            sizes.push(element);
+        }
+        self.initial(init, variable, &sizes, &mut bytes)?;
+        bytes.truncate(allocation.bytes as usize);
+        allocation.write(0, &bytes);
+        Ok(())
+    }
+
+    fn initial(
+        &self,
+        init: &Init,
+        variable: &Variable,
+        sizes: &[u64],
+        out: &mut Vec<u8>,
+    ) -> Result<(), LoadError> {
+        let width = variable.ty.bytes() as usize;
+        let start = out.len();
+        match init {
+            Init::Value(imm) => {
+                let bits = super::operand::immediate(*imm, variable.ty);
+                out.extend((0..width).map(|byte| if byte < 8 { (bits >> (8 * byte)) as u8 } else { 0 }));
+            }
+            Init::Symbol(symbol) => {
+                let (address, space) = self.address(&symbol.name).ok_or_else(|| {
+                    LoadError::new(variable.origin, format!("`{}` is defined nowhere", symbol.name))
+                })?;
+                let window = if symbol.generic && space == Space::Shared { SHARED_WINDOW } else { 0 };
+                let address = (window + address).wrapping_add(symbol.offset as u64);
+                let address = match symbol.mask {
+                    Some(mask) if mask != 0 => (address & mask) >> mask.trailing_zeros(),
+                    _ => address,
+                };
+                out.extend(&address.to_le_bytes()[..width.min(8)]);
+            }
+            Init::List(list) => {
+                let inner = sizes.get(1..).filter(|rest| !rest.is_empty()).unwrap_or(sizes);
+                for value in list {
+                    self.initial(value, variable, inner, out)?;
+                }
+                let whole = sizes.first().copied().unwrap_or(0) as usize;
+                if out.len() - start < whole {
+                    out.resize(start + whole, 0);
+                }
+            }
+            Init::Properties(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The size of an array whose outermost dimension its initial value tells.
+fn initial_bytes(variable: &Variable) -> Option<u64> {
+    let Some(Init::List(list)) = &variable.init else { return None };
+    let element = u64::from(variable.ty.bytes()) * variable.vector.map_or(1, |v| v.elements() as u64);
+    let inner = variable.dims.iter().skip(1).try_fold(element, |size, dim| size.checked_mul((*dim)?))?;
+    inner.checked_mul(list.len() as u64)
+}
+
+/// The function whose address that is.
+pub(crate) fn function_at(address: u64, count: usize) -> Option<u32> {
+    let offset = address.checked_sub(FUNCTION_WINDOW)?;
+    let number = (offset / FUNCTION_STEP).checked_sub(1)?;
+    (offset % FUNCTION_STEP == 0 && (number as usize) < count).then_some(number as u32)
+}

@@ -1,0 +1,100 @@
+//! The host threads of a device: they run its launches, one after the other.
+
+use super::Launch;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Host threads, and the launches that wait for them.
+pub(crate) struct Executor {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    launches: VecDeque<Arc<Launch>>,
+    closed: bool,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The life of a host thread.
+    fn serve(&self) {
+        while let Some(launch) = self.next() {
+            launch.work();
+            if launch.is_complete() {
+                let mut queue = self.queue();
+                if queue.launches.front().is_some_and(|front| Arc::ptr_eq(front, &launch)) {
+                    queue.launches.pop_front();
+                }
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    /// The launch that is first, once it wants a thread. `None` at the end.
+    fn next(&self) -> Option<Arc<Launch>> {
+        let mut queue = self.queue();
+        loop {
+            if let Some(front) = queue.launches.front()
+                && front.wants_workers()
+            {
+                return Some(front.clone());
+            }
+            if queue.closed {
+                return None;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Executor {
+    /// That many host threads.
+    pub(crate) fn new(threads: u32) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() });
+        let spawn = |_| {
+            let shared = shared.clone();
+            std::thread::Builder::new().name("warpwright-vm".into()).spawn(move || shared.serve())
+        };
+        let threads = (0..threads.max(1)).map(spawn).collect::<Result<_, _>>()?;
+        Ok(Executor { shared, threads })
+    }
+
+    /// Runs a launch after those that came before it.
+    pub(crate) fn submit(&self, launch: Arc<Launch>) {
+        self.shared.queue().launches.push_back(launch);
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits until every launch is over.
+    pub(crate) fn drain(&self) {
+        let last = self.shared.queue().launches.back().cloned();
+        if let Some(last) = last {
+            last.wait();
+        }
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        let mut queue = self.shared.queue();
+        queue.closed = true;
+        queue.launches.iter().for_each(|launch| launch.stop());
+        drop(queue);
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has nothing to say any more.
+            let _ = thread.join();
+        }
+    }
+}

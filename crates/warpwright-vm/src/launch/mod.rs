@@ -1,0 +1,316 @@
+//! A launch: a grid of blocks over host threads, from its start to its report.
+
+mod executor;
+mod options;
+mod report;
+mod shape;
+
+pub(crate) use executor::Executor;
+pub use options::{Checks, LaunchConfig, Options, Race, Schedule};
+pub use report::{Counters, LineCounters, Report, Trap, TrapKind};
+pub(crate) use shape::Shape;
+
+use crate::decode::Code;
+use crate::machine::{Block, BlockStatus, Machine, Step, Worker};
+use crate::memory::{Fault, GlobalMap};
+use crate::module::Loaded;
+use crate::random::Random;
+use report::Tally;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Warp instructions after which, with nothing in memory changed by anyone, the launch counts as hung.
+const PATIENCE: u64 = 1 << 26;
+
+/// What the checks and limits of a launch are, with what the device adds.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) checks: Checks,
+    pub(crate) race: Race,
+    pub(crate) seed: Option<u64>,
+    pub(crate) counters: bool,
+    pub(crate) max_instructions: u64,
+    pub(crate) cooperative: bool,
+    /// Streaming multiprocessors of the device.
+    pub(crate) multiprocessors: u32,
+    /// Blocks that can be resident at once, on all of them.
+    pub(crate) residency: u64,
+    pub(crate) tensor_core: crate::tensor::TensorCore,
+}
+
+/// What all blocks of a launch share.
+pub(crate) struct Launch {
+    /// Its number on the device.
+    pub(crate) number: u64,
+    pub(crate) module: Arc<Loaded>,
+    pub(crate) code: Arc<Code>,
+    /// The kernel, by its index in the code.
+    pub(crate) kernel: u32,
+    /// Global memory as it was mapped when the launch began.
+    pub(crate) memory: Arc<GlobalMap>,
+    pub(crate) shape: Shape,
+    pub(crate) options: Settings,
+    /// Host threads that work on it, at most.
+    workers: u32,
+    joined: AtomicU32,
+    next_block: AtomicU64,
+    stopped: AtomicBool,
+    executed: AtomicU64,
+    /// Counts up whenever some thread has changed memory.
+    progress: AtomicU64,
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    trap: Option<Trap>,
+    faults: Vec<Fault>,
+    tally: Tally,
+    finished: u32,
+    complete: bool,
+}
+
+impl Launch {
+    pub(crate) fn new(
+        number: u64,
+        module: Arc<Loaded>,
+        kernel: u32,
+        memory: Arc<GlobalMap>,
+        shape: Shape,
+        options: Settings,
+        workers: u32,
+    ) -> Self {
+        let most = if options.seed.is_some() { 1 } else { workers };
+        let workers = shape.blocks().clamp(1, u64::from(most.max(1))) as u32;
+        Launch {
+            number,
+            code: module.code.clone(),
+            module,
+            kernel,
+            memory,
+            shape,
+            options,
+            workers,
+            joined: AtomicU32::new(0),
+            next_block: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            executed: AtomicU64::new(0),
+            progress: AtomicU64::new(0),
+            state: Mutex::new(State::default()),
+            done: Condvar::new(),
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether no more instructions are to be executed.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
+    }
+
+    /// Ends it: a trap of its own, or the host's wish.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Relaxed);
+    }
+
+    /// Ends it with a trap. The first one counts.
+    pub(crate) fn trap(&self, trap: Trap) {
+        self.state().trap.get_or_insert(trap);
+        self.stop();
+    }
+
+    /// Works on it with this host thread, if it wants another one.
+    fn work(&self) {
+        let index = self.joined.fetch_add(1, Relaxed);
+        if index >= self.workers {
+            return;
+        }
+        let random = self.options.seed.map(Random::new);
+        let mut machine = Machine::new(self, Worker::new(self, random));
+        Residents::new(self, index).run(&mut machine);
+        self.finish(machine.worker);
+    }
+
+    /// Whether it wants more host threads than it has.
+    fn wants_workers(&self) -> bool {
+        self.joined.load(Relaxed) < self.workers
+    }
+
+    fn finish(&self, worker: Worker) {
+        let mut state = self.state();
+        state.tally.merge(&worker);
+        state.finished += 1;
+        if state.finished == self.workers {
+            state.complete = true;
+            self.done.notify_all();
+        }
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&self) {
+        let mut state = self.state();
+        while !state.complete {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.state().complete
+    }
+
+    /// What it has done and found; after its end.
+    pub(crate) fn report(&self) -> Report {
+        report::build(self, &self.state())
+    }
+
+    fn take_block(&self) -> Option<u64> {
+        // Looked at first, so that the number does not run away.
+        if self.next_block.load(Relaxed) >= self.shape.blocks() {
+            return None;
+        }
+        let turn = self.next_block.fetch_add(1, Relaxed);
+        (turn < self.shape.blocks()).then_some(turn)
+    }
+}
+
+/// The blocks that a host thread has begun and not finished.
+struct Residents<'a> {
+    launch: &'a Launch,
+    blocks: Vec<Block>,
+    /// Blocks that are over, to be used again.
+    spare: Vec<Block>,
+    /// How many there may be.
+    most: u64,
+    /// Which host thread this is.
+    index: u32,
+}
+
+impl<'a> Residents<'a> {
+    fn new(launch: &'a Launch, index: u32) -> Self {
+        let share = launch.options.residency.div_ceil(u64::from(launch.workers)).max(1);
+        Residents { launch, blocks: Vec::new(), spare: Vec::new(), most: share, index }
+    }
+
+    fn admit(&mut self, number: u64) {
+        let mut block = self.spare.pop().unwrap_or_default();
+        block.start(number, &self.launch.shape, &self.launch.code, self.launch.kernel);
+        self.blocks.push(block);
+    }
+
+    /// Begins another block, if there is one and it may.
+    fn admit_next(&mut self) -> bool {
+        if self.blocks.len() as u64 >= self.most {
+            return false;
+        }
+        match self.launch.take_block() {
+            Some(turn) => {
+                self.admit(turn);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn run(&mut self, m: &mut Machine<'a>) {
+        let launch = self.launch;
+        if launch.options.cooperative {
+            let all = (self.index as u64..launch.shape.blocks()).step_by(launch.workers as usize);
+            all.for_each(|number| self.admit(number));
+        } else {
+            self.admit_next();
+            if m.worker.random.is_some() {
+                while self.blocks.len() < 8 && self.admit_next() {}
+            }
+        }
+        let mut turn = 0;
+        let mut stalled = 0;
+        let mut seen = launch.progress.load(Relaxed);
+        while !self.blocks.is_empty() && !launch.is_stopped() {
+            turn = match &mut m.worker.random {
+                None => turn % self.blocks.len(),
+                Some(random) => random.below(self.blocks.len() as u64) as usize,
+            };
+            let before = self.blocks[turn].clock;
+            m.exchange_block(&mut self.blocks[turn]);
+            let status = m.run_block();
+            m.exchange_block(&mut self.blocks[turn]);
+            self.account(m);
+            let progressed = m.take_progress();
+            if progressed {
+                launch.progress.fetch_add(1, Relaxed);
+            }
+            match status {
+                BlockStatus::Stopped => break,
+                BlockStatus::Done => {
+                    let block = self.blocks.swap_remove(turn);
+                    self.spare.push(block);
+                    if self.blocks.is_empty() || m.worker.random.is_some() {
+                        self.admit_next();
+                    }
+                    stalled = 0;
+                }
+                BlockStatus::Running => {
+                    let now = launch.progress.load(Relaxed);
+                    if now != seen || !m.worker.polled {
+                        seen = now;
+                        stalled = 0;
+                    } else {
+                        stalled += self.blocks[turn].clock - before;
+                    }
+                    m.worker.polled = false;
+                    if stalled > PATIENCE {
+                        launch.trap(report::stall(launch, self.blocks.len()));
+                    }
+                    // It may wait for a block that has not begun.
+                    if !progressed {
+                        self.admit_next();
+                    }
+                    turn += 1;
+                }
+            }
+        }
+    }
+
+    fn account(&self, m: &mut Machine<'_>) {
+        let executed = std::mem::take(&mut m.worker.executed);
+        let total = self.launch.executed.fetch_add(executed, Relaxed) + executed;
+        if total > self.launch.options.max_instructions {
+            self.launch.trap(report::budget(self.launch));
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// Ends the launch with a trap at this instruction.
+    #[cold]
+    pub(crate) fn trap(&mut self, kind: TrapKind, message: String) -> Step {
+        let lane = self.mask.trailing_zeros().min(31) as usize;
+        let trap = report::trap_at(self.launch, kind, message, self.pc, self.block.number, self.thread(lane));
+        self.launch.trap(trap);
+        Step::Stop
+    }
+
+    /// The clock of the block, in warp instructions.
+    pub(crate) fn now(&self) -> u64 {
+        self.block.clock
+    }
+
+    pub(crate) fn report_fault(&mut self, fault: Fault) {
+        let mut state = self.launch.state();
+        if state.faults.len() < 4096 {
+            state.faults.push(fault);
+        }
+    }
+
+    /// The fragment that runs waits for lanes that never come.
+    pub(crate) fn report_missing_lanes(&mut self) {}
+
+    /// Every thread of the block waits.
+    pub(crate) fn report_deadlock(&mut self) {
+        let _ = self.trap(TrapKind::Deadlock, "all threads of the block wait at barriers".into());
+    }
+}

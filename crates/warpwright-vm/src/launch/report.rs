@@ -1,0 +1,274 @@
+//! What a launch has done and found.
+
+use super::{Launch, State};
+use crate::counters::{MemoryCounters, SpaceTraffic};
+use crate::decode::NO_STATEMENT;
+use crate::machine::{Counts, Worker};
+use crate::memory::{FaultKind, SpaceKind};
+use std::collections::BTreeMap;
+use warpwright_ptx::ir::{Function, Origin, StatementKind};
+
+/// Why a launch ended before its threads did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TrapKind {
+    /// The kernel executed `trap`.
+    Instruction,
+    /// The virtual GPU does not execute an instruction.
+    Unsupported,
+    /// `brx.idx` with an index outside its table.
+    BadBranch,
+    /// A call of what is no function.
+    BadCall,
+    /// The local memory of a thread is full.
+    StackOverflow,
+    /// An assertion of the kernel failed.
+    Assertion,
+    /// All threads that could do something wait for each other.
+    Deadlock,
+    /// More instructions than allowed.
+    Budget,
+}
+
+/// A launch ended before its threads did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Trap {
+    /// Why.
+    pub kind: TrapKind,
+    /// The same in words.
+    pub message: String,
+    /// The kernel.
+    pub kernel: String,
+    /// The instruction, where it is one: its function, and where it came from.
+    pub origin: Option<Origin>,
+    /// Block and thread, as `%ctaid` and `%tid`, where it is one.
+    pub thread: Option<([u32; 3], [u32; 3])>,
+}
+
+/// A memory access that was not done. Accesses of one instruction that are alike are one, with a count.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Fault {
+    /// Why.
+    pub kind: FaultKind,
+    /// Where the instruction came from.
+    pub origin: Origin,
+    /// The first block and thread, as `%ctaid` and `%tid`.
+    pub thread: ([u32; 3], [u32; 3]),
+    /// The space that the instruction says.
+    pub space: SpaceKind,
+    /// The first address.
+    pub address: u64,
+    /// The width of the access in bytes.
+    pub bytes: u32,
+    /// It is a write.
+    pub write: bool,
+    /// How many there were.
+    pub count: u64,
+}
+
+/// How often a line was executed.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LineCounters {
+    /// Where the instruction came from.
+    pub origin: Origin,
+    /// The opcode.
+    pub opcode: &'static str,
+    /// Times that a warp executed it.
+    pub warps: u64,
+    /// The same in lanes.
+    pub lanes: u64,
+    /// Times that lanes parted at it.
+    pub divergent: u64,
+}
+
+/// What a profiler would show.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Instructions × active lanes.
+    pub instructions: u64,
+    /// Instructions of warps.
+    pub warp_instructions: u64,
+    /// Instructions × active lanes, by opcode.
+    pub by_opcode: BTreeMap<&'static str, u64>,
+    /// Branches that divided a warp.
+    pub divergent_branches: u64,
+    /// Global memory.
+    pub global: SpaceTraffic,
+    /// Shared memory.
+    pub shared: SpaceTraffic,
+    /// Local memory.
+    pub local: SpaceTraffic,
+    /// Passes to shared memory beyond those that requests without conflicts would take.
+    pub bank_conflicts: u64,
+    /// Global memory by allocation: name, address, traffic.
+    pub allocations: Vec<(String, u64, SpaceTraffic)>,
+    /// By instruction, in the order of the text.
+    pub lines: Vec<LineCounters>,
+}
+
+/// What a launch has done and found.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// The kernel.
+    pub kernel: String,
+    /// Accesses that were not done.
+    pub faults: Vec<Fault>,
+    /// The launch ended before its threads did.
+    pub trap: Option<Trap>,
+    /// What was executed.
+    pub counters: Counters,
+}
+
+impl Report {
+    /// Whether nothing was found.
+    pub fn is_clean(&self) -> bool {
+        self.faults.is_empty() && self.trap.is_none()
+    }
+}
+
+/// What the workers have counted.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    counts: Vec<Counts>,
+    divergent: Vec<u64>,
+    memory: MemoryCounters,
+}
+
+impl Tally {
+    pub(super) fn merge(&mut self, worker: &Worker) {
+        self.counts.resize(worker.counts.len(), Counts::default());
+        self.divergent.resize(worker.divergent.len(), 0);
+        for (into, from) in self.counts.iter_mut().zip(&worker.counts) {
+            into.warps += from.warps;
+            into.lanes += from.lanes;
+        }
+        for (into, from) in self.divergent.iter_mut().zip(&worker.divergent) {
+            *into += from;
+        }
+        if self.memory.allocations.len() < worker.memory.allocations.len() {
+            self.memory.allocations.resize(worker.memory.allocations.len(), SpaceTraffic::default());
+        }
+        self.memory.merge(&worker.memory);
+    }
+}
+
+pub(super) fn trap_at(
+    launch: &Launch,
+    kind: TrapKind,
+    message: String,
+    pc: u32,
+    block: u64,
+    thread: u32,
+) -> Trap {
+    let meta = &launch.code.meta[pc as usize];
+    Trap {
+        kind,
+        message,
+        kernel: kernel(launch),
+        origin: (meta.statement != NO_STATEMENT).then_some(meta.origin),
+        thread: Some(site(launch, block, thread)),
+    }
+}
+
+fn site(launch: &Launch, block: u64, thread: u32) -> ([u32; 3], [u32; 3]) {
+    let [x, y, z, _] = launch.shape.thread_index(thread);
+    (launch.shape.block_index(block), [x, y, z])
+}
+
+fn kernel(launch: &Launch) -> String {
+    launch.code.functions[launch.kernel as usize].name.clone()
+}
+
+/// The trap of a launch that does nothing any more.
+pub(super) fn stall(launch: &Launch, resident: usize) -> Trap {
+    let message = format!(
+        "no thread has changed memory for a long time, and all that run poll it: they wait for something that \
+         never comes ({resident} resident blocks on this host thread, {} in the grid)",
+        launch.shape.blocks()
+    );
+    Trap { kind: TrapKind::Deadlock, message, kernel: kernel(launch), origin: None, thread: None }
+}
+
+/// The trap of a launch that executes too much.
+pub(super) fn budget(launch: &Launch) -> Trap {
+    let message = format!("more than {} instructions were executed", launch.options.max_instructions);
+    Trap { kind: TrapKind::Budget, message, kernel: kernel(launch), origin: None, thread: None }
+}
+
+pub(super) fn build(launch: &Launch, state: &State) -> Report {
+    let mut faults: Vec<Fault> = Vec::new();
+    let mut places = BTreeMap::new();
+    for fault in &state.faults {
+        let index = *places.entry((fault.pc, fault.kind as u8)).or_insert_with(|| {
+            faults.push(Fault {
+                kind: fault.kind,
+                origin: launch.code.meta[fault.pc as usize].origin,
+                thread: site(launch, fault.block, fault.thread),
+                space: fault.space,
+                address: fault.address,
+                bytes: fault.bytes,
+                write: fault.write,
+                count: 0,
+            });
+            faults.len() - 1
+        });
+        faults[index].count += 1;
+    }
+    Report {
+        kernel: kernel(launch),
+        faults,
+        trap: state.trap.clone(),
+        counters: counters(launch, &state.tally),
+    }
+}
+
+fn counters(launch: &Launch, tally: &Tally) -> Counters {
+    let mut counters = Counters {
+        global: tally.memory.global,
+        shared: tally.memory.shared,
+        local: tally.memory.local,
+        bank_conflicts: tally.memory.conflicts,
+        divergent_branches: tally.divergent.iter().sum(),
+        ..Counters::default()
+    };
+    for (index, traffic) in tally.memory.allocations.iter().enumerate() {
+        if *traffic != SpaceTraffic::default()
+            && let Some(allocation) = launch.memory.get(index as u32)
+        {
+            counters.allocations.push((allocation.name.clone(), allocation.base, *traffic));
+        }
+    }
+    let functions: Vec<&Function> = launch.module.ir.functions().collect();
+    for (pc, count) in tally.counts.iter().enumerate() {
+        let meta = &launch.code.meta[pc];
+        if !meta.counts || count.warps == 0 {
+            continue;
+        }
+        let function = functions[launch.module.functions[meta.function as usize]];
+        let Some(opcode) = opcode(function, meta.statement) else { continue };
+        counters.instructions += count.lanes;
+        counters.warp_instructions += count.warps;
+        *counters.by_opcode.entry(opcode).or_default() += count.lanes;
+        counters.lines.push(LineCounters {
+            origin: meta.origin,
+            opcode,
+            warps: count.warps,
+            lanes: count.lanes,
+            divergent: tally.divergent[pc],
+        });
+    }
+    counters
+}
+
+/// The opcode of a statement of a function.
+fn opcode(function: &Function, statement: u32) -> Option<&'static str> {
+    match &function.statements().get(statement as usize)?.kind {
+        StatementKind::Instruction(instruction) => Some(instruction.op.name()),
+        _ => None,
+    }
+}

@@ -1,0 +1,144 @@
+//! The sixteen barriers of a block.
+
+use super::{Block, Machine, Park, Resume, Step, Warp};
+
+/// A barrier: who has arrived in this generation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Barrier {
+    /// How many times it has been completed.
+    pub(crate) generation: u64,
+    /// The lanes that have arrived, by warp. Empty where none has.
+    arrived: Vec<u32>,
+    /// The number of threads that it waits for; `None` for all of the block.
+    count: Option<u32>,
+    /// What a reduction has gathered: lanes with a true predicate, lanes in all.
+    gathered: (u32, u32),
+    /// The same of the last generation that was completed.
+    pub(crate) result: (u32, u32),
+}
+
+impl Barrier {
+    /// Whether any thread waits at it, or has announced itself.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.arrived.iter().any(|&lanes| lanes != 0)
+    }
+
+    /// The lanes that have arrived, by warp.
+    pub(crate) fn arrived(&self) -> &[u32] {
+        &self.arrived
+    }
+
+    /// The number of threads that it waits for, where one was given.
+    pub(crate) fn count(&self) -> Option<u32> {
+        self.count
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.arrived.clear();
+        self.gathered = (0, 0);
+        self.count = None;
+    }
+
+    /// Whether all have come. A warp counts once all its live lanes have arrived, and then with 32 threads.
+    fn is_complete(&self, live: impl Fn(usize) -> u32) -> bool {
+        let whole = |warp: usize, lanes: u32| lanes != 0 && live(warp) & !lanes == 0;
+        match self.count {
+            None => {
+                (0..self.arrived.len()).all(|warp| live(warp) & !self.arrived[warp] == 0) && self.is_busy()
+            }
+            Some(count) => {
+                let warps =
+                    self.arrived.iter().enumerate().filter(|&(warp, &lanes)| whole(warp, lanes)).count();
+                warps as u32 * 32 >= count && self.is_busy()
+            }
+        }
+    }
+}
+
+/// How an instruction takes part in a barrier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Which barrier.
+    pub(crate) id: u32,
+    /// The number of threads, where it is said.
+    pub(crate) count: Option<u32>,
+    /// Whether it waits.
+    pub(crate) waits: bool,
+    /// The lanes whose predicate holds, for a reduction.
+    pub(crate) holds: u32,
+}
+
+impl Block {
+    /// Live lanes of a warp; the one that runs is given, since its place is empty.
+    fn live_lanes(&self, warp: usize, running: (usize, u32)) -> u32 {
+        if warp == running.0 { running.1 } else { self.warps[warp].live }
+    }
+
+    /// Completes the barriers that wait for no more. To be asked after arrivals and exits.
+    pub(crate) fn complete_barriers(&mut self, running: usize, live: u32) -> u32 {
+        let mut completed = 0;
+        for id in 0..self.barriers.len() {
+            let barrier = &self.barriers[id];
+            if barrier.is_busy() && barrier.is_complete(|warp| self.live_lanes(warp, (running, live))) {
+                let barrier = &mut self.barriers[id];
+                barrier.generation += 1;
+                barrier.result = barrier.gathered;
+                completed |= 1 << id;
+            }
+        }
+        completed
+    }
+}
+
+impl Machine<'_> {
+    /// Arrives at a barrier with the lanes of the mask. `None`: it goes on (it did not have to wait, or has
+    /// waited; then with the reduction's result, the number of true predicates and of threads).
+    pub(crate) fn arrive(&mut self, arrival: Arrival) -> Result<Option<(u32, u32)>, Step> {
+        let Arrival { id, count, waits, holds } = arrival;
+        let slot = id as usize;
+        if let Some(Resume::Passed(_)) = self.take_resume() {
+            return Ok(Some(self.block.barriers[slot].result));
+        }
+        let warps = self.block.warps.len();
+        let barrier = &mut self.block.barriers[slot];
+        barrier.arrived.resize(warps, 0);
+        barrier.arrived[self.warp_index] |= self.mask;
+        barrier.gathered.0 += (holds & self.mask).count_ones();
+        barrier.gathered.1 += self.mask.count_ones();
+        if barrier.count.is_none() {
+            barrier.count = count;
+        }
+        let generation = barrier.generation;
+        if waits {
+            self.warp.park(self.mask, self.pc, Park::Barrier { id, generation });
+        }
+        self.settle_barriers();
+        if waits { Err(Step::Reload) } else { Ok(None) }
+    }
+
+    /// Completes the barriers that wait for no more.
+    pub(crate) fn settle_barriers(&mut self) {
+        let completed = self.block.complete_barriers(self.warp_index, self.warp.live);
+        for id in super::LanesOf(completed) {
+            self.barrier_completed(id);
+            self.block.barriers[id].reset();
+        }
+    }
+
+    /// A barrier is complete: what the checks make of it.
+    fn barrier_completed(&mut self, _id: usize) {}
+}
+
+impl Warp {
+    /// Lets the fragments go on whose barrier is complete.
+    pub(crate) fn wake(&mut self, barriers: &[Barrier]) {
+        for fragment in &mut self.fragments {
+            if let Park::Barrier { id, generation } = fragment.park
+                && barriers[id as usize].generation != generation
+            {
+                fragment.park = Park::Ready;
+                fragment.resume = Some(Resume::Passed(generation));
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Executing decoded instructions: one warp at a time, all its lanes at once.
+//!
+//! [`Machine`] is what an instruction sees: the registers of the warp that runs, the lanes that execute
+//! it, the block with its shared memory and barriers, and the launch with everything that blocks share.
+//! A handler computes for [`Machine::mask`] and says with a [`Step`] where to go on.
+
+mod barrier;
+mod block;
+mod registers;
+mod step;
+mod warp;
+
+pub(crate) use barrier::{Arrival, Barrier};
+pub(crate) use block::Block;
+pub(crate) use registers::{
+    Base, Cell, FULL, LANES, LanesOf, Registers, Row32, Row64, map0, map1, map2, map3,
+};
+pub(crate) use step::{BlockStatus, Counts, Worker};
+pub(crate) use warp::{Frame, NONE, Park, Resume, Warp};
+
+use crate::launch::Launch;
+use crate::simd::Handler;
+
+/// No guard.
+pub(crate) const UNGUARDED: u32 = u32::MAX;
+
+/// A decoded instruction. What the operands mean is between the decoder of a family and its handlers; by
+/// convention `d` is the destination row, `a`, `b` and `c` are source rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Inst {
+    pub(crate) run: Handler,
+    /// The lanes that execute it, as a predicate operand, or [`UNGUARDED`].
+    pub(crate) guard: u32,
+    pub(crate) d: u32,
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+    pub(crate) c: u32,
+    /// An index into a table of the code, or another small number.
+    pub(crate) x: u32,
+    /// A constant.
+    pub(crate) imm: u64,
+}
+
+/// Where control goes after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Step {
+    /// To the next instruction.
+    Next,
+    /// To another instruction, with the same lanes.
+    Goto(u32),
+    /// The fragments of the warp have changed: pick one.
+    Reload,
+    /// The launch is over: a trap.
+    Stop,
+}
+
+/// What executes: a worker with the block and the warp that it runs.
+pub(crate) struct Machine<'a> {
+    /// What all blocks share.
+    pub(crate) launch: &'a Launch,
+    /// The registers of the warp that runs.
+    pub(crate) registers: Registers,
+    /// The lanes that execute the instruction: those of the fragment for which the guard holds.
+    pub(crate) mask: u32,
+    /// The lanes of the fragment.
+    pub(crate) active: u32,
+    /// The instruction.
+    pub(crate) pc: u32,
+    /// The warp that runs; its registers are in `registers`.
+    pub(crate) warp: Warp,
+    /// Which warp of the block that is.
+    pub(crate) warp_index: usize,
+    /// The block that runs; the place of the warp that runs is empty.
+    pub(crate) block: Block,
+    /// Instructions that the warp may still execute in this turn.
+    pub(crate) fuel: u32,
+    /// What belongs to the host thread.
+    pub(crate) worker: Worker,
+}
+
+impl Machine<'_> {
+    /// For an instruction that wants the lanes of `need` at it together: `None` if they are (or if they
+    /// never will be: that has been reported), else they have been parked.
+    ///
+    /// Lanes that have exited are not waited for.
+    pub(crate) fn converge(&mut self, need: u32, key: u32) -> Option<Step> {
+        let fragment = self.warp.fragments[self.warp.current];
+        if fragment.resume == Some(Resume::Forced) {
+            return None;
+        }
+        if need & self.warp.live & !self.mask == 0 {
+            return None;
+        }
+        let pc = self.pc;
+        self.warp.park(self.mask, pc, Park::Converge { need, key });
+        if need & self.warp.live & !self.warp.gather(pc) == 0 {
+            self.warp.fragments[self.warp.current].park = Park::Ready;
+        }
+        Some(Step::Reload)
+    }
+
+    /// What the instruction was parked for has come about; said once.
+    pub(crate) fn take_resume(&mut self) -> Option<Resume> {
+        self.warp.fragments[self.warp.current].resume.take()
+    }
+
+    /// The thread of a lane of the warp that runs, by its number in the block.
+    pub(crate) fn thread(&self, lane: usize) -> u32 {
+        (self.warp_index * LANES + lane) as u32
+    }
+}

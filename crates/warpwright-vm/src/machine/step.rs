@@ -1,0 +1,292 @@
+//! The loop that executes, and the order in which warps and fragments get their turns.
+
+use super::{Block, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
+use crate::counters::MemoryCounters;
+use crate::launch::Launch;
+use crate::random::Random;
+use std::mem::{swap, take};
+
+/// Instructions that a warp executes before another has its turn.
+const SLICE: u32 = 4096;
+
+/// Slices that a fragment takes, with nothing else of its warp to run, before those that wait for it at a
+/// join go on by themselves.
+const PATIENCE: u32 = 4;
+
+/// Turns of all its warps before a block gives way to another resident one.
+const ROUNDS: u32 = 64;
+
+/// How often an instruction was executed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// By warps.
+    pub(crate) warps: u64,
+    /// By lanes.
+    pub(crate) lanes: u64,
+}
+
+/// What belongs to the host thread that runs blocks.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    /// By instruction.
+    pub(crate) counts: Vec<Counts>,
+    /// Branches, by instruction, that divided a fragment.
+    pub(crate) divergent: Vec<u64>,
+    pub(crate) memory: MemoryCounters,
+    /// Something was written since this was last cleared.
+    pub(crate) progress: bool,
+    /// Something was read from memory since this was last cleared.
+    pub(crate) polled: bool,
+    /// Lane instructions that have been executed and not yet been reported to the launch.
+    pub(crate) executed: u64,
+    /// Where the order of things comes from, if it is by a seed.
+    pub(crate) random: Option<Random>,
+}
+
+impl Worker {
+    pub(crate) fn new(launch: &Launch, random: Option<Random>) -> Self {
+        Worker {
+            counts: vec![Counts::default(); launch.code.insts.len()],
+            divergent: vec![0; launch.code.insts.len()],
+            memory: MemoryCounters::new(launch),
+            progress: false,
+            polled: false,
+            executed: 0,
+            random,
+        }
+    }
+}
+
+/// How a turn of a block ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockStatus {
+    /// All threads have exited.
+    Done,
+    /// It has more to do.
+    Running,
+    /// The launch is over.
+    Stopped,
+}
+
+impl<'a> Machine<'a> {
+    pub(crate) fn new(launch: &'a Launch, worker: Worker) -> Self {
+        Machine {
+            launch,
+            registers: Default::default(),
+            mask: 0,
+            active: 0,
+            pc: 0,
+            warp: Warp::default(),
+            warp_index: 0,
+            block: Block::default(),
+            fuel: 0,
+            worker,
+        }
+    }
+
+    /// Gives every warp of the block some turns.
+    pub(crate) fn run_block(&mut self) -> BlockStatus {
+        for _ in 0..ROUNDS {
+            let mut ran = false;
+            let count = self.block.warps.len();
+            let (first, stride) = match &mut self.worker.random {
+                None => (0, 1),
+                Some(random) => (random.below(count as u64) as usize, random.coprime(count)),
+            };
+            for turn in 0..count {
+                let index = (first + turn * stride) % count;
+                if self.block.warps[index].live == 0 {
+                    continue;
+                }
+                let fuel = match &mut self.worker.random {
+                    None => SLICE,
+                    Some(random) => random.slice(SLICE),
+                };
+                self.enter_warp(index);
+                let (executed, stopped) = self.run_warp(fuel);
+                self.leave_warp();
+                ran |= executed;
+                if stopped {
+                    return BlockStatus::Stopped;
+                }
+            }
+            if self.block.is_done() {
+                return BlockStatus::Done;
+            }
+            if !ran && !self.unblock() {
+                return BlockStatus::Stopped;
+            }
+            if self.launch.is_stopped() {
+                return BlockStatus::Stopped;
+            }
+        }
+        BlockStatus::Running
+    }
+
+    fn enter_warp(&mut self, index: usize) {
+        self.warp_index = index;
+        swap(&mut self.warp, &mut self.block.warps[index]);
+        swap(&mut self.registers, &mut self.warp.registers);
+    }
+
+    fn leave_warp(&mut self) {
+        swap(&mut self.registers, &mut self.warp.registers);
+        swap(&mut self.warp, &mut self.block.warps[self.warp_index]);
+    }
+
+    /// No warp can go on. Finds out why, and lets go on what can: first the lanes that wait at joins, then,
+    /// with a finding, those that wait for lanes that never come. Nothing of the kind is a deadlock.
+    fn unblock(&mut self) -> bool {
+        let released = self.block.warps.iter_mut().fold(false, |any, warp| warp.release_join() || any);
+        if released {
+            return true;
+        }
+        let mut forced = false;
+        for index in 0..self.block.warps.len() {
+            self.enter_warp(index);
+            if let Some(current) =
+                self.warp.fragments.iter().position(|f| matches!(f.park, Park::Converge { .. }))
+            {
+                self.warp.current = current;
+                self.report_missing_lanes();
+                let fragment = &mut self.warp.fragments[current];
+                fragment.park = Park::Ready;
+                fragment.resume = Some(Resume::Forced);
+                forced = true;
+            }
+            self.leave_warp();
+        }
+        if !forced {
+            self.report_deadlock();
+        }
+        forced
+    }
+
+    /// The next fragment that can run, beginning after the one that ran last.
+    fn pick(&mut self) -> bool {
+        if self.warp.fragments.iter().all(|fragment| fragment.park == Park::Ready) {
+            let count = self.warp.fragments.len();
+            if count == 0 {
+                return false;
+            }
+            self.warp.current %= count;
+            return true;
+        }
+        self.warp.wake(&self.block.barriers);
+        let count = self.warp.fragments.len();
+        let ready = (0..count)
+            .map(|i| (self.warp.current + i) % count)
+            .find(|&i| self.warp.fragments[i].park == Park::Ready);
+        match ready {
+            Some(index) => self.warp.current = index,
+            None => return self.meet(),
+        }
+        true
+    }
+
+    /// Runs the warp until it waits, has exited or has used up its fuel: whether it did anything, and
+    /// whether the launch is over.
+    fn run_warp(&mut self, fuel: u32) -> (bool, bool) {
+        let launch = self.launch;
+        let insts = &launch.code.insts[..];
+        self.fuel = fuel;
+        let mut lanes = 0u64;
+        let mut stopped = false;
+        'fragments: while self.pick() {
+            let fragment = &self.warp.fragments[self.warp.current];
+            let mut pc = fragment.pc;
+            let active = fragment.mask;
+            self.active = active;
+            self.registers.base = self.warp.frames[fragment.frame as usize].base;
+            loop {
+                if self.fuel == 0 {
+                    self.warp.fragments[self.warp.current].pc = pc;
+                    self.next_fragment();
+                    break 'fragments;
+                }
+                let inst = &insts[pc as usize];
+                let mask = if inst.guard == UNGUARDED {
+                    active
+                } else {
+                    active & self.registers.predicate(inst.guard)
+                };
+                self.fuel -= 1;
+                self.block.clock += 1;
+                if mask == 0 {
+                    pc += 1;
+                    continue;
+                }
+                self.mask = mask;
+                self.pc = pc;
+                let counts = &mut self.worker.counts[pc as usize];
+                counts.warps += 1;
+                counts.lanes += u64::from(mask.count_ones());
+                lanes += u64::from(mask.count_ones());
+                match (inst.run)(self, inst) {
+                    Step::Next => pc += 1,
+                    Step::Goto(target) => pc = target,
+                    Step::Reload => break,
+                    Step::Stop => {
+                        stopped = true;
+                        break 'fragments;
+                    }
+                }
+            }
+        }
+        self.worker.executed += lanes;
+        (self.fuel != fuel, stopped)
+    }
+
+    /// The fragment that runs has used up its time: another one is next, if there is one; if none has been
+    /// for long, one that waits at a join.
+    fn next_fragment(&mut self) {
+        let ready = self.warp.fragments.iter().filter(|fragment| fragment.park == Park::Ready).count();
+        if ready > 1 {
+            self.warp.alone = 0;
+        } else {
+            self.warp.alone += 1;
+            if self.warp.alone < PATIENCE || !self.warp.release_join() {
+                return;
+            }
+            self.warp.alone = 0;
+        }
+        self.warp.current = (self.warp.current + 1) % self.warp.fragments.len();
+    }
+
+    /// All fragments are parked. Those go on that no longer wait for anyone, since the others have exited;
+    /// and those that wait for one another by the same key at different instructions, once all have come.
+    fn meet(&mut self) -> bool {
+        for index in 0..self.warp.fragments.len() {
+            let Park::Converge { need, key } = self.warp.fragments[index].park else { continue };
+            if need & self.warp.live & !self.warp.fragments[index].mask == 0 {
+                self.warp.fragments[index].park = Park::Ready;
+                self.warp.current = index;
+                return true;
+            }
+            if key == NONE {
+                continue;
+            }
+            let same = Park::Converge { need, key };
+            let come = self.warp.fragments.iter().filter(|f| f.park == same).fold(0, |all, f| all | f.mask);
+            if need & self.warp.live & !come == 0 {
+                for fragment in self.warp.fragments.iter_mut().filter(|fragment| fragment.park == same) {
+                    fragment.park = Park::Ready;
+                    fragment.resume = Some(Resume::Passed(u64::from(come)));
+                }
+                self.warp.current = index;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The worker's resident block changes.
+    pub(crate) fn exchange_block(&mut self, block: &mut Block) {
+        swap(&mut self.block, block);
+    }
+
+    /// Whether something was written since this was last asked.
+    pub(crate) fn take_progress(&mut self) -> bool {
+        take(&mut self.worker.progress)
+    }
+}

@@ -1,0 +1,307 @@
+//! From addresses to places: which memory the lanes of an access reach, and what is wrong with it.
+
+use super::address::*;
+use super::{Allocation, AllocationKind, SpaceKind};
+use crate::machine::{LANES, LanesOf, Machine, NONE, Row64};
+
+/// What memory a region is of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RegionKind<'a> {
+    /// Global or constant memory.
+    Global(&'a Allocation),
+    /// The block's shared memory.
+    Shared,
+    /// The local memory of each thread.
+    Local,
+    /// The parameters of the kernel.
+    Param,
+}
+
+/// Memory that belongs together: an allocation, or a variable.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Region<'a> {
+    pub(crate) kind: RegionKind<'a>,
+    /// Address of its first byte, in the form that the access uses.
+    pub(crate) start: u64,
+    /// Its size.
+    pub(crate) bytes: u64,
+    /// Where it begins in what stores it.
+    pub(crate) origin: u64,
+}
+
+/// Why an access is not allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// It is not, or not wholly, in any variable or allocation.
+    OutOfBounds,
+    /// Its address is not a multiple of its size.
+    Misaligned,
+    /// Its allocation was given back.
+    Freed,
+    /// Its address is null, or close to it.
+    Null,
+    /// The address is one of another state space.
+    WrongSpace,
+    /// The memory cannot be written.
+    ReadOnly,
+}
+
+/// A memory access that was not done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) kind: FaultKind,
+    /// The instruction.
+    pub(crate) pc: u32,
+    /// The block, by its number.
+    pub(crate) block: u64,
+    /// The thread, by its number in the block.
+    pub(crate) thread: u32,
+    pub(crate) space: SpaceKind,
+    /// The address, in the form that the access used.
+    pub(crate) address: u64,
+    /// Its width.
+    pub(crate) bytes: u32,
+    pub(crate) write: bool,
+}
+
+/// What an access wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) space: SpaceKind,
+    /// Bytes from the address on.
+    pub(crate) bytes: u32,
+    /// What the address must be a multiple of.
+    pub(crate) align: u32,
+    pub(crate) write: bool,
+}
+
+/// Addresses below this are reported as null pointers.
+const NULL_ZONE: u64 = 4096;
+
+impl<'a> Machine<'a> {
+    /// Calls `each` for groups of the lanes of `mask`, each group with the region that all its accesses are
+    /// in. Faults are reported, and their lanes left out: whether there were none.
+    #[inline(always)]
+    pub(crate) fn for_regions(
+        &mut self,
+        place: Place,
+        addresses: &Row64,
+        mask: u32,
+        mut each: impl FnMut(&mut Self, &Region<'a>, u32),
+    ) -> bool {
+        let mut todo = mask;
+        let mut fine = true;
+        while todo != 0 {
+            let first = todo.trailing_zeros() as usize;
+            let Some(region) = self.region(place.space, addresses[first]) else {
+                fine = false;
+                self.fault(place, first, addresses[first], None);
+                todo &= todo - 1;
+                continue;
+            };
+            let inside = inside(&region, place, addresses) & todo;
+            if inside & 1 << first == 0 || place.write && !is_writable(&region) {
+                fine = false;
+                self.fault(place, first, addresses[first], Some(region));
+                todo &= todo - 1;
+                continue;
+            }
+            each(self, &region, inside);
+            todo &= !inside;
+        }
+        fine
+    }
+
+    /// The region that an address is in, or that it is just behind.
+    #[inline(always)]
+    fn region(&self, space: SpaceKind, address: u64) -> Option<Region<'a>> {
+        match space {
+            SpaceKind::Global => self.global_region(address, AllocationKind::Constant, false),
+            SpaceKind::Shared => self.shared_region(address, 0),
+            SpaceKind::Generic => match window(address) {
+                Window::Global => self.global_region(address, AllocationKind::Constant, true),
+                Window::Shared => self.shared_region(address - SHARED_WINDOW, SHARED_WINDOW),
+                Window::Local => self.local_region(address - LOCAL_WINDOW, LOCAL_WINDOW),
+                Window::Param => self.param_region(address - PARAM_WINDOW, PARAM_WINDOW),
+            },
+            SpaceKind::Local => self.local_region(address, 0),
+            SpaceKind::Param => self.param_region(address, 0),
+            SpaceKind::Const => {
+                let region = self.global_region(address, AllocationKind::Constant, true)?;
+                let is_constant =
+                    matches!(region.kind, RegionKind::Global(a) if a.kind == AllocationKind::Constant);
+                is_constant.then_some(region)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn global_region(&self, address: u64, special: AllocationKind, allowed: bool) -> Option<Region<'a>> {
+        let allocation = self.launch.memory.lookup(address)?;
+        if allocation.kind == special && !allowed || allocation.freed {
+            return None;
+        }
+        Some(Region {
+            kind: RegionKind::Global(allocation),
+            start: allocation.base,
+            bytes: allocation.bytes,
+            origin: 0,
+        })
+    }
+
+    #[inline(always)]
+    fn shared_region(&self, offset: u64, window: u64) -> Option<Region<'a>> {
+        let (start, bytes) = find(&self.launch.shape.shared_regions, offset)?;
+        Some(Region { kind: RegionKind::Shared, start: start + window, bytes, origin: start })
+    }
+
+    fn param_region(&self, offset: u64, window: u64) -> Option<Region<'a>> {
+        let (start, bytes) = find(&self.launch.shape.param_regions, offset)?;
+        Some(Region { kind: RegionKind::Param, start: start + window, bytes, origin: start })
+    }
+
+    /// A variable of the frame, or of one of those that called it.
+    fn local_region(&self, offset: u64, window: u64) -> Option<Region<'a>> {
+        let mut index = self.warp.fragments[self.warp.current].frame;
+        while index != NONE {
+            let frame = &self.warp.frames[index as usize];
+            let base = u64::from(frame.local);
+            if offset >= base {
+                let function = &self.launch.code.functions[frame.function as usize];
+                let (start, bytes) = find(&function.local_regions, offset - base)?;
+                let start = start + base;
+                return Some(Region { kind: RegionKind::Local, start: start + window, bytes, origin: start });
+            }
+            index = frame.parent;
+        }
+        None
+    }
+
+    #[cold]
+    fn fault(&mut self, place: Place, lane: usize, address: u64, region: Option<Region<'a>>) {
+        let known = region.is_some();
+        let kind = if address & u64::from(place.align - 1) != 0 {
+            FaultKind::Misaligned
+        } else if let Some(region) = region
+            && inside_one(&region, place, address)
+        {
+            FaultKind::ReadOnly
+        } else if known {
+            FaultKind::OutOfBounds
+        } else {
+            self.unknown_region(place.space, address)
+        };
+        let fault = Fault {
+            kind,
+            pc: self.pc,
+            block: self.block.number,
+            thread: self.thread(lane),
+            space: place.space,
+            address,
+            bytes: place.bytes,
+            write: place.write,
+        };
+        self.report_fault(fault);
+    }
+
+    fn unknown_region(&self, space: SpaceKind, address: u64) -> FaultKind {
+        let memory = &self.launch.memory;
+        match memory.lookup(address) {
+            Some(allocation) if allocation.freed => return FaultKind::Freed,
+            Some(allocation) => {
+                let constant = allocation.kind == AllocationKind::Constant;
+                let wanted = match space {
+                    SpaceKind::Global => !constant,
+                    SpaceKind::Const => constant,
+                    SpaceKind::Generic => true,
+                    _ => false,
+                };
+                return if wanted { FaultKind::OutOfBounds } else { FaultKind::WrongSpace };
+            }
+            None => {}
+        }
+        let counts_from_zero = matches!(space, SpaceKind::Shared | SpaceKind::Local | SpaceKind::Param);
+        match window(address) {
+            Window::Global if counts_from_zero => FaultKind::OutOfBounds,
+            Window::Global if address < NULL_ZONE => FaultKind::Null,
+            Window::Global => FaultKind::OutOfBounds,
+            _ if space == SpaceKind::Generic => FaultKind::OutOfBounds,
+            _ => FaultKind::WrongSpace,
+        }
+    }
+
+    /// Byte offsets, in what stores the region, of addresses that are in it.
+    #[inline(always)]
+    pub(crate) fn offsets(region: &Region<'_>, addresses: &Row64) -> Row64 {
+        let shift = region.origin.wrapping_sub(region.start);
+        let mut offsets = [0; LANES];
+        for lane in 0..LANES {
+            offsets[lane] = addresses[lane].wrapping_add(shift);
+        }
+        offsets
+    }
+}
+
+/// The interval, of those that are sorted, that holds `offset` or ends at or before it with nothing between.
+#[inline(always)]
+fn find(regions: &[(u64, u64)], offset: u64) -> Option<(u64, u64)> {
+    if let [(start, bytes)] = *regions {
+        return (offset.wrapping_sub(start) < bytes).then_some((start, bytes));
+    }
+    let after = regions.partition_point(|&(start, _)| start <= offset);
+    let (start, bytes) = *regions.get(after.checked_sub(1)?)?;
+    (offset - start < bytes).then_some((start, bytes))
+}
+
+/// The lanes, of all 32, whose access is wholly inside and aligned.
+#[inline(always)]
+fn inside(region: &Region<'_>, place: Place, addresses: &Row64) -> u32 {
+    if region.bytes < u64::from(place.bytes) {
+        return 0;
+    }
+    let last = region.bytes - u64::from(place.bytes);
+    let low = u64::from(place.align - 1);
+    let mut bits = [0u32; LANES];
+    for lane in 0..LANES {
+        let address = addresses[lane];
+        let good = (address.wrapping_sub(region.start) <= last) & (address & low == 0);
+        bits[lane] = if good { 1 << lane } else { 0 };
+    }
+    bits.iter().fold(0, |all, bit| all | bit)
+}
+
+fn inside_one(region: &Region<'_>, place: Place, address: u64) -> bool {
+    inside(region, place, &[address; LANES]) != 0
+}
+
+#[inline(always)]
+fn is_writable(region: &Region<'_>) -> bool {
+    match region.kind {
+        RegionKind::Global(allocation) => allocation.kind != AllocationKind::Constant,
+        RegionKind::Shared | RegionKind::Local => true,
+        RegionKind::Param => false,
+    }
+}
+
+/// Whether each lane of the mask is `step` bytes behind the one before it, from the first lane on.
+#[inline(always)]
+pub(crate) fn is_consecutive(addresses: &Row64, step: u64) -> bool {
+    let mut odd = 0;
+    for lane in 0..LANES {
+        odd |= addresses[lane] ^ addresses[0].wrapping_add(step * lane as u64);
+    }
+    odd == 0
+}
+
+/// Iterates the lanes of a mask: all of them without looking at it.
+#[inline(always)]
+pub(crate) fn for_lanes(mask: u32, mut each: impl FnMut(usize)) {
+    if mask == u32::MAX {
+        for lane in 0..LANES {
+            each(lane);
+        }
+    } else {
+        LanesOf(mask).for_each(each);
+    }
+}

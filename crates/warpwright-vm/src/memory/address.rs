@@ -1,0 +1,40 @@
+//! The windows of the generic address space.
+
+/// Where addresses of functions begin.
+pub(crate) const FUNCTION_WINDOW: u64 = 0x3000_0000_0000;
+
+/// Where the generic addresses of kernel parameters begin.
+pub(crate) const PARAM_WINDOW: u64 = 0x4000_0000_0000;
+
+/// Where the generic addresses of local memory begin.
+pub(crate) const LOCAL_WINDOW: u64 = 0x5000_0000_0000;
+
+/// Where the generic addresses of shared memory begin.
+pub(crate) const SHARED_WINDOW: u64 = 0x6000_0000_0000;
+
+/// Where global memory begins.
+pub(crate) const GLOBAL_WINDOW: u64 = 0x7000_0000_0000;
+
+/// Bytes of each of the smaller windows.
+const WINDOW_BYTES: u64 = 1 << 32;
+
+/// What a generic address points into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Window {
+    Param,
+    Local,
+    Shared,
+    /// Everything else: global memory, constants, nothing.
+    Global,
+}
+
+/// What a generic address points into.
+#[inline(always)]
+pub(crate) fn window(address: u64) -> Window {
+    match address & !(WINDOW_BYTES - 1) {
+        SHARED_WINDOW => Window::Shared,
+        LOCAL_WINDOW => Window::Local,
+        PARAM_WINDOW => Window::Param,
+        _ => Window::Global,
+    }
+}

@@ -1,0 +1,201 @@
+//! Global memory: allocations, and the map from addresses to them.
+//!
+//! Several host threads may touch an allocation at once, and a kernel with a race does. So memory is made of
+//! atomic words of four bytes that are read and written with relaxed ordering: a race is the kernel's
+//! trouble, never the host's. What is wider than a word is tied together by locks where the kernel asks
+//! for atomicity; what is narrower changes its word by compare-and-swap.
+
+use super::address::GLOBAL_WINDOW;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Address space that belongs to one allocation comes in units of this.
+const PAGE_BITS: u32 = 21;
+
+/// What an allocation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AllocationKind {
+    /// Allocated by the host.
+    Buffer,
+    /// A `.global` variable of a module.
+    Variable,
+    /// A `.const` variable of a module.
+    Constant,
+    /// The heap of `malloc` in kernels.
+    Heap,
+}
+
+/// A piece of global memory.
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    /// Its number, which no other one ever has.
+    pub(crate) id: u32,
+    /// Address of its first byte.
+    pub(crate) base: u64,
+    /// Its size.
+    pub(crate) bytes: u64,
+    pub(crate) kind: AllocationKind,
+    /// What it is called in reports: the variable's name, or what the host said.
+    pub(crate) name: String,
+    /// It was given back: nothing may touch it.
+    pub(crate) freed: bool,
+    words: Box<[AtomicU32]>,
+    /// Held while something wider than a word changes atomically.
+    wide: Mutex<()>,
+}
+
+/// The words that hold that many bytes.
+pub(crate) fn words_of_bytes(bytes: u64) -> usize {
+    bytes.div_ceil(4) as usize
+}
+
+/// Holds other wide atomic operations off.
+pub(crate) type Exclusive<'a> = MutexGuard<'a, ()>;
+
+impl Allocation {
+    fn new(id: u32, base: u64, bytes: u64, kind: AllocationKind, name: String) -> Self {
+        let words = (0..words_of_bytes(bytes)).map(|_| AtomicU32::new(0)).collect();
+        Allocation { id, base, bytes, kind, name, freed: false, words, wide: Mutex::new(()) }
+    }
+
+    /// The same place after it was given back.
+    fn ghost(&self) -> Self {
+        Allocation {
+            id: self.id,
+            base: self.base,
+            bytes: self.bytes,
+            kind: self.kind,
+            name: self.name.clone(),
+            freed: true,
+            words: Box::default(),
+            wide: Mutex::new(()),
+        }
+    }
+
+    /// The word at a byte offset from the start (rounded down to a word).
+    #[inline(always)]
+    pub(crate) fn word(&self, offset: u64) -> &AtomicU32 {
+        &self.words[(offset >> 2) as usize]
+    }
+
+    /// All words.
+    pub(crate) fn words(&self) -> &[AtomicU32] {
+        &self.words
+    }
+
+    /// Excludes other operations on more than a word that must be atomic.
+    pub(crate) fn exclusive(&self) -> Exclusive<'_> {
+        self.wide.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies bytes in. The range is inside.
+    pub(crate) fn write(&self, offset: u64, data: &[u8]) {
+        let mut at = offset;
+        let mut rest = data;
+        while !rest.is_empty() {
+            let within = (at & 3) as usize;
+            let take = rest.len().min(4 - within);
+            let word = self.word(at);
+            if take == 4 {
+                word.store(u32::from_le_bytes([rest[0], rest[1], rest[2], rest[3]]), Relaxed);
+            } else {
+                let mut value = [0; 4];
+                value[within..within + take].copy_from_slice(&rest[..take]);
+                let mask = (u32::MAX >> (32 - 8 * take)) << (8 * within);
+                update(word, mask, u32::from_le_bytes(value));
+            }
+            at += take as u64;
+            rest = &rest[take..];
+        }
+    }
+
+    /// Copies bytes out. The range is inside.
+    pub(crate) fn read(&self, offset: u64, data: &mut [u8]) {
+        let mut at = offset;
+        let mut done = 0;
+        while done < data.len() {
+            let within = (at & 3) as usize;
+            let take = (data.len() - done).min(4 - within);
+            let bytes = self.word(at).load(Relaxed).to_le_bytes();
+            data[done..done + take].copy_from_slice(&bytes[within..within + take]);
+            at += take as u64;
+            done += take;
+        }
+    }
+}
+
+/// Changes the bits of `mask`, and no others.
+#[inline]
+pub(crate) fn update(word: &AtomicU32, mask: u32, value: u32) {
+    let mut old = word.load(Relaxed);
+    while let Err(now) = word.compare_exchange_weak(old, old & !mask | value & mask, Relaxed, Relaxed) {
+        old = now;
+    }
+}
+
+/// All allocations, by address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GlobalMap {
+    /// For each page, one more than the index of the allocation that it belongs to.
+    pages: Vec<u32>,
+    allocations: Vec<Arc<Allocation>>,
+}
+
+impl GlobalMap {
+    /// The most bytes that can be allocated in all.
+    pub(crate) const CAPACITY: u64 = 1 << 44;
+
+    /// Allocates; `None` where there is no address space left.
+    pub(crate) fn allocate(
+        &mut self,
+        bytes: u64,
+        kind: AllocationKind,
+        name: impl Into<String>,
+    ) -> Option<Arc<Allocation>> {
+        let pages = (bytes >> PAGE_BITS) + 1;
+        if bytes > Self::CAPACITY || (self.pages.len() as u64 + pages) << PAGE_BITS > Self::CAPACITY {
+            return None;
+        }
+        let id = self.allocations.len() as u32;
+        let base = GLOBAL_WINDOW + ((self.pages.len() as u64) << PAGE_BITS);
+        let allocation = Arc::new(Allocation::new(id, base, bytes, kind, name.into()));
+        // There is always room behind the end, so that a step too far is not in the next allocation.
+        self.pages.extend(std::iter::repeat_n(id + 1, pages as usize));
+        self.allocations.push(allocation.clone());
+        Some(allocation)
+    }
+
+    /// Gives an allocation back. What it was stays known.
+    pub(crate) fn free(&mut self, id: u32) {
+        if let Some(slot) = self.allocations.get_mut(id as usize) {
+            *slot = Arc::new(slot.ghost());
+        }
+    }
+
+    /// The allocation whose address space `address` is in. Its end may lie before.
+    #[inline(always)]
+    pub(crate) fn lookup(&self, address: u64) -> Option<&Allocation> {
+        let page = address.wrapping_sub(GLOBAL_WINDOW) >> PAGE_BITS;
+        let index = *self.pages.get(page as usize)?;
+        Some(&self.allocations[index as usize - 1])
+    }
+
+    /// The allocation that is nearest to an address that is in none.
+    pub(crate) fn nearest(&self, address: u64) -> Option<&Allocation> {
+        let distance = |allocation: &&Arc<Allocation>| {
+            let end = allocation.base + allocation.bytes;
+            if address < allocation.base { allocation.base - address } else { address.saturating_sub(end) }
+        };
+        self.allocations.iter().min_by_key(distance).map(|allocation| &**allocation)
+    }
+
+    /// The allocation of that number.
+    pub(crate) fn get(&self, id: u32) -> Option<&Arc<Allocation>> {
+        self.allocations.get(id as usize)
+    }
+
+    /// How many there have been.
+    pub(crate) fn len(&self) -> usize {
+        self.allocations.len()
+    }
+}

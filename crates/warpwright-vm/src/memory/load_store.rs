@@ -1,0 +1,435 @@
+//! Loads and stores of up to eight elements a lane.
+
+use super::access::{for_lanes, is_consecutive};
+use super::allocation::update;
+use super::{Place, Region, RegionKind};
+use crate::machine::{LANES, Machine, Row32, Row64};
+use std::sync::atomic::Ordering::Relaxed;
+use warpwright_ptx::ir::Scope;
+
+/// A state space, as far as addresses are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SpaceKind {
+    /// No space was said: the address tells.
+    Generic,
+    /// Global memory.
+    Global,
+    /// Constant memory.
+    Const,
+    /// Shared memory of the block.
+    Shared,
+    /// Memory of the thread.
+    Local,
+    /// Parameters of the kernel.
+    Param,
+}
+
+/// Memory ordering of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// It takes part in synchronisation, with the threads of this scope.
+    pub(crate) strong: Option<Scope>,
+    /// What was seen comes before what follows.
+    pub(crate) acquire: bool,
+    /// What was done comes before it.
+    pub(crate) release: bool,
+}
+
+impl Order {
+    /// An ordinary access.
+    pub(crate) const WEAK: Order = Order { strong: None, acquire: false, release: false };
+}
+
+/// An address operand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address {
+    /// The row with the base.
+    pub(crate) row: u32,
+    /// The row has 64 bits.
+    pub(crate) wide: bool,
+    /// The base counts from the frame's local memory.
+    pub(crate) frame: bool,
+    /// Added to it.
+    pub(crate) offset: i64,
+}
+
+/// Where an element goes to or comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Element {
+    /// Nowhere: it is skipped.
+    Sink,
+    /// A row of up to 32 bits.
+    Narrow(u32),
+    /// A row of 64 bits.
+    Wide(u32),
+    /// Two rows of 64 bits.
+    Double(u32),
+}
+
+/// A decoded load or store.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryOp {
+    pub(crate) address: Address,
+    pub(crate) space: SpaceKind,
+    /// Bytes of an element: 1, 2, 4, 8 or 16.
+    pub(crate) bytes: u32,
+    pub(crate) elements: Box<[Element]>,
+    /// A narrow element is extended by its sign.
+    pub(crate) signed: bool,
+    pub(crate) order: Order,
+}
+
+impl MemoryOp {
+    fn place(&self, write: bool) -> Place {
+        let bytes = self.bytes * self.elements.len() as u32;
+        Place { space: self.space, bytes, align: bytes, write }
+    }
+}
+
+/// Reads words of a region, by byte offset.
+trait Words {
+    fn word(&self, lane: usize, offset: u64) -> u32;
+}
+
+macro_rules! with_words {
+    ($m:ident, $region:ident, |$words:ident| $body:expr) => {
+        match $region.kind {
+            RegionKind::Global($words) => $body,
+            RegionKind::Shared => {
+                let $words = &$m.block.shared[..];
+                $body
+            }
+            RegionKind::Local => {
+                let $words = &$m.warp.local[..];
+                $body
+            }
+            RegionKind::Param => {
+                let $words = &$m.launch.shape.params[..];
+                $body
+            }
+        }
+    };
+}
+
+impl Words for super::Allocation {
+    #[inline(always)]
+    fn word(&self, _lane: usize, offset: u64) -> u32 {
+        super::Allocation::word(self, offset).load(Relaxed)
+    }
+}
+
+impl Words for [u32] {
+    #[inline(always)]
+    fn word(&self, _lane: usize, offset: u64) -> u32 {
+        self[(offset >> 2) as usize]
+    }
+}
+
+impl Words for [Row32] {
+    #[inline(always)]
+    fn word(&self, lane: usize, offset: u64) -> u32 {
+        self[(offset >> 2) as usize][lane]
+    }
+}
+
+#[inline(always)]
+fn read32<W: Words + ?Sized>(words: &W, offsets: &Row64, add: u64, mask: u32) -> Row32 {
+    let mut out = [0; LANES];
+    for_lanes(mask, |lane| out[lane] = words.word(lane, offsets[lane] + add));
+    out
+}
+
+#[inline(always)]
+fn read64<W: Words + ?Sized>(words: &W, offsets: &Row64, add: u64, mask: u32) -> Row64 {
+    let mut out = [0; LANES];
+    for_lanes(mask, |lane| {
+        let at = offsets[lane] + add;
+        out[lane] = u64::from(words.word(lane, at)) | u64::from(words.word(lane, at + 4)) << 32;
+    });
+    out
+}
+
+/// Takes bytes or half words out of words, and extends them.
+#[inline(always)]
+fn narrow(words: &mut Row32, offsets: &Row64, bytes: u32, signed: bool) {
+    let width = 8 * bytes;
+    for lane in 0..LANES {
+        let value = words[lane] >> (8 * (offsets[lane] & 3) as u32) << (32 - width);
+        words[lane] = if signed { ((value as i32) >> (32 - width)) as u32 } else { value >> (32 - width) };
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// The addresses of all lanes.
+    #[inline(always)]
+    pub(crate) fn addresses(&self, address: &Address) -> Row64 {
+        let base = if address.frame { u64::from(self.warp.frame().local) } else { 0 };
+        let offset = base.wrapping_add(address.offset as u64);
+        let mut out = [0; LANES];
+        if address.wide {
+            let row = self.registers.row64(address.row);
+            for lane in 0..LANES {
+                out[lane] = row[lane].wrapping_add(offset);
+            }
+        } else {
+            let row = self.registers.row32(address.row);
+            for lane in 0..LANES {
+                out[lane] = u64::from(row[lane].wrapping_add(offset as u32));
+            }
+        }
+        out
+    }
+
+    /// Executes a load.
+    #[inline(always)]
+    pub(crate) fn load(&mut self, op: &'a MemoryOp) {
+        let addresses = self.addresses(&op.address);
+        let place = op.place(false);
+        self.worker.polled = true;
+        self.for_regions(place, &addresses, self.mask, |m, region, mask| {
+            let offsets = Self::offsets(region, &addresses);
+            m.observe_load(op, region, &offsets, place.bytes, mask);
+            let _wide = match region.kind {
+                RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
+                    Some(allocation.exclusive())
+                }
+                _ => None,
+            };
+            for (index, &element) in op.elements.iter().enumerate() {
+                let add = u64::from(op.bytes) * index as u64;
+                m.load_element(op, region, &offsets, add, mask, element);
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn load_element(
+        &mut self,
+        op: &MemoryOp,
+        region: &Region<'a>,
+        offsets: &Row64,
+        add: u64,
+        mask: u32,
+        element: Element,
+    ) {
+        match (element, op.bytes) {
+            (Element::Sink, _) => {}
+            (Element::Narrow(row), 4) => {
+                let values = with_words!(self, region, |words| read32(words, offsets, add, mask));
+                self.registers.set32(row, &values, mask);
+            }
+            (Element::Narrow(row), bytes @ (1 | 2)) => {
+                let mut values = with_words!(self, region, |words| read32(words, offsets, add, mask));
+                let mut at = *offsets;
+                at.iter_mut().for_each(|at| *at += add);
+                narrow(&mut values, &at, bytes, op.signed);
+                self.registers.set32(row, &values, mask);
+            }
+            (Element::Wide(row), 8) => {
+                let values = with_words!(self, region, |words| read64(words, offsets, add, mask));
+                self.registers.set64(row, &values, mask);
+            }
+            (Element::Double(row), _) => {
+                for half in 0..2 {
+                    let add = add + 8 * u64::from(half);
+                    let values = with_words!(self, region, |words| read64(words, offsets, add, mask));
+                    self.registers.set64(row + half, &values, mask);
+                }
+            }
+            (Element::Wide(row), bytes) => {
+                let mut values = with_words!(self, region, |words| read32(words, offsets, add, mask));
+                let mut at = *offsets;
+                at.iter_mut().for_each(|at| *at += add);
+                narrow(&mut values, &at, bytes, op.signed);
+                let wide = values.map(|value| if op.signed { value as i32 as u64 } else { value.into() });
+                self.registers.set64(row, &wide, mask);
+            }
+            (Element::Narrow(row), _) => {
+                let values = with_words!(self, region, |words| read32(words, offsets, add, mask));
+                self.registers.set32(row, &values, mask);
+            }
+        }
+    }
+
+    /// Executes a store.
+    #[inline(always)]
+    pub(crate) fn store(&mut self, op: &'a MemoryOp) {
+        let addresses = self.addresses(&op.address);
+        let place = op.place(true);
+        self.worker.progress = true;
+        self.for_regions(place, &addresses, self.mask, |m, region, mask| {
+            let offsets = Self::offsets(region, &addresses);
+            m.observe_store(op, region, &offsets, place.bytes, mask);
+            let _wide = match region.kind {
+                RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
+                    Some(allocation.exclusive())
+                }
+                _ => None,
+            };
+            for (index, &element) in op.elements.iter().enumerate() {
+                let add = u64::from(op.bytes) * index as u64;
+                m.store_element(op.bytes, region, &offsets, add, mask, element);
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn store_element(
+        &mut self,
+        bytes: u32,
+        region: &Region<'a>,
+        offsets: &Row64,
+        add: u64,
+        mask: u32,
+        element: Element,
+    ) {
+        match (element, bytes) {
+            (Element::Sink, _) => {}
+            (Element::Narrow(row), 4) => {
+                let values = *self.registers.row32(row);
+                self.write32(region, offsets, add, &values, mask);
+            }
+            (Element::Narrow(row), bytes) => {
+                let values = *self.registers.row32(row);
+                self.write_narrow(region, offsets, add, &values, bytes, mask);
+            }
+            (Element::Wide(row), 8) => {
+                let values = *self.registers.row64(row);
+                self.write64(region, offsets, add, &values, mask);
+            }
+            (Element::Wide(row), bytes) => {
+                let values = self.registers.row64(row).map(|value| value as u32);
+                if bytes == 4 {
+                    self.write32(region, offsets, add, &values, mask);
+                } else {
+                    self.write_narrow(region, offsets, add, &values, bytes, mask);
+                }
+            }
+            (Element::Double(row), _) => {
+                for half in 0..2 {
+                    let values = *self.registers.row64(row + half);
+                    self.write64(region, offsets, add + 8 * u64::from(half), &values, mask);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn write64(&mut self, region: &Region<'a>, offsets: &Row64, add: u64, values: &Row64, mask: u32) {
+        self.write32(region, offsets, add, &values.map(|value| value as u32), mask);
+        self.write32(region, offsets, add + 4, &values.map(|value| (value >> 32) as u32), mask);
+    }
+
+    /// Writes whole words. Where lanes write the same one, the last lane wins.
+    #[inline(always)]
+    pub(crate) fn write32(
+        &mut self,
+        region: &Region<'a>,
+        offsets: &Row64,
+        add: u64,
+        values: &Row32,
+        mask: u32,
+    ) {
+        match region.kind {
+            RegionKind::Global(allocation) => for_lanes(mask, |lane| {
+                allocation.word(offsets[lane] + add).store(values[lane], Relaxed);
+            }),
+            RegionKind::Shared => {
+                let words = &mut self.block.shared[..];
+                for_lanes(mask, |lane| words[((offsets[lane] + add) >> 2) as usize] = values[lane]);
+            }
+            RegionKind::Local => {
+                let words = &mut self.warp.local[..];
+                for_lanes(mask, |lane| words[((offsets[lane] + add) >> 2) as usize][lane] = values[lane]);
+            }
+            RegionKind::Param => {}
+        }
+    }
+
+    /// Writes bytes or half words. Neighbours that fill a word are written as one.
+    fn write_narrow(
+        &mut self,
+        region: &Region<'a>,
+        offsets: &Row64,
+        add: u64,
+        values: &Row32,
+        bytes: u32,
+        mask: u32,
+    ) {
+        let ones = u32::MAX >> (32 - 8 * bytes);
+        let part = |lane: usize| {
+            let at = offsets[lane] + add;
+            let shift = 8 * (at & 3) as u32;
+            (at & !3, ones << shift, (values[lane] & ones) << shift)
+        };
+        match region.kind {
+            RegionKind::Global(allocation) => {
+                // Lanes in order, so that the last one wins where several write the same.
+                let mut pending: Option<(u64, u32, u32)> = None;
+                let flush = |(at, mask, value): (u64, u32, u32)| match mask {
+                    u32::MAX => allocation.word(at).store(value, Relaxed),
+                    _ => update(allocation.word(at), mask, value),
+                };
+                for_lanes(mask, |lane| {
+                    let (at, bits, value) = part(lane);
+                    pending = match pending {
+                        Some((word, mask, old)) if word == at => Some((at, mask | bits, old & !bits | value)),
+                        other => {
+                            other.into_iter().for_each(flush);
+                            Some((at, bits, value))
+                        }
+                    };
+                });
+                pending.into_iter().for_each(flush);
+            }
+            RegionKind::Shared => {
+                let words = &mut self.block.shared[..];
+                for_lanes(mask, |lane| {
+                    let (at, bits, value) = part(lane);
+                    let word = &mut words[(at >> 2) as usize];
+                    *word = *word & !bits | value;
+                });
+            }
+            RegionKind::Local => {
+                let words = &mut self.warp.local[..];
+                for_lanes(mask, |lane| {
+                    let (at, bits, value) = part(lane);
+                    let word = &mut words[(at >> 2) as usize][lane];
+                    *word = *word & !bits | value;
+                });
+            }
+            RegionKind::Param => {}
+        }
+    }
+
+    /// What counters and checks make of a load.
+    #[inline(always)]
+    fn observe_load(&mut self, op: &MemoryOp, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
+        if self.launch.options.counters {
+            self.count_access(op.bytes, region, offsets, bytes, mask, false);
+        }
+    }
+
+    /// What counters and checks make of a store.
+    #[inline(always)]
+    fn observe_store(&mut self, op: &MemoryOp, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
+        if self.launch.options.counters {
+            self.count_access(op.bytes, region, offsets, bytes, mask, true);
+        }
+    }
+
+    fn count_access(
+        &mut self,
+        element: u32,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        mask: u32,
+        write: bool,
+    ) {
+        let _ = element;
+        let dense = mask == u32::MAX && is_consecutive(offsets, bytes.into());
+        self.worker.memory.access(region.kind, offsets, bytes, mask, write, dense);
+    }
+}

@@ -1,0 +1,137 @@
+//! Modules that are loaded on a device: their kernels and variables.
+
+use crate::decode::{Code, LoadError, Symbols, decode};
+use crate::memory::GlobalMap;
+use std::collections::HashMap;
+use std::sync::Arc;
+use warpwright_ptx::ir::{self, FunctionDirective, FunctionKind, Param, Type};
+use warpwright_ptx::verify::ModuleInfo;
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KernelParam {
+    /// Its name.
+    pub name: String,
+    /// Element type.
+    pub ty: Type,
+    /// Size in bytes.
+    pub bytes: u32,
+    /// Where it is among the parameters, in bytes.
+    pub offset: u32,
+    /// Whether it is an array, as structures passed by value are.
+    pub is_array: bool,
+    /// It is said to be a pointer.
+    pub is_pointer: bool,
+}
+
+/// A kernel of a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KernelInfo {
+    /// Its name.
+    pub name: String,
+    /// Its parameters, in order.
+    pub params: Vec<KernelParam>,
+    /// Static shared memory, in bytes.
+    pub static_shared: u64,
+    /// The only block that it runs with (`.reqntid`).
+    pub required_block: Option<[u32; 3]>,
+    /// The most threads of a block (`.maxntid`).
+    pub max_threads: Option<u32>,
+    pub(crate) function: u32,
+}
+
+/// What a loaded module is.
+pub(crate) struct Loaded {
+    pub(crate) ir: ir::Module,
+    pub(crate) code: Arc<Code>,
+    pub(crate) kernels: HashMap<String, KernelInfo>,
+    /// For each function of the code, its index among those of the module.
+    pub(crate) functions: Vec<usize>,
+    /// Global and constant variables: address and size.
+    pub(crate) variables: HashMap<String, (u64, u64)>,
+    /// Static shared variables, sorted: offset and size.
+    pub(crate) shared_regions: Vec<(u64, u64)>,
+    /// Where dynamic shared memory begins.
+    pub(crate) dynamic_shared: u64,
+}
+
+impl Loaded {
+    /// Loads a module; its variables get their memory from `memory`.
+    pub(crate) fn new(
+        module: &ir::Module,
+        info: &ModuleInfo,
+        memory: &mut GlobalMap,
+    ) -> Result<Self, LoadError> {
+        let symbols = Symbols::place(module, memory)?;
+        let code = decode(&symbols, info)?;
+        let functions = module
+            .functions()
+            .enumerate()
+            .filter(|(_, function)| function.body.is_some())
+            .map(|(index, _)| index)
+            .collect();
+        let mut kernels = HashMap::new();
+        let with_info: Vec<_> =
+            module.functions().zip(&info.functions).filter(|(function, _)| function.body.is_some()).collect();
+        for (number, (function, info)) in with_info.into_iter().enumerate() {
+            if function.kind == FunctionKind::Entry {
+                let kernel = kernel_info(function, info.static_shared, number as u32);
+                kernels.insert(kernel.name.clone(), kernel);
+            }
+        }
+        Ok(Loaded {
+            ir: module.clone(),
+            code: Arc::new(code),
+            kernels,
+            functions,
+            variables: symbols.global.iter().map(|(&name, &place)| (name.to_owned(), place)).collect(),
+            shared_regions: symbols.shared_layout.regions.clone(),
+            dynamic_shared: symbols.dynamic_shared(),
+        })
+    }
+}
+
+fn kernel_info(function: &ir::Function, static_shared: u64, number: u32) -> KernelInfo {
+    let mut offset = 0u32;
+    let params = function
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            Param::Variable(id) => Some(function.variable(*id)),
+            Param::Register(_) => None,
+        })
+        .map(|variable| {
+            let bytes = variable.bytes().unwrap_or(0) as u32;
+            offset = offset.next_multiple_of(variable.alignment().max(1));
+            let param = KernelParam {
+                name: variable.name.to_string(),
+                ty: variable.ty,
+                bytes,
+                offset,
+                is_array: !variable.dims.is_empty(),
+                is_pointer: variable.pointee.is_some(),
+            };
+            offset += bytes;
+            param
+        })
+        .collect();
+    let mut info = KernelInfo {
+        name: function.name.to_string(),
+        params,
+        static_shared,
+        required_block: None,
+        max_threads: None,
+        function: number,
+    };
+    for directive in &function.directives {
+        let dims = |list: &[u32]| std::array::from_fn(|axis| list.get(axis).copied().unwrap_or(1));
+        match directive {
+            FunctionDirective::ReqNtid(list) => info.required_block = Some(dims(list)),
+            FunctionDirective::MaxNtid(list) => info.max_threads = Some(list.iter().product()),
+            _ => {}
+        }
+    }
+    info
+}

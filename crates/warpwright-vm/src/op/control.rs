@@ -1,0 +1,411 @@
+//! Branches, calls, returns, traps; and where lanes meet again.
+
+use crate::decode::{Callable, Decoder, LoadError, ParamSlot, Place, Rows, function_at};
+use crate::launch::TrapKind;
+use crate::machine::{Base, Frame, Inst, LANES, LanesOf, Machine, Step};
+use warpwright_ptx::ir::*;
+use warpwright_ptx::op::Op;
+use warpwright_ptx::op::control::{Call, CallReturn, Callee};
+
+/// Most bytes of local memory of a thread, calls included.
+const MOST_LOCAL: u64 = 512 << 10;
+
+pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<bool, LoadError> {
+    match op {
+        Op::Bra(bra) => {
+            let target = Place::Block(d.block_of_label(bra.target));
+            d.emit_branch(branch, target, join);
+        }
+        Op::BrxIdx(brx) => {
+            let targets = table(d, brx.table);
+            let index = d.row(brx.index.0);
+            d.emit_table(branch_indexed, index, targets, join);
+        }
+        Op::Ret(_) if d.function.kind == FunctionKind::Func => d.emit_branch(branch, Place::Exit, join),
+        Op::Ret(_) | Op::Exit(_) => d.emit_handler(exit, Rows::default()),
+        Op::Trap(_) => d.emit_handler(
+            |m, _| m.trap(TrapKind::Instruction, "the kernel executed `trap`".into()),
+            Rows::default(),
+        ),
+        Op::Brkpt(_) | Op::Pmevent(_) | Op::PmeventMask(_) => {
+            d.emit_handler(|_, _| Step::Next, Rows::default())
+        }
+        // Launches follow one another: those before this one are over.
+        Op::Griddepcontrol(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
+        Op::SetmaxnregInc(_) | Op::SetmaxnregDec(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
+        Op::Call(call) => decode_call(call, d)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The labels of a `.branchtargets` table.
+fn table(d: &Decoder<'_, '_>, label: LabelId) -> Vec<warpwright_ptx::verify::BlockId> {
+    let found = d.function.statements().iter().find_map(|statement| match &statement.kind {
+        StatementKind::BranchTargets { label: name, targets } if *name == label => Some(targets),
+        _ => None,
+    });
+    found.map_or(Vec::new(), |targets| targets.iter().map(|&label| d.block_of_label(label)).collect())
+}
+
+/// A place where lanes may be waited for.
+pub(crate) fn join(d: &mut Decoder<'_, '_>) {
+    let run = |m: &mut Machine<'_>, _: &Inst| {
+        let pc = m.pc;
+        if m.warp.pass_join(pc) { Step::Next } else { Step::Reload }
+    };
+    d.emit_handler(run, Rows::default());
+}
+
+/// The end of a function.
+pub(crate) fn end(d: &mut Decoder<'_, '_>) {
+    if d.function.kind == FunctionKind::Entry {
+        d.emit_handler(exit, Rows::default());
+    } else {
+        join(d);
+        let returns = |m: &mut Machine<'_>, _: &Inst| {
+            return_values(m);
+            m.warp.ret();
+            Step::Reload
+        };
+        d.emit_handler(returns, Rows::default());
+    }
+}
+
+/// A trap that names an instruction which the virtual GPU does not execute.
+pub(crate) fn unsupported(d: &mut Decoder<'_, '_>, name: &str, instead: &str) {
+    let mut message = format!("`{name}` is not executed by the virtual GPU");
+    if !instead.is_empty() {
+        message += ": ";
+        message += instead;
+    }
+    d.emit_boxed(move |m, _| m.trap(TrapKind::Unsupported, message.clone()));
+}
+
+fn branch(m: &mut Machine<'_>, i: &Inst) -> Step {
+    if m.mask == m.active {
+        return Step::Goto(i.x);
+    }
+    m.worker.divergent[m.pc as usize] += 1;
+    let rest = m.active & !m.mask;
+    m.warp.diverge(&[(i.x, m.mask), (m.pc + 1, rest)], i.c);
+    Step::Reload
+}
+
+fn branch_indexed(m: &mut Machine<'_>, i: &Inst) -> Step {
+    let targets = &m.launch.code.tables[i.b as usize];
+    let index = *m.registers.row32(i.a);
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for lane in LanesOf(m.mask) {
+        let Some(&target) = targets.get(index[lane] as usize) else {
+            let message =
+                format!("`brx.idx` with index {} into a table of {} targets", index[lane], targets.len());
+            return m.trap(TrapKind::BadBranch, message);
+        };
+        match parts.iter_mut().find(|part| part.0 == target) {
+            Some(part) => part.1 |= 1 << lane,
+            None => parts.push((target, 1 << lane)),
+        }
+    }
+    let rest = m.active & !m.mask;
+    if rest != 0 {
+        parts.push((m.pc + 1, rest));
+    }
+    if let [(target, _)] = parts[..] {
+        return Step::Goto(target);
+    }
+    m.worker.divergent[m.pc as usize] += 1;
+    m.warp.diverge(&parts, i.c);
+    Step::Reload
+}
+
+fn exit(m: &mut Machine<'_>, _: &Inst) -> Step {
+    let next = m.pc + 1;
+    m.warp.exit(m.mask, next);
+    m.settle_barriers();
+    Step::Reload
+}
+
+/// Where an argument comes from.
+#[derive(Clone, Copy)]
+enum Argument {
+    /// A variable in the caller's frame.
+    Memory(u32),
+    Narrow(u32),
+    Wide(u32),
+}
+
+fn argument(d: &mut Decoder<'_, '_>, src: &Src) -> Argument {
+    use crate::decode::{File, SymbolValue};
+    match src {
+        Src::Symbol(symbol) => match d.symbol_address(&symbol.symbol, symbol.offset) {
+            SymbolValue::Frame(offset) => Argument::Memory(offset as u32),
+            SymbolValue::Constant(address) => Argument::Wide(d.constant64(address)),
+        },
+        Src::Reg(reg) => match d.register(*reg) {
+            (File::Narrow, row) => Argument::Narrow(row),
+            (_, row) => Argument::Wide(row),
+        },
+        other => Argument::Wide(d.src64(other, Type::B64)),
+    }
+}
+
+fn decode_call(call: &Call, d: &mut Decoder<'_, '_>) -> Result<(), LoadError> {
+    let arguments: Box<[Argument]> = call.arguments.iter().map(|src| argument(d, src)).collect();
+    let returns: Box<[Option<Argument>]> = call
+        .returns
+        .iter()
+        .map(|to| match to {
+            CallReturn::Variable(symbol) => {
+                Some(argument(d, &SymbolAddress { symbol: symbol.clone(), offset: 0 }.into()))
+            }
+            CallReturn::Reg(reg) => Some(argument(d, &Src::Reg(*reg))),
+            CallReturn::Sink => None,
+        })
+        .collect();
+    match &call.callee {
+        Callee::Function(Symbol::Global(name)) => match d.symbols.function(name) {
+            Some(Callable::Defined(number)) => {
+                d.emit_boxed(move |m, _| enter(m, &[(number, m.mask)], &arguments));
+            }
+            Some(Callable::Builtin(builtin)) => {
+                super::builtin::decode(
+                    d,
+                    builtin,
+                    &arguments_in_memory(&arguments),
+                    &returns_in_memory(&returns),
+                );
+                return Ok(());
+            }
+            _ => {
+                return Err(LoadError::new(
+                    d.origin(),
+                    format!("`{name}` is called and defined nowhere: link the module that defines it"),
+                ));
+            }
+        },
+        Callee::Function(Symbol::Local(_)) => d.unsupported("call", "the callee is no function"),
+        Callee::Reg(reg) => {
+            let row = d.row(*reg);
+            let count = d.symbols.defined.len();
+            d.emit_boxed(move |m, _| {
+                let mut calls: Vec<(u32, u32)> = Vec::new();
+                for lane in LanesOf(m.mask) {
+                    let address = m.registers.row64(row)[lane];
+                    let Some(number) = function_at(address, count) else {
+                        return m.trap(
+                            TrapKind::BadCall,
+                            format!("a call of {address:#x}, which is no function"),
+                        );
+                    };
+                    match calls.iter_mut().find(|call| call.0 == number) {
+                        Some(call) => call.1 |= 1 << lane,
+                        None => calls.push((number, 1 << lane)),
+                    }
+                }
+                enter(m, &calls, &arguments)
+            });
+        }
+    }
+    // What comes back goes into the caller's frame: the callee's frame is above it.
+    join(d);
+    take_returns(d, returns);
+    Ok(())
+}
+
+fn arguments_in_memory(arguments: &[Argument]) -> Vec<super::builtin::Value> {
+    arguments
+        .iter()
+        .map(|argument| match *argument {
+            Argument::Memory(offset) => super::builtin::Value::Memory(offset),
+            Argument::Narrow(row) => super::builtin::Value::Narrow(row),
+            Argument::Wide(row) => super::builtin::Value::Wide(row),
+        })
+        .collect()
+}
+
+fn returns_in_memory(returns: &[Option<Argument>]) -> Vec<super::builtin::Value> {
+    let known: Vec<Argument> = returns.iter().flatten().copied().collect();
+    arguments_in_memory(&known)
+}
+
+/// Enters functions with the lanes of each, after the arguments have been put where they expect them.
+fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> Step {
+    let launch = m.launch;
+    let caller = *m.warp.frame();
+    let caller_code = &launch.code.functions[caller.function as usize];
+    let local = (caller.local + caller_code.local_bytes).next_multiple_of(16);
+    let old = m.registers.base;
+    let base = Base {
+        w32: old.w32 + caller_code.rows.w32,
+        w64: old.w64 + caller_code.rows.w64,
+        pred: old.pred + caller_code.rows.pred,
+    };
+    let pc = m.pc;
+    let mut frames = Vec::with_capacity(calls.len());
+    for &(number, mask) in calls {
+        let callee = &launch.code.functions[number as usize];
+        if u64::from(local) + u64::from(callee.local_bytes) > MOST_LOCAL || base.w32 > 1 << 20 {
+            let message = format!(
+                "the stack of a thread is full: {} bytes of local memory, in the call of `{}`",
+                local, callee.name
+            );
+            return m.trap(TrapKind::StackOverflow, message);
+        }
+        let rows = ((local + callee.local_bytes) as usize).div_ceil(4);
+        if m.warp.local.len() < rows {
+            m.warp.local.resize(rows, [0; LANES]);
+        }
+        let values: Vec<_> = arguments.iter().map(|argument| read_argument(m, *argument)).collect();
+        m.registers.base = base;
+        callee.enter(&mut m.registers, mask);
+        callee.clear_unassigned_lanes(&mut m.registers, mask);
+        for (slot, value) in callee.params.iter().zip(&values) {
+            pass(m, *slot, local, value, caller.local, mask);
+        }
+        m.registers.base = old;
+        let frame = Frame {
+            parent: m.warp.fragments[m.warp.current].frame,
+            call_pc: pc,
+            base,
+            local,
+            function: number,
+            lanes: mask,
+        };
+        frames.push((callee.entry, mask, frame));
+    }
+    match frames[..] {
+        [(entry, mask, frame)] => m.warp.call(mask, entry, pc, frame, pc + 1),
+        _ => m.warp.call_each(&frames, pc, pc + 1),
+    }
+    Step::Reload
+}
+
+/// An argument's value: rows, or where it is in the caller's memory.
+enum Passed {
+    Row(crate::machine::Row64),
+    Memory(u32),
+}
+
+fn read_argument(m: &Machine<'_>, argument: Argument) -> Passed {
+    match argument {
+        Argument::Memory(offset) => Passed::Memory(offset),
+        Argument::Narrow(row) => Passed::Row(m.registers.row32(row).map(u64::from)),
+        Argument::Wide(row) => Passed::Row(*m.registers.row64(row)),
+    }
+}
+
+/// Puts an argument where the callee, whose frame is the current one, expects it.
+fn pass(m: &mut Machine<'_>, slot: ParamSlot, local: u32, value: &Passed, from: u32, mask: u32) {
+    let read = |m: &Machine<'_>, offset: u32, lane: usize| {
+        let word = |at: u32| u64::from(m.warp.local.get((at / 4) as usize).map_or(0, |row| row[lane]));
+        word(from + offset) | word(from + offset + 4) << 32
+    };
+    match (slot, value) {
+        (ParamSlot::Memory { offset, bytes }, Passed::Memory(source)) => {
+            for word in 0..bytes.div_ceil(4) {
+                let values = m.warp.local[((from + source) / 4 + word) as usize];
+                let row = &mut m.warp.local[((local + offset) / 4 + word) as usize];
+                LanesOf(mask).for_each(|lane| row[lane] = values[lane]);
+            }
+        }
+        (ParamSlot::Memory { offset, bytes }, Passed::Row(values)) => {
+            for word in 0..bytes.div_ceil(4).min(2) {
+                let row = &mut m.warp.local[((local + offset) / 4 + word) as usize];
+                LanesOf(mask).for_each(|lane| row[lane] = (values[lane] >> (32 * word)) as u32);
+            }
+        }
+        (ParamSlot::Narrow(row), Passed::Row(values)) => {
+            m.registers.set32(row, &values.map(|value| value as u32), mask);
+        }
+        (ParamSlot::Wide(row), Passed::Row(values)) => m.registers.set64(row, values, mask),
+        (ParamSlot::Narrow(row), &Passed::Memory(source)) => {
+            let values = std::array::from_fn(|lane| read(m, source, lane) as u32);
+            m.registers.set32(row, &values, mask);
+        }
+        (ParamSlot::Wide(row), &Passed::Memory(source)) => {
+            let values = std::array::from_fn(|lane| read(m, source, lane));
+            m.registers.set64(row, &values, mask);
+        }
+    }
+}
+
+/// Saves what the function returns where the caller finds it: in the warp, per lane.
+fn return_values(m: &mut Machine<'_>) {
+    let launch = m.launch;
+    let frame = *m.warp.frame();
+    let function = &launch.code.functions[frame.function as usize];
+    let mut words = Vec::new();
+    for slot in &function.returns {
+        match *slot {
+            ParamSlot::Memory { offset, bytes } => {
+                words.extend(
+                    (0..bytes.div_ceil(4))
+                        .map(|word| m.warp.local[((frame.local + offset) / 4 + word) as usize]),
+                );
+                if bytes <= 4 {
+                    words.push([0; LANES]);
+                }
+            }
+            ParamSlot::Narrow(row) => words.extend([*m.registers.row32(row), [0; LANES]]),
+            ParamSlot::Wide(row) => {
+                let row = *m.registers.row64(row);
+                words.extend([row.map(|value| value as u32), row.map(|value| (value >> 32) as u32)]);
+            }
+        }
+    }
+    if m.warp.returned.len() < words.len() {
+        m.warp.returned.resize(words.len(), [0; LANES]);
+    }
+    for (into, from) in m.warp.returned.iter_mut().zip(&words) {
+        LanesOf(m.mask).for_each(|lane| into[lane] = from[lane]);
+    }
+}
+
+/// Takes what was returned into the caller's variables and registers. Sizes are those of the caller's
+/// variables, which the verifier has held against the signature.
+fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<Argument>]>) {
+    if returns.iter().all(Option::is_none) {
+        return;
+    }
+    let sizes: Vec<u32> = returns
+        .iter()
+        .map(|to| {
+            d.return_words(to.as_ref().and_then(|to| match to {
+                Argument::Memory(offset) => Some(*offset),
+                _ => None,
+            }))
+        })
+        .collect();
+    d.emit_boxed(move |m, _| {
+        let mut at = 0;
+        for (to, &words) in returns.iter().zip(&sizes) {
+            let returned = |m: &Machine<'_>, word: u32| {
+                m.warp.returned.get((at + word) as usize).copied().unwrap_or([0; LANES])
+            };
+            match *to {
+                Some(Argument::Memory(offset)) => {
+                    let local = m.warp.frame().local;
+                    for word in 0..words {
+                        let values = returned(m, word);
+                        let row = &mut m.warp.local[((local + offset) / 4 + word) as usize];
+                        LanesOf(m.mask).for_each(|lane| row[lane] = values[lane]);
+                    }
+                }
+                Some(Argument::Narrow(row)) => {
+                    let values = returned(m, 0);
+                    m.registers.set32(row, &values, m.mask);
+                }
+                Some(Argument::Wide(row)) => {
+                    let (low, high) = (returned(m, 0), returned(m, 1));
+                    let values =
+                        std::array::from_fn(|lane| u64::from(low[lane]) | u64::from(high[lane]) << 32);
+                    m.registers.set64(row, &values, m.mask);
+                }
+                None => {}
+            }
+            at += words.max(2);
+        }
+        Step::Next
+    });
+}

@@ -1,0 +1,173 @@
+//! `mov`: copies, packs and unpacks.
+
+use crate::decode::{Decoder, File, Rows};
+use crate::machine::{LANES, Step};
+use crate::simd::{lane_op, lanes};
+use warpwright_ptx::ir::*;
+use warpwright_ptx::op::convert::Mov;
+
+lane_op! {
+    Copy32(a: u32) -> u32 { a }
+    Copy64(a: u64) -> u64 { a }
+    CopyPredicate(a: bool) -> bool { a }
+}
+
+pub(super) fn mov(op: &Mov, d: &mut Decoder<'_, '_>) {
+    match (&op.d, &op.a) {
+        (Dsts::One(reg), Srcs::One(src)) => copy(d, *reg, src, op.ty),
+        (Dsts::One(reg), Srcs::Many(parts)) => pack(d, *reg, parts, op.ty),
+        (Dsts::Many(parts), Srcs::One(src)) if op.vector.is_none() => unpack(d, parts, src, op.ty),
+        (Dsts::Many(to), Srcs::Many(from)) => vector(d, to, from, op.ty),
+        (Dsts::Many(to), Srcs::One(src)) => {
+            for reg in to.iter().flatten() {
+                copy(d, *reg, src, op.ty);
+            }
+        }
+        (Dsts::Sink, _) => d.emit_handler(|_, _| Step::Next, Rows::default()),
+    }
+}
+
+/// All sources are read before a destination is written: the vectors may share registers.
+fn vector(d: &mut Decoder<'_, '_>, to: &[Option<Reg>], from: &[Src], ty: Type) {
+    let rows: Vec<(File, u32, u32)> = to
+        .iter()
+        .zip(from)
+        .filter_map(|(reg, src)| {
+            let (file, row) = d.register((*reg)?);
+            let source = if file == File::Wide { d.src64(src, ty) } else { d.src32(src, ty) };
+            Some((file, row, source))
+        })
+        .collect();
+    d.emit_boxed(move |m, _| {
+        let values: Vec<[u64; LANES]> = rows
+            .iter()
+            .map(|&(file, _, source)| match file {
+                File::Wide => *m.registers.row64(source),
+                _ => m.registers.row32(source).map(u64::from),
+            })
+            .collect();
+        for (&(file, row, _), values) in rows.iter().zip(&values) {
+            match file {
+                File::Wide => m.registers.set64(row, values, m.mask),
+                _ => m.registers.set32(row, &values.map(|value| value as u32), m.mask),
+            }
+        }
+        Step::Next
+    });
+}
+
+fn copy(d: &mut Decoder<'_, '_>, reg: Reg, src: &Src, ty: Type) {
+    let (file, row) = d.register(reg);
+    if let Src::Special(special) = src {
+        return crate::op::special::emit(d, *special, file, row);
+    }
+    match file {
+        File::Narrow => {
+            let a = d.src32(src, ty);
+            d.emit(lanes::<Copy32>(), Rows { d: row, a, ..Rows::default() });
+        }
+        File::Wide => {
+            let a = d.src64(src, ty);
+            d.emit(lanes::<Copy64>(), Rows { d: row, a, ..Rows::default() });
+        }
+        File::Predicate => {
+            let a = d.predicate(src);
+            d.emit(lanes::<CopyPredicate>(), Rows { d: row, a, ..Rows::default() });
+        }
+        File::Double => {
+            let (low, high) = match src {
+                Src::Reg(reg) => (d.row(*reg), d.row(*reg) + 1),
+                other => (d.src64(other, ty), d.constant64(0)),
+            };
+            d.emit(lanes::<Copy64>(), Rows { d: row, a: low, ..Rows::default() });
+            d.emit(lanes::<Copy64>(), Rows { d: row + 1, a: high, ..Rows::default() });
+        }
+    }
+}
+
+/// The bits of a source of up to 64 bits.
+#[derive(Clone, Copy)]
+enum Part {
+    Narrow(u32),
+    Wide(u32),
+}
+
+/// `d = {parts}`, the first in the lowest bits.
+fn pack(d: &mut Decoder<'_, '_>, reg: Reg, parts: &[Src], ty: Type) {
+    let width = ty.bits() / parts.len() as u32;
+    let (file, row) = d.register(reg);
+    let parts: Vec<Part> = parts
+        .iter()
+        .map(|part| {
+            if width == 64 {
+                Part::Wide(d.src64(part, Type::B64))
+            } else {
+                Part::Narrow(d.src32(part, bits(width)))
+            }
+        })
+        .collect();
+    d.emit_boxed(move |m, _| {
+        let mut out = [0u128; LANES];
+        for (index, part) in parts.iter().enumerate() {
+            let shift = width * index as u32;
+            for (lane, out) in out.iter_mut().enumerate() {
+                let value = match *part {
+                    Part::Narrow(row) => u128::from(m.registers.row32(row)[lane]),
+                    Part::Wide(row) => u128::from(m.registers.row64(row)[lane]),
+                };
+                let ones = (1u128 << width) - 1;
+                *out |= (value & ones) << shift;
+            }
+        }
+        match file {
+            File::Narrow | File::Predicate => {
+                m.registers.set32(row, &out.map(|value| value as u32), m.mask);
+            }
+            File::Wide => m.registers.set64(row, &out.map(|value| value as u64), m.mask),
+            File::Double => {
+                m.registers.set64(row, &out.map(|value| value as u64), m.mask);
+                m.registers.set64(row + 1, &out.map(|value| (value >> 64) as u64), m.mask);
+            }
+        }
+        Step::Next
+    });
+}
+
+/// The untyped type of a width.
+fn bits(width: u32) -> Type {
+    match width {
+        8 => Type::B8,
+        16 => Type::B16,
+        _ => Type::B32,
+    }
+}
+
+/// `{parts} = a`, the first from the lowest bits.
+fn unpack(d: &mut Decoder<'_, '_>, parts: &[Option<Reg>], src: &Src, ty: Type) {
+    let width = ty.bits() / parts.len() as u32;
+    let source = match ty.bits() {
+        ..=32 => Part::Narrow(d.src32(src, ty)),
+        _ => Part::Wide(d.src64(src, ty)),
+    };
+    let double = ty.bits() == 128;
+    let parts: Vec<Option<(File, u32)>> = parts.iter().map(|part| part.map(|reg| d.register(reg))).collect();
+    d.emit_boxed(move |m, _| {
+        let value: [u128; LANES] = std::array::from_fn(|lane| match source {
+            Part::Narrow(row) => m.registers.row32(row)[lane].into(),
+            Part::Wide(row) => {
+                let high = if double { m.registers.row64(row + 1)[lane] } else { 0 };
+                u128::from(m.registers.row64(row)[lane]) | u128::from(high) << 64
+            }
+        });
+        for (index, part) in parts.iter().enumerate() {
+            let Some((file, row)) = *part else { continue };
+            let ones = (1u128 << width) - 1;
+            let values = value.map(|value| value >> (width * index as u32) & ones);
+            match file {
+                File::Wide => m.registers.set64(row, &values.map(|value| value as u64), m.mask),
+                _ => m.registers.set32(row, &values.map(|value| value as u32), m.mask),
+            }
+        }
+        Step::Next
+    });
+}

@@ -1,0 +1,122 @@
+//! Special registers.
+
+use crate::decode::{Decoder, File, Rows};
+use crate::machine::{Inst, LANES, Machine, Step};
+use std::time::{SystemTime, UNIX_EPOCH};
+use warpwright_ptx::ir::{Component, Special, SpecialRegister};
+
+/// A temporary row with the value of a special register, which has up to 32 bits or is cut to them.
+pub(crate) fn read32(d: &mut Decoder<'_, '_>, special: Special) -> u32 {
+    let row = d.temporary32();
+    emit(d, special, File::Narrow, row);
+    row
+}
+
+/// A temporary row of 64 bits with the value of a special register.
+pub(crate) fn read64(d: &mut Decoder<'_, '_>, special: Special) -> u32 {
+    let row = d.temporary64();
+    emit(d, special, File::Wide, row);
+    row
+}
+
+/// Reads a special register into a row.
+pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u32) {
+    let axis = match special.component {
+        None | Some(Component::X) => 0,
+        Some(Component::Y) => 1,
+        Some(Component::Z) => 2,
+        Some(Component::W) => 3,
+    };
+    use SpecialRegister::*;
+    match (special.register, file) {
+        (Tid, File::Narrow) => d.emit_handler(
+            |m, i| {
+                let first = (m.warp_index * LANES) as u32;
+                let shape = &m.launch.shape;
+                let values =
+                    std::array::from_fn(|lane| shape.thread_index(first + lane as u32)[i.x as usize & 3]);
+                m.registers.set32(i.d, &values, m.mask);
+                Step::Next
+            },
+            Rows { d: row, x: axis, ..Rows::default() },
+        ),
+        (register, _) => d.emit_boxed(move |m, _| {
+            let values: [u64; LANES] = std::array::from_fn(|lane| value(m, register, axis as usize, lane));
+            match file {
+                File::Narrow => {
+                    let values = values.map(|value| value as u32);
+                    m.registers.set32(row, &values, m.mask);
+                }
+                File::Predicate => {
+                    let bits = (0..LANES).fold(0, |all, lane| all | u32::from(values[lane] != 0) << lane);
+                    m.registers.set_predicate(row, bits, m.mask);
+                }
+                File::Wide | File::Double => m.registers.set64(row, &values, m.mask),
+            }
+            Step::Next
+        }),
+    }
+}
+
+/// Streaming multiprocessors, as far as a kernel may ask.
+fn multiprocessor(m: &Machine<'_>) -> u64 {
+    m.block.number % u64::from(m.launch.options.multiprocessors.max(1))
+}
+
+fn value(m: &Machine<'_>, register: SpecialRegister, axis: usize, lane: usize) -> u64 {
+    use SpecialRegister::*;
+    let shape = &m.launch.shape;
+    let pick = |values: [u32; 3]| u64::from(values.get(axis).copied().unwrap_or(0));
+    match register {
+        Tid => u64::from(shape.thread_index(m.thread(lane))[axis]),
+        Ntid => pick(shape.block),
+        CtaId => pick(m.block.index),
+        NCtaId => pick(shape.grid),
+        LaneId => lane as u64,
+        WarpId => m.warp_index as u64,
+        NWarpId => 64,
+        SmId => multiprocessor(m),
+        NSmId => m.launch.options.multiprocessors.into(),
+        GridId => m.launch.number,
+        LaneMaskEq => 1 << lane,
+        LaneMaskLt => (1 << lane) - 1,
+        LaneMaskLe => (2 << lane) - 1,
+        LaneMaskGt => u64::from(u32::MAX & !((2u64 << lane) - 1) as u32),
+        LaneMaskGe => u64::from(u32::MAX & !((1u64 << lane) - 1) as u32),
+        Clock | Clock64 => m.now(),
+        ClockHi => m.now() >> 32,
+        GlobalTimer | GlobalTimerLo => nanoseconds(m),
+        GlobalTimerHi => nanoseconds(m) >> 32,
+        TotalSmemSize | AggrSmemSize => shape.static_shared + u64::from(shape.dynamic_shared),
+        DynamicSmemSize => shape.dynamic_shared.into(),
+        ClusterNCtaId => {
+            if axis < 3 {
+                1
+            } else {
+                0
+            }
+        }
+        ClusterNCtaRank => 1,
+        ClusterId => pick(m.block.index),
+        NClusterId => pick(shape.grid),
+        _ => 0,
+    }
+}
+
+/// Time of day; where the order of things comes from a seed, so does the time.
+fn nanoseconds(m: &Machine<'_>) -> u64 {
+    if m.worker.random.is_some() {
+        return m.now();
+    }
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// `row = local memory of the frame + offset + window`, in 64 bits.
+pub(crate) fn frame_address(d: &mut Decoder<'_, '_>, row: u32, offset: u64, window: u64) {
+    let run = |m: &mut Machine<'_>, i: &Inst| {
+        let address = u64::from(m.warp.frame().local).wrapping_add(i.imm);
+        m.registers.set64(i.d, &[address; LANES], m.mask);
+        Step::Next
+    };
+    d.emit_handler(run, Rows { d: row, imm: offset.wrapping_add(window), ..Rows::default() });
+}

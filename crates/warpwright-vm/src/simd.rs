@@ -1,0 +1,188 @@
+//! Compiling hot loops for several levels of vector instructions, and choosing one at run time.
+//!
+//! A lane operation is written once, as an expression over one lane. [`lane_op!`] wraps it in a loop over
+//! the 32 lanes and compiles that loop for each [`Level`]; the decoder takes the version for the level
+//! that this processor has. This is the crate's only file with `unsafe`.
+#![allow(unsafe_code, reason = "entering functions that are compiled for features of the processor")]
+
+use crate::machine::{Inst, Machine, Step};
+use std::sync::OnceLock;
+
+/// A level of vector instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// What the target always has: SSE2 on x86-64, NEON on AArch64.
+    Base,
+    /// AVX2, FMA, F16C and BMI: x86-64-v3.
+    #[cfg(target_arch = "x86_64")]
+    V3,
+    /// AVX-512 F, BW, CD, DQ and VL: x86-64-v4.
+    #[cfg(target_arch = "x86_64")]
+    V4,
+}
+
+impl Level {
+    /// The best level of this processor.
+    pub(crate) fn detect() -> Level {
+        static LEVEL: OnceLock<Level> = OnceLock::new();
+        *LEVEL.get_or_init(Level::probe)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn probe() -> Level {
+        macro_rules! all { ($($name:tt),*) => { $(std::arch::is_x86_feature_detected!($name))&&* } }
+        let v3 = all!("avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "movbe", "popcnt");
+        let v4 = v3 && all!("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl");
+        match (v3, v4) {
+            (_, true) => Level::V4,
+            (true, _) => Level::V3,
+            _ => Level::Base,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn probe() -> Level {
+        Level::Base
+    }
+
+    /// Runs `work` compiled for this level. What `work` calls is compiled for it as far as it is inlined.
+    #[inline]
+    pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
+        match self {
+            Level::Base => work(),
+            #[cfg(target_arch = "x86_64")]
+            Level::V3 => {
+                #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
+                fn inner<R>(work: impl FnOnce() -> R) -> R {
+                    work()
+                }
+                debug_assert!(Level::detect() >= Level::V3);
+                // SAFETY: a level other than `Base` comes only from `detect`, which found the features.
+                unsafe { inner(work) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Level::V4 => {
+                #[target_feature(
+                    enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt"
+                )]
+                fn inner<R>(work: impl FnOnce() -> R) -> R {
+                    work()
+                }
+                debug_assert!(Level::detect() >= Level::V4);
+                // SAFETY: as above.
+                unsafe { inner(work) }
+            }
+        }
+    }
+}
+
+/// What executes an instruction for the lanes of [`Machine::mask`].
+pub(crate) type Handler = fn(&mut Machine<'_>, &Inst) -> Step;
+
+/// One operation, compiled for each level.
+#[derive(Clone, Copy)]
+pub(crate) struct Lanes {
+    pub(crate) base: Handler,
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) v3: Handler,
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) v4: Handler,
+}
+
+impl Lanes {
+    /// The version for a level.
+    pub(crate) fn at(self, level: Level) -> Handler {
+        match level {
+            Level::Base => self.base,
+            #[cfg(target_arch = "x86_64")]
+            Level::V3 => self.v3,
+            #[cfg(target_arch = "x86_64")]
+            Level::V4 => self.v4,
+        }
+    }
+}
+
+/// An operation on all lanes of [`Machine::mask`]. `run` is `#[inline(always)]`, so that it is compiled for
+/// each level.
+pub(crate) trait LaneOp {
+    fn run(m: &mut Machine<'_>, i: &Inst) -> Step;
+}
+
+/// The handlers of an operation.
+pub(crate) fn lanes<O: LaneOp>() -> Lanes {
+    Lanes {
+        base: O::run,
+        #[cfg(target_arch = "x86_64")]
+        v3: x86::v3::<O>,
+        #[cfg(target_arch = "x86_64")]
+        v4: x86::v4::<O>,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::*;
+
+    pub(super) fn v3<O: LaneOp>(m: &mut Machine<'_>, i: &Inst) -> Step {
+        #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
+        fn inner<O: LaneOp>(m: &mut Machine<'_>, i: &Inst) -> Step {
+            O::run(m, i)
+        }
+        debug_assert!(Level::detect() >= Level::V3);
+        // SAFETY: the decoder takes this handler only where `Level::detect` found the features.
+        unsafe { inner::<O>(m, i) }
+    }
+
+    pub(super) fn v4<O: LaneOp>(m: &mut Machine<'_>, i: &Inst) -> Step {
+        #[target_feature(
+            enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt"
+        )]
+        fn inner<O: LaneOp>(m: &mut Machine<'_>, i: &Inst) -> Step {
+            O::run(m, i)
+        }
+        debug_assert!(Level::detect() >= Level::V4);
+        // SAFETY: the decoder takes this handler only where `Level::detect` found the features.
+        unsafe { inner::<O>(m, i) }
+    }
+}
+
+/// Declares operations of one lane as [`LaneOp`]s: up to three sources, by position the rows `a`, `b` and
+/// `c` of the instruction, and the destination `d`. The types are [`Cell`](crate::machine::Cell)s.
+///
+/// ```text
+/// lane_op! {
+///     AddF32[FTZ: bool](a: f32, b: f32) -> f32 { flush::<FTZ>(flush::<FTZ>(a) + flush::<FTZ>(b)) }
+/// }
+/// d.emit(lanes::<AddF32<true>>(), …)
+/// ```
+macro_rules! lane_op {
+    ($($(#[$doc:meta])* $name:ident $([$($g:ident: $gt:ty),* $(,)?])? ($($arg:ident: $ty:ty),*) -> $ret:ty $body:block)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name $(<$(const $g: $gt),*>)?;
+
+        impl $(<$(const $g: $gt),*>)? $crate::simd::LaneOp for $name $(<$($g),*>)? {
+            #[inline(always)]
+            fn run(m: &mut $crate::machine::Machine<'_>, i: &$crate::machine::Inst) -> $crate::machine::Step {
+                $crate::simd::map_lanes!(m, i, ($($arg: $ty),*) -> $ret, $body);
+                $crate::machine::Step::Next
+            }
+        }
+    )*};
+}
+pub(crate) use lane_op;
+
+macro_rules! map_lanes {
+    ($m:ident, $i:ident, () -> $ret:ty, $body:block) => {
+        $crate::machine::map0::<$ret>($m, $i, || $body)
+    };
+    ($m:ident, $i:ident, ($a:ident: $ta:ty) -> $ret:ty, $body:block) => {
+        $crate::machine::map1::<$ta, $ret>($m, $i, |$a: $ta| $body)
+    };
+    ($m:ident, $i:ident, ($a:ident: $ta:ty, $b:ident: $tb:ty) -> $ret:ty, $body:block) => {
+        $crate::machine::map2::<$ta, $tb, $ret>($m, $i, |$a: $ta, $b: $tb| $body)
+    };
+    ($m:ident, $i:ident, ($a:ident: $ta:ty, $b:ident: $tb:ty, $c:ident: $tc:ty) -> $ret:ty, $body:block) => {
+        $crate::machine::map3::<$ta, $tb, $tc, $ret>($m, $i, |$a: $ta, $b: $tb, $c: $tc| $body)
+    };
+}
+pub(crate) use map_lanes;
