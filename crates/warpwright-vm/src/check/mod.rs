@@ -1,1 +1,3 @@
 //! What is looked for while a kernel runs: races, uninitialised data, broken synchronisation.
+
+pub mod race;
