@@ -13,7 +13,7 @@
 
 use super::npy::{Dtype, element_count};
 use super::scalar;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use warpwright_ptx::ir::Type;
 
 /// An argument, its files not yet read.
@@ -100,16 +100,6 @@ impl Argument {
             }
         };
         Ok(Argument::Buffer(buffer))
-    }
-}
-
-impl Buffer {
-    /// The file that the run writes.
-    pub(super) fn output(&self) -> Option<&Path> {
-        match self {
-            Buffer::InOut(path) | Buffer::Out(_, path) => Some(path),
-            _ => None,
-        }
     }
 }
 

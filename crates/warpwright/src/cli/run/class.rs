@@ -13,21 +13,23 @@ pub(super) fn class(instruction: &str) -> &'static str {
     let mut words = opcode.trim_end_matches(';').split('.');
     let name = words.next().unwrap_or_default();
     match name {
-        "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max" | "rcp" | "sqrt"
-        | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "copysign" | "testp" | "sad" | "addc" | "subc"
-        | "madc" | "mul24" | "mad24" | "dp2a" | "dp4a" | "clmad" => {
+        "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max" | "rcp"
+        | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "copysign" | "testp" | "sad"
+        | "addc" | "subc" | "madc" | "mul24" | "mad24" | "dp2a" | "dp4a" | "clmad" => {
             words.rev().find_map(arithmetic).unwrap_or("integer")
         }
         "and" | "or" | "xor" | "not" | "cnot" | "lop3" | "shl" | "shr" | "shf" | "bfe" | "bfi" | "bmsk"
         | "szext" | "prmt" | "clz" | "popc" | "bfind" | "brev" | "fns" => "logic",
         "set" | "setp" | "selp" | "slct" => "compare",
         "cvt" | "cvta" | "mov" | "isspacep" | "mapa" | "getctarank" => "convert and move",
-        "ld" | "ldu" | "st" | "prefetch" | "prefetchu" | "discard" | "applypriority" | "createpolicy" | "alloca"
-        | "stacksave" | "stackrestore" | "ldmatrix" | "stmatrix" => "memory",
+        "ld" | "ldu" | "st" | "prefetch" | "prefetchu" | "discard" | "applypriority" | "createpolicy"
+        | "alloca" | "stacksave" | "stackrestore" | "ldmatrix" | "stmatrix" => "memory",
         "atom" | "red" | "multimem" => "atomic",
         "cp" => "asynchronous copy",
         "mma" | "wmma" | "wgmma" | "tcgen05" | "movmatrix" => "tensor core",
-        "bar" | "barrier" | "membar" | "fence" | "mbarrier" | "griddepcontrol" | "setmaxnreg" => "synchronisation",
+        "bar" | "barrier" | "membar" | "fence" | "mbarrier" | "griddepcontrol" | "setmaxnreg" => {
+            "synchronisation"
+        }
         "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => "warp",
         "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "nanosleep" | "pmevent" => "control",
         "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" | "istypep" => "texture",

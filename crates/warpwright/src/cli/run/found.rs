@@ -147,6 +147,7 @@ fn space_name(space: SpaceKind) -> &'static str {
         SpaceKind::Shared => "shared ",
         SpaceKind::Local => "local ",
         SpaceKind::Param => "parameter ",
+        _ => "",
     }
 }
 

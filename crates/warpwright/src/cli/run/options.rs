@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 use warpwright_ptx::ir::Arch;
+use warpwright_vm::tensor::TensorCore;
 
 /// What `--help` says of arguments.
 pub(super) const ARGUMENTS_HELP: &str = "\
@@ -63,9 +64,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N")]
     pub(super) schedule_seed: Option<u64>,
     /// Whose tensor cores to follow to the bit: v100, a100, ada, h100, b200 or exact [default: the device's]
-    #[arg(long, value_name = "MODEL", hide_possible_values = true)]
+    #[arg(long, value_name = "MODEL", value_parser = tensor_core)]
     pub(super) tensor_core: Option<TensorCore>,
-    /// Stop a kernel that executes more instructions of a warp than this
+    /// Stop a kernel that executes more instructions than this, each counted once a thread
     #[arg(long, value_name = "N")]
     pub(super) max_instructions: Option<u64>,
     /// Give a module's variable a value before the launch, as an argument is given; `inout:FILE.npy` and
@@ -99,16 +100,6 @@ pub(super) enum Race {
     Strict,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum TensorCore {
-    V100,
-    A100,
-    Ada,
-    H100,
-    B200,
-    Exact,
-}
-
 /// Up to three extents, x first; those that are left out are 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dims(pub(super) [u32; 3]);
@@ -130,6 +121,13 @@ impl FromStr for Dims {
         }
         Ok(Dims(dims))
     }
+}
+
+fn tensor_core(text: &str) -> Result<TensorCore, String> {
+    TensorCore::ALL.iter().copied().find(|model| model.name() == text).ok_or_else(|| {
+        let names: Vec<_> = TensorCore::ALL.iter().map(|model| model.name()).collect();
+        format!("there are {}", names.join(", "))
+    })
 }
 
 /// `90`, `90a` or `sm_90a`.

@@ -22,7 +22,8 @@ impl Sources {
         let mut texts = BTreeMap::new();
         for name in names {
             if !texts.contains_key(name)
-                && let Some(text) = [PathBuf::from(name), beside.join(name)].iter().find_map(|path| text(path))
+                && let Some(text) =
+                    [PathBuf::from(name), beside.join(name)].iter().find_map(|path| text(path))
             {
                 texts.insert(name.to_string(), text);
             }
@@ -64,7 +65,10 @@ mod tests {
     fn spans_of_lines() {
         let lines = LineIndex::new("a\n  b c \r\n\n");
         let text = |line| line_span(&lines, line).map(|span| &lines.text()[span.range()]);
-        assert_eq!([text(0), text(1), text(2), text(3), text(4)], [None, Some("a"), Some("b c"), Some(""), Some("")]);
+        assert_eq!(
+            [text(0), text(1), text(2), text(3), text(4)],
+            [None, Some("a"), Some("b c"), Some(""), Some("")]
+        );
         assert_eq!(text(5), None);
     }
 }

@@ -20,8 +20,10 @@ pub(super) enum Value {
 
 /// A buffer, before there is a device.
 pub(super) struct Contents {
-    /// What reports call it: the parameter and the argument.
-    pub(super) name: String,
+    /// Name of the parameter that points to it.
+    pub(super) parameter: String,
+    /// The argument that asked for it.
+    pub(super) argument: String,
     pub(super) bytes: u64,
     pub(super) fill: Fill,
     pub(super) output: Option<Output>,
@@ -37,8 +39,6 @@ pub(super) enum Fill {
 
 /// A file to be written after the run.
 pub(super) struct Output {
-    /// The argument that asked for it.
-    pub(super) argument: String,
     pub(super) path: PathBuf,
     pub(super) dtype: Dtype,
     pub(super) shape: Vec<u64>,
@@ -47,14 +47,13 @@ pub(super) struct Output {
 /// A module-scope variable that is written before the launch or read after it.
 pub(super) struct Global {
     pub(super) name: String,
-    pub(super) bytes: u64,
     pub(super) initial: Option<Vec<u8>>,
     pub(super) output: Option<Output>,
 }
 
 impl Output {
-    fn new(argument: &str, path: &Path, dtype: Dtype, shape: &[u64]) -> Self {
-        Output { argument: argument.to_string(), path: path.to_path_buf(), dtype, shape: shape.to_vec() }
+    fn new(path: &Path, dtype: Dtype, shape: &[u64]) -> Self {
+        Output { path: path.to_path_buf(), dtype, shape: shape.to_vec() }
     }
 
     /// Writes the file.
@@ -83,16 +82,16 @@ pub(super) fn arguments(module: &Module, kernel: &Function, texts: &[String]) ->
             Argument::Null => Value::Bytes(vec![0; signature.address as usize]),
             Argument::RawFile(path) => Value::Bytes(read_file(&path)?),
             Argument::Buffer(buffer) => {
-                let (bytes, fill, output) = contents(text, &buffer)?;
-                let name = format!("{} ({text})", parameter.name);
-                Value::Buffer(Contents { name, bytes, fill, output })
+                let (bytes, fill, output) = contents(&buffer)?;
+                let (parameter, argument) = (parameter.name.clone(), text.to_string());
+                Value::Buffer(Contents { parameter, argument, bytes, fill, output })
             }
         });
     }
     Ok(values)
 }
 
-fn contents(text: &str, buffer: &Buffer) -> Result<(u64, Fill, Option<Output>), Failure> {
+fn contents(buffer: &Buffer) -> Result<(u64, Fill, Option<Output>), Failure> {
     Ok(match buffer {
         Buffer::In(path) => {
             let array = read_array(path)?;
@@ -100,10 +99,10 @@ fn contents(text: &str, buffer: &Buffer) -> Result<(u64, Fill, Option<Output>), 
         }
         Buffer::InOut(path) => {
             let Array { dtype, shape, data } = read_array(path)?;
-            (data.len() as u64, Fill::Data(data), Some(Output::new(text, path, dtype, &shape)))
+            (data.len() as u64, Fill::Data(data), Some(Output::new(path, dtype, &shape)))
         }
         Buffer::Out(Elements { dtype, shape, bytes, .. }, path) => {
-            (*bytes, Fill::Nothing, Some(Output::new(text, path, *dtype, shape)))
+            (*bytes, Fill::Nothing, Some(Output::new(path, *dtype, shape)))
         }
         Buffer::Zeros(elements) => (elements.bytes, Fill::Zeros, None),
         Buffer::Poison(elements) => (elements.bytes, Fill::Nothing, None),
@@ -155,7 +154,7 @@ fn global(module: &Module, text: &str) -> Result<Global, Failure> {
     let bytes = variable.bytes().ok_or_else(|| format!("`{name}` has no size of its own"))?;
     let (initial, output) = match short_output(variable, value) {
         Some(output) => (None, Some(output)),
-        None => global_value(Argument::parse(value)?, value, module, bytes)?,
+        None => global_value(Argument::parse(value)?, module, bytes)?,
     };
     let given = match (&initial, &output) {
         (Some(data), _) => data.len() as u64,
@@ -165,12 +164,11 @@ fn global(module: &Module, text: &str) -> Result<Global, Failure> {
     if given != bytes {
         return Err(format!("the variable has {bytes} bytes, and {given} are given").into());
     }
-    Ok(Global { name: name.to_string(), bytes, initial, output })
+    Ok(Global { name: name.to_string(), initial, output })
 }
 
 fn global_value(
     argument: Argument,
-    text: &str,
     module: &Module,
     size: u64,
 ) -> Result<(Option<Vec<u8>>, Option<Output>), Failure> {
@@ -185,7 +183,7 @@ fn global_value(
             return Err("a variable always has a value: what the module says, or zeros".to_string().into());
         }
         // What is there before an `out:` is the variable's own initial value.
-        Argument::Buffer(buffer) => match contents(text, &buffer)? {
+        Argument::Buffer(buffer) => match contents(&buffer)? {
             (_, Fill::Data(data), output) => (Some(data), output),
             (bytes, Fill::Zeros, _) if bytes != size => {
                 return Err(format!("the variable has {size} bytes, and {bytes} are given").into());
@@ -210,13 +208,17 @@ fn short_output(variable: &Variable, text: &str) -> Option<Output> {
         shape.push(variable.ty.bytes().into());
         Dtype { kind: Kind::Unsigned, size: 1 }
     });
-    Some(Output::new(text, Path::new(file), dtype, &shape))
+    Some(Output::new(Path::new(file), dtype, &shape))
 }
 
 /// Checks before the run that what it gives can be written, each to a file of its own.
-pub(super) fn check_outputs<'a>(outputs: impl Iterator<Item = &'a Output>) -> Result<(), Failure> {
+pub(super) fn check_outputs(values: &[Value], globals: &[Global]) -> Result<(), Failure> {
+    let buffers = values.iter().filter_map(|value| match value {
+        Value::Buffer(contents) => contents.output.as_ref(),
+        Value::Bytes(_) => None,
+    });
     let mut seen = BTreeSet::new();
-    for output in outputs {
+    for output in buffers.chain(globals.iter().filter_map(|global| global.output.as_ref())) {
         let path = &output.path;
         if !seen.insert(path) {
             let what = format!("two arguments write {}", path.display());
