@@ -505,6 +505,21 @@ mod tests {
     }
 
     #[test]
+    fn any_damage_is_an_error_or_an_array_of_the_file_s_size() {
+        let good = file(1, &header("<f4", "True", "(2, 1)"), &[0; 8]);
+        for at in 0..good.len() {
+            for byte in 0..=u8::MAX {
+                let mut bytes = good.clone();
+                bytes[at] = byte;
+                if let Ok(array) = read(bytes) {
+                    assert_eq!(element_count(&array.shape).map(|n| n * array.dtype.size as u64), Some(8));
+                    assert_eq!(array.data.len(), 8);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn damaged_headers_are_refused() {
         for text in [
             "",
