@@ -199,6 +199,8 @@ fn a_race_is_found_with_both_accesses() {
         assert_eq!(file, "race.cu");
         assert!(matches!(line, Some(4 | 5)));
     }
+    let texts: Vec<_> = accesses.iter().map(|access| access["source"]["text"].as_str()).collect();
+    assert!(texts.contains(&Some("tile[i] = i;")), "the source stands beside the PTX: {texts:?}");
     let thread = |i: usize| accesses[i]["thread"][0].as_u64().expect("a thread");
     assert_eq!(thread(0) ^ thread(1), 32, "the threads are each other's partners");
     assert_eq!(accesses[0]["block"], json!([0, 0, 0]));
@@ -295,6 +297,8 @@ fn what_cannot_be_run_is_a_usage_error() {
         axpy(&shape, &[&damaged, &y, "f32:1", "u32:8"]),
         axpy(&shape, &[&x, &nowhere, "f32:1", "u32:8"]),
         axpy(&shape, &[&y, &y, "f32:1", "u32:8"]),
+        axpy(&shape, &["zeros:f32:1000000000000", &y, "f32:1", "u32:8"]),
+        axpy(&shape, &["poison:u8:18446744073709551615", &y, "f32:1", "u32:8"]),
         axpy(&["--block", "32"], &good),
         axpy(&["--grid", "1"], &good),
         axpy(&["--grid", "0", "--block", "32"], &good),

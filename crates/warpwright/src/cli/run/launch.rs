@@ -59,6 +59,7 @@ pub(super) fn launch(
     config.arch = options.sm.unwrap_or(program.module.target.arch);
     config.workers = options.workers.unwrap_or(0);
     config.tensor_core = options.tensor_core;
+    config.memory = config.memory.min(host_memory().unwrap_or(u64::MAX) / 2);
     let arch = config.arch;
     if !runs_on(program.module.target.arch, arch) {
         return Err(Failure::Message(format!(
@@ -146,6 +147,15 @@ fn runs_on(target: Arch, device: Arch) -> bool {
         ArchVariant::Family => device.sm / 10 == target.sm / 10 && device.sm >= target.sm,
         ArchVariant::Specific => device.sm == target.sm,
     }
+}
+
+/// Bytes that this machine could give, where it says so. The device has half of that: the checks keep
+/// books on it.
+fn host_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
 }
 
 /// A buffer with what it holds at first.
