@@ -7,7 +7,7 @@
 use crate::decode::Decoder;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step};
 use crate::memory::{Address, Allocation, Element, Order, Place, Region, RegionKind, SpaceKind};
-use crate::num::extremum::{extremum_bf16, extremum_f16};
+use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
 use crate::op::memory::{element, order, source, space};
@@ -80,7 +80,8 @@ fn emit(
     operands: &Srcs,
     to: &Dsts,
 ) {
-    let mut to = to.as_slice().map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect::<Vec<_>>();
+    let mut to =
+        to.as_slice().map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect::<Vec<_>>();
     let operands: &[Src] = operands.as_slice();
     to.resize(operands.len(), Element::Sink);
     let elements = operands.iter().zip(to).map(|(src, to)| (source(d, src, ty), to)).collect();
@@ -122,8 +123,20 @@ fn combine(op: AtomicOp, ty: Type, ftz: bool, old: u64, b: u64) -> u64 {
         (AtomicOp::Or, _) => old | b,
         (AtomicOp::Xor, _) => old ^ b,
         (AtomicOp::Exch, _) => b,
-        (AtomicOp::Inc, _) => if old >= b { 0 } else { old + 1 },
-        (AtomicOp::Dec, _) => if old == 0 || old > b { b } else { old - 1 },
+        (AtomicOp::Inc, _) => {
+            if old >= b {
+                0
+            } else {
+                old + 1
+            }
+        }
+        (AtomicOp::Dec, _) => {
+            if old == 0 || old > b {
+                b
+            } else {
+                old - 1
+            }
+        }
         (AtomicOp::Add, Type::F32) => {
             let [a, b] = words.map(f32::from_bits);
             let sum = if ftz { add_f32::<true, false>(a, b) } else { add_f32::<false, false>(a, b) };
@@ -144,18 +157,20 @@ fn combine(op: AtomicOp, ty: Type, ftz: bool, old: u64, b: u64) -> u64 {
     }
 }
 
+fn extremum(op: AtomicOp) -> Extremum {
+    Extremum { max: op == AtomicOp::Max, ..Extremum::default() }
+}
+
 fn half_f16(op: AtomicOp, [a, b]: [u16; 2]) -> u16 {
     match op {
-        AtomicOp::Min => extremum_f16::<false, false, false, false>(a, b),
-        AtomicOp::Max => extremum_f16::<true, false, false, false>(a, b),
+        AtomicOp::Min | AtomicOp::Max => extremum(op).f16(a, b),
         _ => add_f16::<false, PLAIN>(a, b),
     }
 }
 
 fn half_bf16(op: AtomicOp, [a, b]: [u16; 2]) -> u16 {
     match op {
-        AtomicOp::Min => extremum_bf16::<false, false, false>(a, b),
-        AtomicOp::Max => extremum_bf16::<true, false, false>(a, b),
+        AtomicOp::Min | AtomicOp::Max => extremum(op).bf16(a, b),
         _ => add_bf16::<PLAIN>(a, b),
     }
 }
