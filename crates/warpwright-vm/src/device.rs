@@ -1,5 +1,7 @@
 //! A virtual device: memory, modules, launches.
 
+mod variable;
+
 use crate::decode::LoadError;
 use crate::launch::{Executor, Launch, LaunchConfig, Options, Report, Schedule, Settings, Shape};
 use crate::memory::{Allocation, AllocationKind, GlobalMap};
@@ -61,6 +63,11 @@ pub enum DeviceError {
         /// Bytes that are free.
         free: u64,
     },
+    /// A module has no global or constant variable of that name.
+    UnknownVariable {
+        /// The name.
+        name: String,
+    },
     /// A copy of the wrong length.
     Length {
         /// Elements of the buffer.
@@ -79,6 +86,9 @@ impl fmt::Display for DeviceError {
             DeviceError::Launch(message) => f.write_str(message),
             DeviceError::OutOfMemory { asked, free } => {
                 write!(f, "{asked} bytes of device memory were asked for, and {free} are free")
+            }
+            DeviceError::UnknownVariable { name } => {
+                write!(f, "the module has no global or constant variable `{name}`")
             }
             DeviceError::Length { buffer, slice } => {
                 write!(f, "the buffer has {buffer} elements and the slice {slice}: they must be equal")
