@@ -18,16 +18,48 @@ impl<'a> Machine<'a> {
     pub(crate) fn fenced(&mut self, _scope: Scope, _semantics: Option<Semantics>) {}
 
     /// An atomic operation is about to be done.
-    pub(crate) fn observe_atomic(&mut self, _order: Order, _region: &Region<'a>, _offsets: &Row64, _bytes: u32, _element: u32, _mask: u32) {}
+    pub(crate) fn observe_atomic(
+        &mut self,
+        _order: Order,
+        _region: &Region<'a>,
+        _offsets: &Row64,
+        _bytes: u32,
+        _element: u32,
+        _mask: u32,
+    ) {
+    }
 
     /// An atomic operation has been done.
-    pub(crate) fn observed_atomic(&mut self, _order: Order, _region: &Region<'a>, _offsets: &Row64, _bytes: u32, _element: u32, _mask: u32) {}
+    pub(crate) fn observed_atomic(
+        &mut self,
+        _order: Order,
+        _region: &Region<'a>,
+        _offsets: &Row64,
+        _bytes: u32,
+        _element: u32,
+        _mask: u32,
+    ) {
+    }
 
     /// An asynchronous copy has been issued that reads.
-    pub(crate) fn observe_copy_read(&mut self, _region: &Region<'a>, _offsets: &Row64, _bytes: u32, _mask: u32) {}
+    pub(crate) fn observe_copy_read(
+        &mut self,
+        _region: &Region<'a>,
+        _offsets: &Row64,
+        _bytes: u32,
+        _mask: u32,
+    ) {
+    }
 
     /// An asynchronous copy has been issued that writes.
-    pub(crate) fn observe_copy_write(&mut self, _region: &Region<'a>, _offsets: &Row64, _bytes: u32, _mask: u32) {}
+    pub(crate) fn observe_copy_write(
+        &mut self,
+        _region: &Region<'a>,
+        _offsets: &Row64,
+        _bytes: u32,
+        _mask: u32,
+    ) {
+    }
 
     /// Groups of asynchronous copies have been closed.
     pub(crate) fn committed_copies(&mut self) {}

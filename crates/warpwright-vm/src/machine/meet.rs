@@ -77,7 +77,8 @@ impl Warp {
         let mut first = true;
         while todo != 0 {
             let value = values[todo.trailing_zeros() as usize];
-            let same = LanesOf(todo).filter(|&lane| values[lane] == value).fold(0, |all, lane| all | 1 << lane);
+            let same =
+                LanesOf(todo).filter(|&lane| values[lane] == value).fold(0, |all, lane| all | 1 << lane);
             todo &= !same;
             let part = super::warp::Fragment { pc, mask: same, ..here };
             if first {

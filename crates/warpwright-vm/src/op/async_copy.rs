@@ -100,7 +100,8 @@ impl<'a> Machine<'a> {
         let mut todo = self.mask;
         while todo != 0 {
             let size = sizes[todo.trailing_zeros() as usize];
-            let lanes = LanesOf(todo).filter(|&lane| sizes[lane] == size).fold(0, |all, lane| all | 1 << lane);
+            let lanes =
+                LanesOf(todo).filter(|&lane| sizes[lane] == size).fold(0, |all, lane| all | 1 << lane);
             todo &= !lanes;
             if size == 0 {
                 readable |= lanes;

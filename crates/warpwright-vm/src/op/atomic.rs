@@ -80,7 +80,8 @@ fn emit(
     operands: &Srcs,
     to: &Dsts,
 ) {
-    let mut to = to.as_slice().map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect::<Vec<_>>();
+    let mut to =
+        to.as_slice().map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect::<Vec<_>>();
     let operands: &[Src] = operands.as_slice();
     to.resize(operands.len(), Element::Sink);
     let elements = operands.iter().zip(to).map(|(src, to)| (source(d, src, ty), to)).collect();
@@ -122,8 +123,20 @@ fn combine(op: AtomicOp, ty: Type, ftz: bool, old: u64, b: u64) -> u64 {
         (AtomicOp::Or, _) => old | b,
         (AtomicOp::Xor, _) => old ^ b,
         (AtomicOp::Exch, _) => b,
-        (AtomicOp::Inc, _) => if old >= b { 0 } else { old + 1 },
-        (AtomicOp::Dec, _) => if old == 0 || old > b { b } else { old - 1 },
+        (AtomicOp::Inc, _) => {
+            if old >= b {
+                0
+            } else {
+                old + 1
+            }
+        }
+        (AtomicOp::Dec, _) => {
+            if old == 0 || old > b {
+                b
+            } else {
+                old - 1
+            }
+        }
         (AtomicOp::Add, Type::F32) => {
             let [a, b] = words.map(f32::from_bits);
             let sum = if ftz { add_f32::<true, false>(a, b) } else { add_f32::<false, false>(a, b) };

@@ -12,11 +12,13 @@ pub(crate) mod builtin;
 pub(crate) mod control;
 pub(crate) mod convert;
 mod format;
+pub(crate) mod matrix;
 pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod special;
 pub(crate) mod sync;
 pub(crate) mod warp;
+pub(crate) mod wmma;
 
 use crate::decode::{Decoder, LoadError, Place};
 use warpwright_ptx::op::Op;
@@ -31,6 +33,8 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<()
         || atomic::decode(op, d)
         || mbarrier::decode(op, d)
         || async_copy::decode(op, d)
+        || matrix::decode(op, d)
+        || wmma::decode(op, d)
         || control::decode(op, d, join)?;
     if !known {
         d.unsupported(op.name(), "");

@@ -129,7 +129,13 @@ fn source(mode: ShuffleMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     if valid { (from, true) } else { (lane, false) }
 }
 
-fn shuffle(d: &mut Decoder<'_, '_>, mode: ShuffleMode, to: DstPair, (a, b, c): (&Src, &Src, &Src), mask: Option<&Src>) {
+fn shuffle(
+    d: &mut Decoder<'_, '_>,
+    mode: ShuffleMode,
+    to: DstPair,
+    (a, b, c): (&Src, &Src, &Src),
+    mask: Option<&Src>,
+) {
     let mask = MaskRow::decode(d, mask);
     let [a, b, c] = [a, b, c].map(|src| d.src32(src, Type::B32));
     let to_value = to.first.map(|reg| d.row(reg));
@@ -322,7 +328,8 @@ fn elect(d: &mut Decoder<'_, '_>, to: DstPair, mask: &Src) {
             m.registers.set32(row, &leaders, m.mask);
         }
         if let Some(row) = to_elected {
-            let elected = (0..LANES).fold(0, |all, lane| all | u32::from(leaders[lane] == lane as u32) << lane);
+            let elected =
+                (0..LANES).fold(0, |all, lane| all | u32::from(leaders[lane] == lane as u32) << lane);
             m.registers.set_predicate(row, elected, m.mask);
         }
         Step::Next
