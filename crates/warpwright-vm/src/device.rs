@@ -29,6 +29,8 @@ pub struct DeviceConfig {
     pub multiprocessors: u32,
     /// Global memory, in bytes.
     pub memory: u64,
+    /// The heap of `malloc` in kernels, in bytes.
+    pub heap: u64,
 }
 
 impl Default for DeviceConfig {
@@ -39,6 +41,7 @@ impl Default for DeviceConfig {
             tensor_core: None,
             multiprocessors: 132,
             memory: 64 << 30,
+            heap: 8 << 20,
         }
     }
 }
@@ -174,7 +177,7 @@ impl Device {
     /// Loads a module that the verifier has accepted.
     pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module, DeviceError> {
         let mut memory = self.inner.memory();
-        let loaded = Loaded::new(module, info, Arc::make_mut(&mut memory.map))?;
+        let loaded = Loaded::new(module, info, Arc::make_mut(&mut memory.map), self.inner.config.heap)?;
         Ok(Module { loaded: Arc::new(loaded) })
     }
 

@@ -1,4 +1,5 @@
 //! A virtual GPU: executes verified PTX modules on the CPU, and reports what a GPU would hide.
+#![deny(unsafe_code)]
 
 mod counters;
 mod decode;

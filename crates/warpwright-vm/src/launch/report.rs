@@ -24,6 +24,8 @@ pub enum TrapKind {
     StackOverflow,
     /// An assertion of the kernel failed.
     Assertion,
+    /// `free` of what `malloc` has not given.
+    BadFree,
     /// All threads that could do something wait for each other.
     Deadlock,
     /// More instructions than allowed.
@@ -122,6 +124,8 @@ pub struct Report {
     pub trap: Option<Trap>,
     /// What was executed.
     pub counters: Counters,
+    /// What the kernel printed.
+    pub output: String,
 }
 
 impl Report {
@@ -224,6 +228,7 @@ pub(super) fn build(launch: &Launch, state: &State) -> Report {
         faults,
         trap: state.trap.clone(),
         counters: counters(launch, &state.tally),
+        output: String::from_utf8_lossy(&state.output).into_owned(),
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod arith;
 pub(crate) mod builtin;
 pub(crate) mod control;
 pub(crate) mod convert;
+mod format;
 pub(crate) mod memory;
 pub(crate) mod special;
 pub(crate) mod sync;

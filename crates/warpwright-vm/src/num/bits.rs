@@ -1,0 +1,208 @@
+//! Shifts, bit fields and permutations of bytes.
+
+/// `shl`: an amount above the width counts as the width.
+#[inline(always)]
+pub fn shl_u16(a: u16, by: u32) -> u16 {
+    if by > 15 { 0 } else { a << by }
+}
+
+/// `shl`: an amount above the width counts as the width.
+#[inline(always)]
+pub fn shl_u32(a: u32, by: u32) -> u32 {
+    if by > 31 { 0 } else { a << (by & 31) }
+}
+
+/// `shl`: an amount above the width counts as the width.
+#[inline(always)]
+pub fn shl_u64(a: u64, by: u32) -> u64 {
+    if by > 63 { 0 } else { a << (by & 63) }
+}
+
+/// `shr` of an unsigned value: an amount above the width counts as the width.
+#[inline(always)]
+pub fn shr_u16(a: u16, by: u32) -> u16 {
+    if by > 15 { 0 } else { a >> by }
+}
+
+/// `shr` of an unsigned value: an amount above the width counts as the width.
+#[inline(always)]
+pub fn shr_u32(a: u32, by: u32) -> u32 {
+    if by > 31 { 0 } else { a >> (by & 31) }
+}
+
+/// `shr` of an unsigned value: an amount above the width counts as the width.
+#[inline(always)]
+pub fn shr_u64(a: u64, by: u32) -> u64 {
+    if by > 63 { 0 } else { a >> (by & 63) }
+}
+
+/// `shr` of a signed value: an amount above the width leaves the sign alone.
+#[inline(always)]
+pub fn shr_s16(a: i16, by: u32) -> i16 {
+    a >> by.min(15)
+}
+
+/// `shr` of a signed value: an amount above the width leaves the sign alone.
+#[inline(always)]
+pub fn shr_s32(a: i32, by: u32) -> i32 {
+    a >> by.min(31)
+}
+
+/// `shr` of a signed value: an amount above the width leaves the sign alone.
+#[inline(always)]
+pub fn shr_s64(a: i64, by: u32) -> i64 {
+    a >> by.min(63)
+}
+
+/// The amount of a shift whose mode is `.wrap` or `.clamp`: modulo 32, or at most 32.
+#[inline(always)]
+fn amount<const WRAP: bool>(by: u32) -> u32 {
+    if WRAP { by & 31 } else { by.min(32) }
+}
+
+/// `shf.l`: the high word of `high:low` shifted left.
+#[inline(always)]
+pub fn funnel_left<const WRAP: bool>(low: u32, high: u32, by: u32) -> u32 {
+    let both = u64::from(high) << 32 | u64::from(low);
+    ((both << amount::<WRAP>(by)) >> 32) as u32
+}
+
+/// `shf.r`: the low word of `high:low` shifted right.
+#[inline(always)]
+pub fn funnel_right<const WRAP: bool>(low: u32, high: u32, by: u32) -> u32 {
+    let both = u64::from(high) << 32 | u64::from(low);
+    (both >> amount::<WRAP>(by)) as u32
+}
+
+/// `cnot`: 1 where all bits are zero, else 0.
+#[inline(always)]
+pub fn cnot(a: u64) -> u64 {
+    u64::from(a == 0)
+}
+
+/// `lop3`: the bits of the table at the positions that the bits of `a`, `b` and `c` spell.
+#[inline(always)]
+pub fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
+    // A function of three bits picks by `a` between two functions of two, and so on down.
+    let entry = |index: u32| 0u32.wrapping_sub(u32::from(table) >> index & 1);
+    let pick = |by: u32, set: u32, clear: u32| clear ^ (by & (set ^ clear));
+    let of_c = |index: u32| pick(c, entry(index + 1), entry(index));
+    let of_bc = |index: u32| pick(b, of_c(index + 2), of_c(index));
+    pick(a, of_bc(4), of_bc(0))
+}
+
+/// Bit fields of a width: extraction and insertion.
+macro_rules! fields {
+    ($($unsigned:ident $signed:ident $extract:ident $extract_signed:ident $insert:ident $find:ident $find_signed:ident;)*) => {$(
+        /// `bfe` of an unsigned value: `length` bits from `start` on; of both the low byte counts.
+        #[inline(always)]
+        pub fn $extract(a: $unsigned, start: u32, length: u32) -> $unsigned {
+            let (start, length) = (start & 0xff, length & 0xff);
+            let moved = if start >= $unsigned::BITS { 0 } else { a >> start };
+            if length >= $unsigned::BITS { moved } else { moved & ((1 << length) - 1) }
+        }
+
+        /// `bfe` of a signed value: the field's first bit, or that of `a` where the field goes beyond
+        /// it, fills the rest.
+        #[inline(always)]
+        pub fn $extract_signed(a: $signed, start: u32, length: u32) -> $signed {
+            let (start, length) = (start & 0xff, length & 0xff);
+            let moved = a >> start.min($signed::BITS - 1);
+            let rest = $signed::BITS.saturating_sub(length);
+            if length == 0 { 0 } else { moved << rest >> rest }
+        }
+
+        /// `bfi`: the low `length` bits of `a` in `b` from `start` on; of both the low byte counts.
+        #[inline(always)]
+        pub fn $insert(a: $unsigned, b: $unsigned, start: u32, length: u32) -> $unsigned {
+            let (start, length) = (start & 0xff, length & 0xff);
+            let field = if length >= $unsigned::BITS { $unsigned::MAX } else { (1 << length) - 1 };
+            if start >= $unsigned::BITS { b } else { b & !(field << start) | (a & field) << start }
+        }
+
+        /// `bfind` of an unsigned value: where the first one bit is, or how far it is from the top;
+        /// all ones without one.
+        #[inline(always)]
+        pub fn $find<const SHIFT_AMOUNT: bool>(a: $unsigned) -> u32 {
+            let from_top = a.leading_zeros();
+            let position = if SHIFT_AMOUNT { from_top } else { ($unsigned::BITS - 1).wrapping_sub(from_top) };
+            if a == 0 { u32::MAX } else { position }
+        }
+
+        /// `bfind` of a signed value: where the first bit is that differs from the sign.
+        #[inline(always)]
+        pub fn $find_signed<const SHIFT_AMOUNT: bool>(a: $signed) -> u32 {
+            $find::<SHIFT_AMOUNT>((a ^ (a >> ($signed::BITS - 1))) as $unsigned)
+        }
+    )*};
+}
+
+fields! {
+    u32 i32 bfe_u32 bfe_s32 bfi_b32 bfind_u32 bfind_s32;
+    u64 i64 bfe_u64 bfe_s64 bfi_b64 bfind_u64 bfind_s64;
+}
+
+/// `fns`: where the `offset`-th one bit of `mask` is, counted from `base` up, or down for negative
+/// offsets; all ones without one. A base above 31, which the ISA leaves undefined, has no bits.
+pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
+    if base > 31 {
+        return u32::MAX;
+    }
+    let is_set = |&position: &u32| mask >> position & 1 == 1;
+    let skipped = (offset.unsigned_abs() as usize).saturating_sub(1);
+    match offset {
+        0 => Some(base).filter(is_set),
+        1.. => (base..32).filter(is_set).nth(skipped),
+        _ => (0..=base).rev().filter(is_set).nth(skipped),
+    }
+    .unwrap_or(u32::MAX)
+}
+
+/// `szext`: the low `length` bits of `a`, extended.
+#[inline(always)]
+pub fn szext<const WRAP: bool, const SIGNED: bool>(a: u32, length: u32) -> u32 {
+    let length = amount::<WRAP>(length);
+    let rest = 32 - length;
+    match (length, SIGNED) {
+        (0, _) => 0,
+        (_, true) => ((a << rest) as i32 >> rest) as u32,
+        (_, false) => a << rest >> rest,
+    }
+}
+
+/// `bmsk`: a mask of `length` ones from bit `start` on.
+#[inline(always)]
+pub fn bmsk<const WRAP: bool>(start: u32, length: u32) -> u32 {
+    let (start, length) = (amount::<WRAP>(start), amount::<WRAP>(length));
+    (((1u64 << length) - 1) << start) as u32
+}
+
+/// `prmt`: four bytes of `b:a`, each picked by a nibble of `selector`: its low three bits say which,
+/// its high bit replaces the byte by copies of its sign.
+#[inline(always)]
+pub fn prmt(a: u32, b: u32, selector: u32) -> u32 {
+    let bytes = u64::from(b) << 32 | u64::from(a);
+    (0..4).fold(0, |word, index| {
+        let nibble = selector >> (4 * index) & 0xf;
+        let byte = (bytes >> (8 * (nibble & 7))) as u8;
+        let sign = ((byte as i8) >> 7) as u8;
+        let byte = if nibble & 8 == 0 { byte } else { sign };
+        word | u32::from(byte) << (8 * index)
+    })
+}
+
+/// `prmt` with a mode: the selectors of the generic form, for the low two bits of `c`.
+pub mod permute {
+    /// Four bytes from a position on.
+    pub const F4E: [u32; 4] = [0x3210, 0x4321, 0x5432, 0x6543];
+    /// Four bytes down from a position, cyclically.
+    pub const B4E: [u32; 4] = [0x5670, 0x6701, 0x7012, 0x0123];
+    /// One byte, four times.
+    pub const RC8: [u32; 4] = [0x0000, 0x1111, 0x2222, 0x3333];
+    /// Clamped at the left edge.
+    pub const ECL: [u32; 4] = [0x3210, 0x3211, 0x3222, 0x3333];
+    /// Clamped at the right edge.
+    pub const ECR: [u32; 4] = [0x0000, 0x1110, 0x2210, 0x3210];
+    /// One half, twice.
+    pub const RC16: [u32; 4] = [0x1010, 0x3232, 0x1010, 0x3232];
+}

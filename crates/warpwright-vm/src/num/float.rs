@@ -1,0 +1,279 @@
+//! Arithmetic on `.f32` and `.f64`.
+//!
+//! What rounds to nearest is the host's own arithmetic, with PTX's rules for NaN, subnormals and
+//! saturation around it, free of branches so that loops over lanes become vector code. The other
+//! directions go through [`exact`](super::exact).
+//!
+//! The ISA leaves open which NaN an `.f32` operation makes; here it is always [`NAN_F32`], as on
+//! NVIDIA's hardware. An `.f64` operation returns its first NaN operand, made quiet, and
+//! [`NAN_F64`] where no operand is one.
+//!
+//! `FTZ` is the modifier `.ftz`: subnormal operands and results become zeros of their sign. `SAT` is
+//! `.sat`: the result is limited to `[0, 1]`, and NaN becomes plus zero.
+
+use super::exact::{Direction, Format, Value};
+
+/// The bits of the NaN that `.f32` operations make.
+pub const NAN_F32: u32 = 0x7fff_ffff;
+
+/// The bits of the NaN that `.f64` operations make from numbers.
+pub const NAN_F64: u64 = 0xfff8_0000_0000_0000;
+
+const SIGN_F32: u32 = 0x8000_0000;
+const EXPONENT_F32: u32 = 0x7f80_0000;
+const QUIET_F64: u64 = 0x0008_0000_0000_0000;
+
+/// A subnormal number becomes the zero of its sign.
+#[inline(always)]
+pub fn flush(x: f32) -> f32 {
+    let bits = x.to_bits();
+    let keep = if bits & EXPONENT_F32 == 0 { SIGN_F32 } else { u32::MAX };
+    f32::from_bits(bits & keep)
+}
+
+/// [`flush`], or nothing.
+#[inline(always)]
+pub fn flush_if<const FTZ: bool>(x: f32) -> f32 {
+    if FTZ { flush(x) } else { x }
+}
+
+/// Any NaN becomes [`NAN_F32`].
+#[inline(always)]
+pub fn canonical(x: f32) -> f32 {
+    // By bits: between two NaNs of floating-point type the optimiser may choose.
+    let bits = x.to_bits();
+    f32::from_bits(if bits & !SIGN_F32 > EXPONENT_F32 { NAN_F32 } else { bits })
+}
+
+/// Limits to `[0, 1]`; NaN becomes plus zero.
+#[inline(always)]
+pub fn saturate(x: f32) -> f32 {
+    let low = if x > 0.0 { x } else { 0.0 };
+    if low < 1.0 { low } else { 1.0 }
+}
+
+/// [`saturate`] in double precision.
+#[inline(always)]
+pub fn saturate_f64(x: f64) -> f64 {
+    let low = if x > 0.0 { x } else { 0.0 };
+    if low < 1.0 { low } else { 1.0 }
+}
+
+/// What a result becomes: flushed, limited, its NaN the canonical one.
+#[inline(always)]
+pub fn finish<const FTZ: bool, const SAT: bool>(x: f32) -> f32 {
+    let x = flush_if::<FTZ>(x);
+    if SAT { saturate(x) } else { canonical(x) }
+}
+
+/// `add.rn.f32`.
+#[inline(always)]
+pub fn add<const FTZ: bool, const SAT: bool>(a: f32, b: f32) -> f32 {
+    finish::<FTZ, SAT>(flush_if::<FTZ>(a) + flush_if::<FTZ>(b))
+}
+
+/// `sub.rn.f32`.
+#[inline(always)]
+pub fn sub<const FTZ: bool, const SAT: bool>(a: f32, b: f32) -> f32 {
+    finish::<FTZ, SAT>(flush_if::<FTZ>(a) - flush_if::<FTZ>(b))
+}
+
+/// `mul.rn.f32`.
+#[inline(always)]
+pub fn mul<const FTZ: bool, const SAT: bool>(a: f32, b: f32) -> f32 {
+    finish::<FTZ, SAT>(flush_if::<FTZ>(a) * flush_if::<FTZ>(b))
+}
+
+/// `fma.rn.f32`, and `mad.rn.f32`.
+#[inline(always)]
+pub fn fma<const FTZ: bool, const SAT: bool>(a: f32, b: f32, c: f32) -> f32 {
+    finish::<FTZ, SAT>(flush_if::<FTZ>(a).mul_add(flush_if::<FTZ>(b), flush_if::<FTZ>(c)))
+}
+
+/// `div.rn.f32`; it is also within the error of `div.full.f32`.
+#[inline(always)]
+pub fn div<const FTZ: bool>(a: f32, b: f32) -> f32 {
+    finish::<FTZ, false>(flush_if::<FTZ>(a) / flush_if::<FTZ>(b))
+}
+
+/// `rcp.rn.f32`; it is also within the error of `rcp.approx.f32`.
+#[inline(always)]
+pub fn rcp<const FTZ: bool>(a: f32) -> f32 {
+    div::<FTZ>(1.0, a)
+}
+
+/// `sqrt.rn.f32`; it is also within the error of `sqrt.approx.f32`.
+#[inline(always)]
+pub fn sqrt<const FTZ: bool>(a: f32) -> f32 {
+    finish::<FTZ, false>(flush_if::<FTZ>(a).sqrt())
+}
+
+/// `abs.f32`.
+#[inline(always)]
+pub fn abs<const FTZ: bool>(a: f32) -> f32 {
+    canonical(flush_if::<FTZ>(a).abs())
+}
+
+/// `neg.f32`.
+#[inline(always)]
+pub fn neg<const FTZ: bool>(a: f32) -> f32 {
+    canonical(-flush_if::<FTZ>(a))
+}
+
+/// `copysign.f32`: the magnitude of `b` with the sign of `a`.
+#[inline(always)]
+pub fn copysign(a: f32, b: f32) -> f32 {
+    f32::from_bits(b.to_bits() & !SIGN_F32 | a.to_bits() & SIGN_F32)
+}
+
+/// `copysign.f64`: the magnitude of `b` with the sign of `a`.
+#[inline(always)]
+pub fn copysign_f64(a: f64, b: f64) -> f64 {
+    const SIGN: u64 = 1 << 63;
+    f64::from_bits(b.to_bits() & !SIGN | a.to_bits() & SIGN)
+}
+
+/// A NaN with its payload, made quiet.
+#[inline(always)]
+pub fn quiet(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() | QUIET_F64)
+}
+
+/// The result of an operation on numbers; where it is NaN, the first operand that is one.
+#[inline(always)]
+pub fn propagate(result: f64, a: f64, b: f64) -> f64 {
+    // By bits: between two NaNs of floating-point type the optimiser may choose.
+    let is_nan = |bits: u64| bits & !(1 << 63) > 0x7ff0_0000_0000_0000;
+    let (a, b, bits) = (a.to_bits(), b.to_bits(), result.to_bits());
+    let nan = if is_nan(b) { b | QUIET_F64 } else { NAN_F64 };
+    let nan = if is_nan(a) { a | QUIET_F64 } else { nan };
+    f64::from_bits(if is_nan(bits) { nan } else { bits })
+}
+
+/// `add.rn.f64`.
+#[inline(always)]
+pub fn add_f64(a: f64, b: f64) -> f64 {
+    propagate(a + b, a, b)
+}
+
+/// `sub.rn.f64`.
+#[inline(always)]
+pub fn sub_f64(a: f64, b: f64) -> f64 {
+    propagate(a - b, a, b)
+}
+
+/// `mul.rn.f64`.
+#[inline(always)]
+pub fn mul_f64(a: f64, b: f64) -> f64 {
+    propagate(a * b, a, b)
+}
+
+/// `fma.rn.f64`, and `mad.rn.f64`.
+#[inline(always)]
+pub fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
+    let result = a.mul_add(b, c);
+    // Infinity times zero is NaN whatever `c` is; `c` comes last among the operands.
+    propagate(result, if a.is_nan() { a } else { b }, c)
+}
+
+/// `div.rn.f64`.
+#[inline(always)]
+pub fn div_f64(a: f64, b: f64) -> f64 {
+    propagate(a / b, a, b)
+}
+
+/// `rcp.rn.f64`.
+#[inline(always)]
+pub fn rcp_f64(a: f64) -> f64 {
+    propagate(1.0 / a, a, a)
+}
+
+/// `sqrt.rn.f64`.
+#[inline(always)]
+pub fn sqrt_f64(a: f64) -> f64 {
+    propagate(a.sqrt(), a, a)
+}
+
+/// `abs.f64`: a NaN keeps its payload.
+#[inline(always)]
+pub fn abs_f64(a: f64) -> f64 {
+    f64::from_bits(a.to_bits() & !(1 << 63))
+}
+
+/// `neg.f64`: a NaN keeps its payload.
+#[inline(always)]
+pub fn neg_f64(a: f64) -> f64 {
+    f64::from_bits(a.to_bits() ^ (1 << 63))
+}
+
+/// An operation that can be rounded in any direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// `a + b`.
+    Add,
+    /// `a - b`.
+    Sub,
+    /// `a · b`.
+    Mul,
+    /// `a / b`.
+    Div,
+    /// `1 / a`.
+    Rcp,
+    /// `√a`.
+    Sqrt,
+    /// `a · b + c`.
+    Fma,
+}
+
+impl Operation {
+    /// The exact result, up to what rounding to nearest or in `direction` cannot see.
+    fn apply(self, [a, b, c]: [Value; 3], direction: Direction) -> Value {
+        match self {
+            Operation::Add => a.add(b, direction),
+            Operation::Sub => a.sub(b, direction),
+            Operation::Mul => a.times(b),
+            Operation::Div => a.over(b),
+            Operation::Rcp => Value::integer(1).over(a),
+            Operation::Sqrt => a.sqrt(),
+            Operation::Fma => a.times(b).add(c, direction),
+        }
+    }
+
+    /// How many operands it reads.
+    fn operands(self) -> usize {
+        match self {
+            Operation::Rcp | Operation::Sqrt => 1,
+            Operation::Fma => 3,
+            _ => 2,
+        }
+    }
+}
+
+/// An operation of any format on the bits of its operands, rounded once. Operands beyond those that
+/// it reads are ignored.
+pub fn directed(operation: Operation, format: &Format, direction: Direction, operands: [u64; 3]) -> u64 {
+    let values = operands.map(|bits| Value::unpack(format, bits));
+    operation.apply(values, direction).round(format, direction, false)
+}
+
+/// An operation on `.f32` in any direction, with `.ftz` and `.sat`.
+pub fn directed_f32(
+    operation: Operation,
+    direction: Direction,
+    ftz: bool,
+    sat: bool,
+    operands: [f32; 3],
+) -> f32 {
+    let flushed = |x: f32| if ftz { flush(x) } else { x };
+    let bits = operands.map(|x| u64::from(flushed(x).to_bits()));
+    let result = flushed(f32::from_bits(directed(operation, &Format::F32, direction, bits) as u32));
+    if sat { saturate(result) } else { result }
+}
+
+/// An operation on `.f64` in any direction.
+pub fn directed_f64(operation: Operation, direction: Direction, operands: [f64; 3]) -> f64 {
+    match operands[..operation.operands()].iter().find(|x| x.is_nan()) {
+        Some(&nan) => quiet(nan),
+        None => f64::from_bits(directed(operation, &Format::F64, direction, operands.map(f64::to_bits))),
+    }
+}

@@ -1,0 +1,221 @@
+//! Video instructions: arithmetic on bytes and half words that are picked out of words.
+//!
+//! Values are picked and extended, combined in integers that are wide enough, limited, and merged
+//! into or combined with a third word. The ISA gives intermediate results 34 bits, and 33 after
+//! saturation; what is wider than that here is cut to it where it can be seen.
+
+use warpwright_ptx::ir::Cmp;
+
+/// What is done with two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Primary {
+    /// Sum.
+    Add,
+    /// Difference.
+    Sub,
+    /// Half of the sum; a half is rounded away from zero.
+    Average,
+    /// Absolute difference.
+    Distance,
+    /// The smaller.
+    Min,
+    /// The larger.
+    Max,
+    /// Shift left, by an amount modulo 32 or of at most 32.
+    ShiftLeft {
+        /// Modulo 32.
+        wrap: bool,
+    },
+    /// Shift right.
+    ShiftRight {
+        /// Modulo 32.
+        wrap: bool,
+    },
+    /// 1 where a comparison holds, else 0.
+    Compare(Cmp),
+}
+
+/// What is done with the result and a third word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secondary {
+    /// Sum.
+    Add,
+    /// The smaller.
+    Min,
+    /// The larger.
+    Max,
+}
+
+/// A byte or half word of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// 8 or 16.
+    pub bits: u32,
+    /// Which, from the low end.
+    pub index: u32,
+}
+
+impl Part {
+    /// The whole word.
+    pub const WORD: Part = Part { bits: 32, index: 0 };
+
+    /// The part of a word or of two, extended.
+    pub fn extract(self, words: u64, signed: bool) -> i64 {
+        let up = words << (64 - self.bits - self.index * self.bits);
+        if signed { (up as i64) >> (64 - self.bits) } else { (up >> (64 - self.bits)) as i64 }
+    }
+
+    /// `word` with this part replaced.
+    fn insert(self, word: u32, value: i64) -> u32 {
+        let mask = u32::MAX >> (32 - self.bits) << (self.index * self.bits);
+        word & !mask | ((value as u32) << (self.index * self.bits)) & mask
+    }
+}
+
+/// Limits a value to the range of an integer of `bits` bits.
+fn clamp(value: i128, bits: u32, signed: bool) -> i128 {
+    let (low, high) = super::integer::range(bits, signed);
+    value.clamp(low, high)
+}
+
+/// The low 33 bits, extended.
+fn to_33_bits(value: i128) -> i64 {
+    (value as i64) << 31 >> 31
+}
+
+impl Primary {
+    fn apply(self, a: i64, b: i64) -> i128 {
+        let (a, b) = (i128::from(a), i128::from(b));
+        let amount = |wrap: bool| if wrap { b & 31 } else { b.min(32) };
+        match self {
+            Primary::Add => a + b,
+            Primary::Sub => a - b,
+            Primary::Average if a + b >= 0 => (a + b + 1) >> 1,
+            Primary::Average => (a + b) >> 1,
+            Primary::Distance => (a - b).abs(),
+            Primary::Min => a.min(b),
+            Primary::Max => a.max(b),
+            Primary::ShiftLeft { wrap } => a << amount(wrap),
+            Primary::ShiftRight { wrap } => a >> amount(wrap),
+            Primary::Compare(cmp) => i128::from(match cmp {
+                Cmp::Eq => a == b,
+                Cmp::Ne => a != b,
+                Cmp::Lt => a < b,
+                Cmp::Le => a <= b,
+                Cmp::Gt => a > b,
+                _ => a >= b,
+            }),
+        }
+    }
+}
+
+/// A scalar video instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scalar {
+    /// What it does.
+    pub primary: Primary,
+    /// Whether the result is signed.
+    pub d_signed: bool,
+    /// The part of `a`, and whether it is signed.
+    pub a: (Part, bool),
+    /// The part of `b`, and whether it is signed.
+    pub b: (Part, bool),
+    /// Whether the result is limited to the range of what it is written to.
+    pub sat: bool,
+    /// The part of `c` that the result replaces.
+    pub merge: Option<Part>,
+    /// How the result is combined with `c`.
+    pub secondary: Option<Secondary>,
+}
+
+impl Scalar {
+    /// The result for three words; `c` counts where it is merged into or combined with.
+    pub fn apply(&self, a: u32, b: u32, c: u32) -> u32 {
+        let a = self.a.0.extract(a.into(), self.a.1);
+        let b = self.b.0.extract(b.into(), self.b.1);
+        let result = self.primary.apply(a, b);
+        let bits = self.merge.unwrap_or(Part::WORD).bits;
+        let result = to_33_bits(if self.sat { clamp(result, bits, self.d_signed) } else { result });
+        let third = Part::WORD.extract(c.into(), self.d_signed);
+        let result = match self.secondary {
+            Some(Secondary::Add) => result + third,
+            Some(Secondary::Min) => result.min(third),
+            Some(Secondary::Max) => result.max(third),
+            None => result,
+        };
+        self.merge.map_or(result as u32, |part| part.insert(c, result))
+    }
+}
+
+/// A SIMD video instruction, on all parts of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Simd {
+    /// What it does.
+    pub primary: Primary,
+    /// Bits of a part: 8 or 16.
+    pub bits: u32,
+    /// Whether the results are signed.
+    pub d_signed: bool,
+    /// Which parts of `b:a` are taken for `a`, from the low end, and whether they are signed.
+    pub a: ([u8; 4], bool),
+    /// Which parts of `b:a` are taken for `b`, from the low end, and whether they are signed.
+    pub b: ([u8; 4], bool),
+    /// Whether results are limited to the range of a part.
+    pub sat: bool,
+    /// Which parts are written, or added: one bit for each.
+    pub mask: u8,
+    /// Whether the results are added to `c`.
+    pub add: bool,
+}
+
+impl Simd {
+    /// The result for three words.
+    pub fn apply(&self, a: u32, b: u32, c: u32) -> u32 {
+        let words = u64::from(b) << 32 | u64::from(a);
+        let pick = |(parts, signed): ([u8; 4], bool), index: usize| {
+            Part { bits: self.bits, index: parts[index].into() }.extract(words, signed)
+        };
+        (0..32 / self.bits).filter(|index| self.mask >> index & 1 == 1).fold(c, |word, index| {
+            let result = self.primary.apply(pick(self.a, index as usize), pick(self.b, index as usize));
+            let result = if self.sat { clamp(result, self.bits, self.d_signed) } else { result };
+            if self.add {
+                word.wrapping_add(result as u32)
+            } else {
+                Part { bits: self.bits, index }.insert(word, result as i64)
+            }
+        })
+    }
+}
+
+/// `vmad`: the product of parts and a sum, scaled down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mad {
+    /// The part of `a`, and whether it is signed.
+    pub a: (Part, bool),
+    /// The part of `b`, and whether it is signed.
+    pub b: (Part, bool),
+    /// Whether the product is negated.
+    pub negate_product: bool,
+    /// Whether `c` is negated.
+    pub negate_c: bool,
+    /// Whether one is added.
+    pub plus_one: bool,
+    /// By how many bits the sum is shifted right.
+    pub scale: u32,
+    /// Whether the result is limited to the range of a word.
+    pub sat: bool,
+}
+
+impl Mad {
+    /// The result for three words.
+    pub fn apply(&self, a: u32, b: u32, c: u32) -> u32 {
+        let signed = self.a.1 || self.b.1 || self.negate_product || self.negate_c;
+        let a = i128::from(self.a.0.extract(a.into(), self.a.1));
+        let b = i128::from(self.b.0.extract(b.into(), self.b.1));
+        let c = i128::from(Part::WORD.extract(c.into(), signed));
+        let product = if self.negate_product { -(a * b) } else { a * b };
+        let sum = product + if self.negate_c { -c } else { c } + i128::from(self.plus_one);
+        let result = sum >> self.scale;
+        (if self.sat { clamp(result, 32, signed) } else { result }) as u32
+    }
+}
