@@ -1,6 +1,7 @@
 //! Gathering findings while workers run, and making a report of them.
 
 use super::finding::*;
+use crate::memory::SpaceKind;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const MOST: usize = 2000;
 
 /// One side of a finding, before names are looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawSite {
     /// The instruction.
     pub(crate) pc: u32,
@@ -21,9 +22,9 @@ pub(crate) struct RawSite {
 }
 
 /// Where a site is in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawPlace {
-    pub(crate) space: u8,
+    pub(crate) space: SpaceKind,
     pub(crate) address: u64,
     pub(crate) bytes: u32,
 }
@@ -63,7 +64,7 @@ impl RawFinding {
     /// Of alike findings the one of the first threads is shown, so that reports do not depend on chance
     /// more than they must.
     fn order(&self) -> impl Ord + use<> {
-        let of = |site: RawSite| (site.block, site.thread, site.memory);
+        let of = |site: RawSite| (site.block, site.thread, site.memory.map(|place| place.address));
         (of(self.first), self.second.map(of))
     }
 }
@@ -112,7 +113,6 @@ impl Collector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::SpaceKind;
 
     fn race(hazard: Hazard, first: (u32, u32), second: (u32, u32)) -> RawFinding {
         let site = |(pc, thread)| RawSite { pc, action: Action::Read, block: 0, thread, memory: None };

@@ -96,9 +96,8 @@ pub enum FindingKind {
         /// The register.
         register: String,
     },
-    /// A barrier of the block, or another instruction that the warp executes together, was reached by a part
-    /// of the warp alone.
-    Divergent {
+    /// A barrier of the block that the warp must reach together was reached by a part of the warp alone.
+    DivergentBarrier {
         /// The lanes that were there.
         present: u32,
         /// The lanes that should have been.
@@ -157,14 +156,12 @@ impl FindingKind {
             FindingKind::Access(FaultKind::Null) => "null",
             FindingKind::Access(FaultKind::WrongSpace) => "wrong-space",
             FindingKind::Access(FaultKind::ReadOnly) => "read-only",
-            FindingKind::Race { hazard: Hazard::ReadAfterWrite, .. } => "read-after-write",
-            FindingKind::Race { hazard: Hazard::WriteAfterRead, .. } => "write-after-read",
-            FindingKind::Race { hazard: Hazard::WriteAfterWrite, .. } => "write-after-write",
-            FindingKind::UninitializedMemory { .. } => "uninitialized-memory",
-            FindingKind::UninitializedRegister { .. } => "uninitialized-register",
-            FindingKind::Divergent { .. } => "divergent",
-            FindingKind::MissingLanes { .. } => "missing-lanes",
-            FindingKind::UnnamedLane { .. } => "unnamed-lane",
+            FindingKind::Race { .. } => "race",
+            FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
+                "uninitialized"
+            }
+            FindingKind::DivergentBarrier { .. } => "divergent-barrier",
+            FindingKind::MissingLanes { .. } | FindingKind::UnnamedLane { .. } => "missing-lane",
             FindingKind::BarrierCount { .. } => "barrier-count",
         }
     }
@@ -375,7 +372,7 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
         FindingKind::UninitializedRegister { register } => {
             format!("`{register}` is read by {who} and was never written on the way there")
         }
-        FindingKind::Divergent { present, expected } => format!(
+        FindingKind::DivergentBarrier { present, expected } => format!(
             "`{}` is reached by lanes {present:#010x} of the warp of {who}, and by lanes {:#010x} not or from \
              elsewhere: all must execute it together",
             first.opcode,

@@ -39,6 +39,7 @@ mod shadow;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use access::byte_runs;
 pub use access::{AccessKind, Stored, Strength, Unknown, WarpAccess};
 pub use entry::Scope;
 
