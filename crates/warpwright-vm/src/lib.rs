@@ -15,6 +15,7 @@ mod simd;
 pub mod check;
 pub mod num;
 pub mod tensor;
+pub mod testing;
 
 pub use counters::{SpaceTraffic, Traffic};
 pub use decode::LoadError;

@@ -318,6 +318,9 @@ impl Machine<'_> {
         }
     }
 
+    /// Lanes of `missing` read a register that they have not written.
+    pub(crate) fn report_unassigned(&mut self, _reg: u32, _missing: u32) {}
+
     /// The fragment that runs waits for lanes that never come.
     pub(crate) fn report_missing_lanes(&mut self) {}
 

@@ -6,6 +6,7 @@ use crate::decode::NO_STATEMENT;
 use crate::machine::{Counts, Worker};
 use crate::memory::{FaultKind, SpaceKind};
 use std::collections::BTreeMap;
+use std::fmt;
 use warpwright_ptx::ir::{Function, Origin, StatementKind};
 
 /// Why a launch ended before its threads did.
@@ -132,6 +133,30 @@ impl Report {
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty() && self.trap.is_none()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel `{}`", self.kernel)?;
+        for fault in &self.faults {
+            let what = if fault.write { "write" } else { "read" };
+            write!(
+                f,
+                "\n{:?} {what} of {} bytes at {:#x}, {} times; first in block {:?}, thread {:?}, {:?}",
+                fault.kind,
+                fault.bytes,
+                fault.address,
+                fault.count,
+                fault.thread.0,
+                fault.thread.1,
+                fault.origin
+            )?;
+        }
+        if let Some(trap) = &self.trap {
+            write!(f, "\ntrap: {}", trap.message)?;
+        }
+        Ok(())
     }
 }
 
