@@ -55,6 +55,7 @@ mod reg;
 mod special;
 mod state;
 mod sync;
+mod tile;
 mod types;
 
 pub use atomic::{AtomicAdd, AtomicBits, AtomicMinMax};
@@ -65,6 +66,7 @@ pub use kernel::{ArgDesc, Block, Built, Extent, Kernel, LaunchRule, Role, build}
 pub use math::{Bytes, Fused, Rounded, Wide};
 pub use pointer::{Access, Index, Ptr};
 pub use reg::{Divide, IntoReg, Reg};
+pub use tile::*;
 pub use types::*;
 
 use crate::diag::Code;

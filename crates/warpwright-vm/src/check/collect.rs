@@ -84,6 +84,7 @@ impl Collector {
     pub(crate) fn add(&self, finding: RawFinding) {
         let mut found = self.found();
         let key = finding.key();
+        let full = found.len() >= MOST;
         match found.get_mut(&key) {
             Some(known) => {
                 let count = known.count + finding.count;
@@ -92,21 +93,16 @@ impl Collector {
                 }
                 known.count = count;
             }
-            None if found.len() < MOST => {
+            None if full => {}
+            None => {
                 found.insert(key, finding);
             }
-            None => {}
         }
     }
 
     /// All of them, by instruction.
     pub(crate) fn all(&self) -> Vec<RawFinding> {
         self.found().values().cloned().collect()
-    }
-
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.found().is_empty()
     }
 }
 
@@ -116,8 +112,12 @@ mod tests {
 
     fn race(hazard: Hazard, first: (u32, u32), second: (u32, u32)) -> RawFinding {
         let site = |(pc, thread)| RawSite { pc, action: Action::Read, block: 0, thread, memory: None };
-        let kind =
-            FindingKind::Race { hazard, between: Between::Warps, space: SpaceKind::Shared, same_value: false };
+        let kind = FindingKind::Race {
+            hazard,
+            between: Between::Warps,
+            space: SpaceKind::Shared,
+            same_value: false,
+        };
         RawFinding { kind, first: site(first), second: Some(site(second)), count: 1 }
     }
 

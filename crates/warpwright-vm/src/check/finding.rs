@@ -110,6 +110,11 @@ pub enum FindingKind {
         /// The lanes that the mask names.
         named: u32,
     },
+    /// A lane reads from one that does not take part in the exchange.
+    AbsentSource {
+        /// The lanes that take part.
+        present: u32,
+    },
     /// A lane executes a `.sync` instruction whose mask does not name it.
     UnnamedLane {
         /// The mask.
@@ -161,7 +166,9 @@ impl FindingKind {
                 "uninitialized"
             }
             FindingKind::DivergentBarrier { .. } => "divergent-barrier",
-            FindingKind::MissingLanes { .. } | FindingKind::UnnamedLane { .. } => "missing-lane",
+            FindingKind::MissingLanes { .. }
+            | FindingKind::AbsentSource { .. }
+            | FindingKind::UnnamedLane { .. } => "missing-lane",
             FindingKind::BarrierCount { .. } => "barrier-count",
         }
     }
@@ -281,6 +288,15 @@ pub struct Finding {
     pub message: String,
 }
 
+impl Finding {
+    /// Where it is in the text: what reports are sorted by.
+    pub(crate) fn place(&self) -> (String, u32) {
+        self.accesses
+            .first()
+            .map_or((String::new(), 0), |site| (site.function.clone(), site.statement.unwrap_or(0)))
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.tool, self.message)
@@ -382,6 +398,10 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
             "`{}` names lanes {named:#010x} and lanes {:#010x} never arrive, in the warp of {who}",
             first.opcode,
             named & !present
+        ),
+        FindingKind::AbsentSource { present } => format!(
+            "`{}` reads from a lane that does not take part, in {who}: there are lanes {present:#010x} only",
+            first.opcode
         ),
         FindingKind::UnnamedLane { named } => {
             format!("`{}` is executed by {who}, which its mask {named:#010x} does not name", first.opcode)

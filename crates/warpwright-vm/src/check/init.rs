@@ -1,5 +1,6 @@
 //! Which bytes were written: one bit each.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Bits of a word.
@@ -54,7 +55,9 @@ impl InitBits {
 /// Memory that several host threads use at once.
 #[derive(Debug, Default)]
 pub(crate) struct SharedInitBits {
-    words: Box<[AtomicU64]>,
+    /// Made when a part is written; before that nothing is, or all.
+    words: OnceLock<Box<[AtomicU64]>>,
+    bytes: u64,
     /// All of it is written, and the words say nothing.
     all: AtomicBool,
 }
@@ -62,13 +65,16 @@ pub(crate) struct SharedInitBits {
 impl SharedInitBits {
     /// That many bytes, none of them written.
     pub(crate) fn new(bytes: u64) -> Self {
-        let words = (0..bytes.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect();
-        SharedInitBits { words, all: AtomicBool::new(false) }
+        SharedInitBits { words: OnceLock::new(), bytes, all: AtomicBool::new(false) }
     }
 
     /// Memory that is all written.
     pub(crate) fn written() -> Self {
-        SharedInitBits { words: Box::default(), all: AtomicBool::new(true) }
+        SharedInitBits { words: OnceLock::new(), bytes: 0, all: AtomicBool::new(true) }
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        self.words.get_or_init(|| (0..self.bytes.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect())
     }
 
     /// All bytes are written.
@@ -88,8 +94,9 @@ impl SharedInitBits {
         if self.is_all() {
             return;
         }
+        let all = self.words();
         words(offset, bytes, |word, bits| {
-            let word = &self.words[word];
+            let word = &all[word];
             if word.load(Relaxed) & bits != bits {
                 word.fetch_or(bits, Relaxed);
             }
@@ -99,8 +106,9 @@ impl SharedInitBits {
 
     /// Bytes mean nothing any more.
     pub(crate) fn clear(&self, offset: u64, bytes: u64) {
+        let Some(all) = self.words.get() else { return };
         words(offset, bytes, |word, bits| {
-            self.words.get(word).map(|word| word.fetch_and(!bits, Relaxed));
+            all[word].fetch_and(!bits, Relaxed);
             true
         });
     }
@@ -108,7 +116,11 @@ impl SharedInitBits {
     /// Whether all of these bytes were written.
     #[inline]
     pub(crate) fn is_set(&self, offset: u64, bytes: u64) -> bool {
-        self.is_all() || words(offset, bytes, |word, bits| self.words[word].load(Relaxed) & bits == bits)
+        let all = self.words.get();
+        self.is_all()
+            || words(offset, bytes, |word, bits| {
+                all.is_some_and(|all| all[word].load(Relaxed) & bits == bits)
+            })
     }
 }
 
@@ -127,8 +139,14 @@ mod tests {
             shared.set(offset, bytes);
             assert!(plain.is_set(offset, bytes) && shared.is_set(offset, bytes));
         }
-        for (offset, bytes, set) in [(2, 2, false), (3, 1, true), (68, 1, false), (127, 2, false), (130, 60, true)] {
-            assert_eq!((plain.is_set(offset, bytes), shared.is_set(offset, bytes)), (set, set), "{offset}+{bytes}");
+        for (offset, bytes, set) in
+            [(2, 2, false), (3, 1, true), (68, 1, false), (127, 2, false), (130, 60, true)]
+        {
+            assert_eq!(
+                (plain.is_set(offset, bytes), shared.is_set(offset, bytes)),
+                (set, set),
+                "{offset}+{bytes}"
+            );
         }
         shared.clear(140, 1);
         assert!(!shared.is_set(130, 60) && shared.is_set(141, 40));

@@ -1,15 +1,15 @@
-//! Telling the checks what the machine does.
+//! Accesses to memory, as the checks see them.
 //!
-//! Everything here is asked for before memory changes, except [`Machine::observed`], which follows a strong
-//! read. With no checks on, each of these is one comparison.
+//! They are looked at before memory changes, and once more after a strong read. With no checks on, that is
+//! one comparison.
 
 use super::race::{
-    AccessKind, BlockRaces, FenceKind, LaunchRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unknown,
-    WarpAccess, WorkerRaces, byte_runs,
+    AccessKind, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess, WorkerRaces,
+    byte_runs,
 };
 use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
 use crate::launch::Launch;
-use crate::machine::{LANES, LanesOf, Machine, Registers, Row32, Row64};
+use crate::machine::{LANES, LanesOf, Machine, Registers, Row64};
 use crate::memory::{Element, Order, Region, RegionKind, SpaceKind};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir;
@@ -74,7 +74,7 @@ impl Touch {
     }
 }
 
-fn scope_of(scope: ir::Scope) -> Scope {
+pub(super) fn scope_of(scope: ir::Scope) -> Scope {
     match scope {
         ir::Scope::Cta | ir::Scope::Cluster => Scope::Block,
         ir::Scope::Gpu | ir::Scope::Sys => Scope::Device,
@@ -174,7 +174,9 @@ impl Stored for StoredRegisters<'_> {
     }
 
     fn is_equal(&self, a: u32, b: u32) -> bool {
-        self.elements.iter().all(|&element| self.value(element, a as usize) == self.value(element, b as usize))
+        self.elements
+            .iter()
+            .all(|&element| self.value(element, a as usize) == self.value(element, b as usize))
     }
 }
 
@@ -381,14 +383,7 @@ impl<'a> Machine<'a> {
     }
 
     #[cold]
-    fn add_unwritten(
-        &mut self,
-        touch: Touch,
-        region: &Region<'a>,
-        offsets: &Row64,
-        bytes: u32,
-        lanes: u32,
-    ) {
+    fn add_unwritten(&mut self, touch: Touch, region: &Region<'a>, offsets: &Row64, bytes: u32, lanes: u32) {
         let (space, base) = match region.kind {
             RegionKind::Global(allocation) => (SpaceKind::Global, allocation.base),
             RegionKind::Shared => (SpaceKind::Shared, 0),
@@ -408,93 +403,30 @@ impl<'a> Machine<'a> {
 
     /// Adds a finding about the present instruction, which is not about memory.
     #[cold]
-    pub(crate) fn found(&mut self, kind: FindingKind, lane: usize) {
-        let first = self.site(Action::Execute, lane);
+    pub(crate) fn found(&self, kind: FindingKind, lane: usize) {
+        self.found_at(self.pc, kind, lane);
+    }
+
+    /// The same of another instruction.
+    #[cold]
+    pub(crate) fn found_at(&self, pc: u32, kind: FindingKind, lane: usize) {
+        let first = RawSite { pc, ..self.site(Action::Execute, lane) };
         self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
     }
 
     /// Tells the race check of something, if it is on.
     #[inline(always)]
-    fn tell(&mut self, tell: impl FnOnce(&mut BlockRaces, u8)) {
+    pub(super) fn tell(&mut self, tell: impl FnOnce(&mut BlockRaces, u8)) {
         if let Some(races) = &mut self.block.checks.races
             && self.launch.options.checks.race
         {
             tell(races, self.warp_index as u8);
         }
     }
-
-    /// A barrier is complete: the lanes that came to it, by warp, and those of them that did not wait.
-    pub(crate) fn tell_barrier(&mut self, id: usize, arrived: &[u32], announced: bool, whole: bool) {
-        self.tell(|races, _| {
-            if whole && !announced {
-                races.barrier_all();
-                return;
-            }
-            let waiting: Vec<(u8, u32)> = arrived
-                .iter()
-                .enumerate()
-                .filter(|&(_, &lanes)| lanes != 0)
-                .map(|(warp, &lanes)| (warp as u8, lanes))
-                .collect();
-            races.barrier(id, &waiting);
-        });
-    }
-
-    /// Lanes announce themselves at a barrier and go on.
-    pub(crate) fn tell_barrier_arrive(&mut self, id: usize) {
-        let mask = self.mask;
-        self.tell(|races, warp| races.barrier_arrive(id, warp, mask));
-    }
-
-    /// `bar.warp.sync`.
-    pub(crate) fn tell_warp_sync(&mut self, named: u32) {
-        self.tell(|races, warp| races.warp_sync(warp, named));
-    }
-
-    /// A fence by the lanes that execute.
-    pub(crate) fn tell_fence(&mut self, scope: ir::Scope, kind: FenceKind) {
-        let mask = self.mask;
-        self.tell(|races, warp| races.fence(warp, mask, scope_of(scope), kind));
-    }
-
-    /// `cp.async.commit_group`.
-    pub(crate) fn tell_commit_group(&mut self) {
-        let mask = self.mask;
-        self.tell(|races, warp| races.commit_group(warp, mask));
-    }
-
-    /// `cp.async.wait_group`, and `cp.async.wait_all` where no number is given.
-    pub(crate) fn tell_wait_group(&mut self, pending: Option<u32>) {
-        let mask = self.mask;
-        self.tell(|races, warp| match pending {
-            Some(pending) => races.wait_group(warp, mask, pending as usize),
-            None => races.wait_all(warp, mask),
-        });
-    }
-
-    /// Lanes arrive at the `mbarrier` at a place of shared memory, or their asynchronous copies do.
-    pub(crate) fn tell_mbarrier_arrive(&mut self, offset: u64, lanes: u32, copies: bool) {
-        self.tell(|races, warp| match copies {
-            true => races.mbarrier_arrive_copies(offset, warp, lanes),
-            false => races.mbarrier_arrive(offset, warp, lanes),
-        });
-    }
-
-    /// The phase of an `mbarrier` is complete.
-    pub(crate) fn tell_mbarrier_complete(&mut self, offset: u64) {
-        self.tell(|races, _| races.mbarrier_complete(offset));
-    }
-
-    /// Lanes have seen the phase of an `mbarrier` complete.
-    pub(crate) fn tell_mbarrier_waited(&mut self, offset: u64, lanes: u32) {
-        self.tell(|races, warp| races.mbarrier_waited(offset, warp, lanes));
-    }
 }
 
 /// Which words of local memory were written: four bits for the bytes of each.
 pub(crate) type LocalWritten = Vec<[u8; LANES]>;
-
-const _: () = assert!(size_of::<Row32>() == 4 * LANES);
 
 /// Words of local memory become another variable: written (a parameter that was passed), or not.
 pub(crate) fn set_local_written(written: &mut LocalWritten, offset: u32, bytes: u32, lanes: u32, is: bool) {

@@ -26,11 +26,8 @@ pub(crate) fn resolve(launch: &Launch, kernel: &str, raw: RawFinding) -> Finding
 fn site(launch: &Launch, raw: RawSite) -> AccessSite {
     let meta = &launch.code.meta[raw.pc as usize];
     let module = &launch.module.ir;
-    let function = launch
-        .module
-        .functions
-        .get(meta.function as usize)
-        .and_then(|&index| module.functions().nth(index));
+    let function =
+        launch.module.functions.get(meta.function as usize).and_then(|&index| module.functions().nth(index));
     let statement = (meta.statement != NO_STATEMENT).then_some(meta.statement);
     let in_text = function.zip(statement);
     let [x, y, z, _] = launch.shape.thread_index(raw.thread);

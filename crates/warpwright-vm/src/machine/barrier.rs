@@ -1,6 +1,9 @@
-//! The sixteen barriers of a block.
+//! The barriers of a block: sixteen that have numbers, and the one of the cluster.
 
 use super::{Block, Machine, Park, Resume, Step, Warp};
+
+/// The barrier of the cluster, which is this one block.
+pub(crate) const CLUSTER_BARRIER: u32 = 16;
 
 /// A barrier: who has arrived in this generation.
 #[derive(Clone, Debug, Default)]
@@ -9,12 +12,12 @@ pub(crate) struct Barrier {
     pub(crate) generation: u64,
     /// The lanes that have arrived, by warp. Empty where none has.
     arrived: Vec<u32>,
+    /// Those of them that wait, and did not only announce themselves.
+    waiting: Vec<u32>,
     /// The number of threads that it waits for; `None` for all of the block.
     count: Option<u32>,
     /// What a reduction has gathered: lanes with a true predicate, lanes in all.
     gathered: (u32, u32),
-    /// The same of the last generation that was completed.
-    pub(crate) result: (u32, u32),
 }
 
 impl Barrier {
@@ -35,6 +38,7 @@ impl Barrier {
 
     pub(crate) fn reset(&mut self) {
         self.arrived.clear();
+        self.waiting.clear();
         self.gathered = (0, 0);
         self.count = None;
     }
@@ -74,15 +78,12 @@ impl Block {
         if warp == running.0 { running.1 } else { self.warps[warp].live }
     }
 
-    /// Completes the barriers that wait for no more. To be asked after arrivals and exits.
-    pub(crate) fn complete_barriers(&mut self, running: usize, live: u32) -> u32 {
+    /// The barriers that wait for no more.
+    fn complete_barriers(&self, running: usize, live: u32) -> u32 {
         let mut completed = 0;
         for id in 0..self.barriers.len() {
             let barrier = &self.barriers[id];
             if barrier.is_busy() && barrier.is_complete(|warp| self.live_lanes(warp, (running, live))) {
-                let barrier = &mut self.barriers[id];
-                barrier.generation += 1;
-                barrier.result = barrier.gathered;
                 completed |= 1 << id;
             }
         }
@@ -96,13 +97,17 @@ impl Machine<'_> {
     pub(crate) fn arrive(&mut self, arrival: Arrival) -> Result<Option<(u32, u32)>, Step> {
         let Arrival { id, count, waits, holds } = arrival;
         let slot = id as usize;
-        if let Some(Resume::Passed(_)) = self.take_resume() {
-            return Ok(Some(self.block.barriers[slot].result));
+        if let Some(Resume::Passed { holds, threads }) = self.take_resume() {
+            return Ok(Some((holds, threads)));
         }
         let warps = self.block.warps.len();
         let barrier = &mut self.block.barriers[slot];
         barrier.arrived.resize(warps, 0);
+        barrier.waiting.resize(warps, 0);
         barrier.arrived[self.warp_index] |= self.mask;
+        if waits {
+            barrier.waiting[self.warp_index] |= self.mask;
+        }
         barrier.gathered.0 += (holds & self.mask).count_ones();
         barrier.gathered.1 += self.mask.count_ones();
         if barrier.count.is_none() {
@@ -111,34 +116,48 @@ impl Machine<'_> {
         let generation = barrier.generation;
         if waits {
             self.warp.park(self.mask, self.pc, Park::Barrier { id, generation });
+        } else {
+            self.barrier_announced(id);
         }
         self.settle_barriers();
         if waits { Err(Step::Reload) } else { Ok(None) }
     }
 
-    /// Completes the barriers that wait for no more.
+    /// Completes the barriers that wait for no more. To be called after arrivals and exits.
     pub(crate) fn settle_barriers(&mut self) {
         let completed = self.block.complete_barriers(self.warp_index, self.warp.live);
         for id in super::LanesOf(completed) {
             self.barrier_completed(id);
-            self.block.barriers[id].reset();
+            let barrier = &mut self.block.barriers[id];
+            let (holds, threads) = barrier.gathered;
+            let parked = Park::Barrier { id: id as u32, generation: barrier.generation };
+            barrier.generation += 1;
+            barrier.reset();
+            for warp in self.block.warps.iter_mut().chain([&mut self.warp]) {
+                warp.wake(parked, Resume::Passed { holds, threads });
+            }
         }
     }
 
     /// A barrier is complete: what the checks make of it.
-    fn barrier_completed(&mut self, _id: usize) {}
+    fn barrier_completed(&mut self, id: usize) {
+        if !self.launch.options.checks.race {
+            return;
+        }
+        let barrier = &self.block.barriers[id];
+        let live = |warp| self.block.live_lanes(warp, (self.warp_index, self.warp.live));
+        let all = (0..barrier.waiting.len()).all(|warp| live(warp) & !barrier.waiting[warp] == 0);
+        let waiting = barrier.waiting.clone();
+        self.barrier_passed(id as u32, &waiting, all && barrier.waiting == barrier.arrived);
+    }
 }
 
 impl Warp {
-    /// Lets the fragments go on whose barrier is complete.
-    pub(crate) fn wake(&mut self, barriers: &[Barrier]) {
-        for fragment in &mut self.fragments {
-            if let Park::Barrier { id, generation } = fragment.park
-                && barriers[id as usize].generation != generation
-            {
-                fragment.park = Park::Ready;
-                fragment.resume = Some(Resume::Passed(generation));
-            }
+    /// Lets the fragments go on that are parked like this.
+    fn wake(&mut self, parked: Park, resume: Resume) {
+        for fragment in self.fragments.iter_mut().filter(|fragment| fragment.park == parked) {
+            fragment.park = Park::Ready;
+            fragment.resume = Some(resume);
         }
     }
 }

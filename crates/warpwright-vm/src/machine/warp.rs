@@ -10,6 +10,10 @@
 //! spin for others that wait at a join do not spin for ever. Instructions that want lanes together wait
 //! for them ([`Park::Converge`]).
 
+use super::copies::Copies;
+use super::meet::Exchange;
+use crate::check::LocalWritten;
+
 use super::registers::{Base, Registers, Row32};
 
 /// No join, no frame.
@@ -46,8 +50,10 @@ pub(crate) struct Fragment {
 /// Why a parked instruction is executed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// The barrier is complete; the result of its reduction.
-    Passed(u64),
+    /// The barrier is complete: how many threads were at it, and for how many a predicate held.
+    Passed { holds: u32, threads: u32 },
+    /// All have come, some of them at other instructions: which lanes, and the number of the meeting.
+    Met { lanes: u32, meeting: u32 },
     /// The lanes that it waits for can never come: it goes on without them.
     Forced,
 }
@@ -93,10 +99,16 @@ pub(crate) struct Warp {
     pub(crate) live: u32,
     /// Local memory: a row for every four bytes.
     pub(crate) local: Vec<Row32>,
+    /// Which of its bytes were written, where that is looked at.
+    pub(crate) local_written: LocalWritten,
     /// What functions have returned, until the caller takes it.
     pub(crate) returned: Vec<Row32>,
     /// Slices of time that one fragment has used up with nothing else to run.
     pub(crate) alone: u32,
+    /// What lanes bring to collectives.
+    pub(crate) exchange: Exchange,
+    /// Asynchronous copies that are under way.
+    pub(crate) copies: Copies,
 }
 
 impl Warp {
@@ -104,9 +116,12 @@ impl Warp {
     pub(crate) fn start(&mut self, pc: u32, function: u32, live: u32) {
         self.fragments.clear();
         self.joins.clear();
+        self.local_written.clear();
         self.frames.clear();
         self.current = 0;
         self.alone = 0;
+        self.exchange.clear();
+        self.copies.clear();
         self.live = live;
         self.registers.base = Base::default();
         self.frames.push(Frame {

@@ -300,6 +300,11 @@ impl BlockRaces {
         self.clocks.wait_all(warp, mask);
     }
 
+    /// An `mbarrier` begins, or ends.
+    pub fn mbarrier_begin(&mut self, address: u64) {
+        self.clocks.phase_begin(address);
+    }
+
     /// Lanes arrive at the `mbarrier` at that address of shared memory.
     pub fn mbarrier_arrive(&mut self, address: u64, warp: u8, mask: u32) {
         self.clocks.phase_arrive(address, warp, mask, false);
