@@ -208,7 +208,7 @@ impl Device {
         );
         let launch = Arc::new(launch);
         self.inner.executor.submit(launch.clone());
-        Ok(Running { launch, _device: self.clone() })
+        Ok(Running { launch, device: self.clone() })
     }
 
     /// Waits until every launch is over.
@@ -373,12 +373,13 @@ impl Module {
 pub struct Running {
     launch: Arc<Launch>,
     /// Its threads go on as long as the device is there.
-    _device: Device,
+    device: Device,
 }
 
 impl Running {
     /// Waits for its end.
     pub fn wait(self) -> Report {
+        self.device.inner.executor.help(&self.launch);
         self.launch.wait();
         self.launch.report()
     }

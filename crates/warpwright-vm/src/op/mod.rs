@@ -9,13 +9,17 @@ pub(crate) mod arith;
 pub(crate) mod async_copy;
 pub(crate) mod atomic;
 pub(crate) mod builtin;
+pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod convert;
 mod format;
+pub(crate) mod lanes;
+pub(crate) mod logic;
 pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod special;
 pub(crate) mod sync;
+pub(crate) mod video;
 pub(crate) mod warp;
 
 use crate::decode::{Decoder, LoadError, Place};
@@ -24,6 +28,8 @@ use warpwright_ptx::op::Op;
 /// Emits what executes an instruction. `join` is where lanes that part here meet again.
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<(), LoadError> {
     let known = arith::decode(op, d)
+        || logic::decode(op, d)
+        || compare::decode(op, d)
         || convert::decode(op, d)
         || memory::decode(op, d)
         || sync::decode(op, d)
@@ -31,6 +37,7 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<()
         || atomic::decode(op, d)
         || mbarrier::decode(op, d)
         || async_copy::decode(op, d)
+        || video::decode(op, d)
         || control::decode(op, d, join)?;
     if !known {
         d.unsupported(op.name(), "");
