@@ -7,7 +7,7 @@ use crate::run::{parallel, ptx_files, read, relative, root};
 use crate::summary::{Part, Summary};
 use std::path::Path;
 
-/// Gives every `verify` file to `ptxas`.
+/// Gives every `verify` and `vm` file to `ptxas`.
 pub(crate) fn check(ptxas: &Ptxas, summary: &mut Summary) {
     let name = "filetests, assembled";
     let files = match ptx_files(&root().join("tests/filetests")) {
@@ -34,9 +34,9 @@ pub(crate) fn check(ptxas: &Ptxas, summary: &mut Summary) {
 fn compare(ptxas: &Ptxas, path: &Path) -> Result<bool, String> {
     let text = read(path)?;
     let header: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//")).map(str::trim).collect();
-    let is_for_ptxas =
-        header.iter().any(|line| line.strip_prefix("test:").is_some_and(|modes| modes.contains("verify")))
-            && !header.iter().any(|line| line.starts_with("ptxas: differs "));
+    let is_for_ptxas = header.iter().any(|line| {
+        line.strip_prefix("test:").is_some_and(|modes| modes.contains("verify") || modes.contains("vm"))
+    }) && !header.iter().any(|line| line.starts_with("ptxas: differs "));
     if !is_for_ptxas {
         return Ok(false);
     }

@@ -11,12 +11,16 @@ const TARGETS: [&str; 8] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a
 
 /// Values that a field is given, one field at a time, beside all defaults.
 const VALUES: &[(&str, &[&str])] = &[
-    ("dtype", &["f16", "bf16"]),
+    ("dtype", &["f32", "f16", "bf16"]),
+    ("out", &["f16", "bf16"]),
     ("threads", &["32", "96", "1024"]),
     ("d", &["1", "33", "1000", "1048576"]),
     ("rows", &["1", "33", "65536"]),
     ("columns", &["1", "33", "65535"]),
     ("epsilon", &["1"]),
+    ("n", &["1", "33", "1000", "1048576"]),
+    ("k", &["1", "33", "1000", "1048576"]),
+    ("stages", &["1", "3"]),
 ];
 
 /// A kernel of the catalogue in one configuration, for one target.
@@ -50,6 +54,9 @@ fn catalogue() -> Vec<Entry> {
         for assignment in std::iter::once(String::new()).chain(probes) {
             let name = format!("{} {assignment}", kernel.name).trim().to_string();
             for target in TARGETS {
+                if !claims(kernel, &assignment, target) {
+                    continue;
+                }
                 let ptx = emit(kernel, &assignment, target);
                 entries.push(Entry { name: name.clone(), target, ptx });
             }
@@ -67,6 +74,14 @@ pub(crate) fn default_modules() -> Result<Vec<(String, String)>, String> {
         }
     }
     Ok(modules)
+}
+
+/// Whether the launch rule of a configuration lets it run on a target.
+fn claims(kernel: &warpwright_kernels::Entry, assignment: &str, target: &str) -> bool {
+    let assignments = Some(assignment).filter(|assignment| !assignment.is_empty());
+    let oldest = kernel.configure(assignments).map(|kernel| kernel.launch().min_sm);
+    let sm = target.parse::<warpwright_ptx::ir::Arch>().map(|arch| arch.sm);
+    !matches!((oldest, sm), (Ok(oldest), Ok(sm)) if sm < oldest)
 }
 
 /// The PTX of a kernel that the verifier accepts.

@@ -1,6 +1,6 @@
 //! The catalogue: every kernel by name, with its fields, for tools that know kernels as text.
 
-use crate::{RmsNorm, Softmax, Transpose, VectorAdd};
+use crate::{Matmul, MatmulTiled, RmsNorm, Softmax, Transpose, VectorAdd};
 use std::fmt;
 use warpwright_ptx::dsl::{Bf16, F16, Kernel};
 
@@ -141,6 +141,22 @@ const THREADS: Field = Field {
 const ROW: Field =
     Field { name: "d", ty: "u32", default: "4096", domain: "from 1 to 1048576", doc: "length of a row" };
 
+const N: Field =
+    Field { name: "n", ty: "u32", default: "4096", domain: "from 1 to 1048576", doc: "columns of b and c" };
+
+const INNER: Field = Field {
+    name: "k",
+    ty: "u32",
+    default: "4096",
+    domain: "from 1 to 1048576",
+    doc: "columns of a, rows of b",
+};
+
+fn product(config: &Config) -> Result<(u32, u32), BuildError> {
+    let side = |name| config.u32(name, |side| (1..=1 << 20).contains(&side));
+    Ok((side("n")?, side("k")?))
+}
+
 fn threads(config: &Config) -> Result<u32, BuildError> {
     config.u32("threads", |n| n % 32 == 0 && (32..=1024).contains(&n))
 }
@@ -224,6 +240,66 @@ const ENTRIES: &[Entry] = &[
             macro_rules! make {
                 ($ty:ty) => {
                     Box::new(Softmax::<$ty> { threads, ..Softmax::new(d) })
+                };
+            }
+            Ok(by_dtype!(config, make))
+        },
+    },
+    Entry {
+        name: "matmul_tiled",
+        doc: "c = a * b, by tiles in shared memory, added in f32",
+        fields: &[DTYPE, N, INNER],
+        make: |config| {
+            let (n, k) = product(config)?;
+            macro_rules! make {
+                ($ty:ty) => {
+                    Box::new(MatmulTiled::<$ty>::new(n, k))
+                };
+            }
+            Ok(by_dtype!(config, make))
+        },
+    },
+    Entry {
+        name: "matmul",
+        doc: "c = a * b on the tensor cores, added in f32",
+        fields: &[
+            Field {
+                name: "dtype",
+                ty: "dtype",
+                default: "f16",
+                domain: "f16, or from sm_80 on bf16 or f32",
+                doc: "element type of a and b; f32 is rounded to tf32",
+            },
+            Field {
+                name: "out",
+                ty: "dtype",
+                default: "f32",
+                domain: "f32, f16 or bf16",
+                doc: "element type of c",
+            },
+            N,
+            INNER,
+            Field {
+                name: "stages",
+                ty: "u32",
+                default: "2",
+                domain: "from 1 to 3",
+                doc: "tiles of a and b in shared memory at a time",
+            },
+        ],
+        make: |config| {
+            let (n, k) = product(config)?;
+            let stages = config.u32("stages", |stages| (1..=3).contains(&stages))?;
+            macro_rules! make {
+                ($ty:ty) => {
+                    match config.text("out").1 {
+                        "f32" => {
+                            Box::new(Matmul::<$ty, f32> { stages, ..Matmul::new(n, k) }) as Box<dyn Kernel>
+                        }
+                        "f16" => Box::new(Matmul::<$ty, F16> { stages, ..Matmul::new(n, k) }),
+                        "bf16" => Box::new(Matmul::<$ty, Bf16> { stages, ..Matmul::new(n, k) }),
+                        _ => return Err(config.wrong("out")),
+                    }
                 };
             }
             Ok(by_dtype!(config, make))

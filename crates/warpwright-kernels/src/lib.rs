@@ -6,12 +6,16 @@
 #![forbid(unsafe_code)]
 
 mod catalogue;
+mod matmul;
+mod matmul_tiled;
 mod rms_norm;
 mod softmax;
 mod transpose;
 mod vector_add;
 
 pub use catalogue::{BuildError, Entry, Field, catalogue, find};
+pub use matmul::Matmul;
+pub use matmul_tiled::MatmulTiled;
 pub use rms_norm::RmsNorm;
 pub use softmax::Softmax;
 pub use transpose::Transpose;

@@ -10,6 +10,9 @@ fn every_kernel_reads_back_for_every_type() {
         for dtype in ["dtype=f32", "dtype=f16", "dtype=bf16"] {
             for sm in [75, 80, 86, 89, 90, 100, 120] {
                 let kernel = entry.configure([dtype]).expect("a type that it has");
+                if sm < kernel.launch().min_sm {
+                    continue;
+                }
                 let built = kernel.build(Arch::sm(sm)).expect("a correct kernel");
                 verify(&built.module).expect("a valid module");
                 assert_eq!(parse(&print(&built.module)).expect("its own text"), built.module);
@@ -22,7 +25,7 @@ fn every_kernel_reads_back_for_every_type() {
 fn entry_names_are_unique_to_the_configuration() {
     let mut names = Vec::new();
     for entry in catalogue() {
-        for fields in [&[][..], &["dtype=f16"]] {
+        for fields in [&[][..], &["dtype=bf16"]] {
             names.push(entry.configure(fields.iter().copied()).expect("fields that it has").entry());
         }
     }

@@ -11,7 +11,8 @@
 //! - `roundtrip`: it parses, and printing and parsing again gives the same module;
 //! - `print`: it is written as the printer writes it;
 //! - `verify`: the parser's diagnostics, or the verifier's where it parses, are the expected ones;
-//! - `vm`: read by the virtual GPU's own runner.
+//! - `vm`: it is run by the virtual GPU's own tests, whose marks are not about diagnostics; here it must
+//!   parse, print and verify without an error.
 //!
 //! An expected diagnostic stands on the line that it is about: `//~ E0012`, or with its whole message
 //! `//~ E0012 message`. Whatever is not expected fails the file, notes and warnings too, unless
@@ -109,6 +110,19 @@ fn run(path: &Path, text: &str, bless: bool) -> Result<(), String> {
         },
         Ok(_) => Diagnostics::new(),
     };
+    if mode("vm") {
+        let refused = |diagnostics: &Diagnostics| {
+            let list = diagnostics.iter().map(|d| format!("\n  line {}: {d}", line_of(text, d.origin)));
+            Err(list.collect())
+        };
+        return match &parsed {
+            Err(diagnostics) => refused(diagnostics),
+            Ok(module) => match verify(module) {
+                Err(diagnostics) => refused(&diagnostics),
+                Ok(_) => round_trip(module).map(drop),
+            },
+        };
+    }
     if bless {
         let mut blessed = with_expectations(text, &found, &header);
         if mode("print")

@@ -1,4 +1,5 @@
 //! A virtual GPU: executes verified PTX modules on the CPU, and reports what a GPU would hide.
+#![deny(unsafe_code)]
 
 mod counters;
 mod decode;
@@ -14,6 +15,7 @@ mod simd;
 pub mod check;
 pub mod num;
 pub mod tensor;
+pub mod testing;
 
 pub use counters::{SpaceTraffic, Traffic};
 pub use decode::LoadError;

@@ -1,7 +1,7 @@
 //! Modules that are loaded on a device: their kernels and variables.
 
 use crate::decode::{Code, LoadError, Symbols, decode};
-use crate::memory::GlobalMap;
+use crate::memory::{AllocationKind, GlobalMap};
 use std::collections::HashMap;
 use std::sync::Arc;
 use warpwright_ptx::ir::{self, FunctionDirective, FunctionKind, Param, Type};
@@ -63,8 +63,12 @@ impl Loaded {
         module: &ir::Module,
         info: &ModuleInfo,
         memory: &mut GlobalMap,
+        heap: u64,
     ) -> Result<Self, LoadError> {
         let symbols = Symbols::place(module, memory)?;
+        if symbols.uses_heap() && memory.heap().is_none() {
+            memory.allocate(heap, AllocationKind::Heap, "heap");
+        }
         let code = decode(&symbols, info)?;
         let functions = module
             .functions()

@@ -42,14 +42,14 @@ impl Reduce for f32 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Combine {
+pub(super) enum Combine {
     Sum,
     Max,
     Min,
 }
 
 impl Combine {
-    fn apply<'k, T: Reduce>(self, a: Reg<'k, T>, b: Reg<'k, T>, loc: Loc) -> Reg<'k, T> {
+    pub(super) fn apply<'k, T: Reduce>(self, a: Reg<'k, T>, b: Reg<'k, T>, loc: Loc) -> Reg<'k, T> {
         use super::reg::Binary;
         let op = match self {
             Combine::Sum => Binary::Add,
@@ -217,7 +217,13 @@ impl<'k> K<'k> {
     }
 
     /// Combines over runs of `lanes` lanes, a power of two.
-    fn butterfly<T: Reduce>(self, combine: Combine, value: Reg<'k, T>, lanes: u32, loc: Loc) -> Reg<'k, T> {
+    pub(super) fn butterfly<T: Reduce>(
+        self,
+        combine: Combine,
+        value: Reg<'k, T>,
+        lanes: u32,
+        loc: Loc,
+    ) -> Reg<'k, T> {
         let mut value = value;
         let mut distance = lanes / 2;
         while distance > 0 {

@@ -414,13 +414,14 @@ impl<'k> K<'k> {
         self.branch(condition, then, Some(otherwise), loc)
     }
 
-    fn branch<C: Carry<'k>>(
+    pub(super) fn branch<C: Carry<'k>>(
         self,
         condition: Reg<'k, Pred>,
         then: impl Fn() -> C,
         otherwise: Option<impl Fn() -> C>,
         loc: Loc,
     ) -> C {
+        let loc = self.state().line.unwrap_or(loc);
         let usable = self.state().usable(condition.id, loc);
         let condition = if usable { self.state().register(condition.id, loc) } else { POISON };
         let mut merged: Vec<ir::Reg> = Vec::new();

@@ -28,8 +28,10 @@
 //! }
 //! ```
 //!
+//! Matrices on the tensor cores are [`Tile`]s, loaded from [`SharedTile`]s that a [`Pipeline`] fills.
+//!
 //! ```text
-//! closures ──► values, instructions, blocks (state)      operators, pointers, control
+//! closures ──► values, instructions, blocks (state)      operators, pointers, control, tiles
 //!                  │
 //!                  ├─ addresses: affine indices become pointers, hoisted and counted up (address)
 //!                  ├─ liveness: what nothing needs is dropped (live)
@@ -55,6 +57,7 @@ mod reg;
 mod special;
 mod state;
 mod sync;
+mod tile;
 mod types;
 
 pub use atomic::{AtomicAdd, AtomicBits, AtomicMinMax};
@@ -65,6 +68,7 @@ pub use kernel::{ArgDesc, Block, Built, Extent, Kernel, LaunchRule, Role, build}
 pub use math::{Bytes, Fused, Rounded, Wide};
 pub use pointer::{Access, Index, Ptr};
 pub use reg::{Divide, IntoReg, Reg};
+pub use tile::*;
 pub use types::*;
 
 use crate::diag::Code;

@@ -64,7 +64,8 @@ pub struct Access {
     prefetch: Option<PrefetchSize>,
 }
 
-const INVALID: u32 = u32::MAX;
+/// The pointer of a mistake.
+pub(super) const INVALID: u32 = u32::MAX;
 
 /// What can index a pointer: integers of 32 or 64 bits, and host numbers.
 pub trait Index<'k> {
@@ -100,7 +101,11 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     }
 
     fn poison(k: K<'k>) -> Self {
-        Ptr { k, id: INVALID, access: Access::default(), target: PhantomData }
+        Self::with_id(k, INVALID)
+    }
+
+    pub(super) fn with_id(k: K<'k>, id: u32) -> Self {
+        Ptr { k, id, access: Access::default(), target: PhantomData }
     }
 
     /// The pointer to element `index`, which becomes element 0.
@@ -573,7 +578,11 @@ impl<'k> K<'k> {
     /// all become dynamic shared memory, which the launch rule then asks for.
     #[track_caller]
     pub fn shared<T: Data>(self, count: u32) -> Ptr<'k, Shared, T> {
-        let array = self.state().array(Space::Shared, T::TYPE, count, Location::caller());
+        self.shared_at(count, Location::caller())
+    }
+
+    pub(super) fn shared_at<T: Data>(self, count: u32, loc: Loc) -> Ptr<'k, Shared, T> {
+        let array = self.state().array(Space::Shared, T::TYPE, count, loc);
         self.array_pointer(array, true)
     }
 

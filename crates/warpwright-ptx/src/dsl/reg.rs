@@ -204,7 +204,7 @@ impl State {
             (Binary::Add, Some(0), _) | (Binary::Mul, Some(1), _) => return Some(b),
             (Binary::Add | Binary::Sub | Binary::Shl | Binary::Shr, _, Some(0))
             | (Binary::Mul | Binary::Div, _, Some(1)) => return Some(a),
-            (Binary::Mul, Some(0), _) | (Binary::Mul | Binary::And, _, Some(0)) => {
+            (Binary::Mul | Binary::And, Some(0), _) | (Binary::Mul | Binary::And, _, Some(0)) => {
                 return Some(self.constant(ty, Imm::Int(0)));
             }
             _ => {}
@@ -218,6 +218,7 @@ impl State {
             Binary::Rem => x.checked_rem(y)?,
             Binary::Min => x.min(y),
             Binary::Max => x.max(y),
+            Binary::And => x & y,
             _ => return None,
         };
         // A result that does not fit is left to the device, which wraps.

@@ -5,6 +5,7 @@
 //! value is available exactly in the block that defines it and the blocks inside.
 
 use super::form::{FormId, Forms};
+use super::tile::Part;
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{Arch, Imm, Reg, Special, Src, Type, Variable};
 use crate::op::{Access, Op};
@@ -24,7 +25,7 @@ pub(super) const BODY: BlockId = BlockId(1);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Def {
-    /// Written by one instruction.
+    /// Written by one instruction, which may write others too.
     Inst(u32),
     /// An immediate.
     Const(Imm),
@@ -56,7 +57,7 @@ pub(super) struct Inst {
     pub(super) loc: Loc,
     /// Dropped where nothing needs its result.
     pub(super) pure: bool,
-    /// What a pure instruction writes.
+    /// What a pure instruction writes, or the first of it.
     pub(super) result: Reg,
     /// Its registers, as a range of [`State::operands`]; the guard is not one of them.
     operands: (u32, u32),
@@ -185,6 +186,12 @@ pub(super) struct State {
     pub(super) dynamic: Option<u32>,
     /// Scratch of the block-wide collectives: one array for all of them.
     pub(super) scratch: Option<u32>,
+    /// Registers of the tiles, one run each.
+    pub(super) fragments: Vec<Reg>,
+    /// What tiles' addresses have in common: computed once, where all of it is known.
+    pub(super) shared_parts: Vec<(Part, Reg)>,
+    /// The line that asked for what is being made, where that is not the one which makes it.
+    pub(super) line: Option<Loc>,
     pub(super) mistakes: Vec<Diagnostic>,
 }
 
@@ -212,12 +219,16 @@ impl State {
             constants: Vec::new(),
             dynamic: None,
             scratch: None,
+            fragments: Vec::new(),
+            shared_parts: Vec::new(),
+            line: None,
             mistakes: Vec::new(),
         }
     }
 
     /// Records a mistake and yields poison.
     pub(super) fn mistake(&mut self, code: Code, loc: Loc, message: impl Into<String>) -> Reg {
+        let loc = self.line.unwrap_or(loc);
         self.mistakes.push(Diagnostic::new(code, crate::ir::Origin::Rust(loc), message));
         POISON
     }
@@ -282,6 +293,7 @@ impl State {
     /// Adds what is known of the newest instruction.
     fn describe(&mut self, guard: Option<(Reg, bool)>, pure: Reg, loc: Loc) -> u32 {
         let id = self.insts.len() as u32;
+        let loc = self.line.unwrap_or(loc);
         let first = self.operands.len() as u32;
         let operands = &mut self.operands;
         self.ops[id as usize].visit(&mut |access: Access, reg: Reg| operands.push((access, reg)));
@@ -314,6 +326,20 @@ impl State {
         self.push_inst(op(reg), None, reg, loc);
         self.blocks[block.0 as usize].nodes.push(Node::Inst(inst));
         reg
+    }
+
+    /// Appends a pure instruction that defines several values.
+    pub(super) fn pure_many<const N: usize>(
+        &mut self,
+        ty: Type,
+        loc: Loc,
+        op: impl FnOnce([Reg; N]) -> Op,
+    ) -> [Reg; N] {
+        let inst = self.insts.len() as u32;
+        let regs = [(); N].map(|()| self.define(ty, Def::Inst(inst)));
+        self.push_inst(op(regs), None, regs[0], loc);
+        self.blocks[self.current.0 as usize].nodes.push(Node::Inst(inst));
+        regs
     }
 
     /// Appends an instruction with effects.

@@ -5,6 +5,7 @@
 //! [`op`](crate::op) that emits what executes it, most often one [`Inst`], at times a few. Where lanes that
 //! parted meet again, at the immediate post-dominators of branches, the decoder puts a *join*.
 
+mod assigned;
 mod code;
 mod operand;
 mod slots;
@@ -102,6 +103,9 @@ pub(crate) struct Decoder<'m, 'c> {
     table_fixups: Vec<(usize, Vec<BlockId>)>,
     joins: Vec<BlockId>,
     labels: HashMap<LabelId, BlockId>,
+    /// For registers that may be read before they are written, the predicate row that tells for which lanes
+    /// they have been written.
+    assigned: HashMap<Reg, u32>,
 }
 
 /// A function before its body is decoded: what its callers must know.
@@ -159,6 +163,7 @@ pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, L
             table_fixups: Vec::new(),
             joins: Vec::new(),
             labels: labels(symbols.defined[number], cfg),
+            assigned: HashMap::new(),
         };
         decoder.body()?;
         let frame = decoder.frame;
@@ -242,6 +247,7 @@ impl Decoder<'_, '_> {
         let function = self.function;
         let parents = self.cfg.post_dominators();
         self.joins = self.branch_joins(&parents);
+        self.track_assignments();
         self.frame.entry = self.code.insts.len() as u32;
         let mut starts = Vec::with_capacity(self.cfg.blocks().len());
         for (number, block) in self.cfg.blocks().iter().enumerate() {
@@ -269,7 +275,10 @@ impl Decoder<'_, '_> {
                     None => UNGUARDED,
                     Some(guard) => self.row(guard.reg) << 1 | u32::from(guard.negated),
                 };
+                let touched = self.tracked(instruction);
+                touched.reads.iter().for_each(|&reg| self.emit_assignment_check(reg));
                 crate::op::decode(&instruction.op, self, join)?;
+                touched.writes.iter().for_each(|&reg| self.emit_assignment(reg));
             }
         }
         self.statement = NO_STATEMENT;

@@ -118,6 +118,11 @@ impl<'m> Symbols<'m> {
         Ok(symbols)
     }
 
+    /// Whether the module may ask for memory.
+    pub(crate) fn uses_heap(&self) -> bool {
+        self.functions.values().any(|function| *function == Callable::Builtin(Builtin::Malloc))
+    }
+
     fn name_functions(&mut self, module: &'m Module) {
         for function in module.functions().filter(|function| function.body.is_none()) {
             let builtin = Builtin::named(&function.name).map(Callable::Builtin);

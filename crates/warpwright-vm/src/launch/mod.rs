@@ -22,6 +22,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 /// Warp instructions after which, with nothing in memory changed by anyone, the launch counts as hung.
 const PATIENCE: u64 = 1 << 26;
 
+/// Most bytes that a launch prints.
+const MOST_OUTPUT: usize = 16 << 20;
+
 /// What the checks and limits of a launch are, with what the device adds.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -67,6 +70,7 @@ struct State {
     trap: Option<Trap>,
     faults: Vec<Fault>,
     tally: Tally,
+    output: Vec<u8>,
     finished: u32,
     complete: bool,
 }
@@ -146,6 +150,14 @@ impl Launch {
         if state.finished == self.workers {
             state.complete = true;
             self.done.notify_all();
+        }
+    }
+
+    /// Takes what a kernel prints. What does not fit is dropped, as hardware does.
+    pub(crate) fn print(&self, text: &[u8]) {
+        let mut state = self.state();
+        if state.output.len() + text.len() <= MOST_OUTPUT {
+            state.output.extend_from_slice(text);
         }
     }
 
@@ -305,6 +317,9 @@ impl Machine<'_> {
             state.faults.push(fault);
         }
     }
+
+    /// Lanes of `missing` read a register that they have not written.
+    pub(crate) fn report_unassigned(&mut self, _reg: u32, _missing: u32) {}
 
     /// The fragment that runs waits for lanes that never come.
     pub(crate) fn report_missing_lanes(&mut self) {}

@@ -6,6 +6,7 @@ use crate::decode::NO_STATEMENT;
 use crate::machine::{Counts, Worker};
 use crate::memory::{FaultKind, SpaceKind};
 use std::collections::BTreeMap;
+use std::fmt;
 use warpwright_ptx::ir::{Function, Origin, StatementKind};
 
 /// Why a launch ended before its threads did.
@@ -22,8 +23,16 @@ pub enum TrapKind {
     BadCall,
     /// The local memory of a thread is full.
     StackOverflow,
+    /// An atomic operation on memory that has none.
+    BadAtomic,
+    /// An mbarrier was used that is none, or more than it allows.
+    BadBarrier,
+    /// An operand has a value that means nothing to the instruction.
+    BadOperand,
     /// An assertion of the kernel failed.
     Assertion,
+    /// `free` of what `malloc` has not given.
+    BadFree,
     /// All threads that could do something wait for each other.
     Deadlock,
     /// More instructions than allowed.
@@ -122,12 +131,38 @@ pub struct Report {
     pub trap: Option<Trap>,
     /// What was executed.
     pub counters: Counters,
+    /// What the kernel printed.
+    pub output: String,
 }
 
 impl Report {
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
         self.faults.is_empty() && self.trap.is_none()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel `{}`", self.kernel)?;
+        for fault in &self.faults {
+            let what = if fault.write { "write" } else { "read" };
+            write!(
+                f,
+                "\n{:?} {what} of {} bytes at {:#x}, {} times; first in block {:?}, thread {:?}, {:?}",
+                fault.kind,
+                fault.bytes,
+                fault.address,
+                fault.count,
+                fault.thread.0,
+                fault.thread.1,
+                fault.origin
+            )?;
+        }
+        if let Some(trap) = &self.trap {
+            write!(f, "\ntrap: {}", trap.message)?;
+        }
+        Ok(())
     }
 }
 
@@ -224,6 +259,7 @@ pub(super) fn build(launch: &Launch, state: &State) -> Report {
         faults,
         trap: state.trap.clone(),
         counters: counters(launch, &state.tally),
+        output: String::from_utf8_lossy(&state.output).into_owned(),
     }
 }
 

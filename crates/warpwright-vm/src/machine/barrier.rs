@@ -1,6 +1,9 @@
-//! The sixteen barriers of a block.
+//! The barriers of a block: sixteen that have numbers, and the one of the cluster.
 
 use super::{Block, Machine, Park, Resume, Step, Warp};
+
+/// The barrier of the cluster, which is this one block.
+pub(crate) const CLUSTER_BARRIER: u32 = 16;
 
 /// A barrier: who has arrived in this generation.
 #[derive(Clone, Debug, Default)]
@@ -13,8 +16,6 @@ pub(crate) struct Barrier {
     count: Option<u32>,
     /// What a reduction has gathered: lanes with a true predicate, lanes in all.
     gathered: (u32, u32),
-    /// The same of the last generation that was completed.
-    pub(crate) result: (u32, u32),
 }
 
 impl Barrier {
@@ -74,15 +75,12 @@ impl Block {
         if warp == running.0 { running.1 } else { self.warps[warp].live }
     }
 
-    /// Completes the barriers that wait for no more. To be asked after arrivals and exits.
-    pub(crate) fn complete_barriers(&mut self, running: usize, live: u32) -> u32 {
+    /// The barriers that wait for no more.
+    fn complete_barriers(&self, running: usize, live: u32) -> u32 {
         let mut completed = 0;
         for id in 0..self.barriers.len() {
             let barrier = &self.barriers[id];
             if barrier.is_busy() && barrier.is_complete(|warp| self.live_lanes(warp, (running, live))) {
-                let barrier = &mut self.barriers[id];
-                barrier.generation += 1;
-                barrier.result = barrier.gathered;
                 completed |= 1 << id;
             }
         }
@@ -96,8 +94,8 @@ impl Machine<'_> {
     pub(crate) fn arrive(&mut self, arrival: Arrival) -> Result<Option<(u32, u32)>, Step> {
         let Arrival { id, count, waits, holds } = arrival;
         let slot = id as usize;
-        if let Some(Resume::Passed(_)) = self.take_resume() {
-            return Ok(Some(self.block.barriers[slot].result));
+        if let Some(Resume::Passed { holds, threads }) = self.take_resume() {
+            return Ok(Some((holds, threads)));
         }
         let warps = self.block.warps.len();
         let barrier = &mut self.block.barriers[slot];
@@ -116,12 +114,19 @@ impl Machine<'_> {
         if waits { Err(Step::Reload) } else { Ok(None) }
     }
 
-    /// Completes the barriers that wait for no more.
+    /// Completes the barriers that wait for no more. To be called after arrivals and exits.
     pub(crate) fn settle_barriers(&mut self) {
         let completed = self.block.complete_barriers(self.warp_index, self.warp.live);
         for id in super::LanesOf(completed) {
             self.barrier_completed(id);
-            self.block.barriers[id].reset();
+            let barrier = &mut self.block.barriers[id];
+            let (holds, threads) = barrier.gathered;
+            let parked = Park::Barrier { id: id as u32, generation: barrier.generation };
+            barrier.generation += 1;
+            barrier.reset();
+            for warp in self.block.warps.iter_mut().chain([&mut self.warp]) {
+                warp.wake(parked, Resume::Passed { holds, threads });
+            }
         }
     }
 
@@ -130,15 +135,11 @@ impl Machine<'_> {
 }
 
 impl Warp {
-    /// Lets the fragments go on whose barrier is complete.
-    pub(crate) fn wake(&mut self, barriers: &[Barrier]) {
-        for fragment in &mut self.fragments {
-            if let Park::Barrier { id, generation } = fragment.park
-                && barriers[id as usize].generation != generation
-            {
-                fragment.park = Park::Ready;
-                fragment.resume = Some(Resume::Passed(generation));
-            }
+    /// Lets the fragments go on that are parked like this.
+    fn wake(&mut self, parked: Park, resume: Resume) {
+        for fragment in self.fragments.iter_mut().filter(|fragment| fragment.park == parked) {
+            fragment.park = Park::Ready;
+            fragment.resume = Some(resume);
         }
     }
 }

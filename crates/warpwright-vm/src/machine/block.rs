@@ -5,7 +5,7 @@ use crate::decode::Code;
 use crate::launch::Shape;
 
 /// Barriers of a block.
-const BARRIERS: usize = 16;
+const BARRIERS: usize = super::CLUSTER_BARRIER as usize + 1;
 
 /// What shared memory holds before anything is written: not a number, and no small one.
 const UNWRITTEN: u32 = 0xffff_dead;

@@ -6,12 +6,15 @@
 
 mod barrier;
 mod block;
+mod copies;
+mod meet;
 mod registers;
 mod step;
 mod warp;
 
-pub(crate) use barrier::{Arrival, Barrier};
+pub(crate) use barrier::{Arrival, Barrier, CLUSTER_BARRIER};
 pub(crate) use block::Block;
+pub(crate) use copies::Copy;
 pub(crate) use registers::{
     Base, Cell, FULL, LANES, LanesOf, Registers, Row32, Row64, map0, map1, map2, map3,
 };
@@ -87,6 +90,7 @@ impl Machine<'_> {
     pub(crate) fn converge(&mut self, need: u32, key: u32) -> Option<Step> {
         let fragment = self.warp.fragments[self.warp.current];
         if fragment.resume == Some(Resume::Forced) {
+            self.take_resume();
             return None;
         }
         if need & self.warp.live & !self.mask == 0 {
@@ -103,6 +107,11 @@ impl Machine<'_> {
     /// What the instruction was parked for has come about; said once.
     pub(crate) fn take_resume(&mut self) -> Option<Resume> {
         self.warp.fragments[self.warp.current].resume.take()
+    }
+
+    /// Ends the turn of the warp: it waits for something that others do.
+    pub(crate) fn give_way(&mut self) {
+        self.fuel = 0;
     }
 
     /// The thread of a lane of the warp that runs, by its number in the block.

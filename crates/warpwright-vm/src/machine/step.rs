@@ -172,7 +172,6 @@ impl<'a> Machine<'a> {
             self.warp.current %= count;
             return true;
         }
-        self.warp.wake(&self.block.barriers);
         let count = self.warp.fragments.len();
         let ready = (0..count)
             .map(|i| (self.warp.current + i) % count)
@@ -269,10 +268,7 @@ impl<'a> Machine<'a> {
             let same = Park::Converge { need, key };
             let come = self.warp.fragments.iter().filter(|f| f.park == same).fold(0, |all, f| all | f.mask);
             if need & self.warp.live & !come == 0 {
-                for fragment in self.warp.fragments.iter_mut().filter(|fragment| fragment.park == same) {
-                    fragment.park = Park::Ready;
-                    fragment.resume = Some(Resume::Passed(u64::from(come)));
-                }
+                self.warp.hold_meeting(same, come);
                 self.warp.current = index;
                 return true;
             }

@@ -10,6 +10,8 @@
 //! spin for others that wait at a join do not spin for ever. Instructions that want lanes together wait
 //! for them ([`Park::Converge`]).
 
+use super::copies::Copies;
+use super::meet::Exchange;
 use super::registers::{Base, Registers, Row32};
 
 /// No join, no frame.
@@ -46,8 +48,10 @@ pub(crate) struct Fragment {
 /// Why a parked instruction is executed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// The barrier is complete; the result of its reduction.
-    Passed(u64),
+    /// The barrier is complete: how many threads were at it, and for how many a predicate held.
+    Passed { holds: u32, threads: u32 },
+    /// All have come, some of them at other instructions: which lanes, and the number of the meeting.
+    Met { lanes: u32, meeting: u32 },
     /// The lanes that it waits for can never come: it goes on without them.
     Forced,
 }
@@ -97,6 +101,10 @@ pub(crate) struct Warp {
     pub(crate) returned: Vec<Row32>,
     /// Slices of time that one fragment has used up with nothing else to run.
     pub(crate) alone: u32,
+    /// What lanes bring to collectives.
+    pub(crate) exchange: Exchange,
+    /// Asynchronous copies that are under way.
+    pub(crate) copies: Copies,
 }
 
 impl Warp {
@@ -107,6 +115,8 @@ impl Warp {
         self.frames.clear();
         self.current = 0;
         self.alone = 0;
+        self.exchange.clear();
+        self.copies.clear();
         self.live = live;
         self.registers.base = Base::default();
         self.frames.push(Frame {

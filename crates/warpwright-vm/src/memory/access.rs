@@ -113,6 +113,11 @@ impl<'a> Machine<'a> {
         fine
     }
 
+    /// The region that an access at an address is in.
+    pub(crate) fn region_of(&self, place: Place, address: u64) -> Option<Region<'a>> {
+        self.region(place.space, address).filter(|region| inside_one(region, place, address))
+    }
+
     /// The region that an address is in, or that it is just behind.
     #[inline(always)]
     fn region(&self, space: SpaceKind, address: u64) -> Option<Region<'a>> {
@@ -141,6 +146,11 @@ impl<'a> Machine<'a> {
         let allocation = self.launch.memory.lookup(address)?;
         if allocation.kind == special && !allowed || allocation.freed {
             return None;
+        }
+        if let Some(heap) = &allocation.heap {
+            let (start, bytes) = heap.find(address)?;
+            let origin = start - allocation.base;
+            return Some(Region { kind: RegionKind::Global(allocation), start, bytes, origin });
         }
         Some(Region {
             kind: RegionKind::Global(allocation),

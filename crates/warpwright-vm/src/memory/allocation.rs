@@ -5,6 +5,7 @@
 //! trouble, never the host's. What is wider than a word is tied together by locks where the kernel asks
 //! for atomicity; what is narrower changes its word by compare-and-swap.
 
+use super::Heap;
 use super::address::GLOBAL_WINDOW;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +40,8 @@ pub(crate) struct Allocation {
     pub(crate) name: String,
     /// It was given back: nothing may touch it.
     pub(crate) freed: bool,
+    /// What `malloc` has given of it.
+    pub(crate) heap: Option<Heap>,
     words: Box<[AtomicU32]>,
     /// Held while something wider than a word changes atomically.
     wide: Mutex<()>,
@@ -54,8 +57,9 @@ pub(crate) type Exclusive<'a> = MutexGuard<'a, ()>;
 
 impl Allocation {
     fn new(id: u32, base: u64, bytes: u64, kind: AllocationKind, name: String) -> Self {
+        let heap = (kind == AllocationKind::Heap).then(|| Heap::new(base, bytes));
         let words = (0..words_of_bytes(bytes)).map(|_| AtomicU32::new(0)).collect();
-        Allocation { id, base, bytes, kind, name, freed: false, words, wide: Mutex::new(()) }
+        Allocation { id, base, bytes, kind, name, freed: false, heap, words, wide: Mutex::new(()) }
     }
 
     /// The same place after it was given back.
@@ -67,6 +71,7 @@ impl Allocation {
             kind: self.kind,
             name: self.name.clone(),
             freed: true,
+            heap: None,
             words: Box::default(),
             wide: Mutex::new(()),
         }
@@ -192,6 +197,11 @@ impl GlobalMap {
     /// The allocation of that number.
     pub(crate) fn get(&self, id: u32) -> Option<&Arc<Allocation>> {
         self.allocations.get(id as usize)
+    }
+
+    /// The heap, if there is one.
+    pub(crate) fn heap(&self) -> Option<&Heap> {
+        self.allocations.iter().find_map(|allocation| allocation.heap.as_ref())
     }
 
     /// How many there have been.

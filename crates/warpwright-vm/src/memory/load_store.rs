@@ -181,6 +181,15 @@ impl<'a> Machine<'a> {
         out
     }
 
+    /// The byte at a generic address of a thread, where there is one.
+    pub(crate) fn peek_byte(&self, lane: usize, address: u64) -> Option<u8> {
+        let place = Place { space: SpaceKind::Generic, bytes: 1, align: 1, write: false };
+        let region = self.region_of(place, address)?;
+        let offset = address.wrapping_sub(region.start).wrapping_add(region.origin);
+        let word = with_words!(self, region, |words| Words::word(words, lane, offset));
+        Some((word >> (8 * (offset & 3))) as u8)
+    }
+
     /// Executes a load.
     #[inline(always)]
     pub(crate) fn load(&mut self, op: &'a MemoryOp) {

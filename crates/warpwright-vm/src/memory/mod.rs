@@ -15,11 +15,13 @@
 mod access;
 mod address;
 mod allocation;
+mod heap;
 mod load_store;
 
 pub use access::FaultKind;
 pub(crate) use access::{Fault, Place, Region, RegionKind};
 pub(crate) use address::{FUNCTION_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Window, window};
 pub(crate) use allocation::{Allocation, AllocationKind, GlobalMap};
+pub(crate) use heap::Heap;
 pub use load_store::SpaceKind;
 pub(crate) use load_store::{Address, Element, MemoryOp, Order};

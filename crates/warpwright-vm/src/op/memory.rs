@@ -100,7 +100,7 @@ fn emit_load(d: &mut Decoder<'_, '_>, op: MemoryOp) {
     d.emit(lanes::<Load>(), Rows { x, ..Rows::default() });
 }
 
-fn element(d: &Decoder<'_, '_>, reg: Reg) -> Element {
+pub(crate) fn element(d: &Decoder<'_, '_>, reg: Reg) -> Element {
     match d.register(reg) {
         (File::Narrow | File::Predicate, row) => Element::Narrow(row),
         (File::Wide, row) => Element::Wide(row),
@@ -108,7 +108,7 @@ fn element(d: &Decoder<'_, '_>, reg: Reg) -> Element {
     }
 }
 
-fn source(d: &mut Decoder<'_, '_>, src: &Src, ty: Type) -> Element {
+pub(crate) fn source(d: &mut Decoder<'_, '_>, src: &Src, ty: Type) -> Element {
     match src {
         Src::Sink => Element::Sink,
         Src::Reg(reg) => element(d, *reg),

@@ -6,16 +6,23 @@
 //! ([`Decoder::emit_boxed`]).
 
 pub(crate) mod arith;
+pub(crate) mod async_copy;
+pub(crate) mod atomic;
 pub(crate) mod builtin;
 pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod convert;
+mod format;
 pub(crate) mod lanes;
 pub(crate) mod logic;
+pub(crate) mod matrix;
+pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod special;
 pub(crate) mod sync;
 pub(crate) mod video;
+pub(crate) mod warp;
+pub(crate) mod wmma;
 
 use crate::decode::{Decoder, LoadError, Place};
 use warpwright_ptx::op::Op;
@@ -28,7 +35,13 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<()
         || convert::decode(op, d)
         || memory::decode(op, d)
         || sync::decode(op, d)
+        || warp::decode(op, d)
+        || atomic::decode(op, d)
+        || mbarrier::decode(op, d)
+        || async_copy::decode(op, d)
         || video::decode(op, d)
+        || matrix::decode(op, d)
+        || wmma::decode(op, d)
         || control::decode(op, d, join)?;
     if !known {
         d.unsupported(op.name(), "");

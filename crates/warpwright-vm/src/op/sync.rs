@@ -1,35 +1,173 @@
 //! Barriers and fences.
+//!
+//! An aligned barrier first waits for all lanes of the warp that have not exited; a barrier of threads
+//! takes them as they come. A cluster is one block here, so that its barrier is a seventeenth one of the
+//! block, at which arriving and waiting are two instructions.
 
 use crate::decode::{Decoder, Rows};
-use crate::machine::{Arrival, FULL, Machine, NONE, Step};
+use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, Machine, NONE, Park, Resume, Step};
+use std::sync::atomic::Ordering::SeqCst;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
+use warpwright_ptx::op::sync::{BarrierReduction, MembarLevel};
 
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::BarSync(bar) => barrier(d, &bar.a, bar.b.as_ref(), true, true),
         Op::BarArrive(bar) => barrier(d, &bar.a, Some(&bar.b), true, false),
+        Op::BarRed(bar) => reduction(d, bar.op, bar.d, (&bar.a, bar.b.0.as_ref(), &bar.c), true),
         Op::BarrierSync(bar) => barrier(d, &bar.a, bar.b.as_ref(), bar.aligned, true),
         Op::BarrierArrive(bar) => barrier(d, &bar.a, Some(&bar.b), bar.aligned, false),
-        Op::Membar(_) | Op::Fence(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
+        Op::BarrierRed(bar) => reduction(d, bar.op, bar.d, (&bar.a, bar.b.0.as_ref(), &bar.c), bar.aligned),
+        Op::BarWarpSync(bar) => warp_sync(d, &bar.mask),
+        Op::BarrierClusterArrive(bar) => cluster_arrive(d, bar.aligned),
+        Op::BarrierClusterWait(bar) => cluster_wait(d, bar.aligned),
+        Op::Membar(op) => fence(
+            d,
+            match op.level {
+                MembarLevel::Cta => Scope::Cta,
+                MembarLevel::Gl => Scope::Gpu,
+                MembarLevel::Sys => Scope::Sys,
+            },
+            None,
+        ),
+        Op::Fence(op) => fence(d, op.scope, op.semantics),
+        // There is one way to memory, and what is announced is there.
+        Op::MembarProxy(_)
+        | Op::FenceMbarrierInit(_)
+        | Op::FenceProxy(_)
+        | Op::FenceProxyAsync(_)
+        | Op::FenceProxyTensormap(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
+        Op::Nanosleep(_) => d.emit_handler(
+            |m, _| {
+                m.give_way();
+                Step::Next
+            },
+            Rows::default(),
+        ),
         _ => return false,
     }
     true
 }
 
+/// The operands of a barrier.
+#[derive(Clone, Copy)]
+struct BarrierRows {
+    id: u32,
+    count: Option<u32>,
+    aligned: bool,
+}
+
+impl BarrierRows {
+    fn decode(d: &mut Decoder<'_, '_>, id: &Src, count: Option<&Src>, aligned: bool) -> Self {
+        let id = d.src32(id, Type::U32);
+        BarrierRows { id, count: count.map(|count| d.src32(count, Type::U32)), aligned }
+    }
+
+    /// Arrives, with the predicate that a reduction wants: `None` where it goes on without a result, else the
+    /// number of true predicates and of threads.
+    fn arrive(self, m: &mut Machine<'_>, waits: bool, holds: u32) -> Result<Option<(u32, u32)>, Step> {
+        let ids = m.registers.row32(self.id).map(|id| id & 15);
+        if self.aligned {
+            if let Some(step) = m.converge(FULL, NONE) {
+                return Err(step);
+            }
+        } else {
+            m.one_at_a_time(&ids)?;
+        }
+        let lane = m.mask.trailing_zeros() as usize & (LANES - 1);
+        let count = self.count.map(|row| m.registers.row32(row)[lane]);
+        m.arrive(Arrival { id: ids[lane], count, waits, holds })
+    }
+}
+
 fn barrier(d: &mut Decoder<'_, '_>, id: &Src, count: Option<&Src>, aligned: bool, waits: bool) {
-    let id = d.src32(id, Type::U32);
-    let count = count.map(|count| d.src32(count, Type::U32));
-    d.emit_boxed(move |m: &mut Machine<'_>, _| {
+    let rows = BarrierRows::decode(d, id, count, aligned);
+    d.emit_boxed(move |m, _| match rows.arrive(m, waits, 0) {
+        Ok(_) => Step::Next,
+        Err(step) => step,
+    });
+}
+
+fn reduction(
+    d: &mut Decoder<'_, '_>,
+    op: BarrierReduction,
+    to: Dst,
+    (id, count, holds): (&Src, Option<&Src>, &Src),
+    aligned: bool,
+) {
+    let rows = BarrierRows::decode(d, id, count, aligned);
+    let holds = d.predicate(holds);
+    let to = d.dst(to);
+    d.emit_boxed(move |m, _| {
+        let holds = m.registers.predicate(holds);
+        let (yes, all) = match rows.arrive(m, true, holds) {
+            Ok(result) => result.unwrap_or((0, 0)),
+            Err(step) => return step,
+        };
+        match op {
+            BarrierReduction::Popc => m.registers.set32(to, &[yes; LANES], m.mask),
+            BarrierReduction::And => m.registers.set_predicate(to, if yes == all { FULL } else { 0 }, m.mask),
+            BarrierReduction::Or => m.registers.set_predicate(to, if yes != 0 { FULL } else { 0 }, m.mask),
+        }
+        Step::Next
+    });
+}
+
+fn warp_sync(d: &mut Decoder<'_, '_>, mask: &Src) {
+    const KEY: u32 = 6 << 16;
+    let members = d.src32(mask, Type::B32);
+    d.emit_boxed(move |m, _| {
+        let members = *m.registers.row32(members);
+        match m.meet_lanes(&members, KEY, |_| [0; LANES]) {
+            Ok((present, _)) => {
+                m.warp_synced(&members, present);
+                Step::Next
+            }
+            Err(step) => step,
+        }
+    });
+}
+
+fn cluster_arrive(d: &mut Decoder<'_, '_>, aligned: bool) {
+    d.emit_boxed(move |m, _| {
         if aligned && let Some(step) = m.converge(FULL, NONE) {
             return step;
         }
-        let lane = m.mask.trailing_zeros() as usize;
-        let id = m.registers.row32(id)[lane] & 15;
-        let count = count.map(|row| m.registers.row32(row)[lane]);
-        match m.arrive(Arrival { id, count, waits, holds: 0 }) {
+        match m.arrive(Arrival { id: CLUSTER_BARRIER, count: None, waits: false, holds: 0 }) {
             Ok(_) => Step::Next,
             Err(step) => step,
         }
+    });
+}
+
+/// Waits for the phase in which the lanes have arrived, if it is not over.
+fn cluster_wait(d: &mut Decoder<'_, '_>, aligned: bool) {
+    d.emit_boxed(move |m, _| {
+        if aligned && let Some(step) = m.converge(FULL, NONE) {
+            return step;
+        }
+        if let Some(Resume::Passed { .. }) = m.take_resume() {
+            return Step::Next;
+        }
+        let barrier = &m.block.barriers[CLUSTER_BARRIER as usize];
+        let arrived = barrier.arrived().get(m.warp_index).copied().unwrap_or(0);
+        if arrived & m.mask == 0 {
+            return Step::Next;
+        }
+        let generation = barrier.generation;
+        m.warp.park(m.mask, m.pc, Park::Barrier { id: CLUSTER_BARRIER, generation });
+        Step::Reload
+    });
+}
+
+fn fence(d: &mut Decoder<'_, '_>, scope: Scope, semantics: Option<Semantics>) {
+    d.emit_boxed(move |m, _| {
+        // Other blocks may be run by other threads of the host.
+        if scope != Scope::Cta {
+            std::sync::atomic::fence(SeqCst);
+        }
+        m.fenced(scope, semantics);
+        Step::Next
     });
 }

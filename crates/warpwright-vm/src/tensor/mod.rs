@@ -1,20 +1,56 @@
-//! Tensor cores: how products are accumulated, bit for bit, by hardware model.
+//! Products of small matrices as tensor cores compute them.
+//!
+//! The ISA does not say how a tensor core adds; hardware has been measured (Khattak and Mikaitis,
+//! arXiv 2512.07004), and [`TensorCore`] picks whose arithmetic is followed. This module knows
+//! numbers and where a warp's lanes hold them; it knows nothing of instructions, registers or memory.
+//!
+//! ```text
+//! fragments of 32 lanes ── Spread ──▶ row-major a (m×k), b (k×n), c (m×n)
+//!                                        │ FloatProduct::product · integer::product · double::product
+//! fragments of 32 lanes ◀── Spread ── row-major d (m×n)
+//! ```
 
-/// Which hardware's accumulation.
+pub mod double;
+mod element;
+mod exact;
+mod float;
+pub mod integer;
+mod model;
+mod sparse;
+mod spread;
+
+pub use element::FloatElement;
+pub use float::{Accumulator, FloatProduct};
+pub use model::{Accumulation, TensorCore, UnknownTensorCore};
+pub use sparse::{InvalidMetadata, Sparsity};
+pub use spread::{QuadSide, Spread};
+
+/// Sizes of a product: `a` is m × k, `b` is k × n, `c` and `d` are m × n, all row-major.
+///
+/// `n` is a multiple of 8, as in every instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum TensorCore {
-    V100,
-    A100,
-    Ada,
-    H100,
-    B200,
-    Exact,
+pub struct Size {
+    /// Rows of `a` and `d`.
+    pub m: usize,
+    /// Columns of `b` and `d`.
+    pub n: usize,
+    /// Columns of `a` and rows of `b`.
+    pub k: usize,
 }
 
-impl TensorCore {
-    /// That of an architecture.
-    pub fn for_arch(_arch: warpwright_ptx::ir::Arch) -> Self {
-        TensorCore::H100
+/// The left factor, whole or with the zeros of structured sparsity left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Left<'a, T> {
+    /// m × `kept`, row-major.
+    pub values: &'a [T],
+    /// The column of `a` that each value stands in, where zeros are left out: m × `kept`, each less
+    /// than k. `None`: `kept` is k, and nothing is left out.
+    pub columns: Option<&'a [u8]>,
+}
+
+impl<'a, T> Left<'a, T> {
+    /// A factor with nothing left out.
+    pub fn dense(values: &'a [T]) -> Self {
+        Left { values, columns: None }
     }
 }

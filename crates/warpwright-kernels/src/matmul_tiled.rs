@@ -1,0 +1,100 @@
+//! Matrix product by tiles in shared memory, on the ordinary arithmetic units.
+
+use std::array::from_fn;
+use std::marker::PhantomData;
+use warpwright_ptx::dsl::*;
+
+/// `C = A·B`: `A` is `m × k`, `B` is `k × n`, `C` is `m × n`, all row-major, of any size.
+///
+/// A block makes a tile of 128×128 of `C` from tiles of `A` and `B` in shared memory; each of its 16×16
+/// threads makes 8×8 elements in registers. Products are added in `f32`, one at a time:
+/// `|err| ≤ k · 2⁻²⁴ · Σ|aᵢ||bᵢ|`, and one rounding to `T`.
+#[derive(Clone, Copy, Debug)]
+pub struct MatmulTiled<T> {
+    /// Columns of `B` and `C`.
+    pub n: u32,
+    /// Columns of `A`, rows of `B`.
+    pub k: u32,
+    /// Element type of all three matrices.
+    pub element: PhantomData<T>,
+}
+
+/// Side of a block's tile of `C`.
+const TILE: u32 = 128;
+/// Columns of `A` and rows of `B` in a tile.
+const DEPTH: u32 = 16;
+/// Threads of a block, along each side.
+const THREADS: u32 = 16;
+/// Side of a thread's part of `C`.
+const PART: usize = (TILE / THREADS) as usize;
+
+impl<T> MatmulTiled<T> {
+    /// Products with a `k × n` matrix.
+    pub fn new(n: u32, k: u32) -> Self {
+        MatmulTiled { n, k, element: PhantomData }
+    }
+}
+
+impl<T: Float> Kernel for MatmulTiled<T> {
+    fn entry(&self) -> String {
+        format!("matmul_tiled_{}_n{}_k{}", T::TYPE.name(), self.n, self.k)
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let (n, k) = (u64::from(self.n), u64::from(self.k));
+        vec![
+            ArgDesc::input::<T>("a", Extent::dim("m").times(k)),
+            ArgDesc::input::<T>("b", Extent::new(k * n)),
+            ArgDesc::output::<T>("c", Extent::dim("m").times(n)),
+            ArgDesc::scalar::<u32>("m"),
+        ]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        let rule = LaunchRule::new(0).block_3d([THREADS, THREADS, 1]).grid_3d([
+            Extent::new(self.n.div_ceil(TILE).into()),
+            Extent::dim("m").per(TILE.into()),
+            Extent::new(1),
+        ]);
+        // Without odd edges to look after, two blocks have room for their registers.
+        LaunchRule { resident_blocks: self.n.is_multiple_of(4).then_some(2), ..rule }
+    }
+
+    fn body(&self, k: K<'_>) {
+        let (a, b, c) = (k.ptr::<T>("a"), k.ptr::<T>("b"), k.ptr_mut::<T>("c"));
+        let m = k.scalar::<u32>("m");
+        let (a, b, c) = (a.matrix(m, self.k), b.matrix(self.k, self.n), c.matrix(m, self.n));
+        let (a_tile, b_tile) = (k.shared_tile::<T>(TILE, DEPTH), k.shared_tile::<T>(DEPTH, TILE));
+        let (row, column) = (k.ctaid_y() * TILE, k.ctaid() * TILE);
+        // Neighbours take neighbouring columns, four at a time, and neighbouring rows.
+        let row_of = |i: usize| k.tid_y() + THREADS * i as u32;
+        let column_of = |j: usize| (k.tid() + THREADS * j as u32) * 4;
+
+        let zero = [[k.f32(0.0); PART]; PART];
+        let sums = k.fold(k.range(0..self.k).step(DEPTH), zero, |depth, sums| {
+            a_tile.load(a, row, depth);
+            b_tile.load(b, depth, column);
+            k.sync();
+            let sums = (0..DEPTH).step_by(2).fold(sums, |sums, p| {
+                let left: [_; PART] = from_fn(|i| a_tile.ld_vec::<2>(row_of(i), p));
+                (0..2).fold(sums, |sums, q| {
+                    let right = [0, 1].map(|j| b_tile.ld_vec::<4>(p + q, column_of(j)));
+                    let right: [_; PART] = from_fn(|j| right[j / 4][j % 4].f32());
+                    from_fn(|i| {
+                        let left = left[i][q as usize].f32();
+                        from_fn(|j| left.mul_add(right[j], sums[i][j]))
+                    })
+                })
+            });
+            k.sync();
+            sums
+        });
+
+        for (i, sums) in sums.iter().enumerate() {
+            for j in [0, 1] {
+                let values: [_; 4] = from_fn(|q| sums[4 * j + q].to());
+                c.st(row + row_of(i), column + column_of(j), values);
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Kernels on the virtual GPU: numbers in, numbers out, every check on.
+
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use warpwright_ptx::dsl::{Block, Built, Kernel, bf16_bits, f16_bits};
+use warpwright_ptx::ir::{Arch, Type};
+use warpwright_ptx::verify;
+use warpwright_vm::{Arg, Buffer, Device, DeviceConfig, LaunchConfig, Options, Report};
+
+/// What a kernel is given.
+pub(crate) enum Given<'a> {
+    /// A buffer of numbers, rounded to the type.
+    Input(Type, &'a [f64]),
+    /// A buffer of so many elements, full of NaN.
+    Output(Type, usize),
+    /// A number.
+    Scalar(u32),
+}
+
+/// The numbers as the type holds them.
+pub(crate) fn rounded(ty: Type, values: &[f64]) -> Vec<f64> {
+    decode(ty, &encode(ty, values))
+}
+
+fn encode(ty: Type, values: &[f64]) -> Vec<u8> {
+    let bytes = |&value: &f64| match ty {
+        Type::F16 => f16_bits(value as f32).to_le_bytes().to_vec(),
+        Type::BF16 => bf16_bits(value as f32).to_le_bytes().to_vec(),
+        Type::U32 => (value as u32).to_le_bytes().to_vec(),
+        _ => (value as f32).to_le_bytes().to_vec(),
+    };
+    values.iter().flat_map(bytes).collect()
+}
+
+fn decode(ty: Type, bytes: &[u8]) -> Vec<f64> {
+    let half = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
+    let word = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    match ty {
+        Type::F16 => bytes.chunks_exact(2).map(|bytes| f16(half(bytes))).collect(),
+        Type::BF16 => {
+            bytes.chunks_exact(2).map(|bytes| f32::from_bits(u32::from(half(bytes)) << 16).into()).collect()
+        }
+        Type::U32 => bytes.chunks_exact(4).map(|bytes| word(bytes).into()).collect(),
+        _ => bytes.chunks_exact(4).map(|bytes| f32::from_bits(word(bytes)).into()).collect(),
+    }
+}
+
+fn f16(bits: u16) -> f64 {
+    let (exponent, fraction) = (bits >> 10 & 31, f64::from(bits & 0x3ff));
+    let magnitude = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(i32::from(exponent) - 25),
+    };
+    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
+}
+
+/// Runs a kernel that was built; yields its outputs and the report, which must be clean.
+pub(crate) fn run(
+    arch: Arch,
+    entry: &str,
+    built: &Built,
+    grid_dim: (u32, u32, u32),
+    given: &[Given<'_>],
+) -> (Vec<Vec<f64>>, Report) {
+    let info = verify(&built.module).expect("a valid module");
+    let mut config = DeviceConfig::default();
+    config.arch = arch;
+    let device = Device::new(config).expect("a device");
+    let module = device.load(&built.module, &info).unwrap_or_else(|error| panic!("{entry}: {error}"));
+    let mut buffers: Vec<(Buffer<u8>, Option<Type>)> = Vec::new();
+    let mut args = Vec::new();
+    for given in given {
+        let (bytes, output) = match given {
+            Given::Input(ty, values) => (encode(*ty, values), None),
+            Given::Output(ty, len) => (vec![0xff; len * ty.bytes() as usize], Some(*ty)),
+            Given::Scalar(value) => {
+                args.push(Arg::U32(*value));
+                continue;
+            }
+        };
+        let buffer = device.clone_htod(&bytes).expect("memory");
+        args.push(Arg::buffer(&buffer));
+        buffers.push((buffer, output));
+    }
+    let Block::Exactly([x, y, z]) = built.launch.block else { panic!("{entry} leaves its block open") };
+    let config = LaunchConfig {
+        grid_dim,
+        block_dim: (x, y, z),
+        shared_mem_bytes: built.launch.dynamic_shared,
+        cooperative: built.launch.cooperative,
+    };
+    let report = device
+        .launch(&module, entry, &config, &args, &Options::checked())
+        .unwrap_or_else(|error| panic!("{entry}: {error}"))
+        .wait();
+    assert!(report.is_clean(), "{entry} on {arch}: {report:#?}");
+    let outputs = buffers.iter().filter_map(|(buffer, ty)| Some(decode((*ty)?, &buffer.read()))).collect();
+    (outputs, report)
+}
+
+/// Runs a kernel of the library, its grid from its launch rule.
+pub(crate) fn run_kernel(
+    arch: Arch,
+    kernel: &dyn Kernel,
+    dims: impl Fn(&str) -> Option<u64>,
+    given: &[Given<'_>],
+) -> (Vec<Vec<f64>>, Report) {
+    let built = kernel.build(arch).unwrap_or_else(|errors| panic!("{}: {errors}", kernel.entry()));
+    let [x, y, z] = built.launch.grid.map(|extent| extent.evaluate(&dims).expect("a known size") as u32);
+    run(arch, &kernel.entry(), &built, (x, y, z), given)
+}
+
+/// Numbers in (-1, 1), the same every time for a seed: a linear congruential generator, its upper bits.
+pub(crate) fn numbers(count: usize, seed: u64) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / f64::from(1u32 << 30) - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Small whole numbers, whose sums of products are exact in every type.
+pub(crate) fn wholes(count: usize, seed: u64) -> Vec<f64> {
+    numbers(count, seed).into_iter().map(|x| (x * 4.0).floor()).collect()
+}
+
+/// `a · b` for row-major matrices, and the sums of the products' magnitudes.
+pub(crate) fn product(a: &[f64], b: &[f64], [m, n, k]: [usize; 3]) -> (Vec<f64>, Vec<f64>) {
+    let mut sums = (vec![0.0; m * n], vec![0.0; m * n]);
+    for i in 0..m {
+        for p in 0..k {
+            for j in 0..n {
+                let term = a[i * k + p] * b[p * n + j];
+                sums.0[i * n + j] += term;
+                sums.1[i * n + j] += term.abs();
+            }
+        }
+    }
+    sums
+}
+
+/// What rounding a number of that size to the type may change.
+pub(crate) fn rounding(ty: Type, value: f64) -> f64 {
+    let (relative, least) = match ty {
+        Type::F16 => (2f64.powi(-11), 2f64.powi(-25)),
+        Type::BF16 => (2f64.powi(-9), 2f64.powi(-134)),
+        _ => (2f64.powi(-24), 2f64.powi(-150)),
+    };
+    (value.abs() * relative).max(least)
+}

@@ -1,0 +1,294 @@
+//! Tiles in shared memory.
+
+use super::super::Ptr;
+use super::super::pointer::INVALID;
+use super::super::reg::{Binary, IntoReg, Reg};
+use super::super::state::Loc;
+use super::super::types::*;
+use super::swizzle::{CHUNK, Layout};
+use super::{K, Matrix};
+use crate::diag::Code;
+use std::panic::Location;
+
+/// A matrix in the block's shared memory, or a window of one: a handle, free to copy.
+///
+/// Rows and columns are those of the matrix. In memory the 16-byte chunks of a row change places, in
+/// neighbouring rows differently, so that rows and columns alike are read without bank conflicts and no
+/// byte is padding. What one thread stores another sees after [`K::sync`].
+pub struct SharedTile<'k, T> {
+    pub(super) k: K<'k>,
+    /// The whole matrix, as bytes.
+    pub(super) base: Ptr<'k, Shared, u8>,
+    pub(super) layout: Layout,
+    /// Where the window begins.
+    pub(super) row: Reg<'k, u32>,
+    pub(super) column: Reg<'k, u32>,
+    pub(super) rows: u32,
+    pub(super) columns: u32,
+    /// Whether a pipeline waits for its copies.
+    pub(super) pipelined: bool,
+    pub(super) element: std::marker::PhantomData<T>,
+}
+
+impl<T> Clone for SharedTile<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for SharedTile<'_, T> {}
+
+impl<T: Data> std::fmt::Debug for SharedTile<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SharedTile({}x{} {})", self.rows, self.columns, T::TYPE.name())
+    }
+}
+
+impl<'k> K<'k> {
+    /// A matrix that the block shares. The bytes of a row are a multiple of 16.
+    #[track_caller]
+    pub fn shared_tile<T: Data>(self, rows: u32, columns: u32) -> SharedTile<'k, T> {
+        self.shared_tiles(1, rows, columns, Location::caller())
+    }
+
+    /// Room for `count` matrices, one after the other; the first of them.
+    pub(super) fn shared_tiles<T: Data>(
+        self,
+        count: u32,
+        rows: u32,
+        columns: u32,
+        loc: Loc,
+    ) -> SharedTile<'k, T> {
+        let row_bytes = u64::from(columns) * u64::from(T::TYPE.bytes());
+        let bytes = u64::from(count) * u64::from(rows) * row_bytes;
+        let chunk = u64::from(CHUNK);
+        let base = if row_bytes == 0 || row_bytes % chunk != 0 || rows == 0 || bytes > 1 << 24 {
+            let message = format!(
+                "a shared tile of {rows}x{columns} {}: its rows are whole multiples of {CHUNK} bytes, \
+                 and it fits into shared memory",
+                T::TYPE.name()
+            );
+            self.state().mistake(Code::SharedMemory, loc, message);
+            Ptr::with_id(self, INVALID)
+        } else {
+            self.shared_at::<u8>(bytes as u32, loc)
+        };
+        SharedTile {
+            k: self,
+            base,
+            layout: Layout::new((row_bytes as u32).max(CHUNK), T::TYPE.bytes()),
+            row: self.u32(0),
+            column: self.u32(0),
+            rows,
+            columns,
+            pipelined: false,
+            element: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<'k, T: Data> SharedTile<'k, T> {
+    /// `count` rows from `start` on.
+    #[track_caller]
+    pub fn rows(self, start: impl IntoReg<'k, u32>, count: u32) -> Self {
+        let loc = Location::caller();
+        let start = start.into_reg(self.k, loc);
+        self.check_window("rows", start, count, self.rows, loc);
+        SharedTile { row: self.row.binary(Binary::Add, start, loc), rows: count, ..self }
+    }
+
+    /// `count` columns from `start` on.
+    #[track_caller]
+    pub fn columns(self, start: impl IntoReg<'k, u32>, count: u32) -> Self {
+        let loc = Location::caller();
+        let start = start.into_reg(self.k, loc);
+        self.check_window("columns", start, count, self.columns, loc);
+        let column = self.column.binary(Binary::Add, start, loc);
+        SharedTile { column, columns: count, ..self }
+    }
+
+    fn check_window(self, what: &str, start: Reg<'k, u32>, count: u32, of: u32, loc: Loc) {
+        let first = self.k.state().int_of(start.id).unwrap_or(0);
+        if first + i64::from(count) > i64::from(of) {
+            let message = format!("{count} {what} from {first} on, of a shared tile that has {of}");
+            self.k.state().mistake(Code::SharedMemory, loc, message);
+        }
+    }
+
+    /// The pointer to an element, whose 16 bytes lie together.
+    pub(super) fn place(self, row: Reg<'k, u32>, column: Reg<'k, u32>, loc: Loc) -> Ptr<'k, Shared, T> {
+        let row = self.row.binary(Binary::Add, row, loc);
+        let column = self.column.binary(Binary::Add, column, loc);
+        let bytes = column.binary(Binary::Mul, self.k.u32(T::TYPE.bytes()), loc);
+        Ptr::with_id(self.k, self.k.swizzled(self.base.id, self.layout, (row, bytes), loc))
+    }
+
+    /// An element.
+    #[track_caller]
+    pub fn ld(self, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>) -> Reg<'k, T> {
+        let [value] = self.ld_vec(row, column);
+        value
+    }
+
+    /// `N` elements of a row from a column on that is a multiple of `N`: at most 16 bytes.
+    #[track_caller]
+    pub fn ld_vec<const N: usize>(
+        self,
+        row: impl IntoReg<'k, u32>,
+        column: impl IntoReg<'k, u32>,
+    ) -> [Reg<'k, T>; N] {
+        let loc = Location::caller();
+        let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
+        self.vector(row, column, N, loc).ld_vec(0)
+    }
+
+    /// Stores an element.
+    #[track_caller]
+    pub fn st(self, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>, value: impl IntoReg<'k, T>) {
+        let loc = Location::caller();
+        let value = value.into_reg(self.k, loc);
+        self.st_vec(row, column, [value]);
+    }
+
+    /// Stores elements of a row from a column on: see [`ld_vec`](Self::ld_vec).
+    #[track_caller]
+    pub fn st_vec<const N: usize>(
+        self,
+        row: impl IntoReg<'k, u32>,
+        column: impl IntoReg<'k, u32>,
+        values: [Reg<'k, T>; N],
+    ) {
+        let loc = Location::caller();
+        let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
+        self.vector(row, column, N, loc).st_vec(0, values);
+    }
+
+    /// The pointer to `count` elements that lie together.
+    fn vector(self, row: Reg<'k, u32>, column: Reg<'k, u32>, count: usize, loc: Loc) -> Ptr<'k, Shared, T> {
+        let sum = self.column.binary(Binary::Add, column, loc);
+        let mut state = self.k.state();
+        let form = state.form_of(sum.id);
+        let count = count as i64;
+        let regular = state.forms.terms(form).iter().all(|term| term.coefficient % count == 0);
+        let constant = state.forms.constant(form);
+        if regular && constant % count != 0 {
+            let message = format!("{count} elements from column {constant} on: not aligned");
+            state.mistake(Code::Alignment, loc, message);
+            return Ptr::with_id(self.k, INVALID);
+        }
+        drop(state);
+        self.place(row, column, loc)
+    }
+
+    /// Copies from global memory: the window's shape from `row` and `column` of the matrix on, and zeros
+    /// where the matrix has ended. The whole block copies, 16 bytes a thread where the matrix allows
+    /// it (see [`Matrix::aligned`]).
+    ///
+    /// What is copied is there after [`K::sync`]; for a tile of a pipeline, when its stage is computed.
+    #[track_caller]
+    pub fn load(self, from: Matrix<'k, T>, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>) {
+        let loc = Location::caller();
+        let k = self.k;
+        let (row, column) = (row.into_reg(k, loc), column.into_reg(k, loc));
+        let Some(dims) = k.block_dims() else {
+            let message = "a load by the block needs a launch rule that fixes the block";
+            k.state().mistake(Code::ModifierCombination, loc, message);
+            return;
+        };
+        let threads = dims.iter().product::<u32>().max(1);
+        k.on_line(loc, || self.load_by(threads, from, row, column, loc));
+    }
+
+    fn load_by(self, threads: u32, from: Matrix<'k, T>, row: Reg<'k, u32>, column: Reg<'k, u32>, loc: Loc) {
+        let k = self.k;
+        let window = k.state().alignment_of(self.column.id, T::TYPE.bytes());
+        let unit = from.alignment(column, CHUNK).min(window);
+        let elements = unit / T::TYPE.bytes();
+        let width = (self.columns / elements).max(1);
+        let total = self.rows * width;
+        for first in (0..total).step_by(threads as usize) {
+            let (r, c) = if threads.is_multiple_of(width) {
+                let (r, c) = k.thread_in_rows_of(width);
+                (r + first / width, c)
+            } else if width.is_multiple_of(threads) {
+                (k.u32(first / width), k.linear_tid() + first % width)
+            } else {
+                let unit = k.linear_tid() + first;
+                (unit / width, unit % width)
+            };
+            let c = c * elements;
+            let mine = (total - first < threads).then(|| k.linear_tid().lt(total - first));
+            let to = self.place(r, c, loc);
+            let (from, inside) = from.place(row + r, column + c);
+            self.copy_unit(to, from, unit, mine, inside);
+        }
+    }
+
+    /// Copies `unit` bytes where `mine` holds, zeros unless `inside` holds.
+    fn copy_unit(
+        self,
+        to: Ptr<'k, Shared, T>,
+        from: Ptr<'k, Global, T>,
+        unit: u32,
+        mine: Option<Reg<'k, Pred>>,
+        inside: Option<Reg<'k, Pred>>,
+    ) {
+        let k = self.k;
+        if self.pipelined && unit >= 4 && k.target().sm >= 80 {
+            let copy = || match inside {
+                Some(inside) => k.cp_async_if(inside, to, from, unit),
+                None => k.cp_async(to, from, unit),
+            };
+            return match mine {
+                Some(mine) => k.when(mine, copy),
+                None => copy(),
+            };
+        }
+        match unit {
+            16 => copy_words::<u32, 4>(to, from, mine, inside),
+            8 => copy_words::<u32, 2>(to, from, mine, inside),
+            4 => copy_words::<u32, 1>(to, from, mine, inside),
+            2 => copy_words::<u16, 1>(to, from, mine, inside),
+            _ => copy_words::<u8, 1>(to, from, mine, inside),
+        }
+    }
+}
+
+/// The same through registers.
+fn copy_words<'k, W: Zero, const N: usize>(
+    to: Ptr<'k, Shared, impl Data>,
+    from: Ptr<'k, Global, impl Data>,
+    mine: Option<Reg<'k, Pred>>,
+    inside: Option<Reg<'k, Pred>>,
+) {
+    let reads = match (mine, inside) {
+        (Some(mine), Some(inside)) => Some(mine & inside),
+        (mine, inside) => mine.or(inside),
+    };
+    let from = from.cast::<W>();
+    let words: [Reg<'k, W>; N] = match reads {
+        Some(reads) => from.ld_vec_if(reads, 0, W::zero(from.k)),
+        None => from.ld_vec(0),
+    };
+    let to = to.cast::<W>();
+    match mine {
+        Some(mine) => to.st_vec_if(mine, 0, words),
+        None => to.st_vec(0, words),
+    }
+}
+
+/// Words that copies travel in.
+trait Zero: Data {
+    fn zero<'k>(k: K<'k>) -> Reg<'k, Self>;
+}
+
+macro_rules! zero {
+    ($($word:ty)*) => {
+        $(impl Zero for $word {
+            fn zero<'k>(k: K<'k>) -> Reg<'k, Self> {
+                k.constant(crate::ir::Imm::Int(0))
+            }
+        })*
+    };
+}
+zero!(u32 u16 u8);

@@ -1,0 +1,303 @@
+//! What a warp does to memory with one instruction, and how that falls into rows.
+
+use super::entry::{Bytes, Lanes, ROW_BYTES, Scope, lanes};
+
+/// How an instruction accesses memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// A load.
+    Read,
+    /// A store.
+    Write,
+    /// A read-modify-write: `atom` or `red`.
+    Atomic,
+    /// The source of an asynchronous copy: read at any time until the copy is waited for.
+    AsyncRead,
+    /// The destination of an asynchronous copy: written at any time until it is waited for.
+    AsyncWrite,
+}
+
+impl AccessKind {
+    /// Whether memory changes.
+    pub const fn is_write(self) -> bool {
+        matches!(self, AccessKind::Write | AccessKind::Atomic | AccessKind::AsyncWrite)
+    }
+
+    /// Whether memory is read by the instruction.
+    pub const fn is_read(self) -> bool {
+        matches!(self, AccessKind::Read | AccessKind::Atomic | AccessKind::AsyncRead)
+    }
+
+    /// Whether an asynchronous agent does it.
+    pub const fn is_async(self) -> bool {
+        matches!(self, AccessKind::AsyncRead | AccessKind::AsyncWrite)
+    }
+}
+
+/// What an access means to the memory model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strength {
+    /// Weak: takes no part in synchronisation.
+    Weak,
+    /// Strong: `.relaxed`, `.volatile`, `.acquire`, `.release`, and every atomic.
+    Strong {
+        /// Whom it is strong for.
+        scope: Scope,
+        /// Whether it acquires.
+        acquire: bool,
+        /// Whether it releases.
+        release: bool,
+    },
+}
+
+impl Strength {
+    /// `.relaxed` and `.volatile`.
+    pub const fn relaxed(scope: Scope) -> Strength {
+        Strength::Strong { scope, acquire: false, release: false }
+    }
+
+    pub(super) fn scope(self) -> Option<Scope> {
+        match self {
+            Strength::Weak => None,
+            Strength::Strong { scope, .. } => Some(scope),
+        }
+    }
+}
+
+/// One memory instruction of a warp.
+#[derive(Clone, Copy, Debug)]
+pub struct WarpAccess<'a> {
+    /// The warp, in its block.
+    pub warp: u8,
+    /// The lanes that take part.
+    pub mask: u32,
+    /// Added to each lane's offset.
+    pub base: u64,
+    /// Where each lane accesses memory, from the base; of lanes not in the mask, anything.
+    pub offsets: &'a [u64; 32],
+    /// Bytes that each lane accesses, all elements of a vector together.
+    pub bytes: u32,
+    /// Bytes of one element: each is an access of its own to the memory model.
+    pub element: u32,
+    /// The instruction.
+    pub pc: u32,
+    /// What it does.
+    pub kind: AccessKind,
+    /// What it means to the memory model.
+    pub strength: Strength,
+}
+
+/// What is being stored, asked for only where two writes conflict: writing the same value is less bad.
+pub trait Stored {
+    /// Whether memory holds already what the lane is about to store.
+    fn is_in_memory(&self, lane: u32) -> bool;
+    /// Whether two lanes are about to store the same.
+    fn is_equal(&self, a: u32, b: u32) -> bool;
+}
+
+/// Values that are not known, and so count as different.
+#[derive(Clone, Copy, Debug)]
+pub struct Unknown;
+
+impl Stored for Unknown {
+    fn is_in_memory(&self, _: u32) -> bool {
+        false
+    }
+    fn is_equal(&self, _: u32, _: u32) -> bool {
+        false
+    }
+}
+
+/// Neighbouring lanes that access neighbouring bytes, or the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) address: u64,
+    pub(super) bytes: u32,
+    lanes: RunLanes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunLanes {
+    /// All of these access all of the bytes.
+    Same(u32),
+    /// Lane by lane, from this one, `1 << shift` bytes each.
+    Ascending { first: u32, shift: u8 },
+}
+
+impl Run {
+    /// The lanes, where all access the same bytes and there are several.
+    pub(super) fn colliding(&self) -> Option<u32> {
+        match self.lanes {
+            RunLanes::Same(mask) if mask & (mask - 1) != 0 => Some(mask),
+            _ => None,
+        }
+    }
+
+    /// Calls `each` with every row: its number, the bytes in it, and who accesses which.
+    pub(super) fn rows(&self, mut each: impl FnMut(u64, Bytes, Lanes)) {
+        let (mut address, end) = (self.address, self.address.saturating_add(u64::from(self.bytes)));
+        while address < end {
+            let row = address / ROW_BYTES;
+            let stop = end.min((row + 1) * ROW_BYTES);
+            let bytes = Bytes::range((address % ROW_BYTES) as u32, (stop - address) as u32);
+            let lanes = match self.lanes {
+                RunLanes::Same(mask) => Lanes::Set(mask),
+                RunLanes::Ascending { first, shift } => {
+                    let start = (row * ROW_BYTES) as i64 - self.address as i64;
+                    Lanes::Affine { shift, base: (i64::from(first) + (start >> shift)) as i8 }
+                }
+            };
+            each(row, bytes, lanes);
+            address = stop;
+        }
+    }
+}
+
+impl WarpAccess<'_> {
+    /// Where a lane accesses memory.
+    pub(super) fn address(&self, lane: u32) -> u64 {
+        self.base.wrapping_add(self.offsets[lane as usize])
+    }
+
+    /// Whether neighbouring lanes may share an entry: their bytes tile a row.
+    fn tiles(&self) -> bool {
+        self.bytes.is_power_of_two() && self.bytes <= 32
+    }
+
+    /// Calls `each` with runs of lanes that together are the access.
+    pub(super) fn runs(&self, mut each: impl FnMut(Run)) {
+        let size = u64::from(self.bytes);
+        let first = self.offsets[0];
+        let shift = self.bytes.trailing_zeros() as u8;
+        let aligned = |address: u64| address % size == 0;
+        if self.mask == u32::MAX && self.tiles() && aligned(self.base.wrapping_add(first)) {
+            let differs = self
+                .offsets
+                .iter()
+                .enumerate()
+                .fold(0, |differs, (lane, &at)| differs | (at ^ first.wrapping_add(lane as u64 * size)));
+            if differs == 0 {
+                each(Run {
+                    address: self.base.wrapping_add(first),
+                    bytes: self.bytes * 32,
+                    lanes: RunLanes::Ascending { first: 0, shift },
+                });
+                return;
+            }
+        }
+        let tiles = self.tiles();
+        let mut run: Option<Run> = None;
+        let mut last = 0;
+        for lane in lanes(self.mask) {
+            let address = self.address(lane);
+            if let Some(open) = &mut run {
+                let (start, end) = (open.address, open.address.wrapping_add(u64::from(open.bytes)));
+                match open.lanes {
+                    RunLanes::Same(mask) if address == start => {
+                        open.lanes = RunLanes::Same(mask | 1 << lane);
+                        continue;
+                    }
+                    RunLanes::Same(mask)
+                        if tiles
+                            && mask == 1 << last
+                            && lane == last + 1
+                            && address == end
+                            && aligned(start) =>
+                    {
+                        open.lanes = RunLanes::Ascending { first: last, shift };
+                        open.bytes += self.bytes;
+                        last = lane;
+                        continue;
+                    }
+                    RunLanes::Ascending { .. } if lane == last + 1 && address == end => {
+                        open.bytes += self.bytes;
+                        last = lane;
+                        continue;
+                    }
+                    _ => each(*open),
+                }
+            }
+            run = Some(Run { address, bytes: self.bytes, lanes: RunLanes::Same(1 << lane) });
+            last = lane;
+        }
+        if let Some(run) = run {
+            each(run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(offsets: &[u64; 32], mask: u32, bytes: u32) -> WarpAccess<'_> {
+        WarpAccess {
+            warp: 0,
+            mask,
+            base: 0x1_0000,
+            offsets,
+            bytes,
+            element: 4,
+            pc: 0,
+            kind: AccessKind::Read,
+            strength: Strength::Weak,
+        }
+    }
+
+    /// The lanes of every byte, as the rows say it.
+    fn spread(access: &WarpAccess<'_>) -> std::collections::BTreeMap<u64, u32> {
+        let mut found = std::collections::BTreeMap::new();
+        access.runs(|run| {
+            run.rows(|row, bytes, of| {
+                for byte in (0..128u32).filter(|byte| bytes.bits() >> byte & 1 != 0) {
+                    let mask = match of {
+                        Lanes::Set(mask) => mask,
+                        Lanes::Affine { shift, base } => 1 << ((byte >> shift) as i32 + i32::from(base)),
+                    };
+                    *found.entry(row * 128 + u64::from(byte) - 0x1_0000).or_default() |= mask;
+                }
+            });
+        });
+        found
+    }
+
+    #[test]
+    fn every_lane_accesses_its_own_bytes_whatever_the_pattern() {
+        type Pattern = fn(u64) -> u64;
+        let patterns: [(u32, Pattern); 9] = [
+            (4, |lane| 0x1000 + 4 * lane),
+            (4, |lane| 0x103c + 4 * lane),
+            (16, |lane| 0x1030 + 16 * lane),
+            (2, |lane| 0x1002 + 2 * lane),
+            (8, |_| 0x2008),
+            (4, |lane| 0x1000 + 4 * (lane % 16)),
+            (4, |lane| 0x1000 + 132 * lane),
+            (1, |lane| 0x1000 + lane * 7 % 32),
+            (32, |lane| 0x1000 + 32 * (lane / 2)),
+        ];
+        for (at, (bytes, pattern)) in patterns.into_iter().enumerate() {
+            for mask in [u32::MAX, 0x0ff0_0f0f, 1 << 31] {
+                let addresses = std::array::from_fn(|lane| pattern(lane as u64));
+                let mut expected = std::collections::BTreeMap::new();
+                for lane in lanes(mask) {
+                    for byte in 0..u64::from(bytes) {
+                        *expected.entry(pattern(u64::from(lane)) + byte).or_default() |= 1u32 << lane;
+                    }
+                }
+                assert_eq!(
+                    spread(&access(&addresses, mask, bytes)),
+                    expected,
+                    "pattern {at}, mask {mask:#x}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_coalesced_access_is_one_run() {
+        let addresses = std::array::from_fn(|lane| 0x1000 + 4 * lane as u64);
+        let mut runs = 0;
+        access(&addresses, u32::MAX, 4).runs(|_| runs += 1);
+        assert_eq!(runs, 1);
+    }
+}

@@ -1,0 +1,295 @@
+//! One remembered access of a warp to bytes of one row of memory.
+
+use super::knowledge::AGENTS;
+
+/// Bytes of a row: what one warp access covers with 4 bytes a lane.
+pub(super) const ROW_BYTES: u64 = 128;
+
+/// The lanes of a mask, ascending.
+pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        (mask != 0).then(|| {
+            let lane = mask.trailing_zeros();
+            mask &= mask - 1;
+            lane
+        })
+    })
+}
+
+/// A set of the 128 bytes of a row. Two words, so that an entry needs no 16-byte alignment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bytes {
+    low: u64,
+    high: u64,
+}
+
+impl Bytes {
+    /// `count` bytes from `start`; both inside the row.
+    pub(super) fn range(start: u32, count: u32) -> Bytes {
+        let ones = if count >= 128 { u128::MAX } else { (1u128 << count) - 1 };
+        Bytes::from_bits(ones << start)
+    }
+
+    fn from_bits(bits: u128) -> Bytes {
+        Bytes { low: bits as u64, high: (bits >> 64) as u64 }
+    }
+
+    pub(super) fn bits(self) -> u128 {
+        u128::from(self.low) | u128::from(self.high) << 64
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.low | self.high == 0
+    }
+
+    pub(super) fn and(self, other: Bytes) -> Bytes {
+        Bytes { low: self.low & other.low, high: self.high & other.high }
+    }
+
+    pub(super) fn or(self, other: Bytes) -> Bytes {
+        Bytes { low: self.low | other.low, high: self.high | other.high }
+    }
+
+    pub(super) fn without(self, other: Bytes) -> Bytes {
+        Bytes { low: self.low & !other.low, high: self.high & !other.high }
+    }
+
+    pub(super) fn contains(self, other: Bytes) -> bool {
+        other.without(self).is_empty()
+    }
+}
+
+/// Which lanes accessed a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lanes {
+    /// All of these lanes accessed every byte of the entry.
+    Set(u32),
+    /// Byte `b` of the row was accessed by lane `(b >> shift) + base`: neighbours beside neighbours.
+    Affine { shift: u8, base: i8 },
+}
+
+/// Whom a strong access is strong for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The block (and, until clusters are launched, the cluster).
+    Block,
+    /// The device, or the system.
+    Device,
+}
+
+const WARP: u32 = 0x3f;
+const WRITE: u32 = 1 << 6;
+const STRONG: u32 = 1 << 7;
+const ATOMIC: u32 = 1 << 8;
+const DEVICE: u32 = 1 << 9;
+const AFFINE: u32 = 1 << 10;
+const SIZE_SHIFT: u32 = 12;
+const SIZE: u32 = 7 << SIZE_SHIFT;
+const SERIAL_SHIFT: u32 = 16;
+/// What two runs of one instruction have in common: all but the serial number.
+const STATIC: u32 = (1 << SERIAL_SHIFT) - 1;
+
+/// An access of a warp to bytes of a row: 40 bytes, so that the shadow of memory touched a row at a time
+/// is about as large as the memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entry {
+    /// Which bytes of the row. None: there is no entry.
+    pub(super) bytes: Bytes,
+    /// The block's clock then.
+    pub(super) clock: u64,
+    pub(super) block: u32,
+    /// The instruction.
+    pub(super) pc: u32,
+    /// A set of lanes, or `shift | (base + 64) << 8`.
+    lanes: u32,
+    meta: u32,
+}
+
+/// What all bytes of one executed instruction have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamp {
+    pub(super) block: u32,
+    pub(super) clock: u64,
+    pub(super) pc: u32,
+    pub(super) warp: u8,
+    pub(super) write: bool,
+    pub(super) atomic: bool,
+    /// The scope of a strong access.
+    pub(super) strong: Option<Scope>,
+    /// Bytes of the scalar: power of two up to 16.
+    pub(super) element: u32,
+    /// Tells executions of one instruction apart; wraps.
+    pub(super) serial: u16,
+}
+
+impl Entry {
+    pub(super) fn new(stamp: &Stamp, bytes: Bytes, lanes: Lanes) -> Entry {
+        let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+        let (lanes, affine) = match lanes {
+            Lanes::Set(mask) => (mask, false),
+            Lanes::Affine { shift, base } => (u32::from(shift) | ((i32::from(base) + 64) as u32) << 8, true),
+        };
+        let meta = u32::from(stamp.warp) & WARP
+            | flag(stamp.write, WRITE)
+            | flag(stamp.atomic, ATOMIC)
+            | flag(stamp.strong.is_some(), STRONG)
+            | flag(stamp.strong == Some(Scope::Device), DEVICE)
+            | flag(affine, AFFINE)
+            | (stamp.element.trailing_zeros() << SIZE_SHIFT) & SIZE
+            | u32::from(stamp.serial) << SERIAL_SHIFT;
+        Entry { bytes, clock: stamp.clock, block: stamp.block, pc: stamp.pc, lanes, meta }
+    }
+
+    pub(super) fn is_write(&self) -> bool {
+        self.meta & WRITE != 0
+    }
+
+    pub(super) fn is_atomic(&self) -> bool {
+        self.meta & ATOMIC != 0
+    }
+
+    pub(super) fn is_strong(&self) -> bool {
+        self.meta & STRONG != 0
+    }
+
+    /// The warp; from [`AGENTS`] on, the warp's asynchronous agent.
+    pub(super) fn warp(&self) -> u8 {
+        (self.meta & WARP) as u8
+    }
+
+    pub(super) fn is_async(&self) -> bool {
+        self.warp() >= AGENTS
+    }
+
+    /// Bytes of the scalar that was accessed.
+    pub(super) fn element(&self) -> u32 {
+        1 << ((self.meta & SIZE) >> SIZE_SHIFT)
+    }
+
+    pub(super) fn lanes(&self) -> Lanes {
+        if self.meta & AFFINE == 0 {
+            return Lanes::Set(self.lanes);
+        }
+        Lanes::Affine { shift: self.lanes as u8, base: ((self.lanes >> 8) as i32 - 64) as i8 }
+    }
+
+    /// The lanes that accessed a byte of the entry.
+    pub(super) fn lanes_at(&self, byte: u32) -> u32 {
+        match self.lanes() {
+            Lanes::Set(mask) => mask,
+            Lanes::Affine { shift, base } => {
+                1u32.checked_shl(((byte >> shift) as i32 + i32::from(base)) as u32).unwrap_or(0)
+            }
+        }
+    }
+
+    /// Takes lanes out of a set; false where the entry has another form.
+    pub(super) fn drop_lanes(&mut self, lanes: u32) -> bool {
+        if self.meta & AFFINE != 0 {
+            return false;
+        }
+        self.lanes &= !lanes;
+        if self.lanes == 0 {
+            self.bytes = Bytes::default();
+        }
+        true
+    }
+
+    /// Whether both have the same bytes per lane: every common byte was accessed by one thread only,
+    /// the same in both, if the warp is the same.
+    pub(super) fn is_lanewise(&self, other: &Entry) -> bool {
+        self.lanes == other.lanes
+            && (self.meta ^ other.meta) & AFFINE == 0
+            && (self.meta & AFFINE != 0 || self.lanes.is_power_of_two())
+    }
+
+    /// Whether it is the same instruction of the same warp at the same time.
+    fn is_same_time(&self, other: &Entry) -> bool {
+        self.clock == other.clock
+            && self.pc == other.pc
+            && self.block == other.block
+            && (self.meta ^ other.meta) & STATIC == 0
+    }
+
+    /// Whether it is one and the same execution of an instruction.
+    pub(super) fn is_same_execution(&self, other: &Entry) -> bool {
+        self.is_same_time(other) && self.meta == other.meta
+    }
+
+    /// Whether `new` says nothing that this does not say.
+    pub(super) fn says(&self, new: &Entry) -> bool {
+        self.lanes == new.lanes && self.is_same_time(new) && self.bytes.contains(new.bytes)
+    }
+
+    /// Takes `new` in, if one entry can say both.
+    pub(super) fn absorb(&mut self, new: &Entry) -> bool {
+        if !self.is_same_time(new) {
+            return false;
+        }
+        if self.lanes == new.lanes {
+            self.bytes = self.bytes.or(new.bytes);
+        } else if self.bytes == new.bytes && self.meta & AFFINE == 0 {
+            self.lanes |= new.lanes;
+        } else {
+            return false;
+        }
+        self.meta = new.meta;
+        true
+    }
+
+    /// Whether the two are strong for each other: then they may meet in any order.
+    pub(super) fn is_morally_strong(&self, other: &Entry) -> bool {
+        let both = self.meta & other.meta;
+        both & STRONG != 0
+            && (self.meta ^ other.meta) & SIZE == 0
+            && (self.block == other.block || both & DEVICE != 0)
+    }
+
+    /// Whether everything that would conflict with `old`, unordered, would conflict with this too. Then
+    /// this may stand for both, once `old` is ordered before it (or was reported).
+    pub(super) fn stands_for(&self, old: &Entry) -> bool {
+        if old.is_write() && !self.is_write() {
+            return false;
+        }
+        !self.is_strong()
+            || (old.is_strong()
+                && self.block == old.block
+                && (self.meta ^ old.meta) & SIZE == 0
+                && (self.meta & DEVICE) <= (old.meta & DEVICE))
+    }
+
+    /// The same for part of the bytes.
+    pub(super) fn only(&self, bytes: Bytes) -> Entry {
+        Entry { bytes: self.bytes.and(bytes), ..*self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_forty_bytes() {
+        assert_eq!(size_of::<Entry>(), 40);
+    }
+
+    #[test]
+    fn an_affine_entry_knows_each_bytes_lane() {
+        let stamp = Stamp {
+            block: 7,
+            clock: 9,
+            pc: 3,
+            warp: 5,
+            write: true,
+            atomic: false,
+            strong: None,
+            element: 4,
+            serial: 1,
+        };
+        let entry = Entry::new(&stamp, Bytes::range(16, 112), Lanes::Affine { shift: 3, base: -2 });
+        assert_eq!(entry.lanes_at(16), 1);
+        assert_eq!(entry.lanes_at(31), 2);
+        assert_eq!(entry.lanes_at(127), 1 << 13);
+        assert_eq!((entry.warp(), entry.element(), entry.is_write()), (5, 4, true));
+    }
+}

@@ -1,0 +1,116 @@
+//! What was released to locations of memory, for those who read them later.
+//!
+//! A strong write that follows a fence, or that releases, leaves its knowledge at the location; a strong
+//! read that observes the location may take it from there. Read-modify-writes continue what is there.
+//! Most kernels release nothing, and then nothing here is touched.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::clock::Seen;
+use super::knowledge::Floors;
+
+#[derive(Debug, Default)]
+struct Location {
+    /// Released at device scope.
+    device: Floors,
+    /// Released at block scope, by block.
+    blocks: HashMap<u32, Floors>,
+}
+
+/// Locations by address.
+#[derive(Debug, Default)]
+pub(super) struct Locations {
+    map: HashMap<u64, Location>,
+}
+
+impl Locations {
+    pub(super) fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.map.clear();
+    }
+
+    /// A strong write of a thread of `block`. With `replaces`, what was released before is gone: the value
+    /// that carried it is overwritten.
+    pub(super) fn release(&mut self, address: u64, block: u32, released: &Seen, replaces: bool) {
+        if released.device.is_empty() && released.block.is_empty() {
+            if replaces {
+                self.map.remove(&address);
+            }
+            return;
+        }
+        let location = self.map.entry(address).or_default();
+        if replaces {
+            *location = Location::default();
+        }
+        location.device.join(&released.device);
+        if !released.block.is_empty() {
+            location.blocks.entry(block).or_default().join(&released.block);
+        }
+    }
+
+    /// What a strong read by a thread of `block` observes.
+    pub(super) fn observe(&self, address: u64, block: u32) -> Option<Seen> {
+        let location = self.map.get(&address)?;
+        let mut seen = Seen { device: location.device.clone(), block: Floors::default() };
+        // What the own block released to the device it released to the block too. The others' part comes
+        // with it, which finds a race less and never one too many.
+        if location.device.get(block).is_some() {
+            seen.block = location.device.clone();
+        }
+        if let Some(own) = location.blocks.get(&block) {
+            seen.device.join(own);
+            seen.block.join(own);
+        }
+        Some(seen)
+    }
+}
+
+const SHARDS: usize = 64;
+
+/// Locations in global memory, which blocks on several host threads reach.
+///
+/// A release is entered before memory changes, and an observation is looked up after memory was read: so
+/// who read a released value finds what was released. The other way round a reader may find more than
+/// its value carried, which only ever hides a race; for that reason a write never removes what an earlier
+/// one released.
+#[derive(Debug)]
+pub(super) struct GlobalLocations {
+    shards: [Mutex<Locations>; SHARDS],
+    /// Whether anything was released at all.
+    used: AtomicBool,
+}
+
+impl GlobalLocations {
+    pub(super) fn new() -> GlobalLocations {
+        GlobalLocations { shards: std::array::from_fn(|_| Mutex::default()), used: AtomicBool::new(false) }
+    }
+
+    fn shard(&self, address: u64) -> MutexGuard<'_, Locations> {
+        let at = (address >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+        self.shards[at as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn release(&self, address: u64, block: u32, released: &Seen) {
+        if released.device.is_empty() && released.block.is_empty() {
+            return;
+        }
+        self.shard(address).release(address, block, released, false);
+        self.used.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether there is anything to observe.
+    pub(super) fn is_used(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn observe(&self, address: u64, block: u32) -> Option<Seen> {
+        self.shard(address).observe(address, block)
+    }
+}

@@ -1,0 +1,476 @@
+//! Races: two overlapping accesses, one a write, that nothing orders.
+//!
+//! A race is found where it could happen, not where it did: an access is compared with the earlier ones
+//! that no chain of synchronisation orders before it, whatever the order in which the host ran them. The
+//! rules are those of the PTX memory model, where weak and strong accesses, their scopes, fences and
+//! barriers say what is ordered; [`Mode`] says where practice is followed instead.
+//!
+//! ```text
+//!   Clocks     one per block: its clock ticks at every synchronising event; what each thread knows
+//!   Entry      an access of one warp to bytes of a row: block, clock, instruction, who accessed which byte
+//!   Row        128 bytes of memory: the entries that a later access may race with
+//!   Locations  what was released to an address, for those who read it later
+//! ```
+//!
+//! *Time.* An access carries its block's clock, and a thread knows for (block, warp, lane) up to which
+//! clock accesses are ordered before it. Clocks are per block, so that a block whose threads only meet
+//! each other never touches memory of the host that another worker touches; they are 64 bits wide and
+//! never wrap. Knowledge of other blocks comes from locations only, as a persistent map.
+//!
+//! *Several readers.* A row keeps every read that no later one is ordered after: a second reader never
+//! hides the first. Concurrent atomics are kept in the same way. Only where more than eight *other* blocks
+//! did the same thing to the same bytes is a sample kept; that can hide a race of one location, never
+//! invent one.
+//!
+//! *Asynchronous copies* are the accesses of an agent, one beside each thread, which begins when the
+//! thread issues the copy and which nobody knows anything of until they wait for it: the thread by its
+//! groups, others by an `mbarrier`, or by synchronising with a thread that waited.
+//!
+//! *Memory is read and written by the caller*; this module decides nothing about values. A strong write is
+//! announced before memory changes, and what a strong read observed is asked for after it was read.
+
+mod access;
+mod clock;
+mod entry;
+mod knowledge;
+mod location;
+mod row;
+mod shadow;
+#[cfg(test)]
+mod tests;
+
+pub use access::{AccessKind, Stored, Strength, Unknown, WarpAccess};
+pub use entry::Scope;
+
+use clock::Clocks;
+use entry::{Entry, Stamp, lanes};
+use knowledge::agent;
+use location::{GlobalLocations, Locations};
+use row::{Meeting, Row, View};
+use shadow::{ChunkCache, GlobalRows, SharedRows};
+
+/// How far practice is followed where it goes beyond the letter of the memory model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// What compilers and programs rely on counts as synchronisation: a strong read followed by a barrier
+    /// of the block acquires, a fence followed by a barrier lets any thread that passed it release, and
+    /// lanes that store one value to one address with one instruction are no race.
+    #[default]
+    Normal,
+    /// Only what the memory model says.
+    Strict,
+}
+
+/// What a fence orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FenceKind {
+    /// Both directions: `membar`, `fence.acq_rel`, `fence.sc`.
+    Both,
+    /// What was read before comes before what follows.
+    Acquire,
+    /// What precedes comes before what is written later.
+    Release,
+}
+
+/// The memory that an access is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RaceSpace {
+    /// Shared memory of the block; addresses count from its beginning.
+    Shared,
+    /// Global memory.
+    Global,
+}
+
+/// One side of a race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RaceSite {
+    /// The instruction.
+    pub pc: u32,
+    /// How it accessed memory.
+    pub kind: AccessKind,
+    /// The block's number in the grid.
+    pub block: u32,
+    /// The thread's number in the block.
+    pub thread: u32,
+    /// Bytes of the element accessed.
+    pub bytes: u32,
+}
+
+/// Two accesses that nothing orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Race {
+    /// Where both meet.
+    pub space: RaceSpace,
+    /// A byte that both access.
+    pub address: u64,
+    /// The access that happened to come first.
+    pub first: RaceSite,
+    /// The access that happened to come second.
+    pub second: RaceSite,
+    /// Both write, and write the same.
+    pub same_value: bool,
+}
+
+/// What the blocks of a launch share.
+#[derive(Debug)]
+pub struct LaunchRaces {
+    rows: GlobalRows,
+    locations: GlobalLocations,
+}
+
+impl Default for LaunchRaces {
+    fn default() -> Self {
+        LaunchRaces::new()
+    }
+}
+
+impl LaunchRaces {
+    /// Nothing has happened yet: what ended before the launch is ordered before it.
+    pub fn new() -> LaunchRaces {
+        LaunchRaces { rows: GlobalRows::new(), locations: GlobalLocations::new() }
+    }
+
+    /// Bytes of global memory were given back by the kernel, and mean something else from now on.
+    pub fn forget(&self, address: u64, bytes: u64) {
+        self.rows.forget(address, bytes);
+    }
+}
+
+/// What a worker of the host keeps for itself.
+#[derive(Debug)]
+pub struct WorkerRaces {
+    chunks: ChunkCache,
+    /// A stream of numbers without meaning.
+    chance: u32,
+}
+
+impl Default for WorkerRaces {
+    fn default() -> Self {
+        WorkerRaces { chunks: ChunkCache::new(), chance: 0x9e37_79b9 }
+    }
+}
+
+impl WorkerRaces {
+    fn chance(&mut self) -> u32 {
+        self.chance ^= self.chance << 13;
+        self.chance ^= self.chance >> 17;
+        self.chance ^= self.chance << 5;
+        self.chance
+    }
+}
+
+/// The race check of one resident block.
+#[derive(Debug)]
+pub struct BlockRaces {
+    mode: Mode,
+    clocks: Clocks,
+    shared: SharedRows,
+    locations: Locations,
+    serial: u16,
+}
+
+impl BlockRaces {
+    /// For the blocks that will be resident in one place, one after the other.
+    pub fn new(mode: Mode) -> BlockRaces {
+        BlockRaces {
+            mode,
+            clocks: Clocks::new(mode),
+            shared: SharedRows::default(),
+            locations: Locations::default(),
+            serial: 0,
+        }
+    }
+
+    /// Begins the block of that number, of up to 1024 threads.
+    pub fn reset(&mut self, block: u32, threads: u32) {
+        self.clocks.reset(block, threads);
+        self.shared.reset();
+        self.locations.clear();
+    }
+
+    /// An access to shared memory, before it is done. `race` is called with what it races with.
+    pub fn shared(
+        &mut self,
+        worker: &mut WorkerRaces,
+        access: &WarpAccess<'_>,
+        stored: &dyn Stored,
+        race: &mut dyn FnMut(Race),
+    ) {
+        let (rows, clocks) = (&mut self.shared, &self.clocks);
+        self.serial = self.serial.wrapping_add(1);
+        let mut check = Check::new(self.mode, RaceSpace::Shared, access, clocks, self.serial, stored, race);
+        check.view.chance = worker.chance();
+        check.run(|number, with| with(rows.row(number)));
+        if let Strength::Strong { scope, release, .. } = access.strength
+            && access.kind.is_write()
+        {
+            let replaces = access.kind == AccessKind::Write;
+            let locations = &mut self.locations;
+            if release || self.clocks.may_release(access.warp) || (replaces && !locations.is_empty()) {
+                let block = self.clocks.block;
+                release_all(&mut self.clocks, access, scope, release, |address, released| {
+                    locations.release(address, block, released, replaces);
+                });
+            }
+        }
+    }
+
+    /// An access to global memory, before it is done. `race` is called with what it races with.
+    pub fn global(
+        &mut self,
+        launch: &LaunchRaces,
+        worker: &mut WorkerRaces,
+        access: &WarpAccess<'_>,
+        stored: &dyn Stored,
+        race: &mut dyn FnMut(Race),
+    ) {
+        self.serial = self.serial.wrapping_add(1);
+        let mut check =
+            Check::new(self.mode, RaceSpace::Global, access, &self.clocks, self.serial, stored, race);
+        check.view.chance = worker.chance();
+        let chunks = &mut worker.chunks;
+        check.run(|number, with| chunks.with_row(&launch.rows, number, with));
+        if let Strength::Strong { scope, release, .. } = access.strength
+            && access.kind.is_write()
+            && (release || self.clocks.may_release(access.warp))
+        {
+            let block = self.clocks.block;
+            release_all(&mut self.clocks, access, scope, release, |address, released| {
+                launch.locations.release(address, block, released);
+            });
+        }
+    }
+
+    /// A strong read of shared memory has been done: what it observed is taken note of.
+    pub fn shared_observed(&mut self, access: &WarpAccess<'_>) {
+        if self.locations.is_empty() {
+            return;
+        }
+        let (locations, block) = (&self.locations, self.clocks.block);
+        observe_all(&mut self.clocks, access, |address| locations.observe(address, block));
+    }
+
+    /// A strong read of global memory has been done: what it observed is taken note of.
+    pub fn global_observed(&mut self, launch: &LaunchRaces, access: &WarpAccess<'_>) {
+        if !launch.locations.is_used() {
+            return;
+        }
+        let block = self.clocks.block;
+        observe_all(&mut self.clocks, access, |address| launch.locations.observe(address, block));
+    }
+
+    /// All live threads of the block have met at a barrier, and nobody had only announced itself.
+    pub fn barrier_all(&mut self) {
+        self.clocks.barrier_all();
+    }
+
+    /// Lanes of a warp announce themselves at one of the sixteen barriers, and go on.
+    pub fn barrier_arrive(&mut self, barrier: usize, warp: u8, mask: u32) {
+        self.clocks.barrier_arrive(barrier, warp, mask);
+    }
+
+    /// One of the sixteen barriers is complete: who waited at it, by warp and lanes.
+    pub fn barrier(&mut self, barrier: usize, waiting: &[(u8, u32)]) {
+        self.clocks.barrier(barrier, waiting);
+    }
+
+    /// `bar.warp.sync`: the lanes named have met (those that have exited count as there).
+    pub fn warp_sync(&mut self, warp: u8, mask: u32) {
+        self.clocks.warp_sync(warp, mask);
+    }
+
+    /// A fence by lanes of a warp.
+    pub fn fence(&mut self, warp: u8, mask: u32, scope: Scope, kind: FenceKind) {
+        self.clocks.fence(warp, mask, scope, kind);
+    }
+
+    /// `cp.async.commit_group`.
+    pub fn commit_group(&mut self, warp: u8, mask: u32) {
+        self.clocks.commit_group(warp, mask);
+    }
+
+    /// `cp.async.wait_group`: at most `pending` groups of each lane are incomplete now.
+    pub fn wait_group(&mut self, warp: u8, mask: u32, pending: usize) {
+        self.clocks.wait_group(warp, mask, pending);
+    }
+
+    /// `cp.async.wait_all`.
+    pub fn wait_all(&mut self, warp: u8, mask: u32) {
+        self.clocks.wait_all(warp, mask);
+    }
+
+    /// Lanes arrive at the `mbarrier` at that address of shared memory.
+    pub fn mbarrier_arrive(&mut self, address: u64, warp: u8, mask: u32) {
+        self.clocks.phase_arrive(address, warp, mask, false);
+    }
+
+    /// The asynchronous copies that lanes have issued so far will arrive at an `mbarrier`.
+    pub fn mbarrier_arrive_copies(&mut self, address: u64, warp: u8, mask: u32) {
+        self.clocks.phase_arrive(address, warp, mask, true);
+    }
+
+    /// The present phase of an `mbarrier` is complete.
+    pub fn mbarrier_complete(&mut self, address: u64) {
+        self.clocks.phase_complete(address);
+    }
+
+    /// Lanes have seen, by a test or a wait, that the last phase of an `mbarrier` is complete.
+    pub fn mbarrier_waited(&mut self, address: u64, warp: u8, mask: u32) {
+        self.clocks.phase_wait(address, warp, mask);
+    }
+}
+
+/// Enters what each lane releases by a strong write.
+fn release_all(
+    clocks: &mut Clocks,
+    access: &WarpAccess<'_>,
+    scope: Scope,
+    release: bool,
+    mut enter: impl FnMut(u64, &clock::Seen),
+) {
+    if release {
+        for (lane, released) in clocks.release(access.warp, access.mask, scope) {
+            enter(access.address(lane), &released);
+        }
+        return;
+    }
+    for lane in lanes(access.mask) {
+        enter(access.address(lane), &clocks.fenced(access.warp, lane));
+    }
+}
+
+/// Takes note of what each lane observed, and acquires it where the read acquires.
+fn observe_all(clocks: &mut Clocks, access: &WarpAccess<'_>, find: impl Fn(u64) -> Option<clock::Seen>) {
+    let Strength::Strong { scope, acquire, .. } = access.strength else { return };
+    let mut last: Option<(u64, Option<clock::Seen>)> = None;
+    let mut acquired = Vec::new();
+    for lane in lanes(access.mask) {
+        let address = access.address(lane);
+        if last.as_ref().is_none_or(|&(at, _)| at != address) {
+            last = Some((address, find(address)));
+        }
+        let Some((_, Some(seen))) = &last else { continue };
+        clocks.observe(access.warp, lane, seen);
+        if acquire {
+            let mut seen = seen.clone();
+            if scope == Scope::Block {
+                seen.device = knowledge::Floors::default();
+            }
+            acquired.push((lane, seen));
+        }
+    }
+    clocks.learn(access.warp, access.mask, &acquired);
+}
+
+/// One access under way.
+struct Check<'a, 'b> {
+    mode: Mode,
+    space: RaceSpace,
+    access: &'a WarpAccess<'b>,
+    stamp: Stamp,
+    view: View<'a>,
+    stored: &'a dyn Stored,
+    race: &'a mut dyn FnMut(Race),
+}
+
+impl<'a, 'b> Check<'a, 'b> {
+    fn new(
+        mode: Mode,
+        space: RaceSpace,
+        access: &'a WarpAccess<'b>,
+        clocks: &'a Clocks,
+        serial: u16,
+        stored: &'a dyn Stored,
+        race: &'a mut dyn FnMut(Race),
+    ) -> Self {
+        let stamp = Stamp {
+            block: clocks.block,
+            clock: clocks.now,
+            pc: access.pc,
+            warp: if access.kind.is_async() { agent(access.warp) } else { access.warp },
+            write: access.kind.is_write(),
+            atomic: access.kind == AccessKind::Atomic,
+            strong: access.strength.scope(),
+            element: access.element,
+            serial,
+        };
+        let view = View { warp: access.warp, clocks, chance: 0 };
+        Check { mode, space, access, stamp, view, stored, race }
+    }
+
+    /// Takes the access row by row; `rows` lends them.
+    #[inline]
+    fn run(&mut self, mut rows: impl FnMut(u64, &mut dyn FnMut(&mut Row))) {
+        let access = self.access;
+        access.runs(|run| {
+            if matches!(access.kind, AccessKind::Write | AccessKind::AsyncWrite)
+                && access.strength == Strength::Weak
+                && let Some(lanes) = run.colliding()
+            {
+                self.collided(run.address, lanes);
+            }
+            run.rows(|number, bytes, lanes| {
+                let new = Entry::new(&self.stamp, bytes, lanes);
+                rows(number, &mut |row| {
+                    let view = View { ..self.view };
+                    row.access(&new, &view, &mut |old, meeting| self.found(number, old, &new, meeting));
+                });
+            });
+        });
+    }
+
+    fn site(&self, entry: &Entry, lane: u32) -> RaceSite {
+        let kind = match (entry.is_async(), entry.is_write(), entry.is_atomic()) {
+            (true, true, _) => AccessKind::AsyncWrite,
+            (true, false, _) => AccessKind::AsyncRead,
+            (_, _, true) => AccessKind::Atomic,
+            (_, true, _) => AccessKind::Write,
+            (_, false, _) => AccessKind::Read,
+        };
+        let warp = u32::from(entry.warp() % knowledge::AGENTS);
+        RaceSite { pc: entry.pc, kind, block: entry.block, thread: warp * 32 + lane, bytes: entry.element() }
+    }
+
+    #[cold]
+    fn found(&mut self, row: u64, old: &Entry, new: &Entry, meeting: Meeting) {
+        let Meeting { before, lane, byte } = meeting;
+        let weak_stores = self.access.kind == AccessKind::Write && old.is_write() && !old.is_atomic();
+        let same_value = weak_stores
+            && if old.is_same_execution(new) {
+                self.stored.is_equal(before, lane)
+            } else {
+                self.stored.is_in_memory(lane)
+            };
+        if same_value && old.is_same_execution(new) && self.mode == Mode::Normal {
+            return;
+        }
+        let race = Race {
+            space: self.space,
+            address: row * entry::ROW_BYTES + u64::from(byte),
+            first: self.site(old, before),
+            second: self.site(new, lane),
+            same_value,
+        };
+        (self.race)(race);
+    }
+
+    /// Several lanes store to the same bytes with one instruction.
+    #[cold]
+    fn collided(&mut self, address: u64, mask: u32) {
+        let first = mask.trailing_zeros();
+        let different = lanes(mask & (mask - 1)).find(|&lane| !self.stored.is_equal(first, lane));
+        if different.is_none() && self.mode == Mode::Normal {
+            return;
+        }
+        let second = different.unwrap_or(31 - mask.leading_zeros());
+        let none = Entry::new(&self.stamp, entry::Bytes::default(), entry::Lanes::Set(mask));
+        let race = Race {
+            space: self.space,
+            address,
+            first: self.site(&none, first),
+            second: self.site(&none, second),
+            same_value: different.is_none(),
+        };
+        (self.race)(race);
+    }
+}

@@ -1,0 +1,346 @@
+//! Vector clocks written for clarity: one number per thread and agent for each thread and agent, and every
+//! access is kept for ever.
+
+use super::*;
+use std::collections::HashMap;
+
+type Clock = Vec<u64>;
+
+fn join(into: &mut Clock, other: &[u64]) {
+    into.iter_mut().zip(other).for_each(|(a, b)| *a = (*a).max(*b));
+}
+
+#[derive(Clone)]
+struct Access {
+    thread: usize,
+    time: u64,
+    block: usize,
+    space: RaceSpace,
+    address: u64,
+    bytes: u64,
+    write: bool,
+    strong: Option<Scope>,
+}
+
+#[derive(Clone)]
+struct Thread {
+    seen_device: Clock,
+    seen_block: Clock,
+    fences: [Option<Clock>; 2],
+    /// The agent's time at each closed group.
+    groups: Vec<u64>,
+}
+
+#[derive(Clone)]
+struct Location {
+    device: Clock,
+    blocks: HashMap<usize, Clock>,
+}
+
+pub(super) struct Oracle {
+    mode: Mode,
+    threads_per_block: usize,
+    clocks: Vec<Clock>,
+    threads: Vec<Thread>,
+    accesses: Vec<Access>,
+    locations: HashMap<(RaceSpace, usize, u64), Location>,
+    carried: HashMap<(usize, u8), Clock>,
+    arrived: HashMap<(usize, usize), Clock>,
+    phases: HashMap<(usize, u64), (Clock, Clock)>,
+}
+
+impl Oracle {
+    pub(super) fn new(mode: Mode, blocks: usize, threads_per_block: usize) -> Oracle {
+        let threads = blocks * threads_per_block;
+        let zero = vec![0; 2 * threads];
+        let mut clocks = vec![zero.clone(); 2 * threads];
+        for (thread, clock) in clocks.iter_mut().enumerate() {
+            clock[thread] = 1;
+        }
+        let thread =
+            Thread { seen_device: zero.clone(), seen_block: zero, fences: [None, None], groups: Vec::new() };
+        Oracle {
+            mode,
+            threads_per_block,
+            clocks,
+            threads: vec![thread; threads],
+            accesses: Vec::new(),
+            locations: HashMap::new(),
+            carried: HashMap::new(),
+            arrived: HashMap::new(),
+            phases: HashMap::new(),
+        }
+    }
+
+    fn zero(&self) -> Clock {
+        vec![0; self.clocks.len()]
+    }
+
+    fn members(&self, who: Who) -> Vec<usize> {
+        lanes(who.mask)
+            .map(|lane| usize::from(who.warp) * 32 + lane as usize)
+            .filter(|&thread| thread < self.threads_per_block)
+            .map(|thread| who.block * self.threads_per_block + thread)
+            .collect()
+    }
+
+    fn agent(&self, thread: usize) -> usize {
+        self.threads.len() + thread
+    }
+
+    fn step(&mut self, thread: usize) {
+        self.clocks[thread][thread] += 1;
+    }
+
+    /// Whether the access races with one before it.
+    pub(super) fn access(
+        &mut self,
+        space: RaceSpace,
+        who: Who,
+        kind: AccessKind,
+        strength: Strength,
+        (bytes, element): (u32, u32),
+        address: impl Fn(u64) -> u64,
+    ) -> bool {
+        let mut race = false;
+        for thread in self.members(who) {
+            let lane = thread % self.threads_per_block % 32;
+            let at = address(lane as u64);
+            let mut actor = thread;
+            if kind.is_async() {
+                actor = self.agent(thread);
+                let issue = self.clocks[thread].clone();
+                join(&mut self.clocks[actor], &issue);
+                // Copies of one agent are not ordered among themselves: what it knows of itself is what
+                // its thread waited for.
+            }
+            let known = if kind.is_async() { thread } else { actor };
+            for part in 0..u64::from(bytes / element) {
+                let access = Access {
+                    thread: actor,
+                    time: self.clocks[actor][actor],
+                    block: who.block,
+                    space,
+                    address: at + part * u64::from(element),
+                    bytes: element.into(),
+                    write: kind.is_write(),
+                    strong: strength.scope(),
+                };
+                race |= self.accesses.iter().any(|old| self.races(old, &access, known));
+                self.accesses.push(access);
+            }
+        }
+        if kind.is_write() && strength.scope().is_some() {
+            self.release(space, who, kind, strength, &address);
+        }
+        if kind.is_read() && strength.scope().is_some() {
+            self.observe(space, who, strength, &address);
+        }
+        race
+    }
+
+    fn races(&self, old: &Access, new: &Access, known: usize) -> bool {
+        let meet = old.space == new.space
+            && (old.space == RaceSpace::Global || old.block == new.block)
+            && old.address < new.address + new.bytes
+            && new.address < old.address + old.bytes;
+        let strong = match (old.strong, new.strong) {
+            (Some(a), Some(b)) => {
+                old.bytes == new.bytes && (old.block == new.block || a.min(b) == Scope::Device)
+            }
+            _ => false,
+        };
+        let ordered = if old.thread == known { true } else { self.clocks[known][old.thread] >= old.time };
+        meet && (old.write || new.write) && !strong && !ordered
+    }
+
+    fn release(
+        &mut self,
+        space: RaceSpace,
+        who: Who,
+        kind: AccessKind,
+        strength: Strength,
+        address: &impl Fn(u64) -> u64,
+    ) {
+        let Strength::Strong { scope, release, .. } = strength else { return };
+        for thread in self.members(who) {
+            let key = (space, if space == RaceSpace::Shared { who.block } else { 0 }, {
+                address((thread % self.threads_per_block % 32) as u64)
+            });
+            let mut device = self.carried.get(&(who.block, who.warp)).cloned().unwrap_or_else(|| self.zero());
+            let mut block = self.zero();
+            for (at, clock) in self.threads[thread].fences.iter().enumerate() {
+                let Some(clock) = clock else { continue };
+                join(if at == Scope::Device as usize { &mut device } else { &mut block }, clock);
+            }
+            if release {
+                let clock = self.clocks[thread].clone();
+                join(if scope == Scope::Device { &mut device } else { &mut block }, &clock);
+                self.step(thread);
+            }
+            let zero = self.zero();
+            let none = device == zero && block == zero;
+            let fresh = Location { device: zero.clone(), blocks: HashMap::new() };
+            if space == RaceSpace::Shared && kind == AccessKind::Write {
+                self.locations.remove(&key);
+            }
+            if !none {
+                let location = self.locations.entry(key).or_insert(fresh);
+                join(&mut location.device, &device);
+                join(location.blocks.entry(who.block).or_insert(zero), &block);
+            }
+        }
+    }
+
+    fn observe(&mut self, space: RaceSpace, who: Who, strength: Strength, address: &impl Fn(u64) -> u64) {
+        let Strength::Strong { scope, acquire, .. } = strength else { return };
+        let of_block = who.block * self.threads_per_block..(who.block + 1) * self.threads_per_block;
+        for thread in self.members(who) {
+            let key = (space, if space == RaceSpace::Shared { who.block } else { 0 }, {
+                address((thread % self.threads_per_block % 32) as u64)
+            });
+            let Some(location) = self.locations.get(&key).cloned() else { continue };
+            let (mut device, mut block) = (location.device.clone(), self.zero());
+            if location.device[of_block.clone()].iter().any(|&time| time > 0) {
+                join(&mut block, &location.device);
+            }
+            if let Some(own) = location.blocks.get(&who.block) {
+                join(&mut device, own);
+                join(&mut block, own);
+            }
+            join(&mut self.threads[thread].seen_device, &device);
+            join(&mut self.threads[thread].seen_block, &block);
+            if acquire {
+                join(&mut self.clocks[thread], if scope == Scope::Device { &device } else { &block });
+            }
+        }
+    }
+
+    pub(super) fn fence(&mut self, who: Who, scope: Scope) {
+        let zero = self.zero();
+        for thread in self.members(who) {
+            let state = &mut self.threads[thread];
+            let seen = match scope {
+                Scope::Device => {
+                    state.seen_block = zero.clone();
+                    std::mem::replace(&mut state.seen_device, zero.clone())
+                }
+                Scope::Block => state.seen_block.clone(),
+            };
+            join(&mut self.clocks[thread], &seen);
+            self.threads[thread].fences[scope as usize] = Some(self.clocks[thread].clone());
+            self.step(thread);
+        }
+    }
+
+    pub(super) fn barrier(&mut self, block: usize, id: usize, waiting: &[(u8, u32)]) {
+        let zero = self.zero();
+        let mut all = self.arrived.remove(&(block, id)).unwrap_or_else(|| zero.clone());
+        let mut carried = zero.clone();
+        for &(warp, mask) in waiting {
+            if self.mode == Mode::Normal
+                && let Some(before) = self.carried.get(&(block, warp))
+            {
+                join(&mut carried, before);
+            }
+            for thread in self.members(Who { block, warp, mask }) {
+                if self.mode == Mode::Normal {
+                    let state = &mut self.threads[thread];
+                    state.seen_block = zero.clone();
+                    let seen = std::mem::replace(&mut state.seen_device, zero.clone());
+                    if let Some(fence) = &state.fences[Scope::Device as usize] {
+                        join(&mut carried, fence);
+                    }
+                    join(&mut self.clocks[thread], &seen);
+                }
+                join(&mut all, &self.clocks[thread]);
+            }
+        }
+        for &(warp, mask) in waiting {
+            if self.mode == Mode::Normal {
+                self.carried.insert((block, warp), carried.clone());
+            }
+            for thread in self.members(Who { block, warp, mask }) {
+                join(&mut self.clocks[thread], &all);
+                self.step(thread);
+            }
+        }
+    }
+
+    pub(super) fn arrive(&mut self, who: Who, id: usize) {
+        let mut all = self.arrived.remove(&(who.block, id)).unwrap_or_else(|| self.zero());
+        for thread in self.members(who) {
+            join(&mut all, &self.clocks[thread]);
+            self.step(thread);
+        }
+        self.arrived.insert((who.block, id), all);
+    }
+
+    pub(super) fn warp_sync(&mut self, who: Who) {
+        let members = self.members(who);
+        let mut all = self.zero();
+        members.iter().for_each(|&thread| join(&mut all, &self.clocks[thread]));
+        for thread in members {
+            join(&mut self.clocks[thread], &all);
+            self.step(thread);
+        }
+    }
+
+    pub(super) fn commit(&mut self, who: Who) {
+        for thread in self.members(who) {
+            let agent = self.agent(thread);
+            self.threads[thread].groups.push(self.clocks[agent][agent]);
+            self.step(agent);
+        }
+    }
+
+    pub(super) fn wait(&mut self, who: Who, pending: usize) {
+        for thread in self.members(who) {
+            let agent = self.agent(thread);
+            let groups = &self.threads[thread].groups;
+            if let Some(&time) = groups.len().checked_sub(pending + 1).and_then(|at| groups.get(at)) {
+                let known = &mut self.clocks[thread][agent];
+                *known = (*known).max(time);
+            }
+        }
+    }
+
+    pub(super) fn wait_all(&mut self, who: Who) {
+        for thread in self.members(who) {
+            let agent = self.agent(thread);
+            self.clocks[thread][agent] = self.clocks[agent][agent];
+            self.step(agent);
+        }
+    }
+
+    pub(super) fn phase_arrive(&mut self, who: Who, at: u64, agents: bool) {
+        let zero = self.zero();
+        for thread in self.members(who) {
+            let mut released = self.clocks[thread].clone();
+            if agents {
+                let agent = self.agent(thread);
+                released = zero.clone();
+                released[agent] = self.clocks[agent][agent];
+                self.step(agent);
+            } else {
+                self.step(thread);
+            }
+            let phases = self.phases.entry((who.block, at)).or_insert((zero.clone(), zero.clone()));
+            join(&mut phases.0, &released);
+        }
+    }
+
+    pub(super) fn phase_complete(&mut self, block: usize, at: u64) {
+        let zero = self.zero();
+        let phases = self.phases.entry((block, at)).or_insert((zero.clone(), zero.clone()));
+        let current = std::mem::replace(&mut phases.0, zero);
+        join(&mut phases.1, &current);
+    }
+
+    pub(super) fn phase_wait(&mut self, who: Who, at: u64) {
+        let Some((_, completed)) = self.phases.get(&(who.block, at)).cloned() else { return };
+        for thread in self.members(who) {
+            join(&mut self.clocks[thread], &completed);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Asynchronous copies of the threads of a warp, from when they are issued to when they are waited for.
+//!
+//! What is copied is read when the copy is issued, and written when the thread waits for it: both are at a
+//! moment that the thread may not rely on. A lane's copies end in the order of their groups.
+
+use super::{LANES, LanesOf, Row32};
+
+/// A copy of up to 16 bytes in each lane.
+#[derive(Clone, Debug)]
+pub(crate) struct Copy {
+    /// The lanes for which it is under way.
+    pub(crate) mask: u32,
+    /// Where to, in shared memory.
+    pub(crate) offsets: [u32; LANES],
+    /// What, in words.
+    pub(crate) data: [Row32; 4],
+    /// Words that are written.
+    pub(crate) words: u32,
+    /// The group of each lane's copy.
+    group: Row32,
+}
+
+impl Copy {
+    pub(crate) fn new(words: u32) -> Self {
+        let nothing = [0; LANES];
+        Copy { mask: 0, offsets: nothing, data: [nothing; 4], words, group: nothing }
+    }
+}
+
+/// The copies of a warp.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Copies {
+    under_way: Vec<Copy>,
+    /// Groups that each lane has committed.
+    committed: Row32,
+}
+
+impl Copies {
+    pub(super) fn clear(&mut self) {
+        self.under_way.clear();
+        self.committed = [0; LANES];
+    }
+
+    /// Issues a copy: it belongs to the next group that each lane commits.
+    pub(crate) fn issue(&mut self, mut copy: Copy) {
+        if copy.mask != 0 {
+            copy.group = self.committed;
+            self.under_way.push(copy);
+        }
+    }
+
+    /// Closes the groups of these lanes.
+    pub(crate) fn commit(&mut self, mask: u32) {
+        LanesOf(mask).for_each(|lane| self.committed[lane] += 1);
+    }
+
+    /// Ends the copies of these lanes that are not in their last `pending` groups, or all of them: calls
+    /// `write` for each with the lanes for which it ends.
+    pub(crate) fn end(&mut self, mask: u32, pending: Option<u32>, mut write: impl FnMut(&Copy, u32)) {
+        let committed = self.committed;
+        self.under_way.retain_mut(|copy| {
+            let ends = |lane: &usize| match pending {
+                None => true,
+                Some(pending) => copy.group[*lane] < committed[*lane].saturating_sub(pending),
+            };
+            let over = LanesOf(copy.mask & mask).filter(ends).fold(0, |all, lane| all | 1 << lane);
+            if over != 0 {
+                write(copy, over);
+                copy.mask &= !over;
+            }
+            copy.mask != 0
+        });
+    }
+}

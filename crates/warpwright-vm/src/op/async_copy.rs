@@ -1,0 +1,150 @@
+//! Copies that run beside the thread: `cp.async` and its groups.
+
+use crate::decode::{Decoder, Rows};
+use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, Step};
+use crate::memory::{Address, Place, RegionKind, SpaceKind};
+use std::sync::atomic::Ordering::Relaxed;
+use warpwright_ptx::ir::*;
+use warpwright_ptx::op::Op;
+use warpwright_ptx::op::async_copy::CpAsync;
+
+pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+    match op {
+        Op::CpAsync(op) => copy(d, op),
+        Op::CpAsyncCommitGroup(_) => d.emit_handler(
+            |m, _| {
+                m.warp.copies.commit(m.mask);
+                m.committed_copies();
+                Step::Next
+            },
+            Rows::default(),
+        ),
+        Op::CpAsyncWaitGroup(op) => {
+            let pending = match op.n {
+                Src::Imm(imm) => imm.bits().unwrap_or(0) as u32,
+                _ => 0,
+            };
+            d.emit_boxed(move |m, _| {
+                m.end_copies(Some(pending));
+                m.waited_for_copies(Some(pending));
+                Step::Next
+            });
+        }
+        Op::CpAsyncWaitAll(_) => d.emit_handler(
+            |m, _| {
+                m.end_copies(None);
+                m.waited_for_copies(None);
+                Step::Next
+            },
+            Rows::default(),
+        ),
+        _ => return false,
+    }
+    true
+}
+
+/// How much a copy reads.
+#[derive(Clone, Copy)]
+enum SourceSize {
+    /// All of it.
+    Whole,
+    /// The bytes that a row says.
+    Row(u32),
+    /// Nothing where a predicate holds.
+    Unless(u32),
+}
+
+struct AsyncCopy {
+    to: Address,
+    from: Address,
+    bytes: u32,
+    size: SourceSize,
+}
+
+fn copy(d: &mut Decoder<'_, '_>, op: &CpAsync) {
+    let bytes = match op.size {
+        Src::Imm(imm) => imm.bits().unwrap_or(0) as u32,
+        _ => 16,
+    };
+    let is_predicate = |src: &Src| match src {
+        Src::Reg(reg) => d.register(*reg).0 == crate::decode::File::Predicate,
+        Src::Not(_) => true,
+        _ => false,
+    };
+    let size = match &op.source_size {
+        None => SourceSize::Whole,
+        Some(src) if is_predicate(src) => SourceSize::Unless(d.predicate(src)),
+        Some(src) => SourceSize::Row(d.src32(src, Type::U32)),
+    };
+    let op = AsyncCopy { to: d.address(&op.to), from: d.address(&op.from), bytes, size };
+    d.emit_boxed(move |m, _| {
+        m.issue_copy(&op);
+        Step::Next
+    });
+}
+
+impl<'a> Machine<'a> {
+    fn issue_copy(&mut self, op: &AsyncCopy) {
+        let sizes: Row32 = match op.size {
+            SourceSize::Whole => [op.bytes; LANES],
+            SourceSize::Row(row) => self.registers.row32(row).map(|size| size.min(op.bytes)),
+            SourceSize::Unless(operand) => {
+                let none = self.registers.predicate(operand);
+                std::array::from_fn(|lane| if none >> lane & 1 != 0 { 0 } else { op.bytes })
+            }
+        };
+        let mut copy = Copy::new(op.bytes / 4);
+        let from = self.addresses(&op.from);
+        self.worker.polled = true;
+        let mut readable = 0;
+        let mut todo = self.mask;
+        while todo != 0 {
+            let size = sizes[todo.trailing_zeros() as usize];
+            let lanes =
+                LanesOf(todo).filter(|&lane| sizes[lane] == size).fold(0, |all, lane| all | 1 << lane);
+            todo &= !lanes;
+            if size == 0 {
+                readable |= lanes;
+                continue;
+            }
+            let place = Place { space: SpaceKind::Global, bytes: size, align: op.bytes, write: false };
+            self.for_regions(place, &from, lanes, |m, region, mask| {
+                let offsets = Self::offsets(region, &from);
+                m.observe_copy_read(region, &offsets, size, mask);
+                readable |= mask;
+                if let RegionKind::Global(allocation) = region.kind {
+                    for word in 0..size.div_ceil(4) {
+                        let left = size - 4 * word;
+                        let keep = if left >= 4 { u32::MAX } else { (1 << (8 * left)) - 1 };
+                        for lane in LanesOf(mask) {
+                            let value = allocation.word(offsets[lane] + 4 * u64::from(word)).load(Relaxed);
+                            copy.data[word as usize][lane] = value & keep;
+                        }
+                    }
+                }
+            });
+        }
+        let to = self.addresses(&op.to);
+        let place = Place { space: SpaceKind::Shared, bytes: op.bytes, align: op.bytes, write: true };
+        self.for_regions(place, &to, self.mask & readable, |m, region, mask| {
+            let offsets = Self::offsets(region, &to);
+            m.observe_copy_write(region, &offsets, op.bytes, mask);
+            LanesOf(mask).for_each(|lane| copy.offsets[lane] = offsets[lane] as u32);
+            copy.mask |= mask;
+        });
+        self.warp.copies.issue(copy);
+    }
+
+    /// Ends the copies of the lanes of the mask that are not in their last `pending` groups, or all.
+    pub(crate) fn end_copies(&mut self, pending: Option<u32>) {
+        let shared = &mut self.block.shared;
+        self.warp.copies.end(self.mask, pending, |copy, lanes| {
+            for (index, row) in copy.data.iter().enumerate().take(copy.words as usize) {
+                for lane in LanesOf(lanes) {
+                    shared[copy.offsets[lane] as usize / 4 + index] = row[lane];
+                }
+            }
+        });
+        self.worker.progress = true;
+    }
+}

@@ -1,0 +1,362 @@
+//! Atomic operations and reductions in memory.
+//!
+//! Up to four bytes, an operation on global memory is one of the host's. What is wider holds the lock of
+//! its allocation. Shared memory belongs to the host thread that runs the block. Lanes that name one
+//! place come one after the other, in the order of their numbers.
+
+use crate::decode::Decoder;
+use crate::machine::{LANES, LanesOf, Machine, Row64, Step};
+use crate::memory::{Address, Allocation, Element, Order, Place, Region, RegionKind, SpaceKind};
+use crate::num::extremum::Extremum;
+use crate::num::float::{add as add_f32, add_f64};
+use crate::num::half::{PLAIN, add_bf16, add_f16, both};
+use crate::op::memory::{element, order, source, space};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use warpwright_ptx::ir::{Dsts, Scope, Semantics, Src, Srcs, Type};
+use warpwright_ptx::op::Op;
+use warpwright_ptx::op::atomic::AtomicOp;
+
+pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+    match op {
+        Op::Atom(op) => {
+            let common = (op.semantics, op.scope, op.noftz);
+            let address = (d.address(&op.address), space(d, op.space, &op.address));
+            emit(d, Action::Combine(op.op), op.ty, common, address, &op.b, &op.d);
+        }
+        Op::Red(op) => {
+            let common = (op.semantics, op.scope, op.noftz);
+            let address = (d.address(&op.address), space(d, op.space, &op.address));
+            emit(d, Action::Combine(op.op), op.ty, common, address, &op.b, &Dsts::Sink);
+        }
+        Op::AtomCas(op) => {
+            let common = (op.semantics, op.scope, false);
+            let address = (d.address(&op.address), space(d, op.space, &op.address));
+            let action = Action::Compare(source(d, &op.b, op.ty));
+            let to = op.d.0.map_or(Dsts::Sink, Dsts::One);
+            emit(d, action, op.ty, common, address, &Srcs::One(op.c.clone()), &to);
+        }
+        Op::RedAsync(_) => d.unsupported("red.async", "use `red` and arrive at the mbarrier afterwards"),
+        Op::MultimemRedAsync(_) => {
+            d.unsupported("multimem.red.async", "there is one device: use `red` on its memory");
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// What happens to memory.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    /// The operand is combined with what is there.
+    Combine(AtomicOp),
+    /// The operand is stored if memory holds the given value.
+    Compare(Element),
+}
+
+/// A decoded operation.
+#[derive(Clone, Debug)]
+struct Atomic {
+    action: Action,
+    ty: Type,
+    address: Address,
+    space: SpaceKind,
+    /// Subnormal sums stay what they are in global memory too.
+    noftz: bool,
+    order: Order,
+    /// Operands, and where what was there goes.
+    elements: Box<[(Element, Element)]>,
+}
+
+/// Elements of a vector at most.
+const MOST: usize = 8;
+
+fn emit(
+    d: &mut Decoder<'_, '_>,
+    action: Action,
+    ty: Type,
+    (semantics, scope, noftz): (Option<Semantics>, Option<Scope>, bool),
+    (address, space): (Address, SpaceKind),
+    operands: &Srcs,
+    to: &Dsts,
+) {
+    let mut to =
+        to.as_slice().map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect::<Vec<_>>();
+    let operands: &[Src] = operands.as_slice();
+    to.resize(operands.len(), Element::Sink);
+    let elements = operands.iter().zip(to).map(|(src, to)| (source(d, src, ty), to)).collect();
+    let order = order(Some(semantics.unwrap_or(Semantics::Relaxed)), scope, false);
+    let op = Atomic { action, ty, address, space, noftz, order, elements };
+    if ty.bits() == 128 {
+        d.emit_boxed(move |m, _| m.atomic128(&op));
+    } else if op.elements.len() == 1 {
+        d.emit_boxed(move |m, _| m.atomic::<1>(&op));
+    } else {
+        d.emit_boxed(move |m, _| m.atomic::<MOST>(&op));
+    }
+}
+
+impl Atomic {
+    fn place(&self) -> Place {
+        let bytes = self.ty.bytes() * self.elements.len() as u32;
+        Place { space: self.space, bytes, align: bytes, write: true }
+    }
+
+    /// What memory holds after it held `old`.
+    #[inline(always)]
+    fn result(&self, is_global: bool, old: u64, operand: u64, compare: u64) -> u64 {
+        match self.action {
+            Action::Compare(_) if old == compare => operand,
+            Action::Compare(_) => old,
+            Action::Combine(op) => combine(op, self.ty, is_global && !self.noftz, old, operand),
+        }
+    }
+}
+
+/// `old` combined with `b`; bits above the type's width are of no meaning.
+#[inline(always)]
+fn combine(op: AtomicOp, ty: Type, ftz: bool, old: u64, b: u64) -> u64 {
+    let words = [old as u32, b as u32];
+    let halves = [old as u16, b as u16];
+    match (op, ty) {
+        (AtomicOp::And, _) => old & b,
+        (AtomicOp::Or, _) => old | b,
+        (AtomicOp::Xor, _) => old ^ b,
+        (AtomicOp::Exch, _) => b,
+        (AtomicOp::Inc, _) => {
+            if old >= b {
+                0
+            } else {
+                old + 1
+            }
+        }
+        (AtomicOp::Dec, _) => {
+            if old == 0 || old > b {
+                b
+            } else {
+                old - 1
+            }
+        }
+        (AtomicOp::Add, Type::F32) => {
+            let [a, b] = words.map(f32::from_bits);
+            let sum = if ftz { add_f32::<true, false>(a, b) } else { add_f32::<false, false>(a, b) };
+            sum.to_bits().into()
+        }
+        (AtomicOp::Add, Type::F64) => add_f64(f64::from_bits(old), f64::from_bits(b)).to_bits(),
+        (op, Type::F16) => half_f16(op, halves).into(),
+        (op, Type::F16X2) => both(words, |halves| half_f16(op, halves)).into(),
+        (op, Type::BF16) => half_bf16(op, halves).into(),
+        (op, Type::BF16X2) => both(words, |halves| half_bf16(op, halves)).into(),
+        (AtomicOp::Add, _) => old.wrapping_add(b),
+        (AtomicOp::Min, Type::S32) => (words[0] as i32).min(words[1] as i32) as u32 as u64,
+        (AtomicOp::Max, Type::S32) => (words[0] as i32).max(words[1] as i32) as u32 as u64,
+        (AtomicOp::Min, Type::S64) => (old as i64).min(b as i64) as u64,
+        (AtomicOp::Max, Type::S64) => (old as i64).max(b as i64) as u64,
+        (AtomicOp::Min, _) => old.min(b),
+        (AtomicOp::Max, _) => old.max(b),
+    }
+}
+
+fn extremum(op: AtomicOp) -> Extremum {
+    Extremum { max: op == AtomicOp::Max, ..Extremum::default() }
+}
+
+fn half_f16(op: AtomicOp, [a, b]: [u16; 2]) -> u16 {
+    match op {
+        AtomicOp::Min | AtomicOp::Max => extremum(op).f16(a, b),
+        _ => add_f16::<false, PLAIN>(a, b),
+    }
+}
+
+fn half_bf16(op: AtomicOp, [a, b]: [u16; 2]) -> u16 {
+    match op {
+        AtomicOp::Min | AtomicOp::Max => extremum(op).bf16(a, b),
+        _ => add_bf16::<PLAIN>(a, b),
+    }
+}
+
+/// Changes a place of shared memory: what was there.
+#[inline(always)]
+fn change_shared(words: &mut [u32], offset: u64, bytes: u32, change: impl Fn(u64) -> u64) -> u64 {
+    let at = (offset >> 2) as usize;
+    match bytes {
+        4 => {
+            let old = words[at];
+            words[at] = change(old.into()) as u32;
+            old.into()
+        }
+        8 => {
+            let old = u64::from(words[at]) | u64::from(words[at + 1]) << 32;
+            let new = change(old);
+            words[at] = new as u32;
+            words[at + 1] = (new >> 32) as u32;
+            old
+        }
+        _ => {
+            let shift = 8 * (offset & 2);
+            let old = words[at] >> shift & 0xffff;
+            let new = change(old.into()) as u32 & 0xffff;
+            words[at] = words[at] & !(0xffff << shift) | new << shift;
+            old.into()
+        }
+    }
+}
+
+/// Changes a place of global memory: what was there.
+#[inline(always)]
+fn change_global(allocation: &Allocation, offset: u64, bytes: u32, change: impl Fn(u64) -> u64) -> u64 {
+    let replace = |word: &AtomicU32, change: &dyn Fn(u32) -> u32| {
+        let mut old = word.load(Acquire);
+        while let Err(now) = word.compare_exchange_weak(old, change(old), AcqRel, Acquire) {
+            old = now;
+        }
+        old
+    };
+    match bytes {
+        4 => replace(allocation.word(offset), &|old| change(old.into()) as u32).into(),
+        8 => {
+            let _lock = allocation.exclusive();
+            let (low, high) = (allocation.word(offset), allocation.word(offset + 4));
+            let old = u64::from(low.load(Relaxed)) | u64::from(high.load(Relaxed)) << 32;
+            let new = change(old);
+            low.store(new as u32, Relaxed);
+            high.store((new >> 32) as u32, Relaxed);
+            old
+        }
+        _ => {
+            let shift = 8 * (offset & 2);
+            let new = |old: u32| {
+                let half = change((old >> shift & 0xffff).into()) as u32 & 0xffff;
+                old & !(0xffff << shift) | half << shift
+            };
+            u64::from(replace(allocation.word(offset), &new) >> shift & 0xffff)
+        }
+    }
+}
+
+impl<'a> Machine<'a> {
+    fn operand(&self, element: Element) -> Row64 {
+        match element {
+            Element::Sink => [0; LANES],
+            Element::Narrow(row) => self.registers.row32(row).map(u64::from),
+            Element::Wide(row) | Element::Double(row) => *self.registers.row64(row),
+        }
+    }
+
+    fn keep(&mut self, element: Element, values: &Row64, mask: u32) {
+        match element {
+            Element::Sink => {}
+            Element::Narrow(row) => self.registers.set32(row, &values.map(|value| value as u32), mask),
+            Element::Wide(row) | Element::Double(row) => self.registers.set64(row, values, mask),
+        }
+    }
+
+    /// Up to `N` elements of up to 64 bits.
+    fn atomic<const N: usize>(&mut self, op: &Atomic) -> Step {
+        let addresses = self.addresses(&op.address);
+        let bytes = op.ty.bytes();
+        let keep_bits = u64::MAX >> (64 - 8 * bytes);
+        let mut operands = [[0; LANES]; N];
+        for (into, &(element, _)) in operands.iter_mut().zip(&op.elements) {
+            *into = self.operand(element).map(|value| value & keep_bits);
+        }
+        let compare = match op.action {
+            Action::Compare(element) => self.operand(element).map(|value| value & keep_bits),
+            Action::Combine(_) => [0; LANES],
+        };
+        let mut old = [[0; LANES]; N];
+        let mut stop = None;
+        let count = op.elements.len();
+        self.worker.progress = true;
+        let mask = self.mask;
+        self.for_regions(op.place(), &addresses, mask, |m, region, mask| {
+            let offsets = Self::offsets(region, &addresses);
+            m.observe_atomic(op.order, region, &offsets, op.place().bytes, bytes, mask);
+            for lane in LanesOf(mask) {
+                for index in 0..count {
+                    let at = offsets[lane] + u64::from(bytes) * index as u64;
+                    let change = |is_global| {
+                        let (operand, compare) = (operands[index][lane], compare[lane]);
+                        move |old| op.result(is_global, old, operand, compare)
+                    };
+                    old[index][lane] = match region.kind {
+                        RegionKind::Global(allocation) => change_global(allocation, at, bytes, change(true)),
+                        RegionKind::Shared => change_shared(&mut m.block.shared, at, bytes, change(false)),
+                        RegionKind::Local | RegionKind::Param => {
+                            stop = Some(m.not_atomic());
+                            return;
+                        }
+                    };
+                }
+            }
+            m.observed_atomic(op.order, region, &offsets, op.place().bytes, bytes, mask);
+        });
+        for (values, &(_, element)) in old.iter().zip(&op.elements) {
+            self.keep(element, values, mask);
+        }
+        stop.unwrap_or(Step::Next)
+    }
+
+    /// One element of 128 bits.
+    fn atomic128(&mut self, op: &Atomic) -> Step {
+        let Some(&(Element::Double(operand), to)) = op.elements.first() else { return Step::Next };
+        let addresses = self.addresses(&op.address);
+        let halves = |m: &Self, row: u32| [*m.registers.row64(row), *m.registers.row64(row + 1)];
+        let operand = halves(self, operand);
+        let compare = match op.action {
+            Action::Compare(Element::Double(row)) => Some(halves(self, row)),
+            _ => None,
+        };
+        let mut old = [[0; LANES]; 2];
+        let mut stop = None;
+        self.worker.progress = true;
+        let mask = self.mask;
+        self.for_regions(op.place(), &addresses, mask, |m, region, mask| {
+            let offsets = Self::offsets(region, &addresses);
+            m.observe_atomic(op.order, region, &offsets, 16, 16, mask);
+            let _lock = match region.kind {
+                RegionKind::Global(allocation) => Some(allocation.exclusive()),
+                _ => None,
+            };
+            for lane in LanesOf(mask) {
+                let mut change = |at: u64, change: &dyn Fn(u64) -> u64| match region.kind {
+                    RegionKind::Global(allocation) => {
+                        let (low, high) = (allocation.word(at), allocation.word(at + 4));
+                        let old = u64::from(low.load(Relaxed)) | u64::from(high.load(Relaxed)) << 32;
+                        let new = change(old);
+                        low.store(new as u32, Relaxed);
+                        high.store((new >> 32) as u32, Relaxed);
+                        old
+                    }
+                    RegionKind::Shared => change_shared(&mut m.block.shared, at, 8, change),
+                    RegionKind::Local | RegionKind::Param => {
+                        stop = Some(());
+                        0
+                    }
+                };
+                let at = offsets[lane];
+                let now = [change(at, &|old| old), change(at + 8, &|old| old)];
+                if compare.is_none_or(|compare| compare.map(|half| half[lane]) == now) {
+                    change(at, &|_| operand[0][lane]);
+                    change(at + 8, &|_| operand[1][lane]);
+                }
+                (old[0][lane], old[1][lane]) = (now[0], now[1]);
+            }
+            m.observed_atomic(op.order, region, &offsets, 16, 16, mask);
+        });
+        if stop.is_some() {
+            return self.not_atomic();
+        }
+        if let Element::Double(row) = to {
+            self.registers.set64(row, &old[0], mask);
+            self.registers.set64(row + 1, &old[1], mask);
+        }
+        Step::Next
+    }
+
+    #[cold]
+    fn not_atomic(&mut self) -> Step {
+        let message = "an atomic operation on local memory or parameters: it is for global and shared memory";
+        self.trap(crate::launch::TrapKind::BadAtomic, message.into())
+    }
+}

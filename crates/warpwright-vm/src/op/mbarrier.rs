@@ -1,0 +1,441 @@
+//! Barriers in shared memory that count arrivals and bytes.
+//!
+//! A barrier is its eight bytes of memory, as on hardware, and what is in them is nobody's business:
+//!
+//! ```text
+//! bits  0..20  arrivals that the phase still expects
+//!      20..40  arrivals that a phase expects
+//!      40..61  bytes that are outstanding, 2^20 more than there are
+//!      61      parity of the phase
+//!      62..64  2: it is a barrier
+//! ```
+//!
+//! The state that an arrival returns is the barrier's contents before it.
+
+use crate::decode::{Decoder, Rows};
+use crate::launch::TrapKind;
+use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Step};
+use crate::memory::{Address, Place, RegionKind, SpaceKind};
+use crate::op::memory::space;
+use warpwright_ptx::ir::*;
+use warpwright_ptx::op::Op;
+use warpwright_ptx::op::mbarrier::PhaseType;
+
+/// Most arrivals of a phase, and most bytes that are outstanding.
+const MOST: u32 = (1 << 20) - 1;
+
+/// What a barrier holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    pending: u32,
+    expected: u32,
+    bytes: i32,
+    parity: bool,
+}
+
+/// What is wrong with the use of a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Misuse {
+    /// There is none.
+    NoBarrier,
+    /// It cannot expect that many.
+    Count(u32),
+    /// More arrive than the phase expects.
+    TooMany { arriving: u32, expected: u32 },
+    /// More bytes than it can count.
+    Bytes(i64),
+    /// `.noComplete` completes the phase.
+    Completes,
+}
+
+impl Misuse {
+    fn message(self) -> String {
+        match self {
+            Misuse::NoBarrier => {
+                "there is no mbarrier at this address: initialise it with `mbarrier.init`, and let the threads \
+                 meet at a barrier before they use it"
+                    .into()
+            }
+            Misuse::Count(count) => format!("an mbarrier that expects {count} arrivals: it is 1 to {MOST}"),
+            Misuse::TooMany { arriving, expected } => {
+                format!("{arriving} arrivals at an mbarrier whose phase expects {expected} more")
+            }
+            Misuse::Bytes(bytes) => {
+                format!("{bytes} bytes are outstanding at an mbarrier: it counts up to {MOST} either way")
+            }
+            Misuse::Completes => "an arrival with `.noComplete` completes the phase of its mbarrier".into(),
+        }
+    }
+}
+
+impl State {
+    fn new(count: u32) -> Result<State, Misuse> {
+        if !(1..=MOST).contains(&count) {
+            return Err(Misuse::Count(count));
+        }
+        Ok(State { pending: count, expected: count, bytes: 0, parity: false })
+    }
+
+    fn bits(self) -> u64 {
+        u64::from(self.pending)
+            | u64::from(self.expected) << 20
+            | ((i64::from(self.bytes) + (1 << 20)) as u64) << 40
+            | u64::from(self.parity) << 61
+            | 2 << 62
+    }
+
+    fn from_bits(bits: u64) -> Result<State, Misuse> {
+        if bits >> 62 != 2 {
+            return Err(Misuse::NoBarrier);
+        }
+        Ok(State {
+            pending: bits as u32 & MOST,
+            expected: (bits >> 20) as u32 & MOST,
+            bytes: (bits >> 40) as i32 % (1 << 21) - (1 << 20),
+            parity: bits >> 61 & 1 != 0,
+        })
+    }
+
+    /// Whether the phase that had this parity is over.
+    fn is_over(self, parity: bool) -> bool {
+        self.parity != parity
+    }
+
+    /// Changes the bytes that are outstanding.
+    fn expect(&mut self, bytes: i64) -> Result<(), Misuse> {
+        let sum = i64::from(self.bytes) + bytes;
+        if sum.unsigned_abs() > u64::from(MOST) {
+            return Err(Misuse::Bytes(sum));
+        }
+        self.bytes = sum as i32;
+        Ok(())
+    }
+
+    fn arrive(&mut self, count: u32) -> Result<(), Misuse> {
+        if count > self.pending {
+            return Err(Misuse::TooMany { arriving: count, expected: self.pending });
+        }
+        self.pending -= count;
+        Ok(())
+    }
+
+    /// Later phases expect fewer.
+    fn leave(&mut self, count: u32) -> Result<(), Misuse> {
+        if count > self.expected {
+            return Err(Misuse::TooMany { arriving: count, expected: self.expected });
+        }
+        self.expected -= count;
+        Ok(())
+    }
+
+    /// Goes on to the next phase if this one is over: whether it is.
+    fn settle(&mut self) -> bool {
+        let over = self.pending == 0 && self.bytes == 0;
+        if over {
+            self.pending = self.expected;
+            self.parity = !self.parity;
+        }
+        over
+    }
+}
+
+pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+    match op {
+        Op::MbarrierInit(op) => {
+            let count = d.src32(&op.count, Type::U32);
+            let at = At::decode(d, &op.address, op.space);
+            d.emit_boxed(move |m, _| {
+                let counts = *m.registers.row32(count);
+                m.with_barriers(at, |m, at, lane| {
+                    let state = State::new(counts[lane])?;
+                    m.set_barrier(at, state.bits());
+                    m.began_mbarrier(at);
+                    Ok(())
+                })
+            });
+        }
+        Op::MbarrierInval(op) => {
+            let at = At::decode(d, &op.address, op.space);
+            d.emit_boxed(move |m, _| {
+                m.with_barriers(at, |m, at, _| {
+                    m.barrier_state(at)?;
+                    m.set_barrier(at, 0);
+                    m.began_mbarrier(at);
+                    Ok(())
+                })
+            });
+        }
+        Op::MbarrierExpectTx(op) => {
+            let bytes = d.src32(&op.tx_count, Type::U32);
+            let at = At::decode(d, &op.address, op.space);
+            transaction(d, at, bytes, 1);
+        }
+        Op::MbarrierCompleteTx(op) => {
+            let bytes = d.src32(&op.tx_count, Type::U32);
+            let at = At::decode(d, &op.address, op.space);
+            transaction(d, at, bytes, -1);
+        }
+        Op::MbarrierArrive(op) => {
+            let arrival = Arrival {
+                state: op.state.0.map(|reg| d.row(reg)),
+                count: op.count.as_ref().map(|count| d.src32(count, Type::U32)),
+                expect: op.expect_tx,
+                no_complete: op.no_complete,
+                leaves: false,
+                releases: op.semantics != Some(Semantics::Relaxed),
+            };
+            let at = At::decode(d, &op.address, op.space);
+            d.emit_boxed(move |m, _| m.arrive_mbarrier(at, arrival));
+        }
+        Op::MbarrierArriveDrop(op) => {
+            let arrival = Arrival {
+                state: op.state.0.map(|reg| d.row(reg)),
+                count: op.count.as_ref().map(|count| d.src32(count, Type::U32)),
+                expect: op.expect_tx,
+                no_complete: op.no_complete,
+                leaves: true,
+                releases: op.semantics != Some(Semantics::Relaxed),
+            };
+            let at = At::decode(d, &op.address, op.space);
+            d.emit_boxed(move |m, _| m.arrive_mbarrier(at, arrival));
+        }
+        Op::MbarrierTestWait(op) if op.phase_type != Some(PhaseType::Conditional) => {
+            let acquires = op.semantics != Some(Semantics::Relaxed);
+            let wait = Wait::decode(d, op.complete, op.report, &op.state, op.parity, acquires);
+            let at = At::decode(d, &op.address, op.space);
+            d.emit_boxed(move |m, _| m.test_mbarrier(at, wait).0);
+        }
+        Op::MbarrierTryWait(op) if op.phase_type != Some(PhaseType::Conditional) => {
+            let acquires = op.semantics != Some(Semantics::Relaxed);
+            let wait = Wait::decode(d, op.complete, op.report, &op.state, op.parity, acquires);
+            let at = At::decode(d, &op.address, op.space);
+            d.emit_boxed(move |m, _| {
+                let (step, all) = m.test_mbarrier(at, wait);
+                if !all {
+                    m.give_way();
+                }
+                step
+            });
+        }
+        Op::MbarrierTestWait(_) | Op::MbarrierTryWait(_) => {
+            d.unsupported("mbarrier.test_wait", "there are no reports: wait for `.phase_type::primary`");
+        }
+        Op::MbarrierPendingCount(op) => {
+            let run = |m: &mut Machine<'_>, i: &Inst| {
+                let counts = m.registers.row64(i.a).map(|state| state as u32 & MOST);
+                m.registers.set32(i.d, &counts, m.mask);
+                Step::Next
+            };
+            let a = d.src64(&op.state, Type::B64);
+            let rows = Rows { d: d.dst(op.count), a, ..Rows::default() };
+            d.emit_handler(run, rows);
+        }
+        Op::CpAsyncMbarrierArrive(op) => {
+            let at = At::decode(d, &op.address, op.space);
+            let noinc = op.noinc;
+            d.emit_boxed(move |m, _| m.arrive_with_copies(at, noinc));
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Where a barrier is.
+#[derive(Clone, Copy)]
+struct At {
+    address: Address,
+    space: SpaceKind,
+}
+
+impl At {
+    fn decode(d: &mut Decoder<'_, '_>, address: &warpwright_ptx::ir::Address, said: Option<Space>) -> Self {
+        let space = match (&address.base, said) {
+            // A symbol is in shared memory, and its address is one of that space.
+            (AddressBase::Symbol(_), None) => SpaceKind::Shared,
+            _ => space(d, said, address),
+        };
+        At { address: d.address(address), space }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Arrival {
+    /// The row that the state goes to.
+    state: Option<u32>,
+    /// The row with the number of arrivals, or of bytes to expect.
+    count: Option<u32>,
+    expect: bool,
+    no_complete: bool,
+    leaves: bool,
+    /// What the thread did before comes before what follows the phase.
+    releases: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Wait {
+    /// Predicate rows: whether it is over; whether without a report.
+    complete: [Option<u32>; 2],
+    /// The row that a report goes to; there never is one.
+    report: Option<u32>,
+    /// The row with the state, or with the parity.
+    state: u32,
+    parity: bool,
+    acquires: bool,
+}
+
+impl Wait {
+    fn decode(
+        d: &mut Decoder<'_, '_>,
+        complete: DstPair,
+        report: Option<Dst>,
+        state: &Src,
+        parity: bool,
+        acquires: bool,
+    ) -> Self {
+        Wait {
+            complete: [complete.first, complete.second.flatten()].map(|reg| reg.map(|reg| d.row(reg))),
+            report: report.map(|report| d.dst(report)),
+            state: if parity { d.src32(state, Type::U32) } else { d.src64(state, Type::B64) },
+            parity,
+            acquires,
+        }
+    }
+}
+
+fn transaction(d: &mut Decoder<'_, '_>, at: At, bytes: u32, sign: i64) {
+    d.emit_boxed(move |m, _| {
+        let bytes: Row32 = *m.registers.row32(bytes);
+        m.with_barriers(at, |m, at, lane| {
+            let mut state = m.barrier_state(at)?;
+            state.expect(sign * i64::from(bytes[lane]))?;
+            m.settle_mbarrier(at, state);
+            Ok(())
+        })
+    });
+}
+
+impl<'a> Machine<'a> {
+    /// Calls `each` for the lanes of the mask, one after the other, with the offset of their barrier in
+    /// shared memory.
+    fn with_barriers(
+        &mut self,
+        at: At,
+        mut each: impl FnMut(&mut Self, u32, usize) -> Result<(), Misuse>,
+    ) -> Step {
+        let addresses = self.addresses(&at.address);
+        let place = Place { space: at.space, bytes: 8, align: 8, write: true };
+        let mut misuse = None;
+        self.worker.progress = true;
+        self.for_regions(place, &addresses, self.mask, |m, region, mask| {
+            let offsets = Self::offsets(region, &addresses);
+            for lane in LanesOf(mask) {
+                if misuse.is_some() {
+                    return;
+                }
+                let result = match region.kind {
+                    RegionKind::Shared => each(m, offsets[lane] as u32, lane),
+                    _ => Err(Misuse::NoBarrier),
+                };
+                misuse = result.err();
+            }
+        });
+        match misuse {
+            None => Step::Next,
+            Some(misuse) => self.trap(TrapKind::BadBarrier, misuse.message()),
+        }
+    }
+
+    fn barrier_state(&self, at: u32) -> Result<State, Misuse> {
+        let at = at as usize / 4;
+        State::from_bits(u64::from(self.block.shared[at]) | u64::from(self.block.shared[at + 1]) << 32)
+    }
+
+    fn set_barrier(&mut self, at: u32, bits: u64) {
+        let at = at as usize / 4;
+        self.block.shared[at] = bits as u32;
+        self.block.shared[at + 1] = (bits >> 32) as u32;
+    }
+
+    /// Writes a barrier back, after the phase has been completed if that is due: whether it was.
+    fn settle_mbarrier(&mut self, at: u32, mut state: State) -> bool {
+        let over = state.settle();
+        self.set_barrier(at, state.bits());
+        if over {
+            self.completed_mbarrier(at);
+        }
+        over
+    }
+
+    fn arrive_mbarrier(&mut self, at: At, arrival: Arrival) -> Step {
+        let counts = arrival.count.map_or([1; LANES], |row| *self.registers.row32(row));
+        let mut states = [0; LANES];
+        let step = self.with_barriers(at, |m, at, lane| {
+            let mut state = m.barrier_state(at)?;
+            states[lane] = state.bits();
+            let count = if arrival.expect { 1 } else { counts[lane] };
+            if count == 0 {
+                return Err(Misuse::Count(0));
+            }
+            if arrival.expect {
+                state.expect(counts[lane].into())?;
+            }
+            if arrival.leaves {
+                state.leave(count)?;
+            }
+            state.arrive(count)?;
+            m.arrived_at_mbarrier(at, lane, arrival.releases);
+            if m.settle_mbarrier(at, state) && arrival.no_complete {
+                return Err(Misuse::Completes);
+            }
+            Ok(())
+        });
+        if let Some(row) = arrival.state {
+            self.registers.set64(row, &states, self.mask);
+        }
+        step
+    }
+
+    /// Tests whether a phase is over. Whether it is for every lane.
+    fn test_mbarrier(&mut self, at: At, wait: Wait) -> (Step, bool) {
+        let parities: [bool; LANES] = match wait.parity {
+            true => self.registers.row32(wait.state).map(|parity| parity & 1 != 0),
+            false => self.registers.row64(wait.state).map(|state| state >> 61 & 1 != 0),
+        };
+        let mut over = 0;
+        let progress = self.worker.progress;
+        let step = self.with_barriers(at, |m, at, lane| {
+            if m.barrier_state(at)?.is_over(parities[lane]) {
+                over |= 1 << lane;
+                if wait.acquires {
+                    m.waited_at_mbarrier(at, lane);
+                }
+            }
+            Ok(())
+        });
+        // Looking changes nothing.
+        self.worker.progress = progress;
+        self.worker.polled = true;
+        for row in wait.complete.into_iter().flatten() {
+            self.registers.set_predicate(row, over, self.mask);
+        }
+        if let Some(row) = wait.report {
+            self.registers.set32(row, &[0; LANES], self.mask);
+        }
+        (step, over == self.mask)
+    }
+
+    /// The copies of the thread so far arrive when they have ended, which may be at once. Without `noinc`
+    /// that arrival is expected in addition to the others, so that nothing changes.
+    fn arrive_with_copies(&mut self, at: At, noinc: bool) -> Step {
+        self.end_copies(None);
+        self.with_barriers(at, |m, at, lane| {
+            let mut state = m.barrier_state(at)?;
+            m.copies_arrived_at_mbarrier(at, lane);
+            if noinc {
+                state.arrive(1)?;
+                m.settle_mbarrier(at, state);
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! Whose tensor core adds, and what that means for each element type.
+
+use super::FloatElement;
+use std::fmt;
+use std::str::FromStr;
+use warpwright_ptx::ir::Arch;
+
+/// A tensor core whose additions are followed bit for bit, or the ideal one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TensorCore {
+    /// Volta: blocks of four products. Also stands for Turing, which was not measured.
+    V100,
+    /// Ampere, A100 and A2 alike.
+    A100,
+    /// Ada and L40S: as [`TensorCore::A100`], with fp8.
+    Ada,
+    /// Hopper, H100 and H200 alike.
+    H100,
+    /// Blackwell of the data centre.
+    B200,
+    /// One correctly rounded result of the exact sum of `c` and all products. No hardware does this:
+    /// it tells what of an error is the kernel's and what the tensor core's.
+    Exact,
+}
+
+impl TensorCore {
+    /// Every model, oldest first.
+    pub const ALL: &'static [TensorCore] = &[
+        TensorCore::V100,
+        TensorCore::A100,
+        TensorCore::Ada,
+        TensorCore::H100,
+        TensorCore::B200,
+        TensorCore::Exact,
+    ];
+
+    /// The name on a command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TensorCore::V100 => "v100",
+            TensorCore::A100 => "a100",
+            TensorCore::Ada => "ada",
+            TensorCore::H100 => "h100",
+            TensorCore::B200 => "b200",
+            TensorCore::Exact => "exact",
+        }
+    }
+
+    /// The tensor core of an architecture. Turing (`sm_75`) gets Volta's, the nearest that was
+    /// measured; architectures after Hopper get that of B200.
+    pub const fn for_arch(arch: Arch) -> TensorCore {
+        match arch.sm {
+            0..80 => TensorCore::V100,
+            80..88 => TensorCore::A100,
+            88..90 => TensorCore::Ada,
+            90..100 => TensorCore::H100,
+            _ => TensorCore::B200,
+        }
+    }
+
+    /// How `mma.sync` and `wmma` add products of such factors; `None`: one correct rounding.
+    ///
+    /// Where a tensor core does not take a type (bf16 and tf32 on V100, fp8 before Ada), the next
+    /// newer one that does is followed. `mma.sync` with fp8 is two chained f16 products of k = 16 on
+    /// Hopper and on B200.
+    pub const fn accumulation(self, element: FloatElement) -> Option<Accumulation> {
+        use FloatElement::*;
+        Some(match (self, element) {
+            (TensorCore::Exact, _) => return None,
+            (TensorCore::V100, F16) => Accumulation { block: 4, extra_bits: 0, step: 4 },
+            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, F16 | BF16) => {
+                Accumulation { block: 8, extra_bits: 1, step: 16 }
+            }
+            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, TF32) => {
+                Accumulation { block: 4, extra_bits: 1, step: 8 }
+            }
+            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, E4M3 | E5M2) => {
+                Accumulation { block: 16, extra_bits: -10, step: 32 }
+            }
+            (TensorCore::H100 | TensorCore::B200, F16 | BF16) => {
+                Accumulation { block: 16, extra_bits: 2, step: 16 }
+            }
+            (TensorCore::H100 | TensorCore::B200, TF32) => Accumulation { block: 8, extra_bits: 2, step: 8 },
+            (TensorCore::H100 | TensorCore::B200, E4M3 | E5M2) => {
+                Accumulation { block: 16, extra_bits: 2, step: 16 }
+            }
+        })
+    }
+
+    /// Exponent of the smallest normal factor of a type, which the smaller ones have as well.
+    pub const fn least_exponent(self, element: FloatElement) -> i32 {
+        match (self, element) {
+            // Converted to f16, in which those values are normal.
+            (TensorCore::H100 | TensorCore::B200, FloatElement::E4M3) => FloatElement::F16.least_exponent(),
+            _ => element.least_exponent(),
+        }
+    }
+}
+
+/// How a tensor core adds. The products of a row and a column are taken in blocks along k, and each
+/// block takes the running value as one more term:
+///
+/// 1. products are exact; let E be the largest exponent among those of the terms, where a product's
+///    is the sum of its factors' exponents (it is not normalised) and zeros have none;
+/// 2. every term is aligned to E and truncated toward zero to 23 + `extra_bits` fraction bits;
+/// 3. the sum of that is rounded toward zero to 24 + min(`extra_bits`, 0) significant bits.
+///
+/// What the measurements do not cover is as IEEE 754 would have it: infinities and NaNs propagate, a
+/// NaN is canonical, a sum past the largest `f32` is infinite; a sum of zero is +0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accumulation {
+    /// Products in a block.
+    pub block: usize,
+    /// Bits kept beyond the 23 of a fraction of `f32`; negative: fewer are kept.
+    pub extra_bits: i32,
+    /// Products after which the running value is a register's: one of `f16` is rounded there, to
+    /// nearest even.
+    pub step: usize,
+}
+
+impl fmt::Display for TensorCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A text that names no tensor core.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTensorCore(String);
+
+impl fmt::Display for UnknownTensorCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no tensor core; there are ", self.0)?;
+        for (i, core) in TensorCore::ALL.iter().enumerate() {
+            let separator = match i {
+                0 => "",
+                _ if i + 1 == TensorCore::ALL.len() => " and ",
+                _ => ", ",
+            };
+            write!(f, "{separator}`{core}`")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownTensorCore {}
+
+impl FromStr for TensorCore {
+    type Err = UnknownTensorCore;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = TensorCore::ALL.iter().copied().find(|core| core.name() == text);
+        found.ok_or_else(|| UnknownTensorCore(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_model_is_read_by_its_name_and_no_other() {
+        for &core in TensorCore::ALL {
+            assert_eq!(core.name().parse(), Ok(core));
+        }
+        let refused = "h200".parse::<TensorCore>().unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "`h200` is no tensor core; there are `v100`, `a100`, `ada`, `h100`, `b200` and `exact`"
+        );
+    }
+
+    #[test]
+    fn a_device_has_the_tensor_core_of_its_generation() {
+        let of = |sm| TensorCore::for_arch(Arch::sm(sm));
+        let found = [70, 75, 80, 86, 87, 88, 89, 90, 100, 103, 120].map(of);
+        use TensorCore::*;
+        assert_eq!(found, [V100, V100, A100, A100, A100, Ada, Ada, H100, B200, B200, B200]);
+        assert_eq!(TensorCore::for_arch(Arch::specific(90)), H100);
+    }
+}

@@ -1,0 +1,277 @@
+//! Kernels of the DSL in unit tests: build, run with slices, look at the results, all checks on.
+//!
+//! ```
+//! use warpwright_ptx::dsl::*;
+//! use warpwright_vm::testing::KernelTest;
+//!
+//! struct Double;
+//!
+//! impl Kernel for Double {
+//!     fn entry(&self) -> String { "double".into() }
+//!     fn args(&self) -> Vec<ArgDesc> {
+//!         let n = Extent::dim("n");
+//!         vec![ArgDesc::input::<f32>("x", n), ArgDesc::output::<f32>("y", n), ArgDesc::scalar::<u32>("n")]
+//!     }
+//!     fn launch(&self) -> LaunchRule { LaunchRule::new(64).grid(Extent::dim("n").per(64)) }
+//!     fn body(&self, k: K<'_>) {
+//!         let (x, y, n) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"), k.scalar::<u32>("n"));
+//!         let i = k.global_tid();
+//!         k.when(i.lt(n), || y.st(i, x.ld(i) + x.ld(i)));
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let x: Vec<f32> = (0..100).map(|i| i as f32).collect();
+//! let run = KernelTest::new(&Double).dim("n", 100).input("x", &x).run()?;
+//! assert!(run.output::<f32>("y").iter().zip(&x).all(|(y, x)| *y == 2.0 * x));
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element};
+use crate::launch::{LaunchConfig, Options, Report, Schedule};
+use std::collections::HashMap;
+use std::fmt;
+use warpwright_ptx::diag::Diagnostics;
+use warpwright_ptx::dsl::{ArgDesc, Block, Extent, Kernel, Role};
+use warpwright_ptx::ir::{Arch, Type};
+
+/// Why a test of a kernel failed before its results could be looked at.
+#[non_exhaustive]
+pub enum TestError {
+    /// The kernel does not build, or the verifier refuses it.
+    Build(Diagnostics),
+    /// An argument is missing, unknown, or of the wrong type or length.
+    Argument(String),
+    /// The device refused it.
+    Device(DeviceError),
+    /// The checks found something, or the kernel trapped.
+    Findings(Box<Report>),
+}
+
+impl fmt::Display for TestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TestError::Build(diagnostics) => {
+                f.write_str("the kernel does not build:")?;
+                diagnostics.iter().try_for_each(|diagnostic| write!(f, "\n{diagnostic}"))
+            }
+            TestError::Argument(message) => f.write_str(message),
+            TestError::Device(error) => error.fmt(f),
+            TestError::Findings(report) => report.fmt(f),
+        }
+    }
+}
+
+/// The same text as for people: a test that returns the error prints it.
+impl fmt::Debug for TestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for TestError {}
+
+impl From<DeviceError> for TestError {
+    fn from(error: DeviceError) -> Self {
+        TestError::Device(error)
+    }
+}
+
+/// A kernel with its arguments.
+pub struct KernelTest<'a> {
+    kernel: &'a dyn Kernel,
+    arch: Arch,
+    options: Options,
+    dims: HashMap<String, u64>,
+    scalars: HashMap<String, f64>,
+    data: HashMap<String, (usize, Vec<u8>)>,
+}
+
+impl<'a> KernelTest<'a> {
+    /// A test on a device of `sm_80`, with all checks.
+    pub fn new(kernel: &'a dyn Kernel) -> Self {
+        KernelTest {
+            kernel,
+            arch: Arch::sm(80),
+            options: Options::checked(),
+            dims: HashMap::new(),
+            scalars: HashMap::new(),
+            data: HashMap::new(),
+        }
+    }
+
+    /// On a device of another architecture.
+    pub fn arch(mut self, arch: Arch) -> Self {
+        self.arch = arch;
+        self
+    }
+
+    /// With other options than [`Options::checked`].
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// With the order of things by a seed.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.options.schedule = Schedule::Seeded(seed);
+        self
+    }
+
+    /// Sets a number that lengths and the grid depend on, and the scalar argument of that name if there is
+    /// one.
+    pub fn dim(mut self, name: &str, value: u64) -> Self {
+        self.dims.insert(name.into(), value);
+        self
+    }
+
+    /// Sets a scalar argument.
+    pub fn scalar(mut self, name: &str, value: f64) -> Self {
+        self.scalars.insert(name.into(), value);
+        self
+    }
+
+    /// Sets what a buffer holds before the launch.
+    pub fn input<T: Element>(mut self, name: &str, data: &[T]) -> Self {
+        let mut bytes = vec![0; T::BYTES * data.len()];
+        for (chunk, &value) in bytes.chunks_exact_mut(T::BYTES).zip(data) {
+            value.put(chunk);
+        }
+        self.data.insert(name.into(), (T::BYTES, bytes));
+        self
+    }
+
+    /// Builds the kernel, launches it by its rule and waits. Findings are errors.
+    pub fn run(self) -> Result<TestRun, TestError> {
+        let (run, report) = self.run_unjudged()?;
+        if report.is_clean() { Ok(run) } else { Err(TestError::Findings(Box::new(report))) }
+    }
+
+    /// The same, with whatever the checks have found.
+    pub fn run_unjudged(self) -> Result<(TestRun, Report), TestError> {
+        let built = self.kernel.build(self.arch).map_err(TestError::Build)?;
+        let info = warpwright_ptx::verify(&built.module).map_err(TestError::Build)?;
+        let device = Device::new(DeviceConfig { arch: self.arch, ..DeviceConfig::default() })?;
+        let module = device.load(&built.module, &info)?;
+        let descriptions = self.kernel.args();
+        self.known(&descriptions)?;
+        let mut args = Vec::new();
+        let mut buffers = Vec::new();
+        for description in &descriptions {
+            if description.role == Role::Scalar {
+                args.push(self.scalar_arg(description)?);
+                continue;
+            }
+            let buffer = self.buffer(&device, description)?;
+            args.push(Arg::buffer(&buffer));
+            buffers.push((description.name, buffer));
+        }
+        let rule = &built.launch;
+        let grid = rule.grid.map(|extent| self.extent(extent));
+        let grid = match grid {
+            [Ok(x), Ok(y), Ok(z)] => (x as u32, y as u32, z as u32),
+            [Err(error), ..] | [_, Err(error), _] | [_, _, Err(error)] => return Err(error),
+        };
+        let (Block::Exactly(block) | Block::AtMost(block)) = rule.block;
+        let config = LaunchConfig {
+            grid_dim: grid,
+            block_dim: block.into(),
+            shared_mem_bytes: rule.dynamic_shared,
+            cooperative: rule.cooperative,
+        };
+        let report = device.launch(&module, &self.kernel.entry(), &config, &args, &self.options)?.wait();
+        Ok((TestRun { buffers, report: report.clone() }, report))
+    }
+
+    /// Every name that was given is one of the kernel's.
+    fn known(&self, descriptions: &[ArgDesc]) -> Result<(), TestError> {
+        let is_argument = |name: &String| descriptions.iter().any(|description| description.name == *name);
+        let unknown = self.data.keys().chain(self.scalars.keys()).find(|name| !is_argument(name));
+        match unknown {
+            Some(name) => {
+                let names: Vec<_> = descriptions.iter().map(|description| description.name).collect();
+                Err(TestError::Argument(format!(
+                    "there is no argument `{name}`: there are {}",
+                    names.join(", ")
+                )))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn extent(&self, extent: Extent) -> Result<u64, TestError> {
+        extent.evaluate(|name| self.dims.get(name).copied()).ok_or_else(|| {
+            let name = extent.depends_on().unwrap_or_default();
+            TestError::Argument(format!("`{extent}` is not known: give `{name}` with `dim`"))
+        })
+    }
+
+    fn buffer(&self, device: &Device, description: &ArgDesc) -> Result<Buffer<u8>, TestError> {
+        let ArgDesc { name, dtype, len, role } = *description;
+        let bytes = self.extent(len)? * u64::from(dtype.bytes());
+        let Some((element, data)) = self.data.get(name) else {
+            if role == Role::In || role == Role::InOut {
+                return Err(TestError::Argument(format!("`{name}` is read and was not given: use `input`")));
+            }
+            return Ok(device.alloc(bytes as usize)?);
+        };
+        if *element != dtype.bytes() as usize || data.len() as u64 != bytes {
+            return Err(TestError::Argument(format!(
+                "`{name}` holds {len} elements of {} ({bytes} bytes), and {} elements of {element} bytes are given",
+                dtype.name(),
+                data.len() / element
+            )));
+        }
+        Ok(device.clone_htod(data)?)
+    }
+
+    fn scalar_arg(&self, description: &ArgDesc) -> Result<Arg, TestError> {
+        let ArgDesc { name, dtype, .. } = *description;
+        let dim = self.dims.get(name).copied();
+        let value = match (dim, self.scalars.get(name)) {
+            (_, Some(&value)) => value,
+            (Some(value), None) => value as f64,
+            (None, None) => {
+                return Err(TestError::Argument(format!("`{name}` was not given: use `dim` or `scalar`")));
+            }
+        };
+        Ok(match dtype {
+            Type::F32 => Arg::F32(value as f32),
+            Type::F64 => Arg::F64(value),
+            Type::U64 | Type::B64 => Arg::U64(dim.unwrap_or(value as u64)),
+            Type::S64 => Arg::I64(value as i64),
+            Type::U32 | Type::B32 => Arg::U32(value as u32),
+            Type::S32 => Arg::I32(value as i32),
+            Type::U16 | Type::B16 => Arg::U16(value as u16),
+            Type::S16 => Arg::I16(value as i16),
+            Type::U8 | Type::B8 => Arg::U8(value as u8),
+            Type::S8 => Arg::I8(value as i8),
+            other => {
+                let message = format!("scalar `{name}` is {}: a test cannot give one", other.name());
+                return Err(TestError::Argument(message));
+            }
+        })
+    }
+}
+
+/// A kernel that has run.
+pub struct TestRun {
+    buffers: Vec<(&'static str, Buffer<u8>)>,
+    /// What it has done.
+    pub report: Report,
+}
+
+impl TestRun {
+    /// What a buffer holds now.
+    ///
+    /// # Panics
+    /// If there is no buffer of that name.
+    #[track_caller]
+    pub fn output<T: Element>(&self, name: &str) -> Vec<T> {
+        match self.buffers.iter().find(|buffer| buffer.0 == name) {
+            Some((_, buffer)) => buffer.read().chunks_exact(T::BYTES).map(T::get).collect(),
+            None => panic!("the kernel has no buffer `{name}`"),
+        }
+    }
+}
