@@ -329,13 +329,13 @@ relations! {
     EqF32[FTZ](a, b: f32) flush_if::<FTZ>(a) == flush_if::<FTZ>(b);
     NeF32[FTZ](a, b: f32) {
         let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
-        a < b || a > b
+        (a < b) | (a > b)
     };
     LtF32[FTZ](a, b: f32) flush_if::<FTZ>(a) < flush_if::<FTZ>(b);
     LeF32[FTZ](a, b: f32) flush_if::<FTZ>(a) <= flush_if::<FTZ>(b);
     NumF32[FTZ](a, b: f32) flush_if::<FTZ>(a).partial_cmp(&flush_if::<FTZ>(b)).is_some();
     EqF64(a, b: f64) a == b;
-    NeF64(a, b: f64) a < b || a > b;
+    NeF64(a, b: f64) (a < b) | (a > b);
     LtF64(a, b: f64) a < b;
     LeF64(a, b: f64) a <= b;
     NumF64(a, b: f64) a.partial_cmp(&b).is_some();

@@ -9,7 +9,7 @@ use crate::num::{float, half};
 use crate::op::lanes::{direction, flagged, limit, limited, to_nearest};
 use crate::simd::{Lanes, lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
-use warpwright_ptx::ir::{Dst, MulHalf, Src, Type};
+use warpwright_ptx::ir::{MulHalf, Type};
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::arith::{Fma, Mad, Mul};
 
