@@ -146,7 +146,7 @@ pub(crate) fn product(a: &[f64], b: &[f64], [m, n, k]: [usize; 3]) -> (Vec<f64>,
 pub(crate) fn rounding(ty: Type, value: f64) -> f64 {
     let (relative, least) = match ty {
         Type::F16 => (2f64.powi(-11), 2f64.powi(-25)),
-        Type::BF16 => (2f64.powi(-9), 2f64.powi(-134)),
+        Type::BF16 => (2f64.powi(-8), 2f64.powi(-134)),
         _ => (2f64.powi(-24), 2f64.powi(-150)),
     };
     (value.abs() * relative).max(least)
