@@ -73,6 +73,15 @@ impl Decoder<'_, '_> {
         row << 1 | u32::from(value)
     }
 
+    /// The predicate row of the carry flag (a row: shift it to make an operand). Calls do not keep the
+    /// flag, so that each function has its own.
+    pub(crate) fn carry(&mut self) -> u32 {
+        *self.carry_row.get_or_insert_with(|| {
+            self.frame.rows.pred += 1;
+            self.frame.rows.pred - 1
+        })
+    }
+
     /// A row of up to 32 bits for the time of one statement.
     pub(crate) fn temporary32(&mut self) -> u32 {
         let used = self.used_temporaries.w32 as usize;

@@ -30,12 +30,20 @@ impl Shared {
     /// The life of a host thread.
     fn serve(&self) {
         while let Some(launch) = self.next() {
-            launch.work();
-            if launch.is_complete() {
-                let mut queue = self.queue();
-                if queue.launches.front().is_some_and(|front| Arc::ptr_eq(front, &launch)) {
-                    queue.launches.pop_front();
-                }
+            self.run(&launch);
+        }
+    }
+
+    /// Works on a launch, and makes way for the next one at its end.
+    fn run(&self, launch: &Arc<Launch>) {
+        launch.work();
+        if !launch.is_complete() {
+            return;
+        }
+        let mut queue = self.queue();
+        if queue.launches.front().is_some_and(|front| Arc::ptr_eq(front, launch)) {
+            queue.launches.pop_front();
+            if !queue.launches.is_empty() || queue.closed {
                 self.changed.notify_all();
             }
         }
@@ -72,8 +80,22 @@ impl Executor {
 
     /// Runs a launch after those that came before it.
     pub(crate) fn submit(&self, launch: Arc<Launch>) {
+        let alone = launch.workers == 1;
         self.shared.queue().launches.push_back(launch);
-        self.shared.changed.notify_all();
+        if alone {
+            self.shared.changed.notify_one();
+        } else {
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// Lets the calling thread work on a launch that it would otherwise only wait for, if it is that one's
+    /// turn.
+    pub(crate) fn help(&self, launch: &Arc<Launch>) {
+        let first = self.shared.queue().launches.front().is_some_and(|front| Arc::ptr_eq(front, launch));
+        if first {
+            self.shared.run(launch);
+        }
     }
 
     /// Waits until every launch is over.

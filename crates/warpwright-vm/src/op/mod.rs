@@ -9,14 +9,18 @@ pub(crate) mod arith;
 pub(crate) mod async_copy;
 pub(crate) mod atomic;
 pub(crate) mod builtin;
+pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod convert;
 mod format;
+pub(crate) mod lanes;
+pub(crate) mod logic;
 pub(crate) mod matrix;
 pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod special;
 pub(crate) mod sync;
+pub(crate) mod video;
 pub(crate) mod warp;
 pub(crate) mod wmma;
 
@@ -26,6 +30,8 @@ use warpwright_ptx::op::Op;
 /// Emits what executes an instruction. `join` is where lanes that part here meet again.
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<(), LoadError> {
     let known = arith::decode(op, d)
+        || logic::decode(op, d)
+        || compare::decode(op, d)
         || convert::decode(op, d)
         || memory::decode(op, d)
         || sync::decode(op, d)
@@ -33,6 +39,7 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<()
         || atomic::decode(op, d)
         || mbarrier::decode(op, d)
         || async_copy::decode(op, d)
+        || video::decode(op, d)
         || matrix::decode(op, d)
         || wmma::decode(op, d)
         || control::decode(op, d, join)?;

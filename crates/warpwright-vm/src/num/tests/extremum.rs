@@ -31,7 +31,8 @@ fn single_precision_follows_the_definition() {
         for &b in &values {
             macro_rules! same {
                 ($max:literal, $nan:literal, $xorsign:literal) => {
-                    let got = extremum_f32::<$max, false, $nan, $xorsign>(a, b).to_bits();
+                    let op = Extremum { max: $max, nan: $nan, xorsign: $xorsign, ..Extremum::default() };
+                    let got = op.f32(a, b).to_bits();
                     let expected = defined($max, $nan, $xorsign, a, b);
                     assert_eq!(got, expected, "max {} {a:e} {b:e}", $max);
                 };
@@ -54,31 +55,43 @@ fn the_other_formats_are_alike() {
         let wide = |bits| super::super::half::f16_to_f32(bits);
         let narrow = |x: u32| super::super::half::f32_to_f16(f32::from_bits(x));
         assert_eq!(
-            extremum_f16::<true, false, false, false>(a, b),
+            Extremum { max: true, ftz: false, nan: false, xorsign: false, abs: false }.f16(a, b),
             narrow(defined(true, false, false, wide(a), wide(b)))
         );
         assert_eq!(
-            extremum_f16::<false, false, true, true>(a, b),
+            Extremum { max: false, ftz: false, nan: true, xorsign: true, abs: false }.f16(a, b),
             narrow(defined(false, true, true, wide(a), wide(b))),
             "{a:04x} {b:04x}"
         );
         let wide = |bits| super::super::half::bf16_to_f32(bits);
         let narrow = |x: u32| super::super::half::f32_to_bf16(f32::from_bits(x));
         assert_eq!(
-            extremum_bf16::<false, true, false>(a, b),
+            Extremum { max: false, ftz: false, nan: true, xorsign: false, abs: false }.bf16(a, b),
             narrow(defined(false, true, false, wide(a), wide(b)))
         );
     }
-    assert_eq!(extremum_f64::<false>(0.0, -0.0).to_bits(), (-0.0f64).to_bits());
-    assert_eq!(extremum_f64::<true>(-0.0, 0.0).to_bits(), 0);
-    assert_eq!(extremum_f64::<true>(f64::NAN, -3.0), -3.0);
-    assert_eq!(extremum_f64::<false>(f64::NAN, f64::NAN).to_bits(), 0xfff8_0000_0000_0000);
+    assert_eq!(Extremum { max: false, ..Extremum::default() }.f64(0.0, -0.0).to_bits(), (-0.0f64).to_bits());
+    assert_eq!(Extremum { max: true, ..Extremum::default() }.f64(-0.0, 0.0).to_bits(), 0);
+    assert_eq!(Extremum { max: true, ..Extremum::default() }.f64(f64::NAN, -3.0), -3.0);
+    assert_eq!(
+        Extremum { max: false, ..Extremum::default() }.f64(f64::NAN, f64::NAN).to_bits(),
+        0xfff8_0000_0000_0000
+    );
 }
 
 #[test]
 fn subnormals_are_flushed_before() {
     let small = f32::from_bits(0x8000_0001);
-    assert_eq!(extremum_f32::<true, true, false, false>(small, -1.0).to_bits(), 0x8000_0000);
-    assert_eq!(extremum_f32::<true, false, false, false>(small, -1.0).to_bits(), 0x8000_0001);
-    assert_eq!(extremum_f16::<true, true, false, false>(0x0001, 0x8001), 0);
+    assert_eq!(
+        Extremum { max: true, ftz: true, nan: false, xorsign: false, abs: false }.f32(small, -1.0).to_bits(),
+        0x8000_0000
+    );
+    assert_eq!(
+        Extremum { max: true, ftz: false, nan: false, xorsign: false, abs: false }.f32(small, -1.0).to_bits(),
+        0x8000_0001
+    );
+    assert_eq!(
+        Extremum { max: true, ftz: true, nan: false, xorsign: false, abs: false }.f16(0x0001, 0x8001),
+        0
+    );
 }

@@ -1,44 +1,93 @@
 //! Integer and floating-point arithmetic.
 
-use crate::decode::{Decoder, Rows};
-use crate::simd::{Lanes, lane_op, lanes};
+mod extremum;
+mod function;
+mod product;
+mod sign;
+mod sum;
+
+use crate::decode::Decoder;
+use crate::num::float::Operation;
+use crate::num::{Format, float, half};
 use warpwright_ptx::ir::Type::*;
+use warpwright_ptx::ir::{Dst, Rounding, Src, Type};
 use warpwright_ptx::op::Op;
 
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
-    match op {
-        Op::Add(op) if op.rounding.is_none() && !op.sat && !op.ftz => {
-            let handlers = match op.ty {
-                U32 | S32 => lanes::<AddInt32>(),
-                U64 | S64 => lanes::<AddInt64>(),
-                F32 => lanes::<AddF32>(),
-                _ => return false,
-            };
-            binary(d, handlers, op.ty, op.d, &op.a, &op.b);
+    sum::decode(op, d)
+        || product::decode(op, d)
+        || extremum::decode(op, d)
+        || sign::decode(op, d)
+        || function::decode(op, d)
+}
+
+/// A floating-point operation that is rounded in a direction, or in a way that is rare.
+struct Rounded {
+    operation: Operation,
+    rounding: Option<Rounding>,
+    ftz: bool,
+    sat: bool,
+    relu: bool,
+    ty: Type,
+}
+
+impl Rounded {
+    /// Emits the operation on one to three sources of its type. `false` where it has no such type.
+    fn emit<const N: usize>(self, d: &mut Decoder<'_, '_>, dst: Dst, sources: [&Src; N]) -> bool {
+        let Rounded { operation, rounding, ftz, sat, relu, ty } = self;
+        let direction = super::lanes::direction(rounding);
+        // A source that is not there is the row of the first one: what it holds is not looked at.
+        let mut rows = d.rows(ty, dst, sources);
+        if N < 2 {
+            rows.b = rows.a;
         }
-        _ => return false,
+        if N < 3 {
+            rows.c = rows.a;
+        }
+        let narrow = move |format: &Format, operands: [u32; 3]| {
+            let flush = |bits: u16| if ftz { half::flush_f16(bits) } else { bits };
+            let operands = operands.map(|bits| u64::from(flush(bits as u16)));
+            let bits = flush(float::directed(operation, format, direction, operands) as u16);
+            limit_half(format, bits, sat, relu)
+        };
+        let both = move |format: &Format, operands: [u32; 3]| {
+            let high = narrow(format, operands.map(|bits| bits >> 16));
+            u32::from(narrow(format, operands)) | u32::from(high) << 16
+        };
+        match ty {
+            F32 => d.each3::<f32, f32, f32, f32>(rows, move |a, b, c| {
+                float::directed_f32(operation, direction, ftz, sat, [a, b, c])
+            }),
+            F64 => d.each3::<f64, f64, f64, f64>(rows, move |a, b, c| {
+                float::directed_f64(operation, direction, [a, b, c])
+            }),
+            F32X2 => d.each3::<u64, u64, u64, u64>(rows, move |a, b, c| {
+                let part = |shift: u32| {
+                    let operands = [a, b, c].map(|bits| f32::from_bits((bits >> shift) as u32));
+                    float::directed_f32(operation, direction, ftz, sat, operands).to_bits()
+                };
+                u64::from(part(0)) | u64::from(part(32)) << 32
+            }),
+            F16 => d.each3::<u32, u32, u32, u16>(rows, move |a, b, c| narrow(&Format::F16, [a, b, c])),
+            BF16 => d.each3::<u32, u32, u32, u16>(rows, move |a, b, c| narrow(&Format::BF16, [a, b, c])),
+            F16X2 => d.each3::<u32, u32, u32, u32>(rows, move |a, b, c| both(&Format::F16, [a, b, c])),
+            BF16X2 => d.each3::<u32, u32, u32, u32>(rows, move |a, b, c| both(&Format::BF16, [a, b, c])),
+            _ => return false,
+        }
+        true
     }
-    true
 }
 
-fn binary(
-    d: &mut Decoder<'_, '_>,
-    handlers: Lanes,
-    ty: warpwright_ptx::ir::Type,
-    dst: warpwright_ptx::ir::Dst,
-    a: &warpwright_ptx::ir::Src,
-    b: &warpwright_ptx::ir::Src,
-) {
-    let rows = match ty.bits() {
-        64 => Rows { a: d.src64(a, ty), b: d.src64(b, ty), ..Rows::default() },
-        _ => Rows { a: d.src32(a, ty), b: d.src32(b, ty), ..Rows::default() },
-    };
-    let rows = Rows { d: d.dst(dst), ..rows };
-    d.emit(handlers, rows);
-}
-
-lane_op! {
-    AddInt32(a: u32, b: u32) -> u32 { a.wrapping_add(b) }
-    AddInt64(a: u64, b: u64) -> u64 { a.wrapping_add(b) }
-    AddF32(a: f32, b: f32) -> f32 { a + b }
+/// What `.sat` and `.relu` make of a result of half precision.
+fn limit_half(format: &Format, bits: u16, sat: bool, relu: bool) -> u16 {
+    let (negative, magnitude) = (bits & 0x8000 != 0, u64::from(bits & 0x7fff));
+    let nan = magnitude > format.infinity.unwrap_or(format.largest);
+    // The bits of 1.0: those of the bias of the exponent.
+    let one = ((1 - format.min_exponent) as u16) << (format.precision - 1);
+    match (sat, relu) {
+        (true, _) if nan || negative => 0,
+        (true, _) => bits.min(one),
+        (_, true) if negative && !nan => 0,
+        _ => bits,
+    }
 }

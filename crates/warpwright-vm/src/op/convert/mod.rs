@@ -1,6 +1,8 @@
 //! Copies and conversions.
 
 mod mov;
+mod packed;
+mod scalar;
 mod space;
 
 pub(crate) use mov::{Copy32, Copy64};
@@ -8,15 +10,25 @@ pub(crate) use mov::{Copy32, Copy64};
 use crate::decode::{Decoder, Rows};
 use crate::simd::{lane_op, lanes};
 use warpwright_ptx::op::Op;
+use warpwright_ptx::op::convert::Cvt;
 
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Mov(op) => mov::mov(op, d),
+        Op::Cvt(op) if is_scalar(op) => scalar::cvt(op, d),
+        Op::Cvt(op) => return packed::cvt(op, d),
+        Op::CvtPack(op) => packed::pack(op, d),
         Op::Cvta(op) => space::cvta(op, d),
         Op::Isspacep(op) => space::isspacep(op, d),
         _ => return false,
     }
     true
+}
+
+/// Whether single values are converted.
+fn is_scalar(op: &Cvt) -> bool {
+    use warpwright_ptx::ir::Type::*;
+    [op.d_type, op.a_type].iter().all(|ty| ty.is_integer() || matches!(ty, F16 | BF16 | F32 | F64))
 }
 
 lane_op! {

@@ -1,0 +1,274 @@
+//! Products, alone and with a sum.
+
+use super::Rounded;
+use crate::decode::{Decoder, Rows};
+use crate::machine::Cell;
+use crate::num::float::Operation;
+use crate::num::integer::{self, Integer};
+use crate::num::{float, half};
+use crate::op::lanes::{direction, flagged, limit, limited, to_nearest};
+use crate::simd::{Lanes, lane_op, lanes};
+use warpwright_ptx::ir::Type::*;
+use warpwright_ptx::ir::{Dst, MulHalf, Src, Type};
+use warpwright_ptx::op::Op;
+use warpwright_ptx::op::arith::{Fma, Mad, Mul};
+
+pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+    match op {
+        Op::Mul(op) => mul(op, d),
+        Op::Mad(op) => mad(op, d),
+        Op::Fma(op) => fma(op, d),
+        Op::Madc(op) => {
+            let rows = d.rows(op.ty, op.d, [&op.a, &op.b, &op.c]);
+            product_with_carry(d, op.half == Some(MulHalf::Hi), op.ty, rows, (true, op.cc))
+        }
+        Op::Mul24(op) => {
+            let handlers = match (op.half, op.ty) {
+                (MulHalf::Hi, U32) => lanes::<Mul24HighU32>(),
+                (MulHalf::Hi, _) => lanes::<Mul24HighS32>(),
+                (_, U32) => lanes::<Mul24LowU32>(),
+                _ => lanes::<Mul24LowS32>(),
+            };
+            d.emit_on(handlers, op.ty, op.d, [&op.a, &op.b]);
+            true
+        }
+        Op::Mad24(op) => {
+            let handlers = match (op.half, op.ty, op.sat) {
+                (MulHalf::Hi, U32, _) => lanes::<Mad24HighU32>(),
+                (MulHalf::Hi, _, true) => lanes::<Mad24HighSat>(),
+                (MulHalf::Hi, ..) => lanes::<Mad24HighS32>(),
+                (_, U32, _) => lanes::<Mad24LowU32>(),
+                _ => lanes::<Mad24LowS32>(),
+            };
+            d.emit_on(handlers, op.ty, op.d, [&op.a, &op.b, &op.c]);
+            true
+        }
+        Op::Clmad(op) => {
+            let rows = d.rows(op.ty, op.d, [&op.a, &op.b, &op.c]);
+            let high = op.half == MulHalf::Hi;
+            d.each3::<u64, u64, u64, u64>(rows, move |a, b, c| integer::clmad(high, a, b, c));
+            true
+        }
+        Op::Dp4a(op) => {
+            let handlers = flagged!(Dp4a, op.a_type == S32, op.b_type == S32);
+            d.emit_on(handlers, U32, op.d, [&op.a, &op.b, &op.c]);
+            true
+        }
+        Op::Dp2a(op) => {
+            let handlers = flagged!(Dp2a, op.a_type == S32, op.b_type == S32, op.half == MulHalf::Hi);
+            d.emit_on(handlers, U32, op.d, [&op.a, &op.b, &op.c]);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn mul(op: &Mul, d: &mut Decoder<'_, '_>) -> bool {
+    if op.ty.is_float() && (!to_nearest(op.rounding) || op.ty == F32X2) {
+        let Mul { rounding, ftz, sat, ty, .. } = *op;
+        let rounded = Rounded { operation: Operation::Mul, rounding, ftz, sat, relu: false, ty };
+        return rounded.emit(d, op.d, [&op.a, &op.b]);
+    }
+    let limit = limit(op.sat, false);
+    let handlers = match (op.half, op.ty) {
+        (_, F32) => flagged!(MulF32, op.ftz, op.sat),
+        (_, F64) => lanes::<MulF64>(),
+        (_, F16) => limited!(MulF16, op.ftz, limit),
+        (_, F16X2) => limited!(MulF16x2, op.ftz, limit),
+        (_, BF16) => lanes::<MulBf16>(),
+        (_, BF16X2) => lanes::<MulBf16x2>(),
+        (Some(half), ty) => match integer_product(half, ty) {
+            Some(handlers) => handlers,
+            None => return false,
+        },
+        _ => return false,
+    };
+    d.emit_on(handlers, op.ty, op.d, [&op.a, &op.b]);
+    true
+}
+
+fn integer_product(half: MulHalf, ty: Type) -> Option<Lanes> {
+    Some(match (half, ty) {
+        (MulHalf::Lo, U16 | S16) => lanes::<MulLow16>(),
+        (MulHalf::Lo, U32 | S32) => lanes::<MulLow32>(),
+        (MulHalf::Lo, U64 | S64) => lanes::<MulLow64>(),
+        (MulHalf::Hi, U16) => lanes::<MulHighU16>(),
+        (MulHalf::Hi, S16) => lanes::<MulHighS16>(),
+        (MulHalf::Hi, U32) => lanes::<MulHighU32>(),
+        (MulHalf::Hi, S32) => lanes::<MulHighS32>(),
+        (MulHalf::Hi, U64) => lanes::<MulHighU64>(),
+        (MulHalf::Hi, S64) => lanes::<MulHighS64>(),
+        (MulHalf::Wide, U16) => lanes::<MulWideU16>(),
+        (MulHalf::Wide, S16) => lanes::<MulWideS16>(),
+        (MulHalf::Wide, U32) => lanes::<MulWideU32>(),
+        (MulHalf::Wide, S32) => lanes::<MulWideS32>(),
+        _ => return None,
+    })
+}
+
+fn mad(op: &Mad, d: &mut Decoder<'_, '_>) -> bool {
+    if op.ty.is_float() {
+        let Mad { rounding, ftz, sat, ty, .. } = *op;
+        if !to_nearest(rounding) {
+            let rounded = Rounded { operation: Operation::Fma, rounding, ftz, sat, relu: false, ty };
+            return rounded.emit(d, op.d, [&op.a, &op.b, &op.c]);
+        }
+        let handlers = if ty == F64 { lanes::<FmaF64>() } else { flagged!(FmaF32, ftz, sat) };
+        d.emit_on(handlers, ty, op.d, [&op.a, &op.b, &op.c]);
+        return true;
+    }
+    let wide = op.half == Some(MulHalf::Wide);
+    let mut rows = d.rows(op.ty, op.d, [&op.a, &op.b]);
+    let sum = match op.ty {
+        U16 if wide => U32,
+        S16 if wide => S32,
+        U32 if wide => U64,
+        S32 if wide => S64,
+        ty => ty,
+    };
+    rows.c = d.source(&op.c, sum);
+    if op.cc {
+        return product_with_carry(d, op.half == Some(MulHalf::Hi), op.ty, rows, (false, true));
+    }
+    let handlers = match (op.half, op.ty) {
+        (Some(MulHalf::Lo), U16 | S16) => lanes::<MadLow16>(),
+        (Some(MulHalf::Lo), U32 | S32) => lanes::<MadLow32>(),
+        (Some(MulHalf::Lo), U64 | S64) => lanes::<MadLow64>(),
+        (Some(MulHalf::Hi), U16) => lanes::<MadHighU16>(),
+        (Some(MulHalf::Hi), S16) => lanes::<MadHighS16>(),
+        (Some(MulHalf::Hi), U32) => lanes::<MadHighU32>(),
+        (Some(MulHalf::Hi), S32) if op.sat => lanes::<MadHighSat>(),
+        (Some(MulHalf::Hi), S32) => lanes::<MadHighS32>(),
+        (Some(MulHalf::Hi), U64) => lanes::<MadHighU64>(),
+        (Some(MulHalf::Hi), S64) => lanes::<MadHighS64>(),
+        (Some(MulHalf::Wide), U16) => lanes::<MadWideU16>(),
+        (Some(MulHalf::Wide), S16) => lanes::<MadWideS16>(),
+        (Some(MulHalf::Wide), U32) => lanes::<MadWideU32>(),
+        (Some(MulHalf::Wide), S32) => lanes::<MadWideS32>(),
+        _ => return false,
+    };
+    d.emit(handlers, rows);
+    true
+}
+
+/// A half of a product and `c`, with the carry flag read or written.
+fn product_with_carry(d: &mut Decoder<'_, '_>, high: bool, ty: Type, rows: Rows, flag: (bool, bool)) -> bool {
+    match ty {
+        U32 => d.each_with_carry::<u32>(rows, flag, move |a, b, c, carry| {
+            integer::add_carry_u32(half_of(high, a, b), c, carry)
+        }),
+        S32 => d.each_with_carry::<i32>(rows, flag, move |a, b, c, carry| {
+            let (sum, carry) = integer::add_carry_u32(half_of(high, a, b) as u32, c as u32, carry);
+            (sum as i32, carry)
+        }),
+        U64 => d.each_with_carry::<u64>(rows, flag, move |a, b, c, carry| {
+            integer::add_carry_u64(half_of(high, a, b), c, carry)
+        }),
+        S64 => d.each_with_carry::<i64>(rows, flag, move |a, b, c, carry| {
+            let (sum, carry) = integer::add_carry_u64(half_of(high, a, b) as u64, c as u64, carry);
+            (sum as i64, carry)
+        }),
+        _ => return false,
+    }
+    true
+}
+
+fn half_of<T: Cell + Integer>(high: bool, a: T, b: T) -> T {
+    if high { a.mul_high(b) } else { a.mul_low(b) }
+}
+
+fn fma(op: &Fma, d: &mut Decoder<'_, '_>) -> bool {
+    let Fma { rounding, ftz, sat, relu, oob, ty, a_type, .. } = *op;
+    let sources = [&op.a, &op.b, &op.c];
+    if oob {
+        return false;
+    }
+    if let Some(a_type) = a_type {
+        let mut rows = d.rows(a_type, op.d, [&op.a, &op.b]);
+        rows.c = d.src32(&op.c, F32);
+        let direction = direction(rounding);
+        let widen = if a_type == F16 { half::f16_to_f32 } else { half::bf16_to_f32 };
+        d.each3::<u16, u16, f32, f32>(rows, move |a, b, c| {
+            float::directed_f32(Operation::Fma, direction, false, sat, [widen(a), widen(b), c])
+        });
+        return true;
+    }
+    if !to_nearest(rounding) || ty == F32X2 {
+        return Rounded { operation: Operation::Fma, rounding, ftz, sat, relu, ty }.emit(d, op.d, sources);
+    }
+    let limit = limit(sat, relu);
+    let handlers = match ty {
+        F32 => flagged!(FmaF32, ftz, sat),
+        F64 => lanes::<FmaF64>(),
+        F16 => limited!(FmaF16, ftz, limit),
+        F16X2 => limited!(FmaF16x2, ftz, limit),
+        BF16 => limited!(FmaBf16, limit),
+        BF16X2 => limited!(FmaBf16x2, limit),
+        _ => return false,
+    };
+    d.emit_on(handlers, ty, op.d, sources);
+    true
+}
+
+lane_op! {
+    MulLow16(a: u16, b: u16) -> u16 { a.wrapping_mul(b) }
+    MulLow32(a: u32, b: u32) -> u32 { a.wrapping_mul(b) }
+    MulLow64(a: u64, b: u64) -> u64 { a.wrapping_mul(b) }
+    MulHighU16(a: u16, b: u16) -> u16 { a.mul_high(b) }
+    MulHighS16(a: i16, b: i16) -> i16 { a.mul_high(b) }
+    MulHighU32(a: u32, b: u32) -> u32 { a.mul_high(b) }
+    MulHighS32(a: i32, b: i32) -> i32 { a.mul_high(b) }
+    MulHighU64(a: u64, b: u64) -> u64 { a.mul_high(b) }
+    MulHighS64(a: i64, b: i64) -> i64 { a.mul_high(b) }
+    MulWideU16(a: u16, b: u16) -> u32 { u32::from(a) * u32::from(b) }
+    MulWideS16(a: i16, b: i16) -> i32 { i32::from(a) * i32::from(b) }
+    MulWideU32(a: u32, b: u32) -> u64 { u64::from(a) * u64::from(b) }
+    MulWideS32(a: i32, b: i32) -> i64 { i64::from(a) * i64::from(b) }
+    MadLow16(a: u16, b: u16, c: u16) -> u16 { a.wrapping_mul(b).wrapping_add(c) }
+    MadLow32(a: u32, b: u32, c: u32) -> u32 { a.wrapping_mul(b).wrapping_add(c) }
+    MadLow64(a: u64, b: u64, c: u64) -> u64 { a.wrapping_mul(b).wrapping_add(c) }
+    MadHighU16(a: u16, b: u16, c: u16) -> u16 { a.mul_high(b).wrapping_add(c) }
+    MadHighS16(a: i16, b: i16, c: i16) -> i16 { a.mul_high(b).wrapping_add(c) }
+    MadHighU32(a: u32, b: u32, c: u32) -> u32 { a.mul_high(b).wrapping_add(c) }
+    MadHighS32(a: i32, b: i32, c: i32) -> i32 { a.mul_high(b).wrapping_add(c) }
+    MadHighSat(a: i32, b: i32, c: i32) -> i32 { integer::mad_high_sat(a, b, c) }
+    MadHighU64(a: u64, b: u64, c: u64) -> u64 { a.mul_high(b).wrapping_add(c) }
+    MadHighS64(a: i64, b: i64, c: i64) -> i64 { a.mul_high(b).wrapping_add(c) }
+    MadWideU16(a: u16, b: u16, c: u32) -> u32 { (u32::from(a) * u32::from(b)).wrapping_add(c) }
+    MadWideS16(a: i16, b: i16, c: i32) -> i32 { (i32::from(a) * i32::from(b)).wrapping_add(c) }
+    MadWideU32(a: u32, b: u32, c: u64) -> u64 { (u64::from(a) * u64::from(b)).wrapping_add(c) }
+    MadWideS32(a: i32, b: i32, c: i64) -> i64 { (i64::from(a) * i64::from(b)).wrapping_add(c) }
+    Mul24LowU32(a: u32, b: u32) -> u32 { integer::mul24_low_u32(a, b) }
+    Mul24HighU32(a: u32, b: u32) -> u32 { integer::mul24_high_u32(a, b) }
+    Mul24LowS32(a: i32, b: i32) -> i32 { integer::mul24_low_s32(a, b) }
+    Mul24HighS32(a: i32, b: i32) -> i32 { integer::mul24_high_s32(a, b) }
+    Mad24LowU32(a: u32, b: u32, c: u32) -> u32 { integer::mul24_low_u32(a, b).wrapping_add(c) }
+    Mad24HighU32(a: u32, b: u32, c: u32) -> u32 { integer::mul24_high_u32(a, b).wrapping_add(c) }
+    Mad24LowS32(a: i32, b: i32, c: i32) -> i32 { integer::mul24_low_s32(a, b).wrapping_add(c) }
+    Mad24HighS32(a: i32, b: i32, c: i32) -> i32 { integer::mul24_high_s32(a, b).wrapping_add(c) }
+    Mad24HighSat(a: i32, b: i32, c: i32) -> i32 { integer::mul24_high_s32(a, b).saturating_add(c) }
+    Dp4a[A: bool, B: bool](a: u32, b: u32, c: u32) -> u32 { integer::dp4a::<A, B>(a, b, c) }
+    Dp2a[A: bool, B: bool, HIGH: bool](a: u32, b: u32, c: u32) -> u32 {
+        integer::dp2a::<A, B, HIGH>(a, b, c)
+    }
+    MulF32[FTZ: bool, SAT: bool](a: f32, b: f32) -> f32 { float::mul::<FTZ, SAT>(a, b) }
+    MulF64(a: f64, b: f64) -> f64 { float::mul_f64(a, b) }
+    MulF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::mul_f16::<FTZ, LIMIT>(a, b) }
+    MulF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {
+        half::both([a, b], #[inline(always)] |[a, b]| half::mul_f16::<FTZ, LIMIT>(a, b))
+    }
+    MulBf16(a: u16, b: u16) -> u16 { half::mul_bf16::<{ half::PLAIN }>(a, b) }
+    MulBf16x2(a: u32, b: u32) -> u32 {
+        half::both([a, b], #[inline(always)] |[a, b]| half::mul_bf16::<{ half::PLAIN }>(a, b))
+    }
+    FmaF32[FTZ: bool, SAT: bool](a: f32, b: f32, c: f32) -> f32 { float::fma::<FTZ, SAT>(a, b, c) }
+    FmaF64(a: f64, b: f64, c: f64) -> f64 { float::fma_f64(a, b, c) }
+    FmaF16[FTZ: bool, LIMIT: u8](a: u16, b: u16, c: u16) -> u16 { half::fma_f16::<FTZ, LIMIT>(a, b, c) }
+    FmaF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32, c: u32) -> u32 {
+        half::both([a, b, c], #[inline(always)] |[a, b, c]| half::fma_f16::<FTZ, LIMIT>(a, b, c))
+    }
+    FmaBf16[LIMIT: u8](a: u16, b: u16, c: u16) -> u16 { half::fma_bf16::<LIMIT>(a, b, c) }
+    FmaBf16x2[LIMIT: u8](a: u32, b: u32, c: u32) -> u32 {
+        half::both([a, b, c], #[inline(always)] |[a, b, c]| half::fma_bf16::<LIMIT>(a, b, c))
+    }
+}

@@ -1,0 +1,85 @@
+//! Conversions into and out of packed formats; `cvt.pack`.
+
+use super::scalar::format;
+use crate::decode::{Decoder, Rows};
+use crate::num::convert::{self, Kind};
+use crate::num::{Conversion, Direction, half};
+use crate::op::lanes::direction;
+use crate::simd::{lane_op, lanes};
+use warpwright_ptx::ir::Type;
+use warpwright_ptx::ir::Type::*;
+use warpwright_ptx::op::convert::{Cvt, CvtPack};
+
+/// `cvt` of packed values, and to `.tf32`. `false` where the formats are not known here.
+pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
+    let direction = direction(op.rounding);
+    let plain = !op.satfinite && !op.relu && !op.positive_zero;
+    let nearest = direction == Direction::Nearest;
+    let (Some(to), Some(from)) = (format(op.d_type), format(op.a_type)) else { return false };
+    let conversion = Conversion {
+        satfinite: op.satfinite,
+        relu: op.relu,
+        positive_zero: op.positive_zero,
+        ..Conversion::new(Kind::Float(to), Kind::Float(from), direction)
+    };
+    let b = op.b.as_ref().map_or(0, |b| d.src32(b, op.a_type));
+    let rows = Rows { d: d.row(op.d.0), a: d.src32(&op.a, op.a_type), b, ..Rows::default() };
+    match (op.d_type, op.a_type) {
+        (TF32, _) if direction == Direction::NearestAway && plain => d.emit(lanes::<ToTf32>(), rows),
+        (TF32, _) => d.each1::<u32, u32>(rows, move |a| conversion.apply(a.into()) as u32),
+        (F16X2, F32) if plain && nearest => d.emit(lanes::<PackF16>(), rows),
+        (BF16X2, F32) if plain && nearest => d.emit(lanes::<PackBf16>(), rows),
+        (F16X2, E4M3X2) if plain => d.emit(lanes::<UnpackE4m3>(), rows),
+        (F16X2, E5M2X2) if plain => d.emit(lanes::<UnpackE5m2>(), rows),
+        (_, F32) => {
+            let width = element(op.d_type);
+            d.each2::<u32, u32, u32>(rows, move |a, b| {
+                let [a, b] = [a, b].map(|bits| conversion.apply(bits.into()) as u32);
+                a << width | b
+            });
+        }
+        _ => {
+            let (to_width, from_width) = (element(op.d_type), element(op.a_type));
+            let mask = (1 << from_width) - 1;
+            d.each1::<u32, u32>(rows, move |a| {
+                let convert = |bits: u32| conversion.apply((bits & mask).into()) as u32;
+                convert(a >> from_width) << to_width | convert(a)
+            });
+        }
+    }
+    true
+}
+
+/// Bits that an element of a packed type takes: of the formats of six bits, a byte.
+fn element(ty: Type) -> u32 {
+    ty.bits() / 2
+}
+
+pub(super) fn pack(op: &CvtPack, d: &mut Decoder<'_, '_>) {
+    let (bits, signed) = (op.d_type.bits(), op.d_type.is_signed());
+    let (a, b) = (d.src32(&op.a, S32), d.src32(&op.b, S32));
+    let c = match &op.c {
+        Some(c) => d.src32(c, B32),
+        None => d.constant32(0),
+    };
+    let (file, row) = d.register(op.d.0);
+    let wide = file == crate::decode::File::Wide;
+    let target = if wide { d.temporary32() } else { row };
+    let rows = Rows { d: target, a, b, c, ..Rows::default() };
+    d.each3::<i32, i32, u32, u32>(rows, move |a, b, c| convert::pack(bits, signed, a, b, c));
+    if wide {
+        super::widen(d, row, target);
+    }
+}
+
+lane_op! {
+    ToTf32(a: f32) -> u32 { convert::f32_to_tf32_away(a) }
+    PackF16(a: f32, b: f32) -> u32 { u32::from(half::f32_to_f16(a)) << 16 | u32::from(half::f32_to_f16(b)) }
+    PackBf16(a: f32, b: f32) -> u32 { u32::from(half::f32_to_bf16(a)) << 16 | u32::from(half::f32_to_bf16(b)) }
+    UnpackE4m3(a: u32) -> u32 {
+        u32::from(convert::e4m3_to_f16((a >> 8) as u8)) << 16 | u32::from(convert::e4m3_to_f16(a as u8))
+    }
+    UnpackE5m2(a: u32) -> u32 {
+        u32::from(convert::e5m2_to_f16((a >> 8) as u8)) << 16 | u32::from(convert::e5m2_to_f16(a as u8))
+    }
+}
