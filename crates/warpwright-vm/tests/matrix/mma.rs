@@ -63,7 +63,8 @@ pub(crate) fn results(
     out
 }
 
-/// One `mma` on fragments: loads them, executes `name`, stores the result.
+/// One `mma` on fragments: loads them, executes `name` with `more` operands, stores the result. `%e` is a
+/// word from the fourth buffer, where there are more operands.
 pub(crate) fn text(
     version: &str,
     target: &str,
@@ -91,10 +92,11 @@ pub(crate) fn text(
     let (ty, count) = d;
     let (class, width) = (class(ty, true), ty.bits().max(32));
     let names: Vec<String> = (0..count).map(|i| format!("%d{i}")).collect();
-    body += &format!(".reg .{class} %d<{count}>;\n{more}");
-    let extra = if more.is_empty() { "" } else { ", %e, %f" };
-    let extra = extra.replace("%f", more.rsplit("// ").next().unwrap_or("").trim());
-    body += &format!("{name} {{{}}}, {}, {}, {}{extra};\n", names.join(", "), list[0], list[1], list[2]);
+    body += &format!(".reg .{class} %d<{count}>;\n");
+    if !more.is_empty() {
+        body += ".reg .b32 %e;\nld.global.b32 %e, [%rd3];\n";
+    }
+    body += &format!("{name} {{{}}}, {}, {}, {}{more};\n", names.join(", "), list[0], list[1], list[2]);
     let out = if more.is_empty() { 3 } else { 4 };
     for (i, name) in names.iter().enumerate() {
         body += &format!("st.global.{class} [%rd{out}+{}], {name};\n", i * 4 * width);
@@ -299,57 +301,53 @@ fn integer_sums_wrap_or_saturate() {
 
 #[test]
 fn sums_of_doubles_are_rounded_as_said() {
-    // 1 + u² from both sides, for u the unit of 1.
-    let (one, tiny) = (1.0f64, 2f64.powi(-60));
+    // A sum of 1, and four products so small that each rounds to nothing or to the next number.
+    let tiny = 2f64.powi(-60);
+    let found = |rounding: &str, sign: f64| {
+        let (a, c) = ((sign * tiny).to_bits(), sign.to_bits());
+        let body = format!(
+            ".reg .f64 %a, %b, %c, %d, %e;\nmov.f64 %a, 0d{a:016x};\nmov.f64 %b, 0d3ff0000000000000;\n\
+             mov.f64 %c, 0d{c:016x};\n\
+             mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64{rounding} {{%d, %e}}, {{%a}}, {{%b}}, {{%c, %c}};\n\
+             st.global.f64 [%rd0], %d;"
+        );
+        let out = warp(&device(80, None), &kernel("7.0", "sm_80", 1, 8, &body), &[], 64);
+        f64::from_bits(u64::from(out[0]) | u64::from(out[1]) << 32)
+    };
+    let stepped = 1.0 + 4.0 * f64::EPSILON;
     for (rounding, up, down) in
-        [(".rn", one, -one), (".rz", one, -one), (".rp", one.next_up(), -one), (".rm", one, -one.next_up())]
+        [("", 1.0, 1.0), (".rn", 1.0, 1.0), (".rz", 1.0, 1.0), (".rp", stepped, 1.0), (".rm", 1.0, stepped)]
     {
-        let body = |sign: f64| {
-            let (a, c) = ((sign * tiny).to_bits(), (sign * one).to_bits());
-            kernel(
-                "7.0",
-                "sm_80",
-                1,
-                8,
-                &format!(
-                    ".reg .f64 %a, %b, %c, %d, %e;\nmov.f64 %a, 0d{a:016x};\nmov.f64 %b, 0d3ff0000000000000;\n\
-                     mov.f64 %c, 0d{c:016x};\n\
-                     mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64{rounding} {{%d, %e}}, {{%a}}, {{%b}}, {{%c, %c}};\n\
-                     st.global.f64 [%rd0], %d;"
-                ),
-            )
-        };
-        for (sign, expected) in [(1.0, up), (-1.0, down)] {
-            let out = warp(&device(80, None), &body(sign), &[], 64);
-            let found = f64::from_bits(u64::from(out[0]) | u64::from(out[1]) << 32);
-            // Each of the four products rounds again.
-            let steps = if expected.abs() > 1.0 { 4.0 } else { 0.0 };
-            assert_eq!(found, sign * (1.0 + steps * f64::EPSILON), "{rounding}");
-        }
+        assert_eq!(found(rounding, 1.0), up, "{rounding}");
+        assert_eq!(found(rounding, -1.0), -down, "{rounding}");
     }
 }
 
 #[test]
 fn the_device_chooses_how_sums_are_rounded() {
-    // 2^12 + 2^-12 of products of k = 16, of which V100 loses what A100 keeps.
-    let text = kernel(
-        "7.0",
-        "sm_80",
-        1,
-        4,
-        ".reg .b32 %one, %small; .reg .f32 %zero, %c; .reg .f32 %d<4>;\nmov.b32 %one, 0x3c003c00;\n\
-         mov.b32 %small, 0x10001000;\nmov.f32 %c, 0f45800000;\n\
-         mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%d0, %d1, %d2, %d3}, {%one, %one, %one, %one}, \
-         {%small, %small}, {%c, %c, %c, %c};\nst.global.f32 [%rd0], %d0;",
-    );
-    let found = |sm, core| f32::from_bits(warp(&device(sm, core), &text, &[], 32)[0]);
-    // 16 · 2^-11 = 2^-7, in blocks: below 2^12 · 2^-23 nothing is lost, but it is below 2^12 · 2^-18.
-    let exact = 4096.0 + 2f32.powi(-7);
-    assert_eq!(found(80, Some(TensorCore::Exact)), exact);
-    assert_eq!(found(90, None), exact);
-    let row = |core| found(80, Some(core)).to_bits();
-    assert_eq!(row(TensorCore::A100), found(80, None).to_bits());
-    assert_eq!(row(TensorCore::H100), found(90, None).to_bits());
+    // 4096 and sixteen small products: what is below the last bit that a tensor core keeps is lost.
+    let found = |sm, core, small: f32| {
+        let exponent = small.log2() as i32 + 15;
+        let body = format!(
+            ".reg .b32 %one, %small; .reg .f32 %c; .reg .f32 %d<4>;\nmov.b32 %one, 0x3c003c00;\n\
+             mov.b32 %small, {:#x};\nmov.f32 %c, 0f45800000;\n\
+             mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%d0, %d1, %d2, %d3}}, \
+             {{%one, %one, %one, %one}}, {{%small, %small}}, {{%c, %c, %c, %c}};\n\
+             st.global.f32 [%rd0], %d0;",
+            exponent << 10 | exponent << 26
+        );
+        let text = kernel("7.0", "sm_80", 1, 4, &body);
+        f32::from_bits(warp(&device(sm, core), &text, &[], 32)[0])
+    };
+    use TensorCore::*;
+    let small = 2f32.powi(-12);
+    let kept = 4096.0 + 16.0 * small;
+    assert_eq!([70, 80, 90].map(|sm| found(sm, None, small)), [4096.0, kept, kept]);
+    assert_eq!([V100, A100, Exact].map(|core| found(80, Some(core), small)), [4096.0, kept, kept]);
+    let small = 2f32.powi(-13);
+    let kept = 4096.0 + 16.0 * small;
+    assert_eq!([80, 89, 90, 100].map(|sm| found(sm, None, small)), [4096.0, 4096.0, kept, kept]);
+    assert_eq!([A100, H100, Exact].map(|core| found(90, Some(core), small)), [4096.0, kept, kept]);
 }
 
 #[test]

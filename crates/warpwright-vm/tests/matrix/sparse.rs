@@ -91,10 +91,10 @@ fn run(
         Fragment::fill(c_ty, 4, &c, |lane, i| at(8, c_place(lane, i))),
     ];
     let registers = 4 / packed(d_ty);
-    let load = format!(".reg .b32 %e;\nld.global.b32 %e, [%rd3];\n// {}\n", case.selector);
+    let more = format!(", %e, {}", case.selector);
     let sm_89 = matches!(a_ty, Ty::E4M3 | Ty::E5M2);
     let target = if sm_89 { "sm_89" } else { "sm_80" };
-    let text = text("8.5", target, &case.name(), parts.each_ref(), (d_ty, registers), &load);
+    let text = text("8.5", target, &case.name(), parts.each_ref(), (d_ty, registers), &more);
     let mut inputs: Vec<Vec<u32>> = parts.iter().map(Fragment::data).collect();
     inputs.push(metadata);
     let (out, report) = try_warp(&device(if sm_89 { 89 } else { 80 }, None), &text, &inputs, registers * 32);

@@ -1,6 +1,8 @@
 //! `ldmatrix`, `stmatrix` and `movmatrix`: where each element goes.
 
 use crate::run::{device, kernel, try_warp, warp};
+use warpwright_vm::FaultKind;
+use warpwright_vm::check::Tool;
 
 /// Shared memory of 1024 bytes, in which byte i has the value of `byte(i)`.
 fn bytes(byte: impl Fn(usize) -> u8) -> Vec<u32> {
@@ -17,12 +19,15 @@ const FILL: &str = ".shared .align 128 .b8 tile[1024]; .reg .b32 %x<9>; .reg .pr
     mov.u32 %r1, tile;\nmad.lo.u32 %r3, %r0, 32, %r1;\nmul.wide.u32 %rd8, %r0, 28;\nadd.u64 %rd9, %rd0, %rd8;\n\
     ld.global.v4.b32 {%x0, %x1, %x2, %x3}, [%rd9];\nld.global.v4.b32 {%x4, %x5, %x6, %x7}, [%rd9+16];\n\
     st.shared.v4.b32 [%r3], {%x0, %x1, %x2, %x3};\nst.shared.v4.b32 [%r3+16], {%x4, %x5, %x6, %x7};\n\
-    bar.warp.sync -1;\nmul.lo.u32 %r2, %r0, 7;\nand.b32 %r2, %r2, 31;\nmad.lo.u32 %r2, %r2, 32, %r1;\n";
+    bar.warp.sync -1;\nmul.lo.u32 %r2, %r0, 7;\nand.b32 %r2, %r2, 31;\nmad.lo.u32 %r2, %r2, 32, %r1;\n\
+    cvt.u64.u32 %rd10, %r2;\ncvta.shared.u64 %rd10, %rd10;\n";
 
 /// Loads matrices with `name` and returns its registers, of all lanes.
 fn load(version: &str, target: &str, name: &str, count: usize, data: &[u32]) -> Vec<u32> {
     let names: Vec<String> = (0..count).map(|i| format!("%d{i}")).collect();
-    let mut body = format!("{FILL}.reg .b32 %d<{count}>;\n{name} {{{}}}, [%r2];\n", names.join(", "));
+    // Without a space the address is a generic one.
+    let row = if name.contains("shared") { "%r2" } else { "%rd10" };
+    let mut body = format!("{FILL}.reg .b32 %d<{count}>;\n{name} {{{}}}, [{row}];\n", names.join(", "));
     for (i, name) in names.iter().enumerate() {
         body += &format!("st.global.b32 [%rd1+{}], {name};\n", 128 * i);
     }
@@ -40,10 +45,6 @@ fn ldmatrix_gives_each_lane_a_part_of_a_row_or_of_a_column() {
     };
     for count in [1, 2, 4] {
         for space in ["", ".shared", ".shared::cta"] {
-            // Without a space the address is a generic one.
-            if space.is_empty() {
-                continue;
-            }
             let name = format!("ldmatrix.sync.aligned.m8n8.x{count}{space}.b16");
             let found = load("7.8", "sm_80", &name, count, &data);
             let name = format!("ldmatrix.sync.aligned.m8n8.x{count}.trans{space}.b16");
@@ -193,17 +194,48 @@ fn movmatrix_transposes() {
 }
 
 #[test]
-fn a_row_that_is_not_aligned_or_not_there_is_a_fault_of_the_lane_that_gave_it() {
-    for (offset, good) in [(0, true), (8, false), (1024, false)] {
-        let body = format!(
-            "{FILL}.reg .b32 %d;\nsetp.eq.u32 %p, %r0, 5;\n@%p add.u32 %r2, %r2, {offset};\n\
-             ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%d}}, [%r2];\nst.global.b32 [%rd1], %d;"
-        );
-        let text = kernel("7.8", "sm_80", 2, 4, &body);
-        let (_, report) = try_warp(&device(80, None), &text, &[bytes(|_| 1)], 32);
-        assert_eq!(report.is_clean(), good, "{report}");
-        if !good {
-            assert!(report.to_string().contains("ldmatrix") || !report.is_clean());
+fn a_row_that_is_not_aligned_or_not_there_is_a_finding_at_the_lane_that_gave_it() {
+    // Lane 9 gives the address of no row of a single matrix.
+    let cases = [
+        (5, 0, None),
+        (5, 8, Some(FaultKind::Misaligned)),
+        (5, 1024, Some(FaultKind::OutOfBounds)),
+        (9, 8, None),
+    ];
+    for (lane, offset, expected) in cases {
+        for name in [
+            "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%d}, [%r2]",
+            "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%d}",
+        ] {
+            let body = format!(
+                "{FILL}.reg .b32 %d;\nmov.u32 %d, %r0;\nsetp.eq.u32 %p, %r0, {lane};\n\
+                 @%p add.u32 %r2, %r2, {offset};\n{name};\nst.global.b32 [%rd1], %d;"
+            );
+            let text = kernel("7.8", "sm_90", 2, 4, &body);
+            let (_, report) = try_warp(&device(90, None), &text, &[bytes(|_| 1)], 32);
+            assert_eq!(
+                report.faults.iter().map(|fault| fault.kind).collect::<Vec<_>>(),
+                Vec::from_iter(expected),
+                "{report}"
+            );
+            for fault in &report.faults {
+                assert_eq!((fault.thread.1, fault.bytes), ([lane, 0, 0], 16), "{report}");
+            }
         }
     }
+}
+
+#[test]
+fn a_row_that_another_lane_writes_at_the_same_time_is_a_race() {
+    let race = |sync: &str| {
+        let body = format!(
+            "{FILL}.reg .b32 %d;\nst.shared.b32 [%r3], %r0;\n{sync}\n\
+             ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%d, %x0, %x1, %x2}}, [%r2];\nst.global.b32 [%rd1], %d;"
+        );
+        let text = kernel("7.8", "sm_80", 2, 4, &body);
+        try_warp(&device(80, None), &text, &[bytes(|_| 1)], 32).1
+    };
+    let report = race("");
+    assert!(report.findings.iter().any(|finding| finding.tool == Tool::Racecheck), "{report}");
+    assert!(race("bar.warp.sync -1;").is_clean());
 }
