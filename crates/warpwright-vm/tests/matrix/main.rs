@@ -1,0 +1,7 @@
+//! Matrix instructions through real PTX: every shape and type against sums of integers.
+
+mod mma;
+mod run;
+mod sparse;
+mod transfer;
+mod wmma;
