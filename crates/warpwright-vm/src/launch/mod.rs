@@ -215,7 +215,8 @@ impl<'a> Residents<'a> {
 
     /// Begins another block, if there is one and it may.
     fn admit_next(&mut self) -> bool {
-        if self.blocks.len() as u64 >= self.most {
+        // Those of a cooperative launch have all begun.
+        if self.launch.options.cooperative || self.blocks.len() as u64 >= self.most {
             return false;
         }
         match self.launch.take_block() {

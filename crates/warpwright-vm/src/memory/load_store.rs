@@ -196,6 +196,9 @@ impl<'a> Machine<'a> {
         let addresses = self.addresses(&op.address);
         let place = op.place(false);
         self.worker.polled = true;
+        if op.order.strong.is_some() {
+            self.polled(false);
+        }
         self.for_regions(place, &addresses, self.mask, |m, region, mask| {
             let offsets = Self::offsets(region, &addresses);
             m.observe_load(op, region, &offsets, place.bytes, mask);
