@@ -1,5 +1,7 @@
 //! A virtual device: memory, modules, launches.
 
+mod variable;
+
 use crate::decode::LoadError;
 use crate::launch::{Executor, Launch, LaunchConfig, Options, Report, Schedule, Settings, Shape};
 use crate::memory::{Allocation, AllocationKind, GlobalMap};
@@ -61,6 +63,11 @@ pub enum DeviceError {
         /// Bytes that are free.
         free: u64,
     },
+    /// A module has no global or constant variable of that name.
+    UnknownVariable {
+        /// The name.
+        name: String,
+    },
     /// A copy of the wrong length.
     Length {
         /// Elements of the buffer.
@@ -79,6 +86,9 @@ impl fmt::Display for DeviceError {
             DeviceError::Launch(message) => f.write_str(message),
             DeviceError::OutOfMemory { asked, free } => {
                 write!(f, "{asked} bytes of device memory were asked for, and {free} are free")
+            }
+            DeviceError::UnknownVariable { name } => {
+                write!(f, "the module has no global or constant variable `{name}`")
             }
             DeviceError::Length { buffer, slice } => {
                 write!(f, "the buffer has {buffer} elements and the slice {slice}: they must be equal")
@@ -179,6 +189,38 @@ impl Device {
         let mut memory = self.inner.memory();
         let loaded = Loaded::new(module, info, Arc::make_mut(&mut memory.map), self.inner.config.heap)?;
         Ok(Module { loaded: Arc::new(loaded) })
+    }
+
+    /// Sets a global or constant variable of a module, all of it, after the launches so far.
+    pub fn write_variable(&self, module: &Module, name: &str, data: &[u8]) -> Result<(), DeviceError> {
+        self.synchronize();
+        let (allocation, offset, bytes) = self.variable(module, name)?;
+        if data.len() as u64 != bytes {
+            return Err(DeviceError::Length { buffer: bytes as usize, slice: data.len() });
+        }
+        allocation.write(offset, data);
+        Ok(())
+    }
+
+    /// The bytes of a global or constant variable of a module, after the launches so far.
+    pub fn read_variable(&self, module: &Module, name: &str) -> Result<Vec<u8>, DeviceError> {
+        self.synchronize();
+        let (allocation, offset, bytes) = self.variable(module, name)?;
+        let mut data = vec![0; bytes as usize];
+        allocation.read(offset, &mut data);
+        Ok(data)
+    }
+
+    /// Where a variable is: its allocation, its offset there and its size.
+    fn variable(&self, module: &Module, name: &str) -> Result<(Arc<Allocation>, u64, u64), DeviceError> {
+        let missing =
+            || DeviceError::Launch(format!("there is no global or constant variable `{name}` in the module"));
+        let (address, bytes) = module.variable(name).ok_or_else(missing)?;
+        let memory = self.inner.memory();
+        let id = memory.map.lookup(address).ok_or_else(missing)?.id;
+        let allocation = memory.map.get(id).cloned().ok_or_else(missing)?;
+        let offset = address - allocation.base;
+        Ok((allocation, offset, bytes))
     }
 
     /// Launches a kernel, after the launches before it. The launch goes on while the host does.

@@ -7,7 +7,7 @@
 use crate::decode::Decoder;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step};
 use crate::memory::{Address, Allocation, Element, Order, Place, Region, RegionKind, SpaceKind};
-use crate::num::extremum::{extremum_bf16, extremum_f16};
+use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
 use crate::op::memory::{element, order, source, space};
@@ -158,18 +158,20 @@ fn combine(op: AtomicOp, ty: Type, ftz: bool, old: u64, b: u64) -> u64 {
     }
 }
 
+fn extremum(op: AtomicOp) -> Extremum {
+    Extremum { max: op == AtomicOp::Max, ..Extremum::default() }
+}
+
 fn half_f16(op: AtomicOp, [a, b]: [u16; 2]) -> u16 {
     match op {
-        AtomicOp::Min => extremum_f16::<false, false, false, false>(a, b),
-        AtomicOp::Max => extremum_f16::<true, false, false, false>(a, b),
+        AtomicOp::Min | AtomicOp::Max => extremum(op).f16(a, b),
         _ => add_f16::<false, PLAIN>(a, b),
     }
 }
 
 fn half_bf16(op: AtomicOp, [a, b]: [u16; 2]) -> u16 {
     match op {
-        AtomicOp::Min => extremum_bf16::<false, false, false>(a, b),
-        AtomicOp::Max => extremum_bf16::<true, false, false>(a, b),
+        AtomicOp::Min | AtomicOp::Max => extremum(op).bf16(a, b),
         _ => add_bf16::<PLAIN>(a, b),
     }
 }

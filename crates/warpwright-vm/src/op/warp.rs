@@ -6,7 +6,7 @@
 
 use crate::decode::{Decoder, Rows};
 use crate::machine::{LANES, LanesOf, Machine, Row32, Row64, Step};
-use crate::num::extremum::extremum_f32;
+use crate::num::extremum::Extremum;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::warp::{MatchMode, ReduxOp, ShuffleMode, VoteMode};
@@ -261,13 +261,8 @@ impl Reduction {
             (ReduxOp::Xor, _) => a ^ b,
             (op, Type::F32) => {
                 let (a, b) = (f32::from_bits(a), f32::from_bits(b));
-                let result = match (op == ReduxOp::Max, self.nan) {
-                    (true, true) => extremum_f32::<true, false, true, false>(a, b),
-                    (true, false) => extremum_f32::<true, false, false, false>(a, b),
-                    (false, true) => extremum_f32::<false, false, true, false>(a, b),
-                    (false, false) => extremum_f32::<false, false, false, false>(a, b),
-                };
-                result.to_bits()
+                let extremum = Extremum { max: op == ReduxOp::Max, nan: self.nan, ..Extremum::default() };
+                extremum.f32(a, b).to_bits()
             }
             (ReduxOp::Min, Type::S32) => (a as i32).min(b as i32) as u32,
             (ReduxOp::Max, Type::S32) => (a as i32).max(b as i32) as u32,
