@@ -174,7 +174,9 @@ impl Device {
 
     /// Allocates `len` elements of zero.
     pub fn alloc_zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>, DeviceError> {
-        self.alloc(len)
+        let buffer = self.alloc(len)?;
+        buffer.allocation.written.set_all();
+        Ok(buffer)
     }
 
     /// Allocates a copy of a slice.
@@ -500,6 +502,7 @@ impl<T: Element> Buffer<T> {
             value.put(chunk);
         }
         self.allocation.write(0, &bytes);
+        self.allocation.written.set_all();
         Ok(())
     }
 
@@ -526,6 +529,7 @@ impl<T: Element> Buffer<T> {
         value.put(&mut bytes);
         if index < self.len {
             self.allocation.write((index * T::BYTES) as u64, &bytes);
+            self.allocation.written.set((index * T::BYTES) as u64, T::BYTES as u64);
         }
         index < self.len
     }
