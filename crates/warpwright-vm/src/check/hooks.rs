@@ -1,11 +1,11 @@
 //! What instructions tell the checks.
 
-use super::FindingKind;
 use super::observe::{Touch, scope_of};
 use super::race::{AccessKind, FenceKind};
+use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::machine::{CLUSTER_BARRIER, LanesOf, Machine, Park, Row32, Row64};
-use crate::memory::{Order, Region};
-use warpwright_ptx::ir::{Reg, Scope, Semantics, StatementKind};
+use crate::memory::{Fault, Order, Region};
+use warpwright_ptx::ir::{Reg, Scope, Semantics};
 
 /// The address of shared memory under which the cluster's barrier is known: there is none.
 const CLUSTER_PHASES: u64 = u64::MAX;
@@ -30,28 +30,12 @@ impl Machine<'_> {
         }
     }
 
-    /// Lanes go on with a collective for which others that they name have not come.
-    #[inline]
-    pub(crate) fn check_present(&mut self, members: &Row32, present: u32) {
-        if !self.launch.options.checks.sync {
-            return;
-        }
-        let named = LanesOf(self.mask).fold(0, |named, lane| named | members[lane]);
-        if named & !present != 0 {
-            let lane = self.mask.trailing_zeros() as usize & 31;
-            self.found(FindingKind::MissingLanes { present, named }, lane);
-        }
-    }
-
     /// Lanes of `missing` read a register that they have not written.
     #[cold]
     pub(crate) fn report_unassigned(&mut self, reg: u32, missing: u32) {
-        let meta = &self.launch.code.meta[self.pc as usize];
-        let module = &self.launch.module;
-        let register = module
-            .functions
-            .get(meta.function as usize)
-            .and_then(|&index| module.ir.functions().nth(index))
+        let register = self
+            .launch
+            .function_at(self.pc)
             .map_or_else(String::new, |function| function.register_name(Reg(reg)).to_string());
         let lane = missing.trailing_zeros() as usize & 31;
         self.found(FindingKind::UninitializedRegister { register }, lane);
@@ -65,17 +49,7 @@ impl Machine<'_> {
         if !self.launch.options.checks.sync {
             return;
         }
-        let meta = &self.launch.code.meta[fragment.pc as usize];
-        let module = &self.launch.module;
-        let function =
-            module.functions.get(meta.function as usize).and_then(|&index| module.ir.functions().nth(index));
-        let opcode = function.and_then(|function| function.statements().get(meta.statement as usize)).map_or(
-            "",
-            |statement| match &statement.kind {
-                StatementKind::Instruction(instruction) => instruction.op.name(),
-                _ => "",
-            },
-        );
+        let opcode = self.launch.opcode(fragment.pc);
         let (present, expected) = (fragment.mask, need & self.warp.live);
         let kind = if opcode.starts_with("bar") && !opcode.starts_with("bar.warp") {
             FindingKind::DivergentBarrier { present, expected }
@@ -86,11 +60,40 @@ impl Machine<'_> {
     }
 }
 
+/// Memory.
+impl Machine<'_> {
+    /// `malloc` has given memory: it holds nothing, and what was done to it before was to something else.
+    pub(crate) fn given_memory(&mut self, address: u64, bytes: u64) {
+        let Some(allocation) = self.launch.memory.lookup(address) else { return };
+        if address != 0 && self.checks_accesses() {
+            allocation.written.clear(address - allocation.base, bytes);
+            self.launch.races.forget(address, bytes);
+        }
+    }
+
+    /// An access that is not allowed was not done.
+    #[cold]
+    pub(crate) fn report_fault(&mut self, fault: Fault) {
+        let opcode = self.launch.opcode(fault.pc);
+        let action = match (opcode, fault.write) {
+            _ if opcode.starts_with("atom") || opcode.starts_with("red") => Action::Atomic,
+            _ if opcode.starts_with("cp.async") && fault.write => Action::AsyncWrite,
+            _ if opcode.starts_with("cp.async") => Action::AsyncRead,
+            (_, true) => Action::Write,
+            (_, false) => Action::Read,
+        };
+        let memory = Some(RawPlace { space: fault.space, address: fault.address, bytes: fault.bytes });
+        let (block, thread) = (fault.block, fault.thread);
+        let first = RawSite { pc: fault.pc, action, block, thread, memory };
+        let kind = FindingKind::Access(fault.kind);
+        self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
+    }
+}
+
 /// Synchronisation.
 impl<'a> Machine<'a> {
     /// `bar.warp.sync`: the lanes named have met. Those that have exited count as there.
     pub(crate) fn warp_synced(&mut self, members: &Row32, present: u32) {
-        self.check_present(members, present);
         let absent = self.warp.live & !present;
         let mask = self.mask;
         self.tell(|races, warp| {

@@ -1,14 +1,35 @@
 //! From raw findings to those of a report: names, lines, allocations.
 
 use super::finding::message;
-use super::{AccessSite, AllocationRef, Finding, MemorySite, RawFinding, RawPlace, RawSite, SourceLine};
+use super::{
+    AccessSite, AllocationRef, Finding, FindingKind, MemorySite, RawFinding, RawPlace, RawSite, SourceLine,
+};
 use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
 use crate::memory::SpaceKind;
 use warpwright_ptx::ir::{Function, ItemKind, Module, StatementKind};
 
+/// The findings of a launch, in the order of the text.
+pub(crate) fn resolve(launch: &Launch, kernel: &str) -> Vec<Finding> {
+    let mut all = launch.findings.all();
+    // A read that races with the write that it waits for may come before it: that is one mistake.
+    let races: Vec<(u32, SpaceKind)> = all
+        .iter()
+        .filter(|raw| matches!(raw.kind, FindingKind::Race { .. }))
+        .flat_map(|raw| std::iter::once(raw.first).chain(raw.second))
+        .filter_map(|site| Some((site.pc, site.memory?.space)))
+        .collect();
+    all.retain(|raw| match raw.kind {
+        FindingKind::UninitializedMemory { space } => !races.contains(&(raw.first.pc, space)),
+        _ => true,
+    });
+    let mut findings: Vec<Finding> = all.into_iter().map(|raw| tell(launch, kernel, raw)).collect();
+    findings.sort_by_key(Finding::place);
+    findings
+}
+
 /// A finding, told in full.
-pub(crate) fn resolve(launch: &Launch, kernel: &str, raw: RawFinding) -> Finding {
+fn tell(launch: &Launch, kernel: &str, raw: RawFinding) -> Finding {
     let accesses: Vec<AccessSite> =
         std::iter::once(raw.first).chain(raw.second).map(|raw| site(launch, raw)).collect();
     let message = message(&raw.kind, &accesses);
@@ -26,14 +47,13 @@ pub(crate) fn resolve(launch: &Launch, kernel: &str, raw: RawFinding) -> Finding
 fn site(launch: &Launch, raw: RawSite) -> AccessSite {
     let meta = &launch.code.meta[raw.pc as usize];
     let module = &launch.module.ir;
-    let function =
-        launch.module.functions.get(meta.function as usize).and_then(|&index| module.functions().nth(index));
+    let function = launch.function_at(raw.pc);
     let statement = (meta.statement != NO_STATEMENT).then_some(meta.statement);
     let in_text = function.zip(statement);
     let [x, y, z, _] = launch.shape.thread_index(raw.thread);
     AccessSite {
         action: raw.action,
-        opcode: in_text.map_or("", |(function, statement)| opcode(function, statement)),
+        opcode: launch.opcode(raw.pc),
         function: function.map(|function| function.name.to_string()).unwrap_or_default(),
         statement,
         origin: meta.origin,
@@ -44,10 +64,22 @@ fn site(launch: &Launch, raw: RawSite) -> AccessSite {
     }
 }
 
-fn opcode(function: &Function, statement: u32) -> &'static str {
-    match function.statements().get(statement as usize).map(|statement| &statement.kind) {
-        Some(StatementKind::Instruction(instruction)) => instruction.op.name(),
-        _ => "",
+impl Launch {
+    /// The function that an instruction is of.
+    pub(crate) fn function_at(&self, pc: u32) -> Option<&Function> {
+        let function = self.code.meta[pc as usize].function;
+        let index = *self.module.functions.get(function as usize)?;
+        self.module.ir.functions().nth(index)
+    }
+
+    /// The opcode of an instruction; empty for those that are not of the text.
+    pub(crate) fn opcode(&self, pc: u32) -> &'static str {
+        let statement = self.code.meta[pc as usize].statement as usize;
+        let statement = self.function_at(pc).and_then(|function| function.statements().get(statement));
+        match statement.map(|statement| &statement.kind) {
+            Some(StatementKind::Instruction(instruction)) => instruction.op.name(),
+            _ => "",
+        }
     }
 }
 

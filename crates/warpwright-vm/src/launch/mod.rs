@@ -10,11 +10,11 @@ pub use options::{Checks, LaunchConfig, Options, Race, Schedule};
 pub use report::{Counters, LineCounters, Report, Trap, TrapKind};
 pub(crate) use shape::Shape;
 
+use crate::check::Collector;
 use crate::check::race::LaunchRaces;
-use crate::check::{Action, Collector, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::decode::Code;
 use crate::machine::{Block, BlockStatus, Machine, Step, Worker};
-use crate::memory::{Fault, GlobalMap};
+use crate::memory::GlobalMap;
 use crate::module::Loaded;
 use crate::random::Random;
 use report::Tally;
@@ -74,7 +74,6 @@ pub(crate) struct Launch {
 #[derive(Default)]
 struct State {
     trap: Option<Trap>,
-    faults: Vec<Fault>,
     tally: Tally,
     output: Vec<u8>,
     finished: u32,
@@ -224,7 +223,8 @@ impl<'a> Residents<'a> {
 
     /// Begins another block, if there is one and it may.
     fn admit_next(&mut self) -> bool {
-        if self.blocks.len() as u64 >= self.most {
+        // Those of a cooperative launch have all begun.
+        if self.launch.options.cooperative || self.blocks.len() as u64 >= self.most {
             return false;
         }
         match self.launch.take_block() {
@@ -318,19 +318,6 @@ impl Machine<'_> {
     /// The clock of the block, in warp instructions.
     pub(crate) fn now(&self) -> u64 {
         self.block.clock
-    }
-
-    pub(crate) fn report_fault(&mut self, fault: Fault) {
-        let action = if fault.write { Action::Write } else { Action::Read };
-        let place = RawPlace { space: fault.space, address: fault.address, bytes: fault.bytes };
-        let first =
-            RawSite { pc: fault.pc, action, block: fault.block, thread: fault.thread, memory: Some(place) };
-        let kind = FindingKind::Access(fault.kind);
-        self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
-        let mut state = self.launch.state();
-        if state.faults.len() < 4096 {
-            state.faults.push(fault);
-        }
     }
 
     /// Every thread of the block waits.

@@ -5,7 +5,7 @@ use crate::check::{Finding, resolve};
 use crate::counters::{MemoryCounters, SpaceTraffic};
 use crate::decode::NO_STATEMENT;
 use crate::machine::{Counts, Worker};
-use crate::memory::{FaultKind, SpaceKind};
+
 use std::collections::BTreeMap;
 use std::fmt;
 use warpwright_ptx::ir::{Function, Origin, StatementKind};
@@ -56,28 +56,6 @@ pub struct Trap {
     pub thread: Option<([u32; 3], [u32; 3])>,
 }
 
-/// A memory access that was not done. Accesses of one instruction that are alike are one, with a count.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Fault {
-    /// Why.
-    pub kind: FaultKind,
-    /// Where the instruction came from.
-    pub origin: Origin,
-    /// The first block and thread, as `%ctaid` and `%tid`.
-    pub thread: ([u32; 3], [u32; 3]),
-    /// The space that the instruction says.
-    pub space: SpaceKind,
-    /// The first address.
-    pub address: u64,
-    /// The width of the access in bytes.
-    pub bytes: u32,
-    /// It is a write.
-    pub write: bool,
-    /// How many there were.
-    pub count: u64,
-}
-
 /// How often a line was executed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -126,8 +104,6 @@ pub struct Counters {
 pub struct Report {
     /// The kernel.
     pub kernel: String,
-    /// Accesses that were not done.
-    pub faults: Vec<Fault>,
     /// What the checks have found, accesses that were not done among it; in the order of the text.
     pub findings: Vec<Finding>,
     /// The launch ended before its threads did.
@@ -228,31 +204,10 @@ pub(super) fn budget(launch: &Launch) -> Trap {
 }
 
 pub(super) fn build(launch: &Launch, state: &State) -> Report {
-    let mut faults: Vec<Fault> = Vec::new();
-    let mut places = BTreeMap::new();
-    for fault in &state.faults {
-        let index = *places.entry((fault.pc, fault.kind as u8)).or_insert_with(|| {
-            faults.push(Fault {
-                kind: fault.kind,
-                origin: launch.code.meta[fault.pc as usize].origin,
-                thread: site(launch, fault.block, fault.thread),
-                space: fault.space,
-                address: fault.address,
-                bytes: fault.bytes,
-                write: fault.write,
-                count: 0,
-            });
-            faults.len() - 1
-        });
-        faults[index].count += 1;
-    }
     let kernel = kernel(launch);
-    let mut findings: Vec<Finding> =
-        launch.findings.all().into_iter().map(|raw| resolve(launch, &kernel, raw)).collect();
-    findings.sort_by_key(Finding::place);
+    let findings = resolve(launch, &kernel);
     Report {
         kernel,
-        faults,
         findings,
         trap: state.trap.clone(),
         counters: counters(launch, &state.tally),

@@ -27,6 +27,9 @@ use crate::simd::Handler;
 /// No guard.
 pub(crate) const UNGUARDED: u32 = u32::MAX;
 
+/// How often a warp looks at memory in vain before it gives way.
+const LOOKS: u32 = 64;
+
 /// A decoded instruction. What the operands mean is between the decoder of a family and its handlers; by
 /// convention `d` is the destination row, `a`, `b` and `c` are source rows.
 #[derive(Clone, Copy)]
@@ -89,9 +92,14 @@ impl Machine<'_> {
     /// Lanes that have exited are not waited for.
     pub(crate) fn converge(&mut self, need: u32, key: u32) -> Option<Step> {
         let fragment = self.warp.fragments[self.warp.current];
-        if fragment.resume == Some(Resume::Forced) {
-            self.take_resume();
-            return None;
+        match fragment.resume {
+            Some(Resume::Forced) => {
+                self.take_resume();
+                return None;
+            }
+            // They have been together, and at the barrier since.
+            Some(Resume::Passed { .. }) => return None,
+            _ => {}
         }
         if need & self.warp.live & !self.mask == 0 {
             return None;
@@ -112,6 +120,22 @@ impl Machine<'_> {
     /// Ends the turn of the warp: it waits for something that others do.
     pub(crate) fn give_way(&mut self) {
         self.fuel = 0;
+    }
+
+    /// The warp has looked at memory that other threads change, and changed it or not. One that keeps on
+    /// looking gives way to the others, and to its own lanes that wait at a join.
+    #[inline(always)]
+    pub(crate) fn polled(&mut self, changed: bool) {
+        self.worker.polled = true;
+        self.worker.progress |= changed;
+        if changed {
+            self.warp.looks = 0;
+            return;
+        }
+        self.warp.looks += 1;
+        if self.warp.looks.is_multiple_of(LOOKS) {
+            self.give_way();
+        }
     }
 
     /// The thread of a lane of the warp that runs, by its number in the block.

@@ -244,7 +244,11 @@ impl<'a> Machine<'a> {
     /// for long, one that waits at a join.
     fn next_fragment(&mut self) {
         let ready = self.warp.fragments.iter().filter(|fragment| fragment.park == Park::Ready).count();
-        if ready > 1 {
+        let waits = take(&mut self.warp.looks) >= super::LOOKS;
+        if waits {
+            // What it waits for may be up to lanes at a join.
+            self.warp.release_join();
+        } else if ready > 1 {
             self.warp.alone = 0;
         } else {
             self.warp.alone += 1;

@@ -105,6 +105,8 @@ pub(crate) struct Warp {
     pub(crate) returned: Vec<Row32>,
     /// Slices of time that one fragment has used up with nothing else to run.
     pub(crate) alone: u32,
+    /// How often it has looked at memory that other threads change, since it last changed some itself.
+    pub(crate) looks: u32,
     /// What lanes bring to collectives.
     pub(crate) exchange: Exchange,
     /// Asynchronous copies that are under way.
@@ -120,6 +122,7 @@ impl Warp {
         self.frames.clear();
         self.current = 0;
         self.alone = 0;
+        self.looks = 0;
         self.exchange.clear();
         self.copies.clear();
         self.live = live;

@@ -219,6 +219,7 @@ impl<'a> Machine<'a> {
         let memory = &self.launch.memory;
         match memory.lookup(address) {
             Some(allocation) if allocation.freed => return FaultKind::Freed,
+            Some(Allocation { heap: Some(heap), .. }) if heap.was_freed(address) => return FaultKind::Freed,
             Some(allocation) => {
                 let constant = allocation.kind == AllocationKind::Constant;
                 let wanted = match space {

@@ -16,11 +16,13 @@ pub(crate) struct Heap {
     bytes: u64,
     /// What was given: address and size.
     given: Mutex<BTreeMap<u64, u64>>,
+    /// What was taken back and not given again.
+    freed: Mutex<BTreeMap<u64, u64>>,
 }
 
 impl Heap {
     pub(crate) fn new(base: u64, bytes: u64) -> Self {
-        Heap { base, bytes, given: Mutex::default() }
+        Heap { base, bytes, given: Mutex::default(), freed: Mutex::default() }
     }
 
     fn given(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
@@ -52,12 +54,27 @@ impl Heap {
             return None;
         }
         given.insert(place, bytes);
+        self.freed().retain(|&start, size| place + bytes <= start || start + *size <= place);
         Some(place)
     }
 
     /// Takes back what was given at that address. Whether it was.
     pub(crate) fn release(&self, address: u64) -> bool {
-        self.given().remove(&address).is_some()
+        let bytes = self.given().remove(&address);
+        if let Some(bytes) = bytes {
+            self.freed().insert(address, bytes);
+        }
+        bytes.is_some()
+    }
+
+    /// Whether an address was given, taken back, and not given again.
+    pub(crate) fn was_freed(&self, address: u64) -> bool {
+        let freed = self.freed();
+        freed.range(..=address).next_back().is_some_and(|(&start, &size)| address - start < size)
+    }
+
+    fn freed(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.freed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was given and holds the address: where it starts, and its size.

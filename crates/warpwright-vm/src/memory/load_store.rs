@@ -198,6 +198,9 @@ impl<'a> Machine<'a> {
         let addresses = self.addresses(&op.address);
         let place = op.place(false);
         self.worker.polled = true;
+        if op.order.strong.is_some() {
+            self.polled(false);
+        }
         self.for_regions(place, &addresses, self.mask, |m, region, mask| {
             let offsets = Self::offsets(region, &addresses);
             let touch = Touch { kind: AccessKind::Read, element: op.bytes, order: op.order };

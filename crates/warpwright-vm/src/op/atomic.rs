@@ -11,6 +11,7 @@ use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
 use crate::op::memory::{element, order, source, space};
+use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use warpwright_ptx::ir::{Dsts, Scope, Semantics, Src, Srcs, Type};
@@ -267,7 +268,7 @@ impl<'a> Machine<'a> {
         let mut old = [[0; LANES]; N];
         let mut stop = None;
         let count = op.elements.len();
-        self.worker.progress = true;
+        let changed = Cell::new(false);
         let mask = self.mask;
         self.for_regions(op.place(), &addresses, mask, |m, region, mask| {
             let offsets = Self::offsets(region, &addresses);
@@ -277,7 +278,12 @@ impl<'a> Machine<'a> {
                     let at = offsets[lane] + u64::from(bytes) * index as u64;
                     let change = |is_global| {
                         let (operand, compare) = (operands[index][lane], compare[lane]);
-                        move |old| op.result(is_global, old, operand, compare)
+                        let changed = &changed;
+                        move |old| {
+                            let new = op.result(is_global, old, operand, compare) & keep_bits;
+                            changed.set(changed.get() | (new != old));
+                            new
+                        }
                     };
                     old[index][lane] = match region.kind {
                         RegionKind::Global(allocation) => change_global(allocation, at, bytes, change(true)),
@@ -291,6 +297,7 @@ impl<'a> Machine<'a> {
             }
             m.observed_atomic(op.order, region, &offsets, op.place().bytes, bytes, mask);
         });
+        self.polled(changed.get());
         for (values, &(_, element)) in old.iter().zip(&op.elements) {
             self.keep(element, values, mask);
         }
@@ -309,7 +316,7 @@ impl<'a> Machine<'a> {
         };
         let mut old = [[0; LANES]; 2];
         let mut stop = None;
-        self.worker.progress = true;
+        let mut changed = false;
         let mask = self.mask;
         self.for_regions(op.place(), &addresses, mask, |m, region, mask| {
             let offsets = Self::offsets(region, &addresses);
@@ -337,6 +344,7 @@ impl<'a> Machine<'a> {
                 let at = offsets[lane];
                 let now = [change(at, &|old| old), change(at + 8, &|old| old)];
                 if compare.is_none_or(|compare| compare.map(|half| half[lane]) == now) {
+                    changed |= operand.map(|half| half[lane]) != now;
                     change(at, &|_| operand[0][lane]);
                     change(at + 8, &|_| operand[1][lane]);
                 }
@@ -344,6 +352,7 @@ impl<'a> Machine<'a> {
             }
             m.observed_atomic(op.order, region, &offsets, 16, 16, mask);
         });
+        self.polled(changed);
         if stop.is_some() {
             return self.not_atomic();
         }

@@ -4,6 +4,7 @@
 //! `__assertfail(message, file, line, function, char size)`, `malloc(bytes) → pointer`, `free(pointer)`.
 
 use super::format::format;
+use crate::check::set_local_written;
 use crate::decode::{Builtin, Decoder};
 use crate::launch::TrapKind;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step};
@@ -39,7 +40,9 @@ pub(crate) fn decode(d: &mut Decoder<'_, '_>, builtin: Builtin, arguments: &[Val
             }
             Builtin::Malloc => {
                 let bytes = argument(m, 0);
-                on_heap(m, |heap, lane| heap.allocate(bytes[lane]).unwrap_or(0))
+                let given = on_heap(m, |heap, lane| heap.allocate(bytes[lane]).unwrap_or(0));
+                LanesOf(m.mask).for_each(|lane| m.given_memory(given[lane], bytes[lane]));
+                given
             }
             Builtin::Free => {
                 let pointer = argument(m, 0);
@@ -81,6 +84,9 @@ fn write(m: &mut Machine<'_>, value: Value, results: &Row64) {
                 if let Some(row) = m.warp.local.get_mut(word + half) {
                     LanesOf(m.mask).for_each(|lane| row[lane] = (results[lane] >> (32 * half)) as u32);
                 }
+            }
+            if m.launch.options.checks.init {
+                set_local_written(&mut m.warp.local_written, 4 * word as u32, 8, m.mask, true);
             }
         }
     }

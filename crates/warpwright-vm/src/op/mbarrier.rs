@@ -414,7 +414,9 @@ impl<'a> Machine<'a> {
         });
         // Looking changes nothing.
         self.worker.progress = progress;
-        self.worker.polled = true;
+        if over != self.mask {
+            self.polled(false);
+        }
         for row in wait.complete.into_iter().flatten() {
             self.registers.set_predicate(row, over, self.mask);
         }

@@ -127,20 +127,11 @@ fn at(file: &File, origin: Option<ir::Origin>) -> String {
 /// Every finding must be one that the source deserves, and those that always show must be there.
 fn findings(file: &File, case: &Case, report: &Report, wrong: &mut Vec<String>) {
     let found: Vec<String> = report
-        .faults
+        .findings
         .iter()
-        .map(|fault| {
-            let access = if fault.write { "write" } else { "read" };
-            let (block, thread) = fault.thread;
-            format!(
-                "{}{:?} {access} of {} bytes at 0x{:x} in {:?}, block {block:?} thread {thread:?}, {} times",
-                at(file, Some(fault.origin)),
-                fault.kind,
-                fault.bytes,
-                fault.address,
-                fault.space,
-                fault.count
-            )
+        .map(|finding| {
+            let lines: String = finding.accesses.iter().map(|site| at(file, Some(site.origin))).collect();
+            format!("{lines}{finding}, {} times", finding.count)
         })
         .collect();
     for finding in &found {

@@ -169,7 +169,7 @@ impl WarpAccess<'_> {
         let size = u64::from(self.bytes);
         let first = self.offsets[0];
         let shift = self.bytes.trailing_zeros() as u8;
-        let aligned = |address: u64| address % size == 0;
+        let aligned = |address: u64| address.is_multiple_of(size);
         if self.mask == u32::MAX && self.tiles() && aligned(self.base.wrapping_add(first)) {
             let differs = self
                 .offsets

@@ -15,6 +15,9 @@ const MOST_FOREIGN: usize = 8;
 const WORDS: usize = 32;
 const WORD_BYTES: u32 = 4;
 
+/// What is called with each earlier access that races with the present one.
+pub(super) type Found<'a> = dyn FnMut(&Entry, Meeting) + 'a;
+
 /// Two lanes that met at a byte of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Meeting {
@@ -138,7 +141,7 @@ struct Cell {
 }
 
 impl Cell {
-    fn access(&mut self, new: &Entry, view: &View<'_>, race: &mut dyn FnMut(&Entry, Meeting)) {
+    fn access(&mut self, new: &Entry, view: &View<'_>, race: &mut Found<'_>) {
         if new.is_write() {
             if self.writes.first.says(new) {
                 return;
@@ -166,7 +169,7 @@ impl Cell {
 }
 
 /// The new access meets an old one: it may replace it, and where `race` is given the two conflict.
-fn meet(old: &mut Entry, new: &Entry, view: &View<'_>, race: Option<&mut dyn FnMut(&Entry, Meeting)>) {
+fn meet(old: &mut Entry, new: &Entry, view: &View<'_>, race: Option<&mut Found<'_>>) {
     let stands = new.stands_for(old);
     let conflicts = race.is_some() && !old.is_morally_strong(new);
     if !stands && !conflicts {
@@ -211,7 +214,7 @@ pub(super) struct Row {
 impl Row {
     /// Checks an access against what is remembered, and remembers it. `race` is called with each
     /// earlier access that it races with.
-    pub(super) fn access(&mut self, new: &Entry, view: &View<'_>, race: &mut dyn FnMut(&Entry, Meeting)) {
+    pub(super) fn access(&mut self, new: &Entry, view: &View<'_>, race: &mut Found<'_>) {
         let Some(words) = &mut self.words else {
             self.cell.access(new, view, race);
             if self.cell.writes.len().max(self.cell.reads.len()) > MOST_IN_ROW {
