@@ -30,19 +30,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Lanes go on with a collective for which others that they name have not come.
-    #[inline]
-    pub(crate) fn check_present(&mut self, members: &Row32, present: u32) {
-        if !self.launch.options.checks.sync {
-            return;
-        }
-        let named = LanesOf(self.mask).fold(0, |named, lane| named | members[lane]);
-        if named & !present != 0 {
-            let lane = self.mask.trailing_zeros() as usize & 31;
-            self.found(FindingKind::MissingLanes { present, named }, lane);
-        }
-    }
-
     /// Lanes of `missing` read a register that they have not written.
     #[cold]
     pub(crate) fn report_unassigned(&mut self, reg: u32, missing: u32) {
@@ -90,7 +77,6 @@ impl Machine<'_> {
 impl<'a> Machine<'a> {
     /// `bar.warp.sync`: the lanes named have met. Those that have exited count as there.
     pub(crate) fn warp_synced(&mut self, members: &Row32, present: u32) {
-        self.check_present(members, present);
         let absent = self.warp.live & !present;
         let mask = self.mask;
         self.tell(|races, warp| {

@@ -97,7 +97,6 @@ impl MaskRow {
             Some(row) => {
                 let members = *m.registers.row32(row);
                 let met = m.meet_lanes(&members, kind.key(), read)?;
-                m.check_present(&members, met.0);
                 Ok(Party { members, present: met.0, values: met.1 })
             }
         }

@@ -5,6 +5,7 @@ use super::value::{Element, Type};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use warpwright_ptx::ir::Origin;
+use warpwright_vm::check::{Action, FindingKind};
 use warpwright_vm::*;
 
 /// The orders in which every run is made.
@@ -104,6 +105,11 @@ fn once(
     let report = running.wait();
     let mut problem = String::new();
     compare_findings(text, run, marks, &report, &mut problem);
+    if let Some(expected) = &run.prints
+        && *expected != report.output
+    {
+        let _ = write!(problem, "\n    it prints {:?}, and {expected:?} is expected", report.output);
+    }
     for (number, (buffer, ty, after)) in buffers.iter().enumerate() {
         if let Some(after) = after {
             compare(number, *ty, after, &buffer.read(), &mut problem);
@@ -221,18 +227,16 @@ fn compare_findings(text: &str, run: &Run, marks: &[Mark], report: &Report, prob
 /// What a report says, as marks say it.
 fn findings(text: &str, report: &Report) -> Vec<Found> {
     let mut list = Vec::new();
-    for fault in &report.faults {
-        let kind = match fault.kind {
-            FaultKind::OutOfBounds => "out-of-bounds",
-            FaultKind::Misaligned => "misaligned",
-            FaultKind::Freed => "use-after-free",
-            FaultKind::Null => "null",
-            FaultKind::WrongSpace => "wrong-space",
-            FaultKind::ReadOnly => "read-only",
-            _ => "fault",
-        };
-        let role = if fault.write { "write" } else { "read" };
-        list.push(Found::new(kind, [(line(text, fault.origin), role.to_string())]));
+    for finding in &report.findings {
+        let sites = finding.accesses.iter().map(|access| {
+            let role = match &finding.kind {
+                FindingKind::UninitializedMemory { space } => format!("{space:?}").to_lowercase(),
+                FindingKind::UninitializedRegister { .. } => "register".to_string(),
+                _ => role(access.action).to_string(),
+            };
+            (line(text, access.origin), role)
+        });
+        list.push(Found::new(finding.kind.name(), sites));
     }
     if let Some(trap) = &report.trap {
         let kind = match trap.kind {
@@ -248,6 +252,17 @@ fn findings(text: &str, report: &Report) -> Vec<Found> {
         list.push(Found::new(kind, trap.origin.map(|origin| (line(text, origin), String::new()))));
     }
     list
+}
+
+fn role(action: Action) -> &'static str {
+    match action {
+        Action::Read => "read",
+        Action::Write => "write",
+        Action::Atomic => "atomic",
+        Action::AsyncRead => "async read",
+        Action::AsyncWrite => "async write",
+        _ => "",
+    }
 }
 
 /// Line of an origin, from 1.
