@@ -73,6 +73,23 @@ impl Machine<'_> {
     }
 }
 
+/// Memory that comes and goes.
+impl Machine<'_> {
+    /// Pieces of the heap were given back: what is given there later is not initialised, and nobody has
+    /// touched it.
+    pub(crate) fn forget_pieces(&mut self, addresses: &Row64, sizes: &Row64) {
+        for lane in LanesOf(self.mask).filter(|&lane| sizes[lane] != 0) {
+            let (address, bytes) = (addresses[lane], sizes[lane]);
+            if self.launch.options.checks.race {
+                self.launch.races.forget(address, bytes);
+            }
+            if let Some(allocation) = self.launch.memory.lookup(address) {
+                allocation.written.clear(address - allocation.base, bytes);
+            }
+        }
+    }
+}
+
 /// Synchronisation.
 impl<'a> Machine<'a> {
     /// `bar.warp.sync`: the lanes named have met. Those that have exited count as there.

@@ -4,6 +4,7 @@
 //! `__assertfail(message, file, line, function, char size)`, `malloc(bytes) → pointer`, `free(pointer)`.
 
 use super::format::format;
+use crate::check::set_local_written;
 use crate::decode::{Builtin, Decoder};
 use crate::launch::TrapKind;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step};
@@ -43,11 +44,12 @@ pub(crate) fn decode(d: &mut Decoder<'_, '_>, builtin: Builtin, arguments: &[Val
             }
             Builtin::Free => {
                 let pointer = argument(m, 0);
-                let freed = on_heap(m, |heap, lane| u64::from(heap.release(pointer[lane])));
+                let freed = on_heap(m, |heap, lane| heap.release(pointer[lane]).unwrap_or(0));
                 if let Some(lane) = LanesOf(m.mask).find(|&lane| freed[lane] == 0 && pointer[lane] != 0) {
                     let message = format!("`free` of {:#x}, which `malloc` has not given", pointer[lane]);
                     return m.trap(TrapKind::BadFree, message);
                 }
+                m.forget_pieces(&pointer, &freed);
                 freed
             }
         };
@@ -82,6 +84,7 @@ fn write(m: &mut Machine<'_>, value: Value, results: &Row64) {
                     LanesOf(m.mask).for_each(|lane| row[lane] = (results[lane] >> (32 * half)) as u32);
                 }
             }
+            set_local_written(&mut m.warp.local_written, 4 * word as u32, 8, m.mask, true);
         }
     }
 }

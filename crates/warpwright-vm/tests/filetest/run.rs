@@ -27,9 +27,9 @@ impl Found {
         Found { kind: kind.to_string(), sites: sites.into_iter().collect() }
     }
 
-    /// Whether it is what the marks say. A launch may be stopped at any of several places.
+    /// Whether it is what the marks say. A launch may run out of its budget at any of several places.
     fn meets(&self, marks: &Found) -> bool {
-        let anywhere = ["budget", "deadlock"].contains(&self.kind.as_str());
+        let anywhere = self.kind == "budget";
         self.kind == marks.kind
             && if anywhere { self.sites.is_subset(&marks.sites) } else { self.sites == marks.sites }
     }
@@ -249,7 +249,8 @@ fn findings(text: &str, report: &Report) -> Vec<Found> {
             TrapKind::Assertion => "assertion",
             _ => "other-trap",
         };
-        list.push(Found::new(kind, trap.origin.map(|origin| (line(text, origin), String::new()))));
+        let origins = trap.waiting.iter().map(|waiting| waiting.origin).chain(trap.origin);
+        list.push(Found::new(kind, origins.map(|origin| (line(text, origin), String::new()))));
     }
     list
 }
