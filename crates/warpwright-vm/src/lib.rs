@@ -25,7 +25,7 @@ pub use counters::{SpaceTraffic, Traffic};
 pub use decode::LoadError;
 pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running};
 pub use launch::{
-    Checks, Counters, LaunchConfig, LineCounters, Options, Race, Report, Schedule, Trap, TrapKind,
+    Checks, Counters, LaunchConfig, LineCounters, Options, Race, Report, Schedule, Trap, TrapKind, Waiting,
 };
 pub use memory::{FaultKind, SpaceKind};
 pub use module::{KernelInfo, KernelParam};

@@ -7,7 +7,7 @@ mod shape;
 
 pub(crate) use executor::Executor;
 pub use options::{Checks, LaunchConfig, Options, Race, Schedule};
-pub use report::{Counters, LineCounters, Report, Trap, TrapKind};
+pub use report::{Counters, LineCounters, Report, Trap, TrapKind, Waiting};
 pub(crate) use shape::Shape;
 
 use crate::check::Collector;
@@ -284,7 +284,7 @@ impl<'a> Residents<'a> {
                     }
                     m.worker.polled = false;
                     if stalled > PATIENCE {
-                        launch.trap(report::stall(launch, self.blocks.len()));
+                        launch.trap(report::stall(launch, &self.blocks));
                     }
                     // It may wait for a block that has not begun.
                     if !progressed {
@@ -300,7 +300,7 @@ impl<'a> Residents<'a> {
         let executed = std::mem::take(&mut m.worker.executed);
         let total = self.launch.executed.fetch_add(executed, Relaxed) + executed;
         if total > self.launch.options.max_instructions {
-            self.launch.trap(report::budget(self.launch));
+            self.launch.trap(report::budget(self.launch, &self.blocks));
         }
     }
 }
@@ -322,6 +322,6 @@ impl Machine<'_> {
 
     /// Every thread of the block waits.
     pub(crate) fn report_deadlock(&mut self) {
-        let _ = self.trap(TrapKind::Deadlock, "all threads of the block wait at barriers".into());
+        self.launch.trap(report::deadlock(self.launch, &self.block));
     }
 }

@@ -4,10 +4,10 @@ use super::{Launch, State};
 use crate::check::{Finding, resolve};
 use crate::counters::{MemoryCounters, SpaceTraffic};
 use crate::decode::NO_STATEMENT;
-use crate::machine::{Counts, Worker};
-
+use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Worker};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fmt::Write as _;
 use warpwright_ptx::ir::{Function, Origin, StatementKind};
 
 /// Why a launch ended before its threads did.
@@ -54,6 +54,19 @@ pub struct Trap {
     pub origin: Option<Origin>,
     /// Block and thread, as `%ctaid` and `%tid`, where it is one.
     pub thread: Option<([u32; 3], [u32; 3])>,
+    /// Where threads were that went no further: for a deadlock or a spent budget, those of the blocks that
+    /// one host thread ran.
+    pub waiting: Vec<Waiting>,
+}
+
+/// Threads that were at one instruction when a launch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waiting {
+    /// Where the instruction came from.
+    pub origin: Origin,
+    /// How many threads.
+    pub threads: u64,
 }
 
 /// How often a line was executed.
@@ -175,6 +188,7 @@ pub(super) fn trap_at(
         kernel: kernel(launch),
         origin: (meta.statement != NO_STATEMENT).then_some(meta.origin),
         thread: Some(site(launch, block, thread)),
+        waiting: Vec::new(),
     }
 }
 
@@ -187,20 +201,60 @@ fn kernel(launch: &Launch) -> String {
     launch.code.functions[launch.kernel as usize].name.clone()
 }
 
+/// The trap of a block whose threads all wait at barriers.
+pub(super) fn deadlock(launch: &Launch, block: &Block) -> Trap {
+    let mut message = "all threads of the block that have not exited wait at barriers".to_owned();
+    for (id, barrier) in block.barriers.iter().enumerate().filter(|(_, barrier)| barrier.is_busy()) {
+        let name = if id as u32 == CLUSTER_BARRIER { "the cluster's".to_owned() } else { id.to_string() };
+        let come: u32 = barrier.arrived().iter().map(|lanes| lanes.count_ones()).sum();
+        let all = block.warps.iter().map(|warp| warp.live.count_ones()).sum();
+        let _ = write!(
+            message,
+            "; barrier {name} waits for {} threads, and {come} have come",
+            barrier.count().unwrap_or(all)
+        );
+    }
+    let mut trap = ended(launch, TrapKind::Deadlock, message, std::slice::from_ref(block));
+    let first = block.warps.iter().enumerate().find_map(|(index, warp)| {
+        let fragment = warp.fragments.first()?;
+        Some((fragment.pc, (index * LANES) as u32 + fragment.mask.trailing_zeros()))
+    });
+    if let Some((pc, thread)) = first {
+        trap.origin = Some(launch.code.meta[pc as usize].origin);
+        trap.thread = Some(site(launch, block.number, thread));
+    }
+    trap
+}
+
 /// The trap of a launch that does nothing any more.
-pub(super) fn stall(launch: &Launch, resident: usize) -> Trap {
+pub(super) fn stall(launch: &Launch, resident: &[Block]) -> Trap {
     let message = format!(
         "no thread has changed memory for a long time, and all that run poll it: they wait for something that \
-         never comes ({resident} resident blocks on this host thread, {} in the grid)",
+         never comes ({} blocks are resident on this host thread, and the grid has {}; only a cooperative launch \
+         has all of them resident)",
+        resident.len(),
         launch.shape.blocks()
     );
-    Trap { kind: TrapKind::Deadlock, message, kernel: kernel(launch), origin: None, thread: None }
+    ended(launch, TrapKind::Deadlock, message, resident)
 }
 
 /// The trap of a launch that executes too much.
-pub(super) fn budget(launch: &Launch) -> Trap {
+pub(super) fn budget(launch: &Launch, resident: &[Block]) -> Trap {
     let message = format!("more than {} instructions were executed", launch.options.max_instructions);
-    Trap { kind: TrapKind::Budget, message, kernel: kernel(launch), origin: None, thread: None }
+    ended(launch, TrapKind::Budget, message, resident)
+}
+
+/// A launch ended where its threads were.
+fn ended(launch: &Launch, kind: TrapKind, message: String, blocks: &[Block]) -> Trap {
+    let mut places: BTreeMap<u32, u64> = BTreeMap::new();
+    for fragment in blocks.iter().flat_map(|block| &block.warps).flat_map(|warp| &warp.fragments) {
+        *places.entry(fragment.pc).or_default() += u64::from(fragment.mask.count_ones());
+    }
+    let waiting = places
+        .into_iter()
+        .map(|(pc, threads)| Waiting { origin: launch.code.meta[pc as usize].origin, threads })
+        .collect();
+    Trap { kind, message, kernel: kernel(launch), origin: None, thread: None, waiting }
 }
 
 pub(super) fn build(launch: &Launch, state: &State) -> Report {

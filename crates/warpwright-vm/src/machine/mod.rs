@@ -81,6 +81,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) block: Block,
     /// Instructions that the warp may still execute in this turn.
     pub(crate) fuel: u32,
+    /// The warp ended its turn by itself, since it waits for something.
+    pub(crate) gave_way: bool,
     /// What belongs to the host thread.
     pub(crate) worker: Worker,
 }
@@ -120,6 +122,7 @@ impl Machine<'_> {
     /// Ends the turn of the warp: it waits for something that others do.
     pub(crate) fn give_way(&mut self) {
         self.fuel = 0;
+        self.gave_way = true;
     }
 
     /// The warp has looked at memory that other threads change, and changed it or not. One that keeps on

@@ -84,6 +84,7 @@ impl<'a> Machine<'a> {
             warp_index: 0,
             block: Block::default(),
             fuel: 0,
+            gave_way: false,
             worker,
         }
     }
@@ -91,7 +92,7 @@ impl<'a> Machine<'a> {
     /// Gives every warp of the block some turns.
     pub(crate) fn run_block(&mut self) -> BlockStatus {
         for _ in 0..ROUNDS {
-            let mut ran = false;
+            let (mut ran, mut busy) = (false, false);
             let count = self.block.warps.len();
             let (first, stride) = match &mut self.worker.random {
                 None => (0, 1),
@@ -110,6 +111,7 @@ impl<'a> Machine<'a> {
                 let (executed, stopped) = self.run_warp(fuel);
                 self.leave_warp();
                 ran |= executed;
+                busy |= executed && !self.gave_way;
                 if stopped {
                     return BlockStatus::Stopped;
                 }
@@ -122,6 +124,10 @@ impl<'a> Machine<'a> {
             }
             if self.launch.is_stopped() {
                 return BlockStatus::Stopped;
+            }
+            if ran && !busy {
+                // All of it waits for other blocks.
+                break;
             }
         }
         BlockStatus::Running
@@ -193,6 +199,7 @@ impl<'a> Machine<'a> {
         let launch = self.launch;
         let insts = &launch.code.insts[..];
         self.fuel = fuel;
+        self.gave_way = false;
         let mut lanes = 0u64;
         let mut stopped = false;
         'fragments: while self.pick() {

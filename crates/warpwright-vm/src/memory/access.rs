@@ -218,8 +218,11 @@ impl<'a> Machine<'a> {
     fn unknown_region(&self, space: SpaceKind, address: u64) -> FaultKind {
         let memory = &self.launch.memory;
         match memory.lookup(address) {
-            Some(allocation) if allocation.freed => return FaultKind::Freed,
-            Some(Allocation { heap: Some(heap), .. }) if heap.was_freed(address) => return FaultKind::Freed,
+            Some(allocation)
+                if allocation.freed || allocation.heap.as_ref().is_some_and(|h| h.was_released(address)) =>
+            {
+                return FaultKind::Freed;
+            }
             Some(allocation) => {
                 let constant = allocation.kind == AllocationKind::Constant;
                 let wanted = match space {

@@ -14,19 +14,30 @@ const GAP: u64 = 16;
 pub(crate) struct Heap {
     base: u64,
     bytes: u64,
-    /// What was given: address and size.
-    given: Mutex<BTreeMap<u64, u64>>,
-    /// What was taken back and not given again.
-    freed: Mutex<BTreeMap<u64, u64>>,
+    pieces: Mutex<Pieces>,
+}
+
+/// Pieces of a heap, by address, with their sizes.
+#[derive(Debug, Default)]
+struct Pieces {
+    given: BTreeMap<u64, u64>,
+    /// What was given, taken back, and not given again.
+    taken_back: BTreeMap<u64, u64>,
+}
+
+/// The piece that holds the address: where it starts, and its size.
+fn holding(pieces: &BTreeMap<u64, u64>, address: u64) -> Option<(u64, u64)> {
+    let (&start, &size) = pieces.range(..=address).next_back()?;
+    (address - start < size).then_some((start, size))
 }
 
 impl Heap {
     pub(crate) fn new(base: u64, bytes: u64) -> Self {
-        Heap { base, bytes, given: Mutex::default(), freed: Mutex::default() }
+        Heap { base, bytes, pieces: Mutex::default() }
     }
 
-    fn given(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pieces(&self) -> MutexGuard<'_, Pieces> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The address of `bytes` bytes; `None` where there is no room, or nothing is asked for.
@@ -34,7 +45,8 @@ impl Heap {
         if bytes == 0 || bytes > self.bytes {
             return None;
         }
-        let mut given = self.given();
+        let mut pieces = self.pieces();
+        let given = &pieces.given;
         let step = |address: u64, size: u64| (address + size + GAP).next_multiple_of(ALIGN);
         let last = given.last_key_value().map_or(self.base, |(&address, &size)| step(address, size));
         let end = self.base + self.bytes;
@@ -53,34 +65,38 @@ impl Heap {
         if place + bytes > end {
             return None;
         }
-        given.insert(place, bytes);
-        self.freed().retain(|&start, size| place + bytes <= start || start + *size <= place);
+        pieces.given.insert(place, bytes);
+        let end = place + bytes;
+        let over: Vec<u64> = pieces
+            .taken_back
+            .range(..end)
+            .rev()
+            .take_while(|&(&start, &size)| start + size > place)
+            .map(|(&start, _)| start)
+            .collect();
+        for start in over {
+            pieces.taken_back.remove(&start);
+        }
         Some(place)
     }
 
-    /// Takes back what was given at that address. Whether it was.
+    /// Takes back what was given at that address. Whether anything was.
     pub(crate) fn release(&self, address: u64) -> bool {
-        let bytes = self.given().remove(&address);
-        if let Some(bytes) = bytes {
-            self.freed().insert(address, bytes);
+        let mut pieces = self.pieces();
+        let size = pieces.given.remove(&address);
+        if let Some(size) = size {
+            pieces.taken_back.insert(address, size);
         }
-        bytes.is_some()
-    }
-
-    /// Whether an address was given, taken back, and not given again.
-    pub(crate) fn was_freed(&self, address: u64) -> bool {
-        let freed = self.freed();
-        freed.range(..=address).next_back().is_some_and(|(&start, &size)| address - start < size)
-    }
-
-    fn freed(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
-        self.freed.lock().unwrap_or_else(PoisonError::into_inner)
+        size.is_some()
     }
 
     /// What was given and holds the address: where it starts, and its size.
     pub(crate) fn find(&self, address: u64) -> Option<(u64, u64)> {
-        let given = self.given();
-        let (&start, &size) = given.range(..=address).next_back()?;
-        (address - start < size).then_some((start, size))
+        holding(&self.pieces().given, address)
+    }
+
+    /// Whether the address is in what was taken back.
+    pub(crate) fn was_released(&self, address: u64) -> bool {
+        holding(&self.pieces().taken_back, address).is_some()
     }
 }
