@@ -305,7 +305,11 @@ impl Case {
     }
 
     /// The two pointers to scratch memory that Triton's kernels end with and ours do not use.
-    pub(crate) fn triton(self) -> Self {
+    pub(crate) fn triton(mut self) -> Self {
+        if self.shared == 0 {
+            // As much as any of the kernels that do not say needs.
+            self.shared = 16 << 10;
+        }
         self.null().null()
     }
 
