@@ -259,7 +259,7 @@ fn thrust_transform(file: &File) -> Vec<Case> {
 
     let (a, b) = (rng.f32s(n, -1.0, 1.0), rng.f32s(n, -1.0, 1.0));
     let sum: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
-    let mut transform = launch(named("transform_kernel"), 2, 256);
+    let mut transform = launch(named("transform_kernel"), 2, 256).shared(16 << 10);
     let inputs = [transform.add(Some(bytes(&a)), Expect::Same), transform.add(Some(bytes(&b)), Expect::Same)];
     let output = transform.add(None, exactly(&sum));
     let transform = transform
