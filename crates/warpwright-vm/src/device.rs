@@ -204,8 +204,9 @@ impl Device {
     ) -> Result<Running, DeviceError> {
         let info = module.kernel(kernel)?;
         let shape = self.shape(module, info, config, args)?;
-        let settings = self.settings(config, options, &shape)?;
+        let mut settings = self.settings(config, options, &shape)?;
         let memory = self.inner.memory().map.clone();
+        let memory = if config.cooperative { with_workspace(memory, &mut settings)? } else { memory };
         let number = self.inner.launches.fetch_add(1, Relaxed);
         let launch = Launch::new(
             number,
@@ -255,6 +256,7 @@ impl Device {
             cooperative: config.cooperative,
             multiprocessors: device.multiprocessors,
             residency,
+            workspace: 0,
             tensor_core: device.tensor_core.unwrap_or_else(|| TensorCore::for_arch(device.arch)),
         })
     }
@@ -317,6 +319,20 @@ impl Device {
             param_regions: kernel.params.iter().map(|p| (p.offset.into(), p.bytes.into())).collect(),
         })
     }
+}
+
+/// Bytes in which a cooperative grid keeps the state of its barrier.
+const WORKSPACE: u64 = 64;
+
+/// The memory that a cooperative launch sees: with room for the state of its grid's barrier, which CUDA's
+/// cooperative groups find by `%envreg1` and `%envreg2`.
+fn with_workspace(mut memory: Arc<GlobalMap>, settings: &mut Settings) -> Result<Arc<GlobalMap>, DeviceError> {
+    let map = Arc::make_mut(&mut memory);
+    let room = map.allocate(WORKSPACE, AllocationKind::Buffer, "the state of the grid's barrier");
+    let Some(room) = room else { return Err(DeviceError::OutOfMemory { asked: WORKSPACE, free: 0 }) };
+    room.write(0, &[0; WORKSPACE as usize]);
+    settings.workspace = room.base;
+    Ok(memory)
 }
 
 /// Blocks of that shape that a multiprocessor holds: by threads, blocks and shared memory.

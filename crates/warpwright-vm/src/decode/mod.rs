@@ -126,8 +126,9 @@ pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, L
         .filter(|(function, _)| function.body.is_some())
         .map(|(_, info)| &info.cfg)
         .collect();
+    let variadic = variadic_bytes(symbols.index.module);
     let prepared: Vec<Prepared> =
-        symbols.defined.iter().zip(&cfgs).map(|(function, cfg)| prepare(function, cfg)).collect();
+        symbols.defined.iter().zip(&cfgs).map(|(function, cfg)| prepare(function, cfg, variadic)).collect();
     code.functions = prepared
         .iter()
         .map(|p| FunctionCode {
@@ -183,8 +184,33 @@ fn labels(function: &Function, cfg: &Cfg) -> HashMap<LabelId, BlockId> {
         .collect()
 }
 
-/// Rows, and the layout of a function's memory.
-fn prepare(function: &Function, cfg: &Cfg) -> Prepared {
+/// The largest last argument of any call of a module: room for what is passed to parameters without a
+/// size, as functions of a variable number of arguments have.
+fn variadic_bytes(module: &Module) -> u64 {
+    let last = |function: &Function, call: &warpwright_ptx::op::control::Call| {
+        let Some(Src::Symbol(address)) = call.arguments.last() else { return None };
+        match address.symbol {
+            Symbol::Local(id) => function.variable(id).bytes(),
+            Symbol::Global(_) => None,
+        }
+    };
+    let calls = |function: &Function| {
+        let each = function.instructions().filter_map(|instruction| match &instruction.op {
+            warpwright_ptx::op::Op::Call(call) => last(function, call),
+            _ => None,
+        });
+        each.max().unwrap_or(0)
+    };
+    module.functions().map(calls).max().unwrap_or(0)
+}
+
+/// Rows, and the layout of a function's memory. A parameter without a size gets `variadic` bytes.
+fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Prepared {
+    let bytes_of = |id: VarId| {
+        let variable = function.variable(id);
+        let variadic = if function.params.contains(&Param::Variable(id)) { variadic } else { 0 };
+        variable.bytes().filter(|&bytes| bytes != 0).unwrap_or(variadic)
+    };
     let set_by_caller: Vec<Reg> = function
         .params
         .iter()
@@ -200,7 +226,7 @@ fn prepare(function: &Function, cfg: &Cfg) -> Prepared {
     let mut parameters = 0;
     let mut layout = Layout::with_gaps();
     for (id, variable) in function.variables.iter().enumerate() {
-        let bytes = variable.bytes().unwrap_or(0);
+        let bytes = bytes_of(VarId(id as u32));
         let is_param = function.params.contains(&Param::Variable(VarId(id as u32)));
         if kernel && is_param {
             parameters = u64::next_multiple_of(parameters, u64::from(variable.alignment()));
@@ -213,7 +239,7 @@ fn prepare(function: &Function, cfg: &Cfg) -> Prepared {
     let slot = |param: &Param| match param {
         Param::Variable(id) => ParamSlot::Memory {
             offset: variables[id.0 as usize] as u32,
-            bytes: function.variable(*id).bytes().unwrap_or(0) as u32,
+            bytes: bytes_of(*id) as u32,
         },
         Param::Register(reg) => match slots.rows[reg.0 as usize] {
             (File::Wide | File::Double, row) => ParamSlot::Wide(row),

@@ -40,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) multiprocessors: u32,
     /// Blocks that can be resident at once, on all of them.
     pub(crate) residency: u64,
+    /// Where a cooperative grid keeps its barrier; 0 for others.
+    pub(crate) workspace: u64,
     pub(crate) tensor_core: crate::tensor::TensorCore,
 }
 
@@ -223,7 +225,7 @@ impl<'a> Residents<'a> {
 
     /// Begins another block, if there is one and it may.
     fn admit_next(&mut self) -> bool {
-        // Those of a cooperative launch have all begun.
+        // A cooperative grid has all of its blocks from the start.
         if self.launch.options.cooperative || self.blocks.len() as u64 >= self.most {
             return false;
         }

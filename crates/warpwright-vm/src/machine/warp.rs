@@ -84,6 +84,8 @@ pub(crate) struct Frame {
     pub(crate) function: u32,
     /// The lanes that are in it, or in functions that it called.
     pub(crate) lanes: u32,
+    /// Bytes that it has allocated behind its variables.
+    pub(crate) allocated: u32,
 }
 
 /// The state of a warp.
@@ -134,6 +136,7 @@ impl Warp {
             local: 0,
             function,
             lanes: live,
+            allocated: 0,
         });
         self.fragments.push(Fragment {
             pc,

@@ -179,7 +179,14 @@ impl<'a> Machine<'a> {
             let base = u64::from(frame.local);
             if offset >= base {
                 let function = &self.launch.code.functions[frame.function as usize];
-                let (start, bytes) = find(&function.local_regions, offset - base)?;
+                let end = u64::from(function.local_bytes);
+                // What it has allocated is one region, as large as the largest of its lanes.
+                let (start, bytes) = if offset - base >= end {
+                    let allocated = u64::from(frame.allocated);
+                    (offset - base - end < allocated).then_some((end, allocated))?
+                } else {
+                    find(&function.local_regions, offset - base)?
+                };
                 let start = start + base;
                 return Some(Region { kind: RegionKind::Local, start: start + window, bytes, origin: start });
             }

@@ -9,7 +9,7 @@ use warpwright_ptx::op::Op;
 use warpwright_ptx::op::control::{Call, CallReturn, Callee};
 
 /// Most bytes of local memory of a thread, calls included.
-const MOST_LOCAL: u64 = 512 << 10;
+pub(super) const MOST_LOCAL: u64 = 512 << 10;
 
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<bool, LoadError> {
     match op {
@@ -35,6 +35,7 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<bo
         Op::Griddepcontrol(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
         Op::SetmaxnregInc(_) | Op::SetmaxnregDec(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
         Op::Call(call) => decode_call(call, d)?,
+        Op::Alloca(_) | Op::StackSave(_) | Op::StackRestore(_) => super::stack::decode(op, d),
         _ => return Ok(false),
     }
     Ok(true)
@@ -235,7 +236,7 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> S
     let launch = m.launch;
     let caller = *m.warp.frame();
     let caller_code = &launch.code.functions[caller.function as usize];
-    let local = (caller.local + caller_code.local_bytes).next_multiple_of(16);
+    let local = (caller.local + caller_code.local_bytes + caller.allocated).next_multiple_of(16);
     let old = m.registers.base;
     let base = Base {
         w32: old.w32 + caller_code.rows.w32,
@@ -278,6 +279,7 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> S
             local,
             function: number,
             lanes: mask,
+            allocated: 0,
         };
         frames.push((callee.entry, mask, frame));
     }
@@ -311,7 +313,8 @@ fn pass(m: &mut Machine<'_>, slot: ParamSlot, local: u32, value: &Passed, from: 
     match (slot, value) {
         (ParamSlot::Memory { offset, bytes }, Passed::Memory(source)) => {
             for word in 0..bytes.div_ceil(4) {
-                let values = m.warp.local[((from + source) / 4 + word) as usize];
+                // What is passed to a variable number of parameters may be shorter than the room for them.
+                let Some(&values) = m.warp.local.get(((from + source) / 4 + word) as usize) else { break };
                 let row = &mut m.warp.local[((local + offset) / 4 + word) as usize];
                 LanesOf(mask).for_each(|lane| row[lane] = values[lane]);
             }

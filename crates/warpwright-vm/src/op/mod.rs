@@ -19,6 +19,7 @@ pub(crate) mod matrix;
 pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod special;
+mod stack;
 pub(crate) mod sync;
 pub(crate) mod video;
 pub(crate) mod warp;

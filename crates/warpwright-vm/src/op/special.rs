@@ -96,6 +96,9 @@ fn value(m: &Machine<'_>, register: SpecialRegister, axis: usize, lane: usize) -
                 0
             }
         }
+        // As cooperative groups look for the grid's barrier.
+        EnvReg1 => m.launch.options.workspace >> 32,
+        EnvReg2 => m.launch.options.workspace & 0xffff_ffff,
         ClusterNCtaRank => 1,
         ClusterId => pick(m.block.index),
         NClusterId => pick(shape.grid),

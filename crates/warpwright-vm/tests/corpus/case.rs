@@ -183,6 +183,8 @@ pub(crate) enum End {
     Normal,
     /// A trap, whose text has one of these words; memory is not looked at.
     Trap(&'static [&'static str]),
+    /// The module cannot be loaded, and the reason has these words.
+    Refused(&'static str),
 }
 
 pub(crate) struct Case {
@@ -305,7 +307,11 @@ impl Case {
     }
 
     /// The two pointers to scratch memory that Triton's kernels end with and ours do not use.
-    pub(crate) fn triton(self) -> Self {
+    pub(crate) fn triton(mut self) -> Self {
+        if self.shared == 0 {
+            // As much as any of the kernels that do not say needs.
+            self.shared = 16 << 10;
+        }
         self.null().null()
     }
 
@@ -360,6 +366,12 @@ impl Case {
     /// The launch must end with a trap whose text has one of these words.
     pub(crate) fn traps(mut self, words: &'static [&'static str]) -> Self {
         self.end = End::Trap(words);
+        self
+    }
+
+    /// The module must be refused with a reason that has these words.
+    pub(crate) fn refused(mut self, words: &'static str) -> Self {
+        self.end = End::Refused(words);
         self
     }
 

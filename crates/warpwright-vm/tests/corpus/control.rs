@@ -584,7 +584,7 @@ fn print_assert(_: &File) -> Vec<Case> {
     let x: Vec<f32> = (0..n).map(|i| (i * i) as f32).collect();
     let roots: Vec<f32> = (0..n).map(|i| i as f32).collect();
     let value = |i: usize| x.get(i).copied().unwrap_or(0.0);
-    let lines = (0..128).map(|i| format!("pid (0, 0, 0) idx ({i:3}) x = {:.6}", value(i)));
+    let lines = (0..128).map(|i| format!("pid (0, 0, 0) idx ({i:3}) x =: {:.6}", value(i)));
     let fine = launch("print_assert", 1, 128).inout(&x, exactly(&roots)).scalar(n as i32).triton();
     let mut bad = x.clone();
     bad[50] = -1.0;

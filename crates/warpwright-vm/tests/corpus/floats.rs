@@ -463,7 +463,8 @@ fn asm_misc(_: &File) -> Vec<Case> {
             near(x / y, 4.0 * F32.unit() * x / y),
             exact(x.min(y)),
             exact(x.max(y)),
-            exact(x),
+            // The sign of the first, the size of the second.
+            exact(y),
             exact((x * y + 0.5).min(1.0)),
             exact(if t >= 16 { x } else { y }),
             // The second predicate is the comparison's complement.

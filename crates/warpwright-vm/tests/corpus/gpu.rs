@@ -29,7 +29,11 @@ pub(crate) fn run(file: &File, program: &Program, case: &Case, schedule: Schedul
     config.workers = 2;
     let device = Device::new(config).map_err(|error| error.to_string())?;
     let fail = |error: warpwright_vm::DeviceError| error.to_string();
-    let module = device.load(&program.module, &program.info).map_err(fail)?;
+    let module = match (device.load(&program.module, &program.info), &case.end) {
+        (Ok(_), End::Refused(words)) => return Err(format!("it is loaded, though it lacks `{words}`")),
+        (Err(error), End::Refused(words)) if error.to_string().contains(words) => return Ok(()),
+        (module, _) => module.map_err(fail)?,
+    };
 
     let mut buffers: Vec<Buffer<u8>> = Vec::new();
     for buffer in &case.buffers {
@@ -100,6 +104,8 @@ pub(crate) fn run(file: &File, program: &Program, case: &Case, schedule: Schedul
             printed(case, &report, &mut wrong);
         }
         (End::Normal, Some(trap)) => wrong.push(format!("trap: {trap}")),
+        // Dealt with above.
+        (End::Refused(_), _) => {}
         (End::Trap(words), None) => wrong.push(format!("no trap that names one of {words:?}")),
         (End::Trap(words), Some(trap)) => {
             if !words.iter().any(|word| trap.contains(word)) {

@@ -16,6 +16,7 @@ pub(crate) const SOURCES: &[Source] = &[
     source("textures.nvcc", textures),
     source("surfaces.nvcc", surfaces),
     source("dynamic_parallel.nvcc", dynamic_parallel),
+    source("rdc_extern.nvcc", rdc_extern),
 ];
 
 fn clusters(_: &File) -> Vec<Case> {
@@ -88,10 +89,10 @@ fn wgmma(_: &File) -> Vec<Case> {
     let mut gemm = launch("wgmma_f16", 1, 128).shared(64 << 10);
     let buffers: Vec<usize> = (0..3).map(|_| gemm.add(Some(vec![0; 1 << 16]), Expect::Same)).collect();
     let gemm = buffers.iter().fold(gemm, |case, &buffer| case.pass(buffer)).scalar(64i32).traps(&["wgmma"]);
-    let mut roles = launch("specialise", 1, 256);
-    let (a, b) =
-        (roles.add(Some(vec![0; 1 << 14]), Expect::Same), roles.add(Some(vec![0; 1 << 14]), Expect::Same));
-    vec![gemm, roles.pass(a).pass(b).traps(&["setmaxnreg", "cp.async.bulk", "wgmma"])]
+    let mut rng = Rng::new(1704);
+    let x = rng.f32s(256, -1.0, 1.0);
+    let reversed: Vec<f32> = x.chunks(128).flat_map(|block| block.iter().rev().map(|x| x * 2.0)).collect();
+    vec![gemm, launch("specialise", 2, 256).input(&x).output(exactly(&reversed))]
 }
 
 fn wgmma_pipeline(_: &File) -> Vec<Case> {
@@ -144,11 +145,10 @@ fn surfaces(_: &File) -> Vec<Case> {
 }
 
 fn dynamic_parallel(_: &File) -> Vec<Case> {
-    let mut rng = Rng::new(1703);
-    let x = rng.f32s(100, -1.0, 1.0);
-    let scaled: Vec<f32> = x.iter().map(|x| x * 1.5).collect();
-    vec![
-        launch("child", 2, 64).inout(&x, exactly(&scaled)).scalar(100i32).scalar(1.5f32),
-        launch("parent", 1, 32).inout(&x, Expect::Same).input(&[0i32, 40, 100]).scalar(2i32).traps(&["cuda"]),
-    ]
+    let missing = "__cudaCDP2GetParameterBufferV2";
+    vec![launch("child", 1, 32).refused(missing), launch("parent", 1, 32).refused(missing)]
+}
+
+fn rdc_extern(_: &File) -> Vec<Case> {
+    vec![launch("rdc_kernel", 1, 32).refused("external_")]
 }

@@ -488,9 +488,14 @@ fn integers_numba(file: &File) -> Vec<Case> {
         .zip(&b)
         .map(|(&x, &y)| {
             if y == 0 {
-                return (i64::from(x.count_ones() + x.leading_zeros())).wrapping_add(x.reverse_bits());
+                // Numba turns the lower 32 bits alone.
+                let turned = (x as u32).reverse_bits();
+                return i64::from(x.count_ones() + x.leading_zeros()) + i64::from(turned);
             }
             // Rounded down, as Python divides.
+            if (x, y) == (i64::MIN, -1) {
+                return x << 3 ^ (y >> 2);
+            }
             let (mut quotient, mut rest) = (x.wrapping_div(y), x.wrapping_rem(y));
             if rest != 0 && (rest < 0) != (y < 0) {
                 (quotient, rest) = (quotient - 1, rest + y);

@@ -64,7 +64,6 @@ const NOT_LAUNCHED: &[(&str, &str, &str)] = &[
     ("blackwell_misc.nvcc", "narrow_floats", "converts to formats of sm_100"),
     ("blackwell_misc.nvcc", "steal_work", "takes the work of clusters that have not begun"),
     ("mma_types.nvcc", "mma_sparse", "written to be read: its metadata are no valid choice"),
-    ("rdc_extern.nvcc", "rdc_kernel", "calls functions of another module"),
     ("tcgen05.nvcc", "tcgen05_tmem", "written to be read: its descriptors are made up"),
     ("tensormap_replace.nvcc", "tensormap_replace", "written to be read: its tensor map is made up"),
     ("texture_queries.nvcc", "texture_queries", "written to be read: its queries fit no one texture"),

@@ -130,7 +130,7 @@ fn dequant_gemv_triton(_: &File) -> Vec<Case> {
     let mut draw = |n, low, high| (0..n).map(|_| F16.round(rng.f64(low, high))).collect::<Vec<f64>>();
     let scales = draw(rows * cols / 32, 0.01, 0.1);
     let x = draw(cols, -1.0, 1.0);
-    let used = 21usize;
+    let used = 16usize;
     let want = (0..used).map(|r| {
         let weight = |c: usize| {
             let pair = q[r * cols / 2 + c / 2];

@@ -141,7 +141,7 @@ fn reduce_sum(file: &File) -> Vec<Case> {
 
 fn sum_rows(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(107);
-    let (rows, cols) = (13usize, 208usize);
+    let (rows, cols) = (16usize, 208usize);
     let x = dyadic(&mut rng, rows * cols);
     let row = |r: usize| &x[r * cols..][..cols];
     // The masked columns are zeros to the extremes too.

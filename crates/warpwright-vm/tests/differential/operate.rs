@@ -278,7 +278,7 @@ fn integers(frame: &mut Frame<'_>, op: &Op) {
             frame.set(o.d, o.ty, sum);
         }
         Op::Subc(o) => {
-            let difference = frame.int(&o.a, o.ty) - frame.int(&o.b, o.ty) - i128::from(frame.carry);
+            let difference = frame.int(&o.a, o.ty) - frame.int(&o.b, o.ty) - i128::from(!frame.carry);
             carried(frame, o.cc, o.ty, [&o.a, &o.b], [true, true]);
             frame.set(o.d, o.ty, difference);
         }
@@ -365,14 +365,15 @@ fn doubled(half: MulHalf, ty: Type) -> Type {
     }
 }
 
-/// Sets the carry of a sum or the borrow of a difference, with or without one coming in.
+/// Sets the carry of a sum, or that of a difference, which is set where nothing is borrowed; with or
+/// without one coming in.
 fn carried(frame: &mut Frame<'_>, cc: bool, ty: Type, sources: [&Src; 2], [minus, with]: [bool; 2]) {
     if !cc {
         return;
     }
     let [a, b] = sources.map(|src| frame.bits(src, ty));
-    let incoming = u128::from(with && frame.carry);
-    frame.carry = if minus { a < b + incoming } else { (a + b + incoming) >> ty.bits() != 0 };
+    let incoming = u128::from(with && frame.carry != minus);
+    frame.carry = if minus { a >= b + incoming } else { (a + b + incoming) >> ty.bits() != 0 };
 }
 
 /// An operation on both halves of a word.

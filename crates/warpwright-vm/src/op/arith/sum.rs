@@ -147,6 +147,10 @@ impl Sum {
 }
 
 /// A sum or difference that reads or writes the carry flag. Signed types do the same as unsigned ones.
+///
+/// After a difference the flag is what hardware has, which adds the complement: set where nothing was
+/// borrowed. The ISA calls it the borrow; but compilers' own divisions of 128 bits add it (`addc` after
+/// `sub.cc`), so the two kinds of chain share it.
 fn carrying(
     d: &mut Decoder<'_, '_>,
     ty: Type,
@@ -162,13 +166,19 @@ fn carrying(
             d.each_with_carry::<u32>(rows, flag, |a, b, _, carry| integer::add_carry_u32(a, b, carry));
         }
         (U32 | S32, true) => {
-            d.each_with_carry::<u32>(rows, flag, |a, b, _, carry| integer::sub_borrow_u32(a, b, carry));
+            d.each_with_carry::<u32>(rows, flag, move |a, b, _, carry| {
+                let (difference, borrow) = integer::sub_borrow_u32(a, b, flag.0 && !carry);
+                (difference, !borrow)
+            });
         }
         (U64 | S64, false) => {
             d.each_with_carry::<u64>(rows, flag, |a, b, _, carry| integer::add_carry_u64(a, b, carry));
         }
         (U64 | S64, true) => {
-            d.each_with_carry::<u64>(rows, flag, |a, b, _, carry| integer::sub_borrow_u64(a, b, carry));
+            d.each_with_carry::<u64>(rows, flag, move |a, b, _, carry| {
+                let (difference, borrow) = integer::sub_borrow_u64(a, b, flag.0 && !carry);
+                (difference, !borrow)
+            });
         }
         _ => return false,
     }

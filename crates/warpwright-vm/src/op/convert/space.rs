@@ -1,7 +1,8 @@
 //! `cvta` and `isspacep`: generic addresses and those of a space.
 
 use crate::decode::{Decoder, File, Rows};
-use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Window, window};
+use crate::machine::{LANES, Step};
+use crate::memory::{AllocationKind, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Window, window};
 use crate::simd::{lane_op, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::convert::{Cvta, Isspacep};
@@ -35,21 +36,37 @@ pub(super) fn cvta(op: &Cvta, d: &mut Decoder<'_, '_>) {
     }
 }
 
+/// Whether each address is in memory of constants, or in other global memory; where nothing is counts as
+/// global.
+fn in_global(d: &mut Decoder<'_, '_>, dst: Dst, a: u32, constant: bool) {
+    let dst = d.dst(dst);
+    d.emit_boxed(move |m, _| {
+        let addresses = *m.registers.row64(a);
+        let is = |address: u64| {
+            let allocation = m.launch.memory.lookup(address);
+            let found = allocation.is_some_and(|found| found.kind == AllocationKind::Constant);
+            window(address) == Window::Global && found == constant
+        };
+        let bits = (0..LANES).fold(0, |bits, lane| bits | u32::from(is(addresses[lane])) << lane);
+        m.registers.set_predicate(dst, bits, m.mask);
+        Step::Next
+    });
+}
+
 lane_op! {
     IsShared(a: u64) -> bool { window(a) == Window::Shared }
     IsLocal(a: u64) -> bool { window(a) == Window::Local }
     IsParam(a: u64) -> bool { window(a) == Window::Param }
-    IsGlobal(a: u64) -> bool { window(a) == Window::Global }
 }
 
 pub(super) fn isspacep(op: &Isspacep, d: &mut Decoder<'_, '_>) {
+    let a = d.src64(&op.a, Type::U64);
     let handlers = match op.space.base() {
         Space::Shared => lanes::<IsShared>(),
         Space::Local => lanes::<IsLocal>(),
         Space::Param => lanes::<IsParam>(),
-        _ => lanes::<IsGlobal>(),
+        space => return in_global(d, op.d, a, space == Space::Const),
     };
-    let a = d.src64(&op.a, Type::U64);
     let rows = Rows { d: d.dst(op.d), a, ..Rows::default() };
     d.emit(handlers, rows);
 }
