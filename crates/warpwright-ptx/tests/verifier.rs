@@ -389,3 +389,48 @@ warning[W0001]: `%r1` is read, and nothing ever writes it
     let position = found.iter().next().and_then(|diagnostic| diagnostic.position(&LineIndex::new(&text)));
     assert_eq!(position.map(|at| (at.line, at.column)), Some((5, 5)));
 }
+
+#[test]
+fn messages_about_several_texts() {
+    use warpwright_ptx::diag::{Message, MessagePlace, Severity, render_message};
+    let ptx = "one\ntwo words\nthree\n";
+    let source = "fn f() {\n    body\n}\n";
+    let (ptx_lines, source_lines) = (LineIndex::new(ptx), LineIndex::new(source));
+    let place = |name, lines, (start, end), label| {
+        let span = warpwright_ptx::ir::Span::new(start, end);
+        MessagePlace { name, lines, span, label }
+    };
+    let message = Message {
+        severity: Severity::Error,
+        id: "racecheck",
+        title: "both write it",
+        places: vec![
+            place("k.ptx", &ptx_lines, (8, 13), Some("thread 1 writes")),
+            place("k.rs", &source_lines, (13, 17), None),
+            place("k.ptx", &ptx_lines, (0, 3), Some("thread 0 wrote")),
+        ],
+        notes: vec!["8 times"],
+        help: Some("a barrier between them orders them"),
+    };
+    let shown = render_message(&message, false);
+    assert_eq!(
+        shown,
+        "\
+error[racecheck]: both write it
+ --> k.ptx:2:5
+  |
+1 | one
+  | --- thread 0 wrote
+2 | two words
+  |     ^^^^^ thread 1 writes
+  |
+ ::: k.rs:2:5
+  |
+2 |     body
+  |     ----
+  |
+  = note: 8 times
+  = help: a barrier between them orders them
+"
+    );
+}

@@ -1,5 +1,7 @@
 //! A virtual device: memory, modules, launches.
 
+mod variable;
+
 use crate::decode::LoadError;
 use crate::launch::{Executor, Launch, LaunchConfig, Options, Report, Schedule, Settings, Shape};
 use crate::memory::{Allocation, AllocationKind, GlobalMap};
@@ -61,6 +63,11 @@ pub enum DeviceError {
         /// Bytes that are free.
         free: u64,
     },
+    /// A module has no global or constant variable of that name.
+    UnknownVariable {
+        /// The name.
+        name: String,
+    },
     /// A copy of the wrong length.
     Length {
         /// Elements of the buffer.
@@ -79,6 +86,9 @@ impl fmt::Display for DeviceError {
             DeviceError::Launch(message) => f.write_str(message),
             DeviceError::OutOfMemory { asked, free } => {
                 write!(f, "{asked} bytes of device memory were asked for, and {free} are free")
+            }
+            DeviceError::UnknownVariable { name } => {
+                write!(f, "the module has no global or constant variable `{name}`")
             }
             DeviceError::Length { buffer, slice } => {
                 write!(f, "the buffer has {buffer} elements and the slice {slice}: they must be equal")
@@ -164,7 +174,9 @@ impl Device {
 
     /// Allocates `len` elements of zero.
     pub fn alloc_zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>, DeviceError> {
-        self.alloc(len)
+        let buffer = self.alloc(len)?;
+        buffer.allocation.written.set_all();
+        Ok(buffer)
     }
 
     /// Allocates a copy of a slice.
@@ -458,6 +470,7 @@ impl<T: Element> Buffer<T> {
             value.put(chunk);
         }
         self.allocation.write(0, &bytes);
+        self.allocation.written.set_all();
         Ok(())
     }
 
@@ -484,6 +497,7 @@ impl<T: Element> Buffer<T> {
         value.put(&mut bytes);
         if index < self.len {
             self.allocation.write((index * T::BYTES) as u64, &bytes);
+            self.allocation.written.set((index * T::BYTES) as u64, T::BYTES as u64);
         }
         index < self.len
     }

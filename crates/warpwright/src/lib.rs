@@ -4,8 +4,10 @@
 //!
 //! - [`ptx`]: the intermediate representation of PTX, with the typed kernel DSL, parser, printer and
 //!   verifier;
-//! - [`kernels`]: the kernel library.
+//! - [`kernels`]: the kernel library;
+//! - [`vm`]: the virtual GPU, which runs and checks PTX on the CPU.
 #![forbid(unsafe_code)]
 
 pub use warpwright_kernels as kernels;
 pub use warpwright_ptx as ptx;
+pub use warpwright_vm as vm;

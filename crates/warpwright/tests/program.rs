@@ -1,11 +1,11 @@
 //! The `warpwright` program as its users run it: exit statuses, what it prints where, and what it
 //! leaves in files.
 
+mod common;
+
+use common::{Folder, json, run, run_with, status, stdout};
 use serde_json::Value;
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 const GOOD: &str = "\
 .version 8.0
@@ -26,57 +26,6 @@ const GOOD: &str = "\
     ret;
 }
 ";
-
-/// A folder of its own for each test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("the folder is made");
-        Folder(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, text).expect("the file is written");
-        path.to_str().expect("the path is UTF-8").to_string()
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-fn run(arguments: &[&str]) -> Output {
-    run_with(arguments, "")
-}
-
-fn run_with(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_warpwright"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    // The program may end without reading it all.
-    let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
-    child.wait_with_output().expect("the program ends")
-}
-
-fn status(output: &Output) -> i32 {
-    output.status.code().expect("the program was not killed")
-}
-
-fn stdout(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).expect("the output is UTF-8")
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_str(stdout(output)).expect("the output is JSON")
-}
 
 /// The text with one of its lines replaced.
 fn with_line(text: &str, old: &str, new: &str) -> String {

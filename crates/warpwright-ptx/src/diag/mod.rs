@@ -8,7 +8,7 @@ mod render;
 pub use codes::{Code, Severity};
 pub use lines::{LineIndex, Position};
 #[cfg(feature = "render")]
-pub use render::render;
+pub use render::{Message, MessagePlace, render, render_message};
 
 use crate::ir::{Origin, Span};
 use std::fmt;

@@ -23,8 +23,7 @@ pub fn render<'d>(
     color: bool,
 ) -> String {
     let lines = LineIndex::new(text);
-    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-    let renderer = renderer.decor_style(DecorStyle::Ascii);
+    let renderer = renderer(color);
     let mut out = String::new();
     for diagnostic in diagnostics {
         out.push_str(&renderer.render(&[group(diagnostic, name, &lines)]));
@@ -37,12 +36,76 @@ pub fn render<'d>(
     out
 }
 
-fn group<'a>(diagnostic: &'a Diagnostic, name: &'a str, lines: &LineIndex<'a>) -> Group<'a> {
-    let level = match diagnostic.severity() {
+/// Something to be said about places in texts, for a tool that has findings of its own and wants
+/// them to look as those of the verifier do.
+#[derive(Clone, Debug)]
+pub struct Message<'a> {
+    /// How grave it is.
+    pub severity: Severity,
+    /// What stands in brackets after that: a code, or what found it.
+    pub id: &'a str,
+    /// What is the matter.
+    pub title: &'a str,
+    /// The places, of one text or of several. The first is what it is about.
+    pub places: Vec<MessagePlace<'a>>,
+    /// Further remarks.
+    pub notes: Vec<&'a str>,
+    /// What to do about it.
+    pub help: Option<&'a str>,
+}
+
+/// A place in a text, to be shown and marked.
+#[derive(Clone, Copy, Debug)]
+pub struct MessagePlace<'a> {
+    /// What the text is called. Places of the same name are of the same text.
+    pub name: &'a str,
+    /// The text.
+    pub lines: &'a LineIndex<'a>,
+    /// The part of it.
+    pub span: Span,
+    /// What stands beside the mark.
+    pub label: Option<&'a str>,
+}
+
+/// Renders a message with the lines that it is about. With `color`, the result has ANSI escapes. It
+/// ends with a line end.
+pub fn render_message(message: &Message<'_>, color: bool) -> String {
+    let mut group = Group::with_title(level(message.severity).primary_title(message.title).id(message.id));
+    let mut texts: Vec<Marks<'_, '_>> = Vec::new();
+    for (i, place) in message.places.iter().enumerate() {
+        let kind = if i == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+        let at = texts.iter().position(|text| text.name == place.name).unwrap_or_else(|| {
+            texts.push(Marks { name: place.name, lines: place.lines, marks: Vec::new() });
+            texts.len() - 1
+        });
+        texts[at].add(place.span, kind, place.label);
+    }
+    for text in texts {
+        group = group.elements(text.snippets());
+    }
+    group = group.elements(message.notes.iter().map(|note| Level::NOTE.message(*note)));
+    group = group.elements(message.help.map(|help| Level::HELP.message(help)));
+    let mut out = renderer(color).render(&[group]);
+    out.truncate(out.trim_end_matches('\n').len());
+    out.push('\n');
+    out
+}
+
+fn renderer(color: bool) -> Renderer {
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    renderer.decor_style(DecorStyle::Ascii)
+}
+
+fn level(severity: Severity) -> Level<'static> {
+    match severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
-    };
+    }
+}
+
+fn group<'a>(diagnostic: &'a Diagnostic, name: &'a str, lines: &LineIndex<'a>) -> Group<'a> {
+    let level = level(diagnostic.severity());
     let mut group = Group::with_title(level.primary_title(&diagnostic.message).id(diagnostic.code.text()));
     let mut marks = Marks { name, lines, marks: Vec::new() };
     match diagnostic.origin {
@@ -53,7 +116,7 @@ fn group<'a>(diagnostic: &'a Diagnostic, name: &'a str, lines: &LineIndex<'a>) -
     let mut elsewhere = Vec::new();
     for (origin, what) in &diagnostic.related {
         match origin {
-            Origin::Text(span) => marks.add(*span, AnnotationKind::Context, Some(what)),
+            Origin::Text(span) => marks.add(*span, AnnotationKind::Context, Some(what.as_str())),
             Origin::Rust(location) => elsewhere.push((Some(*location), what)),
             Origin::Unknown => elsewhere.push((None, what)),
         }
@@ -91,13 +154,12 @@ struct Mark<'a> {
 }
 
 impl<'a> Marks<'a, '_> {
-    fn add(&mut self, span: Span, kind: AnnotationKind, label: Option<&'a String>) {
+    fn add(&mut self, span: Span, kind: AnnotationKind, label: Option<&'a str>) {
         let (start, end) = (self.lines.clamp(span.start), self.lines.clamp(span.end.max(span.start)));
         let first = self.lines.position(start).line;
         let last = self.lines.position(end.saturating_sub(1).max(start)).line;
         let shown = last.min(first + LONGEST - 1);
         let end = if shown < last { self.lines.line(shown).end } else { end as usize };
-        let label = label.map(String::as_str);
         self.marks.push(Mark { range: start as usize..end, lines: (first, shown), kind, label });
     }
 

@@ -8,6 +8,7 @@ mod emit;
 mod fmt;
 mod json;
 mod kernels;
+mod run;
 mod source;
 
 use clap::{Parser, Subcommand};
@@ -28,6 +29,8 @@ enum Command {
     Fmt(fmt::Arguments),
     Kernels(kernels::Arguments),
     Emit(emit::Arguments),
+    Run(run::Arguments),
+    Profile(run::ProfileArguments),
 }
 
 /// How a subcommand ended.
@@ -72,6 +75,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Fmt(arguments) => fmt::run(arguments, &mut out),
         Command::Kernels(arguments) => kernels::run(arguments, &mut out),
         Command::Emit(arguments) => emit::run(arguments, &mut out),
+        Command::Run(arguments) => run::run(arguments, &mut out),
+        Command::Profile(arguments) => run::profile(arguments, &mut out),
     };
     let outcome = outcome.and_then(|outcome| {
         out.flush()?;

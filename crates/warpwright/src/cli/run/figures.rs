@@ -1,0 +1,169 @@
+//! The counters of a run, in the form that `--json` prints.
+
+use super::class::class;
+use super::locate::{Locator, SourceLine};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use warpwright_vm as vm;
+
+/// What a profiler would show of a launch.
+#[derive(Debug, Serialize)]
+pub(super) struct Counters {
+    pub(super) instructions: Instructions,
+    pub(super) memory: Memory,
+    /// Traffic of the buffers, by the parameters that point to them.
+    pub(super) arguments: Vec<ByArgument>,
+    /// Passes to shared memory beyond those that requests without conflicts take.
+    pub(super) shared_bank_conflicts: u64,
+    /// Branches that divided a warp.
+    pub(super) divergent_branches: u64,
+}
+
+/// Instructions, each counted once a warp and once an active lane.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Instructions {
+    pub(super) warps: u64,
+    pub(super) lanes: u64,
+    /// Active lanes of an instruction, on average.
+    pub(super) lanes_per_warp: f64,
+    pub(super) classes: BTreeMap<&'static str, Executed>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Executed {
+    pub(super) warps: u64,
+    pub(super) lanes: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Memory {
+    pub(super) global: SpaceTraffic,
+    pub(super) shared: SpaceTraffic,
+    pub(super) local: SpaceTraffic,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct SpaceTraffic {
+    pub(super) loads: Traffic,
+    pub(super) stores: Traffic,
+}
+
+/// Accesses of warps.
+#[derive(Debug, Serialize)]
+pub(super) struct Traffic {
+    pub(super) requests: u64,
+    /// Bytes that lanes asked for.
+    pub(super) bytes: u64,
+    /// Sectors of 32 bytes; of shared memory, passes.
+    pub(super) transactions: u64,
+    pub(super) per_request: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ByArgument {
+    pub(super) parameter: String,
+    pub(super) argument: String,
+    #[serde(flatten)]
+    pub(super) traffic: SpaceTraffic,
+}
+
+/// An instruction that was executed.
+#[derive(Debug, Serialize)]
+pub(super) struct Line {
+    pub(super) ptx_line: u32,
+    pub(super) ptx: String,
+    pub(super) source: Option<SourceLine>,
+    pub(super) warps: u64,
+    pub(super) lanes: u64,
+    /// Part of all instructions of warps.
+    pub(super) share: f64,
+    /// Times that it divided a warp.
+    pub(super) divergent: u64,
+}
+
+fn ratio(of: u64, by: u64) -> f64 {
+    if by == 0 { 0.0 } else { of as f64 / by as f64 }
+}
+
+impl From<&vm::Traffic> for Traffic {
+    fn from(traffic: &vm::Traffic) -> Self {
+        Traffic {
+            requests: traffic.requests,
+            bytes: traffic.bytes,
+            transactions: traffic.transactions,
+            per_request: ratio(traffic.transactions, traffic.requests),
+        }
+    }
+}
+
+impl From<&vm::SpaceTraffic> for SpaceTraffic {
+    fn from(traffic: &vm::SpaceTraffic) -> Self {
+        SpaceTraffic { loads: (&traffic.loads).into(), stores: (&traffic.stores).into() }
+    }
+}
+
+/// A buffer that a parameter points to.
+pub(super) struct Pointed {
+    pub(super) parameter: String,
+    pub(super) argument: String,
+    pub(super) address: u64,
+}
+
+/// The counters of a launch whose parameters point to these buffers.
+pub(super) fn counters(counters: &vm::Counters, locator: &Locator<'_>, pointed: &[Pointed]) -> Counters {
+    let mut classes = BTreeMap::<_, Executed>::new();
+    for line in &counters.lines {
+        let place = locator.place(line.origin);
+        let entry = classes.entry(class(place.ptx.as_deref().unwrap_or(line.opcode))).or_default();
+        entry.warps += line.warps;
+        entry.lanes += line.lanes;
+    }
+    let arguments = pointed
+        .iter()
+        .map(|buffer| {
+            let found = counters.allocations.iter().find(|(_, address, _)| *address == buffer.address);
+            let traffic = found.map(|(_, _, traffic)| *traffic).unwrap_or_default();
+            ByArgument {
+                parameter: buffer.parameter.clone(),
+                argument: buffer.argument.clone(),
+                traffic: (&traffic).into(),
+            }
+        })
+        .collect();
+    let (warps, lanes) = (counters.warp_instructions, counters.instructions);
+    Counters {
+        instructions: Instructions { warps, lanes, lanes_per_warp: ratio(lanes, warps), classes },
+        memory: Memory {
+            global: (&counters.global).into(),
+            shared: (&counters.shared).into(),
+            local: (&counters.local).into(),
+        },
+        arguments,
+        shared_bank_conflicts: counters.bank_conflicts,
+        divergent_branches: counters.divergent_branches,
+    }
+}
+
+/// The instructions that warps spent the most on, at most `top` of them.
+pub(super) fn hottest(counters: &vm::Counters, locator: &Locator<'_>, top: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = counters
+        .lines
+        .iter()
+        .map(|line| {
+            let place = locator.place(line.origin);
+            Line {
+                ptx_line: place.ptx_line.unwrap_or(0),
+                ptx: place.ptx.unwrap_or_else(|| line.opcode.to_string()),
+                source: place.source,
+                warps: line.warps,
+                lanes: line.lanes,
+                share: ratio(line.warps, counters.warp_instructions),
+                divergent: line.divergent,
+            }
+        })
+        .collect();
+    // Stable: what is equally hot stays in the order of the text.
+    lines.sort_by_key(|line| std::cmp::Reverse(line.warps));
+    lines.truncate(top);
+    lines
+}

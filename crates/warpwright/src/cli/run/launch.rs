@@ -1,0 +1,172 @@
+//! Runs a kernel on a virtual device.
+
+use super::figures::Pointed;
+use super::memory_map::MemoryMap;
+use super::options::{Check, Dims, Options, Race};
+use super::program::Program;
+use super::values::{Contents, Fill, Global, Output, Value};
+use crate::cli::Failure;
+use std::fmt;
+use std::time::{Duration, Instant};
+use warpwright_ptx::ir::{Arch, ArchVariant, Function};
+use warpwright_vm as vm;
+
+/// A run that is over.
+pub(super) struct Finished {
+    pub(super) arch: Arch,
+    pub(super) report: vm::Report,
+    pub(super) elapsed: Duration,
+    pub(super) memory: MemoryMap,
+    pub(super) pointed: Vec<Pointed>,
+    /// Files to be written, with the elements.
+    pub(super) results: Vec<(Output, Vec<u8>)>,
+}
+
+/// Refused by the device: its words.
+fn refused(error: impl fmt::Display) -> Failure {
+    Failure::Message(error.to_string())
+}
+
+/// What is to be checked.
+pub(super) fn checks(options: &Options) -> Result<vm::Checks, Failure> {
+    let mut checks = vm::Checks::MEMORY;
+    for &check in &options.check {
+        match check {
+            Check::All => checks = vm::Checks::ALL,
+            Check::None if options.check.len() > 1 => {
+                return Err(Failure::Message("`--check none` goes with no other check".into()));
+            }
+            Check::None | Check::Memcheck => {}
+            Check::Racecheck => checks.race = true,
+            Check::Initcheck => checks.init = true,
+            Check::Synccheck => checks.sync = true,
+        }
+    }
+    Ok(checks)
+}
+
+pub(super) fn launch(
+    program: &Program,
+    kernel: &Function,
+    block: [u32; 3],
+    values: Vec<Value>,
+    globals: Vec<Global>,
+    options: &Options,
+    counters: bool,
+) -> Result<Finished, Failure> {
+    let checks = checks(options)?;
+    let mut config = vm::DeviceConfig::default();
+    config.arch = options.sm.unwrap_or(program.module.target.arch);
+    config.workers = options.workers.unwrap_or(0);
+    config.tensor_core = options.tensor_core;
+    config.memory = config.memory.min(host_memory().unwrap_or(u64::MAX) / 2);
+    let arch = config.arch;
+    if !runs_on(program.module.target.arch, arch) {
+        return Err(Failure::Message(format!(
+            "{} is for {}, which does not run on {arch}",
+            program.name, program.module.target.arch
+        )));
+    }
+    let device = vm::Device::new(config).map_err(refused)?;
+    let module = device.load(&program.module, &program.info).map_err(refused)?;
+
+    let mut memory = MemoryMap::default();
+    for variable in program.module.globals() {
+        if let Some((address, bytes)) = module.variable(&variable.name) {
+            memory.add(variable.name.to_string(), address, bytes);
+        }
+    }
+    for global in &globals {
+        if let Some(data) = &global.initial {
+            device.write_variable(&module, &global.name, data).map_err(refused)?;
+        }
+    }
+    let mut buffers = Vec::new();
+    let mut pointed = Vec::new();
+    let mut arguments = Vec::with_capacity(values.len());
+    for value in values {
+        arguments.push(match value {
+            Value::Bytes(bytes) => vm::Arg::Bytes(bytes),
+            Value::Buffer(contents) => {
+                let buffer = fill(&device, &contents)?;
+                let Contents { parameter, argument, bytes, output, .. } = contents;
+                memory.add(format!("{parameter} ({argument})"), buffer.address(), bytes);
+                let address = vm::Arg::buffer(&buffer);
+                pointed.push(Pointed { parameter, argument, address: buffer.address() });
+                buffers.push((buffer, output));
+                address
+            }
+        });
+    }
+    let Dims([x, y, z]) = options.grid;
+    let [block_x, block_y, block_z] = block;
+    let mut config = vm::LaunchConfig::new(1, 1);
+    config.grid_dim = (x, y, z);
+    config.block_dim = (block_x, block_y, block_z);
+    config.shared_mem_bytes = options.shared;
+    config.cooperative = options.cooperative;
+    let run = vm::Options {
+        checks,
+        race: match options.race {
+            Race::Normal => vm::Race::Normal,
+            Race::Strict => vm::Race::Strict,
+        },
+        schedule: match options.schedule_seed {
+            Some(seed) => vm::Schedule::Seeded(seed),
+            None if options.deterministic => vm::Schedule::Seeded(0),
+            None => vm::Schedule::Parallel,
+        },
+        counters,
+        max_instructions: options.max_instructions.unwrap_or(vm::Options::default().max_instructions),
+    };
+    let start = Instant::now();
+    let running = device.launch(&module, &kernel.name, &config, &arguments, &run).map_err(refused)?;
+    let report = running.wait();
+    let elapsed = start.elapsed();
+
+    let mut results = Vec::new();
+    for (buffer, output) in buffers {
+        if let Some(output) = output {
+            results.push((output, buffer.read()));
+        }
+    }
+    for global in globals {
+        if let Some(output) = global.output {
+            let data = device.read_variable(&module, &global.name).map_err(refused)?;
+            results.push((output, data));
+        }
+    }
+    Ok(Finished { arch, report, elapsed, memory, pointed, results })
+}
+
+/// Whether a device runs modules for a target: later devices run earlier base targets, and each runs
+/// what is for itself alone.
+fn runs_on(target: Arch, device: Arch) -> bool {
+    match target.variant {
+        ArchVariant::Base => device.sm >= target.sm,
+        ArchVariant::Family => device.sm / 10 == target.sm / 10 && device.sm >= target.sm,
+        ArchVariant::Specific => device.sm == target.sm,
+    }
+}
+
+/// Bytes that this machine could give, where it says so. The device has half of that: the checks keep
+/// books on it.
+fn host_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+/// A buffer with what it holds at first.
+fn fill(device: &vm::Device, contents: &Contents) -> Result<vm::Buffer<u8>, Failure> {
+    let named = |error: vm::DeviceError| {
+        Failure::Message(format!("{} ({}): {error}", contents.parameter, contents.argument))
+    };
+    let size = usize::try_from(contents.bytes).unwrap_or(usize::MAX);
+    match &contents.fill {
+        Fill::Data(data) => device.clone_htod(data).map_err(named),
+        Fill::Zeros => device.alloc_zeros(size).map_err(named),
+        Fill::Nothing => device.alloc(size).map_err(named),
+    }
+}

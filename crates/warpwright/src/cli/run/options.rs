@@ -1,0 +1,162 @@
+//! The command line of `run` and `profile`.
+
+use std::str::FromStr;
+use warpwright_ptx::ir::Arch;
+use warpwright_vm::tensor::TensorCore;
+
+/// What `--help` says of arguments.
+pub(super) const ARGUMENTS_HELP: &str = "\
+Arguments of the kernel, in the order of its parameters:
+  u8:1 s32:-1 u32:5 u64:9 b32:0xff      integers and bits
+  f16:1 bf16:1 f32:1.5 f64:2            floating-point numbers
+  null                                  a null pointer
+  raw:HEX  raw:@FILE                    bytes, for structs and all else
+  in:FILE.npy                           a buffer with the array of a NumPy file
+  inout:FILE.npy                        the same, and the file is rewritten
+  out:f32:64x128:FILE.npy               a buffer to be filled, and a file to be written
+  zeros:f32:1024  poison:f32:1024       a buffer of zeros, a buffer that nobody has written
+
+Exit status: 0 all is well, 1 something was found or the kernel trapped, 2 nothing could be run.";
+
+/// What to run, where and how.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// PTX file; `-` is standard input
+    pub(super) file: String,
+    /// Arguments of the kernel: see below
+    #[arg(value_name = "ARG")]
+    pub(super) arguments: Vec<String>,
+    /// The kernel, where the file has several
+    #[arg(long, value_name = "NAME")]
+    pub(super) entry: Option<String>,
+    /// Blocks of the grid
+    #[arg(long, value_name = "X[,Y[,Z]]")]
+    pub(super) grid: Dims,
+    /// Threads of a block [default: what the kernel requires]
+    #[arg(long, value_name = "X[,Y[,Z]]")]
+    pub(super) block: Option<Dims>,
+    /// Dynamic shared memory of a block, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(super) shared: u32,
+    /// Keep all blocks resident, so that they may wait for each other
+    #[arg(long)]
+    pub(super) cooperative: bool,
+    /// Compute capability of the device, such as 90 or 90a [default: the file's target]
+    #[arg(long, value_name = "SM", value_parser = compute_capability)]
+    pub(super) sm: Option<Arch>,
+    /// What to check besides every access's bounds: all, none, or some of memcheck, racecheck, initcheck
+    /// and synccheck
+    #[arg(
+        long,
+        value_name = "CHECKS",
+        value_delimiter = ',',
+        default_value = "memcheck",
+        hide_possible_values = true
+    )]
+    pub(super) check: Vec<Check>,
+    /// What counts as a race: `strict` follows the letter of the memory model
+    #[arg(long, value_name = "RULE", default_value = "normal")]
+    pub(super) race: Race,
+    /// Order warps and blocks by the schedule's seed instead of as they come
+    #[arg(long)]
+    pub(super) deterministic: bool,
+    /// Another deterministic order [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(super) schedule_seed: Option<u64>,
+    /// Whose tensor cores to follow to the bit: v100, a100, ada, h100, b200 or exact [default: the device's]
+    #[arg(long, value_name = "MODEL", value_parser = tensor_core)]
+    pub(super) tensor_core: Option<TensorCore>,
+    /// Stop a kernel that executes more instructions than this, each counted once a thread
+    #[arg(long, value_name = "N")]
+    pub(super) max_instructions: Option<u64>,
+    /// Give a module's variable a value before the launch, as an argument is given; `inout:FILE.npy` and
+    /// `out:FILE.npy` write what it is afterwards
+    #[arg(long = "global", value_name = "NAME=ARG")]
+    pub(super) globals: Vec<String>,
+    /// Host threads that run blocks [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(super) workers: Option<u32>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A check that can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Check {
+    All,
+    None,
+    Memcheck,
+    Racecheck,
+    Initcheck,
+    Synccheck,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Race {
+    /// A strong read before a block barrier acquires, as compilers' code relies on
+    Normal,
+    /// By the letter of the memory model
+    Strict,
+}
+
+/// Up to three extents, x first; those that are left out are 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dims(pub(super) [u32; 3]);
+
+impl FromStr for Dims {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut dims = [1; 3];
+        let parts: Vec<&str> = text.split(',').collect();
+        if parts.len() > 3 {
+            return Err(format!("{} extents, and there are three at most: X,Y,Z", parts.len()));
+        }
+        for (dim, part) in dims.iter_mut().zip(parts) {
+            *dim =
+                part.parse().ok().filter(|&extent| extent > 0 && !part.starts_with('+')).ok_or_else(
+                    || format!("`{part}` is not an extent: a whole number from 1 to {}", u32::MAX),
+                )?;
+        }
+        Ok(Dims(dims))
+    }
+}
+
+fn tensor_core(text: &str) -> Result<TensorCore, String> {
+    TensorCore::ALL.iter().copied().find(|model| model.name() == text).ok_or_else(|| {
+        let names: Vec<_> = TensorCore::ALL.iter().map(|model| model.name()).collect();
+        format!("there are {}", names.join(", "))
+    })
+}
+
+/// `90`, `90a` or `sm_90a`.
+fn compute_capability(text: &str) -> Result<Arch, String> {
+    let name = if text.starts_with("sm_") { text.to_string() } else { format!("sm_{text}") };
+    Arch::from_str(&name).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents() {
+        let dims = |text: &str| text.parse::<Dims>().ok().map(|dims| dims.0);
+        assert_eq!(dims("4"), Some([4, 1, 1]));
+        assert_eq!(dims("4,5"), Some([4, 5, 1]));
+        assert_eq!(dims("4,5,6"), Some([4, 5, 6]));
+        for text in ["", "0", "4,", "4,0", "4,5,6,7", "-1", "+1", "x", "4 ,5", "4294967296"] {
+            assert_eq!(dims(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn compute_capabilities() {
+        assert_eq!(compute_capability("90"), Ok(Arch::sm(90)));
+        assert_eq!(compute_capability("90a"), Ok(Arch::specific(90)));
+        assert_eq!(compute_capability("sm_80"), Ok(Arch::sm(80)));
+        assert!(compute_capability("81").is_err());
+        assert!(compute_capability("hopper").is_err());
+    }
+}

@@ -1,0 +1,146 @@
+//! The counters of a run as a table, and its hottest lines.
+
+use super::figures::{Counters, Line, SpaceTraffic, Traffic};
+use std::io::{self, Write};
+
+/// A number with its thousands apart.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Prints the counters.
+pub(super) fn print(out: &mut impl Write, counters: &Counters) -> io::Result<()> {
+    let instructions = &counters.instructions;
+    writeln!(out, "{:32}{:>16}{:>16}{:>12}", "instructions", "of warps", "of lanes", "lanes/warp")?;
+    let mut classes: Vec<_> = instructions.classes.iter().collect();
+    classes.sort_by_key(|(_, executed)| std::cmp::Reverse(executed.warps));
+    for (class, executed) in classes {
+        row_of_instructions(out, class, executed.warps, executed.lanes)?;
+    }
+    row_of_instructions(out, "all", instructions.warps, instructions.lanes)?;
+    writeln!(
+        out,
+        "\n{:32}{:>16}{:>16}{:>12}{:>14}",
+        "memory", "requests", "bytes", "sectors", "per request"
+    )?;
+    let memory = &counters.memory;
+    row_of_traffic(out, "global loads", &memory.global.loads)?;
+    row_of_traffic(out, "global stores", &memory.global.stores)?;
+    row_of_traffic(out, "local loads", &memory.local.loads)?;
+    row_of_traffic(out, "local stores", &memory.local.stores)?;
+    if memory.shared.loads.requests + memory.shared.stores.requests > 0 {
+        writeln!(
+            out,
+            "\n{:32}{:>16}{:>16}{:>12}{:>14}",
+            "shared memory", "requests", "bytes", "passes", "per request"
+        )?;
+        row_of_traffic(out, "shared loads", &memory.shared.loads)?;
+        row_of_traffic(out, "shared stores", &memory.shared.stores)?;
+    }
+    if !counters.arguments.is_empty() {
+        writeln!(
+            out,
+            "\n{:32}{:>16}{:>16}{:>12}{:>14}",
+            "by argument", "bytes loaded", "bytes stored", "sectors", "per request"
+        )?;
+        for argument in &counters.arguments {
+            let SpaceTraffic { loads, stores } = &argument.traffic;
+            let requests = loads.requests + stores.requests;
+            let sectors = loads.transactions + stores.transactions;
+            writeln!(
+                out,
+                "  {:30}{:>16}{:>16}{:>12}{:>14}",
+                shorten(&format!("{} ({})", argument.parameter, argument.argument), 29),
+                thousands(loads.bytes),
+                thousands(stores.bytes),
+                thousands(sectors),
+                ratio(sectors, requests),
+            )?;
+        }
+    }
+    writeln!(out)?;
+    writeln!(out, "{:32}{:>16}", "shared bank conflicts", thousands(counters.shared_bank_conflicts))?;
+    writeln!(out, "{:32}{:>16}", "divergent branches", thousands(counters.divergent_branches))?;
+    Ok(())
+}
+
+fn row_of_instructions(out: &mut impl Write, name: &str, warps: u64, lanes: u64) -> io::Result<()> {
+    writeln!(out, "  {name:30}{:>16}{:>16}{:>12}", thousands(warps), thousands(lanes), ratio(lanes, warps))
+}
+
+fn row_of_traffic(out: &mut impl Write, name: &str, traffic: &Traffic) -> io::Result<()> {
+    if traffic.requests == 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  {name:30}{:>16}{:>16}{:>12}{:>14}",
+        thousands(traffic.requests),
+        thousands(traffic.bytes),
+        thousands(traffic.transactions),
+        ratio(traffic.transactions, traffic.requests),
+    )
+}
+
+fn ratio(of: u64, by: u64) -> String {
+    if by == 0 { String::new() } else { format!("{:.1}", of as f64 / by as f64) }
+}
+
+/// Prints the hottest lines: where warps spent their instructions, and what stands there.
+pub(super) fn print_lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nhottest instructions")?;
+    writeln!(out, "{:>8}{:>8}{:>16}{:>12}", "line", "share", "of warps", "lanes/warp")?;
+    for line in lines {
+        let divergent = match line.divergent {
+            0 => String::new(),
+            times => format!("   // divides its warp {} times", thousands(times)),
+        };
+        writeln!(
+            out,
+            "{:>8}{:>7.1}%{:>16}{:>12}   {}{divergent}",
+            line.ptx_line,
+            100.0 * line.share,
+            thousands(line.warps),
+            ratio(line.lanes, line.warps),
+            line.ptx,
+        )?;
+        if let Some(source) = &line.source {
+            let text = source.text.as_deref().unwrap_or_default();
+            writeln!(out, "{:47}{}:{}  {text}", "", source.file, source.line)?;
+        }
+    }
+    Ok(())
+}
+
+/// At most `most` characters of a text, with a mark where something is left out.
+fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_string();
+    }
+    let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_texts() {
+        let shown: Vec<_> = [0, 999, 1000, 1234567].into_iter().map(thousands).collect();
+        assert_eq!(shown, ["0", "999", "1 000", "1 234 567"]);
+        assert_eq!((shorten("abc", 3), shorten("abcd", 3)), ("abc".to_string(), "ab…".to_string()));
+    }
+}
