@@ -255,8 +255,8 @@ pub(crate) fn extremum(format: Format, how: Extremum, a: u64, b: u64) -> u64 {
             };
             if below == how.larger { b } else { a }
         }
-        (true, true) => return nan(format, &[a, b]).unwrap_or_default(),
-        _ if how.nan => return nan(format, &[a, b]).unwrap_or_default(),
+        (true, true) => return format.nan(),
+        _ if how.nan => return format.nan(),
         (true, false) => magnitude(b),
         (false, true) => magnitude(a),
     };
@@ -270,7 +270,6 @@ pub(crate) fn convert(to: Format, from: Format, round: Round, x: u64) -> u64 {
         return match (to, from) {
             (Format::F64, Format::F64) => x | 1 << 51,
             (Format::F64, Format::F32) => (x >> 31) << 63 | 0x7ff8_0000_0000_0000 | (x & 0x7f_ffff) << 29,
-            (Format::F64, _) => 0x7fff_ffff_ffff_ffff,
             _ => to.nan(),
         };
     }

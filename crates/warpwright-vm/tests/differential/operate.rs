@@ -143,8 +143,8 @@ fn sign(frame: &mut Frame<'_>, ftz: bool, ty: Type, d: Dst, a: &Src, change: imp
     let a = frame.bits(a, ty);
     let result = elements(ty).fold(0, |result, at| {
         let x = format.flush(ftz, element(ty, a, at));
-        // Single precision has one NaN, whatever its sign was.
-        let x = if format == Format::F32 && format.is_nan(x) {
+        // Formats other than double precision have one NaN, whatever its sign was.
+        let x = if format != Format::F64 && format.is_nan(x) {
             format.nan()
         } else {
             change(x, 1 << (format.bits() - 1))
