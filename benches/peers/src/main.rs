@@ -1,10 +1,13 @@
-//! Emission side by side: `aprender-gpu`, which writes PTX from Rust too, and us.
+//! Side by side with other crates. Run it with `cargo run --release`, on a quiet machine.
 //!
-//! Both make the PTX text of the same kernel for the same size and target, from its configuration on.
-//! Ours is built, verified and printed; theirs is built and printed (its crate does not verify). Run it
-//! with `cargo run --release`, on a quiet machine.
+//! Emission: `aprender-gpu`, which writes PTX from Rust too, and us. Both make the PTX text of the same
+//! kernel for the same size and target, from its configuration on. Ours is built, verified and printed;
+//! theirs is built and printed (its crate does not verify).
+//!
+//! Execution: `ptoxide`, which runs PTX on the CPU too, and our virtual GPU.
 #![forbid(unsafe_code)]
 
+mod execution;
 mod ours;
 
 use std::hint::black_box;
@@ -39,6 +42,7 @@ fn main() {
     for Contest { what, theirs, ours } in contests {
         println!("{what:36} {:>26} {:>26}", figures(theirs), figures(ours));
     }
+    execution::contest();
 }
 
 /// Median time of an emission, and the size of the text.

@@ -27,30 +27,49 @@
 //! together. The kinds and roles are those of the API; for `budget`, the marks are the lines where the
 //! launch may be stopped. What is not marked must not be found.
 //!
-//! Every run is made with several schedules, and each must give the same.
+//! Every run is made with several schedules, and each must give the same. `FILETEST=warp/` in the
+//! environment runs the files whose path contains that.
 
 mod filetest;
 
-use filetest::header::File;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 #[test]
 fn filetests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests/vm");
-    let mut folders = vec![root.clone()];
-    let mut files: Vec<PathBuf> = Vec::new();
+    let only = std::env::var("FILETEST").unwrap_or_default();
+    let files = files(&root);
+    assert!(!files.is_empty(), "no filetests found");
+    let mut failures = Vec::new();
+    for path in &files {
+        let name = path.strip_prefix(&root).unwrap_or(path).display().to_string();
+        if !name.contains(&only) {
+            continue;
+        }
+        let text = fs::read_to_string(path).expect("a file can be read");
+        if let Err(why) = filetest::run::check(&text) {
+            failures.push(format!("{name}: {why}"));
+        }
+    }
+    let (failed, all) = (failures.len(), files.len());
+    assert!(failures.is_empty(), "{failed} of {all} filetests fail:\n{}", failures.join("\n"));
+}
+
+/// Every `.ptx` file under a folder, sorted.
+fn files(root: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![root.to_path_buf()];
+    let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("the folder can be read") {
             let path = entry.expect("an entry can be read").path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "ptx") {
+                files.push(path);
+            }
         }
     }
     files.sort();
-    for path in files {
-        let text = fs::read_to_string(&path).expect("a file can be read");
-        if let Err(why) = File::parse(&text) {
-            panic!("{}: {why}", path.display());
-        }
-    }
+    files
 }

@@ -8,7 +8,7 @@ use warpwright_ptx::verify;
 use warpwright_vm::{Arg, Buffer, Device, DeviceConfig, LaunchConfig, Options, Report};
 
 /// What a kernel is given.
-pub enum Given<'a> {
+pub(crate) enum Given<'a> {
     /// A buffer of numbers, rounded to the type.
     Input(Type, &'a [f64]),
     /// A buffer of so many elements, full of NaN.
@@ -18,7 +18,7 @@ pub enum Given<'a> {
 }
 
 /// The numbers as the type holds them.
-pub fn rounded(ty: Type, values: &[f64]) -> Vec<f64> {
+pub(crate) fn rounded(ty: Type, values: &[f64]) -> Vec<f64> {
     decode(ty, &encode(ty, values))
 }
 
@@ -57,7 +57,7 @@ fn f16(bits: u16) -> f64 {
 }
 
 /// Runs a kernel that was built; yields its outputs and the report, which must be clean.
-pub fn run(
+pub(crate) fn run(
     arch: Arch,
     entry: &str,
     built: &Built,
@@ -101,7 +101,7 @@ pub fn run(
 }
 
 /// Runs a kernel of the library, its grid from its launch rule.
-pub fn run_kernel(
+pub(crate) fn run_kernel(
     arch: Arch,
     kernel: &dyn Kernel,
     dims: impl Fn(&str) -> Option<u64>,
@@ -113,7 +113,7 @@ pub fn run_kernel(
 }
 
 /// Numbers in (-1, 1), the same every time for a seed: a linear congruential generator, its upper bits.
-pub fn numbers(count: usize, seed: u64) -> Vec<f64> {
+pub(crate) fn numbers(count: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -123,12 +123,12 @@ pub fn numbers(count: usize, seed: u64) -> Vec<f64> {
 }
 
 /// Small whole numbers, whose sums of products are exact in every type.
-pub fn wholes(count: usize, seed: u64) -> Vec<f64> {
+pub(crate) fn wholes(count: usize, seed: u64) -> Vec<f64> {
     numbers(count, seed).into_iter().map(|x| (x * 4.0).floor()).collect()
 }
 
 /// `a · b` for row-major matrices, and the sums of the products' magnitudes.
-pub fn product(a: &[f64], b: &[f64], [m, n, k]: [usize; 3]) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn product(a: &[f64], b: &[f64], [m, n, k]: [usize; 3]) -> (Vec<f64>, Vec<f64>) {
     let mut sums = (vec![0.0; m * n], vec![0.0; m * n]);
     for i in 0..m {
         for p in 0..k {
@@ -143,7 +143,7 @@ pub fn product(a: &[f64], b: &[f64], [m, n, k]: [usize; 3]) -> (Vec<f64>, Vec<f6
 }
 
 /// What rounding a number of that size to the type may change.
-pub fn rounding(ty: Type, value: f64) -> f64 {
+pub(crate) fn rounding(ty: Type, value: f64) -> f64 {
     let (relative, least) = match ty {
         Type::F16 => (2f64.powi(-11), 2f64.powi(-25)),
         Type::BF16 => (2f64.powi(-9), 2f64.powi(-134)),

@@ -28,8 +28,10 @@
 //! }
 //! ```
 //!
+//! Matrices on the tensor cores are [`Tile`]s, loaded from [`SharedTile`]s that a [`Pipeline`] fills.
+//!
 //! ```text
-//! closures ──► values, instructions, blocks (state)      operators, pointers, control
+//! closures ──► values, instructions, blocks (state)      operators, pointers, control, tiles
 //!                  │
 //!                  ├─ addresses: affine indices become pointers, hoisted and counted up (address)
 //!                  ├─ liveness: what nothing needs is dropped (live)

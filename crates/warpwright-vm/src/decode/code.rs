@@ -114,6 +114,8 @@ pub(crate) struct Code {
     pub(crate) memory: Vec<MemoryOp>,
     /// Handlers that carry data.
     pub(crate) boxed: Vec<Boxed>,
+    /// Matrix products, and what else moves matrices.
+    pub(crate) matrix: crate::op::matrix::Tables,
     /// Targets of indirect branches.
     pub(crate) tables: Vec<Vec<u32>>,
 }

@@ -27,6 +27,8 @@ pub enum TrapKind {
     BadAtomic,
     /// An mbarrier was used that is none, or more than it allows.
     BadBarrier,
+    /// An operand has a value that means nothing to the instruction.
+    BadOperand,
     /// An assertion of the kernel failed.
     Assertion,
     /// `free` of what `malloc` has not given.

@@ -15,12 +15,14 @@ pub(crate) mod convert;
 mod format;
 pub(crate) mod lanes;
 pub(crate) mod logic;
+pub(crate) mod matrix;
 pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod special;
 pub(crate) mod sync;
 pub(crate) mod video;
 pub(crate) mod warp;
+pub(crate) mod wmma;
 
 use crate::decode::{Decoder, LoadError, Place};
 use warpwright_ptx::op::Op;
@@ -38,6 +40,8 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<()
         || mbarrier::decode(op, d)
         || async_copy::decode(op, d)
         || video::decode(op, d)
+        || matrix::decode(op, d)
+        || wmma::decode(op, d)
         || control::decode(op, d, join)?;
     if !known {
         d.unsupported(op.name(), "");

@@ -1,5 +1,7 @@
 //! The floating-point factors of tensor cores, and their values.
 
+use crate::num::half::f16_to_f32;
+
 /// A floating-point type that a factor may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FloatElement {
@@ -29,11 +31,11 @@ impl FloatElement {
     #[inline(always)]
     pub fn decode(self, bits: u32) -> f32 {
         match self {
-            FloatElement::F16 => half_to_f32(bits as u16),
+            FloatElement::F16 => f16_to_f32(bits as u16),
             FloatElement::BF16 => f32::from_bits(bits << 16),
             FloatElement::TF32 => f32::from_bits(bits & 0xffff_e000),
             FloatElement::E4M3 => E4M3[(bits & 0xff) as usize],
-            FloatElement::E5M2 => half_to_f32((bits << 8) as u16),
+            FloatElement::E5M2 => f16_to_f32((bits << 8) as u16),
         }
     }
 }
@@ -58,36 +60,6 @@ static E4M3: [f32; 256] = {
     values
 };
 
-/// The value of an `f16`; exact. Without branches, so that loops over it vectorise.
-#[inline(always)]
-pub fn half_to_f32(bits: u16) -> f32 {
-    let sign = (bits as u32 & 0x8000) << 16;
-    let magnitude = (bits as u32 & 0x7fff) << 13;
-    let is_normal = magnitude >= 0x0080_0000;
-    let is_special = magnitude >= 0x0f80_0000;
-    let normal = magnitude + ((127 - 15) << 23) + if is_special { (127 - 15) << 23 } else { 0 };
-    // Its fraction is read as an integer number of 2^-24.
-    let subnormal = ((bits & 0x3ff) as i32 as f32 * f32::from_bits(103 << 23)).to_bits();
-    f32::from_bits(sign | if is_normal { normal } else { subnormal })
-}
-
-/// The nearest `f16`, ties to even; NaN is 0x7fff. Without branches, so that loops over it vectorise.
-#[inline(always)]
-pub fn half_from_f32(value: f32) -> u16 {
-    let bits = value.to_bits();
-    let sign = (bits >> 16) & 0x8000;
-    let magnitude = bits & 0x7fff_ffff;
-    // A carry out of the fraction moves into the exponent, and from the last exponent to infinity.
-    let normal = (magnitude.wrapping_sub(112 << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
-    // Adding 0.5 leaves the multiples of 2^-24 at the low end of the fraction, rounded.
-    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(126 << 23);
-    let finite = if magnitude < 113 << 23 { subnormal } else { normal };
-    let large = if magnitude > 0x7f80_0000 { 0x7fff } else { 0x7c00 };
-    let result = if magnitude >= 143 << 23 { large } else { finite };
-    let is_nan = magnitude > 0x7f80_0000;
-    (result | if is_nan { 0 } else { sign }) as u16
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,44 +74,6 @@ mod tests {
             _ => (1.0 + fraction) * 2f64.powi(exponent - bias),
         };
         if bits >> (exponent_bits + fraction_bits) & 1 == 1 { -magnitude } else { magnitude }
-    }
-
-    #[test]
-    fn every_half_is_decoded_exactly_and_encoded_back() {
-        for bits in 0..=u16::MAX {
-            let found = half_to_f32(bits);
-            match (bits & 0x7fff).cmp(&0x7c00) {
-                std::cmp::Ordering::Less => {
-                    assert_eq!(f64::from(found), value(bits.into(), 5, 10), "{bits:#06x}");
-                    assert_eq!(half_from_f32(found), bits, "{bits:#06x}");
-                }
-                std::cmp::Ordering::Equal => {
-                    assert!(found.is_infinite() && found.is_sign_negative() == (bits >> 15 == 1));
-                    assert_eq!(half_from_f32(found), bits);
-                }
-                std::cmp::Ordering::Greater => {
-                    assert!(found.is_nan(), "{bits:#06x}");
-                    assert_eq!(half_from_f32(found), 0x7fff);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn between_two_halves_the_nearest_is_taken_and_of_two_the_even() {
-        for bits in 0..0x7bff_u16 {
-            let (low, high) = (half_to_f32(bits), half_to_f32(bits + 1));
-            let middle = (low + high) / 2.0;
-            let even = if bits % 2 == 0 { bits } else { bits + 1 };
-            assert_eq!(half_from_f32(middle), even, "{middle:e}");
-            assert_eq!(half_from_f32(middle.next_down()), bits, "{middle:e}");
-            assert_eq!(half_from_f32(middle.next_up()), bits + 1, "{middle:e}");
-            assert_eq!(half_from_f32(-middle), even | 0x8000, "{middle:e}");
-        }
-        assert_eq!(half_from_f32(65519.996), 0x7bff);
-        assert_eq!(half_from_f32(65520.0), 0x7c00);
-        assert_eq!(half_from_f32(f32::MAX), 0x7c00);
-        assert_eq!(half_from_f32(f32::MIN_POSITIVE), 0);
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! compiles [`product`] for a wider instruction set gets wider vectors.
 
 use super::exact::ExactSum;
-use super::{Accumulation, FloatElement, Left, Size, TensorCore, half_from_f32, half_to_f32};
+use super::{Accumulation, FloatElement, Left, Size, TensorCore};
+use crate::num::half::{f16_to_f32, f32_to_f16, f64_to_f32_odd};
 
 /// Columns that are computed together.
 const LANES: usize = 8;
@@ -38,7 +39,7 @@ impl Accumulator {
     pub fn round(self, value: f32) -> f32 {
         match self {
             Accumulator::F32 => value,
-            Accumulator::F16 => half_to_f32(half_from_f32(value)),
+            Accumulator::F16 => f16_to_f32(f32_to_f16(value)),
         }
     }
 }
@@ -134,7 +135,7 @@ impl FloatProduct {
                 let rounded = match self.sums {
                     Accumulator::F32 => sum.round_to_odd() as f32,
                     // Odd again: the first of two roundings must not make a tie.
-                    Accumulator::F16 => self.sums.round(odd_f32(sum.round_to_odd())),
+                    Accumulator::F16 => self.sums.round(f64_to_f32_odd(sum.round_to_odd())),
                 };
                 d[row * n + column] = if rounded.is_nan() { NAN } else { rounded };
             }
@@ -224,14 +225,4 @@ fn toward_zero(value: f64) -> f32 {
     let nearest = value as f32;
     let away = f64::from(nearest).abs() > value.abs() && nearest.is_finite();
     f32::from_bits(nearest.to_bits() - u32::from(away))
-}
-
-/// The `f32` next to a value on the side of zero, made odd where that is not the value itself.
-fn odd_f32(value: f64) -> f32 {
-    let nearest = value as f32;
-    if f64::from(nearest) == value || nearest.is_nan() {
-        return nearest;
-    }
-    let away = f64::from(nearest).abs() > value.abs();
-    f32::from_bits((nearest.to_bits() - u32::from(away)) | 1)
 }

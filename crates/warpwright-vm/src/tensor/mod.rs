@@ -19,7 +19,7 @@ mod model;
 mod sparse;
 mod spread;
 
-pub use element::{FloatElement, half_from_f32, half_to_f32};
+pub use element::FloatElement;
 pub use float::{Accumulator, FloatProduct};
 pub use model::{Accumulation, TensorCore, UnknownTensorCore};
 pub use sparse::{InvalidMetadata, Sparsity};

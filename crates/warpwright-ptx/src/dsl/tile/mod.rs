@@ -95,8 +95,28 @@ impl TileScope for Warp {}
 
 /// A matrix in the registers of a warp: a handle, free to copy, and state that a fold carries.
 ///
-/// The role `R` is [`A`], [`B`] or [`Acc`]; accumulators are `f32`. A factor does not stand in the
-/// place of another:
+/// The role `R` is [`A`], [`B`] or [`Acc`]; accumulators are `f32`.
+///
+/// ```
+/// use warpwright_ptx::dsl::*;
+/// use warpwright_ptx::ir::Arch;
+///
+/// // One warp: softmax(q · keysᵀ), 16 x 64, of half-precision q (16 x 32) and keys (64 x 32)
+/// let built = build("scores", &LaunchRule::new(32), Arch::sm(80), |k| {
+///     let (q, keys) = (k.ptr::<F16>("q").matrix(16, 32), k.ptr::<F16>("keys").matrix(64, 32));
+///     let y = k.ptr_mut::<f32>("y").matrix(16, 64);
+///     let (q_tile, keys_tile) = (k.shared_tile::<F16>(16, 32), k.shared_tile::<F16>(64, 32));
+///     q_tile.load(q, 0, 0);
+///     keys_tile.load(keys, 0, 0);
+///     k.sync();
+///     let scores = q_tile.load_a().mma(keys_tile.load_bt(), k.accumulators(16, 64));
+///     let weights = ((scores - scores.row_max()) * std::f32::consts::LOG2_E).exp2();
+///     (weights / weights.row_sum()).store(y, 0, 0);
+/// })?;
+/// # Ok::<(), warpwright_ptx::diag::Diagnostics>(())
+/// ```
+///
+/// A factor does not stand in the place of another:
 ///
 /// ```compile_fail,E0308
 /// use warpwright_ptx::dsl::*;

@@ -12,8 +12,9 @@ use std::panic::Location;
 
 /// A matrix in the block's shared memory, or a window of one: a handle, free to copy.
 ///
-/// Rows and columns are those of the matrix; how it lies in memory (see the module of tiles) is nobody's
-/// concern. What one thread stores another sees after [`K::sync`].
+/// Rows and columns are those of the matrix. In memory the 16-byte chunks of a row change places, in
+/// neighbouring rows differently, so that rows and columns alike are read without bank conflicts and no
+/// byte is padding. What one thread stores another sees after [`K::sync`].
 pub struct SharedTile<'k, T> {
     pub(super) k: K<'k>,
     /// The whole matrix, as bytes.

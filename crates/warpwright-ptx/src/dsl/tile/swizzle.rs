@@ -251,7 +251,7 @@ mod tests {
 
     /// The group of banks of a chunk.
     fn banks(layout: Layout, row: u32, chunk: u32) -> u32 {
-        (row * layout.row_bytes + (chunk * CHUNK ^ layout.host_mask(row))) / CHUNK % 8
+        (row * layout.row_bytes + ((chunk * CHUNK) ^ layout.host_mask(row))) / CHUNK % 8
     }
 
     fn distinct(groups: impl Iterator<Item = u32>) -> bool {
@@ -278,7 +278,7 @@ mod tests {
             let layout = Layout::new(row_bytes, 2);
             for row in 0..16 {
                 let mut places: Vec<_> =
-                    (0..row_bytes / CHUNK).map(|chunk| chunk * CHUNK ^ layout.host_mask(row)).collect();
+                    (0..row_bytes / CHUNK).map(|chunk| (chunk * CHUNK) ^ layout.host_mask(row)).collect();
                 places.sort_unstable();
                 assert!(places.iter().copied().eq((0..row_bytes).step_by(16)));
             }

@@ -1,0 +1,223 @@
+//! The kernels that are measured: CUDA kernels of the corpus, and PTX for what they do not show.
+
+use warpwright_vm::{Arg, Buffer, Device, LaunchConfig};
+
+/// How much work: all checks take longer.
+#[derive(Clone, Copy)]
+pub(crate) enum Size {
+    Whole,
+    Part,
+}
+
+/// A kernel of the corpus with its launch.
+pub(crate) struct Kernel {
+    pub(crate) name: &'static str,
+    pub(crate) entry: &'static str,
+    file: &'static str,
+    set_up: fn(&Device, u32) -> SetUp,
+}
+
+/// The memory that a launch works on, its arguments and its dimensions.
+pub(crate) type SetUp = (Vec<Buffer<u8>>, Vec<Arg>, LaunchConfig);
+
+impl Kernel {
+    pub(crate) fn text(&self) -> String {
+        let path = format!("{}/../../tests/corpus/ptx/{}.ptx", env!("CARGO_MANIFEST_DIR"), self.file);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"))
+    }
+
+    pub(crate) fn set_up(&self, device: &Device, size: Size) -> SetUp {
+        (self.set_up)(device, if matches!(size, Size::Whole) { 4 } else { 1 })
+    }
+}
+
+pub(crate) const ALL: &[Kernel] = &[
+    Kernel {
+        name: "matrix product, f32, tiles of 16 x 16",
+        entry: "matmul_tiled",
+        file: "matmul_tiled.nvcc.sm_80",
+        set_up: |device, scale| {
+            let (m, n) = (64 * scale, 128);
+            let buffers = vec![floats(device, m * n), floats(device, n * n), floats(device, m * n)];
+            let config = LaunchConfig { grid_dim: (n / 16, m / 16, 1), block_dim: (16, 16, 1), ..one() };
+            arguments(buffers, &[Arg::U32(m), Arg::U32(n), Arg::U32(n)], config)
+        },
+    },
+    Kernel {
+        name: "product with a matrix of 4-bit blocks, dp4a",
+        entry: "dequant_gemv",
+        file: "dequant_gemv.nvcc.sm_86",
+        set_up: |device, scale| {
+            let (rows, blocks) = (256 * scale, 128);
+            let buffers =
+                vec![halves(device, rows * blocks * 18), halves(device, blocks * 34), floats(device, rows)];
+            let config = LaunchConfig { grid_dim: (rows / 4, 1, 1), block_dim: (32, 4, 1), ..one() };
+            arguments(buffers, &[Arg::U32(rows), Arg::U32(blocks)], config)
+        },
+    },
+    Kernel {
+        name: "reduction in shared memory",
+        entry: "reduce_shared",
+        file: "reduce_shared.nvcc.sm_90",
+        set_up: |device, scale| {
+            let (n, blocks) = (1 << 18, 64);
+            let buffers = vec![floats(device, n * scale), floats(device, blocks)];
+            arguments(buffers, &[Arg::U32(n * scale)], LaunchConfig::new(blocks, 256))
+        },
+    },
+    Kernel {
+        name: "transpose through shared memory",
+        entry: "transpose_f32",
+        file: "transpose.nvcc.sm_89",
+        set_up: |device, scale| {
+            let (w, h) = (512, 256 * scale);
+            let config = LaunchConfig { grid_dim: (w / 32, h / 32, 1), block_dim: (32, 8, 1), ..one() };
+            let buffers = vec![floats(device, w * h), floats(device, w * h)];
+            arguments(buffers, &[Arg::U32(w), Arg::U32(h)], config)
+        },
+    },
+    Kernel {
+        name: "softmax of rows",
+        entry: "softmax_block",
+        file: "softmax.nvcc.sm_89",
+        set_up: |device, scale| {
+            let (rows, columns) = (32 * scale, 2048);
+            let buffers = vec![floats(device, rows * columns), floats(device, rows * columns)];
+            arguments(buffers, &[Arg::U32(columns)], LaunchConfig::new(rows, 256))
+        },
+    },
+    Kernel {
+        name: "bitonic sort in shared memory",
+        entry: "bitonic_sort",
+        file: "bitonic_sort.nvcc.sm_86",
+        set_up: |device, scale| {
+            let blocks = 8 * scale;
+            arguments(vec![words(device, blocks * 1024)], &[], LaunchConfig::new(blocks, 512))
+        },
+    },
+    Kernel {
+        name: "stencil in three dimensions",
+        entry: "stencil_3d",
+        file: "stencil.nvcc.sm_90",
+        set_up: |device, scale| {
+            let (nx, ny, nz) = (130, 66, 8 * scale + 2);
+            let buffers = vec![floats(device, nx * ny * nz), floats(device, nx * ny * nz)];
+            let config = LaunchConfig { grid_dim: (4, 8, 1), block_dim: (32, 8, 1), ..one() };
+            let sizes = [nx, ny, nz].map(Arg::U32);
+            arguments(buffers, &[&sizes[..], &[Arg::F32(0.5), Arg::F32(0.1)]].concat(), config)
+        },
+    },
+    Kernel {
+        name: "histogram with atomics in shared memory",
+        entry: "histogram_shared",
+        file: "histogram.nvcc.sm_90",
+        set_up: |device, scale| {
+            let (n, blocks) = (1 << 16, 16);
+            let bins = bytes(device, &vec![0; 1024]);
+            let buffers = vec![words(device, n * scale), bins];
+            arguments(buffers, &[Arg::U32(n * scale)], LaunchConfig::new(blocks, 256))
+        },
+    },
+];
+
+fn one() -> LaunchConfig {
+    LaunchConfig::new(1, 1)
+}
+
+fn arguments(buffers: Vec<Buffer<u8>>, rest: &[Arg], config: LaunchConfig) -> SetUp {
+    let args = buffers.iter().map(Arg::buffer).chain(rest.iter().cloned()).collect();
+    (buffers, args, config)
+}
+
+fn bytes(device: &Device, data: &[u8]) -> Buffer<u8> {
+    device.clone_htod(data).expect("memory")
+}
+
+/// Numbers between -1 and 1.
+fn floats(device: &Device, count: u32) -> Buffer<u8> {
+    let number = |i: u32| (i.wrapping_mul(0x9e37_79b9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
+    bytes(device, &(0..count).flat_map(|i| number(i).to_le_bytes()).collect::<Vec<u8>>())
+}
+
+fn words(device: &Device, count: u32) -> Buffer<u8> {
+    let word = |i: u32| i.wrapping_mul(0x85eb_ca6b).rotate_left(13).wrapping_mul(0xc2b2_ae35);
+    bytes(device, &(0..count).flat_map(|i| word(i).to_le_bytes()).collect::<Vec<u8>>())
+}
+
+/// Bytes that are small finite numbers wherever a half is read from them.
+fn halves(device: &Device, count: u32) -> Buffer<u8> {
+    bytes(device, &(0..count).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8 & 0x3f).collect::<Vec<u8>>())
+}
+
+/// A warp that multiplies matrices in registers: `products(out, rounds)`.
+pub(crate) fn products() -> String {
+    let mut body = String::new();
+    for i in 0..4 {
+        body += &format!(
+            "    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%f{0}, %f{1}, %f{2}, %f{3}}}, {{%r1, %r2, %r3, %r4}}, {{%r5, %r6}}, {{%f{0}, %f{1}, %f{2}, %f{3}}};\n",
+            4 * i,
+            4 * i + 1,
+            4 * i + 2,
+            4 * i + 3
+        );
+    }
+    let zeros: String = (0..16).map(|i| format!("    mov.f32 %f{i}, 0f00000000;\n")).collect();
+    let sum: String = (1..16).map(|i| format!("    add.f32 %f0, %f0, %f{i};\n")).collect();
+    format!(
+        "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry products(.param .u64 out, .param .u32 rounds)
+{{
+    .reg .pred %p<2>;
+    .reg .b32 %r<10>;
+    .reg .f32 %f<16>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u32 %r7, [rounds];
+    mov.u32 %r0, %tid.x;
+    mul.lo.u32 %r1, %r0, 0x00210043;
+    and.b32 %r1, %r1, 0x3fff3fff;
+    xor.b32 %r2, %r1, 0x82348123;
+    xor.b32 %r3, %r1, 0x01570345;
+    xor.b32 %r4, %r1, 0x83218021;
+    xor.b32 %r5, %r1, 0x01018fff;
+    xor.b32 %r6, %r1, 0x82220111;
+{zeros}loop:
+{body}    sub.u32 %r7, %r7, 1;
+    setp.ne.u32 %p1, %r7, 0;
+    @%p1 bra loop;
+{sum}    mov.u32 %r8, %ctaid.x;
+    mad.lo.u32 %r8, %r8, 32, %r0;
+    mad.wide.u32 %rd2, %r8, 4, %rd1;
+    st.global.f32 [%rd2], %f0;
+    ret;
+}}
+"
+    )
+}
+
+/// Blocks that fill 32 KiB of shared memory and meet at a barrier.
+pub(crate) fn resident() -> String {
+    "
+.version 8.0
+.target sm_80
+.address_size 64
+.shared .align 16 .b8 tile[32768];
+.visible .entry resident()
+{
+    .reg .b32 %r<8>;
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, tile;
+    mad.lo.u32 %r3, %r1, 128, %r2;
+    st.shared.v4.b32 [%r3], {%r1, %r1, %r1, %r1};
+    bar.sync 0;
+    xor.b32 %r1, %r1, 1;
+    mad.lo.u32 %r3, %r1, 128, %r2;
+    ld.shared.v4.b32 {%r4, %r5, %r6, %r7}, [%r3];
+    ret;
+}
+"
+    .to_string()
+}

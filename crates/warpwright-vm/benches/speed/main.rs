@@ -1,0 +1,156 @@
+//! How fast the virtual GPU is. `cargo bench -p warpwright-vm`; a word after `--` picks parts.
+//!
+//! Goals: for the eight kernels, instructions of active lanes per second on one core, 1.0e9 with memory
+//! checks and 2.5e8 with all of them, as geometric means, and 1.8 times that on two cores; 6e8
+//! multiply-adds per second in `mma.sync`; a launch of an empty kernel in 20 us, a million empty blocks in
+//! 2 s; memory that does not grow with the grid.
+
+#![allow(missing_docs, reason = "a program")]
+
+mod kernels;
+
+use kernels::{Kernel, Size};
+use std::time::{Duration, Instant};
+use warpwright_ptx::{parse, verify};
+use warpwright_vm::{Arg, Checks, Device, DeviceConfig, LaunchConfig, Module, Options};
+
+fn main() {
+    let picked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let wants = |part: &str| picked.is_empty() || picked.iter().any(|word| part.contains(word.as_str()));
+    if wants("kernels") {
+        kernels();
+    }
+    if wants("products") {
+        products();
+    }
+    if wants("launches") {
+        launches();
+    }
+    if wants("memory") {
+        memory();
+    }
+}
+
+/// A device with so many host threads.
+fn device(workers: u32) -> Device {
+    let mut config = DeviceConfig::default();
+    config.workers = workers;
+    Device::new(config).expect("a device")
+}
+
+fn load(device: &Device, text: &str) -> Module {
+    let module = parse(text).expect("the kernel is PTX");
+    let info = verify(&module).expect("the verifier accepts the kernel");
+    device.load(&module, &info).expect("the VM loads the kernel")
+}
+
+/// Instructions of active lanes per second, the best of some runs.
+fn rate(kernel: &Kernel, workers: u32, options: &Options, size: Size) -> f64 {
+    let device = device(workers);
+    let module = load(&device, &kernel.text());
+    let (buffers, args, config) = kernel.set_up(&device, size);
+    let mut best: f64 = 0.0;
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(700) {
+        let begin = Instant::now();
+        let launch = device.launch(&module, kernel.entry, &config, &args, options);
+        let report = launch.expect("the kernel is launched").wait();
+        let time = begin.elapsed();
+        assert!(report.is_clean(), "{}: {report:?}", kernel.entry);
+        best = best.max(report.counters.instructions as f64 / time.as_secs_f64());
+    }
+    drop(buffers);
+    best
+}
+
+fn kernels() {
+    let plain = Options::default();
+    let checked = Options { checks: Checks::all(), ..Options::default() };
+    println!("instructions of active lanes per second, 1e9   memory checks   all checks   two cores");
+    let mut logarithms = [0.0; 3];
+    for kernel in kernels::ALL {
+        let rates = [
+            rate(kernel, 1, &plain, Size::Whole),
+            rate(kernel, 1, &checked, Size::Part),
+            rate(kernel, 2, &plain, Size::Whole),
+        ];
+        println!(
+            "{:46} {:13.2} {:12.2} {:10.2}x",
+            kernel.name,
+            rates[0] / 1e9,
+            rates[1] / 1e9,
+            rates[2] / rates[0]
+        );
+        for (sum, rate) in logarithms.iter_mut().zip(rates) {
+            *sum += rate.ln();
+        }
+    }
+    let means = logarithms.map(|sum| (sum / kernels::ALL.len() as f64).exp());
+    println!(
+        "{:46} {:13.2} {:12.2} {:10.2}x",
+        "geometric mean",
+        means[0] / 1e9,
+        means[1] / 1e9,
+        means[2] / means[0]
+    );
+}
+
+/// `mma.sync` with half-precision factors and single-precision sums, four products at a time.
+fn products() {
+    const ROUNDS: u32 = 200;
+    let device = device(1);
+    let module = load(&device, &kernels::products());
+    let out = device.alloc::<f32>(32 * 8).expect("memory");
+    let config = LaunchConfig::new(8, 32);
+    let mut best: f64 = 0.0;
+    for _ in 0..10 {
+        let begin = Instant::now();
+        let args = [Arg::buffer(&out), Arg::U32(ROUNDS)];
+        let launch = device.launch(&module, "products", &config, &args, &Options::default());
+        let report = launch.expect("the kernel is launched").wait();
+        assert!(report.is_clean(), "{report:?}");
+        let products = 8.0 * f64::from(ROUNDS) * 4.0 * (16 * 8 * 16) as f64;
+        best = best.max(products / begin.elapsed().as_secs_f64());
+    }
+    println!("mma.sync m16n8k16, f16 to f32: {:.2}e9 multiply-adds per second", best / 1e9);
+}
+
+fn launches() {
+    const EMPTY: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry empty() { ret; }\n";
+    let device = device(0);
+    let module = load(&device, EMPTY);
+    let launch = |blocks, threads| {
+        let begin = Instant::now();
+        let launch =
+            device.launch(&module, "empty", &LaunchConfig::new(blocks, threads), &[], &Options::default());
+        launch.expect("the kernel is launched").wait();
+        begin.elapsed()
+    };
+    let mut times: Vec<Duration> = (0..5000).map(|_| launch(1, 32)).collect();
+    times.sort();
+    println!("a launch of an empty kernel, one block: {:.1} us (median)", times[2500].as_secs_f64() * 1e6);
+    println!("a million empty blocks: {:.2} s", launch(1_000_000, 32).as_secs_f64());
+}
+
+/// Most memory that the process has had, in MiB, where the system tells.
+fn peak() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.split_whitespace().next()?.parse::<f64>().ok()? / 1024.0)
+}
+
+/// Peak memory of launches that differ in the number of blocks alone.
+fn memory() {
+    let device = device(0);
+    let module = load(&device, &kernels::resident());
+    let options = Options { checks: Checks::all(), ..Options::default() };
+    for blocks in [16, 1_000, 100_000] {
+        let launch = device.launch(&module, "resident", &LaunchConfig::new(blocks, 256), &[], &options);
+        let report = launch.expect("the kernel is launched").wait();
+        assert!(report.is_clean(), "{report:?}");
+        match peak() {
+            Some(peak) => println!("{blocks:7} blocks with 32 KiB of shared memory: {peak:.0} MiB at most"),
+            None => println!("{blocks:7} blocks: the system does not tell how much memory they took"),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Matrix products of a warp, and the small matrices that go between memory and its registers.
+//!
+//! All of these want the whole warp: lanes that execute one without the others wait for them, and
+//! what the lanes that never come would have held is what their registers hold.
+
+mod mma;
+mod product;
+mod transfer;
+
+pub(crate) use mma::{Form, packed};
+use product::Product;
+use transfer::Transfer;
+
+use super::wmma::TileAccess;
+use crate::decode::Decoder;
+use warpwright_ptx::op::Op;
+
+/// What the instructions of these families carry.
+#[derive(Default)]
+pub(crate) struct Tables {
+    pub(crate) products: Vec<Product>,
+    pub(crate) transfers: Vec<Transfer>,
+    /// Loads and stores of `wmma`.
+    pub(crate) tiles: Vec<TileAccess>,
+}
+
+pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+    match op {
+        Op::Mma(op) => mma::dense(op, d),
+        Op::MmaSp(op) => mma::sparse(op, d),
+        Op::MmaSpOrdered(op) => mma::sparse_ordered(op, d),
+        Op::Ldmatrix(op) => transfer::ldmatrix(op, d),
+        Op::Stmatrix(op) => transfer::stmatrix(op, d),
+        Op::Movmatrix(op) => transfer::movmatrix(op, d),
+        _ if op.name().starts_with("wgmma.") || op.name().starts_with("tcgen05.") => {
+            d.unsupported(op.name(), "use `mma.sync` with `ldmatrix`, which every target from sm_80 on has");
+        }
+        _ => return false,
+    }
+    true
+}

@@ -1,0 +1,154 @@
+//! What sm_90 and later added: the part that is executed, and traps that name the rest.
+
+use crate::case::{Case, Expect, File, Source, exactly, launch, source};
+use crate::data::{Rng, bytes};
+
+pub(crate) const SOURCES: &[Source] = &[
+    source("clusters.nvcc", clusters),
+    source("barrier_tx.nvcc", barrier_tx),
+    source("async_stores.nvcc", async_stores),
+    source("tma_bulk.nvcc", tma_bulk),
+    source("tma_tensor.nvcc", tma_tensor),
+    source("wgmma.nvcc", wgmma),
+    source("wgmma_pipeline.nvcc", wgmma_pipeline),
+    source("copy_2d_descriptor.triton", copy_2d_descriptor),
+    source("mma_scaled.nvcc", mma_scaled),
+    source("textures.nvcc", textures),
+    source("surfaces.nvcc", surfaces),
+    source("dynamic_parallel.nvcc", dynamic_parallel),
+];
+
+fn clusters(_: &File) -> Vec<Case> {
+    let mut rng = Rng::new(1701);
+    let x = rng.u32s(128);
+    let half = |register: usize, row: usize, column: usize| {
+        let word = x[(row * 4 + column / 2) * 4 + register];
+        word >> (16 * (column % 2)) & 0xffff
+    };
+    let mut want = vec![0u32; 64];
+    for t in 0..32 {
+        // The elected lane is the first one: its number is 0, and its predicate 1.
+        want[t] = half(0, t / 8, t % 8) + u32::from(t == 0);
+        want[32 + t] = half(1, 2 * t % 8, 2 * t / 8);
+    }
+    let misc = launch("hopper_misc", 1, 32).input(&x).output(exactly(&want));
+    let misc = misc.may_find("race", "lanes store the second matrices where others may still read the first");
+    let floats = rng.f32s(128, -1.0, 1.0);
+    vec![
+        misc,
+        launch("bounded_cluster", 3, 32).inout(&[0i32], exactly(&[96i32])),
+        launch("cluster_histogram", 2, 64)
+            .input(&[1i32; 64])
+            .inout(&[0i32; 256], Expect::Same)
+            .scalar(64i32)
+            .traps(&["cluster"]),
+        launch("cluster_asm", 2, 64)
+            .input(&floats)
+            .inout(&[0f32; 128], Expect::Same)
+            .traps(&["cluster", "mapa"]),
+    ]
+}
+
+fn barrier_tx(_: &File) -> Vec<Case> {
+    let mut rng = Rng::new(1702);
+    let n = 100usize;
+    let x = rng.f32s(n, -1.0, 1.0);
+    let doubled: Vec<f32> = x.iter().map(|x| x * 2.0).collect();
+    let mut annotated = launch("annotated", 2, 64);
+    let (a, b) = (annotated.add(Some(bytes(&x)), Expect::Same), annotated.add(None, exactly(&doubled)));
+    let input = rng.ints(256, -5, 5);
+    vec![
+        annotated.raw(&[0u64], &[(0, a)]).raw(&[0u64], &[(0, b)]).scalar(n as i32),
+        launch("barrier_tx", 1, 256)
+            .input(&input)
+            .inout(&[0i32; 256], Expect::Same)
+            .traps(&["cp.async.bulk"]),
+    ]
+}
+
+fn async_stores(_: &File) -> Vec<Case> {
+    let input = [1i32; 128];
+    let traps = &["cluster", "mapa", "st.async"];
+    vec![launch("push_next", 2, 64).input(&input).inout(&[0i32; 256], Expect::Same).traps(traps)]
+}
+
+fn tma_bulk(_: &File) -> Vec<Case> {
+    let x = [1f32; 2048];
+    let case = launch("bulk_scale", 1, 128).input(&x).inout(&x, Expect::Same).inout(&x, Expect::Same);
+    vec![case.scalar(2f32).scalar(2i32).traps(&["cp.async.bulk"])]
+}
+
+fn tma_tensor(_: &File) -> Vec<Case> {
+    let map = [0u8; 128];
+    let case = launch("tensor_2d", 1, 128).raw(&map, &[]).raw(&map, &[]).scalar(0i32).scalar(0i32);
+    vec![case.traps(&["cp.async.bulk", "prefetch"])]
+}
+
+fn wgmma(_: &File) -> Vec<Case> {
+    let mut gemm = launch("wgmma_f16", 1, 128).shared(64 << 10);
+    let buffers: Vec<usize> = (0..3).map(|_| gemm.add(Some(vec![0; 1 << 16]), Expect::Same)).collect();
+    let gemm = buffers.iter().fold(gemm, |case, &buffer| case.pass(buffer)).scalar(64i32).traps(&["wgmma"]);
+    let mut roles = launch("specialise", 1, 256);
+    let (a, b) =
+        (roles.add(Some(vec![0; 1 << 14]), Expect::Same), roles.add(Some(vec![0; 1 << 14]), Expect::Same));
+    vec![gemm, roles.pass(a).pass(b).traps(&["setmaxnreg", "cp.async.bulk", "wgmma"])]
+}
+
+fn wgmma_pipeline(_: &File) -> Vec<Case> {
+    let map = [0u8; 128];
+    let mut case = launch("wgmma_pipeline", 1, 256).shared(96 << 10).raw(&map, &[]).raw(&map, &[]);
+    let out = case.add(Some(vec![0; 1 << 16]), Expect::Same);
+    vec![case.pass(out).scalar(64i32).scalar(64i32).traps(&[
+        "cp.async.bulk",
+        "wgmma",
+        "setmaxnreg",
+        "prefetch",
+    ])]
+}
+
+fn copy_2d_descriptor(file: &File) -> Vec<Case> {
+    let x = [1f32; 64 * 64];
+    let case = launch("copy_2d_descriptor", (2, 2), 128).shared(32 << 10).input(&x).inout(&x, Expect::Same);
+    vec![case.scalar(64i32).scalar(64i32).triton().unless_unsupported(file)]
+}
+
+fn mma_scaled(_: &File) -> Vec<Case> {
+    let words = [0u32; 128];
+    let case = launch("mma_mxf4", 1, 32).input(&words).input(&words).input(&words).input(&words);
+    vec![case.inout(&[0f32; 128], Expect::Same).traps(&["mma"])]
+}
+
+fn textures(_: &File) -> Vec<Case> {
+    let out = [0u8; 4096];
+    let buffers = |case: Case| case.inout(&out, Expect::Same).inout(&out, Expect::Same);
+    let objects =
+        |entry, block: (u32, u32), n| (0..n).fold(launch(entry, 1, block), |case, _| case.scalar(1u64));
+    let resize = objects("resize", (4, 4), 1)
+        .inout(&out, Expect::Same)
+        .scalar(4i32)
+        .scalar(4i32)
+        .scalar(1f32)
+        .scalar(1f32);
+    vec![
+        buffers(objects("tex_1d", (16, 1), 2)).scalar(16i32).traps(&["tex"]),
+        buffers(objects("tex_2d", (4, 4), 2)).scalar(4i32).scalar(4i32).traps(&["tex", "tld4"]),
+        objects("tex_3d", (4, 4), 3).inout(&out, Expect::Same).scalar(4i32).traps(&["tex"]),
+        resize.traps(&["tex"]),
+    ]
+}
+
+fn surfaces(_: &File) -> Vec<Case> {
+    let blur = launch("surf_blur", 1, (4, 4)).scalar(1u64).scalar(2u64).scalar(4i32).scalar(4i32);
+    let types = launch("surf_types", 1, 8).scalar(1u64).scalar(2u64).scalar(8i32);
+    vec![blur.traps(&["suld"]), types.traps(&["suld", "sust"])]
+}
+
+fn dynamic_parallel(_: &File) -> Vec<Case> {
+    let mut rng = Rng::new(1703);
+    let x = rng.f32s(100, -1.0, 1.0);
+    let scaled: Vec<f32> = x.iter().map(|x| x * 1.5).collect();
+    vec![
+        launch("child", 2, 64).inout(&x, exactly(&scaled)).scalar(100i32).scalar(1.5f32),
+        launch("parent", 1, 32).inout(&x, Expect::Same).input(&[0i32, 40, 100]).scalar(2i32).traps(&["cuda"]),
+    ]
+}

@@ -1,0 +1,202 @@
+//! Real programs: the kernels of `tests/corpus`, as nvcc, clang, Triton and Numba compile them, run
+//! with every check on, blocks in parallel and in an order from a seed. What they compute is compared
+//! with references written plainly in f64 and integers; findings are wrong unless the source has the
+//! fault.
+//!
+//! A table per theme names for every source its entries, launches and references. One line of a
+//! table covers all files of a source: every target, compiler version and option. The last test sees
+//! that no entry of the corpus is forgotten.
+
+mod attention;
+mod case;
+mod control;
+mod data;
+mod elementwise;
+mod floats;
+mod gpu;
+mod hopper;
+mod integers;
+mod layouts;
+mod math;
+mod matmul;
+mod reductions;
+mod rounding;
+mod scans;
+mod simd;
+mod softmax_norm;
+mod sorts;
+mod stencils;
+mod sync;
+mod tensor_cores;
+mod triton_matmul;
+
+use case::{File, Source};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use warpwright_vm::Schedule;
+
+const THEMES: &[&[Source]] = &[
+    attention::SOURCES,
+    control::SOURCES,
+    elementwise::SOURCES,
+    floats::SOURCES,
+    hopper::SOURCES,
+    integers::SOURCES,
+    layouts::SOURCES,
+    matmul::SOURCES,
+    reductions::SOURCES,
+    rounding::SOURCES,
+    scans::SOURCES,
+    simd::SOURCES,
+    softmax_norm::SOURCES,
+    sorts::SOURCES,
+    stencils::SOURCES,
+    sync::SOURCES,
+    tensor_cores::SOURCES,
+    triton_matmul::SOURCES,
+];
+
+/// Entries that are not launched: source, entry, reason.
+const NOT_LAUNCHED: &[(&str, &str, &str)] = &[
+    ("asm_misc.nvcc", "asm_data", "written to be read: it has threads store to the same words"),
+    ("async_stores.nvcc", "multimem_sum", "needs memory of several devices"),
+    ("atomics_hopper.nvcc", "red_packed", "written to be read: it reduces one word as several types"),
+    ("blackwell_misc.nvcc", "narrow_floats", "converts to formats of sm_100"),
+    ("blackwell_misc.nvcc", "steal_work", "takes the work of clusters that have not begun"),
+    ("mma_types.nvcc", "mma_sparse", "written to be read: its metadata are no valid choice"),
+    ("rdc_extern.nvcc", "rdc_kernel", "calls functions of another module"),
+    ("tcgen05.nvcc", "tcgen05_tmem", "written to be read: its descriptors are made up"),
+    ("tensormap_replace.nvcc", "tensormap_replace", "written to be read: its tensor map is made up"),
+    ("texture_queries.nvcc", "texture_queries", "written to be read: its queries fit no one texture"),
+    ("tma_tensor.nvcc", "tensor_kinds", "written to be read: its copies fit no one tensor map"),
+    ("wgmma.nvcc", "wgmma_types", "written to be read: its descriptors are made up"),
+];
+
+fn corpus() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/ptx")
+}
+
+/// `reduce_shared-debug.nvcc.sm_80.ptx` without its text.
+fn describe(name: &str) -> File {
+    let mut parts = name.split('.');
+    let (stem, compiler, target) = (parts.next(), parts.next(), parts.next());
+    let (stem, compiler, target) =
+        (stem.unwrap_or_default(), compiler.unwrap_or_default(), target.unwrap_or_default());
+    let (source, variant) = stem.split_once('-').unwrap_or((stem, ""));
+    File {
+        name: name.to_owned(),
+        source: format!("{source}.{}", compiler.trim_end_matches(|c: char| c.is_ascii_digit())),
+        variant: variant.to_owned(),
+        arch: target.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or_default(),
+        text: String::new(),
+        entries: Vec::new(),
+    }
+}
+
+/// The files of the corpus, by source. `CORPUS=text` leaves those whose names have the text.
+fn files() -> Vec<File> {
+    let only = std::env::var("CORPUS").unwrap_or_default();
+    let folder = std::fs::read_dir(corpus()).expect("the corpus lies beside the crates");
+    let names = folder.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> =
+        names.filter(|name| name.ends_with(".ptx") && name.contains(&only)).collect();
+    names.sort();
+    names.iter().map(|name| describe(name)).collect()
+}
+
+fn load(file: &mut File) -> Result<gpu::Program, String> {
+    file.text = std::fs::read_to_string(corpus().join(&file.name)).map_err(|error| error.to_string())?;
+    let module =
+        warpwright_ptx::parse(&file.text).map_err(|errors| format!("it does not parse: {errors:?}"))?;
+    file.entries = module.entries().map(|entry| entry.name.to_string()).collect();
+    gpu::Program::new(module)
+}
+
+/// Runs the kernels of a theme, in all of their files.
+fn run(theme: &[Source]) {
+    let mut failures = Vec::new();
+    let (mut ran, mut launches) = (0, 0);
+    for mut file in files() {
+        let Some(source) = theme.iter().find(|source| source.name == file.source) else { continue };
+        let program = match load(&mut file) {
+            Ok(program) => program,
+            Err(problem) => {
+                failures.push(format!("{}: {problem}", file.name));
+                continue;
+            }
+        };
+        ran += 1;
+        for case in (source.cases)(&file) {
+            for schedule in [Schedule::Parallel, Schedule::Seeded(launches)] {
+                launches += 1;
+                if let Err(problem) = gpu::run(&file, &program, &case, schedule) {
+                    failures.push(format!("{} {} {schedule:?}\n      {problem}", file.name, case.entry));
+                }
+            }
+        }
+    }
+    eprintln!("{ran} files, {launches} launches");
+    assert!(failures.is_empty(), "{} of {launches} launches fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+macro_rules! themes {
+    ($($theme:ident),* $(,)?) => {$(
+        #[test]
+        fn $theme() {
+            run($theme::SOURCES);
+        }
+    )*};
+}
+themes!(
+    attention,
+    control,
+    elementwise,
+    floats,
+    hopper,
+    integers,
+    layouts,
+    matmul,
+    reductions,
+    rounding,
+    scans,
+    simd,
+    softmax_norm,
+    sorts,
+    stencils,
+    sync,
+    tensor_cores,
+    triton_matmul,
+);
+
+/// Every entry of every file is launched, or listed with the reason why not; no line of a table is
+/// left over.
+#[test]
+fn nothing_is_forgotten() {
+    let tables: BTreeMap<&str, &Source> =
+        THEMES.iter().copied().flatten().map(|source| (source.name, source)).collect();
+    let mut left_over: BTreeSet<&str> = tables.keys().copied().collect();
+    let mut problems = Vec::new();
+    for mut file in files() {
+        if let Err(problem) = load(&mut file) {
+            problems.push(format!("{}: {problem}", file.name));
+            continue;
+        }
+        left_over.remove(&*file.source);
+        let cases = tables.get(&*file.source).map_or(Vec::new(), |source| (source.cases)(&file));
+        let launched: BTreeSet<&str> = cases.iter().map(|case| &*case.entry).collect();
+        let listed =
+            NOT_LAUNCHED.iter().filter(|(source, ..)| *source == file.source).map(|(_, entry, _)| *entry);
+        let listed: BTreeSet<&str> = listed.collect();
+        let there: BTreeSet<&str> = file.entries.iter().map(String::as_str).collect();
+        for entry in there.difference(&launched).filter(|entry| !listed.contains(*entry)) {
+            problems.push(format!("{}: `{entry}` is in no table", file.name));
+        }
+        for entry in launched.union(&listed).filter(|entry| !there.contains(*entry)) {
+            problems.push(format!("{}: there is no `{entry}`", file.name));
+        }
+        problems
+            .extend(launched.intersection(&listed).map(|entry| format!("`{entry}` is launched and listed")));
+    }
+    problems.extend(left_over.iter().map(|name| format!("no file is of `{name}`")));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}

@@ -1,0 +1,73 @@
+//! Whatever text: if the verifier accepts it, its kernels are launched with wild arguments.
+
+use std::time::{Duration, Instant};
+use warpwright_ptx::{parse, verify};
+use warpwright_vm::{Arg, Checks, Device, DeviceConfig, KernelInfo, LaunchConfig, Options, Schedule};
+
+/// Instructions of active lanes that a launch may take.
+const BUDGET: u64 = 50_000;
+
+/// A launch with that budget that takes this long hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs the kernels of a module; how many were launched.
+pub(crate) fn run(text: &str) -> usize {
+    let Ok(module) = parse(text) else { return 0 };
+    let Ok(info) = verify(&module) else { return 0 };
+    let seed = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let mut config = DeviceConfig::default();
+    (config.arch, config.workers, config.memory) = (module.target.arch, 1, 64 << 20);
+    let device = Device::new(config).expect("a device with one worker");
+    let Ok(loaded) = device.load(&module, &info) else { return 0 };
+    let buffer = device.clone_htod(&[0x3cu8; 4096]).expect("a page of memory");
+    let kernels: Vec<KernelInfo> = loaded.kernels().cloned().collect();
+    let mut launched = 0;
+    for (i, kernel) in kernels.iter().enumerate() {
+        let pick = seed.rotate_left(i as u32 * 7);
+        let (x, y, z) = kernel.required_block.map_or_else(
+            || [(32, 1, 1), (1, 1, 1), (47, 1, 1), (16, 3, 2), (128, 1, 1)][pick as usize % 5],
+            |[x, y, z]| (x, y, z),
+        );
+        let config = LaunchConfig {
+            grid_dim: (1 + (pick >> 8) as u32 % 3, 1, 1),
+            block_dim: (x, y, z),
+            shared_mem_bytes: [0, 256, 40_000][(pick >> 16) as usize % 3],
+            cooperative: (pick >> 20) % 4 == 0,
+        };
+        let options = Options {
+            checks: if pick >> 24 & 1 == 0 { Checks::all() } else { Checks::MEMORY },
+            schedule: if pick >> 25 & 1 == 0 { Schedule::Parallel } else { Schedule::Seeded(pick) },
+            counters: pick >> 26 & 1 == 0,
+            max_instructions: BUDGET,
+            ..Options::default()
+        };
+        let args: Vec<Arg> = (kernel.params.iter().enumerate())
+            .map(|(at, param)| argument(param.bytes, pick.rotate_right(at as u32 * 5), buffer.address()))
+            .collect();
+        let Ok(running) = device.launch(&loaded, &kernel.name, &config, &args, &options) else { continue };
+        launched += 1;
+        let start = Instant::now();
+        while !running.is_complete() {
+            assert!(start.elapsed() < PATIENCE, "kernel `{}` hangs", kernel.name);
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        running.wait();
+    }
+    launched
+}
+
+/// An argument of that many bytes: where it can be an address, often that of the buffer.
+fn argument(bytes: u32, pick: u64, buffer: u64) -> Arg {
+    let wild = [0, 1, u64::MAX, pick, pick >> 32, buffer + 4095, buffer.wrapping_sub(4), 0x7fff_ffff]
+        [pick as usize % 8];
+    match bytes {
+        8 if pick >> 8 & 3 != 0 => Arg::Pointer(buffer + (pick >> 16 & 0x70)),
+        8 => Arg::U64(wild),
+        4 => Arg::U32(if pick >> 9 & 1 == 0 { (pick >> 32) as u32 % 64 } else { wild as u32 }),
+        2 => Arg::U16(wild as u16),
+        1 => Arg::U8(wild as u8),
+        n => Arg::Bytes((0..n).map(|i| pick.rotate_left(i) as u8).collect()),
+    }
+}
