@@ -174,7 +174,9 @@ impl Device {
 
     /// Allocates `len` elements of zero.
     pub fn alloc_zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>, DeviceError> {
-        self.alloc(len)
+        let buffer = self.alloc(len)?;
+        buffer.allocation.written.set_all();
+        Ok(buffer)
     }
 
     /// Allocates a copy of a slice.
@@ -189,38 +191,6 @@ impl Device {
         let mut memory = self.inner.memory();
         let loaded = Loaded::new(module, info, Arc::make_mut(&mut memory.map), self.inner.config.heap)?;
         Ok(Module { loaded: Arc::new(loaded) })
-    }
-
-    /// Sets a global or constant variable of a module, all of it, after the launches so far.
-    pub fn write_variable(&self, module: &Module, name: &str, data: &[u8]) -> Result<(), DeviceError> {
-        self.synchronize();
-        let (allocation, offset, bytes) = self.variable(module, name)?;
-        if data.len() as u64 != bytes {
-            return Err(DeviceError::Length { buffer: bytes as usize, slice: data.len() });
-        }
-        allocation.write(offset, data);
-        Ok(())
-    }
-
-    /// The bytes of a global or constant variable of a module, after the launches so far.
-    pub fn read_variable(&self, module: &Module, name: &str) -> Result<Vec<u8>, DeviceError> {
-        self.synchronize();
-        let (allocation, offset, bytes) = self.variable(module, name)?;
-        let mut data = vec![0; bytes as usize];
-        allocation.read(offset, &mut data);
-        Ok(data)
-    }
-
-    /// Where a variable is: its allocation, its offset there and its size.
-    fn variable(&self, module: &Module, name: &str) -> Result<(Arc<Allocation>, u64, u64), DeviceError> {
-        let missing =
-            || DeviceError::Launch(format!("there is no global or constant variable `{name}` in the module"));
-        let (address, bytes) = module.variable(name).ok_or_else(missing)?;
-        let memory = self.inner.memory();
-        let id = memory.map.lookup(address).ok_or_else(missing)?.id;
-        let allocation = memory.map.get(id).cloned().ok_or_else(missing)?;
-        let offset = address - allocation.base;
-        Ok((allocation, offset, bytes))
     }
 
     /// Launches a kernel, after the launches before it. The launch goes on while the host does.
@@ -500,6 +470,7 @@ impl<T: Element> Buffer<T> {
             value.put(chunk);
         }
         self.allocation.write(0, &bytes);
+        self.allocation.written.set_all();
         Ok(())
     }
 
@@ -526,6 +497,7 @@ impl<T: Element> Buffer<T> {
         value.put(&mut bytes);
         if index < self.len {
             self.allocation.write((index * T::BYTES) as u64, &bytes);
+            self.allocation.written.set((index * T::BYTES) as u64, T::BYTES as u64);
         }
         index < self.len
     }

@@ -17,6 +17,10 @@ pub mod num;
 pub mod tensor;
 pub mod testing;
 
+pub use check::{
+    AccessSite, Action, AllocationRef, Between, Finding, FindingKind, Hazard, MemorySite, Severity,
+    SourceLine, Tool,
+};
 pub use counters::{SpaceTraffic, Traffic};
 pub use decode::LoadError;
 pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running};

@@ -1,84 +1,238 @@
 //! What instructions tell the checks.
 
-use crate::machine::{Machine, Row32, Row64};
+use super::FindingKind;
+use super::observe::{Touch, scope_of};
+use super::race::{AccessKind, FenceKind};
+use crate::machine::{CLUSTER_BARRIER, LanesOf, Machine, Park, Row32, Row64};
 use crate::memory::{Order, Region};
-use warpwright_ptx::ir::{Scope, Semantics};
+use warpwright_ptx::ir::{Reg, Scope, Semantics, StatementKind};
 
-impl<'a> Machine<'a> {
+/// The address of shared memory under which the cluster's barrier is known: there is none.
+const CLUSTER_PHASES: u64 = u64::MAX;
+
+/// Warp collectives and registers.
+impl Machine<'_> {
     /// Lanes execute a collective of the warp whose mask leaves them out.
-    pub(crate) fn report_outside_mask(&mut self, _lanes: u32) {}
+    #[cold]
+    pub(crate) fn report_outside_mask(&mut self, lanes: u32, members: &Row32) {
+        if self.launch.options.checks.sync {
+            let lane = lanes.trailing_zeros() as usize & 31;
+            self.found(FindingKind::UnnamedLane { named: members[lane] }, lane);
+        }
+    }
 
     /// Lanes read from a lane that does not take part.
-    pub(crate) fn report_absent_source(&mut self, _lanes: u32) {}
+    #[cold]
+    pub(crate) fn report_absent_source(&mut self, lanes: u32, present: u32) {
+        if self.launch.options.checks.sync {
+            let lane = lanes.trailing_zeros() as usize & 31;
+            self.found(FindingKind::AbsentSource { present }, lane);
+        }
+    }
 
-    /// `bar.warp.sync`: the lanes named have met.
-    pub(crate) fn warp_synced(&mut self, _members: &Row32, _present: u32) {}
+    /// Lanes go on with a collective for which others that they name have not come.
+    #[inline]
+    pub(crate) fn check_present(&mut self, members: &Row32, present: u32) {
+        if !self.launch.options.checks.sync {
+            return;
+        }
+        let named = LanesOf(self.mask).fold(0, |named, lane| named | members[lane]);
+        if named & !present != 0 {
+            let lane = self.mask.trailing_zeros() as usize & 31;
+            self.found(FindingKind::MissingLanes { present, named }, lane);
+        }
+    }
+
+    /// Lanes of `missing` read a register that they have not written.
+    #[cold]
+    pub(crate) fn report_unassigned(&mut self, reg: u32, missing: u32) {
+        let meta = &self.launch.code.meta[self.pc as usize];
+        let module = &self.launch.module;
+        let register = module
+            .functions
+            .get(meta.function as usize)
+            .and_then(|&index| module.ir.functions().nth(index))
+            .map_or_else(String::new, |function| function.register_name(Reg(reg)).to_string());
+        let lane = missing.trailing_zeros() as usize & 31;
+        self.found(FindingKind::UninitializedRegister { register }, lane);
+    }
+
+    /// The fragment that runs waits for lanes that never come.
+    #[cold]
+    pub(crate) fn report_missing_lanes(&mut self) {
+        let fragment = self.warp.fragments[self.warp.current];
+        let Park::Converge { need, .. } = fragment.park else { return };
+        if !self.launch.options.checks.sync {
+            return;
+        }
+        let meta = &self.launch.code.meta[fragment.pc as usize];
+        let module = &self.launch.module;
+        let function =
+            module.functions.get(meta.function as usize).and_then(|&index| module.ir.functions().nth(index));
+        let opcode = function.and_then(|function| function.statements().get(meta.statement as usize)).map_or(
+            "",
+            |statement| match &statement.kind {
+                StatementKind::Instruction(instruction) => instruction.op.name(),
+                _ => "",
+            },
+        );
+        let (present, expected) = (fragment.mask, need & self.warp.live);
+        let kind = if opcode.starts_with("bar") && !opcode.starts_with("bar.warp") {
+            FindingKind::DivergentBarrier { present, expected }
+        } else {
+            FindingKind::MissingLanes { present, named: need }
+        };
+        self.found_at(fragment.pc, kind, present.trailing_zeros() as usize & 31);
+    }
+}
+
+/// Synchronisation.
+impl<'a> Machine<'a> {
+    /// `bar.warp.sync`: the lanes named have met. Those that have exited count as there.
+    pub(crate) fn warp_synced(&mut self, members: &Row32, present: u32) {
+        self.check_present(members, present);
+        let absent = self.warp.live & !present;
+        let mask = self.mask;
+        self.tell(|races, warp| {
+            let named = LanesOf(mask).fold(0, |named, lane| named | members[lane]);
+            races.warp_sync(warp, named & !absent);
+        });
+    }
 
     /// A fence.
-    pub(crate) fn fenced(&mut self, _scope: Scope, _semantics: Option<Semantics>) {}
+    pub(crate) fn fenced(&mut self, scope: Scope, semantics: Option<Semantics>) {
+        let kind = match semantics {
+            Some(Semantics::Acquire) => FenceKind::Acquire,
+            Some(Semantics::Release) => FenceKind::Release,
+            _ => FenceKind::Both,
+        };
+        let mask = self.mask;
+        self.tell(|races, warp| races.fence(warp, mask, scope_of(scope), kind));
+    }
+
+    /// The lanes that execute have announced themselves at a barrier of the block, and go on.
+    pub(crate) fn barrier_announced(&mut self, id: u32) {
+        let mask = self.mask;
+        self.tell(|races, warp| match id {
+            CLUSTER_BARRIER => races.mbarrier_arrive(CLUSTER_PHASES, warp, mask),
+            _ => races.barrier_arrive(id as usize, warp, mask),
+        });
+    }
+
+    /// A barrier of the block is complete, for the lanes of each warp that wait; `all` if these are all that
+    /// live, and nobody had only announced itself.
+    pub(crate) fn barrier_passed(&mut self, id: u32, waiting: &[u32], all: bool) {
+        self.tell(|races, _| {
+            if id == CLUSTER_BARRIER {
+                races.mbarrier_complete(CLUSTER_PHASES);
+            } else if all {
+                races.barrier_all();
+            } else {
+                let waiting: Vec<(u8, u32)> = waiting
+                    .iter()
+                    .enumerate()
+                    .filter(|&(_, &lanes)| lanes != 0)
+                    .map(|(warp, &lanes)| (warp as u8, lanes))
+                    .collect();
+                races.barrier(id as usize, &waiting);
+            }
+        });
+    }
+
+    /// The lanes that execute have waited at the barrier of the cluster.
+    pub(crate) fn waited_for_cluster(&mut self) {
+        let mask = self.mask;
+        self.tell(|races, warp| races.mbarrier_waited(CLUSTER_PHASES, warp, mask));
+    }
 
     /// An atomic operation is about to be done.
     pub(crate) fn observe_atomic(
         &mut self,
-        _order: Order,
-        _region: &Region<'a>,
-        _offsets: &Row64,
-        _bytes: u32,
-        _element: u32,
-        _mask: u32,
+        order: Order,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        element: u32,
+        mask: u32,
     ) {
+        self.check_access(Touch { kind: AccessKind::Atomic, element, order }, region, offsets, bytes, mask);
     }
 
     /// An atomic operation has been done.
     pub(crate) fn observed_atomic(
         &mut self,
-        _order: Order,
-        _region: &Region<'a>,
-        _offsets: &Row64,
-        _bytes: u32,
-        _element: u32,
-        _mask: u32,
+        order: Order,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        element: u32,
+        mask: u32,
     ) {
+        self.observed(Touch { kind: AccessKind::Atomic, element, order }, region, offsets, bytes, mask);
     }
 
     /// An asynchronous copy has been issued that reads.
-    pub(crate) fn observe_copy_read(
-        &mut self,
-        _region: &Region<'a>,
-        _offsets: &Row64,
-        _bytes: u32,
-        _mask: u32,
-    ) {
+    pub(crate) fn observe_copy_read(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
+        self.observe_copy(AccessKind::AsyncRead, region, offsets, bytes, mask);
     }
 
     /// An asynchronous copy has been issued that writes.
-    pub(crate) fn observe_copy_write(
+    pub(crate) fn observe_copy_write(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
+        self.observe_copy(AccessKind::AsyncWrite, region, offsets, bytes, mask);
+    }
+
+    fn observe_copy(
         &mut self,
-        _region: &Region<'a>,
-        _offsets: &Row64,
-        _bytes: u32,
-        _mask: u32,
+        kind: AccessKind,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        mask: u32,
     ) {
+        // A copy has no elements. What it reads may be any number of bytes.
+        let element = if bytes.is_power_of_two() { bytes } else { 1 };
+        self.check_access(Touch { kind, element, order: Order::WEAK }, region, offsets, bytes, mask);
     }
 
     /// Groups of asynchronous copies have been closed.
-    pub(crate) fn committed_copies(&mut self) {}
+    pub(crate) fn committed_copies(&mut self) {
+        let mask = self.mask;
+        self.tell(|races, warp| races.commit_group(warp, mask));
+    }
 
     /// Asynchronous copies have been waited for.
-    pub(crate) fn waited_for_copies(&mut self, _pending: Option<u32>) {}
+    pub(crate) fn waited_for_copies(&mut self, pending: Option<u32>) {
+        let mask = self.mask;
+        self.tell(|races, warp| match pending {
+            Some(pending) => races.wait_group(warp, mask, pending as usize),
+            None => races.wait_all(warp, mask),
+        });
+    }
 
     /// There is an mbarrier now, or none any more.
-    pub(crate) fn began_mbarrier(&mut self, _at: u32) {}
+    pub(crate) fn began_mbarrier(&mut self, at: u32) {
+        self.tell(|races, _| races.mbarrier_begin(at.into()));
+    }
 
     /// A lane has arrived at an mbarrier.
-    pub(crate) fn arrived_at_mbarrier(&mut self, _at: u32, _lane: usize, _releases: bool) {}
+    pub(crate) fn arrived_at_mbarrier(&mut self, at: u32, lane: usize, releases: bool) {
+        if releases {
+            self.tell(|races, warp| races.mbarrier_arrive(at.into(), warp, 1 << lane));
+        }
+    }
 
     /// The asynchronous copies of a lane have arrived at an mbarrier.
-    pub(crate) fn copies_arrived_at_mbarrier(&mut self, _at: u32, _lane: usize) {}
+    pub(crate) fn copies_arrived_at_mbarrier(&mut self, at: u32, lane: usize) {
+        self.tell(|races, warp| races.mbarrier_arrive_copies(at.into(), warp, 1 << lane));
+    }
 
     /// The phase of an mbarrier is over.
-    pub(crate) fn completed_mbarrier(&mut self, _at: u32) {}
+    pub(crate) fn completed_mbarrier(&mut self, at: u32) {
+        self.tell(|races, _| races.mbarrier_complete(at.into()));
+    }
 
     /// A lane has seen that the phase of an mbarrier is over.
-    pub(crate) fn waited_at_mbarrier(&mut self, _at: u32, _lane: usize) {}
+    pub(crate) fn waited_at_mbarrier(&mut self, at: u32, lane: usize) {
+        self.tell(|races, warp| races.mbarrier_waited(at.into(), warp, 1 << lane));
+    }
 }

@@ -10,6 +10,8 @@ pub use options::{Checks, LaunchConfig, Options, Race, Schedule};
 pub use report::{Counters, LineCounters, Report, Trap, TrapKind};
 pub(crate) use shape::Shape;
 
+use crate::check::race::LaunchRaces;
+use crate::check::{Action, Collector, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::decode::Code;
 use crate::machine::{Block, BlockStatus, Machine, Step, Worker};
 use crate::memory::{Fault, GlobalMap};
@@ -61,6 +63,10 @@ pub(crate) struct Launch {
     executed: AtomicU64,
     /// Counts up whenever some thread has changed memory.
     progress: AtomicU64,
+    /// What the checks have found.
+    pub(crate) findings: Collector,
+    /// What the race check knows of global memory.
+    pub(crate) races: LaunchRaces,
     state: Mutex<State>,
     done: Condvar,
 }
@@ -101,6 +107,8 @@ impl Launch {
             stopped: AtomicBool::new(false),
             executed: AtomicU64::new(0),
             progress: AtomicU64::new(0),
+            findings: Collector::default(),
+            races: LaunchRaces::new(),
             state: Mutex::new(State::default()),
             done: Condvar::new(),
         }
@@ -210,6 +218,7 @@ impl<'a> Residents<'a> {
     fn admit(&mut self, number: u64) {
         let mut block = self.spare.pop().unwrap_or_default();
         block.start(number, &self.launch.shape, &self.launch.code, self.launch.kernel);
+        block.checks.start(self.launch, number);
         self.blocks.push(block);
     }
 
@@ -312,17 +321,17 @@ impl Machine<'_> {
     }
 
     pub(crate) fn report_fault(&mut self, fault: Fault) {
+        let action = if fault.write { Action::Write } else { Action::Read };
+        let place = RawPlace { space: fault.space, address: fault.address, bytes: fault.bytes };
+        let first =
+            RawSite { pc: fault.pc, action, block: fault.block, thread: fault.thread, memory: Some(place) };
+        let kind = FindingKind::Access(fault.kind);
+        self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
         let mut state = self.launch.state();
         if state.faults.len() < 4096 {
             state.faults.push(fault);
         }
     }
-
-    /// Lanes of `missing` read a register that they have not written.
-    pub(crate) fn report_unassigned(&mut self, _reg: u32, _missing: u32) {}
-
-    /// The fragment that runs waits for lanes that never come.
-    pub(crate) fn report_missing_lanes(&mut self) {}
 
     /// Every thread of the block waits.
     pub(crate) fn report_deadlock(&mut self) {

@@ -1,6 +1,7 @@
 //! What a launch has done and found.
 
 use super::{Launch, State};
+use crate::check::{Finding, resolve};
 use crate::counters::{MemoryCounters, SpaceTraffic};
 use crate::decode::NO_STATEMENT;
 use crate::machine::{Counts, Worker};
@@ -127,6 +128,8 @@ pub struct Report {
     pub kernel: String,
     /// Accesses that were not done.
     pub faults: Vec<Fault>,
+    /// What the checks have found, accesses that were not done among it; in the order of the text.
+    pub findings: Vec<Finding>,
     /// The launch ended before its threads did.
     pub trap: Option<Trap>,
     /// What was executed.
@@ -138,26 +141,15 @@ pub struct Report {
 impl Report {
     /// Whether nothing was found.
     pub fn is_clean(&self) -> bool {
-        self.faults.is_empty() && self.trap.is_none()
+        self.findings.is_empty() && self.trap.is_none()
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel `{}`", self.kernel)?;
-        for fault in &self.faults {
-            let what = if fault.write { "write" } else { "read" };
-            write!(
-                f,
-                "\n{:?} {what} of {} bytes at {:#x}, {} times; first in block {:?}, thread {:?}, {:?}",
-                fault.kind,
-                fault.bytes,
-                fault.address,
-                fault.count,
-                fault.thread.0,
-                fault.thread.1,
-                fault.origin
-            )?;
+        for finding in &self.findings {
+            write!(f, "\n{finding} ({} times)", finding.count)?;
         }
         if let Some(trap) = &self.trap {
             write!(f, "\ntrap: {}", trap.message)?;
@@ -254,9 +246,14 @@ pub(super) fn build(launch: &Launch, state: &State) -> Report {
         });
         faults[index].count += 1;
     }
+    let kernel = kernel(launch);
+    let mut findings: Vec<Finding> =
+        launch.findings.all().into_iter().map(|raw| resolve(launch, &kernel, raw)).collect();
+    findings.sort_by_key(Finding::place);
     Report {
-        kernel: kernel(launch),
+        kernel,
         faults,
+        findings,
         trap: state.trap.clone(),
         counters: counters(launch, &state.tally),
         output: String::from_utf8_lossy(&state.output).into_owned(),

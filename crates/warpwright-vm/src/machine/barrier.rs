@@ -12,6 +12,8 @@ pub(crate) struct Barrier {
     pub(crate) generation: u64,
     /// The lanes that have arrived, by warp. Empty where none has.
     arrived: Vec<u32>,
+    /// Those of them that wait, and did not only announce themselves.
+    waiting: Vec<u32>,
     /// The number of threads that it waits for; `None` for all of the block.
     count: Option<u32>,
     /// What a reduction has gathered: lanes with a true predicate, lanes in all.
@@ -36,6 +38,7 @@ impl Barrier {
 
     pub(crate) fn reset(&mut self) {
         self.arrived.clear();
+        self.waiting.clear();
         self.gathered = (0, 0);
         self.count = None;
     }
@@ -100,7 +103,11 @@ impl Machine<'_> {
         let warps = self.block.warps.len();
         let barrier = &mut self.block.barriers[slot];
         barrier.arrived.resize(warps, 0);
+        barrier.waiting.resize(warps, 0);
         barrier.arrived[self.warp_index] |= self.mask;
+        if waits {
+            barrier.waiting[self.warp_index] |= self.mask;
+        }
         barrier.gathered.0 += (holds & self.mask).count_ones();
         barrier.gathered.1 += self.mask.count_ones();
         if barrier.count.is_none() {
@@ -109,6 +116,8 @@ impl Machine<'_> {
         let generation = barrier.generation;
         if waits {
             self.warp.park(self.mask, self.pc, Park::Barrier { id, generation });
+        } else {
+            self.barrier_announced(id);
         }
         self.settle_barriers();
         if waits { Err(Step::Reload) } else { Ok(None) }
@@ -131,7 +140,16 @@ impl Machine<'_> {
     }
 
     /// A barrier is complete: what the checks make of it.
-    fn barrier_completed(&mut self, _id: usize) {}
+    fn barrier_completed(&mut self, id: usize) {
+        if !self.launch.options.checks.race {
+            return;
+        }
+        let barrier = &self.block.barriers[id];
+        let live = |warp| self.block.live_lanes(warp, (self.warp_index, self.warp.live));
+        let all = (0..barrier.waiting.len()).all(|warp| live(warp) & !barrier.waiting[warp] == 0);
+        let waiting = barrier.waiting.clone();
+        self.barrier_passed(id as u32, &waiting, all && barrier.waiting == barrier.arrived);
+    }
 }
 
 impl Warp {

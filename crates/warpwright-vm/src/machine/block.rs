@@ -1,6 +1,7 @@
 //! A block that is resident: its warps, its shared memory, its barriers.
 
 use super::{Barrier, LANES, Warp};
+use crate::check::BlockChecks;
 use crate::decode::Code;
 use crate::launch::Shape;
 
@@ -20,6 +21,8 @@ pub(crate) struct Block {
     pub(crate) warps: Vec<Warp>,
     /// Shared memory, static and dynamic.
     pub(crate) shared: Vec<u32>,
+    /// What the checks know.
+    pub(crate) checks: BlockChecks,
     pub(crate) barriers: [Barrier; BARRIERS],
     /// Instructions that its warps have executed: its clock.
     pub(crate) clock: u64,

@@ -112,7 +112,7 @@ impl Machine<'_> {
             outside |= (!members[lane] >> lane & 1) << lane;
         }
         if outside != 0 {
-            self.report_outside_mask(outside);
+            self.report_outside_mask(outside, members);
         }
         match self.take_resume() {
             Some(Resume::Met { lanes, meeting }) => {

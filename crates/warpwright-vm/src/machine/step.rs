@@ -1,6 +1,7 @@
 //! The loop that executes, and the order in which warps and fragments get their turns.
 
 use super::{Block, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
+use crate::check::WorkerChecks;
 use crate::counters::MemoryCounters;
 use crate::launch::Launch;
 use crate::random::Random;
@@ -33,6 +34,8 @@ pub(crate) struct Worker {
     /// Branches, by instruction, that divided a fragment.
     pub(crate) divergent: Vec<u64>,
     pub(crate) memory: MemoryCounters,
+    /// What the checks keep.
+    pub(crate) checks: WorkerChecks,
     /// Something was written since this was last cleared.
     pub(crate) progress: bool,
     /// Something was read from memory since this was last cleared.
@@ -49,6 +52,7 @@ impl Worker {
             counts: vec![Counts::default(); launch.code.insts.len()],
             divergent: vec![0; launch.code.insts.len()],
             memory: MemoryCounters::new(launch),
+            checks: WorkerChecks::default(),
             progress: false,
             polled: false,
             executed: 0,

@@ -12,6 +12,8 @@
 
 use super::copies::Copies;
 use super::meet::Exchange;
+use crate::check::LocalWritten;
+
 use super::registers::{Base, Registers, Row32};
 
 /// No join, no frame.
@@ -97,6 +99,8 @@ pub(crate) struct Warp {
     pub(crate) live: u32,
     /// Local memory: a row for every four bytes.
     pub(crate) local: Vec<Row32>,
+    /// Which of its bytes were written, where that is looked at.
+    pub(crate) local_written: LocalWritten,
     /// What functions have returned, until the caller takes it.
     pub(crate) returned: Vec<Row32>,
     /// Slices of time that one fragment has used up with nothing else to run.
@@ -112,6 +116,7 @@ impl Warp {
     pub(crate) fn start(&mut self, pc: u32, function: u32, live: u32) {
         self.fragments.clear();
         self.joins.clear();
+        self.local_written.clear();
         self.frames.clear();
         self.current = 0;
         self.alone = 0;

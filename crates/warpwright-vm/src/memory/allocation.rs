@@ -7,6 +7,7 @@
 
 use super::Heap;
 use super::address::GLOBAL_WINDOW;
+use crate::check::SharedInitBits;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,6 +46,8 @@ pub(crate) struct Allocation {
     words: Box<[AtomicU32]>,
     /// Held while something wider than a word changes atomically.
     wide: Mutex<()>,
+    /// Which bytes were written since it was allocated.
+    pub(crate) written: SharedInitBits,
 }
 
 /// The words that hold that many bytes.
@@ -59,7 +62,12 @@ impl Allocation {
     fn new(id: u32, base: u64, bytes: u64, kind: AllocationKind, name: String) -> Self {
         let heap = (kind == AllocationKind::Heap).then(|| Heap::new(base, bytes));
         let words = (0..words_of_bytes(bytes)).map(|_| AtomicU32::new(0)).collect();
-        Allocation { id, base, bytes, kind, name, freed: false, heap, words, wide: Mutex::new(()) }
+        // Variables without an initialiser are zero.
+        let written = match kind {
+            AllocationKind::Buffer | AllocationKind::Heap => SharedInitBits::new(bytes),
+            AllocationKind::Variable | AllocationKind::Constant => SharedInitBits::written(),
+        };
+        Allocation { id, base, bytes, kind, name, freed: false, heap, words, wide: Mutex::new(()), written }
     }
 
     /// The same place after it was given back.
@@ -74,7 +82,14 @@ impl Allocation {
             heap: None,
             words: Box::default(),
             wide: Mutex::new(()),
+            written: SharedInitBits::written(),
         }
+    }
+
+    /// Whether kernels may change it.
+    #[inline(always)]
+    pub(crate) fn is_writable(&self) -> bool {
+        self.kind != AllocationKind::Constant
     }
 
     /// The word at a byte offset from the start (rounded down to a word).

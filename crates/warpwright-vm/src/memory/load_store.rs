@@ -3,6 +3,8 @@
 use super::access::{for_lanes, is_consecutive};
 use super::allocation::update;
 use super::{Place, Region, RegionKind};
+use crate::check::Touch;
+use crate::check::race::AccessKind;
 use crate::machine::{LANES, Machine, Row32, Row64};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Scope;
@@ -198,6 +200,8 @@ impl<'a> Machine<'a> {
         self.worker.polled = true;
         self.for_regions(place, &addresses, self.mask, |m, region, mask| {
             let offsets = Self::offsets(region, &addresses);
+            let touch = Touch { kind: AccessKind::Read, element: op.bytes, order: op.order };
+            m.check_access(touch, region, &offsets, place.bytes, mask);
             m.observe_load(op, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
@@ -209,6 +213,7 @@ impl<'a> Machine<'a> {
                 let add = u64::from(op.bytes) * index as u64;
                 m.load_element(op, region, &offsets, add, mask, element);
             }
+            m.observed(touch, region, &offsets, place.bytes, mask);
         });
     }
 
@@ -269,6 +274,8 @@ impl<'a> Machine<'a> {
         self.worker.progress = true;
         self.for_regions(place, &addresses, self.mask, |m, region, mask| {
             let offsets = Self::offsets(region, &addresses);
+            let touch = Touch { kind: AccessKind::Write, element: op.bytes, order: op.order };
+            m.check_store(touch, region, &offsets, place.bytes, mask, &op.elements);
             m.observe_store(op, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {

@@ -1,5 +1,6 @@
 //! Branches, calls, returns, traps; and where lanes meet again.
 
+use crate::check::set_local_written;
 use crate::decode::{Callable, Decoder, LoadError, ParamSlot, Place, Rows, function_at};
 use crate::launch::TrapKind;
 use crate::machine::{Base, Frame, Inst, LANES, LanesOf, Machine, Step};
@@ -260,8 +261,14 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> S
         m.registers.base = base;
         callee.enter(&mut m.registers, mask);
         callee.clear_unassigned_lanes(&mut m.registers, mask);
+        set_local_written(&mut m.warp.local_written, local, callee.local_bytes, mask, false);
         for (slot, value) in callee.params.iter().zip(&values) {
             pass(m, *slot, local, value, caller.local, mask);
+            if let ParamSlot::Memory { offset, bytes } = *slot
+                && m.launch.options.checks.init
+            {
+                set_local_written(&mut m.warp.local_written, local + offset, bytes, mask, true);
+            }
         }
         m.registers.base = old;
         let frame = Frame {
@@ -390,6 +397,9 @@ fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<Argument>]>) {
                         let values = returned(m, word);
                         let row = &mut m.warp.local[((local + offset) / 4 + word) as usize];
                         LanesOf(m.mask).for_each(|lane| row[lane] = values[lane]);
+                    }
+                    if m.launch.options.checks.init {
+                        set_local_written(&mut m.warp.local_written, local + offset, 4 * words, m.mask, true);
                     }
                 }
                 Some(Argument::Narrow(row)) => {

@@ -148,11 +148,13 @@ fn cluster_wait(d: &mut Decoder<'_, '_>, aligned: bool) {
             return step;
         }
         if let Some(Resume::Passed { .. }) = m.take_resume() {
+            m.waited_for_cluster();
             return Step::Next;
         }
         let barrier = &m.block.barriers[CLUSTER_BARRIER as usize];
         let arrived = barrier.arrived().get(m.warp_index).copied().unwrap_or(0);
         if arrived & m.mask == 0 {
+            m.waited_for_cluster();
             return Step::Next;
         }
         let generation = barrier.generation;

@@ -97,6 +97,7 @@ impl MaskRow {
             Some(row) => {
                 let members = *m.registers.row32(row);
                 let met = m.meet_lanes(&members, kind.key(), read)?;
+                m.check_present(&members, met.0);
                 Ok(Party { members, present: met.0, values: met.1 })
             }
         }
@@ -161,7 +162,7 @@ fn shuffle(
             for lane in LanesOf(nowhere) {
                 out[lane] = party.values[lane] as u32;
             }
-            m.report_absent_source(nowhere);
+            m.report_absent_source(nowhere, party.present);
         }
         if let Some(row) = to_value {
             m.registers.set32(row, &out, m.mask);

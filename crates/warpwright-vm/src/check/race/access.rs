@@ -226,6 +226,23 @@ impl WarpAccess<'_> {
     }
 }
 
+/// Calls `each` with offsets and lengths that together are the bytes of the lanes of `mask`: one call for
+/// a coalesced access.
+pub(crate) fn byte_runs(offsets: &[u64; 32], mask: u32, bytes: u32, mut each: impl FnMut(u64, u64)) {
+    let access = WarpAccess {
+        warp: 0,
+        mask,
+        base: 0,
+        offsets,
+        bytes,
+        element: bytes,
+        pc: 0,
+        kind: AccessKind::Read,
+        strength: Strength::Weak,
+    };
+    access.runs(|run| each(run.address, run.bytes.into()));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -570,6 +570,11 @@ impl Clocks {
         self.phases.entry(barrier).or_default().current.join(&released);
     }
 
+    /// A barrier in shared memory begins, or ends.
+    pub(super) fn phase_begin(&mut self, barrier: u64) {
+        self.phases.remove(&barrier);
+    }
+
     /// The phase of a barrier in shared memory is complete.
     pub(super) fn phase_complete(&mut self, barrier: u64) {
         let phases = self.phases.entry(barrier).or_default();

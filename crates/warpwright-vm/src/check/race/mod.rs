@@ -39,6 +39,7 @@ mod shadow;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use access::byte_runs;
 pub use access::{AccessKind, Stored, Strength, Unknown, WarpAccess};
 pub use entry::Scope;
 
@@ -297,6 +298,11 @@ impl BlockRaces {
     /// `cp.async.wait_all`.
     pub fn wait_all(&mut self, warp: u8, mask: u32) {
         self.clocks.wait_all(warp, mask);
+    }
+
+    /// An `mbarrier` begins, or ends.
+    pub fn mbarrier_begin(&mut self, address: u64) {
+        self.clocks.phase_begin(address);
     }
 
     /// Lanes arrive at the `mbarrier` at that address of shared memory.

@@ -1,0 +1,414 @@
+//! Findings: what a check has found, as data and in words.
+
+use crate::memory::{FaultKind, SpaceKind};
+use std::fmt;
+use warpwright_ptx::ir::Origin;
+
+/// Which check found it. The names are those of NVIDIA's sanitizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Tool {
+    /// Bounds, alignment, lifetime.
+    Memcheck,
+    /// Accesses that nothing orders.
+    Racecheck,
+    /// Reads of what was never written.
+    Initcheck,
+    /// Barriers and collectives that threads do not reach together.
+    Synccheck,
+}
+
+impl Tool {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tool::Memcheck => "memcheck",
+            Tool::Racecheck => "racecheck",
+            Tool::Initcheck => "initcheck",
+            Tool::Synccheck => "synccheck",
+        }
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// The kernel is wrong.
+    Error,
+    /// It breaks a rule, and works on every device there is.
+    Warning,
+}
+
+/// The order in which the accesses of a race happened to come. Another run may show another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Hazard {
+    /// A read of what another thread wrote.
+    ReadAfterWrite,
+    /// A write to what another thread read.
+    WriteAfterRead,
+    /// Two writes.
+    WriteAfterWrite,
+}
+
+/// How close to each other the threads of a race are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Between {
+    /// An asynchronous copy and the thread that issued it.
+    Copy,
+    /// Lanes of one warp.
+    Lanes,
+    /// Warps of one block.
+    Warps,
+    /// Blocks.
+    Blocks,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// An access that is not allowed. It was not done.
+    Access(FaultKind),
+    /// Two accesses, at least one of them a write, that nothing orders.
+    Race {
+        /// Which came first.
+        hazard: Hazard,
+        /// Whose they are.
+        between: Between,
+        /// In which memory.
+        space: SpaceKind,
+        /// Both write the same value.
+        same_value: bool,
+    },
+    /// A read of memory that was never written.
+    UninitializedMemory {
+        /// In which memory.
+        space: SpaceKind,
+    },
+    /// A read of a register that was never written.
+    UninitializedRegister {
+        /// The register.
+        register: String,
+    },
+    /// A barrier of the block that the warp must reach together was reached by a part of the warp alone.
+    DivergentBarrier {
+        /// The lanes that were there.
+        present: u32,
+        /// The lanes that should have been.
+        expected: u32,
+    },
+    /// Lanes that a `.sync` instruction names never arrived.
+    MissingLanes {
+        /// The lanes that were there.
+        present: u32,
+        /// The lanes that the mask names.
+        named: u32,
+    },
+    /// A lane reads from one that does not take part in the exchange.
+    AbsentSource {
+        /// The lanes that take part.
+        present: u32,
+    },
+    /// A lane executes a `.sync` instruction whose mask does not name it.
+    UnnamedLane {
+        /// The mask.
+        named: u32,
+    },
+    /// Threads come to one barrier with different numbers of threads to wait for.
+    BarrierCount {
+        /// The barrier.
+        barrier: u32,
+        /// The number that it waits for.
+        expected: u32,
+        /// The number that was said now.
+        said: u32,
+    },
+}
+
+impl FindingKind {
+    /// Which check finds such things.
+    pub const fn tool(&self) -> Tool {
+        match self {
+            FindingKind::Access(_) => Tool::Memcheck,
+            FindingKind::Race { .. } => Tool::Racecheck,
+            FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
+                Tool::Initcheck
+            }
+            _ => Tool::Synccheck,
+        }
+    }
+
+    /// How bad that is.
+    pub const fn severity(&self) -> Severity {
+        match self {
+            FindingKind::Race { same_value: true, .. } => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+
+    /// Its name in reports for programs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            FindingKind::Access(FaultKind::OutOfBounds) => "out-of-bounds",
+            FindingKind::Access(FaultKind::Misaligned) => "misaligned",
+            FindingKind::Access(FaultKind::Freed) => "use-after-free",
+            FindingKind::Access(FaultKind::Null) => "null",
+            FindingKind::Access(FaultKind::WrongSpace) => "wrong-space",
+            FindingKind::Access(FaultKind::ReadOnly) => "read-only",
+            FindingKind::Race { .. } => "race",
+            FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
+                "uninitialized"
+            }
+            FindingKind::DivergentBarrier { .. } => "divergent-barrier",
+            FindingKind::MissingLanes { .. }
+            | FindingKind::AbsentSource { .. }
+            | FindingKind::UnnamedLane { .. } => "missing-lane",
+            FindingKind::BarrierCount { .. } => "barrier-count",
+        }
+    }
+}
+
+/// What a thread did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Action {
+    /// It read memory.
+    Read,
+    /// It wrote memory.
+    Write,
+    /// It read and wrote memory at once.
+    Atomic,
+    /// It had memory read by an asynchronous copy.
+    AsyncRead,
+    /// It had memory written by an asynchronous copy.
+    AsyncWrite,
+    /// It executed an instruction that is not about memory.
+    Execute,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Action::Read => "read",
+            Action::Write => "write",
+            Action::Atomic => "atomic",
+            Action::AsyncRead => "asynchronous read",
+            Action::AsyncWrite => "asynchronous write",
+            Action::Execute => "instruction",
+        })
+    }
+}
+
+/// A line of the source that a kernel was compiled from, by `.loc`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SourceLine {
+    /// The file, as `.file` says it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// The allocation or variable that an address is in, or nearest to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AllocationRef {
+    /// The variable's name; empty for what the host allocated without one.
+    pub name: String,
+    /// Address of its first byte.
+    pub base: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Where the address is, from the base.
+    pub offset: i64,
+    /// It was given back before.
+    pub freed: bool,
+}
+
+/// Where in memory an access was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemorySite {
+    /// The memory.
+    pub space: SpaceKind,
+    /// The address: generic for global memory, from the beginning of the space for others.
+    pub address: u64,
+    /// The width of the access in bytes.
+    pub bytes: u32,
+    /// What is there, or next to it.
+    pub allocation: Option<AllocationRef>,
+}
+
+/// What one thread did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AccessSite {
+    /// What it did.
+    pub action: Action,
+    /// The instruction's opcode with its modifiers left out; empty for what is not of the text.
+    pub opcode: &'static str,
+    /// The function.
+    pub function: String,
+    /// Index of the statement in the function.
+    pub statement: Option<u32>,
+    /// Where the instruction came from.
+    pub origin: Origin,
+    /// The source line, if the module says it.
+    pub source: Option<SourceLine>,
+    /// `%ctaid`.
+    pub block: [u32; 3],
+    /// `%tid`.
+    pub thread: [u32; 3],
+    /// Where, if it is about memory.
+    pub memory: Option<MemorySite>,
+}
+
+/// Something that a check has found. Findings of one kind at one place are one, with a count.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Finding {
+    /// Which check.
+    pub tool: Tool,
+    /// What.
+    pub kind: FindingKind,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The kernel that was launched.
+    pub kernel: String,
+    /// How often: warp instructions in which it occurred.
+    pub count: u64,
+    /// Who did it: of a race, both; the earlier one first.
+    pub accesses: Vec<AccessSite>,
+    /// The same in words, and what to do.
+    pub message: String,
+}
+
+impl Finding {
+    /// Where it is in the text: what reports are sorted by.
+    pub(crate) fn place(&self) -> (String, u32) {
+        self.accesses
+            .first()
+            .map_or((String::new(), 0), |site| (site.function.clone(), site.statement.unwrap_or(0)))
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.tool, self.message)
+    }
+}
+
+struct Thread<'a>(&'a AccessSite);
+
+impl fmt::Display for Thread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([bx, by, bz], [tx, ty, tz]) = (self.0.block, self.0.thread);
+        write!(f, "thread ({tx}, {ty}, {tz}) of block ({bx}, {by}, {bz})")
+    }
+}
+
+fn space_name(space: SpaceKind) -> &'static str {
+    match space {
+        SpaceKind::Generic => "generic",
+        SpaceKind::Global => "global",
+        SpaceKind::Const => "constant",
+        SpaceKind::Shared => "shared",
+        SpaceKind::Local => "local",
+        SpaceKind::Param => "parameter",
+    }
+}
+
+struct Place<'a>(&'a MemorySite);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let site = self.0;
+        write!(f, "{:#x} in {} memory", site.address, space_name(site.space))?;
+        let Some(allocation) = &site.allocation else { return Ok(()) };
+        let name = match allocation.name.as_str() {
+            "" => format!("an allocation at {:#x}", allocation.base),
+            name => format!("`{name}`"),
+        };
+        let AllocationRef { bytes, offset, freed, .. } = *allocation;
+        let was = if freed { ", which was freed" } else { "" };
+        match u64::try_from(offset) {
+            Err(_) => write!(f, ", {} bytes before {name} of {bytes} bytes{was}", offset.unsigned_abs()),
+            Ok(at) if at < bytes => write!(f, ", byte {at} of {name} of {bytes} bytes{was}"),
+            Ok(at) => write!(f, ", {} bytes past the end of {name} of {bytes} bytes{was}", at - bytes),
+        }
+    }
+}
+
+/// Says what a finding is, which rule it breaks and what to do.
+pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
+    let Some(first) = accesses.first() else { return String::new() };
+    let who = Thread(first);
+    let site = first.memory.as_ref();
+    let place = site.map(|site| Place(site).to_string()).unwrap_or_default();
+    let width = site.map_or(0, |site| site.bytes);
+    match kind {
+        FindingKind::Access(fault) => {
+            let what = match fault {
+                FaultKind::OutOfBounds => "is outside every allocation and variable of its space",
+                FaultKind::Misaligned => "is misaligned: the address must be a multiple of the size",
+                FaultKind::Freed => "is to memory that was freed",
+                FaultKind::Null => "goes through a null pointer",
+                FaultKind::WrongSpace => "has an address of another state space; convert it with `cvta`",
+                FaultKind::ReadOnly => "changes memory that is read only",
+            };
+            format!("{} of {width} bytes at {place}, by {who}, {what}", first.action)
+        }
+        FindingKind::Race { between, same_value, .. } => {
+            let second = accesses.get(1).unwrap_or(first);
+            let advice = match (between, same_value) {
+                (_, true) => "both write the same value, which works but is a race",
+                (Between::Copy, _) => "wait for the copy with `cp.async.wait_group` or an mbarrier first",
+                (Between::Lanes, _) => "a `bar.warp.sync` is missing between the two",
+                (Between::Warps, _) => "a barrier of the block is missing between the two",
+                (Between::Blocks, _) => {
+                    "order them with a release and an acquire, or use atomics for both; barriers of a block do not \
+                     reach others"
+                }
+            };
+            format!(
+                "{} by {} races with the {} by {who} at {place}: {advice}",
+                second.action,
+                Thread(second),
+                first.action
+            )
+        }
+        FindingKind::UninitializedMemory { .. } => {
+            format!("{} of {width} bytes at {place}, by {who}: they were never written", first.action)
+        }
+        FindingKind::UninitializedRegister { register } => {
+            format!("`{register}` is read by {who} and was never written on the way there")
+        }
+        FindingKind::DivergentBarrier { present, expected } => format!(
+            "`{}` is reached by lanes {present:#010x} of the warp of {who}, and by lanes {:#010x} not or from \
+             elsewhere: all must execute it together",
+            first.opcode,
+            expected & !present
+        ),
+        FindingKind::MissingLanes { present, named } => format!(
+            "`{}` names lanes {named:#010x} and lanes {:#010x} never arrive, in the warp of {who}",
+            first.opcode,
+            named & !present
+        ),
+        FindingKind::AbsentSource { present } => format!(
+            "`{}` reads from a lane that does not take part, in {who}: there are lanes {present:#010x} only",
+            first.opcode
+        ),
+        FindingKind::UnnamedLane { named } => {
+            format!("`{}` is executed by {who}, which its mask {named:#010x} does not name", first.opcode)
+        }
+        FindingKind::BarrierCount { barrier, expected, said } => format!(
+            "barrier {barrier} waits for {expected} threads, and {who} comes with a count of {said}: all must say \
+             the same"
+        ),
+    }
+}

@@ -1,0 +1,156 @@
+//! Which bytes were written: one bit each.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Bits of a word.
+const BITS: u64 = 64;
+
+/// Calls `each` with the words that hold the bits of a range, and those bits of them. Stops where it says so.
+#[inline(always)]
+fn words(offset: u64, bytes: u64, mut each: impl FnMut(usize, u64) -> bool) -> bool {
+    let end = offset + bytes;
+    let mut at = offset;
+    while at < end {
+        let word = at / BITS;
+        let stop = end.min((word + 1) * BITS);
+        let bits = (u64::MAX >> (BITS - (stop - at))) << (at % BITS);
+        if !each(word as usize, bits) {
+            return false;
+        }
+        at = stop;
+    }
+    true
+}
+
+/// Memory that one host thread uses at a time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InitBits {
+    words: Vec<u64>,
+}
+
+impl InitBits {
+    /// Makes it that many bytes, none of them written.
+    pub(crate) fn reset(&mut self, bytes: u64) {
+        self.words.clear();
+        self.words.resize(bytes.div_ceil(BITS) as usize, 0);
+    }
+
+    /// Bytes are written. They are inside.
+    #[inline]
+    pub(crate) fn set(&mut self, offset: u64, bytes: u64) {
+        words(offset, bytes, |word, bits| {
+            self.words[word] |= bits;
+            true
+        });
+    }
+
+    /// Whether all of these bytes were written.
+    #[inline]
+    pub(crate) fn is_set(&self, offset: u64, bytes: u64) -> bool {
+        words(offset, bytes, |word, bits| self.words[word] & bits == bits)
+    }
+}
+
+/// Memory that several host threads use at once.
+#[derive(Debug, Default)]
+pub(crate) struct SharedInitBits {
+    /// Made when a part is written; before that nothing is, or all.
+    words: OnceLock<Box<[AtomicU64]>>,
+    bytes: u64,
+    /// All of it is written, and the words say nothing.
+    all: AtomicBool,
+}
+
+impl SharedInitBits {
+    /// That many bytes, none of them written.
+    pub(crate) fn new(bytes: u64) -> Self {
+        SharedInitBits { words: OnceLock::new(), bytes, all: AtomicBool::new(false) }
+    }
+
+    /// Memory that is all written.
+    pub(crate) fn written() -> Self {
+        SharedInitBits { words: OnceLock::new(), bytes: 0, all: AtomicBool::new(true) }
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        self.words.get_or_init(|| (0..self.bytes.div_ceil(BITS)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// All bytes are written.
+    pub(crate) fn set_all(&self) {
+        self.all.store(true, Relaxed);
+    }
+
+    /// Whether all bytes were written at once.
+    #[inline]
+    pub(crate) fn is_all(&self) -> bool {
+        self.all.load(Relaxed)
+    }
+
+    /// Bytes are written. They are inside.
+    #[inline]
+    pub(crate) fn set(&self, offset: u64, bytes: u64) {
+        if self.is_all() {
+            return;
+        }
+        let all = self.words();
+        words(offset, bytes, |word, bits| {
+            let word = &all[word];
+            if word.load(Relaxed) & bits != bits {
+                word.fetch_or(bits, Relaxed);
+            }
+            true
+        });
+    }
+
+    /// Bytes mean nothing any more.
+    pub(crate) fn clear(&self, offset: u64, bytes: u64) {
+        let Some(all) = self.words.get() else { return };
+        words(offset, bytes, |word, bits| {
+            all[word].fetch_and(!bits, Relaxed);
+            true
+        });
+    }
+
+    /// Whether all of these bytes were written.
+    #[inline]
+    pub(crate) fn is_set(&self, offset: u64, bytes: u64) -> bool {
+        let all = self.words.get();
+        self.is_all()
+            || words(offset, bytes, |word, bits| {
+                all.is_some_and(|all| all[word].load(Relaxed) & bits == bits)
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_of_ranges_across_words() {
+        let mut plain = InitBits::default();
+        plain.reset(300);
+        let shared = SharedInitBits::new(300);
+        for (offset, bytes) in [(3, 1), (60, 8), (128, 64), (199, 101)] {
+            assert!(!plain.is_set(offset, bytes) && !shared.is_set(offset, bytes));
+            plain.set(offset, bytes);
+            shared.set(offset, bytes);
+            assert!(plain.is_set(offset, bytes) && shared.is_set(offset, bytes));
+        }
+        for (offset, bytes, set) in
+            [(2, 2, false), (3, 1, true), (68, 1, false), (127, 2, false), (130, 60, true)]
+        {
+            assert_eq!(
+                (plain.is_set(offset, bytes), shared.is_set(offset, bytes)),
+                (set, set),
+                "{offset}+{bytes}"
+            );
+        }
+        shared.clear(140, 1);
+        assert!(!shared.is_set(130, 60) && shared.is_set(141, 40));
+        shared.set_all();
+        assert!(shared.is_set(0, 300));
+    }
+}

@@ -1,0 +1,443 @@
+//! Accesses to memory, as the checks see them.
+//!
+//! They are looked at before memory changes, and once more after a strong read. With no checks on, that is
+//! one comparison.
+
+use super::race::{
+    AccessKind, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess, WorkerRaces,
+    byte_runs,
+};
+use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
+use crate::launch::Launch;
+use crate::machine::{LANES, LanesOf, Machine, Registers, Row64};
+use crate::memory::{Element, Order, Region, RegionKind, SpaceKind};
+use std::sync::atomic::Ordering::Relaxed;
+use warpwright_ptx::ir;
+
+/// What the checks keep for a resident block.
+#[derive(Debug, Default)]
+pub(crate) struct BlockChecks {
+    races: Option<Box<BlockRaces>>,
+    /// Which bytes of shared memory were written.
+    written: InitBits,
+}
+
+impl BlockChecks {
+    /// Begins a block.
+    pub(crate) fn start(&mut self, launch: &Launch, number: u64) {
+        let checks = launch.options.checks;
+        if checks.race {
+            let mode = mode(launch);
+            // Numbers that differ by 2³² are of blocks long gone.
+            self.races
+                .get_or_insert_with(|| Box::new(BlockRaces::new(mode)))
+                .reset(number as u32, launch.shape.threads());
+        }
+        if checks.init {
+            self.written.reset(launch.shape.shared_words as u64 * 4);
+        }
+    }
+}
+
+/// What the checks keep for a host thread.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerChecks {
+    races: WorkerRaces,
+}
+
+fn mode(launch: &Launch) -> Mode {
+    match launch.options.race {
+        crate::launch::Race::Normal => Mode::Normal,
+        crate::launch::Race::Strict => Mode::Strict,
+    }
+}
+
+/// How an instruction touches memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    pub(crate) kind: AccessKind,
+    /// Bytes of an element.
+    pub(crate) element: u32,
+    pub(crate) order: Order,
+}
+
+impl Touch {
+    fn strength(&self) -> Strength {
+        match self.order.strong {
+            None => Strength::Weak,
+            Some(scope) => Strength::Strong {
+                scope: scope_of(scope),
+                acquire: self.order.acquire,
+                release: self.order.release,
+            },
+        }
+    }
+}
+
+pub(super) fn scope_of(scope: ir::Scope) -> Scope {
+    match scope {
+        ir::Scope::Cta | ir::Scope::Cluster => Scope::Block,
+        ir::Scope::Gpu | ir::Scope::Sys => Scope::Device,
+    }
+}
+
+fn action(kind: AccessKind) -> Action {
+    match kind {
+        AccessKind::Read => Action::Read,
+        AccessKind::Write => Action::Write,
+        AccessKind::Atomic => Action::Atomic,
+        AccessKind::AsyncRead => Action::AsyncRead,
+        AccessKind::AsyncWrite => Action::AsyncWrite,
+    }
+}
+
+/// Adds a race to what was found.
+#[cold]
+fn add_race(collector: &Collector, race: &Race) {
+    let space = match race.space {
+        RaceSpace::Shared => SpaceKind::Shared,
+        RaceSpace::Global => SpaceKind::Global,
+    };
+    let (first, second) = (race.first, race.second);
+    let hazard = match (first.kind.is_write(), second.kind.is_write()) {
+        (true, true) => Hazard::WriteAfterWrite,
+        (true, false) => Hazard::ReadAfterWrite,
+        _ => Hazard::WriteAfterRead,
+    };
+    let between = if first.block != second.block {
+        Between::Blocks
+    } else if first.thread == second.thread {
+        Between::Copy
+    } else if first.thread / 32 == second.thread / 32 {
+        Between::Lanes
+    } else {
+        Between::Warps
+    };
+    let site = |site: super::race::RaceSite| RawSite {
+        pc: site.pc,
+        action: action(site.kind),
+        block: site.block.into(),
+        thread: site.thread,
+        memory: Some(RawPlace { space, address: race.address, bytes: site.bytes }),
+    };
+    collector.add(RawFinding {
+        kind: FindingKind::Race { hazard, between, space, same_value: race.same_value },
+        first: site(first),
+        second: Some(site(second)),
+        count: 1,
+    });
+}
+
+/// The values that a store of registers writes.
+struct StoredRegisters<'m> {
+    registers: &'m Registers,
+    elements: &'m [Element],
+    bytes: u32,
+    offsets: &'m Row64,
+    region: &'m Region<'m>,
+    shared: &'m [u32],
+}
+
+impl StoredRegisters<'_> {
+    fn value(&self, element: Element, lane: usize) -> Option<u128> {
+        let value = match element {
+            Element::Sink => return None,
+            Element::Narrow(row) => self.registers.row32(row)[lane].into(),
+            Element::Wide(row) => self.registers.row64(row)[lane].into(),
+            Element::Double(row) => {
+                u128::from(self.registers.row64(row)[lane])
+                    | u128::from(self.registers.row64(row + 1)[lane]) << 64
+            }
+        };
+        Some(value & (u128::MAX >> (128 - 8 * self.bytes.clamp(1, 16))))
+    }
+
+    fn in_memory(&self, offset: u64) -> u128 {
+        (0..self.bytes.into()).fold(0, |value, byte| {
+            let at = offset + byte;
+            let word = match self.region.kind {
+                RegionKind::Global(allocation) => allocation.word(at).load(Relaxed),
+                _ => self.shared.get((at >> 2) as usize).copied().unwrap_or(0),
+            };
+            value | u128::from(word >> (8 * (at & 3)) & 0xff) << (8 * byte)
+        })
+    }
+}
+
+impl Stored for StoredRegisters<'_> {
+    fn is_in_memory(&self, lane: u32) -> bool {
+        let lane = lane as usize;
+        self.elements.iter().enumerate().all(|(index, &element)| {
+            let at = self.offsets[lane] + u64::from(self.bytes) * index as u64;
+            self.value(element, lane).is_none_or(|value| value == self.in_memory(at))
+        })
+    }
+
+    fn is_equal(&self, a: u32, b: u32) -> bool {
+        self.elements
+            .iter()
+            .all(|&element| self.value(element, a as usize) == self.value(element, b as usize))
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// Whether accesses are looked at.
+    #[inline(always)]
+    pub(crate) fn checks_accesses(&self) -> bool {
+        let checks = &self.launch.options.checks;
+        checks.race | checks.init
+    }
+
+    /// Lanes are about to touch memory at these offsets of what stores the region, `bytes` each.
+    #[inline(always)]
+    pub(crate) fn check_access(
+        &mut self,
+        touch: Touch,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        mask: u32,
+    ) {
+        if self.checks_accesses() {
+            self.look(touch, region, offsets, bytes, mask, &[]);
+        }
+    }
+
+    /// The same of a store of registers.
+    #[inline(always)]
+    pub(crate) fn check_store(
+        &mut self,
+        touch: Touch,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        mask: u32,
+        elements: &[Element],
+    ) {
+        if self.checks_accesses() {
+            self.look(touch, region, offsets, bytes, mask, elements);
+        }
+    }
+
+    #[inline(never)]
+    fn look(
+        &mut self,
+        touch: Touch,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        mask: u32,
+        elements: &[Element],
+    ) {
+        if bytes == 0 {
+            return;
+        }
+        let checks = self.launch.options.checks;
+        if checks.init {
+            self.look_for_unwritten(touch, region, offsets, bytes, mask);
+        }
+        if !checks.race {
+            return;
+        }
+        let base = match region.kind {
+            RegionKind::Global(allocation) if allocation.is_writable() => allocation.base,
+            RegionKind::Shared => 0,
+            _ => return,
+        };
+        let access = self.warp_access(touch, base, offsets, bytes, mask);
+        let launch = self.launch;
+        let block = &mut self.block;
+        let Some(races) = &mut block.checks.races else { return };
+        let stored = StoredRegisters {
+            registers: &self.registers,
+            elements,
+            bytes: touch.element,
+            offsets,
+            region,
+            shared: &block.shared,
+        };
+        let stored: &dyn Stored = if elements.is_empty() { &Unknown } else { &stored };
+        let mut found = |race| add_race(&launch.findings, &race);
+        let worker = &mut self.worker.checks.races;
+        match region.kind {
+            RegionKind::Shared => races.shared(worker, &access, stored, &mut found),
+            _ => races.global(&launch.races, worker, &access, stored, &mut found),
+        }
+    }
+
+    fn warp_access<'o>(
+        &self,
+        touch: Touch,
+        base: u64,
+        offsets: &'o Row64,
+        bytes: u32,
+        mask: u32,
+    ) -> WarpAccess<'o> {
+        WarpAccess {
+            warp: self.warp_index as u8,
+            mask,
+            base,
+            offsets,
+            bytes,
+            element: touch.element,
+            pc: self.pc,
+            kind: touch.kind,
+            strength: touch.strength(),
+        }
+    }
+
+    /// A read that may be strong has been done.
+    #[inline(always)]
+    pub(crate) fn observed(
+        &mut self,
+        touch: Touch,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        mask: u32,
+    ) {
+        if touch.order.strong.is_none() || !self.launch.options.checks.race {
+            return;
+        }
+        let base = match region.kind {
+            RegionKind::Global(allocation) => allocation.base,
+            _ => 0,
+        };
+        let access = self.warp_access(touch, base, offsets, bytes, mask);
+        let Some(races) = &mut self.block.checks.races else { return };
+        match region.kind {
+            RegionKind::Global(_) => races.global_observed(&self.launch.races, &access),
+            RegionKind::Shared => races.shared_observed(&access),
+            _ => {}
+        }
+    }
+
+    fn look_for_unwritten(
+        &mut self,
+        touch: Touch,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        mask: u32,
+    ) {
+        let (kind, size) = (touch.kind, u64::from(bytes));
+        let mut unwritten = 0;
+        match region.kind {
+            RegionKind::Param => return,
+            RegionKind::Global(allocation) => {
+                let written = &allocation.written;
+                if written.is_all() {
+                    return;
+                }
+                if kind.is_read() {
+                    let mut fine = true;
+                    byte_runs(offsets, mask, bytes, |at, bytes| fine &= written.is_set(at, bytes));
+                    if !fine {
+                        let missing = |&lane: &usize| !written.is_set(offsets[lane], size);
+                        unwritten = LanesOf(mask).filter(missing).fold(0, |all, lane| all | 1 << lane);
+                    }
+                }
+                if kind.is_write() {
+                    byte_runs(offsets, mask, bytes, |at, bytes| written.set(at, bytes));
+                }
+            }
+            RegionKind::Shared => {
+                let written = &mut self.block.checks.written;
+                if kind.is_read() {
+                    let mut fine = true;
+                    byte_runs(offsets, mask, bytes, |at, bytes| fine &= written.is_set(at, bytes));
+                    if !fine {
+                        let missing = |&lane: &usize| !written.is_set(offsets[lane], size);
+                        unwritten = LanesOf(mask).filter(missing).fold(0, |all, lane| all | 1 << lane);
+                    }
+                }
+                if kind.is_write() {
+                    byte_runs(offsets, mask, bytes, |at, bytes| written.set(at, bytes));
+                }
+            }
+            RegionKind::Local => {
+                let rows = self.warp.local.len();
+                let written = &mut self.warp.local_written;
+                written.resize(rows.max(written.len()), [0; LANES]);
+                for lane in LanesOf(mask) {
+                    let mut at = offsets[lane];
+                    let end = at + size;
+                    while at < end {
+                        let stop = end.min((at | 3) + 1);
+                        let bits = (0xf >> (4 - (stop - at))) << (at & 3);
+                        let cell = &mut written[(at >> 2) as usize][lane];
+                        if kind.is_read() && *cell & bits as u8 != bits as u8 {
+                            unwritten |= 1 << lane;
+                        }
+                        if kind.is_write() {
+                            *cell |= bits as u8;
+                        }
+                        at = stop;
+                    }
+                }
+            }
+        }
+        if unwritten != 0 {
+            self.add_unwritten(touch, region, offsets, bytes, unwritten);
+        }
+    }
+
+    #[cold]
+    fn add_unwritten(&mut self, touch: Touch, region: &Region<'a>, offsets: &Row64, bytes: u32, lanes: u32) {
+        let (space, base) = match region.kind {
+            RegionKind::Global(allocation) => (SpaceKind::Global, allocation.base),
+            RegionKind::Shared => (SpaceKind::Shared, 0),
+            _ => (SpaceKind::Local, 0),
+        };
+        let lane = lanes.trailing_zeros() as usize;
+        let place = RawPlace { space, address: base + offsets[lane], bytes };
+        let first = RawSite { memory: Some(place), ..self.site(action(touch.kind), lane) };
+        let kind = FindingKind::UninitializedMemory { space };
+        self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
+    }
+
+    /// The present instruction, executed by a lane.
+    pub(crate) fn site(&self, action: Action, lane: usize) -> RawSite {
+        RawSite { pc: self.pc, action, block: self.block.number, thread: self.thread(lane), memory: None }
+    }
+
+    /// Adds a finding about the present instruction, which is not about memory.
+    #[cold]
+    pub(crate) fn found(&self, kind: FindingKind, lane: usize) {
+        self.found_at(self.pc, kind, lane);
+    }
+
+    /// The same of another instruction.
+    #[cold]
+    pub(crate) fn found_at(&self, pc: u32, kind: FindingKind, lane: usize) {
+        let first = RawSite { pc, ..self.site(Action::Execute, lane) };
+        self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
+    }
+
+    /// Tells the race check of something, if it is on.
+    #[inline(always)]
+    pub(super) fn tell(&mut self, tell: impl FnOnce(&mut BlockRaces, u8)) {
+        if let Some(races) = &mut self.block.checks.races
+            && self.launch.options.checks.race
+        {
+            tell(races, self.warp_index as u8);
+        }
+    }
+}
+
+/// Which words of local memory were written: four bits for the bytes of each.
+pub(crate) type LocalWritten = Vec<[u8; LANES]>;
+
+/// Words of local memory become another variable: written (a parameter that was passed), or not.
+pub(crate) fn set_local_written(written: &mut LocalWritten, offset: u32, bytes: u32, lanes: u32, is: bool) {
+    let (first, last) = ((offset / 4) as usize, (offset + bytes).div_ceil(4) as usize);
+    if written.is_empty() && !is {
+        return;
+    }
+    if written.len() < last {
+        written.resize(last, [0; LANES]);
+    }
+    for row in &mut written[first..last] {
+        LanesOf(lanes).for_each(|lane| row[lane] = if is { 0xf } else { 0 });
+    }
+}
