@@ -244,7 +244,7 @@ fn accesses_out_of_bounds_are_always_found() {
         let address = allocation["address"].as_i64().expect("an address") + offset;
         assert_eq!(
             (&access["address"], &access["bytes"], &access["action"]),
-            (&json!(address), &json!(4), &json!("reads"))
+            (&json!(address), &json!(4), &json!("read"))
         );
         // The kernel has run to its end all the same, and the file is written.
         assert_eq!((&document["trap"], &document["written"]), (&Value::Null, &json!([to])));
