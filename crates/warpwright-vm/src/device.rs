@@ -158,6 +158,11 @@ impl Device {
 
     /// Allocates `len` elements. They are not initialised: the checks say so if a kernel reads them.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>, DeviceError> {
+        self.alloc_named("", len)
+    }
+
+    /// Allocates `len` elements, which are not initialised, under a name for reports.
+    pub fn alloc_named<T: Element>(&self, name: &str, len: usize) -> Result<Buffer<T>, DeviceError> {
         let bytes = (len as u64).checked_mul(T::BYTES as u64).unwrap_or(u64::MAX);
         let mut memory = self.inner.memory();
         let free = self.inner.config.memory - memory.used;
@@ -165,7 +170,7 @@ impl Device {
         if bytes > free {
             return Err(error);
         }
-        let allocation = Arc::make_mut(&mut memory.map).allocate(bytes, AllocationKind::Buffer, "");
+        let allocation = Arc::make_mut(&mut memory.map).allocate(bytes, AllocationKind::Buffer, name);
         let Some(allocation) = allocation else { return Err(error) };
         memory.used += bytes;
         drop(memory);
@@ -488,6 +493,13 @@ impl<T: Element> Buffer<T> {
         self.allocation.write(0, &bytes);
         self.allocation.written.set_all();
         Ok(())
+    }
+
+    /// Fills it with zeros, after the launches so far.
+    pub fn zero(&self) {
+        self.device.synchronize();
+        self.allocation.words().iter().for_each(|word| word.store(0, Relaxed));
+        self.allocation.written.set_all();
     }
 
     /// The elements, after the launches so far.

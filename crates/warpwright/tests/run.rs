@@ -216,30 +216,58 @@ fn a_race_is_found_with_both_accesses() {
 }
 
 #[test]
-fn a_trap_says_where_and_leaves_the_files_as_they_are() {
+fn accesses_out_of_bounds_are_always_found() {
     let bench = Bench::new("bounds");
     let from = bench.npy("from.npy", "<u4", "(4,)", &u32s(&[10, 11, 12, 13]));
     let to = bench.npy("to.npy", "<u4", "(1,)", &u32s(&[99]));
-    let (from, to_file) = (format!("in:{from}"), format!("inout:{to}"));
-    let arguments = |index: &'static str| {
-        ["--entry", "copy_one", "--grid", "1", "--block", "1", &from, &to_file, index].map(str::to_string)
+    let (from_file, to_file) = (format!("in:{from}"), format!("inout:{to}"));
+    let report_of = |index: &str, wanted| {
+        let arguments = ["--entry", "copy_one", "--grid", "1", "--block", "2", "--check", "none"];
+        report("several.ptx", &[&arguments[..], &[&from_file, &to_file, index]].concat(), wanted)
     };
-    let report_of = |index, wanted| {
-        let arguments = arguments(index);
-        report("several.ptx", &arguments.each_ref().map(String::as_str), wanted)
-    };
-    for index in ["s32:4", "s32:-1"] {
+    for (index, offset) in [("s32:4", 16), ("s32:-1", -4)] {
         let document = report_of(index, 1);
         let findings = document["findings"].as_array().expect("a list");
-        assert_eq!(findings.len(), 1, "{document}");
-        assert_eq!(findings[0]["tool"], "memcheck");
-        assert_eq!(findings[0]["accesses"][0]["ptx_line"], 121, "the load");
-        assert!(!document["trap"].is_null());
-        assert_eq!(to_u32s(&npy::read(&to).1), [99]);
+        assert_eq!(findings.len(), 1, "both threads do the same at one place: {document}");
+        let finding = &findings[0];
+        assert_eq!((&finding["tool"], &finding["kind"]), (&json!("memcheck"), &json!("out-of-bounds")));
+        assert_eq!((&finding["count"], &finding["severity"]), (&json!(2), &json!("error")));
+        let allocation = &finding["allocation"];
+        assert_eq!(allocation["name"], format!("from ({from_file})"));
+        assert_eq!((&allocation["bytes"], &allocation["offset"]), (&json!(16), &json!(offset)));
+        let access = &finding["accesses"][0];
+        assert_eq!(
+            (&access["ptx_line"], &access["ptx"]),
+            (&json!(121), &json!("ld.global.u32 %r1, [%rd5];"))
+        );
+        assert_eq!((&access["block"], &access["thread"]), (&json!([0, 0, 0]), &json!([0, 0, 0])));
+        let address = allocation["address"].as_i64().expect("an address") + offset;
+        assert_eq!(
+            (&access["address"], &access["bytes"], &access["action"]),
+            (&json!(address), &json!(4), &json!("read"))
+        );
+        // The kernel has run to its end all the same, and the file is written.
+        assert_eq!((&document["trap"], &document["written"]), (&Value::Null, &json!([to])));
     }
     let document = report_of("s32:3", 0);
     assert_eq!((&document["findings"], &document["trap"]), (&json!([]), &Value::Null));
     assert_eq!(to_u32s(&npy::read(&to).1), [13]);
+}
+
+#[test]
+fn a_trap_says_where_and_leaves_the_files_as_they_are() {
+    let bench = Bench::new("trap");
+    let file = bench.npy("x.npy", "<u4", "(1,)", &u32s(&[99]));
+    let arguments =
+        ["--entry", "stops", "--grid", "3,2", "--block", "1", "--deterministic", &format!("inout:{file}")];
+    let document = report("several.ptx", &arguments, 1);
+    assert_eq!((&document["findings"], &document["written"]), (&json!([]), &json!([])));
+    let trap = &document["trap"];
+    assert_eq!((&trap["kind"], &trap["kernel"]), (&json!("instruction"), &json!("stops")));
+    assert_eq!((&trap["ptx_line"], &trap["ptx"]), (&json!(162), &json!("trap;")));
+    assert_eq!(trap["thread"], json!([0, 0, 0]));
+    assert_eq!(to_u32s(&npy::read(&file).1), [99]);
+    assert_eq!(bench.files(), ["x.npy"]);
 }
 
 #[test]

@@ -152,6 +152,21 @@ impl FindingKind {
         }
     }
 
+    /// What to do about it, where there is something to be said of all such findings.
+    pub const fn advice(&self) -> Option<&'static str> {
+        let FindingKind::Race { between, same_value, .. } = self else { return None };
+        Some(match (between, same_value) {
+            (_, true) => "both write the same value, which works but is a race",
+            (Between::Copy, _) => "wait for the copy with `cp.async.wait_group` or an mbarrier first",
+            (Between::Lanes, _) => "a `bar.warp.sync` is missing between the two",
+            (Between::Warps, _) => "a barrier of the block is missing between the two",
+            (Between::Blocks, _) => {
+                "order them with a release and an acquire, or use atomics for both; barriers of a block do not \
+                 reach others"
+            }
+        })
+    }
+
     /// Its name in reports for programs.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -363,18 +378,9 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
             };
             format!("{} of {width} bytes at {place}, by {who}, {what}", first.action)
         }
-        FindingKind::Race { between, same_value, .. } => {
+        FindingKind::Race { .. } => {
             let second = accesses.get(1).unwrap_or(first);
-            let advice = match (between, same_value) {
-                (_, true) => "both write the same value, which works but is a race",
-                (Between::Copy, _) => "wait for the copy with `cp.async.wait_group` or an mbarrier first",
-                (Between::Lanes, _) => "a `bar.warp.sync` is missing between the two",
-                (Between::Warps, _) => "a barrier of the block is missing between the two",
-                (Between::Blocks, _) => {
-                    "order them with a release and an acquire, or use atomics for both; barriers of a block do not \
-                     reach others"
-                }
-            };
+            let advice = kind.advice().unwrap_or_default();
             format!(
                 "{} by {} races with the {} by {who} at {place}: {advice}",
                 second.action,

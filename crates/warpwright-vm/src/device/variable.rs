@@ -14,6 +14,7 @@ impl Device {
         }
         self.synchronize();
         variable.write(0, data);
+        variable.written.set_all();
         Ok(())
     }
 

@@ -238,7 +238,9 @@ impl<'a> Machine<'a> {
                     SpaceKind::Generic => true,
                     _ => false,
                 };
-                return if wanted { FaultKind::OutOfBounds } else { FaultKind::WrongSpace };
+                // Past its end there is nothing of any space.
+                let inside = address.wrapping_sub(allocation.base) < allocation.bytes;
+                return if wanted || !inside { FaultKind::OutOfBounds } else { FaultKind::WrongSpace };
             }
             None => {}
         }

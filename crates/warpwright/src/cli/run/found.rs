@@ -1,33 +1,35 @@
 //! What a run has found, in the form that `--json` prints and that is shown to people.
 
 use super::locate::{Locator, Place};
-use super::memory_map::MemoryMap;
 use serde::Serialize;
 use warpwright_ptx::diag::Severity;
 use warpwright_ptx::ir::Origin;
-use warpwright_vm::{FaultKind, Report, SpaceKind, TrapKind};
+use warpwright_vm::check::{AccessSite, Action, AllocationRef, FindingKind, Severity as Grade};
+use warpwright_vm::{Report, SpaceKind, TrapKind};
 
 /// Findings of one kind at one place.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     /// The check: `memcheck`, `racecheck`, `initcheck` or `synccheck`.
     pub(super) tool: &'static str,
-    /// What it is, in one word that stays.
+    /// What it is, in a word that stays.
     pub(super) kind: &'static str,
-    /// `error`, or `warning` for what may be meant.
+    /// `error`, or `warning` for what works on every device there is.
     #[serde(serialize_with = "severity")]
     pub(super) severity: Severity,
     pub(super) message: String,
     pub(super) kernel: String,
     /// How often it was found.
     pub(super) count: u64,
-    /// Where the memory is, of a finding about memory.
+    /// What the address is in or nearest to, of a finding about memory.
     pub(super) allocation: Option<Allocation>,
-    /// The access that it is about, and the other one if there are two.
+    /// The access that it is about. Of a race both, the one that came first before the other.
     pub(super) accesses: Vec<Access>,
+    #[serde(skip)]
+    pub(super) what: FindingKind,
 }
 
-/// The allocation that an address is in, or nearest to.
+/// The allocation or variable that an address is in, or nearest to.
 #[derive(Debug, Serialize)]
 pub(super) struct Allocation {
     pub(super) name: String,
@@ -35,6 +37,8 @@ pub(super) struct Allocation {
     pub(super) bytes: u64,
     /// From the allocation's first byte to the address.
     pub(super) offset: i64,
+    /// It was given back before.
+    pub(super) freed: bool,
 }
 
 /// What one thread did, the first of those that did it.
@@ -42,12 +46,14 @@ pub(super) struct Allocation {
 pub(super) struct Access {
     #[serde(flatten)]
     pub(super) place: Place,
-    pub(super) block: Option<[u32; 3]>,
-    pub(super) thread: Option<[u32; 3]>,
+    pub(super) block: [u32; 3],
+    pub(super) thread: [u32; 3],
+    /// `read`, `write`, `atomic`, `async-read`, `async-write`, or `execute` where it is not about memory.
+    pub(super) action: &'static str,
+    /// `global`, `shared`, …
+    pub(super) space: Option<&'static str>,
     pub(super) address: Option<u64>,
     pub(super) bytes: Option<u32>,
-    /// `reads`, `writes`, ….
-    pub(super) action: &'static str,
 }
 
 /// Why the kernel did not run to its end.
@@ -67,41 +73,58 @@ fn severity<S: serde::Serializer>(severity: &Severity, out: S) -> Result<S::Ok, 
 }
 
 /// The findings of a report.
-pub(super) fn findings(report: &Report, locator: &Locator<'_>, memory: &MemoryMap) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for fault in &report.faults {
-        let action = if fault.write { "writes" } else { "reads" };
-        let (kind, rule) = fault_kind(fault.kind);
-        let space = space_name(fault.space);
-        let allocation = match fault.space {
-            SpaceKind::Generic | SpaceKind::Global | SpaceKind::Const => memory.nearest(fault.address),
-            _ => None,
-        };
-        let (block, thread) = fault.thread;
-        let what = if fault.write { "write" } else { "read" };
-        let mut message = format!("{space}{what} of {} bytes {rule}", fault.bytes);
-        if let (Some(allocation), FaultKind::OutOfBounds | FaultKind::Freed) = (&allocation, fault.kind) {
-            message += &format!(": {}", allocation.describe(fault.bytes));
-        }
-        findings.push(Finding {
-            tool: "memcheck",
-            kind,
-            severity: Severity::Error,
-            message,
-            kernel: report.kernel.clone(),
-            count: fault.count,
-            allocation,
-            accesses: vec![Access {
-                place: locator.place(fault.origin),
-                block: Some(block),
-                thread: Some(thread),
-                address: Some(fault.address),
-                bytes: Some(fault.bytes),
-                action,
-            }],
-        });
+pub(super) fn findings(report: &Report, locator: &Locator<'_>) -> Vec<Finding> {
+    let convert = |found: &warpwright_vm::check::Finding| Finding {
+        tool: found.tool.name(),
+        kind: found.kind.name(),
+        severity: match found.severity {
+            Grade::Error => Severity::Error,
+            Grade::Warning => Severity::Warning,
+        },
+        message: found.message.clone(),
+        kernel: found.kernel.clone(),
+        count: found.count,
+        allocation: found
+            .accesses
+            .iter()
+            .find_map(|access| access.memory.as_ref()?.allocation.as_ref())
+            .map(Allocation::from),
+        accesses: found.accesses.iter().map(|site| access(site, locator)).collect(),
+        what: found.kind.clone(),
+    };
+    report.findings.iter().map(convert).collect()
+}
+
+fn access(site: &AccessSite, locator: &Locator<'_>) -> Access {
+    let memory = site.memory.as_ref();
+    Access {
+        place: locator.place(site.origin),
+        block: site.block,
+        thread: site.thread,
+        action: match site.action {
+            Action::Read => "read",
+            Action::Write => "write",
+            Action::Atomic => "atomic",
+            Action::AsyncRead => "async-read",
+            Action::AsyncWrite => "async-write",
+            _ => "execute",
+        },
+        space: memory.map(|memory| space_name(memory.space)),
+        address: memory.map(|memory| memory.address),
+        bytes: memory.map(|memory| memory.bytes),
     }
-    findings
+}
+
+impl From<&AllocationRef> for Allocation {
+    fn from(allocation: &AllocationRef) -> Self {
+        Allocation {
+            name: allocation.name.clone(),
+            address: allocation.base,
+            bytes: allocation.bytes,
+            offset: allocation.offset,
+            freed: allocation.freed,
+        }
+    }
 }
 
 /// The trap of a report.
@@ -130,44 +153,14 @@ pub(super) fn trap(report: &Report, locator: &Locator<'_>) -> Option<Trap> {
     })
 }
 
-fn fault_kind(kind: FaultKind) -> (&'static str, &'static str) {
-    match kind {
-        FaultKind::OutOfBounds => ("out-of-bounds", "is out of bounds"),
-        FaultKind::Misaligned => ("misaligned", "is not aligned to its size"),
-        FaultKind::Freed => ("use-after-free", "is in memory that was given back"),
-        FaultKind::Null => ("null", "is through a null pointer"),
-        FaultKind::WrongSpace => ("wrong-space", "is to an address of another space"),
-        FaultKind::ReadOnly => ("read-only", "is to memory that cannot be written"),
-        _ => ("invalid", "is not allowed"),
-    }
-}
-
-fn space_name(space: SpaceKind) -> &'static str {
+pub(super) fn space_name(space: SpaceKind) -> &'static str {
     match space {
-        SpaceKind::Generic => "",
-        SpaceKind::Global => "global ",
-        SpaceKind::Const => "constant ",
-        SpaceKind::Shared => "shared ",
-        SpaceKind::Local => "local ",
-        SpaceKind::Param => "parameter ",
-        _ => "",
-    }
-}
-
-impl Allocation {
-    /// Where an access of that many bytes lies.
-    fn describe(&self, width: u32) -> String {
-        let Allocation { name, bytes, offset, .. } = self;
-        let end = i128::from(*offset) + i128::from(width) - i128::from(*bytes);
-        let before = -i128::from(*offset);
-        if before > 0 {
-            format!("{before} bytes before `{name}`, which has {bytes} bytes")
-        } else if end > i128::from(width) {
-            format!("{} bytes past the end of `{name}`, which has {bytes} bytes", end - i128::from(width))
-        } else if end > 0 {
-            format!("at byte {offset} of `{name}`, which has {bytes} bytes")
-        } else {
-            format!("at byte {offset} of `{name}`")
-        }
+        SpaceKind::Generic => "generic",
+        SpaceKind::Global => "global",
+        SpaceKind::Const => "constant",
+        SpaceKind::Shared => "shared",
+        SpaceKind::Local => "local",
+        SpaceKind::Param => "parameter",
+        _ => "other",
     }
 }

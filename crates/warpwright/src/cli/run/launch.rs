@@ -1,7 +1,6 @@
 //! Runs a kernel on a virtual device.
 
 use super::figures::Pointed;
-use super::memory_map::MemoryMap;
 use super::options::{Check, Dims, Options, Race};
 use super::program::Program;
 use super::values::{Contents, Fill, Global, Output, Value};
@@ -16,7 +15,6 @@ pub(super) struct Finished {
     pub(super) arch: Arch,
     pub(super) report: vm::Report,
     pub(super) elapsed: Duration,
-    pub(super) memory: MemoryMap,
     pub(super) pointed: Vec<Pointed>,
     /// Files to be written, with the elements.
     pub(super) results: Vec<(Output, Vec<u8>)>,
@@ -70,12 +68,6 @@ pub(super) fn launch(
     let device = vm::Device::new(config).map_err(refused)?;
     let module = device.load(&program.module, &program.info).map_err(refused)?;
 
-    let mut memory = MemoryMap::default();
-    for variable in program.module.globals() {
-        if let Some((address, bytes)) = module.variable(&variable.name) {
-            memory.add(variable.name.to_string(), address, bytes);
-        }
-    }
     for global in &globals {
         if let Some(data) = &global.initial {
             device.write_variable(&module, &global.name, data).map_err(refused)?;
@@ -89,8 +81,7 @@ pub(super) fn launch(
             Value::Bytes(bytes) => vm::Arg::Bytes(bytes),
             Value::Buffer(contents) => {
                 let buffer = fill(&device, &contents)?;
-                let Contents { parameter, argument, bytes, output, .. } = contents;
-                memory.add(format!("{parameter} ({argument})"), buffer.address(), bytes);
+                let Contents { parameter, argument, output, .. } = contents;
                 let address = vm::Arg::buffer(&buffer);
                 pointed.push(Pointed { parameter, argument, address: buffer.address() });
                 buffers.push((buffer, output));
@@ -136,7 +127,7 @@ pub(super) fn launch(
             results.push((output, data));
         }
     }
-    Ok(Finished { arch, report, elapsed, memory, pointed, results })
+    Ok(Finished { arch, report, elapsed, pointed, results })
 }
 
 /// Whether a device runs modules for a target: later devices run earlier base targets, and each runs
@@ -160,13 +151,14 @@ fn host_memory() -> Option<u64> {
 
 /// A buffer with what it holds at first.
 fn fill(device: &vm::Device, contents: &Contents) -> Result<vm::Buffer<u8>, Failure> {
-    let named = |error: vm::DeviceError| {
-        Failure::Message(format!("{} ({}): {error}", contents.parameter, contents.argument))
-    };
+    let name = format!("{} ({})", contents.parameter, contents.argument);
+    let refused = |error: vm::DeviceError| Failure::Message(format!("{name}: {error}"));
     let size = usize::try_from(contents.bytes).unwrap_or(usize::MAX);
+    let buffer = device.alloc_named(&name, size).map_err(refused)?;
     match &contents.fill {
-        Fill::Data(data) => device.clone_htod(data).map_err(named),
-        Fill::Zeros => device.alloc_zeros(size).map_err(named),
-        Fill::Nothing => device.alloc(size).map_err(named),
+        Fill::Data(data) => buffer.write(data).map_err(refused)?,
+        Fill::Zeros => buffer.zero(),
+        Fill::Nothing => {}
     }
+    Ok(buffer)
 }

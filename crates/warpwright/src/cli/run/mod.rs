@@ -15,7 +15,6 @@ mod figures;
 mod found;
 mod launch;
 mod locate;
-mod memory_map;
 mod npy;
 mod options;
 mod program;
@@ -100,7 +99,7 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
     let Finished { report, .. } = &finished;
     let mut locator = Locator::new(&program.module, &program.text);
     let sources = locator.read_sources(&options.file);
-    let findings = found::findings(report, &locator, &finished.memory);
+    let findings = found::findings(report, &locator);
     let trap = found::trap(report, &locator);
     let mut written = Vec::new();
     if trap.is_none() {

@@ -1,12 +1,14 @@
 //! Findings and traps for people: as the verifier's diagnostics are shown.
 
-use super::found::{Access, Finding, Trap};
+use super::found::{Access, Allocation, Finding, Trap};
 use super::locate::{Locator, Place};
 use super::sources::{Sources, line_span};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use warpwright_ptx::diag::{LineIndex, Message, MessagePlace, Severity, render_message};
+use warpwright_vm::FaultKind;
+use warpwright_vm::check::{Between, FindingKind};
 
 /// What is needed to show lines.
 pub(super) struct Screen<'a> {
@@ -38,17 +40,13 @@ impl<'a> Screen<'a> {
     fn finding(&self, finding: &Finding) -> String {
         let labels: Vec<String> = finding.accesses.iter().map(Access::label).collect();
         let mut notes = self.unseen(finding.accesses.iter().map(|access| &access.place));
-        if let Some(allocation) = &finding.allocation {
-            notes.push(format!(
-                "`{}` has {} bytes from 0x{:x} on",
-                allocation.name, allocation.bytes, allocation.address
-            ));
-        }
+        notes.extend(finding.allocation.as_ref().map(Allocation::describe));
         if finding.count > 1 {
             notes.push(format!("found {} times; the first is shown", finding.count));
         }
         let places = finding.accesses.iter().map(|access| &access.place).zip(&labels);
-        self.message(finding.severity, finding.tool, &finding.message, places, &notes)
+        let text = Text { title: &finding.title(), notes: &notes, help: finding.what.advice() };
+        self.message(finding.severity, finding.tool, &text, places)
     }
 
     fn trap(&self, trap: &Trap) -> String {
@@ -56,7 +54,8 @@ impl<'a> Screen<'a> {
         let mut notes = self.unseen(std::iter::once(&trap.place));
         notes.push(format!("kernel `{}` did not run to its end", trap.kernel));
         let places = std::iter::once((&trap.place, &label));
-        self.message(Severity::Error, "trap", &trap.message, places, &notes)
+        let text = Text { title: &trap.message, notes: &notes, help: None };
+        self.message(Severity::Error, "trap", &text, places)
     }
 
     /// The lines of source that cannot be read, by name.
@@ -79,9 +78,8 @@ impl<'a> Screen<'a> {
         &self,
         severity: Severity,
         id: &str,
-        title: &str,
+        text: &Text<'_>,
         places: impl Iterator<Item = (&'p Place, &'p String)>,
-        notes: &[String],
     ) -> String {
         let mut marks = Vec::new();
         let mut source_marks: Vec<MessagePlace<'_>> = Vec::new();
@@ -99,8 +97,9 @@ impl<'a> Screen<'a> {
             }
         }
         marks.append(&mut source_marks);
-        let notes = notes.iter().map(String::as_str).collect();
-        render_message(&Message { severity, id, title, places: marks, notes, help: None }, self.color)
+        let notes = text.notes.iter().map(String::as_str).collect();
+        let message = Message { severity, id, title: text.title, places: marks, notes, help: text.help };
+        render_message(&message, self.color)
     }
 }
 
@@ -119,19 +118,108 @@ fn who(block: Option<[u32; 3]>, thread: Option<[u32; 3]>) -> String {
     }
 }
 
+/// What stands around the marked lines.
+struct Text<'t> {
+    title: &'t str,
+    notes: &'t [String],
+    help: Option<&'t str>,
+}
+
+impl Finding {
+    /// What it is: who and where stands beside the lines.
+    fn title(&self) -> String {
+        let first = self.accesses.first();
+        let noun = |access: Option<&Access>| match access.map(|access| access.action) {
+            Some("read") => "a read",
+            Some("write") => "a write",
+            Some("atomic") => "an atomic operation",
+            Some("async-read") => "an asynchronous read",
+            Some("async-write") => "an asynchronous write",
+            _ => "an instruction",
+        };
+        let space = first.and_then(|access| access.space).unwrap_or("memory");
+        match &self.what {
+            FindingKind::Access(fault) => {
+                let rule = match fault {
+                    FaultKind::OutOfBounds => "is out of bounds",
+                    FaultKind::Misaligned => "is not aligned to its size",
+                    FaultKind::Freed => "is to memory that was given back",
+                    FaultKind::Null => "is through a null pointer",
+                    FaultKind::WrongSpace => "is to an address of another state space",
+                    FaultKind::ReadOnly => "is to memory that cannot be written",
+                    _ => "is not allowed",
+                };
+                format!("{} of {space} memory {rule}", noun(first))
+            }
+            FindingKind::Race { between, .. } => {
+                let between = match between {
+                    Between::Copy => "an asynchronous copy and a thread",
+                    Between::Lanes => "lanes of a warp",
+                    Between::Warps => "warps",
+                    Between::Blocks => "blocks",
+                };
+                let second = noun(self.accesses.get(1).or(first));
+                format!("{} and {second} of {space} memory race, between {between}", noun(first))
+            }
+            FindingKind::UninitializedMemory { .. } => {
+                format!("{} of {space} memory that was never written", noun(first))
+            }
+            FindingKind::UninitializedRegister { register } => {
+                format!("`{register}` is read, and was never written on the way there")
+            }
+            FindingKind::DivergentBarrier { .. } => {
+                "a barrier is reached by a part of the warp alone".to_string()
+            }
+            FindingKind::MissingLanes { present, named } => {
+                format!("lanes {:#010x} are named by the mask and never arrive", named & !present)
+            }
+            FindingKind::UnnamedLane { named } => {
+                format!("a lane executes it that its mask {named:#010x} does not name")
+            }
+            FindingKind::AbsentSource { present } => {
+                format!("a lane reads from one that does not take part: lanes {present:#010x} do")
+            }
+            // What the virtual GPU says stands for itself.
+            _ => self.message.clone(),
+        }
+    }
+}
+
+impl Allocation {
+    /// Where the address lies.
+    fn describe(&self) -> String {
+        let Allocation { address, bytes, offset, freed, .. } = self;
+        let name = match self.name.as_str() {
+            "" => format!("the allocation at 0x{address:x}"),
+            name => format!("`{name}`"),
+        };
+        let was = if *freed { ", which was given back" } else { "" };
+        match u64::try_from(*offset) {
+            Err(_) => {
+                format!("the address is {} bytes before {name}, of {bytes} bytes{was}", offset.unsigned_abs())
+            }
+            Ok(at) if at < *bytes => format!("the address is at byte {at} of {name}, of {bytes} bytes{was}"),
+            Ok(at) if at == *bytes => format!("the address is just past {name}, of {bytes} bytes{was}"),
+            Ok(at) => format!("the address is {} bytes past {name}, of {bytes} bytes{was}", at - bytes),
+        }
+    }
+}
+
 impl Access {
     /// `thread (1,0,0) of block (0,0,0) writes 4 bytes at 0x10`.
     fn label(&self) -> String {
-        let mut text = who(self.block, self.thread);
-        if !self.action.is_empty() {
-            let _ = write!(text, " {}", self.action);
-            if let Some(bytes) = self.bytes {
-                let _ = write!(text, " {bytes} byte{}", if bytes == 1 { "" } else { "s" });
-            }
-        }
-        if let Some(address) = self.address {
-            let _ = write!(text, " at 0x{address:x}");
-        }
-        text.trim_start().to_string()
+        let mut text = who(Some(self.block), Some(self.thread));
+        let (Some(bytes), Some(address)) = (self.bytes, self.address) else { return text };
+        let plural = if bytes == 1 { "" } else { "s" };
+        let action = match self.action {
+            "read" => "reads",
+            "write" => "writes",
+            "atomic" => "updates",
+            "async-read" => "copies from",
+            "async-write" => "copies to",
+            _ => "accesses",
+        };
+        let _ = write!(text, " {action} {bytes} byte{plural} at 0x{address:x}");
+        text
     }
 }
