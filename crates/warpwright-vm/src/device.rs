@@ -331,7 +331,10 @@ const WORKSPACE: u64 = 64;
 
 /// The memory that a cooperative launch sees: with room for the state of its grid's barrier, which CUDA's
 /// cooperative groups find by `%envreg1` and `%envreg2`.
-fn with_workspace(mut memory: Arc<GlobalMap>, settings: &mut Settings) -> Result<Arc<GlobalMap>, DeviceError> {
+fn with_workspace(
+    mut memory: Arc<GlobalMap>,
+    settings: &mut Settings,
+) -> Result<Arc<GlobalMap>, DeviceError> {
     let map = Arc::make_mut(&mut memory);
     let room = map.allocate(WORKSPACE, AllocationKind::Buffer, "the state of the grid's barrier");
     let Some(room) = room else { return Err(DeviceError::OutOfMemory { asked: WORKSPACE, free: 0 }) };

@@ -237,10 +237,9 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Prepared {
         }
     }
     let slot = |param: &Param| match param {
-        Param::Variable(id) => ParamSlot::Memory {
-            offset: variables[id.0 as usize] as u32,
-            bytes: bytes_of(*id) as u32,
-        },
+        Param::Variable(id) => {
+            ParamSlot::Memory { offset: variables[id.0 as usize] as u32, bytes: bytes_of(*id) as u32 }
+        }
         Param::Register(reg) => match slots.rows[reg.0 as usize] {
             (File::Wide | File::Double, row) => ParamSlot::Wide(row),
             (_, row) => ParamSlot::Narrow(row),

@@ -219,16 +219,6 @@ impl Cell for bool {
     }
 }
 
-/// Writes the same computation for every lane to `d`.
-#[inline(always)]
-pub(crate) fn map0<R: Cell>(m: &mut Machine<'_>, i: &Inst, f: impl Fn() -> R) {
-    let mut out = R::out();
-    for lane in 0..LANES {
-        R::put(&mut out, lane, f());
-    }
-    R::write(&mut m.registers, i.d, &out, m.mask);
-}
-
 /// `d = f(a)` in every lane.
 #[inline(always)]
 pub(crate) fn map1<A: Cell, R: Cell>(m: &mut Machine<'_>, i: &Inst, f: impl Fn(A) -> R) {

@@ -6,7 +6,7 @@
 
 use crate::decode::Decoder;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step};
-use crate::memory::{Address, Allocation, Element, Order, Place, Region, RegionKind, SpaceKind};
+use crate::memory::{Address, Allocation, Element, Order, Place, RegionKind, SpaceKind};
 use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};

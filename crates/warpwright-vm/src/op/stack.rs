@@ -80,7 +80,8 @@ fn allocate(m: &mut Machine<'_>, size: u32, align: u32, result: Place) -> Step {
     let start = u64::from(end(m)).next_multiple_of(align.into());
     let end = start.saturating_add(bytes);
     if end > MOST_LOCAL {
-        let message = format!("the stack of a thread is full: {bytes} bytes more than the {start} that it holds");
+        let message =
+            format!("the stack of a thread is full: {bytes} bytes more than the {start} that it holds");
         return m.trap(TrapKind::StackOverflow, message);
     }
     let rows = (end as usize).div_ceil(4);

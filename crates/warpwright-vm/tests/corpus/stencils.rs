@@ -398,7 +398,11 @@ fn ray_trace(_: &File) -> Vec<Case> {
             };
             let p = add(o, d, t);
             let n = if k == 3 { [0.0, 1.0, 0.0] } else { unit(add(p, SCENE[k].0, -1.0)) };
-            let tile = if ((p[0] + aside).floor() as i64 + (p[2] + aside).floor() as i64) & 1 == 1 { 1.0 } else { 0.1 };
+            let tile = if ((p[0] + aside).floor() as i64 + (p[2] + aside).floor() as i64) & 1 == 1 {
+                1.0
+            } else {
+                0.1
+            };
             let base = if k == 3 { [tile; 3] } else { SCENE[k].2 };
             let mirror = if k == 3 { 0.1 } else { SCENE[k].3 };
             let lit = dot(n, light).max(0.0) * if hit(p, light).is_some() { 0.2 } else { 1.0 };

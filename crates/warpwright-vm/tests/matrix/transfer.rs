@@ -2,7 +2,7 @@
 
 use crate::run::{device, kernel, try_warp, warp};
 use warpwright_vm::FaultKind;
-use warpwright_vm::check::Tool;
+use warpwright_vm::check::{FindingKind, Tool};
 
 /// Shared memory of 1024 bytes, in which byte i has the value of `byte(i)`.
 fn bytes(byte: impl Fn(usize) -> u8) -> Vec<u32> {
@@ -214,12 +214,14 @@ fn a_row_that_is_not_aligned_or_not_there_is_a_finding_at_the_lane_that_gave_it(
             let text = kernel("7.8", "sm_90", 2, 4, &body);
             let (_, report) = try_warp(&device(90, None), &text, &[bytes(|_| 1)], 32);
             assert_eq!(
-                report.faults.iter().map(|fault| fault.kind).collect::<Vec<_>>(),
-                Vec::from_iter(expected),
+                report.findings.iter().map(|finding| finding.kind.clone()).collect::<Vec<_>>(),
+                Vec::from_iter(expected.map(FindingKind::Access)),
                 "{report}"
             );
-            for fault in &report.faults {
-                assert_eq!((fault.thread.1, fault.bytes), ([lane, 0, 0], 16), "{report}");
+            for finding in &report.findings {
+                let site = &finding.accesses[0];
+                let bytes = site.memory.as_ref().map(|memory| memory.bytes);
+                assert_eq!((site.thread, bytes), ([lane, 0, 0], Some(16)), "{report}");
             }
         }
     }
