@@ -18,6 +18,7 @@ use crate::memory::GlobalMap;
 use crate::module::Loaded;
 use crate::random::Random;
 use report::Tally;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -141,10 +142,21 @@ impl Launch {
         if index >= self.workers {
             return;
         }
-        let random = self.options.seed.map(Random::new);
-        let mut machine = Machine::new(self, Worker::new(self, random));
-        Residents::new(self, index).run(&mut machine);
-        self.finish(machine.worker);
+        let execute = || {
+            let random = self.options.seed.map(Random::new);
+            let mut machine = Machine::new(self, Worker::new(self, random));
+            Residents::new(self, index).run(&mut machine);
+            machine.worker
+        };
+        // A mistake of the virtual GPU's own ends the launch, and leaves neither the host waiting nor the
+        // device unusable: what the blocks shared are atomics, and locks that are taken poisoned or not.
+        match catch_unwind(AssertUnwindSafe(execute)) {
+            Ok(worker) => self.finish(Some(&worker)),
+            Err(panic) => {
+                self.trap(report::failure(self, panic.as_ref()));
+                self.finish(None);
+            }
+        }
     }
 
     /// Whether it wants more host threads than it has.
@@ -152,9 +164,11 @@ impl Launch {
         self.joined.load(Relaxed) < self.workers
     }
 
-    fn finish(&self, worker: Worker) {
+    fn finish(&self, worker: Option<&Worker>) {
         let mut state = self.state();
-        state.tally.merge(&worker);
+        if let Some(worker) = worker {
+            state.tally.merge(worker);
+        }
         state.finished += 1;
         if state.finished == self.workers {
             state.complete = true;

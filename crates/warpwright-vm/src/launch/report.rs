@@ -5,6 +5,7 @@ use crate::check::{Finding, resolve};
 use crate::counters::{MemoryCounters, SpaceTraffic};
 use crate::decode::NO_STATEMENT;
 use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Worker};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
@@ -38,6 +39,8 @@ pub enum TrapKind {
     Deadlock,
     /// More instructions than allowed.
     Budget,
+    /// The virtual GPU itself failed: a mistake in it, not in the kernel.
+    Internal,
 }
 
 /// A launch ended before its threads did.
@@ -242,6 +245,17 @@ pub(super) fn stall(launch: &Launch, resident: &[Block]) -> Trap {
 pub(super) fn budget(launch: &Launch, resident: &[Block]) -> Trap {
     let message = format!("more than {} instructions were executed", launch.options.max_instructions);
     ended(launch, TrapKind::Budget, message, resident)
+}
+
+/// The trap of a launch in which the virtual GPU panicked.
+pub(super) fn failure(launch: &Launch, panic: &(dyn Any + Send)) -> Trap {
+    let words = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without words");
+    let message = format!("the virtual GPU failed, which is a mistake in it and not in the kernel: {words}");
+    ended(launch, TrapKind::Internal, message, &[])
 }
 
 /// A launch ended where its threads were.

@@ -154,10 +154,12 @@ fn read64<W: Words + ?Sized>(words: &W, offsets: &Row64, add: u64, mask: u32) ->
 
 /// Takes bytes or half words out of words, and extends them.
 #[inline(always)]
-fn narrow(words: &mut Row32, offsets: &Row64, bytes: u32, signed: bool) {
+fn narrow(words: &mut Row32, offsets: &Row64, add: u64, bytes: u32, signed: bool) {
     let width = 8 * bytes;
     for lane in 0..LANES {
-        let value = words[lane] >> (8 * (offsets[lane] & 3) as u32) << (32 - width);
+        // Lanes that take no part have any offset.
+        let at = offsets[lane].wrapping_add(add);
+        let value = words[lane] >> (8 * (at & 3) as u32) << (32 - width);
         words[lane] = if signed { ((value as i32) >> (32 - width)) as u32 } else { value >> (32 - width) };
     }
 }
@@ -238,9 +240,7 @@ impl<'a> Machine<'a> {
             }
             (Element::Narrow(row), bytes @ (1 | 2)) => {
                 let mut values = with_words!(self, region, |words| read32(words, offsets, add, mask));
-                let mut at = *offsets;
-                at.iter_mut().for_each(|at| *at += add);
-                narrow(&mut values, &at, bytes, op.signed);
+                narrow(&mut values, offsets, add, bytes, op.signed);
                 self.registers.set32(row, &values, mask);
             }
             (Element::Wide(row), 8) => {
@@ -256,9 +256,7 @@ impl<'a> Machine<'a> {
             }
             (Element::Wide(row), bytes) => {
                 let mut values = with_words!(self, region, |words| read32(words, offsets, add, mask));
-                let mut at = *offsets;
-                at.iter_mut().for_each(|at| *at += add);
-                narrow(&mut values, &at, bytes, op.signed);
+                narrow(&mut values, offsets, add, bytes, op.signed);
                 let wide = values.map(|value| if op.signed { value as i32 as u64 } else { value.into() });
                 self.registers.set64(row, &wide, mask);
             }

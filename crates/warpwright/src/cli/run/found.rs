@@ -143,6 +143,7 @@ pub(super) fn trap(report: &Report, locator: &Locator<'_>) -> Option<Trap> {
             TrapKind::Assertion => "assertion",
             TrapKind::Deadlock => "deadlock",
             TrapKind::Budget => "budget",
+            TrapKind::Internal => "internal",
             _ => "other",
         },
         message: trap.message.clone(),
