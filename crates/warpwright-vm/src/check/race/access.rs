@@ -108,6 +108,15 @@ impl Stored for Unknown {
     }
 }
 
+/// The part of an access that is in one row and can be one entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// The row's number.
+    pub(super) row: u64,
+    pub(super) bytes: Bytes,
+    pub(super) lanes: Lanes,
+}
+
 /// Neighbouring lanes that access neighbouring bytes, or the same bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {

@@ -35,6 +35,7 @@ mod entry;
 mod knowledge;
 mod location;
 mod row;
+mod scatter;
 mod shadow;
 #[cfg(test)]
 mod tests;
@@ -44,11 +45,12 @@ pub use access::{AccessKind, Stored, Strength, Unknown, WarpAccess};
 pub use entry::Scope;
 
 use clock::Clocks;
+use access::Piece;
 use entry::{Entry, Stamp, lanes};
 use knowledge::agent;
 use location::{GlobalLocations, Locations};
 use row::{Meeting, Row, View};
-use shadow::{ChunkCache, GlobalRows, SharedRows};
+use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
 
 /// How far practice is followed where it goes beyond the letter of the memory model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -141,13 +143,15 @@ impl LaunchRaces {
 #[derive(Debug)]
 pub struct WorkerRaces {
     chunks: ChunkCache,
+    /// The access under way.
+    pieces: Vec<Piece>,
     /// A stream of numbers without meaning.
     chance: u32,
 }
 
 impl Default for WorkerRaces {
     fn default() -> Self {
-        WorkerRaces { chunks: ChunkCache::new(), chance: 0x9e37_79b9 }
+        WorkerRaces { chunks: ChunkCache::new(), pieces: Vec::new(), chance: 0x9e37_79b9 }
     }
 }
 
@@ -199,9 +203,13 @@ impl BlockRaces {
     ) {
         let (rows, clocks) = (&mut self.shared, &self.clocks);
         self.serial = self.serial.wrapping_add(1);
-        let mut check = Check::new(self.mode, RaceSpace::Shared, access, clocks, self.serial, stored, race);
-        check.view.chance = worker.chance();
-        check.run(|number, with| with(rows.row(number)));
+        let chance = worker.chance();
+        let mut check =
+            Check::new(self.mode, RaceSpace::Shared, access, clocks, (self.serial, chance), stored, race);
+        check.take_apart(&mut worker.pieces);
+        for piece in &worker.pieces {
+            check.piece(piece, rows.row(piece.row));
+        }
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
         {
@@ -226,11 +234,18 @@ impl BlockRaces {
         race: &mut dyn FnMut(Race),
     ) {
         self.serial = self.serial.wrapping_add(1);
+        let number = (self.serial, worker.chance());
         let mut check =
-            Check::new(self.mode, RaceSpace::Global, access, &self.clocks, self.serial, stored, race);
-        check.view.chance = worker.chance();
-        let chunks = &mut worker.chunks;
-        check.run(|number, with| chunks.with_row(&launch.rows, number, with));
+            Check::new(self.mode, RaceSpace::Global, access, &self.clocks, number, stored, race);
+        let WorkerRaces { pieces, chunks, .. } = worker;
+        check.take_apart(pieces);
+        for pieces in pieces.chunk_by(|a, b| a.row / CHUNK_ROWS == b.row / CHUNK_ROWS) {
+            chunks.with_rows(&launch.rows, pieces[0].row / CHUNK_ROWS, |rows| {
+                for piece in pieces {
+                    check.piece(piece, &mut rows[(piece.row % CHUNK_ROWS) as usize]);
+                }
+            });
+        }
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
             && (release || self.clocks.may_release(access.warp))
@@ -373,7 +388,8 @@ struct Check<'a, 'b> {
     mode: Mode,
     space: RaceSpace,
     access: &'a WarpAccess<'b>,
-    stamp: Stamp,
+    /// What its entries have in common.
+    entry: Entry,
     view: View<'a>,
     stored: &'a dyn Stored,
     race: &'a mut dyn FnMut(Race),
@@ -385,7 +401,7 @@ impl<'a, 'b> Check<'a, 'b> {
         space: RaceSpace,
         access: &'a WarpAccess<'b>,
         clocks: &'a Clocks,
-        serial: u16,
+        (serial, chance): (u16, u32),
         stored: &'a dyn Stored,
         race: &'a mut dyn FnMut(Race),
     ) -> Self {
@@ -400,64 +416,36 @@ impl<'a, 'b> Check<'a, 'b> {
             element: access.element,
             serial,
         };
-        let view = View { warp: access.warp, clocks, chance: 0 };
-        Check { mode, space, access, stamp, view, stored, race }
+        let view = View { warp: access.warp, clocks, private: space == RaceSpace::Shared, chance };
+        Check { mode, space, access, entry: stamp.entry(), view, stored, race }
     }
 
-    /// Takes the access row by row; `rows` lends them.
+    /// Takes the access apart.
     #[inline]
-    fn run(&mut self, mut rows: impl FnMut(u64, &mut dyn FnMut(&mut Row))) {
+    fn take_apart(&mut self, pieces: &mut Vec<Piece>) {
+        pieces.clear();
         let access = self.access;
+        let stores = matches!(access.kind, AccessKind::Write | AccessKind::AsyncWrite)
+            && access.strength == Strength::Weak;
         access.runs(|run| {
-            if matches!(access.kind, AccessKind::Write | AccessKind::AsyncWrite)
-                && access.strength == Strength::Weak
-                && let Some(lanes) = run.colliding()
-            {
+            if stores && let Some(lanes) = run.colliding() {
                 self.collided(run.address, lanes);
             }
-            run.rows(|number, bytes, lanes| {
-                let new = Entry::new(&self.stamp, bytes, lanes);
-                rows(number, &mut |row| {
-                    let view = View { ..self.view };
-                    row.access(&new, &view, &mut |old, meeting| self.found(number, old, &new, meeting));
-                });
-            });
+            run.rows(|row, bytes, lanes| pieces.push(Piece { row, bytes, lanes }));
         });
     }
 
-    fn site(&self, entry: &Entry, lane: u32) -> RaceSite {
-        let kind = match (entry.is_async(), entry.is_write(), entry.is_atomic()) {
-            (true, true, _) => AccessKind::AsyncWrite,
-            (true, false, _) => AccessKind::AsyncRead,
-            (_, _, true) => AccessKind::Atomic,
-            (_, true, _) => AccessKind::Write,
-            (_, false, _) => AccessKind::Read,
+    #[inline]
+    fn piece(&mut self, piece: &Piece, row: &mut Row) {
+        let new = self.entry.with(piece.bytes, piece.lanes);
+        let Check { mode, space, access, view, stored, race, .. } = self;
+        let mut found = |old: &Entry, meeting: Meeting| {
+            let sides = Sides { mode: *mode, space: *space, kind: access.kind, stored: *stored };
+            if let Some(found) = sides.found(piece.row, old, &new, meeting) {
+                race(found);
+            }
         };
-        let warp = u32::from(entry.warp() % knowledge::AGENTS);
-        RaceSite { pc: entry.pc, kind, block: entry.block, thread: warp * 32 + lane, bytes: entry.element() }
-    }
-
-    #[cold]
-    fn found(&mut self, row: u64, old: &Entry, new: &Entry, meeting: Meeting) {
-        let Meeting { before, lane, byte } = meeting;
-        let weak_stores = self.access.kind == AccessKind::Write && old.is_write() && !old.is_atomic();
-        let same_value = weak_stores
-            && if old.is_same_execution(new) {
-                self.stored.is_equal(before, lane)
-            } else {
-                self.stored.is_in_memory(lane)
-            };
-        if same_value && old.is_same_execution(new) && self.mode == Mode::Normal {
-            return;
-        }
-        let race = Race {
-            space: self.space,
-            address: row * entry::ROW_BYTES + u64::from(byte),
-            first: self.site(old, before),
-            second: self.site(new, lane),
-            same_value,
-        };
-        (self.race)(race);
+        row.access(&new, view, &mut found);
     }
 
     /// Several lanes store to the same bytes with one instruction.
@@ -469,14 +457,57 @@ impl<'a, 'b> Check<'a, 'b> {
             return;
         }
         let second = different.unwrap_or(31 - mask.leading_zeros());
-        let none = Entry::new(&self.stamp, entry::Bytes::default(), entry::Lanes::Set(mask));
         let race = Race {
             space: self.space,
             address,
-            first: self.site(&none, first),
-            second: self.site(&none, second),
+            first: site(&self.entry, self.entry.warp(), first),
+            second: site(&self.entry, self.entry.warp(), second),
             same_value: different.is_none(),
         };
         (self.race)(race);
+    }
+}
+
+fn site(entry: &Entry, warp: u8, lane: u32) -> RaceSite {
+    let kind = match (entry.is_async(), entry.is_write(), entry.is_atomic()) {
+        (true, true, _) => AccessKind::AsyncWrite,
+        (true, false, _) => AccessKind::AsyncRead,
+        (_, _, true) => AccessKind::Atomic,
+        (_, true, _) => AccessKind::Write,
+        (_, false, _) => AccessKind::Read,
+    };
+    let warp = u32::from(warp % knowledge::AGENTS);
+    RaceSite { pc: entry.pc, kind, block: entry.block, thread: warp * 32 + lane, bytes: entry.element() }
+}
+
+/// What tells how bad a race is.
+struct Sides<'a> {
+    mode: Mode,
+    space: RaceSpace,
+    kind: AccessKind,
+    stored: &'a dyn Stored,
+}
+
+impl Sides<'_> {
+    #[cold]
+    fn found(&self, row: u64, old: &Entry, new: &Entry, meeting: Meeting) -> Option<Race> {
+        let Meeting { warp, before, lane, byte } = meeting;
+        let weak_stores = self.kind == AccessKind::Write && old.is_write() && !old.is_atomic();
+        let same_value = weak_stores
+            && if old.is_same_execution(new) {
+                self.stored.is_equal(before, lane)
+            } else {
+                self.stored.is_in_memory(lane)
+            };
+        if same_value && old.is_same_execution(new) && self.mode == Mode::Normal {
+            return None;
+        }
+        Some(Race {
+            space: self.space,
+            address: row * entry::ROW_BYTES + u64::from(byte),
+            first: site(old, warp, before),
+            second: site(new, new.warp(), lane),
+            same_value,
+        })
     }
 }
