@@ -133,6 +133,17 @@ enum RunLanes {
     Ascending { first: u32, shift: u8 },
 }
 
+/// Lanes that are looked at together first.
+const HALF: usize = 16;
+
+/// What half of a warp does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Half {
+    Same,
+    Ascending,
+    Other,
+}
+
 impl Run {
     /// The lanes, where all access the same bytes and there are several.
     pub(super) fn colliding(&self) -> Option<u32> {
@@ -174,27 +185,74 @@ impl WarpAccess<'_> {
     }
 
     /// Calls `each` with runs of lanes that together are the access.
+    #[inline]
     pub(super) fn runs(&self, mut each: impl FnMut(Run)) {
-        let size = u64::from(self.bytes);
-        let first = self.offsets[0];
-        let shift = self.bytes.trailing_zeros() as u8;
-        let aligned = |address: u64| address.is_multiple_of(size);
-        if self.mask == u32::MAX && self.tiles() && aligned(self.base.wrapping_add(first)) {
-            let differs = self
-                .offsets
-                .iter()
-                .enumerate()
-                .fold(0, |differs, (lane, &at)| differs | (at ^ first.wrapping_add(lane as u64 * size)));
-            if differs == 0 {
-                each(Run {
-                    address: self.base.wrapping_add(first),
-                    bytes: self.bytes * 32,
-                    lanes: RunLanes::Ascending { first: 0, shift },
-                });
-                return;
+        if self.mask == u32::MAX && self.tiles() {
+            let address = |lane: usize| self.base.wrapping_add(self.offsets[lane]);
+            let halves = [0, HALF].map(|first| self.half(first));
+            match halves {
+                [Half::Ascending, Half::Ascending] => {
+                    let bytes = self.bytes * HALF as u32;
+                    if address(HALF) == address(0).wrapping_add(bytes.into()) {
+                        each(self.ascending(0, 2 * HALF));
+                    } else {
+                        each(self.ascending(0, HALF));
+                        each(self.ascending(HALF, HALF));
+                    }
+                    return;
+                }
+                [Half::Same, Half::Same] => {
+                    let run = |lanes, first| Run {
+                        address: address(first),
+                        bytes: self.bytes,
+                        lanes: RunLanes::Same(lanes),
+                    };
+                    if address(0) == address(HALF) {
+                        each(run(u32::MAX, 0));
+                    } else {
+                        each(run(0xffff, 0));
+                        each(run(0xffff_0000, HALF));
+                    }
+                    return;
+                }
+                _ => {}
             }
         }
+        self.runs_by_lane(each);
+    }
+
+    /// Lanes from `first` on, beside each other.
+    fn ascending(&self, first: usize, count: usize) -> Run {
+        Run {
+            address: self.base.wrapping_add(self.offsets[first]),
+            bytes: self.bytes * count as u32,
+            lanes: RunLanes::Ascending { first: first as u32, shift: self.bytes.trailing_zeros() as u8 },
+        }
+    }
+
+    /// What half of the lanes do, all of which take part.
+    #[inline(always)]
+    fn half(&self, first: usize) -> Half {
+        let start = self.offsets[first];
+        let (mut same, mut ascending) = (0, 0);
+        for lane in 0..HALF {
+            let at = self.offsets[first + lane];
+            same |= at ^ start;
+            ascending |= at ^ start.wrapping_add(lane as u64 * u64::from(self.bytes));
+        }
+        let aligned = self.base.wrapping_add(start).is_multiple_of(self.bytes.into());
+        match (same, ascending) {
+            (0, _) => Half::Same,
+            (_, 0) if aligned => Half::Ascending,
+            _ => Half::Other,
+        }
+    }
+
+    fn runs_by_lane(&self, mut each: impl FnMut(Run)) {
+        let size = u64::from(self.bytes);
+        let shift = self.bytes.trailing_zeros() as u8;
         let tiles = self.tiles();
+        let aligned = |address: u64| address & (size - 1) == 0;
         let mut run: Option<Run> = None;
         let mut last = 0;
         for lane in lanes(self.mask) {
@@ -290,7 +348,10 @@ mod tests {
     #[test]
     fn every_lane_accesses_its_own_bytes_whatever_the_pattern() {
         type Pattern = fn(u64) -> u64;
-        let patterns: [(u32, Pattern); 9] = [
+        let patterns: [(u32, Pattern); 12] = [
+            (4, |lane| 0x1000 + 4 * (lane % 16) + 256 * (lane / 16)),
+            (4, |lane| 0x1000 + 4 * (lane / 16)),
+            (2, |lane| 0x1004 + 34 * lane),
             (4, |lane| 0x1000 + 4 * lane),
             (4, |lane| 0x103c + 4 * lane),
             (16, |lane| 0x1030 + 16 * lane),

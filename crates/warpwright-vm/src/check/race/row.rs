@@ -196,7 +196,7 @@ impl List {
         if !self.bytes.contains(new.bytes) {
             return false;
         }
-        let mut says = |old: &mut Entry| {
+        let says = |old: &mut Entry| {
             let says = old.says(new);
             // The last one to have accessed all of it is the one to be named.
             if says && old.bytes == new.bytes && old.warps == new.warps {
