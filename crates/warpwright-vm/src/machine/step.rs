@@ -147,8 +147,9 @@ impl<'a> Machine<'a> {
     /// No warp can go on. Finds out why, and lets go on what can: first the lanes that wait at joins, then,
     /// with a finding, those that wait for lanes that never come. Nothing of the kind is a deadlock.
     fn unblock(&mut self) -> bool {
-        let released = self.block.warps.iter_mut().fold(false, |any, warp| warp.release_join() || any);
-        if released {
+        let released =
+            self.block.warps.iter_mut().filter_map(|warp| warp.release_join().then_some(())).count();
+        if released > 0 {
             return true;
         }
         let mut forced = false;
