@@ -18,7 +18,8 @@ use warpwright_vm::{Arg, Checks, Device, DeviceConfig, LaunchConfig, Module, Opt
 fn main() {
     let picked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let wants = |part: &str| picked.is_empty() || picked.iter().any(|word| part.contains(word.as_str()));
-    let picks = |kernel: &&Kernel| wants("kernels") || picked.iter().any(|word| kernel.entry.contains(word.as_str()));
+    let picks =
+        |kernel: &&Kernel| wants("kernels") || picked.iter().any(|word| kernel.entry.contains(word.as_str()));
     let some: Vec<&Kernel> = kernels::ALL.iter().filter(picks).collect();
     if !some.is_empty() {
         kernels(&some);
@@ -81,9 +82,7 @@ impl<'a> Runner<'a> {
 fn kernels(some: &[&Kernel]) {
     let plain = Options::default();
     let checked = Options { checks: Checks::all(), ..Options::default() };
-    println!(
-        "instructions of active lanes per second, 1e9   memory checks   all checks  of it   two cores"
-    );
+    println!("instructions of active lanes per second, 1e9   memory checks   all checks  of it   two cores");
     let mut logarithms = [0.0; 3];
     for kernel in some {
         let mut runners = [

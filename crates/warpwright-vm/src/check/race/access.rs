@@ -115,6 +115,28 @@ pub(super) struct Piece {
     pub(super) row: u64,
     pub(super) bytes: Bytes,
     pub(super) lanes: Lanes,
+    /// Where all lanes access the same few pairs of bytes: the first pair, and how many there are.
+    pub(super) pairs: Option<(u8, u8)>,
+}
+
+impl Piece {
+    #[inline(always)]
+    pub(super) fn new(row: u64, bytes: Bytes, lanes: Lanes) -> Piece {
+        Piece { row, bytes, lanes, pairs: None }
+    }
+
+    /// All of these lanes access a few bytes, inside one row.
+    #[inline(always)]
+    fn small(address: u64, bytes: u32, mask: u32) -> Piece {
+        let start = (address % ROW_BYTES) as u32;
+        let even = (start | bytes) & 1 == 0;
+        Piece {
+            row: address / ROW_BYTES,
+            bytes: Bytes::range(start, bytes),
+            lanes: Lanes::Set(mask),
+            pairs: even.then_some(((start / 2) as u8, (bytes / 2) as u8)),
+        }
+    }
 }
 
 /// Neighbouring lanes that access neighbouring bytes, or the same bytes.
@@ -132,6 +154,9 @@ enum RunLanes {
     /// Lane by lane, from this one, `1 << shift` bytes each.
     Ascending { first: u32, shift: u8 },
 }
+
+/// Bytes of a small piece at most.
+const SMALL: u32 = 16;
 
 /// Lanes that are looked at together first.
 const HALF: usize = 16;
@@ -153,8 +178,16 @@ impl Run {
         }
     }
 
-    /// Calls `each` with every row: its number, the bytes in it, and who accesses which.
-    pub(super) fn rows(&self, mut each: impl FnMut(u64, Bytes, Lanes)) {
+    /// Calls `each` with the part in every row.
+    #[inline]
+    pub(super) fn pieces(&self, mut each: impl FnMut(Piece)) {
+        if let RunLanes::Same(mask) = self.lanes
+            && self.address % ROW_BYTES + u64::from(self.bytes) <= ROW_BYTES
+            && self.bytes <= SMALL
+        {
+            each(Piece::small(self.address, self.bytes, mask));
+            return;
+        }
         let (mut address, end) = (self.address, self.address.saturating_add(u64::from(self.bytes)));
         while address < end {
             let row = address / ROW_BYTES;
@@ -167,7 +200,7 @@ impl Run {
                     Lanes::Affine { shift, base: (i64::from(first) + (start >> shift)) as i8 }
                 }
             };
-            each(row, bytes, lanes);
+            each(Piece::new(row, bytes, lanes));
             address = stop;
         }
     }
@@ -332,7 +365,7 @@ mod tests {
     fn spread(access: &WarpAccess<'_>) -> std::collections::BTreeMap<u64, u32> {
         let mut found = std::collections::BTreeMap::new();
         access.runs(|run| {
-            run.rows(|row, bytes, of| {
+            run.pieces(|Piece { row, bytes, lanes: of, .. }| {
                 for byte in (0..128u32).filter(|byte| bytes.bits() >> byte & 1 != 0) {
                     let mask = match of {
                         Lanes::Set(mask) => mask,

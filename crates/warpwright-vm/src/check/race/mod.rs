@@ -44,8 +44,8 @@ pub(crate) use access::byte_runs;
 pub use access::{AccessKind, Stored, Strength, Unknown, WarpAccess};
 pub use entry::Scope;
 
-use clock::Clocks;
 use access::Piece;
+use clock::Clocks;
 use entry::{Entry, Stamp, lanes};
 use knowledge::agent;
 use location::{GlobalLocations, Locations};
@@ -235,8 +235,7 @@ impl BlockRaces {
     ) {
         self.serial = self.serial.wrapping_add(1);
         let number = (self.serial, worker.chance());
-        let mut check =
-            Check::new(self.mode, RaceSpace::Global, access, &self.clocks, number, stored, race);
+        let mut check = Check::new(self.mode, RaceSpace::Global, access, &self.clocks, number, stored, race);
         let WorkerRaces { pieces, chunks, .. } = worker;
         check.take_apart(pieces);
         for pieces in pieces.chunk_by(|a, b| a.row / CHUNK_ROWS == b.row / CHUNK_ROWS) {
@@ -431,12 +430,15 @@ impl<'a, 'b> Check<'a, 'b> {
             if stores && let Some(lanes) = run.colliding() {
                 self.collided(run.address, lanes);
             }
-            run.rows(|row, bytes, lanes| pieces.push(Piece { row, bytes, lanes }));
+            run.pieces(|piece| pieces.push(piece));
         });
     }
 
     #[inline]
     fn piece(&mut self, piece: &Piece, row: &mut Row) {
+        if row.repeats(&self.entry, piece, &self.view) {
+            return;
+        }
         let new = self.entry.with(piece.bytes, piece.lanes);
         let Check { mode, space, access, view, stored, race, .. } = self;
         let mut found = |old: &Entry, meeting: Meeting| {

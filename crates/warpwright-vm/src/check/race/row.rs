@@ -4,12 +4,13 @@
 //! access is one entry, however many lanes it had, warps that do the same share one, and meeting it again
 //! is one comparison. Rows that are touched in small pieces keep these in [`Scatter`]s.
 
+use super::access::Piece;
 use super::clock::{Clocks, Standing};
-use super::entry::{Bytes, Entry, lanes};
+use super::entry::{Bytes, Entry, Lanes, lanes};
 use super::scatter::Scatter;
 
 /// Entries of one list from which on small ones are kept in a scatter.
-const MOST_IN_LIST: usize = 8;
+const MOST_IN_LIST: usize = 4;
 /// Bytes of a small entry at most.
 const SMALL: u32 = 16;
 /// Scatters of one list at most.
@@ -110,6 +111,8 @@ fn pairs(old: &Entry, new: &Entry, open: impl Fn(u32, u32) -> u32) -> Option<Mee
 /// What did not fit into entries.
 #[derive(Debug, Default)]
 struct More {
+    /// For each warp, the scatter that took its last piece.
+    hints: [u8; 32],
     /// Those without bytes are free.
     scatters: Vec<Scatter>,
     /// Bytes that so many blocks have accessed, in a way that conflicts with all that others do in the way
@@ -118,6 +121,8 @@ struct More {
     crowd_class: u32,
     /// Entries from which on it is worth looking again for small ones.
     threshold: usize,
+    /// Whether the scatters may be about several sorts of accesses.
+    mixed: bool,
 }
 
 /// Accesses of one sort: the first in place.
@@ -125,6 +130,8 @@ struct More {
 struct List {
     /// All bytes that the rest is about, and perhaps others.
     bytes: Bytes,
+    /// The same of the entries.
+    plain: Bytes,
     first: Entry,
     rest: Vec<Entry>,
     more: Option<Box<More>>,
@@ -155,13 +162,12 @@ impl List {
         }
     }
 
-    /// After something was dropped: whether anything is left.
+    /// After something was dropped: what is there now.
     fn tidy(&mut self) {
-        let none = self.first.bytes.is_empty()
-            && self.rest.is_empty()
-            && self.more.as_ref().is_none_or(|more| more.scatters.iter().all(|s| s.bytes().is_empty()));
-        if none {
-            self.bytes = Bytes::default();
+        self.plain = self.rest.iter().fold(self.first.bytes, |all, entry| all.or(entry.bytes));
+        self.bytes = self.plain;
+        if let Some(more) = &self.more {
+            self.bytes = more.scatters.iter().fold(self.bytes, |all, scatter| all.or(scatter.bytes()));
         }
     }
 
@@ -207,11 +213,7 @@ impl List {
         if says(&mut self.first) || self.rest.iter_mut().any(says) {
             return true;
         }
-        self.more.as_ref().is_some_and(|more| {
-            more.crowd_class == crowd_class(new)
-                && more.crowd.contains(new.bytes)
-                && !view.clocks.knows_others()
-        })
+        self.more.as_ref().is_some_and(|more| more.is_crowded(crowd_class(new), new.bytes, view))
     }
 
     /// Remembers an access.
@@ -222,7 +224,7 @@ impl List {
         if !(small && self.more.as_mut().is_some_and(|more| more.take(new, view))) {
             self.push_entry(new);
             let threshold = self.more.as_ref().map_or(MOST_IN_LIST, |more| more.threshold);
-            if small && self.rest.len() > threshold {
+            if small && self.rest.len() >= threshold {
                 self.scatter(view);
             }
         }
@@ -233,6 +235,7 @@ impl List {
 
     #[inline]
     fn push_entry(&mut self, new: &Entry) {
+        self.plain = self.plain.or(new.bytes);
         if self.first.bytes.is_empty() {
             self.first = *new;
             return;
@@ -249,6 +252,7 @@ impl List {
         let more = self.more.get_or_insert_default();
         self.rest.retain(|entry| entry.bytes.count() > SMALL || !more.take(entry, view));
         more.threshold = MOST_IN_LIST.max(2 * self.rest.len());
+        self.tidy();
     }
 
     /// Of what many blocks did to the same bytes, not all is kept.
@@ -284,7 +288,8 @@ impl List {
                 }
             }
             let foreign = |scatter: &Scatter| scatter.block() != new.block;
-            if view.clocks.knows_others() && more.scatters.iter().filter(|s| foreign(s)).count() > 2 * MOST_FOREIGN
+            if view.clocks.knows_others()
+                && more.scatters.iter().filter(|s| foreign(s)).count() > 2 * MOST_FOREIGN
             {
                 let at = view.chance as usize % more.scatters.len();
                 if foreign(&more.scatters[at]) {
@@ -327,15 +332,62 @@ impl List {
         }
     }
 
+    /// Keeps a small piece, if that is a matter of the warp's own scatter.
+    #[inline(always)]
+    fn repeats(&mut self, new: &Entry, piece: &Piece, units: (u8, u8), mask: u32, view: &View<'_>) -> bool {
+        let Some(more) = &mut self.more else { return false };
+        if !self.plain.and(piece.bytes).is_empty() {
+            return false;
+        }
+        let private = view.private;
+        let write = new.is_write();
+        if !write && !new.is_strong() && more.is_crowded(0, piece.bytes, view) {
+            return true;
+        }
+        let count = more.scatters.len();
+        if !private && (self.rest.len() + count >= MOST_FOREIGN || write && count > 1) {
+            return false;
+        }
+        let weak_write = write && !new.is_atomic();
+        if count > 1 && (weak_write || write && more.mixed) {
+            return false;
+        }
+        let hint = more.hints[(new.warps.trailing_zeros() & 31) as usize];
+        let Some(scatter) = more.scatters.get_mut(usize::from(hint)) else { return false };
+        if !scatter.bytes().is_empty()
+            && scatter.is_for(new)
+            && scatter.add(new, piece.bytes, units, mask, weak_write)
+        {
+            self.bytes = self.bytes.or(piece.bytes);
+            return true;
+        }
+        false
+    }
+
+    /// A small piece is written: whether all that there was is what the same thread did just before.
+    #[inline(always)]
+    fn replaces(&mut self, new: &Entry, piece: &Piece, units: (u8, u8), mask: u32) -> bool {
+        if self.bytes.and(piece.bytes).is_empty() {
+            return true;
+        }
+        let Some(more) = &mut self.more else { return false };
+        let [scatter] = &mut more.scatters[..] else { return false };
+        // What is strong does not stand for what was weak.
+        !new.is_strong()
+            && self.plain.and(piece.bytes).is_empty()
+            && scatter.replace(new, piece.bytes, units, mask)
+    }
+
     fn clear(&mut self) {
         if self.is_empty() {
             return;
         }
-        self.bytes = Bytes::default();
+        (self.bytes, self.plain) = Default::default();
         self.first = Entry::default();
         self.rest.clear();
         if let Some(more) = &mut self.more {
             more.crowd = Bytes::default();
+            more.mixed = false;
             more.scatters.iter_mut().for_each(Scatter::clear);
         }
     }
@@ -356,6 +408,12 @@ fn crowd_class(entry: &Entry) -> u32 {
 }
 
 impl More {
+    /// Whether so much is known of some bytes that more blocks add nothing.
+    #[inline(always)]
+    fn is_crowded(&self, class: u32, bytes: Bytes, view: &View<'_>) -> bool {
+        self.crowd_class == class && self.crowd.contains(bytes) && !view.clocks.knows_others()
+    }
+
     /// Keeps an entry in a scatter, and says whether one could take it.
     #[inline]
     fn take(&mut self, new: &Entry, view: &View<'_>) -> bool {
@@ -365,6 +423,7 @@ impl More {
                 free = Some(at);
             } else if scatter.is_for(new) {
                 if scatter.take(new, view) {
+                    self.hints[(new.warps.trailing_zeros() & 31) as usize] = at as u8;
                     return true;
                 }
                 if scatter.is_open() {
@@ -379,6 +438,8 @@ impl More {
             return false;
         }
         let warps = if open { new.warps } else { u32::MAX };
+        let others = |scatter: &Scatter| !scatter.bytes().is_empty() && scatter.class() != new.class();
+        self.mixed |= self.scatters.iter().any(others);
         let scatter = match free {
             Some(at) => {
                 self.scatters[at].renew(new, warps);
@@ -417,11 +478,12 @@ fn meet(old: &mut Entry, new: &Entry, view: &View<'_>, race: Option<&mut Found<'
         if old.warps == own
             && new.warps == own
             && !new.is_async()
-            && let super::entry::Lanes::Set(lanes) = new.lanes()
+            && let Lanes::Set(lanes) = new.lanes()
         {
             // Polls of one location by many lanes: each lane's last is enough.
             old.drop_lanes(lanes);
-        } else if !old.warps.is_power_of_two() && view.clocks.standing(old.block, old.clock, false) == Standing::Ask
+        } else if !old.warps.is_power_of_two()
+            && view.clocks.standing(old.block, old.clock, false) == Standing::Ask
         {
             old.warps = old
                 .each_warp()
@@ -478,6 +540,25 @@ impl Row {
             }
             self.reads.push(new, view);
         }
+    }
+
+    /// Remembers a small piece without further ado, and says whether it could: nothing is there that the
+    /// access could race with, and it is kept where the last piece of the warp was.
+    #[inline(always)]
+    pub(super) fn repeats(&mut self, new: &Entry, piece: &Piece, view: &View<'_>) -> bool {
+        let (Some(units), Lanes::Set(mask)) = (piece.pairs, piece.lanes) else { return false };
+        if new.is_async() {
+            return false;
+        }
+        if view.private {
+            self.begin(new, view);
+        }
+        if !new.is_write() {
+            return self.writes.bytes.and(piece.bytes).is_empty()
+                && self.reads.repeats(new, piece, units, mask, view);
+        }
+        // What is replaced before the whole is refused is no loss: the entry that follows says it again.
+        self.reads.replaces(new, piece, units, mask) && self.writes.repeats(new, piece, units, mask, view)
     }
 
     /// Forgets what is of the past for all threads that can come.

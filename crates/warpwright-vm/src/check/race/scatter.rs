@@ -57,7 +57,8 @@ fn pair(bytes: Bytes, unit: usize) -> u32 {
 #[inline(always)]
 fn units(bytes: Bytes) -> impl Iterator<Item = (usize, u32)> {
     let both = bytes.bits();
-    let (first, end) = (both.trailing_zeros() as usize / 2, (128 - both.leading_zeros() as usize).div_ceil(2));
+    let (first, end) =
+        (both.trailing_zeros() as usize / 2, (128 - both.leading_zeros() as usize).div_ceil(2));
     (first..end).map(move |unit| (unit, pair(bytes, unit))).filter(|&(_, bits)| bits != 0)
 }
 
@@ -182,6 +183,71 @@ impl Scatter {
         self.latest = self.latest.or(new.bytes);
         self.newest = self.newest.max(new.clock);
         true
+    }
+
+    /// Keeps what lanes of one warp do to a few units, if nothing has to be looked up for that: of each unit
+    /// nothing is said yet, or only what the warp did at this time. With `alone`, only the same lanes.
+    #[inline(always)]
+    pub(super) fn add(
+        &mut self,
+        new: &Entry,
+        bytes: Bytes,
+        (first, count): (u8, u8),
+        lanes: u32,
+        alone: bool,
+    ) -> bool {
+        let age = new.clock.wrapping_sub(self.base);
+        if age > u32::MAX.into() || new.pc > PC {
+            return false;
+        }
+        let age = age as u32;
+        let units = usize::from(first)..usize::from(first) + usize::from(count);
+        let Some(units) = self.units.get_mut(units) else { return false };
+        let there = self.bytes.and(bytes);
+        if !there.is_empty() {
+            let same =
+                |unit: &Unit| unit.age == age && unit.warps == new.warps && (!alone || unit.lanes == lanes);
+            if there != bytes || !units.iter().all(same) {
+                return false;
+            }
+        }
+        let pc = new.pc | lanes.trailing_zeros() << PC_BITS;
+        let before = if there.is_empty() { 0 } else { u32::MAX };
+        for unit in units {
+            *unit = Unit { lanes: unit.lanes & before | lanes, warps: new.warps, pc, age };
+        }
+        if self.serial != new.serial() {
+            self.serial = new.serial();
+            self.latest = Bytes::default();
+        }
+        self.bytes = self.bytes.or(bytes);
+        self.latest = self.latest.or(bytes);
+        self.newest = new.clock;
+        true
+    }
+
+    /// A lane of a warp writes a few units: if all that is said of them is that the same thread accessed
+    /// them at this time, nothing is said of them any more.
+    #[inline(always)]
+    pub(super) fn replace(
+        &mut self,
+        new: &Entry,
+        bytes: Bytes,
+        (first, count): (u8, u8),
+        lanes: u32,
+    ) -> bool {
+        let age = new.clock.wrapping_sub(self.base);
+        let units = usize::from(first)..usize::from(first) + usize::from(count);
+        let Some(units) = self.units.get(units) else { return false };
+        let own = |unit: &Unit| u64::from(unit.age) == age && unit.warps == new.warps && unit.lanes == lanes;
+        let is = self.block == new.block
+            && self.bytes.contains(bytes)
+            && lanes.is_power_of_two()
+            && units.iter().all(own);
+        if is {
+            self.bytes = self.bytes.without(bytes);
+        }
+        is
     }
 
     /// Whether a unit can say both what it says and that `lanes` accessed its `bits` too.

@@ -502,6 +502,18 @@ fn readers_of_a_scattered_row_are_those_that_read() {
 }
 
 #[test]
+fn what_a_thread_read_is_not_hidden_by_its_own_atomic() {
+    for (strength, races) in [(Strength::Weak, 1), (DEVICE, 0)] {
+        let mut grid = scattered();
+        let (own, other) = (thread(0, 0, 3), thread(0, 1, 3));
+        grid.poll(own, strength, DATA);
+        grid.atomic(own, DEVICE, DATA);
+        grid.atomic(other, DEVICE, DATA);
+        assert_eq!(grid.found().len(), races);
+    }
+}
+
+#[test]
 fn a_race_in_a_scattered_row_names_the_instructions() {
     let mut grid = scattered();
     grid.at(100).set(thread(0, 0, 3), Strength::Weak, DATA);

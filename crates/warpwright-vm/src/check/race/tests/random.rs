@@ -222,7 +222,14 @@ fn run_scattered(seed: u64) -> (usize, bool) {
                 };
                 log.push(format!("{step}: {who:x?} {kind:?} {strength:?} sort {sort} * {factor} + {add}"));
                 let before = grid.races.len();
-                grid.at(random.below(20) as u32).access(space, who, kind, strength, (element, element), address);
+                grid.at(random.below(20) as u32).access(
+                    space,
+                    who,
+                    kind,
+                    strength,
+                    (element, element),
+                    address,
+                );
                 let found = grid.races.len() > before;
                 let expected = oracle.access(space, who, kind, strength, (element, element), address);
                 let race = grid.races.last();
