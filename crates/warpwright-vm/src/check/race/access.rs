@@ -115,27 +115,33 @@ pub(super) struct Piece {
     pub(super) row: u64,
     pub(super) bytes: Bytes,
     pub(super) lanes: Lanes,
-    /// Where all lanes access the same few pairs of bytes: the first pair, and how many there are.
-    pub(super) pairs: Option<(u8, u8)>,
 }
 
-impl Piece {
-    #[inline(always)]
-    pub(super) fn new(row: u64, bytes: Bytes, lanes: Lanes) -> Piece {
-        Piece { row, bytes, lanes, pairs: None }
-    }
+/// Whole pairs of bytes in one half of a row, which lanes access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    /// Which half of the row.
+    pub(super) half: usize,
+    /// Which bytes of the half.
+    pub(super) bits: u64,
+    /// The first pair, of the row.
+    pub(super) first: usize,
+    /// How many pairs.
+    pub(super) count: usize,
+    pub(super) lanes: u32,
+}
 
-    /// All of these lanes access a few bytes, inside one row.
+impl Spot {
+    /// Bytes from an address on, where they are whole pairs.
     #[inline(always)]
-    fn small(address: u64, bytes: u32, mask: u32) -> Piece {
+    pub(super) fn new(address: u64, bytes: u32, lanes: u32) -> Option<Spot> {
         let start = (address % ROW_BYTES) as u32;
-        let even = (start | bytes) & 1 == 0;
-        Piece {
-            row: address / ROW_BYTES,
-            bytes: Bytes::range(start, bytes),
-            lanes: Lanes::Set(mask),
-            pairs: even.then_some(((start / 2) as u8, (bytes / 2) as u8)),
+        if (start | bytes) & 1 != 0 || start % 64 + bytes > 64 {
+            return None;
         }
+        let bits = (u64::MAX >> (64 - bytes)) << (start % 64);
+        let (first, count) = ((start / 2) as usize, (bytes / 2) as usize);
+        Some(Spot { half: (start / 64) as usize, bits, first, count, lanes })
     }
 }
 
@@ -155,8 +161,10 @@ enum RunLanes {
     Ascending { first: u32, shift: u8 },
 }
 
-/// Bytes of a small piece at most.
+/// Bytes that a lane of a scattered access accesses at most.
 const SMALL: u32 = 16;
+/// Neighbouring lanes without neighbouring addresses, from which on an access is scattered.
+const SCATTERED: u32 = 6;
 
 /// Lanes that are looked at together first.
 const HALF: usize = 16;
@@ -181,13 +189,6 @@ impl Run {
     /// Calls `each` with the part in every row.
     #[inline]
     pub(super) fn pieces(&self, mut each: impl FnMut(Piece)) {
-        if let RunLanes::Same(mask) = self.lanes
-            && self.address % ROW_BYTES + u64::from(self.bytes) <= ROW_BYTES
-            && self.bytes <= SMALL
-        {
-            each(Piece::small(self.address, self.bytes, mask));
-            return;
-        }
         let (mut address, end) = (self.address, self.address.saturating_add(u64::from(self.bytes)));
         while address < end {
             let row = address / ROW_BYTES;
@@ -200,7 +201,7 @@ impl Run {
                     Lanes::Affine { shift, base: (i64::from(first) + (start >> shift)) as i8 }
                 }
             };
-            each(Piece::new(row, bytes, lanes));
+            each(Piece { row, bytes, lanes });
             address = stop;
         }
     }
@@ -215,6 +216,21 @@ impl WarpAccess<'_> {
     /// Whether neighbouring lanes may share an entry: their bytes tile a row.
     fn tiles(&self) -> bool {
         self.bytes.is_power_of_two() && self.bytes <= 32
+    }
+
+    /// Whether the lanes had better be looked at one by one.
+    #[inline]
+    pub(super) fn is_scattered(&self) -> bool {
+        if self.bytes > SMALL || self.kind.is_async() {
+            return false;
+        }
+        // Lanes that take no part leave gaps too.
+        let mut gaps = (self.mask & !(self.mask << 1)).count_ones();
+        for pair in self.offsets.windows(2) {
+            let step = pair[1].wrapping_sub(pair[0]);
+            gaps += u32::from(step != 0 && step != self.bytes.into());
+        }
+        gaps > SCATTERED
     }
 
     /// Calls `each` with runs of lanes that together are the access.

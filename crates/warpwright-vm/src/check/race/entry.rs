@@ -1,5 +1,6 @@
 //! One remembered access of a warp to bytes of one row of memory.
 
+use super::access::Spot;
 use super::knowledge::AGENTS;
 
 /// Bytes of a row: what one warp access covers with 4 bytes a lane.
@@ -43,6 +44,26 @@ impl Bytes {
     #[inline(always)]
     pub(super) fn half(self, half: usize) -> u64 {
         if half == 0 { self.low } else { self.high }
+    }
+
+    /// Adds bits of the first or the last 64 bytes.
+    #[inline(always)]
+    pub(super) fn add_half(&mut self, half: usize, bits: u64) {
+        if half == 0 {
+            self.low |= bits;
+        } else {
+            self.high |= bits;
+        }
+    }
+
+    /// Takes bits of the first or the last 64 bytes away.
+    #[inline(always)]
+    pub(super) fn drop_half(&mut self, half: usize, bits: u64) {
+        if half == 0 {
+            self.low &= !bits;
+        } else {
+            self.high &= !bits;
+        }
     }
 
     pub(super) fn bits(self) -> u128 {
@@ -92,7 +113,8 @@ pub enum Scope {
     Device,
 }
 
-const AGENT: u32 = 1 << 5;
+/// An asynchronous agent did it.
+pub(super) const AGENT: u32 = 1 << 5;
 const WRITE: u32 = 1 << 6;
 const STRONG: u32 = 1 << 7;
 const ATOMIC: u32 = 1 << 8;
@@ -251,6 +273,22 @@ impl Entry {
             self.bytes = Bytes::default();
         }
         true
+    }
+
+    /// Whether all that it says of a spot is that the one lane of it, of the warp of `new`, accessed it at
+    /// this time.
+    pub(super) fn is_by(&self, new: &Entry, spot: &Spot) -> bool {
+        let first = spot.first as u32 * 2;
+        let lane = |byte: u32| self.lanes_at(byte) == spot.lanes;
+        self.clock == new.clock
+            && self.block == new.block
+            && self.warps == new.warps
+            && !self.is_async()
+            && spot.lanes.is_power_of_two()
+            && match self.lanes() {
+                Lanes::Set(lanes) => lanes == spot.lanes,
+                Lanes::Affine { .. } => lane(first) && lane(first + spot.count as u32 * 2 - 1),
+            }
     }
 
     /// Whether both have the same bytes per lane: every common byte was accessed by one thread only,

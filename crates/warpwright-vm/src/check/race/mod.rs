@@ -7,8 +7,9 @@
 //!
 //! ```text
 //!   Clocks     one per block: its clock ticks at every synchronising event; what each thread knows
-//!   Entry      an access of one warp to bytes of a row: block, clock, instruction, who accessed which byte
-//!   Row        128 bytes of memory: the entries that a later access may race with
+//!   Entry      an access of warps to bytes of a row: block, clock, instruction, who accessed which byte
+//!   Scatter    the small pieces of a row that a block accessed: of every two bytes, who did it last
+//!   Row        128 bytes of memory: the entries and scatters that a later access may race with
 //!   Locations  what was released to an address, for those who read it later
 //! ```
 //!
@@ -17,10 +18,22 @@
 //! each other never touches memory of the host that another worker touches; they are 64 bits wide and
 //! never wrap. Knowledge of other blocks comes from locations only, as a persistent map.
 //!
+//! *Most questions are answered by two numbers.* What a block did before its last barrier is known to all
+//! its threads; what happened at the present clock, and what other blocks did as long as nothing was
+//! acquired from any, is known to nobody but who did it. Only between the two is a thread's knowledge
+//! looked up. A barrier clears nothing: a row of shared memory whose last access is older than it is
+//! forgotten when it is touched next.
+//!
+//! *Rows.* A coalesced access is one entry of its row, which warps that do the same share, and doing it
+//! again is one comparison. Small pieces, from the fifth of a list on, go to a scatter, where adding the
+//! access of a lane needs no search as long as the warp itself was there last. What no scatter can say
+//! exactly (threads that are no product of warps and lanes) stays with the entries.
+//!
 //! *Several readers.* A row keeps every read that no later one is ordered after: a second reader never
 //! hides the first. Concurrent atomics are kept in the same way. Only where more than eight *other* blocks
-//! did the same thing to the same bytes is a sample kept; that can hide a race of one location, never
-//! invent one.
+//! did the same thing to the same bytes do these stand for the rest, as long as nobody has acquired
+//! anything, and a sample of them afterwards. What is kept conflicts with a write by any block, unless the
+//! writer has acquired from all of those eight: that can hide a race of one location, never invent one.
 //!
 //! *Asynchronous copies* are the accesses of an agent, one beside each thread, which begins when the
 //! thread issues the copy and which nobody knows anything of until they wait for it: the thread by its
@@ -30,10 +43,13 @@
 //! announced before memory changes, and what a strong read observed is asked for after it was read.
 
 mod access;
+mod check;
 mod clock;
 mod entry;
 mod knowledge;
+mod list;
 mod location;
+mod order;
 mod row;
 mod scatter;
 mod shadow;
@@ -45,12 +61,11 @@ pub use access::{AccessKind, Stored, Strength, Unknown, WarpAccess};
 pub use entry::Scope;
 
 use access::Piece;
+use check::Check;
 use clock::Clocks;
-use entry::{Entry, Stamp, lanes};
-use knowledge::agent;
+use entry::lanes;
 use location::{GlobalLocations, Locations};
-use row::{Meeting, Row, View};
-use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
+use shadow::{ChunkCache, GlobalRows, SharedRows};
 
 /// How far practice is followed where it goes beyond the letter of the memory model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -206,10 +221,7 @@ impl BlockRaces {
         let chance = worker.chance();
         let mut check =
             Check::new(self.mode, RaceSpace::Shared, access, clocks, (self.serial, chance), stored, race);
-        check.take_apart(&mut worker.pieces);
-        for piece in &worker.pieces {
-            check.piece(piece, rows.row(piece.row));
-        }
+        check.shared(rows, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
         {
@@ -236,15 +248,7 @@ impl BlockRaces {
         self.serial = self.serial.wrapping_add(1);
         let number = (self.serial, worker.chance());
         let mut check = Check::new(self.mode, RaceSpace::Global, access, &self.clocks, number, stored, race);
-        let WorkerRaces { pieces, chunks, .. } = worker;
-        check.take_apart(pieces);
-        for pieces in pieces.chunk_by(|a, b| a.row / CHUNK_ROWS == b.row / CHUNK_ROWS) {
-            chunks.with_rows(&launch.rows, pieces[0].row / CHUNK_ROWS, |rows| {
-                for piece in pieces {
-                    check.piece(piece, &mut rows[(piece.row % CHUNK_ROWS) as usize]);
-                }
-            });
-        }
+        check.global(&launch.rows, &mut worker.chunks, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
             && (release || self.clocks.may_release(access.warp))
@@ -380,136 +384,4 @@ fn observe_all(clocks: &mut Clocks, access: &WarpAccess<'_>, find: impl Fn(u64) 
         }
     }
     clocks.learn(access.warp, access.mask, &acquired);
-}
-
-/// One access under way.
-struct Check<'a, 'b> {
-    mode: Mode,
-    space: RaceSpace,
-    access: &'a WarpAccess<'b>,
-    /// What its entries have in common.
-    entry: Entry,
-    view: View<'a>,
-    stored: &'a dyn Stored,
-    race: &'a mut dyn FnMut(Race),
-}
-
-impl<'a, 'b> Check<'a, 'b> {
-    fn new(
-        mode: Mode,
-        space: RaceSpace,
-        access: &'a WarpAccess<'b>,
-        clocks: &'a Clocks,
-        (serial, chance): (u16, u32),
-        stored: &'a dyn Stored,
-        race: &'a mut dyn FnMut(Race),
-    ) -> Self {
-        let stamp = Stamp {
-            block: clocks.block,
-            clock: clocks.now,
-            pc: access.pc,
-            warp: if access.kind.is_async() { agent(access.warp) } else { access.warp },
-            write: access.kind.is_write(),
-            atomic: access.kind == AccessKind::Atomic,
-            strong: access.strength.scope(),
-            element: access.element,
-            serial,
-        };
-        let view = View { warp: access.warp, clocks, private: space == RaceSpace::Shared, chance };
-        Check { mode, space, access, entry: stamp.entry(), view, stored, race }
-    }
-
-    /// Takes the access apart.
-    #[inline]
-    fn take_apart(&mut self, pieces: &mut Vec<Piece>) {
-        pieces.clear();
-        let access = self.access;
-        let stores = matches!(access.kind, AccessKind::Write | AccessKind::AsyncWrite)
-            && access.strength == Strength::Weak;
-        access.runs(|run| {
-            if stores && let Some(lanes) = run.colliding() {
-                self.collided(run.address, lanes);
-            }
-            run.pieces(|piece| pieces.push(piece));
-        });
-    }
-
-    #[inline]
-    fn piece(&mut self, piece: &Piece, row: &mut Row) {
-        if row.repeats(&self.entry, piece, &self.view) {
-            return;
-        }
-        let new = self.entry.with(piece.bytes, piece.lanes);
-        let Check { mode, space, access, view, stored, race, .. } = self;
-        let mut found = |old: &Entry, meeting: Meeting| {
-            let sides = Sides { mode: *mode, space: *space, kind: access.kind, stored: *stored };
-            if let Some(found) = sides.found(piece.row, old, &new, meeting) {
-                race(found);
-            }
-        };
-        row.access(&new, view, &mut found);
-    }
-
-    /// Several lanes store to the same bytes with one instruction.
-    #[cold]
-    fn collided(&mut self, address: u64, mask: u32) {
-        let first = mask.trailing_zeros();
-        let different = lanes(mask & (mask - 1)).find(|&lane| !self.stored.is_equal(first, lane));
-        if different.is_none() && self.mode == Mode::Normal {
-            return;
-        }
-        let second = different.unwrap_or(31 - mask.leading_zeros());
-        let race = Race {
-            space: self.space,
-            address,
-            first: site(&self.entry, self.entry.warp(), first),
-            second: site(&self.entry, self.entry.warp(), second),
-            same_value: different.is_none(),
-        };
-        (self.race)(race);
-    }
-}
-
-fn site(entry: &Entry, warp: u8, lane: u32) -> RaceSite {
-    let kind = match (entry.is_async(), entry.is_write(), entry.is_atomic()) {
-        (true, true, _) => AccessKind::AsyncWrite,
-        (true, false, _) => AccessKind::AsyncRead,
-        (_, _, true) => AccessKind::Atomic,
-        (_, true, _) => AccessKind::Write,
-        (_, false, _) => AccessKind::Read,
-    };
-    let warp = u32::from(warp % knowledge::AGENTS);
-    RaceSite { pc: entry.pc, kind, block: entry.block, thread: warp * 32 + lane, bytes: entry.element() }
-}
-
-/// What tells how bad a race is.
-struct Sides<'a> {
-    mode: Mode,
-    space: RaceSpace,
-    kind: AccessKind,
-    stored: &'a dyn Stored,
-}
-
-impl Sides<'_> {
-    #[cold]
-    fn found(&self, row: u64, old: &Entry, new: &Entry, meeting: Meeting) -> Option<Race> {
-        let Meeting { warp, before, lane, byte } = meeting;
-        let weak_stores = self.kind == AccessKind::Write && old.is_write() && !old.is_atomic();
-        let same_value = weak_stores
-            && if old.is_same_execution(new) {
-                self.stored.is_equal(before, lane)
-            } else {
-                self.stored.is_in_memory(lane)
-            };
-        if same_value && old.is_same_execution(new) && self.mode == Mode::Normal {
-            return None;
-        }
-        Some(Race {
-            space: self.space,
-            address: row * entry::ROW_BYTES + u64::from(byte),
-            first: site(old, warp, before),
-            second: site(new, new.warp(), lane),
-            same_value,
-        })
-    }
 }

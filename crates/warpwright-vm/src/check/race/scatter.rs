@@ -6,9 +6,10 @@
 //! what does not fit (two bytes accessed by different lanes, threads that are no product of warps and
 //! lanes) is refused, and kept elsewhere.
 
+use super::access::Spot;
 use super::clock::Standing;
-use super::entry::{Bytes, Entry, Lanes, ROW_BYTES};
-use super::row::{Found, View, unordered};
+use super::entry::{AGENT, Bytes, Entry, Lanes, ROW_BYTES};
+use super::order::{Found, View, unordered};
 
 /// Bytes that a unit is about.
 const UNIT_BYTES: u32 = 2;
@@ -188,40 +189,33 @@ impl Scatter {
     /// Keeps what lanes of one warp do to a few units, if nothing has to be looked up for that: of each unit
     /// nothing is said yet, or only what the warp did at this time. With `alone`, only the same lanes.
     #[inline(always)]
-    pub(super) fn add(
-        &mut self,
-        new: &Entry,
-        bytes: Bytes,
-        (first, count): (u8, u8),
-        lanes: u32,
-        alone: bool,
-    ) -> bool {
+    pub(super) fn add(&mut self, new: &Entry, spot: &Spot, alone: bool) -> bool {
         let age = new.clock.wrapping_sub(self.base);
         if age > u32::MAX.into() || new.pc > PC {
             return false;
         }
         let age = age as u32;
-        let units = usize::from(first)..usize::from(first) + usize::from(count);
-        let Some(units) = self.units.get_mut(units) else { return false };
-        let there = self.bytes.and(bytes);
-        if !there.is_empty() {
-            let same =
-                |unit: &Unit| unit.age == age && unit.warps == new.warps && (!alone || unit.lanes == lanes);
-            if there != bytes || !units.iter().all(same) {
+        let Some(units) = self.units.get_mut(spot.first..spot.first + spot.count) else { return false };
+        let there = self.bytes.half(spot.half) & spot.bits;
+        if there != 0 {
+            let same = |unit: &Unit| {
+                unit.age == age && unit.warps == new.warps && (!alone || unit.lanes == spot.lanes)
+            };
+            if there != spot.bits || !units.iter().all(same) {
                 return false;
             }
         }
-        let pc = new.pc | lanes.trailing_zeros() << PC_BITS;
-        let before = if there.is_empty() { 0 } else { u32::MAX };
+        let pc = new.pc | spot.lanes.trailing_zeros() << PC_BITS;
+        let before = if there == 0 { 0 } else { u32::MAX };
         for unit in units {
-            *unit = Unit { lanes: unit.lanes & before | lanes, warps: new.warps, pc, age };
+            *unit = Unit { lanes: unit.lanes & before | spot.lanes, warps: new.warps, pc, age };
         }
         if self.serial != new.serial() {
             self.serial = new.serial();
             self.latest = Bytes::default();
         }
-        self.bytes = self.bytes.or(bytes);
-        self.latest = self.latest.or(bytes);
+        self.bytes.add_half(spot.half, spot.bits);
+        self.latest.add_half(spot.half, spot.bits);
         self.newest = new.clock;
         true
     }
@@ -229,23 +223,22 @@ impl Scatter {
     /// A lane of a warp writes a few units: if all that is said of them is that the same thread accessed
     /// them at this time, nothing is said of them any more.
     #[inline(always)]
-    pub(super) fn replace(
-        &mut self,
-        new: &Entry,
-        bytes: Bytes,
-        (first, count): (u8, u8),
-        lanes: u32,
-    ) -> bool {
+    pub(super) fn replace(&mut self, new: &Entry, spot: &Spot) -> bool {
         let age = new.clock.wrapping_sub(self.base);
-        let units = usize::from(first)..usize::from(first) + usize::from(count);
-        let Some(units) = self.units.get(units) else { return false };
-        let own = |unit: &Unit| u64::from(unit.age) == age && unit.warps == new.warps && unit.lanes == lanes;
+        let Some(units) = self.units.get(spot.first..spot.first + spot.count) else { return false };
+        let own =
+            |unit: &Unit| u64::from(unit.age) == age && unit.warps == new.warps && unit.lanes == spot.lanes;
+        let there = self.bytes.half(spot.half) & spot.bits;
+        if there == 0 {
+            return true;
+        }
         let is = self.block == new.block
-            && self.bytes.contains(bytes)
-            && lanes.is_power_of_two()
+            && there == spot.bits
+            && self.class & AGENT == 0
+            && spot.lanes.is_power_of_two()
             && units.iter().all(own);
         if is {
-            self.bytes = self.bytes.without(bytes);
+            self.bytes.drop_half(spot.half, spot.bits);
         }
         is
     }

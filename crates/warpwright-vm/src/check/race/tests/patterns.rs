@@ -527,3 +527,25 @@ fn a_race_in_a_scattered_row_names_the_instructions() {
     let (first, second) = (grid.races[0].first, grid.races[0].second);
     assert_eq!((first.pc, first.thread, second.pc, second.thread), (9, 9, 103, 34));
 }
+
+#[test]
+fn lanes_that_store_one_value_among_scattered_ones_are_no_race() {
+    for mode in [Mode::Normal, Mode::Strict] {
+        for same in [true, false] {
+            let mut grid = Grid::new(mode, 1, 32);
+            grid.same = same;
+            // The second time the row is known to be scattered.
+            for _ in 0..2 {
+                grid.at(7).access(
+                    RaceSpace::Shared,
+                    warp(0, 0),
+                    AccessKind::Write,
+                    Strength::Weak,
+                    (4, 4),
+                    |lane| 4 * (lane * 5 % 16),
+                );
+            }
+            assert_eq!(grid.races.is_empty(), same && mode == Mode::Normal, "{mode:?}, same: {same}");
+        }
+    }
+}
