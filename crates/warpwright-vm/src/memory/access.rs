@@ -308,11 +308,11 @@ fn is_writable(region: &Region<'_>) -> bool {
     }
 }
 
-/// Whether each lane of the mask is `step` bytes behind the one before it, from the first lane on.
+/// Whether each address is `step` behind the one before it.
 #[inline(always)]
-pub(crate) fn is_consecutive(addresses: &Row64, step: u64) -> bool {
+pub(crate) fn is_consecutive(addresses: &[u64], step: u64) -> bool {
     let mut odd = 0;
-    for lane in 0..LANES {
+    for lane in 0..addresses.len() {
         odd |= addresses[lane] ^ addresses[0].wrapping_add(step * lane as u64);
     }
     odd == 0

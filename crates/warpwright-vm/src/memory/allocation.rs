@@ -8,7 +8,6 @@
 use super::Heap;
 use super::address::GLOBAL_WINDOW;
 use crate::check::SharedInitBits;
-use crate::machine::LANES;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -104,10 +103,10 @@ impl Allocation {
         &self.words
     }
 
-    /// The 32 words from that byte offset on.
+    /// So many words from that byte offset on.
     #[inline(always)]
-    pub(crate) fn run(&self, offset: u64) -> &[AtomicU32] {
-        &self.words[(offset >> 2) as usize..][..LANES]
+    pub(crate) fn run(&self, offset: u64, words: usize) -> &[AtomicU32] {
+        &self.words[(offset >> 2) as usize..][..words]
     }
 
     /// Excludes other operations on more than a word that must be atomic.
