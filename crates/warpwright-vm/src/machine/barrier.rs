@@ -26,6 +26,11 @@ impl Barrier {
         self.arrived.iter().any(|&lanes| lanes != 0)
     }
 
+    /// Who is at it in this generation: all there is to know of it.
+    pub(super) fn occupation(&self) -> impl std::hash::Hash {
+        (&self.arrived, &self.waiting, self.count, self.gathered)
+    }
+
     /// The lanes that have arrived, by warp.
     pub(crate) fn arrived(&self) -> &[u32] {
         &self.arrived

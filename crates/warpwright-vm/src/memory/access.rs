@@ -29,6 +29,13 @@ pub(crate) struct Region<'a> {
     pub(crate) origin: u64,
 }
 
+impl Region<'_> {
+    /// Whether it is memory of the host.
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.kind, RegionKind::Global(allocation) if allocation.is_mapped())
+    }
+}
+
 /// Why an access is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -106,6 +113,11 @@ impl<'a> Machine<'a> {
                 self.fault(place, first, addresses[first], Some(region));
                 todo &= todo - 1;
                 continue;
+            }
+            if let RegionKind::Global(allocation) = region.kind
+                && (place.write || allocation.is_mapped())
+            {
+                self.worker.outward = true;
             }
             each(self, &region, inside);
             todo &= !inside;

@@ -269,19 +269,22 @@ impl<'a> Machine<'a> {
         let mut stop = None;
         let count = op.elements.len();
         let changed = Cell::new(false);
+        let outward = Cell::new(self.worker.outward);
         let mask = self.mask;
         self.for_regions(op.place(), &addresses, mask, |m, region, mask| {
             let offsets = Self::offsets(region, &addresses);
             m.observe_atomic(op.order, region, &offsets, op.place().bytes, bytes, mask);
+            outward.set(outward.get() | region.is_mapped());
             for lane in LanesOf(mask) {
                 for index in 0..count {
                     let at = offsets[lane] + u64::from(bytes) * index as u64;
                     let change = |is_global| {
                         let (operand, compare) = (operands[index][lane], compare[lane]);
-                        let changed = &changed;
+                        let (changed, outward) = (&changed, &outward);
                         move |old| {
                             let new = op.result(is_global, old, operand, compare) & keep_bits;
                             changed.set(changed.get() | (new != old));
+                            outward.set(outward.get() | (is_global && new != old));
                             new
                         }
                     };
@@ -297,6 +300,8 @@ impl<'a> Machine<'a> {
             }
             m.observed_atomic(op.order, region, &offsets, op.place().bytes, bytes, mask);
         });
+        // An attempt that changed nothing is but a look.
+        self.worker.outward = outward.get();
         self.polled(changed.get());
         for (values, &(_, element)) in old.iter().zip(&op.elements) {
             self.keep(element, values, mask);
@@ -317,10 +322,12 @@ impl<'a> Machine<'a> {
         let mut old = [[0; LANES]; 2];
         let mut stop = None;
         let mut changed = false;
+        let mut outward = self.worker.outward;
         let mask = self.mask;
         self.for_regions(op.place(), &addresses, mask, |m, region, mask| {
             let offsets = Self::offsets(region, &addresses);
             m.observe_atomic(op.order, region, &offsets, 16, 16, mask);
+            outward |= region.is_mapped();
             let _lock = match region.kind {
                 RegionKind::Global(allocation) => Some(allocation.exclusive()),
                 _ => None,
@@ -344,7 +351,9 @@ impl<'a> Machine<'a> {
                 let at = offsets[lane];
                 let now = [change(at, &|old| old), change(at + 8, &|old| old)];
                 if compare.is_none_or(|compare| compare.map(|half| half[lane]) == now) {
-                    changed |= operand.map(|half| half[lane]) != now;
+                    let changes = operand.map(|half| half[lane]) != now;
+                    changed |= changes;
+                    outward |= changes && matches!(region.kind, RegionKind::Global(_));
                     change(at, &|_| operand[0][lane]);
                     change(at + 8, &|_| operand[1][lane]);
                 }
@@ -352,6 +361,7 @@ impl<'a> Machine<'a> {
             }
             m.observed_atomic(op.order, region, &offsets, 16, 16, mask);
         });
+        self.worker.outward = outward;
         self.polled(changed);
         if stop.is_some() {
             return self.not_atomic();
