@@ -226,7 +226,6 @@ impl<'a> Machine<'a> {
     pub(crate) fn load(&mut self, op: &'a MemoryOp) {
         let addresses = self.addresses(&op.address);
         let place = op.place(false);
-        self.worker.polled = true;
         if op.order.strong.is_some() {
             self.polled(false);
         }
