@@ -14,6 +14,8 @@ pub(crate) struct Barrier {
     arrived: Vec<u32>,
     /// Those of them that wait, and did not only announce themselves.
     waiting: Vec<u32>,
+    /// The clocks of the warps that have arrived, and where they wait.
+    stamps: Vec<(u64, u32)>,
     /// The number of threads that it waits for; `None` for all of the block.
     count: Option<u32>,
     /// What a reduction has gathered: lanes with a true predicate, lanes in all.
@@ -39,6 +41,7 @@ impl Barrier {
     pub(crate) fn reset(&mut self) {
         self.arrived.clear();
         self.waiting.clear();
+        self.stamps.clear();
         self.gathered = (0, 0);
         self.count = None;
     }
@@ -114,8 +117,12 @@ impl Machine<'_> {
             barrier.count = count;
         }
         let generation = barrier.generation;
+        if self.launch.options.counters {
+            barrier.stamps.resize(warps, (0, 0));
+            barrier.stamps[self.warp_index] = (self.warp.clock - u64::from(self.fuel), self.pc);
+        }
         if waits {
-            self.warp.park(self.mask, self.pc, Park::Barrier { id, generation });
+            self.park(Park::Barrier { id, generation });
         } else {
             self.barrier_announced(id);
         }
@@ -128,6 +135,7 @@ impl Machine<'_> {
         let completed = self.block.complete_barriers(self.warp_index, self.warp.live);
         for id in super::LanesOf(completed) {
             self.barrier_completed(id);
+            self.count_waits(id);
             let barrier = &mut self.block.barriers[id];
             let (holds, threads) = barrier.gathered;
             let parked = Park::Barrier { id: id as u32, generation: barrier.generation };
@@ -135,6 +143,23 @@ impl Machine<'_> {
             barrier.reset();
             for warp in self.block.warps.iter_mut().chain([&mut self.warp]) {
                 warp.wake(parked, Resume::Passed { holds, threads });
+            }
+        }
+    }
+
+    /// A barrier is complete: how long its warps have waited, by their clocks. Afterwards these agree.
+    fn count_waits(&mut self, id: usize) {
+        let barrier = &self.block.barriers[id];
+        let Some(latest) = barrier.stamps.iter().map(|&(clock, _)| clock).max() else { return };
+        let waited = barrier.waiting.iter().zip(&barrier.stamps).enumerate();
+        for (index, (_, &(clock, pc))) in waited.filter(|(_, (lanes, _))| **lanes != 0) {
+            if index == self.warp_index {
+                self.warp.clock = latest + u64::from(self.fuel);
+            } else {
+                self.block.warps[index].clock = latest;
+            }
+            if index != self.warp_index {
+                self.worker.memory.waited(pc, latest - clock);
             }
         }
     }

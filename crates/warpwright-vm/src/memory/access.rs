@@ -307,16 +307,6 @@ fn is_writable(region: &Region<'_>) -> bool {
     }
 }
 
-/// Whether each lane of the mask is `step` bytes behind the one before it, from the first lane on.
-#[inline(always)]
-pub(crate) fn is_consecutive(addresses: &Row64, step: u64) -> bool {
-    let mut odd = 0;
-    for lane in 0..LANES {
-        odd |= addresses[lane] ^ addresses[0].wrapping_add(step * lane as u64);
-    }
-    odd == 0
-}
-
 /// Iterates the lanes of a mask: all of them without looking at it.
 #[inline(always)]
 pub(crate) fn for_lanes(mask: u32, mut each: impl FnMut(usize)) {

@@ -1,10 +1,11 @@
 //! Loads and stores of up to eight elements a lane.
 
-use super::access::{for_lanes, is_consecutive};
+use super::access::for_lanes;
 use super::allocation::update;
 use super::{Place, Region, RegionKind};
 use crate::check::Touch;
 use crate::check::race::AccessKind;
+use crate::counters::Direction;
 use crate::machine::{LANES, Machine, Row32, Row64};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Scope;
@@ -207,7 +208,7 @@ impl<'a> Machine<'a> {
             let offsets = Self::offsets(region, &addresses);
             let touch = Touch { kind: AccessKind::Read, element: op.bytes, order: op.order };
             m.check_access(touch, region, &offsets, place.bytes, mask);
-            m.observe_load(op, region, &offsets, place.bytes, mask);
+            m.count_access(Direction::Load, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
                     Some(allocation.exclusive())
@@ -277,7 +278,7 @@ impl<'a> Machine<'a> {
             let offsets = Self::offsets(region, &addresses);
             let touch = Touch { kind: AccessKind::Write, element: op.bytes, order: op.order };
             m.check_store(touch, region, &offsets, place.bytes, mask, &op.elements);
-            m.observe_store(op, region, &offsets, place.bytes, mask);
+            m.count_access(Direction::Store, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
                     Some(allocation.exclusive())
@@ -420,33 +421,18 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// What counters and checks make of a load.
+    /// An access that is done, for the counters.
     #[inline(always)]
-    fn observe_load(&mut self, op: &MemoryOp, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
-        if self.launch.options.counters {
-            self.count_access(op.bytes, region, offsets, bytes, mask, false);
-        }
-    }
-
-    /// What counters and checks make of a store.
-    #[inline(always)]
-    fn observe_store(&mut self, op: &MemoryOp, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
-        if self.launch.options.counters {
-            self.count_access(op.bytes, region, offsets, bytes, mask, true);
-        }
-    }
-
-    fn count_access(
+    pub(crate) fn count_access(
         &mut self,
-        element: u32,
+        direction: Direction,
         region: &Region<'a>,
         offsets: &Row64,
         bytes: u32,
         mask: u32,
-        write: bool,
     ) {
-        let _ = element;
-        let dense = mask == u32::MAX && is_consecutive(offsets, bytes.into());
-        self.worker.memory.access(region.kind, offsets, bytes, mask, write, dense);
+        if self.launch.options.counters {
+            self.worker.memory.access(self.pc, direction, region.kind, offsets, (bytes, mask));
+        }
     }
 }

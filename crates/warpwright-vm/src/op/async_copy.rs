@@ -1,5 +1,6 @@
 //! Copies that run beside the thread: `cp.async` and its groups.
 
+use crate::counters::Direction;
 use crate::decode::{Decoder, Rows};
 use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, Step};
 use crate::memory::{Address, Place, RegionKind, SpaceKind};
@@ -111,6 +112,7 @@ impl<'a> Machine<'a> {
             self.for_regions(place, &from, lanes, |m, region, mask| {
                 let offsets = Self::offsets(region, &from);
                 m.observe_copy_read(region, &offsets, size, mask);
+                m.count_access(Direction::Load, region, &offsets, size, mask);
                 readable |= mask;
                 if let RegionKind::Global(allocation) = region.kind {
                     for word in 0..size.div_ceil(4) {
@@ -129,6 +131,7 @@ impl<'a> Machine<'a> {
         self.for_regions(place, &to, self.mask & readable, |m, region, mask| {
             let offsets = Self::offsets(region, &to);
             m.observe_copy_write(region, &offsets, op.bytes, mask);
+            m.count_access(Direction::Store, region, &offsets, op.bytes, mask);
             LanesOf(mask).for_each(|lane| copy.offsets[lane] = offsets[lane] as u32);
             copy.mask |= mask;
         });

@@ -4,6 +4,7 @@
 //! its allocation. Shared memory belongs to the host thread that runs the block. Lanes that name one
 //! place come one after the other, in the order of their numbers.
 
+use crate::counters::Direction;
 use crate::decode::Decoder;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step};
 use crate::memory::{Address, Allocation, Element, Order, Place, RegionKind, SpaceKind};
@@ -273,6 +274,7 @@ impl<'a> Machine<'a> {
         self.for_regions(op.place(), &addresses, mask, |m, region, mask| {
             let offsets = Self::offsets(region, &addresses);
             m.observe_atomic(op.order, region, &offsets, op.place().bytes, bytes, mask);
+            m.count_access(Direction::Atomic, region, &offsets, op.place().bytes, mask);
             for lane in LanesOf(mask) {
                 for index in 0..count {
                     let at = offsets[lane] + u64::from(bytes) * index as u64;
@@ -321,6 +323,7 @@ impl<'a> Machine<'a> {
         self.for_regions(op.place(), &addresses, mask, |m, region, mask| {
             let offsets = Self::offsets(region, &addresses);
             m.observe_atomic(op.order, region, &offsets, 16, 16, mask);
+            m.count_access(Direction::Atomic, region, &offsets, 16, mask);
             let _lock = match region.kind {
                 RegionKind::Global(allocation) => Some(allocation.exclusive()),
                 _ => None,
