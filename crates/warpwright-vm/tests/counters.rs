@@ -123,7 +123,7 @@ fn a_transpose_without_padding_has_conflicts_of_thirty_two_ways() {
     // All 32 warps come to the barrier after as many instructions: 31 wait, and none of them long. It counts
     // once a warp, although all but the last execute it in two goes.
     assert_eq!((counters.barrier.waits, counters.barrier.instructions), (31, 0));
-    let [barrier] = lines(&counters, "bar")[..] else { panic!("there is one") };
+    let [barrier] = lines(&counters, "bar.sync")[..] else { panic!("there is one") };
     assert_eq!((barrier.warps, barrier.lanes, barrier.barrier), (32, 1024, counters.barrier));
     assert_eq!(counters.warp_instructions, 32 * 19);
 }
@@ -150,7 +150,7 @@ MEET:
     ret;
 }";
     let (counters, _) = run(text, LaunchConfig::new(1, 128), &[]);
-    let barriers = lines(&counters, "bar");
+    let barriers = lines(&counters, "bar.sync");
     // The others come 301 instructions earlier. After the barrier all go on from there.
     assert_eq!((barriers[0].barrier.waits, barriers[0].barrier.instructions), (3, 3 * 301));
     assert_eq!((barriers[1].barrier.waits, barriers[1].barrier.instructions), (3, 0));

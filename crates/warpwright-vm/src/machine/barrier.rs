@@ -147,18 +147,21 @@ impl Machine<'_> {
         }
     }
 
-    /// A barrier is complete: how long its warps have waited, by their clocks. Afterwards these agree.
+    /// A barrier is complete: how long its warps have waited for the slowest, by their clocks. Afterwards
+    /// these agree.
     fn count_waits(&mut self, id: usize) {
         let barrier = &self.block.barriers[id];
-        let Some(latest) = barrier.stamps.iter().map(|&(clock, _)| clock).max() else { return };
-        let waited = barrier.waiting.iter().zip(&barrier.stamps).enumerate();
-        for (index, (_, &(clock, pc))) in waited.filter(|(_, (lanes, _))| **lanes != 0) {
+        let stamps = barrier.stamps.iter().enumerate();
+        // Of those that came together the first: the order in which warps run is of no matter.
+        let Some((slowest, &(latest, _))) = stamps.rev().max_by_key(|(_, (clock, _))| *clock) else { return };
+        let waiting = barrier.waiting.iter().zip(&barrier.stamps).enumerate();
+        for (index, (_, &(clock, pc))) in waiting.filter(|(_, (lanes, _))| **lanes != 0) {
             if index == self.warp_index {
                 self.warp.clock = latest + u64::from(self.fuel);
             } else {
                 self.block.warps[index].clock = latest;
             }
-            if index != self.warp_index {
+            if index != slowest {
                 self.worker.memory.waited(pc, latest - clock);
             }
         }
