@@ -298,14 +298,30 @@ fn passes(offsets: &Row64, bytes: u32, mask: u32) -> Passes {
     let mut out = Passes { passes: 0, least: 0 };
     for start in (0..LANES).step_by(group) {
         let lanes = LanesOf(mask & (u32::MAX >> (LANES - group)) << start);
-        let wanted = different(lanes.flat_map(|lane| (0..words).map(move |word| offsets[lane] / 4 + word)));
-        let mut depth = [0u64; BANKS as usize];
-        wanted.iter().for_each(|word| depth[(word % BANKS) as usize] += 1);
-        let passes = depth.into_iter().max().unwrap_or(0);
+        let passes =
+            deepest_bank(lanes.flat_map(|lane| (0..words).map(move |word| offsets[lane] / 4 + word)));
         out.passes += passes;
         out.least += passes.min(1);
     }
     out
+}
+
+/// The most different words that are wanted of one bank.
+fn deepest_bank(wanted: impl Iterator<Item = u64> + Clone) -> u64 {
+    let bank = |word: u64| (word % BANKS) as usize;
+    let mut first = [u64::MAX; BANKS as usize];
+    let alone = wanted.clone().all(|word| {
+        let first = &mut first[bank(word)];
+        let alone = *first == u64::MAX || *first == word;
+        *first = word;
+        alone
+    });
+    if alone {
+        return first.iter().any(|&word| word != u64::MAX).into();
+    }
+    let mut depth = [0; BANKS as usize];
+    different(wanted).iter().for_each(|word| depth[bank(word)] += 1);
+    depth.into_iter().max().unwrap_or(0)
 }
 
 #[cfg(test)]
