@@ -210,6 +210,7 @@ impl<'a> Machine<'a> {
         let launch = self.launch;
         let insts = &launch.code.insts[..];
         self.fuel = fuel;
+        self.warp.clock += u64::from(fuel);
         self.gave_way = false;
         let mut lanes = 0u64;
         let mut stopped = false;
@@ -258,6 +259,7 @@ impl<'a> Machine<'a> {
             }
         }
         self.worker.executed += lanes;
+        self.warp.clock -= u64::from(self.fuel);
         (self.fuel != fuel, stopped)
     }
 

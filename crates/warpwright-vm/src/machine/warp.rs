@@ -107,6 +107,9 @@ pub(crate) struct Warp {
     pub(crate) local_written: LocalWritten,
     /// What functions have returned, until the caller takes it.
     pub(crate) returned: Vec<Row32>,
+    /// Instructions that it has had time for: what it has executed, moved up at barriers to the slowest warp
+    /// there. While the warp runs, the fuel that it has left is included.
+    pub(crate) clock: u64,
     /// Slices of time that one fragment has used up with nothing else to run.
     pub(crate) alone: u32,
     /// How often it has looked at memory that other threads change, since it last changed some itself.
@@ -125,6 +128,7 @@ impl Warp {
         self.local_written.clear();
         self.frames.clear();
         self.current = 0;
+        self.clock = 0;
         self.alone = 0;
         self.looks = 0;
         self.exchange.clear();

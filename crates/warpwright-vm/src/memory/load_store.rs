@@ -5,6 +5,7 @@ use super::allocation::update;
 use super::{Allocation, Place, Region, RegionKind};
 use crate::check::Touch;
 use crate::check::race::AccessKind;
+use crate::counters::Direction;
 use crate::machine::{LANES, Machine, Row32, Row64, lanewise};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Scope;
@@ -234,7 +235,7 @@ impl<'a> Machine<'a> {
             let region = &region;
             let touch = Touch { kind: AccessKind::Read, element: op.bytes, order: op.order };
             self.check_access(touch, region, &offsets, place.bytes, mask);
-            self.observe_load(region, &offsets, place.bytes, mask);
+            self.count_access(Direction::Load, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
                     Some(allocation.exclusive())
@@ -306,7 +307,7 @@ impl<'a> Machine<'a> {
             let region = &region;
             let touch = Touch { kind: AccessKind::Write, element: op.bytes, order: op.order };
             self.check_store(touch, region, &offsets, place.bytes, mask, &op.elements);
-            self.observe_store(region, &offsets, place.bytes, mask);
+            self.count_access(Direction::Store, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
                     Some(allocation.exclusive())
@@ -463,24 +464,18 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// What counters and checks make of a load.
+    /// An access that is done, for the counters.
     #[inline(always)]
-    fn observe_load(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
+    pub(crate) fn count_access(
+        &mut self,
+        direction: Direction,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        mask: u32,
+    ) {
         if self.launch.options.counters {
-            self.count_access(region, offsets, bytes, mask, false);
+            self.worker.memory.access(self.pc, direction, region.kind, offsets, (bytes, mask));
         }
-    }
-
-    /// What counters and checks make of a store.
-    #[inline(always)]
-    fn observe_store(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
-        if self.launch.options.counters {
-            self.count_access(region, offsets, bytes, mask, true);
-        }
-    }
-
-    fn count_access(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32, write: bool) {
-        let dense = mask == u32::MAX && is_consecutive(offsets, bytes.into());
-        self.worker.memory.access(region.kind, offsets, bytes, mask, write, dense);
     }
 }

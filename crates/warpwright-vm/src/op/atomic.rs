@@ -4,6 +4,7 @@
 //! its allocation. Shared memory belongs to the host thread that runs the block. Lanes that name one
 //! place come one after the other, in the order of their numbers.
 
+use crate::counters::Direction;
 use crate::decode::Decoder;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step, lanewise};
 use crate::memory::{Address, Allocation, Element, Group, Order, Place, RegionKind, SpaceKind};
@@ -275,6 +276,7 @@ impl<'a> Machine<'a> {
             let m = &mut *self;
             let changed_here = Cell::new(false);
             m.observe_atomic(op.order, &region, &offsets, op.place().bytes, bytes, mask);
+            m.count_access(Direction::Atomic, &region, &offsets, op.place().bytes, mask);
             for lane in LanesOf(mask) {
                 for index in 0..count {
                     let at = offsets[lane] + u64::from(bytes) * index as u64;
@@ -330,6 +332,7 @@ impl<'a> Machine<'a> {
             let m = &mut *self;
             m.observe_atomic(op.order, &region, &offsets, 16, 16, mask);
             outward |= region.is_mapped();
+            m.count_access(Direction::Atomic, &region, &offsets, 16, mask);
             let _lock = match region.kind {
                 RegionKind::Global(allocation) => Some(allocation.exclusive()),
                 _ => None,
