@@ -98,19 +98,17 @@ impl<'a> Machine<'a> {
         mut each: impl FnMut(&mut Self, &Region<'a>, u32),
     ) -> bool {
         let mut todo = mask;
-        let mut fine = true;
+        let mut faults = 0;
         while todo != 0 {
             let first = todo.trailing_zeros() as usize;
             let Some(region) = self.region(place.space, addresses[first]) else {
-                fine = false;
-                self.fault(place, first, addresses[first], None);
+                self.fault(place, first, addresses[first], None, &mut faults);
                 todo &= todo - 1;
                 continue;
             };
             let inside = inside(&region, place, addresses) & todo;
             if inside & 1 << first == 0 || place.write && !is_writable(&region) {
-                fine = false;
-                self.fault(place, first, addresses[first], Some(region));
+                self.fault(place, first, addresses[first], Some(region), &mut faults);
                 todo &= todo - 1;
                 continue;
             }
@@ -122,7 +120,7 @@ impl<'a> Machine<'a> {
             each(self, &region, inside);
             todo &= !inside;
         }
-        fine
+        faults == 0
     }
 
     /// The region that an access at an address is in.
@@ -207,8 +205,16 @@ impl<'a> Machine<'a> {
         None
     }
 
+    /// A lane's access is not allowed. `faults` has a bit for each kind of which the instruction has some.
     #[cold]
-    fn fault(&mut self, place: Place, lane: usize, address: u64, region: Option<Region<'a>>) {
+    fn fault(
+        &mut self,
+        place: Place,
+        lane: usize,
+        address: u64,
+        region: Option<Region<'a>>,
+        faults: &mut u32,
+    ) {
         let known = region.is_some();
         let kind = if address & u64::from(place.align - 1) != 0 {
             FaultKind::Misaligned
@@ -231,7 +237,8 @@ impl<'a> Machine<'a> {
             bytes: place.bytes,
             write: place.write,
         };
-        self.report_fault(fault);
+        self.report_fault(fault, *faults >> kind as u32 & 1 == 0);
+        *faults |= 1 << kind as u32;
     }
 
     fn unknown_region(&self, space: SpaceKind, address: u64) -> FaultKind {
