@@ -356,6 +356,7 @@ fn with_workspace(
     let room = map.allocate(WORKSPACE, AllocationKind::Buffer, "the state of the grid's barrier");
     let Some(room) = room else { return Err(DeviceError::OutOfMemory { asked: WORKSPACE, free: 0 }) };
     room.write(0, &[0; WORKSPACE as usize]);
+    room.written.set_all();
     settings.workspace = room.base;
     Ok(memory)
 }

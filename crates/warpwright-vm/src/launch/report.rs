@@ -2,7 +2,7 @@
 
 use super::{Launch, State};
 use crate::check::{Finding, resolve};
-use crate::counters::{MemoryCounters, SpaceTraffic};
+use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
 use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Warp, Worker};
 use std::any::Any;
@@ -87,6 +87,14 @@ pub struct LineCounters {
     pub lanes: u64,
     /// Times that lanes parted at it.
     pub divergent: u64,
+    /// What it moved from and to global memory.
+    pub global: Traffic,
+    /// What it moved from and to shared memory.
+    pub shared: Traffic,
+    /// Passes to shared memory beyond those that it would take without conflicts.
+    pub bank_conflicts: u64,
+    /// Waiting of warps that were at it.
+    pub barrier: BarrierWaits,
 }
 
 /// What a profiler would show.
@@ -103,13 +111,17 @@ pub struct Counters {
     pub divergent_branches: u64,
     /// Global memory.
     pub global: SpaceTraffic,
+    /// Constant memory; parameters are not counted.
+    pub constant: SpaceTraffic,
     /// Shared memory.
     pub shared: SpaceTraffic,
     /// Local memory.
     pub local: SpaceTraffic,
     /// Passes to shared memory beyond those that requests without conflicts would take.
     pub bank_conflicts: u64,
-    /// Global memory by allocation: name, address, traffic.
+    /// Waiting at the barriers of blocks.
+    pub barrier: BarrierWaits,
+    /// Global and constant memory by allocation: name, address, traffic.
     pub allocations: Vec<(String, u64, SpaceTraffic)>,
     /// By instruction, in the order of the text.
     pub lines: Vec<LineCounters>,
@@ -169,9 +181,6 @@ impl Tally {
         }
         for (into, from) in self.divergent.iter_mut().zip(&worker.divergent) {
             *into += from;
-        }
-        if self.memory.allocations.len() < worker.memory.allocations.len() {
-            self.memory.allocations.resize(worker.memory.allocations.len(), SpaceTraffic::default());
         }
         self.memory.merge(&worker.memory);
     }
@@ -308,6 +317,7 @@ pub(super) fn build(launch: &Launch, state: &State) -> Report {
 fn counters(launch: &Launch, tally: &Tally) -> Counters {
     let mut counters = Counters {
         global: tally.memory.global,
+        constant: tally.memory.constant,
         shared: tally.memory.shared,
         local: tally.memory.local,
         bank_conflicts: tally.memory.conflicts,
@@ -332,12 +342,18 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
         counters.instructions += count.lanes;
         counters.warp_instructions += count.warps;
         *counters.by_opcode.entry(opcode).or_default() += count.lanes;
+        let place = tally.memory.places.get(pc).copied().unwrap_or_default();
+        counters.barrier.merge(&place.barrier);
         counters.lines.push(LineCounters {
             origin: meta.origin,
             opcode,
             warps: count.warps,
             lanes: count.lanes,
             divergent: tally.divergent[pc],
+            global: place.global,
+            shared: place.shared,
+            bank_conflicts: place.conflicts,
+            barrier: place.barrier,
         });
     }
     counters

@@ -15,6 +15,8 @@ pub(crate) struct Barrier {
     arrived: Vec<u32>,
     /// Those of them that wait, and did not only announce themselves.
     waiting: Vec<u32>,
+    /// The clocks of the warps that have arrived, and where they wait.
+    stamps: Vec<(u64, u32)>,
     /// The number of threads that it waits for; `None` for all of the block.
     count: Option<u32>,
     /// What a reduction has gathered: lanes with a true predicate, lanes in all.
@@ -45,6 +47,7 @@ impl Barrier {
     pub(crate) fn reset(&mut self) {
         self.arrived.clear();
         self.waiting.clear();
+        self.stamps.clear();
         self.gathered = (0, 0);
         self.count = None;
     }
@@ -121,8 +124,12 @@ impl Machine<'_> {
             barrier.count = count;
         }
         let generation = barrier.generation;
+        if self.launch.options.counters {
+            barrier.stamps.resize(warps, (0, 0));
+            barrier.stamps[self.warp_index] = (self.warp.clock - u64::from(self.fuel), self.pc);
+        }
         if waits {
-            self.warp.park(self.mask, self.pc, Park::Barrier { id, generation });
+            self.park(Park::Barrier { id, generation });
         } else {
             self.barrier_announced(id);
         }
@@ -149,6 +156,7 @@ impl Machine<'_> {
         let completed = self.block.complete_barriers(self.warp_index, self.warp.live);
         for id in super::LanesOf(completed) {
             self.barrier_completed(id);
+            self.count_waits(id);
             let barrier = &mut self.block.barriers[id];
             let (holds, threads) = barrier.gathered;
             let parked = Park::Barrier { id: id as u32, generation: barrier.generation };
@@ -156,6 +164,26 @@ impl Machine<'_> {
             barrier.reset();
             for warp in self.block.warps.iter_mut().chain([&mut self.warp]) {
                 warp.wake(parked, Resume::Passed { holds, threads });
+            }
+        }
+    }
+
+    /// A barrier is complete: how long its warps have waited for the slowest, by their clocks. Afterwards
+    /// these agree.
+    fn count_waits(&mut self, id: usize) {
+        let barrier = &self.block.barriers[id];
+        let stamps = barrier.stamps.iter().enumerate();
+        // Of those that came together the first: the order in which warps run is of no matter.
+        let Some((slowest, &(latest, _))) = stamps.rev().max_by_key(|(_, (clock, _))| *clock) else { return };
+        let waiting = barrier.waiting.iter().zip(&barrier.stamps).enumerate();
+        for (index, (_, &(clock, pc))) in waiting.filter(|(_, (lanes, _))| **lanes != 0) {
+            if index == self.warp_index {
+                self.warp.clock = latest + u64::from(self.fuel);
+            } else {
+                self.block.warps[index].clock = latest;
+            }
+            if index != slowest {
+                self.worker.memory.waited(pc, latest - clock);
             }
         }
     }

@@ -126,6 +126,7 @@ impl Machine<'_> {
         }
         if need != common {
             self.warp.divide(self.pc, mask, members);
+            self.not_yet();
             return Err(Step::Reload);
         }
         let values = read(self);
@@ -144,6 +145,7 @@ impl Machine<'_> {
             return Ok(());
         }
         self.warp.divide(self.pc, self.mask, values);
+        self.not_yet();
         Err(Step::Reload)
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Worker {
     pub(crate) steady: bool,
     /// Lane instructions that have been executed and not yet been reported to the launch.
     pub(crate) executed: u64,
+    /// The last instruction that had faults, by its block and the block's clock, and a bit for each kind.
+    pub(crate) faults: ((u64, u64), u32),
     /// Where the order of things comes from, if it is by a seed.
     pub(crate) random: Option<Random>,
     /// The most instructions of a turn of a warp, and turns of all warps in a turn of a block. Some seeds
@@ -65,6 +67,7 @@ impl Worker {
             checks: WorkerChecks::default(),
             progress: false,
             outward: false,
+            faults: ((0, 0), 0),
             steady: false,
             executed: 0,
             random,
@@ -218,6 +221,7 @@ impl<'a> Machine<'a> {
         let launch = self.launch;
         let insts = &launch.code.insts[..];
         self.fuel = fuel;
+        self.warp.clock += u64::from(fuel);
         self.gave_way = false;
         let mut lanes = 0u64;
         let mut stopped = false;
@@ -225,6 +229,8 @@ impl<'a> Machine<'a> {
             let fragment = &self.warp.fragments[self.warp.current];
             let mut pc = fragment.pc;
             let active = fragment.mask;
+            // Counting bits takes long where the processor's instruction for it may not be used.
+            let active_count = u64::from(active.count_ones());
             self.active = active;
             self.registers.base = self.warp.frames[fragment.frame as usize].base;
             loop {
@@ -249,8 +255,9 @@ impl<'a> Machine<'a> {
                 self.pc = pc;
                 let counts = &mut self.worker.counts[pc as usize];
                 counts.warps += 1;
-                counts.lanes += u64::from(mask.count_ones());
-                lanes += u64::from(mask.count_ones());
+                let count = if mask == active { active_count } else { u64::from(mask.count_ones()) };
+                counts.lanes += count;
+                lanes += count;
                 match (inst.run)(self, inst) {
                     Step::Next => pc += 1,
                     Step::Goto(target) => pc = target,
@@ -263,6 +270,7 @@ impl<'a> Machine<'a> {
             }
         }
         self.worker.executed += lanes;
+        self.warp.clock -= u64::from(self.fuel);
         (self.fuel != fuel, stopped)
     }
 

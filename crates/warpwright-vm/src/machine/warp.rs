@@ -109,6 +109,9 @@ pub(crate) struct Warp {
     pub(crate) returned: Vec<Row32>,
     /// Slices of time that its fragments have used up while lanes waited at a join.
     pub(crate) slices: u32,
+    /// Instructions that it has had time for: what it has executed, moved up at barriers to the slowest warp
+    /// there. While the warp runs, the fuel that it has left is included.
+    pub(crate) clock: u64,
     /// How often it has looked at memory that other threads change, since it last changed some itself.
     pub(crate) looks: u32,
     /// What lanes bring to collectives.
@@ -126,6 +129,7 @@ impl Warp {
         self.frames.clear();
         self.current = 0;
         self.slices = 0;
+        self.clock = 0;
         self.looks = 0;
         self.exchange.clear();
         self.copies.clear();

@@ -107,6 +107,12 @@ impl Allocation {
         &self.words
     }
 
+    /// So many words from that byte offset on.
+    #[inline(always)]
+    pub(crate) fn run(&self, offset: u64, words: usize) -> &[AtomicU32] {
+        &self.words[(offset >> 2) as usize..][..words]
+    }
+
     /// Whether it may change, or be looked at, from outside while a kernel runs.
     #[inline(always)]
     pub(crate) fn is_mapped(&self) -> bool {

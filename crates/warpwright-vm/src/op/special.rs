@@ -1,7 +1,7 @@
 //! Special registers.
 
 use crate::decode::{Decoder, File, Rows};
-use crate::machine::{Inst, LANES, Machine, Step};
+use crate::machine::{Inst, LANES, Machine, Step, lanewise};
 use std::time::{SystemTime, UNIX_EPOCH};
 use warpwright_ptx::ir::{Component, Special, SpecialRegister};
 
@@ -47,7 +47,7 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
             let values: [u64; LANES] = std::array::from_fn(|lane| value(m, register, axis as usize, lane));
             match file {
                 File::Narrow => {
-                    let values = values.map(|value| value as u32);
+                    let values = lanewise(&values, |value| value as u32);
                     m.registers.set32(row, &values, m.mask);
                 }
                 File::Predicate => {
