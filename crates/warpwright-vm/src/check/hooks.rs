@@ -98,8 +98,14 @@ impl<'a> Machine<'a> {
         let absent = self.warp.live & !present;
         let mask = self.mask;
         self.tell(|races, warp| {
-            let named = LanesOf(mask).fold(0, |named, lane| named | members[lane]);
-            races.warp_sync(warp, named & !absent);
+            // Lanes that name different ones may be there together, and do not meet for that.
+            let mut todo = mask;
+            while todo != 0 {
+                let named = members[todo.trailing_zeros() as usize & 31];
+                races.warp_sync(warp, named & !absent);
+                todo =
+                    LanesOf(todo).filter(|&lane| members[lane] != named).fold(0, |all, lane| all | 1 << lane);
+            }
         });
     }
 
