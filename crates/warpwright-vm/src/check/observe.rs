@@ -62,8 +62,9 @@ pub(crate) struct Touch {
 }
 
 impl Touch {
-    fn strength(&self) -> Strength {
+    fn strength(&self, mode: Mode) -> Strength {
         match self.order.strong {
+            None if self.order.proposes && mode == Mode::Normal => Strength::relaxed(Scope::Device),
             None => Strength::Weak,
             Some(scope) => Strength::Strong {
                 scope: scope_of(scope),
@@ -285,7 +286,7 @@ impl<'a> Machine<'a> {
             element: touch.element,
             pc: self.pc,
             kind: touch.kind,
-            strength: touch.strength(),
+            strength: touch.strength(mode(self.launch)),
         }
     }
 
