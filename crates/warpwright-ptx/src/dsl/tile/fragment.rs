@@ -17,14 +17,14 @@ use super::super::reg::{Binary, Reg};
 use super::super::state::{Loc, State};
 use super::product::Factor;
 use super::swizzle::CHUNK;
-use super::{A, B, K, SharedTile, Tile};
+use super::{A, B, K, Readable, SharedTile, Tile};
 use crate::diag::Code;
 use crate::ir::{self, Dst, Dsts, Rounding, Space, Type};
 use crate::op::convert::Cvt;
 use crate::op::matrix::{Ldmatrix, MatrixCount, MatrixElement, TileShape};
 use std::panic::Location;
 
-impl<'k, T: Factor> SharedTile<'k, T> {
+impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
     /// The window as the left factor of a product, for the warp. Lanes may read what other threads
     /// stored before [`K::sync`].
     #[track_caller]
@@ -32,12 +32,13 @@ impl<'k, T: Factor> SharedTile<'k, T> {
         let loc = Location::caller();
         let (k, rows, columns) = (self.k, self.rows, self.columns);
         self.check_chunks(loc);
+        let tile = self.reads(false, loc);
         Tile::shaped(k, rows, columns, loc, |count| {
             let (row, bytes) = (k.lane_bits(0, 15), k.lane_bits(0, 16));
             let mut regs = Vec::with_capacity(count);
             for i in (0..rows).step_by(16) {
                 for b in (0..columns * T::TYPE.bytes()).step_by(32) {
-                    regs.extend(self.matrices(4, false, (row + i, bytes + b), loc));
+                    regs.extend(tile.matrices(4, false, (row + i, bytes + b), loc));
                 }
             }
             rounded::<T>(k, regs, loc)
@@ -50,6 +51,7 @@ impl<'k, T: Factor> SharedTile<'k, T> {
         let loc = Location::caller();
         let (k, rows, columns) = (self.k, self.rows, self.columns);
         self.check_chunks(loc);
+        let tile = self.reads(false, loc);
         Tile::shaped(k, rows, columns, loc, |count| {
             let inner = 32 / T::TYPE.bytes();
             let mut regs = Vec::with_capacity(count);
@@ -59,13 +61,13 @@ impl<'k, T: Factor> SharedTile<'k, T> {
                     let (row, bytes) = (k.lane_bits(0, 15), k.lane_bits(0, 16));
                     for j in (0..columns).step_by(16) {
                         let matrices = if columns - j < 16 { 2 } else { 4 };
-                        regs.extend(self.matrices(matrices, true, (row + i, bytes + 2 * j), loc));
+                        regs.extend(tile.matrices(matrices, true, (row + i, bytes + 2 * j), loc));
                     }
                 } else {
                     let (g, t) = (k.lane_bits(2, 7), k.lane_bits(0, 3));
                     for j in (0..columns).step_by(8) {
                         for half in [0, inner / 2] {
-                            regs.push(self.place(t + (i + half), g + j, loc).cast::<u32>().ld(0).id);
+                            regs.push(tile.place(t + (i + half), g + j, loc).cast::<u32>().ld(0).id);
                         }
                     }
                 }
@@ -80,6 +82,7 @@ impl<'k, T: Factor> SharedTile<'k, T> {
         let loc = Location::caller();
         let (k, n, columns) = (self.k, self.rows, self.columns);
         self.check_chunks(loc);
+        let tile = self.reads(false, loc);
         Tile::shaped(k, columns, n, loc, |count| {
             let (low, high) = (k.lane_bits(0, 7), k.lane_bits(4, 1));
             let (row, bytes) = (low + high * 8, k.lane_bits(0, 8) * 2);
@@ -87,7 +90,7 @@ impl<'k, T: Factor> SharedTile<'k, T> {
             for b in (0..columns * T::TYPE.bytes()).step_by(32) {
                 for j in (0..n).step_by(16) {
                     let matrices = if n - j < 16 { 2 } else { 4 };
-                    regs.extend(self.matrices(matrices, false, (row + j, bytes + b), loc));
+                    regs.extend(tile.matrices(matrices, false, (row + j, bytes + b), loc));
                 }
             }
             rounded::<T>(k, regs, loc)

@@ -17,6 +17,7 @@
 mod element;
 mod fragment;
 mod matrix;
+mod order;
 mod pipeline;
 mod product;
 mod rows;
@@ -25,10 +26,11 @@ mod swizzle;
 
 pub use element::Operand;
 pub use matrix::Matrix;
+pub(super) use order::Order;
 pub use pipeline::{Pipeline, Stage, StagedTile};
 pub use product::{Factor, Half};
 pub use rows::{RowOperand, Rows};
-pub use shared::SharedTile;
+pub use shared::{Fillable, Filling, Open, Readable, Ready, SharedTile, TileAccess};
 pub(super) use swizzle::Part;
 
 use super::K;
