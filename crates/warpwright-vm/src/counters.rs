@@ -145,6 +145,28 @@ fn sectors(offsets: &Row64, bytes: u32, mask: u32) -> u64 {
     count
 }
 
+/// The most different words that lanes want of one bank.
+fn deepest_bank(offsets: &Row64, lanes: u32, words: u64) -> u64 {
+    let wanted = || LanesOf(lanes).flat_map(|lane| (0..words).map(move |word| offsets[lane] / 4 + word));
+    let mut first = [u64::MAX; BANKS as usize];
+    let bank = |word: u64| (word % BANKS) as usize;
+    let mut conflicts = false;
+    for word in wanted() {
+        let first = &mut first[bank(word)];
+        conflicts |= *first != u64::MAX && *first != word;
+        *first = word;
+    }
+    if !conflicts {
+        return 1;
+    }
+    let mut different: Vec<u64> = wanted().collect();
+    different.sort_unstable();
+    different.dedup();
+    let mut depth = [0; BANKS as usize];
+    different.iter().for_each(|&word| depth[bank(word)] += 1);
+    depth.into_iter().max().unwrap_or(1)
+}
+
 /// Passes to shared memory: the most different words that one bank must give. Wide accesses go by half or
 /// quarter warps, as the hardware does.
 fn passes(offsets: &Row64, bytes: u32, mask: u32) -> u64 {
@@ -158,20 +180,7 @@ fn passes(offsets: &Row64, bytes: u32, mask: u32) -> u64 {
         if lanes == 0 {
             continue;
         }
-        let mut seen = [[u64::MAX; 32]; 32];
-        let mut depth = [0usize; 32];
-        for lane in LanesOf(lanes) {
-            for word in 0..words {
-                let word = offsets[lane] / 4 + word;
-                let bank = (word % BANKS) as usize;
-                let known = &seen[bank][..depth[bank]];
-                if !known.contains(&word) && depth[bank] < 32 {
-                    seen[bank][depth[bank]] = word;
-                    depth[bank] += 1;
-                }
-            }
-        }
-        total += depth.iter().copied().max().unwrap_or(0) as u64;
+        total += deepest_bank(offsets, lanes, words);
     }
     total.max(1)
 }

@@ -163,7 +163,7 @@ impl Device {
 
     /// Allocates `len` elements, which are not initialised, under a name for reports.
     pub fn alloc_named<T: Element>(&self, name: &str, len: usize) -> Result<Buffer<T>, DeviceError> {
-        let bytes = (len as u64).checked_mul(T::BYTES as u64).unwrap_or(u64::MAX);
+        let bytes = (len as u64).saturating_mul(T::BYTES as u64);
         let mut memory = self.inner.memory();
         let free = self.inner.config.memory - memory.used;
         let error = DeviceError::OutOfMemory { asked: bytes, free };

@@ -15,7 +15,9 @@ mod warp;
 pub(crate) use barrier::{Arrival, Barrier, CLUSTER_BARRIER};
 pub(crate) use block::Block;
 pub(crate) use copies::Copy;
-pub(crate) use registers::{Base, Cell, FULL, LANES, LanesOf, Registers, Row32, Row64, map1, map2, map3};
+pub(crate) use registers::{
+    Base, Cell, FULL, LANES, LanesOf, Registers, Row32, Row64, lanewise, map1, map2, map3,
+};
 pub(crate) use step::{BlockStatus, Counts, Worker};
 pub(crate) use warp::{Frame, NONE, Park, Resume, Warp};
 

@@ -147,8 +147,9 @@ impl<'a> Machine<'a> {
     /// No warp can go on. Finds out why, and lets go on what can: first the lanes that wait at joins, then,
     /// with a finding, those that wait for lanes that never come. Nothing of the kind is a deadlock.
     fn unblock(&mut self) -> bool {
-        let released = self.block.warps.iter_mut().fold(false, |any, warp| warp.release_join() || any);
-        if released {
+        let released =
+            self.block.warps.iter_mut().filter_map(|warp| warp.release_join().then_some(())).count();
+        if released > 0 {
             return true;
         }
         let mut forced = false;
@@ -206,6 +207,8 @@ impl<'a> Machine<'a> {
             let fragment = &self.warp.fragments[self.warp.current];
             let mut pc = fragment.pc;
             let active = fragment.mask;
+            // Counting bits takes long where the processor's instruction for it may not be used.
+            let active_count = u64::from(active.count_ones());
             self.active = active;
             self.registers.base = self.warp.frames[fragment.frame as usize].base;
             loop {
@@ -230,8 +233,9 @@ impl<'a> Machine<'a> {
                 self.pc = pc;
                 let counts = &mut self.worker.counts[pc as usize];
                 counts.warps += 1;
-                counts.lanes += u64::from(mask.count_ones());
-                lanes += u64::from(mask.count_ones());
+                let count = if mask == active { active_count } else { u64::from(mask.count_ones()) };
+                counts.lanes += count;
+                lanes += count;
                 match (inst.run)(self, inst) {
                     Step::Next => pc += 1,
                     Step::Goto(target) => pc = target,

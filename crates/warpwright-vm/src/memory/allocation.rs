@@ -8,6 +8,7 @@
 use super::Heap;
 use super::address::GLOBAL_WINDOW;
 use crate::check::SharedInitBits;
+use crate::machine::LANES;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -101,6 +102,12 @@ impl Allocation {
     /// All words.
     pub(crate) fn words(&self) -> &[AtomicU32] {
         &self.words
+    }
+
+    /// The 32 words from that byte offset on.
+    #[inline(always)]
+    pub(crate) fn run(&self, offset: u64) -> &[AtomicU32] {
+        &self.words[(offset >> 2) as usize..][..LANES]
     }
 
     /// Excludes other operations on more than a word that must be atomic.

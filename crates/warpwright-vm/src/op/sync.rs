@@ -5,7 +5,7 @@
 //! block, at which arriving and waiting are two instructions.
 
 use crate::decode::{Decoder, Rows};
-use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, Machine, NONE, Park, Resume, Step};
+use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, Machine, NONE, Park, Resume, Step, lanewise};
 use std::sync::atomic::Ordering::SeqCst;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
@@ -67,7 +67,7 @@ impl BarrierRows {
     /// Arrives, with the predicate that a reduction wants: `None` where it goes on without a result, else the
     /// number of true predicates and of threads.
     fn arrive(self, m: &mut Machine<'_>, waits: bool, holds: u32) -> Result<Option<(u32, u32)>, Step> {
-        let ids = m.registers.row32(self.id).map(|id| id & 15);
+        let ids = lanewise(m.registers.row32(self.id), |id| id & 15);
         if self.aligned {
             if let Some(step) = m.converge(FULL, NONE) {
                 return Err(step);
