@@ -10,7 +10,8 @@ use warpwright_kernels::find;
 use warpwright_ptx::ir::{Arch, Type};
 
 const TARGETS: [u16; 5] = [75, 80, 89, 90, 120];
-const TYPES: [(&str, Type); 3] = [("dtype=f32", Type::F32), ("dtype=f16", Type::F16), ("dtype=bf16", Type::BF16)];
+const TYPES: [(&str, Type); 3] =
+    [("dtype=f32", Type::F32), ("dtype=f16", Type::F16), ("dtype=bf16", Type::BF16)];
 const U: f64 = 1.0 / (1 << 24) as f64;
 
 /// Runs a kernel of the catalogue; yields its one output.
@@ -42,7 +43,8 @@ fn vectors_are_added() {
         for (dtype, ty) in TYPES {
             for (n, threads) in [(1, 32), (31, 32), (256, 256), (1000, 96), (1025, 1024)] {
                 let [x, y] = [1, 2].map(|seed| rounded(ty, &numbers(n, seed)));
-                let (fields, what) = ([dtype, &format!("threads={threads}")], format!("{n} {dtype} on sm_{sm}"));
+                let (fields, what) =
+                    ([dtype, &format!("threads={threads}")], format!("{n} {dtype} on sm_{sm}"));
                 let given = [
                     Given::Input(ty, &x),
                     Given::Input(ty, &y),
@@ -63,7 +65,8 @@ fn rows_are_normalised() {
     let epsilon = 1e-5f32;
     for sm in TARGETS {
         for (dtype, ty) in TYPES {
-            for (rows, d, threads) in [(1, 1, 32), (3, 33, 64), (2, 1000, 256), (5, 96, 1024), (2, 2049, 128)] {
+            for (rows, d, threads) in [(1, 1, 32), (3, 33, 64), (2, 1000, 256), (5, 96, 1024), (2, 2049, 128)]
+            {
                 let x = rounded(ty, &numbers(rows * d, 1));
                 let w = rounded(ty, &numbers(d, 2));
                 let fields = [dtype, &format!("d={d}"), &format!("threads={threads}"), "epsilon=1e-5"];
@@ -102,7 +105,8 @@ fn matrices_are_transposed() {
 fn rows_become_probabilities() {
     for sm in TARGETS {
         for (dtype, ty) in TYPES {
-            for (rows, d, threads) in [(1, 1, 32), (3, 33, 64), (2, 1000, 256), (5, 96, 1024), (2, 2049, 128)] {
+            for (rows, d, threads) in [(1, 1, 32), (3, 33, 64), (2, 1000, 256), (5, 96, 1024), (2, 2049, 128)]
+            {
                 // Among them a row of large numbers, whose exponentials overflow.
                 let x: Vec<_> = numbers(rows * d, 1).iter().map(|x| x * 8.0 + 200.0).collect();
                 let x = rounded(ty, &x);

@@ -469,7 +469,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn count_access(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32, write: bool) {
+    pub(crate) fn count_access(
+        &mut self,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        mask: u32,
+        write: bool,
+    ) {
         let dense = mask == u32::MAX && is_consecutive(offsets, bytes.into());
         self.worker.memory.access(region.kind, offsets, bytes, mask, write, dense);
     }

@@ -111,6 +111,9 @@ impl<'a> Machine<'a> {
             let mut todo = lanes;
             while let Some(Group { region, mask, offsets }) = self.next_group(place, &from, &mut todo) {
                 self.observe_copy_read(&region, &offsets, size, mask);
+                if self.launch.options.counters {
+                    self.count_access(&region, &offsets, size, mask, false);
+                }
                 readable |= mask;
                 if let RegionKind::Global(allocation) = region.kind {
                     for word in 0..size.div_ceil(4) {
@@ -129,6 +132,9 @@ impl<'a> Machine<'a> {
         let mut todo = self.mask & readable;
         while let Some(Group { region, mask, offsets }) = self.next_group(place, &to, &mut todo) {
             self.observe_copy_write(&region, &offsets, op.bytes, mask);
+            if self.launch.options.counters {
+                self.count_access(&region, &offsets, op.bytes, mask, true);
+            }
             LanesOf(mask).for_each(|lane| copy.offsets[lane] = offsets[lane] as u32);
             copy.mask |= mask;
         }

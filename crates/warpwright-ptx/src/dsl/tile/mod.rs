@@ -248,6 +248,10 @@ impl<'k, R: TileRole, T: Data, S: TileScope> Carry<'k> for Tile<'k, R, T, S> {
         }
         Self::from_registers(k, self.rows, self.columns, &regs)
     }
+
+    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+        see(self.rows, self.columns);
+    }
 }
 
 impl<'k> K<'k> {
