@@ -65,10 +65,10 @@ fn check_tensor_cores<T: Factor>(sm: u16, stages: u32) {
     let steps = (DEPTH * T::TYPE.bytes() as usize / 32) as u64;
     let blocks = (M / 16 * N / 8) as u64 * steps;
     let halves = if sm < 80 && T::TYPE == Type::F16 { 2 } else { 1 };
-    assert_eq!(warps("mma"), blocks * halves, "{what}");
+    assert_eq!(warps("mma.sync.aligned"), blocks * halves, "{what}");
     // Four matrices at once: 16 rows of A, or 16 columns of B; columns of words are gathered one by one.
     let b = if T::TYPE.bytes() == 2 { 2 } else { 0 };
-    assert_eq!(warps("ldmatrix"), blocks / 16 * (4 + b), "{what}");
+    assert_eq!(warps("ldmatrix.sync.aligned"), blocks / 16 * (4 + b), "{what}");
 }
 
 #[test]
