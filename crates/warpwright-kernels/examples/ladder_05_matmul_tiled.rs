@@ -38,7 +38,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         worst = (worst.0.max(error), worst.1.max(error / bound));
     }
     println!("{} on {target}: {M}x{DEPTH} by {DEPTH}x{N}", kernel.entry());
-    println!("largest error {:.1e}, {:.0}% of what the bound allows there", worst.0, 100.0 * worst.1);
-    println!("findings: {}, bank conflicts: {}", run.report.findings.len(), run.report.counters.bank_conflicts);
+    println!("largest error {:.1e}, {:.1}% of what the bound allows there", worst.0, 100.0 * worst.1);
+    println!(
+        "findings: {}, bank conflicts: {}",
+        run.report.findings.len(),
+        run.report.counters.bank_conflicts
+    );
     Ok(())
 }

@@ -25,8 +25,12 @@ use crate::op::matrix::{Ldmatrix, MatrixCount, MatrixElement, TileShape};
 use std::panic::Location;
 
 impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
-    /// The window as the left factor of a product, for the warp. Lanes may read what other threads
-    /// stored before [`K::sync`].
+    /// The window, m × k, as the left factor of a product, for the warp: an `ldmatrix` of four matrices for
+    /// every 16 rows by 32 bytes. `f32` are rounded to `tf32`, to nearest, ties away from zero.
+    ///
+    /// m is a multiple of 16, k of 32 bytes (`E0016` otherwise), and the window begins at a multiple of 16
+    /// bytes in its row (`E0019`). All lanes of the warp call it together, after the tile was filled
+    /// (`E0033` where that is seen not to be so).
     #[track_caller]
     pub fn load_a(self) -> Tile<'k, A, T> {
         let loc = Location::caller();
@@ -45,7 +49,9 @@ impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
         })
     }
 
-    /// The window, k × n, as the right factor of a product.
+    /// The window, k × n, as the right factor of a product. Halves are transposed by `ldmatrix` on the way,
+    /// 16 columns at once; `f32` are read one by one. k is a multiple of 32 bytes, n of 8; else as
+    /// [`load_a`](Self::load_a).
     #[track_caller]
     pub fn load_b(self) -> Tile<'k, B, T> {
         let loc = Location::caller();
@@ -76,7 +82,8 @@ impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
         })
     }
 
-    /// The window, n × k, transposed, as the right factor of a product: what `Q·Kᵀ` wants of K.
+    /// The window, n × k, transposed, as the right factor of a product: what `Q·Kᵀ` wants of K. n is a
+    /// multiple of 8, k of 32 bytes; else as [`load_a`](Self::load_a).
     #[track_caller]
     pub fn load_bt(self) -> Tile<'k, B, T> {
         let loc = Location::caller();

@@ -54,7 +54,7 @@ accesses! {
 /// [`K::shared_tile`] is [`Open`]; a stage of a [`Pipeline`](super::Pipeline) is [`Filling`], then
 /// [`Ready`], so that what is not yet there cannot be read:
 ///
-/// ```compile_fail,E0277
+/// ```compile_fail,E0599
 /// use warpwright_ptx::dsl::*;
 /// fn wrong<'k>(tile: StagedTile<'k, F16>, stage: Stage<'k, Filling>) -> Tile<'k, A, F16> {
 ///     tile.at(stage).load_a()
@@ -63,7 +63,7 @@ accesses! {
 ///
 /// and what others are reading cannot be overwritten:
 ///
-/// ```compile_fail,E0277
+/// ```compile_fail,E0599
 /// use warpwright_ptx::dsl::*;
 /// fn wrong<'k>(tile: StagedTile<'k, F16>, stage: Stage<'k, Ready>, next: Matrix<'k, F16>) {
 ///     tile.at(stage).load(next, 0, 0)
@@ -147,7 +147,8 @@ impl<'k> K<'k> {
 }
 
 impl<'k, T: Data, X: TileAccess> SharedTile<'k, T, X> {
-    /// `count` rows from `start` on.
+    /// `count` rows from `start` on, which may be a register: then nothing checks that they are there. Where
+    /// it is a host number, rows that are not there are a mistake (`E0025`).
     #[track_caller]
     pub fn rows(self, start: impl IntoReg<'k, u32>, count: u32) -> Self {
         let loc = Location::caller();
@@ -156,7 +157,7 @@ impl<'k, T: Data, X: TileAccess> SharedTile<'k, T, X> {
         SharedTile { row: self.row.binary(Binary::Add, start, loc), rows: count, ..self }
     }
 
-    /// `count` columns from `start` on.
+    /// `count` columns from `start` on: see [`rows`](Self::rows).
     #[track_caller]
     pub fn columns(self, start: impl IntoReg<'k, u32>, count: u32) -> Self {
         let loc = Location::caller();
@@ -249,7 +250,9 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
     /// where the matrix has ended. The whole block copies, 16 bytes a thread where the matrix allows
     /// it (see [`Matrix::aligned`]).
     ///
-    /// What is copied is there after [`K::sync`]; for a tile of a pipeline, when its stage is computed.
+    /// What is copied is there after [`K::sync`]; for a tile of a pipeline, when its stage is computed. The
+    /// launch rule must fix the block (`E0013`); filling twice without a wait, or what other warps read, is
+    /// a mistake (`E0033`).
     #[track_caller]
     pub fn load(self, from: Matrix<'k, T>, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>) {
         let loc = Location::caller();
