@@ -32,12 +32,12 @@ const SIZES: [[usize; 3]; 9] = [
     [200, 24, 7],
 ];
 
-struct Case {
+struct Case<'a> {
     kernel: &'static str,
     sm: u16,
     factor: Type,
     out: Type,
-    fields: &'static [&'static str],
+    fields: &'a [&'a str],
     adds: Adds,
 }
 
@@ -69,7 +69,7 @@ impl Adds {
     }
 }
 
-fn check(case: &Case, size: [usize; 3], a: &[f64], b: &[f64]) {
+fn check(case: &Case<'_>, size: [usize; 3], a: &[f64], b: &[f64]) {
     let [m, n, k] = size;
     let name = format!("{} {:?} on sm_{}, {m}x{n}x{k}", case.kernel, case.fields, case.sm);
     let sides = [format!("n={n}"), format!("k={k}")];
@@ -96,7 +96,7 @@ fn check(case: &Case, size: [usize; 3], a: &[f64], b: &[f64]) {
     }
 }
 
-fn check_all(case: &Case) {
+fn check_all(case: &Case<'_>) {
     for size in SIZES {
         let [m, n, k] = size;
         check(case, size, &numbers(m * k, 1), &numbers(k * n, 2));
@@ -171,6 +171,34 @@ fn any_number_of_stages_gives_the_same() {
                 check(&case, size, &numbers(m * k, 4), &numbers(k * n, 5));
             }
         }
+    }
+}
+
+#[test]
+fn any_shape_of_a_block_gives_the_same() {
+    for sm in [75, 86, 90] {
+        for down in [1, 2] {
+            for across in [1, 2, 3, 4] {
+                let fields = [format!("warps_down={down}"), format!("warps_across={across}")];
+                let fields = fields.each_ref().map(String::as_str);
+                let adds = Adds::InBlocks(FloatElement::F16);
+                let case =
+                    Case { kernel: "matmul", sm, factor: Type::F16, out: Type::F32, fields: &fields, adds };
+                for size in [[1, 1, 40], [70, 72, 64], [130, 129, 33]] {
+                    let [m, n, k] = size;
+                    check(&case, size, &numbers(m * k, 6), &numbers(k * n, 7));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_that_cannot_be_are_refused() {
+    for warps in [[0, 1], [3, 3], [u32::MAX, 2]] {
+        let kernel = Matmul::<F16, f32> { warps, ..Matmul::new(64, 64) };
+        let errors = kernel.build(Arch::sm(80)).map(|_| ()).expect_err("no such block");
+        assert!(errors.iter().any(|error| error.code == Code::Parameter), "{errors}");
     }
 }
 
