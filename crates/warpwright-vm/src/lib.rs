@@ -21,7 +21,7 @@ pub use check::{
     AccessSite, Action, AllocationRef, Between, Finding, FindingKind, Hazard, MemorySite, Severity,
     SourceLine, Tool,
 };
-pub use counters::{SpaceTraffic, Traffic};
+pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::LoadError;
 pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running};
 pub use launch::{

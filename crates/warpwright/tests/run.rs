@@ -210,7 +210,7 @@ fn a_race_is_found_with_both_accesses() {
     // Nobody asked: nothing is found.
     assert_eq!(status(&run_file("race.ptx", &["--grid", "1", &out_file])), 0);
     assert_eq!(
-        status(&run_file("race.ptx", &["--grid", "1", "--check", "initcheck,synccheck", &out_file])),
+        status(&run_file("race.ptx", &["--grid", "1", "--check", "memcheck,synccheck", &out_file])),
         0
     );
 }

@@ -13,10 +13,23 @@ pub(super) struct Counters {
     pub(super) memory: Memory,
     /// Traffic of the buffers, by the parameters that point to them.
     pub(super) arguments: Vec<ByArgument>,
+    /// Traffic of the module's variables that the kernel touched.
+    pub(super) variables: Vec<ByVariable>,
     /// Passes to shared memory beyond those that requests without conflicts take.
     pub(super) shared_bank_conflicts: u64,
     /// Branches that divided a warp.
     pub(super) divergent_branches: u64,
+    /// Waiting at the barriers of blocks.
+    pub(super) barriers: Barriers,
+}
+
+/// Waiting of warps for other warps of their block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Barriers {
+    /// How often a warp waited.
+    pub(super) waits: u64,
+    /// By how many instructions the slowest warp came later, summed over those that waited.
+    pub(super) instructions: u64,
 }
 
 /// Instructions, each counted once a warp and once an active lane.
@@ -38,6 +51,7 @@ pub(super) struct Executed {
 #[derive(Debug, Serialize)]
 pub(super) struct Memory {
     pub(super) global: SpaceTraffic,
+    pub(super) constant: SpaceTraffic,
     pub(super) shared: SpaceTraffic,
     pub(super) local: SpaceTraffic,
 }
@@ -46,6 +60,7 @@ pub(super) struct Memory {
 pub(super) struct SpaceTraffic {
     pub(super) loads: Traffic,
     pub(super) stores: Traffic,
+    pub(super) atomics: Traffic,
 }
 
 /// Accesses of warps.
@@ -54,7 +69,7 @@ pub(super) struct Traffic {
     pub(super) requests: u64,
     /// Bytes that lanes asked for.
     pub(super) bytes: u64,
-    /// Sectors of 32 bytes; of shared memory, passes.
+    /// Sectors of 32 bytes; of shared and constant memory, passes.
     pub(super) transactions: u64,
     pub(super) per_request: f64,
 }
@@ -63,6 +78,13 @@ pub(super) struct Traffic {
 pub(super) struct ByArgument {
     pub(super) parameter: String,
     pub(super) argument: String,
+    #[serde(flatten)]
+    pub(super) traffic: SpaceTraffic,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ByVariable {
+    pub(super) variable: String,
     #[serde(flatten)]
     pub(super) traffic: SpaceTraffic,
 }
@@ -79,6 +101,14 @@ pub(super) struct Line {
     pub(super) share: f64,
     /// Times that it divided a warp.
     pub(super) divergent: u64,
+    /// What it moved from or to global memory.
+    pub(super) global: Option<Traffic>,
+    /// What it moved from or to shared memory.
+    pub(super) shared: Option<Traffic>,
+    /// Passes to shared memory beyond those that it would take without conflicts.
+    pub(super) shared_bank_conflicts: u64,
+    /// Waiting of warps at it.
+    pub(super) barriers: Barriers,
 }
 
 fn ratio(of: u64, by: u64) -> f64 {
@@ -98,7 +128,23 @@ impl From<&vm::Traffic> for Traffic {
 
 impl From<&vm::SpaceTraffic> for SpaceTraffic {
     fn from(traffic: &vm::SpaceTraffic) -> Self {
-        SpaceTraffic { loads: (&traffic.loads).into(), stores: (&traffic.stores).into() }
+        SpaceTraffic {
+            loads: (&traffic.loads).into(),
+            stores: (&traffic.stores).into(),
+            atomics: (&traffic.atomics).into(),
+        }
+    }
+}
+
+impl SpaceTraffic {
+    pub(super) fn requests(&self) -> u64 {
+        self.loads.requests + self.stores.requests + self.atomics.requests
+    }
+}
+
+impl From<&vm::BarrierWaits> for Barriers {
+    fn from(barrier: &vm::BarrierWaits) -> Self {
+        Barriers { waits: barrier.waits, instructions: barrier.instructions }
     }
 }
 
@@ -130,17 +176,26 @@ pub(super) fn counters(counters: &vm::Counters, locator: &Locator<'_>, pointed: 
             }
         })
         .collect();
+    let variables = counters
+        .allocations
+        .iter()
+        .filter(|(_, address, _)| pointed.iter().all(|buffer| buffer.address != *address))
+        .map(|(name, _, traffic)| ByVariable { variable: name.clone(), traffic: traffic.into() })
+        .collect();
     let (warps, lanes) = (counters.warp_instructions, counters.instructions);
     Counters {
         instructions: Instructions { warps, lanes, lanes_per_warp: ratio(lanes, warps), classes },
         memory: Memory {
             global: (&counters.global).into(),
+            constant: (&counters.constant).into(),
             shared: (&counters.shared).into(),
             local: (&counters.local).into(),
         },
         arguments,
+        variables,
         shared_bank_conflicts: counters.bank_conflicts,
         divergent_branches: counters.divergent_branches,
+        barriers: (&counters.barrier).into(),
     }
 }
 
@@ -159,6 +214,10 @@ pub(super) fn hottest(counters: &vm::Counters, locator: &Locator<'_>, top: usize
                 lanes: line.lanes,
                 share: ratio(line.warps, counters.warp_instructions),
                 divergent: line.divergent,
+                global: (line.global.requests > 0).then(|| (&line.global).into()),
+                shared: (line.shared.requests > 0).then(|| (&line.shared).into()),
+                shared_bank_conflicts: line.bank_conflicts,
+                barriers: (&line.barrier).into(),
             }
         })
         .collect();
