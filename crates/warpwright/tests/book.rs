@@ -1,29 +1,46 @@
-//! What `docs/run.md` shows is what the program prints.
+//! What the pages show is what the program prints.
 //!
-//! The page's `console` blocks are commands of `warpwright` with their output, standard output first. They run
-//! one after the other in a folder with the kernels of `tests/kernels` and the page's arrays. `BLESS=1` puts
-//! what the program prints into the page.
+//! Their `console` blocks are commands with their output, standard output first. They run one after the other in
+//! a folder with what the page needs. `BLESS=1` puts what the program prints into the pages.
 
 mod common;
 
 use common::Folder;
 use common::npy::{f32s, file};
 use std::fs;
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-/// What the program prints for a command in that folder.
-fn output(command: &str, folder: &Path) -> String {
-    let mut words = command.split_whitespace();
-    assert_eq!(words.next(), Some("warpwright"), "{command}");
-    let output = Command::new(env!("CARGO_BIN_EXE_warpwright"))
-        .args(words)
-        .current_dir(folder)
-        .output()
-        .expect("the program starts");
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8(text).expect("the output is UTF-8");
-    let lines = text.lines().map(|line| {
+/// What a command line prints in that folder: commands of `warpwright`, with `|` between them, and at the end
+/// perhaps `head -N`.
+fn output(line: &str, folder: &Path) -> String {
+    let mut input = Vec::new();
+    let mut commands: Vec<&str> = line.split(" | ").collect();
+    let most = commands
+        .last()
+        .and_then(|last| last.strip_prefix("head -"))
+        .map(|most| most.parse().expect("a number"));
+    commands.truncate(commands.len() - usize::from(most.is_some()));
+    let mut errors = Vec::new();
+    for command in commands {
+        let words = command.strip_prefix("cargo run -q --").or(command.strip_prefix("warpwright"));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+            .args(words.unwrap_or_else(|| panic!("no command of the program: {command}")).split_whitespace())
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        // The program may end without reading it all.
+        let _ = child.stdin.take().expect("piped").write_all(&input);
+        let output = child.wait_with_output().expect("the program ends");
+        input = output.stdout;
+        errors.extend(output.stderr);
+    }
+    let text = String::from_utf8([input, errors].concat()).expect("the output is UTF-8");
+    let lines = text.lines().take(most.unwrap_or(usize::MAX)).map(|line| {
         // The one thing that is never the same.
         let seconds = line.trim_start().starts_with("\"seconds\":");
         if seconds { "  \"seconds\": 0.0002,\n".to_string() } else { format!("{line}\n") }
@@ -31,24 +48,12 @@ fn output(command: &str, folder: &Path) -> String {
     lines.collect()
 }
 
-#[test]
-fn the_page_shows_what_the_program_prints() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = Folder::new("book");
-    for entry in fs::read_dir(root.join("tests/kernels")).expect("the folder is there") {
-        let path = entry.expect("readable").path();
-        fs::copy(&path, folder.path().join(path.file_name().expect("a file"))).expect("it is copied");
-    }
-    let x: Vec<f32> = (0..100).map(|i| i as f32).collect();
-    for (name, values) in [("x.npy", &x[..]), ("y.npy", &[1.0; 100])] {
-        let bytes = file("<f4", false, "(100,)", &f32s(values));
-        fs::write(folder.path().join(name), bytes).expect("it is written");
-    }
-
-    let path = root.join("../../docs/run.md");
-    let page = fs::read_to_string(&path).expect("the page is there");
+/// Runs the blocks of a page in the folder, and compares.
+fn check(page: &str, folder: &Path) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let text = fs::read_to_string(&path).expect("the page is there");
     let (mut actual, mut blocks) = (String::new(), 0);
-    let mut lines = page.lines();
+    let mut lines = text.lines();
     while let Some(line) = lines.next() {
         actual.push_str(line);
         actual.push('\n');
@@ -58,17 +63,38 @@ fn the_page_shows_what_the_program_prints() {
         blocks += 1;
         for line in lines.by_ref().take_while(|line| *line != "```") {
             if let Some(command) = line.strip_prefix("$ ") {
-                actual.push_str(&format!("{line}\n{}", output(command, folder.path())));
+                actual.push_str(&format!("{line}\n{}", output(command, folder)));
             }
         }
         actual.push_str("```\n");
     }
-    assert!(blocks > 0);
+    assert!(blocks > 0, "{page}");
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, &actual).expect("the page is written");
-    } else {
-        let differs = page.lines().zip(actual.lines()).enumerate().find(|(_, (shown, printed))| shown != printed);
-        assert_eq!(differs, None, "docs/run.md: BLESS=1 puts right what is shown");
-        assert_eq!(page.lines().count(), actual.lines().count());
+        return;
     }
+    let differs = text.lines().zip(actual.lines()).find(|(shown, printed)| shown != printed);
+    assert_eq!(differs, None, "{page}: BLESS=1 puts right what is shown");
+    assert_eq!(text.lines().count(), actual.lines().count(), "{page}");
+}
+
+#[test]
+fn the_first_page_shows_what_the_program_prints() {
+    check("README.md", Folder::new("first_page").path());
+}
+
+#[test]
+fn the_page_of_run_shows_what_the_program_prints() {
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels");
+    let folder = Folder::new("book");
+    for entry in fs::read_dir(kernels).expect("the folder is there") {
+        let path = entry.expect("readable").path();
+        fs::copy(&path, folder.path().join(path.file_name().expect("a file"))).expect("it is copied");
+    }
+    let x: Vec<f32> = (0..100).map(|i| i as f32).collect();
+    for (name, values) in [("x.npy", &x[..]), ("y.npy", &[1.0; 100])] {
+        let bytes = file("<f4", false, "(100,)", &f32s(values));
+        fs::write(folder.path().join(name), bytes).expect("it is written");
+    }
+    check("docs/run.md", folder.path());
 }

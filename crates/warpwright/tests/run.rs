@@ -548,3 +548,22 @@ fn what_was_found_is_said_although_a_file_cannot_be_written() {
     let document = json(&output);
     assert_eq!((document["findings"].as_array().map(Vec::len), &document["written"]), (Some(1), &json!([])));
 }
+
+#[test]
+fn a_profile_shows_the_conflicts_of_a_transpose() {
+    let arguments = ["profile", &kernel("several.ptx"), "--entry", "transpose", "--grid", "1", "--json"];
+    let output = run(&[&arguments[..], &["--top", "1", "zeros:u32:32x32", "poison:u32:32x32"]].concat());
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+    let document = json(&output);
+    // A column of 32 words lies in one bank: 32 passes for each of 32 warps, where one would do.
+    let hottest = &document["lines"][0];
+    assert_eq!(hottest["ptx"], "ld.shared.u32 %r8, [%r7];");
+    assert_eq!((&hottest["warps"], &hottest["slots"]), (&json!(32), &json!(1024)));
+    let counters = &document["counters"];
+    assert_eq!(counters["memory"]["shared"]["loads"]["per_request"], 32.0);
+    assert_eq!(counters["memory"]["shared"]["stores"]["per_request"], 1.0);
+    assert_eq!(counters["shared_bank_conflicts"], 32 * 31);
+    assert_eq!(counters["memory"]["global"]["loads"]["per_request"], 4.0);
+    // All come to the barrier after as many instructions.
+    assert_eq!(counters["barriers"], json!({"waits": 31, "instructions": 0}));
+}
