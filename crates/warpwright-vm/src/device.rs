@@ -163,6 +163,15 @@ impl Device {
 
     /// Allocates `len` elements, which are not initialised, under a name for reports.
     pub fn alloc_named<T: Element>(&self, name: &str, len: usize) -> Result<Buffer<T>, DeviceError> {
+        self.allocate(name, len, AllocationKind::Buffer)
+    }
+
+    fn allocate<T: Element>(
+        &self,
+        name: &str,
+        len: usize,
+        kind: AllocationKind,
+    ) -> Result<Buffer<T>, DeviceError> {
         let bytes = (len as u64).saturating_mul(T::BYTES as u64);
         let mut memory = self.inner.memory();
         let free = self.inner.config.memory - memory.used;
@@ -170,11 +179,19 @@ impl Device {
         if bytes > free {
             return Err(error);
         }
-        let allocation = Arc::make_mut(&mut memory.map).allocate(bytes, AllocationKind::Buffer, name);
+        let allocation = Arc::make_mut(&mut memory.map).allocate(bytes, kind, name);
         let Some(allocation) = allocation else { return Err(error) };
         memory.used += bytes;
         drop(memory);
         Ok(Buffer { device: self.clone(), allocation, len, element: PhantomData })
+    }
+
+    /// Allocates `len` elements of the host's memory, mapped into the device and zero: the host may set and
+    /// read them with [`Buffer::poke`] and [`Buffer::peek`] while kernels run, as a stop flag or a progress
+    /// counter. A kernel that waits for such memory to change is never taken for one that hangs, and ends at
+    /// the latest with [`Options::max_instructions`].
+    pub fn alloc_mapped<T: Element>(&self, len: usize) -> Result<Buffer<T>, DeviceError> {
+        self.allocate("", len, AllocationKind::Mapped)
     }
 
     /// Allocates `len` elements of zero.
@@ -339,6 +356,7 @@ fn with_workspace(
     let room = map.allocate(WORKSPACE, AllocationKind::Buffer, "the state of the grid's barrier");
     let Some(room) = room else { return Err(DeviceError::OutOfMemory { asked: WORKSPACE, free: 0 }) };
     room.write(0, &[0; WORKSPACE as usize]);
+    room.written.set_all();
     settings.workspace = room.base;
     Ok(memory)
 }
@@ -513,20 +531,26 @@ impl<T: Element> Buffer<T> {
         bytes.chunks_exact(T::BYTES).map(T::get).collect()
     }
 
-    /// An element as it is now, while kernels may be running.
+    /// An element as it is now, while kernels may be running. Of those of 8 bytes too it is one value that was
+    /// there, not parts of two.
     pub fn peek(&self, index: usize) -> Option<T> {
         let mut bytes = vec![0; T::BYTES];
         (index < self.len).then(|| {
+            let _wide = (T::BYTES > 4).then(|| self.allocation.exclusive());
             self.allocation.read((index * T::BYTES) as u64, &mut bytes);
             T::get(&bytes)
         })
     }
 
     /// Sets an element now, while kernels may be running. Whether there is such an element.
+    ///
+    /// Once the host waits for a launch, only [mapped](Device::alloc_mapped) memory counts as what it may still
+    /// change: a kernel that does nothing but wait for other memory ends as a deadlock then.
     pub fn poke(&self, index: usize, value: T) -> bool {
         let mut bytes = vec![0; T::BYTES];
         value.put(&mut bytes);
         if index < self.len {
+            let _wide = (T::BYTES > 4).then(|| self.allocation.exclusive());
             self.allocation.write((index * T::BYTES) as u64, &bytes);
             self.allocation.written.set((index * T::BYTES) as u64, T::BYTES as u64);
         }

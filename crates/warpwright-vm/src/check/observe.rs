@@ -139,8 +139,10 @@ struct StoredRegisters<'m> {
 }
 
 impl StoredRegisters<'_> {
-    fn value(&self, element: Element, lane: usize) -> Option<u128> {
-        let value = match element {
+    /// A byte of what a lane stores; none where a vector has a `_`.
+    fn byte(&self, lane: u32, at: u32) -> Option<u8> {
+        let (lane, byte) = (lane as usize, at % self.bytes.max(1));
+        let value: u128 = match *self.elements.get((at / self.bytes.max(1)) as usize)? {
             Element::Sink => return None,
             Element::Narrow(row) => self.registers.row32(row)[lane].into(),
             Element::Wide(row) => self.registers.row64(row)[lane].into(),
@@ -149,34 +151,28 @@ impl StoredRegisters<'_> {
                     | u128::from(self.registers.row64(row + 1)[lane]) << 64
             }
         };
-        Some(value & (u128::MAX >> (128 - 8 * self.bytes.clamp(1, 16))))
+        Some((value >> (8 * byte)) as u8)
     }
 
-    fn in_memory(&self, offset: u64) -> u128 {
-        (0..self.bytes.into()).fold(0, |value, byte| {
-            let at = offset + byte;
-            let word = match self.region.kind {
-                RegionKind::Global(allocation) => allocation.word(at).load(Relaxed),
-                _ => self.shared.get((at >> 2) as usize).copied().unwrap_or(0),
-            };
-            value | u128::from(word >> (8 * (at & 3)) & 0xff) << (8 * byte)
-        })
+    fn byte_in_memory(&self, at: u64) -> u8 {
+        let word = match self.region.kind {
+            RegionKind::Global(allocation) => allocation.word(at).load(Relaxed),
+            _ => self.shared.get((at >> 2) as usize).copied().unwrap_or(0),
+        };
+        (word >> (8 * (at & 3))) as u8
     }
 }
 
 impl Stored for StoredRegisters<'_> {
-    fn is_in_memory(&self, lane: u32) -> bool {
-        let lane = lane as usize;
-        self.elements.iter().enumerate().all(|(index, &element)| {
-            let at = self.offsets[lane] + u64::from(self.bytes) * index as u64;
-            self.value(element, lane).is_none_or(|value| value == self.in_memory(at))
+    fn is_in_memory(&self, lane: u32, from: u32, bytes: u32) -> bool {
+        (from..from + bytes).all(|at| {
+            let there = self.byte_in_memory(self.offsets[lane as usize] + u64::from(at));
+            self.byte(lane, at).is_none_or(|byte| byte == there)
         })
     }
 
-    fn is_equal(&self, a: u32, b: u32) -> bool {
-        self.elements
-            .iter()
-            .all(|&element| self.value(element, a as usize) == self.value(element, b as usize))
+    fn is_equal(&self, (a, a_from): (u32, u32), (b, b_from): (u32, u32), bytes: u32) -> bool {
+        (0..bytes).all(|at| self.byte(a, a_from + at) == self.byte(b, b_from + at))
     }
 }
 
@@ -362,17 +358,20 @@ impl<'a> Machine<'a> {
                 for lane in LanesOf(mask) {
                     let mut at = offsets[lane];
                     let end = at + size;
+                    let mut fine = false;
                     while at < end {
                         let stop = end.min((at | 3) + 1);
                         let bits = (0xf >> (4 - (stop - at))) << (at & 3);
                         let cell = &mut written[(at >> 2) as usize][lane];
-                        if kind.is_read() && *cell & bits as u8 != bits as u8 {
-                            unwritten |= 1 << lane;
-                        }
+                        fine |= *cell & bits as u8 != 0;
                         if kind.is_write() {
                             *cell |= bits as u8;
                         }
                         at = stop;
+                    }
+                    // Compilers copy structs by words, and what lies between the members with them.
+                    if kind.is_read() && !fine {
+                        unwritten |= 1 << lane;
                     }
                 }
             }

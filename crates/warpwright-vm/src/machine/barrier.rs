@@ -1,6 +1,7 @@
 //! The barriers of a block: sixteen that have numbers, and the one of the cluster.
 
-use super::{Block, Machine, Park, Resume, Step, Warp};
+use super::{Block, LANES, Machine, Park, Resume, Step, Warp};
+use crate::check::FindingKind;
 
 /// The barrier of the cluster, which is this one block.
 pub(crate) const CLUSTER_BARRIER: u32 = 16;
@@ -26,6 +27,11 @@ impl Barrier {
     /// Whether any thread waits at it, or has announced itself.
     pub(crate) fn is_busy(&self) -> bool {
         self.arrived.iter().any(|&lanes| lanes != 0)
+    }
+
+    /// Who is at it in this generation: all there is to know of it.
+    pub(super) fn occupation(&self) -> impl std::hash::Hash {
+        (&self.arrived, &self.waiting, self.count, self.gathered)
     }
 
     /// The lanes that have arrived, by warp.
@@ -103,6 +109,7 @@ impl Machine<'_> {
         if let Some(Resume::Passed { holds, threads }) = self.take_resume() {
             return Ok(Some((holds, threads)));
         }
+        self.compare_counts(id, count);
         let warps = self.block.warps.len();
         let barrier = &mut self.block.barriers[slot];
         barrier.arrived.resize(warps, 0);
@@ -128,6 +135,20 @@ impl Machine<'_> {
         }
         self.settle_barriers();
         if waits { Err(Step::Reload) } else { Ok(None) }
+    }
+
+    /// All who come to a generation of a barrier must say the same number of threads.
+    fn compare_counts(&mut self, id: u32, count: Option<u32>) {
+        let barrier = &self.block.barriers[id as usize];
+        if !self.launch.options.checks.sync || !barrier.is_busy() || barrier.count == count {
+            return;
+        }
+        let all = self.launch.shape.threads().next_multiple_of(LANES as u32);
+        let (expected, said) = (barrier.count.unwrap_or(all), count.unwrap_or(all));
+        if expected != said {
+            let lane = self.mask.trailing_zeros() as usize & (LANES - 1);
+            self.found(FindingKind::BarrierCount { barrier: id, expected, said }, lane);
+        }
     }
 
     /// Completes the barriers that wait for no more. To be called after arrivals and exits.

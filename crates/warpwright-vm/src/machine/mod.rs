@@ -11,6 +11,7 @@ mod meet;
 mod registers;
 mod step;
 mod warp;
+mod watch;
 
 pub(crate) use barrier::{Arrival, Barrier, CLUSTER_BARRIER};
 pub(crate) use block::Block;
@@ -143,7 +144,6 @@ impl Machine<'_> {
     /// looking gives way to the others, and to its own lanes that wait at a join.
     #[inline(always)]
     pub(crate) fn polled(&mut self, changed: bool) {
-        self.worker.polled = true;
         self.worker.progress |= changed;
         if changed {
             self.warp.looks = 0;

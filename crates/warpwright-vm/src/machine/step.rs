@@ -12,7 +12,7 @@ const SLICE: u32 = 4096;
 
 /// Slices that a fragment takes, with nothing else of its warp to run, before those that wait for it at a
 /// join go on by themselves.
-const PATIENCE: u32 = 4;
+pub(super) const PATIENCE: u32 = 4;
 
 /// Turns of all its warps before a block gives way to another resident one.
 const ROUNDS: u32 = 64;
@@ -38,8 +38,12 @@ pub(crate) struct Worker {
     pub(crate) checks: WorkerChecks,
     /// Something was written since this was last cleared.
     pub(crate) progress: bool,
-    /// Something was read from memory since this was last cleared.
-    pub(crate) polled: bool,
+    /// Since this was last cleared, something was done that other blocks or the host may notice, or something
+    /// looked at that changes by itself: time, and memory that is the host's as well.
+    pub(crate) outward: bool,
+    /// The launch may have come to a standstill: turns are taken one after the other, so that a block that
+    /// is as it was before can only do the same again.
+    pub(crate) steady: bool,
     /// Lane instructions that have been executed and not yet been reported to the launch.
     pub(crate) executed: u64,
     /// Where the order of things comes from, if it is by a seed.
@@ -54,10 +58,16 @@ impl Worker {
             memory: MemoryCounters::new(launch),
             checks: WorkerChecks::default(),
             progress: false,
-            polled: false,
+            outward: false,
+            steady: false,
             executed: 0,
             random,
         }
+    }
+
+    /// Where the order of warps comes from at the moment, if not from their numbers.
+    fn order(&mut self) -> Option<&mut Random> {
+        if self.steady { None } else { self.random.as_mut() }
     }
 }
 
@@ -94,7 +104,7 @@ impl<'a> Machine<'a> {
         for _ in 0..ROUNDS {
             let (mut ran, mut busy) = (false, false);
             let count = self.block.warps.len();
-            let (first, stride) = match &mut self.worker.random {
+            let (first, stride) = match self.worker.order() {
                 None => (0, 1),
                 Some(random) => (random.below(count as u64) as usize, random.coprime(count)),
             };
@@ -103,7 +113,7 @@ impl<'a> Machine<'a> {
                 if self.block.warps[index].live == 0 {
                     continue;
                 }
-                let fuel = match &mut self.worker.random {
+                let fuel = match self.worker.order() {
                     None => SLICE,
                     Some(random) => random.slice(SLICE),
                 };
@@ -305,5 +315,10 @@ impl<'a> Machine<'a> {
     /// Whether something was written since this was last asked.
     pub(crate) fn take_progress(&mut self) -> bool {
         take(&mut self.worker.progress)
+    }
+
+    /// Whether something was done that is not the block's own affair, since this was last asked.
+    pub(crate) fn take_outward(&mut self) -> bool {
+        take(&mut self.worker.outward)
     }
 }

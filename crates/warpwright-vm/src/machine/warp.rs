@@ -14,6 +14,8 @@ use super::copies::Copies;
 use super::meet::Exchange;
 use crate::check::LocalWritten;
 
+use std::hash::{Hash, Hasher};
+
 use super::registers::{Base, Registers, Row32};
 
 /// No join, no frame.
@@ -48,7 +50,7 @@ pub(crate) struct Fragment {
 }
 
 /// Why a parked instruction is executed again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Resume {
     /// The barrier is complete: how many threads were at it, and for how many a predicate held.
     Passed { holds: u32, threads: u32 },
@@ -59,7 +61,7 @@ pub(crate) enum Resume {
 }
 
 /// Where fragments meet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Join {
     pc: u32,
     frame: u32,
@@ -70,7 +72,7 @@ pub(crate) struct Join {
 }
 
 /// An activation of a function.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Frame {
     /// The frame of the caller.
     pub(crate) parent: u32,
@@ -150,6 +152,20 @@ impl Warp {
             park: Park::Ready,
             resume: None,
         });
+    }
+
+    /// Where its lanes are that have not exited, those that wait at joins too.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let running = self.fragments.iter().map(|fragment| (fragment.pc, fragment.mask));
+        let joined = self.joins.iter().filter(|join| join.used).map(|join| (join.pc, join.arrived));
+        running.chain(joined).filter(|&(_, lanes)| lanes != 0)
+    }
+
+    /// What decides how the warp goes on, besides its registers and fragments.
+    pub(super) fn rest(&self, hasher: &mut impl Hasher) {
+        (self.current, &self.joins, &self.frames, self.live).hash(hasher);
+        (&self.local, &self.returned, &self.exchange, &self.copies).hash(hasher);
+        (self.alone.min(super::step::PATIENCE), self.looks).hash(hasher);
     }
 
     /// The frame of the fragment that runs.

@@ -90,6 +90,9 @@ impl MemoryOp {
     }
 }
 
+/// Half a warp.
+const HALF: usize = LANES / 2;
+
 /// What stores a region, in words.
 trait Words {
     /// The words at the offsets plus `add`, for the lanes of the mask. Other lanes get any word.
@@ -120,13 +123,21 @@ impl Words for Allocation {
     #[inline(always)]
     fn read(&self, offsets: &Row64, add: u64, mask: u32) -> Row32 {
         let mut out = [0; LANES];
-        if mask == u32::MAX && is_consecutive(offsets, 4) {
-            let words = self.run(offsets[0] + add);
-            for lane in 0..LANES {
-                out[lane] = words[lane].load(Relaxed);
-            }
-        } else {
+        if mask != u32::MAX {
             for_lanes(mask, |lane| out[lane] = self.word(offsets[lane] + add).load(Relaxed));
+            return out;
+        }
+        // Tiles are often as wide as half a warp.
+        for (out, offsets) in out.chunks_exact_mut(HALF).zip(offsets.chunks_exact(HALF)) {
+            let first = offsets[0] + add;
+            if is_consecutive(offsets, 4) {
+                let words = self.run(first, HALF);
+                (0..HALF).for_each(|lane| out[lane] = words[lane].load(Relaxed));
+            } else if is_consecutive(offsets, 0) {
+                out.fill(self.word(first).load(Relaxed));
+            } else {
+                (0..HALF).for_each(|lane| out[lane] = self.word(offsets[lane] + add).load(Relaxed));
+            }
         }
         out
     }
@@ -216,7 +227,6 @@ impl<'a> Machine<'a> {
     pub(crate) fn load(&mut self, op: &'a MemoryOp) {
         let addresses = self.addresses(&op.address);
         let place = op.place(false);
-        self.worker.polled = true;
         if op.order.strong.is_some() {
             self.polled(false);
         }
@@ -371,7 +381,7 @@ impl<'a> Machine<'a> {
         let consecutive = mask == u32::MAX && is_consecutive(offsets, 4);
         match region.kind {
             RegionKind::Global(allocation) if consecutive => {
-                let words = allocation.run(offsets[0] + add);
+                let words = allocation.run(offsets[0] + add, LANES);
                 for lane in 0..LANES {
                     words[lane].store(values[lane], Relaxed);
                 }

@@ -96,7 +96,6 @@ impl<'a> Machine<'a> {
         };
         let mut copy = Copy::new(op.bytes / 4);
         let from = self.addresses(&op.from);
-        self.worker.polled = true;
         let mut readable = 0;
         let mut todo = self.mask;
         while todo != 0 {

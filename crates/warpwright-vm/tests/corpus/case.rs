@@ -171,7 +171,10 @@ pub(crate) struct Global {
 
 /// A finding that is right: the source has the fault.
 pub(crate) struct Deserved {
-    pub(crate) words: &'static str,
+    /// `race`
+    pub(crate) kind: &'static str,
+    /// Those of its accesses, in the order of the alphabet.
+    pub(crate) opcodes: &'static [&'static str],
     pub(crate) why: &'static str,
     /// In every schedule.
     pub(crate) always: bool,
@@ -351,15 +354,25 @@ impl Case {
         self
     }
 
-    /// The source has a fault that a check reports with these words, in every schedule.
-    pub(crate) fn finds(mut self, words: &'static str, why: &'static str) -> Self {
-        self.findings.push(Deserved { words, why, always: true });
+    /// The source has a fault that is found in every schedule.
+    pub(crate) fn finds(
+        mut self,
+        kind: &'static str,
+        opcodes: &'static [&'static str],
+        why: &'static str,
+    ) -> Self {
+        self.findings.push(Deserved { kind, opcodes, why, always: true });
         self
     }
 
     /// The source has a fault that shows in some schedules.
-    pub(crate) fn may_find(mut self, words: &'static str, why: &'static str) -> Self {
-        self.findings.push(Deserved { words, why, always: false });
+    pub(crate) fn may_find(
+        mut self,
+        kind: &'static str,
+        opcodes: &'static [&'static str],
+        why: &'static str,
+    ) -> Self {
+        self.findings.push(Deserved { kind, opcodes, why, always: false });
         self
     }
 

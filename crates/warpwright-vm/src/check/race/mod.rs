@@ -54,11 +54,12 @@ use shadow::{ChunkCache, GlobalRows, SharedRows};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// What compilers and programs rely on counts as synchronisation: a strong read followed by a barrier
-    /// of the block acquires, a fence followed by a barrier lets any thread that passed it release, and
-    /// lanes that store one value to one address with one instruction are no race.
+    /// of the block acquires, and a fence followed by a barrier lets any thread that passed it release.
+    /// Stores of one value to one place are no race, whoever makes them: threads that hold copies of the
+    /// same data all store it (compilers leave that to them), or raise one flag.
     #[default]
     Normal,
-    /// Only what the memory model says.
+    /// Only what the memory model says. Stores of one value to one place are a race then, of a lesser kind.
     Strict,
 }
 
@@ -419,7 +420,11 @@ impl<'a, 'b> Check<'a, 'b> {
                 let new = Entry::new(&self.stamp, bytes, lanes);
                 rows(number, &mut |row| {
                     let view = View { ..self.view };
-                    row.access(&new, &view, &mut |old, meeting| self.found(number, old, &new, meeting));
+                    // Earlier accesses of which it is known that both store the same.
+                    let mut same = None;
+                    row.access(&new, &view, &mut |old, meeting| {
+                        self.found(number, old, &new, meeting, &mut same)
+                    });
                 });
             });
         });
@@ -437,34 +442,51 @@ impl<'a, 'b> Check<'a, 'b> {
         RaceSite { pc: entry.pc, kind, block: entry.block, thread: warp * 32 + lane, bytes: entry.element() }
     }
 
+    /// Two accesses meet that nothing orders. Says whether that settles it: where the two store the same, they
+    /// may store something else elsewhere. `same` is the last one of which that was said already.
     #[cold]
-    fn found(&mut self, row: u64, old: &Entry, new: &Entry, meeting: Meeting) {
-        let Meeting { before, lane, byte } = meeting;
+    fn found(
+        &mut self,
+        row: u64,
+        old: &Entry,
+        new: &Entry,
+        meeting: Meeting,
+        same: &mut Option<(u32, u8, u32)>,
+    ) -> bool {
+        let Meeting { before, lane, byte, bytes } = meeting;
+        let address = row * entry::ROW_BYTES + u64::from(byte);
         let weak_stores = self.access.kind == AccessKind::Write && old.is_write() && !old.is_atomic();
+        let from = |lane: u32| address.wrapping_sub(self.access.address(lane)) as u32;
         let same_value = weak_stores
             && if old.is_same_execution(new) {
-                self.stored.is_equal(before, lane)
+                self.stored.is_equal((before, from(before)), (lane, from(lane)), bytes)
             } else {
-                self.stored.is_in_memory(lane)
+                self.stored.is_in_memory(lane, from(lane), bytes)
             };
-        if same_value && old.is_same_execution(new) && self.mode == Mode::Normal {
-            return;
+        if same_value {
+            let who = (old.block, old.warp(), old.pc);
+            if self.mode == Mode::Normal || same.replace(who) == Some(who) {
+                return false;
+            }
         }
         let race = Race {
             space: self.space,
-            address: row * entry::ROW_BYTES + u64::from(byte),
+            address,
             first: self.site(old, before),
             second: self.site(new, lane),
             same_value,
         };
         (self.race)(race);
+        !same_value
     }
 
     /// Several lanes store to the same bytes with one instruction.
     #[cold]
     fn collided(&mut self, address: u64, mask: u32) {
         let first = mask.trailing_zeros();
-        let different = lanes(mask & (mask - 1)).find(|&lane| !self.stored.is_equal(first, lane));
+        let all = self.access.bytes;
+        let different =
+            lanes(mask & (mask - 1)).find(|&lane| !self.stored.is_equal((first, 0), (lane, 0), all));
         if different.is_none() && self.mode == Mode::Normal {
             return;
         }

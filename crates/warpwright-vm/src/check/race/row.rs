@@ -15,10 +15,11 @@ const MOST_FOREIGN: usize = 8;
 const WORDS: usize = 32;
 const WORD_BYTES: u32 = 4;
 
-/// What is called with each earlier access that races with the present one.
-pub(super) type Found<'a> = dyn FnMut(&Entry, Meeting) + 'a;
+/// What is called with an earlier access that races with the present one, and where the two meet. It says
+/// whether that settles it: if not, it is called with other bytes where they meet.
+pub(super) type Found<'a> = dyn FnMut(&Entry, Meeting) -> bool + 'a;
 
-/// Two lanes that met at a byte of the row.
+/// Two lanes that met in some bytes of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Meeting {
     /// The lane of the earlier access.
@@ -27,19 +28,24 @@ pub(super) struct Meeting {
     pub(super) lane: u32,
     /// Where in the row.
     pub(super) byte: u32,
+    /// Bytes from there that both accessed as one.
+    pub(super) bytes: u32,
 }
 
-/// Finds two lanes of overlapping accesses that nothing orders.
-fn unordered(old: &Entry, new: &Entry, warp: u8, clocks: &Clocks) -> Option<Meeting> {
+/// Whether there are lanes of overlapping accesses that nothing orders. `found` is called with two of each
+/// element until it says that this is enough.
+fn unordered(old: &Entry, new: &Entry, view: &View<'_>, mut found: impl FnMut(Meeting) -> bool) -> bool {
+    let (warp, clocks) = (view.warp, view.clocks);
     if clocks.knows_warp(warp, old) {
-        return None;
+        return false;
     }
     // A thread's own accesses are in program order, unless an agent made the earlier one. What an agent
     // does comes after what its thread did.
     let own = old.block == new.block && old.warp() == warp;
     if own && old.is_lanewise(new) {
-        return None;
+        return false;
     }
+    let mut any = false;
     // Lanes change between elements only.
     let element = old.element().min(new.element());
     let mut bits = old.bytes.and(new.bytes).bits();
@@ -50,11 +56,14 @@ fn unordered(old: &Entry, new: &Entry, warp: u8, clocks: &Clocks) -> Option<Meet
         for lane in lanes(present) {
             let others = if own { before & !(1 << lane) } else { before };
             if let Some(before) = lanes(others).find(|&of| !clocks.knows_lane(warp, lane, old, of)) {
-                return Some(Meeting { before, lane, byte });
+                any = true;
+                if found(Meeting { before, lane, byte, bytes: element }) {
+                    return true;
+                }
             }
         }
     }
-    None
+    any
 }
 
 /// A few entries, the first in place.
@@ -155,10 +164,8 @@ impl Cell {
                 return;
             }
             self.writes.visit(new.bytes, |old| {
-                if !old.is_morally_strong(new)
-                    && let Some(meeting) = unordered(old, new, view.warp, view.clocks)
-                {
-                    race(old, meeting);
+                if !old.is_morally_strong(new) {
+                    unordered(old, new, view, |meeting| race(old, meeting));
                 }
             });
             self.reads.visit(new.bytes, |old| meet(old, new, view, None));
@@ -175,14 +182,14 @@ fn meet(old: &mut Entry, new: &Entry, view: &View<'_>, race: Option<&mut Found<'
     if !stands && !conflicts {
         return;
     }
-    let meeting = unordered(old, new, view.warp, view.clocks);
-    if conflicts && let (Some(meeting), Some(race)) = (meeting, race) {
-        race(old, meeting);
-    }
+    let unordered = match race {
+        Some(race) if conflicts => unordered(old, new, view, |meeting| race(old, meeting)),
+        _ => unordered(old, new, view, |_| true),
+    };
     if !stands {
         return;
     }
-    if meeting.is_none() || conflicts {
+    if !unordered || conflicts {
         old.bytes = old.bytes.without(new.bytes);
     } else if old.block == new.block
         && old.warp() == new.warp()

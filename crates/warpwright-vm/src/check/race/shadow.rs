@@ -157,12 +157,18 @@ mod tests {
         for warp in 0..2 {
             let view = super::super::row::View { warp, clocks: &clocks, chance: 0 };
             let entry = Entry::new(&Stamp { warp, ..stamp }, entry.bytes, Lanes::Set(1));
-            shared.row(3).access(&entry, &view, &mut |_, _| races += 1);
+            shared.row(3).access(&entry, &view, &mut |_, _| {
+                races += 1;
+                true
+            });
         }
         assert_eq!(races, 1);
         shared.reset();
         let view = super::super::row::View { warp: 0, clocks: &clocks, chance: 0 };
-        shared.row(3).access(&entry, &view, &mut |_, _| races += 1);
+        shared.row(3).access(&entry, &view, &mut |_, _| {
+            races += 1;
+            true
+        });
         assert_eq!(races, 1);
     }
 }
