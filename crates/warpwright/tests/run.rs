@@ -423,6 +423,8 @@ fn strict_races_are_by_the_letter_of_the_memory_model() {
         let output = run(&[
             "run",
             &file,
+            "--entry",
+            "sum",
             "--grid",
             "8",
             "--block",

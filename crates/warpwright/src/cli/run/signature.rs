@@ -223,10 +223,12 @@ fn used_as_addresses(kernel: &Function) -> HashSet<VarId> {
     for instruction in kernel.instructions() {
         let mut op = instruction.op.clone();
         let value = match &op {
-            Op::Ld(Ld { space: Some(Space::Param), d: Dsts::One(d), address, .. }) => match address {
-                Address { base: AddressBase::Symbol(Symbol::Local(id)), offset: 0 } => Some((*d, *id)),
-                _ => None,
-            },
+            Op::Ld(Ld {
+                space: Some(Space::Param),
+                d: Dsts::One(d),
+                address: Address { base: AddressBase::Symbol(Symbol::Local(id)), offset: 0 },
+                ..
+            }) => Some((*d, *id)),
             Op::Mov(Mov { d: Dsts::One(d), a: Srcs::One(Src::Reg(a)), .. }) => {
                 values.held.get(a).map(|&id| (*d, id))
             }
