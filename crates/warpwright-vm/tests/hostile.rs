@@ -4,9 +4,12 @@
 //!
 //! `WARPWRIGHT_HOSTILE=50000` runs that many mutants.
 
+#[path = "hostile/mutate.rs"]
+mod mutate;
 #[path = "hostile/run.rs"]
 mod run;
 
+use mutate::{Random, mutate};
 use std::path::{Path, PathBuf};
 
 /// Mutants of a test run and of a full one.
@@ -15,18 +18,6 @@ const FULL_MUTANTS: usize = 20_000;
 
 /// Files larger than this take too long to parse and verify that often.
 const LARGEST: u64 = 24 << 10;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % end.max(1) as u64) as usize
-    }
-}
 
 fn corpus() -> Vec<PathBuf> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
@@ -45,49 +36,6 @@ fn corpus() -> Vec<PathBuf> {
     }
     files.sort();
     files
-}
-
-/// Some changes to the lines between the braces of functions.
-fn mutate(text: &str, random: &mut Random) -> String {
-    let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
-    let instructions: Vec<usize> = (0..lines.len())
-        .filter(|&i| lines[i].trim_end().ends_with(';') && !lines[i].trim_start().starts_with('.'))
-        .collect();
-    if instructions.is_empty() {
-        return text.to_string();
-    }
-    for _ in 0..1 + random.below(4) {
-        let [at, other] = [0; 2].map(|_| instructions[random.below(instructions.len())]);
-        match random.below(7) {
-            0 => lines[at].clear(),
-            1 => lines[at] = format!("{}\n{}", lines[at], lines[other]),
-            2 => lines.swap(at, other),
-            // An operand of another instruction.
-            3 | 4 => {
-                let words =
-                    |line: &str| line.split_inclusive([' ', ',']).map(str::to_string).collect::<Vec<_>>();
-                let donor = words(&lines[other]);
-                let mut here = words(&lines[at]);
-                if here.len() > 1 && donor.len() > 1 {
-                    let place = 1 + random.below(here.len() - 1);
-                    here[place] = donor[1 + random.below(donor.len() - 1)].clone();
-                    lines[at] = here.concat();
-                }
-            }
-            // Another number.
-            _ => {
-                let digits: Vec<usize> =
-                    lines[at].char_indices().filter(|(_, c)| c.is_ascii_digit()).map(|(i, _)| i).collect();
-                if !digits.is_empty() {
-                    let place = digits[random.below(digits.len())];
-                    let number = ["0", "1", "7", "31", "32", "255", "65536", "2147483647", "4294967296"];
-                    let number = number[random.below(number.len())];
-                    lines[at].replace_range(place..=place, number);
-                }
-            }
-        }
-    }
-    lines.join("\n")
 }
 
 #[test]

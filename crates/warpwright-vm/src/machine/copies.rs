@@ -6,7 +6,7 @@
 use super::{LANES, LanesOf, Row32};
 
 /// A copy of up to 16 bytes in each lane.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Copy {
     /// The lanes for which it is under way.
     pub(crate) mask: u32,
@@ -28,7 +28,7 @@ impl Copy {
 }
 
 /// The copies of a warp.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Copies {
     under_way: Vec<Copy>,
     /// Groups that each lane has committed.

@@ -48,7 +48,7 @@ impl Iterator for LanesOf {
 }
 
 /// Where the rows of a frame start in each file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Base {
     pub(crate) w32: u32,
     pub(crate) w64: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Base {
 }
 
 /// The register files of a warp.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Registers {
     pub(crate) base: Base,
     w32: Vec<Row32>,

@@ -29,6 +29,13 @@ pub(crate) struct Region<'a> {
     pub(crate) origin: u64,
 }
 
+impl Region<'_> {
+    /// Whether it is memory of the host.
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.kind, RegionKind::Global(allocation) if allocation.is_mapped())
+    }
+}
+
 /// Lanes whose accesses are in one region.
 pub(crate) struct Group<'a> {
     pub(crate) region: Region<'a>,
@@ -105,6 +112,11 @@ impl<'a> Machine<'a> {
                 let mask = inside(&region, place, addresses) & *todo;
                 if mask & 1 << first != 0 && (!place.write || is_writable(&region)) {
                     *todo &= !mask;
+                    if let RegionKind::Global(allocation) = region.kind
+                        && (place.write || allocation.is_mapped())
+                    {
+                        self.worker.outward = true;
+                    }
                     return Some(Group { offsets: offsets(&region, addresses), region, mask });
                 }
             }
@@ -196,6 +208,7 @@ impl<'a> Machine<'a> {
         None
     }
 
+    /// A lane's access is not allowed.
     #[cold]
     fn fault(&mut self, place: Place, lane: usize, address: u64, region: Option<Region<'a>>) {
         let known = region.is_some();
@@ -220,7 +233,15 @@ impl<'a> Machine<'a> {
             bytes: place.bytes,
             write: place.write,
         };
-        self.report_fault(fault);
+        // The lanes of an instruction with one kind of fault count once.
+        let instruction = (self.block.number, self.block.clock);
+        let (last, kinds) = &mut self.worker.faults;
+        if *last != instruction {
+            (*last, *kinds) = (instruction, 0);
+        }
+        let is_first = *kinds >> kind as u32 & 1 == 0;
+        *kinds |= 1 << kind as u32;
+        self.report_fault(fault, is_first);
     }
 
     fn unknown_region(&self, space: SpaceKind, address: u64) -> FaultKind {
@@ -308,11 +329,11 @@ fn is_writable(region: &Region<'_>) -> bool {
     }
 }
 
-/// Whether each lane of the mask is `step` bytes behind the one before it, from the first lane on.
+/// Whether each address is `step` behind the one before it.
 #[inline(always)]
-pub(crate) fn is_consecutive(addresses: &Row64, step: u64) -> bool {
+pub(crate) fn is_consecutive(addresses: &[u64], step: u64) -> bool {
     let mut odd = 0;
-    for lane in 0..LANES {
+    for lane in 0..addresses.len() {
         odd |= addresses[lane] ^ addresses[0].wrapping_add(step * lane as u64);
     }
     odd == 0

@@ -8,7 +8,6 @@
 use super::Heap;
 use super::address::GLOBAL_WINDOW;
 use crate::check::SharedInitBits;
-use crate::machine::LANES;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +19,8 @@ const PAGE_BITS: u32 = 21;
 pub(crate) enum AllocationKind {
     /// Allocated by the host.
     Buffer,
+    /// Memory of the host, which it may read and write while a kernel runs.
+    Mapped,
     /// A `.global` variable of a module.
     Variable,
     /// A `.const` variable of a module.
@@ -66,7 +67,9 @@ impl Allocation {
         // Variables without an initialiser are zero.
         let written = match kind {
             AllocationKind::Buffer | AllocationKind::Heap => SharedInitBits::new(bytes),
-            AllocationKind::Variable | AllocationKind::Constant => SharedInitBits::written(),
+            AllocationKind::Mapped | AllocationKind::Variable | AllocationKind::Constant => {
+                SharedInitBits::written()
+            }
         };
         Allocation { id, base, bytes, kind, name, freed: false, heap, words, wide: Mutex::new(()), written }
     }
@@ -104,10 +107,16 @@ impl Allocation {
         &self.words
     }
 
-    /// The 32 words from that byte offset on.
+    /// So many words from that byte offset on.
     #[inline(always)]
-    pub(crate) fn run(&self, offset: u64) -> &[AtomicU32] {
-        &self.words[(offset >> 2) as usize..][..LANES]
+    pub(crate) fn run(&self, offset: u64, words: usize) -> &[AtomicU32] {
+        &self.words[(offset >> 2) as usize..][..words]
+    }
+
+    /// Whether it may change, or be looked at, from outside while a kernel runs.
+    #[inline(always)]
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.kind == AllocationKind::Mapped
     }
 
     /// Excludes other operations on more than a word that must be atomic.

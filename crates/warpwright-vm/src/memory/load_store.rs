@@ -5,6 +5,7 @@ use super::allocation::update;
 use super::{Allocation, Place, Region, RegionKind};
 use crate::check::Touch;
 use crate::check::race::AccessKind;
+use crate::counters::Direction;
 use crate::machine::{LANES, Machine, Row32, Row64, lanewise};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Scope;
@@ -36,11 +37,13 @@ pub(crate) struct Order {
     pub(crate) acquire: bool,
     /// What was done comes before it.
     pub(crate) release: bool,
+    /// A load of what a compare-and-swap of the same place is about to check.
+    pub(crate) proposes: bool,
 }
 
 impl Order {
     /// An ordinary access.
-    pub(crate) const WEAK: Order = Order { strong: None, acquire: false, release: false };
+    pub(crate) const WEAK: Order = Order { strong: None, acquire: false, release: false, proposes: false };
 }
 
 /// An address operand.
@@ -89,6 +92,9 @@ impl MemoryOp {
     }
 }
 
+/// Half a warp.
+const HALF: usize = LANES / 2;
+
 /// What stores a region, in words.
 trait Words {
     /// The words at the offsets plus `add`, for the lanes of the mask. Other lanes get any word.
@@ -119,13 +125,21 @@ impl Words for Allocation {
     #[inline(always)]
     fn read(&self, offsets: &Row64, add: u64, mask: u32) -> Row32 {
         let mut out = [0; LANES];
-        if mask == u32::MAX && is_consecutive(offsets, 4) {
-            let words = self.run(offsets[0] + add);
-            for lane in 0..LANES {
-                out[lane] = words[lane].load(Relaxed);
-            }
-        } else {
+        if mask != u32::MAX {
             for_lanes(mask, |lane| out[lane] = self.word(offsets[lane] + add).load(Relaxed));
+            return out;
+        }
+        // Tiles are often as wide as half a warp.
+        for (out, offsets) in out.chunks_exact_mut(HALF).zip(offsets.chunks_exact(HALF)) {
+            let first = offsets[0] + add;
+            if is_consecutive(offsets, 4) {
+                let words = self.run(first, HALF);
+                (0..HALF).for_each(|lane| out[lane] = words[lane].load(Relaxed));
+            } else if is_consecutive(offsets, 0) {
+                out.fill(self.word(first).load(Relaxed));
+            } else {
+                (0..HALF).for_each(|lane| out[lane] = self.word(offsets[lane] + add).load(Relaxed));
+            }
         }
         out
     }
@@ -215,7 +229,6 @@ impl<'a> Machine<'a> {
     pub(crate) fn load(&mut self, op: &'a MemoryOp) {
         let addresses = self.addresses(&op.address);
         let place = op.place(false);
-        self.worker.polled = true;
         if op.order.strong.is_some() {
             self.polled(false);
         }
@@ -224,7 +237,7 @@ impl<'a> Machine<'a> {
             let region = &region;
             let touch = Touch { kind: AccessKind::Read, element: op.bytes, order: op.order };
             self.check_access(touch, region, &offsets, place.bytes, mask);
-            self.observe_load(region, &offsets, place.bytes, mask);
+            self.count_access(Direction::Load, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
                     Some(allocation.exclusive())
@@ -296,7 +309,7 @@ impl<'a> Machine<'a> {
             let region = &region;
             let touch = Touch { kind: AccessKind::Write, element: op.bytes, order: op.order };
             self.check_store(touch, region, &offsets, place.bytes, mask, &op.elements);
-            self.observe_store(region, &offsets, place.bytes, mask);
+            self.count_access(Direction::Store, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
                     Some(allocation.exclusive())
@@ -370,7 +383,7 @@ impl<'a> Machine<'a> {
         let consecutive = mask == u32::MAX && is_consecutive(offsets, 4);
         match region.kind {
             RegionKind::Global(allocation) if consecutive => {
-                let words = allocation.run(offsets[0] + add);
+                let words = allocation.run(offsets[0] + add, LANES);
                 for lane in 0..LANES {
                     words[lane].store(values[lane], Relaxed);
                 }
@@ -453,24 +466,18 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// What counters and checks make of a load.
+    /// An access that is done, for the counters.
     #[inline(always)]
-    fn observe_load(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
+    pub(crate) fn count_access(
+        &mut self,
+        direction: Direction,
+        region: &Region<'a>,
+        offsets: &Row64,
+        bytes: u32,
+        mask: u32,
+    ) {
         if self.launch.options.counters {
-            self.count_access(region, offsets, bytes, mask, false);
+            self.worker.memory.access(self.pc, direction, region.kind, offsets, (bytes, mask));
         }
-    }
-
-    /// What counters and checks make of a store.
-    #[inline(always)]
-    fn observe_store(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
-        if self.launch.options.counters {
-            self.count_access(region, offsets, bytes, mask, true);
-        }
-    }
-
-    fn count_access(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32, write: bool) {
-        let dense = mask == u32::MAX && is_consecutive(offsets, bytes.into());
-        self.worker.memory.access(region.kind, offsets, bytes, mask, write, dense);
     }
 }

@@ -197,10 +197,13 @@ impl Conversion {
         if self.positive_zero && negative_zero { 0 } else { bits }
     }
 
-    /// What becomes of NaN. Only `.f64` keeps payloads.
+    /// What becomes of NaN. Only `.f64` keeps payloads, and what is no more than a copy: for that, with
+    /// neither rounding nor `.ftz`, hardware moves `.f32` and `.f64`, and adds zero to the shorter ones.
     fn nan_result(&self, bits: u64, source: &Format, format: &Format) -> u64 {
         match (*source, *format) {
             _ if self.sat => 0,
+            (Format::F32, Format::F32) if !self.integral && !self.ftz => bits,
+            (Format::F64, Format::F64) if !self.integral => bits,
             (Format::F64, Format::F64) => quiet(f64::from_bits(bits)).to_bits(),
             (Format::F32, Format::F64) => f32_to_f64(f32::from_bits(bits as u32)).to_bits(),
             // The canonical NaN of the word that holds it.

@@ -1,5 +1,6 @@
 //! Copies that run beside the thread: `cp.async` and its groups.
 
+use crate::counters::Direction;
 use crate::decode::{Decoder, Rows};
 use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, Step, lanewise};
 use crate::memory::{Address, Group, Place, RegionKind, SpaceKind};
@@ -95,7 +96,6 @@ impl<'a> Machine<'a> {
         };
         let mut copy = Copy::new(op.bytes / 4);
         let from = self.addresses(&op.from);
-        self.worker.polled = true;
         let mut readable = 0;
         let mut todo = self.mask;
         while todo != 0 {
@@ -111,6 +111,7 @@ impl<'a> Machine<'a> {
             let mut todo = lanes;
             while let Some(Group { region, mask, offsets }) = self.next_group(place, &from, &mut todo) {
                 self.observe_copy_read(&region, &offsets, size, mask);
+                self.count_access(Direction::Load, &region, &offsets, size, mask);
                 readable |= mask;
                 if let RegionKind::Global(allocation) = region.kind {
                     for word in 0..size.div_ceil(4) {
@@ -129,6 +130,7 @@ impl<'a> Machine<'a> {
         let mut todo = self.mask & readable;
         while let Some(Group { region, mask, offsets }) = self.next_group(place, &to, &mut todo) {
             self.observe_copy_write(&region, &offsets, op.bytes, mask);
+            self.count_access(Direction::Store, &region, &offsets, op.bytes, mask);
             LanesOf(mask).for_each(|lane| copy.offsets[lane] = offsets[lane] as u32);
             copy.mask |= mask;
         }

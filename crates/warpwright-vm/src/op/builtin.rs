@@ -92,8 +92,9 @@ fn write(m: &mut Machine<'_>, value: Value, results: &Row64) {
     }
 }
 
-fn on_heap(m: &Machine<'_>, mut work: impl FnMut(&crate::memory::Heap, usize) -> u64) -> Row64 {
+fn on_heap(m: &mut Machine<'_>, mut work: impl FnMut(&crate::memory::Heap, usize) -> u64) -> Row64 {
     let mut results = [0; LANES];
+    m.worker.outward = true;
     if let Some(heap) = m.launch.memory.heap() {
         LanesOf(m.mask).for_each(|lane| results[lane] = work(heap, lane));
     }

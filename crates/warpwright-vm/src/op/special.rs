@@ -41,6 +41,9 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
             Rows { d: row, x: axis, ..Rows::default() },
         ),
         (register, _) => d.emit_boxed(move |m, _| {
+            // Time changes by itself.
+            m.worker.outward |=
+                matches!(register, Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi);
             let values: [u64; LANES] = std::array::from_fn(|lane| value(m, register, axis as usize, lane));
             match file {
                 File::Narrow => {

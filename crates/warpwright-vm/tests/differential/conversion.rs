@@ -60,8 +60,18 @@ fn float_to_float(cvt: &Cvt, d: Format, a: Format, round: Round, x: u64) -> u64 
     if d != a {
         return finish(cvt, d, float::convert(d, a, round, x));
     }
-    // Without a rounding it is a copy, and the bits stay.
-    finish(cvt, d, if integral { float::integral(d, round, x) } else { x })
+    // Without a rounding it is a copy: a NaN keeps its bits where no arithmetic is needed for it, which
+    // it is for `.ftz` and for the short formats.
+    let copied = d == Format::F64 || d == Format::F32 && !cvt.ftz;
+    finish(
+        cvt,
+        d,
+        match () {
+            () if integral => float::integral(d, round, x),
+            () if d.is_nan(x) && !copied => d.nan(),
+            () => x,
+        },
+    )
 }
 
 /// What follows the rounding of a conversion to a format.

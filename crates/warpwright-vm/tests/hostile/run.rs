@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 use warpwright_ptx::{parse, verify};
-use warpwright_vm::{Arg, Checks, Device, DeviceConfig, KernelInfo, LaunchConfig, Options, Schedule};
+use warpwright_vm::{
+    Arg, Checks, Device, DeviceConfig, KernelInfo, LaunchConfig, Options, Schedule, TrapKind,
+};
 
 /// Instructions of active lanes that a launch may take.
 const BUDGET: u64 = 50_000;
@@ -53,7 +55,10 @@ pub(crate) fn run(text: &str) -> usize {
             assert!(start.elapsed() < PATIENCE, "kernel `{}` hangs", kernel.name);
             std::thread::sleep(Duration::from_micros(20));
         }
-        running.wait();
+        let report = running.wait();
+        if let Some(trap) = report.trap.filter(|trap| trap.kind == TrapKind::Internal) {
+            panic!("kernel `{}`: {}", kernel.name, trap.message);
+        }
     }
     launched
 }

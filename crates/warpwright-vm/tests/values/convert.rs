@@ -137,7 +137,12 @@ fn between_formats() {
         ("cvt.sat.f32.f32 r0, r1", &[NAN], 0),
         ("cvt.ftz.f32.f32 r0, r1", &[NEGATIVE_TINY], NEGATIVE_ZERO),
         ("cvt.f32.f32 r0, r1", &[NEGATIVE_TINY], NEGATIVE_TINY),
+        ("cvt.f32.f32 r0, r1", &[0xff80_0001], 0xff80_0001),
+        ("cvt.ftz.f32.f32 r0, r1", &[0xff80_0001], 0x7fff_ffff),
+        ("cvt.rni.f32.f32 r0, r1", &[0xff80_0001], 0x7fff_ffff),
         ("cvt.sat.f64.f64 d0, d1", &[g(-1.0)], 0),
+        ("cvt.f64.f64 d0, d1", &[0x7ff0_0000_0000_0001], 0x7ff0_0000_0000_0001),
+        ("cvt.rni.f64.f64 d0, d1", &[0x7ff0_0000_0000_0001], 0x7ff8_0000_0000_0001),
         ("cvt.f16.f16 h0, h1", &[0x7e01], 0x7fff),
     ]);
 }

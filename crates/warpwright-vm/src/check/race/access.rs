@@ -88,11 +88,12 @@ pub struct WarpAccess<'a> {
 }
 
 /// What is being stored, asked for only where two writes conflict: writing the same value is less bad.
+/// Bytes are counted from where the lane's store begins.
 pub trait Stored {
-    /// Whether memory holds already what the lane is about to store.
-    fn is_in_memory(&self, lane: u32) -> bool;
-    /// Whether two lanes are about to store the same.
-    fn is_equal(&self, a: u32, b: u32) -> bool;
+    /// Whether memory holds already what the lane is about to store to `bytes` bytes from `from`.
+    fn is_in_memory(&self, lane: u32, from: u32, bytes: u32) -> bool;
+    /// Whether two lanes, each from a byte of its own, are about to store the same `bytes` bytes.
+    fn is_equal(&self, a: (u32, u32), b: (u32, u32), bytes: u32) -> bool;
 }
 
 /// Values that are not known, and so count as different.
@@ -100,10 +101,10 @@ pub trait Stored {
 pub struct Unknown;
 
 impl Stored for Unknown {
-    fn is_in_memory(&self, _: u32) -> bool {
+    fn is_in_memory(&self, _: u32, _: u32, _: u32) -> bool {
         false
     }
-    fn is_equal(&self, _: u32, _: u32) -> bool {
+    fn is_equal(&self, _: (u32, u32), _: (u32, u32), _: u32) -> bool {
         false
     }
 }

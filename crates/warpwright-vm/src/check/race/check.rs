@@ -124,11 +124,15 @@ impl<'a, 'b> Check<'a, 'b> {
     fn piece(&mut self, piece: &Piece, row: &mut Row) {
         let new = self.entry.with(piece.bytes, piece.lanes);
         let Check { mode, space, access, view, stored, race, .. } = self;
+        // Earlier accesses of which it is known that both store the same.
+        let mut same = None;
         let mut found = |old: &Entry, meeting: Meeting| {
-            let sides = Sides { mode: *mode, space: *space, kind: access.kind, stored: *stored };
-            if let Some(found) = sides.found(piece.row, old, &new, meeting) {
+            let sides = Sides { mode: *mode, space: *space, access, stored: *stored };
+            let (settled, found) = sides.found(piece.row, old, &new, meeting, &mut same);
+            if let Some(found) = found {
                 race(found);
             }
+            settled
         };
         row.access(&new, view, &mut found);
     }
@@ -137,7 +141,9 @@ impl<'a, 'b> Check<'a, 'b> {
     #[cold]
     fn collided(&mut self, address: u64, mask: u32) {
         let first = mask.trailing_zeros();
-        let different = lanes(mask & (mask - 1)).find(|&lane| !self.stored.is_equal(first, lane));
+        let all = self.access.bytes;
+        let different =
+            lanes(mask & (mask - 1)).find(|&lane| !self.stored.is_equal((first, 0), (lane, 0), all));
         if different.is_none() && self.mode == Mode::Normal {
             return;
         }
@@ -166,33 +172,48 @@ fn site(entry: &Entry, warp: u8, lane: u32) -> RaceSite {
 }
 
 /// What tells how bad a race is.
-struct Sides<'a> {
+struct Sides<'a, 'b> {
     mode: Mode,
     space: RaceSpace,
-    kind: AccessKind,
+    access: &'a WarpAccess<'b>,
     stored: &'a dyn Stored,
 }
 
-impl Sides<'_> {
+impl Sides<'_, '_> {
+    /// Two accesses meet that nothing orders. Says whether that settles it: where the two store the same, they
+    /// may store something else elsewhere. `same` is the last one of which that was said already.
     #[cold]
-    fn found(&self, row: u64, old: &Entry, new: &Entry, meeting: Meeting) -> Option<Race> {
-        let Meeting { warp, before, lane, byte } = meeting;
-        let weak_stores = self.kind == AccessKind::Write && old.is_write() && !old.is_atomic();
+    fn found(
+        &self,
+        row: u64,
+        old: &Entry,
+        new: &Entry,
+        meeting: Meeting,
+        same: &mut Option<(u32, u8, u32)>,
+    ) -> (bool, Option<Race>) {
+        let Meeting { warp, before, lane, byte, bytes } = meeting;
+        let address = row * ROW_BYTES + u64::from(byte);
+        let weak_stores = self.access.kind == AccessKind::Write && old.is_write() && !old.is_atomic();
+        let from = |lane: u32| address.wrapping_sub(self.access.address(lane)) as u32;
         let same_value = weak_stores
             && if old.is_same_execution(new) {
-                self.stored.is_equal(before, lane)
+                self.stored.is_equal((before, from(before)), (lane, from(lane)), bytes)
             } else {
-                self.stored.is_in_memory(lane)
+                self.stored.is_in_memory(lane, from(lane), bytes)
             };
-        if same_value && old.is_same_execution(new) && self.mode == Mode::Normal {
-            return None;
+        if same_value {
+            let who = (old.block, warp, old.pc);
+            if self.mode == Mode::Normal || same.replace(who) == Some(who) {
+                return (false, None);
+            }
         }
-        Some(Race {
+        let race = Race {
             space: self.space,
-            address: row * ROW_BYTES + u64::from(byte),
+            address,
             first: site(old, warp, before),
             second: site(new, new.warp(), lane),
             same_value,
-        })
+        };
+        (!same_value, Some(race))
     }
 }

@@ -411,14 +411,14 @@ fn meet(old: &mut Entry, new: &Entry, view: &View<'_>, race: Option<&mut Found<'
     if !stands && !conflicts {
         return;
     }
-    let meeting = unordered(old, new, view);
-    if conflicts && let (Some(meeting), Some(race)) = (meeting, race) {
-        race(old, meeting);
-    }
+    let open = match race {
+        Some(race) if conflicts => unordered(old, new, view, |meeting| race(old, meeting)),
+        _ => unordered(old, new, view, |_| true),
+    };
     if !stands {
         return;
     }
-    if meeting.is_none() || conflicts {
+    if !open || conflicts {
         old.bytes = old.bytes.without(new.bytes);
     } else if old.block == new.block && !old.is_async() && new.bytes.contains(old.bytes) {
         let own = 1 << view.warp;
@@ -434,7 +434,7 @@ fn meet(old: &mut Entry, new: &Entry, view: &View<'_>, race: Option<&mut Found<'
         {
             old.warps = old
                 .each_warp()
-                .filter(|old| asked(old, new, view).is_some())
+                .filter(|old| asked(old, new, view, |_| true))
                 .fold(0, |warps, old| warps | old.warps);
         }
     }

@@ -14,10 +14,11 @@ pub(super) struct View<'a> {
     pub(super) chance: u32,
 }
 
-/// What is called with each earlier access that races with the present one.
-pub(super) type Found<'a> = dyn FnMut(&Entry, Meeting) + 'a;
+/// What is called with an earlier access that races with the present one, and where the two meet. It says
+/// whether that settles it: if not, it is called with other bytes where they meet.
+pub(super) type Found<'a> = dyn FnMut(&Entry, Meeting) -> bool + 'a;
 
-/// Two lanes that met at a byte of the row.
+/// Two lanes that met in some bytes of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Meeting {
     /// The warp of the earlier access; may be an agent.
@@ -28,78 +29,97 @@ pub(super) struct Meeting {
     pub(super) lane: u32,
     /// Where in the row.
     pub(super) byte: u32,
+    /// Bytes from there that both accessed as one.
+    pub(super) bytes: u32,
 }
 
-/// Finds two threads of overlapping accesses that nothing orders.
+/// Whether there are threads of overlapping accesses that nothing orders. `found` is called with two of each
+/// element until it says that this is enough.
 #[inline]
-pub(super) fn unordered(old: &Entry, new: &Entry, view: &View<'_>) -> Option<Meeting> {
+pub(super) fn unordered(
+    old: &Entry,
+    new: &Entry,
+    view: &View<'_>,
+    mut found: impl FnMut(Meeting) -> bool,
+) -> bool {
     match view.clocks.standing(old.block, old.clock, old.is_async()) {
-        Standing::Known => None,
-        Standing::Unknown => strangers(old, new, view.warp),
-        Standing::Ask if old.warps.is_power_of_two() => asked(old, new, view),
-        Standing::Ask => old.each_warp().find_map(|old| asked(&old, new, view)),
+        Standing::Known => false,
+        Standing::Unknown => strangers(old, new, view.warp, &mut found),
+        Standing::Ask => {
+            let mut any = false;
+            for old in old.each_warp() {
+                let mut enough = false;
+                any |= asked(&old, new, view, |meeting| {
+                    enough = found(meeting);
+                    enough
+                });
+                if enough {
+                    break;
+                }
+            }
+            any
+        }
     }
 }
 
-/// Two threads that are not the same, where no thread knows of others.
-fn strangers(old: &Entry, new: &Entry, warp: u8) -> Option<Meeting> {
-    let common = old.bytes.and(new.bytes);
-    if common.is_empty() {
-        return None;
-    }
+/// Threads that are not the same, where no thread knows of others.
+fn strangers(old: &Entry, new: &Entry, warp: u8, mut found: impl FnMut(Meeting) -> bool) -> bool {
     // A thread's own accesses are in program order, unless an agent made the earlier one. What an agent
     // does comes after what its thread did.
     let own = if old.block == new.block && !old.is_async() { old.warps & 1 << warp } else { 0 };
-    let byte = common.bits().trailing_zeros();
-    let mut old = *old;
     if old.warps != own {
-        old.warps &= !own;
-        let (before, lane) = (old.lanes_at(byte), new.lanes_at(byte));
-        return Some(Meeting {
-            warp: old.warp(),
-            before: before.trailing_zeros() & 31,
-            lane: lane.trailing_zeros() & 31,
-            byte,
-        });
+        let mut others = *old;
+        others.warps &= !own;
+        return pairs(&others, new, |_, before| before, found);
     }
-    if old.is_lanewise(new) {
-        return None;
-    }
-    pairs(&old, new, |lane, before| before & !(1 << lane))
+    !old.is_lanewise(new) && pairs(old, new, |lane, before| before & !(1 << lane), &mut found)
 }
 
 /// The same where what a thread knows must be looked up. The earlier access is of one warp.
-pub(super) fn asked(old: &Entry, new: &Entry, view: &View<'_>) -> Option<Meeting> {
+pub(super) fn asked(old: &Entry, new: &Entry, view: &View<'_>, found: impl FnMut(Meeting) -> bool) -> bool {
     let View { clocks, warp, .. } = *view;
     if clocks.knows_warp(warp, old) {
-        return None;
+        return false;
     }
     let own = old.block == new.block && old.warp() == warp;
     if own && old.is_lanewise(new) {
-        return None;
+        return false;
     }
-    pairs(old, new, |lane, before| {
+    let open = |lane: u32, before: u32| {
         let others = if own { before & !(1 << lane) } else { before };
         lanes(others).filter(|&of| !clocks.knows_lane(warp, lane, old, of)).fold(0, |all, of| all | 1 << of)
-    })
+    };
+    pairs(old, new, open, found)
 }
 
-/// The first two lanes at a common byte such that `open` leaves, of the earlier ones, any to the later one.
+/// Two lanes at each common element such that `open` leaves, of the earlier ones, any to the later one.
 #[inline(always)]
-fn pairs(old: &Entry, new: &Entry, open: impl Fn(u32, u32) -> u32) -> Option<Meeting> {
+fn pairs(
+    old: &Entry,
+    new: &Entry,
+    open: impl Fn(u32, u32) -> u32,
+    mut found: impl FnMut(Meeting) -> bool,
+) -> bool {
+    let mut any = false;
     // Lanes change between elements only.
     let element = old.element().min(new.element());
     let mut bits = old.bytes.and(new.bytes).bits();
     while bits != 0 {
         let byte = bits.trailing_zeros();
-        bits &= !Bytes::range(byte & !(element - 1), element).bits();
+        let bytes = (!(bits >> byte)).trailing_zeros().min(element - byte % element);
+        bits &= !Bytes::range(byte - byte % element, element).bits();
         let (before, present) = (old.lanes_at(byte), new.lanes_at(byte));
         for lane in lanes(present) {
             let left = open(lane, before);
-            if left != 0 {
-                return Some(Meeting { warp: old.warp(), before: left.trailing_zeros(), lane, byte });
+            if left == 0 {
+                continue;
+            }
+            any = true;
+            let before = left.trailing_zeros();
+            if found(Meeting { warp: old.warp(), before, lane, byte, bytes }) {
+                return true;
             }
         }
     }
-    None
+    any
 }

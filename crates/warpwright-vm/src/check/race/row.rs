@@ -78,10 +78,8 @@ impl Row {
     /// A read of what was written.
     fn read_after(&mut self, new: &Entry, view: &View<'_>, race: &mut Found<'_>) {
         let mut meet = |old: &Entry| {
-            if !old.is_morally_strong(new)
-                && let Some(meeting) = unordered(old, new, view)
-            {
-                race(old, meeting);
+            if !old.is_morally_strong(new) {
+                unordered(old, new, view, |meeting| race(old, meeting));
             }
         };
         self.writes.visit(new.bytes, |old| meet(old));

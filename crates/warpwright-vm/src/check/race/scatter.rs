@@ -257,7 +257,7 @@ impl Scatter {
         if unit.age != age {
             // All of it must be of the past for those who come now.
             let part = new.with(new.bytes.and(Bytes::bits_at(at as u32 * UNIT_BYTES, 3)), new.lanes());
-            return there & !bits == 0 && unordered(&self.entry(at, there), &part, view).is_none();
+            return there & !bits == 0 && !unordered(&self.entry(at, there), &part, view, |_| true);
         }
         let same_pc = unit.pc & PC == new.pc;
         let (same_lanes, same_warps) = (unit.lanes == lanes, unit.warps == new.warps);
@@ -294,22 +294,25 @@ impl Scatter {
             _ => {}
         }
         let mut gone = Bytes::default();
-        let mut told = None;
+        let mut settled = None;
         for (at, bits) in units(common) {
             let old = self.entry(at, bits);
-            let meeting = unordered(&old, new, view);
-            if let (Some(mut meeting), true, Some(race)) = (meeting, conflicts, race.as_deref_mut())
-                && told != Some(old.pc)
-            {
-                // Of all lanes, rather the one that is known to have executed the instruction.
-                let witness = old.with(old.bytes, Lanes::Set(1 << (self.units[at].pc >> PC_BITS)));
-                if let Some(better) = unordered(&witness, new, view) {
-                    meeting = better;
+            let open = match race.as_deref_mut() {
+                Some(race) if conflicts && settled != Some(old.pc) => {
+                    // Of all lanes, rather the one that is known to have executed the instruction.
+                    let witness = old.with(old.bytes, Lanes::Set(1 << (self.units[at].pc >> PC_BITS)));
+                    let mut tell = |meeting| {
+                        let is = race(&old, meeting);
+                        if is {
+                            settled = Some(old.pc);
+                        }
+                        is
+                    };
+                    unordered(&witness, new, view, &mut tell) || unordered(&old, new, view, &mut tell)
                 }
-                race(&old, meeting);
-                told = Some(old.pc);
-            }
-            if stands && (meeting.is_none() || conflicts) {
+                _ => unordered(&old, new, view, |_| true),
+            };
+            if stands && (!open || conflicts) {
                 gone = gone.or(old.bytes);
             }
         }

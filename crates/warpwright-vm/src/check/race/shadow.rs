@@ -158,12 +158,18 @@ mod tests {
         for warp in 0..2 {
             let view = super::super::order::View { warp, clocks: &clocks, private: true, chance: 0 };
             let entry = Stamp { warp, ..stamp }.entry().with(entry.bytes, Lanes::Set(1));
-            shared.row(3).access(&entry, &view, &mut |_, _| races += 1);
+            shared.row(3).access(&entry, &view, &mut |_, _| {
+                races += 1;
+                true
+            });
         }
         assert_eq!(races, 1);
         shared.reset();
         let view = super::super::order::View { warp: 0, clocks: &clocks, private: true, chance: 0 };
-        shared.row(3).access(&entry, &view, &mut |_, _| races += 1);
+        shared.row(3).access(&entry, &view, &mut |_, _| {
+            races += 1;
+            true
+        });
         assert_eq!(races, 1);
     }
 }

@@ -201,8 +201,10 @@ fn common(op: &Cvt) -> Option<Lanes> {
         (F64, S64) if nearest => lanes::<S64ToF64>(),
         (F64, U64) if nearest => lanes::<U64ToF64>(),
         (F32, F32) if integral => in_direction!(RoundF32, direction, op.ftz),
-        (F32, F32) => flagged!(CanonicalF32, op.ftz),
+        (F32, F32) if op.ftz => lanes::<CanonicalF32>(),
+        (F32, F32) => lanes::<super::Copy32>(),
         (F64, F64) if integral => in_direction!(RoundF64, direction),
+        (F64, F64) => lanes::<super::Copy64>(),
         (F32, F64) if nearest => flagged!(F64ToF32, op.ftz),
         (F64, F32) => flagged!(F32ToF64, op.ftz),
         (F32, F16) => lanes::<F16ToF32>(),
@@ -286,7 +288,7 @@ lane_op! {
     U64ToF64(a: u64) -> f64 { a as f64 }
     RoundF32[TO: u8, FTZ: bool](a: f32) -> f32 { convert::round_f32::<TO, FTZ>(a) }
     RoundF64[TO: u8](a: f64) -> f64 { convert::round_f64::<TO>(a) }
-    CanonicalF32[FTZ: bool](a: f32) -> f32 { float::finish::<FTZ, false>(a) }
+    CanonicalF32(a: f32) -> f32 { float::finish::<true, false>(a) }
     SatF32[FTZ: bool](a: f32) -> f32 { convert::sat_f32::<FTZ>(a) }
     SatF64(a: f64) -> f64 { convert::sat_f64(a) }
     F64ToF32[FTZ: bool](a: f64) -> f32 { float::flush_if::<FTZ>(convert::f64_to_f32(a)) }

@@ -428,20 +428,41 @@ fn an_mbarrier_completes_copies_for_those_who_wait() {
 }
 
 #[test]
-fn the_same_value_twice_is_less_bad() {
-    let mut grid = one_block(64);
-    grid.same = true;
+fn the_same_value_twice_is_a_race_by_the_letter_only() {
     let all = |grid: &mut Grid, of: u8| {
         grid.at(4).access(RaceSpace::Shared, warp(0, of), AccessKind::Write, Strength::Weak, (4, 4), |_| 0);
     };
-    all(&mut grid, 0);
-    grid.is_clean();
-    all(&mut grid, 1);
-    assert!(grid.races[0].same_value);
-    let mut grid = one_block(64);
-    all(&mut grid, 0);
-    assert!(!grid.races[0].same_value);
-    assert_eq!(grid.found(), [[(0, 0), (0, 1)]]);
+    for mode in [Mode::Normal, Mode::Strict] {
+        let mut grid = Grid::new(mode, 1, 64);
+        grid.same = true;
+        all(&mut grid, 0);
+        all(&mut grid, 1);
+        match mode {
+            Mode::Normal => grid.is_clean(),
+            Mode::Strict => {
+                assert!(grid.races.iter().all(|race| race.same_value));
+                assert_eq!(grid.found(), [[(0, 0), (0, 31)], [(0, 32), (0, 63)], [(0, 0), (0, 32)]]);
+            }
+        }
+        grid.same = false;
+        all(&mut grid, 0);
+        assert!(grid.races.iter().all(|race| !race.same_value));
+        assert_eq!(grid.found(), [[(0, 0), (0, 1)], [(0, 32), (0, 0)]]);
+    }
+}
+
+#[test]
+fn one_other_value_among_equal_ones_is_a_race() {
+    for mode in [Mode::Normal, Mode::Strict] {
+        let mut grid = Grid::new(mode, 1, 64);
+        grid.same = true;
+        grid.at(4).store(warp(0, 0), 0);
+        grid.odd = Some(17);
+        grid.at(4).store(warp(0, 1), 0);
+        let bad: Vec<_> = grid.races.iter().filter(|race| !race.same_value).collect();
+        assert_eq!(bad.iter().map(|race| race.address).collect::<Vec<_>>(), [4 * 17]);
+        assert_eq!(grid.races.len() - 1, usize::from(mode == Mode::Strict), "the equal ones count once");
+    }
 }
 
 #[test]

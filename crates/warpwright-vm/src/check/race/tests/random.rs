@@ -268,13 +268,13 @@ fn run_scattered(seed: u64) -> (usize, bool) {
 #[test]
 fn scattered_accesses_race_where_vector_clocks_say_so() {
     let (mut raced, mut late, mut clean) = (0, 0, 0);
-    for seed in 0..2_000 {
+    for seed in 0..800 {
         let (steps, race) = run_scattered(seed);
         raced += usize::from(race);
         late += usize::from(race && steps > 40);
         clean += usize::from(!race);
     }
-    assert!(raced > 500 && late > 100 && clean > 50, "{raced} raced, {late} of them late, {clean} clean");
+    assert!(raced > 200 && late > 40 && clean > 20, "{raced} raced, {late} of them late, {clean} clean");
 }
 
 #[test]
