@@ -225,12 +225,21 @@ impl WarpAccess<'_> {
         if self.bytes > SMALL || self.kind.is_async() {
             return false;
         }
-        // Lanes that take no part leave gaps too.
-        let mut gaps = (self.mask & !(self.mask << 1)).count_ones();
-        for pair in self.offsets.windows(2) {
-            let step = pair[1].wrapping_sub(pair[0]);
-            gaps += u32::from(step != 0 && step != self.bytes.into());
+        let gaps_in = |offsets: &[u64]| {
+            let is_gap = |pair: &[u64]| {
+                let step = pair[1].wrapping_sub(pair[0]);
+                step != 0 && step != self.bytes.into()
+            };
+            offsets.windows(2).fold(0, |gaps, pair| gaps + u32::from(is_gap(pair)))
+        };
+        // Most accesses show what they are in the first lanes.
+        let (first, rest) = (&self.offsets[..9], &self.offsets[8..]);
+        let mut gaps = gaps_in(first);
+        if gaps < 2 && self.mask == u32::MAX {
+            return false;
         }
+        // Lanes that take no part leave gaps too.
+        gaps += (self.mask & !(self.mask << 1)).count_ones() + gaps_in(rest);
         gaps > SCATTERED
     }
 
@@ -239,9 +248,8 @@ impl WarpAccess<'_> {
     pub(super) fn runs(&self, mut each: impl FnMut(Run)) {
         if self.mask == u32::MAX && self.tiles() {
             let address = |lane: usize| self.base.wrapping_add(self.offsets[lane]);
-            let halves = [0, HALF].map(|first| self.half(first));
-            match halves {
-                [Half::Ascending, Half::Ascending] => {
+            match (self.half(0), self.half(HALF)) {
+                (Half::Ascending, Half::Ascending) => {
                     let bytes = self.bytes * HALF as u32;
                     if address(HALF) == address(0).wrapping_add(bytes.into()) {
                         each(self.ascending(0, 2 * HALF));
@@ -251,7 +259,7 @@ impl WarpAccess<'_> {
                     }
                     return;
                 }
-                [Half::Same, Half::Same] => {
+                (Half::Same, Half::Same) => {
                     let run = |lanes, first| Run {
                         address: address(first),
                         bytes: self.bytes,

@@ -280,9 +280,13 @@ impl List {
         }
         let hint = more.hints[(new.warps.trailing_zeros() & 31) as usize];
         let Some(scatter) = more.scatters.get_mut(usize::from(hint)) else { return false };
-        let added = !scatter.bytes().is_empty()
-            && scatter.is_for(new)
-            && scatter.add(new, spot, write && !new.is_atomic());
+        if scatter.bytes().is_empty() {
+            if count > 1 {
+                return false;
+            }
+            scatter.renew(new, u32::MAX);
+        }
+        let added = scatter.is_for(new) && scatter.add(new, spot, write && !new.is_atomic());
         if added {
             self.bytes.add_half(spot.half, spot.bits);
         }
@@ -409,6 +413,13 @@ fn meet(old: &mut Entry, new: &Entry, view: &View<'_>, race: Option<&mut Found<'
     let stands = new.stands_for(old);
     let conflicts = race.is_some() && !old.is_morally_strong(new);
     if !stands && !conflicts {
+        return;
+    }
+    // What nobody knows of is replaced by who did it.
+    if !conflicts
+        && (old.block != new.block || old.warps != new.warps)
+        && view.clocks.standing(old.block, old.clock, old.is_async()) == Standing::Unknown
+    {
         return;
     }
     let open = match race {
