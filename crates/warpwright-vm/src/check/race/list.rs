@@ -90,7 +90,10 @@ impl List {
             meet(old, new, view, race.as_deref_mut());
             gone |= old.bytes != before;
         });
-        gone |= self.meet_scatters(new, view, race);
+        // Scatters of the own block are replaced by what is added to them.
+        if race.is_some() || view.clocks.knows_others() {
+            gone |= self.meet_scatters(new, view, race);
+        }
         if gone {
             if let Some(more) = &mut self.more {
                 more.crowd = more.crowd.without(new.bytes);
@@ -397,6 +400,10 @@ impl More {
                 &mut self.scatters[at]
             }
             None if self.scatters.len() < MOST_SCATTERS => {
+                // Most rows have one, and rows are many.
+                if self.scatters.is_empty() {
+                    self.scatters.reserve_exact(1);
+                }
                 self.scatters.push(Scatter::new(new, warps));
                 let last = self.scatters.len() - 1;
                 &mut self.scatters[last]

@@ -187,7 +187,8 @@ impl Scatter {
     }
 
     /// Keeps what lanes of one warp do to a few units, if nothing has to be looked up for that: of each unit
-    /// nothing is said yet, or only what the warp did at this time. With `alone`, only the same lanes.
+    /// nothing is said yet, or only what the warp did at this time, or what the same lanes of other warps
+    /// did with the same instruction. With `alone`, only what the same threads did.
     #[inline(always)]
     pub(super) fn add(&mut self, new: &Entry, spot: &Spot, alone: bool) -> bool {
         let age = new.clock.wrapping_sub(self.base);
@@ -196,19 +197,27 @@ impl Scatter {
         }
         let age = age as u32;
         let Some(units) = self.units.get_mut(spot.first..spot.first + spot.count) else { return false };
+        let pc = new.pc | spot.lanes.trailing_zeros() << PC_BITS;
         let there = self.bytes.half(spot.half) & spot.bits;
         if there != 0 {
             let same = |unit: &Unit| {
-                unit.age == age && unit.warps == new.warps && (!alone || unit.lanes == spot.lanes)
+                let same_lanes = unit.lanes == spot.lanes;
+                let same_warps = unit.warps == new.warps;
+                let fits = if alone {
+                    same_lanes && same_warps
+                } else {
+                    same_warps || (same_lanes && unit.pc == pc)
+                };
+                fits && unit.age == age
             };
             if there != spot.bits || !units.iter().all(same) {
                 return false;
             }
         }
-        let pc = new.pc | spot.lanes.trailing_zeros() << PC_BITS;
         let before = if there == 0 { 0 } else { u32::MAX };
         for unit in units {
-            *unit = Unit { lanes: unit.lanes & before | spot.lanes, warps: new.warps, pc, age };
+            let (lanes, warps) = (unit.lanes & before | spot.lanes, unit.warps & before | new.warps);
+            *unit = Unit { lanes, warps, pc, age };
         }
         if self.serial != new.serial() {
             self.serial = new.serial();
