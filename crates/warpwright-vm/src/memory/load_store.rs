@@ -37,11 +37,13 @@ pub(crate) struct Order {
     pub(crate) acquire: bool,
     /// What was done comes before it.
     pub(crate) release: bool,
+    /// A load of what a compare-and-swap of the same place is about to check.
+    pub(crate) proposes: bool,
 }
 
 impl Order {
     /// An ordinary access.
-    pub(crate) const WEAK: Order = Order { strong: None, acquire: false, release: false };
+    pub(crate) const WEAK: Order = Order { strong: None, acquire: false, release: false, proposes: false };
 }
 
 /// An address operand.

@@ -37,7 +37,7 @@ fn clusters(_: &File) -> Vec<Case> {
     }
     let misc = launch("hopper_misc", 1, 32).input(&x).output(exactly(&want));
     let why = "the second matrices are stored where other lanes may still read the first";
-    let misc = misc.finds("race", &["ld", "stmatrix"], why);
+    let misc = misc.finds("race", &["ld", "stmatrix.sync.aligned"], why);
     let floats = rng.f32s(128, -1.0, 1.0);
     vec![
         misc,

@@ -35,10 +35,11 @@ mod triton_matmul;
 use case::{File, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use warpwright_ptx::ir::Module;
 use warpwright_vm::Schedule;
 
 /// Orders of warps and blocks that each case runs in, beside blocks in parallel.
-const SEEDS: usize = 2;
+const SEEDS: usize = 3;
 
 const THEMES: &[&[Source]] = &[
     attention::SOURCES,
@@ -94,11 +95,16 @@ fn files() -> Vec<File> {
     names.iter().map(|name| describe(name)).collect()
 }
 
-fn load(file: &mut File) -> Result<gpu::Program, String> {
+fn read(file: &mut File) -> Result<Module, String> {
     file.text = std::fs::read_to_string(corpus().join(&file.name)).map_err(|error| error.to_string())?;
     let module =
         warpwright_ptx::parse(&file.text).map_err(|errors| format!("it does not parse: {errors:?}"))?;
     file.entries = module.entries().map(|entry| entry.name.to_string()).collect();
+    Ok(module)
+}
+
+fn load(file: &mut File) -> Result<gpu::Program, String> {
+    let module = read(file)?;
     gpu::Program::new(module)
 }
 
@@ -185,4 +191,61 @@ fn nothing_is_forgotten() {
     }
     problems.extend(left_over.iter().map(|name| format!("no file is of `{name}`")));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Programs that stand for what people run are among those that run to their end: by source, target, and
+/// the instructions that make them what they are.
+#[test]
+fn what_people_run_is_there() {
+    const TENSOR: &[&str] = &["mma.sync.aligned", "ldmatrix.sync.aligned", "cp.async", "cp.async.wait_group"];
+    let programs: &[(&str, u32, &[&str])] = &[
+        ("reduce_shared.nvcc", 75, &["bar.sync"]),
+        ("reduce_warp.nvcc", 80, &["shfl.sync"]),
+        ("reduce_last_block.nvcc", 80, &["atom", "bar.sync"]),
+        ("reduce_coop.nvcc", 80, &["shfl.sync"]),
+        ("grid_sync.nvcc", 75, &["atom"]),
+        ("scan.nvcc", 80, &["shfl.sync"]),
+        ("scan_lookback.nvcc", 86, &["ld"]),
+        ("transpose.nvcc", 75, &["bar.sync"]),
+        ("transpose.triton", 80, &["bar.sync"]),
+        ("histogram.nvcc", 75, &["atom"]),
+        ("histogram.triton", 75, &["atom"]),
+        ("bitonic_sort.nvcc", 86, &["bar.sync"]),
+        ("radix_sort.nvcc", 80, &["bar.sync"]),
+        ("sort_rows.triton", 80, &["shfl.sync"]),
+        ("stencil.nvcc", 75, &["bar.sync"]),
+        ("matmul_tiled.nvcc", 80, &["bar.sync", "fma"]),
+        ("matmul_f16.triton", 80, &["mma.sync.aligned", "ldmatrix.sync.aligned"]),
+        ("matmul_tf32.triton", 80, &["mma.sync.aligned", "cp.async", "cp.async.wait_group"]),
+        ("softmax.nvcc", 75, &["shfl.sync"]),
+        ("softmax.triton", 80, &["shfl.sync"]),
+        ("layer_norm.nvcc", 86, &["shfl.sync"]),
+        ("layer_norm_fwd.triton", 86, &["shfl.sync"]),
+        ("flash_attention.triton", 80, TENSOR),
+        ("flash_attention_causal.triton", 80, TENSOR),
+    ];
+    let mut files = files();
+    for &(source, arch, opcodes) in programs {
+        let mut of_source = files
+            .iter_mut()
+            .filter(|file| file.source == source && file.arch == arch && file.variant.is_empty());
+        let file = of_source.next().unwrap_or_else(|| panic!("there is no {source} for sm_{arch}"));
+        let module = read(file).unwrap_or_else(|problem| panic!("{}: {problem}", file.name));
+        let there: BTreeSet<&str> = module
+            .functions()
+            .flat_map(|function| function.instructions())
+            .map(|instruction| instruction.op.name())
+            .collect();
+        for opcode in opcodes {
+            assert!(there.contains(opcode), "{} has no `{opcode}`, but {there:?}", file.name);
+        }
+        let table = THEMES.iter().copied().flatten().find(|table| table.name == source);
+        let cases = table.map_or(Vec::new(), |table| (table.cases)(file));
+        assert!(
+            cases.iter().any(|case| matches!(case.end, case::End::Normal))
+                && cases.iter().all(|case| case.findings.is_empty()),
+            "{} runs to its end, and is clean",
+            file.name
+        );
+    }
 }

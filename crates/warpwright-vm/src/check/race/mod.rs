@@ -54,7 +54,8 @@ use shadow::{ChunkCache, GlobalRows, SharedRows};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// What compilers and programs rely on counts as synchronisation: a strong read followed by a barrier
-    /// of the block acquires, and a fence followed by a barrier lets any thread that passed it release.
+    /// of the block acquires, and a fence followed by a barrier lets any thread that passed it release. A
+    /// plain load of what a compare-and-swap of the same place goes on to check is as good as a strong one.
     /// Stores of one value to one place are no race, whoever makes them: threads that hold copies of the
     /// same data all store it (compilers leave that to them), or raise one flag.
     #[default]
