@@ -292,7 +292,7 @@ struct Passes {
 fn passes(offsets: &Row64, bytes: u32, mask: u32) -> Passes {
     let words = u64::from(bytes.div_ceil(4)).clamp(1, BANKS);
     let group = LANES / words as usize;
-    if is_dense(offsets, bytes, mask) && offsets[0] % (BANKS * 4) == 0 {
+    if is_dense(offsets, bytes, mask) && offsets[0].is_multiple_of(BANKS * 4) {
         return Passes { passes: words, least: words };
     }
     let mut out = Passes { passes: 0, least: 0 };

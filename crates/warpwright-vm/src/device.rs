@@ -3,7 +3,9 @@
 mod variable;
 
 use crate::decode::LoadError;
-use crate::launch::{Executor, Launch, LaunchConfig, Options, Report, Schedule, Settings, Shape};
+use crate::launch::{
+    Executor, Launch, LaunchConfig, LaunchError, Options, Report, Schedule, Settings, Shape,
+};
 use crate::memory::{Allocation, AllocationKind, GlobalMap};
 use crate::module::{KernelInfo, Loaded};
 use crate::tensor::TensorCore;
@@ -11,11 +13,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use warpwright_ptx::ir::{self, Arch};
+use warpwright_ptx::diag::Diagnostics;
+use warpwright_ptx::ir::{self, Arch, Limits};
 use warpwright_ptx::verify::ModuleInfo;
-
-/// Most dynamic shared memory of a block that any architecture has.
-const MOST_SHARED: u64 = 228 << 10;
 
 /// What a device is like.
 #[derive(Clone, Debug)]
@@ -52,10 +52,19 @@ impl Default for DeviceConfig {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DeviceError {
+    /// A text is no PTX, or the verifier refuses it.
+    Invalid(Diagnostics),
     /// A module could not be loaded.
     Load(LoadError),
+    /// A module is for a target that the device does not run.
+    Target {
+        /// The target.
+        module: Arch,
+        /// The device.
+        device: Arch,
+    },
     /// A launch was refused.
-    Launch(String),
+    Launch(LaunchError),
     /// There is not that much memory.
     OutOfMemory {
         /// Bytes asked for.
@@ -82,8 +91,15 @@ pub enum DeviceError {
 impl fmt::Display for DeviceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            DeviceError::Invalid(diagnostics) => {
+                f.write_str("the text is no valid PTX:")?;
+                diagnostics.iter().try_for_each(|diagnostic| write!(f, "\n{diagnostic}"))
+            }
             DeviceError::Load(error) => write!(f, "cannot load the module: {error}"),
-            DeviceError::Launch(message) => f.write_str(message),
+            DeviceError::Target { module, device } => {
+                write!(f, "the module is for {module}, which a device of {device} does not run")
+            }
+            DeviceError::Launch(error) => error.fmt(f),
             DeviceError::OutOfMemory { asked, free } => {
                 write!(f, "{asked} bytes of device memory were asked for, and {free} are free")
             }
@@ -102,9 +118,16 @@ impl std::error::Error for DeviceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             DeviceError::Load(error) => Some(error),
+            DeviceError::Launch(error) => Some(error),
             DeviceError::Threads(error) => Some(error),
             _ => None,
         }
+    }
+}
+
+impl From<LaunchError> for DeviceError {
+    fn from(error: LaunchError) -> Self {
+        DeviceError::Launch(error)
     }
 }
 
@@ -210,9 +233,20 @@ impl Device {
 
     /// Loads a module that the verifier has accepted.
     pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module, DeviceError> {
+        let (target, device) = (module.target.arch, self.inner.config.arch);
+        if !device.runs(target) {
+            return Err(DeviceError::Target { module: target, device });
+        }
         let mut memory = self.inner.memory();
         let loaded = Loaded::new(module, info, Arc::make_mut(&mut memory.map), self.inner.config.heap)?;
         Ok(Module { loaded: Arc::new(loaded) })
+    }
+
+    /// Parses, verifies and loads a PTX text.
+    pub fn load_ptx(&self, text: &str) -> Result<Module, DeviceError> {
+        let module = warpwright_ptx::parse(text).map_err(DeviceError::Invalid)?;
+        let info = warpwright_ptx::verify(&module).map_err(DeviceError::Invalid)?;
+        self.load(&module, &info)
     }
 
     /// Launches a kernel, after the launches before it. The launch goes on while the host does.
@@ -226,7 +260,7 @@ impl Device {
     ) -> Result<Running, DeviceError> {
         let info = module.kernel(kernel)?;
         let shape = self.shape(module, info, config, args)?;
-        let mut settings = self.settings(config, options, &shape)?;
+        let mut settings = self.settings(info, config, options, &shape)?;
         let memory = self.inner.memory().map.clone();
         let memory = if config.cooperative { with_workspace(memory, &mut settings)? } else { memory };
         let number = self.inner.launches.fetch_add(1, Relaxed);
@@ -251,20 +285,21 @@ impl Device {
 
     fn settings(
         &self,
+        kernel: &KernelInfo,
         config: &LaunchConfig,
         options: &Options,
         shape: &Shape,
-    ) -> Result<Settings, DeviceError> {
+    ) -> Result<Settings, LaunchError> {
         let device = &self.inner.config;
-        let per_multiprocessor = residency(shape);
+        let per_multiprocessor = residency(shape, device.arch.limits());
         let residency = u64::from(per_multiprocessor) * u64::from(device.multiprocessors);
         if config.cooperative && shape.blocks() > residency {
-            return Err(DeviceError::Launch(format!(
-                "a cooperative launch of {} blocks: at most {residency} can be resident ({per_multiprocessor} on \
-                 each of {} multiprocessors); launch fewer blocks",
-                shape.blocks(),
-                device.multiprocessors
-            )));
+            return Err(LaunchError::NotResident {
+                kernel: kernel.name.clone(),
+                blocks: shape.blocks(),
+                per_multiprocessor,
+                multiprocessors: device.multiprocessors,
+            });
         }
         Ok(Settings {
             checks: options.checks,
@@ -289,34 +324,35 @@ impl Device {
         kernel: &KernelInfo,
         config: &LaunchConfig,
         args: &[Arg],
-    ) -> Result<Shape, DeviceError> {
-        let refuse =
-            |message: String| Err(DeviceError::Launch(format!("kernel `{}`: {message}", kernel.name)));
+    ) -> Result<Shape, LaunchError> {
+        let name = || kernel.name.clone();
         let grid = <[u32; 3]>::from(config.grid_dim);
         let block = <[u32; 3]>::from(config.block_dim);
         let threads = block.iter().map(|&n| u64::from(n)).product::<u64>();
         if grid.contains(&0) || block.contains(&0) {
-            return refuse(format!("grid {grid:?} and block {block:?}: every dimension must be at least 1"));
+            return Err(LaunchError::Empty { grid, block });
         }
         if threads > 1024 || block[0] > 1024 || block[1] > 1024 || block[2] > 64 {
-            return refuse(format!("a block of {block:?} has {threads} threads: at most 1024 (64 along z)"));
+            return Err(LaunchError::BlockTooLarge { block });
         }
         if grid[0] > 0x7fff_ffff || grid[1] > 65535 || grid[2] > 65535 {
-            return refuse(format!("a grid of {grid:?}: at most 2147483647, 65535, 65535"));
+            return Err(LaunchError::GridTooLarge { grid });
         }
         if let Some(required) = kernel.required_block
             && required != block
         {
-            return refuse(format!("it runs with blocks of {required:?} (`.reqntid`), not {block:?}"));
+            return Err(LaunchError::RequiredBlock { kernel: name(), required, block });
         }
         if let Some(most) = kernel.max_threads
             && threads > most.into()
         {
-            return refuse(format!("it takes at most {most} threads (`.maxntid`), not {threads}"));
+            return Err(LaunchError::MaxThreads { kernel: name(), most, threads });
         }
-        let shared = kernel.static_shared + u64::from(config.shared_mem_bytes);
-        if shared > MOST_SHARED {
-            return refuse(format!("{shared} bytes of shared memory: a block has at most {MOST_SHARED}"));
+        let bytes = kernel.static_shared + u64::from(config.shared_mem_bytes);
+        let arch = self.inner.config.arch;
+        let most = arch.limits().shared_per_block;
+        if bytes > most {
+            return Err(LaunchError::SharedMemory { kernel: name(), bytes, most, arch });
         }
         let loaded = &module.loaded;
         let mut shared_regions = loaded.shared_regions.clone();
@@ -326,10 +362,7 @@ impl Device {
             shared_regions.push((loaded.dynamic_shared, dynamic));
             end = loaded.dynamic_shared + dynamic;
         }
-        let params = match params(kernel, args) {
-            Ok(params) => params,
-            Err(message) => return refuse(message),
-        };
+        let params = params(kernel, args)?;
         Ok(Shape {
             grid,
             block,
@@ -362,29 +395,34 @@ fn with_workspace(
 }
 
 /// Blocks of that shape that a multiprocessor holds: by threads, blocks and shared memory.
-fn residency(shape: &Shape) -> u32 {
-    let by_threads = 2048 / shape.threads().next_multiple_of(32);
+fn residency(shape: &Shape, limits: Limits) -> u32 {
+    let by_threads = limits.threads / shape.threads().next_multiple_of(32);
     let shared = shape.static_shared + u64::from(shape.dynamic_shared) + 1024;
-    let by_shared = (MOST_SHARED + 1024) / shared;
-    by_threads.min(32).min(by_shared as u32).max(1)
+    let by_shared = limits.shared / shared;
+    by_threads.min(limits.blocks).min(by_shared as u32).max(1)
 }
 
 /// The bytes of the parameters.
-fn params(kernel: &KernelInfo, args: &[Arg]) -> Result<Vec<u32>, String> {
+fn params(kernel: &KernelInfo, args: &[Arg]) -> Result<Vec<u32>, LaunchError> {
     if kernel.params.len() != args.len() {
-        return Err(format!("it takes {} arguments, and {} are given", kernel.params.len(), args.len()));
+        return Err(LaunchError::ArgumentCount {
+            kernel: kernel.name.clone(),
+            expected: kernel.params.len(),
+            given: args.len(),
+        });
     }
     let bytes = kernel.params.last().map_or(0, |param| param.offset + param.bytes);
     let mut out = vec![0u8; bytes.next_multiple_of(4) as usize];
-    for (number, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
+    for (index, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
         let data = arg.bytes();
         if data.len() != param.bytes as usize {
-            return Err(format!(
-                "argument {number} (`{}`) has {} bytes, and {} are given",
-                param.name,
-                param.bytes,
-                data.len()
-            ));
+            return Err(LaunchError::ArgumentSize {
+                kernel: kernel.name.clone(),
+                index,
+                name: param.name.clone(),
+                expected: param.bytes as usize,
+                given: data.len(),
+            });
         }
         out[param.offset as usize..][..data.len()].copy_from_slice(&data);
     }
@@ -406,12 +444,9 @@ impl Module {
     /// The kernel of that name.
     pub fn kernel(&self, name: &str) -> Result<&KernelInfo, DeviceError> {
         self.loaded.kernels.get(name).ok_or_else(|| {
-            let mut names: Vec<&str> = self.loaded.kernels.keys().map(String::as_str).collect();
-            names.sort_unstable();
-            DeviceError::Launch(format!(
-                "there is no kernel `{name}` in the module: it has {}",
-                names.join(", ")
-            ))
+            let mut known: Vec<String> = self.loaded.kernels.keys().cloned().collect();
+            known.sort_unstable();
+            LaunchError::UnknownKernel { name: name.into(), known }.into()
         })
     }
 

@@ -94,7 +94,7 @@ fn action(kind: AccessKind) -> Action {
 
 /// Adds a race to what was found.
 #[cold]
-fn add_race(collector: &Collector, race: &Race) {
+fn add_race(collector: &Collector, race: &Race, told: &mut Vec<(u32, Between, bool)>) {
     let space = match race.space {
         RaceSpace::Shared => SpaceKind::Shared,
         RaceSpace::Global => SpaceKind::Global,
@@ -121,11 +121,17 @@ fn add_race(collector: &Collector, race: &Race) {
         thread: site.thread,
         memory: Some(RawPlace { space, address: race.address, bytes: site.bytes }),
     };
+    // However many lanes and bytes it is about, it is one.
+    let what = (first.pc, between, race.same_value);
+    let is_told = told.contains(&what);
+    if !is_told {
+        told.push(what);
+    }
     collector.add(RawFinding {
         kind: FindingKind::Race { hazard, between, space, same_value: race.same_value },
         first: site(first),
         second: Some(site(second)),
-        count: 1,
+        count: u64::from(!is_told),
     });
 }
 
@@ -254,7 +260,8 @@ impl<'a> Machine<'a> {
             shared: &block.shared,
         };
         let stored: &dyn Stored = if elements.is_empty() { &Unknown } else { &stored };
-        let mut found = |race| add_race(&launch.findings, &race);
+        let mut told = Vec::new();
+        let mut found = |race| add_race(&launch.findings, &race, &mut told);
         let worker = &mut self.worker.checks.races;
         match region.kind {
             RegionKind::Shared => races.shared(worker, &access, stored, &mut found),

@@ -1,10 +1,12 @@
 //! A launch: a grid of blocks over host threads, from its start to its report.
 
+mod error;
 mod executor;
 mod options;
 mod report;
 mod shape;
 
+pub use error::LaunchError;
 pub(crate) use executor::Executor;
 pub use options::{Checks, LaunchConfig, Options, Race, Schedule};
 pub use report::{Counters, LineCounters, Report, Trap, TrapKind, Waiting};

@@ -10,11 +10,12 @@ use std::mem::{swap, take};
 /// Instructions that a warp executes before another has its turn.
 const SLICE: u32 = 4096;
 
-/// Slices that a fragment takes, with nothing else of its warp to run, before those that wait for it at a
-/// join go on by themselves.
-pub(super) const PATIENCE: u32 = 4;
+/// Slices that each fragment of a warp that can run takes, before the lanes that wait for it at a join go on
+/// by themselves.
+const PATIENCE: u32 = 4;
 
-/// Turns of all its warps before a block gives way to another resident one.
+/// Turns of all its warps before a block gives way to another resident one; at most, where the order of
+/// things comes from a seed.
 const ROUNDS: u32 = 64;
 
 /// How often an instruction was executed.
@@ -46,19 +47,27 @@ pub(crate) struct Worker {
     pub(crate) steady: bool,
     /// Lane instructions that have been executed and not yet been reported to the launch.
     pub(crate) executed: u64,
+    /// The last instruction that had faults, by its block and the block's clock, and a bit for each kind.
+    pub(crate) faults: ((u64, u64), u32),
     /// Where the order of things comes from, if it is by a seed.
     pub(crate) random: Option<Random>,
+    /// The most instructions of a turn of a warp, and turns of all warps in a turn of a block. Some seeds
+    /// have long ones, and some change so often that hardly two instructions follow each other.
+    grain: (u32, u32),
 }
 
 impl Worker {
-    pub(crate) fn new(launch: &Launch, random: Option<Random>) -> Self {
+    pub(crate) fn new(launch: &Launch, mut random: Option<Random>) -> Self {
+        let grain = random.as_mut().map_or(0, |random| random.below(4));
         Worker {
+            grain: (SLICE >> (3 * grain), ROUNDS >> (2 * grain)),
             counts: vec![Counts::default(); launch.code.insts.len()],
             divergent: vec![0; launch.code.insts.len()],
             memory: MemoryCounters::new(launch),
             checks: WorkerChecks::default(),
             progress: false,
             outward: false,
+            faults: ((0, 0), 0),
             steady: false,
             executed: 0,
             random,
@@ -101,7 +110,9 @@ impl<'a> Machine<'a> {
 
     /// Gives every warp of the block some turns.
     pub(crate) fn run_block(&mut self) -> BlockStatus {
-        for _ in 0..ROUNDS {
+        let (most_fuel, most_rounds) = self.worker.grain;
+        let rounds = self.worker.order().map_or(ROUNDS, |random| random.slice(most_rounds));
+        for _ in 0..rounds {
             let (mut ran, mut busy) = (false, false);
             let count = self.block.warps.len();
             let (first, stride) = match self.worker.order() {
@@ -115,7 +126,7 @@ impl<'a> Machine<'a> {
                 }
                 let fuel = match self.worker.order() {
                     None => SLICE,
-                    Some(random) => random.slice(SLICE),
+                    Some(random) => random.slice(most_fuel),
                 };
                 self.enter_warp(index);
                 let (executed, stopped) = self.run_warp(fuel);
@@ -263,22 +274,19 @@ impl<'a> Machine<'a> {
         (self.fuel != fuel, stopped)
     }
 
-    /// The fragment that runs has used up its time: another one is next, if there is one; if none has been
-    /// for long, one that waits at a join.
+    /// The fragment that runs has used up its time: another one is next, if there is one; after a while, one
+    /// that waits at a join.
     fn next_fragment(&mut self) {
         let ready = self.warp.fragments.iter().filter(|fragment| fragment.park == Park::Ready).count();
-        let waits = take(&mut self.warp.looks) >= super::LOOKS;
-        if waits {
+        let looked = self.warp.looks >= super::LOOKS;
+        if looked {
+            self.warp.looks = 0;
+        }
+        self.warp.slices = if self.warp.waits_at_join() { self.warp.slices + 1 } else { 0 };
+        if looked || self.warp.slices >= PATIENCE * ready.max(1) as u32 {
             // What it waits for may be up to lanes at a join.
             self.warp.release_join();
-        } else if ready > 1 {
-            self.warp.alone = 0;
-        } else {
-            self.warp.alone += 1;
-            if self.warp.alone < PATIENCE || !self.warp.release_join() {
-                return;
-            }
-            self.warp.alone = 0;
+            self.warp.slices = 0;
         }
         self.warp.current = (self.warp.current + 1) % self.warp.fragments.len();
     }

@@ -107,11 +107,11 @@ pub(crate) struct Warp {
     pub(crate) local_written: LocalWritten,
     /// What functions have returned, until the caller takes it.
     pub(crate) returned: Vec<Row32>,
+    /// Slices of time that its fragments have used up while lanes waited at a join.
+    pub(crate) slices: u32,
     /// Instructions that it has had time for: what it has executed, moved up at barriers to the slowest warp
     /// there. While the warp runs, the fuel that it has left is included.
     pub(crate) clock: u64,
-    /// Slices of time that one fragment has used up with nothing else to run.
-    pub(crate) alone: u32,
     /// How often it has looked at memory that other threads change, since it last changed some itself.
     pub(crate) looks: u32,
     /// What lanes bring to collectives.
@@ -128,8 +128,8 @@ impl Warp {
         self.local_written.clear();
         self.frames.clear();
         self.current = 0;
+        self.slices = 0;
         self.clock = 0;
-        self.alone = 0;
         self.looks = 0;
         self.exchange.clear();
         self.copies.clear();
@@ -165,7 +165,7 @@ impl Warp {
     pub(super) fn rest(&self, hasher: &mut impl Hasher) {
         (self.current, &self.joins, &self.frames, self.live).hash(hasher);
         (&self.local, &self.returned, &self.exchange, &self.copies).hash(hasher);
-        (self.alone.min(super::step::PATIENCE), self.looks).hash(hasher);
+        (self.slices, self.looks).hash(hasher);
     }
 
     /// The frame of the fragment that runs.
@@ -263,6 +263,11 @@ impl Warp {
             });
             return;
         }
+    }
+
+    /// Whether lanes wait at a join.
+    pub(crate) fn waits_at_join(&self) -> bool {
+        self.joins.iter().any(|join| join.used && join.arrived != 0)
     }
 
     /// Lets the lanes that wait at a join go on without those that are still expected. Whether there were

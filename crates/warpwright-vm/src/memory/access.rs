@@ -208,6 +208,7 @@ impl<'a> Machine<'a> {
         None
     }
 
+    /// A lane's access is not allowed.
     #[cold]
     fn fault(&mut self, place: Place, lane: usize, address: u64, region: Option<Region<'a>>) {
         let known = region.is_some();
@@ -232,7 +233,15 @@ impl<'a> Machine<'a> {
             bytes: place.bytes,
             write: place.write,
         };
-        self.report_fault(fault);
+        // The lanes of an instruction with one kind of fault count once.
+        let instruction = (self.block.number, self.block.clock);
+        let (last, kinds) = &mut self.worker.faults;
+        if *last != instruction {
+            (*last, *kinds) = (instruction, 0);
+        }
+        let is_first = *kinds >> kind as u32 & 1 == 0;
+        *kinds |= 1 << kind as u32;
+        self.report_fault(fault, is_first);
     }
 
     fn unknown_region(&self, space: SpaceKind, address: u64) -> FaultKind {

@@ -248,7 +248,7 @@ impl<'a> Machine<'a> {
     fn keep(&mut self, element: Element, values: &Row64, mask: u32) {
         match element {
             Element::Sink => {}
-            Element::Narrow(row) => self.registers.set32(row, &lanewise(&values, |value| value as u32), mask),
+            Element::Narrow(row) => self.registers.set32(row, &lanewise(values, |value| value as u32), mask),
             Element::Wide(row) | Element::Double(row) => self.registers.set64(row, values, mask),
         }
     }

@@ -326,7 +326,7 @@ fn pass(m: &mut Machine<'_>, slot: ParamSlot, local: u32, value: &Passed, from: 
             }
         }
         (ParamSlot::Narrow(row), Passed::Row(values)) => {
-            m.registers.set32(row, &lanewise(&values, |value| value as u32), mask);
+            m.registers.set32(row, &lanewise(values, |value| value as u32), mask);
         }
         (ParamSlot::Wide(row), Passed::Row(values)) => m.registers.set64(row, values, mask),
         (ParamSlot::Narrow(row), &Passed::Memory(source)) => {

@@ -49,6 +49,11 @@ fn what_may_still_change_is_not_hung() {
     for (poll, what) in [
         ("mov.u64 %rd2, %clock64;", "the clock"),
         ("mov.u64 %rd2, %globaltimer;", "the time"),
+        (
+            "mov.u64 %rd2, %clock64; setp.gt.u64 %p3, %rd2, 0xffffffffffff; selp.u32 %r1, 1, 0, %p3;
+             mov.u64 %rd2, 0; ld.volatile.global.u32 %r3, [%rd1];",
+            "a time limit, of which nothing is left where the warp gives way",
+        ),
         ("add.u64 %rd3, %rd3, 1;", "a counter"),
         ("atom.global.add.u32 %r3, [%rd1], 1;", "memory"),
     ] {
@@ -84,11 +89,15 @@ $trip:
     st.volatile.global.u32 [%rd1], 1;
     ret;",
     );
-    for schedule in [Schedule::Parallel, Schedule::Seeded(2)] {
+    // In a cooperative grid the two are on two host threads from the start.
+    for (schedule, cooperative) in
+        [(Schedule::Parallel, false), (Schedule::Parallel, true), (Schedule::Seeded(2), false)]
+    {
         let device = device();
         let flag = device.alloc_zeros::<u32>(1).unwrap();
         let options = Options { schedule, ..Options::default() };
-        let report = launch(&device, &text, &LaunchConfig::new(2, 1), &flag, &options).wait();
+        let config = LaunchConfig { cooperative, ..LaunchConfig::new(2, 1) };
+        let report = launch(&device, &text, &config, &flag, &options).wait();
         assert!(report.is_clean(), "{report}");
     }
 }

@@ -85,7 +85,7 @@ fn vector(d: &mut Decoder<'_, '_>, to: &[Option<Reg>], from: &[Src], ty: Type) {
         for (&(file, row, _), values) in rows.iter().zip(&values) {
             match file {
                 File::Wide => m.registers.set64(row, values, m.mask),
-                _ => m.registers.set32(row, &lanewise(&values, |value| value as u32), m.mask),
+                _ => m.registers.set32(row, &lanewise(values, |value| value as u32), m.mask),
             }
         }
         Step::Next

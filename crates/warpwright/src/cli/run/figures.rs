@@ -97,7 +97,10 @@ pub(super) struct Line {
     pub(super) source: Option<SourceLine>,
     pub(super) warps: u64,
     pub(super) lanes: u64,
-    /// Part of all instructions of warps.
+    /// Times that the warp's place was taken: once an instruction, and a request to memory takes it for every
+    /// 128 bytes of sectors, or for every pass.
+    pub(super) slots: u64,
+    /// Part of all slots.
     pub(super) share: f64,
     /// Times that it divided a warp.
     pub(super) divergent: u64,
@@ -199,8 +202,19 @@ pub(super) fn counters(counters: &vm::Counters, locator: &Locator<'_>, pointed: 
     }
 }
 
-/// The instructions that warps spent the most on, at most `top` of them.
+/// Sectors that the hardware moves at a time.
+const SECTORS_A_SLOT: u64 = 4;
+
+/// How often the warp's place was taken.
+fn slots(line: &vm::LineCounters) -> u64 {
+    let global = line.global.transactions.div_ceil(SECTORS_A_SLOT).saturating_sub(line.global.requests);
+    let shared = line.shared.transactions.saturating_sub(line.shared.requests);
+    line.warps + global + shared
+}
+
+/// The instructions that took the most slots, at most `top` of them.
 pub(super) fn hottest(counters: &vm::Counters, locator: &Locator<'_>, top: usize) -> Vec<Line> {
+    let all = counters.lines.iter().map(slots).sum();
     let mut lines: Vec<Line> = counters
         .lines
         .iter()
@@ -212,7 +226,8 @@ pub(super) fn hottest(counters: &vm::Counters, locator: &Locator<'_>, top: usize
                 source: place.source,
                 warps: line.warps,
                 lanes: line.lanes,
-                share: ratio(line.warps, counters.warp_instructions),
+                slots: slots(line),
+                share: ratio(slots(line), all),
                 divergent: line.divergent,
                 global: (line.global.requests > 0).then(|| (&line.global).into()),
                 shared: (line.shared.requests > 0).then(|| (&line.shared).into()),
@@ -222,7 +237,7 @@ pub(super) fn hottest(counters: &vm::Counters, locator: &Locator<'_>, top: usize
         })
         .collect();
     // Stable: what is equally hot stays in the order of the text.
-    lines.sort_by_key(|line| std::cmp::Reverse(line.warps));
+    lines.sort_by_key(|line| std::cmp::Reverse(line.slots));
     lines.truncate(top);
     lines
 }

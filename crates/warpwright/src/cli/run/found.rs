@@ -68,6 +68,8 @@ pub(super) struct Trap {
     pub(super) thread: Option<[u32; 3]>,
     /// Where threads were that went no further, most threads first.
     pub(super) waiting: Vec<Waiting>,
+    #[serde(skip)]
+    pub(super) what: TrapKind,
 }
 
 /// Threads that were at one instruction when the launch ended.
@@ -163,6 +165,7 @@ pub(super) fn trap(report: &Report, locator: &Locator<'_>) -> Option<Trap> {
         block: trap.thread.map(|(block, _)| block),
         thread: trap.thread.map(|(_, thread)| thread),
         waiting: waiting(&trap.waiting, locator),
+        what: trap.kind,
     })
 }
 

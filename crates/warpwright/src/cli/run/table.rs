@@ -8,7 +8,7 @@ fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(' ');
         }
         out.push(digit);
@@ -121,13 +121,14 @@ pub(super) fn print_lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()
         return Ok(());
     }
     writeln!(out, "\nhottest instructions")?;
-    writeln!(out, "{:>8}{:>8}{:>16}{:>12}", "line", "share", "of warps", "lanes/warp")?;
+    writeln!(out, "{:>8}{:>8}{:>12}{:>12}{:>12}", "line", "share", "slots", "of warps", "lanes/warp")?;
     for line in lines {
         writeln!(
             out,
-            "{:>8}{:>7.1}%{:>16}{:>12}   {}{}",
+            "{:>8}{:>7.1}%{:>12}{:>12}{:>12}   {}{}",
             line.ptx_line,
             100.0 * line.share,
+            thousands(line.slots),
             thousands(line.warps),
             ratio(line.lanes, line.warps),
             line.ptx,
@@ -135,7 +136,7 @@ pub(super) fn print_lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()
         )?;
         if let Some(source) = &line.source {
             let text = source.text.as_deref().unwrap_or_default();
-            writeln!(out, "{:47}{}:{}  {text}", "", source.file, source.line)?;
+            writeln!(out, "{:55}{}:{}  {text}", "", source.file, source.line)?;
         }
     }
     Ok(())
