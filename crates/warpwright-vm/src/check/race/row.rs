@@ -2,7 +2,7 @@
 //!
 //! A row keeps lists of entries, each about the bytes that a warp touched with one instruction. A coalesced
 //! access is one entry, however many lanes it had, warps that do the same share one, and meeting it again
-//! is one comparison. Rows that are touched in small pieces keep these in [`Scatter`]s.
+//! is one comparison. Rows that are touched in small pieces keep these in scatters.
 
 use super::access::Spot;
 use super::entry::{Bytes, Entry};

@@ -570,3 +570,40 @@ fn lanes_that_store_one_value_among_scattered_ones_are_no_race() {
         }
     }
 }
+
+#[test]
+fn of_many_blocks_that_read_scattered_pieces_enough_are_kept() {
+    for (released, writer) in [(false, 0), (false, 39), (true, 0), (true, 39)] {
+        let mut grid = Grid::new(Mode::Normal, 40, 64);
+        for block in 0..40 {
+            for of in 0..2 {
+                let who = warp(block, of);
+                for field in 0..17 {
+                    grid.at(field as u32).access(
+                        RaceSpace::Global,
+                        who,
+                        AccessKind::Read,
+                        Strength::Weak,
+                        (2, 2),
+                        |lane| DATA + 34 * lane + 2 * field,
+                    );
+                }
+                grid.set(who, RELEASE, FLAG);
+            }
+        }
+        if released {
+            grid.poll(warp(writer, 0), ACQUIRE, FLAG);
+        }
+        for field in 0..17 {
+            grid.at(100).access(
+                RaceSpace::Global,
+                warp(writer, 0),
+                AccessKind::Write,
+                Strength::Weak,
+                (2, 2),
+                |lane| DATA + 34 * lane + 2 * field,
+            );
+            assert_eq!(grid.found().is_empty(), released, "field {field} by block {writer}");
+        }
+    }
+}
