@@ -347,6 +347,9 @@ impl<'a> Machine<'a> {
             }
             RegionKind::Shared => {
                 let written = &mut self.block.checks.written;
+                if written.is_all() {
+                    return;
+                }
                 if kind.is_read() {
                     let mut fine = true;
                     byte_runs(offsets, mask, bytes, |at, bytes| fine &= written.is_set(at, bytes));
