@@ -40,6 +40,10 @@ pub struct KernelInfo {
     /// The most threads of a block (`.maxntid`).
     pub max_threads: Option<u32>,
     pub(crate) function: u32,
+    /// Static shared variables, sorted: offset and size.
+    pub(crate) shared_regions: Vec<(u64, u64)>,
+    /// Their names, and at the end that of dynamic shared memory.
+    pub(crate) shared_names: Arc<[String]>,
 }
 
 /// What a loaded module is.
@@ -51,10 +55,6 @@ pub(crate) struct Loaded {
     pub(crate) functions: Vec<usize>,
     /// Global and constant variables: address and size.
     pub(crate) variables: HashMap<String, (u64, u64)>,
-    /// Static shared variables, sorted: offset and size.
-    pub(crate) shared_regions: Vec<(u64, u64)>,
-    /// Their names, and at the end that of dynamic shared memory.
-    pub(crate) shared_names: Vec<String>,
     /// Where dynamic shared memory begins.
     pub(crate) dynamic_shared: u64,
 }
@@ -83,7 +83,7 @@ impl Loaded {
             module.functions().zip(&info.functions).filter(|(function, _)| function.body.is_some()).collect();
         for (number, (function, info)) in with_info.into_iter().enumerate() {
             if function.kind == FunctionKind::Entry {
-                let kernel = kernel_info(function, info.static_shared, number as u32);
+                let kernel = kernel_info(function, info.static_shared, number as u32, &symbols);
                 kernels.insert(kernel.name.clone(), kernel);
             }
         }
@@ -93,20 +93,17 @@ impl Loaded {
             kernels,
             functions,
             variables: symbols.global.iter().map(|(&name, &place)| (name.to_owned(), place)).collect(),
-            shared_regions: symbols.shared_layout.regions.clone(),
-            shared_names: symbols
-                .shared_names
-                .iter()
-                .copied()
-                .chain([symbols.dynamic_name()])
-                .map(str::to_owned)
-                .collect(),
             dynamic_shared: symbols.dynamic_shared(),
         })
     }
 }
 
-fn kernel_info(function: &ir::Function, static_shared: u64, number: u32) -> KernelInfo {
+fn kernel_info(
+    function: &ir::Function,
+    static_shared: u64,
+    number: u32,
+    symbols: &Symbols<'_>,
+) -> KernelInfo {
     let mut offset = 0u32;
     let params = function
         .params
@@ -130,6 +127,8 @@ fn kernel_info(function: &ir::Function, static_shared: u64, number: u32) -> Kern
             param
         })
         .collect();
+    let shared = symbols.shared_of(number);
+    let names = shared.names().iter().copied().chain([symbols.dynamic_name()]);
     let mut info = KernelInfo {
         name: function.name.to_string(),
         params,
@@ -137,6 +136,8 @@ fn kernel_info(function: &ir::Function, static_shared: u64, number: u32) -> Kern
         required_block: None,
         max_threads: None,
         function: number,
+        shared_regions: shared.regions().to_vec(),
+        shared_names: names.map(str::to_owned).collect(),
     };
     for directive in &function.directives {
         let dims = |list: &[u32]| std::array::from_fn(|axis| list.get(axis).copied().unwrap_or(1));

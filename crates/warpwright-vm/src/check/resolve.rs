@@ -133,7 +133,7 @@ fn shared_variable(launch: &Launch, address: u64, window: u64) -> Option<Allocat
     let regions = &launch.shape.shared_regions;
     let (index, &(start, bytes)) = regions.iter().enumerate().min_by_key(distance)?;
     Some(AllocationRef {
-        name: launch.module.shared_names.get(index).cloned().unwrap_or_default(),
+        name: launch.shape.shared_names.get(index).cloned().unwrap_or_default(),
         base: window + start,
         bytes,
         offset: offset.wrapping_sub(start) as i64,

@@ -51,7 +51,7 @@ pub(crate) struct Placed {
 }
 
 /// Lays variables out one behind the other.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     pub(crate) end: u64,
     pub(crate) regions: Vec<(u64, u64)>,
@@ -71,6 +71,31 @@ impl Layout {
     }
 }
 
+/// Shared variables, one behind the other, with their names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedLayout<'m> {
+    layout: Layout,
+    names: Vec<&'m str>,
+}
+
+impl<'m> SharedLayout<'m> {
+    fn place(&mut self, variable: &'m Variable) -> Placed {
+        let bytes = variable.bytes().unwrap_or(0);
+        self.names.push(&variable.name);
+        Placed { offset: self.layout.place(bytes, variable.alignment()), bytes }
+    }
+
+    /// Offsets and sizes of the variables.
+    pub(crate) fn regions(&self) -> &[(u64, u64)] {
+        &self.layout.regions
+    }
+
+    /// Their names, in the same order.
+    pub(crate) fn names(&self) -> &[&'m str] {
+        &self.names
+    }
+}
+
 /// The symbols of a module, placed.
 pub(crate) struct Symbols<'m> {
     pub(crate) index: ModuleIndex<'m>,
@@ -83,10 +108,10 @@ pub(crate) struct Symbols<'m> {
     shared: HashMap<&'m str, Placed>,
     /// Shared variables of functions.
     local_shared: HashMap<(u32, u32), Placed>,
-    /// All static shared memory.
-    pub(crate) shared_layout: Layout,
-    /// Names of the variables in it, in the same order.
-    pub(crate) shared_names: Vec<&'m str>,
+    /// The static shared memory that kernels have in common: of the module, and of functions.
+    common_shared: SharedLayout<'m>,
+    /// That of each kernel, behind what they have in common.
+    kernel_shared: HashMap<u32, SharedLayout<'m>>,
     /// `.extern .shared` arrays: they begin where the dynamic shared memory does.
     dynamic: Vec<&'m str>,
 }
@@ -103,8 +128,8 @@ impl<'m> Symbols<'m> {
             global: HashMap::new(),
             shared: HashMap::new(),
             local_shared: HashMap::new(),
-            shared_layout: Layout::with_gaps(),
-            shared_names: Vec::new(),
+            common_shared: SharedLayout { layout: Layout::with_gaps(), names: Vec::new() },
+            kernel_shared: HashMap::new(),
             dynamic: Vec::new(),
         };
         symbols.name_functions(module);
@@ -112,8 +137,13 @@ impl<'m> Symbols<'m> {
         for variable in module.globals() {
             symbols.place_global(variable, memory, &mut initialised)?;
         }
-        for number in 0..symbols.defined.len() {
-            symbols.place_locals(number as u32, memory, &mut initialised)?;
+        // What all kernels may use comes first.
+        for entries in [false, true] {
+            for number in 0..symbols.defined.len() {
+                if (symbols.defined[number].kind == FunctionKind::Entry) == entries {
+                    symbols.place_locals(number as u32, memory, &mut initialised)?;
+                }
+            }
         }
         for (allocation, variable) in initialised {
             symbols.initialise(&allocation, variable)?;
@@ -152,10 +182,9 @@ impl<'m> Symbols<'m> {
         let name: &'m str = &variable.name;
         match variable.space.base() {
             Space::Shared => match variable.bytes() {
-                Some(bytes) if variable.linkage != Linkage::Extern => {
-                    let offset = self.shared_layout.place(bytes, variable.alignment());
-                    self.shared_names.push(&variable.name);
-                    self.shared.entry(name).or_insert(Placed { offset, bytes });
+                Some(_) if variable.linkage != Linkage::Extern => {
+                    let place = self.common_shared.place(variable);
+                    self.shared.entry(name).or_insert(place);
                 }
                 _ => self.dynamic.push(name),
             },
@@ -192,14 +221,11 @@ impl<'m> Symbols<'m> {
         initialised: &mut Vec<(Arc<crate::memory::Allocation>, &'m Variable)>,
     ) -> Result<(), LoadError> {
         let function = self.defined[number as usize];
+        let mut own = (function.kind == FunctionKind::Entry).then(|| self.common_shared.clone());
         for (id, variable) in function.variables.iter().enumerate() {
             let bytes = variable.bytes().unwrap_or(0);
             let place = match variable.space.base() {
-                Space::Shared => {
-                    let offset = self.shared_layout.place(bytes, variable.alignment());
-                    self.shared_names.push(&variable.name);
-                    Placed { offset, bytes }
-                }
+                Space::Shared => own.as_mut().unwrap_or(&mut self.common_shared).place(variable),
                 Space::Global | Space::Const | Space::Tex => {
                     let kind = match variable.space.base() {
                         Space::Const => AllocationKind::Constant,
@@ -216,7 +242,15 @@ impl<'m> Symbols<'m> {
             };
             self.local_shared.insert((number, id as u32), place);
         }
+        if let Some(own) = own {
+            self.kernel_shared.insert(number, own);
+        }
         Ok(())
+    }
+
+    /// The static shared memory of a kernel.
+    pub(crate) fn shared_of(&self, kernel: u32) -> &SharedLayout<'m> {
+        self.kernel_shared.get(&kernel).unwrap_or(&self.common_shared)
     }
 
     /// What to call dynamic shared memory.
@@ -224,9 +258,11 @@ impl<'m> Symbols<'m> {
         self.dynamic.first().copied().unwrap_or("dynamic shared memory")
     }
 
-    /// Where dynamic shared memory begins.
+    /// Where dynamic shared memory begins: for all kernels at one place, since functions that they call
+    /// may use it.
     pub(crate) fn dynamic_shared(&self) -> u64 {
-        self.shared_layout.end.next_multiple_of(128)
+        let ends = self.kernel_shared.values().map(|shared| shared.layout.end);
+        ends.max().unwrap_or(self.common_shared.layout.end).next_multiple_of(128)
     }
 
     /// What a function's name stands for.

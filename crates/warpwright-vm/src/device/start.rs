@@ -112,7 +112,7 @@ impl Device {
             return Err(LaunchError::SharedMemory { kernel: name(), bytes, most, arch });
         }
         let loaded = &module.loaded;
-        let mut shared_regions = loaded.shared_regions.clone();
+        let mut shared_regions = kernel.shared_regions.clone();
         let dynamic = u64::from(config.shared_mem_bytes);
         let mut end = shared_regions.last().map_or(0, |&(start, bytes)| start + bytes);
         if dynamic != 0 {
@@ -127,6 +127,7 @@ impl Device {
             dynamic_shared: config.shared_mem_bytes,
             shared_words: end.div_ceil(4) as usize,
             shared_regions,
+            shared_names: kernel.shared_names.clone(),
             params,
             param_regions: kernel.params.iter().map(|p| (p.offset.into(), p.bytes.into())).collect(),
         })

@@ -1,5 +1,7 @@
 //! The dimensions of a launch, and the memory that each block has.
 
+use std::sync::Arc;
+
 /// Dimensions, shared memory and parameters of a launch.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
@@ -15,6 +17,8 @@ pub(crate) struct Shape {
     pub(crate) shared_words: usize,
     /// The variables in it, sorted: offset and size.
     pub(crate) shared_regions: Vec<(u64, u64)>,
+    /// Their names.
+    pub(crate) shared_names: Arc<[String]>,
     /// The parameters.
     pub(crate) params: Vec<u32>,
     /// Which bytes of them belong to which parameter: offset and size.

@@ -5,7 +5,8 @@
 //! block, at which arriving and waiting are two instructions.
 
 use crate::decode::{Decoder, Rows};
-use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, Machine, NONE, Park, Resume, Step, lanewise};
+use crate::launch::TrapKind;
+use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, LanesOf, Machine, NONE, Park, Resume, Step};
 use std::sync::atomic::Ordering::SeqCst;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
@@ -50,6 +51,9 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
     true
 }
 
+/// Barriers of a block that have numbers.
+const BARRIERS: u32 = 16;
+
 /// The operands of a barrier.
 #[derive(Clone, Copy)]
 struct BarrierRows {
@@ -67,7 +71,19 @@ impl BarrierRows {
     /// Arrives, with the predicate that a reduction wants: `None` where it goes on without a result, else the
     /// number of true predicates and of threads.
     fn arrive(self, m: &mut Machine<'_>, waits: bool, holds: u32) -> Result<Option<(u32, u32)>, Step> {
-        let ids = lanewise(m.registers.row32(self.id), |id| id & 15);
+        let ids = *m.registers.row32(self.id);
+        if let Some(lane) = LanesOf(m.mask).find(|&lane| ids[lane] >= BARRIERS) {
+            let message = format!("barrier {}: a block has {BARRIERS}, from 0 on", ids[lane]);
+            return Err(m.trap(TrapKind::BadBarrier, message));
+        }
+        let counts = self.count.map(|row| *m.registers.row32(row));
+        let wrong = |count: u32| count == 0 || !count.is_multiple_of(LANES as u32);
+        if let Some(counts) = counts
+            && let Some(lane) = LanesOf(m.mask).find(|&lane| wrong(counts[lane]))
+        {
+            let message = format!("a barrier of {} threads: it takes whole warps of 32", counts[lane]);
+            return Err(m.trap(TrapKind::BadBarrier, message));
+        }
         if self.aligned {
             if let Some(step) = m.converge(FULL, NONE) {
                 return Err(step);
@@ -76,8 +92,7 @@ impl BarrierRows {
             m.one_at_a_time(&ids)?;
         }
         let lane = m.mask.trailing_zeros() as usize & (LANES - 1);
-        let count = self.count.map(|row| m.registers.row32(row)[lane]);
-        m.arrive(Arrival { id: ids[lane], count, waits, holds })
+        m.arrive(Arrival { id: ids[lane], count: counts.map(|counts| counts[lane]), waits, holds })
     }
 }
 

@@ -177,7 +177,7 @@ fn stmatrix_puts_rows_or_columns_where_the_lanes_say() {
 
 #[test]
 fn movmatrix_transposes() {
-    let data: Vec<u32> = (0..32).map(|lane| (2 * lane + 1) << 16 | 2 * lane).collect();
+    let data: Vec<u32> = (0..32).map(|lane| ((2 * lane + 1) << 16) | (2 * lane)).collect();
     let text = kernel(
         "7.8",
         "sm_80",

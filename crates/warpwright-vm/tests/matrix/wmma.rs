@@ -129,7 +129,8 @@ fn every_shape_type_layout_and_space() {
     use Ty::*;
     let mut numbers = Numbers::new(6);
     let wide = [(16, 16, 16), (8, 32, 16), (32, 8, 16)];
-    let mut forms: Vec<((usize, usize, usize), [Ty; 4], bool)> = Vec::new();
+    // A shape, the types of d, a, b and c, and whether any layout goes with them.
+    let mut forms = Vec::new();
     for shape in wide {
         for types in [[F32, F16, F16, F32], [F16, F16, F16, F16], [F32, F16, F16, F16], [F16, F16, F16, F32]]
         {
