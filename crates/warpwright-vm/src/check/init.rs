@@ -163,13 +163,22 @@ mod tests {
                 "{offset}+{bytes}"
             );
         }
-        plain.set(0, 299);
-        assert!(!plain.is_all());
-        plain.set(250, 50);
-        assert!(plain.is_all());
         shared.clear(140, 1);
         assert!(!shared.is_set(130, 60) && shared.is_set(141, 40));
         shared.set_all();
         assert!(shared.is_set(0, 300));
+    }
+
+    #[test]
+    fn all_is_written_when_the_last_byte_is() {
+        let mut bits = InitBits::default();
+        bits.reset(300);
+        bits.set(0, 200);
+        bits.set(100, 199);
+        assert!(!bits.is_all());
+        bits.set(250, 50);
+        assert!(bits.is_all());
+        bits.reset(300);
+        assert!(!bits.is_all() && !bits.is_set(0, 1));
     }
 }
