@@ -128,10 +128,8 @@ struct Inner {
     launches: AtomicU64,
 }
 
-#[derive(Default)]
 struct Memory {
     map: Arc<GlobalMap>,
-    used: u64,
 }
 
 impl Inner {
@@ -146,8 +144,8 @@ impl Device {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let workers = if config.workers == 0 { cores } else { config.workers };
         let executor = Executor::new(workers).map_err(DeviceError::Threads)?;
-        let inner =
-            Inner { config, executor, workers, memory: Mutex::default(), launches: AtomicU64::new(0) };
+        let memory = Mutex::new(Memory { map: Arc::new(GlobalMap::new(config.memory)) });
+        let inner = Inner { config, executor, workers, memory, launches: AtomicU64::new(0) };
         Ok(Device { inner: Arc::new(inner) })
     }
 
@@ -165,14 +163,9 @@ impl Device {
     pub fn alloc_named<T: Element>(&self, name: &str, len: usize) -> Result<Buffer<T>, DeviceError> {
         let bytes = (len as u64).checked_mul(T::BYTES as u64).unwrap_or(u64::MAX);
         let mut memory = self.inner.memory();
-        let free = self.inner.config.memory - memory.used;
-        let error = DeviceError::OutOfMemory { asked: bytes, free };
-        if bytes > free {
-            return Err(error);
-        }
+        let error = DeviceError::OutOfMemory { asked: bytes, free: memory.map.unused() };
         let allocation = Arc::make_mut(&mut memory.map).allocate(bytes, AllocationKind::Buffer, name);
         let Some(allocation) = allocation else { return Err(error) };
-        memory.used += bytes;
         drop(memory);
         Ok(Buffer { device: self.clone(), allocation, len, element: PhantomData })
     }
@@ -194,7 +187,10 @@ impl Device {
     /// Loads a module that the verifier has accepted.
     pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module, DeviceError> {
         let mut memory = self.inner.memory();
-        let loaded = Loaded::new(module, info, Arc::make_mut(&mut memory.map), self.inner.config.heap)?;
+        let map = Arc::make_mut(&mut memory.map);
+        let before = map.len();
+        let loaded = Loaded::new(module, info, map, self.inner.config.heap);
+        let loaded = loaded.inspect_err(|_| map.free_since(before))?;
         Ok(Module { loaded: Arc::new(loaded) })
     }
 
@@ -277,7 +273,7 @@ impl Device {
             |message: String| Err(DeviceError::Launch(format!("kernel `{}`: {message}", kernel.name)));
         let grid = <[u32; 3]>::from(config.grid_dim);
         let block = <[u32; 3]>::from(config.block_dim);
-        let threads = block.iter().map(|&n| u64::from(n)).product::<u64>();
+        let threads = block.iter().fold(1u64, |product, &n| product.saturating_mul(n.into()));
         if grid.contains(&0) || block.contains(&0) {
             return refuse(format!("grid {grid:?} and block {block:?}: every dimension must be at least 1"));
         }
@@ -541,7 +537,6 @@ impl<T: Element> Buffer<T> {
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         let mut memory = self.device.inner.memory();
-        memory.used -= self.allocation.bytes;
         Arc::make_mut(&mut memory.map).free(self.allocation.id);
     }
 }

@@ -1,6 +1,6 @@
 //! The loop that executes, and the order in which warps and fragments get their turns.
 
-use super::{Block, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
+use super::{Block, LANES, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
 use crate::check::WorkerChecks;
 use crate::counters::MemoryCounters;
 use crate::launch::Launch;
@@ -42,6 +42,8 @@ pub(crate) struct Worker {
     pub(crate) polled: bool,
     /// Lane instructions that have been executed and not yet been reported to the launch.
     pub(crate) executed: u64,
+    /// How many more it may execute before the launch has to hear of it.
+    pub(crate) allowance: u64,
     /// Where the order of things comes from, if it is by a seed.
     pub(crate) random: Option<Random>,
 }
@@ -56,6 +58,7 @@ impl Worker {
             progress: false,
             polled: false,
             executed: 0,
+            allowance: u64::MAX,
             random,
         }
     }
@@ -107,6 +110,9 @@ impl<'a> Machine<'a> {
                     None => SLICE,
                     Some(random) => random.slice(SLICE),
                 };
+                // What is left of the budget is not exceeded by more than an instruction.
+                let left = self.worker.allowance.saturating_sub(self.worker.executed);
+                let fuel = fuel.min((left / LANES as u64).min(u64::from(SLICE)) as u32 + 1);
                 self.enter_warp(index);
                 let (executed, stopped) = self.run_warp(fuel);
                 self.leave_warp();
@@ -114,6 +120,9 @@ impl<'a> Machine<'a> {
                 busy |= executed && !self.gave_way;
                 if stopped {
                     return BlockStatus::Stopped;
+                }
+                if self.worker.executed > self.worker.allowance {
+                    return BlockStatus::Running;
                 }
             }
             if self.block.is_done() {

@@ -5,11 +5,15 @@
 //! block, at which arriving and waiting are two instructions.
 
 use crate::decode::{Decoder, Rows};
-use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, Machine, NONE, Park, Resume, Step};
+use crate::launch::TrapKind;
+use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, LanesOf, Machine, NONE, Park, Resume, Step};
 use std::sync::atomic::Ordering::SeqCst;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::sync::{BarrierReduction, MembarLevel};
+
+/// The last barrier of a block.
+const LAST: u32 = CLUSTER_BARRIER - 1;
 
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
     match op {
@@ -67,7 +71,23 @@ impl BarrierRows {
     /// Arrives, with the predicate that a reduction wants: `None` where it goes on without a result, else the
     /// number of true predicates and of threads.
     fn arrive(self, m: &mut Machine<'_>, waits: bool, holds: u32) -> Result<Option<(u32, u32)>, Step> {
-        let ids = m.registers.row32(self.id).map(|id| id & 15);
+        let ids = *m.registers.row32(self.id);
+        if let Some(lane) = LanesOf(m.mask).find(|&lane| ids[lane] > LAST) {
+            let message = format!("there is no barrier {}: those of a block are 0 to {LAST}", ids[lane]);
+            return Err(m.trap(TrapKind::BadOperand, message));
+        }
+        if let Some(counts) = self.count.map(|row| *m.registers.row32(row)) {
+            if let Some(lane) = LanesOf(m.mask).find(|&lane| counts[lane] % LANES as u32 != 0) {
+                let message = format!(
+                    "a barrier of {} threads: the number must be a multiple of {LANES}, for whole warps",
+                    counts[lane]
+                );
+                return Err(m.trap(TrapKind::BadOperand, message));
+            }
+            if !self.aligned {
+                m.one_at_a_time(&counts)?;
+            }
+        }
         if self.aligned {
             if let Some(step) = m.converge(FULL, NONE) {
                 return Err(step);
