@@ -18,7 +18,6 @@ fn room(bytes: u64) -> u64 {
 /// given again at once, and then what fits best.
 #[derive(Debug)]
 pub(crate) struct Heap {
-    base: u64,
     bytes: u64,
     pieces: Mutex<Pieces>,
 }
@@ -85,7 +84,7 @@ impl Heap {
         let mut pieces = Pieces::default();
         // The last piece needs no gap behind it.
         pieces.put_back(base, bytes / ALIGN * ALIGN + GAP);
-        Heap { base, bytes, pieces: Mutex::new(pieces) }
+        Heap { bytes, pieces: Mutex::new(pieces) }
     }
 
     fn pieces(&self) -> MutexGuard<'_, Pieces> {

@@ -484,7 +484,7 @@ fn matrices() {
         (
             "a product of half a warp",
             Attack::body(
-                "setp.lt.u32 %p0, %r0, 16; mov.u32 %r3, 0; mov.u32 %r4, 0; mov.u32 %r5, 0; mov.u32 %r6, 0; @%p0 mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1,%r2}, {%r3}, {%r4}, {%r5,%r6};",
+                "setp.lt.u32 %p0, %r0, 16; mov.u32 %r3, 0; mov.u32 %r4, 0; mov.u32 %r5, 0; mov.u32 %r6, 0; @%p0 mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1,%r2}, {%r3}, {%r4}, {%r5,%r6}; bar.warp.sync -1;",
             ),
             LANE,
         ),

@@ -12,6 +12,9 @@ use super::entry::{Bytes, Entry, lanes};
 const MOST_IN_ROW: usize = 48;
 /// Entries of other blocks that are kept for the same bytes. Beyond that a sample stands for all.
 const MOST_FOREIGN: usize = 8;
+/// Entries of one list in all: one for each thread of a block. An agent that copies from one place without an
+/// end would leave any number.
+const MOST_IN_LIST: usize = 1024;
 const WORDS: usize = 32;
 const WORD_BYTES: u32 = 4;
 
@@ -110,6 +113,10 @@ impl List {
         }
         let at = chance as usize % self.rest.len();
         let victim = self.rest[at];
+        if self.rest.len() > MOST_IN_LIST {
+            self.rest.swap_remove(at);
+            return;
+        }
         if victim.block == block {
             return;
         }
