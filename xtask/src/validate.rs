@@ -21,6 +21,8 @@ const VALUES: &[(&str, &[&str])] = &[
     ("n", &["1", "33", "1000", "1048576"]),
     ("k", &["1", "33", "1000", "1048576"]),
     ("stages", &["1", "3"]),
+    ("warps_down", &["1"]),
+    ("warps_across", &["1", "3"]),
 ];
 
 /// A kernel of the catalogue in one configuration, for one target.

@@ -286,18 +286,34 @@ const ENTRIES: &[Entry] = &[
                 domain: "from 1 to 3",
                 doc: "tiles of a and b in shared memory at a time",
             },
+            Field {
+                name: "warps_down",
+                ty: "u32",
+                default: "2",
+                domain: "1 or 2",
+                doc: "warps of a block along the rows of c, 64 each",
+            },
+            Field {
+                name: "warps_across",
+                ty: "u32",
+                default: "4",
+                domain: "from 1 to 4",
+                doc: "warps of a block along the columns of c, 32 each",
+            },
         ],
         make: |config| {
             let (n, k) = product(config)?;
             let stages = config.u32("stages", |stages| (1..=3).contains(&stages))?;
+            let down = config.u32("warps_down", |warps| (1..=2).contains(&warps))?;
+            let across = config.u32("warps_across", |warps| (1..=4).contains(&warps))?;
+            let warps = [down, across];
             macro_rules! make {
                 ($ty:ty) => {
                     match config.text("out").1 {
-                        "f32" => {
-                            Box::new(Matmul::<$ty, f32> { stages, ..Matmul::new(n, k) }) as Box<dyn Kernel>
-                        }
-                        "f16" => Box::new(Matmul::<$ty, F16> { stages, ..Matmul::new(n, k) }),
-                        "bf16" => Box::new(Matmul::<$ty, Bf16> { stages, ..Matmul::new(n, k) }),
+                        "f32" => Box::new(Matmul::<$ty, f32> { stages, warps, ..Matmul::new(n, k) })
+                            as Box<dyn Kernel>,
+                        "f16" => Box::new(Matmul::<$ty, F16> { stages, warps, ..Matmul::new(n, k) }),
+                        "bf16" => Box::new(Matmul::<$ty, Bf16> { stages, warps, ..Matmul::new(n, k) }),
                         _ => return Err(config.wrong("out")),
                     }
                 };

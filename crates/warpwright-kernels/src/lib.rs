@@ -20,3 +20,8 @@ pub use rms_norm::RmsNorm;
 pub use softmax::Softmax;
 pub use transpose::Transpose;
 pub use vector_add::VectorAdd;
+
+/// The examples of the page on tiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tiles.md")]
+struct TilesPage;

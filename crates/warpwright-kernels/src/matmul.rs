@@ -5,8 +5,8 @@ use warpwright_ptx::dsl::*;
 
 /// `C = A·B`: `A` is `m × k`, `B` is `k × n`, `C` is `m × n`, all row-major, of any size.
 ///
-/// A block makes a tile of 128×128 of `C`; each of its eight warps makes 64×32 of it on the tensor cores,
-/// from tiles of `A` and `B` whose copies run ahead. Copies move 16 bytes at a time where the rows of a
+/// Each warp of a block makes 64×32 of `C` on the tensor cores, so that 2×4 of them make 128×128, from tiles
+/// of `A` and `B` in shared memory whose copies run ahead. Copies move 16 bytes at a time where the rows of a
 /// matrix are a multiple of that (`k` and `n` multiples of 8 elements of 16 bits), and 8, 4 or 2
 /// where they are not.
 ///
@@ -21,30 +21,37 @@ pub struct Matmul<T, O> {
     pub k: u32,
     /// Tiles of `A` and `B` in shared memory at a time: 2 is double buffering.
     pub stages: u32,
+    /// Warps of a block, down and across `C`: 1 to 8 in all. More share what is loaded, fewer make more
+    /// blocks of a small product.
+    pub warps: [u32; 2],
     /// Element types of the factors and of `C`.
     pub elements: PhantomData<(T, O)>,
 }
 
-/// Side of a block's tile of `C`.
-const TILE: u32 = 128;
 /// Columns of `A` and rows of `B` in a tile.
 const DEPTH: u32 = 32;
 /// A warp's tile of `C`.
 const WARP_ROWS: u32 = 64;
 const WARP_COLUMNS: u32 = 32;
-const WARPS: u32 = (TILE / WARP_ROWS) * (TILE / WARP_COLUMNS);
 
 impl<T, O> Matmul<T, O> {
-    /// Products with a `k × n` matrix, double-buffered.
+    /// Products with a `k × n` matrix, double-buffered, by blocks of 2×4 warps.
     pub fn new(n: u32, k: u32) -> Self {
-        Matmul { n, k, stages: 2, elements: PhantomData }
+        Matmul { n, k, stages: 2, warps: [2, 4], elements: PhantomData }
+    }
+
+    /// Rows and columns of a block's tile of `C`.
+    fn tile(&self) -> [u32; 2] {
+        let [down, across] = self.warps.map(|warps| warps.clamp(1, 8));
+        [down * WARP_ROWS, across * WARP_COLUMNS]
     }
 }
 
 impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
     fn entry(&self) -> String {
         let (factor, sum) = (T::TYPE.name(), O::TYPE.name());
-        format!("matmul_{factor}_{sum}_n{}_k{}_s{}", self.n, self.k, self.stages)
+        let Matmul { n, k, stages, warps: [down, across], .. } = self;
+        format!("matmul_{factor}_{sum}_n{n}_k{k}_s{stages}_w{down}x{across}")
     }
 
     fn args(&self) -> Vec<ArgDesc> {
@@ -58,29 +65,38 @@ impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
     }
 
     fn launch(&self) -> LaunchRule {
-        let rule = LaunchRule::new(32 * WARPS).min_sm(T::SINCE).grid_3d([
-            Extent::new(self.n.div_ceil(TILE).into()),
-            Extent::dim("m").per(TILE.into()),
+        let [rows, columns] = self.tile();
+        let warps = (rows / WARP_ROWS) * (columns / WARP_COLUMNS);
+        let rule = LaunchRule::new(32 * warps.min(32)).min_sm(T::SINCE).grid_3d([
+            Extent::new(self.n.div_ceil(columns).into()),
+            Extent::dim("m").per(rows.into()),
             Extent::new(1),
         ]);
-        // Without edges to look after, two blocks have room for their registers.
+        // Without edges to look after, 16 warps have room for their registers.
         let whole = self.k.is_multiple_of(DEPTH) && self.n.is_multiple_of(8);
-        LaunchRule { resident_blocks: whole.then_some(2), ..rule }
+        LaunchRule { resident_blocks: whole.then_some((16 / warps).max(1)), ..rule }
     }
 
     fn body(&self, k: K<'_>) {
         let (a, b, c) = (k.ptr::<T>("a"), k.ptr::<T>("b"), k.ptr_mut::<O>("c"));
         let m = k.scalar::<u32>("m");
+        let [down, across] = self.warps;
+        if !(1..=8).contains(&down.saturating_mul(across)) {
+            k.refuse(format!(
+                "a block of {down}x{across} warps: 1 to 8 in all have room for their registers"
+            ));
+        }
+        let [rows, columns] = self.tile();
         // The loop ends with the last tile that has something of both.
         let whole = self.k.is_multiple_of(DEPTH);
         let a = a.matrix(m, self.k).columns_fit(whole);
-        let b = b.matrix(self.k, self.n).rows_fit(whole).columns_fit(self.n.is_multiple_of(TILE));
-        let (row, column) = (k.ctaid_y() * TILE, k.ctaid() * TILE);
-        let warp_row = k.warp() / (TILE / WARP_COLUMNS) * WARP_ROWS;
-        let warp_column = k.warp() % (TILE / WARP_COLUMNS) * WARP_COLUMNS;
+        let b = b.matrix(self.k, self.n).rows_fit(whole).columns_fit(self.n.is_multiple_of(columns));
+        let (row, column) = (k.ctaid_y() * rows, k.ctaid() * columns);
+        let warp_row = k.warp() / (columns / WARP_COLUMNS) * WARP_ROWS;
+        let warp_column = k.warp() % (columns / WARP_COLUMNS) * WARP_COLUMNS;
 
         let pipeline = k.pipeline(self.stages);
-        let (a_tiles, b_tiles) = (pipeline.tile::<T>(TILE, DEPTH), pipeline.tile::<T>(DEPTH, TILE));
+        let (a_tiles, b_tiles) = (pipeline.tile::<T>(rows, DEPTH), pipeline.tile::<T>(DEPTH, columns));
         let sums = pipeline.run(
             self.k.div_ceil(DEPTH),
             k.accumulators(WARP_ROWS, WARP_COLUMNS),

@@ -7,8 +7,8 @@ use warpwright_ptx::dsl::*;
 /// `y = eˣ / Σ eˣ` over rows of length `d`; one block per row. `x` and `y` are `rows × d`, row-major.
 ///
 /// The maximum is subtracted first, so that no finite input overflows. A row of `-inf` alone yields NaN.
-/// Exponentials are to 2 ulp and sums in `f32`: `|err| ≤ (d / threads + 16) · 2⁻²³` of the result, and
-/// one rounding to `T`.
+/// Exponentials are to 2 ulp of an argument that was rounded three times, and sums are in `f32`:
+/// `|err| ≤ (d / threads + 3 (max − x + ln d) + 21) · 2⁻²⁴` of the result, and one rounding to `T`.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax<T> {
     /// Length of a row.

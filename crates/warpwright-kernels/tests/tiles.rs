@@ -137,24 +137,25 @@ fn accumulators_become_factors_where_they_stand() {
 }
 
 /// A shared tile to global memory, element by element.
-fn copy_back<'k, T: Data>(
+fn copy_back<'k, T: Data, X: Readable>(
     k: K<'k>,
-    tile: SharedTile<'k, T>,
+    tile: SharedTile<'k, T, X>,
     y: Ptr<'k, Global, T>,
     [rows, columns]: [u32; 2],
 ) {
     k.each(k.strided(rows * columns), |i| y.st(i, tile.ld(i / columns, i % columns)));
 }
 
-/// A window of a matrix, copied to shared memory and back, whatever the alignment.
-fn check_window<T: Data>(sm: u16, columns: u32, start: [u32; 2], shape: [u32; 2]) {
+/// A window of a matrix whose rows are `pitch` apart, copied to shared memory and back, whatever the
+/// alignment.
+fn check_window<T: Data>(sm: u16, [columns, pitch]: [u32; 2], start: [u32; 2], shape: [u32; 2]) {
     let rows = 13;
-    let values: Vec<_> = (0..rows * columns).map(|i| f64::from(i % 251 + 1)).collect();
+    let values: Vec<_> = (0..rows * pitch).map(|i| f64::from(i % 251 + 1)).collect();
     let [height, width] = shape;
     for stages in [0, 2] {
         let given = [Given::Input(T::TYPE, &values), Given::Output(T::TYPE, (height * width) as usize)];
         let (outputs, _) = run_body(sm, 96, &given, |k| {
-            let x = k.ptr::<T>("x").matrix(rows, columns);
+            let x = k.ptr::<T>("x").matrix(rows, columns).pitch(pitch);
             let y = k.ptr_mut::<T>("y");
             if stages == 0 {
                 let tile = k.shared_tile::<T>(height, width);
@@ -172,13 +173,13 @@ fn check_window<T: Data>(sm: u16, columns: u32, start: [u32; 2], shape: [u32; 2]
             .flat_map(|row| (0..width).map(move |column| (start[0] + row, start[1] + column)))
             .map(|(row, column)| {
                 let inside = row < rows && column < columns;
-                if inside { values[(row * columns + column) as usize] } else { 0.0 }
+                if inside { values[(row * pitch + column) as usize] } else { 0.0 }
             })
             .collect();
         assert_eq!(
             outputs[0],
             expected,
-            "{} on sm_{sm}: {shape:?} at {start:?} of {rows}x{columns}, {stages} stages",
+            "{} on sm_{sm}: {shape:?} at {start:?} of {rows}x{columns}, {pitch} apart, {stages} stages",
             T::TYPE
         );
     }
@@ -188,9 +189,11 @@ fn check_window<T: Data>(sm: u16, columns: u32, start: [u32; 2], shape: [u32; 2]
 fn copies_fill_with_zeros_beyond_the_edges() {
     for sm in TARGETS {
         for columns in [1, 6, 7, 8, 20, 32, 63, 64] {
-            check_window::<F16>(sm, columns, [0, 0], [8, 64]);
-            check_window::<F16>(sm, columns, [9, 8], [8, 24]);
-            check_window::<f32>(sm, columns, [4, 4], [16, 12]);
+            for pitch in [columns, columns + 1, columns + 8] {
+                check_window::<F16>(sm, [columns, pitch], [0, 0], [8, 64]);
+                check_window::<F16>(sm, [columns, pitch], [9, 8], [8, 24]);
+                check_window::<f32>(sm, [columns, pitch], [4, 4], [16, 12]);
+            }
         }
     }
 }

@@ -15,3 +15,8 @@ pub mod verify;
 pub use parse::parse;
 pub use print::print;
 pub use verify::verify;
+
+/// The examples in Rust of the page of diagnostics.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/diagnostics.md")]
+struct DiagnosticsPage;

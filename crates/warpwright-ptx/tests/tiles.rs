@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::dsl::*;
-use warpwright_ptx::ir::{Arch, Imm, Module, Origin, Src, StatementKind, Type};
+use warpwright_ptx::ir::{Arch, Imm, Module, Origin, Space, Src, StatementKind, Type};
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::matrix::MmaShape;
 use warpwright_ptx::{parse, print, verify};
@@ -201,6 +201,27 @@ fn copies_are_as_wide_as_the_matrix_allows() {
 }
 
 #[test]
+fn copies_are_as_wide_as_a_counter_allows() {
+    for (first, step, width) in [(0, 8, 16), (8, 16, 16), (0, 4, 8), (2, 8, 4), (0, 2, 4)] {
+        let module = checked("copy", 80, 32, |k| {
+            let tile = k.shared_tile::<F16>(16, 16);
+            let x = k.ptr::<F16>("x").matrix(16, 64);
+            k.each(k.range(first..64).step(step), |column| {
+                tile.load(x, 0, column);
+                k.sync();
+            });
+        });
+        let widths: BTreeSet<_> = ops(&module)
+            .filter_map(|(op, _)| match op {
+                Op::Ld(load) if load.space == Some(Space::Global) => Some(load.d.len() * 4),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(widths, BTreeSet::from([width]), "{first}, {step}");
+    }
+}
+
+#[test]
 fn accumulators_stay_in_their_registers() {
     let module = checked("chain", 80, 32, |k| {
         let (x, c) = (k.ptr::<F16>("x").matrix(16, 16), k.ptr_mut::<f32>("c").matrix(16, 16));
@@ -280,6 +301,32 @@ fn misfits_name_both_tiles_and_the_line() {
     ];
     let expected = expected.map(|(line, message)| (Code::VectorShape, line, message.to_string()));
     assert_eq!(found, expected);
+}
+
+#[test]
+fn state_keeps_its_shape() {
+    let first = line!();
+    let found = mistakes(first, |k| {
+        let n = k.scalar::<u32>("n");
+        k.fold(k.upto(n), k.accumulators(16, 16), |_, _| k.accumulators(32, 8));
+        k.fold(k.upto(n), (k.u32(0), k.rows(16, 0.0)), |_, (i, _)| (i, k.rows(32, 0.0)));
+        k.if_else(n.eq(1), || k.accumulators(16, 16), || k.accumulators(16, 24));
+    });
+    let found: Vec<_> = found.into_iter().map(|(code, line, _)| (code, line)).collect();
+    assert_eq!(found, [3, 4, 5].map(|line| (Code::VectorShape, line)));
+}
+
+#[test]
+fn a_mistake_in_a_loop_is_a_mistake() {
+    let first = line!();
+    let found = mistakes(first, |k| {
+        let sums = k.fold(k.upto(k.scalar::<u32>("n")), k.accumulators(16, 16), |_, sums| {
+            sums + k.accumulators(32, 32)
+        });
+        k.when(k.lane().eq(0), || sums.store(k.ptr_mut::<f32>("c").matrix(16, 16), 0, 0));
+    });
+    let found: Vec<_> = found.into_iter().map(|(code, line, _)| (code, line)).collect();
+    assert_eq!(found, [(Code::VectorShape, 3)]);
 }
 
 #[test]

@@ -1,8 +1,15 @@
-//! What a profiler would show: memory traffic as the hardware would see it.
+//! What a profiler would show: memory traffic as the hardware would see it, and waiting at barriers.
+//!
+//! A *request* is an instruction that a warp executes. Requests to global and local memory are counted in
+//! *sectors*, the 32 bytes in which caches are filled; a warp that reads 32 consecutive words touches 4.
+//! Local memory is laid out as the hardware does it, word by word for all lanes of a warp. Requests to shared
+//! memory are counted in *passes*: each of its 32 banks gives one word a pass, a word that several lanes want
+//! is given to all of them, and lanes that want more than a word go in groups. Constants are read one address
+//! a pass.
 
 use crate::launch::Launch;
-use crate::machine::{LanesOf, Row64};
-use crate::memory::RegionKind;
+use crate::machine::{LANES, LanesOf, Row64};
+use crate::memory::{AllocationKind, RegionKind};
 
 /// Bytes of a sector, the unit in which caches are filled.
 const SECTOR: u64 = 32;
@@ -18,7 +25,8 @@ pub struct Traffic {
     pub requests: u64,
     /// Bytes that lanes asked for.
     pub bytes: u64,
-    /// Global memory: sectors of 32 bytes that the requests touch. Shared memory: passes that they take.
+    /// Global and local memory: sectors of 32 bytes that the requests touch. Shared memory and constants:
+    /// passes that they take.
     pub transactions: u64,
 }
 
@@ -29,149 +37,364 @@ impl Traffic {
         self.transactions += transactions;
     }
 
-    /// Adds what another counter has seen.
-    pub(crate) fn merge(&mut self, other: &Traffic) {
+    fn merge(&mut self, other: &Traffic) {
         self.requests += other.requests;
         self.bytes += other.bytes;
         self.transactions += other.transactions;
     }
 }
 
-/// Loads and stores of one space.
+/// What is done to one space, or to one allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaceTraffic {
-    /// What was read.
+    /// What was read, also by asynchronous copies.
     pub loads: Traffic,
-    /// What was written.
+    /// What was written, also by asynchronous copies.
     pub stores: Traffic,
+    /// What was read and written at once.
+    pub atomics: Traffic,
 }
 
-/// Memory traffic, by space and by allocation.
+impl SpaceTraffic {
+    fn add(&mut self, direction: Direction, bytes: u64, transactions: u64) {
+        let traffic = match direction {
+            Direction::Load => &mut self.loads,
+            Direction::Store => &mut self.stores,
+            Direction::Atomic => &mut self.atomics,
+        };
+        traffic.add(bytes, transactions);
+    }
+
+    fn merge(&mut self, other: &SpaceTraffic) {
+        self.loads.merge(&other.loads);
+        self.stores.merge(&other.stores);
+        self.atomics.merge(&other.atomics);
+    }
+}
+
+/// Waiting at the barriers of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BarrierWaits {
+    /// How often a warp waited for other warps: all but the last that comes to a barrier.
+    pub waits: u64,
+    /// For how many instructions, by the warps' own clocks: what the slowest warp had executed when it came to
+    /// the barrier and the one that waited had not, summed over all that waited. It does not depend on the
+    /// order in which the virtual GPU runs warps.
+    pub instructions: u64,
+}
+
+impl BarrierWaits {
+    /// A warp has waited.
+    pub(crate) fn add(&mut self, instructions: u64) {
+        self.waits += 1;
+        self.instructions += instructions;
+    }
+
+    pub(crate) fn merge(&mut self, other: &BarrierWaits) {
+        self.waits += other.waits;
+        self.instructions += other.instructions;
+    }
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Load,
+    Store,
+    Atomic,
+}
+
+/// What one instruction has done to memory, and how it waited.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PlaceCounters {
+    pub(crate) global: Traffic,
+    pub(crate) shared: Traffic,
+    pub(crate) conflicts: u64,
+    pub(crate) barrier: BarrierWaits,
+}
+
+impl PlaceCounters {
+    fn merge(&mut self, other: &PlaceCounters) {
+        self.global.merge(&other.global);
+        self.shared.merge(&other.shared);
+        self.conflicts += other.conflicts;
+        self.barrier.merge(&other.barrier);
+    }
+}
+
+/// Memory traffic, by space, by allocation and by instruction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemoryCounters {
     pub(crate) global: SpaceTraffic,
+    pub(crate) constant: SpaceTraffic,
     pub(crate) shared: SpaceTraffic,
     pub(crate) local: SpaceTraffic,
-    /// Passes to shared memory beyond the first of each request.
+    /// Passes to shared memory beyond those that requests without conflicts take.
     pub(crate) conflicts: u64,
     /// By number of the allocation.
     pub(crate) allocations: Vec<SpaceTraffic>,
+    /// By instruction.
+    pub(crate) places: Vec<PlaceCounters>,
 }
 
 impl MemoryCounters {
     pub(crate) fn new(launch: &Launch) -> Self {
-        let count = if launch.options.counters { launch.memory.len() } else { 0 };
-        MemoryCounters { allocations: vec![SpaceTraffic::default(); count], ..Default::default() }
+        if !launch.options.counters {
+            return Self::default();
+        }
+        MemoryCounters {
+            allocations: vec![SpaceTraffic::default(); launch.memory.len()],
+            places: vec![PlaceCounters::default(); launch.code.insts.len()],
+            ..Self::default()
+        }
     }
 
     pub(crate) fn merge(&mut self, other: &MemoryCounters) {
         for (into, from) in [
             (&mut self.global, &other.global),
+            (&mut self.constant, &other.constant),
             (&mut self.shared, &other.shared),
             (&mut self.local, &other.local),
-        ]
-        .into_iter()
-        .chain(self.allocations.iter_mut().zip(&other.allocations))
-        {
-            into.loads.merge(&from.loads);
-            into.stores.merge(&from.stores);
+        ] {
+            into.merge(from);
         }
         self.conflicts += other.conflicts;
+        if self.allocations.len() < other.allocations.len() {
+            self.allocations.resize(other.allocations.len(), SpaceTraffic::default());
+        }
+        self.allocations.iter_mut().zip(&other.allocations).for_each(|(into, from)| into.merge(from));
+        if self.places.len() < other.places.len() {
+            self.places.resize(other.places.len(), PlaceCounters::default());
+        }
+        self.places.iter_mut().zip(&other.places).for_each(|(into, from)| into.merge(from));
     }
 
-    /// An access of `bytes` a lane, at byte offsets of the region. `dense`: all lanes, one behind the other.
+    /// An access of `bytes` a lane, at byte offsets of what stores the region.
     pub(crate) fn access(
         &mut self,
+        pc: u32,
+        direction: Direction,
         kind: RegionKind<'_>,
         offsets: &Row64,
-        bytes: u32,
-        mask: u32,
-        write: bool,
-        dense: bool,
+        (bytes, mask): (u32, u32),
     ) {
         let moved = u64::from(bytes) * u64::from(mask.count_ones());
-        let pick = |space: &mut SpaceTraffic, transactions: u64| {
-            let traffic = if write { &mut space.stores } else { &mut space.loads };
-            traffic.add(moved, transactions);
-        };
+        let Some(place) = self.places.get_mut(pc as usize) else { return };
         match kind {
             RegionKind::Global(allocation) => {
-                let count =
-                    if dense { sectors_dense(offsets[0], moved) } else { sectors(offsets, bytes, mask) };
-                pick(&mut self.global, count);
                 if let Some(space) = self.allocations.get_mut(allocation.id as usize) {
-                    pick(space, count);
+                    let count = sectors(offsets, allocation.base, bytes, mask);
+                    space.add(direction, moved, count);
+                }
+                if allocation.kind == AllocationKind::Constant {
+                    self.constant.add(direction, moved, addresses(offsets, mask));
+                } else {
+                    let count = sectors(offsets, allocation.base, bytes, mask);
+                    self.global.add(direction, moved, count);
+                    place.global.add(moved, count);
                 }
             }
             RegionKind::Shared => {
-                let least = moved.div_ceil(BANKS * 4).max(1);
-                let passes = if dense { least } else { passes(offsets, bytes, mask) };
-                pick(&mut self.shared, passes);
-                self.conflicts += passes.saturating_sub(least_passes(bytes, mask));
+                let Passes { passes, least } = passes(offsets, bytes, mask);
+                self.shared.add(direction, moved, passes);
+                self.conflicts += passes - least;
+                place.shared.add(moved, passes);
+                place.conflicts += passes - least;
             }
-            RegionKind::Local => pick(&mut self.local, u64::from(bytes).div_ceil(4)),
+            RegionKind::Local => self.local.add(direction, moved, local_sectors(offsets, bytes, mask)),
             RegionKind::Param => {}
         }
     }
-}
 
-/// Passes that an access takes when no two lanes meet in a bank.
-fn least_passes(bytes: u32, mask: u32) -> u64 {
-    (u64::from(bytes) * u64::from(mask.count_ones())).div_ceil(BANKS * 4).max(1)
-}
-
-fn sectors_dense(first: u64, bytes: u64) -> u64 {
-    (first + bytes - 1) / SECTOR - first / SECTOR + 1
-}
-
-/// Different sectors that the lanes touch.
-fn sectors(offsets: &Row64, bytes: u32, mask: u32) -> u64 {
-    let mut seen = [u64::MAX; 64];
-    let mut count = 0;
-    for lane in LanesOf(mask) {
-        let last = (offsets[lane] + u64::from(bytes) - 1) / SECTOR;
-        for sector in offsets[lane] / SECTOR..=last {
-            let mut slot = sector as usize & 63;
-            while seen[slot] != sector && seen[slot] != u64::MAX {
-                slot = (slot + 1) & 63;
-            }
-            if seen[slot] != sector {
-                seen[slot] = sector;
-                count += 1;
-            }
+    /// A warp has waited at a barrier, for that many instructions of the slowest.
+    pub(crate) fn waited(&mut self, pc: u32, instructions: u64) {
+        if let Some(place) = self.places.get_mut(pc as usize) {
+            place.barrier.add(instructions);
         }
     }
-    count
 }
 
-/// Passes to shared memory: the most different words that one bank must give. Wide accesses go by half or
-/// quarter warps, as the hardware does.
-fn passes(offsets: &Row64, bytes: u32, mask: u32) -> u64 {
-    let words = u64::from(bytes.div_ceil(4));
-    let group = (32 / words.clamp(1, 32)) as u32;
-    let mut total = 0;
-    let mut start = 0;
-    while start < 32 {
-        let lanes = mask & (((1u64 << group) - 1) as u32) << start;
-        start += group;
-        if lanes == 0 {
-            continue;
-        }
-        let mut seen = [[u64::MAX; 32]; 32];
-        let mut depth = [0usize; 32];
-        for lane in LanesOf(lanes) {
-            for word in 0..words {
-                let word = offsets[lane] / 4 + word;
-                let bank = (word % BANKS) as usize;
-                let known = &seen[bank][..depth[bank]];
-                if !known.contains(&word) && depth[bank] < 32 {
-                    seen[bank][depth[bank]] = word;
-                    depth[bank] += 1;
-                }
-            }
-        }
-        total += depth.iter().copied().max().unwrap_or(0) as u64;
+/// Whether all lanes access memory one behind the other.
+fn is_dense(offsets: &Row64, bytes: u32, mask: u32) -> bool {
+    let step = |lane: usize| offsets[0].wrapping_add(u64::from(bytes) * lane as u64);
+    mask == u32::MAX && (0..LANES).all(|lane| offsets[lane] == step(lane))
+}
+
+/// Different sectors that the lanes touch; offsets are from `base`.
+fn sectors(offsets: &Row64, base: u64, bytes: u32, mask: u32) -> u64 {
+    let of = |offset: u64| base.wrapping_add(offset) / SECTOR;
+    if is_dense(offsets, bytes, mask) {
+        return of(offsets[LANES - 1] + u64::from(bytes) - 1) - of(offsets[0]) + 1;
     }
-    total.max(1)
+    different(LanesOf(mask).flat_map(|lane| of(offsets[lane])..=of(offsets[lane] + u64::from(bytes) - 1)))
+        .len()
+}
+
+/// Different sectors of local memory: each word of a thread lies beside those of the other lanes.
+fn local_sectors(offsets: &Row64, bytes: u32, mask: u32) -> u64 {
+    let group = (SECTOR / 4) as usize;
+    let sector = |lane: usize| offsets[lane] / 4 * LANES as u64 + (lane / group) as u64;
+    different(LanesOf(mask).map(sector)).len() * u64::from(bytes.div_ceil(4))
+}
+
+/// Different addresses among those of the lanes.
+fn addresses(offsets: &Row64, mask: u32) -> u64 {
+    different(LanesOf(mask).map(|lane| offsets[lane])).len()
+}
+
+/// At most two numbers a lane.
+struct Numbers {
+    numbers: [u64; 2 * LANES],
+    count: usize,
+}
+
+impl Numbers {
+    fn len(&self) -> u64 {
+        self.count as u64
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        self.numbers[..self.count].iter().copied()
+    }
+}
+
+/// The numbers, each once. An access of a lane is in two sectors at most, so they are few.
+fn different(all: impl Iterator<Item = u64>) -> Numbers {
+    let mut out = Numbers { numbers: [0; 2 * LANES], count: 0 };
+    for (into, number) in out.numbers.iter_mut().zip(all) {
+        *into = number;
+        out.count += 1;
+    }
+    out.numbers[..out.count].sort_unstable();
+    let mut kept = 0;
+    for index in 0..out.count {
+        if index == 0 || out.numbers[index] != out.numbers[kept - 1] {
+            out.numbers[kept] = out.numbers[index];
+            kept += 1;
+        }
+    }
+    out.count = kept;
+    out
+}
+
+/// How often shared memory is asked for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Passes {
+    passes: u64,
+    /// The same if no two lanes of a group met in a bank.
+    least: u64,
+}
+
+/// Passes to shared memory: the most different words that one bank must give. Accesses of more than a word
+/// go by groups of lanes that together fill the banks, as the hardware does.
+fn passes(offsets: &Row64, bytes: u32, mask: u32) -> Passes {
+    let words = u64::from(bytes.div_ceil(4)).clamp(1, BANKS);
+    let group = LANES / words as usize;
+    if is_dense(offsets, bytes, mask) && offsets[0].is_multiple_of(BANKS * 4) {
+        return Passes { passes: words, least: words };
+    }
+    let mut out = Passes { passes: 0, least: 0 };
+    for start in (0..LANES).step_by(group) {
+        let lanes = LanesOf(mask & (u32::MAX >> (LANES - group)) << start);
+        let passes =
+            deepest_bank(lanes.flat_map(|lane| (0..words).map(move |word| offsets[lane] / 4 + word)));
+        out.passes += passes;
+        out.least += passes.min(1);
+    }
+    out
+}
+
+/// The most different words that are wanted of one bank.
+fn deepest_bank(wanted: impl Iterator<Item = u64> + Clone) -> u64 {
+    let bank = |word: u64| (word % BANKS) as usize;
+    let mut first = [u64::MAX; BANKS as usize];
+    let alone = wanted.clone().all(|word| {
+        let first = &mut first[bank(word)];
+        let alone = *first == u64::MAX || *first == word;
+        *first = word;
+        alone
+    });
+    if alone {
+        return first.iter().any(|&word| word != u64::MAX).into();
+    }
+    let mut depth = [0; BANKS as usize];
+    different(wanted).iter().for_each(|word| depth[bank(word)] += 1);
+    depth.into_iter().max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: u32 = u32::MAX;
+
+    fn row(offset: impl Fn(u64) -> u64) -> Row64 {
+        std::array::from_fn(|lane| offset(lane as u64))
+    }
+
+    /// Passes, and how many of them are conflicts.
+    fn shared(bytes: u32, mask: u32, offset: impl Fn(u64) -> u64) -> (u64, u64) {
+        let Passes { passes, least } = passes(&row(offset), bytes, mask);
+        (passes, passes - least)
+    }
+
+    #[test]
+    fn sectors_that_lanes_touch() {
+        let count = |bytes, mask, offset: &dyn Fn(u64) -> u64| sectors(&row(offset), 0, bytes, mask);
+        assert_eq!(count(4, ALL, &|lane| 4 * lane), 4, "128 bytes");
+        assert_eq!(count(4, ALL, &|lane| 4 * (31 - lane)), 4, "the order of lanes is of no matter");
+        assert_eq!(count(4, ALL, &|lane| 4 * lane + 16), 5, "128 bytes that begin within a sector");
+        assert_eq!(count(4, ALL, &|lane| 128 * lane), 32, "a stride of 32 words");
+        assert_eq!(count(4, ALL, &|lane| 8 * lane), 8, "every second word");
+        assert_eq!(count(4, ALL, &|_| 40), 1, "all the same word");
+        assert_eq!(count(1, ALL, &|lane| lane), 1);
+        assert_eq!(count(8, ALL, &|lane| 8 * lane), 8);
+        assert_eq!(count(16, ALL, &|lane| 16 * lane), 16);
+        assert_eq!(count(16, 0xff, &|lane| 64 * lane), 8);
+        assert_eq!(count(4, 0x8000_0001, &|lane| 4 * lane), 2, "the first lane and the last");
+        // A variable that does not begin with a sector: its bytes 0 to 31 lie in two.
+        assert_eq!(sectors(&row(|lane| 4 * (lane % 8)), 16, 4, ALL), 2);
+    }
+
+    #[test]
+    fn passes_and_bank_conflicts() {
+        assert_eq!(shared(4, ALL, |lane| 4 * lane), (1, 0));
+        assert_eq!(shared(4, ALL, |lane| 4 * lane + 4), (1, 0), "rotated by a bank");
+        assert_eq!(shared(4, ALL, |_| 64), (1, 0), "one word for all");
+        assert_eq!(shared(4, ALL, |lane| 128 * lane), (32, 31), "a column of 32 words a row");
+        assert_eq!(shared(4, ALL, |lane| 132 * lane), (1, 0), "a column of 33 words a row");
+        assert_eq!(shared(4, ALL, |lane| 8 * lane), (2, 1), "every second word");
+        assert_eq!(shared(4, 0x0000_ffff, |lane| 8 * lane), (1, 0), "half of the lanes fill the banks");
+        assert_eq!(shared(4, 1, |_| 0), (1, 0));
+        assert_eq!(shared(2, ALL, |lane| 2 * lane), (1, 0), "two lanes share a word");
+        assert_eq!(shared(1, ALL, |lane| 128 * lane), (32, 31));
+        // Two words a lane go by halves of the warp, four by quarters.
+        assert_eq!(shared(8, ALL, |lane| 8 * lane), (2, 0));
+        assert_eq!(shared(8, ALL, |lane| 16 * lane), (4, 2));
+        assert_eq!(shared(16, ALL, |lane| 16 * lane), (4, 0));
+        assert_eq!(shared(16, ALL, |_| 0), (4, 0));
+        assert_eq!(shared(16, ALL, |lane| 128 * lane), (32, 28), "rows of 128 bytes, unswizzled");
+        assert_eq!(shared(16, 0xff, |lane| 128 * lane), (8, 7));
+        // Rows of 128 bytes whose 16-byte pieces are exchanged by the row's number.
+        assert_eq!(shared(16, ALL, |lane| 128 * lane + 16 * (lane % 8)), (4, 0));
+    }
+
+    #[test]
+    fn local_memory_lies_lane_beside_lane() {
+        let count = |bytes, mask, offset: &dyn Fn(u64) -> u64| local_sectors(&row(offset), bytes, mask);
+        assert_eq!(count(4, ALL, &|_| 8), 4, "the same word of every thread");
+        assert_eq!(count(8, ALL, &|_| 8), 8);
+        assert_eq!(count(1, ALL, &|_| 9), 4);
+        assert_eq!(count(4, 0xff, &|_| 8), 1);
+        assert_eq!(count(4, ALL, &|lane| 4 * lane), 32, "another word of every thread");
+    }
+
+    #[test]
+    fn constants_are_read_one_address_a_pass() {
+        assert_eq!(addresses(&row(|_| 12), ALL), 1);
+        assert_eq!(addresses(&row(|lane| 4 * (lane / 16)), ALL), 2);
+        assert_eq!(addresses(&row(|lane| 4 * lane), 0xf), 4);
+    }
 }

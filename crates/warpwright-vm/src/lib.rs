@@ -1,4 +1,59 @@
-//! A virtual GPU: executes verified PTX modules on the CPU, and reports what a GPU would hide.
+//! A virtual GPU: executes PTX on the CPU as a GPU would, and reports what a GPU would hide.
+//!
+//! A [`Device`] has memory ([`Buffer`]), loads modules ([`Module`]) and launches their kernels. A launch
+//! goes on while the host does; what it did, and what the checks have found, is its [`Report`].
+//!
+//! ```
+//! use warpwright_vm::{Arg, Device, DeviceConfig, LaunchConfig, Options};
+//!
+//! # fn main() -> Result<(), warpwright_vm::DeviceError> {
+//! let device = Device::new(DeviceConfig::default())?;
+//! let module = device.load_ptx(
+//!     ".version 8.0
+//!     .target sm_80
+//!     .address_size 64
+//!     .visible .entry double(.param .u64 x)
+//!     {
+//!         .reg .b32 %r<2>;
+//!         .reg .b64 %rd<3>;
+//!         .reg .f32 %f<2>;
+//!         ld.param.u64        %rd1, [x];
+//!         cvta.to.global.u64  %rd1, %rd1;
+//!         mov.u32             %r1, %tid.x;
+//!         mad.wide.u32        %rd2, %r1, 4, %rd1;
+//!         ld.global.f32       %f1, [%rd2];
+//!         add.f32             %f1, %f1, %f1;
+//!         st.global.f32       [%rd2], %f1;
+//!         ret;
+//!     }",
+//! )?;
+//! let x = device.clone_htod(&[1.0f32, 2.0, 3.0])?;
+//!
+//! // Three threads for three elements.
+//! let options = Options::checked();
+//! let launch = |threads| device.launch(&module, "double", &LaunchConfig::new(1, threads), &[Arg::buffer(&x)], &options);
+//! assert!(launch(3)?.wait().is_clean());
+//! assert_eq!(x.read(), [2.0, 4.0, 6.0]);
+//!
+//! // A fourth one reads, and writes, past the end. It does neither, and both are found.
+//! let report = launch(4)?.wait();
+//! assert_eq!(report.findings.len(), 2);
+//! assert_eq!(report.findings[0].accesses[0].thread, [3, 0, 0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Accesses outside of allocations, or that are not aligned, are always found, and not done.
+//! [`Options::checks`] asks for more: races in shared and global memory, reads of what was never written,
+//! barriers and collectives that threads do not reach together. [`testing::KernelTest`] runs a kernel of
+//! the DSL in a unit test, with all of them.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`check`] | what the checks find |
+//! | [`num`] | what instructions compute, on numbers |
+//! | [`tensor`] | how tensor cores multiply and add, bit for bit |
+//! | [`testing`] | kernels in unit tests |
 #![deny(unsafe_code)]
 
 mod counters;
@@ -21,11 +76,12 @@ pub use check::{
     AccessSite, Action, AllocationRef, Between, Finding, FindingKind, Hazard, MemorySite, Severity,
     SourceLine, Tool,
 };
-pub use counters::{SpaceTraffic, Traffic};
+pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::LoadError;
 pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running};
 pub use launch::{
-    Checks, Counters, LaunchConfig, LineCounters, Options, Race, Report, Schedule, Trap, TrapKind, Waiting,
+    Checks, Counters, LaunchConfig, LaunchError, LineCounters, Options, Race, Report, Schedule, Trap,
+    TrapKind, Waiting,
 };
 pub use memory::{FaultKind, SpaceKind};
 pub use module::{KernelInfo, KernelParam};

@@ -53,6 +53,8 @@ pub(crate) struct Loaded {
     pub(crate) variables: HashMap<String, (u64, u64)>,
     /// Static shared variables, sorted: offset and size.
     pub(crate) shared_regions: Vec<(u64, u64)>,
+    /// Their names, and at the end that of dynamic shared memory.
+    pub(crate) shared_names: Vec<String>,
     /// Where dynamic shared memory begins.
     pub(crate) dynamic_shared: u64,
 }
@@ -99,6 +101,13 @@ impl Loaded {
             functions,
             variables: symbols.global.iter().map(|(&name, &place)| (name.to_owned(), place)).collect(),
             shared_regions: symbols.shared_layout.regions.clone(),
+            shared_names: symbols
+                .shared_names
+                .iter()
+                .copied()
+                .chain([symbols.dynamic_name()])
+                .map(str::to_owned)
+                .collect(),
             dynamic_shared: symbols.dynamic_shared(),
         })
     }

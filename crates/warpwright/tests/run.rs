@@ -210,7 +210,7 @@ fn a_race_is_found_with_both_accesses() {
     // Nobody asked: nothing is found.
     assert_eq!(status(&run_file("race.ptx", &["--grid", "1", &out_file])), 0);
     assert_eq!(
-        status(&run_file("race.ptx", &["--grid", "1", "--check", "initcheck,synccheck", &out_file])),
+        status(&run_file("race.ptx", &["--grid", "1", "--check", "memcheck,synccheck", &out_file])),
         0
     );
 }
@@ -399,10 +399,173 @@ fn a_profile_counts_what_the_hardware_would_do() {
         json!({"requests": 4, "bytes": 2 * (128 + 96), "transactions": 2 * (4 + 3), "per_request": 3.5})
     );
     assert_eq!(counters["divergent_branches"], 2);
+    let lines = document["lines"].as_array().expect("a list");
+    let strided = lines.iter().find(|line| line["ptx"] == "ld.global.u32 %r1, [%rd5];").expect("it is hot");
+    assert_eq!((&strided["warps"], &strided["global"]["per_request"]), (&json!(2), &json!(32.0)));
     let by_argument = counters["arguments"].as_array().expect("a list");
     let bytes: Vec<_> = by_argument
         .iter()
         .map(|argument| (&argument["parameter"], &argument["loads"]["bytes"], &argument["stores"]["bytes"]))
         .collect();
     assert_eq!(bytes, [(&json!("from"), &json!(256), &json!(0)), (&json!("to"), &json!(0), &json!(448))]);
+}
+
+/// A kernel of the virtual GPU's own tests.
+fn vm_kernel(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests/vm").join(name);
+    path.to_str().expect("the path is UTF-8").to_string()
+}
+
+#[test]
+fn strict_races_are_by_the_letter_of_the_memory_model() {
+    let file = vm_kernel("correct/last_block.ptx");
+    let findings = |race: &str, wanted| {
+        let output = run(&[
+            "run",
+            &file,
+            "--entry",
+            "sum",
+            "--grid",
+            "8",
+            "--block",
+            "64",
+            "--check",
+            "all",
+            "--race",
+            race,
+            "--json",
+            "zeros:u32:512",
+            "poison:u32:8",
+            "zeros:u32:1",
+            "poison:u32:1",
+        ]);
+        assert_eq!(status(&output), wanted, "{}", String::from_utf8_lossy(&output.stderr));
+        json(&output)["findings"].as_array().expect("a list").clone()
+    };
+    assert_eq!(findings("normal", 0), [] as [Value; 0]);
+    // The reader has no fence of its own.
+    let strict = findings("strict", 1);
+    assert_eq!(strict.len(), 1);
+    let action = |i: usize| &strict[0]["accesses"][i]["action"];
+    assert_eq!((&strict[0]["kind"], action(0), action(1)), (&json!("race"), &json!("write"), &json!("read")));
+}
+
+#[test]
+fn tensor_cores_round_as_the_hardware_that_is_asked_for() {
+    let bench = Bench::new("tensor_core");
+    let out = bench.path("out.npy");
+    let out_file = format!("out:f32:1:{out}");
+    let sum = |options: &[&str]| {
+        let arguments = [&["--entry", "sum", "--grid", "1", "--block", "32", &out_file], options].concat();
+        assert_eq!(status(&run_file("options.ptx", &arguments)), 0);
+        to_u32s(&npy::read(&out).1)[0]
+    };
+    // The exact sum is 1 + 12 · 2⁻²⁴, which is six places above 1. An A100 cuts each product off at 2⁻²⁴ of the
+    // largest, a V100 at 2⁻²³.
+    let exact = sum(&["--tensor-core", "exact"]);
+    let [v100, a100] = ["v100", "a100"].map(|model| sum(&["--tensor-core", model]));
+    assert_eq!(exact, 1f32.to_bits() + 6);
+    assert_eq!((v100, a100), (1f32.to_bits(), 1f32.to_bits() + 4));
+    assert_eq!(sum(&[]), a100, "the module is for sm_80");
+    assert_eq!(sum(&["--sm", "90"]), sum(&["--tensor-core", "h100"]));
+}
+
+#[test]
+fn dynamic_shared_memory_is_as_much_as_is_asked_for() {
+    let dynamic = |bytes| ["--entry", "dynamic", "--grid", "1", "--block", "32", "--shared", bytes];
+    assert_eq!(status(&run_file("options.ptx", &dynamic("128"))), 0);
+    let finding = &report("options.ptx", &dynamic("124"), 1)["findings"][0];
+    assert_eq!((&finding["kind"], &finding["count"]), (&json!("out-of-bounds"), &json!(1)));
+    let allocation = &finding["allocation"];
+    let place = ["name", "bytes", "offset"].map(|field| &allocation[field]);
+    assert_eq!(place, [&json!("scratch"), &json!(124), &json!(124)]);
+    assert_eq!(finding["accesses"][0]["thread"], json!([31, 0, 0]));
+    assert_eq!(report("options.ptx", &dynamic("0"), 1)["findings"][0]["count"], 32);
+}
+
+#[test]
+fn a_deadlock_says_where_the_threads_wait() {
+    let document = report("options.ptx", &["--entry", "apart", "--grid", "1"], 1);
+    let trap = &document["trap"];
+    assert_eq!(trap["kind"], "deadlock");
+    let waiting: Vec<_> = trap["waiting"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|place| (&place["ptx_line"], &place["threads"], place["ptx"].as_str().unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        waiting,
+        [(&json!(50), &json!(32), "bar.sync 1, 64;"), (&json!(53), &json!(32), "bar.sync 2, 64;")]
+    );
+}
+
+#[test]
+fn cooperative_blocks_can_wait_for_each_other() {
+    let file = vm_kernel("sync/grid_barrier.ptx");
+    let barrier = |arguments: &[&str]| {
+        run(&[&["run", &file, "--json", "--max-instructions", "10000000"], arguments, &["zeros:u32:1"]]
+            .concat())
+    };
+    assert_eq!(status(&barrier(&["--grid", "16", "--block", "32", "--cooperative"])), 0);
+    let hangs = barrier(&["--grid", "300", "--block", "1024"]);
+    assert_eq!(status(&hangs), 1);
+    assert!(["deadlock", "budget"].map(Value::from).contains(&json(&hangs)["trap"]["kind"]));
+    assert_eq!(
+        status(&barrier(&["--grid", "300", "--block", "1024", "--cooperative"])),
+        2,
+        "too many blocks"
+    );
+}
+
+#[test]
+fn sixteen_bit_types_are_what_numpy_has_for_them() {
+    let bench = Bench::new("dtypes");
+    let out = bench.path("out.npy");
+    for (ty, descr) in [
+        ("f16", "<f2"),
+        ("bf16", "<u2"),
+        ("e4m3", "|u1"),
+        ("b8", "|u1"),
+        ("s8", "|i1"),
+        ("s16", "<i2"),
+        ("b64", "<u8"),
+        ("f64", "<f8"),
+    ] {
+        let out_file = format!("out:{ty}:4x2:{out}");
+        let copy = ["--entry", "copy_one", "--grid", "1", "--block", "1", "zeros:u32:1", &out_file, "s32:0"];
+        assert_eq!(status(&run_file("several.ptx", &copy)), 0);
+        assert_eq!(npy::read(&out).0, npy::header(descr, "(4, 2)"), "{ty}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_was_found_is_said_although_a_file_cannot_be_written() {
+    let output = run_file(
+        "race.ptx",
+        &["--grid", "1", "--check", "racecheck", "--deterministic", "--json", "out:u32:64:/dev/full"],
+    );
+    assert_eq!(status(&output), 2);
+    let document = json(&output);
+    assert_eq!((document["findings"].as_array().map(Vec::len), &document["written"]), (Some(1), &json!([])));
+}
+
+#[test]
+fn a_profile_shows_the_conflicts_of_a_transpose() {
+    let arguments = ["profile", &kernel("several.ptx"), "--entry", "transpose", "--grid", "1", "--json"];
+    let output = run(&[&arguments[..], &["--top", "1", "zeros:u32:32x32", "poison:u32:32x32"]].concat());
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+    let document = json(&output);
+    // A column of 32 words lies in one bank: 32 passes for each of 32 warps, where one would do.
+    let hottest = &document["lines"][0];
+    assert_eq!(hottest["ptx"], "ld.shared.u32 %r8, [%r7];");
+    assert_eq!((&hottest["warps"], &hottest["slots"]), (&json!(32), &json!(1024)));
+    let counters = &document["counters"];
+    assert_eq!(counters["memory"]["shared"]["loads"]["per_request"], 32.0);
+    assert_eq!(counters["memory"]["shared"]["stores"]["per_request"], 1.0);
+    assert_eq!(counters["shared_bank_conflicts"], 32 * 31);
+    assert_eq!(counters["memory"]["global"]["loads"]["per_request"], 4.0);
+    // All come to the barrier after as many instructions.
+    assert_eq!(counters["barriers"], json!({"waits": 31, "instructions": 0}));
 }

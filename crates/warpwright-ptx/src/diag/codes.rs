@@ -84,6 +84,7 @@ codes! {
     SpecialRegister "E0030" Error "a special register is misused";
     TooLarge "E0031" Error "the input exceeds a limit";
     Nesting "E0032" Error "constructs are nested too deeply";
+    TileOrder "E0033" Error "a shared tile is used out of turn";
     MaybeUnassigned "W0001" Warning "a register may be read before it is written";
     MaybeDivergent "W0002" Warning "a barrier or collective may be reached by some threads only";
     Unreachable "W0003" Warning "code that nothing reaches";

@@ -36,6 +36,12 @@ pub trait Carry<'k>: Copy {
 
     /// The same shape with other registers, in order.
     fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self;
+
+    /// Shows what the type leaves open, in order: the rows and columns of tiles. State keeps it.
+    #[doc(hidden)]
+    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+        let _ = see;
+    }
 }
 
 impl<'k, T: Element> Carry<'k> for Reg<'k, T> {
@@ -56,6 +62,10 @@ impl<'k, C: Carry<'k>, const N: usize> Carry<'k> for [C; N] {
     fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
         self.map(|item| item.rebuild(k, next))
     }
+
+    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+        self.iter().for_each(|item| item.shape(see));
+    }
 }
 
 macro_rules! carry_tuples {
@@ -67,6 +77,10 @@ macro_rules! carry_tuples {
 
             fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
                 ($(self.$index.rebuild(k, next),)*)
+            }
+
+            fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+                $(self.$index.shape(see);)*
             }
         })*
     };
@@ -91,6 +105,22 @@ fn registers<'k>(carry: &impl Carry<'k>) -> Vec<ir::Reg> {
     let mut list = Vec::new();
     carry.each(&mut |reg| list.push(reg));
     list
+}
+
+/// Whether the tiles of the two have the same shapes; a mistake otherwise.
+fn same_shape<'k, C: Carry<'k>>(k: K<'k>, (one, other): (&C, &C), what: &str, loc: Loc) -> bool {
+    let shapes = |carry: &C| {
+        let mut list = Vec::new();
+        carry.shape(&mut |rows, columns| list.push((rows, columns)));
+        list
+    };
+    let (one, other) = (shapes(one), shapes(other));
+    let Some(((m, n), (o, p))) = one.iter().zip(&other).find(|(one, other)| one != other) else {
+        return true;
+    };
+    let message = format!("{what}: {m}x{n} and {o}x{p}");
+    k.state().mistake(Code::VectorShape, loc, message);
+    false
 }
 
 fn with_registers<'k, C: Carry<'k>>(k: K<'k>, shape: &C, regs: &[ir::Reg]) -> C {
@@ -336,8 +366,10 @@ impl<'k> K<'k> {
         drop(state);
         let (next, again) = body(with_registers(self, &init, &values));
         let nexts = registers(&next);
+        let what = "a loop's state begins as a tile of one shape and goes on as one of another";
+        let alike = same_shape(self, (&init, &next), what, loc);
         let mut state = self.state();
-        let usable = state.usable(again.id, loc) && nexts.iter().all(|&reg| state.usable(reg, loc));
+        let usable = alike && state.usable(again.id, loc) && nexts.iter().all(|&reg| state.usable(reg, loc));
         if usable {
             let again = state.register(again.id, loc);
             let looped = &mut state.loops[id as usize];
@@ -349,6 +381,7 @@ impl<'k> K<'k> {
         state.close(outer);
         if !usable {
             // Reported above, or poison that was reported before.
+            drop(state);
             return with_registers(self, &init, &[]);
         }
         state.push_node(Node::Loop(id));
@@ -445,7 +478,10 @@ impl<'k> K<'k> {
         });
         let else_block = otherwise.map(|otherwise| {
             let (block, ()) = self.block(|| {
-                let regs = registers(&otherwise());
+                let value = otherwise();
+                let what = "one branch yields a tile of one shape and the other of another";
+                let alike = same_shape(self, (&shape, &value), what, loc);
+                let regs = if alike { registers(&value) } else { Vec::new() };
                 let mut state = self.state();
                 for (&variable, &reg) in merged.iter().zip(&regs) {
                     if variable != POISON && state.usable(reg, loc) {

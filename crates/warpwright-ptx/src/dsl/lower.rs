@@ -86,7 +86,7 @@ fn place_shared(state: &mut State, launch: &mut LaunchRule, loc: Loc) -> Vec<Opt
     } else {
         launch.static_shared = total as u32;
     }
-    let limit = shared_limit(state.target);
+    let limit = state.target.limits().shared_per_block;
     if dynamic + u64::from(launch.static_shared) > limit {
         let message = format!(
             "{} bytes of shared memory; a block has at most {limit} on {}",
@@ -97,18 +97,6 @@ fn place_shared(state: &mut State, launch: &mut LaunchRule, loc: Loc) -> Vec<Opt
     }
     launch.dynamic_shared = u32::try_from(dynamic).unwrap_or(u32::MAX);
     offsets
-}
-
-/// Shared memory that a block can have, in bytes.
-fn shared_limit(target: Arch) -> u64 {
-    let kib = match target.sm {
-        ..75 => 48,
-        75 => 64,
-        80 | 87 => 163,
-        86 | 88 | 89 | 120 | 121 => 99,
-        _ => 227,
-    };
-    kib << 10
 }
 
 fn function(

@@ -5,7 +5,7 @@
 //! value is available exactly in the block that defines it and the blocks inside.
 
 use super::form::{FormId, Forms};
-use super::tile::Part;
+use super::tile::{Order, Part};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{Arch, Imm, Reg, Special, Src, Type, Variable};
 use crate::op::{Access, Op};
@@ -190,6 +190,8 @@ pub(super) struct State {
     pub(super) fragments: Vec<Reg>,
     /// What tiles' addresses have in common: computed once, where all of it is known.
     pub(super) shared_parts: Vec<(Part, Reg)>,
+    /// Which tiles were filled and read since threads have waited for one another.
+    pub(super) order: Order,
     /// The line that asked for what is being made, where that is not the one which makes it.
     pub(super) line: Option<Loc>,
     pub(super) mistakes: Vec<Diagnostic>,
@@ -221,6 +223,7 @@ impl State {
             scratch: None,
             fragments: Vec::new(),
             shared_parts: Vec::new(),
+            order: Order::default(),
             line: None,
             mistakes: Vec::new(),
         }
@@ -345,6 +348,7 @@ impl State {
     /// Appends an instruction with effects.
     pub(super) fn effect(&mut self, op: impl Into<Op>, guard: Option<(Reg, bool)>, loc: Loc) {
         let inst = self.push_inst(op, guard, POISON, loc);
+        self.order.see(&self.ops[inst as usize]);
         self.blocks[self.current.0 as usize].nodes.push(Node::Inst(inst));
     }
 

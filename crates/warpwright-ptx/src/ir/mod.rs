@@ -7,6 +7,7 @@
 //! Equality of IR values ignores where they came from: [`Origin`]s always compare equal.
 
 mod index;
+mod limits;
 mod modifier;
 mod module;
 mod operand;
@@ -16,6 +17,7 @@ mod target;
 mod types;
 
 pub use index::{GlobalSymbol, ModuleIndex};
+pub use limits::Limits;
 pub use modifier::*;
 pub use module::*;
 pub use operand::*;

@@ -52,20 +52,18 @@ impl RawFinding {
     fn key(&self) -> Key {
         let (a, b) = (self.first.pc, self.second.map_or(self.first.pc, |second| second.pc));
         let (kind, detail) = match &self.kind {
-            FindingKind::Race { same_value, between, .. } => {
-                ("race", u32::from(*same_value) | (*between as u32) << 1)
-            }
+            FindingKind::Race { between, .. } => ("race", *between as u32),
             FindingKind::UninitializedMemory { space } => (self.kind.name(), *space as u32),
             kind => (kind.name(), 0),
         };
         Key { pcs: (a.min(b), a.max(b)), tool: self.kind.tool(), kind, detail }
     }
 
-    /// Of alike findings the one of the first threads is shown, so that reports do not depend on chance
-    /// more than they must.
+    /// Of alike findings the worst is shown, and of those the one of the first threads, so that reports do not
+    /// depend on chance more than they must.
     fn order(&self) -> impl Ord + use<> {
         let of = |site: RawSite| (site.block, site.thread, site.memory.map(|place| place.address));
-        (of(self.first), self.second.map(of))
+        (self.kind.severity(), of(self.first), self.second.map(of))
     }
 }
 
@@ -130,5 +128,24 @@ mod tests {
         let all = collector.all();
         let seen: Vec<_> = all.iter().map(|one| (one.first.pc, one.first.thread, one.count)).collect();
         assert_eq!(seen, [(7, 1, 1), (9, 1, 2)]);
+    }
+
+    #[test]
+    fn writes_of_one_value_are_a_warning_only_where_all_are() {
+        let same = |thread| {
+            let mut finding = race(Hazard::WriteAfterWrite, (7, thread), (7, 40));
+            let FindingKind::Race { same_value, .. } = &mut finding.kind else { unreachable!() };
+            *same_value = true;
+            finding
+        };
+        let collector = Collector::default();
+        collector.add(same(2));
+        let severity = |collector: &Collector| collector.all().iter().map(|one| one.kind.severity()).next();
+        assert_eq!(severity(&collector), Some(Severity::Warning));
+        collector.add(race(Hazard::WriteAfterWrite, (7, 3), (7, 40)));
+        collector.add(same(1));
+        let all = collector.all();
+        let seen: Vec<_> = all.iter().map(|one| (one.kind.severity(), one.first.thread, one.count)).collect();
+        assert_eq!(seen, [(Severity::Error, 3, 3)]);
     }
 }

@@ -295,7 +295,8 @@ pub struct Finding {
     pub severity: Severity,
     /// The kernel that was launched.
     pub kernel: String,
-    /// How often: warp instructions in which it occurred.
+    /// How often: warp instructions in which it occurred. Of a race, an access that is repeated with nothing
+    /// ordered in between may count once.
     pub count: u64,
     /// Who did it: of a race, both; the earlier one first.
     pub accesses: Vec<AccessSite>,

@@ -71,9 +71,10 @@ impl Machine<'_> {
         }
     }
 
-    /// An access that is not allowed was not done.
+    /// An access that is not allowed was not done; `counts` for the first lane of an instruction with such a
+    /// fault.
     #[cold]
-    pub(crate) fn report_fault(&mut self, fault: Fault) {
+    pub(crate) fn report_fault(&mut self, fault: Fault, counts: bool) {
         let opcode = self.launch.opcode(fault.pc);
         let action = match (opcode, fault.write) {
             _ if opcode.starts_with("atom") || opcode.starts_with("red") => Action::Atomic,
@@ -86,7 +87,7 @@ impl Machine<'_> {
         let (block, thread) = (fault.block, fault.thread);
         let first = RawSite { pc: fault.pc, action, block, thread, memory };
         let kind = FindingKind::Access(fault.kind);
-        self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
+        self.launch.findings.add(RawFinding { kind, first, second: None, count: counts.into() });
     }
 }
 
@@ -97,8 +98,14 @@ impl<'a> Machine<'a> {
         let absent = self.warp.live & !present;
         let mask = self.mask;
         self.tell(|races, warp| {
-            let named = LanesOf(mask).fold(0, |named, lane| named | members[lane]);
-            races.warp_sync(warp, named & !absent);
+            // Lanes that name different ones may be there together, and do not meet for that.
+            let mut todo = mask;
+            while todo != 0 {
+                let named = members[todo.trailing_zeros() as usize & 31];
+                races.warp_sync(warp, named & !absent);
+                todo =
+                    LanesOf(todo).filter(|&lane| members[lane] != named).fold(0, |all, lane| all | 1 << lane);
+            }
         });
     }
 

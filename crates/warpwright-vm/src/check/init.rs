@@ -1,4 +1,8 @@
 //! Which bytes were written: one bit each.
+//!
+//! A read of shared or global memory is a finding if any of its bytes was never written. In local memory,
+//! where structs are copied by words together with the gaps between their members, it is one if none of
+//! its bytes was.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -27,6 +31,8 @@ fn words(offset: u64, bytes: u64, mut each: impl FnMut(usize, u64) -> bool) -> b
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InitBits {
     words: Vec<u64>,
+    /// Bytes that were not written yet.
+    missing: u64,
 }
 
 impl InitBits {
@@ -34,13 +40,22 @@ impl InitBits {
     pub(crate) fn reset(&mut self, bytes: u64) {
         self.words.clear();
         self.words.resize(bytes.div_ceil(BITS) as usize, 0);
+        self.missing = bytes;
+    }
+
+    /// Whether all bytes were written.
+    #[inline(always)]
+    pub(crate) fn is_all(&self) -> bool {
+        self.missing == 0
     }
 
     /// Bytes are written. They are inside.
     #[inline]
     pub(crate) fn set(&mut self, offset: u64, bytes: u64) {
         words(offset, bytes, |word, bits| {
-            self.words[word] |= bits;
+            let word = &mut self.words[word];
+            self.missing -= u64::from((bits & !*word).count_ones());
+            *word |= bits;
             true
         });
     }
@@ -148,6 +163,10 @@ mod tests {
                 "{offset}+{bytes}"
             );
         }
+        plain.set(0, 299);
+        assert!(!plain.is_all());
+        plain.set(250, 50);
+        assert!(plain.is_all());
         shared.clear(140, 1);
         assert!(!shared.is_set(130, 60) && shared.is_set(141, 40));
         shared.set_all();

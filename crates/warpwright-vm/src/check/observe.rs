@@ -62,8 +62,9 @@ pub(crate) struct Touch {
 }
 
 impl Touch {
-    fn strength(&self) -> Strength {
+    fn strength(&self, mode: Mode) -> Strength {
         match self.order.strong {
+            None if self.order.proposes && mode == Mode::Normal => Strength::relaxed(Scope::Device),
             None => Strength::Weak,
             Some(scope) => Strength::Strong {
                 scope: scope_of(scope),
@@ -93,7 +94,7 @@ fn action(kind: AccessKind) -> Action {
 
 /// Adds a race to what was found.
 #[cold]
-fn add_race(collector: &Collector, race: &Race) {
+fn add_race(collector: &Collector, race: &Race, told: &mut Vec<(u32, Between, bool)>) {
     let space = match race.space {
         RaceSpace::Shared => SpaceKind::Shared,
         RaceSpace::Global => SpaceKind::Global,
@@ -120,11 +121,17 @@ fn add_race(collector: &Collector, race: &Race) {
         thread: site.thread,
         memory: Some(RawPlace { space, address: race.address, bytes: site.bytes }),
     };
+    // However many lanes and bytes it is about, it is one.
+    let what = (first.pc, between, race.same_value);
+    let is_told = told.contains(&what);
+    if !is_told {
+        told.push(what);
+    }
     collector.add(RawFinding {
         kind: FindingKind::Race { hazard, between, space, same_value: race.same_value },
         first: site(first),
         second: Some(site(second)),
-        count: 1,
+        count: u64::from(!is_told),
     });
 }
 
@@ -139,8 +146,10 @@ struct StoredRegisters<'m> {
 }
 
 impl StoredRegisters<'_> {
-    fn value(&self, element: Element, lane: usize) -> Option<u128> {
-        let value = match element {
+    /// A byte of what a lane stores; none where a vector has a `_`.
+    fn byte(&self, lane: u32, at: u32) -> Option<u8> {
+        let (lane, byte) = (lane as usize, at % self.bytes.max(1));
+        let value: u128 = match *self.elements.get((at / self.bytes.max(1)) as usize)? {
             Element::Sink => return None,
             Element::Narrow(row) => self.registers.row32(row)[lane].into(),
             Element::Wide(row) => self.registers.row64(row)[lane].into(),
@@ -149,34 +158,28 @@ impl StoredRegisters<'_> {
                     | u128::from(self.registers.row64(row + 1)[lane]) << 64
             }
         };
-        Some(value & (u128::MAX >> (128 - 8 * self.bytes.clamp(1, 16))))
+        Some((value >> (8 * byte)) as u8)
     }
 
-    fn in_memory(&self, offset: u64) -> u128 {
-        (0..self.bytes.into()).fold(0, |value, byte| {
-            let at = offset + byte;
-            let word = match self.region.kind {
-                RegionKind::Global(allocation) => allocation.word(at).load(Relaxed),
-                _ => self.shared.get((at >> 2) as usize).copied().unwrap_or(0),
-            };
-            value | u128::from(word >> (8 * (at & 3)) & 0xff) << (8 * byte)
-        })
+    fn byte_in_memory(&self, at: u64) -> u8 {
+        let word = match self.region.kind {
+            RegionKind::Global(allocation) => allocation.word(at).load(Relaxed),
+            _ => self.shared.get((at >> 2) as usize).copied().unwrap_or(0),
+        };
+        (word >> (8 * (at & 3))) as u8
     }
 }
 
 impl Stored for StoredRegisters<'_> {
-    fn is_in_memory(&self, lane: u32) -> bool {
-        let lane = lane as usize;
-        self.elements.iter().enumerate().all(|(index, &element)| {
-            let at = self.offsets[lane] + u64::from(self.bytes) * index as u64;
-            self.value(element, lane).is_none_or(|value| value == self.in_memory(at))
+    fn is_in_memory(&self, lane: u32, from: u32, bytes: u32) -> bool {
+        (from..from + bytes).all(|at| {
+            let there = self.byte_in_memory(self.offsets[lane as usize] + u64::from(at));
+            self.byte(lane, at).is_none_or(|byte| byte == there)
         })
     }
 
-    fn is_equal(&self, a: u32, b: u32) -> bool {
-        self.elements
-            .iter()
-            .all(|&element| self.value(element, a as usize) == self.value(element, b as usize))
+    fn is_equal(&self, (a, a_from): (u32, u32), (b, b_from): (u32, u32), bytes: u32) -> bool {
+        (0..bytes).all(|at| self.byte(a, a_from + at) == self.byte(b, b_from + at))
     }
 }
 
@@ -257,7 +260,8 @@ impl<'a> Machine<'a> {
             shared: &block.shared,
         };
         let stored: &dyn Stored = if elements.is_empty() { &Unknown } else { &stored };
-        let mut found = |race| add_race(&launch.findings, &race);
+        let mut told = Vec::new();
+        let mut found = |race| add_race(&launch.findings, &race, &mut told);
         let worker = &mut self.worker.checks.races;
         match region.kind {
             RegionKind::Shared => races.shared(worker, &access, stored, &mut found),
@@ -282,7 +286,7 @@ impl<'a> Machine<'a> {
             element: touch.element,
             pc: self.pc,
             kind: touch.kind,
-            strength: touch.strength(),
+            strength: touch.strength(mode(self.launch)),
         }
     }
 
@@ -343,6 +347,9 @@ impl<'a> Machine<'a> {
             }
             RegionKind::Shared => {
                 let written = &mut self.block.checks.written;
+                if written.is_all() {
+                    return;
+                }
                 if kind.is_read() {
                     let mut fine = true;
                     byte_runs(offsets, mask, bytes, |at, bytes| fine &= written.is_set(at, bytes));
@@ -362,17 +369,20 @@ impl<'a> Machine<'a> {
                 for lane in LanesOf(mask) {
                     let mut at = offsets[lane];
                     let end = at + size;
+                    let mut fine = false;
                     while at < end {
                         let stop = end.min((at | 3) + 1);
                         let bits = (0xf >> (4 - (stop - at))) << (at & 3);
                         let cell = &mut written[(at >> 2) as usize][lane];
-                        if kind.is_read() && *cell & bits as u8 != bits as u8 {
-                            unwritten |= 1 << lane;
-                        }
+                        fine |= *cell & bits as u8 != 0;
                         if kind.is_write() {
                             *cell |= bits as u8;
                         }
                         at = stop;
+                    }
+                    // Compilers copy structs by words, and what lies between the members with them.
+                    if kind.is_read() && !fine {
+                        unwritten |= 1 << lane;
                     }
                 }
             }

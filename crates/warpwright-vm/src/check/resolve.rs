@@ -6,7 +6,7 @@ use super::{
 };
 use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
-use crate::memory::SpaceKind;
+use crate::memory::{SHARED_WINDOW, SpaceKind, Window, window};
 use warpwright_ptx::ir::{Function, ItemKind, Module, StatementKind};
 
 /// The findings of a launch, in the order of the text.
@@ -100,18 +100,43 @@ fn source(module: &Module, function: &Function, statement: u32) -> Option<Source
 fn memory(launch: &Launch, place: RawPlace) -> MemorySite {
     let RawPlace { space, address, bytes } = place;
     let allocation = match space {
-        SpaceKind::Global | SpaceKind::Generic | SpaceKind::Const => {
-            launch.memory.lookup(address).or_else(|| launch.memory.nearest(address)).map(|found| {
-                AllocationRef {
-                    name: found.name.clone(),
-                    base: found.base,
-                    bytes: found.bytes,
-                    offset: address.wrapping_sub(found.base) as i64,
-                    freed: found.freed,
-                }
-            })
+        SpaceKind::Shared => shared_variable(launch, address, 0),
+        SpaceKind::Generic if window(address) == Window::Shared => {
+            shared_variable(launch, address, SHARED_WINDOW)
         }
+        SpaceKind::Global | SpaceKind::Generic | SpaceKind::Const => global_allocation(launch, address),
         _ => None,
     };
     MemorySite { space, address, bytes, allocation }
+}
+
+/// The allocation or variable of global or constant memory that the address is in, or nearest to.
+fn global_allocation(launch: &Launch, address: u64) -> Option<AllocationRef> {
+    // What owns the page may end before the address, and another begin close behind it.
+    let inside = launch.memory.lookup(address).filter(|found| address - found.base < found.bytes);
+    let found = inside.or_else(|| launch.memory.nearest(address))?;
+    Some(AllocationRef {
+        name: found.name.clone(),
+        base: found.base,
+        bytes: found.bytes,
+        offset: address.wrapping_sub(found.base) as i64,
+        freed: found.freed,
+    })
+}
+
+/// The variable of shared memory that the address is in, or nearest to; addresses are from `window` on.
+fn shared_variable(launch: &Launch, address: u64, window: u64) -> Option<AllocationRef> {
+    let offset = address.wrapping_sub(window);
+    let distance = |&(_, &(start, bytes)): &(usize, &(u64, u64))| {
+        if offset < start { start - offset } else { (offset - start).saturating_sub(bytes.saturating_sub(1)) }
+    };
+    let regions = &launch.shape.shared_regions;
+    let (index, &(start, bytes)) = regions.iter().enumerate().min_by_key(distance)?;
+    Some(AllocationRef {
+        name: launch.module.shared_names.get(index).cloned().unwrap_or_default(),
+        base: window + start,
+        bytes,
+        offset: offset.wrapping_sub(start) as i64,
+        freed: false,
+    })
 }

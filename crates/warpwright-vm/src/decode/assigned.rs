@@ -5,7 +5,7 @@
 
 use super::{Decoder, Rows};
 use crate::machine::{FULL, Step};
-use warpwright_ptx::ir::{Instruction, Reg};
+use warpwright_ptx::ir::{Instruction, Reg, Space};
 use warpwright_ptx::op::{Access, Op};
 
 /// The registers of an instruction that may not have been written before it.
@@ -28,13 +28,18 @@ impl Decoder<'_, '_> {
     }
 
     /// What an instruction does with such registers. A plain copy passes on what was never written: only
-    /// where it is used does it matter.
+    /// where it is used does it matter. So does a call with an argument: an empty struct is one byte that
+    /// nobody ever writes or reads.
     pub(super) fn tracked(&self, instruction: &Instruction) -> Touched {
         let mut touched = Touched::default();
         if self.assigned.is_empty() {
             return touched;
         }
-        let copies = matches!(instruction.op, Op::Mov(_) | Op::Selp(_));
+        let copies = match &instruction.op {
+            Op::Mov(_) | Op::Selp(_) => true,
+            Op::St(store) => store.space.is_some_and(|space| space.base() == Space::Param),
+            _ => false,
+        };
         if let Some(guard) = instruction.guard
             && self.assigned.contains_key(&guard.reg)
         {

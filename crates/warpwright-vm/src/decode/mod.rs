@@ -6,6 +6,7 @@
 //! parted meet again, at the immediate post-dominators of branches, the decoder puts a *join*.
 
 mod assigned;
+mod cas_loop;
 mod code;
 mod operand;
 mod slots;
@@ -19,7 +20,7 @@ pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
 use crate::machine::{Base, Inst, MOST_LOCAL, NONE, Step, UNGUARDED};
 use crate::simd::{Handler, Lanes, Level};
 use slots::Slots;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use symbols::Layout;
 use warpwright_ptx::ir::*;
@@ -106,6 +107,8 @@ pub(crate) struct Decoder<'m, 'c> {
     /// For registers that may be read before they are written, the predicate row that tells for which lanes
     /// they have been written.
     assigned: HashMap<Reg, u32>,
+    /// See [`cas_loop`].
+    proposing_loads: HashSet<u32>,
 }
 
 /// A function before its body is decoded: what its callers must know.
@@ -165,6 +168,7 @@ pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, L
             joins: Vec::new(),
             labels: labels(symbols.defined[number], cfg),
             assigned: HashMap::new(),
+            proposing_loads: cas_loop::proposing_loads(symbols.defined[number]),
         };
         decoder.body()?;
         let frame = decoder.frame;
@@ -275,6 +279,11 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Result<Prepared, Lo
 }
 
 impl Decoder<'_, '_> {
+    /// Whether the present instruction is a load whose value a compare-and-swap checks.
+    pub(crate) fn is_proposing_load(&self) -> bool {
+        self.proposing_loads.contains(&self.statement)
+    }
+
     fn body(&mut self) -> Result<(), LoadError> {
         let function = self.function;
         let parents = self.cfg.post_dominators();

@@ -90,6 +90,8 @@ pub(crate) struct Symbols<'m> {
     local_shared: HashMap<(u32, u32), Placed>,
     /// All static shared memory.
     pub(crate) shared_layout: Layout,
+    /// Names of the variables in it, in the same order.
+    pub(crate) shared_names: Vec<&'m str>,
     /// `.extern .shared` arrays: they begin where the dynamic shared memory does.
     dynamic: Vec<&'m str>,
 }
@@ -107,6 +109,7 @@ impl<'m> Symbols<'m> {
             shared: HashMap::new(),
             local_shared: HashMap::new(),
             shared_layout: Layout::with_gaps(),
+            shared_names: Vec::new(),
             dynamic: Vec::new(),
         };
         symbols.name_functions(module);
@@ -163,6 +166,7 @@ impl<'m> Symbols<'m> {
             Space::Shared => match variable.bytes() {
                 Some(bytes) if variable.linkage != Linkage::Extern => {
                     let offset = self.shared_layout.place(bytes, variable.alignment());
+                    self.shared_names.push(&variable.name);
                     self.shared.entry(name).or_insert(Placed { offset, bytes });
                 }
                 _ => self.dynamic.push(name),
@@ -204,6 +208,7 @@ impl<'m> Symbols<'m> {
             let place = match variable.space.base() {
                 Space::Shared => {
                     let offset = self.shared_layout.place(bytes, variable.alignment());
+                    self.shared_names.push(&variable.name);
                     Placed { offset, bytes }
                 }
                 Space::Global | Space::Const | Space::Tex => {
@@ -223,6 +228,11 @@ impl<'m> Symbols<'m> {
             self.local_shared.insert((number, id as u32), place);
         }
         Ok(())
+    }
+
+    /// What to call dynamic shared memory.
+    pub(crate) fn dynamic_name(&self) -> &'m str {
+        self.dynamic.first().copied().unwrap_or("dynamic shared memory")
     }
 
     /// Where dynamic shared memory begins.

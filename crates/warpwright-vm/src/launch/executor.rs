@@ -89,9 +89,23 @@ impl Executor {
         }
     }
 
+    /// The host waits for the end of a launch, and so of those before it.
+    fn await_end(&self, launch: &Arc<Launch>) {
+        let queue = self.shared.queue();
+        if queue.launches.iter().any(|queued| Arc::ptr_eq(queued, launch)) {
+            for queued in &queue.launches {
+                queued.host_waits();
+                if Arc::ptr_eq(queued, launch) {
+                    break;
+                }
+            }
+        }
+    }
+
     /// Lets the calling thread work on a launch that it would otherwise only wait for, if it is that one's
     /// turn.
     pub(crate) fn help(&self, launch: &Arc<Launch>) {
+        self.await_end(launch);
         let first = self.shared.queue().launches.front().is_some_and(|front| Arc::ptr_eq(front, launch));
         if first {
             self.shared.run(launch);
@@ -102,6 +116,7 @@ impl Executor {
     pub(crate) fn drain(&self) {
         let last = self.shared.queue().launches.back().cloned();
         if let Some(last) = last {
+            self.await_end(&last);
             last.wait();
         }
     }

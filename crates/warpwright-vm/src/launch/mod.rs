@@ -1,10 +1,12 @@
 //! A launch: a grid of blocks over host threads, from its start to its report.
 
+mod error;
 mod executor;
 mod options;
 mod report;
 mod shape;
 
+pub use error::LaunchError;
 pub(crate) use executor::Executor;
 pub use options::{Checks, LaunchConfig, Options, Race, Schedule};
 pub use report::{Counters, LineCounters, Report, Trap, TrapKind, Waiting};
@@ -17,13 +19,20 @@ use crate::machine::{Block, BlockStatus, MOST_HELD, Machine, Step, Worker, room_
 use crate::memory::GlobalMap;
 use crate::module::Loaded;
 use crate::random::Random;
-use report::Tally;
+use report::{Places, Tally};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Warp instructions after which, with nothing in memory changed by anyone, the launch counts as hung.
-const PATIENCE: u64 = 1 << 26;
+/// Warp instructions of a host thread after which, with nothing changed by anyone, it looks whether its
+/// blocks go round in circles.
+const PATIENCE: u64 = 1 << 20;
+
+/// What a host thread stands at that has no blocks any more.
+const GONE: u64 = u64::MAX;
 
 /// Most bytes that a launch prints.
 const MOST_OUTPUT: usize = 16 << 20;
@@ -66,8 +75,13 @@ pub(crate) struct Launch {
     executed: AtomicU64,
     /// Bytes that resident blocks hold.
     held: AtomicU64,
-    /// Counts up whenever some thread has changed memory.
-    progress: AtomicU64,
+    /// Counts up whenever a block has done something that others may notice, has begun, or is over; and when
+    /// it has looked at what changes by itself.
+    changes: AtomicU64,
+    /// For each host thread, one more than the number of changes at which its blocks went round in circles.
+    standing: Box<[AtomicU64]>,
+    /// The host waits for the end, and so changes nothing any more.
+    awaited: AtomicBool,
     /// What the checks have found.
     pub(crate) findings: Collector,
     /// What the race check knows of global memory.
@@ -80,6 +94,8 @@ pub(crate) struct Launch {
 struct State {
     trap: Option<Trap>,
     tally: Tally,
+    /// Where threads were that had not exited.
+    places: Places,
     output: Vec<u8>,
     finished: u32,
     complete: bool,
@@ -111,7 +127,9 @@ impl Launch {
             stopped: AtomicBool::new(false),
             executed: AtomicU64::new(0),
             held: AtomicU64::new(0),
-            progress: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
+            standing: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+            awaited: AtomicBool::new(false),
             findings: Collector::default(),
             races: LaunchRaces::new(),
             state: Mutex::new(State::default()),
@@ -133,6 +151,24 @@ impl Launch {
         self.stopped.store(true, Relaxed);
     }
 
+    /// Something has happened that more than one block may notice.
+    fn changed(&self) {
+        self.changes.fetch_add(1, AcqRel);
+    }
+
+    /// The host waits for its end.
+    fn host_waits(&self) {
+        self.awaited.store(true, Relaxed);
+    }
+
+    /// The blocks of a host thread go round in circles until the count of changes is another one. Whether
+    /// that is so of all, and nothing can come that would change it.
+    fn stands_still(&self, index: u32, changes: u64) -> bool {
+        self.standing[index as usize].store(changes + 1, Release);
+        let still = |standing: &AtomicU64| [changes + 1, GONE].contains(&standing.load(Acquire));
+        self.awaited.load(Relaxed) && self.standing.iter().all(still) && self.changes.load(Acquire) == changes
+    }
+
     /// Ends it with a trap. The first one counts.
     pub(crate) fn trap(&self, trap: Trap) {
         self.state().trap.get_or_insert(trap);
@@ -148,13 +184,14 @@ impl Launch {
         let execute = || {
             let random = self.options.seed.map(Random::new);
             let mut machine = Machine::new(self, Worker::new(self, random));
-            Residents::new(self, index).run(&mut machine);
-            machine.worker
+            let mut residents = Residents::new(self, index);
+            residents.run(&mut machine);
+            (machine.worker, report::places(&residents.blocks))
         };
         // A mistake of the virtual GPU's own ends the launch, and leaves neither the host waiting nor the
         // device unusable: what the blocks shared are atomics, and locks that are taken poisoned or not.
         match catch_unwind(AssertUnwindSafe(execute)) {
-            Ok(worker) => self.finish(Some(&worker)),
+            Ok(ended) => self.finish(Some(ended)),
             Err(panic) => {
                 self.trap(report::failure(self, panic.as_ref()));
                 self.finish(None);
@@ -172,10 +209,11 @@ impl Launch {
         self.joined.load(Relaxed) < self.workers
     }
 
-    fn finish(&self, worker: Option<&Worker>) {
+    fn finish(&self, ended: Option<(Worker, Places)>) {
         let mut state = self.state();
-        if let Some(worker) = worker {
-            state.tally.merge(worker);
+        if let Some((worker, places)) = ended {
+            state.tally.merge(&worker);
+            places.into_iter().for_each(|(pc, threads)| *state.places.entry(pc).or_default() += threads);
         }
         state.finished += 1;
         if state.finished == self.workers {
@@ -272,7 +310,7 @@ impl<'a> Residents<'a> {
             for number in all {
                 self.admit(number);
                 if launch.is_stopped() {
-                    return;
+                    break;
                 }
             }
         } else {
@@ -283,7 +321,7 @@ impl<'a> Residents<'a> {
         }
         let mut turn = 0;
         let mut stalled = 0;
-        let mut seen = launch.progress.load(Relaxed);
+        let mut seen = launch.changes.load(Acquire);
         while !self.blocks.is_empty() && !launch.is_stopped() {
             turn = match &mut m.worker.random {
                 None => turn % self.blocks.len(),
@@ -297,46 +335,47 @@ impl<'a> Residents<'a> {
             m.exchange_block(&mut self.blocks[turn]);
             self.account(m);
             let progressed = m.take_progress();
-            if progressed {
-                launch.progress.fetch_add(1, Relaxed);
+            if m.take_outward() {
+                launch.changed();
             }
             match status {
                 BlockStatus::Stopped => break,
                 BlockStatus::Done => {
                     let block = self.blocks.swap_remove(turn);
                     self.spare.push(block);
+                    launch.changed();
                     if self.blocks.is_empty() || m.worker.random.is_some() {
                         self.admit_next();
                     }
-                    stalled = 0;
                 }
                 BlockStatus::Running => {
-                    let now = launch.progress.load(Relaxed);
-                    if now != seen || !m.worker.polled {
-                        seen = now;
-                        stalled = 0;
-                    } else {
-                        stalled += self.blocks[turn].clock - before;
-                    }
-                    m.worker.polled = false;
-                    if stalled > PATIENCE {
-                        launch.trap(report::stall(launch, &self.blocks));
+                    let now = launch.changes.load(Acquire);
+                    stalled = if now == seen { stalled + (self.blocks[turn].clock - before) } else { 0 };
+                    seen = now;
+                    m.worker.steady = stalled > PATIENCE;
+                    if m.worker.steady {
+                        self.blocks[turn].look(now);
+                        let circles = self.blocks.iter().all(|block| block.circles(now));
+                        if circles && launch.stands_still(self.index, now) {
+                            launch.trap(report::stall(launch, self.blocks.len()));
+                        }
                     }
                     // It may wait for a block that has not begun.
-                    if !progressed {
-                        self.admit_next();
+                    if !progressed && self.admit_next() {
+                        launch.changed();
                     }
                     turn += 1;
                 }
             }
         }
+        launch.standing[self.index as usize].store(GONE, Release);
     }
 
     fn account(&self, m: &mut Machine<'_>) {
         let executed = std::mem::take(&mut m.worker.executed);
         let total = self.launch.executed.fetch_add(executed, Relaxed) + executed;
         if total > self.launch.options.max_instructions {
-            self.launch.trap(report::budget(self.launch, &self.blocks));
+            self.launch.trap(report::budget(self.launch));
         }
     }
 }

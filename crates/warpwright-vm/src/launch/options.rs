@@ -52,10 +52,11 @@ impl Checks {
 /// What counts as a race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Race {
-    /// As hardware and compilers have it: a strong read followed by a barrier of the block acquires.
+    /// As hardware and compilers have it: a strong read followed by a barrier of the block acquires, and
+    /// neither stores of one value to one place nor the plain load that begins a compare-and-swap loop race.
     #[default]
     Normal,
-    /// By the letter of the memory model.
+    /// By the letter of the memory model. Stores of one value to one place are warnings.
     Strict,
 }
 

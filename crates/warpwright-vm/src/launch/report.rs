@@ -2,13 +2,14 @@
 
 use super::{Launch, State};
 use crate::check::{Finding, resolve};
-use crate::counters::{MemoryCounters, SpaceTraffic};
+use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
-use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Worker, too_much};
+use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Warp, Worker, too_much};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::{Function, Origin, StatementKind};
 
 /// Why a launch ended before its threads did.
@@ -59,8 +60,8 @@ pub struct Trap {
     pub origin: Option<Origin>,
     /// Block and thread, as `%ctaid` and `%tid`, where it is one.
     pub thread: Option<([u32; 3], [u32; 3])>,
-    /// Where threads were that went no further: for a deadlock or a spent budget, those of the blocks that
-    /// one host thread ran.
+    /// Where threads were that went no further: those of the block, if all of it waits at barriers; else, where
+    /// no single instruction is to blame, those of all resident blocks.
     pub waiting: Vec<Waiting>,
 }
 
@@ -88,6 +89,14 @@ pub struct LineCounters {
     pub lanes: u64,
     /// Times that lanes parted at it.
     pub divergent: u64,
+    /// What it moved from and to global memory.
+    pub global: Traffic,
+    /// What it moved from and to shared memory.
+    pub shared: Traffic,
+    /// Passes to shared memory beyond those that it would take without conflicts.
+    pub bank_conflicts: u64,
+    /// Waiting of warps that were at it.
+    pub barrier: BarrierWaits,
 }
 
 /// What a profiler would show.
@@ -104,13 +113,17 @@ pub struct Counters {
     pub divergent_branches: u64,
     /// Global memory.
     pub global: SpaceTraffic,
+    /// Constant memory; parameters are not counted.
+    pub constant: SpaceTraffic,
     /// Shared memory.
     pub shared: SpaceTraffic,
     /// Local memory.
     pub local: SpaceTraffic,
     /// Passes to shared memory beyond those that requests without conflicts would take.
     pub bank_conflicts: u64,
-    /// Global memory by allocation: name, address, traffic.
+    /// Waiting at the barriers of blocks.
+    pub barrier: BarrierWaits,
+    /// Global and constant memory by allocation: name, address, traffic.
     pub allocations: Vec<(String, u64, SpaceTraffic)>,
     /// By instruction, in the order of the text.
     pub lines: Vec<LineCounters>,
@@ -171,9 +184,6 @@ impl Tally {
         for (into, from) in self.divergent.iter_mut().zip(&worker.divergent) {
             *into += from;
         }
-        if self.memory.allocations.len() < worker.memory.allocations.len() {
-            self.memory.allocations.resize(worker.memory.allocations.len(), SpaceTraffic::default());
-        }
         self.memory.merge(&worker.memory);
     }
 }
@@ -199,7 +209,7 @@ pub(super) fn trap_at(
 
 /// The trap of a launch whose blocks hold too much.
 pub(super) fn out_of_memory(launch: &Launch) -> Trap {
-    ended(launch, TrapKind::OutOfMemory, too_much(), &[])
+    ended(launch, TrapKind::OutOfMemory, too_much())
 }
 
 fn site(launch: &Launch, block: u64, thread: u32) -> ([u32; 3], [u32; 3]) {
@@ -224,7 +234,8 @@ pub(super) fn deadlock(launch: &Launch, block: &Block) -> Trap {
             barrier.count().unwrap_or(all)
         );
     }
-    let mut trap = ended(launch, TrapKind::Deadlock, message, std::slice::from_ref(block));
+    let mut trap = ended(launch, TrapKind::Deadlock, message);
+    trap.waiting = waiting(launch, &places(std::slice::from_ref(block)));
     let first = block.warps.iter().enumerate().find_map(|(index, warp)| {
         let fragment = warp.fragments.first()?;
         Some((fragment.pc, (index * LANES) as u32 + fragment.mask.trailing_zeros()))
@@ -237,21 +248,27 @@ pub(super) fn deadlock(launch: &Launch, block: &Block) -> Trap {
 }
 
 /// The trap of a launch that does nothing any more.
-pub(super) fn stall(launch: &Launch, resident: &[Block]) -> Trap {
-    let message = format!(
-        "no thread has changed memory for a long time, and all that run poll it: they wait for something that \
-         never comes ({} blocks are resident on this host thread, and the grid has {}; only a cooperative launch \
-         has all of them resident)",
-        resident.len(),
-        launch.shape.blocks()
-    );
-    ended(launch, TrapKind::Deadlock, message, resident)
+pub(super) fn stall(launch: &Launch, resident: usize) -> Trap {
+    let mut message =
+        "every thread that has not exited does the same again and again, and nothing changes: they \
+                       wait for something that never comes"
+            .to_owned();
+    let begun = launch.next_block.load(Relaxed);
+    if !launch.options.cooperative && begun < launch.shape.blocks() {
+        let _ = write!(
+            message,
+            "; {} blocks of the grid have not begun, since {resident} are resident on this host thread and there \
+             is no room for more: only a cooperative launch has all blocks resident",
+            launch.shape.blocks() - begun
+        );
+    }
+    ended(launch, TrapKind::Deadlock, message)
 }
 
 /// The trap of a launch that executes too much.
-pub(super) fn budget(launch: &Launch, resident: &[Block]) -> Trap {
+pub(super) fn budget(launch: &Launch) -> Trap {
     let message = format!("more than {} instructions were executed", launch.options.max_instructions);
-    ended(launch, TrapKind::Budget, message, resident)
+    ended(launch, TrapKind::Budget, message)
 }
 
 /// The trap of a launch in which the virtual GPU panicked.
@@ -262,29 +279,43 @@ pub(super) fn failure(launch: &Launch, panic: &(dyn Any + Send)) -> Trap {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a panic without words");
     let message = format!("the virtual GPU failed, which is a mistake in it and not in the kernel: {words}");
-    ended(launch, TrapKind::Internal, message, &[])
+    ended(launch, TrapKind::Internal, message)
 }
 
-/// A launch ended where its threads were.
-fn ended(launch: &Launch, kind: TrapKind, message: String, blocks: &[Block]) -> Trap {
-    let mut places: BTreeMap<u32, u64> = BTreeMap::new();
-    for fragment in blocks.iter().flat_map(|block| &block.warps).flat_map(|warp| &warp.fragments) {
-        *places.entry(fragment.pc).or_default() += u64::from(fragment.mask.count_ones());
+/// A launch ended, and no single instruction did it. Where its threads were is known when all of its host
+/// threads have ended.
+fn ended(launch: &Launch, kind: TrapKind, message: String) -> Trap {
+    Trap { kind, message, kernel: kernel(launch), origin: None, thread: None, waiting: Vec::new() }
+}
+
+/// How many threads are at which instruction.
+pub(super) type Places = BTreeMap<u32, u64>;
+
+/// Where the threads of blocks are that have not exited.
+pub(super) fn places(blocks: &[Block]) -> Places {
+    let mut places = Places::new();
+    for (pc, lanes) in blocks.iter().flat_map(|block| &block.warps).flat_map(Warp::places) {
+        *places.entry(pc).or_default() += u64::from(lanes.count_ones());
     }
-    let waiting = places
-        .into_iter()
-        .map(|(pc, threads)| Waiting { origin: launch.code.meta[pc as usize].origin, threads })
-        .collect();
-    Trap { kind, message, kernel: kernel(launch), origin: None, thread: None, waiting }
+    places
+}
+
+fn waiting(launch: &Launch, places: &Places) -> Vec<Waiting> {
+    let waiting = |(&pc, &threads)| Waiting { origin: launch.code.meta[pc as usize].origin, threads };
+    places.iter().map(waiting).collect()
 }
 
 pub(super) fn build(launch: &Launch, state: &State) -> Report {
     let kernel = kernel(launch);
     let findings = resolve(launch, &kernel);
+    let mut trap = state.trap.clone();
+    if let Some(trap) = trap.as_mut().filter(|trap| trap.origin.is_none() && trap.waiting.is_empty()) {
+        trap.waiting = waiting(launch, &state.places);
+    }
     Report {
         kernel,
         findings,
-        trap: state.trap.clone(),
+        trap,
         counters: counters(launch, &state.tally),
         output: String::from_utf8_lossy(&state.output).into_owned(),
     }
@@ -293,6 +324,7 @@ pub(super) fn build(launch: &Launch, state: &State) -> Report {
 fn counters(launch: &Launch, tally: &Tally) -> Counters {
     let mut counters = Counters {
         global: tally.memory.global,
+        constant: tally.memory.constant,
         shared: tally.memory.shared,
         local: tally.memory.local,
         bank_conflicts: tally.memory.conflicts,
@@ -317,12 +349,18 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
         counters.instructions += count.lanes;
         counters.warp_instructions += count.warps;
         *counters.by_opcode.entry(opcode).or_default() += count.lanes;
+        let place = tally.memory.places.get(pc).copied().unwrap_or_default();
+        counters.barrier.merge(&place.barrier);
         counters.lines.push(LineCounters {
             origin: meta.origin,
             opcode,
             warps: count.warps,
             lanes: count.lanes,
             divergent: tally.divergent[pc],
+            global: place.global,
+            shared: place.shared,
+            bank_conflicts: place.conflicts,
+            barrier: place.barrier,
         });
     }
     counters

@@ -1,6 +1,7 @@
 //! The barriers of a block: sixteen that have numbers, and the one of the cluster.
 
-use super::{Block, Machine, Park, Resume, Step, Warp};
+use super::{Block, LANES, Machine, Park, Resume, Step, Warp};
+use crate::check::FindingKind;
 
 /// The barrier of the cluster, which is this one block.
 pub(crate) const CLUSTER_BARRIER: u32 = 16;
@@ -14,6 +15,8 @@ pub(crate) struct Barrier {
     arrived: Vec<u32>,
     /// Those of them that wait, and did not only announce themselves.
     waiting: Vec<u32>,
+    /// The clocks of the warps that have arrived, and where they wait.
+    stamps: Vec<(u64, u32)>,
     /// The number of threads that it waits for; `None` for all of the block.
     count: Option<u32>,
     /// What a reduction has gathered: lanes with a true predicate, lanes in all.
@@ -24,6 +27,11 @@ impl Barrier {
     /// Whether any thread waits at it, or has announced itself.
     pub(crate) fn is_busy(&self) -> bool {
         self.arrived.iter().any(|&lanes| lanes != 0)
+    }
+
+    /// Who is at it in this generation: all there is to know of it.
+    pub(super) fn occupation(&self) -> impl std::hash::Hash {
+        (&self.arrived, &self.waiting, self.count, self.gathered)
     }
 
     /// The lanes that have arrived, by warp.
@@ -39,6 +47,7 @@ impl Barrier {
     pub(crate) fn reset(&mut self) {
         self.arrived.clear();
         self.waiting.clear();
+        self.stamps.clear();
         self.gathered = (0, 0);
         self.count = None;
     }
@@ -100,6 +109,7 @@ impl Machine<'_> {
         if let Some(Resume::Passed { holds, threads }) = self.take_resume() {
             return Ok(Some((holds, threads)));
         }
+        self.compare_counts(id, count);
         let warps = self.block.warps.len();
         let barrier = &mut self.block.barriers[slot];
         barrier.arrived.resize(warps, 0);
@@ -114,8 +124,12 @@ impl Machine<'_> {
             barrier.count = count;
         }
         let generation = barrier.generation;
+        if self.launch.options.counters {
+            barrier.stamps.resize(warps, (0, 0));
+            barrier.stamps[self.warp_index] = (self.warp.clock - u64::from(self.fuel), self.pc);
+        }
         if waits {
-            self.warp.park(self.mask, self.pc, Park::Barrier { id, generation });
+            self.park(Park::Barrier { id, generation });
         } else {
             self.barrier_announced(id);
         }
@@ -123,11 +137,26 @@ impl Machine<'_> {
         if waits { Err(Step::Reload) } else { Ok(None) }
     }
 
+    /// All who come to a generation of a barrier must say the same number of threads.
+    fn compare_counts(&mut self, id: u32, count: Option<u32>) {
+        let barrier = &self.block.barriers[id as usize];
+        if !self.launch.options.checks.sync || !barrier.is_busy() || barrier.count == count {
+            return;
+        }
+        let all = self.launch.shape.threads().next_multiple_of(LANES as u32);
+        let (expected, said) = (barrier.count.unwrap_or(all), count.unwrap_or(all));
+        if expected != said {
+            let lane = self.mask.trailing_zeros() as usize & (LANES - 1);
+            self.found(FindingKind::BarrierCount { barrier: id, expected, said }, lane);
+        }
+    }
+
     /// Completes the barriers that wait for no more. To be called after arrivals and exits.
     pub(crate) fn settle_barriers(&mut self) {
         let completed = self.block.complete_barriers(self.warp_index, self.warp.live);
         for id in super::LanesOf(completed) {
             self.barrier_completed(id);
+            self.count_waits(id);
             let barrier = &mut self.block.barriers[id];
             let (holds, threads) = barrier.gathered;
             let parked = Park::Barrier { id: id as u32, generation: barrier.generation };
@@ -135,6 +164,26 @@ impl Machine<'_> {
             barrier.reset();
             for warp in self.block.warps.iter_mut().chain([&mut self.warp]) {
                 warp.wake(parked, Resume::Passed { holds, threads });
+            }
+        }
+    }
+
+    /// A barrier is complete: how long its warps have waited for the slowest, by their clocks. Afterwards
+    /// these agree.
+    fn count_waits(&mut self, id: usize) {
+        let barrier = &self.block.barriers[id];
+        let stamps = barrier.stamps.iter().enumerate();
+        // Of those that came together the first: the order in which warps run is of no matter.
+        let Some((slowest, &(latest, _))) = stamps.rev().max_by_key(|(_, (clock, _))| *clock) else { return };
+        let waiting = barrier.waiting.iter().zip(&barrier.stamps).enumerate();
+        for (index, (_, &(clock, pc))) in waiting.filter(|(_, (lanes, _))| **lanes != 0) {
+            if index == self.warp_index {
+                self.warp.clock = latest + u64::from(self.fuel);
+            } else {
+                self.block.warps[index].clock = latest;
+            }
+            if index != slowest {
+                self.worker.memory.waited(pc, latest - clock);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A block that is resident: its warps, its shared memory, its barriers.
 
+use super::watch::Watch;
 use super::{Barrier, LANES, Warp};
 use crate::check::BlockChecks;
 use crate::decode::Code;
@@ -26,6 +27,8 @@ pub(crate) struct Block {
     pub(crate) barriers: [Barrier; BARRIERS],
     /// Instructions that its warps have executed: its clock.
     pub(crate) clock: u64,
+    /// Whether it gets anywhere.
+    pub(super) watch: Watch,
     /// For which kernel the constants stand in the registers.
     prepared: Option<u32>,
 }
@@ -38,6 +41,7 @@ impl Block {
         self.number = number;
         self.index = shape.block_index(number);
         self.clock = 0;
+        self.watch = Watch::default();
         self.shared.clear();
         self.shared.resize(shape.shared_words, UNWRITTEN);
         for barrier in &mut self.barriers {

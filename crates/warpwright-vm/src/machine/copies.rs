@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 const MOST: usize = 1024;
 
 /// A copy of up to 16 bytes in each lane.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Copy {
     /// The lanes for which it is under way.
     pub(crate) mask: u32,
@@ -33,7 +33,7 @@ impl Copy {
 }
 
 /// The copies of a warp.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Copies {
     under_way: VecDeque<Copy>,
     /// Groups that each lane has committed.

@@ -7,13 +7,13 @@ use super::{LANES, LanesOf, Machine, Park, Resume, Row32, Row64, Step, Warp};
 /// Lanes may come to a collective at different instructions. What they bring stands in `brought` while
 /// they are parked. When all have come, that is a *meeting*: a copy, so that those that go on at once can
 /// bring other things to the next collective before the rest has looked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Exchange {
     brought: Row64,
     meetings: Vec<Meeting>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Meeting {
     /// Lanes that have not looked yet.
     left: u32,
@@ -126,6 +126,7 @@ impl Machine<'_> {
         }
         if need != common {
             self.warp.divide(self.pc, mask, members);
+            self.not_yet();
             return Err(Step::Reload);
         }
         let values = read(self);
@@ -144,6 +145,7 @@ impl Machine<'_> {
             return Ok(());
         }
         self.warp.divide(self.pc, self.mask, values);
+        self.not_yet();
         Err(Step::Reload)
     }
 }

@@ -12,11 +12,14 @@ mod registers;
 mod room;
 mod step;
 mod warp;
+mod watch;
 
 pub(crate) use barrier::{Arrival, Barrier, CLUSTER_BARRIER};
 pub(crate) use block::Block;
 pub(crate) use copies::Copy;
-pub(crate) use registers::{Base, Cell, FULL, LANES, LanesOf, Registers, Row32, Row64, map1, map2, map3};
+pub(crate) use registers::{
+    Base, Cell, FULL, LANES, LanesOf, Registers, Row32, Row64, lanewise, map1, map2, map3,
+};
 pub(crate) use room::{MOST_HELD, MOST_LOCAL, of_block as room_of_block, too_much};
 pub(crate) use step::{BlockStatus, Counts, Worker};
 pub(crate) use warp::{Frame, NONE, Park, Resume, Warp};
@@ -107,11 +110,24 @@ impl Machine<'_> {
             return None;
         }
         let pc = self.pc;
-        self.warp.park(self.mask, pc, Park::Converge { need, key });
+        self.park(Park::Converge { need, key });
         if need & self.warp.live & !self.warp.gather(pc) == 0 {
             self.warp.fragments[self.warp.current].park = Park::Ready;
         }
         Some(Step::Reload)
+    }
+
+    /// Parks the lanes that execute the instruction.
+    pub(crate) fn park(&mut self, park: Park) {
+        self.warp.park(self.mask, self.pc, park);
+        self.not_yet();
+    }
+
+    /// The lanes that execute the instruction will execute it again: it counts once.
+    pub(crate) fn not_yet(&mut self) {
+        let counts = &mut self.worker.counts[self.pc as usize];
+        counts.warps -= 1;
+        counts.lanes -= u64::from(self.mask.count_ones());
     }
 
     /// What the instruction was parked for has come about; said once.
@@ -121,6 +137,7 @@ impl Machine<'_> {
 
     /// Ends the turn of the warp: it waits for something that others do.
     pub(crate) fn give_way(&mut self) {
+        self.warp.clock -= u64::from(self.fuel);
         self.fuel = 0;
         self.gave_way = true;
     }
@@ -129,7 +146,6 @@ impl Machine<'_> {
     /// looking gives way to the others, and to its own lanes that wait at a join.
     #[inline(always)]
     pub(crate) fn polled(&mut self, changed: bool) {
-        self.worker.polled = true;
         self.worker.progress |= changed;
         if changed {
             self.warp.looks = 0;

@@ -19,6 +19,16 @@ pub(crate) type Row32 = [u32; LANES];
 /// A row of 64 bits a lane.
 pub(crate) type Row64 = [u64; LANES];
 
+/// `f` of every lane. The `map` of arrays does the same, but is not made vector code.
+#[inline(always)]
+pub(crate) fn lanewise<A: Copy, R: Copy + Default>(row: &[A; LANES], f: impl Fn(A) -> R) -> [R; LANES] {
+    let mut out = [R::default(); LANES];
+    for lane in 0..LANES {
+        out[lane] = f(row[lane]);
+    }
+    out
+}
+
 /// The lanes of a mask, in order.
 #[derive(Clone, Copy)]
 pub(crate) struct LanesOf(pub(crate) u32);
@@ -38,7 +48,7 @@ impl Iterator for LanesOf {
 }
 
 /// Where the rows of a frame start in each file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Base {
     pub(crate) w32: u32,
     pub(crate) w64: u32,
@@ -46,7 +56,7 @@ pub(crate) struct Base {
 }
 
 /// The register files of a warp.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Registers {
     pub(crate) base: Base,
     w32: Vec<Row32>,

@@ -10,11 +10,12 @@ use std::mem::{swap, take};
 /// Instructions that a warp executes before another has its turn.
 const SLICE: u32 = 4096;
 
-/// Slices that a fragment takes, with nothing else of its warp to run, before those that wait for it at a
-/// join go on by themselves.
+/// Slices that each fragment of a warp that can run takes, before the lanes that wait for it at a join go on
+/// by themselves.
 const PATIENCE: u32 = 4;
 
-/// Turns of all its warps before a block gives way to another resident one.
+/// Turns of all its warps before a block gives way to another resident one; at most, where the order of
+/// things comes from a seed.
 const ROUNDS: u32 = 64;
 
 /// How often an instruction was executed.
@@ -38,29 +39,47 @@ pub(crate) struct Worker {
     pub(crate) checks: WorkerChecks,
     /// Something was written since this was last cleared.
     pub(crate) progress: bool,
-    /// Something was read from memory since this was last cleared.
-    pub(crate) polled: bool,
+    /// Since this was last cleared, something was done that other blocks or the host may notice, or something
+    /// looked at that changes by itself: time, and memory that is the host's as well.
+    pub(crate) outward: bool,
+    /// The launch may have come to a standstill: turns are taken one after the other, so that a block that
+    /// is as it was before can only do the same again.
+    pub(crate) steady: bool,
     /// Lane instructions that have been executed and not yet been reported to the launch.
     pub(crate) executed: u64,
     /// How many more it may execute before the launch has to hear of it.
     pub(crate) allowance: u64,
+    /// The last instruction that had faults, by its block and the block's clock, and a bit for each kind.
+    pub(crate) faults: ((u64, u64), u32),
     /// Where the order of things comes from, if it is by a seed.
     pub(crate) random: Option<Random>,
+    /// The most instructions of a turn of a warp, and turns of all warps in a turn of a block. Some seeds
+    /// have long ones, and some change so often that hardly two instructions follow each other.
+    grain: (u32, u32),
 }
 
 impl Worker {
-    pub(crate) fn new(launch: &Launch, random: Option<Random>) -> Self {
+    pub(crate) fn new(launch: &Launch, mut random: Option<Random>) -> Self {
+        let grain = random.as_mut().map_or(0, |random| random.below(4));
         Worker {
+            grain: (SLICE >> (3 * grain), ROUNDS >> (2 * grain)),
             counts: vec![Counts::default(); launch.code.insts.len()],
             divergent: vec![0; launch.code.insts.len()],
             memory: MemoryCounters::new(launch),
             checks: WorkerChecks::default(),
             progress: false,
-            polled: false,
+            outward: false,
+            faults: ((0, 0), 0),
+            steady: false,
             executed: 0,
             allowance: u64::MAX,
             random,
         }
+    }
+
+    /// Where the order of warps comes from at the moment, if not from their numbers.
+    fn order(&mut self) -> Option<&mut Random> {
+        if self.steady { None } else { self.random.as_mut() }
     }
 }
 
@@ -94,10 +113,12 @@ impl<'a> Machine<'a> {
 
     /// Gives every warp of the block some turns.
     pub(crate) fn run_block(&mut self) -> BlockStatus {
-        for _ in 0..ROUNDS {
+        let (most_fuel, most_rounds) = self.worker.grain;
+        let rounds = self.worker.order().map_or(ROUNDS, |random| random.slice(most_rounds));
+        for _ in 0..rounds {
             let (mut ran, mut busy) = (false, false);
             let count = self.block.warps.len();
-            let (first, stride) = match &mut self.worker.random {
+            let (first, stride) = match self.worker.order() {
                 None => (0, 1),
                 Some(random) => (random.below(count as u64) as usize, random.coprime(count)),
             };
@@ -106,9 +127,9 @@ impl<'a> Machine<'a> {
                 if self.block.warps[index].live == 0 {
                     continue;
                 }
-                let fuel = match &mut self.worker.random {
+                let fuel = match self.worker.order() {
                     None => SLICE,
-                    Some(random) => random.slice(SLICE),
+                    Some(random) => random.slice(most_fuel),
                 };
                 // What is left of the budget is not exceeded by more than an instruction.
                 let left = self.worker.allowance.saturating_sub(self.worker.executed);
@@ -156,8 +177,9 @@ impl<'a> Machine<'a> {
     /// No warp can go on. Finds out why, and lets go on what can: first the lanes that wait at joins, then,
     /// with a finding, those that wait for lanes that never come. Nothing of the kind is a deadlock.
     fn unblock(&mut self) -> bool {
-        let released = self.block.warps.iter_mut().fold(false, |any, warp| warp.release_join() || any);
-        if released {
+        let released =
+            self.block.warps.iter_mut().filter_map(|warp| warp.release_join().then_some(())).count();
+        if released > 0 {
             return true;
         }
         let mut forced = false;
@@ -208,6 +230,7 @@ impl<'a> Machine<'a> {
         let launch = self.launch;
         let insts = &launch.code.insts[..];
         self.fuel = fuel;
+        self.warp.clock += u64::from(fuel);
         self.gave_way = false;
         let mut lanes = 0u64;
         let mut stopped = false;
@@ -215,6 +238,8 @@ impl<'a> Machine<'a> {
             let fragment = &self.warp.fragments[self.warp.current];
             let mut pc = fragment.pc;
             let active = fragment.mask;
+            // Counting bits takes long where the processor's instruction for it may not be used.
+            let active_count = u64::from(active.count_ones());
             self.active = active;
             self.registers.base = self.warp.frames[fragment.frame as usize].base;
             loop {
@@ -239,8 +264,9 @@ impl<'a> Machine<'a> {
                 self.pc = pc;
                 let counts = &mut self.worker.counts[pc as usize];
                 counts.warps += 1;
-                counts.lanes += u64::from(mask.count_ones());
-                lanes += u64::from(mask.count_ones());
+                let count = if mask == active { active_count } else { u64::from(mask.count_ones()) };
+                counts.lanes += count;
+                lanes += count;
                 match (inst.run)(self, inst) {
                     Step::Next => pc += 1,
                     Step::Goto(target) => pc = target,
@@ -253,25 +279,23 @@ impl<'a> Machine<'a> {
             }
         }
         self.worker.executed += lanes;
+        self.warp.clock -= u64::from(self.fuel);
         (self.fuel != fuel, stopped)
     }
 
-    /// The fragment that runs has used up its time: another one is next, if there is one; if none has been
-    /// for long, one that waits at a join.
+    /// The fragment that runs has used up its time: another one is next, if there is one; after a while, one
+    /// that waits at a join.
     fn next_fragment(&mut self) {
         let ready = self.warp.fragments.iter().filter(|fragment| fragment.park == Park::Ready).count();
-        let waits = take(&mut self.warp.looks) >= super::LOOKS;
-        if waits {
+        let looked = self.warp.looks >= super::LOOKS;
+        if looked {
+            self.warp.looks = 0;
+        }
+        self.warp.slices = if self.warp.waits_at_join() { self.warp.slices + 1 } else { 0 };
+        if looked || self.warp.slices >= PATIENCE * ready.max(1) as u32 {
             // What it waits for may be up to lanes at a join.
             self.warp.release_join();
-        } else if ready > 1 {
-            self.warp.alone = 0;
-        } else {
-            self.warp.alone += 1;
-            if self.warp.alone < PATIENCE || !self.warp.release_join() {
-                return;
-            }
-            self.warp.alone = 0;
+            self.warp.slices = 0;
         }
         self.warp.current = (self.warp.current + 1) % self.warp.fragments.len();
     }
@@ -308,5 +332,10 @@ impl<'a> Machine<'a> {
     /// Whether something was written since this was last asked.
     pub(crate) fn take_progress(&mut self) -> bool {
         take(&mut self.worker.progress)
+    }
+
+    /// Whether something was done that is not the block's own affair, since this was last asked.
+    pub(crate) fn take_outward(&mut self) -> bool {
+        take(&mut self.worker.outward)
     }
 }

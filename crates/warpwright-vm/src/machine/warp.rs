@@ -14,6 +14,8 @@ use super::copies::Copies;
 use super::meet::Exchange;
 use crate::check::LocalWritten;
 
+use std::hash::{Hash, Hasher};
+
 use super::registers::{Base, Registers, Row32};
 
 /// No join, no frame.
@@ -48,7 +50,7 @@ pub(crate) struct Fragment {
 }
 
 /// Why a parked instruction is executed again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Resume {
     /// The barrier is complete: how many threads were at it, and for how many a predicate held.
     Passed { holds: u32, threads: u32 },
@@ -59,7 +61,7 @@ pub(crate) enum Resume {
 }
 
 /// Where fragments meet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Join {
     pc: u32,
     frame: u32,
@@ -70,7 +72,7 @@ pub(crate) struct Join {
 }
 
 /// An activation of a function.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Frame {
     /// The frame of the caller.
     pub(crate) parent: u32,
@@ -105,8 +107,11 @@ pub(crate) struct Warp {
     pub(crate) local_written: LocalWritten,
     /// What functions have returned, until the caller takes it.
     pub(crate) returned: Vec<Row32>,
-    /// Slices of time that one fragment has used up with nothing else to run.
-    pub(crate) alone: u32,
+    /// Slices of time that its fragments have used up while lanes waited at a join.
+    pub(crate) slices: u32,
+    /// Instructions that it has had time for: what it has executed, moved up at barriers to the slowest warp
+    /// there. While the warp runs, the fuel that it has left is included.
+    pub(crate) clock: u64,
     /// How often it has looked at memory that other threads change, since it last changed some itself.
     pub(crate) looks: u32,
     /// What lanes bring to collectives.
@@ -123,7 +128,8 @@ impl Warp {
         self.local_written.clear();
         self.frames.clear();
         self.current = 0;
-        self.alone = 0;
+        self.slices = 0;
+        self.clock = 0;
         self.looks = 0;
         self.exchange.clear();
         self.copies.clear();
@@ -146,6 +152,20 @@ impl Warp {
             park: Park::Ready,
             resume: None,
         });
+    }
+
+    /// Where its lanes are that have not exited, those that wait at joins too.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let running = self.fragments.iter().map(|fragment| (fragment.pc, fragment.mask));
+        let joined = self.joins.iter().filter(|join| join.used).map(|join| (join.pc, join.arrived));
+        running.chain(joined).filter(|&(_, lanes)| lanes != 0)
+    }
+
+    /// What decides how the warp goes on, besides its registers and fragments.
+    pub(super) fn rest(&self, hasher: &mut impl Hasher) {
+        (self.current, &self.joins, &self.frames, self.live).hash(hasher);
+        (&self.local, &self.returned, &self.exchange, &self.copies).hash(hasher);
+        (self.slices, self.looks).hash(hasher);
     }
 
     /// The frame of the fragment that runs.
@@ -243,6 +263,11 @@ impl Warp {
             });
             return;
         }
+    }
+
+    /// Whether lanes wait at a join.
+    pub(crate) fn waits_at_join(&self) -> bool {
+        self.joins.iter().any(|join| join.used && join.arrived != 0)
     }
 
     /// Lets the lanes that wait at a join go on without those that are still expected. Whether there were

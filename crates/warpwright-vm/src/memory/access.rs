@@ -29,6 +29,22 @@ pub(crate) struct Region<'a> {
     pub(crate) origin: u64,
 }
 
+impl Region<'_> {
+    /// Whether it is memory of the host.
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.kind, RegionKind::Global(allocation) if allocation.is_mapped())
+    }
+}
+
+/// Lanes whose accesses are in one region.
+pub(crate) struct Group<'a> {
+    pub(crate) region: Region<'a>,
+    /// The lanes.
+    pub(crate) mask: u32,
+    /// Byte offsets of the accesses in what stores the region. Those of other lanes mean nothing.
+    pub(crate) offsets: Row64,
+}
+
 /// Why an access is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -80,37 +96,34 @@ pub(crate) struct Place {
 const NULL_ZONE: u64 = 4096;
 
 impl<'a> Machine<'a> {
-    /// Calls `each` for groups of the lanes of `mask`, each group with the region that all its accesses are
-    /// in. Faults are reported, and their lanes left out: whether there were none.
+    /// Takes, from the lanes of `todo`, those whose accesses are in one region. Lanes whose access is at
+    /// fault are taken as well, and reported. `None` once no lane is left.
     #[inline(always)]
-    pub(crate) fn for_regions(
+    pub(crate) fn next_group(
         &mut self,
         place: Place,
         addresses: &Row64,
-        mask: u32,
-        mut each: impl FnMut(&mut Self, &Region<'a>, u32),
-    ) -> bool {
-        let mut todo = mask;
-        let mut fine = true;
-        while todo != 0 {
+        todo: &mut u32,
+    ) -> Option<Group<'a>> {
+        while *todo != 0 {
             let first = todo.trailing_zeros() as usize;
-            let Some(region) = self.region(place.space, addresses[first]) else {
-                fine = false;
-                self.fault(place, first, addresses[first], None);
-                todo &= todo - 1;
-                continue;
-            };
-            let inside = inside(&region, place, addresses) & todo;
-            if inside & 1 << first == 0 || place.write && !is_writable(&region) {
-                fine = false;
-                self.fault(place, first, addresses[first], Some(region));
-                todo &= todo - 1;
-                continue;
+            let region = self.region(place.space, addresses[first]);
+            if let Some(region) = region {
+                let mask = inside(&region, place, addresses) & *todo;
+                if mask & 1 << first != 0 && (!place.write || is_writable(&region)) {
+                    *todo &= !mask;
+                    if let RegionKind::Global(allocation) = region.kind
+                        && (place.write || allocation.is_mapped())
+                    {
+                        self.worker.outward = true;
+                    }
+                    return Some(Group { offsets: offsets(&region, addresses), region, mask });
+                }
             }
-            each(self, &region, inside);
-            todo &= !inside;
+            self.fault(place, first, addresses[first], region);
+            *todo &= *todo - 1;
         }
-        fine
+        None
     }
 
     /// The region that an access at an address is in.
@@ -195,6 +208,7 @@ impl<'a> Machine<'a> {
         None
     }
 
+    /// A lane's access is not allowed.
     #[cold]
     fn fault(&mut self, place: Place, lane: usize, address: u64, region: Option<Region<'a>>) {
         let known = region.is_some();
@@ -219,7 +233,15 @@ impl<'a> Machine<'a> {
             bytes: place.bytes,
             write: place.write,
         };
-        self.report_fault(fault);
+        // The lanes of an instruction with one kind of fault count once.
+        let instruction = (self.block.number, self.block.clock);
+        let (last, kinds) = &mut self.worker.faults;
+        if *last != instruction {
+            (*last, *kinds) = (instruction, 0);
+        }
+        let is_first = *kinds >> kind as u32 & 1 == 0;
+        *kinds |= 1 << kind as u32;
+        self.report_fault(fault, is_first);
     }
 
     fn unknown_region(&self, space: SpaceKind, address: u64) -> FaultKind {
@@ -253,17 +275,17 @@ impl<'a> Machine<'a> {
             _ => FaultKind::WrongSpace,
         }
     }
+}
 
-    /// Byte offsets, in what stores the region, of addresses that are in it.
-    #[inline(always)]
-    pub(crate) fn offsets(region: &Region<'_>, addresses: &Row64) -> Row64 {
-        let shift = region.origin.wrapping_sub(region.start);
-        let mut offsets = [0; LANES];
-        for lane in 0..LANES {
-            offsets[lane] = addresses[lane].wrapping_add(shift);
-        }
-        offsets
+/// Byte offsets, in what stores the region, of addresses that are in it.
+#[inline(always)]
+fn offsets(region: &Region<'_>, addresses: &Row64) -> Row64 {
+    let shift = region.origin.wrapping_sub(region.start);
+    let mut offsets = [0; LANES];
+    for lane in 0..LANES {
+        offsets[lane] = addresses[lane].wrapping_add(shift);
     }
+    offsets
 }
 
 /// The interval, of those that are sorted, that holds `offset` or ends at or before it with nothing between.
@@ -307,11 +329,11 @@ fn is_writable(region: &Region<'_>) -> bool {
     }
 }
 
-/// Whether each lane of the mask is `step` bytes behind the one before it, from the first lane on.
+/// Whether each address is `step` behind the one before it.
 #[inline(always)]
-pub(crate) fn is_consecutive(addresses: &Row64, step: u64) -> bool {
+pub(crate) fn is_consecutive(addresses: &[u64], step: u64) -> bool {
     let mut odd = 0;
-    for lane in 0..LANES {
+    for lane in 0..addresses.len() {
         odd |= addresses[lane] ^ addresses[0].wrapping_add(step * lane as u64);
     }
     odd == 0

@@ -19,6 +19,8 @@ const PAGE_BITS: u32 = 21;
 pub(crate) enum AllocationKind {
     /// Allocated by the host.
     Buffer,
+    /// Memory of the host, which it may read and write while a kernel runs.
+    Mapped,
     /// A `.global` variable of a module.
     Variable,
     /// A `.const` variable of a module.
@@ -75,7 +77,9 @@ impl Allocation {
         // Variables without an initialiser are zero.
         let written = match kind {
             AllocationKind::Buffer | AllocationKind::Heap => SharedInitBits::new(bytes),
-            AllocationKind::Variable | AllocationKind::Constant => SharedInitBits::written(),
+            AllocationKind::Mapped | AllocationKind::Variable | AllocationKind::Constant => {
+                SharedInitBits::written()
+            }
         };
         let (freed, wide) = (false, Mutex::new(()));
         Some(Allocation { id, base, bytes, kind, name, freed, heap, words, wide, written })
@@ -112,6 +116,18 @@ impl Allocation {
     /// All words.
     pub(crate) fn words(&self) -> &[AtomicU32] {
         &self.words
+    }
+
+    /// So many words from that byte offset on.
+    #[inline(always)]
+    pub(crate) fn run(&self, offset: u64, words: usize) -> &[AtomicU32] {
+        &self.words[(offset >> 2) as usize..][..words]
+    }
+
+    /// Whether it may change, or be looked at, from outside while a kernel runs.
+    #[inline(always)]
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.kind == AllocationKind::Mapped
     }
 
     /// Excludes other operations on more than a word that must be atomic.

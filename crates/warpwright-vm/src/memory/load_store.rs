@@ -1,11 +1,12 @@
 //! Loads and stores of up to eight elements a lane.
 
-use super::access::{for_lanes, is_consecutive};
+use super::access::{Group, for_lanes, is_consecutive};
 use super::allocation::update;
-use super::{Place, Region, RegionKind};
+use super::{Allocation, Place, Region, RegionKind};
 use crate::check::Touch;
 use crate::check::race::AccessKind;
-use crate::machine::{LANES, Machine, Row32, Row64};
+use crate::counters::Direction;
+use crate::machine::{LANES, Machine, Row32, Row64, lanewise};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Scope;
 
@@ -36,11 +37,13 @@ pub(crate) struct Order {
     pub(crate) acquire: bool,
     /// What was done comes before it.
     pub(crate) release: bool,
+    /// A load of what a compare-and-swap of the same place is about to check.
+    pub(crate) proposes: bool,
 }
 
 impl Order {
     /// An ordinary access.
-    pub(crate) const WEAK: Order = Order { strong: None, acquire: false, release: false };
+    pub(crate) const WEAK: Order = Order { strong: None, acquire: false, release: false, proposes: false };
 }
 
 /// An address operand.
@@ -89,9 +92,13 @@ impl MemoryOp {
     }
 }
 
-/// Reads words of a region, by byte offset.
+/// Half a warp.
+const HALF: usize = LANES / 2;
+
+/// What stores a region, in words.
 trait Words {
-    fn word(&self, lane: usize, offset: u64) -> u32;
+    /// The words at the offsets plus `add`, for the lanes of the mask. Other lanes get any word.
+    fn read(&self, offsets: &Row64, add: u64, mask: u32) -> Row32;
 }
 
 macro_rules! with_words {
@@ -114,41 +121,63 @@ macro_rules! with_words {
     };
 }
 
-impl Words for super::Allocation {
+impl Words for Allocation {
     #[inline(always)]
-    fn word(&self, _lane: usize, offset: u64) -> u32 {
-        super::Allocation::word(self, offset).load(Relaxed)
+    fn read(&self, offsets: &Row64, add: u64, mask: u32) -> Row32 {
+        let mut out = [0; LANES];
+        if mask != u32::MAX {
+            for_lanes(mask, |lane| out[lane] = self.word(offsets[lane] + add).load(Relaxed));
+            return out;
+        }
+        // Tiles are often as wide as half a warp.
+        for (out, offsets) in out.chunks_exact_mut(HALF).zip(offsets.chunks_exact(HALF)) {
+            let first = offsets[0] + add;
+            if is_consecutive(offsets, 4) {
+                let words = self.run(first, HALF);
+                (0..HALF).for_each(|lane| out[lane] = words[lane].load(Relaxed));
+            } else if is_consecutive(offsets, 0) {
+                out.fill(self.word(first).load(Relaxed));
+            } else {
+                (0..HALF).for_each(|lane| out[lane] = self.word(offsets[lane] + add).load(Relaxed));
+            }
+        }
+        out
     }
 }
 
 impl Words for [u32] {
     #[inline(always)]
-    fn word(&self, _lane: usize, offset: u64) -> u32 {
-        self[(offset >> 2) as usize]
+    fn read(&self, offsets: &Row64, add: u64, _: u32) -> Row32 {
+        let mut out = [0; LANES];
+        let Some(last) = self.len().checked_sub(1) else { return out };
+        // Without a check for each lane this is one gathering load.
+        for lane in 0..LANES {
+            out[lane] = self[((offsets[lane].wrapping_add(add) >> 2) as usize).min(last)];
+        }
+        out
     }
 }
 
 impl Words for [Row32] {
     #[inline(always)]
-    fn word(&self, lane: usize, offset: u64) -> u32 {
-        self[(offset >> 2) as usize][lane]
+    fn read(&self, offsets: &Row64, add: u64, mask: u32) -> Row32 {
+        if mask == u32::MAX && is_consecutive(offsets, 0) {
+            return self[((offsets[0] + add) >> 2) as usize];
+        }
+        let mut out = [0; LANES];
+        for_lanes(mask, |lane| out[lane] = self[((offsets[lane] + add) >> 2) as usize][lane]);
+        out
     }
 }
 
-#[inline(always)]
-fn read32<W: Words + ?Sized>(words: &W, offsets: &Row64, add: u64, mask: u32) -> Row32 {
-    let mut out = [0; LANES];
-    for_lanes(mask, |lane| out[lane] = words.word(lane, offsets[lane] + add));
-    out
-}
-
+/// Elements of 64 bits.
 #[inline(always)]
 fn read64<W: Words + ?Sized>(words: &W, offsets: &Row64, add: u64, mask: u32) -> Row64 {
+    let (low, high) = (Words::read(words, offsets, add, mask), words.read(offsets, add + 4, mask));
     let mut out = [0; LANES];
-    for_lanes(mask, |lane| {
-        let at = offsets[lane] + add;
-        out[lane] = u64::from(words.word(lane, at)) | u64::from(words.word(lane, at + 4)) << 32;
-    });
+    for lane in 0..LANES {
+        out[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
+    }
     out
 }
 
@@ -190,7 +219,8 @@ impl<'a> Machine<'a> {
         let place = Place { space: SpaceKind::Generic, bytes: 1, align: 1, write: false };
         let region = self.region_of(place, address)?;
         let offset = address.wrapping_sub(region.start).wrapping_add(region.origin);
-        let word = with_words!(self, region, |words| Words::word(words, lane, offset));
+        let word =
+            with_words!(self, region, |words| Words::read(words, &[offset; LANES], 0, 1 << lane))[lane];
         Some((word >> (8 * (offset & 3))) as u8)
     }
 
@@ -199,15 +229,15 @@ impl<'a> Machine<'a> {
     pub(crate) fn load(&mut self, op: &'a MemoryOp) {
         let addresses = self.addresses(&op.address);
         let place = op.place(false);
-        self.worker.polled = true;
         if op.order.strong.is_some() {
             self.polled(false);
         }
-        self.for_regions(place, &addresses, self.mask, |m, region, mask| {
-            let offsets = Self::offsets(region, &addresses);
+        let mut todo = self.mask;
+        while let Some(Group { region, mask, offsets }) = self.next_group(place, &addresses, &mut todo) {
+            let region = &region;
             let touch = Touch { kind: AccessKind::Read, element: op.bytes, order: op.order };
-            m.check_access(touch, region, &offsets, place.bytes, mask);
-            m.observe_load(op, region, &offsets, place.bytes, mask);
+            self.check_access(touch, region, &offsets, place.bytes, mask);
+            self.count_access(Direction::Load, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
                     Some(allocation.exclusive())
@@ -216,10 +246,10 @@ impl<'a> Machine<'a> {
             };
             for (index, &element) in op.elements.iter().enumerate() {
                 let add = u64::from(op.bytes) * index as u64;
-                m.load_element(op, region, &offsets, add, mask, element);
+                self.load_element(op, region, &offsets, add, mask, element);
             }
-            m.observed(touch, region, &offsets, place.bytes, mask);
-        });
+            self.observed(touch, region, &offsets, place.bytes, mask);
+        }
     }
 
     #[inline(always)]
@@ -235,11 +265,11 @@ impl<'a> Machine<'a> {
         match (element, op.bytes) {
             (Element::Sink, _) => {}
             (Element::Narrow(row), 4) => {
-                let values = with_words!(self, region, |words| read32(words, offsets, add, mask));
+                let values = with_words!(self, region, |words| Words::read(words, offsets, add, mask));
                 self.registers.set32(row, &values, mask);
             }
             (Element::Narrow(row), bytes @ (1 | 2)) => {
-                let mut values = with_words!(self, region, |words| read32(words, offsets, add, mask));
+                let mut values = with_words!(self, region, |words| Words::read(words, offsets, add, mask));
                 narrow(&mut values, offsets, add, bytes, op.signed);
                 self.registers.set32(row, &values, mask);
             }
@@ -255,13 +285,14 @@ impl<'a> Machine<'a> {
                 }
             }
             (Element::Wide(row), bytes) => {
-                let mut values = with_words!(self, region, |words| read32(words, offsets, add, mask));
+                let mut values = with_words!(self, region, |words| Words::read(words, offsets, add, mask));
                 narrow(&mut values, offsets, add, bytes, op.signed);
-                let wide = values.map(|value| if op.signed { value as i32 as u64 } else { value.into() });
+                let wide =
+                    lanewise(&values, |value| if op.signed { value as i32 as u64 } else { value.into() });
                 self.registers.set64(row, &wide, mask);
             }
             (Element::Narrow(row), _) => {
-                let values = with_words!(self, region, |words| read32(words, offsets, add, mask));
+                let values = with_words!(self, region, |words| Words::read(words, offsets, add, mask));
                 self.registers.set32(row, &values, mask);
             }
         }
@@ -273,11 +304,12 @@ impl<'a> Machine<'a> {
         let addresses = self.addresses(&op.address);
         let place = op.place(true);
         self.worker.progress = true;
-        self.for_regions(place, &addresses, self.mask, |m, region, mask| {
-            let offsets = Self::offsets(region, &addresses);
+        let mut todo = self.mask;
+        while let Some(Group { region, mask, offsets }) = self.next_group(place, &addresses, &mut todo) {
+            let region = &region;
             let touch = Touch { kind: AccessKind::Write, element: op.bytes, order: op.order };
-            m.check_store(touch, region, &offsets, place.bytes, mask, &op.elements);
-            m.observe_store(op, region, &offsets, place.bytes, mask);
+            self.check_store(touch, region, &offsets, place.bytes, mask, &op.elements);
+            self.count_access(Direction::Store, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
                     Some(allocation.exclusive())
@@ -286,9 +318,9 @@ impl<'a> Machine<'a> {
             };
             for (index, &element) in op.elements.iter().enumerate() {
                 let add = u64::from(op.bytes) * index as u64;
-                m.store_element(op.bytes, region, &offsets, add, mask, element);
+                self.store_element(op.bytes, region, &offsets, add, mask, element);
             }
-        });
+        }
     }
 
     #[inline(always)]
@@ -316,7 +348,7 @@ impl<'a> Machine<'a> {
                 self.write64(region, offsets, add, &values, mask);
             }
             (Element::Wide(row), bytes) => {
-                let values = self.registers.row64(row).map(|value| value as u32);
+                let values = lanewise(self.registers.row64(row), |value| value as u32);
                 if bytes == 4 {
                     self.write32(region, offsets, add, &values, mask);
                 } else {
@@ -334,8 +366,8 @@ impl<'a> Machine<'a> {
 
     #[inline(always)]
     fn write64(&mut self, region: &Region<'a>, offsets: &Row64, add: u64, values: &Row64, mask: u32) {
-        self.write32(region, offsets, add, &values.map(|value| value as u32), mask);
-        self.write32(region, offsets, add + 4, &values.map(|value| (value >> 32) as u32), mask);
+        self.write32(region, offsets, add, &lanewise(values, |value| value as u32), mask);
+        self.write32(region, offsets, add + 4, &lanewise(values, |value| (value >> 32) as u32), mask);
     }
 
     /// Writes whole words. Where lanes write the same one, the last lane wins.
@@ -348,13 +380,27 @@ impl<'a> Machine<'a> {
         values: &Row32,
         mask: u32,
     ) {
+        let consecutive = mask == u32::MAX && is_consecutive(offsets, 4);
         match region.kind {
+            RegionKind::Global(allocation) if consecutive => {
+                let words = allocation.run(offsets[0] + add, LANES);
+                for lane in 0..LANES {
+                    words[lane].store(values[lane], Relaxed);
+                }
+            }
             RegionKind::Global(allocation) => for_lanes(mask, |lane| {
                 allocation.word(offsets[lane] + add).store(values[lane], Relaxed);
             }),
+            RegionKind::Shared if consecutive => {
+                let first = ((offsets[0] + add) >> 2) as usize;
+                self.block.shared[first..first + LANES].copy_from_slice(values);
+            }
             RegionKind::Shared => {
                 let words = &mut self.block.shared[..];
                 for_lanes(mask, |lane| words[((offsets[lane] + add) >> 2) as usize] = values[lane]);
+            }
+            RegionKind::Local if mask == u32::MAX && is_consecutive(offsets, 0) => {
+                self.warp.local[((offsets[0] + add) >> 2) as usize] = *values;
             }
             RegionKind::Local => {
                 let words = &mut self.warp.local[..];
@@ -420,33 +466,18 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// What counters and checks make of a load.
+    /// An access that is done, for the counters.
     #[inline(always)]
-    fn observe_load(&mut self, op: &MemoryOp, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
-        if self.launch.options.counters {
-            self.count_access(op.bytes, region, offsets, bytes, mask, false);
-        }
-    }
-
-    /// What counters and checks make of a store.
-    #[inline(always)]
-    fn observe_store(&mut self, op: &MemoryOp, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
-        if self.launch.options.counters {
-            self.count_access(op.bytes, region, offsets, bytes, mask, true);
-        }
-    }
-
-    fn count_access(
+    pub(crate) fn count_access(
         &mut self,
-        element: u32,
+        direction: Direction,
         region: &Region<'a>,
         offsets: &Row64,
         bytes: u32,
         mask: u32,
-        write: bool,
     ) {
-        let _ = element;
-        let dense = mask == u32::MAX && is_consecutive(offsets, bytes.into());
-        self.worker.memory.access(region.kind, offsets, bytes, mask, write, dense);
+        if self.launch.options.counters {
+            self.worker.memory.access(self.pc, direction, region.kind, offsets, (bytes, mask));
+        }
     }
 }

@@ -19,7 +19,7 @@ mod heap;
 mod load_store;
 
 pub use access::FaultKind;
-pub(crate) use access::{Fault, Place, Region, RegionKind};
+pub(crate) use access::{Fault, Group, Place, Region, RegionKind};
 pub(crate) use address::{FUNCTION_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Window, window};
 pub(crate) use allocation::{Allocation, AllocationKind, GlobalMap};
 pub(crate) use heap::Heap;

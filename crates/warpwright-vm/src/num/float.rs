@@ -2,7 +2,7 @@
 //!
 //! What rounds to nearest is the host's own arithmetic, with PTX's rules for NaN, subnormals and
 //! saturation around it, free of branches so that loops over lanes become vector code. The other
-//! directions go through [`exact`](super::exact).
+//! directions go through [`exact`](super::exact), but for sums and products of `.f32`, which doubles hold.
 //!
 //! The ISA leaves open which NaN an `.f32` operation makes; here it is always [`NAN_F32`], as on
 //! NVIDIA's hardware. An `.f64` operation returns its first NaN operand, made quiet, and
@@ -256,6 +256,45 @@ pub fn directed(operation: Operation, format: &Format, direction: Direction, ope
     operation.apply(values, direction).round(format, direction, false)
 }
 
+/// The exact result as the sum of two doubles, the second no more than half a unit in the last place of
+/// the first. `None` for operations whose results have no such form.
+fn exact_pair(operation: Operation, operands: [f32; 3]) -> Option<(f64, f64)> {
+    let [a, b, c] = operands.map(f64::from);
+    // Neither products nor sums of them leave the range in which this is exact.
+    let sum = |x: f64, y: f64| {
+        let high = x + y;
+        let rest = high - x;
+        (high, (x - (high - rest)) + (y - rest))
+    };
+    match operation {
+        Operation::Add => Some(sum(a, b)),
+        Operation::Sub => Some(sum(a, -b)),
+        Operation::Mul => Some((a * b, 0.0)),
+        Operation::Fma => Some(sum(a * b, c)),
+        Operation::Div | Operation::Rcp | Operation::Sqrt => None,
+    }
+}
+
+/// The sum of two doubles, as [`exact_pair`] gives them, rounded toward zero, down or up. `None` for other
+/// directions, and for zeros, infinities and NaN, which have rules of their own.
+fn round_pair((high, low): (f64, f64), direction: Direction) -> Option<f32> {
+    if high == 0.0 || !high.is_finite() {
+        return None;
+    }
+    let nearest = high as f32;
+    let wide = f64::from(nearest);
+    let is_above = wide > high || wide == high && low < 0.0;
+    let is_below = wide < high || wide == high && low > 0.0;
+    match direction {
+        Direction::Down if is_above => Some(nearest.next_down()),
+        Direction::Up if is_below => Some(nearest.next_up()),
+        Direction::Zero if is_above && high > 0.0 => Some(nearest.next_down()),
+        Direction::Zero if is_below && high < 0.0 => Some(nearest.next_up()),
+        Direction::Zero | Direction::Down | Direction::Up => Some(nearest),
+        Direction::Nearest | Direction::NearestAway => None,
+    }
+}
+
 /// An operation on `.f32` in any direction, with `.ftz` and `.sat`.
 pub fn directed_f32(
     operation: Operation,
@@ -265,8 +304,12 @@ pub fn directed_f32(
     operands: [f32; 3],
 ) -> f32 {
     let flushed = |x: f32| if ftz { flush(x) } else { x };
-    let bits = operands.map(|x| u64::from(flushed(x).to_bits()));
-    let result = flushed(f32::from_bits(directed(operation, &Format::F32, direction, bits) as u32));
+    let operands = [flushed(operands[0]), flushed(operands[1]), flushed(operands[2])];
+    let rounded = exact_pair(operation, operands).and_then(|pair| round_pair(pair, direction));
+    let result = flushed(rounded.unwrap_or_else(|| {
+        let bits = operands.map(|x| u64::from(x.to_bits()));
+        f32::from_bits(directed(operation, &Format::F32, direction, bits) as u32)
+    }));
     if sat { saturate(result) } else { result }
 }
 

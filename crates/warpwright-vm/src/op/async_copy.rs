@@ -1,8 +1,9 @@
 //! Copies that run beside the thread: `cp.async` and its groups.
 
+use crate::counters::Direction;
 use crate::decode::{Decoder, Rows};
-use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, Step};
-use crate::memory::{Address, Place, RegionKind, SpaceKind};
+use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, Step, lanewise};
+use crate::memory::{Address, Group, Place, RegionKind, SpaceKind};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
@@ -87,7 +88,7 @@ impl<'a> Machine<'a> {
     fn issue_copy(&mut self, op: &AsyncCopy) {
         let sizes: Row32 = match op.size {
             SourceSize::Whole => [op.bytes; LANES],
-            SourceSize::Row(row) => self.registers.row32(row).map(|size| size.min(op.bytes)),
+            SourceSize::Row(row) => lanewise(self.registers.row32(row), |size| size.min(op.bytes)),
             SourceSize::Unless(operand) => {
                 let none = self.registers.predicate(operand);
                 std::array::from_fn(|lane| if none >> lane & 1 != 0 { 0 } else { op.bytes })
@@ -95,7 +96,6 @@ impl<'a> Machine<'a> {
         };
         let mut copy = Copy::new(op.bytes / 4);
         let from = self.addresses(&op.from);
-        self.worker.polled = true;
         let mut readable = 0;
         let mut todo = self.mask;
         while todo != 0 {
@@ -108,9 +108,10 @@ impl<'a> Machine<'a> {
                 continue;
             }
             let place = Place { space: SpaceKind::Global, bytes: size, align: op.bytes, write: false };
-            self.for_regions(place, &from, lanes, |m, region, mask| {
-                let offsets = Self::offsets(region, &from);
-                m.observe_copy_read(region, &offsets, size, mask);
+            let mut todo = lanes;
+            while let Some(Group { region, mask, offsets }) = self.next_group(place, &from, &mut todo) {
+                self.observe_copy_read(&region, &offsets, size, mask);
+                self.count_access(Direction::Load, &region, &offsets, size, mask);
                 readable |= mask;
                 if let RegionKind::Global(allocation) = region.kind {
                     for word in 0..size.div_ceil(4) {
@@ -122,16 +123,17 @@ impl<'a> Machine<'a> {
                         }
                     }
                 }
-            });
+            }
         }
         let to = self.addresses(&op.to);
         let place = Place { space: SpaceKind::Shared, bytes: op.bytes, align: op.bytes, write: true };
-        self.for_regions(place, &to, self.mask & readable, |m, region, mask| {
-            let offsets = Self::offsets(region, &to);
-            m.observe_copy_write(region, &offsets, op.bytes, mask);
+        let mut todo = self.mask & readable;
+        while let Some(Group { region, mask, offsets }) = self.next_group(place, &to, &mut todo) {
+            self.observe_copy_write(&region, &offsets, op.bytes, mask);
+            self.count_access(Direction::Store, &region, &offsets, op.bytes, mask);
             LanesOf(mask).for_each(|lane| copy.offsets[lane] = offsets[lane] as u32);
             copy.mask |= mask;
-        });
+        }
         if let Some(oldest) = self.warp.copies.issue(copy) {
             write(&mut self.block.shared, &oldest, oldest.mask);
             self.worker.progress = true;

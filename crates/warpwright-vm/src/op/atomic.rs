@@ -4,9 +4,10 @@
 //! its allocation. Shared memory belongs to the host thread that runs the block. Lanes that name one
 //! place come one after the other, in the order of their numbers.
 
+use crate::counters::Direction;
 use crate::decode::Decoder;
-use crate::machine::{LANES, LanesOf, Machine, Row64, Step};
-use crate::memory::{Address, Allocation, Element, Order, Place, RegionKind, SpaceKind};
+use crate::machine::{LANES, LanesOf, Machine, Row64, Step, lanewise};
+use crate::memory::{Address, Allocation, Element, Group, Order, Place, RegionKind, SpaceKind};
 use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
@@ -239,7 +240,7 @@ impl<'a> Machine<'a> {
     fn operand(&self, element: Element) -> Row64 {
         match element {
             Element::Sink => [0; LANES],
-            Element::Narrow(row) => self.registers.row32(row).map(u64::from),
+            Element::Narrow(row) => lanewise(self.registers.row32(row), u64::from),
             Element::Wide(row) | Element::Double(row) => *self.registers.row64(row),
         }
     }
@@ -247,7 +248,7 @@ impl<'a> Machine<'a> {
     fn keep(&mut self, element: Element, values: &Row64, mask: u32) {
         match element {
             Element::Sink => {}
-            Element::Narrow(row) => self.registers.set32(row, &values.map(|value| value as u32), mask),
+            Element::Narrow(row) => self.registers.set32(row, &lanewise(values, |value| value as u32), mask),
             Element::Wide(row) | Element::Double(row) => self.registers.set64(row, values, mask),
         }
     }
@@ -259,26 +260,29 @@ impl<'a> Machine<'a> {
         let keep_bits = u64::MAX >> (64 - 8 * bytes);
         let mut operands = [[0; LANES]; N];
         for (into, &(element, _)) in operands.iter_mut().zip(&op.elements) {
-            *into = self.operand(element).map(|value| value & keep_bits);
+            *into = lanewise(&self.operand(element), |value| value & keep_bits);
         }
         let compare = match op.action {
-            Action::Compare(element) => self.operand(element).map(|value| value & keep_bits),
+            Action::Compare(element) => lanewise(&self.operand(element), |value| value & keep_bits),
             Action::Combine(_) => [0; LANES],
         };
         let mut old = [[0; LANES]; N];
-        let mut stop = None;
         let count = op.elements.len();
-        let changed = Cell::new(false);
+        let mut changed = false;
+        let mut outward = self.worker.outward;
         let mask = self.mask;
-        self.for_regions(op.place(), &addresses, mask, |m, region, mask| {
-            let offsets = Self::offsets(region, &addresses);
-            m.observe_atomic(op.order, region, &offsets, op.place().bytes, bytes, mask);
+        let mut todo = mask;
+        while let Some(Group { region, mask, offsets }) = self.next_group(op.place(), &addresses, &mut todo) {
+            let m = &mut *self;
+            let changed_here = Cell::new(false);
+            m.observe_atomic(op.order, &region, &offsets, op.place().bytes, bytes, mask);
+            m.count_access(Direction::Atomic, &region, &offsets, op.place().bytes, mask);
             for lane in LanesOf(mask) {
                 for index in 0..count {
                     let at = offsets[lane] + u64::from(bytes) * index as u64;
                     let change = |is_global| {
                         let (operand, compare) = (operands[index][lane], compare[lane]);
-                        let changed = &changed;
+                        let changed = &changed_here;
                         move |old| {
                             let new = op.result(is_global, old, operand, compare) & keep_bits;
                             changed.set(changed.get() | (new != old));
@@ -289,19 +293,23 @@ impl<'a> Machine<'a> {
                         RegionKind::Global(allocation) => change_global(allocation, at, bytes, change(true)),
                         RegionKind::Shared => change_shared(&mut m.block.shared, at, bytes, change(false)),
                         RegionKind::Local | RegionKind::Param => {
-                            stop = Some(m.not_atomic());
-                            return;
+                            return m.not_atomic();
                         }
                     };
                 }
             }
-            m.observed_atomic(op.order, region, &offsets, op.place().bytes, bytes, mask);
-        });
-        self.polled(changed.get());
+            m.observed_atomic(op.order, &region, &offsets, op.place().bytes, bytes, mask);
+            changed |= changed_here.get();
+            let is_global = matches!(region.kind, RegionKind::Global(_));
+            outward |= region.is_mapped() || is_global && changed_here.get();
+        }
+        // An attempt that changed nothing is but a look.
+        self.worker.outward = outward;
+        self.polled(changed);
         for (values, &(_, element)) in old.iter().zip(&op.elements) {
             self.keep(element, values, mask);
         }
-        stop.unwrap_or(Step::Next)
+        Step::Next
     }
 
     /// One element of 128 bits.
@@ -317,10 +325,14 @@ impl<'a> Machine<'a> {
         let mut old = [[0; LANES]; 2];
         let mut stop = None;
         let mut changed = false;
+        let mut outward = self.worker.outward;
         let mask = self.mask;
-        self.for_regions(op.place(), &addresses, mask, |m, region, mask| {
-            let offsets = Self::offsets(region, &addresses);
-            m.observe_atomic(op.order, region, &offsets, 16, 16, mask);
+        let mut todo = mask;
+        while let Some(Group { region, mask, offsets }) = self.next_group(op.place(), &addresses, &mut todo) {
+            let m = &mut *self;
+            m.observe_atomic(op.order, &region, &offsets, 16, 16, mask);
+            outward |= region.is_mapped();
+            m.count_access(Direction::Atomic, &region, &offsets, 16, mask);
             let _lock = match region.kind {
                 RegionKind::Global(allocation) => Some(allocation.exclusive()),
                 _ => None,
@@ -344,14 +356,17 @@ impl<'a> Machine<'a> {
                 let at = offsets[lane];
                 let now = [change(at, &|old| old), change(at + 8, &|old| old)];
                 if compare.is_none_or(|compare| compare.map(|half| half[lane]) == now) {
-                    changed |= operand.map(|half| half[lane]) != now;
+                    let changes = operand.map(|half| half[lane]) != now;
+                    changed |= changes;
+                    outward |= changes && matches!(region.kind, RegionKind::Global(_));
                     change(at, &|_| operand[0][lane]);
                     change(at + 8, &|_| operand[1][lane]);
                 }
                 (old[0][lane], old[1][lane]) = (now[0], now[1]);
             }
-            m.observed_atomic(op.order, region, &offsets, 16, 16, mask);
-        });
+            m.observed_atomic(op.order, &region, &offsets, 16, 16, mask);
+        }
+        self.worker.outward = outward;
         self.polled(changed);
         if stop.is_some() {
             return self.not_atomic();

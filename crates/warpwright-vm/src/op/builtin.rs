@@ -7,7 +7,7 @@ use super::format::format;
 use crate::check::set_local_written;
 use crate::decode::{Builtin, Decoder};
 use crate::launch::TrapKind;
-use crate::machine::{LANES, LanesOf, Machine, Row64, Step};
+use crate::machine::{LANES, LanesOf, Machine, Row64, Step, lanewise};
 
 /// Longest string that is read.
 const MOST_TEXT: u64 = 1 << 16;
@@ -63,7 +63,7 @@ pub(crate) fn decode(d: &mut Decoder<'_, '_>, builtin: Builtin, arguments: &[Val
 
 fn read(m: &Machine<'_>, value: Value) -> Row64 {
     match value {
-        Value::Narrow(row) => m.registers.row32(row).map(u64::from),
+        Value::Narrow(row) => lanewise(m.registers.row32(row), u64::from),
         Value::Wide(row) => *m.registers.row64(row),
         Value::Memory(offset) => {
             let word = ((m.warp.frame().local + offset) / 4) as usize;
@@ -92,8 +92,9 @@ fn write(m: &mut Machine<'_>, value: Value, results: &Row64) {
     }
 }
 
-fn on_heap(m: &Machine<'_>, mut work: impl FnMut(&crate::memory::Heap, usize) -> u64) -> Row64 {
+fn on_heap(m: &mut Machine<'_>, mut work: impl FnMut(&crate::memory::Heap, usize) -> u64) -> Row64 {
     let mut results = [0; LANES];
+    m.worker.outward = true;
     if let Some(heap) = m.launch.memory.heap() {
         LanesOf(m.mask).for_each(|lane| results[lane] = work(heap, lane));
     }

@@ -3,7 +3,7 @@
 use crate::check::set_local_written;
 use crate::decode::{Callable, Decoder, LoadError, ParamSlot, Place, Rows, function_at};
 use crate::launch::TrapKind;
-use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MOST_LOCAL, Machine, Step};
+use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MOST_LOCAL, Machine, Row64, Step, lanewise};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::control::{Call, CallReturn, Callee};
@@ -313,15 +313,15 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> S
 
 /// An argument's value: rows, or where it is in the caller's memory.
 enum Passed {
-    Row(crate::machine::Row64),
+    Row(Box<Row64>),
     Memory(u32),
 }
 
 fn read_argument(m: &Machine<'_>, argument: Argument) -> Passed {
     match argument {
         Argument::Memory(offset) => Passed::Memory(offset),
-        Argument::Narrow(row) => Passed::Row(m.registers.row32(row).map(u64::from)),
-        Argument::Wide(row) => Passed::Row(*m.registers.row64(row)),
+        Argument::Narrow(row) => Passed::Row(Box::new(lanewise(m.registers.row32(row), u64::from))),
+        Argument::Wide(row) => Passed::Row(Box::new(*m.registers.row64(row))),
     }
 }
 
@@ -347,7 +347,7 @@ fn pass(m: &mut Machine<'_>, slot: ParamSlot, local: u32, value: &Passed, from: 
             }
         }
         (ParamSlot::Narrow(row), Passed::Row(values)) => {
-            m.registers.set32(row, &values.map(|value| value as u32), mask);
+            m.registers.set32(row, &lanewise(values, |value| value as u32), mask);
         }
         (ParamSlot::Wide(row), Passed::Row(values)) => m.registers.set64(row, values, mask),
         (ParamSlot::Narrow(row), &Passed::Memory(source)) => {
@@ -381,7 +381,10 @@ fn return_values(m: &mut Machine<'_>) {
             ParamSlot::Narrow(row) => words.extend([*m.registers.row32(row), [0; LANES]]),
             ParamSlot::Wide(row) => {
                 let row = *m.registers.row64(row);
-                words.extend([row.map(|value| value as u32), row.map(|value| (value >> 32) as u32)]);
+                words.extend([
+                    lanewise(&row, |value| value as u32),
+                    lanewise(&row, |value| (value >> 32) as u32),
+                ]);
             }
         }
     }

@@ -14,8 +14,8 @@
 
 use crate::decode::{Decoder, Rows};
 use crate::launch::TrapKind;
-use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Step};
-use crate::memory::{Address, Place, RegionKind, SpaceKind};
+use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Step, lanewise};
+use crate::memory::{Address, Group, Place, RegionKind, SpaceKind};
 use crate::op::memory::space;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
@@ -222,7 +222,7 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
         }
         Op::MbarrierPendingCount(op) => {
             let run = |m: &mut Machine<'_>, i: &Inst| {
-                let counts = m.registers.row64(i.a).map(|state| state as u32 & MOST);
+                let counts = lanewise(m.registers.row64(i.a), |state| state as u32 & MOST);
                 m.registers.set32(i.d, &counts, m.mask);
                 Step::Next
             };
@@ -324,25 +324,20 @@ impl<'a> Machine<'a> {
     ) -> Step {
         let addresses = self.addresses(&at.address);
         let place = Place { space: at.space, bytes: 8, align: 8, write: true };
-        let mut misuse = None;
+        let mut todo = self.mask;
         self.worker.progress = true;
-        self.for_regions(place, &addresses, self.mask, |m, region, mask| {
-            let offsets = Self::offsets(region, &addresses);
+        while let Some(Group { region, mask, offsets }) = self.next_group(place, &addresses, &mut todo) {
             for lane in LanesOf(mask) {
-                if misuse.is_some() {
-                    return;
-                }
                 let result = match region.kind {
-                    RegionKind::Shared => each(m, offsets[lane] as u32, lane),
+                    RegionKind::Shared => each(self, offsets[lane] as u32, lane),
                     _ => Err(Misuse::NoBarrier),
                 };
-                misuse = result.err();
+                if let Err(misuse) = result {
+                    return self.trap(TrapKind::BadBarrier, misuse.message());
+                }
             }
-        });
-        match misuse {
-            None => Step::Next,
-            Some(misuse) => self.trap(TrapKind::BadBarrier, misuse.message()),
         }
+        Step::Next
     }
 
     fn barrier_state(&self, at: u32) -> Result<State, Misuse> {
@@ -398,8 +393,8 @@ impl<'a> Machine<'a> {
     /// Tests whether a phase is over. Whether it is for every lane.
     fn test_mbarrier(&mut self, at: At, wait: Wait) -> (Step, bool) {
         let parities: [bool; LANES] = match wait.parity {
-            true => self.registers.row32(wait.state).map(|parity| parity & 1 != 0),
-            false => self.registers.row64(wait.state).map(|state| state >> 61 & 1 != 0),
+            true => lanewise(self.registers.row32(wait.state), |parity| parity & 1 != 0),
+            false => lanewise(self.registers.row64(wait.state), |state| state >> 61 & 1 != 0),
         };
         let mut over = 0;
         let progress = self.worker.progress;

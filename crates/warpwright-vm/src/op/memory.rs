@@ -10,7 +10,7 @@ use warpwright_ptx::op::Op;
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Ld(ld) => {
-            let order = order(ld.semantics, ld.scope, ld.mmio);
+            let order = Order { proposes: d.is_proposing_load(), ..order(ld.semantics, ld.scope, ld.mmio) };
             let op = MemoryOp {
                 address: d.address(&ld.address),
                 space: space(d, ld.space, &ld.address),
@@ -128,6 +128,7 @@ pub(crate) fn order(semantics: Option<Semantics>, scope: Option<Scope>, mmio: bo
         strong,
         acquire: matches!(semantics, Some(Semantics::Acquire | Semantics::AcqRel | Semantics::SeqCst)),
         release: matches!(semantics, Some(Semantics::Release | Semantics::AcqRel | Semantics::SeqCst)),
+        proposes: false,
     }
 }
 

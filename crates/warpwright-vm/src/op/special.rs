@@ -1,7 +1,7 @@
 //! Special registers.
 
 use crate::decode::{Decoder, File, Rows};
-use crate::machine::{Inst, LANES, Machine, Step};
+use crate::machine::{Inst, LANES, Machine, Step, lanewise};
 use std::time::{SystemTime, UNIX_EPOCH};
 use warpwright_ptx::ir::{Component, Special, SpecialRegister};
 
@@ -41,10 +41,13 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
             Rows { d: row, x: axis, ..Rows::default() },
         ),
         (register, _) => d.emit_boxed(move |m, _| {
+            // Time changes by itself.
+            m.worker.outward |=
+                matches!(register, Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi);
             let values: [u64; LANES] = std::array::from_fn(|lane| value(m, register, axis as usize, lane));
             match file {
                 File::Narrow => {
-                    let values = values.map(|value| value as u32);
+                    let values = lanewise(&values, |value| value as u32);
                     m.registers.set32(row, &values, m.mask);
                 }
                 File::Predicate => {
@@ -81,21 +84,15 @@ fn value(m: &Machine<'_>, register: SpecialRegister, axis: usize, lane: usize) -
         LaneMaskEq => 1 << lane,
         LaneMaskLt => (1 << lane) - 1,
         LaneMaskLe => (2 << lane) - 1,
-        LaneMaskGt => u64::from(u32::MAX & !((2u64 << lane) - 1) as u32),
-        LaneMaskGe => u64::from(u32::MAX & !((1u64 << lane) - 1) as u32),
+        LaneMaskGt => u64::from(!((2u64 << lane) - 1) as u32),
+        LaneMaskGe => u64::from(!((1u64 << lane) - 1) as u32),
         Clock | Clock64 => m.now(),
         ClockHi => m.now() >> 32,
         GlobalTimer | GlobalTimerLo => nanoseconds(m),
         GlobalTimerHi => nanoseconds(m) >> 32,
         TotalSmemSize | AggrSmemSize => shape.static_shared + u64::from(shape.dynamic_shared),
         DynamicSmemSize => shape.dynamic_shared.into(),
-        ClusterNCtaId => {
-            if axis < 3 {
-                1
-            } else {
-                0
-            }
-        }
+        ClusterNCtaId => u64::from(axis < 3),
         // As cooperative groups look for the grid's barrier.
         EnvReg1 => m.launch.options.workspace >> 32,
         EnvReg2 => m.launch.options.workspace & 0xffff_ffff,

@@ -178,7 +178,7 @@ fn cluster_wait(d: &mut Decoder<'_, '_>, aligned: bool) {
             return Step::Next;
         }
         let generation = barrier.generation;
-        m.warp.park(m.mask, m.pc, Park::Barrier { id: CLUSTER_BARRIER, generation });
+        m.park(Park::Barrier { id: CLUSTER_BARRIER, generation });
         Step::Reload
     });
 }

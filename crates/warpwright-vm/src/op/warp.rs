@@ -5,7 +5,7 @@
 //! kept in the warp ([`Warp::brought`](crate::machine::Warp)) until all have come.
 
 use crate::decode::{Decoder, Rows};
-use crate::machine::{LANES, LanesOf, Machine, Row32, Row64, Step};
+use crate::machine::{LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};
 use crate::num::extremum::Extremum;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
@@ -104,7 +104,7 @@ impl MaskRow {
 }
 
 fn narrow(row: u32) -> impl FnOnce(&Machine<'_>) -> Row64 {
-    move |m| m.registers.row32(row).map(u64::from)
+    move |m| lanewise(m.registers.row32(row), u64::from)
 }
 
 /// Which lane a lane reads from, and whether there is one.
@@ -140,28 +140,20 @@ fn shuffle(
     let [a, b, c] = [a, b, c].map(|src| d.src32(src, Type::B32));
     let to_value = to.first.map(|reg| d.row(reg));
     let to_valid = to.second.flatten().map(|reg| d.row(reg));
+    let level = d.level;
     d.emit_boxed(move |m, _| {
         let party = match mask.gather(m, Kind::Shuffle(mode), narrow(a)) {
             Ok(party) => party,
             Err(step) => return step,
         };
         let (b, c) = (m.registers.row32(b), m.registers.row32(c));
-        let mut out = [0; LANES];
-        let mut valid = 0;
-        let mut nowhere = 0;
-        for lane in 0..LANES {
-            let (from, is_valid) = source(mode, lane as u32, b[lane], c[lane]);
-            let from = from as usize & 31;
-            out[lane] = party.values[from] as u32;
-            valid |= u32::from(is_valid) << lane;
-            nowhere |= u32::from(party.of(lane) >> from & 1 == 0 && from != lane) << lane;
-        }
-        let nowhere = nowhere & m.mask;
-        if nowhere != 0 {
-            for lane in LanesOf(nowhere) {
+        let Shuffled { mut out, valid, absent } = level.run(|| exchange(mode, &party, b, c));
+        let absent = absent & m.mask;
+        if absent != 0 {
+            for lane in LanesOf(absent) {
                 out[lane] = party.values[lane] as u32;
             }
-            m.report_absent_source(nowhere, party.present);
+            m.report_absent_source(absent, party.present);
         }
         if let Some(row) = to_value {
             m.registers.set32(row, &out, m.mask);
@@ -171,6 +163,29 @@ fn shuffle(
         }
         Step::Next
     });
+}
+
+/// What a shuffle gives.
+struct Shuffled {
+    out: Row32,
+    /// The lanes whose source is in range.
+    valid: u32,
+    /// The lanes whose source does not take part.
+    absent: u32,
+}
+
+#[inline(always)]
+fn exchange(mode: ShuffleMode, party: &Party, b: &Row32, c: &Row32) -> Shuffled {
+    let (mut out, mut valid, mut absent) = ([0; LANES], [0; LANES], [0; LANES]);
+    for lane in 0..LANES {
+        let (from, is_valid) = source(mode, lane as u32, b[lane], c[lane]);
+        let from = from as usize & 31;
+        out[lane] = party.values[from] as u32;
+        valid[lane] = u32::from(is_valid) << lane;
+        absent[lane] = u32::from(party.of(lane) >> from & 1 == 0 && from != lane) << lane;
+    }
+    let any = |bits: [u32; LANES]| bits.iter().fold(0, |all, bit| all | bit);
+    Shuffled { out, valid: any(valid), absent: any(absent) }
 }
 
 fn vote(d: &mut Decoder<'_, '_>, mode: VoteMode, to: Dst, a: &Src, mask: Option<&Src>) {
@@ -215,7 +230,7 @@ fn matching(d: &mut Decoder<'_, '_>, mode: MatchMode, ty: Type, to: DstPair, a: 
     let to_all = to.second.flatten().map(|reg| d.row(reg));
     d.emit_boxed(move |m, _| {
         let read = |m: &Machine<'_>| {
-            if wide { *m.registers.row64(a) } else { m.registers.row32(a).map(u64::from) }
+            if wide { *m.registers.row64(a) } else { lanewise(m.registers.row32(a), u64::from) }
         };
         let party = match mask.gather(m, Kind::Match(mode, ty.bits()), read) {
             Ok(party) => party,

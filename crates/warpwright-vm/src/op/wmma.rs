@@ -5,7 +5,7 @@
 
 use super::matrix::{Form, packed};
 use crate::decode::{Decoder, Rows};
-use crate::machine::{FULL, Inst, LANES, Machine, NONE, Row64, Step};
+use crate::machine::{FULL, Inst, LANES, Machine, NONE, Row64, Step, lanewise};
 use crate::memory::{Address, Element, MemoryOp, Order};
 use crate::simd::{LaneOp, lanes};
 use crate::tensor::Spread;
@@ -270,7 +270,7 @@ impl LaneOp for StoreTile {
             if let Some(register) = access.registers[piece.register]
                 && !access.whole
             {
-                let words = m.registers.row32(register).map(|word| word >> piece.shift);
+                let words = lanewise(m.registers.row32(register), |word| word >> piece.shift);
                 m.registers.set32(access.piece_row, &words, FULL);
             }
             access.place(piece, &base, &strides, m);

@@ -22,7 +22,8 @@ pub(crate) struct Source {
     pub(crate) cases: fn(&File) -> Vec<Case>,
 }
 
-/// Instructions that are read but not executed: a launch that comes to one ends with a trap.
+/// Instructions that are read but not executed: a launch that comes to one ends with a trap. All came after
+/// sm_89.
 pub(crate) const UNSUPPORTED: &[&str] = &["wgmma.", "cp.async.bulk", "tcgen05.", "tensormap."];
 
 pub(crate) const fn source(name: &'static str, cases: fn(&File) -> Vec<Case>) -> Source {
@@ -171,7 +172,10 @@ pub(crate) struct Global {
 
 /// A finding that is right: the source has the fault.
 pub(crate) struct Deserved {
-    pub(crate) words: &'static str,
+    /// `race`
+    pub(crate) kind: &'static str,
+    /// Those of its accesses, in the order of the alphabet.
+    pub(crate) opcodes: &'static [&'static str],
     pub(crate) why: &'static str,
     /// In every schedule.
     pub(crate) always: bool,
@@ -351,15 +355,25 @@ impl Case {
         self
     }
 
-    /// The source has a fault that a check reports with these words, in every schedule.
-    pub(crate) fn finds(mut self, words: &'static str, why: &'static str) -> Self {
-        self.findings.push(Deserved { words, why, always: true });
+    /// The source has a fault that is found in every schedule.
+    pub(crate) fn finds(
+        mut self,
+        kind: &'static str,
+        opcodes: &'static [&'static str],
+        why: &'static str,
+    ) -> Self {
+        self.findings.push(Deserved { kind, opcodes, why, always: true });
         self
     }
 
     /// The source has a fault that shows in some schedules.
-    pub(crate) fn may_find(mut self, words: &'static str, why: &'static str) -> Self {
-        self.findings.push(Deserved { words, why, always: false });
+    pub(crate) fn may_find(
+        mut self,
+        kind: &'static str,
+        opcodes: &'static [&'static str],
+        why: &'static str,
+    ) -> Self {
+        self.findings.push(Deserved { kind, opcodes, why, always: false });
         self
     }
 
@@ -377,7 +391,7 @@ impl Case {
 
     /// In files that use what is not executed yet, the launch must end with a trap that names it.
     pub(crate) fn unless_unsupported(self, file: &File) -> Self {
-        let used = UNSUPPORTED.iter().any(|name| file.text.contains(name));
+        let used = file.arch >= 90 && UNSUPPORTED.iter().any(|name| file.text.contains(name));
         if used { self.traps(UNSUPPORTED) } else { self }
     }
 }

@@ -39,7 +39,6 @@ fn control_flow(_: &File) -> Vec<Case> {
     let composite: Vec<u8> = (0..limit).map(|m| u8::from((2..m).any(|d| d * d <= m && m % d == 0))).collect();
     // Two primes may mark one number: both write 1.
     let sieve = launch("sieve", 1, 64).inout(&vec![0u8; limit], exactly(&composite)).scalar(limit as i32);
-    let sieve = sieve.may_find("race", "primes mark common multiples, all with the same byte");
 
     let (threads, length) = (40usize, 60usize);
     let input = rng.ints(threads * length, -20, 60);

@@ -1,6 +1,6 @@
 //! Numbers: the math libraries against f64 references, every rounding mode, narrow formats.
 
-use crate::case::{Case, Expect, File, Source, exactly, launch, rule, source, ulps, within};
+use crate::case::{Case, Expect, File, Source, exactly, launch, source, ulps, within};
 use crate::data::{Format, Rng, bytes};
 use crate::math::{bessel_j0, erf, erf_inverse, erfc, gamma, ln_gamma, remainder};
 use Format::{Bf16, E4m3, E5m2, F16, F32, F64};
@@ -14,7 +14,6 @@ pub(crate) const SOURCES: &[Source] = &[
     source("half_math.nvcc", half_math),
     source("bf16_math.nvcc", bf16_math),
     source("fp8_convert.nvcc", fp8_convert),
-    source("asm_misc.nvcc", asm_misc),
     source("blackwell_misc.nvcc", blackwell_misc),
 ];
 
@@ -202,12 +201,12 @@ fn math_mix(file: &File) -> Vec<Case> {
 }
 
 /// Expectations for slots that every element has `width` of, most of them numbers of `format`.
-fn slots(format: Format, elements: impl Iterator<Item = Vec<(f64, f64)>>) -> Expect {
+pub(crate) fn slots(format: Format, elements: impl Iterator<Item = Vec<(f64, f64)>>) -> Expect {
     within(format, elements.flatten().collect::<Vec<_>>())
 }
 
 /// A correctly rounded result, and one whose last place may differ.
-fn exact(x: f64) -> (f64, f64) {
+pub(crate) fn exact(x: f64) -> (f64, f64) {
     (x, 0.0)
 }
 
@@ -398,107 +397,16 @@ fn fp8_convert(_: &File) -> Vec<Case> {
     ]
 }
 
-fn asm_misc(_: &File) -> Vec<Case> {
-    let mut rng = Rng::new(1310);
-    let halves: Vec<f64> = (0..128).map(|_| F16.round(rng.f64(-2.0, 2.0))).collect();
-    let words = F16.store(&halves);
-    let input = words.clone();
-    let check = rule(32 * 12, move |got: &[u32]| {
-        let word = |i: usize| {
-            u32::from_le_bytes([words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]])
-        };
-        let split =
-            |format: Format, word: u32| [word & 0xffff, word >> 16].map(|bits| format.value(bits.into()));
-        let join = |format: Format, x: [f64; 2]| format.bits(x[0]) as u32 | (format.bits(x[1]) as u32) << 16;
-        for t in 0..32 {
-            let (xw, yw) = (word(t), word(t + 32));
-            let (x, y) = (split(F16, xw), split(F16, yw));
-            let (u, v) = (split(Bf16, xw), split(Bf16, yw));
-            let each = |format, of: &dyn Fn(usize) -> f64| join(format, [of(0), of(1)]);
-            let flag = |yes: bool| f64::from(u8::from(yes));
-            let exact = [
-                (2, each(F16, &|k| (x[k] * y[k] + x[k]).max(0.0))),
-                (3, each(Bf16, &|k| (u[k] * v[k] + u[k]) as f32 as f64)),
-                (4, each(F16, &|k| x[k].min(y[k]))),
-                (5, each(F16, &|k| x[k].max(y[k]))),
-                (6, each(F16, &|k| (x[k] + y[k]).clamp(0.0, 1.0))),
-                (7, each(F16, &|k| flag(x[k] > y[k]))),
-                (8, (if x[0] < y[0] { 1 } else { 2 }) | u32::from(x[1] < y[1]) << 2),
-                (10, xw ^ 0x8000_8000),
-            ];
-            for (slot, want) in exact {
-                // A fused result of bf16 was rounded twice here: leave ties out.
-                if got[12 * t + slot] != want && slot != 3 {
-                    return Err(format!(
-                        "lane {t}, result {slot}: 0x{:08x}, expected 0x{want:08x}",
-                        got[12 * t + slot]
-                    ));
-                }
-            }
-            let near = |slot: usize, of: fn(f64) -> f64, bound: f64| {
-                let got = split(F16, got[12 * t + slot]);
-                let off = (0..2).find(|&k| (got[k] - of(x[k])).abs() > bound * of(x[k]).abs().max(0.25));
-                off.map_or(Ok(()), |k| {
-                    Err(format!("lane {t}, result {slot}: {}, expected {}", got[k], of(x[k])))
-                })
-            };
-            near(0, f64::exp2, 2f64.powi(-9))?;
-            near(1, f64::tanh, 2f64.powi(-9))?;
-        }
-        Ok(())
-    });
-    let half = launch("asm_half", 1, 32).input(&input).output(check);
-
-    let (a, d) = (rng.f32s(64, 0.1, 2.0), rng.f64s(32, 0.1, 2.0));
-    let singles = (0..32).map(|t| {
-        let (x, y) = (f64::from(a[t]), f64::from(a[t + 32]));
-        let near = |z: f64, bound: f64| (z, bound);
-        let p = x < y;
-        vec![
-            near(x.tanh(), 6e-4 * x.tanh()),
-            near(x.sin(), 1e-6),
-            near(1.0 / x, 2.0 * F32.unit() / x),
-            near(1.0 / x.sqrt(), 4.0 * F32.unit() / x.sqrt()),
-            near(x / y, 4.0 * F32.unit() * x / y),
-            near(x / y, 4.0 * F32.unit() * x / y),
-            exact(x.min(y)),
-            exact(x.max(y)),
-            // The sign of the first, the size of the second.
-            exact(y),
-            exact((x * y + 0.5).min(1.0)),
-            exact(if t >= 16 { x } else { y }),
-            // The second predicate is the comparison's complement.
-            exact(if p { -x } else { y }),
-            exact(1.0),
-            exact(0.0),
-        ]
-    });
-    let singles = slots(F32, singles);
-    let lo = |x: f64| {
-        // Rounded down: the product is split exactly.
-        let p = x * x;
-        let sum = p + 1.5;
-        let rest = x.mul_add(x, -p) + (p - (sum - 1.5));
-        if rest < 0.0 { sum.next_down() } else { sum }
-    };
-    let doubles = (0..32).map(|t| {
-        let u = d[t];
-        vec![
-            (1.0 / u, 2f64.powi(-19) / u),
-            (1.0 / u.sqrt(), 2f64.powi(-19) / u.sqrt()),
-            exact(lo(u)),
-            exact(u),
-        ]
-    });
-    let doubles = slots(F64, doubles);
-    vec![half, launch("asm_float", 1, 32).input(&a).input(&d).output(singles).output(doubles)]
-}
-
 fn blackwell_misc(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(1311);
     let x = rng.f32s(32, -10.0, 10.0);
     let least = x.iter().copied().fold(f32::INFINITY, f32::min);
     let largest = x.iter().fold(0f32, |m, x| m.max(x.abs()));
     let want: Vec<f32> = (0..32).flat_map(|_| [least, largest]).collect();
-    vec![launch("float_redux", 1, 32).input(&x).output(exactly(&want))]
+    let narrow = launch("narrow_floats", 1, 8).input(&x).inout(&[0u32; 64], Expect::Same).scalar(8i32);
+    vec![
+        launch("float_redux", 1, 32).input(&x).output(exactly(&want)),
+        narrow.traps(&["cvt"]),
+        launch("steal_work", 2, 32).inout(&[0i32; 2], Expect::Same).traps(&["clusterlaunchcontrol"]),
+    ]
 }

@@ -1,9 +1,11 @@
 //! Runs a case on the virtual GPU, with every check, and says what is wrong.
 
-use crate::case::{Case, End, Expect, File};
+use crate::case::{Case, Deserved, End, Expect, File};
 use warpwright_ptx::ir::{self, Arch};
 use warpwright_ptx::verify::ModuleInfo;
-use warpwright_vm::{Arg, Buffer, Checks, Device, DeviceConfig, LaunchConfig, Options, Report, Schedule};
+use warpwright_vm::{
+    Arg, Buffer, Checks, Device, DeviceConfig, Finding, LaunchConfig, Options, Report, Schedule,
+};
 
 /// Instructions of all lanes after which a launch counts as a runaway; none needs a tenth of it.
 const BUDGET: u64 = 1 << 31;
@@ -132,22 +134,21 @@ fn at(file: &File, origin: Option<ir::Origin>) -> String {
 
 /// Every finding must be one that the source deserves, and those that always show must be there.
 fn findings(file: &File, case: &Case, report: &Report, wrong: &mut Vec<String>) {
-    let found: Vec<String> = report
-        .findings
-        .iter()
-        .map(|finding| {
+    let is = |finding: &Finding, deserved: &Deserved| {
+        let mut opcodes: Vec<&str> = finding.accesses.iter().map(|site| site.opcode).collect();
+        opcodes.sort_unstable();
+        finding.kind.name() == deserved.kind && opcodes == deserved.opcodes
+    };
+    for finding in &report.findings {
+        if !case.findings.iter().any(|deserved| is(finding, deserved)) {
             let lines: String = finding.accesses.iter().map(|site| at(file, Some(site.origin))).collect();
-            format!("{lines}{finding}, {} times", finding.count)
-        })
-        .collect();
-    for finding in &found {
-        if !case.findings.iter().any(|deserved| finding.contains(deserved.words)) {
-            wrong.push(format!("finding: {finding}"));
+            wrong.push(format!("finding: {lines}{finding}, {} times", finding.count));
         }
     }
     for deserved in case.findings.iter().filter(|deserved| deserved.always) {
-        if !found.iter().any(|finding| finding.contains(deserved.words)) {
-            wrong.push(format!("no finding `{}`, though {}", deserved.words, deserved.why));
+        if !report.findings.iter().any(|finding| is(finding, deserved)) {
+            let Deserved { kind, opcodes, why, .. } = deserved;
+            wrong.push(format!("no `{kind}` of {opcodes:?}, though {why}"));
         }
     }
 }

@@ -14,7 +14,10 @@ pub(crate) const SOURCES: &[Source] = &[
     source("copy_2d_descriptor.triton", copy_2d_descriptor),
     source("mma_scaled.nvcc", mma_scaled),
     source("textures.nvcc", textures),
+    source("texture_queries.nvcc", texture_queries),
     source("surfaces.nvcc", surfaces),
+    source("tensormap_replace.nvcc", tensormap_replace),
+    source("tcgen05.nvcc", tcgen05),
     source("dynamic_parallel.nvcc", dynamic_parallel),
     source("rdc_extern.nvcc", rdc_extern),
 ];
@@ -33,7 +36,8 @@ fn clusters(_: &File) -> Vec<Case> {
         want[32 + t] = half(1, 2 * t % 8, 2 * t / 8);
     }
     let misc = launch("hopper_misc", 1, 32).input(&x).output(exactly(&want));
-    let misc = misc.may_find("race", "lanes store the second matrices where others may still read the first");
+    let why = "the second matrices are stored where other lanes may still read the first";
+    let misc = misc.finds("race", &["ld", "stmatrix.sync.aligned"], why);
     let floats = rng.f32s(128, -1.0, 1.0);
     vec![
         misc,
@@ -70,7 +74,11 @@ fn barrier_tx(_: &File) -> Vec<Case> {
 fn async_stores(_: &File) -> Vec<Case> {
     let input = [1i32; 128];
     let traps = &["cluster", "mapa", "st.async"];
-    vec![launch("push_next", 2, 64).input(&input).inout(&[0i32; 256], Expect::Same).traps(traps)]
+    let sum = launch("multimem_sum", 1, 32).inout(&[1f32; 128], Expect::Same).input(&[0u32]);
+    vec![
+        launch("push_next", 2, 64).input(&input).inout(&[0i32; 256], Expect::Same).traps(traps),
+        sum.inout(&[0f32; 32], Expect::Same).traps(&["multimem"]),
+    ]
 }
 
 fn tma_bulk(_: &File) -> Vec<Case> {
@@ -82,7 +90,8 @@ fn tma_bulk(_: &File) -> Vec<Case> {
 fn tma_tensor(_: &File) -> Vec<Case> {
     let map = [0u8; 128];
     let case = launch("tensor_2d", 1, 128).raw(&map, &[]).raw(&map, &[]).scalar(0i32).scalar(0i32);
-    vec![case.traps(&["cp.async.bulk", "prefetch"])]
+    let kinds = launch("tensor_kinds", 1, 32).raw(&map, &[]).scalar(0i32);
+    vec![case.traps(&["cp.async.bulk", "prefetch"]), kinds.traps(&["cp.async.bulk"])]
 }
 
 fn wgmma(_: &File) -> Vec<Case> {
@@ -92,7 +101,9 @@ fn wgmma(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(1704);
     let x = rng.f32s(256, -1.0, 1.0);
     let reversed: Vec<f32> = x.chunks(128).flat_map(|block| block.iter().rev().map(|x| x * 2.0)).collect();
-    vec![gemm, launch("specialise", 2, 256).input(&x).output(exactly(&reversed))]
+    let types = launch("wgmma_types", 1, 128).input(&[0u32; 512]).input(&[0u8; 1024]);
+    let types = types.inout(&[0f32; 512], Expect::Same).inout(&[0i32; 512], Expect::Same).traps(&["wgmma"]);
+    vec![gemm, types, launch("specialise", 2, 256).input(&x).output(exactly(&reversed))]
 }
 
 fn wgmma_pipeline(_: &File) -> Vec<Case> {
@@ -142,6 +153,21 @@ fn surfaces(_: &File) -> Vec<Case> {
     let blur = launch("surf_blur", 1, (4, 4)).scalar(1u64).scalar(2u64).scalar(4i32).scalar(4i32);
     let types = launch("surf_types", 1, 8).scalar(1u64).scalar(2u64).scalar(8i32);
     vec![blur.traps(&["suld"]), types.traps(&["suld", "sust"])]
+}
+
+fn texture_queries(_: &File) -> Vec<Case> {
+    let queries = launch("texture_queries", 1, 8).scalar(1u64).scalar(2u64);
+    vec![queries.inout(&[0u32; 64], Expect::Same).traps(&["txq"])]
+}
+
+fn tensormap_replace(_: &File) -> Vec<Case> {
+    let map = launch("tensormap_replace", 1, 128).inout(&[0u8; 128], Expect::Same).input(&[0f32; 64]);
+    vec![map.scalar(8i32).scalar(8i32).traps(&["tensormap.replace"])]
+}
+
+fn tcgen05(_: &File) -> Vec<Case> {
+    let case = launch("tcgen05_tmem", 1, 128).input(&[0u32; 512]).inout(&[0u32; 512], Expect::Same);
+    vec![case.scalar(0u64).scalar(0u64).scalar(0u32).traps(&["tcgen05"])]
 }
 
 fn dynamic_parallel(_: &File) -> Vec<Case> {

@@ -323,7 +323,29 @@ fn atomics_hopper(_: &File) -> Vec<Case> {
             .inout(&[0f32; 2], exactly(&[32f32, 16.0]))
             .output(vectors),
         launch("atomics_128", 1, 64).inout(&vec![[0u64; 2]; 64 + n], slots).input(&pairs).scalar(n as i32),
+        red_packed(),
     ]
+}
+
+/// One thread reduces the same words as numbers of four types, one after the other.
+fn red_packed() -> Case {
+    let join = |format: Format, x: [f64; 2]| format.bits(x[0]) as u32 | (format.bits(x[1]) as u32) << 16;
+    let split = |format: Format, word: u32| [word & 0xffff, word >> 16].map(|bits| format.value(bits.into()));
+    let both = |format, a: u32, b: u32, of: fn(f64, f64) -> f64| {
+        let (a, b) = (split(format, a), split(format, b));
+        join(format, [of(a[0], b[0]), of(a[1], b[1])])
+    };
+    let with = [[1.5, -2.25], [0.75, 3.0], [-1.0, 0.5], [8.0, -0.125]].map(|x| join(F16, x));
+    let before = [[0.5, 4.0], [2.0, -7.0], [1.0, 0.25], [-3.0, 1.0]].map(|x| join(F16, x));
+    let mut words = before;
+    words[0] = both(F16, words[0], with[0], |a, b| a + b);
+    (0..4).for_each(|i| words[i] = both(Bf16, words[i], with[i], |a, b| a + b));
+    (0..2).for_each(|i| words[i] = both(F16, words[i], with[i], f64::min));
+    let wide = u64::from(words[1]) << 32 | u64::from(words[0]);
+    let wide = wide.max(u64::from(with[0]) + 5 * u64::from(with[1]));
+    (words[0], words[1]) = (wide as u32, (wide >> 32) as u32);
+    let case = launch("red_packed", 1, 1).inout(&before, exactly(&words));
+    with.into_iter().fold(case, Case::scalar)
 }
 
 fn spmv(_: &File) -> Vec<Case> {

@@ -178,6 +178,17 @@ fn welford(_: &File) -> Vec<Case> {
 fn argmax_rows(_: &File) -> Vec<Case> {
     let mut rng = Rng::new(110);
     let (rows, cols) = (5usize, 400usize);
+    // Every number once.
+    let distinct: Vec<f64> = (0..rows)
+        .flat_map(|_| {
+            let mut row: Vec<f64> = (0..512).map(|i| f64::from(i) - 256.0).collect();
+            rng.shuffle(&mut row);
+            row
+        })
+        .collect();
+    let at = |row: &[f64], value| row.iter().position(|&x| x == value).unwrap_or(0);
+    let largest: Vec<i64> = distinct.chunks(512).map(|row| at(row, 255.0) as i64).collect();
+    let sums: Vec<f32> = distinct.chunks(512).map(|row| 255.0 + at(row, -256.0) as f32).collect();
     // Few values, so that there are ties.
     let x: Vec<f64> = (0..rows * cols).map(|_| rng.int(-40, 40) as f64).collect();
     let (mut indices, mut values) = (Vec::new(), Vec::new());
@@ -196,11 +207,22 @@ fn argmax_rows(_: &File) -> Vec<Case> {
     });
     vec![
         launch("argmax_rows", rows as u32, 128)
+            .floats(Format::F16, &distinct)
+            .output(exactly(&largest))
+            .output(exactly(&sums))
+            .scalar(512i32)
+            .triton(),
+        launch("argmax_rows", rows as u32, 128)
             .floats(Format::F16, &x)
             .output(exactly(&indices))
             .output(value)
             .scalar(cols as i32)
-            .triton(),
+            .triton()
+            .finds(
+                "race",
+                &["st", "st"],
+                "`tie_break_left=False`: lanes hold different ones of equal minima",
+            ),
     ]
 }
 

@@ -73,7 +73,7 @@ fn warp_ops(file: &File) -> Vec<Case> {
     let reduce = launch("reduce_sync", 1, 32).input(&x).input(&u);
     let reduce = if file.arch >= 80 {
         let why = "the upper half of the warp executes a reduction whose mask names the lower half";
-        reduce.output(exactly(&reduced)).inout(&[0u32; 128], bits).finds("mask", why)
+        reduce.output(exactly(&reduced)).inout(&[0u32; 128], bits).finds("missing-lane", &["redux.sync"], why)
     } else {
         reduce.inout(&[0i32], exactly(&[0i32])).inout(&[0u32], exactly(&[0u32]))
     };
@@ -161,7 +161,8 @@ fn memory_model(_: &File) -> Vec<Case> {
         .inout(&[3i32, 20], rule(2, |_: &[i32]| Ok(())))
         .inout(&[4i64], rule(1, |_: &[i64]| Ok(())))
         .output(rule(64, |_: &[u32]| Ok(())))
-        .may_find("race", "both blocks store their results in the same words");
+        .finds("race", &["atom", "atom"], "what one block's atomics do is atomic to that block only")
+        .may_find("race", &["st", "st"], "both blocks store their results in the same words");
     let n = 64usize;
     let a = rng.ints(n, 0, 60_000);
     let both = [a.clone(), vec![0; n]].concat();
@@ -182,7 +183,11 @@ fn memory_model(_: &File) -> Vec<Case> {
         .inout(&d, exactly(&doubled))
         .inout(&f, exactly(&copied))
         .scalar(n as i32)
-        .may_find("", "the neighbour in the next warp is read without a barrier");
+        .may_find(
+            "uninitialized",
+            &["ld"],
+            "what the first thread of the next warp stores is read without a barrier",
+        );
     let threads = 40i32;
     let published: Vec<i32> =
         (0..4 * threads).map(|i| if i < threads { -1 } else { i % threads * 3 }).collect();

@@ -326,7 +326,48 @@ fn mma_types(_: &File) -> Vec<Case> {
     });
     let doubles = within(F64, doubles.collect::<Vec<_>>());
     let f64s = launch("mma_f64", 1, 32).input(&a).input(&b).inout(&c, doubles);
-    vec![bf16, tf32s, ints, f64s]
+    vec![bf16, tf32s, ints, f64s, mma_sparse()]
+}
+
+/// Of every four neighbours in a row of `a` two are kept, and two bits for each say where they stand. In a
+/// group of four lanes the selector 0 takes the bits of the first two.
+fn mma_sparse() -> Case {
+    let mut rng = Rng::new(709);
+    let packed = |x: &[f64]| -> Vec<u32> {
+        x.chunks(2).map(|x| F16.bits(x[0]) as u32 | (F16.bits(x[1]) as u32) << 16).collect()
+    };
+    let (mut kept, mut a, mut bits) = ([0f64; 16 * 16], [0f64; 16 * 32], [0u32; 32]);
+    let b = draw(&mut rng, F16, 32 * 8);
+    for row in 0..16 {
+        for four in 0..8 {
+            let first = rng.int(0, 3) as usize;
+            let second = rng.int(first as i64 + 1, 4) as usize;
+            let places = (first | second << 2) as u32;
+            bits[row % 8 * 4 + four / 4] |= places << (row / 8 * 16 + four % 4 * 4);
+            for (i, at) in [first, second].into_iter().enumerate() {
+                let x = F16.round(rng.f64(-1.0, 1.0));
+                (kept[row * 16 + 2 * four + i], a[row * 32 + 4 * four + at]) = (x, x);
+            }
+        }
+    }
+    // Lane 4g + t: rows g and g + 8 of what is kept at columns 2t and 2t + 8, column g of b at rows 2t + 8i.
+    let mut words = (Vec::new(), Vec::new());
+    for (g, t) in (0..32).map(|lane| (lane / 4, lane % 4)) {
+        for (row, column) in [(g, 2 * t), (g + 8, 2 * t), (g, 2 * t + 8), (g + 8, 2 * t + 8)] {
+            words.0.extend(packed(&kept[row * 16 + column..][..2]));
+        }
+        for i in 0..4 {
+            let row = 2 * t + 8 * i;
+            words.1.extend(packed(&[b[row * 8 + g], b[(row + 1) * 8 + g]]));
+        }
+    }
+    let sums = product((16, 8, 32), (&a, Order::Rows), (&b, Order::Rows));
+    let c = (0..128).map(|at| {
+        let (row, column) = place(at / 4, at % 4);
+        sums[row * 8 + column]
+    });
+    let c = within(F32, bounded(c.collect(), 32.0));
+    launch("mma_sparse", 1, 32).input(&words.0).input(&words.1).input(&bits).output(c)
 }
 
 fn mma_fp8(_: &File) -> Vec<Case> {

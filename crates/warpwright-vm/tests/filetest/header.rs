@@ -114,11 +114,11 @@ impl Run {
 /// that device functions below a kernel belong to it.
 fn entry_below(lines: &[&str], i: usize) -> Result<(String, std::ops::Range<usize>), String> {
     let is_entry = |line: &&str| !line.starts_with("//") && line.contains(".entry ");
-    let at = lines.iter().skip(i).position(|line| is_entry(&line)).map(|at| at + i);
+    let at = lines.iter().skip(i).position(&is_entry).map(|at| at + i);
     let at = at.ok_or("no `.entry` stands below this run")?;
     let name = lines[at].split(".entry ").nth(1).unwrap_or_default();
     let name = name.split(['(', ' ', '\t']).next().unwrap_or_default();
-    let end = lines.iter().skip(at + 1).position(|line| is_entry(&line)).map_or(lines.len(), |n| at + 1 + n);
+    let end = lines.iter().skip(at + 1).position(is_entry).map_or(lines.len(), |n| at + 1 + n);
     Ok((name.to_string(), at + 1..end + 1))
 }
 

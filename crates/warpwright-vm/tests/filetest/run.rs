@@ -27,11 +27,26 @@ impl Found {
         Found { kind: kind.to_string(), sites: sites.into_iter().collect() }
     }
 
-    /// Whether it is what the marks say. A launch may run out of its budget at any of several places.
+    /// Whether it is what the marks say. A launch may run out of its budget at any of several places, and
+    /// threads that go round in a loop may be found at any of its places.
     fn meets(&self, marks: &Found) -> bool {
-        let anywhere = self.kind == "budget";
-        self.kind == marks.kind
-            && if anywhere { self.sites.is_subset(&marks.sites) } else { self.sites == marks.sites }
+        if self.kind != marks.kind {
+            return false;
+        }
+        match self.kind.as_str() {
+            "budget" => self.sites.is_subset(&marks.sites),
+            "deadlock" => {
+                let lines = |found: &Found, role: &dyn Fn(&str) -> bool| -> BTreeSet<usize> {
+                    found.sites.iter().filter(|(_, of)| role(of)).map(|&(line, _)| line).collect()
+                };
+                let found = lines(self, &|_| true);
+                let in_loops = lines(marks, &|role| role == "loop");
+                lines(marks, &str::is_empty).is_subset(&found)
+                    && found.is_subset(&lines(marks, &|_| true))
+                    && (in_loops.is_empty() || !in_loops.is_disjoint(&found))
+            }
+            _ => self.sites == marks.sites,
+        }
     }
 
     fn show(&self, text: &str) -> String {

@@ -117,7 +117,7 @@ impl Attack {
             Options { checks: Checks::ALL, schedule, max_instructions: self.budget, ..Options::checked() };
         let running = match device.launch(&loaded, "k", &self.config, &args, &options) {
             Ok(running) => running,
-            Err(DeviceError::Launch(message)) => return (Answer::Launch, message),
+            Err(DeviceError::Launch(message)) => return (Answer::Launch, message.to_string()),
             Err(error) => panic!("a launch is refused with {error:?}"),
         };
         let start = Instant::now();

@@ -13,6 +13,12 @@ pub(crate) fn device(sm: u16, core: Option<TensorCore>) -> Device {
     Device::new(config).expect("a device")
 }
 
+/// A device for a target.
+pub(crate) fn device_for(target: &str) -> Device {
+    let arch: Arch = target.parse().expect("a target");
+    device(arch.sm, None)
+}
+
 /// Runs the kernel `k` of `text` with one warp; its parameters are pointers to `inputs` and to `len` words,
 /// which come back.
 pub(crate) fn try_warp(device: &Device, text: &str, inputs: &[Vec<u32>], len: usize) -> (Vec<u32>, Report) {

@@ -1,6 +1,6 @@
 //! `ldmatrix`, `stmatrix` and `movmatrix`: where each element goes.
 
-use crate::run::{device, kernel, try_warp, warp};
+use crate::run::{device, device_for, kernel, try_warp, warp};
 use warpwright_vm::FaultKind;
 use warpwright_vm::check::{FindingKind, Tool};
 
@@ -32,7 +32,7 @@ fn load(version: &str, target: &str, name: &str, count: usize, data: &[u32]) -> 
         body += &format!("st.global.b32 [%rd1+{}], {name};\n", 128 * i);
     }
     let text = kernel(version, target, 2, 4, &body);
-    warp(&device(90, None), &text, &[data.to_vec()], 32 * count)
+    warp(&device_for(target), &text, &[data.to_vec()], 32 * count)
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn store(version: &str, target: &str, name: &str, registers: &[u32]) -> Vec<u32>
         );
     }
     let text = kernel(version, target, 3, 4, &body);
-    warp(&device(90, None), &text, &[bytes(|_| 0xee), registers.to_vec()], 256)
+    warp(&device_for(target), &text, &[bytes(|_| 0xee), registers.to_vec()], 256)
 }
 
 #[test]

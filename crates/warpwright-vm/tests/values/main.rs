@@ -82,7 +82,9 @@ fn results(rows: &[Row<'_>]) -> Vec<u64> {
     text += "ret;\n}\n";
     let module = warpwright_ptx::parse(&text).unwrap_or_else(|errors| panic!("{errors:?}\n{text}"));
     let info = warpwright_ptx::verify(&module).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let device = Device::new(DeviceConfig::default()).unwrap();
+    let mut config = DeviceConfig::default();
+    config.arch = module.target.arch;
+    let device = Device::new(config).unwrap();
     let module = device.load(&module, &info).unwrap();
     let out = device.alloc_zeros::<u64>(rows.len()).unwrap();
     let (config, options) = (LaunchConfig::new(1, 1), Options::default());

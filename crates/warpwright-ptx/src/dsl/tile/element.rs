@@ -136,13 +136,14 @@ impl<'k> Tile<'k, Acc, f32> {
         self.combine(Binary::Max, other, Location::caller())
     }
 
-    /// The maximum of each row.
+    /// The maximum of each row: a lane's part, then a butterfly over the four lanes that share the row.
     #[track_caller]
     pub fn row_max(self) -> Rows<'k> {
         self.reduce_rows(Combine::Max, Location::caller())
     }
 
-    /// The sum of each row.
+    /// The sum of each row, added in `f32`: a lane's part, then a butterfly over the four lanes that share
+    /// the row, which all get the same.
     #[track_caller]
     pub fn row_sum(self) -> Rows<'k> {
         self.reduce_rows(Combine::Sum, Location::caller())

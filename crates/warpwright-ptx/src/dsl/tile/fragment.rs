@@ -17,39 +17,47 @@ use super::super::reg::{Binary, Reg};
 use super::super::state::{Loc, State};
 use super::product::Factor;
 use super::swizzle::CHUNK;
-use super::{A, B, K, SharedTile, Tile};
+use super::{A, B, K, Readable, SharedTile, Tile};
 use crate::diag::Code;
 use crate::ir::{self, Dst, Dsts, Rounding, Space, Type};
 use crate::op::convert::Cvt;
 use crate::op::matrix::{Ldmatrix, MatrixCount, MatrixElement, TileShape};
 use std::panic::Location;
 
-impl<'k, T: Factor> SharedTile<'k, T> {
-    /// The window as the left factor of a product, for the warp. Lanes may read what other threads
-    /// stored before [`K::sync`].
+impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
+    /// The window, m × k, as the left factor of a product, for the warp: an `ldmatrix` of four matrices for
+    /// every 16 rows by 32 bytes. `f32` are rounded to `tf32`, to nearest, ties away from zero.
+    ///
+    /// m is a multiple of 16, k of 32 bytes (`E0016` otherwise), and the window begins at a multiple of 16
+    /// bytes in its row (`E0019`). All lanes of the warp call it together, after the tile was filled
+    /// (`E0033` where that is seen not to be so).
     #[track_caller]
     pub fn load_a(self) -> Tile<'k, A, T> {
         let loc = Location::caller();
         let (k, rows, columns) = (self.k, self.rows, self.columns);
         self.check_chunks(loc);
+        let tile = self.reads(false, loc);
         Tile::shaped(k, rows, columns, loc, |count| {
             let (row, bytes) = (k.lane_bits(0, 15), k.lane_bits(0, 16));
             let mut regs = Vec::with_capacity(count);
             for i in (0..rows).step_by(16) {
                 for b in (0..columns * T::TYPE.bytes()).step_by(32) {
-                    regs.extend(self.matrices(4, false, (row + i, bytes + b), loc));
+                    regs.extend(tile.matrices(4, false, (row + i, bytes + b), loc));
                 }
             }
             rounded::<T>(k, regs, loc)
         })
     }
 
-    /// The window, k × n, as the right factor of a product.
+    /// The window, k × n, as the right factor of a product. Halves are transposed by `ldmatrix` on the way,
+    /// 16 columns at once; `f32` are read one by one. k is a multiple of 32 bytes, n of 8; else as
+    /// [`load_a`](Self::load_a).
     #[track_caller]
     pub fn load_b(self) -> Tile<'k, B, T> {
         let loc = Location::caller();
         let (k, rows, columns) = (self.k, self.rows, self.columns);
         self.check_chunks(loc);
+        let tile = self.reads(false, loc);
         Tile::shaped(k, rows, columns, loc, |count| {
             let inner = 32 / T::TYPE.bytes();
             let mut regs = Vec::with_capacity(count);
@@ -59,13 +67,13 @@ impl<'k, T: Factor> SharedTile<'k, T> {
                     let (row, bytes) = (k.lane_bits(0, 15), k.lane_bits(0, 16));
                     for j in (0..columns).step_by(16) {
                         let matrices = if columns - j < 16 { 2 } else { 4 };
-                        regs.extend(self.matrices(matrices, true, (row + i, bytes + 2 * j), loc));
+                        regs.extend(tile.matrices(matrices, true, (row + i, bytes + 2 * j), loc));
                     }
                 } else {
                     let (g, t) = (k.lane_bits(2, 7), k.lane_bits(0, 3));
                     for j in (0..columns).step_by(8) {
                         for half in [0, inner / 2] {
-                            regs.push(self.place(t + (i + half), g + j, loc).cast::<u32>().ld(0).id);
+                            regs.push(tile.place(t + (i + half), g + j, loc).cast::<u32>().ld(0).id);
                         }
                     }
                 }
@@ -74,12 +82,14 @@ impl<'k, T: Factor> SharedTile<'k, T> {
         })
     }
 
-    /// The window, n × k, transposed, as the right factor of a product: what `Q·Kᵀ` wants of K.
+    /// The window, n × k, transposed, as the right factor of a product: what `Q·Kᵀ` wants of K. n is a
+    /// multiple of 8, k of 32 bytes; else as [`load_a`](Self::load_a).
     #[track_caller]
     pub fn load_bt(self) -> Tile<'k, B, T> {
         let loc = Location::caller();
         let (k, n, columns) = (self.k, self.rows, self.columns);
         self.check_chunks(loc);
+        let tile = self.reads(false, loc);
         Tile::shaped(k, columns, n, loc, |count| {
             let (low, high) = (k.lane_bits(0, 7), k.lane_bits(4, 1));
             let (row, bytes) = (low + high * 8, k.lane_bits(0, 8) * 2);
@@ -87,7 +97,7 @@ impl<'k, T: Factor> SharedTile<'k, T> {
             for b in (0..columns * T::TYPE.bytes()).step_by(32) {
                 for j in (0..n).step_by(16) {
                     let matrices = if n - j < 16 { 2 } else { 4 };
-                    regs.extend(self.matrices(matrices, false, (row + j, bytes + b), loc));
+                    regs.extend(tile.matrices(matrices, false, (row + j, bytes + b), loc));
                 }
             }
             rounded::<T>(k, regs, loc)

@@ -2,9 +2,9 @@
 
 use super::super::Ptr;
 use super::super::convert::ConvertFrom;
-use super::super::form::FormId;
+use super::super::form::{FormId, NO_FACTOR};
 use super::super::reg::{Binary, IntoReg, Reg};
-use super::super::state::State;
+use super::super::state::{Def, State};
 use super::super::types::*;
 use super::{Acc, Tile};
 use crate::diag::Code;
@@ -212,8 +212,22 @@ impl State {
     }
 
     fn forms_alignment(&self, form: FormId, size: i64) -> u32 {
-        let terms = self.forms.terms(form).iter().map(|term| term.coefficient);
+        let terms = self.forms.terms(form).iter().map(|term| {
+            let counted = if term.b == NO_FACTOR { self.counted_by(term.a) } else { 1 };
+            term.coefficient.wrapping_mul(counted)
+        });
         let bits = terms.chain([self.forms.constant(form)]).fold(16, |bits, n| bits | n.wrapping_mul(size));
         1 << bits.trailing_zeros()
+    }
+
+    /// The power of two that every value of a loop's counter is a multiple of; 1 for other registers.
+    fn counted_by(&self, reg: ir::Reg) -> i64 {
+        let Def::Carried(id, 0) = self.value(reg).def else { return 1 };
+        let looped = &self.loops[id as usize];
+        let Some((_, step)) = looped.induction.filter(|&(counter, _)| counter == reg) else { return 1 };
+        match (self.int_of(looped.carried[0].init), self.int_of(step)) {
+            (Some(first), Some(step)) => 1 << (first | step | 16).trailing_zeros(),
+            _ => 1,
+        }
     }
 }

@@ -17,6 +17,7 @@
 mod element;
 mod fragment;
 mod matrix;
+mod order;
 mod pipeline;
 mod product;
 mod rows;
@@ -25,10 +26,11 @@ mod swizzle;
 
 pub use element::Operand;
 pub use matrix::Matrix;
+pub(super) use order::Order;
 pub use pipeline::{Pipeline, Stage, StagedTile};
 pub use product::{Factor, Half};
 pub use rows::{RowOperand, Rows};
-pub use shared::SharedTile;
+pub use shared::{Fillable, Filling, Open, Readable, Ready, SharedTile, TileAccess};
 pub(super) use swizzle::Part;
 
 use super::K;
@@ -46,7 +48,7 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// What a tile is to a product.
+/// What a tile is to a product `A·B + accumulators`.
 pub trait TileRole: Copy + Sealed + 'static {
     /// Its name in messages.
     #[doc(hidden)]
@@ -56,13 +58,13 @@ pub trait TileRole: Copy + Sealed + 'static {
     fn granule(inner: u32) -> (u32, u32);
 }
 
-/// The left factor: m × k.
+/// The left factor: m × k, m a multiple of 16 and k of 32 bytes (16 halves, 8 `f32`).
 #[derive(Clone, Copy, Debug)]
 pub struct A;
-/// The right factor: k × n.
+/// The right factor: k × n, k a multiple of 32 bytes (16 halves, 8 `f32`) and n of 8.
 #[derive(Clone, Copy, Debug)]
 pub struct B;
-/// What products are added to: m × n.
+/// What products are added to: m × n, m a multiple of 16 and n of 8.
 #[derive(Clone, Copy, Debug)]
 pub struct Acc;
 
@@ -95,7 +97,23 @@ impl TileScope for Warp {}
 
 /// A matrix in the registers of a warp: a handle, free to copy, and state that a fold carries.
 ///
-/// The role `R` is [`A`], [`B`] or [`Acc`]; accumulators are `f32`.
+/// The role `R` is [`A`], [`B`] or [`Acc`]; accumulators are `f32`. Rows and columns are elements, known when
+/// the kernel is built; a shape that cannot be, or that does not go with another, is a mistake (`E0016`).
+/// A tile takes `rows · columns · bytes / 128` registers of each lane.
+///
+/// Lane `4g + t`, with `g` from 0 to 7 and `t` from 0 to 3, holds
+///
+/// | of | registers | rows | columns |
+/// | --- | --- | --- | --- |
+/// | 16×8 accumulators | 0, 1 | g | 2t, 2t + 1 |
+/// | | 2, 3 | g + 8 | 2t, 2t + 1 |
+/// | 16 rows × 32 bytes of A | 0, 2 | g | bytes 4t, and 16 + 4t |
+/// | | 1, 3 | g + 8 | bytes 4t, and 16 + 4t |
+/// | 32 bytes × 8 columns of B | 0, 1 | bytes 4t, and 16 + 4t | g |
+///
+/// and of a larger tile such blocks by rows. All lanes of the warp take part in every operation, so that none
+/// stands where the warp is divided. Kernels need not know the layout: see [`map_at`](Tile::map_at),
+/// [`row_sum`](Tile::row_sum), [`as_a`](Tile::as_a).
 ///
 /// ```
 /// use warpwright_ptx::dsl::*;
@@ -116,12 +134,27 @@ impl TileScope for Warp {}
 /// # Ok::<(), warpwright_ptx::diag::Diagnostics>(())
 /// ```
 ///
-/// A factor does not stand in the place of another:
+/// A factor does not stand in the place of another, nor one type in that of another, nor integers among
+/// factors:
 ///
-/// ```compile_fail,E0308
+/// ```compile_fail,E0599
 /// use warpwright_ptx::dsl::*;
 /// fn wrong<'k>(b: Tile<'k, B, F16>, c: Tile<'k, Acc, f32>) -> Tile<'k, Acc, f32> {
 ///     b.mma(b, c)
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// use warpwright_ptx::dsl::*;
+/// fn wrong<'k>(a: Tile<'k, A, F16>, b: Tile<'k, B, Bf16>, c: Tile<'k, Acc, f32>) -> Tile<'k, Acc, f32> {
+///     a.mma(b, c)
+/// }
+/// ```
+///
+/// ```compile_fail,E0599
+/// use warpwright_ptx::dsl::*;
+/// fn wrong(tile: SharedTile<'_, u32>) {
+///     tile.load_a();
 /// }
 /// ```
 pub struct Tile<'k, R, T, S = Warp> {
@@ -246,10 +279,15 @@ impl<'k, R: TileRole, T: Data, S: TileScope> Carry<'k> for Tile<'k, R, T, S> {
         }
         Self::from_registers(k, self.rows, self.columns, &regs)
     }
+
+    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+        see(self.rows, self.columns);
+    }
 }
 
 impl<'k> K<'k> {
-    /// Accumulators that are zero. Rows are a multiple of 16, columns of 8.
+    /// Accumulators that are zero. Rows are a multiple of 16, columns of 8, and all of them fit into the
+    /// registers of a warp, 255 of each lane; anything else is a mistake (`E0016`).
     #[track_caller]
     pub fn accumulators(self, rows: u32, columns: u32) -> Tile<'k, Acc, f32> {
         let zero = self.f32(0.0).id;

@@ -10,29 +10,37 @@
 //! the next copies and computes. What completes a stage, groups of asynchronous copies or, before
 //! `sm_80`, the barrier after plain copies, is known here alone.
 
+use super::super::Ptr;
 use super::super::control::Carry;
+use super::super::pointer::INVALID;
 use super::super::reg::{IntoReg, Reg};
 use super::super::state::Loc;
 use super::super::types::*;
-use super::{K, SharedTile};
+use super::{Filling, K, Ready, SharedTile, TileAccess};
 use crate::diag::Code;
+use std::marker::PhantomData;
 use std::panic::Location;
 
 /// Stages of shared memory that are filled ahead: see [`K::pipeline`].
 #[derive(Clone, Copy, Debug)]
 pub struct Pipeline<'k> {
     k: K<'k>,
+    number: u32,
     stages: u32,
 }
 
-/// A stage of a pipeline, in a turn of its loop.
+/// A stage of a pipeline, in the closure that it is handed to: [`Filling`] where its copies begin,
+/// [`Ready`] where they are there.
 #[derive(Clone, Copy, Debug)]
-pub struct Stage<'k> {
+pub struct Stage<'k, X> {
     slot: Reg<'k, u32>,
+    turn: u32,
+    access: PhantomData<X>,
 }
 
-/// A shared tile for each stage of a pipeline.
+/// A shared tile for each stage of a pipeline: a handle, free to copy.
 pub struct StagedTile<'k, T> {
+    pipeline: u32,
     first: SharedTile<'k, T>,
 }
 
@@ -51,47 +59,61 @@ impl<T: Data> std::fmt::Debug for StagedTile<'_, T> {
 }
 
 impl<'k> K<'k> {
-    /// A pipeline of 1 to 8 stages: 1 loads and computes in turn, 2 is double buffering.
+    /// A pipeline of 1 to 8 stages: 1 loads and computes in turn, 2 is double buffering. Other numbers are
+    /// a mistake (`E0015`).
     #[track_caller]
     pub fn pipeline(self, stages: u32) -> Pipeline<'k> {
         if !(1..=8).contains(&stages) {
             let message = format!("a pipeline of {stages} stages; 1 to 8 are possible");
             self.state().mistake(Code::ImmediateRange, Location::caller(), message);
         }
-        Pipeline { k: self, stages: stages.clamp(1, 8) }
+        let number = self.state().order.pipeline();
+        Pipeline { k: self, number, stages: stages.clamp(1, 8) }
     }
 }
 
 impl<'k> Pipeline<'k> {
-    /// A shared tile of `rows` by `columns` for every stage.
+    /// A shared tile of `rows` by `columns` for every stage: see [`K::shared_tile`].
     #[track_caller]
     pub fn tile<T: Data>(self, rows: u32, columns: u32) -> StagedTile<'k, T> {
         let first = self.k.shared_tiles(self.stages, rows, columns, Location::caller());
-        StagedTile { first: SharedTile { pipelined: true, ..first } }
+        StagedTile { pipeline: self.number, first }
     }
 
     /// Goes through tiles `0, 1, … < tiles`, the same number for all threads of the block: `load`
     /// begins the copies of a tile into its stage ([`SharedTile::load`]), `compute` takes the state
     /// and returns the next. Yields the last. Afterwards the stages are free.
+    ///
+    /// All threads of the block call it together. While tile `i` is computed, the copies of tiles up to
+    /// `i + stages - 1` are under way, each tile a group of `cp.async`; a turn costs one barrier (two
+    /// where there is one stage, or where tiles are copied through registers: before `sm_80`, or in units
+    /// of less than 4 bytes). A stage leaves its closure neither by Rust's means nor by the device's;
+    /// both are mistakes (`E0033`), as are a tile that `compute` reads and `load` does not fill, one that
+    /// is filled twice, and a pipeline that is run inside of itself.
     #[track_caller]
     pub fn run<C: Carry<'k>>(
         self,
         tiles: impl IntoReg<'k, u32>,
         init: C,
-        load: impl Fn(Stage<'k>, Reg<'k, u32>),
-        compute: impl Fn(Stage<'k>, Reg<'k, u32>, C) -> C,
+        load: impl Fn(Stage<'k, Filling>, Reg<'k, u32>),
+        compute: impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
     ) -> C {
         let (k, loc) = (self.k, Location::caller());
+        if k.state().order.runs(self.number) {
+            let message = "a pipeline is run inside of itself: its stages are in use";
+            k.state().mistake(Code::TileOrder, loc, message);
+            return init;
+        }
         let tiles = tiles.into_reg(k, loc);
         let ahead = self.stages - 1;
         for tile in 0..ahead {
             self.begin(tiles, k.u32(tile), &load, loc);
         }
         let last = k.fold(k.upto(tiles), init, |tile, state| {
-            let stage = k.on_line(loc, || self.stage(tile));
+            let slot = k.on_line(loc, || self.slot(tile));
             if ahead == 0 {
                 k.on_line(loc, || k.sync());
-                load(stage, tile);
+                self.turn(slot, |stage| load(stage, tile));
                 k.on_line(loc, || self.commit());
             }
             k.on_line(loc, || {
@@ -102,7 +124,7 @@ impl<'k> Pipeline<'k> {
                 let next = k.on_line(loc, || tile + ahead);
                 self.begin(tiles, next, &load, loc);
             }
-            compute(stage, tile, state)
+            self.turn(slot, |stage| compute(stage, tile, state))
         });
         k.sync();
         last
@@ -114,30 +136,39 @@ impl<'k> Pipeline<'k> {
         self,
         tiles: Reg<'k, u32>,
         tile: Reg<'k, u32>,
-        load: &impl Fn(Stage<'k>, Reg<'k, u32>),
+        load: &impl Fn(Stage<'k, Filling>, Reg<'k, u32>),
         loc: Loc,
     ) {
         let k = self.k;
-        let stage = k.on_line(loc, || self.stage(tile));
+        let slot = k.on_line(loc, || self.slot(tile));
+        let load = || self.turn(slot, |stage| load(stage, tile));
         let known = {
             let state = k.state();
             state.int_of(tiles.id).zip(state.int_of(tile.id)).map(|(tiles, tile)| tile < tiles)
         };
         match known {
-            Some(true) => load(stage, tile),
+            Some(true) => load(),
             Some(false) => {}
             None => {
                 let there = k.on_line(loc, || tile.lt(tiles));
-                k.branch(there, || load(stage, tile), None::<fn()>, loc);
+                k.branch(there, load, None::<fn()>, loc);
             }
         }
         k.on_line(loc, || self.commit());
     }
 
-    fn stage(self, tile: Reg<'k, u32>) -> Stage<'k> {
+    /// The stage of a tile.
+    fn slot(self, tile: Reg<'k, u32>) -> Reg<'k, u32> {
         let stages = self.stages;
-        let slot = if stages.is_power_of_two() { tile & (stages - 1) } else { tile % stages };
-        Stage { slot }
+        if stages.is_power_of_two() { tile & (stages - 1) } else { tile % stages }
+    }
+
+    /// Hands a stage to the closure, and takes it back.
+    fn turn<X, V>(self, slot: Reg<'k, u32>, closure: impl FnOnce(Stage<'k, X>) -> V) -> V {
+        let turn = self.k.state().order.begin(self.number);
+        let value = closure(Stage { slot, turn, access: PhantomData });
+        self.k.state().order.end(turn);
+        value
     }
 
     fn asynchronous(self) -> bool {
@@ -159,11 +190,19 @@ impl<'k> Pipeline<'k> {
 }
 
 impl<'k, T: Data> StagedTile<'k, T> {
-    /// The tile of a stage.
+    /// The tile of a stage of its pipeline, for as long as the stage's closure runs.
     #[track_caller]
-    pub fn at(self, stage: Stage<'k>) -> SharedTile<'k, T> {
-        let tile = self.first;
-        let bytes = tile.rows * tile.layout.row_bytes;
-        SharedTile { base: tile.base.at(stage.slot * bytes), ..tile }
+    pub fn at<X: TileAccess>(self, stage: Stage<'k, X>) -> SharedTile<'k, T, X> {
+        let SharedTile { k, tile, base, layout, row, column, rows, columns, .. } = self.first;
+        let misfit = k.state().order.misfit(self.pipeline, stage.turn);
+        let base = if let Some(message) = misfit {
+            k.state().mistake(Code::TileOrder, Location::caller(), message);
+            Ptr::with_id(k, INVALID)
+        } else {
+            base.at(stage.slot * (rows * layout.row_bytes))
+        };
+        let tile = if misfit.is_some() { INVALID } else { tile };
+        let (turn, kind) = (Some(stage.turn), PhantomData);
+        SharedTile { k, tile, base, layout, row, column, rows, columns, turn, kind }
     }
 }

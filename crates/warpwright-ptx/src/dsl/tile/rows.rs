@@ -190,4 +190,8 @@ impl<'k> Carry<'k> for Rows<'k> {
         }
         Self::from_registers(k, self.rows, &regs)
     }
+
+    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+        see(self.rows, 1);
+    }
 }

@@ -5,18 +5,74 @@ use super::super::pointer::INVALID;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::Loc;
 use super::super::types::*;
+use super::sealed::Sealed;
 use super::swizzle::{CHUNK, Layout};
 use super::{K, Matrix};
 use crate::diag::Code;
+use std::marker::PhantomData;
 use std::panic::Location;
+
+/// What may be done with a shared tile.
+pub trait TileAccess: Copy + Sealed + 'static {}
+/// The tile may be filled by the block.
+pub trait Fillable: TileAccess {}
+/// The tile may be read.
+pub trait Readable: TileAccess {}
+
+/// Filled and read, in an order that the kernel sees to with [`K::sync`].
+#[derive(Clone, Copy, Debug)]
+pub struct Open;
+/// A pipeline's stage whose copies begin: filled, and not there to be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Filling;
+/// A pipeline's stage that is there: read, and not to be filled until its turn comes again.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready;
+
+macro_rules! accesses {
+    ($($access:ident: $($also:ident)*;)*) => {
+        $(impl Sealed for $access {}
+        impl TileAccess for $access {}
+        $(impl $also for $access {})*)*
+    };
+}
+
+accesses! {
+    Open: Fillable Readable;
+    Filling: Fillable;
+    Ready: Readable;
+}
 
 /// A matrix in the block's shared memory, or a window of one: a handle, free to copy.
 ///
-/// Rows and columns are those of the matrix. In memory the 16-byte chunks of a row change places, in
-/// neighbouring rows differently, so that rows and columns alike are read without bank conflicts and no
-/// byte is padding. What one thread stores another sees after [`K::sync`].
-pub struct SharedTile<'k, T> {
+/// Rows and columns are elements of the matrix. In memory it is row-major and not padded, but the 16-byte
+/// chunks of a row change places: chunk `c` of row `r` lies at chunk `c ^ f(r)`, where `f` differs in
+/// neighbouring rows, so that the eight rows of a matrix of a fragment lie in all 32 banks, each once, and
+/// so do neighbouring chunks of a row. No kernel depends on where an element lies.
+///
+/// What one thread stores another sees after [`K::sync`]. `X` says what may be done: a tile of
+/// [`K::shared_tile`] is [`Open`]; a stage of a [`Pipeline`](super::Pipeline) is [`Filling`], then
+/// [`Ready`], so that what is not yet there cannot be read:
+///
+/// ```compile_fail,E0599
+/// use warpwright_ptx::dsl::*;
+/// fn wrong<'k>(tile: StagedTile<'k, F16>, stage: Stage<'k, Filling>) -> Tile<'k, A, F16> {
+///     tile.at(stage).load_a()
+/// }
+/// ```
+///
+/// and what others are reading cannot be overwritten:
+///
+/// ```compile_fail,E0599
+/// use warpwright_ptx::dsl::*;
+/// fn wrong<'k>(tile: StagedTile<'k, F16>, stage: Stage<'k, Ready>, next: Matrix<'k, F16>) {
+///     tile.at(stage).load(next, 0, 0)
+/// }
+/// ```
+pub struct SharedTile<'k, T, X = Open> {
     pub(super) k: K<'k>,
+    /// Which it is: the pointer to its beginning, or to that of its first stage.
+    pub(super) tile: u32,
     /// The whole matrix, as bytes.
     pub(super) base: Ptr<'k, Shared, u8>,
     pub(super) layout: Layout,
@@ -25,27 +81,29 @@ pub struct SharedTile<'k, T> {
     pub(super) column: Reg<'k, u32>,
     pub(super) rows: u32,
     pub(super) columns: u32,
-    /// Whether a pipeline waits for its copies.
-    pub(super) pipelined: bool,
-    pub(super) element: std::marker::PhantomData<T>,
+    /// The turn of a pipeline in which it is a stage's; the pipeline waits for its copies.
+    pub(super) turn: Option<u32>,
+    pub(super) kind: PhantomData<(T, X)>,
 }
 
-impl<T> Clone for SharedTile<'_, T> {
+impl<T, X> Clone for SharedTile<'_, T, X> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for SharedTile<'_, T> {}
+impl<T, X> Copy for SharedTile<'_, T, X> {}
 
-impl<T: Data> std::fmt::Debug for SharedTile<'_, T> {
+impl<T: Data, X> std::fmt::Debug for SharedTile<'_, T, X> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "SharedTile({}x{} {})", self.rows, self.columns, T::TYPE.name())
     }
 }
 
 impl<'k> K<'k> {
-    /// A matrix that the block shares. The bytes of a row are a multiple of 16.
+    /// A matrix of `rows × columns` that the block shares; what it holds is not defined. The bytes of a
+    /// row are a multiple of 16, all of it at most 16 MiB and within what a block may have; more than
+    /// 48 KiB of shared memory in all becomes dynamic. Anything else is a mistake (`E0025`).
     #[track_caller]
     pub fn shared_tile<T: Data>(self, rows: u32, columns: u32) -> SharedTile<'k, T> {
         self.shared_tiles(1, rows, columns, Location::caller())
@@ -75,20 +133,22 @@ impl<'k> K<'k> {
         };
         SharedTile {
             k: self,
+            tile: base.id,
             base,
             layout: Layout::new((row_bytes as u32).max(CHUNK), T::TYPE.bytes()),
             row: self.u32(0),
             column: self.u32(0),
             rows,
             columns,
-            pipelined: false,
-            element: std::marker::PhantomData,
+            turn: None,
+            kind: PhantomData,
         }
     }
 }
 
-impl<'k, T: Data> SharedTile<'k, T> {
-    /// `count` rows from `start` on.
+impl<'k, T: Data, X: TileAccess> SharedTile<'k, T, X> {
+    /// `count` rows from `start` on, which may be a register: then nothing checks that they are there. Where
+    /// it is a host number, rows that are not there are a mistake (`E0025`).
     #[track_caller]
     pub fn rows(self, start: impl IntoReg<'k, u32>, count: u32) -> Self {
         let loc = Location::caller();
@@ -97,7 +157,7 @@ impl<'k, T: Data> SharedTile<'k, T> {
         SharedTile { row: self.row.binary(Binary::Add, start, loc), rows: count, ..self }
     }
 
-    /// `count` columns from `start` on.
+    /// `count` columns from `start` on: see [`rows`](Self::rows).
     #[track_caller]
     pub fn columns(self, start: impl IntoReg<'k, u32>, count: u32) -> Self {
         let loc = Location::caller();
@@ -109,7 +169,7 @@ impl<'k, T: Data> SharedTile<'k, T> {
 
     fn check_window(self, what: &str, start: Reg<'k, u32>, count: u32, of: u32, loc: Loc) {
         let first = self.k.state().int_of(start.id).unwrap_or(0);
-        if first + i64::from(count) > i64::from(of) {
+        if first < 0 || first + i64::from(count) > i64::from(of) {
             let message = format!("{count} {what} from {first} on, of a shared tile that has {of}");
             self.k.state().mistake(Code::SharedMemory, loc, message);
         }
@@ -123,6 +183,48 @@ impl<'k, T: Data> SharedTile<'k, T> {
         Ptr::with_id(self.k, self.k.swizzled(self.base.id, self.layout, (row, bytes), loc))
     }
 
+    /// Stores an element.
+    #[track_caller]
+    pub fn st(self, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>, value: impl IntoReg<'k, T>) {
+        let loc = Location::caller();
+        let value = value.into_reg(self.k, loc);
+        self.st_vec(row, column, [value]);
+    }
+
+    /// Stores elements of a row from a column on that is a multiple of `N`: at most 16 bytes.
+    #[track_caller]
+    pub fn st_vec<const N: usize>(
+        self,
+        row: impl IntoReg<'k, u32>,
+        column: impl IntoReg<'k, u32>,
+        values: [Reg<'k, T>; N],
+    ) {
+        let loc = Location::caller();
+        let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
+        self.stores(loc).vector(row, column, N, loc).st_vec(0, values);
+    }
+
+    /// The pointer to `count` elements that lie together.
+    fn vector(self, row: Reg<'k, u32>, column: Reg<'k, u32>, count: usize, loc: Loc) -> Ptr<'k, Shared, T> {
+        self.check_window("rows", row, 1, self.rows, loc);
+        self.check_window("columns", column, count as u32, self.columns, loc);
+        let sum = self.column.binary(Binary::Add, column, loc);
+        let mut state = self.k.state();
+        let form = state.form_of(sum.id);
+        let count = count as i64;
+        let regular = state.forms.terms(form).iter().all(|term| term.coefficient % count == 0);
+        let constant = state.forms.constant(form);
+        if regular && constant % count != 0 {
+            let message = format!("{count} elements from column {constant} on: not aligned");
+            state.mistake(Code::Alignment, loc, message);
+            return Ptr::with_id(self.k, INVALID);
+        }
+        drop(state);
+        self.place(row, column, loc)
+    }
+}
+
+impl<'k, T: Data, X: Readable> SharedTile<'k, T, X> {
     /// An element.
     #[track_caller]
     pub fn ld(self, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>) -> Reg<'k, T> {
@@ -139,52 +241,18 @@ impl<'k, T: Data> SharedTile<'k, T> {
     ) -> [Reg<'k, T>; N] {
         let loc = Location::caller();
         let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
-        self.vector(row, column, N, loc).ld_vec(0)
+        self.reads(true, loc).vector(row, column, N, loc).ld_vec(0)
     }
+}
 
-    /// Stores an element.
-    #[track_caller]
-    pub fn st(self, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>, value: impl IntoReg<'k, T>) {
-        let loc = Location::caller();
-        let value = value.into_reg(self.k, loc);
-        self.st_vec(row, column, [value]);
-    }
-
-    /// Stores elements of a row from a column on: see [`ld_vec`](Self::ld_vec).
-    #[track_caller]
-    pub fn st_vec<const N: usize>(
-        self,
-        row: impl IntoReg<'k, u32>,
-        column: impl IntoReg<'k, u32>,
-        values: [Reg<'k, T>; N],
-    ) {
-        let loc = Location::caller();
-        let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
-        self.vector(row, column, N, loc).st_vec(0, values);
-    }
-
-    /// The pointer to `count` elements that lie together.
-    fn vector(self, row: Reg<'k, u32>, column: Reg<'k, u32>, count: usize, loc: Loc) -> Ptr<'k, Shared, T> {
-        let sum = self.column.binary(Binary::Add, column, loc);
-        let mut state = self.k.state();
-        let form = state.form_of(sum.id);
-        let count = count as i64;
-        let regular = state.forms.terms(form).iter().all(|term| term.coefficient % count == 0);
-        let constant = state.forms.constant(form);
-        if regular && constant % count != 0 {
-            let message = format!("{count} elements from column {constant} on: not aligned");
-            state.mistake(Code::Alignment, loc, message);
-            return Ptr::with_id(self.k, INVALID);
-        }
-        drop(state);
-        self.place(row, column, loc)
-    }
-
+impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
     /// Copies from global memory: the window's shape from `row` and `column` of the matrix on, and zeros
     /// where the matrix has ended. The whole block copies, 16 bytes a thread where the matrix allows
     /// it (see [`Matrix::aligned`]).
     ///
-    /// What is copied is there after [`K::sync`]; for a tile of a pipeline, when its stage is computed.
+    /// What is copied is there after [`K::sync`]; for a tile of a pipeline, when its stage is computed. The
+    /// launch rule must fix the block (`E0013`); filling twice without a wait, or what other warps read, is
+    /// a mistake (`E0033`).
     #[track_caller]
     pub fn load(self, from: Matrix<'k, T>, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>) {
         let loc = Location::caller();
@@ -196,7 +264,8 @@ impl<'k, T: Data> SharedTile<'k, T> {
             return;
         };
         let threads = dims.iter().product::<u32>().max(1);
-        k.on_line(loc, || self.load_by(threads, from, row, column, loc));
+        let tile = self.fills(loc);
+        k.on_line(loc, || tile.load_by(threads, from, row, column, loc));
     }
 
     fn load_by(self, threads: u32, from: Matrix<'k, T>, row: Reg<'k, u32>, column: Reg<'k, u32>, loc: Loc) {
@@ -234,7 +303,7 @@ impl<'k, T: Data> SharedTile<'k, T> {
         inside: Option<Reg<'k, Pred>>,
     ) {
         let k = self.k;
-        if self.pipelined && unit >= 4 && k.target().sm >= 80 {
+        if self.turn.is_some() && unit >= 4 && k.target().sm >= 80 {
             let copy = || match inside {
                 Some(inside) => k.cp_async_if(inside, to, from, unit),
                 None => k.cp_async(to, from, unit),

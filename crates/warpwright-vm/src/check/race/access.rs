@@ -88,11 +88,12 @@ pub struct WarpAccess<'a> {
 }
 
 /// What is being stored, asked for only where two writes conflict: writing the same value is less bad.
+/// Bytes are counted from where the lane's store begins.
 pub trait Stored {
-    /// Whether memory holds already what the lane is about to store.
-    fn is_in_memory(&self, lane: u32) -> bool;
-    /// Whether two lanes are about to store the same.
-    fn is_equal(&self, a: u32, b: u32) -> bool;
+    /// Whether memory holds already what the lane is about to store to `bytes` bytes from `from`.
+    fn is_in_memory(&self, lane: u32, from: u32, bytes: u32) -> bool;
+    /// Whether two lanes, each from a byte of its own, are about to store the same `bytes` bytes.
+    fn is_equal(&self, a: (u32, u32), b: (u32, u32), bytes: u32) -> bool;
 }
 
 /// Values that are not known, and so count as different.
@@ -100,11 +101,48 @@ pub trait Stored {
 pub struct Unknown;
 
 impl Stored for Unknown {
-    fn is_in_memory(&self, _: u32) -> bool {
+    fn is_in_memory(&self, _: u32, _: u32, _: u32) -> bool {
         false
     }
-    fn is_equal(&self, _: u32, _: u32) -> bool {
+    fn is_equal(&self, _: (u32, u32), _: (u32, u32), _: u32) -> bool {
         false
+    }
+}
+
+/// The part of an access that is in one row and can be one entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// The row's number.
+    pub(super) row: u64,
+    pub(super) bytes: Bytes,
+    pub(super) lanes: Lanes,
+}
+
+/// Whole pairs of bytes in one half of a row, which lanes access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    /// Which half of the row.
+    pub(super) half: usize,
+    /// Which bytes of the half.
+    pub(super) bits: u64,
+    /// The first pair, of the row.
+    pub(super) first: usize,
+    /// How many pairs.
+    pub(super) count: usize,
+    pub(super) lanes: u32,
+}
+
+impl Spot {
+    /// Bytes from an address on, where they are whole pairs.
+    #[inline(always)]
+    pub(super) fn new(address: u64, bytes: u32, lanes: u32) -> Option<Spot> {
+        let start = (address % ROW_BYTES) as u32;
+        if (start | bytes) & 1 != 0 || start % 64 + bytes > 64 {
+            return None;
+        }
+        let bits = (u64::MAX >> (64 - bytes)) << (start % 64);
+        let (first, count) = ((start / 2) as usize, (bytes / 2) as usize);
+        Some(Spot { half: (start / 64) as usize, bits, first, count, lanes })
     }
 }
 
@@ -124,6 +162,22 @@ enum RunLanes {
     Ascending { first: u32, shift: u8 },
 }
 
+/// Bytes that a lane of a scattered access accesses at most.
+const SMALL: u32 = 16;
+/// Neighbouring lanes without neighbouring addresses, from which on an access is scattered.
+const SCATTERED: u32 = 6;
+
+/// Lanes that are looked at together first.
+const HALF: usize = 16;
+
+/// What half of a warp does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Half {
+    Same,
+    Ascending,
+    Other,
+}
+
 impl Run {
     /// The lanes, where all access the same bytes and there are several.
     pub(super) fn colliding(&self) -> Option<u32> {
@@ -133,8 +187,9 @@ impl Run {
         }
     }
 
-    /// Calls `each` with every row: its number, the bytes in it, and who accesses which.
-    pub(super) fn rows(&self, mut each: impl FnMut(u64, Bytes, Lanes)) {
+    /// Calls `each` with the part in every row.
+    #[inline]
+    pub(super) fn pieces(&self, mut each: impl FnMut(Piece)) {
         let (mut address, end) = (self.address, self.address.saturating_add(u64::from(self.bytes)));
         while address < end {
             let row = address / ROW_BYTES;
@@ -147,7 +202,7 @@ impl Run {
                     Lanes::Affine { shift, base: (i64::from(first) + (start >> shift)) as i8 }
                 }
             };
-            each(row, bytes, lanes);
+            each(Piece { row, bytes, lanes });
             address = stop;
         }
     }
@@ -164,28 +219,90 @@ impl WarpAccess<'_> {
         self.bytes.is_power_of_two() && self.bytes <= 32
     }
 
+    /// Whether the lanes had better be looked at one by one.
+    #[inline]
+    pub(super) fn is_scattered(&self) -> bool {
+        if self.bytes > SMALL || self.kind.is_async() {
+            return false;
+        }
+        // Lanes that take no part leave gaps too.
+        let mut gaps = (self.mask & !(self.mask << 1)).count_ones();
+        for pair in self.offsets.windows(2) {
+            let step = pair[1].wrapping_sub(pair[0]);
+            gaps += u32::from(step != 0 && step != self.bytes.into());
+        }
+        gaps > SCATTERED
+    }
+
     /// Calls `each` with runs of lanes that together are the access.
+    #[inline]
     pub(super) fn runs(&self, mut each: impl FnMut(Run)) {
-        let size = u64::from(self.bytes);
-        let first = self.offsets[0];
-        let shift = self.bytes.trailing_zeros() as u8;
-        let aligned = |address: u64| address.is_multiple_of(size);
-        if self.mask == u32::MAX && self.tiles() && aligned(self.base.wrapping_add(first)) {
-            let differs = self
-                .offsets
-                .iter()
-                .enumerate()
-                .fold(0, |differs, (lane, &at)| differs | (at ^ first.wrapping_add(lane as u64 * size)));
-            if differs == 0 {
-                each(Run {
-                    address: self.base.wrapping_add(first),
-                    bytes: self.bytes * 32,
-                    lanes: RunLanes::Ascending { first: 0, shift },
-                });
-                return;
+        if self.mask == u32::MAX && self.tiles() {
+            let address = |lane: usize| self.base.wrapping_add(self.offsets[lane]);
+            let halves = [0, HALF].map(|first| self.half(first));
+            match halves {
+                [Half::Ascending, Half::Ascending] => {
+                    let bytes = self.bytes * HALF as u32;
+                    if address(HALF) == address(0).wrapping_add(bytes.into()) {
+                        each(self.ascending(0, 2 * HALF));
+                    } else {
+                        each(self.ascending(0, HALF));
+                        each(self.ascending(HALF, HALF));
+                    }
+                    return;
+                }
+                [Half::Same, Half::Same] => {
+                    let run = |lanes, first| Run {
+                        address: address(first),
+                        bytes: self.bytes,
+                        lanes: RunLanes::Same(lanes),
+                    };
+                    if address(0) == address(HALF) {
+                        each(run(u32::MAX, 0));
+                    } else {
+                        each(run(0xffff, 0));
+                        each(run(0xffff_0000, HALF));
+                    }
+                    return;
+                }
+                _ => {}
             }
         }
+        self.runs_by_lane(each);
+    }
+
+    /// Lanes from `first` on, beside each other.
+    fn ascending(&self, first: usize, count: usize) -> Run {
+        Run {
+            address: self.base.wrapping_add(self.offsets[first]),
+            bytes: self.bytes * count as u32,
+            lanes: RunLanes::Ascending { first: first as u32, shift: self.bytes.trailing_zeros() as u8 },
+        }
+    }
+
+    /// What half of the lanes do, all of which take part.
+    #[inline(always)]
+    fn half(&self, first: usize) -> Half {
+        let start = self.offsets[first];
+        let (mut same, mut ascending) = (0, 0);
+        for lane in 0..HALF {
+            let at = self.offsets[first + lane];
+            same |= at ^ start;
+            ascending |= at ^ start.wrapping_add(lane as u64 * u64::from(self.bytes));
+        }
+        let aligned = self.base.wrapping_add(start).is_multiple_of(self.bytes.into());
+        match (same, ascending) {
+            (0, _) => Half::Same,
+            (_, 0) if aligned => Half::Ascending,
+            _ => Half::Other,
+        }
+    }
+
+    fn runs_by_lane(&self, mut each: impl FnMut(Run)) {
+        let size = u64::from(self.bytes);
+        let shift = self.bytes.trailing_zeros() as u8;
         let tiles = self.tiles();
+        let aligned = |address: u64| address & (size - 1) == 0;
         let mut run: Option<Run> = None;
         let mut last = 0;
         for lane in lanes(self.mask) {
@@ -265,7 +382,7 @@ mod tests {
     fn spread(access: &WarpAccess<'_>) -> std::collections::BTreeMap<u64, u32> {
         let mut found = std::collections::BTreeMap::new();
         access.runs(|run| {
-            run.rows(|row, bytes, of| {
+            run.pieces(|Piece { row, bytes, lanes: of, .. }| {
                 for byte in (0..128u32).filter(|byte| bytes.bits() >> byte & 1 != 0) {
                     let mask = match of {
                         Lanes::Set(mask) => mask,
@@ -281,7 +398,10 @@ mod tests {
     #[test]
     fn every_lane_accesses_its_own_bytes_whatever_the_pattern() {
         type Pattern = fn(u64) -> u64;
-        let patterns: [(u32, Pattern); 9] = [
+        let patterns: [(u32, Pattern); 12] = [
+            (4, |lane| 0x1000 + 4 * (lane % 16) + 256 * (lane / 16)),
+            (4, |lane| 0x1000 + 4 * (lane / 16)),
+            (2, |lane| 0x1004 + 34 * lane),
             (4, |lane| 0x1000 + 4 * lane),
             (4, |lane| 0x103c + 4 * lane),
             (16, |lane| 0x1030 + 16 * lane),

@@ -28,6 +28,17 @@ struct Lane {
     waited: u64,
 }
 
+/// What the threads of a block know of an earlier access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It is ordered before whatever they do.
+    Known,
+    /// Nobody knows of it, but who did it.
+    Unknown,
+    /// That depends on the thread.
+    Ask,
+}
+
 /// What a strong read observed of a location.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
@@ -139,6 +150,8 @@ pub(super) struct Clocks {
     warps: Vec<Warp>,
     /// Whether any thread knows more than `common`, or has more to say at a barrier.
     extra: bool,
+    /// Whether any thread has observed what another one released.
+    acquainted: bool,
     /// What arrived at named barriers without waiting.
     arrived: [Option<Box<Knowledge>>; 16],
     phases: HashMap<u64, Phases>,
@@ -153,6 +166,7 @@ impl Clocks {
             common: Arc::default(),
             warps: Vec::new(),
             extra: false,
+            acquainted: false,
             arrived: Default::default(),
             phases: HashMap::new(),
         }
@@ -162,6 +176,7 @@ impl Clocks {
     pub(super) fn reset(&mut self, block: u32, threads: u32) {
         self.block = block;
         self.now = 1;
+        self.acquainted = false;
         // Nothing to be forgotten: the common case of a simple kernel, a million times a launch.
         match Arc::get_mut(&mut self.common) {
             Some(common) if !self.extra => common.own = Known::default(),
@@ -451,6 +466,7 @@ impl Clocks {
             return;
         }
         self.extra = true;
+        self.acquainted = true;
         let own = &mut self.warps[usize::from(warp)].lanes()[lane as usize].seen;
         // Polls see the same again and again.
         if !own.device.is_same(&seen.device) {
@@ -483,6 +499,7 @@ impl Clocks {
     /// Lanes acquire what was released to them.
     pub(super) fn learn(&mut self, warp: u8, mask: u32, released: &[(u32, Seen)]) {
         let Some((_, first)) = released.first() else { return };
+        self.acquainted = true;
         let same = released
             .iter()
             .all(|(_, seen)| seen.device.is_same(&first.device) && seen.block.is_same(&first.block));
@@ -600,6 +617,30 @@ impl Clocks {
         }
         let released: Vec<_> = lanes(mask).map(|lane| (lane, seen.clone())).collect();
         self.learn(warp, mask, &released);
+    }
+
+    /// Up to when everything that threads of the block did is known to all its threads; asynchronous copies
+    /// are not meant.
+    pub(super) fn settled(&self) -> u64 {
+        self.common.own.all
+    }
+
+    /// Whether a thread of the block may know something of other blocks.
+    pub(super) fn knows_others(&self) -> bool {
+        self.acquainted
+    }
+
+    /// What is known of an access of a block at a time, as far as that can be said at once.
+    #[inline(always)]
+    pub(super) fn standing(&self, block: u32, clock: u64, is_async: bool) -> Standing {
+        if block != self.block {
+            return if self.acquainted { Standing::Ask } else { Standing::Unknown };
+        }
+        match () {
+            () if clock < self.common.own.all && !is_async => Standing::Known,
+            () if clock == self.now => Standing::Unknown,
+            () => Standing::Ask,
+        }
     }
 
     /// Whether the whole of an entry's warp is known, up to the entry, by all lanes of a warp.

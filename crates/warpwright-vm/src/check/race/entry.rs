@@ -1,5 +1,6 @@
 //! One remembered access of a warp to bytes of one row of memory.
 
+use super::access::Spot;
 use super::knowledge::AGENTS;
 
 /// Bytes of a row: what one warp access covers with 4 bytes a lane.
@@ -34,6 +35,37 @@ impl Bytes {
         Bytes { low: bits as u64, high: (bits >> 64) as u64 }
     }
 
+    /// The bytes from `start` on whose bits are set.
+    pub(super) fn bits_at(start: u32, bits: u128) -> Bytes {
+        Bytes::from_bits(bits << start)
+    }
+
+    /// Bits of the first or the last 64 bytes.
+    #[inline(always)]
+    pub(super) fn half(self, half: usize) -> u64 {
+        if half == 0 { self.low } else { self.high }
+    }
+
+    /// Adds bits of the first or the last 64 bytes.
+    #[inline(always)]
+    pub(super) fn add_half(&mut self, half: usize, bits: u64) {
+        if half == 0 {
+            self.low |= bits;
+        } else {
+            self.high |= bits;
+        }
+    }
+
+    /// Takes bits of the first or the last 64 bytes away.
+    #[inline(always)]
+    pub(super) fn drop_half(&mut self, half: usize, bits: u64) {
+        if half == 0 {
+            self.low &= !bits;
+        } else {
+            self.high &= !bits;
+        }
+    }
+
     pub(super) fn bits(self) -> u128 {
         u128::from(self.low) | u128::from(self.high) << 64
     }
@@ -57,6 +89,10 @@ impl Bytes {
     pub(super) fn contains(self, other: Bytes) -> bool {
         other.without(self).is_empty()
     }
+
+    pub(super) fn count(self) -> u32 {
+        self.low.count_ones() + self.high.count_ones()
+    }
 }
 
 /// Which lanes accessed a byte.
@@ -77,7 +113,8 @@ pub enum Scope {
     Device,
 }
 
-const WARP: u32 = 0x3f;
+/// An asynchronous agent did it.
+pub(super) const AGENT: u32 = 1 << 5;
 const WRITE: u32 = 1 << 6;
 const STRONG: u32 = 1 << 7;
 const ATOMIC: u32 = 1 << 8;
@@ -88,9 +125,11 @@ const SIZE: u32 = 7 << SIZE_SHIFT;
 const SERIAL_SHIFT: u32 = 16;
 /// What two runs of one instruction have in common: all but the serial number.
 const STATIC: u32 = (1 << SERIAL_SHIFT) - 1;
+/// What accesses have in common that mean the same to others.
+const CLASS: u32 = STATIC & !AFFINE;
 
-/// An access of a warp to bytes of a row: 40 bytes, so that the shadow of memory touched a row at a time
-/// is about as large as the memory.
+/// An access to bytes of a row: 48 bytes, so that the shadow of memory touched a row at a time is about as
+/// large as the memory. Several warps share an entry where all they did is the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     /// Which bytes of the row. None: there is no entry.
@@ -100,6 +139,8 @@ pub(super) struct Entry {
     pub(super) block: u32,
     /// The instruction.
     pub(super) pc: u32,
+    /// The warps: of each of them, the same lanes accessed the same bytes.
+    pub(super) warps: u32,
     /// A set of lanes, or `shift | (base + 64) << 8`.
     lanes: u32,
     meta: u32,
@@ -122,22 +163,40 @@ pub(super) struct Stamp {
     pub(super) serial: u16,
 }
 
-impl Entry {
-    pub(super) fn new(stamp: &Stamp, bytes: Bytes, lanes: Lanes) -> Entry {
+impl Stamp {
+    /// An entry of no bytes.
+    pub(super) fn entry(&self) -> Entry {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+        let meta = flag(self.warp >= AGENTS, AGENT)
+            | flag(self.write, WRITE)
+            | flag(self.atomic, ATOMIC)
+            | flag(self.strong.is_some(), STRONG)
+            | flag(self.strong == Some(Scope::Device), DEVICE)
+            | (self.element.trailing_zeros() << SIZE_SHIFT) & SIZE
+            | u32::from(self.serial) << SERIAL_SHIFT;
+        Entry {
+            bytes: Bytes::default(),
+            clock: self.clock,
+            block: self.block,
+            pc: self.pc,
+            warps: 1 << (self.warp % AGENTS),
+            lanes: 0,
+            meta,
+        }
+    }
+}
+
+impl Entry {
+    /// The same access to other bytes, by other lanes.
+    #[inline(always)]
+    pub(super) fn with(&self, bytes: Bytes, lanes: Lanes) -> Entry {
         let (lanes, affine) = match lanes {
-            Lanes::Set(mask) => (mask, false),
-            Lanes::Affine { shift, base } => (u32::from(shift) | ((i32::from(base) + 64) as u32) << 8, true),
+            Lanes::Set(mask) => (mask, 0),
+            Lanes::Affine { shift, base } => {
+                (u32::from(shift) | ((i32::from(base) + 64) as u32) << 8, AFFINE)
+            }
         };
-        let meta = u32::from(stamp.warp) & WARP
-            | flag(stamp.write, WRITE)
-            | flag(stamp.atomic, ATOMIC)
-            | flag(stamp.strong.is_some(), STRONG)
-            | flag(stamp.strong == Some(Scope::Device), DEVICE)
-            | flag(affine, AFFINE)
-            | (stamp.element.trailing_zeros() << SIZE_SHIFT) & SIZE
-            | u32::from(stamp.serial) << SERIAL_SHIFT;
-        Entry { bytes, clock: stamp.clock, block: stamp.block, pc: stamp.pc, lanes, meta }
+        Entry { bytes, lanes, meta: self.meta & !AFFINE | affine, ..*self }
     }
 
     pub(super) fn is_write(&self) -> bool {
@@ -152,13 +211,33 @@ impl Entry {
         self.meta & STRONG != 0
     }
 
-    /// The warp; from [`AGENTS`] on, the warp's asynchronous agent.
+    /// What the access means to others: accesses of a class conflict with the same accesses.
+    pub(super) fn class(&self) -> u32 {
+        self.meta & CLASS
+    }
+
+    pub(super) fn serial(&self) -> u16 {
+        (self.meta >> SERIAL_SHIFT) as u16
+    }
+
+    /// An entry of a class that is part of an access known otherwise.
+    pub(super) fn of_class(class: u32, serial: u16) -> Entry {
+        Entry { meta: class & CLASS | u32::from(serial) << SERIAL_SHIFT, ..Entry::default() }
+    }
+
+    /// The first of the warps; from [`AGENTS`] on, the warp's asynchronous agent.
     pub(super) fn warp(&self) -> u8 {
-        (self.meta & WARP) as u8
+        let agent = if self.is_async() { AGENTS } else { 0 };
+        self.warps.trailing_zeros() as u8 % AGENTS + agent
+    }
+
+    /// One entry for each warp.
+    pub(super) fn each_warp(&self) -> impl Iterator<Item = Entry> {
+        lanes(self.warps).map(|warp| Entry { warps: 1 << warp, ..*self })
     }
 
     pub(super) fn is_async(&self) -> bool {
-        self.warp() >= AGENTS
+        self.meta & AGENT != 0
     }
 
     /// Bytes of the scalar that was accessed.
@@ -174,6 +253,7 @@ impl Entry {
     }
 
     /// The lanes that accessed a byte of the entry.
+    #[inline(always)]
     pub(super) fn lanes_at(&self, byte: u32) -> u32 {
         match self.lanes() {
             Lanes::Set(mask) => mask,
@@ -195,6 +275,22 @@ impl Entry {
         true
     }
 
+    /// Whether all that it says of a spot is that the one lane of it, of the warp of `new`, accessed it at
+    /// this time.
+    pub(super) fn is_by(&self, new: &Entry, spot: &Spot) -> bool {
+        let first = spot.first as u32 * 2;
+        let lane = |byte: u32| self.lanes_at(byte) == spot.lanes;
+        self.clock == new.clock
+            && self.block == new.block
+            && self.warps == new.warps
+            && !self.is_async()
+            && spot.lanes.is_power_of_two()
+            && match self.lanes() {
+                Lanes::Set(lanes) => lanes == spot.lanes,
+                Lanes::Affine { .. } => lane(first) && lane(first + spot.count as u32 * 2 - 1),
+            }
+    }
+
     /// Whether both have the same bytes per lane: every common byte was accessed by one thread only,
     /// the same in both, if the warp is the same.
     pub(super) fn is_lanewise(&self, other: &Entry) -> bool {
@@ -203,7 +299,7 @@ impl Entry {
             && (self.meta & AFFINE != 0 || self.lanes.is_power_of_two())
     }
 
-    /// Whether it is the same instruction of the same warp at the same time.
+    /// Whether it is the same instruction of the same block at the same time.
     fn is_same_time(&self, other: &Entry) -> bool {
         self.clock == other.clock
             && self.pc == other.pc
@@ -213,12 +309,23 @@ impl Entry {
 
     /// Whether it is one and the same execution of an instruction.
     pub(super) fn is_same_execution(&self, other: &Entry) -> bool {
-        self.is_same_time(other) && self.meta == other.meta
+        self.clock == other.clock
+            && self.pc == other.pc
+            && self.block == other.block
+            && self.warps == other.warps
+            && (self.meta ^ other.meta) & !AFFINE == 0
     }
 
-    /// Whether `new` says nothing that this does not say.
+    /// Whether `new` says nothing that this does not say: the threads did the same to the bytes before, and
+    /// nothing that could order one of the two differently came between.
+    #[inline(always)]
     pub(super) fn says(&self, new: &Entry) -> bool {
-        self.lanes == new.lanes && self.is_same_time(new) && self.bytes.contains(new.bytes)
+        self.clock == new.clock
+            && self.lanes == new.lanes
+            && self.block == new.block
+            && self.warps & new.warps == new.warps
+            && (self.meta ^ new.meta) & STATIC == 0
+            && self.bytes.contains(new.bytes)
     }
 
     /// Takes `new` in, if one entry can say both.
@@ -226,10 +333,12 @@ impl Entry {
         if !self.is_same_time(new) {
             return false;
         }
-        if self.lanes == new.lanes {
+        if self.lanes == new.lanes && self.warps == new.warps {
             self.bytes = self.bytes.or(new.bytes);
-        } else if self.bytes == new.bytes && self.meta & AFFINE == 0 {
+        } else if self.bytes == new.bytes && self.warps == new.warps && self.meta & AFFINE == 0 {
             self.lanes |= new.lanes;
+        } else if self.bytes == new.bytes && self.lanes == new.lanes {
+            self.warps |= new.warps;
         } else {
             return false;
         }
@@ -257,11 +366,6 @@ impl Entry {
                 && (self.meta ^ old.meta) & SIZE == 0
                 && (self.meta & DEVICE) <= (old.meta & DEVICE))
     }
-
-    /// The same for part of the bytes.
-    pub(super) fn only(&self, bytes: Bytes) -> Entry {
-        Entry { bytes: self.bytes.and(bytes), ..*self }
-    }
 }
 
 #[cfg(test)]
@@ -269,8 +373,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_forty_bytes() {
-        assert_eq!(size_of::<Entry>(), 40);
+    fn an_entry_is_small() {
+        assert_eq!(size_of::<Entry>(), 48);
     }
 
     #[test]
@@ -286,7 +390,7 @@ mod tests {
             element: 4,
             serial: 1,
         };
-        let entry = Entry::new(&stamp, Bytes::range(16, 112), Lanes::Affine { shift: 3, base: -2 });
+        let entry = stamp.entry().with(Bytes::range(16, 112), Lanes::Affine { shift: 3, base: -2 });
         assert_eq!(entry.lanes_at(16), 1);
         assert_eq!(entry.lanes_at(31), 2);
         assert_eq!(entry.lanes_at(127), 1 << 13);

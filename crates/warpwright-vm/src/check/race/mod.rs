@@ -7,8 +7,9 @@
 //!
 //! ```text
 //!   Clocks     one per block: its clock ticks at every synchronising event; what each thread knows
-//!   Entry      an access of one warp to bytes of a row: block, clock, instruction, who accessed which byte
-//!   Row        128 bytes of memory: the entries that a later access may race with
+//!   Entry      an access of warps to bytes of a row: block, clock, instruction, who accessed which byte
+//!   Scatter    the small pieces of a row that a block accessed: of every two bytes, who did it last
+//!   Row        128 bytes of memory: the entries and scatters that a later access may race with
 //!   Locations  what was released to an address, for those who read it later
 //! ```
 //!
@@ -17,10 +18,22 @@
 //! each other never touches memory of the host that another worker touches; they are 64 bits wide and
 //! never wrap. Knowledge of other blocks comes from locations only, as a persistent map.
 //!
+//! *Most questions are answered by two numbers.* What a block did before its last barrier is known to all
+//! its threads; what happened at the present clock, and what other blocks did as long as nothing was
+//! acquired from any, is known to nobody but who did it. Only between the two is a thread's knowledge
+//! looked up. A barrier clears nothing: a row of shared memory whose last access is older than it is
+//! forgotten when it is touched next.
+//!
+//! *Rows.* A coalesced access is one entry of its row, which warps that do the same share, and doing it
+//! again is one comparison. Small pieces, from the fifth of a list on, go to a scatter, where adding the
+//! access of a lane needs no search as long as the warp itself was there last. What no scatter can say
+//! exactly (threads that are no product of warps and lanes) stays with the entries.
+//!
 //! *Several readers.* A row keeps every read that no later one is ordered after: a second reader never
 //! hides the first. Concurrent atomics are kept in the same way. Only where more than eight *other* blocks
-//! did the same thing to the same bytes is a sample kept; that can hide a race of one location, never
-//! invent one.
+//! did the same thing to the same bytes do these stand for the rest, as long as nobody has acquired
+//! anything, and a sample of them afterwards. What is kept conflicts with a write by any block, unless the
+//! writer has acquired from all of those eight: that can hide a race of one location, never invent one.
 //!
 //! *Asynchronous copies* are the accesses of an agent, one beside each thread, which begins when the
 //! thread issues the copy and which nobody knows anything of until they wait for it: the thread by its
@@ -30,11 +43,15 @@
 //! announced before memory changes, and what a strong read observed is asked for after it was read.
 
 mod access;
+mod check;
 mod clock;
 mod entry;
 mod knowledge;
+mod list;
 mod location;
+mod order;
 mod row;
+mod scatter;
 mod shadow;
 #[cfg(test)]
 mod tests;
@@ -43,22 +60,24 @@ pub(crate) use access::byte_runs;
 pub use access::{AccessKind, Stored, Strength, Unknown, WarpAccess};
 pub use entry::Scope;
 
+use access::Piece;
+use check::Check;
 use clock::Clocks;
-use entry::{Entry, Stamp, lanes};
-use knowledge::agent;
+use entry::lanes;
 use location::{GlobalLocations, Locations};
-use row::{Meeting, Row, View};
 use shadow::{ChunkCache, GlobalRows, SharedRows};
 
 /// How far practice is followed where it goes beyond the letter of the memory model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// What compilers and programs rely on counts as synchronisation: a strong read followed by a barrier
-    /// of the block acquires, a fence followed by a barrier lets any thread that passed it release, and
-    /// lanes that store one value to one address with one instruction are no race.
+    /// of the block acquires, and a fence followed by a barrier lets any thread that passed it release. A
+    /// plain load of what a compare-and-swap of the same place goes on to check is as good as a strong one.
+    /// Stores of one value to one place are no race, whoever makes them: threads that hold copies of the
+    /// same data all store it (compilers leave that to them), or raise one flag.
     #[default]
     Normal,
-    /// Only what the memory model says.
+    /// Only what the memory model says. Stores of one value to one place are a race then, of a lesser kind.
     Strict,
 }
 
@@ -141,13 +160,15 @@ impl LaunchRaces {
 #[derive(Debug)]
 pub struct WorkerRaces {
     chunks: ChunkCache,
+    /// The access under way.
+    pieces: Vec<Piece>,
     /// A stream of numbers without meaning.
     chance: u32,
 }
 
 impl Default for WorkerRaces {
     fn default() -> Self {
-        WorkerRaces { chunks: ChunkCache::new(), chance: 0x9e37_79b9 }
+        WorkerRaces { chunks: ChunkCache::new(), pieces: Vec::new(), chance: 0x9e37_79b9 }
     }
 }
 
@@ -199,9 +220,10 @@ impl BlockRaces {
     ) {
         let (rows, clocks) = (&mut self.shared, &self.clocks);
         self.serial = self.serial.wrapping_add(1);
-        let mut check = Check::new(self.mode, RaceSpace::Shared, access, clocks, self.serial, stored, race);
-        check.view.chance = worker.chance();
-        check.run(|number, with| with(rows.row(number)));
+        let chance = worker.chance();
+        let mut check =
+            Check::new(self.mode, RaceSpace::Shared, access, clocks, (self.serial, chance), stored, race);
+        check.shared(rows, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
         {
@@ -226,11 +248,9 @@ impl BlockRaces {
         race: &mut dyn FnMut(Race),
     ) {
         self.serial = self.serial.wrapping_add(1);
-        let mut check =
-            Check::new(self.mode, RaceSpace::Global, access, &self.clocks, self.serial, stored, race);
-        check.view.chance = worker.chance();
-        let chunks = &mut worker.chunks;
-        check.run(|number, with| chunks.with_row(&launch.rows, number, with));
+        let number = (self.serial, worker.chance());
+        let mut check = Check::new(self.mode, RaceSpace::Global, access, &self.clocks, number, stored, race);
+        check.global(&launch.rows, &mut worker.chunks, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
             && (release || self.clocks.may_release(access.warp))
@@ -366,117 +386,4 @@ fn observe_all(clocks: &mut Clocks, access: &WarpAccess<'_>, find: impl Fn(u64) 
         }
     }
     clocks.learn(access.warp, access.mask, &acquired);
-}
-
-/// One access under way.
-struct Check<'a, 'b> {
-    mode: Mode,
-    space: RaceSpace,
-    access: &'a WarpAccess<'b>,
-    stamp: Stamp,
-    view: View<'a>,
-    stored: &'a dyn Stored,
-    race: &'a mut dyn FnMut(Race),
-}
-
-impl<'a, 'b> Check<'a, 'b> {
-    fn new(
-        mode: Mode,
-        space: RaceSpace,
-        access: &'a WarpAccess<'b>,
-        clocks: &'a Clocks,
-        serial: u16,
-        stored: &'a dyn Stored,
-        race: &'a mut dyn FnMut(Race),
-    ) -> Self {
-        let stamp = Stamp {
-            block: clocks.block,
-            clock: clocks.now,
-            pc: access.pc,
-            warp: if access.kind.is_async() { agent(access.warp) } else { access.warp },
-            write: access.kind.is_write(),
-            atomic: access.kind == AccessKind::Atomic,
-            strong: access.strength.scope(),
-            element: access.element,
-            serial,
-        };
-        let view = View { warp: access.warp, clocks, chance: 0 };
-        Check { mode, space, access, stamp, view, stored, race }
-    }
-
-    /// Takes the access row by row; `rows` lends them.
-    #[inline]
-    fn run(&mut self, mut rows: impl FnMut(u64, &mut dyn FnMut(&mut Row))) {
-        let access = self.access;
-        access.runs(|run| {
-            if matches!(access.kind, AccessKind::Write | AccessKind::AsyncWrite)
-                && access.strength == Strength::Weak
-                && let Some(lanes) = run.colliding()
-            {
-                self.collided(run.address, lanes);
-            }
-            run.rows(|number, bytes, lanes| {
-                let new = Entry::new(&self.stamp, bytes, lanes);
-                rows(number, &mut |row| {
-                    let view = View { ..self.view };
-                    row.access(&new, &view, &mut |old, meeting| self.found(number, old, &new, meeting));
-                });
-            });
-        });
-    }
-
-    fn site(&self, entry: &Entry, lane: u32) -> RaceSite {
-        let kind = match (entry.is_async(), entry.is_write(), entry.is_atomic()) {
-            (true, true, _) => AccessKind::AsyncWrite,
-            (true, false, _) => AccessKind::AsyncRead,
-            (_, _, true) => AccessKind::Atomic,
-            (_, true, _) => AccessKind::Write,
-            (_, false, _) => AccessKind::Read,
-        };
-        let warp = u32::from(entry.warp() % knowledge::AGENTS);
-        RaceSite { pc: entry.pc, kind, block: entry.block, thread: warp * 32 + lane, bytes: entry.element() }
-    }
-
-    #[cold]
-    fn found(&mut self, row: u64, old: &Entry, new: &Entry, meeting: Meeting) {
-        let Meeting { before, lane, byte } = meeting;
-        let weak_stores = self.access.kind == AccessKind::Write && old.is_write() && !old.is_atomic();
-        let same_value = weak_stores
-            && if old.is_same_execution(new) {
-                self.stored.is_equal(before, lane)
-            } else {
-                self.stored.is_in_memory(lane)
-            };
-        if same_value && old.is_same_execution(new) && self.mode == Mode::Normal {
-            return;
-        }
-        let race = Race {
-            space: self.space,
-            address: row * entry::ROW_BYTES + u64::from(byte),
-            first: self.site(old, before),
-            second: self.site(new, lane),
-            same_value,
-        };
-        (self.race)(race);
-    }
-
-    /// Several lanes store to the same bytes with one instruction.
-    #[cold]
-    fn collided(&mut self, address: u64, mask: u32) {
-        let first = mask.trailing_zeros();
-        let different = lanes(mask & (mask - 1)).find(|&lane| !self.stored.is_equal(first, lane));
-        if different.is_none() && self.mode == Mode::Normal {
-            return;
-        }
-        let second = different.unwrap_or(31 - mask.leading_zeros());
-        let none = Entry::new(&self.stamp, entry::Bytes::default(), entry::Lanes::Set(mask));
-        let race = Race {
-            space: self.space,
-            address,
-            first: self.site(&none, first),
-            second: self.site(&none, second),
-            same_value: different.is_none(),
-        };
-        (self.race)(race);
-    }
 }

@@ -7,7 +7,7 @@ use super::entry::{Bytes, ROW_BYTES};
 use super::row::Row;
 
 /// Rows of a chunk of global memory, which share a lock.
-const CHUNK_ROWS: u64 = 64;
+pub(super) const CHUNK_ROWS: u64 = 64;
 const SHARDS: usize = 32;
 /// Chunks that a worker finds without asking the others.
 const CACHED: usize = 256;
@@ -40,7 +40,7 @@ impl SharedRows {
     }
 }
 
-type Rows = [Row; CHUNK_ROWS as usize];
+pub(super) type Rows = [Row; CHUNK_ROWS as usize];
 
 /// Neighbouring rows of global memory.
 #[derive(Debug)]
@@ -112,21 +112,22 @@ impl ChunkCache {
         ChunkCache { slots: vec![None; CACHED] }
     }
 
-    /// Calls `with` with a row, which nobody else uses meanwhile.
+    /// Calls `with` with the rows of a chunk, which nobody else uses meanwhile.
     #[inline]
-    pub(super) fn with_row<R>(
+    pub(super) fn with_rows<R>(
         &mut self,
         rows: &GlobalRows,
-        number: u64,
-        with: impl FnOnce(&mut Row) -> R,
+        chunk: u64,
+        with: impl FnOnce(&mut Rows) -> R,
     ) -> R {
-        let (chunk, at) = (number / CHUNK_ROWS, (number % CHUNK_ROWS) as usize);
-        let slot = &mut self.slots[chunk as usize % CACHED];
+        // Allocations begin at multiples of a power of two, and are walked together.
+        let at = chunk.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let slot = &mut self.slots[at as usize % CACHED];
         let found = match slot {
             Some((cached, found)) if *cached == chunk => found,
             _ => &mut slot.insert((chunk, rows.chunk(chunk))).1,
         };
-        with(&mut found.rows()[at])
+        with(&mut found.rows())
     }
 }
 
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_row_of_shared_memory_is_new_to_the_next_block() {
-        use super::super::entry::{Entry, Lanes, Stamp};
+        use super::super::entry::{Lanes, Stamp};
         let mut shared = SharedRows::default();
         shared.reset();
         let stamp = Stamp {
@@ -150,19 +151,25 @@ mod tests {
             element: 4,
             serial: 0,
         };
-        let entry = Entry::new(&stamp, Bytes::range(0, 4), Lanes::Set(1));
+        let entry = stamp.entry().with(Bytes::range(0, 4), Lanes::Set(1));
         let mut clocks = super::super::clock::Clocks::new(super::super::Mode::Normal);
         clocks.reset(0, 64);
         let mut races = 0;
         for warp in 0..2 {
-            let view = super::super::row::View { warp, clocks: &clocks, chance: 0 };
-            let entry = Entry::new(&Stamp { warp, ..stamp }, entry.bytes, Lanes::Set(1));
-            shared.row(3).access(&entry, &view, &mut |_, _| races += 1);
+            let view = super::super::order::View { warp, clocks: &clocks, private: true, chance: 0 };
+            let entry = Stamp { warp, ..stamp }.entry().with(entry.bytes, Lanes::Set(1));
+            shared.row(3).access(&entry, &view, &mut |_, _| {
+                races += 1;
+                true
+            });
         }
         assert_eq!(races, 1);
         shared.reset();
-        let view = super::super::row::View { warp: 0, clocks: &clocks, chance: 0 };
-        shared.row(3).access(&entry, &view, &mut |_, _| races += 1);
+        let view = super::super::order::View { warp: 0, clocks: &clocks, private: true, chance: 0 };
+        shared.row(3).access(&entry, &view, &mut |_, _| {
+            races += 1;
+            true
+        });
         assert_eq!(races, 1);
     }
 }

@@ -54,6 +54,26 @@ fn every_direction_rounds_as_the_reference_does() {
 }
 
 #[test]
+fn single_precision_rounds_as_the_general_way_does() {
+    let mut random = Random::new(5);
+    let edges = [0.0, 1.0, f32::MIN_POSITIVE, f32::from_bits(1), f32::MAX, f32::INFINITY, f32::NAN];
+    for _ in 0..400_000 {
+        let operands = [0; 3].map(|_| match random.below(8) {
+            0 => edges[random.below(7) as usize].copysign(random.f32()),
+            // Close to each other, so that sums cancel.
+            1..=3 => f32::from_bits(0x3f80_0000 | random.below(64) as u32).copysign(random.f32()),
+            _ => random.f32(),
+        });
+        let operation = OPERATIONS[random.below(6) as usize];
+        let (direction, _) = DIRECTIONS[random.below(5) as usize];
+        let bits = operands.map(|x| u64::from(x.to_bits()));
+        let result = directed_f32(operation, direction, false, false, operands).to_bits();
+        let general = directed(operation, &Format::F32, direction, bits) as u32;
+        assert_eq!(result, general, "{operation:?} {direction:?} {operands:?}");
+    }
+}
+
+#[test]
 fn square_roots_enclose_the_root() {
     let mut random = Random::new(2);
     let root = |direction, a: f64| directed_f64(Operation::Sqrt, direction, [a, 0.0, 0.0]);

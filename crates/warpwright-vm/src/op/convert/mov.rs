@@ -1,8 +1,8 @@
 //! `mov`: copies, packs and unpacks.
 
 use crate::decode::{Decoder, File, Rows};
-use crate::machine::{LANES, Step};
-use crate::simd::{lane_op, lanes};
+use crate::machine::{Inst, LANES, Machine, NONE, Step, lanewise};
+use crate::simd::{LaneOp, lane_op, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::convert::Mov;
 
@@ -10,6 +10,42 @@ lane_op! {
     Copy32(a: u32) -> u32 { a }
     Copy64(a: u64) -> u64 { a }
     CopyPredicate(a: bool) -> bool { a }
+    JoinHalves(a: u32, b: u32) -> u32 { a & 0xffff | b << 16 }
+    JoinWords(a: u32, b: u32) -> u64 { u64::from(a) | u64::from(b) << 32 }
+}
+
+/// A word into two halves: the low one to `d`, the high one to `b`, either of which may be [`NONE`].
+struct SplitWord;
+
+impl LaneOp for SplitWord {
+    #[inline(always)]
+    fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
+        let words = *m.registers.row32(i.a);
+        if i.d != NONE {
+            m.registers.set32(i.d, &lanewise(&words, |word| word & 0xffff), m.mask);
+        }
+        if i.b != NONE {
+            m.registers.set32(i.b, &lanewise(&words, |word| word >> 16), m.mask);
+        }
+        Step::Next
+    }
+}
+
+/// 64 bits into two words, as [`SplitWord`] does.
+struct SplitPair;
+
+impl LaneOp for SplitPair {
+    #[inline(always)]
+    fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
+        let pairs = *m.registers.row64(i.a);
+        if i.d != NONE {
+            m.registers.set32(i.d, &lanewise(&pairs, |pair| pair as u32), m.mask);
+        }
+        if i.b != NONE {
+            m.registers.set32(i.b, &lanewise(&pairs, |pair| (pair >> 32) as u32), m.mask);
+        }
+        Step::Next
+    }
 }
 
 pub(super) fn mov(op: &Mov, d: &mut Decoder<'_, '_>) {
@@ -43,13 +79,13 @@ fn vector(d: &mut Decoder<'_, '_>, to: &[Option<Reg>], from: &[Src], ty: Type) {
             .iter()
             .map(|&(file, _, source)| match file {
                 File::Wide => *m.registers.row64(source),
-                _ => m.registers.row32(source).map(u64::from),
+                _ => lanewise(m.registers.row32(source), u64::from),
             })
             .collect();
         for (&(file, row, _), values) in rows.iter().zip(&values) {
             match file {
                 File::Wide => m.registers.set64(row, values, m.mask),
-                _ => m.registers.set32(row, &values.map(|value| value as u32), m.mask),
+                _ => m.registers.set32(row, &lanewise(values, |value| value as u32), m.mask),
             }
         }
         Step::Next
@@ -96,6 +132,14 @@ enum Part {
 fn pack(d: &mut Decoder<'_, '_>, reg: Reg, parts: &[Src], ty: Type) {
     let width = ty.bits() / parts.len() as u32;
     let (file, row) = d.register(reg);
+    if let [low, high] = parts
+        && (ty.bits(), file) == (2 * width, if width == 16 { File::Narrow } else { File::Wide })
+        && matches!(width, 16 | 32)
+    {
+        let (a, b) = (d.src32(low, bits(width)), d.src32(high, bits(width)));
+        let join = if width == 16 { lanes::<JoinHalves>() } else { lanes::<JoinWords>() };
+        return d.emit(join, Rows { d: row, a, b, ..Rows::default() });
+    }
     let parts: Vec<Part> = parts
         .iter()
         .map(|part| {
@@ -121,12 +165,12 @@ fn pack(d: &mut Decoder<'_, '_>, reg: Reg, parts: &[Src], ty: Type) {
         }
         match file {
             File::Narrow | File::Predicate => {
-                m.registers.set32(row, &out.map(|value| value as u32), m.mask);
+                m.registers.set32(row, &lanewise(&out, |value| value as u32), m.mask);
             }
-            File::Wide => m.registers.set64(row, &out.map(|value| value as u64), m.mask),
+            File::Wide => m.registers.set64(row, &lanewise(&out, |value| value as u64), m.mask),
             File::Double => {
-                m.registers.set64(row, &out.map(|value| value as u64), m.mask);
-                m.registers.set64(row + 1, &out.map(|value| (value >> 64) as u64), m.mask);
+                m.registers.set64(row, &lanewise(&out, |value| value as u64), m.mask);
+                m.registers.set64(row + 1, &lanewise(&out, |value| (value >> 64) as u64), m.mask);
             }
         }
         Step::Next
@@ -151,6 +195,15 @@ fn unpack(d: &mut Decoder<'_, '_>, parts: &[Option<Reg>], src: &Src, ty: Type) {
     };
     let double = ty.bits() == 128;
     let parts: Vec<Option<(File, u32)>> = parts.iter().map(|part| part.map(|reg| d.register(reg))).collect();
+    let narrow = parts.iter().flatten().all(|&(file, _)| file == File::Narrow);
+    if let ([low, high], true, 16 | 32) = (&parts[..], narrow, width) {
+        let (split, a) = match source {
+            Part::Narrow(a) => (lanes::<SplitWord>(), a),
+            Part::Wide(a) => (lanes::<SplitPair>(), a),
+        };
+        let row = |part: &Option<(File, u32)>| part.map_or(NONE, |(_, row)| row);
+        return d.emit(split, Rows { d: row(low), a, b: row(high), ..Rows::default() });
+    }
     d.emit_boxed(move |m, _| {
         let value: [u128; LANES] = std::array::from_fn(|lane| match source {
             Part::Narrow(row) => m.registers.row32(row)[lane].into(),
@@ -162,10 +215,10 @@ fn unpack(d: &mut Decoder<'_, '_>, parts: &[Option<Reg>], src: &Src, ty: Type) {
         for (index, part) in parts.iter().enumerate() {
             let Some((file, row)) = *part else { continue };
             let ones = (1u128 << width) - 1;
-            let values = value.map(|value| value >> (width * index as u32) & ones);
+            let values = lanewise(&value, |value| value >> (width * index as u32) & ones);
             match file {
-                File::Wide => m.registers.set64(row, &values.map(|value| value as u64), m.mask),
-                _ => m.registers.set32(row, &values.map(|value| value as u32), m.mask),
+                File::Wide => m.registers.set64(row, &lanewise(&values, |value| value as u64), m.mask),
+                _ => m.registers.set32(row, &lanewise(&values, |value| value as u32), m.mask),
             }
         }
         Step::Next

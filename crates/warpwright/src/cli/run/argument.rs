@@ -109,6 +109,9 @@ fn path(text: &str) -> Result<PathBuf, String> {
 
 /// What to say of a word that begins no form.
 fn unknown(word: &str) -> String {
+    if let Some(ty) = scalar::TYPES.iter().find(|ty| ty.name() == word) {
+        return format!("a value is missing, such as {}:1", ty.name());
+    }
     match elsewhere(word) {
         Some(ty) => format!("`{word}` is {ty} in PTX"),
         None => format!("`{word}` is none of the forms: {FORMS}"),

@@ -13,10 +13,23 @@ pub(super) struct Counters {
     pub(super) memory: Memory,
     /// Traffic of the buffers, by the parameters that point to them.
     pub(super) arguments: Vec<ByArgument>,
+    /// Traffic of the module's variables that the kernel touched.
+    pub(super) variables: Vec<ByVariable>,
     /// Passes to shared memory beyond those that requests without conflicts take.
     pub(super) shared_bank_conflicts: u64,
     /// Branches that divided a warp.
     pub(super) divergent_branches: u64,
+    /// Waiting at the barriers of blocks.
+    pub(super) barriers: Barriers,
+}
+
+/// Waiting of warps for other warps of their block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Barriers {
+    /// How often a warp waited.
+    pub(super) waits: u64,
+    /// By how many instructions the slowest warp came later, summed over those that waited.
+    pub(super) instructions: u64,
 }
 
 /// Instructions, each counted once a warp and once an active lane.
@@ -38,6 +51,7 @@ pub(super) struct Executed {
 #[derive(Debug, Serialize)]
 pub(super) struct Memory {
     pub(super) global: SpaceTraffic,
+    pub(super) constant: SpaceTraffic,
     pub(super) shared: SpaceTraffic,
     pub(super) local: SpaceTraffic,
 }
@@ -46,6 +60,7 @@ pub(super) struct Memory {
 pub(super) struct SpaceTraffic {
     pub(super) loads: Traffic,
     pub(super) stores: Traffic,
+    pub(super) atomics: Traffic,
 }
 
 /// Accesses of warps.
@@ -54,7 +69,7 @@ pub(super) struct Traffic {
     pub(super) requests: u64,
     /// Bytes that lanes asked for.
     pub(super) bytes: u64,
-    /// Sectors of 32 bytes; of shared memory, passes.
+    /// Sectors of 32 bytes; of shared and constant memory, passes.
     pub(super) transactions: u64,
     pub(super) per_request: f64,
 }
@@ -67,6 +82,13 @@ pub(super) struct ByArgument {
     pub(super) traffic: SpaceTraffic,
 }
 
+#[derive(Debug, Serialize)]
+pub(super) struct ByVariable {
+    pub(super) variable: String,
+    #[serde(flatten)]
+    pub(super) traffic: SpaceTraffic,
+}
+
 /// An instruction that was executed.
 #[derive(Debug, Serialize)]
 pub(super) struct Line {
@@ -75,10 +97,21 @@ pub(super) struct Line {
     pub(super) source: Option<SourceLine>,
     pub(super) warps: u64,
     pub(super) lanes: u64,
-    /// Part of all instructions of warps.
+    /// Times that the warp's place was taken: once an instruction, and a request to memory takes it for every
+    /// 128 bytes of sectors, or for every pass.
+    pub(super) slots: u64,
+    /// Part of all slots.
     pub(super) share: f64,
     /// Times that it divided a warp.
     pub(super) divergent: u64,
+    /// What it moved from or to global memory.
+    pub(super) global: Option<Traffic>,
+    /// What it moved from or to shared memory.
+    pub(super) shared: Option<Traffic>,
+    /// Passes to shared memory beyond those that it would take without conflicts.
+    pub(super) shared_bank_conflicts: u64,
+    /// Waiting of warps at it.
+    pub(super) barriers: Barriers,
 }
 
 fn ratio(of: u64, by: u64) -> f64 {
@@ -98,7 +131,23 @@ impl From<&vm::Traffic> for Traffic {
 
 impl From<&vm::SpaceTraffic> for SpaceTraffic {
     fn from(traffic: &vm::SpaceTraffic) -> Self {
-        SpaceTraffic { loads: (&traffic.loads).into(), stores: (&traffic.stores).into() }
+        SpaceTraffic {
+            loads: (&traffic.loads).into(),
+            stores: (&traffic.stores).into(),
+            atomics: (&traffic.atomics).into(),
+        }
+    }
+}
+
+impl SpaceTraffic {
+    pub(super) fn requests(&self) -> u64 {
+        self.loads.requests + self.stores.requests + self.atomics.requests
+    }
+}
+
+impl From<&vm::BarrierWaits> for Barriers {
+    fn from(barrier: &vm::BarrierWaits) -> Self {
+        Barriers { waits: barrier.waits, instructions: barrier.instructions }
     }
 }
 
@@ -130,22 +179,42 @@ pub(super) fn counters(counters: &vm::Counters, locator: &Locator<'_>, pointed: 
             }
         })
         .collect();
+    let variables = counters
+        .allocations
+        .iter()
+        .filter(|(_, address, _)| pointed.iter().all(|buffer| buffer.address != *address))
+        .map(|(name, _, traffic)| ByVariable { variable: name.clone(), traffic: traffic.into() })
+        .collect();
     let (warps, lanes) = (counters.warp_instructions, counters.instructions);
     Counters {
         instructions: Instructions { warps, lanes, lanes_per_warp: ratio(lanes, warps), classes },
         memory: Memory {
             global: (&counters.global).into(),
+            constant: (&counters.constant).into(),
             shared: (&counters.shared).into(),
             local: (&counters.local).into(),
         },
         arguments,
+        variables,
         shared_bank_conflicts: counters.bank_conflicts,
         divergent_branches: counters.divergent_branches,
+        barriers: (&counters.barrier).into(),
     }
 }
 
-/// The instructions that warps spent the most on, at most `top` of them.
+/// Sectors that the hardware moves at a time.
+const SECTORS_A_SLOT: u64 = 4;
+
+/// How often the warp's place was taken.
+fn slots(line: &vm::LineCounters) -> u64 {
+    let global = line.global.transactions.div_ceil(SECTORS_A_SLOT).saturating_sub(line.global.requests);
+    let shared = line.shared.transactions.saturating_sub(line.shared.requests);
+    line.warps + global + shared
+}
+
+/// The instructions that took the most slots, at most `top` of them.
 pub(super) fn hottest(counters: &vm::Counters, locator: &Locator<'_>, top: usize) -> Vec<Line> {
+    let all = counters.lines.iter().map(slots).sum();
     let mut lines: Vec<Line> = counters
         .lines
         .iter()
@@ -157,13 +226,18 @@ pub(super) fn hottest(counters: &vm::Counters, locator: &Locator<'_>, top: usize
                 source: place.source,
                 warps: line.warps,
                 lanes: line.lanes,
-                share: ratio(line.warps, counters.warp_instructions),
+                slots: slots(line),
+                share: ratio(slots(line), all),
                 divergent: line.divergent,
+                global: (line.global.requests > 0).then(|| (&line.global).into()),
+                shared: (line.shared.requests > 0).then(|| (&line.shared).into()),
+                shared_bank_conflicts: line.bank_conflicts,
+                barriers: (&line.barrier).into(),
             }
         })
         .collect();
     // Stable: what is equally hot stays in the order of the text.
-    lines.sort_by_key(|line| std::cmp::Reverse(line.warps));
+    lines.sort_by_key(|line| std::cmp::Reverse(line.slots));
     lines.truncate(top);
     lines
 }

@@ -66,6 +66,18 @@ pub(super) struct Trap {
     pub(super) place: Place,
     pub(super) block: Option<[u32; 3]>,
     pub(super) thread: Option<[u32; 3]>,
+    /// Where threads were that went no further, most threads first.
+    pub(super) waiting: Vec<Waiting>,
+    #[serde(skip)]
+    pub(super) what: TrapKind,
+}
+
+/// Threads that were at one instruction when the launch ended.
+#[derive(Debug, Serialize)]
+pub(super) struct Waiting {
+    #[serde(flatten)]
+    pub(super) place: Place,
+    pub(super) threads: u64,
 }
 
 fn severity<S: serde::Serializer>(severity: &Severity, out: S) -> Result<S::Ok, S::Error> {
@@ -140,6 +152,7 @@ pub(super) fn trap(report: &Report, locator: &Locator<'_>) -> Option<Trap> {
             TrapKind::OutOfMemory => "out-of-memory",
             TrapKind::BadAtomic => "bad-atomic",
             TrapKind::BadBarrier => "bad-barrier",
+            TrapKind::BadOperand => "bad-operand",
             TrapKind::BadFree => "bad-free",
             TrapKind::Assertion => "assertion",
             TrapKind::Deadlock => "deadlock",
@@ -152,7 +165,19 @@ pub(super) fn trap(report: &Report, locator: &Locator<'_>) -> Option<Trap> {
         place: locator.place(trap.origin.unwrap_or(Origin::Unknown)),
         block: trap.thread.map(|(block, _)| block),
         thread: trap.thread.map(|(_, thread)| thread),
+        waiting: waiting(&trap.waiting, locator),
+        what: trap.kind,
     })
+}
+
+fn waiting(places: &[warpwright_vm::Waiting], locator: &Locator<'_>) -> Vec<Waiting> {
+    let mut waiting: Vec<Waiting> = places
+        .iter()
+        .map(|waiting| Waiting { place: locator.place(waiting.origin), threads: waiting.threads })
+        .collect();
+    // Stable: places with as many threads stay in the order of the text.
+    waiting.sort_by_key(|waiting| std::cmp::Reverse(waiting.threads));
+    waiting
 }
 
 pub(super) fn space_name(space: SpaceKind) -> &'static str {

@@ -7,7 +7,7 @@ use super::values::{Contents, Fill, Global, Output, Value};
 use crate::cli::Failure;
 use std::fmt;
 use std::time::{Duration, Instant};
-use warpwright_ptx::ir::{Arch, ArchVariant, Function};
+use warpwright_ptx::ir::{Arch, Function};
 use warpwright_vm as vm;
 
 /// A run that is over.
@@ -59,12 +59,6 @@ pub(super) fn launch(
     config.tensor_core = options.tensor_core;
     config.memory = config.memory.min(host_memory().unwrap_or(u64::MAX) / 2);
     let arch = config.arch;
-    if !runs_on(program.module.target.arch, arch) {
-        return Err(Failure::Message(format!(
-            "{} is for {}, which does not run on {arch}",
-            program.name, program.module.target.arch
-        )));
-    }
     let device = vm::Device::new(config).map_err(refused)?;
     let module = device.load(&program.module, &program.info).map_err(refused)?;
 
@@ -128,16 +122,6 @@ pub(super) fn launch(
         }
     }
     Ok(Finished { arch, report, elapsed, pointed, results })
-}
-
-/// Whether a device runs modules for a target: later devices run earlier base targets, and each runs
-/// what is for itself alone.
-fn runs_on(target: Arch, device: Arch) -> bool {
-    match target.variant {
-        ArchVariant::Base => device.sm >= target.sm,
-        ArchVariant::Family => device.sm / 10 == target.sm / 10 && device.sm >= target.sm,
-        ArchVariant::Specific => device.sm == target.sm,
-    }
 }
 
 /// Bytes that this machine could give, where it says so. The device has half of that: the checks keep

@@ -101,11 +101,14 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
     let sources = locator.read_sources(&options.file);
     let findings = found::findings(report, &locator);
     let trap = found::trap(report, &locator);
-    let mut written = Vec::new();
+    let (mut written, mut unwritten) = (Vec::new(), None);
     if trap.is_none() {
         for (output, data) in &finished.results {
-            output.write(data)?;
-            written.push(output.path.display().to_string());
+            match output.write(data) {
+                Ok(()) => written.push(output.path.display().to_string()),
+                // What was found is said all the same.
+                Err(failure) => unwritten = unwritten.or(Some(failure)),
+            }
         }
     }
     let counters = figures::counters(&report.counters, &locator, &finished.pointed);
@@ -133,8 +136,14 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
             table::print_lines(out, lines)?;
         }
         out.flush()?;
-        show::Screen::new(&program.name, &locator, &sources).show(&findings, trap.as_ref())?;
+        let lacks_dynamic_shared = options.shared == 0 && program.has_dynamic_shared();
+        show::Screen::new(&program.name, &locator, &sources, lacks_dynamic_shared)
+            .show(&findings, trap.as_ref())?;
         summarise(&program.name, &kernel.name, &findings, trap.as_ref(), !finished.results.is_empty())?;
+    }
+    if let Some(failure) = unwritten {
+        out.flush()?;
+        return Err(failure);
     }
     let fine = findings.is_empty() && trap.is_none();
     Ok(if fine { Outcome::Fine } else { Outcome::Found })

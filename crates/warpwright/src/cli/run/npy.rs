@@ -125,7 +125,7 @@ impl fmt::Display for Error {
             Error::Dtype(descr) => write!(
                 f,
                 "its elements are `{descr}`; what can be passed is bool, int8 to int64, uint8 to uint64, \
-                 float16, float32 and float64"
+                 float16, float32 and float64; `astype` converts"
             ),
             Error::TooLarge => f.write_str("its header is damaged: the shape exceeds 2⁶⁴ bytes"),
             Error::Length { needed, there } => {
@@ -357,8 +357,8 @@ impl Literal<'_> {
         self.space();
         if self.bytes.get(self.at) == Some(&b'[') {
             let rest = &self.bytes[self.at..];
-            let shown = &rest[..rest.len().min(40)];
-            return Err(Error::Dtype(String::from_utf8_lossy(shown).trim_end().to_string()));
+            let end = rest.iter().position(|&byte| byte == b']').map_or(rest.len(), |at| at + 1);
+            return Err(Error::Dtype(String::from_utf8_lossy(&rest[..end.min(80)]).into_owned()));
         }
         self.string()
     }

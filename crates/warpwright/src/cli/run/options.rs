@@ -67,7 +67,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "MODEL", value_parser = tensor_core)]
     pub(super) tensor_core: Option<TensorCore>,
     /// Stop a kernel that executes more instructions than this, each counted once a thread
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) max_instructions: Option<u64>,
     /// Give a module's variable a value before the launch, as an argument is given; `inout:FILE.npy` and
     /// `out:FILE.npy` write what it is afterwards

@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use warpwright_ptx::diag::{LineIndex, Message, MessagePlace, Severity, render_message};
-use warpwright_vm::FaultKind;
 use warpwright_vm::check::{Between, FindingKind};
+use warpwright_vm::{FaultKind, TrapKind};
+
+/// Places of waiting threads that are shown, those with the most threads first.
+const MOST_PLACES: usize = 4;
 
 /// What is needed to show lines.
 pub(super) struct Screen<'a> {
@@ -16,13 +19,20 @@ pub(super) struct Screen<'a> {
     lines: &'a LineIndex<'a>,
     sources: BTreeMap<&'a str, LineIndex<'a>>,
     color: bool,
+    /// The module has dynamic shared memory, and the launch gave it none.
+    lacks_dynamic_shared: bool,
 }
 
 impl<'a> Screen<'a> {
-    pub(super) fn new(file: &'a str, locator: &'a Locator<'a>, sources: &'a Sources) -> Self {
+    pub(super) fn new(
+        file: &'a str,
+        locator: &'a Locator<'a>,
+        sources: &'a Sources,
+        lacks_dynamic_shared: bool,
+    ) -> Self {
         let color =
             io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Screen { file, lines: locator.lines(), sources: sources.lines(), color }
+        Screen { file, lines: locator.lines(), sources: sources.lines(), color, lacks_dynamic_shared }
     }
 
     /// Shows findings and trap on standard error.
@@ -45,17 +55,44 @@ impl<'a> Screen<'a> {
             notes.push(format!("found {} times; the first is shown", finding.count));
         }
         let places = finding.accesses.iter().map(|access| &access.place).zip(&labels);
-        let text = Text { title: &finding.title(), notes: &notes, help: finding.what.advice() };
+        let no_dynamic = self.lacks_dynamic_shared && finding.is_outside_shared();
+        let help = match no_dynamic {
+            true => {
+                Some("the kernel has dynamic shared memory, of 0 bytes here: `--shared BYTES` gives it some")
+            }
+            false => finding.what.advice(),
+        };
+        let text = Text { title: &finding.title(), notes: &notes, help };
         self.message(finding.severity, finding.tool, &text, places)
     }
 
     fn trap(&self, trap: &Trap) -> String {
-        let label = who(trap.block, trap.thread);
-        let mut notes = self.unseen(std::iter::once(&trap.place));
+        let mut places = Vec::new();
+        if trap.place.span.is_some() {
+            places.push((&trap.place, who(trap.block, trap.thread)));
+        }
+        for waiting in trap.waiting.iter().take(MOST_PLACES) {
+            let plural = if waiting.threads == 1 { "thread was" } else { "threads were" };
+            let label = format!("{} {plural} here", waiting.threads);
+            match places.iter_mut().find(|(place, _)| place.span == waiting.place.span) {
+                Some((_, there)) => *there = format!("{there}; {label}"),
+                None if waiting.place.span.is_some() => places.push((&waiting.place, label)),
+                None => {}
+            }
+        }
+        let mut notes = self.unseen(places.iter().map(|(place, _)| *place));
+        let more = trap.waiting.iter().skip(MOST_PLACES);
+        let (elsewhere, threads) = (more.clone().count(), more.map(|waiting| waiting.threads).sum::<u64>());
+        if elsewhere > 0 {
+            notes.push(format!("{threads} threads were at {elsewhere} other places; `--json` has them"));
+        }
         notes.push(format!("kernel `{}` did not run to its end", trap.kernel));
-        let places = std::iter::once((&trap.place, &label));
-        let text = Text { title: &trap.message, notes: &notes, help: None };
-        self.message(Severity::Error, "trap", &text, places)
+        let help = match trap.what {
+            TrapKind::Budget => Some("a kernel that needs more gets it from `--max-instructions`"),
+            _ => None,
+        };
+        let text = Text { title: &trap.message, notes: &notes, help };
+        self.message(Severity::Error, "trap", &text, places.iter().map(|(place, label)| (*place, label)))
     }
 
     /// The lines of source that cannot be read, by name.
@@ -126,6 +163,11 @@ struct Text<'t> {
 }
 
 impl Finding {
+    fn is_outside_shared(&self) -> bool {
+        let shared = self.accesses.iter().any(|access| access.space == Some("shared"));
+        shared && self.what == FindingKind::Access(FaultKind::OutOfBounds)
+    }
+
     /// What it is: who and where stands beside the lines.
     fn title(&self) -> String {
         let first = self.accesses.first();

@@ -73,8 +73,10 @@ impl Signature {
         let problems: Vec<Option<String>> = given
             .iter()
             .enumerate()
-            .map(|(i, (_, argument))| match (argument, self.parameters.get(i)) {
-                (Err(problem), _) => Some(problem.clone()),
+            .map(|(i, (text, argument))| match (argument, self.parameters.get(i)) {
+                (Err(problem), parameter) => {
+                    Some(parameter.and_then(|to| to.typed(text)).unwrap_or_else(|| problem.clone()))
+                }
                 (_, None) => Some("there is no parameter for it".to_string()),
                 (Ok(argument), Some(parameter)) => self.misfit(parameter, argument),
             })
@@ -182,6 +184,12 @@ impl Signature {
 }
 
 impl Parameter {
+    /// What to say of a number whose type was left out.
+    fn typed(&self, text: &str) -> Option<String> {
+        let ty = self.scalar.filter(|_| text.parse::<f64>().is_ok())?;
+        Some(format!("the type is missing: {}:{text}", ty.name()))
+    }
+
     /// Its type in words.
     fn kind(&self) -> String {
         let mut text = match self.scalar {
@@ -215,10 +223,12 @@ fn used_as_addresses(kernel: &Function) -> HashSet<VarId> {
     for instruction in kernel.instructions() {
         let mut op = instruction.op.clone();
         let value = match &op {
-            Op::Ld(Ld { space: Some(Space::Param), d: Dsts::One(d), address, .. }) => match address {
-                Address { base: AddressBase::Symbol(Symbol::Local(id)), offset: 0 } => Some((*d, *id)),
-                _ => None,
-            },
+            Op::Ld(Ld {
+                space: Some(Space::Param),
+                d: Dsts::One(d),
+                address: Address { base: AddressBase::Symbol(Symbol::Local(id)), offset: 0 },
+                ..
+            }) => Some((*d, *id)),
             Op::Mov(Mov { d: Dsts::One(d), a: Srcs::One(Src::Reg(a)), .. }) => {
                 values.held.get(a).map(|&id| (*d, id))
             }

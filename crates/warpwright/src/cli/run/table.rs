@@ -1,6 +1,6 @@
 //! The counters of a run as a table, and its hottest lines.
 
-use super::figures::{Counters, Line, SpaceTraffic, Traffic};
+use super::figures::{Barriers, Counters, Line, SpaceTraffic, Traffic};
 use std::io::{self, Write};
 
 /// A number with its thousands apart.
@@ -8,7 +8,7 @@ fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(' ');
         }
         out.push(digit);
@@ -32,48 +32,69 @@ pub(super) fn print(out: &mut impl Write, counters: &Counters) -> io::Result<()>
         "memory", "requests", "bytes", "sectors", "per request"
     )?;
     let memory = &counters.memory;
-    row_of_traffic(out, "global loads", &memory.global.loads)?;
-    row_of_traffic(out, "global stores", &memory.global.stores)?;
-    row_of_traffic(out, "local loads", &memory.local.loads)?;
-    row_of_traffic(out, "local stores", &memory.local.stores)?;
-    if memory.shared.loads.requests + memory.shared.stores.requests > 0 {
+    rows_of_traffic(out, "global", &memory.global)?;
+    rows_of_traffic(out, "local", &memory.local)?;
+    let on_chip = [("shared", &memory.shared), ("constant", &memory.constant)];
+    if on_chip.iter().any(|(_, traffic)| traffic.requests() > 0) {
         writeln!(
             out,
             "\n{:32}{:>16}{:>16}{:>12}{:>14}",
-            "shared memory", "requests", "bytes", "passes", "per request"
+            "shared and constant memory", "requests", "bytes", "passes", "per request"
         )?;
-        row_of_traffic(out, "shared loads", &memory.shared.loads)?;
-        row_of_traffic(out, "shared stores", &memory.shared.stores)?;
-    }
-    if !counters.arguments.is_empty() {
-        writeln!(
-            out,
-            "\n{:32}{:>16}{:>16}{:>12}{:>14}",
-            "by argument", "bytes loaded", "bytes stored", "sectors", "per request"
-        )?;
-        for argument in &counters.arguments {
-            let SpaceTraffic { loads, stores } = &argument.traffic;
-            let requests = loads.requests + stores.requests;
-            let sectors = loads.transactions + stores.transactions;
-            writeln!(
-                out,
-                "  {:30}{:>16}{:>16}{:>12}{:>14}",
-                shorten(&format!("{} ({})", argument.parameter, argument.argument), 29),
-                thousands(loads.bytes),
-                thousands(stores.bytes),
-                thousands(sectors),
-                ratio(sectors, requests),
-            )?;
+        for (name, traffic) in on_chip {
+            rows_of_traffic(out, name, traffic)?;
         }
     }
+    if !counters.arguments.is_empty() || !counters.variables.is_empty() {
+        writeln!(
+            out,
+            "\n{:32}{:>16}{:>16}{:>16}{:>12}{:>14}",
+            "by argument", "bytes loaded", "bytes stored", "bytes updated", "sectors", "per request"
+        )?;
+    }
+    for argument in &counters.arguments {
+        let name = format!("{} ({})", argument.parameter, argument.argument);
+        row_of_buffer(out, &name, &argument.traffic)?;
+    }
+    for variable in &counters.variables {
+        row_of_buffer(out, &format!("variable {}", variable.variable), &variable.traffic)?;
+    }
     writeln!(out)?;
-    writeln!(out, "{:32}{:>16}", "shared bank conflicts", thousands(counters.shared_bank_conflicts))?;
-    writeln!(out, "{:32}{:>16}", "divergent branches", thousands(counters.divergent_branches))?;
+    let barriers = &counters.barriers;
+    for (name, number) in [
+        ("shared bank conflicts", counters.shared_bank_conflicts),
+        ("divergent branches", counters.divergent_branches),
+        ("barrier waits", barriers.waits),
+        ("  instructions waited for", barriers.instructions),
+    ] {
+        writeln!(out, "{name:32}{:>16}", thousands(number))?;
+    }
     Ok(())
+}
+
+fn row_of_buffer(out: &mut impl Write, name: &str, traffic: &SpaceTraffic) -> io::Result<()> {
+    let SpaceTraffic { loads, stores, atomics } = traffic;
+    let sectors = loads.transactions + stores.transactions + atomics.transactions;
+    writeln!(
+        out,
+        "  {:30}{:>16}{:>16}{:>16}{:>12}{:>14}",
+        shorten(name, 29),
+        thousands(loads.bytes),
+        thousands(stores.bytes),
+        thousands(atomics.bytes),
+        thousands(sectors),
+        ratio(sectors, traffic.requests()),
+    )
 }
 
 fn row_of_instructions(out: &mut impl Write, name: &str, warps: u64, lanes: u64) -> io::Result<()> {
     writeln!(out, "  {name:30}{:>16}{:>16}{:>12}", thousands(warps), thousands(lanes), ratio(lanes, warps))
+}
+
+fn rows_of_traffic(out: &mut impl Write, space: &str, traffic: &SpaceTraffic) -> io::Result<()> {
+    row_of_traffic(out, &format!("{space} loads"), &traffic.loads)?;
+    row_of_traffic(out, &format!("{space} stores"), &traffic.stores)?;
+    row_of_traffic(out, &format!("{space} atomics"), &traffic.atomics)
 }
 
 fn row_of_traffic(out: &mut impl Write, name: &str, traffic: &Traffic) -> io::Result<()> {
@@ -100,27 +121,48 @@ pub(super) fn print_lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()
         return Ok(());
     }
     writeln!(out, "\nhottest instructions")?;
-    writeln!(out, "{:>8}{:>8}{:>16}{:>12}", "line", "share", "of warps", "lanes/warp")?;
+    writeln!(out, "{:>8}{:>8}{:>12}{:>12}{:>12}", "line", "share", "slots", "of warps", "lanes/warp")?;
     for line in lines {
-        let divergent = match line.divergent {
-            0 => String::new(),
-            times => format!("   // divides its warp {} times", thousands(times)),
-        };
         writeln!(
             out,
-            "{:>8}{:>7.1}%{:>16}{:>12}   {}{divergent}",
+            "{:>8}{:>7.1}%{:>12}{:>12}{:>12}   {}{}",
             line.ptx_line,
             100.0 * line.share,
+            thousands(line.slots),
             thousands(line.warps),
             ratio(line.lanes, line.warps),
             line.ptx,
+            note(line),
         )?;
         if let Some(source) = &line.source {
             let text = source.text.as_deref().unwrap_or_default();
-            writeln!(out, "{:47}{}:{}  {text}", "", source.file, source.line)?;
+            writeln!(out, "{:55}{}:{}  {text}", "", source.file, source.line)?;
         }
     }
     Ok(())
+}
+
+/// What there is to say of an instruction beyond how often it was executed.
+fn note(line: &Line) -> String {
+    let mut notes = Vec::new();
+    if let Some(global) = &line.global {
+        notes.push(format!("{} sectors a request", ratio(global.transactions, global.requests)));
+    }
+    if let (Some(shared), 1..) = (&line.shared, line.shared_bank_conflicts) {
+        notes.push(format!(
+            "{} passes a request, {} conflicts",
+            ratio(shared.transactions, shared.requests),
+            thousands(line.shared_bank_conflicts)
+        ));
+    }
+    if line.divergent > 0 {
+        notes.push(format!("divides its warp {} times", thousands(line.divergent)));
+    }
+    if line.barriers.waits > 0 {
+        let Barriers { waits, instructions } = line.barriers;
+        notes.push(format!("{} waits, for {} instructions", thousands(waits), thousands(instructions)));
+    }
+    if notes.is_empty() { String::new() } else { format!("   // {}", notes.join("; ")) }
 }
 
 /// At most `most` characters of a text, with a mark where something is left out.

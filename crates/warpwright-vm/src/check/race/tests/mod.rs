@@ -44,17 +44,20 @@ pub(super) struct Grid {
     pub(super) races: Vec<Race>,
     /// Whether stores that conflict store the same.
     pub(super) same: bool,
+    /// The lane that stores something else all the same.
+    pub(super) odd: Option<u32>,
     pc: u32,
 }
 
-struct Same(bool);
+/// Whether all store the same, and who does not.
+struct Same(bool, Option<u32>);
 
 impl Stored for Same {
-    fn is_in_memory(&self, _: u32) -> bool {
-        self.0
+    fn is_in_memory(&self, lane: u32, _: u32, _: u32) -> bool {
+        self.0 && self.1 != Some(lane)
     }
-    fn is_equal(&self, _: u32, _: u32) -> bool {
-        self.0
+    fn is_equal(&self, (a, _): (u32, u32), (b, _): (u32, u32), _: u32) -> bool {
+        self.0 && self.1 != Some(a) && self.1 != Some(b)
     }
 }
 
@@ -71,6 +74,7 @@ impl Grid {
             blocks: (0..blocks).map(block).collect(),
             races: Vec::new(),
             same: false,
+            odd: None,
             pc: 0,
         }
     }
@@ -105,7 +109,7 @@ impl Grid {
         self.pc += 1;
         let block = &mut self.blocks[who.block];
         let races = &mut self.races;
-        let (launch, stored) = (&self.launch, Same(self.same));
+        let (launch, stored) = (&self.launch, Same(self.same, self.odd));
         let mut race = |race| races.push(race);
         match space {
             RaceSpace::Shared => block.shared(&mut self.worker, &access, &stored, &mut race),

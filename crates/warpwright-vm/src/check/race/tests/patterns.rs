@@ -428,20 +428,41 @@ fn an_mbarrier_completes_copies_for_those_who_wait() {
 }
 
 #[test]
-fn the_same_value_twice_is_less_bad() {
-    let mut grid = one_block(64);
-    grid.same = true;
+fn the_same_value_twice_is_a_race_by_the_letter_only() {
     let all = |grid: &mut Grid, of: u8| {
         grid.at(4).access(RaceSpace::Shared, warp(0, of), AccessKind::Write, Strength::Weak, (4, 4), |_| 0);
     };
-    all(&mut grid, 0);
-    grid.is_clean();
-    all(&mut grid, 1);
-    assert!(grid.races[0].same_value);
-    let mut grid = one_block(64);
-    all(&mut grid, 0);
-    assert!(!grid.races[0].same_value);
-    assert_eq!(grid.found(), [[(0, 0), (0, 1)]]);
+    for mode in [Mode::Normal, Mode::Strict] {
+        let mut grid = Grid::new(mode, 1, 64);
+        grid.same = true;
+        all(&mut grid, 0);
+        all(&mut grid, 1);
+        match mode {
+            Mode::Normal => grid.is_clean(),
+            Mode::Strict => {
+                assert!(grid.races.iter().all(|race| race.same_value));
+                assert_eq!(grid.found(), [[(0, 0), (0, 31)], [(0, 32), (0, 63)], [(0, 0), (0, 32)]]);
+            }
+        }
+        grid.same = false;
+        all(&mut grid, 0);
+        assert!(grid.races.iter().all(|race| !race.same_value));
+        assert_eq!(grid.found(), [[(0, 0), (0, 1)], [(0, 32), (0, 0)]]);
+    }
+}
+
+#[test]
+fn one_other_value_among_equal_ones_is_a_race() {
+    for mode in [Mode::Normal, Mode::Strict] {
+        let mut grid = Grid::new(mode, 1, 64);
+        grid.same = true;
+        grid.at(4).store(warp(0, 0), 0);
+        grid.odd = Some(17);
+        grid.at(4).store(warp(0, 1), 0);
+        let bad: Vec<_> = grid.races.iter().filter(|race| !race.same_value).collect();
+        assert_eq!(bad.iter().map(|race| race.address).collect::<Vec<_>>(), [4 * 17]);
+        assert_eq!(grid.races.len() - 1, usize::from(mode == Mode::Strict), "the equal ones count once");
+    }
 }
 
 #[test]
@@ -464,4 +485,88 @@ fn many_blocks_that_read_leave_enough_to_be_found() {
     grid.is_clean();
     grid.at(2).write(warp(0, 0), DATA);
     assert!(!grid.races.is_empty());
+}
+
+/// A row that is accessed in pieces so many that they are not remembered one by one.
+fn scattered() -> Grid {
+    let mut grid = Grid::new(Mode::Normal, 2, 64);
+    for lane in 0..16 {
+        grid.read(thread(0, 0, lane), DATA + 64);
+    }
+    grid
+}
+
+#[test]
+fn readers_of_a_scattered_row_are_those_that_read() {
+    let mut grid = scattered();
+    // Lane 3 of warp 0 and lane 5 of warp 1 read; not their lanes of the other warp.
+    let (writer, other) = (thread(0, 0, 3), thread(0, 1, 5));
+    let read = |grid: &mut Grid, who: Who, at: u64| grid.poll(who, Strength::Weak, at);
+    read(&mut grid, writer, DATA);
+    read(&mut grid, other, DATA);
+    grid.set(other, RELEASE, FLAG);
+    grid.poll(writer, ACQUIRE, FLAG);
+    grid.set(writer, Strength::Weak, DATA);
+    grid.is_clean();
+    // Had one of these read too, it would be a race.
+    for third in [thread(0, 0, 5), thread(0, 1, 3), thread(1, 0, 3)] {
+        let mut grid = scattered();
+        for who in [writer, other, third] {
+            read(&mut grid, who, DATA);
+        }
+        grid.set(other, RELEASE, FLAG);
+        grid.poll(writer, ACQUIRE, FLAG);
+        grid.set(writer, Strength::Weak, DATA);
+        let number = (third.block as u32, u32::from(third.warp) * 32 + third.mask.trailing_zeros());
+        assert_eq!(grid.found(), [[number, (0, 3)]]);
+    }
+}
+
+#[test]
+fn what_a_thread_read_is_not_hidden_by_its_own_atomic() {
+    for (strength, races) in [(Strength::Weak, 1), (DEVICE, 0)] {
+        let mut grid = scattered();
+        let (own, other) = (thread(0, 0, 3), thread(0, 1, 3));
+        grid.poll(own, strength, DATA);
+        grid.atomic(own, DEVICE, DATA);
+        grid.atomic(other, DEVICE, DATA);
+        assert_eq!(grid.found().len(), races);
+    }
+}
+
+#[test]
+fn a_race_in_a_scattered_row_names_the_instructions() {
+    let mut grid = scattered();
+    grid.at(100).set(thread(0, 0, 3), Strength::Weak, DATA);
+    grid.at(101).set(thread(0, 0, 4), Strength::Weak, DATA + 4);
+    grid.at(102).poll(thread(1, 0, 7), Strength::Weak, DATA + 4);
+    let (first, second) = (grid.races[0].first, grid.races[0].second);
+    assert_eq!((first.pc, first.thread, second.pc, second.thread), (101, 4, 102, 7));
+    grid.races.clear();
+    // A word of the first sixteen that were read.
+    grid.at(103).set(thread(1, 1, 2), Strength::Weak, DATA + 64 + 4 * 9);
+    let (first, second) = (grid.races[0].first, grid.races[0].second);
+    assert_eq!((first.pc, first.thread, second.pc, second.thread), (9, 9, 103, 34));
+}
+
+#[test]
+fn lanes_that_store_one_value_among_scattered_ones_are_no_race() {
+    for mode in [Mode::Normal, Mode::Strict] {
+        for same in [true, false] {
+            let mut grid = Grid::new(mode, 1, 32);
+            grid.same = same;
+            // The second time the row is known to be scattered.
+            for _ in 0..2 {
+                grid.at(7).access(
+                    RaceSpace::Shared,
+                    warp(0, 0),
+                    AccessKind::Write,
+                    Strength::Weak,
+                    (4, 4),
+                    |lane| 4 * (lane * 5 % 16),
+                );
+            }
+            assert_eq!(grid.races.is_empty(), same && mode == Mode::Normal, "{mode:?}, same: {same}");
+        }
+    }
 }

@@ -178,6 +178,105 @@ fn run(seed: u64) -> (usize, bool) {
     (60, false)
 }
 
+/// The same for programs whose lanes access small pieces of one or two rows in no order: words of their own,
+/// words that all read, words that all change atomically.
+fn run_scattered(seed: u64) -> (usize, bool) {
+    let mut random = Random(seed * 2 + 1);
+    (0..8).for_each(|_| {
+        random.next();
+    });
+    let mode = random.pick(&[Mode::Normal, Mode::Strict]);
+    let blocks = random.pick(&[1, 1, 2, 3]);
+    let mut grid = Grid::new(mode, blocks as u32, THREADS);
+    let mut oracle = Oracle::new(mode, blocks, THREADS as usize);
+    let space = random.pick(&[RaceSpace::Shared, RaceSpace::Global]);
+    // One step in so many is where it should not be.
+    let careless = random.pick(&[8, 30, 100]);
+    let element = random.pick(&[4, 4, 2, 1]);
+    let mut log = Vec::new();
+    for step in 0..150 {
+        let warp = random.below(2) as u8;
+        let who = Who { block: random.below(blocks as u64) as usize, warp, mask: mask(&mut random, warp) };
+        let block = who.block;
+        match random.below(16) {
+            0..12 => {
+                let (factor, add) = (random.pick(&[1, 3, 5, 7, 31]), random.below(64));
+                let sort = random.below(3);
+                let lapse = random.one_in(careless);
+                let (kind, strength) = match (sort, lapse) {
+                    (0, false) => (AccessKind::Read, Strength::Weak),
+                    (1, false) => (random.pick(&[AccessKind::Read, AccessKind::Write]), Strength::Weak),
+                    (2, false) => (AccessKind::Atomic, if blocks > 1 { DEVICE } else { BLOCK }),
+                    _ => (random.pick(&[AccessKind::Read, AccessKind::Write, AccessKind::Atomic]), DEVICE),
+                };
+                let strength = if lapse && kind != AccessKind::Atomic { Strength::Weak } else { strength };
+                let size = u64::from(element);
+                let address = |lane: u64| {
+                    let thread = block as u64 * 64 + u64::from(warp) * 32 + lane;
+                    let mixed = (lane * factor + add) % 64;
+                    size * match sort {
+                        0 => mixed,
+                        1 => 64 + thread * 37 % 256,
+                        _ => 320 + mixed,
+                    }
+                };
+                log.push(format!("{step}: {who:x?} {kind:?} {strength:?} sort {sort} * {factor} + {add}"));
+                let before = grid.races.len();
+                grid.at(random.below(20) as u32).access(
+                    space,
+                    who,
+                    kind,
+                    strength,
+                    (element, element),
+                    address,
+                );
+                let found = grid.races.len() > before;
+                let expected = oracle.access(space, who, kind, strength, (element, element), address);
+                let race = grid.races.last();
+                assert_eq!(found, expected, "seed {seed}: (found, expected)\n{}\n{race:?}", log.join("\n"));
+                if found {
+                    return (step, true);
+                }
+            }
+            12 => {
+                log.push(format!("{step}: barrier of block {block}"));
+                grid.barrier(block);
+                oracle.barrier(block, 20, &[(0, u32::MAX), (1, u32::MAX)]);
+            }
+            13 => {
+                log.push(format!("{step}: {who:x?} warp sync"));
+                grid.warp_sync(who);
+                oracle.warp_sync(who);
+            }
+            14 => {
+                let flag = |_| FLAG;
+                log.push(format!("{step}: {who:x?} releases"));
+                grid.access(RaceSpace::Global, who, AccessKind::Atomic, RELEASE, (4, 4), flag);
+                oracle.access(RaceSpace::Global, who, AccessKind::Atomic, RELEASE, (4, 4), flag);
+            }
+            _ => {
+                let flag = |_| FLAG;
+                log.push(format!("{step}: {who:x?} acquires"));
+                grid.access(RaceSpace::Global, who, AccessKind::Read, ACQUIRE, (4, 4), flag);
+                oracle.access(RaceSpace::Global, who, AccessKind::Read, ACQUIRE, (4, 4), flag);
+            }
+        }
+    }
+    (150, false)
+}
+
+#[test]
+fn scattered_accesses_race_where_vector_clocks_say_so() {
+    let (mut raced, mut late, mut clean) = (0, 0, 0);
+    for seed in 0..800 {
+        let (steps, race) = run_scattered(seed);
+        raced += usize::from(race);
+        late += usize::from(race && steps > 40);
+        clean += usize::from(!race);
+    }
+    assert!(raced > 200 && late > 40 && clean > 20, "{raced} raced, {late} of them late, {clean} clean");
+}
+
 #[test]
 fn the_first_race_is_where_vector_clocks_find_it() {
     let (mut raced, mut late, mut clean) = (0, 0, 0);

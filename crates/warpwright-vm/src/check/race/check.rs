@@ -1,0 +1,219 @@
+//! One access under way: it is taken apart, and its parts meet the rows.
+
+use super::access::{Piece, Spot};
+use super::clock::Clocks;
+use super::entry::{Entry, ROW_BYTES, Stamp, lanes};
+use super::knowledge::{AGENTS, agent};
+use super::order::{Meeting, View};
+use super::row::Row;
+use super::shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
+use super::{AccessKind, Mode, Race, RaceSite, RaceSpace, Stored, Strength, WarpAccess};
+
+/// One access under way.
+pub(super) struct Check<'a, 'b> {
+    mode: Mode,
+    space: RaceSpace,
+    access: &'a WarpAccess<'b>,
+    /// What its entries have in common.
+    entry: Entry,
+    view: View<'a>,
+    stored: &'a dyn Stored,
+    race: &'a mut dyn FnMut(Race),
+}
+
+impl<'a, 'b> Check<'a, 'b> {
+    pub(super) fn new(
+        mode: Mode,
+        space: RaceSpace,
+        access: &'a WarpAccess<'b>,
+        clocks: &'a Clocks,
+        (serial, chance): (u16, u32),
+        stored: &'a dyn Stored,
+        race: &'a mut dyn FnMut(Race),
+    ) -> Self {
+        let stamp = Stamp {
+            block: clocks.block,
+            clock: clocks.now,
+            pc: access.pc,
+            warp: if access.kind.is_async() { agent(access.warp) } else { access.warp },
+            write: access.kind.is_write(),
+            atomic: access.kind == AccessKind::Atomic,
+            strong: access.strength.scope(),
+            element: access.element,
+            serial,
+        };
+        let view = View { warp: access.warp, clocks, private: space == RaceSpace::Shared, chance };
+        Check { mode, space, access, entry: stamp.entry(), view, stored, race }
+    }
+
+    /// The access is to shared memory.
+    pub(super) fn shared(&mut self, rows: &mut SharedRows, pieces: &mut Vec<Piece>) {
+        let access = self.access;
+        let mut left = access.mask;
+        if access.is_scattered() {
+            for lane in lanes(access.mask) {
+                let address = access.address(lane);
+                if self.add(address, lane, rows.row(address / ROW_BYTES)) {
+                    left &= !(1 << lane);
+                }
+            }
+        }
+        self.take_apart(left, pieces);
+        for piece in &*pieces {
+            self.piece(piece, rows.row(piece.row));
+        }
+    }
+
+    /// The access is to global memory.
+    pub(super) fn global(&mut self, rows: &GlobalRows, chunks: &mut ChunkCache, pieces: &mut Vec<Piece>) {
+        let access = self.access;
+        let mut left = access.mask;
+        if access.is_scattered() {
+            let chunk = |lanes: u32| access.address(lanes.trailing_zeros()) / (ROW_BYTES * CHUNK_ROWS);
+            let mut todo = access.mask;
+            while todo != 0 {
+                let number = chunk(todo);
+                chunks.with_rows(rows, number, |rows| {
+                    while todo != 0 && chunk(todo) == number {
+                        let lane = todo.trailing_zeros();
+                        let address = access.address(lane);
+                        if self.add(address, lane, &mut rows[(address / ROW_BYTES % CHUNK_ROWS) as usize]) {
+                            left &= !(1 << lane);
+                        }
+                        todo &= todo - 1;
+                    }
+                });
+            }
+        }
+        self.take_apart(left, pieces);
+        for pieces in pieces.chunk_by(|a, b| a.row / CHUNK_ROWS == b.row / CHUNK_ROWS) {
+            chunks.with_rows(rows, pieces[0].row / CHUNK_ROWS, |rows| {
+                for piece in pieces {
+                    self.piece(piece, &mut rows[(piece.row % CHUNK_ROWS) as usize]);
+                }
+            });
+        }
+    }
+
+    /// A lane of a scattered access: whether nothing more has to be done about it.
+    #[inline(always)]
+    fn add(&self, address: u64, lane: u32, row: &mut Row) -> bool {
+        Spot::new(address, self.access.bytes, 1 << lane)
+            .is_some_and(|spot| row.add(&self.entry, &spot, &self.view))
+    }
+
+    /// Takes the access of some lanes apart.
+    #[inline]
+    fn take_apart(&mut self, mask: u32, pieces: &mut Vec<Piece>) {
+        pieces.clear();
+        if mask == 0 {
+            return;
+        }
+        let access = WarpAccess { mask, ..*self.access };
+        let stores = matches!(access.kind, AccessKind::Write | AccessKind::AsyncWrite)
+            && access.strength == Strength::Weak;
+        access.runs(|run| {
+            if stores && let Some(lanes) = run.colliding() {
+                self.collided(run.address, lanes);
+            }
+            run.pieces(|piece| pieces.push(piece));
+        });
+    }
+
+    #[inline]
+    fn piece(&mut self, piece: &Piece, row: &mut Row) {
+        let new = self.entry.with(piece.bytes, piece.lanes);
+        let Check { mode, space, access, view, stored, race, .. } = self;
+        // Earlier accesses of which it is known that both store the same.
+        let mut same = None;
+        let mut found = |old: &Entry, meeting: Meeting| {
+            let sides = Sides { mode: *mode, space: *space, access, stored: *stored };
+            let (settled, found) = sides.found(piece.row, old, &new, meeting, &mut same);
+            if let Some(found) = found {
+                race(found);
+            }
+            settled
+        };
+        row.access(&new, view, &mut found);
+    }
+
+    /// Several lanes store to the same bytes with one instruction.
+    #[cold]
+    fn collided(&mut self, address: u64, mask: u32) {
+        let first = mask.trailing_zeros();
+        let all = self.access.bytes;
+        let different =
+            lanes(mask & (mask - 1)).find(|&lane| !self.stored.is_equal((first, 0), (lane, 0), all));
+        if different.is_none() && self.mode == Mode::Normal {
+            return;
+        }
+        let second = different.unwrap_or(31 - mask.leading_zeros());
+        let race = Race {
+            space: self.space,
+            address,
+            first: site(&self.entry, self.entry.warp(), first),
+            second: site(&self.entry, self.entry.warp(), second),
+            same_value: different.is_none(),
+        };
+        (self.race)(race);
+    }
+}
+
+fn site(entry: &Entry, warp: u8, lane: u32) -> RaceSite {
+    let kind = match (entry.is_async(), entry.is_write(), entry.is_atomic()) {
+        (true, true, _) => AccessKind::AsyncWrite,
+        (true, false, _) => AccessKind::AsyncRead,
+        (_, _, true) => AccessKind::Atomic,
+        (_, true, _) => AccessKind::Write,
+        (_, false, _) => AccessKind::Read,
+    };
+    let warp = u32::from(warp % AGENTS);
+    RaceSite { pc: entry.pc, kind, block: entry.block, thread: warp * 32 + lane, bytes: entry.element() }
+}
+
+/// What tells how bad a race is.
+struct Sides<'a, 'b> {
+    mode: Mode,
+    space: RaceSpace,
+    access: &'a WarpAccess<'b>,
+    stored: &'a dyn Stored,
+}
+
+impl Sides<'_, '_> {
+    /// Two accesses meet that nothing orders. Says whether that settles it: where the two store the same, they
+    /// may store something else elsewhere. `same` is the last one of which that was said already.
+    #[cold]
+    fn found(
+        &self,
+        row: u64,
+        old: &Entry,
+        new: &Entry,
+        meeting: Meeting,
+        same: &mut Option<(u32, u8, u32)>,
+    ) -> (bool, Option<Race>) {
+        let Meeting { warp, before, lane, byte, bytes } = meeting;
+        let address = row * ROW_BYTES + u64::from(byte);
+        let weak_stores = self.access.kind == AccessKind::Write && old.is_write() && !old.is_atomic();
+        let from = |lane: u32| address.wrapping_sub(self.access.address(lane)) as u32;
+        let same_value = weak_stores
+            && if old.is_same_execution(new) {
+                self.stored.is_equal((before, from(before)), (lane, from(lane)), bytes)
+            } else {
+                self.stored.is_in_memory(lane, from(lane), bytes)
+            };
+        if same_value {
+            let who = (old.block, warp, old.pc);
+            if self.mode == Mode::Normal || same.replace(who) == Some(who) {
+                return (false, None);
+            }
+        }
+        let race = Race {
+            space: self.space,
+            address,
+            first: site(old, warp, before),
+            second: site(new, new.warp(), lane),
+            same_value,
+        };
+        (!same_value, Some(race))
+    }
+}

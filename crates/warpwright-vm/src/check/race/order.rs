@@ -1,0 +1,125 @@
+//! Whether two accesses are ordered, and which of their threads are not.
+
+use super::clock::{Clocks, Standing};
+use super::entry::{Bytes, Entry, lanes};
+
+/// Who looks at a row.
+pub(super) struct View<'a> {
+    /// The warp of the threads, also where their agents act.
+    pub(super) warp: u8,
+    pub(super) clocks: &'a Clocks,
+    /// The memory is the block's own: what its threads all know is of no interest any more.
+    pub(super) private: bool,
+    /// Anything, evenly spread: which entry to drop where not all can be kept.
+    pub(super) chance: u32,
+}
+
+/// What is called with an earlier access that races with the present one, and where the two meet. It says
+/// whether that settles it: if not, it is called with other bytes where they meet.
+pub(super) type Found<'a> = dyn FnMut(&Entry, Meeting) -> bool + 'a;
+
+/// Two lanes that met in some bytes of the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Meeting {
+    /// The warp of the earlier access; may be an agent.
+    pub(super) warp: u8,
+    /// The lane of the earlier access.
+    pub(super) before: u32,
+    /// The lane of the present one.
+    pub(super) lane: u32,
+    /// Where in the row.
+    pub(super) byte: u32,
+    /// Bytes from there that both accessed as one.
+    pub(super) bytes: u32,
+}
+
+/// Whether there are threads of overlapping accesses that nothing orders. `found` is called with two of each
+/// element until it says that this is enough.
+#[inline]
+pub(super) fn unordered(
+    old: &Entry,
+    new: &Entry,
+    view: &View<'_>,
+    mut found: impl FnMut(Meeting) -> bool,
+) -> bool {
+    match view.clocks.standing(old.block, old.clock, old.is_async()) {
+        Standing::Known => false,
+        Standing::Unknown => strangers(old, new, view.warp, &mut found),
+        Standing::Ask => {
+            let mut any = false;
+            for old in old.each_warp() {
+                let mut enough = false;
+                any |= asked(&old, new, view, |meeting| {
+                    enough = found(meeting);
+                    enough
+                });
+                if enough {
+                    break;
+                }
+            }
+            any
+        }
+    }
+}
+
+/// Threads that are not the same, where no thread knows of others.
+fn strangers(old: &Entry, new: &Entry, warp: u8, mut found: impl FnMut(Meeting) -> bool) -> bool {
+    // A thread's own accesses are in program order, unless an agent made the earlier one. What an agent
+    // does comes after what its thread did.
+    let own = if old.block == new.block && !old.is_async() { old.warps & 1 << warp } else { 0 };
+    if old.warps != own {
+        let mut others = *old;
+        others.warps &= !own;
+        return pairs(&others, new, |_, before| before, found);
+    }
+    !old.is_lanewise(new) && pairs(old, new, |lane, before| before & !(1 << lane), &mut found)
+}
+
+/// The same where what a thread knows must be looked up. The earlier access is of one warp.
+pub(super) fn asked(old: &Entry, new: &Entry, view: &View<'_>, found: impl FnMut(Meeting) -> bool) -> bool {
+    let View { clocks, warp, .. } = *view;
+    if clocks.knows_warp(warp, old) {
+        return false;
+    }
+    let own = old.block == new.block && old.warp() == warp;
+    if own && old.is_lanewise(new) {
+        return false;
+    }
+    let open = |lane: u32, before: u32| {
+        let others = if own { before & !(1 << lane) } else { before };
+        lanes(others).filter(|&of| !clocks.knows_lane(warp, lane, old, of)).fold(0, |all, of| all | 1 << of)
+    };
+    pairs(old, new, open, found)
+}
+
+/// Two lanes at each common element such that `open` leaves, of the earlier ones, any to the later one.
+#[inline(always)]
+fn pairs(
+    old: &Entry,
+    new: &Entry,
+    open: impl Fn(u32, u32) -> u32,
+    mut found: impl FnMut(Meeting) -> bool,
+) -> bool {
+    let mut any = false;
+    // Lanes change between elements only.
+    let element = old.element().min(new.element());
+    let mut bits = old.bytes.and(new.bytes).bits();
+    while bits != 0 {
+        let byte = bits.trailing_zeros();
+        let bytes = (!(bits >> byte)).trailing_zeros().min(element - byte % element);
+        bits &= !Bytes::range(byte - byte % element, element).bits();
+        let (before, present) = (old.lanes_at(byte), new.lanes_at(byte));
+        for lane in lanes(present) {
+            let left = open(lane, before);
+            if left == 0 {
+                continue;
+            }
+            any = true;
+            let before = left.trailing_zeros();
+            if found(Meeting { warp: old.warp(), before, lane, byte, bytes }) {
+                return true;
+            }
+        }
+    }
+    any
+}

@@ -1,0 +1,65 @@
+//! Loads that only propose what memory holds, for a compare-and-swap to find out.
+//!
+//! ```text
+//!   old = *p;
+//!   do { seen = old; old = atomicCAS(p, seen, f(seen)); } while (old != seen);
+//! ```
+//!
+//! is how CUDA's guide makes an atomic operation of its own, and what NVIDIA's headers do for types that a
+//! target has no instruction for. The load is weak, and races with the swaps of others by the letter of the
+//! memory model; but the swap fails where it was wrong.
+
+use std::collections::{HashMap, HashSet};
+use warpwright_ptx::ir::{Address, Dsts, Function, Reg, Src, Srcs};
+use warpwright_ptx::op::Op;
+
+/// The loads of a function whose value is compared by a swap of the same place, as numbers of statements.
+pub(super) fn proposing_loads(function: &Function) -> HashSet<u32> {
+    let instructions = || {
+        function.statements().iter().enumerate().filter_map(|(at, statement)| match &statement.kind {
+            warpwright_ptx::ir::StatementKind::Instruction(instruction) => Some((at as u32, &instruction.op)),
+            _ => None,
+        })
+    };
+    let swaps: Vec<(&Address, u32, Reg)> = instructions()
+        .filter_map(|(_, op)| match op {
+            Op::AtomCas(cas) => match cas.b {
+                Src::Reg(compared) => Some((&cas.address, cas.ty.bytes(), compared)),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    if swaps.is_empty() {
+        return HashSet::new();
+    }
+    let mut copies: HashMap<Reg, Vec<Reg>> = HashMap::new();
+    let mut loads: HashMap<Reg, Vec<(u32, &Address, u32)>> = HashMap::new();
+    for (at, op) in instructions() {
+        match op {
+            Op::Mov(mov) => {
+                if let (Dsts::One(to), Srcs::One(Src::Reg(from))) = (&mov.d, &mov.a) {
+                    copies.entry(*to).or_default().push(*from);
+                }
+            }
+            Op::Ld(load) => {
+                if let Dsts::One(to) = load.d {
+                    loads.entry(to).or_default().push((at, &load.address, load.ty.bytes()));
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = HashSet::new();
+    for (place, bytes, compared) in swaps {
+        let mut known = HashSet::from([compared]);
+        let mut open = vec![compared];
+        while let Some(reg) = open.pop() {
+            let from_here = |&&(_, address, size): &&(u32, &Address, u32)| address == place && size == bytes;
+            found.extend(loads.get(&reg).into_iter().flatten().filter(from_here).map(|&(at, ..)| at));
+            let from = copies.get(&reg).into_iter().flatten().copied();
+            open.extend(from.filter(|&from| known.insert(from)));
+        }
+    }
+    found
+}

@@ -1,0 +1,96 @@
+//! Why something could not be done on a device.
+
+use crate::decode::LoadError;
+use crate::launch::LaunchError;
+use std::fmt;
+use warpwright_ptx::diag::Diagnostics;
+use warpwright_ptx::ir::Arch;
+
+/// Why something could not be done on a device.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// A text is no PTX, or the verifier refuses it.
+    Invalid(Diagnostics),
+    /// A module could not be loaded.
+    Load(LoadError),
+    /// A module is for a target that the device does not run.
+    Target {
+        /// The target.
+        module: Arch,
+        /// The device.
+        device: Arch,
+    },
+    /// A launch was refused.
+    Launch(LaunchError),
+    /// There is not that much memory.
+    OutOfMemory {
+        /// Bytes asked for.
+        asked: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// A module has no global or constant variable of that name.
+    UnknownVariable {
+        /// The name.
+        name: String,
+    },
+    /// A copy of the wrong length.
+    Length {
+        /// Elements of the buffer.
+        buffer: usize,
+        /// Elements of the slice.
+        slice: usize,
+    },
+    /// The operating system gave no threads.
+    Threads(std::io::Error),
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceError::Invalid(diagnostics) => {
+                f.write_str("the text is no valid PTX:")?;
+                diagnostics.iter().try_for_each(|diagnostic| write!(f, "\n{diagnostic}"))
+            }
+            DeviceError::Load(error) => write!(f, "cannot load the module: {error}"),
+            DeviceError::Target { module, device } => {
+                write!(f, "the module is for {module}, which a device of {device} does not run")
+            }
+            DeviceError::Launch(error) => error.fmt(f),
+            DeviceError::OutOfMemory { asked, free } => {
+                write!(f, "{asked} bytes of device memory were asked for, and {free} are free")
+            }
+            DeviceError::UnknownVariable { name } => {
+                write!(f, "the module has no global or constant variable `{name}`")
+            }
+            DeviceError::Length { buffer, slice } => {
+                write!(f, "the buffer has {buffer} elements and the slice {slice}: they must be equal")
+            }
+            DeviceError::Threads(error) => write!(f, "cannot start host threads: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for DeviceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            DeviceError::Load(error) => Some(error),
+            DeviceError::Launch(error) => Some(error),
+            DeviceError::Threads(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<LaunchError> for DeviceError {
+    fn from(error: LaunchError) -> Self {
+        DeviceError::Launch(error)
+    }
+}
+
+impl From<LoadError> for DeviceError {
+    fn from(error: LoadError) -> Self {
+        DeviceError::Load(error)
+    }
+}

@@ -1,0 +1,146 @@
+//! A virtual device: memory, modules, launches.
+
+mod argument;
+mod buffer;
+mod error;
+mod start;
+mod variable;
+
+pub use argument::Arg;
+pub use buffer::{Buffer, Element};
+pub use error::DeviceError;
+pub use start::Running;
+
+use crate::launch::{Executor, LaunchError};
+use crate::memory::GlobalMap;
+use crate::module::{KernelInfo, Loaded};
+use crate::tensor::TensorCore;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use warpwright_ptx::ir::{self, Arch};
+use warpwright_ptx::verify::ModuleInfo;
+
+/// What a device is like.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DeviceConfig {
+    /// The architecture that it stands for.
+    pub arch: Arch,
+    /// Host threads that run blocks; 0 for one for each core.
+    pub workers: u32,
+    /// How its tensor cores add; `None` for those of the architecture.
+    pub tensor_core: Option<TensorCore>,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Global memory, in bytes.
+    pub memory: u64,
+    /// The heap of `malloc` in kernels, in bytes.
+    pub heap: u64,
+}
+
+impl Default for DeviceConfig {
+    fn default() -> Self {
+        DeviceConfig {
+            arch: Arch::sm(90),
+            workers: 0,
+            tensor_core: None,
+            multiprocessors: 132,
+            memory: 64 << 30,
+            heap: 8 << 20,
+        }
+    }
+}
+
+/// A virtual GPU. Cheap to clone: the clones are one device.
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: DeviceConfig,
+    executor: Executor,
+    workers: u32,
+    memory: Mutex<Memory>,
+    launches: AtomicU64,
+}
+
+struct Memory {
+    map: Arc<GlobalMap>,
+}
+
+impl Inner {
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Device {
+    /// A device. Several can live in one process.
+    pub fn new(config: DeviceConfig) -> Result<Device, DeviceError> {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+        let workers = if config.workers == 0 { cores } else { config.workers };
+        let executor = Executor::new(workers).map_err(DeviceError::Threads)?;
+        let memory = Mutex::new(Memory { map: Arc::new(GlobalMap::new(config.memory)) });
+        let inner = Inner { config, executor, workers, memory, launches: AtomicU64::new(0) };
+        Ok(Device { inner: Arc::new(inner) })
+    }
+
+    /// What it is like.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.inner.config
+    }
+
+    /// Loads a module that the verifier has accepted.
+    pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module, DeviceError> {
+        let (target, device) = (module.target.arch, self.inner.config.arch);
+        if !device.runs(target) {
+            return Err(DeviceError::Target { module: target, device });
+        }
+        let mut memory = self.inner.memory();
+        let map = Arc::make_mut(&mut memory.map);
+        let before = map.len();
+        let loaded = Loaded::new(module, info, map, self.inner.config.heap);
+        let loaded = loaded.inspect_err(|_| map.free_since(before))?;
+        Ok(Module { loaded: Arc::new(loaded) })
+    }
+
+    /// Parses, verifies and loads a PTX text.
+    pub fn load_ptx(&self, text: &str) -> Result<Module, DeviceError> {
+        let module = warpwright_ptx::parse(text).map_err(DeviceError::Invalid)?;
+        let info = warpwright_ptx::verify(&module).map_err(DeviceError::Invalid)?;
+        self.load(&module, &info)
+    }
+
+    /// Waits until every launch is over.
+    pub fn synchronize(&self) {
+        self.inner.executor.drain();
+    }
+}
+
+/// A module on a device.
+#[derive(Clone)]
+pub struct Module {
+    loaded: Arc<Loaded>,
+}
+
+impl Module {
+    /// The kernels.
+    pub fn kernels(&self) -> impl Iterator<Item = &KernelInfo> {
+        self.loaded.kernels.values()
+    }
+
+    /// The kernel of that name.
+    pub fn kernel(&self, name: &str) -> Result<&KernelInfo, DeviceError> {
+        self.loaded.kernels.get(name).ok_or_else(|| {
+            let mut known: Vec<String> = self.loaded.kernels.keys().cloned().collect();
+            known.sort_unstable();
+            LaunchError::UnknownKernel { name: name.into(), known }.into()
+        })
+    }
+
+    /// Address and size of a global or constant variable.
+    pub fn variable(&self, name: &str) -> Option<(u64, u64)> {
+        self.loaded.variables.get(name).copied()
+    }
+}

@@ -1,0 +1,186 @@
+//! Launches: what is launched is held against the kernel and the device, and begun.
+
+use super::argument::params;
+use super::{Arg, Device, DeviceError, Module};
+use crate::launch::{Launch, LaunchConfig, LaunchError, Options, Report, Schedule, Settings, Shape};
+use crate::memory::{AllocationKind, GlobalMap};
+use crate::module::KernelInfo;
+use crate::tensor::TensorCore;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use warpwright_ptx::ir::Limits;
+
+impl Device {
+    /// Launches a kernel, after the launches before it. The launch goes on while the host does.
+    pub fn launch(
+        &self,
+        module: &Module,
+        kernel: &str,
+        config: &LaunchConfig,
+        args: &[Arg],
+        options: &Options,
+    ) -> Result<Running, DeviceError> {
+        let info = module.kernel(kernel)?;
+        let shape = self.shape(module, info, config, args)?;
+        let mut settings = self.settings(info, config, options, &shape)?;
+        let memory = self.inner.memory().map.clone();
+        let memory = if config.cooperative { with_workspace(memory, &mut settings)? } else { memory };
+        let number = self.inner.launches.fetch_add(1, Relaxed);
+        let launch = Launch::new(
+            number,
+            module.loaded.clone(),
+            info.function,
+            memory,
+            shape,
+            settings,
+            self.inner.workers,
+        );
+        let launch = Arc::new(launch);
+        self.inner.executor.submit(launch.clone());
+        Ok(Running { launch, device: self.clone() })
+    }
+
+    fn settings(
+        &self,
+        kernel: &KernelInfo,
+        config: &LaunchConfig,
+        options: &Options,
+        shape: &Shape,
+    ) -> Result<Settings, LaunchError> {
+        let device = &self.inner.config;
+        let per_multiprocessor = residency(shape, device.arch.limits());
+        let residency = u64::from(per_multiprocessor) * u64::from(device.multiprocessors);
+        if config.cooperative && shape.blocks() > residency {
+            return Err(LaunchError::NotResident {
+                kernel: kernel.name.clone(),
+                blocks: shape.blocks(),
+                per_multiprocessor,
+                multiprocessors: device.multiprocessors,
+            });
+        }
+        Ok(Settings {
+            checks: options.checks,
+            race: options.race,
+            seed: match options.schedule {
+                Schedule::Parallel => None,
+                Schedule::Seeded(seed) => Some(seed),
+            },
+            counters: options.counters,
+            max_instructions: options.max_instructions,
+            cooperative: config.cooperative,
+            multiprocessors: device.multiprocessors,
+            residency,
+            workspace: 0,
+            tensor_core: device.tensor_core.unwrap_or_else(|| TensorCore::for_arch(device.arch)),
+        })
+    }
+
+    fn shape(
+        &self,
+        module: &Module,
+        kernel: &KernelInfo,
+        config: &LaunchConfig,
+        args: &[Arg],
+    ) -> Result<Shape, LaunchError> {
+        let name = || kernel.name.clone();
+        let grid = <[u32; 3]>::from(config.grid_dim);
+        let block = <[u32; 3]>::from(config.block_dim);
+        let threads = block.iter().fold(1u64, |product, &n| product.saturating_mul(n.into()));
+        if grid.contains(&0) || block.contains(&0) {
+            return Err(LaunchError::Empty { grid, block });
+        }
+        if threads > 1024 || block[0] > 1024 || block[1] > 1024 || block[2] > 64 {
+            return Err(LaunchError::BlockTooLarge { block });
+        }
+        if grid[0] > 0x7fff_ffff || grid[1] > 65535 || grid[2] > 65535 {
+            return Err(LaunchError::GridTooLarge { grid });
+        }
+        if let Some(required) = kernel.required_block
+            && required != block
+        {
+            return Err(LaunchError::RequiredBlock { kernel: name(), required, block });
+        }
+        if let Some(most) = kernel.max_threads
+            && threads > most.into()
+        {
+            return Err(LaunchError::MaxThreads { kernel: name(), most, threads });
+        }
+        let bytes = kernel.static_shared + u64::from(config.shared_mem_bytes);
+        let arch = self.inner.config.arch;
+        let most = arch.limits().shared_per_block;
+        if bytes > most {
+            return Err(LaunchError::SharedMemory { kernel: name(), bytes, most, arch });
+        }
+        let loaded = &module.loaded;
+        let mut shared_regions = loaded.shared_regions.clone();
+        let dynamic = u64::from(config.shared_mem_bytes);
+        let mut end = shared_regions.last().map_or(0, |&(start, bytes)| start + bytes);
+        if dynamic != 0 {
+            shared_regions.push((loaded.dynamic_shared, dynamic));
+            end = loaded.dynamic_shared + dynamic;
+        }
+        let params = params(kernel, args)?;
+        Ok(Shape {
+            grid,
+            block,
+            static_shared: kernel.static_shared,
+            dynamic_shared: config.shared_mem_bytes,
+            shared_words: end.div_ceil(4) as usize,
+            shared_regions,
+            params,
+            param_regions: kernel.params.iter().map(|p| (p.offset.into(), p.bytes.into())).collect(),
+        })
+    }
+}
+
+/// Bytes in which a cooperative grid keeps the state of its barrier.
+const WORKSPACE: u64 = 64;
+
+/// The memory that a cooperative launch sees: with room for the state of its grid's barrier, which CUDA's
+/// cooperative groups find by `%envreg1` and `%envreg2`.
+fn with_workspace(
+    mut memory: Arc<GlobalMap>,
+    settings: &mut Settings,
+) -> Result<Arc<GlobalMap>, DeviceError> {
+    let map = Arc::make_mut(&mut memory);
+    let room = map.allocate(WORKSPACE, AllocationKind::Buffer, "the state of the grid's barrier");
+    let Some(room) = room else { return Err(DeviceError::OutOfMemory { asked: WORKSPACE, free: 0 }) };
+    room.write(0, &[0; WORKSPACE as usize]);
+    room.written.set_all();
+    settings.workspace = room.base;
+    Ok(memory)
+}
+
+/// Blocks of that shape that a multiprocessor holds: by threads, blocks and shared memory.
+fn residency(shape: &Shape, limits: Limits) -> u32 {
+    let by_threads = limits.threads / shape.threads().next_multiple_of(32);
+    let shared = shape.static_shared + u64::from(shape.dynamic_shared) + 1024;
+    let by_shared = limits.shared / shared;
+    by_threads.min(limits.blocks).min(by_shared as u32).max(1)
+}
+
+/// A launch that may still be running.
+pub struct Running {
+    launch: Arc<Launch>,
+    /// Its threads go on as long as the device is there.
+    device: Device,
+}
+
+impl Running {
+    /// Waits for its end.
+    pub fn wait(self) -> Report {
+        self.device.inner.executor.help(&self.launch);
+        self.launch.wait();
+        self.launch.report()
+    }
+
+    /// Whether it is over.
+    pub fn is_complete(&self) -> bool {
+        self.launch.is_complete()
+    }
+
+    /// Ends it where it is.
+    pub fn cancel(&self) {
+        self.launch.stop();
+    }
+}

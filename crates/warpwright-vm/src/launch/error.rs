@@ -1,0 +1,147 @@
+//! Why a launch is refused.
+
+use std::fmt;
+use warpwright_ptx::ir::Arch;
+
+/// Why a launch was refused, before any of its threads began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The module has no such kernel.
+    UnknownKernel {
+        /// The name.
+        name: String,
+        /// The module's kernels.
+        known: Vec<String>,
+    },
+    /// A dimension of the grid or the block is zero.
+    Empty {
+        /// Blocks along x, y and z.
+        grid: [u32; 3],
+        /// Threads along x, y and z.
+        block: [u32; 3],
+    },
+    /// No device has blocks that large.
+    BlockTooLarge {
+        /// Threads along x, y and z.
+        block: [u32; 3],
+    },
+    /// No device has grids that large.
+    GridTooLarge {
+        /// Blocks along x, y and z.
+        grid: [u32; 3],
+    },
+    /// The kernel runs with one shape of block only (`.reqntid`).
+    RequiredBlock {
+        /// The kernel.
+        kernel: String,
+        /// The block that it runs with.
+        required: [u32; 3],
+        /// The block of the launch.
+        block: [u32; 3],
+    },
+    /// The block has more threads than the kernel says it has at most (`.maxntid`).
+    MaxThreads {
+        /// The kernel.
+        kernel: String,
+        /// Threads at most.
+        most: u32,
+        /// Threads of the block.
+        threads: u64,
+    },
+    /// The block wants more shared memory than the device gives one.
+    SharedMemory {
+        /// The kernel.
+        kernel: String,
+        /// Static and dynamic shared memory, in bytes.
+        bytes: u64,
+        /// What a block can have, in bytes.
+        most: u64,
+        /// The device.
+        arch: Arch,
+    },
+    /// Not all blocks of a cooperative launch can be resident.
+    NotResident {
+        /// The kernel.
+        kernel: String,
+        /// Blocks of the grid.
+        blocks: u64,
+        /// Blocks of that shape on a multiprocessor.
+        per_multiprocessor: u32,
+        /// Multiprocessors of the device.
+        multiprocessors: u32,
+    },
+    /// The number of arguments is not that of the parameters.
+    ArgumentCount {
+        /// The kernel.
+        kernel: String,
+        /// Parameters.
+        expected: usize,
+        /// Arguments.
+        given: usize,
+    },
+    /// An argument has another size than its parameter.
+    ArgumentSize {
+        /// The kernel.
+        kernel: String,
+        /// Which one, from 0 on.
+        index: usize,
+        /// The parameter.
+        name: String,
+        /// Bytes of the parameter.
+        expected: usize,
+        /// Bytes of the argument.
+        given: usize,
+    },
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaunchError::UnknownKernel { name, known } if known.is_empty() => {
+                write!(f, "there is no kernel `{name}` in the module: it has none")
+            }
+            LaunchError::UnknownKernel { name, known } => {
+                write!(f, "there is no kernel `{name}` in the module: it has {}", known.join(", "))
+            }
+            LaunchError::Empty { grid, block } => {
+                write!(f, "grid {grid:?} and block {block:?}: every dimension must be at least 1")
+            }
+            LaunchError::BlockTooLarge { block } => {
+                let threads: u64 = block.iter().map(|&n| u64::from(n)).product();
+                write!(f, "a block of {block:?} has {threads} threads: at most 1024 (64 along z)")
+            }
+            LaunchError::GridTooLarge { grid } => {
+                write!(f, "a grid of {grid:?}: at most 2147483647, 65535, 65535")
+            }
+            LaunchError::RequiredBlock { kernel, required, block } => {
+                write!(f, "kernel `{kernel}` runs with blocks of {required:?} (`.reqntid`), not {block:?}")
+            }
+            LaunchError::MaxThreads { kernel, most, threads } => {
+                write!(f, "kernel `{kernel}` takes at most {most} threads (`.maxntid`), not {threads}")
+            }
+            LaunchError::SharedMemory { kernel, bytes, most, arch } => write!(
+                f,
+                "kernel `{kernel}` with {bytes} bytes of shared memory: a block has at most {most} on {arch}"
+            ),
+            LaunchError::NotResident { kernel, blocks, per_multiprocessor, multiprocessors } => {
+                let most = u64::from(*per_multiprocessor) * u64::from(*multiprocessors);
+                write!(
+                    f,
+                    "kernel `{kernel}`: a cooperative launch of {blocks} blocks, and at most {most} can be \
+                     resident ({per_multiprocessor} on each of {multiprocessors} multiprocessors): launch \
+                     fewer blocks"
+                )
+            }
+            LaunchError::ArgumentCount { kernel, expected, given } => {
+                write!(f, "kernel `{kernel}` takes {expected} arguments, and {given} are given")
+            }
+            LaunchError::ArgumentSize { kernel, index, name, expected, given } => write!(
+                f,
+                "kernel `{kernel}`: argument {index} (`{name}`) has {expected} bytes, and {given} are given"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {}

@@ -1,0 +1,106 @@
+//! The order of warps and blocks: the same for a seed, another one for other seeds.
+
+use crate::*;
+use std::collections::BTreeSet;
+
+fn outcome(text: &str, config: &LaunchConfig, words: usize, seed: u64) -> (Vec<u32>, String) {
+    let device = device();
+    let buffer = device.alloc_zeros::<u32>(words).unwrap();
+    let options = Options { schedule: Schedule::Seeded(seed), ..Options::checked() };
+    let report = launch(&device, text, config, &buffer, &options).wait();
+    assert!(report.trap.is_none(), "{report}");
+    // All that was found, in all detail.
+    let told: Vec<String> = report
+        .findings
+        .iter()
+        .map(|f| format!("{:?} {} {:?} {}", f.kind, f.count, f.accesses, f.message))
+        .collect();
+    (buffer.read(), format!("{told:?} {:?}", report.counters))
+}
+
+/// Every thread adds one to a word, with a load and a store, a hundred times.
+fn lost_updates() -> String {
+    kernel(
+        "    mov.u32 %r2, 0;
+$trip:
+    ld.global.u32 %r1, [%rd1];
+    add.u32 %r1, %r1, 1;
+    st.global.u32 [%rd1], %r1;
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p1, %r2, 100;
+    @%p1 bra $trip;
+    ret;",
+    )
+}
+
+#[test]
+fn a_seed_gives_the_same_every_time() {
+    let config = LaunchConfig::new(3, 64);
+    for seed in [0, 1, u64::MAX] {
+        let first = outcome(&lost_updates(), &config, 1, seed);
+        assert_eq!(outcome(&lost_updates(), &config, 1, seed), first, "seed {seed}");
+    }
+}
+
+#[test]
+fn other_seeds_lose_other_updates() {
+    // Two blocks, or two warps of one block: 200 where no update is lost.
+    for config in [LaunchConfig::new(2, 1), LaunchConfig::new(1, 64)] {
+        let totals: BTreeSet<u32> =
+            (0..40).map(|seed| outcome(&lost_updates(), &config, 1, seed).0[0]).collect();
+        assert!(totals.len() > 3, "{totals:?}");
+        assert!(totals.iter().all(|total| (100..=200).contains(total)), "{totals:?}");
+        assert!(totals.iter().any(|&total| total < 200), "a lost update is seen: {totals:?}");
+    }
+}
+
+/// Warps take numbers in the order in which they come.
+fn order_of_warps() -> String {
+    kernel(
+        "    mov.u32 %r1, %tid.x;
+    and.b32 %r2, %r1, 31;
+    setp.ne.u32 %p1, %r2, 0;
+    @%p1 bra $end;
+    atom.global.add.u32 %r3, [%rd1], 1;
+    shr.u32 %r4, %r1, 5;
+    mov.u32 %r5, %ctaid.x;
+    shl.b32 %r5, %r5, 2;
+    add.u32 %r4, %r4, %r5;
+    mul.wide.u32 %rd2, %r3, 4;
+    add.u64 %rd2, %rd1, %rd2;
+    st.global.u32 [%rd2+4], %r4;
+$end:
+    ret;",
+    )
+}
+
+#[test]
+fn warps_and_blocks_come_in_many_orders() {
+    let config = LaunchConfig::new(2, 128);
+    let mut orders = BTreeSet::new();
+    let mut first_warps = BTreeSet::new();
+    for seed in 0..60 {
+        let (words, _) = outcome(&order_of_warps(), &config, 9, seed);
+        let mut warps = words[1..].to_vec();
+        first_warps.insert(warps[0]);
+        orders.insert(warps.clone());
+        warps.sort_unstable();
+        assert_eq!(warps, (0..8).collect::<Vec<u32>>(), "every warp comes once");
+    }
+    assert!(orders.len() > 30, "{} orders", orders.len());
+    assert_eq!(first_warps.len(), 8, "any warp may be the first: {first_warps:?}");
+}
+
+#[test]
+fn an_outcome_that_depends_on_the_order_is_reached() {
+    // Block 0 writes 1 and block 1 writes 2, with no order between them; both outcomes are seen.
+    let text = kernel(
+        "    mov.u32 %r1, %ctaid.x;
+    add.u32 %r1, %r1, 1;
+    st.relaxed.gpu.global.u32 [%rd1], %r1;
+    ret;",
+    );
+    let last: BTreeSet<u32> =
+        (0..20).map(|seed| outcome(&text, &LaunchConfig::new(2, 1), 1, seed).0[0]).collect();
+    assert_eq!(last, BTreeSet::from([1, 2]));
+}

@@ -1,0 +1,129 @@
+//! Blocks and grids of every shape.
+
+use crate::*;
+
+/// Thread `i` of the grid, counted x first, adds its number plus one to word `i`.
+fn numbers() -> String {
+    kernel(
+        "    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    mov.u32 %r3, %tid.z;
+    mov.u32 %r4, %ntid.x;
+    mov.u32 %r5, %ntid.y;
+    mov.u32 %r6, %ntid.z;
+    mad.lo.u32 %r7, %r3, %r5, %r2;
+    mad.lo.u32 %r7, %r7, %r4, %r1;
+    mul.lo.u32 %r8, %r4, %r5;
+    mul.lo.u32 %r8, %r8, %r6;
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ctaid.y;
+    mov.u32 %r3, %ctaid.z;
+    mov.u32 %r4, %nctaid.x;
+    mov.u32 %r5, %nctaid.y;
+    mad.lo.u32 %r9, %r3, %r5, %r2;
+    mad.lo.u32 %r9, %r9, %r4, %r1;
+    mad.lo.u32 %r7, %r9, %r8, %r7;
+    bar.sync 0;
+    mul.wide.u32 %rd2, %r7, 4;
+    add.u64 %rd2, %rd1, %rd2;
+    add.u32 %r7, %r7, 1;
+    red.global.add.u32 [%rd2], %r7;
+    bar.sync 0;
+    ret;",
+    )
+}
+
+#[test]
+fn every_thread_of_every_shape_runs_once() {
+    let device = device();
+    let module = load(&device, &numbers());
+    for (grid, block) in [
+        ((1, 1, 1), (1, 1, 1)),
+        ((1, 1, 1), (33, 1, 1)),
+        ((2, 1, 1), (7, 5, 3)),
+        ((3, 2, 2), (1, 31, 1)),
+        ((1, 3, 5), (2, 3, 7)),
+        ((1, 1, 1), (1024, 1, 1)),
+        ((2, 1, 1), (1, 1024, 1)),
+        ((1, 2, 1), (1, 16, 64)),
+        ((1, 1, 2), (4, 4, 64)),
+        ((4, 1, 1), (10, 10, 10)),
+    ] {
+        let threads = [grid.0, grid.1, grid.2, block.0, block.1, block.2].iter().product::<u32>();
+        let buffer = device.alloc_zeros::<u32>(threads as usize).unwrap();
+        let config = LaunchConfig { grid_dim: grid, block_dim: block, ..LaunchConfig::new(1, 1) };
+        for schedule in [Schedule::Parallel, Schedule::Seeded(3)] {
+            buffer.zero();
+            let options = Options { schedule, ..Options::checked() };
+            let running = device.launch(&module, "k", &config, &[Arg::buffer(&buffer)], &options).unwrap();
+            let report = running.wait();
+            assert!(report.is_clean(), "{grid:?} {block:?}: {report}");
+            assert!(buffer.read().into_iter().eq(1..=threads), "{grid:?} {block:?}");
+        }
+    }
+}
+
+#[test]
+fn shapes_that_no_device_takes_are_refused() {
+    let device = device();
+    let module = load(&device, &numbers());
+    let buffer = device.alloc_zeros::<u32>(1).unwrap();
+    for (grid, block) in [
+        ((1, 1, 1), (1025, 1, 1)),
+        ((1, 1, 1), (32, 32, 2)),
+        ((1, 1, 1), (1, 1, 65)),
+        ((1, 1, 1), (0, 1, 1)),
+        ((0, 1, 1), (1, 1, 1)),
+        ((1, 65536, 1), (1, 1, 1)),
+        ((1, 1, 65536), (1, 1, 1)),
+        ((0x8000_0000, 1, 1), (1, 1, 1)),
+        ((1, 1, 1), (u32::MAX, u32::MAX, 1)),
+    ] {
+        let config = LaunchConfig { grid_dim: grid, block_dim: block, ..LaunchConfig::new(1, 1) };
+        let result = device.launch(&module, "k", &config, &[Arg::buffer(&buffer)], &Options::default());
+        assert!(matches!(result, Err(DeviceError::Launch(_))), "{grid:?} {block:?}");
+    }
+}
+
+#[test]
+fn a_million_blocks() {
+    let text = kernel(
+        "    mov.u32 %r1, %ctaid.x;
+    and.b32 %r1, %r1, 63;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd2, %rd1, %rd2;
+    red.global.add.u32 [%rd2], 1;
+    ret;",
+    );
+    let device = device();
+    let buffer = device.alloc_zeros::<u32>(64).unwrap();
+    let config = LaunchConfig { grid_dim: (1 << 15, 32, 1), ..LaunchConfig::new(1, 1) };
+    let report = launch(&device, &text, &config, &buffer, &Options::default()).wait();
+    assert!(report.is_clean(), "{report}");
+    assert_eq!(buffer.read(), [1 << 14; 64]);
+}
+
+#[test]
+fn a_cooperative_grid_must_fit_on_the_device() {
+    let mut config = DeviceConfig::default();
+    config.workers = 2;
+    config.multiprocessors = 4;
+    let device = Device::new(config).unwrap();
+    let module = load(&device, &numbers());
+    // Two blocks of 1024 threads on each multiprocessor.
+    for (blocks, fits) in [(8, true), (9, false)] {
+        let buffer = device.alloc_zeros::<u32>(blocks as usize * 1024).unwrap();
+        let config = LaunchConfig { cooperative: true, ..LaunchConfig::new(blocks, 1024) };
+        let result = device.launch(&module, "k", &config, &[Arg::buffer(&buffer)], &Options::default());
+        match result {
+            Ok(running) => {
+                assert!(fits);
+                assert!(running.wait().is_clean());
+            }
+            Err(error) => {
+                assert!(!fits, "{error}");
+                assert!(matches!(error, DeviceError::Launch(_)));
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What the pages show is what the program prints.
+//!
+//! Their `console` blocks are commands with their output, standard output first. They run one after the other in
+//! a folder with what the page needs. `BLESS=1` puts what the program prints into the pages.
+
+mod common;
+
+use common::Folder;
+use common::npy::{f32s, file};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a command line prints in that folder: commands of `warpwright`, with `|` between them, and at the end
+/// perhaps `head -N`.
+fn output(line: &str, folder: &Path) -> String {
+    let mut input = Vec::new();
+    let mut commands: Vec<&str> = line.split(" | ").collect();
+    let most = commands
+        .last()
+        .and_then(|last| last.strip_prefix("head -"))
+        .map(|most| most.parse().expect("a number"));
+    commands.truncate(commands.len() - usize::from(most.is_some()));
+    let mut errors = Vec::new();
+    for command in commands {
+        let words = command.strip_prefix("cargo run -q --").or(command.strip_prefix("warpwright"));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+            .args(words.unwrap_or_else(|| panic!("no command of the program: {command}")).split_whitespace())
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        // The program may end without reading it all.
+        let _ = child.stdin.take().expect("piped").write_all(&input);
+        let output = child.wait_with_output().expect("the program ends");
+        input = output.stdout;
+        errors.extend(output.stderr);
+    }
+    let text = String::from_utf8([input, errors].concat()).expect("the output is UTF-8");
+    let lines = text.lines().take(most.unwrap_or(usize::MAX)).map(|line| {
+        // The one thing that is never the same.
+        let seconds = line.trim_start().starts_with("\"seconds\":");
+        if seconds { "  \"seconds\": 0.0002,\n".to_string() } else { format!("{line}\n") }
+    });
+    lines.collect()
+}
+
+/// Runs the blocks of a page in the folder, and compares.
+fn check(page: &str, folder: &Path) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let text = fs::read_to_string(&path).expect("the page is there");
+    let (mut actual, mut blocks) = (String::new(), 0);
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        actual.push_str(line);
+        actual.push('\n');
+        if line != "```console" {
+            continue;
+        }
+        blocks += 1;
+        for line in lines.by_ref().take_while(|line| *line != "```") {
+            if let Some(command) = line.strip_prefix("$ ") {
+                actual.push_str(&format!("{line}\n{}", output(command, folder)));
+            }
+        }
+        actual.push_str("```\n");
+    }
+    assert!(blocks > 0, "{page}");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &actual).expect("the page is written");
+        return;
+    }
+    let differs = text.lines().zip(actual.lines()).find(|(shown, printed)| shown != printed);
+    assert_eq!(differs, None, "{page}: BLESS=1 puts right what is shown");
+    assert_eq!(text.lines().count(), actual.lines().count(), "{page}");
+}
+
+#[test]
+fn the_first_page_shows_what_the_program_prints() {
+    check("README.md", Folder::new("first_page").path());
+}
+
+#[test]
+fn the_page_of_run_shows_what_the_program_prints() {
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels");
+    let folder = Folder::new("book");
+    for entry in fs::read_dir(kernels).expect("the folder is there") {
+        let path = entry.expect("readable").path();
+        fs::copy(&path, folder.path().join(path.file_name().expect("a file"))).expect("it is copied");
+    }
+    let x: Vec<f32> = (0..100).map(|i| i as f32).collect();
+    for (name, values) in [("x.npy", &x[..]), ("y.npy", &[1.0; 100])] {
+        let bytes = file("<f4", false, "(100,)", &f32s(values));
+        fs::write(folder.path().join(name), bytes).expect("it is written");
+    }
+    check("docs/run.md", folder.path());
+}
