@@ -363,7 +363,7 @@ fn asynchronous_copies() {
             Attack::body("again: cp.async.ca.shared.global [tile], [%d0], 16; bra again;")
                 .threads(1)
                 .budget(20_000_000),
-            Trap(TrapKind::Budget),
+            Trap(TrapKind::Deadlock),
         ),
         (
             "groups without an end",
@@ -371,7 +371,7 @@ fn asynchronous_copies() {
                 "again: cp.async.ca.shared.global [tile], [%d0], 16; cp.async.commit_group; bra again;",
             )
             .threads(1)
-            .budget(100_000),
+            .budget(10_000),
             Trap(TrapKind::Budget),
         ),
         ("a wait for any number of groups", Attack::body("cp.async.wait_group 2147483647;"), Nothing),
