@@ -136,8 +136,8 @@ fn control() {
         (
             "two that call each other, in all threads",
             call(".func g(); .func f() { call g; ret; } .func g() { call f; ret; }", "call f;")
-                .threads(1024)
-                .blocks(8),
+                .threads(128)
+                .blocks(2),
             Trap(TrapKind::StackOverflow),
         ),
         ("a call of null", indirect("mov.u64 %d1, 0;"), Trap(TrapKind::BadCall)),

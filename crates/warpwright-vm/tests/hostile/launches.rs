@@ -34,8 +34,8 @@ fn shapes() {
         ("the largest grid", shaped((0x7fff_ffff, 65535, 65535), (1024, 1, 1)), Trap(TrapKind::Budget)),
         ("a large cooperative grid", shaped((1 << 30, 1, 1), (32, 1, 1)).cooperative(), Launch),
         ("all of shared memory", shared(MAX), Launch),
-        ("a byte too many of shared memory", shared((228 << 10) - 63), Launch),
-        ("as much shared memory as there is", shared((228 << 10) - 64), Nothing),
+        ("a byte too many of shared memory", shared((227 << 10) - 63), Launch),
+        ("as much shared memory as there is", shared((227 << 10) - 64), Nothing),
     ]);
 }
 
