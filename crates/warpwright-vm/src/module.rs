@@ -4,7 +4,7 @@ use crate::decode::{Code, LoadError, Symbols, decode};
 use crate::memory::{AllocationKind, GlobalMap};
 use std::collections::HashMap;
 use std::sync::Arc;
-use warpwright_ptx::ir::{self, FunctionDirective, FunctionKind, Param, Type};
+use warpwright_ptx::ir::{self, FunctionDirective, FunctionKind, Origin, Param, Type};
 use warpwright_ptx::verify::ModuleInfo;
 
 /// A parameter of a kernel.
@@ -69,7 +69,14 @@ impl Loaded {
     ) -> Result<Self, LoadError> {
         let symbols = Symbols::place(module, memory)?;
         if symbols.uses_heap() && memory.heap().is_none() {
-            memory.allocate(heap, AllocationKind::Heap, "heap");
+            let room = memory.allocate(heap, AllocationKind::Heap, "heap");
+            room.ok_or_else(|| {
+                let message = format!(
+                    "there is no room for the heap of `malloc`: it takes {heap} bytes, and {} are free",
+                    memory.unused()
+                );
+                LoadError::new(Origin::Unknown, message)
+            })?;
         }
         let code = decode(&symbols, info)?;
         let functions = module
@@ -143,7 +150,9 @@ fn kernel_info(
         let dims = |list: &[u32]| std::array::from_fn(|axis| list.get(axis).copied().unwrap_or(1));
         match directive {
             FunctionDirective::ReqNtid(list) => info.required_block = Some(dims(list)),
-            FunctionDirective::MaxNtid(list) => info.max_threads = Some(list.iter().product()),
+            FunctionDirective::MaxNtid(list) => {
+                info.max_threads = Some(list.iter().fold(1, |product: u32, &n| product.saturating_mul(n)));
+            }
             _ => {}
         }
     }

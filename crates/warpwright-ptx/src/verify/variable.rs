@@ -174,6 +174,11 @@ impl Rules<'_, '_> {
             Code::Parameter,
             "an array that is a parameter has one dimension",
         );
+        let element =
+            self.variable.ty.bytes() as u64 * self.variable.vector.map_or(1, |v| v.elements() as u64);
+        let sizes = dims.iter().flatten().filter(|&&n| n != 0);
+        let whole = sizes.fold(Some(element), |size, &n| size?.checked_mul(n));
+        self.require(whole.is_some(), Code::Directive, "its size in bytes has more than 64 bits");
         if !dims.iter().any(open) {
             return;
         }

@@ -17,7 +17,7 @@ pub(crate) use operand::SymbolValue;
 pub(crate) use slots::File;
 pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
 
-use crate::machine::{Base, Inst, NONE, Step, UNGUARDED};
+use crate::machine::{Base, Inst, MOST_LOCAL, NONE, Step, UNGUARDED};
 use crate::simd::{Handler, Lanes, Level};
 use slots::Slots;
 use std::collections::{HashMap, HashSet};
@@ -130,8 +130,8 @@ pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, L
         .map(|(_, info)| &info.cfg)
         .collect();
     let variadic = variadic_bytes(symbols.index.module);
-    let prepared: Vec<Prepared> =
-        symbols.defined.iter().zip(&cfgs).map(|(function, cfg)| prepare(function, cfg, variadic)).collect();
+    let prepare = |(function, cfg): (&&Function, &&Cfg)| prepare(function, cfg, variadic);
+    let prepared: Vec<Prepared> = symbols.defined.iter().zip(&cfgs).map(prepare).collect::<Result<_, _>>()?;
     code.functions = prepared
         .iter()
         .map(|p| FunctionCode {
@@ -209,7 +209,7 @@ fn variadic_bytes(module: &Module) -> u64 {
 }
 
 /// Rows, and the layout of a function's memory. A parameter without a size gets `variadic` bytes.
-fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Prepared {
+fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Result<Prepared, LoadError> {
     let bytes_of = |id: VarId| {
         let variable = function.variable(id);
         let variadic = if function.params.contains(&Param::Variable(id)) { variadic } else { 0 };
@@ -240,6 +240,13 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Prepared {
             variables[id] = layout.place(bytes, variable.alignment());
         }
     }
+    if layout.end > MOST_LOCAL {
+        let message = format!(
+            "the variables of `{}` take {} bytes of local memory: a thread has {MOST_LOCAL}",
+            function.name, layout.end
+        );
+        return Err(LoadError::new(function.origin, message));
+    }
     let slot = |param: &Param| match param {
         Param::Variable(id) => {
             ParamSlot::Memory { offset: variables[id.0 as usize] as u32, bytes: bytes_of(*id) as u32 }
@@ -268,7 +275,7 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Prepared {
             (File::Predicate, row) => frame.unassigned_predicates.push(row),
         }
     }
-    Prepared { slots, frame, variables }
+    Ok(Prepared { slots, frame, variables })
 }
 
 impl Decoder<'_, '_> {

@@ -9,6 +9,10 @@ use warpwright_ptx::ir::*;
 /// Room between variables of shared and local memory that belongs to none, so that a step too far is seen.
 const GAP: u64 = 16;
 
+/// Most shared memory that the variables of a module take together. Those of all of its kernels lie one
+/// behind the other, so that it is more than one kernel can have.
+const MOST_SHARED: u64 = 64 << 20;
+
 /// Bytes between the addresses of functions.
 const FUNCTION_STEP: u64 = 16;
 
@@ -64,9 +68,10 @@ impl Layout {
     }
 
     pub(crate) fn place(&mut self, bytes: u64, align: u32) -> u64 {
-        let offset = self.end.next_multiple_of(u64::from(align.max(4)));
+        // Saturating: whatever a module declares, its end says how much that is.
+        let offset = self.end.checked_next_multiple_of(align.max(4).into()).unwrap_or(u64::MAX);
         self.regions.push((offset, bytes));
-        self.end = offset + bytes.next_multiple_of(4) + self.gap;
+        self.end = offset.saturating_add(bytes).saturating_add(3 + self.gap) & !3;
         offset
     }
 }
@@ -145,6 +150,13 @@ impl<'m> Symbols<'m> {
                 }
             }
         }
+        let shared = symbols.shared_end();
+        if shared > MOST_SHARED {
+            let message = format!(
+                "the shared variables of a kernel take {shared} bytes: a block has room for {MOST_SHARED}"
+            );
+            return Err(LoadError::new(Origin::Unknown, message));
+        }
         for (allocation, variable) in initialised {
             symbols.initialise(&allocation, variable)?;
         }
@@ -202,9 +214,8 @@ impl<'m> Symbols<'m> {
                     Space::Const => AllocationKind::Constant,
                     _ => AllocationKind::Variable,
                 };
-                let allocation = memory.allocate(bytes, kind, name).ok_or_else(|| {
-                    LoadError::new(variable.origin, format!("there is no room for `{name}`"))
-                })?;
+                let allocation =
+                    memory.allocate(bytes, kind, name).ok_or_else(|| no_room(variable, bytes, memory))?;
                 self.global.insert(name, (allocation.base, bytes));
                 initialised.push((allocation, definition));
             }
@@ -231,9 +242,9 @@ impl<'m> Symbols<'m> {
                         Space::Const => AllocationKind::Constant,
                         _ => AllocationKind::Variable,
                     };
-                    let allocation = memory.allocate(bytes, kind, &*variable.name).ok_or_else(|| {
-                        LoadError::new(variable.origin, format!("there is no room for `{}`", variable.name))
-                    })?;
+                    let allocation = memory
+                        .allocate(bytes, kind, &*variable.name)
+                        .ok_or_else(|| no_room(variable, bytes, memory))?;
                     let offset = allocation.base;
                     initialised.push((allocation, variable));
                     Placed { offset, bytes }
@@ -261,8 +272,13 @@ impl<'m> Symbols<'m> {
     /// Where dynamic shared memory begins: for all kernels at one place, since functions that they call
     /// may use it.
     pub(crate) fn dynamic_shared(&self) -> u64 {
+        self.shared_end().next_multiple_of(128)
+    }
+
+    /// Where the static shared memory of the kernel ends that has the most.
+    fn shared_end(&self) -> u64 {
         let ends = self.kernel_shared.values().map(|shared| shared.layout.end);
-        ends.max().unwrap_or(self.common_shared.layout.end).next_multiple_of(128)
+        ends.max().unwrap_or(self.common_shared.layout.end)
     }
 
     /// What a function's name stands for.
@@ -301,7 +317,6 @@ impl<'m> Symbols<'m> {
         variable: &Variable,
     ) -> Result<(), LoadError> {
         let Some(init) = &variable.init else { return Ok(()) };
-        let mut bytes = Vec::new();
         let vector = variable.vector.map_or(1, VectorWidth::elements) as u64;
         let element = u64::from(variable.ty.bytes());
         // Sizes of what each level of braces holds, outermost first.
@@ -311,31 +326,36 @@ impl<'m> Symbols<'m> {
                 Some(count) => count,
                 None => allocation.bytes / sizes[level + 1].max(1),
             };
-            sizes[level] = sizes[level + 1] * count;
+            sizes[level] = sizes[level + 1].saturating_mul(count);
         }
         if vector > 1 {
             sizes.push(element);
         }
-        self.initial(init, variable, &sizes, &mut bytes)?;
-        bytes.truncate(allocation.bytes as usize);
-        allocation.write(0, &bytes);
+        self.initial(init, variable, &sizes, allocation, 0)?;
         Ok(())
     }
 
+    /// Writes an initial value from the byte `at` on, with the sizes of what each further level of braces
+    /// holds. Where the next value goes.
     fn initial(
         &self,
         init: &Init,
         variable: &Variable,
         sizes: &[u64],
-        out: &mut Vec<u8>,
-    ) -> Result<(), LoadError> {
-        let width = variable.ty.bytes() as usize;
-        let start = out.len();
-        match init {
-            Init::Value(imm) => {
-                let bits = super::operand::immediate(*imm, variable.ty);
-                out.extend((0..width).map(|byte| if byte < 8 { (bits >> (8 * byte)) as u8 } else { 0 }));
+        allocation: &crate::memory::Allocation,
+        at: u64,
+    ) -> Result<u64, LoadError> {
+        let width = u64::from(variable.ty.bytes());
+        // What is behind the end is left out.
+        let write = |value: u64| {
+            let end = at.saturating_add(width);
+            if end <= allocation.bytes {
+                allocation.write(at, &value.to_le_bytes()[..width.min(8) as usize]);
             }
+            end
+        };
+        let next = match init {
+            Init::Value(imm) => write(super::operand::immediate(*imm, variable.ty)),
             Init::Symbol(symbol) => {
                 let (address, space) = self.address(&symbol.name).ok_or_else(|| {
                     LoadError::new(variable.origin, format!("`{}` is defined nowhere", symbol.name))
@@ -346,22 +366,29 @@ impl<'m> Symbols<'m> {
                     Some(mask) if mask != 0 => (address & mask) >> mask.trailing_zeros(),
                     _ => address,
                 };
-                out.extend(&address.to_le_bytes()[..width.min(8)]);
+                write(address)
             }
             Init::List(list) => {
                 let inner = sizes.get(1..).filter(|rest| !rest.is_empty()).unwrap_or(sizes);
+                let mut next = at;
                 for value in list {
-                    self.initial(value, variable, inner, out)?;
+                    next = self.initial(value, variable, inner, allocation, next)?;
                 }
-                let whole = sizes.first().copied().unwrap_or(0) as usize;
-                if out.len() - start < whole {
-                    out.resize(start + whole, 0);
-                }
+                next.max(at.saturating_add(sizes.first().copied().unwrap_or(0)))
             }
-            Init::Properties(_) => {}
-        }
-        Ok(())
+            Init::Properties(_) => at,
+        };
+        Ok(next)
     }
+}
+
+fn no_room(variable: &Variable, bytes: u64, memory: &GlobalMap) -> LoadError {
+    let message = format!(
+        "there is no room for `{}`: it takes {bytes} bytes, and {} are free",
+        variable.name,
+        memory.unused()
+    );
+    LoadError::new(variable.origin, message)
 }
 
 /// The size of an array whose outermost dimension its initial value tells.

@@ -25,14 +25,9 @@ impl Device {
     ) -> Result<Buffer<T>, DeviceError> {
         let bytes = (len as u64).saturating_mul(T::BYTES as u64);
         let mut memory = self.inner.memory();
-        let free = self.inner.config.memory - memory.used;
-        let error = DeviceError::OutOfMemory { asked: bytes, free };
-        if bytes > free {
-            return Err(error);
-        }
+        let error = DeviceError::OutOfMemory { asked: bytes, free: memory.map.unused() };
         let allocation = Arc::make_mut(&mut memory.map).allocate(bytes, kind, name);
         let Some(allocation) = allocation else { return Err(error) };
-        memory.used += bytes;
         drop(memory);
         Ok(Buffer { device: self.clone(), allocation, len, element: PhantomData })
     }
@@ -178,7 +173,6 @@ impl<T: Element> Buffer<T> {
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         let mut memory = self.device.inner.memory();
-        memory.used -= self.allocation.bytes;
         Arc::make_mut(&mut memory.map).free(self.allocation.id);
     }
 }

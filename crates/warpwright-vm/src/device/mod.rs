@@ -65,10 +65,8 @@ struct Inner {
     launches: AtomicU64,
 }
 
-#[derive(Default)]
 struct Memory {
     map: Arc<GlobalMap>,
-    used: u64,
 }
 
 impl Inner {
@@ -83,8 +81,8 @@ impl Device {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let workers = if config.workers == 0 { cores } else { config.workers };
         let executor = Executor::new(workers).map_err(DeviceError::Threads)?;
-        let inner =
-            Inner { config, executor, workers, memory: Mutex::default(), launches: AtomicU64::new(0) };
+        let memory = Mutex::new(Memory { map: Arc::new(GlobalMap::new(config.memory)) });
+        let inner = Inner { config, executor, workers, memory, launches: AtomicU64::new(0) };
         Ok(Device { inner: Arc::new(inner) })
     }
 
@@ -100,7 +98,10 @@ impl Device {
             return Err(DeviceError::Target { module: target, device });
         }
         let mut memory = self.inner.memory();
-        let loaded = Loaded::new(module, info, Arc::make_mut(&mut memory.map), self.inner.config.heap)?;
+        let map = Arc::make_mut(&mut memory.map);
+        let before = map.len();
+        let loaded = Loaded::new(module, info, map, self.inner.config.heap);
+        let loaded = loaded.inspect_err(|_| map.free_since(before))?;
         Ok(Module { loaded: Arc::new(loaded) })
     }
 

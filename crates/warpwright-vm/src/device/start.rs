@@ -85,7 +85,7 @@ impl Device {
         let name = || kernel.name.clone();
         let grid = <[u32; 3]>::from(config.grid_dim);
         let block = <[u32; 3]>::from(config.block_dim);
-        let threads = block.iter().map(|&n| u64::from(n)).product::<u64>();
+        let threads = block.iter().fold(1u64, |product, &n| product.saturating_mul(n.into()));
         if grid.contains(&0) || block.contains(&0) {
             return Err(LaunchError::Empty { grid, block });
         }

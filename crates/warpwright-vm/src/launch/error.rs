@@ -108,7 +108,7 @@ impl fmt::Display for LaunchError {
                 write!(f, "grid {grid:?} and block {block:?}: every dimension must be at least 1")
             }
             LaunchError::BlockTooLarge { block } => {
-                let threads: u64 = block.iter().map(|&n| u64::from(n)).product();
+                let threads: u64 = block.iter().fold(1, |product: u64, &n| product.saturating_mul(n.into()));
                 write!(f, "a block of {block:?} has {threads} threads: at most 1024 (64 along z)")
             }
             LaunchError::GridTooLarge { grid } => {

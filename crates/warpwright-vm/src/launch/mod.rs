@@ -15,7 +15,7 @@ pub(crate) use shape::Shape;
 use crate::check::Collector;
 use crate::check::race::LaunchRaces;
 use crate::decode::Code;
-use crate::machine::{Block, BlockStatus, Machine, Step, Worker};
+use crate::machine::{Block, BlockStatus, MOST_HELD, Machine, Step, Worker, room_of_block};
 use crate::memory::GlobalMap;
 use crate::module::Loaded;
 use crate::random::Random;
@@ -73,6 +73,8 @@ pub(crate) struct Launch {
     next_block: AtomicU64,
     stopped: AtomicBool,
     executed: AtomicU64,
+    /// Bytes that resident blocks hold.
+    held: AtomicU64,
     /// Counts up whenever a block has done something that others may notice, has begun, or is over; and when
     /// it has looked at what changes by itself.
     changes: AtomicU64,
@@ -124,6 +126,7 @@ impl Launch {
             next_block: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             executed: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             standing: (0..workers).map(|_| AtomicU64::new(0)).collect(),
             awaited: AtomicBool::new(false),
@@ -194,6 +197,11 @@ impl Launch {
                 self.finish(None);
             }
         }
+    }
+
+    /// Blocks take some of the host's memory. Whether they may.
+    pub(crate) fn hold(&self, bytes: u64) -> bool {
+        self.held.fetch_add(bytes, Relaxed).saturating_add(bytes) <= MOST_HELD
     }
 
     /// Whether it wants more host threads than it has.
@@ -269,9 +277,14 @@ impl<'a> Residents<'a> {
     }
 
     fn admit(&mut self, number: u64) {
-        let mut block = self.spare.pop().unwrap_or_default();
-        block.start(number, &self.launch.shape, &self.launch.code, self.launch.kernel);
-        block.checks.start(self.launch, number);
+        let launch = self.launch;
+        let used = self.spare.pop();
+        if used.is_none() && !launch.hold(room_of_block(&launch.shape, &launch.code, launch.kernel)) {
+            return launch.trap(report::out_of_memory(launch));
+        }
+        let mut block = used.unwrap_or_default();
+        block.start(number, &launch.shape, &launch.code, launch.kernel);
+        block.checks.start(launch, number);
         self.blocks.push(block);
     }
 
@@ -294,7 +307,12 @@ impl<'a> Residents<'a> {
         let launch = self.launch;
         if launch.options.cooperative {
             let all = (self.index as u64..launch.shape.blocks()).step_by(launch.workers as usize);
-            all.for_each(|number| self.admit(number));
+            for number in all {
+                self.admit(number);
+                if launch.is_stopped() {
+                    break;
+                }
+            }
         } else {
             self.admit_next();
             if m.worker.random.is_some() {
@@ -310,6 +328,8 @@ impl<'a> Residents<'a> {
                 Some(random) => random.below(self.blocks.len() as u64) as usize,
             };
             let before = self.blocks[turn].clock;
+            m.worker.allowance =
+                launch.options.max_instructions.saturating_sub(launch.executed.load(Relaxed));
             m.exchange_block(&mut self.blocks[turn]);
             let status = m.run_block();
             m.exchange_block(&mut self.blocks[turn]);

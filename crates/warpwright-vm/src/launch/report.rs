@@ -4,7 +4,7 @@ use super::{Launch, State};
 use crate::check::{Finding, resolve};
 use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
-use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Warp, Worker};
+use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Warp, Worker, too_much};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,6 +26,8 @@ pub enum TrapKind {
     BadCall,
     /// The local memory of a thread is full.
     StackOverflow,
+    /// The resident blocks need more memory than the host is asked for.
+    OutOfMemory,
     /// An atomic operation on memory that has none.
     BadAtomic,
     /// An mbarrier was used that is none, or more than it allows.
@@ -203,6 +205,11 @@ pub(super) fn trap_at(
         thread: Some(site(launch, block, thread)),
         waiting: Vec::new(),
     }
+}
+
+/// The trap of a launch whose blocks hold too much.
+pub(super) fn out_of_memory(launch: &Launch) -> Trap {
+    ended(launch, TrapKind::OutOfMemory, too_much())
 }
 
 fn site(launch: &Launch, block: u64, thread: u32) -> ([u32; 3], [u32; 3]) {

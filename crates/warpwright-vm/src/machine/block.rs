@@ -55,7 +55,9 @@ impl Block {
                 function.prepare(&mut warp.registers);
             }
             function.clear_unassigned(&mut warp.registers);
-            warp.local.resize(function.local_words(), [UNWRITTEN; LANES]);
+            if warp.local.len() < function.local_words() {
+                warp.local.resize(function.local_words(), [UNWRITTEN; LANES]);
+            }
         }
         self.prepared = Some(kernel);
     }

@@ -4,6 +4,11 @@
 //! moment that the thread may not rely on. A lane's copies end in the order of their groups.
 
 use super::{LANES, LanesOf, Row32};
+use std::collections::VecDeque;
+
+/// Copies of a warp that are under way at once. Further ones end the oldest, as hardware may at any time, so
+/// that a kernel that never waits does not fill the host's memory.
+const MOST: usize = 1024;
 
 /// A copy of up to 16 bytes in each lane.
 #[derive(Clone, Debug, Hash)]
@@ -30,7 +35,7 @@ impl Copy {
 /// The copies of a warp.
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Copies {
-    under_way: Vec<Copy>,
+    under_way: VecDeque<Copy>,
     /// Groups that each lane has committed.
     committed: Row32,
 }
@@ -41,12 +46,13 @@ impl Copies {
         self.committed = [0; LANES];
     }
 
-    /// Issues a copy: it belongs to the next group that each lane commits.
-    pub(crate) fn issue(&mut self, mut copy: Copy) {
+    /// Issues a copy: it belongs to the next group that each lane commits. The oldest, if it has to end now.
+    pub(crate) fn issue(&mut self, mut copy: Copy) -> Option<Copy> {
         if copy.mask != 0 {
             copy.group = self.committed;
-            self.under_way.push(copy);
+            self.under_way.push_back(copy);
         }
+        if self.under_way.len() > MOST { self.under_way.pop_front() } else { None }
     }
 
     /// Closes the groups of these lanes.

@@ -9,6 +9,7 @@ mod block;
 mod copies;
 mod meet;
 mod registers;
+mod room;
 mod step;
 mod warp;
 mod watch;
@@ -19,6 +20,7 @@ pub(crate) use copies::Copy;
 pub(crate) use registers::{
     Base, Cell, FULL, LANES, LanesOf, Registers, Row32, Row64, lanewise, map1, map2, map3,
 };
+pub(crate) use room::{MOST_HELD, MOST_LOCAL, of_block as room_of_block, too_much};
 pub(crate) use step::{BlockStatus, Counts, Worker};
 pub(crate) use warp::{Frame, NONE, Park, Resume, Warp};
 

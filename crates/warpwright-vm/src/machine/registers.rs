@@ -73,6 +73,14 @@ impl Registers {
         self.pred.resize(grow(self.pred.len(), base.pred + rows.pred), 0);
     }
 
+    /// Bytes that making that room takes.
+    pub(crate) fn missing(&self, base: Base, rows: Base) -> u64 {
+        let more = |len: usize, need: u32| (need as usize).saturating_sub(len) as u64;
+        more(self.w32.len(), base.w32 + rows.w32) * size_of::<Row32>() as u64
+            + more(self.w64.len(), base.w64 + rows.w64) * size_of::<Row64>() as u64
+            + more(self.pred.len(), base.pred + rows.pred) * size_of::<u32>() as u64
+    }
+
     /// A row of the current frame.
     #[inline(always)]
     pub(crate) fn row32(&self, row: u32) -> &Row32 {

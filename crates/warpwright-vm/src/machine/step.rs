@@ -1,6 +1,6 @@
 //! The loop that executes, and the order in which warps and fragments get their turns.
 
-use super::{Block, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
+use super::{Block, LANES, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
 use crate::check::WorkerChecks;
 use crate::counters::MemoryCounters;
 use crate::launch::Launch;
@@ -47,6 +47,8 @@ pub(crate) struct Worker {
     pub(crate) steady: bool,
     /// Lane instructions that have been executed and not yet been reported to the launch.
     pub(crate) executed: u64,
+    /// How many more it may execute before the launch has to hear of it.
+    pub(crate) allowance: u64,
     /// The last instruction that had faults, by its block and the block's clock, and a bit for each kind.
     pub(crate) faults: ((u64, u64), u32),
     /// Where the order of things comes from, if it is by a seed.
@@ -70,6 +72,7 @@ impl Worker {
             faults: ((0, 0), 0),
             steady: false,
             executed: 0,
+            allowance: u64::MAX,
             random,
         }
     }
@@ -128,6 +131,9 @@ impl<'a> Machine<'a> {
                     None => SLICE,
                     Some(random) => random.slice(most_fuel),
                 };
+                // What is left of the budget is not exceeded by more than an instruction.
+                let left = self.worker.allowance.saturating_sub(self.worker.executed);
+                let fuel = fuel.min((left / LANES as u64).min(u64::from(SLICE)) as u32 + 1);
                 self.enter_warp(index);
                 let (executed, stopped) = self.run_warp(fuel);
                 self.leave_warp();
@@ -135,6 +141,9 @@ impl<'a> Machine<'a> {
                 busy |= executed && !self.gave_way;
                 if stopped {
                     return BlockStatus::Stopped;
+                }
+                if self.worker.executed > self.worker.allowance {
+                    return BlockStatus::Running;
                 }
             }
             if self.block.is_done() {

@@ -57,13 +57,23 @@ pub(crate) fn words_of_bytes(bytes: u64) -> usize {
     bytes.div_ceil(4) as usize
 }
 
+/// Words of zero; `None` where the host has no memory for them. Pages that are never touched take none.
+fn zeros(count: usize) -> Option<Box<[AtomicU32]>> {
+    // Asked for first, since what gives zeroed pages ends the process where there are none.
+    Vec::<u32>::new().try_reserve_exact(count).ok()?;
+    // In place, and without a write: `AtomicU32` has the layout of `u32`.
+    let words: Vec<AtomicU32> = vec![0u32; count].into_iter().map(AtomicU32::new).collect();
+    Some(words.into_boxed_slice())
+}
+
 /// Holds other wide atomic operations off.
 pub(crate) type Exclusive<'a> = MutexGuard<'a, ()>;
 
 impl Allocation {
-    fn new(id: u32, base: u64, bytes: u64, kind: AllocationKind, name: String) -> Self {
+    /// `None` where the host has no memory for it.
+    fn new(id: u32, base: u64, bytes: u64, kind: AllocationKind, name: String) -> Option<Self> {
         let heap = (kind == AllocationKind::Heap).then(|| Heap::new(base, bytes));
-        let words = (0..words_of_bytes(bytes)).map(|_| AtomicU32::new(0)).collect();
+        let words = zeros(words_of_bytes(bytes))?;
         // Variables without an initialiser are zero.
         let written = match kind {
             AllocationKind::Buffer | AllocationKind::Heap => SharedInitBits::new(bytes),
@@ -71,7 +81,8 @@ impl Allocation {
                 SharedInitBits::written()
             }
         };
-        Allocation { id, base, bytes, kind, name, freed: false, heap, words, wide: Mutex::new(()), written }
+        let (freed, wide) = (false, Mutex::new(()));
+        Some(Allocation { id, base, bytes, kind, name, freed, heap, words, wide, written })
     }
 
     /// The same place after it was given back.
@@ -170,8 +181,11 @@ pub(crate) fn update(word: &AtomicU32, mask: u32, value: u32) {
 }
 
 /// All allocations, by address.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct GlobalMap {
+    /// Bytes that may be allocated at once, and that are.
+    limit: u64,
+    used: u64,
     /// For each page, one more than the index of the allocation that it belongs to.
     pages: Vec<u32>,
     allocations: Vec<Arc<Allocation>>,
@@ -179,9 +193,19 @@ pub(crate) struct GlobalMap {
 
 impl GlobalMap {
     /// The most bytes that can be allocated in all.
-    pub(crate) const CAPACITY: u64 = 1 << 44;
+    const CAPACITY: u64 = 1 << 44;
 
-    /// Allocates; `None` where there is no address space left.
+    /// Memory of which that many bytes can be allocated at once.
+    pub(crate) fn new(limit: u64) -> Self {
+        GlobalMap { limit, used: 0, pages: Vec::new(), allocations: Vec::new() }
+    }
+
+    /// Bytes that are not allocated.
+    pub(crate) fn unused(&self) -> u64 {
+        self.limit - self.used
+    }
+
+    /// Allocates; `None` where there is no memory or no address space left.
     pub(crate) fn allocate(
         &mut self,
         bytes: u64,
@@ -189,23 +213,35 @@ impl GlobalMap {
         name: impl Into<String>,
     ) -> Option<Arc<Allocation>> {
         let pages = (bytes >> PAGE_BITS) + 1;
-        if bytes > Self::CAPACITY || (self.pages.len() as u64 + pages) << PAGE_BITS > Self::CAPACITY {
+        if bytes > self.unused()
+            || bytes > Self::CAPACITY
+            || (self.pages.len() as u64 + pages) << PAGE_BITS > Self::CAPACITY
+        {
             return None;
         }
         let id = self.allocations.len() as u32;
         let base = GLOBAL_WINDOW + ((self.pages.len() as u64) << PAGE_BITS);
-        let allocation = Arc::new(Allocation::new(id, base, bytes, kind, name.into()));
+        let allocation = Arc::new(Allocation::new(id, base, bytes, kind, name.into())?);
         // There is always room behind the end, so that a step too far is not in the next allocation.
         self.pages.extend(std::iter::repeat_n(id + 1, pages as usize));
         self.allocations.push(allocation.clone());
+        self.used += bytes;
         Some(allocation)
     }
 
     /// Gives an allocation back. What it was stays known.
     pub(crate) fn free(&mut self, id: u32) {
-        if let Some(slot) = self.allocations.get_mut(id as usize) {
+        if let Some(slot) = self.allocations.get_mut(id as usize)
+            && !slot.freed
+        {
+            self.used -= slot.bytes;
             *slot = Arc::new(slot.ghost());
         }
+    }
+
+    /// Gives back what was allocated since there were `count` allocations.
+    pub(crate) fn free_since(&mut self, count: usize) {
+        (count..self.allocations.len()).for_each(|id| self.free(id as u32));
     }
 
     /// The allocation whose address space `address` is in. Its end may lie before.

@@ -134,19 +134,25 @@ impl<'a> Machine<'a> {
             LanesOf(mask).for_each(|lane| copy.offsets[lane] = offsets[lane] as u32);
             copy.mask |= mask;
         }
-        self.warp.copies.issue(copy);
+        if let Some(oldest) = self.warp.copies.issue(copy) {
+            write(&mut self.block.shared, &oldest, oldest.mask);
+            self.worker.progress = true;
+        }
     }
 
     /// Ends the copies of the lanes of the mask that are not in their last `pending` groups, or all.
     pub(crate) fn end_copies(&mut self, pending: Option<u32>) {
         let shared = &mut self.block.shared;
-        self.warp.copies.end(self.mask, pending, |copy, lanes| {
-            for (index, row) in copy.data.iter().enumerate().take(copy.words as usize) {
-                for lane in LanesOf(lanes) {
-                    shared[copy.offsets[lane] as usize / 4 + index] = row[lane];
-                }
-            }
-        });
+        self.warp.copies.end(self.mask, pending, |copy, lanes| write(shared, copy, lanes));
         self.worker.progress = true;
+    }
+}
+
+/// Writes what lanes of a copy bring.
+fn write(shared: &mut [u32], copy: &Copy, lanes: u32) {
+    for (index, row) in copy.data.iter().enumerate().take(copy.words as usize) {
+        for lane in LanesOf(lanes) {
+            shared[copy.offsets[lane] as usize / 4 + index] = row[lane];
+        }
     }
 }

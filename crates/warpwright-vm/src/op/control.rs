@@ -3,13 +3,14 @@
 use crate::check::set_local_written;
 use crate::decode::{Callable, Decoder, LoadError, ParamSlot, Place, Rows, function_at};
 use crate::launch::TrapKind;
-use crate::machine::{Base, Frame, Inst, LANES, LanesOf, Machine, Row64, Step, lanewise};
+use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MOST_LOCAL, Machine, Row64, Step, lanewise};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::control::{Call, CallReturn, Callee};
 
-/// Most bytes of local memory of a thread, calls included.
-pub(super) const MOST_LOCAL: u64 = 512 << 10;
+/// Bytes of the stack that a call takes: where hardware keeps the return address. So recursion ends, whatever
+/// the function keeps.
+const LINK: u32 = 16;
 
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<bool, LoadError> {
     match op {
@@ -189,17 +190,30 @@ fn decode_call(call: &Call, d: &mut Decoder<'_, '_>) -> Result<(), LoadError> {
         Callee::Function(Symbol::Local(_)) => d.unsupported("call", "the callee is no function"),
         Callee::Reg(reg) => {
             let row = d.row(*reg);
-            let count = d.symbols.defined.len();
+            // A kernel is launched, not called.
+            let callable: Vec<bool> =
+                d.symbols.defined.iter().map(|function| function.kind == FunctionKind::Func).collect();
             d.emit_boxed(move |m, _| {
                 let mut calls: Vec<(u32, u32)> = Vec::new();
                 for lane in LanesOf(m.mask) {
                     let address = m.registers.row64(row)[lane];
-                    let Some(number) = function_at(address, count) else {
+                    let found = function_at(address, callable.len());
+                    let Some(number) = found.filter(|&number| callable[number as usize]) else {
                         return m.trap(
                             TrapKind::BadCall,
                             format!("a call of {address:#x}, which is no function"),
                         );
                     };
+                    let callee = &m.launch.code.functions[number as usize];
+                    if callee.params.len() != arguments.len() {
+                        let message = format!(
+                            "a call of `{}` with {} arguments: it takes {}",
+                            callee.name,
+                            arguments.len(),
+                            callee.params.len()
+                        );
+                        return m.trap(TrapKind::BadCall, message);
+                    }
                     match calls.iter_mut().find(|call| call.0 == number) {
                         Some(call) => call.1 |= 1 << lane,
                         None => calls.push((number, 1 << lane)),
@@ -231,12 +245,17 @@ fn returns_in_memory(returns: &[Option<Argument>]) -> Vec<super::builtin::Value>
     arguments_in_memory(&known)
 }
 
+/// Bytes of the stack that the registers of all callers take, as they do on hardware.
+fn saved(base: Base) -> u64 {
+    4 * u64::from(base.w32) + 8 * u64::from(base.w64) + u64::from(base.pred / 8)
+}
+
 /// Enters functions with the lanes of each, after the arguments have been put where they expect them.
 fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> Step {
     let launch = m.launch;
     let caller = *m.warp.frame();
     let caller_code = &launch.code.functions[caller.function as usize];
-    let local = (caller.local + caller_code.local_bytes + caller.allocated).next_multiple_of(16);
+    let local = (caller.local + caller_code.local_bytes + caller.allocated).next_multiple_of(16) + LINK;
     let old = m.registers.base;
     let base = Base {
         w32: old.w32 + caller_code.rows.w32,
@@ -247,16 +266,18 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> S
     let mut frames = Vec::with_capacity(calls.len());
     for &(number, mask) in calls {
         let callee = &launch.code.functions[number as usize];
-        if u64::from(local) + u64::from(callee.local_bytes) > MOST_LOCAL || base.w32 > 1 << 20 {
+        let bytes = u64::from(local) + u64::from(callee.local_bytes);
+        if bytes + saved(base) > MOST_LOCAL {
             let message = format!(
-                "the stack of a thread is full: {} bytes of local memory, in the call of `{}`",
-                local, callee.name
+                "the stack of a thread is full, in a call of `{}`: {bytes} bytes of variables and {} of registers, \
+                 of {MOST_LOCAL}",
+                callee.name,
+                saved(base)
             );
             return m.trap(TrapKind::StackOverflow, message);
         }
-        let rows = ((local + callee.local_bytes) as usize).div_ceil(4);
-        if m.warp.local.len() < rows {
-            m.warp.local.resize(rows, [0; LANES]);
+        if !m.reserve(bytes, base, callee.rows) {
+            return m.out_of_memory();
         }
         let values: Vec<_> = arguments.iter().map(|argument| read_argument(m, *argument)).collect();
         m.registers.base = base;

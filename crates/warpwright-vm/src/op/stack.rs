@@ -3,10 +3,9 @@
 //! It lies behind the variables of the frame, and goes with the frame. The lanes of a warp share the
 //! layout of local memory: each gets what the largest of them asks for.
 
-use super::control::MOST_LOCAL;
 use crate::decode::{Decoder, File};
 use crate::launch::TrapKind;
-use crate::machine::{LANES, LanesOf, Machine, Step};
+use crate::machine::{Base, LANES, LanesOf, MOST_LOCAL, Machine, Step};
 use warpwright_ptx::ir::{Dst, Imm, Src, Type};
 use warpwright_ptx::op::Op;
 
@@ -84,9 +83,8 @@ fn allocate(m: &mut Machine<'_>, size: u32, align: u32, result: Place) -> Step {
             format!("the stack of a thread is full: {bytes} bytes more than the {start} that it holds");
         return m.trap(TrapKind::StackOverflow, message);
     }
-    let rows = (end as usize).div_ceil(4);
-    if m.warp.local.len() < rows {
-        m.warp.local.resize(rows, [0; LANES]);
+    if !m.reserve(end, Base::default(), Base::default()) {
+        return m.out_of_memory();
     }
     set_end(m, end as u32);
     result.set(m, start as u32);

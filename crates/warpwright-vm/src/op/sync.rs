@@ -12,6 +12,9 @@ use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::sync::{BarrierReduction, MembarLevel};
 
+/// The last barrier of a block.
+const LAST: u32 = CLUSTER_BARRIER - 1;
+
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::BarSync(bar) => barrier(d, &bar.a, bar.b.as_ref(), true, true),
@@ -51,9 +54,6 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
     true
 }
 
-/// Barriers of a block that have numbers.
-const BARRIERS: u32 = 16;
-
 /// The operands of a barrier.
 #[derive(Clone, Copy)]
 struct BarrierRows {
@@ -72,17 +72,23 @@ impl BarrierRows {
     /// number of true predicates and of threads.
     fn arrive(self, m: &mut Machine<'_>, waits: bool, holds: u32) -> Result<Option<(u32, u32)>, Step> {
         let ids = *m.registers.row32(self.id);
-        if let Some(lane) = LanesOf(m.mask).find(|&lane| ids[lane] >= BARRIERS) {
-            let message = format!("barrier {}: a block has {BARRIERS}, from 0 on", ids[lane]);
-            return Err(m.trap(TrapKind::BadBarrier, message));
+        if let Some(lane) = LanesOf(m.mask).find(|&lane| ids[lane] > LAST) {
+            let message = format!("there is no barrier {}: those of a block are 0 to {LAST}", ids[lane]);
+            return Err(m.trap(TrapKind::BadOperand, message));
         }
         let counts = self.count.map(|row| *m.registers.row32(row));
-        let wrong = |count: u32| count == 0 || !count.is_multiple_of(LANES as u32);
-        if let Some(counts) = counts
-            && let Some(lane) = LanesOf(m.mask).find(|&lane| wrong(counts[lane]))
-        {
-            let message = format!("a barrier of {} threads: it takes whole warps of 32", counts[lane]);
-            return Err(m.trap(TrapKind::BadBarrier, message));
+        if let Some(counts) = counts {
+            let wrong = |count: u32| count == 0 || !count.is_multiple_of(LANES as u32);
+            if let Some(lane) = LanesOf(m.mask).find(|&lane| wrong(counts[lane])) {
+                let message = format!(
+                    "a barrier of {} threads: the number must be a multiple of {LANES}, for whole warps",
+                    counts[lane]
+                );
+                return Err(m.trap(TrapKind::BadOperand, message));
+            }
+            if !self.aligned {
+                m.one_at_a_time(&counts)?;
+            }
         }
         if self.aligned {
             if let Some(step) = m.converge(FULL, NONE) {

@@ -261,6 +261,7 @@ fn findings(text: &str, report: &Report) -> Vec<Found> {
             TrapKind::Budget => "budget",
             TrapKind::BadAtomic => "bad-atomic",
             TrapKind::BadBarrier => "bad-barrier",
+            TrapKind::BadOperand => "bad-operand",
             TrapKind::Assertion => "assertion",
             _ => "other-trap",
         };

@@ -11,6 +11,10 @@ use super::entry::{Entry, Scope, lanes};
 use super::knowledge::{Floors, Knowledge, Known, agent};
 use super::{FenceKind, Mode};
 
+/// Groups of asynchronous copies of a warp that are remembered, so that a kernel that never waits for them does
+/// not fill the host's memory.
+const MOST_GROUPS: usize = 1024;
+
 /// What one lane knows beyond its warp, and what it has seen but not acquired.
 #[derive(Debug, Default)]
 struct Lane {
@@ -527,7 +531,12 @@ impl Clocks {
     pub(super) fn commit_group(&mut self, warp: u8, mask: u32) {
         self.extra = true;
         let tick = self.tick();
-        self.warps[usize::from(warp)].groups.push((mask, tick));
+        let groups = &mut self.warps[usize::from(warp)].groups;
+        groups.push((mask, tick));
+        // Whoever waits for so many younger ones has waited for the oldest, too.
+        if groups.len() > MOST_GROUPS {
+            groups.remove(0);
+        }
     }
 
     /// Lanes have waited until at most `pending` of their groups are incomplete.

@@ -8,6 +8,8 @@ use super::scatter::Scatter;
 
 /// Entries of one list from which on small ones are kept in a scatter.
 const MOST_IN_LIST: usize = 4;
+/// Entries of one list at all. An agent that copies from one place without an end would leave any number.
+const MOST_ENTRIES: usize = 512;
 /// Bytes of a small entry at most.
 const SMALL: u32 = 16;
 /// Scatters of one list at most.
@@ -167,6 +169,9 @@ impl List {
         }
         if self.rest.capacity() == 0 {
             self.rest.reserve(2 * MOST_IN_LIST);
+        }
+        if self.rest.len() >= MOST_ENTRIES {
+            self.rest.remove(0);
         }
         self.rest.push(*new);
     }

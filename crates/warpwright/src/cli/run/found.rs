@@ -149,6 +149,7 @@ pub(super) fn trap(report: &Report, locator: &Locator<'_>) -> Option<Trap> {
             TrapKind::BadBranch => "bad-branch",
             TrapKind::BadCall => "bad-call",
             TrapKind::StackOverflow => "stack-overflow",
+            TrapKind::OutOfMemory => "out-of-memory",
             TrapKind::BadAtomic => "bad-atomic",
             TrapKind::BadBarrier => "bad-barrier",
             TrapKind::BadOperand => "bad-operand",

@@ -1,12 +1,15 @@
 //! Nothing that a module or an argument list contains can crash, hang or exhaust the host: the corpus
-//! with lines and words exchanged, launched with wild arguments and a small budget. The fuzz target `run`
-//! does the same without an end.
+//! with lines and words exchanged, launched with wild arguments and a small budget, and tables of what an
+//! attacker would try. The fuzz target `run` does the first without an end.
 //!
 //! `WARPWRIGHT_HOSTILE=50000` runs that many mutants.
 
-#[path = "hostile/mutate.rs"]
+mod attack;
+mod declarations;
+mod execution;
+
+mod launches;
 mod mutate;
-#[path = "hostile/run.rs"]
 mod run;
 
 use mutate::{Random, mutate};
