@@ -176,8 +176,8 @@ impl Rules<'_, '_> {
         );
         let element =
             self.variable.ty.bytes() as u64 * self.variable.vector.map_or(1, |v| v.elements() as u64);
-        let sizes = dims.iter().flatten().filter(|&&n| n != 0);
-        let whole = sizes.fold(Some(element), |size, &n| size?.checked_mul(n));
+        let mut sizes = dims.iter().flatten().filter(|&&n| n != 0);
+        let whole = sizes.try_fold(element, |size: u64, &n| size.checked_mul(n));
         self.require(whole.is_some(), Code::Directive, "its size in bytes has more than 64 bits");
         if !dims.iter().any(open) {
             return;

@@ -9,8 +9,8 @@ use warpwright_ptx::ir::*;
 /// Room between variables of shared and local memory that belongs to none, so that a step too far is seen.
 const GAP: u64 = 16;
 
-/// Most shared memory that the variables of a module take together. Those of all of its kernels lie one
-/// behind the other, so that it is more than one kernel can have.
+/// Most shared memory that the variables take which a kernel could reach. Those of functions count that it
+/// does not call, so that it is more than a block can have.
 const MOST_SHARED: u64 = 64 << 20;
 
 /// Bytes between the addresses of functions.
