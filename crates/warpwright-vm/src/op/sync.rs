@@ -78,7 +78,8 @@ impl BarrierRows {
         }
         let counts = self.count.map(|row| *m.registers.row32(row));
         if let Some(counts) = counts {
-            let wrong = |count: u32| count == 0 || !count.is_multiple_of(LANES as u32);
+            // A count of 0 stands for all threads, where the instruction has a form without one.
+            let wrong = |count: u32| count == 0 && !waits || !count.is_multiple_of(LANES as u32);
             if let Some(lane) = LanesOf(m.mask).find(|&lane| wrong(counts[lane])) {
                 let message = format!(
                     "a barrier of {} threads: the number must be a multiple of {LANES}, for whole warps",
@@ -98,7 +99,8 @@ impl BarrierRows {
             m.one_at_a_time(&ids)?;
         }
         let lane = m.mask.trailing_zeros() as usize & (LANES - 1);
-        m.arrive(Arrival { id: ids[lane], count: counts.map(|counts| counts[lane]), waits, holds })
+        let count = counts.map(|counts| counts[lane]).filter(|&count| count != 0);
+        m.arrive(Arrival { id: ids[lane], count, waits, holds })
     }
 }
 

@@ -148,11 +148,14 @@ fn many_functions() {
             format!(".func f{i}() {{ {call} ret; }}\n")
         })
         .collect();
-    let names: String =
+    let kernels: String =
         (0..5000).map(|i| format!(".visible .entry e{i}() {{ .shared .b8 s[32768]; ret; }}\n")).collect();
+    let functions: String =
+        (0..5000).map(|i| format!(".func g{i}() {{ .shared .b8 s[32768]; ret; }}\n")).collect();
     check([
         ("a chain of calls", Attack::with(&chain, "call f0;"), Nothing),
-        ("the shared memory of many kernels", Attack::with(&names, ""), Load),
+        ("the shared memory of many kernels", Attack::with(&kernels, ""), Nothing),
+        ("the shared memory of many functions", Attack::with(&functions, ""), Load),
         ("a function that is nowhere", Attack::with(".extern .func nowhere();", "call nowhere;"), Load),
         (
             "a variable that is nowhere",

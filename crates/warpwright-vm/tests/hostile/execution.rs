@@ -252,7 +252,7 @@ fn barriers() {
         ("a barrier that is none", barrier("16", "32"), Trap(TrapKind::BadOperand)),
         ("the last number of a barrier", barrier("-1", "32"), Trap(TrapKind::BadOperand)),
         ("a barrier of each lane", barrier("%r0", "32"), Trap(TrapKind::BadOperand)),
-        ("a barrier of no threads", barrier("1", "0"), Nothing),
+        ("a barrier of all threads, as no count says", barrier("1", "0"), Nothing),
         ("a barrier of one thread", barrier("1", "1"), Trap(TrapKind::BadOperand)),
         ("a barrier of 2^32 threads", barrier("1", "-32"), Trap(TrapKind::Deadlock)),
         ("a barrier of more threads than there are", barrier("1", "64"), Trap(TrapKind::Deadlock)),

@@ -92,7 +92,7 @@ fn options() {
         ("no instruction allowed", Attack::body("").budget(0), Trap(TrapKind::Budget)),
         ("any number of instructions allowed", Attack::body("").budget(u64::MAX), Nothing),
         ("an endless loop", Attack::body(endless), Trap(TrapKind::Budget)),
-        ("an endless loop of one thread", Attack::body(endless).threads(1), Trap(TrapKind::Budget)),
+        ("an endless loop of one thread", Attack::body(endless).threads(1), Trap(TrapKind::Deadlock)),
         (
             "endless loops of many",
             Attack::body(endless).threads(1024).blocks(100_000),
