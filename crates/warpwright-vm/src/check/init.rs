@@ -27,6 +27,18 @@ fn words(offset: u64, bytes: u64, mut each: impl FnMut(usize, u64) -> bool) -> b
     true
 }
 
+/// Which bytes of some memory were written.
+pub(super) trait Written {
+    /// Whether it is known that all were.
+    fn is_all(&self) -> bool;
+
+    /// Whether all of these bytes were written.
+    fn is_set(&self, offset: u64, bytes: u64) -> bool;
+
+    /// Bytes are written. They are inside.
+    fn set(&mut self, offset: u64, bytes: u64);
+}
+
 /// Memory that one host thread uses at a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InitBits {
@@ -42,16 +54,16 @@ impl InitBits {
         self.words.resize(bytes.div_ceil(BITS) as usize, 0);
         self.missing = bytes;
     }
+}
 
-    /// Whether all bytes were written.
+impl Written for InitBits {
     #[inline(always)]
-    pub(crate) fn is_all(&self) -> bool {
+    fn is_all(&self) -> bool {
         self.missing == 0
     }
 
-    /// Bytes are written. They are inside.
     #[inline]
-    pub(crate) fn set(&mut self, offset: u64, bytes: u64) {
+    fn set(&mut self, offset: u64, bytes: u64) {
         words(offset, bytes, |word, bits| {
             let word = &mut self.words[word];
             self.missing -= u64::from((bits & !*word).count_ones());
@@ -60,9 +72,8 @@ impl InitBits {
         });
     }
 
-    /// Whether all of these bytes were written.
     #[inline]
-    pub(crate) fn is_set(&self, offset: u64, bytes: u64) -> bool {
+    fn is_set(&self, offset: u64, bytes: u64) -> bool {
         words(offset, bytes, |word, bits| self.words[word] & bits == bits)
     }
 }
@@ -136,6 +147,23 @@ impl SharedInitBits {
             || words(offset, bytes, |word, bits| {
                 all.is_some_and(|all| all[word].load(Relaxed) & bits == bits)
             })
+    }
+}
+
+impl Written for &SharedInitBits {
+    #[inline]
+    fn is_all(&self) -> bool {
+        SharedInitBits::is_all(self)
+    }
+
+    #[inline]
+    fn is_set(&self, offset: u64, bytes: u64) -> bool {
+        SharedInitBits::is_set(self, offset, bytes)
+    }
+
+    #[inline]
+    fn set(&mut self, offset: u64, bytes: u64) {
+        SharedInitBits::set(self, offset, bytes);
     }
 }
 

@@ -3,6 +3,7 @@
 //! They are looked at before memory changes, and once more after a strong read. With no checks on, that is
 //! one comparison.
 
+use super::init::Written;
 use super::race::{
     AccessKind, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess, WorkerRaces,
     byte_runs,
@@ -329,38 +330,12 @@ impl<'a> Machine<'a> {
         match region.kind {
             RegionKind::Param => return,
             RegionKind::Global(allocation) => {
-                let written = &allocation.written;
-                if written.is_all() {
-                    return;
-                }
-                if kind.is_read() {
-                    let mut fine = true;
-                    byte_runs(offsets, mask, bytes, |at, bytes| fine &= written.is_set(at, bytes));
-                    if !fine {
-                        let missing = |&lane: &usize| !written.is_set(offsets[lane], size);
-                        unwritten = LanesOf(mask).filter(missing).fold(0, |all, lane| all | 1 << lane);
-                    }
-                }
-                if kind.is_write() {
-                    byte_runs(offsets, mask, bytes, |at, bytes| written.set(at, bytes));
-                }
+                let mut written = &allocation.written;
+                unwritten = look_for_unwritten(&mut written, kind, offsets, bytes, mask);
             }
             RegionKind::Shared => {
                 let written = &mut self.block.checks.written;
-                if written.is_all() {
-                    return;
-                }
-                if kind.is_read() {
-                    let mut fine = true;
-                    byte_runs(offsets, mask, bytes, |at, bytes| fine &= written.is_set(at, bytes));
-                    if !fine {
-                        let missing = |&lane: &usize| !written.is_set(offsets[lane], size);
-                        unwritten = LanesOf(mask).filter(missing).fold(0, |all, lane| all | 1 << lane);
-                    }
-                }
-                if kind.is_write() {
-                    byte_runs(offsets, mask, bytes, |at, bytes| written.set(at, bytes));
-                }
+                unwritten = look_for_unwritten(written, kind, offsets, bytes, mask);
             }
             RegionKind::Local => {
                 let rows = self.warp.local.len();
@@ -433,6 +408,32 @@ impl<'a> Machine<'a> {
             tell(races, self.warp_index as u8);
         }
     }
+}
+
+/// The lanes that read what was never written. What is written is noted.
+fn look_for_unwritten(
+    written: &mut impl Written,
+    kind: AccessKind,
+    offsets: &Row64,
+    bytes: u32,
+    mask: u32,
+) -> u32 {
+    let mut unwritten = 0;
+    if written.is_all() {
+        return unwritten;
+    }
+    if kind.is_read() {
+        let mut fine = true;
+        byte_runs(offsets, mask, bytes, |at, bytes| fine &= written.is_set(at, bytes));
+        if !fine {
+            let missing = |&lane: &usize| !written.is_set(offsets[lane], bytes.into());
+            unwritten = LanesOf(mask).filter(missing).fold(0, |all, lane| all | 1 << lane);
+        }
+    }
+    if kind.is_write() {
+        byte_runs(offsets, mask, bytes, |at, bytes| written.set(at, bytes));
+    }
+    unwritten
 }
 
 /// Which words of local memory were written: four bits for the bytes of each.

@@ -35,7 +35,7 @@ impl Device {
     /// Allocates `len` elements of the host's memory, mapped into the device and zero: the host may set and
     /// read them with [`Buffer::poke`] and [`Buffer::peek`] while kernels run, as a stop flag or a progress
     /// counter. A kernel that waits for such memory to change is never taken for one that hangs, and ends at
-    /// the latest with [`Options::max_instructions`].
+    /// the latest with [`Options::max_instructions`](crate::Options::max_instructions).
     pub fn alloc_mapped<T: Element>(&self, len: usize) -> Result<Buffer<T>, DeviceError> {
         self.allocate("", len, AllocationKind::Mapped)
     }
