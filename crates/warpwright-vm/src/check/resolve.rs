@@ -115,6 +115,11 @@ fn global_allocation(launch: &Launch, address: u64) -> Option<AllocationRef> {
     // What owns the page may end before the address, and another begin close behind it.
     let inside = launch.memory.lookup(address).filter(|found| address - found.base < found.bytes);
     let found = inside.or_else(|| launch.memory.nearest(address))?;
+    if let Some((piece, freed)) = found.heap.as_ref().and_then(|heap| heap.nearest(address)) {
+        let (base, bytes) = piece;
+        let offset = address.wrapping_sub(base) as i64;
+        return Some(AllocationRef { name: "what `malloc` gave".into(), base, bytes, offset, freed });
+    }
     Some(AllocationRef {
         name: found.name.clone(),
         base: found.base,

@@ -15,6 +15,7 @@ use crate::launch::{Executor, LaunchError};
 use crate::memory::GlobalMap;
 use crate::module::{KernelInfo, Loaded};
 use crate::tensor::TensorCore;
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use warpwright_ptx::ir::{self, Arch};
@@ -101,8 +102,9 @@ impl Device {
         let map = Arc::make_mut(&mut memory.map);
         let before = map.len();
         let loaded = Loaded::new(module, info, map, self.inner.config.heap);
-        let loaded = loaded.inspect_err(|_| map.free_since(before))?;
-        Ok(Module { loaded: Arc::new(loaded) })
+        let loaded = loaded.inspect_err(|_| map.free_variables(before..map.len()))?;
+        let variables = Variables { device: self.clone(), allocations: before..map.len() };
+        Ok(Module { loaded: Arc::new(loaded), _variables: Arc::new(variables) })
     }
 
     /// Parses, verifies and loads a PTX text.
@@ -118,10 +120,27 @@ impl Device {
     }
 }
 
-/// A module on a device.
+/// A module on a device. Cheap to clone: the clones are one module. Its variables are given back with the
+/// last of them.
 #[derive(Clone)]
 pub struct Module {
     loaded: Arc<Loaded>,
+    _variables: Arc<Variables>,
+}
+
+/// The memory of a module's variables.
+struct Variables {
+    device: Device,
+    /// The numbers of its allocations.
+    allocations: Range<usize>,
+}
+
+impl Drop for Variables {
+    fn drop(&mut self) {
+        // Launches that still run have the memory as it was when they began.
+        let mut memory = self.device.inner.memory();
+        Arc::make_mut(&mut memory.map).free_variables(self.allocations.clone());
+    }
 }
 
 impl Module {

@@ -8,6 +8,7 @@
 use super::Heap;
 use super::address::GLOBAL_WINDOW;
 use crate::check::SharedInitBits;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -239,9 +240,14 @@ impl GlobalMap {
         }
     }
 
-    /// Gives back what was allocated since there were `count` allocations.
-    pub(crate) fn free_since(&mut self, count: usize) {
-        (count..self.allocations.len()).for_each(|id| self.free(id as u32));
+    /// Gives back variables, by their numbers. The heap, which came with the first module that wants one,
+    /// stays for others.
+    pub(crate) fn free_variables(&mut self, numbers: Range<usize>) {
+        for id in numbers {
+            if self.allocations[id].kind != AllocationKind::Heap {
+                self.free(id as u32);
+            }
+        }
     }
 
     /// The allocation whose address space `address` is in. Its end may lie before.

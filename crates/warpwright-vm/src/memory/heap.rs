@@ -129,6 +129,21 @@ impl Heap {
         holding(&self.pieces().given, address)
     }
 
+    /// The piece that holds the address, or the last one that begins before it: where it starts, its size,
+    /// and whether it was taken back.
+    pub(crate) fn nearest(&self, address: u64) -> Option<((u64, u64), bool)> {
+        let pieces = self.pieces();
+        let before = |pieces: &BTreeMap<u64, u64>| {
+            pieces.range(..=address).next_back().map(|(&start, &size)| (start, size))
+        };
+        let (given, taken_back) = (before(&pieces.given), before(&pieces.taken_back));
+        let is_later = |taken: &(u64, u64)| given.is_none_or(|given| taken.0 > given.0);
+        match taken_back.filter(is_later) {
+            Some(piece) => Some((piece, true)),
+            None => given.map(|piece| (piece, false)),
+        }
+    }
+
     /// Whether the address is in what was taken back.
     pub(crate) fn was_released(&self, address: u64) -> bool {
         holding(&self.pieces().taken_back, address).is_some()

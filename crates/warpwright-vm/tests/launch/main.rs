@@ -4,6 +4,7 @@
 mod end;
 mod findings;
 mod host;
+mod memory;
 mod order;
 mod shapes;
 

@@ -1,0 +1,74 @@
+//! Memory that comes and goes: of modules, and of `malloc`.
+
+use crate::*;
+
+#[test]
+fn variables_go_with_the_last_of_their_module() {
+    let mut config = DeviceConfig::default();
+    config.memory = 3 << 20;
+    let device = Device::new(config).unwrap();
+    let text = ".version 7.8
+.target sm_80
+.address_size 64
+.global .align 4 .u32 large[524288];
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out];
+    mov.u64 %rd2, large;
+    st.global.u32 [%rd2+4096], 7;
+    ld.global.u32 %r1, [%rd2+4096];
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+";
+    let out = device.alloc_zeros::<u32>(1).unwrap();
+    for _ in 0..20 {
+        let module = load(&device, text);
+        let twin = module.clone();
+        drop(module);
+        assert!(matches!(device.load_ptx(text), Err(DeviceError::Load(_))), "two do not fit");
+        let args = [Arg::buffer(&out)];
+        let running =
+            device.launch(&twin, "k", &LaunchConfig::new(1, 1), &args, &Options::checked()).unwrap();
+        // The launch has its memory, whatever becomes of the module.
+        drop(twin);
+        let report = running.wait();
+        assert!(report.is_clean(), "{report}");
+        assert_eq!(out.read(), [7]);
+        out.zero();
+    }
+}
+
+#[test]
+fn a_fault_beside_what_malloc_gave_says_so() {
+    let text = ".version 7.8
+.target sm_80
+.address_size 64
+.extern .func (.param .b64 pointer) malloc(.param .b64 size);
+.visible .entry k(.param .u64 out)
+{
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out];
+    {
+    .param .b64 size;
+    .param .b64 pointer;
+    st.param.b64 [size], 40;
+    call.uni (pointer), malloc, (size);
+    ld.param.b64 %rd2, [pointer];
+    }
+    st.u64 [%rd1], %rd2;
+    st.u32 [%rd2+40], 1;
+    ret;
+}
+";
+    let device = device();
+    let out = device.alloc_zeros::<u64>(1).unwrap();
+    let report = launch(&device, text, &LaunchConfig::new(1, 1), &out, &Options::checked()).wait();
+    let [finding] = &report.findings[..] else { panic!("one finding is expected: {report}") };
+    assert_eq!(finding.kind, FindingKind::Access(FaultKind::OutOfBounds));
+    let allocation = finding.accesses[0].memory.as_ref().and_then(|memory| memory.allocation.as_ref());
+    let found = allocation.map(|found| (found.base, found.bytes, found.offset, found.freed));
+    assert_eq!(found, Some((out.read()[0], 40, 40, false)));
+}
