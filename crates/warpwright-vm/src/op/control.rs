@@ -190,29 +190,25 @@ fn decode_call(call: &Call, d: &mut Decoder<'_, '_>) -> Result<(), LoadError> {
         Callee::Function(Symbol::Local(_)) => d.unsupported("call", "the callee is no function"),
         Callee::Reg(reg) => {
             let row = d.row(*reg);
-            // A kernel is launched, not called.
-            let callable: Vec<bool> =
-                d.symbols.defined.iter().map(|function| function.kind == FunctionKind::Func).collect();
+            let signatures: Vec<Option<Signature>> =
+                d.symbols.defined.iter().map(|function| signature(function)).collect();
+            let given: Signature = call.arguments.iter().map(|src| size_in_memory(d, src)).collect();
             d.emit_boxed(move |m, _| {
                 let mut calls: Vec<(u32, u32)> = Vec::new();
                 for lane in LanesOf(m.mask) {
                     let address = m.registers.row64(row)[lane];
-                    let found = function_at(address, callable.len());
-                    let Some(number) = found.filter(|&number| callable[number as usize]) else {
+                    let found = function_at(address, signatures.len());
+                    let callee =
+                        found.and_then(|number| Some((number, signatures[number as usize].as_ref()?)));
+                    let Some((number, wanted)) = callee else {
                         return m.trap(
                             TrapKind::BadCall,
                             format!("a call of {address:#x}, which is no function"),
                         );
                     };
-                    let callee = &m.launch.code.functions[number as usize];
-                    if callee.params.len() != arguments.len() {
-                        let message = format!(
-                            "a call of `{}` with {} arguments: it takes {}",
-                            callee.name,
-                            arguments.len(),
-                            callee.params.len()
-                        );
-                        return m.trap(TrapKind::BadCall, message);
+                    if let Some(problem) = mismatch(wanted, &given) {
+                        let name = &m.launch.code.functions[number as usize].name;
+                        return m.trap(TrapKind::BadCall, format!("a call of `{name}` {problem}"));
                     }
                     match calls.iter_mut().find(|call| call.0 == number) {
                         Some(call) => call.1 |= 1 << lane,
@@ -227,6 +223,37 @@ fn decode_call(call: &Call, d: &mut Decoder<'_, '_>) -> Result<(), LoadError> {
     join(d);
     take_returns(d, returns);
     Ok(())
+}
+
+/// The sizes of parameters or arguments that are in memory, in bytes, as far as they have one.
+type Signature = Vec<Option<u64>>;
+
+/// What a function takes. A kernel is launched, not called.
+fn signature(function: &Function) -> Option<Signature> {
+    let size = |param: &Param| match param {
+        Param::Variable(id) => function.variable(*id).bytes().filter(|&bytes| bytes != 0),
+        Param::Register(_) => None,
+    };
+    (function.kind == FunctionKind::Func).then(|| function.params.iter().map(size).collect())
+}
+
+fn size_in_memory(d: &Decoder<'_, '_>, argument: &Src) -> Option<u64> {
+    let Src::Symbol(address) = argument else { return None };
+    match address.symbol {
+        Symbol::Local(id) if address.offset == 0 => d.function.variable(id).bytes(),
+        _ => None,
+    }
+}
+
+/// How the arguments of a call do not fit.
+fn mismatch(wanted: &Signature, given: &Signature) -> Option<String> {
+    if wanted.len() != given.len() {
+        return Some(format!("with {} arguments: it takes {}", given.len(), wanted.len()));
+    }
+    let pairs = wanted.iter().zip(given).enumerate();
+    let sizes = pairs.filter_map(|(index, (wanted, given))| Some((index, (*wanted)?, (*given)?)));
+    let (index, wanted, given) = sizes.into_iter().find(|(_, wanted, given)| wanted != given)?;
+    Some(format!("whose argument {index} has {given} bytes: the parameter has {wanted}"))
 }
 
 fn arguments_in_memory(arguments: &[Argument]) -> Vec<super::builtin::Value> {

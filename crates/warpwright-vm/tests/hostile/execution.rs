@@ -101,7 +101,8 @@ fn control() {
     let endless = ".func f() { call f; ret; }";
     let indirect = |target: &str| {
         Attack::with(
-            ".func g(.param .b32 p) { ret; } .func two(.param .b32 a, .param .b32 b) { ret; }",
+            ".func g(.param .b32 p) { ret; } .func two(.param .b32 a, .param .b32 b) { ret; } \
+             .func large(.param .align 4 .b8 p[64]) { ret; }",
             &format!(
                 "{target} {{ .param .b32 a; st.param.b32 [a], 1; P: .callprototype _ (.param .b32 _); call %d1, (a), P; }}"
             ),
@@ -154,7 +155,9 @@ fn control() {
             Trap(TrapKind::BadCall),
         ),
         ("a call of a kernel", indirect("mov.u64 %d1, k;"), Trap(TrapKind::BadCall)),
+        ("a call that fits", indirect("mov.u64 %d1, g;"), Nothing),
         ("a call with too few arguments", indirect("mov.u64 %d1, two;"), Trap(TrapKind::BadCall)),
+        ("a call with too small an argument", indirect("mov.u64 %d1, large;"), Trap(TrapKind::BadCall)),
         ("a trap", Attack::body("trap;"), Trap(TrapKind::Instruction)),
         ("a breakpoint", Attack::body("brkpt;"), Nothing),
         ("a long sleep", Attack::body("nanosleep.u32 4294967295;"), Nothing),
