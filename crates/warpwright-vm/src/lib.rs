@@ -77,7 +77,7 @@ pub use check::{
     SourceLine, Tool,
 };
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
-pub use decode::LoadError;
+pub use decode::{LoadError, Unsupported};
 pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running};
 pub use launch::{
     Checks, Counters, LaunchConfig, LaunchError, LineCounters, Options, Race, Report, Schedule, Trap,

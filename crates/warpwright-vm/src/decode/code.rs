@@ -103,6 +103,21 @@ impl FunctionCode {
     }
 }
 
+/// An instruction of a module that the virtual GPU does not execute: a launch that reaches it ends with a
+/// trap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unsupported {
+    /// The function that it is in.
+    pub function: String,
+    /// Index of its statement in the function.
+    pub statement: u32,
+    /// Where it came from.
+    pub origin: Origin,
+    /// What it is, and what could be used instead.
+    pub message: String,
+}
+
 /// A module, decoded.
 #[derive(Default)]
 pub(crate) struct Code {
@@ -118,6 +133,8 @@ pub(crate) struct Code {
     pub(crate) matrix: crate::op::matrix::Tables,
     /// Targets of indirect branches.
     pub(crate) tables: Vec<Vec<u32>>,
+    /// What is not executed.
+    pub(crate) unsupported: Vec<Unsupported>,
 }
 
 impl fmt::Debug for Code {

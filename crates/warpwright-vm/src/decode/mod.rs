@@ -12,11 +12,13 @@ mod operand;
 mod slots;
 mod symbols;
 
+pub use code::Unsupported;
 pub(crate) use code::{Code, FunctionCode, Meta, NO_STATEMENT, ParamSlot};
 pub(crate) use operand::SymbolValue;
 pub(crate) use slots::File;
 pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
 
+use crate::launch::TrapKind;
 use crate::machine::{Base, Inst, MOST_LOCAL, NONE, Step, UNGUARDED};
 use crate::simd::{Handler, Lanes, Level};
 use slots::Slots;
@@ -418,7 +420,18 @@ impl Decoder<'_, '_> {
 
     /// Emits a trap in place of an instruction that is not executed, with what could be used instead.
     pub(crate) fn unsupported(&mut self, name: &str, instead: &str) {
-        crate::op::control::unsupported(self, name, instead);
+        let mut message = format!("`{name}` is not executed by the virtual GPU");
+        if !instead.is_empty() {
+            message += ": ";
+            message += instead;
+        }
+        self.code.unsupported.push(Unsupported {
+            function: self.function.name.to_string(),
+            statement: self.statement,
+            origin: self.origin,
+            message: message.clone(),
+        });
+        self.emit_boxed(move |m, _| m.trap(TrapKind::Unsupported, message.clone()));
     }
 
     /// The block that a label begins.

@@ -11,6 +11,7 @@ pub use buffer::{Buffer, Element};
 pub use error::DeviceError;
 pub use start::Running;
 
+use crate::decode::Unsupported;
 use crate::launch::{Executor, LaunchError};
 use crate::memory::GlobalMap;
 use crate::module::{KernelInfo, Loaded};
@@ -156,6 +157,12 @@ impl Module {
             known.sort_unstable();
             LaunchError::UnknownKernel { name: name.into(), known }.into()
         })
+    }
+
+    /// The instructions that the virtual GPU does not execute, in the order of the text. Kernels that do not
+    /// reach them run.
+    pub fn unsupported(&self) -> &[Unsupported] {
+        &self.loaded.code.unsupported
     }
 
     /// Address and size of a global or constant variable.

@@ -75,16 +75,6 @@ pub(crate) fn end(d: &mut Decoder<'_, '_>) {
     }
 }
 
-/// A trap that names an instruction which the virtual GPU does not execute.
-pub(crate) fn unsupported(d: &mut Decoder<'_, '_>, name: &str, instead: &str) {
-    let mut message = format!("`{name}` is not executed by the virtual GPU");
-    if !instead.is_empty() {
-        message += ": ";
-        message += instead;
-    }
-    d.emit_boxed(move |m, _| m.trap(TrapKind::Unsupported, message.clone()));
-}
-
 fn branch(m: &mut Machine<'_>, i: &Inst) -> Step {
     if m.mask == m.active {
         return Step::Goto(i.x);
