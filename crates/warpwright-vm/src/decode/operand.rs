@@ -63,6 +63,28 @@ impl Decoder<'_, '_> {
         })
     }
 
+    /// The first of two rows with a source of 128 bits. What has 64 is extended by zeros, as ptxas does with
+    /// negative numbers too.
+    pub(crate) fn src128(&mut self, src: &Src, ty: Type) -> u32 {
+        match src {
+            Src::Reg(reg) if self.register(*reg).0 == File::Double => self.row(*reg),
+            Src::Imm(imm) => self.constant128(immediate(*imm, ty)),
+            other => {
+                let a = self.src64(other, ty);
+                let pair = self.constant128(0);
+                crate::op::convert::copy64(self, pair, a);
+                pair
+            }
+        }
+    }
+
+    fn constant128(&mut self, low: u64) -> u32 {
+        let first = self.frame.rows.w64;
+        self.frame.rows.w64 += 2;
+        self.frame.constants64.extend([(first, low), (first + 1, 0)]);
+        first
+    }
+
     /// A predicate operand with a constant.
     pub(crate) fn constant_predicate(&mut self, value: bool) -> u32 {
         let row = *self.false_row.get_or_insert_with(|| {

@@ -112,6 +112,7 @@ pub(crate) fn source(d: &mut Decoder<'_, '_>, src: &Src, ty: Type) -> Element {
     match src {
         Src::Sink => Element::Sink,
         Src::Reg(reg) => element(d, *reg),
+        src if ty.bits() == 128 => Element::Double(d.src128(src, ty)),
         src if ty.bits() <= 32 => Element::Narrow(d.src32(src, ty)),
         src => Element::Wide(d.src64(src, ty)),
     }

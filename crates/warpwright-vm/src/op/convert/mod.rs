@@ -41,6 +41,11 @@ pub(crate) fn low_half(d: &mut Decoder<'_, '_>, row: u32, from: u32) {
     d.emit(lanes::<LowHalf>(), Rows { d: row, a: from, ..Rows::default() });
 }
 
+/// `row = from`, both of 64 bits.
+pub(crate) fn copy64(d: &mut Decoder<'_, '_>, row: u32, from: u32) {
+    d.emit(lanes::<Copy64>(), Rows { d: row, a: from, ..Rows::default() });
+}
+
 /// `row = from`, with zeros above.
 pub(crate) fn widen(d: &mut Decoder<'_, '_>, row: u32, from: u32) {
     d.emit(lanes::<Widen>(), Rows { d: row, a: from, ..Rows::default() });

@@ -111,12 +111,9 @@ fn copy(d: &mut Decoder<'_, '_>, reg: Reg, src: &Src, ty: Type) {
             d.emit(lanes::<CopyPredicate>(), Rows { d: row, a, ..Rows::default() });
         }
         File::Double => {
-            let (low, high) = match src {
-                Src::Reg(reg) => (d.row(*reg), d.row(*reg) + 1),
-                other => (d.src64(other, ty), d.constant64(0)),
-            };
-            d.emit(lanes::<Copy64>(), Rows { d: row, a: low, ..Rows::default() });
-            d.emit(lanes::<Copy64>(), Rows { d: row + 1, a: high, ..Rows::default() });
+            let a = d.src128(src, ty);
+            super::copy64(d, row, a);
+            super::copy64(d, row + 1, a + 1);
         }
     }
 }
