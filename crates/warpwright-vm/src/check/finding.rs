@@ -355,6 +355,7 @@ impl fmt::Display for Place<'_> {
         match u64::try_from(offset) {
             Err(_) => write!(f, ", {} bytes before {name} of {bytes} bytes{was}", offset.unsigned_abs()),
             Ok(at) if at < bytes => write!(f, ", byte {at} of {name} of {bytes} bytes{was}"),
+            Ok(at) if at == bytes => write!(f, ", just past {name} of {bytes} bytes{was}"),
             Ok(at) => write!(f, ", {} bytes past the end of {name} of {bytes} bytes{was}", at - bytes),
         }
     }
