@@ -1,5 +1,8 @@
 //! Accumulation by tensor cores: against measurements of hardware, and against the same rules written
 //! with integers, one element at a time.
+//!
+//! `WARPWRIGHT_TENSOR_CORE=FOLDER` takes the measurements from there: more of those that
+//! `data/tensor-core/README.md` names, in files of the same names.
 
 use warpwright_vm::tensor::{Accumulation, Accumulator, FloatElement, FloatProduct, Left, Size, TensorCore};
 
@@ -14,8 +17,15 @@ struct Row {
 }
 
 fn rows(file: &str) -> Vec<Row> {
-    let path = format!("{}/tests/data/tensor-core/{file}.txt", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(path).expect("the sample is there");
+    let sample = || format!("{}/tests/data/tensor-core", env!("CARGO_MANIFEST_DIR"));
+    let folder = std::env::var("WARPWRIGHT_TENSOR_CORE").unwrap_or_else(|_| sample());
+    let files = std::fs::read_dir(folder).expect("a folder of measurements");
+    let mut paths = files.map(|found| found.expect("a file").path());
+    let named = |path: &std::path::PathBuf| {
+        path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(format!("{file}.txt")))
+    };
+    let path = paths.find(named).unwrap_or_else(|| panic!("there is no {file}.txt"));
+    let text = std::fs::read_to_string(path).expect("the measurements can be read");
     let bits = |word: &str| {
         let radix = if word.len() == 32 { 2 } else { 16 };
         f32::from_bits(u32::from_str_radix(word, radix).expect("a bit pattern"))

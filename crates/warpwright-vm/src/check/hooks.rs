@@ -165,7 +165,8 @@ impl<'a> Machine<'a> {
         element: u32,
         mask: u32,
     ) {
-        self.check_access(Touch { kind: AccessKind::Atomic, element, order }, region, offsets, bytes, mask);
+        let touch = Touch { kind: AccessKind::Atomic, element, order };
+        self.check_access(touch, region, offsets, bytes, mask, &[]);
     }
 
     /// An atomic operation has been done.
@@ -201,7 +202,8 @@ impl<'a> Machine<'a> {
     ) {
         // A copy has no elements. What it reads may be any number of bytes.
         let element = if bytes.is_power_of_two() { bytes } else { 1 };
-        self.check_access(Touch { kind, element, order: Order::WEAK }, region, offsets, bytes, mask);
+        let touch = Touch { kind, element, order: Order::WEAK };
+        self.check_access(touch, region, offsets, bytes, mask, &[]);
     }
 
     /// Groups of asynchronous copies have been closed.

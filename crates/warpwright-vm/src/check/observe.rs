@@ -192,24 +192,10 @@ impl<'a> Machine<'a> {
         checks.race | checks.init
     }
 
-    /// Lanes are about to touch memory at these offsets of what stores the region, `bytes` each.
+    /// Lanes are about to touch memory at these offsets of what stores the region, `bytes` each. `elements`
+    /// are the registers that they store, where they do.
     #[inline(always)]
     pub(crate) fn check_access(
-        &mut self,
-        touch: Touch,
-        region: &Region<'a>,
-        offsets: &Row64,
-        bytes: u32,
-        mask: u32,
-    ) {
-        if self.checks_accesses() {
-            self.look(touch, region, offsets, bytes, mask, &[]);
-        }
-    }
-
-    /// The same of a store of registers.
-    #[inline(always)]
-    pub(crate) fn check_store(
         &mut self,
         touch: Touch,
         region: &Region<'a>,

@@ -236,7 +236,7 @@ impl<'a> Machine<'a> {
         while let Some(Group { region, mask, offsets }) = self.next_group(place, &addresses, &mut todo) {
             let region = &region;
             let touch = Touch { kind: AccessKind::Read, element: op.bytes, order: op.order };
-            self.check_access(touch, region, &offsets, place.bytes, mask);
+            self.check_access(touch, region, &offsets, place.bytes, mask, &[]);
             self.count_access(Direction::Load, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
@@ -308,7 +308,7 @@ impl<'a> Machine<'a> {
         while let Some(Group { region, mask, offsets }) = self.next_group(place, &addresses, &mut todo) {
             let region = &region;
             let touch = Touch { kind: AccessKind::Write, element: op.bytes, order: op.order };
-            self.check_store(touch, region, &offsets, place.bytes, mask, &op.elements);
+            self.check_access(touch, region, &offsets, place.bytes, mask, &op.elements);
             self.count_access(Direction::Store, region, &offsets, place.bytes, mask);
             let _wide = match region.kind {
                 RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {

@@ -11,35 +11,9 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Ld(ld) => {
             let order = Order { proposes: d.is_proposing_load(), ..order(ld.semantics, ld.scope, ld.mmio) };
-            let op = MemoryOp {
-                address: d.address(&ld.address),
-                space: space(d, ld.space, &ld.address),
-                bytes: ld.ty.bytes(),
-                elements: ld
-                    .d
-                    .as_slice()
-                    .map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg)))
-                    .collect(),
-                signed: ld.ty.is_signed(),
-                order,
-            };
-            emit_load(d, op);
+            emit_load(d, &ld.d, ld.ty, (ld.space, &ld.address), order);
         }
-        Op::Ldu(ld) => {
-            let op = MemoryOp {
-                address: d.address(&ld.address),
-                space: space(d, ld.space, &ld.address),
-                bytes: ld.ty.bytes(),
-                elements: ld
-                    .d
-                    .as_slice()
-                    .map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg)))
-                    .collect(),
-                signed: ld.ty.is_signed(),
-                order: Order::WEAK,
-            };
-            emit_load(d, op);
-        }
+        Op::Ldu(ld) => emit_load(d, &ld.d, ld.ty, (ld.space, &ld.address), Order::WEAK),
         Op::St(st) => {
             let order = order(st.semantics, st.scope, st.mmio);
             let op = MemoryOp {
@@ -94,7 +68,21 @@ impl LaneOp for Store {
     }
 }
 
-fn emit_load(d: &mut Decoder<'_, '_>, op: MemoryOp) {
+fn emit_load(
+    d: &mut Decoder<'_, '_>,
+    to: &Dsts,
+    ty: Type,
+    (from, address): (Option<Space>, &Address),
+    order: Order,
+) {
+    let op = MemoryOp {
+        address: d.address(address),
+        space: space(d, from, address),
+        bytes: ty.bytes(),
+        elements: to.as_slice().map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect(),
+        signed: ty.is_signed(),
+        order,
+    };
     let x = d.code.memory.len() as u32;
     d.code.memory.push(op);
     d.emit(lanes::<Load>(), Rows { x, ..Rows::default() });

@@ -7,7 +7,8 @@ use super::values::{Contents, Fill, Global, Output, Value};
 use crate::cli::Failure;
 use std::fmt;
 use std::time::{Duration, Instant};
-use warpwright_ptx::ir::{Arch, Function};
+use warpwright_ptx::diag::LineIndex;
+use warpwright_ptx::ir::{Arch, Function, Origin};
 use warpwright_vm as vm;
 
 /// A run that is over.
@@ -23,6 +24,17 @@ pub(super) struct Finished {
 /// Refused by the device: its words.
 fn refused(error: impl fmt::Display) -> Failure {
     Failure::Message(error.to_string())
+}
+
+/// Why a module was not loaded, with the line, where it is about one.
+fn not_loaded(program: &Program, error: &vm::DeviceError) -> Failure {
+    let place = match error {
+        vm::DeviceError::Load(vm::LoadError { origin: Origin::Text(span), .. }) => {
+            format!("{}:{}", program.name, LineIndex::new(&program.text).position(span.start).line)
+        }
+        _ => program.name.clone(),
+    };
+    Failure::Message(format!("{place}: {error}"))
 }
 
 /// What is to be checked.
@@ -60,7 +72,7 @@ pub(super) fn launch(
     config.memory = config.memory.min(host_memory().unwrap_or(u64::MAX) / 2);
     let arch = config.arch;
     let device = vm::Device::new(config).map_err(refused)?;
-    let module = device.load(&program.module, &program.info).map_err(refused)?;
+    let module = device.load(&program.module, &program.info).map_err(|error| not_loaded(program, &error))?;
 
     for global in &globals {
         if let Some(data) = &global.initial {
