@@ -55,6 +55,7 @@ mod math;
 mod pointer;
 mod reg;
 mod special;
+mod spread;
 mod state;
 mod sync;
 mod tile;
@@ -68,6 +69,7 @@ pub use kernel::{ArgDesc, Block, Built, Extent, Kernel, LaunchRule, Role, build}
 pub use math::{Bytes, Fused, Rounded, Wide};
 pub use pointer::{Access, Index, Ptr};
 pub use reg::{Divide, IntoReg, Reg};
+pub use spread::{List, Spread};
 pub use tile::*;
 pub use types::*;
 
