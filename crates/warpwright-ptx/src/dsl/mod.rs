@@ -57,6 +57,7 @@ mod math;
 mod pointer;
 mod reg;
 mod special;
+mod spread;
 mod state;
 mod sync;
 mod tile;
@@ -72,6 +73,7 @@ pub use kernel::{ArgDesc, Block, BuildError, Built, Kernel, LaunchRule, Role, bu
 pub use math::{Bytes, Fused, Rounded, Wide};
 pub use pointer::{Access, Index, Ptr};
 pub use reg::{IntoReg, Reg};
+pub use spread::{List, Spread};
 pub use tile::*;
 pub use types::*;
 
