@@ -12,6 +12,7 @@ mod rms_norm;
 mod softmax;
 mod transpose;
 mod vector_add;
+pub mod weights;
 
 pub use catalogue::{BuildError, Entry, Field, catalogue, find};
 pub use matmul::Matmul;
@@ -20,6 +21,7 @@ pub use rms_norm::RmsNorm;
 pub use softmax::Softmax;
 pub use transpose::Transpose;
 pub use vector_add::VectorAdd;
+pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.
 #[cfg(doctest)]
