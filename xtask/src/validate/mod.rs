@@ -7,6 +7,7 @@
 //!                          └─► nvdisasm ──► figures
 //! ```
 
+mod figures;
 mod page;
 mod resources;
 mod sass;
@@ -16,7 +17,9 @@ use crate::ptxas::{Ptxas, first_error};
 use crate::run::parallel;
 use crate::summary::{Part, Summary};
 use crate::tools::{self, Tools};
+use figures::FIGURES;
 use resources::Resources;
+use sass::Disassembler;
 use warpwright_ptx::dsl::LaunchRule;
 use warpwright_ptx::ir::Arch;
 
@@ -139,7 +142,11 @@ pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, summary: &mut Summ
     let failed = entries.len() - passed;
     summary.add(Part { name: "kernels, assembled".to_string(), passed, failed, remark: String::new() });
 
-    let (passed, failed) = match page::check(&page::text(&entries, &results, tools), page) {
+    let figures = match Disassembler::new(&tools.nvdisasm) {
+        Ok(disassembler) => take_figures(ptxas, &disassembler, summary),
+        Err(why) => return summary.add_failure("kernels, figures", &why),
+    };
+    let (passed, failed) = match page::check(&page::text(&entries, &results, &figures), page) {
         Ok(()) => (1, 0),
         Err(why) => {
             eprintln!("{why}");
@@ -147,4 +154,28 @@ pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, summary: &mut Summ
         }
     };
     summary.add(Part { name: "kernels, the page".to_string(), passed, failed, remark: String::new() });
+}
+
+/// Takes every figure for every target.
+fn take_figures(ptxas: &Ptxas, disassembler: &Disassembler, summary: &mut Summary) -> page::Figures {
+    let taken: page::Figures = parallel(FIGURES, |figure| {
+        figures::TARGETS.map(|target| figures::take(figure, target, ptxas, disassembler))
+    });
+    let (mut passed, mut failed) = (0, 0);
+    for (figure, values) in FIGURES.iter().zip(&taken) {
+        for (target, value) in figures::TARGETS.iter().zip(values) {
+            match value {
+                Ok(_) => passed += 1,
+                Err(why) => {
+                    failed += 1;
+                    eprintln!(
+                        "{} {} for {target}, {}: {why}",
+                        figure.kernel, figure.assignments, figure.what
+                    );
+                }
+            }
+        }
+    }
+    summary.add(Part { name: "kernels, figures".to_string(), passed, failed, remark: String::new() });
+    taken
 }

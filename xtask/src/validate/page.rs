@@ -1,9 +1,9 @@
 //! `docs/kernels.md`: what the kernels take of a multiprocessor.
 
+use super::figures::{self, FIGURES, Goal};
 use super::resources::Resources;
 use super::{Entry, Page, TARGETS};
 use crate::run::root;
-use crate::tools::Tools;
 use std::fmt::Write;
 use warpwright_ptx::dsl::Block;
 
@@ -13,11 +13,8 @@ const PATH: &str = "docs/kernels.md";
 /// Targets for which resident warps are shown.
 const OCCUPANCY: [&str; 2] = ["sm_80", "sm_90"];
 
-const HEAD: &str = "\
-# What the kernels take
-
-`cargo xtask validate --write` makes this page with the pinned `ptxas` and `nvdisasm` and with the virtual GPU's
-counters; `cargo xtask test` holds it to what they say.
+const HEAD: &str = "
+## Resources
 
 Every kernel of the catalogue, at its defaults and in its examples (`warpwright kernels` says what the fields
 mean; what is not named is at its default): threads of a block, bytes of shared memory, registers of a
@@ -25,12 +22,44 @@ thread by target, and the warps that are resident on a multiprocessor of two of 
 target lacks has a dash. None spills, and none has local memory: that would be a failure.
 ";
 
+const FIGURES_HEAD: &str = "\
+# Kernels: figures and resources
+
+`cargo xtask validate --write` makes this page with the pinned `ptxas` and `nvdisasm` and with the virtual GPU's
+counters; `cargo xtask test` holds it to what they say. They are no timings.
+
+## Figures
+
+Machine instructions are those of `nvdisasm`; a figure of a whole kernel counts each loop as often as the
+virtual GPU went through it, and all else once for every warp, whether it is skipped or not. A goal is
+what a figure should be at most; a floor is what the algorithm cannot do without.
+
+| kernel | figure | sm_80 | sm_90 | |
+| --- | --- | ---: | ---: | ---: |
+";
+
+/// The figures, each for every target.
+pub(super) type Figures = Vec<[Result<f64, String>; figures::TARGETS.len()]>;
+
 /// The page.
-pub(super) fn text(entries: &[Entry], results: &[Result<Resources, String>], _tools: &Tools) -> String {
-    let mut page = HEAD.to_string();
+pub(super) fn text(entries: &[Entry], results: &[Result<Resources, String>], figures: &Figures) -> String {
+    let mut page = FIGURES_HEAD.to_string();
+    for (figure, values) in FIGURES.iter().zip(figures) {
+        let values = values.each_ref().map(|value| match value {
+            Ok(value) => format!("{value:.2}"),
+            Err(_) => "-".into(),
+        });
+        let goal = match figure.goal {
+            Goal::AtMost(goal) => format!("goal {goal}"),
+            Goal::Floor(floor) => format!("floor {floor}"),
+        };
+        let name = format!("{} {}", figure.kernel, figure.assignments);
+        let _ = writeln!(page, "| {} | {} | {} | {goal} |", name.trim(), figure.what, values.join(" | "));
+    }
+    page.push_str(HEAD);
     let targets: Vec<_> = TARGETS.into_iter().filter(|target| *target != "sm_90a").collect();
     for kernel in warpwright_kernels::catalogue() {
-        let _ = write!(page, "\n## {}\n\n{}.\n\n", kernel.name, kernel.doc);
+        let _ = write!(page, "\n### {}\n\n{}.\n\n", kernel.name, kernel.doc);
         let columns: Vec<_> = OCCUPANCY.iter().map(|target| format!("warps, {target}")).collect();
         let _ = writeln!(
             page,

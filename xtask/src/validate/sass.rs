@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `nvdisasm` and a folder for its files.
 pub(super) struct Disassembler {
     program: PathBuf,
     scratch: PathBuf,
+    next: AtomicU64,
 }
 
 impl Disassembler {
@@ -17,12 +19,13 @@ impl Disassembler {
             crate::run::target_dir().join("tools/scratch").join(format!("sass-{}", std::process::id()));
         std::fs::create_dir_all(&scratch)
             .map_err(|error| format!("cannot make {}: {error}", scratch.display()))?;
-        Ok(Disassembler { program: program.to_path_buf(), scratch })
+        Ok(Disassembler { program: program.to_path_buf(), scratch, next: AtomicU64::new(0) })
     }
 
     /// The code of a cubin with one function.
-    pub(super) fn code(&self, cubin: &[u8], name: &str) -> Result<Code, String> {
-        let path = self.scratch.join(format!("{name}.cubin"));
+    pub(super) fn code(&self, cubin: &[u8]) -> Result<Code, String> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = self.scratch.join(format!("{number}.cubin"));
         std::fs::write(&path, cubin).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         let output = Command::new(&self.program).arg("-c").arg(&path).output();
         let _ = std::fs::remove_file(&path);
@@ -83,12 +86,18 @@ impl Code {
             }
         }
         code.loops.retain(|body| body.end <= code.opcodes.len());
+        code.loops.sort_by_key(|body| (body.start, std::cmp::Reverse(body.end)));
         code
     }
 
     /// Number of instructions.
     pub(super) fn len(&self) -> usize {
         self.opcodes.len()
+    }
+
+    /// The loops, in the order in which they begin.
+    pub(super) fn loops(&self) -> &[Range<usize>] {
+        &self.loops
     }
 
     /// Number of instructions, of the whole or of a range, whose opcode is one of these, with any modifiers,
@@ -138,7 +147,7 @@ mod tests {
     fn loops_and_instructions_are_found() {
         let code = Code::read(TEXT);
         assert_eq!(code.len(), 8);
-        assert_eq!(code.loops, [2..5, 1..7]);
+        assert_eq!(code.loops(), [1..7, 2..5]);
         assert_eq!(code.main_loop(&["HMMA"]), Some(2..5));
         assert_eq!(code.main_loop(&["LDG"]), Some(1..7));
         assert_eq!(code.main_loop(&["MUFU"]), None);
