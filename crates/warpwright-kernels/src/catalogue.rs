@@ -3,7 +3,7 @@
 //! A kernel's entry stands in the kernel's own file. Values are judged against the [`Domain`] of their field,
 //! and the kernel they make by its own [`check`](Kernel::check).
 
-use crate::{Dtype, ladder};
+use crate::{Dtype, attention, ladder};
 use std::fmt;
 use warpwright_ptx::dsl::{BuildError, Kernel};
 
@@ -237,6 +237,7 @@ const ENTRIES: &[Entry] = &[
     ladder::softmax::ENTRY,
     ladder::matmul_tiled::ENTRY,
     ladder::matmul::ENTRY,
+    attention::incremental::ENTRY,
 ];
 
 /// Every kernel.

@@ -7,11 +7,14 @@
 //! Each kernel's file also says how the [catalogue] shows it: its name and its fields as text.
 #![forbid(unsafe_code)]
 
+mod attention;
 mod catalogue;
 mod floats;
 mod ladder;
 pub mod weights;
 
+pub use attention::cache::CacheDtype;
+pub use attention::incremental::IncrementalAttention;
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
 pub use floats::Dtype;
 pub use ladder::matmul::Matmul;
