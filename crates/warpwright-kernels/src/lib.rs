@@ -5,6 +5,7 @@
 //! crate knows no devices.
 #![forbid(unsafe_code)]
 
+mod attention;
 mod catalogue;
 mod matmul;
 mod matmul_tiled;
@@ -13,6 +14,7 @@ mod softmax;
 mod transpose;
 mod vector_add;
 
+pub use attention::*;
 pub use catalogue::{BuildError, Entry, Field, catalogue, find};
 pub use matmul::Matmul;
 pub use matmul_tiled::MatmulTiled;

@@ -1,0 +1,3 @@
+//! Attention.
+mod flash;
+pub use flash::*;
