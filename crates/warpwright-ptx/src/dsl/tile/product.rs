@@ -42,6 +42,9 @@ impl Factor for f32 {
 pub trait Half: Factor {
     #[doc(hidden)]
     fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg;
+    /// Two in a word; what is too large becomes the largest.
+    #[doc(hidden)]
+    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32>;
     #[doc(hidden)]
     fn bits(value: f32) -> u16;
 }
@@ -49,6 +52,10 @@ pub trait Half: Factor {
 impl Half for F16 {
     fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg {
         low.pack_f16(high).id
+    }
+
+    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
+        low.pack_f16_saturating(high).bits()
     }
 
     fn bits(value: f32) -> u16 {
@@ -59,6 +66,10 @@ impl Half for F16 {
 impl Half for Bf16 {
     fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg {
         low.pack_bf16(high).id
+    }
+
+    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
+        low.pack_bf16(high).bits()
     }
 
     fn bits(value: f32) -> u16 {

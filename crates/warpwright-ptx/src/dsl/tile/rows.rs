@@ -139,6 +139,20 @@ impl<'k> Rows<'k> {
         self.zip_at(other, Location::caller(), f)
     }
 
+    /// Runs the closure for every row of the warp's tile, with the row's number and value, each in one of the lanes
+    /// that share it.
+    #[track_caller]
+    pub fn each(self, f: impl Fn(Reg<'k, u32>, Reg<'k, f32>)) {
+        let (k, loc) = (self.k, Location::caller());
+        let Some(regs) = self.registers() else { return };
+        let (row, first) = k.on_line(loc, || (k.lane_bits(2, 7), k.lane_bits(0, 3).eq(0)));
+        k.when(first, || {
+            for (i, &reg) in (0..).zip(&regs) {
+                f(row + i * 8, Reg::new(k, reg));
+            }
+        });
+    }
+
     /// Whether the predicate holds for a row or more of the warp's tile: the same in all of its lanes.
     #[track_caller]
     pub fn any(self, f: impl Fn(Reg<'k, f32>) -> Reg<'k, Pred>) -> Reg<'k, Pred> {

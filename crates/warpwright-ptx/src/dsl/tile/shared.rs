@@ -2,13 +2,12 @@
 
 use super::super::Ptr;
 use super::super::pointer::INVALID;
-use super::super::convert::ConvertFrom;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::Loc;
 use super::super::types::*;
 use super::sealed::Sealed;
 use super::swizzle::{CHUNK, Layout};
-use super::{K, Matrix};
+use super::{Half, K, Matrix};
 use crate::diag::Code;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -311,8 +310,9 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         }
     }
 
-    /// [`load`](Self::load) from a matrix of `f32`, whose elements are rounded to `T` on the way, to nearest,
-    /// through registers: four of them in an access where the matrix allows it.
+    /// [`load`](Self::load) from a matrix of `f32`, whose elements are rounded to `T` on the way, through
+    /// registers: four of them in an access where the matrix allows it. What is beyond half precision becomes its
+    /// largest number.
     #[track_caller]
     pub fn load_rounded(
         self,
@@ -320,7 +320,7 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         row: impl IntoReg<'k, u32>,
         column: impl IntoReg<'k, u32>,
     ) where
-        T: ConvertFrom<f32>,
+        T: Half,
     {
         let loc = Location::caller();
         let k = self.k;
@@ -334,9 +334,9 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
                 let to = tile.place(r, c, loc);
                 let (from, inside) = from.place(row + r, column + c);
                 match elements {
-                    4 => round_words::<T, 4>(to, from, mine, inside),
-                    2 => round_words::<T, 2>(to, from, mine, inside),
-                    _ => round_words::<T, 1>(to, from, mine, inside),
+                    4 => round_words::<T, 4, 2>(to, from, mine, inside),
+                    2 => round_words::<T, 2, 1>(to, from, mine, inside),
+                    _ => round_word(to, from, mine, inside),
                 }
             });
         });
@@ -379,12 +379,8 @@ fn copy_words<'k, W: Zero, const N: usize>(
     mine: Option<Reg<'k, Pred>>,
     inside: Option<Reg<'k, Pred>>,
 ) {
-    let reads = match (mine, inside) {
-        (Some(mine), Some(inside)) => Some(mine & inside),
-        (mine, inside) => mine.or(inside),
-    };
     let from = from.cast::<W>();
-    let words: [Reg<'k, W>; N] = match reads {
+    let words: [Reg<'k, W>; N] = match both(mine, inside) {
         Some(reads) => from.ld_vec_if(reads, 0, W::zero(from.k)),
         None => from.ld_vec(0),
     };
@@ -395,25 +391,47 @@ fn copy_words<'k, W: Zero, const N: usize>(
     }
 }
 
-/// The same for `f32` that are rounded.
-fn round_words<'k, T: ConvertFrom<f32>, const N: usize>(
+/// The same for `f32` that are rounded, in pairs.
+fn round_words<'k, T: Half, const N: usize, const PAIRS: usize>(
     to: Ptr<'k, Shared, T>,
     from: Ptr<'k, Global, f32>,
     mine: Option<Reg<'k, Pred>>,
     inside: Option<Reg<'k, Pred>>,
 ) {
-    let reads = match (mine, inside) {
-        (Some(mine), Some(inside)) => Some(mine & inside),
-        (mine, inside) => mine.or(inside),
-    };
-    let values: [Reg<'k, f32>; N] = match reads {
+    let values: [Reg<'k, f32>; N] = match both(mine, inside) {
         Some(reads) => from.ld_vec_if(reads, 0, 0.0),
         None => from.ld_vec(0),
     };
-    let values = values.map(|value| value.to::<T>());
+    let words: [_; PAIRS] = std::array::from_fn(|i| T::pack_finite(values[2 * i], values[2 * i + 1]));
+    let to = to.cast::<u32>();
     match mine {
-        Some(mine) => to.st_vec_if(mine, 0, values),
-        None => to.st_vec(0, values),
+        Some(mine) => to.st_vec_if(mine, 0, words),
+        None => to.st_vec(0, words),
+    }
+}
+
+/// The same for one.
+fn round_word<'k, T: Half>(
+    to: Ptr<'k, Shared, T>,
+    from: Ptr<'k, Global, f32>,
+    mine: Option<Reg<'k, Pred>>,
+    inside: Option<Reg<'k, Pred>>,
+) {
+    let value = match both(mine, inside) {
+        Some(reads) => from.ld_if(reads, 0, 0.0),
+        None => from.ld(0),
+    };
+    let (to, half) = (to.cast::<u16>(), T::pack_finite(value, value).to::<u16>());
+    match mine {
+        Some(mine) => to.st_if(mine, 0, half),
+        None => to.st(0, half),
+    }
+}
+
+fn both<'k>(one: Option<Reg<'k, Pred>>, other: Option<Reg<'k, Pred>>) -> Option<Reg<'k, Pred>> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one & other),
+        (one, other) => one.or(other),
     }
 }
 
