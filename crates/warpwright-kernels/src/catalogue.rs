@@ -238,6 +238,7 @@ const ENTRIES: &[Entry] = &[
     ladder::matmul_tiled::ENTRY,
     ladder::matmul::ENTRY,
     attention::incremental::ENTRY,
+    attention::flash::ENTRY,
 ];
 
 /// Every kernel.

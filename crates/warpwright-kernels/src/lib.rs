@@ -14,6 +14,7 @@ mod ladder;
 pub mod weights;
 
 pub use attention::cache::CacheDtype;
+pub use attention::flash::{AttentionInputs, FlashAttention, KvLayout, Lengths};
 pub use attention::incremental::IncrementalAttention;
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
 pub use floats::Dtype;
