@@ -10,6 +10,7 @@
 mod catalogue;
 mod floats;
 mod ladder;
+mod linear;
 pub mod weights;
 
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
@@ -20,6 +21,7 @@ pub use ladder::rms_norm::RmsNorm;
 pub use ladder::softmax::Softmax;
 pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
+pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.

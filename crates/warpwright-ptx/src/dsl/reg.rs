@@ -239,6 +239,9 @@ impl State {
         if let Some(folded) = self.fold(op, ty, a, b) {
             return folded;
         }
+        if let Some((op, operand)) = self.by_power_of_two(op, ty, b) {
+            return self.binary(op, ty, a, operand, loc);
+        }
         if self.lacks(op, ty) {
             let [x, y] = [a, b].map(|half| self.convert(half, ty, Type::F32, loc));
             let single = self.binary(op, Type::F32, x, y, loc);
@@ -275,6 +278,22 @@ impl State {
             self.values[value.0 as usize].form = form;
         }
         value
+    }
+
+    /// What unsigned division by a power of two is: `ptxas` would divide.
+    fn by_power_of_two(&mut self, op: Binary, ty: Type, divisor: ir::Reg) -> Option<(Binary, ir::Reg)> {
+        if !ty.is_integer() || ty.is_signed() {
+            return None;
+        }
+        let divisor = self.int_of(divisor).filter(|&n| n > 0 && n & (n - 1) == 0)?;
+        match op {
+            Binary::Div => {
+                let shift = self.constant(u32::TYPE, Imm::Int(divisor.trailing_zeros().into()));
+                Some((Binary::Shr, shift))
+            }
+            Binary::Rem => Some((Binary::And, self.constant(ty, Imm::Int(divisor - 1)))),
+            _ => None,
+        }
     }
 
     /// Whether the target has to do this in `f32`: the result is the same, rounded once.
