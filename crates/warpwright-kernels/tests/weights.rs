@@ -1,5 +1,8 @@
 //! The formats of weights and where their planes lie, against the table of `docs/weights.md`.
 
+mod common;
+
+use common::gguf::dequantized;
 use warpwright_kernels::weights::{Part, Planes, UnknownFormat, WeightFormat};
 
 /// Names, weights and bytes of a block, and the planes with the bytes of a row of 512 weights.
@@ -60,4 +63,17 @@ fn rows_of_numbers_are_filled_up_to_16_bytes() {
     assert_eq!(row(WeightFormat::F32, 5), Some(32));
     assert_eq!(row(WeightFormat::F16, 8), Some(16));
     assert_eq!(row(WeightFormat::Bf16, 9), Some(32));
+}
+
+/// What the `gguf` package makes of blocks is what the reference of these tests makes of them, rounded once.
+#[test]
+fn the_reference_is_that_of_the_gguf_package() {
+    for format in WeightFormat::ALL.into_iter().filter(|format| !format.is_float()) {
+        let (blocks, weights) = common::gguf::fixture(format);
+        let reference: Vec<_> =
+            dequantized(format, &blocks).into_iter().map(|weight| (weight as f32).to_bits()).collect();
+        assert_eq!(reference.len(), weights.len());
+        let wrong = reference.iter().zip(&weights).position(|(a, b)| a != b && (a | b) << 1 != 0);
+        assert_eq!(wrong, None, "{format}: the first weight that differs");
+    }
 }

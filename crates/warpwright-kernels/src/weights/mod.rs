@@ -9,9 +9,13 @@
 //! [`WeightFormat`] is what a tensor's type in the file says; [`Planes`] is where its parts lie on the
 //! device, as `docs/weights.md` says. What a block's bytes mean is known here and nowhere else.
 
+mod gguf;
 mod planes;
+mod repack;
+mod words;
 
 pub use planes::{Part, Plane, Planes};
+pub use repack::{Repack, Unpack};
 
 use std::fmt;
 use std::str::FromStr;

@@ -642,6 +642,18 @@ impl<'k> K<'k> {
     /// A table of constants, part of the module.
     #[track_caller]
     pub fn table<T: Number>(self, values: &[T::Literal]) -> Ptr<'k, Const, T> {
+        self.constants(values)
+    }
+
+    /// A table of constants in global memory: for lanes that read different elements, which a
+    /// [`table`](Self::table) serves one after the other.
+    #[track_caller]
+    pub fn global_table<T: Number>(self, values: &[T::Literal]) -> Ptr<'k, Global, T> {
+        self.constants(values).nc()
+    }
+
+    #[track_caller]
+    fn constants<S: PointerSpace, T: Number>(self, values: &[T::Literal]) -> Ptr<'k, S, T> {
         let mut state = self.state();
         let id = state.constants.len() as u32;
         let ty = match T::TYPE {
@@ -649,7 +661,7 @@ impl<'k> K<'k> {
             Type::F16X2 | Type::BF16X2 => Type::B32,
             ty => ty,
         };
-        let mut variable = Variable::new(Space::Const, ty, format!("table_{id}"));
+        let mut variable = Variable::new(S::SPACE, ty, format!("table_{id}"));
         variable.origin = ir::Origin::Rust(Location::caller());
         variable.align = Some(16);
         variable.dims = vec![Some(values.len() as u64)];
