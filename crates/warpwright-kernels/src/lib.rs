@@ -11,6 +11,7 @@ mod attention;
 mod catalogue;
 mod floats;
 mod ladder;
+mod linear;
 pub mod weights;
 
 pub use attention::cache::CacheDtype;
@@ -24,6 +25,7 @@ pub use ladder::rms_norm::RmsNorm;
 pub use ladder::softmax::Softmax;
 pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
+pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.
