@@ -3,7 +3,7 @@
 //! A kernel's entry stands in the kernel's own file. Values are judged against the [`Domain`] of their field,
 //! and the kernel they make by its own [`check`](Kernel::check).
 
-use crate::{Dtype, ladder};
+use crate::{Dtype, ladder, norm, softmax};
 use std::fmt;
 use warpwright_ptx::dsl::{BuildError, Kernel};
 
@@ -232,11 +232,11 @@ pub(crate) const ROW: Field =
 
 const ENTRIES: &[Entry] = &[
     ladder::vector_add::ENTRY,
-    ladder::rms_norm::ENTRY,
     ladder::transpose::ENTRY,
-    ladder::softmax::ENTRY,
     ladder::matmul_tiled::ENTRY,
     ladder::matmul::ENTRY,
+    norm::ENTRY,
+    softmax::ENTRY,
 ];
 
 /// Every kernel.

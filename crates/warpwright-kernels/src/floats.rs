@@ -177,8 +177,14 @@ impl<'k> Floats<'k> {
         (1 << count.max(1).trailing_zeros()).min(most)
     }
 
+    /// [`ld_vec`](Self::ld_vec), or [`ld_vec_if`](Self::ld_vec_if) where there is a predicate.
     #[track_caller]
-    fn load(self, condition: Option<Reg<'k, Pred>>, index: impl Index<'k>, count: u32) -> Vec<Reg<'k, f32>> {
+    pub(crate) fn load(
+        self,
+        condition: Option<Reg<'k, Pred>>,
+        index: impl Index<'k>,
+        count: u32,
+    ) -> Vec<Reg<'k, f32>> {
         let from = self.at(index);
         let vector = self.vector(count);
         let mut values = Vec::with_capacity(count as usize);
@@ -234,8 +240,14 @@ impl<'k> Floats<'k> {
         self.store(Some(condition), index, values)
     }
 
+    /// [`st_vec`](Self::st_vec), or [`st_vec_if`](Self::st_vec_if) where there is a predicate.
     #[track_caller]
-    fn store(self, condition: Option<Reg<'k, Pred>>, index: impl Index<'k>, values: &[Reg<'k, f32>]) {
+    pub(crate) fn store(
+        self,
+        condition: Option<Reg<'k, Pred>>,
+        index: impl Index<'k>,
+        values: &[Reg<'k, f32>],
+    ) {
         let to = self.at(index);
         let vector = self.vector(values.len() as u32);
         for (chunk, values) in (0..).step_by(vector as usize).zip(values.chunks_exact(vector as usize)) {

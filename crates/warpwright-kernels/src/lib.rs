@@ -8,17 +8,30 @@
 #![forbid(unsafe_code)]
 
 mod catalogue;
+mod eight_bits;
 mod floats;
-mod ladder;
+pub mod ladder;
+mod norm;
+mod row;
+mod softmax;
 
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
 pub use floats::Dtype;
 pub use ladder::matmul::Matmul;
 pub use ladder::matmul_tiled::MatmulTiled;
-pub use ladder::rms_norm::RmsNorm;
-pub use ladder::softmax::Softmax;
 pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
+pub use norm::RmsNorm;
+pub use softmax::Softmax;
+
+/// The rule of kernels whose blocks have any number of warps.
+pub(crate) fn check_threads(threads: u32) -> Result<(), warpwright_ptx::dsl::BuildError> {
+    if threads.is_multiple_of(32) && (32..=1024).contains(&threads) {
+        return Ok(());
+    }
+    let rule = "a multiple of 32 from 32 to 1024";
+    Err(warpwright_ptx::dsl::BuildError::field("threads", threads, rule))
+}
 
 /// The examples of the page on tiles.
 #[cfg(doctest)]
