@@ -226,6 +226,14 @@ pub(crate) const DTYPE: Field =
 pub(crate) const THREADS: Field =
     Field { name: "threads", domain: Domain::THREADS, default: "256", doc: "threads of a block" };
 
+/// The rule of kernels whose blocks have any number of warps.
+pub(crate) fn check_threads(threads: u32) -> Result<(), BuildError> {
+    if threads.is_multiple_of(32) && (32..=1024).contains(&threads) {
+        return Ok(());
+    }
+    Err(BuildError::field("threads", threads, Domain::THREADS.to_string()))
+}
+
 /// The field of kernels that work on rows.
 pub(crate) const ROW: Field =
     Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "length of a row" };

@@ -14,6 +14,7 @@ pub mod ladder;
 mod norm;
 mod row;
 mod softmax;
+pub mod weights;
 
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
 pub use floats::Dtype;
@@ -23,15 +24,7 @@ pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
 pub use norm::RmsNorm;
 pub use softmax::Softmax;
-
-/// The rule of kernels whose blocks have any number of warps.
-pub(crate) fn check_threads(threads: u32) -> Result<(), warpwright_ptx::dsl::BuildError> {
-    if threads.is_multiple_of(32) && (32..=1024).contains(&threads) {
-        return Ok(());
-    }
-    let rule = "a multiple of 32 from 32 to 1024";
-    Err(warpwright_ptx::dsl::BuildError::field("threads", threads, rule))
-}
+pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.
 #[cfg(doctest)]

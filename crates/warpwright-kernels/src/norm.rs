@@ -1,6 +1,6 @@
 //! Root-mean-square normalisation.
 
-use crate::catalogue::{Domain, Entry, Field, ROW, THREADS};
+use crate::catalogue::{Domain, Entry, Field, ROW, THREADS, check_threads};
 use crate::eight_bits::{BLOCK, quantize};
 use crate::floats::{Dtype, FloatBuffers};
 use crate::row::{Part, Walk};
@@ -112,7 +112,7 @@ impl Kernel for RmsNorm {
         if self.output.is_none() && !self.q8_1 {
             return Err(BuildError::field("output", "none", "a type where the output is not q8_1"));
         }
-        crate::check_threads(threads)
+        check_threads(threads)
     }
 
     fn body<'k>(&self, k: K<'k>) {

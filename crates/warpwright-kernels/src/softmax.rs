@@ -1,6 +1,6 @@
 //! Softmax over rows.
 
-use crate::catalogue::{Domain, Entry, Field, ROW, THREADS};
+use crate::catalogue::{Domain, Entry, Field, ROW, THREADS, check_threads};
 use crate::floats::{Dtype, FloatBuffers};
 use crate::row::{Part, Walk};
 use std::f32::consts::LOG2_E;
@@ -61,7 +61,7 @@ impl Kernel for Softmax {
         if !(1..=1 << 20).contains(&self.d) {
             return Err(BuildError::field("d", self.d, "from 1 to 1048576"));
         }
-        crate::check_threads(self.threads)
+        check_threads(self.threads)
     }
 
     fn body<'k>(&self, k: K<'k>) {

@@ -239,6 +239,9 @@ impl State {
         if let Some(folded) = self.fold(op, ty, a, b) {
             return folded;
         }
+        if let Some(value) = self.divided(op, ty, a, b, loc) {
+            return value;
+        }
         if self.lacks(op, ty) {
             let [x, y] = [a, b].map(|half| self.convert(half, ty, Type::F32, loc));
             let single = self.binary(op, Type::F32, x, y, loc);
@@ -360,52 +363,6 @@ literal_first! {
     f64, f64: Add add, Sub sub, Mul mul, Div div;
     f32, F16: Add add, Sub sub, Mul mul;
     f32, Bf16: Add add, Sub sub, Mul mul;
-}
-
-/// Elements that can be divided by one another.
-pub trait Divide: Number {
-    /// The factor that divides by `divisor` exactly, for powers of two.
-    #[doc(hidden)]
-    fn inverse(_divisor: Imm) -> Option<Imm> {
-        None
-    }
-}
-
-macro_rules! divide {
-    ($($ty:ty)*) => {
-        $(impl Divide for $ty {})*
-    };
-}
-divide!(u16 i16 u32 i32 u64 i64);
-
-impl Divide for f32 {
-    fn inverse(divisor: Imm) -> Option<Imm> {
-        let Imm::F32(bits) = divisor else { return None };
-        let inverse = 1.0 / f32::from_bits(bits);
-        (bits & 0x7f_ffff == 0 && inverse.is_normal()).then(|| Imm::F32(inverse.to_bits()))
-    }
-}
-
-impl Divide for f64 {
-    fn inverse(divisor: Imm) -> Option<Imm> {
-        let Imm::F64(bits) = divisor else { return None };
-        let inverse = 1.0 / f64::from_bits(bits);
-        (bits & ((1 << 52) - 1) == 0 && inverse.is_normal()).then(|| Imm::F64(inverse.to_bits()))
-    }
-}
-
-impl<'k, T: Divide, R: IntoReg<'k, T>> ops::Div<R> for Reg<'k, T> {
-    type Output = Reg<'k, T>;
-    #[track_caller]
-    fn div(self, other: R) -> Reg<'k, T> {
-        let loc = Location::caller();
-        let other = other.into_reg(self.k, loc);
-        let constant = self.k.state().constant_of(other.id);
-        match constant.and_then(T::inverse) {
-            Some(inverse) => self.binary(Binary::Mul, self.k.constant::<T>(inverse), loc),
-            None => self.binary(Binary::Div, other, loc),
-        }
-    }
 }
 
 impl<'k, T: Integer, R: IntoReg<'k, u32>> ops::Shl<R> for Reg<'k, T> {
