@@ -9,9 +9,14 @@
 
 mod attention;
 mod catalogue;
+mod eight_bits;
 mod floats;
 mod ladder;
 mod linear;
+pub mod ladder;
+mod norm;
+mod row;
+mod softmax;
 pub mod weights;
 
 pub use attention::cache::CacheDtype;
@@ -21,11 +26,11 @@ pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
 pub use floats::Dtype;
 pub use ladder::matmul::Matmul;
 pub use ladder::matmul_tiled::MatmulTiled;
-pub use ladder::rms_norm::RmsNorm;
-pub use ladder::softmax::Softmax;
 pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
 pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
+pub use norm::RmsNorm;
+pub use softmax::Softmax;
 pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.
