@@ -9,22 +9,6 @@ use crate::tools;
 /// The targets that kernels claim, unless their launch rule asks for more.
 const TARGETS: [&str; 8] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"];
 
-/// Values that a field is given, one field at a time, beside all defaults.
-const VALUES: &[(&str, &[&str])] = &[
-    ("dtype", &["f32", "f16", "bf16"]),
-    ("out", &["f16", "bf16"]),
-    ("threads", &["32", "96", "1024"]),
-    ("d", &["1", "33", "1000", "1048576"]),
-    ("rows", &["1", "33", "65536"]),
-    ("columns", &["1", "33", "65535"]),
-    ("epsilon", &["1"]),
-    ("n", &["1", "33", "1000", "1048576"]),
-    ("k", &["1", "33", "1000", "1048576"]),
-    ("stages", &["1", "3"]),
-    ("warps_down", &["1"]),
-    ("warps_across", &["1", "3"]),
-];
-
 /// A kernel of the catalogue in one configuration, for one target.
 struct Entry {
     /// Kernel and what differs from the defaults.
@@ -43,24 +27,17 @@ struct Resources {
     spills: u32,
 }
 
-/// Everything that the catalogue claims to assemble.
+/// Everything that the catalogue claims to assemble: each kernel at its defaults and in its examples.
 fn catalogue() -> Vec<Entry> {
     let mut entries = Vec::new();
     for kernel in warpwright_kernels::catalogue() {
-        let fields = kernel.fields.iter().map(|field| field.name);
-        let probes = fields.flat_map(|name| {
-            let values =
-                VALUES.iter().find(|(field, _)| *field == name).map_or(&[][..], |(_, values)| values);
-            values.iter().map(move |value| format!("{name}={value}"))
-        });
-        for assignment in std::iter::once(String::new()).chain(probes) {
-            let name = format!("{} {assignment}", kernel.name).trim().to_string();
+        for assignments in std::iter::once(&"").chain(kernel.examples) {
+            let name = format!("{} {assignments}", kernel.name).trim().to_string();
             for target in TARGETS {
-                if !claims(kernel, &assignment, target) {
-                    continue;
+                if claims(kernel, assignments, target) {
+                    let ptx = emit(kernel, assignments, target);
+                    entries.push(Entry { name: name.clone(), target, ptx });
                 }
-                let ptx = emit(kernel, &assignment, target);
-                entries.push(Entry { name: name.clone(), target, ptx });
             }
         }
     }
@@ -79,17 +56,15 @@ pub(crate) fn default_modules() -> Result<Vec<(String, String)>, String> {
 }
 
 /// Whether the launch rule of a configuration lets it run on a target.
-fn claims(kernel: &warpwright_kernels::Entry, assignment: &str, target: &str) -> bool {
-    let assignments = Some(assignment).filter(|assignment| !assignment.is_empty());
-    let oldest = kernel.configure(assignments).map(|kernel| kernel.launch().min_sm);
+fn claims(kernel: &warpwright_kernels::Entry, assignments: &str, target: &str) -> bool {
+    let oldest = kernel.configure_text(assignments).map(|kernel| kernel.launch().min_sm);
     let sm = target.parse::<warpwright_ptx::ir::Arch>().map(|arch| arch.sm);
     !matches!((oldest, sm), (Ok(oldest), Ok(sm)) if sm < oldest)
 }
 
 /// The PTX of a kernel that the verifier accepts.
-fn emit(kernel: &warpwright_kernels::Entry, assignment: &str, target: &str) -> Result<String, String> {
-    let assignments = Some(assignment).filter(|assignment| !assignment.is_empty());
-    let kernel = kernel.configure(assignments).map_err(|error| error.to_string())?;
+fn emit(kernel: &warpwright_kernels::Entry, assignments: &str, target: &str) -> Result<String, String> {
+    let kernel = kernel.configure_text(assignments).map_err(|error| error.to_string())?;
     let arch = target.parse().map_err(|error| format!("{error}"))?;
     let module = kernel.module(arch).map_err(|mistakes| mistakes.to_string())?;
     let info = warpwright_ptx::verify(&module).map_err(|errors| errors.to_string())?;

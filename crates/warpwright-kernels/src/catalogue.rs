@@ -1,8 +1,11 @@
 //! The catalogue: every kernel by name, with its fields, for tools that know kernels as text.
+//!
+//! A kernel's entry stands in the kernel's own file. Values are judged against the [`Domain`] of their field,
+//! and the kernel they make by its own [`check`](Kernel::check).
 
-use crate::{Matmul, MatmulTiled, RmsNorm, Softmax, Transpose, VectorAdd};
+use crate::{Dtype, embedding, ladder, weights};
 use std::fmt;
-use warpwright_ptx::dsl::{Bf16, F16, Kernel};
+use warpwright_ptx::dsl::{BuildError, Kernel};
 
 /// A kernel of the catalogue.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +16,9 @@ pub struct Entry {
     pub doc: &'static str,
     /// Its configuration.
     pub fields: &'static [Field],
-    make: fn(&Config) -> Result<Box<dyn Kernel>, BuildError>,
+    /// Configurations of real models and at the edges, as assignments with spaces between them.
+    pub examples: &'static [&'static str],
+    pub(crate) make: fn(&Config<'_>) -> Box<dyn Kernel>,
 }
 
 /// A field of a kernel's configuration.
@@ -21,20 +26,106 @@ pub struct Entry {
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// Its type: `u32`, `f32` or `dtype`.
-    pub ty: &'static str,
+    /// The values that it may have.
+    pub domain: Domain,
     /// The value where none is given.
     pub default: &'static str,
-    /// The values that it may have.
-    pub domain: &'static str,
     /// What it means.
     pub doc: &'static str,
 }
 
-/// A configuration that a kernel does not have.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The values that a field may have. What several fields must be together, the kernel's
+/// [`check`](Kernel::check) says.
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum BuildError {
+pub enum Domain {
+    /// Whole numbers.
+    Int {
+        /// The smallest.
+        from: u32,
+        /// The largest.
+        to: u32,
+        /// What they are multiples of.
+        multiple_of: u32,
+    },
+    /// Numbers.
+    Float {
+        /// They are larger than this.
+        above: f32,
+        /// The largest.
+        to: f32,
+    },
+    /// Names.
+    OneOf(&'static [&'static str]),
+    /// Values of another domain, with `+` between them.
+    List {
+        /// What each is.
+        of: &'static Domain,
+        /// How many there may be.
+        most: u32,
+    },
+}
+
+impl Domain {
+    /// Whole numbers.
+    pub(crate) const fn int(from: u32, to: u32) -> Self {
+        Domain::Int { from, to, multiple_of: 1 }
+    }
+
+    /// Element types of floats.
+    pub(crate) const DTYPE: Domain = Domain::OneOf(Dtype::NAMES);
+    /// Yes or no.
+    pub(crate) const FLAG: Domain = Domain::OneOf(&["false", "true"]);
+    /// Threads of a block.
+    pub(crate) const THREADS: Domain = Domain::Int { from: 32, to: 1024, multiple_of: 32 };
+
+    /// The name of its type: `u32`, `f32`, `name` or `list`.
+    pub fn ty(self) -> &'static str {
+        match self {
+            Domain::Int { .. } => "u32",
+            Domain::Float { .. } => "f32",
+            Domain::OneOf(_) => "name",
+            Domain::List { .. } => "list",
+        }
+    }
+
+    /// Whether it has the value.
+    pub fn contains(self, value: &str) -> bool {
+        match self {
+            Domain::Int { from, to, multiple_of } => value
+                .parse()
+                .is_ok_and(|value: u32| (from..=to).contains(&value) && value.is_multiple_of(multiple_of)),
+            Domain::Float { above, to } => value.parse().is_ok_and(|value: f32| value > above && value <= to),
+            Domain::OneOf(names) => names.contains(&value),
+            Domain::List { of, most } => {
+                value.split('+').count() <= most as usize && value.split('+').all(|value| of.contains(value))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Domain::Int { from, to, multiple_of: 1 } => write!(f, "from {from} to {to}"),
+            Domain::Int { from, to, multiple_of } => {
+                write!(f, "a multiple of {multiple_of} from {from} to {to}")
+            }
+            Domain::Float { above, to } => write!(f, "a number above {above} and up to {to}"),
+            Domain::OneOf(names) => match names.split_last() {
+                Some((last, [])) => f.write_str(last),
+                Some((last, others)) => write!(f, "{} or {last}", others.join(", ")),
+                None => f.write_str("nothing"),
+            },
+            Domain::List { of, most } => write!(f, "up to {most}, with + between them, each {of}"),
+        }
+    }
+}
+
+/// Why there is no kernel for a name and its assignments.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ConfigureError {
     /// No kernel has that name.
     UnknownKernel(String),
     /// An assignment that is not `field=value`.
@@ -50,277 +141,105 @@ pub enum BuildError {
     },
     /// A field was given twice.
     Twice(String),
-    /// A value that the field may not have.
-    Domain {
-        /// The field.
-        field: &'static str,
-        /// The value that was given.
-        value: String,
-        /// The values that it may have.
-        domain: &'static str,
-    },
+    /// A value that the kernel does not take.
+    Build(BuildError),
 }
 
-impl fmt::Display for BuildError {
+impl fmt::Display for ConfigureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BuildError::UnknownKernel(name) => {
+            ConfigureError::UnknownKernel(name) => {
                 let known: Vec<_> = catalogue().iter().map(|entry| entry.name).collect();
                 write!(f, "no kernel is named `{name}`; there are {}", known.join(", "))
             }
-            BuildError::Syntax(text) => write!(f, "`{text}` is not of the form `field=value`"),
-            BuildError::UnknownField { kernel, field, known } => {
+            ConfigureError::Syntax(text) => write!(f, "`{text}` is not of the form `field=value`"),
+            ConfigureError::UnknownField { kernel, field, known } => {
                 write!(f, "`{kernel}` has no field `{field}`; it has {}", known.join(", "))
             }
-            BuildError::Twice(field) => write!(f, "the field `{field}` is given twice"),
-            BuildError::Domain { field, value, domain } => {
-                write!(f, "`{field}` cannot be `{value}`: it must be {domain}")
-            }
+            ConfigureError::Twice(field) => write!(f, "the field `{field}` is given twice"),
+            ConfigureError::Build(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for BuildError {}
+impl std::error::Error for ConfigureError {}
 
-/// Values of the fields, defaults filled in.
-struct Config {
+impl From<BuildError> for ConfigureError {
+    fn from(error: BuildError) -> Self {
+        ConfigureError::Build(error)
+    }
+}
+
+/// Values of the fields, defaults filled in, each in its domain.
+pub(crate) struct Config<'a> {
     fields: &'static [Field],
-    values: Vec<String>,
+    values: Vec<&'a str>,
 }
 
-impl Config {
-    fn text(&self, name: &'static str) -> (&Field, &str) {
-        let i = self.fields.iter().position(|field| field.name == name).unwrap_or(0);
-        (&self.fields[i], &self.values[i])
+#[allow(dead_code, reason = "a vocabulary: entries take what they need")]
+impl<'a> Config<'a> {
+    /// The value as it was written.
+    pub(crate) fn text(&self, name: &str) -> &'a str {
+        let field = self.fields.iter().position(|field| field.name == name);
+        debug_assert!(field.is_some(), "the entry has no field `{name}`");
+        field.map_or("", |field| self.values[field])
     }
 
-    fn wrong(&self, name: &'static str) -> BuildError {
-        let (field, value) = self.text(name);
-        BuildError::Domain { field: field.name, value: value.into(), domain: field.domain }
+    pub(crate) fn u32(&self, name: &str) -> u32 {
+        self.text(name).parse().unwrap_or_default()
     }
 
-    fn u32(&self, name: &'static str, allowed: impl Fn(u32) -> bool) -> Result<u32, BuildError> {
-        let value = self.text(name).1.parse().ok().filter(|&value| allowed(value));
-        value.ok_or_else(|| self.wrong(name))
+    pub(crate) fn f32(&self, name: &str) -> f32 {
+        self.text(name).parse().unwrap_or_default()
     }
 
-    fn f32(&self, name: &'static str, allowed: impl Fn(f32) -> bool) -> Result<f32, BuildError> {
-        let value = self.text(name).1.parse().ok().filter(|&value| allowed(value));
-        value.ok_or_else(|| self.wrong(name))
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.text(name) == "true"
+    }
+
+    pub(crate) fn dtype(&self, name: &str) -> Dtype {
+        Dtype::from_name(self.text(name)).unwrap_or(Dtype::F32)
+    }
+
+    pub(crate) fn list(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.text(name).split('+')
     }
 }
 
-/// Picks the type for the field `dtype`.
+/// Picks the type parameter for an element type.
 macro_rules! by_dtype {
-    ($config:expr, $make:ident) => {
-        match $config.text("dtype").1 {
-            "f32" => $make!(f32),
-            "f16" => $make!(F16),
-            "bf16" => $make!(Bf16),
-            _ => return Err($config.wrong("dtype")),
+    ($dtype:expr, $make:ident) => {
+        match $dtype {
+            $crate::Dtype::F32 => $make!(f32),
+            $crate::Dtype::F16 => $make!(::warpwright_ptx::dsl::F16),
+            $crate::Dtype::Bf16 => $make!(::warpwright_ptx::dsl::Bf16),
         }
     };
 }
+pub(crate) use by_dtype;
 
-const DTYPE: Field = Field {
-    name: "dtype",
-    ty: "dtype",
-    default: "f32",
-    domain: "f32, f16 or bf16",
-    doc: "element type of the buffers",
-};
+/// The field of kernels with one element type.
+pub(crate) const DTYPE: Field =
+    Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of the buffers" };
 
-const THREADS: Field = Field {
-    name: "threads",
-    ty: "u32",
-    default: "256",
-    domain: "a multiple of 32 from 32 to 1024",
-    doc: "threads of a block",
-};
+/// The field of kernels whose blocks have any number of warps.
+pub(crate) const THREADS: Field =
+    Field { name: "threads", domain: Domain::THREADS, default: "256", doc: "threads of a block" };
 
-const ROW: Field =
-    Field { name: "d", ty: "u32", default: "4096", domain: "from 1 to 1048576", doc: "length of a row" };
-
-const N: Field =
-    Field { name: "n", ty: "u32", default: "4096", domain: "from 1 to 1048576", doc: "columns of b and c" };
-
-const INNER: Field = Field {
-    name: "k",
-    ty: "u32",
-    default: "4096",
-    domain: "from 1 to 1048576",
-    doc: "columns of a, rows of b",
-};
-
-fn product(config: &Config) -> Result<(u32, u32), BuildError> {
-    let side = |name| config.u32(name, |side| (1..=1 << 20).contains(&side));
-    Ok((side("n")?, side("k")?))
-}
-
-fn threads(config: &Config) -> Result<u32, BuildError> {
-    config.u32("threads", |n| n % 32 == 0 && (32..=1024).contains(&n))
-}
-
-fn row(config: &Config) -> Result<u32, BuildError> {
-    config.u32("d", |d| (1..=1 << 20).contains(&d))
-}
+/// The field of kernels that work on rows.
+pub(crate) const ROW: Field =
+    Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "length of a row" };
 
 const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "vector_add",
-        doc: "z = x + y, one element per thread",
-        fields: &[DTYPE, THREADS],
-        make: |config| {
-            let threads = threads(config)?;
-            macro_rules! make {
-                ($ty:ty) => {
-                    Box::new(VectorAdd::<$ty>::new(threads))
-                };
-            }
-            Ok(by_dtype!(config, make))
-        },
-    },
-    Entry {
-        name: "rms_norm",
-        doc: "y = x * rsqrt(mean(x^2) + epsilon) * w over rows, one block per row",
-        fields: &[
-            DTYPE,
-            ROW,
-            Field {
-                name: "epsilon",
-                ty: "f32",
-                default: "1e-5",
-                domain: "a positive number up to 1",
-                doc: "added to the mean square",
-            },
-            THREADS,
-        ],
-        make: |config| {
-            let (d, threads) = (row(config)?, threads(config)?);
-            let epsilon = config.f32("epsilon", |e| e > 0.0 && e <= 1.0)?;
-            macro_rules! make {
-                ($ty:ty) => {
-                    Box::new(RmsNorm::<$ty> { threads, ..RmsNorm::new(d, epsilon) })
-                };
-            }
-            Ok(by_dtype!(config, make))
-        },
-    },
-    Entry {
-        name: "transpose",
-        doc: "y = transpose(x), by tiles of 32 x 32 in shared memory",
-        fields: &[
-            DTYPE,
-            Field { name: "rows", ty: "u32", default: "1024", domain: "from 1 to 65536", doc: "rows of x" },
-            Field {
-                name: "columns",
-                ty: "u32",
-                default: "1024",
-                domain: "from 1 to 65535",
-                doc: "columns of x",
-            },
-        ],
-        make: |config| {
-            let rows = config.u32("rows", |n| (1..=1 << 16).contains(&n))?;
-            let columns = config.u32("columns", |n| (1..1 << 16).contains(&n))?;
-            macro_rules! make {
-                ($ty:ty) => {
-                    Box::new(Transpose::<$ty>::new(rows, columns))
-                };
-            }
-            Ok(by_dtype!(config, make))
-        },
-    },
-    Entry {
-        name: "softmax",
-        doc: "y = exp(x) / sum(exp(x)) over rows, one block per row",
-        fields: &[DTYPE, ROW, THREADS],
-        make: |config| {
-            let (d, threads) = (row(config)?, threads(config)?);
-            macro_rules! make {
-                ($ty:ty) => {
-                    Box::new(Softmax::<$ty> { threads, ..Softmax::new(d) })
-                };
-            }
-            Ok(by_dtype!(config, make))
-        },
-    },
-    Entry {
-        name: "matmul_tiled",
-        doc: "c = a * b, by tiles in shared memory, added in f32",
-        fields: &[DTYPE, N, INNER],
-        make: |config| {
-            let (n, k) = product(config)?;
-            macro_rules! make {
-                ($ty:ty) => {
-                    Box::new(MatmulTiled::<$ty>::new(n, k))
-                };
-            }
-            Ok(by_dtype!(config, make))
-        },
-    },
-    Entry {
-        name: "matmul",
-        doc: "c = a * b on the tensor cores, added in f32",
-        fields: &[
-            Field {
-                name: "dtype",
-                ty: "dtype",
-                default: "f16",
-                domain: "f16, or from sm_80 on bf16 or f32",
-                doc: "element type of a and b; f32 is rounded to tf32",
-            },
-            Field {
-                name: "out",
-                ty: "dtype",
-                default: "f32",
-                domain: "f32, f16 or bf16",
-                doc: "element type of c",
-            },
-            N,
-            INNER,
-            Field {
-                name: "stages",
-                ty: "u32",
-                default: "2",
-                domain: "from 1 to 3",
-                doc: "tiles of a and b in shared memory at a time",
-            },
-            Field {
-                name: "warps_down",
-                ty: "u32",
-                default: "2",
-                domain: "1 or 2",
-                doc: "warps of a block along the rows of c, 64 each",
-            },
-            Field {
-                name: "warps_across",
-                ty: "u32",
-                default: "4",
-                domain: "from 1 to 4",
-                doc: "warps of a block along the columns of c, 32 each",
-            },
-        ],
-        make: |config| {
-            let (n, k) = product(config)?;
-            let stages = config.u32("stages", |stages| (1..=3).contains(&stages))?;
-            let down = config.u32("warps_down", |warps| (1..=2).contains(&warps))?;
-            let across = config.u32("warps_across", |warps| (1..=4).contains(&warps))?;
-            let warps = [down, across];
-            macro_rules! make {
-                ($ty:ty) => {
-                    match config.text("out").1 {
-                        "f32" => Box::new(Matmul::<$ty, f32> { stages, warps, ..Matmul::new(n, k) })
-                            as Box<dyn Kernel>,
-                        "f16" => Box::new(Matmul::<$ty, F16> { stages, warps, ..Matmul::new(n, k) }),
-                        "bf16" => Box::new(Matmul::<$ty, Bf16> { stages, warps, ..Matmul::new(n, k) }),
-                        _ => return Err(config.wrong("out")),
-                    }
-                };
-            }
-            Ok(by_dtype!(config, make))
-        },
-    },
+    ladder::vector_add::ENTRY,
+    ladder::rms_norm::ENTRY,
+    ladder::transpose::ENTRY,
+    ladder::softmax::ENTRY,
+    ladder::matmul_tiled::ENTRY,
+    ladder::matmul::ENTRY,
+    weights::repack::REPACK,
+    weights::repack::UNPACK,
+    embedding::ENTRY,
 ];
 
 /// Every kernel.
@@ -329,9 +248,9 @@ pub fn catalogue() -> &'static [Entry] {
 }
 
 /// The kernel of that name.
-pub fn find(name: &str) -> Result<&'static Entry, BuildError> {
+pub fn find(name: &str) -> Result<&'static Entry, ConfigureError> {
     let entry = ENTRIES.iter().find(|entry| entry.name == name);
-    entry.ok_or_else(|| BuildError::UnknownKernel(name.into()))
+    entry.ok_or_else(|| ConfigureError::UnknownKernel(name.into()))
 }
 
 impl Entry {
@@ -339,25 +258,36 @@ impl Entry {
     pub fn configure<'a>(
         &self,
         assignments: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Box<dyn Kernel>, BuildError> {
+    ) -> Result<Box<dyn Kernel>, ConfigureError> {
         let mut given = vec![None; self.fields.len()];
         for assignment in assignments {
             let (name, value) =
-                assignment.split_once('=').ok_or_else(|| BuildError::Syntax(assignment.into()))?;
-            let field = self.fields.iter().position(|field| field.name == name).ok_or_else(|| {
-                BuildError::UnknownField {
+                assignment.split_once('=').ok_or_else(|| ConfigureError::Syntax(assignment.into()))?;
+            let at = self.fields.iter().position(|field| field.name == name).ok_or_else(|| {
+                ConfigureError::UnknownField {
                     kernel: self.name,
                     field: name.into(),
                     known: self.fields.iter().map(|field| field.name).collect(),
                 }
             })?;
-            if given[field].replace(value.to_string()).is_some() {
-                return Err(BuildError::Twice(name.into()));
+            if given[at].replace(value).is_some() {
+                return Err(ConfigureError::Twice(name.into()));
+            }
+            let Field { name, domain, .. } = self.fields[at];
+            if !domain.contains(value) {
+                return Err(BuildError::field(name, value, domain.to_string()).into());
             }
         }
         let values = (given.into_iter().zip(self.fields))
-            .map(|(value, field)| value.unwrap_or_else(|| field.default.into()))
+            .map(|(value, field)| value.unwrap_or(field.default))
             .collect();
-        (self.make)(&Config { fields: self.fields, values })
+        let kernel = (self.make)(&Config { fields: self.fields, values });
+        kernel.check()?;
+        Ok(kernel)
+    }
+
+    /// The kernel in a configuration written as in [`examples`](Self::examples).
+    pub fn configure_text(&self, assignments: &str) -> Result<Box<dyn Kernel>, ConfigureError> {
+        self.configure(assignments.split_whitespace())
     }
 }

@@ -3,24 +3,25 @@
 //! A kernel is a struct whose fields are its host-time configuration. It implements
 //! [`Kernel`](warpwright_ptx::dsl::Kernel): entry point, arguments, launch rule, PTX for a target. The
 //! crate knows no devices.
+//!
+//! Each kernel's file also says how the [catalogue] shows it: its name and its fields as text.
 #![forbid(unsafe_code)]
 
 mod catalogue;
-mod matmul;
-mod matmul_tiled;
-mod rms_norm;
-mod softmax;
-mod transpose;
-mod vector_add;
+mod embedding;
+mod floats;
+mod ladder;
 pub mod weights;
 
-pub use catalogue::{BuildError, Entry, Field, catalogue, find};
-pub use matmul::Matmul;
-pub use matmul_tiled::MatmulTiled;
-pub use rms_norm::RmsNorm;
-pub use softmax::Softmax;
-pub use transpose::Transpose;
-pub use vector_add::VectorAdd;
+pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
+pub use embedding::Embedding;
+pub use floats::Dtype;
+pub use ladder::matmul::Matmul;
+pub use ladder::matmul_tiled::MatmulTiled;
+pub use ladder::rms_norm::RmsNorm;
+pub use ladder::softmax::Softmax;
+pub use ladder::transpose::Transpose;
+pub use ladder::vector_add::VectorAdd;
 pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.

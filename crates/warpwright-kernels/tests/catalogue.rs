@@ -1,59 +1,174 @@
 //! The catalogue: defaults build, verify and read back; wrong fields are named.
 
-use warpwright_kernels::{BuildError, catalogue, find};
+use warpwright_kernels::{ConfigureError, Domain, Entry, catalogue, find};
+use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
 use warpwright_ptx::{parse, print, verify};
 
+/// The kernel at its defaults and in its examples.
+fn configurations(entry: &'static Entry) -> impl Iterator<Item = Box<dyn Kernel>> {
+    std::iter::once(&"").chain(entry.examples).map(|assignments| {
+        let kernel = entry.configure_text(assignments);
+        kernel.unwrap_or_else(|error| panic!("{} {assignments}: {error}", entry.name))
+    })
+}
+
+/// It builds, verifies and reads back for every target that it claims.
+fn holds(kernel: &dyn Kernel, targets: &[u16]) {
+    for &sm in targets.iter().filter(|&&sm| sm >= kernel.launch().min_sm) {
+        let built = kernel.build(Arch::sm(sm));
+        let built = built.unwrap_or_else(|error| panic!("{} for sm_{sm}: {error}", kernel.entry()));
+        verify(&built.module).unwrap_or_else(|error| panic!("{} for sm_{sm}: {error}", kernel.entry()));
+        assert_eq!(parse(&print(&built.module)).expect("its own text"), built.module);
+    }
+}
+
 #[test]
-fn every_kernel_reads_back_for_every_type() {
+fn every_kernel_reads_back_in_every_example() {
     for entry in catalogue() {
-        for dtype in ["dtype=f32", "dtype=f16", "dtype=bf16"] {
-            for sm in [75, 80, 86, 89, 90, 100, 120] {
-                let kernel = entry.configure([dtype]).expect("a type that it has");
-                if sm < kernel.launch().min_sm {
-                    continue;
-                }
-                let built = kernel.build(Arch::sm(sm)).expect("a correct kernel");
-                verify(&built.module).expect("a valid module");
-                assert_eq!(parse(&print(&built.module)).expect("its own text"), built.module);
-            }
-        }
+        configurations(entry).for_each(|kernel| holds(&*kernel, &[75, 80, 86, 89, 90, 100, 120]));
     }
 }
 
 #[test]
 fn entry_names_are_unique_to_the_configuration() {
-    let mut names = Vec::new();
-    for entry in catalogue() {
-        for fields in [&[][..], &["dtype=bf16"]] {
-            names.push(entry.configure(fields.iter().copied()).expect("fields that it has").entry());
-        }
+    let mut names: Vec<_> =
+        catalogue().iter().flat_map(configurations).map(|kernel| kernel.entry()).collect();
+    for epsilon in ["epsilon=1e-4", "epsilon=1e-6"] {
+        names.push(find("rms_norm").expect("known").configure_text(epsilon).expect("in the domain").entry());
     }
-    let epsilons = ["epsilon=1e-5", "epsilon=1e-6"];
-    names.extend(
-        epsilons.map(|e| find("rms_norm").expect("known").configure([e, "d=64"]).expect("ok").entry()),
-    );
     let count = names.len();
     names.sort();
     names.dedup();
     assert_eq!(names.len(), count);
 }
 
+/// Numbers from 0 to `below`, the same every time.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below.max(1)
+    }
+
+    /// A value of the domain: its ends more often than others, and small numbers more often than large.
+    fn value(&mut self, domain: Domain) -> String {
+        match domain {
+            Domain::Int { from, to, multiple_of } => {
+                let (from, to) = (from.div_ceil(multiple_of), to / multiple_of);
+                let steps = u64::from(to - from);
+                let step = match self.below(8) {
+                    0 => 0,
+                    1 => steps,
+                    2..=4 => self.below(steps.min(16) + 1),
+                    _ => self.below(steps + 1),
+                };
+                ((u64::from(from) + step) * u64::from(multiple_of)).to_string()
+            }
+            Domain::Float { above, to } => {
+                let part = (self.below(1000) + 1) as f32 / 1000.0;
+                (above + (to - above) * part).to_string()
+            }
+            Domain::OneOf(names) => names[self.below(names.len() as u64) as usize].to_string(),
+            Domain::List { of, most } => {
+                let count = 1 + self.below(most.into());
+                (0..count).map(|_| self.value(*of)).collect::<Vec<_>>().join("+")
+            }
+            _ => panic!("a domain that the test does not know"),
+        }
+    }
+
+    /// A value that the domain does not have.
+    fn outside(&mut self, domain: Domain) -> String {
+        match domain {
+            Domain::Int { from, to, multiple_of } => match self.below(4) {
+                0 => (u64::from(to) + 1).to_string(),
+                1 if multiple_of > 1 => (from + 1).to_string(),
+                2 if from > 0 => (from - 1).to_string(),
+                _ => "many".into(),
+            },
+            Domain::Float { above, to } => match self.below(3) {
+                0 => above.to_string(),
+                1 => (to * 2.0).to_string(),
+                _ => "NaN".into(),
+            },
+            Domain::OneOf(_) => "other".into(),
+            Domain::List { of, most } => match self.below(2) {
+                0 => vec![self.value(*of); most as usize + 1].join("+"),
+                _ => format!("{}+{}", self.value(*of), self.outside(*of)),
+            },
+            _ => panic!("a domain that the test does not know"),
+        }
+    }
+}
+
+/// Draws, for each kernel, from what its fields may be: the kernel is built, or one of the fields is refused
+/// with a reason.
 #[test]
-fn wrong_fields_are_named() {
+fn configurations_of_the_domain_are_built_or_refused_by_name() {
+    let draws = if std::env::var_os("WARPWRIGHT_FULL").is_some() { 1000 } else { 24 };
+    let mut draw = Draw(0x5eed);
+    for entry in catalogue() {
+        let mut built = 0;
+        for _ in 0..draws {
+            let assignments: Vec<_> = (entry.fields.iter())
+                .filter_map(|field| {
+                    let given = draw.below(3) > 0;
+                    given.then(|| format!("{}={}", field.name, draw.value(field.domain)))
+                })
+                .collect();
+            match entry.configure(assignments.iter().map(String::as_str)) {
+                Ok(kernel) => {
+                    let targets = [75, 80, 90, 120];
+                    holds(&*kernel, &targets[draw.below(4) as usize..][..1]);
+                    built += 1;
+                }
+                Err(ConfigureError::Build(BuildError::Field { rule, .. })) => assert!(!rule.is_empty()),
+                Err(error) => panic!("{} {assignments:?}: {error}", entry.name),
+            }
+        }
+        assert!(built > 0, "{}: no configuration was built", entry.name);
+    }
+}
+
+#[test]
+fn values_outside_of_the_domain_are_refused_by_the_name_of_their_field() {
+    let mut draw = Draw(0xbad);
+    for entry in catalogue() {
+        for field in entry.fields {
+            for _ in 0..4 {
+                let value = draw.outside(field.domain);
+                let refused = entry.configure([format!("{}={value}", field.name).as_str()]).map(|_| ());
+                match refused.expect_err(field.name) {
+                    ConfigureError::Build(BuildError::Field { field: named, value: given, rule }) => {
+                        assert_eq!((named, given, rule), (field.name, value, field.domain.to_string()));
+                    }
+                    error => panic!("{} {}={value}: {error}", entry.name, field.name),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_assignments_are_named() {
     let norm = find("rms_norm").expect("a kernel");
     let error = |fields: &[&str]| norm.configure(fields.iter().copied()).map(|_| ()).expect_err("wrong");
-    assert_eq!(
-        error(&["threads=100"]),
-        BuildError::Domain {
-            field: "threads",
-            value: "100".into(),
-            domain: "a multiple of 32 from 32 to 1024"
-        }
-    );
-    assert_eq!(error(&["d"]), BuildError::Syntax("d".into()));
-    assert_eq!(error(&["d=1", "d=2"]), BuildError::Twice("d".into()));
-    assert!(matches!(error(&["width=1"]), BuildError::UnknownField { kernel: "rms_norm", .. }));
-    assert!(matches!(error(&["epsilon=NaN"]), BuildError::Domain { field: "epsilon", .. }));
-    assert_eq!(find("nothing").map(|_| ()).expect_err("none"), BuildError::UnknownKernel("nothing".into()));
+    assert!(matches!(error(&["d"]), ConfigureError::Syntax(text) if text == "d"));
+    assert!(matches!(error(&["d=1", "d=2"]), ConfigureError::Twice(field) if field == "d"));
+    assert!(matches!(error(&["width=1"]), ConfigureError::UnknownField { kernel: "rms_norm", .. }));
+    assert!(matches!(find("nothing"), Err(ConfigureError::UnknownKernel(name)) if name == "nothing"));
+}
+
+#[test]
+fn what_fields_must_be_together_is_said() {
+    let refused = find("matmul").expect("a kernel").configure_text("warps_down=2 warps_across=4");
+    assert!(refused.is_ok());
+    let kernel =
+        warpwright_kernels::Matmul::<f32, f32> { warps: [4, 4], ..warpwright_kernels::Matmul::new(8, 8) };
+    match kernel.build(Arch::sm(80)).map(|_| ()) {
+        Err(BuildError::Field { field: "warps", value, .. }) => assert_eq!(value, "4x4"),
+        other => panic!("{other:?}"),
+    }
 }

@@ -32,15 +32,14 @@ use crate::device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element};
 use crate::launch::{LaunchConfig, Options, Report, Schedule};
 use std::collections::HashMap;
 use std::fmt;
-use warpwright_ptx::diag::Diagnostics;
-use warpwright_ptx::dsl::{ArgDesc, Block, Extent, Kernel, Role};
+use warpwright_ptx::dsl::{ArgDesc, Block, BuildError, Extent, Kernel, Role};
 use warpwright_ptx::ir::{Arch, Type};
 
 /// Why a test of a kernel failed before its results could be looked at.
 #[non_exhaustive]
 pub enum TestError {
     /// The kernel does not build, or the verifier refuses it.
-    Build(Diagnostics),
+    Build(BuildError),
     /// An argument is missing, unknown, or of the wrong type or length.
     Argument(String),
     /// The device refused it.
@@ -52,10 +51,7 @@ pub enum TestError {
 impl fmt::Display for TestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TestError::Build(diagnostics) => {
-                f.write_str("the kernel does not build:")?;
-                diagnostics.iter().try_for_each(|diagnostic| write!(f, "\n{diagnostic}"))
-            }
+            TestError::Build(error) => write!(f, "the kernel does not build:\n{error}"),
             TestError::Argument(message) => f.write_str(message),
             TestError::Device(error) => error.fmt(f),
             TestError::Findings(report) => report.fmt(f),
@@ -151,7 +147,8 @@ impl<'a> KernelTest<'a> {
     /// The same, with whatever the checks have found.
     pub fn run_unjudged(self) -> Result<(TestRun, Report), TestError> {
         let built = self.kernel.build(self.arch).map_err(TestError::Build)?;
-        let info = warpwright_ptx::verify(&built.module).map_err(TestError::Build)?;
+        let info =
+            warpwright_ptx::verify(&built.module).map_err(|mistakes| TestError::Build(mistakes.into()))?;
         let device = Device::new(DeviceConfig { arch: self.arch, ..DeviceConfig::default() })?;
         let module = device.load(&built.module, &info)?;
         let descriptions = self.kernel.args();
@@ -202,7 +199,8 @@ impl<'a> KernelTest<'a> {
 
     fn extent(&self, extent: Extent) -> Result<u64, TestError> {
         extent.evaluate(|name| self.dims.get(name).copied()).ok_or_else(|| {
-            let name = extent.depends_on().unwrap_or_default();
+            let unknown = extent.depends_on().find(|name| !self.dims.contains_key(*name));
+            let name = unknown.unwrap_or_default();
             TestError::Argument(format!("`{extent}` is not known: give `{name}` with `dim`"))
         })
     }

@@ -3,7 +3,7 @@
 use super::reg::Reg;
 use super::state::{Base, ENTRY, Pointer, State};
 use super::types::*;
-use super::{K, Ptr};
+use super::{Extent, K, Ptr};
 use crate::diag::{Code, Diagnostics};
 use crate::ir::{self, Arch, Module, Name, Pointee, Space, Type, Variable};
 use crate::op::memory::Ld;
@@ -25,21 +25,71 @@ pub trait Kernel {
     /// The algorithm.
     fn body(&self, k: K<'_>);
 
+    /// Whether the configuration is one that the kernel has. [`build`](Self::build) asks first, so that the
+    /// body need not; the entry's name, the arguments and the launch rule are asked of any configuration.
+    fn check(&self) -> Result<(), BuildError> {
+        Ok(())
+    }
+
     /// The kernel for a target, with all its mistakes if there are any.
-    fn build(&self, target: Arch) -> Result<Built, Diagnostics> {
+    fn build(&self, target: Arch) -> Result<Built, BuildError> {
+        self.check()?;
         let built = build(&self.entry(), &self.launch(), target, |k| self.body(k))?;
         check_args(&self.args(), &built)?;
         Ok(built)
     }
 
     /// The module for a target.
-    fn module(&self, target: Arch) -> Result<Module, Diagnostics> {
+    fn module(&self, target: Arch) -> Result<Module, BuildError> {
         Ok(self.build(target)?.module)
     }
 
     /// The PTX for a target.
-    fn ptx(&self, target: Arch) -> Result<String, Diagnostics> {
+    fn ptx(&self, target: Arch) -> Result<String, BuildError> {
         Ok(crate::print(&self.module(target)?))
+    }
+}
+
+/// Why a kernel was not built.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A field of the configuration has a value that the kernel does not take.
+    Field {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        rule: String,
+    },
+    /// The mistakes of the body, each with its line.
+    Mistakes(Diagnostics),
+}
+
+impl BuildError {
+    /// The field's value is against the rule, which goes on from "it must be".
+    pub fn field(field: &'static str, value: impl fmt::Display, rule: impl Into<String>) -> Self {
+        BuildError::Field { field, value: value.to_string(), rule: rule.into() }
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Field { field, value, rule } => {
+                write!(f, "`{field}` cannot be `{value}`: it must be {rule}")
+            }
+            BuildError::Mistakes(mistakes) => mistakes.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl From<Diagnostics> for BuildError {
+    fn from(mistakes: Diagnostics) -> Self {
+        BuildError::Mistakes(mistakes)
     }
 }
 
@@ -94,76 +144,14 @@ impl ArgDesc {
         ArgDesc { name, dtype: T::TYPE, role: Role::InOut, len: len.into() }
     }
 
+    /// A buffer whose element type is configuration.
+    pub fn buffer(name: &'static str, dtype: Type, role: Role, len: impl Into<Extent>) -> Self {
+        ArgDesc { name, dtype, role, len: len.into() }
+    }
+
     /// A number.
     pub fn scalar<T: Data>(name: &'static str) -> Self {
         ArgDesc { name, dtype: T::TYPE, role: Role::Scalar, len: Extent::new(1) }
-    }
-}
-
-/// A length or count in terms of what is known at the launch: `⌈times · dim / per⌉`, where `dim` is a
-/// scalar argument, or a number that the caller chooses (such as `rows`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Extent {
-    times: u64,
-    dim: Option<&'static str>,
-    per: u64,
-}
-
-impl Extent {
-    /// A number that the configuration fixes.
-    pub const fn new(count: u64) -> Self {
-        Extent { times: count, dim: None, per: 1 }
-    }
-
-    /// A number known at the launch.
-    pub const fn dim(name: &'static str) -> Self {
-        Extent { times: 1, dim: Some(name), per: 1 }
-    }
-
-    /// That many times as much.
-    pub const fn times(mut self, factor: u64) -> Self {
-        self.times *= factor;
-        self
-    }
-
-    /// Divided, and rounded up.
-    pub const fn per(mut self, divisor: u64) -> Self {
-        self.per *= divisor;
-        self
-    }
-
-    /// The name that must be known.
-    pub const fn depends_on(self) -> Option<&'static str> {
-        self.dim
-    }
-
-    /// The number; `None` where the name is not known, or the number too large.
-    pub fn evaluate(self, known: impl FnOnce(&str) -> Option<u64>) -> Option<u64> {
-        let dim = match self.dim {
-            Some(name) => known(name)?,
-            None => 1,
-        };
-        Some(self.times.checked_mul(dim)?.div_ceil(self.per))
-    }
-}
-
-impl From<u32> for Extent {
-    fn from(count: u32) -> Self {
-        Extent::new(count.into())
-    }
-}
-
-impl fmt::Display for Extent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.dim, self.times) {
-            (Some(dim), 1) => write!(f, "{dim}")?,
-            (Some(dim), times) => write!(f, "{times}*{dim}")?,
-            (None, times) => write!(f, "{times}")?,
-        }
-        if self.per != 1 {
-            write!(f, "/{}", self.per)?;
-        }
-        Ok(())
     }
 }
 

@@ -18,6 +18,7 @@ struct KernelObject {
     name: &'static str,
     doc: &'static str,
     fields: Vec<FieldObject>,
+    examples: &'static [&'static str],
 }
 
 #[derive(Serialize)]
@@ -26,7 +27,7 @@ struct FieldObject {
     #[serde(rename = "type")]
     ty: &'static str,
     default: &'static str,
-    domain: &'static str,
+    domain: String,
     doc: &'static str,
 }
 
@@ -34,12 +35,12 @@ impl From<&Entry> for KernelObject {
     fn from(entry: &Entry) -> Self {
         let fields = entry.fields.iter().map(|field| FieldObject {
             name: field.name,
-            ty: field.ty,
+            ty: field.domain.ty(),
             default: field.default,
-            domain: field.domain,
+            domain: field.domain.to_string(),
             doc: field.doc,
         });
-        KernelObject { name: entry.name, doc: entry.doc, fields: fields.collect() }
+        KernelObject { name: entry.name, doc: entry.doc, fields: fields.collect(), examples: entry.examples }
     }
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         writeln!(out, "{}: {}", entry.name, entry.doc)?;
         for field in entry.fields {
             let assignment = format!("{}={}", field.name, field.default);
-            writeln!(out, "    {assignment:<20} {}: {}, {}", field.ty, field.doc, field.domain)?;
+            writeln!(out, "    {assignment:<20} {}: {}, {}", field.domain.ty(), field.doc, field.domain)?;
         }
     }
     Ok(Outcome::Fine)

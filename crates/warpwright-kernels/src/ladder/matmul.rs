@@ -1,5 +1,7 @@
 //! Matrix product on the tensor cores.
 
+use super::matmul_tiled::{INNER, N};
+use crate::catalogue::{Domain, Entry, Field, by_dtype};
 use std::marker::PhantomData;
 use warpwright_ptx::dsl::*;
 
@@ -77,15 +79,18 @@ impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
         LaunchRule { resident_blocks: whole.then_some((16 / warps).max(1)), ..rule }
     }
 
+    fn check(&self) -> Result<(), BuildError> {
+        let [down, across] = self.warps;
+        if !(1..=8).contains(&down.saturating_mul(across)) {
+            let rule = "1 to 8 in all, which have room for their registers";
+            return Err(BuildError::field("warps", format!("{down}x{across}"), rule));
+        }
+        Ok(())
+    }
+
     fn body(&self, k: K<'_>) {
         let (a, b, c) = (k.ptr::<T>("a"), k.ptr::<T>("b"), k.ptr_mut::<O>("c"));
         let m = k.scalar::<u32>("m");
-        let [down, across] = self.warps;
-        if !(1..=8).contains(&down.saturating_mul(across)) {
-            k.refuse(format!(
-                "a block of {down}x{across} warps: 1 to 8 in all have room for their registers"
-            ));
-        }
         let [rows, columns] = self.tile();
         // The loop ends with the last tile that has something of both.
         let whole = self.k.is_multiple_of(DEPTH);
@@ -117,3 +122,62 @@ impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
         sums.store(c.matrix(m, self.n), row + warp_row, column + warp_column);
     }
 }
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "matmul",
+    doc: "c = a * b on the tensor cores, added in f32",
+    fields: &[
+        Field {
+            name: "dtype",
+            domain: Domain::DTYPE,
+            default: "f16",
+            doc: "element type of a and b: bf16 and f32, which is rounded to tf32, from sm_80 on",
+        },
+        Field { name: "out", domain: Domain::DTYPE, default: "f32", doc: "element type of c" },
+        N,
+        INNER,
+        Field {
+            name: "stages",
+            domain: Domain::int(1, 3),
+            default: "2",
+            doc: "tiles of a and b in shared memory at a time",
+        },
+        Field {
+            name: "warps_down",
+            domain: Domain::int(1, 2),
+            default: "2",
+            doc: "warps of a block along the rows of c, 64 each",
+        },
+        Field {
+            name: "warps_across",
+            domain: Domain::int(1, 4),
+            default: "4",
+            doc: "warps of a block along the columns of c, 32 each",
+        },
+    ],
+    examples: &[
+        "dtype=bf16 out=bf16",
+        "dtype=f32",
+        "out=f16 n=33 k=1000",
+        "n=1 k=1",
+        "stages=1 warps_down=1",
+        "stages=3 warps_across=3",
+        "warps_across=1",
+    ],
+    make: |config| {
+        let (n, k, stages) = (config.u32("n"), config.u32("k"), config.u32("stages"));
+        let warps = [config.u32("warps_down"), config.u32("warps_across")];
+        macro_rules! make {
+            ($ty:ty) => {{
+                macro_rules! out {
+                    ($out:ty) => {
+                        Box::new(Matmul::<$ty, $out> { stages, warps, ..Matmul::new(n, k) })
+                            as Box<dyn Kernel>
+                    };
+                }
+                by_dtype!(config.dtype("out"), out)
+            }};
+        }
+        by_dtype!(config.dtype("dtype"), make)
+    },
+};

@@ -1,5 +1,6 @@
 //! Transposition of a matrix.
 
+use crate::catalogue::{DTYPE, Domain, Entry, Field, by_dtype};
 use std::marker::PhantomData;
 use warpwright_ptx::dsl::*;
 
@@ -68,3 +69,23 @@ impl<T: Data> Kernel for Transpose<T> {
         }
     }
 }
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "transpose",
+    doc: "y = transpose(x), by tiles of 32 x 32 in shared memory",
+    fields: &[
+        DTYPE,
+        Field { name: "rows", domain: Domain::int(1, 1 << 16), default: "1024", doc: "rows of x" },
+        Field { name: "columns", domain: Domain::int(1, 65535), default: "1024", doc: "columns of x" },
+    ],
+    examples: &["dtype=f16", "dtype=bf16 rows=33 columns=1", "rows=65536 columns=65535"],
+    make: |config| {
+        let (rows, columns) = (config.u32("rows"), config.u32("columns"));
+        macro_rules! make {
+            ($ty:ty) => {
+                Box::new(Transpose::<$ty>::new(rows, columns))
+            };
+        }
+        by_dtype!(config.dtype("dtype"), make)
+    },
+};

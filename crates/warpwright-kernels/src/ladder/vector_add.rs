@@ -1,5 +1,6 @@
 //! `z = x + y`.
 
+use crate::catalogue::{DTYPE, Entry, THREADS, by_dtype};
 use std::marker::PhantomData;
 use warpwright_ptx::dsl::*;
 
@@ -45,3 +46,18 @@ impl<T: Float> Kernel for VectorAdd<T> {
         k.when(i.lt(n), || z.st(i, (x.ld(i).f32() + y.ld(i).f32()).to()));
     }
 }
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "vector_add",
+    doc: "z = x + y, one element per thread",
+    fields: &[DTYPE, THREADS],
+    examples: &["dtype=f16", "dtype=bf16", "threads=32", "threads=1024"],
+    make: |config| {
+        macro_rules! make {
+            ($ty:ty) => {
+                Box::new(VectorAdd::<$ty>::new(config.u32("threads")))
+            };
+        }
+        by_dtype!(config.dtype("dtype"), make)
+    },
+};

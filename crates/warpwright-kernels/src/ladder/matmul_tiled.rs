@@ -1,5 +1,6 @@
 //! Matrix product by tiles in shared memory, on the ordinary arithmetic units.
 
+use crate::catalogue::{DTYPE, Domain, Entry, Field, by_dtype};
 use std::array::from_fn;
 use std::marker::PhantomData;
 use warpwright_ptx::dsl::*;
@@ -98,3 +99,25 @@ impl<T: Float> Kernel for MatmulTiled<T> {
         }
     }
 }
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "matmul_tiled",
+    doc: "c = a * b, by tiles in shared memory, added in f32",
+    fields: &[DTYPE, N, INNER],
+    examples: &["dtype=f16", "dtype=bf16 n=33 k=1000", "n=1 k=1", "n=1048576 k=1048576"],
+    make: |config| {
+        let (n, k) = (config.u32("n"), config.u32("k"));
+        macro_rules! make {
+            ($ty:ty) => {
+                Box::new(MatmulTiled::<$ty>::new(n, k))
+            };
+        }
+        by_dtype!(config.dtype("dtype"), make)
+    },
+};
+
+/// Fields of products.
+pub(super) const N: Field =
+    Field { name: "n", domain: Domain::int(1, 1 << 20), default: "4096", doc: "columns of b and c" };
+pub(super) const INNER: Field =
+    Field { name: "k", domain: Domain::int(1, 1 << 20), default: "4096", doc: "columns of a, rows of b" };

@@ -1,0 +1,9 @@
+//! The kernels of the ladder: one idea each, small enough to be read whole. `docs/ladder.md` goes through
+//! them.
+
+pub(crate) mod matmul;
+pub(crate) mod matmul_tiled;
+pub(crate) mod rms_norm;
+pub(crate) mod softmax;
+pub(crate) mod transpose;
+pub(crate) mod vector_add;
