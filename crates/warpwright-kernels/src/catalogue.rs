@@ -5,6 +5,7 @@
 
 use crate::{Dtype, attention, ladder};
 use crate::{Dtype, ladder, norm, softmax};
+use crate::{Dtype, embedding, ladder, weights};
 use std::fmt;
 use warpwright_ptx::dsl::{BuildError, Kernel};
 
@@ -248,6 +249,9 @@ const ENTRIES: &[Entry] = &[
     attention::flash::ENTRY,
     norm::ENTRY,
     softmax::ENTRY,
+    weights::repack::REPACK,
+    weights::repack::UNPACK,
+    embedding::ENTRY,
 ];
 
 /// Every kernel.

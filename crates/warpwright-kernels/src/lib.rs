@@ -17,12 +17,16 @@ pub mod ladder;
 mod norm;
 mod row;
 mod softmax;
+mod embedding;
+mod floats;
+mod ladder;
 pub mod weights;
 
 pub use attention::cache::CacheDtype;
 pub use attention::flash::{AttentionInputs, FlashAttention, KvLayout, Lengths};
 pub use attention::incremental::IncrementalAttention;
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
+pub use embedding::Embedding;
 pub use floats::Dtype;
 pub use ladder::matmul::Matmul;
 pub use ladder::matmul_tiled::MatmulTiled;
