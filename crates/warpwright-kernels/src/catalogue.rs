@@ -3,9 +3,7 @@
 //! A kernel's entry stands in the kernel's own file. Values are judged against the [`Domain`] of their field,
 //! and the kernel they make by its own [`check`](Kernel::check).
 
-use crate::{Dtype, attention, ladder};
-use crate::{Dtype, ladder, norm, softmax};
-use crate::{Dtype, embedding, ladder, weights};
+use crate::Dtype;
 use std::fmt;
 use warpwright_ptx::dsl::{BuildError, Kernel};
 
@@ -241,17 +239,17 @@ pub(crate) const ROW: Field =
     Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "length of a row" };
 
 const ENTRIES: &[Entry] = &[
-    ladder::vector_add::ENTRY,
-    ladder::transpose::ENTRY,
-    ladder::matmul_tiled::ENTRY,
-    ladder::matmul::ENTRY,
-    attention::incremental::ENTRY,
-    attention::flash::ENTRY,
-    norm::ENTRY,
-    softmax::ENTRY,
-    weights::repack::REPACK,
-    weights::repack::UNPACK,
-    embedding::ENTRY,
+    crate::ladder::vector_add::ENTRY,
+    crate::ladder::transpose::ENTRY,
+    crate::ladder::matmul_tiled::ENTRY,
+    crate::ladder::matmul::ENTRY,
+    crate::attention::incremental::ENTRY,
+    crate::attention::flash::ENTRY,
+    crate::norm::ENTRY,
+    crate::softmax::ENTRY,
+    crate::weights::repack::REPACK,
+    crate::weights::repack::UNPACK,
+    crate::embedding::ENTRY,
 ];
 
 /// Every kernel.

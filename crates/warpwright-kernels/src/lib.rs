@@ -10,16 +10,13 @@
 mod attention;
 mod catalogue;
 mod eight_bits;
+mod embedding;
 mod floats;
-mod ladder;
-mod linear;
 pub mod ladder;
+mod linear;
 mod norm;
 mod row;
 mod softmax;
-mod embedding;
-mod floats;
-mod ladder;
 pub mod weights;
 
 pub use attention::cache::CacheDtype;
