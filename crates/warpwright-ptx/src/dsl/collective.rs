@@ -234,17 +234,6 @@ impl<'k> K<'k> {
         value
     }
 
-    /// The sum over runs of `lanes` neighbouring lanes, a power of two, in all of them.
-    #[track_caller]
-    pub fn group_sum<T: Reduce>(self, value: Reg<'k, T>, lanes: u32) -> Reg<'k, T> {
-        let loc = Location::caller();
-        if !lanes.is_power_of_two() || lanes > 32 {
-            let message = format!("a sum over runs of {lanes} lanes; 1, 2, 4, 8, 16 and 32 are possible");
-            return Reg::new(self, self.state().mistake(Code::ImmediateRange, loc, message));
-        }
-        self.butterfly(Combine::Sum, value, lanes, loc)
-    }
-
     /// The sum over the block, in all its threads.
     #[track_caller]
     pub fn block_sum<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
