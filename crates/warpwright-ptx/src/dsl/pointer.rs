@@ -576,11 +576,7 @@ impl State {
 impl<'k> Reg<'k, Pred> {
     /// The pointer `yes` where the predicate holds, else `no`. Both are parameters, not yet moved.
     #[track_caller]
-    pub fn select_ptr<T: Data>(
-        self,
-        yes: Ptr<'k, Global, T>,
-        no: Ptr<'k, Global, T>,
-    ) -> Ptr<'k, Global, T> {
+    pub fn select_ptr<T: Data>(self, yes: Ptr<'k, Global, T>, no: Ptr<'k, Global, T>) -> Ptr<'k, Global, T> {
         let (k, loc) = (self.kernel(), Location::caller());
         if yes.id == INVALID || no.id == INVALID {
             return Ptr::poison(k);
@@ -588,7 +584,11 @@ impl<'k> Reg<'k, Pred> {
         let [a, b] = [yes, no].map(|ptr| k.state().pointers[ptr.id as usize]);
         let moved = a.form != FormId::ZERO || b.form != FormId::ZERO;
         let (Base::Reg(x), Base::Reg(y), false) = (a.base, b.base, moved) else {
-            k.state().mistake(Code::Parameter, loc, "a choice of pointers that are not parameters as they came");
+            k.state().mistake(
+                Code::Parameter,
+                loc,
+                "a choice of pointers that are not parameters as they came",
+            );
             return Ptr::poison(k);
         };
         let base = self.select(Reg::<u64>::new(k, x), Reg::<u64>::new(k, y)).id;

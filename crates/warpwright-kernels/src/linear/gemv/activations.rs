@@ -72,9 +72,7 @@ impl<'k> Stage<'k> {
         let (first, step) = if layout.units() { (half * 8 + odd, 2) } else { (row, 4) };
         let per_run = layout.run() / CHUNK;
         let begin_of = |chunk: Reg<'k, u32>| {
-            lanes.unit * layout.run()
-                + chunk / per_run * (LANES * layout.run())
-                + chunk % per_run * CHUNK
+            lanes.unit * layout.run() + chunk / per_run * (LANES * layout.run()) + chunk % per_run * CHUNK
         };
         let (begin, begin_int8) = (begin_of(first), begin_of(row * 4));
         Stage { layout, k, lanes, memory, first, step, begin, begin_int8, half, odd }
@@ -100,7 +98,8 @@ impl<'k> Stage<'k> {
         let mut sums: Vec<Reg<'k, f32>> = Vec::new();
         let requests = layout.chunks() / 4;
         // This lane's chunks of the same part.
-        let together = if layout.units() { layout.part_chunks() / 2 } else { layout.part_chunks().div_ceil(4) };
+        let together =
+            if layout.units() { layout.part_chunks() / 2 } else { layout.part_chunks().div_ceil(4) };
         for i in 0..requests {
             let further = layout.chunk_at(i * step);
             let load = |ptr: Ptr<'k, Global, f32>| self.load(k, ptr.at(at + further), begin + further, slice);
@@ -140,7 +139,11 @@ impl<'k> Stage<'k> {
     ) -> [Reg<'k, f32>; 4] {
         let whole = slice.weights == self.layout.slice();
         if self.k.is_multiple_of(CHUNK) {
-            return if whole { from.ld_vec(0) } else { from.ld_vec_if(place.lt(slice.weights), 0, k.f32(0.0)) };
+            return if whole {
+                from.ld_vec(0)
+            } else {
+                from.ld_vec_if(place.lt(slice.weights), 0, k.f32(0.0))
+            };
         }
         [0, 1, 2, 3].map(|j| {
             if whole { from.ld(j) } else { from.ld_if((place + j).lt(slice.weights), j, k.f32(0.0)) }
@@ -195,12 +198,14 @@ impl<'k> Stage<'k> {
         let base = u64::from(from) * u64::from(self.k);
         // Sixteen bytes a lane: four chunks.
         let from = quants.at(k.u64(base / 4)).at(slice.number * (layout.slice() / 4) + self.begin_int8 / 4);
-        let words: [_; 4] = if whole { from.ld_vec(0) } else { from.ld_vec_if(begin.lt(slice.weights), 0, 0) };
+        let words: [_; 4] =
+            if whole { from.ld_vec(0) } else { from.ld_vec_if(begin.lt(slice.weights), 0, 0) };
         stage.cast::<u32>().st_vec(lane * 4, words);
         // One half of the lanes brings the scales of sixteen blocks, the other one their sums.
         let (block, blocks) = (lane % 16, layout.slice() / BLOCK);
         let from = factors.at(k.u64(base / u64::from(BLOCK))).at(slice.number * blocks + block);
-        let factor = if whole { from.ld(0) } else { from.ld_if((block * BLOCK).lt(slice.weights), 0, k.f32(0.0)) };
+        let factor =
+            if whole { from.ld(0) } else { from.ld_if((block * BLOCK).lt(slice.weights), 0, k.f32(0.0)) };
         stage.at(layout.slice() / 4).st(block * 2 + lane / 16, factor);
     }
 

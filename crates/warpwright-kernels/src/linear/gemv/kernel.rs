@@ -219,7 +219,11 @@ impl QuantGemv {
         for matrix in &self.matrices {
             let (format, block) = (matrix.format, matrix.format.block());
             if !self.k.is_multiple_of(block) {
-                return Err(BuildError::field("k", self.k, format!("a multiple of {block}, the block of {format}")));
+                return Err(BuildError::field(
+                    "k",
+                    self.k,
+                    format!("a multiple of {block}, the block of {format}"),
+                ));
             }
             if !(1..=1 << 24).contains(&matrix.n) {
                 return Err(BuildError::field("n", matrix.n, "from 1 to 16777216"));
@@ -234,10 +238,18 @@ impl QuantGemv {
                 return Err(BuildError::field("swiglu", true, "false, since there are not two matrices"));
             };
             if (one.format, one.n) != (other.format, other.n) {
-                return Err(BuildError::field("swiglu", true, "false, since the two matrices differ in format or rows"));
+                return Err(BuildError::field(
+                    "swiglu",
+                    true,
+                    "false, since the two matrices differ in format or rows",
+                ));
             }
             if other.residual {
-                return Err(BuildError::field("residual", true, "false for the second matrix, which has no result"));
+                return Err(BuildError::field(
+                    "residual",
+                    true,
+                    "false for the second matrix, which has no result",
+                ));
             }
         }
         if let Some(warps) = self.warps

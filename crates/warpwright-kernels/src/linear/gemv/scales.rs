@@ -32,11 +32,7 @@ pub(super) enum Scales<'k> {
     /// One for each part.
     Parts(Vec<Reg<'k, f32>>),
     /// A factor and a scale for each part, and the same of the minima.
-    Super {
-        d: Reg<'k, f32>,
-        scales: Vec<Reg<'k, f32>>,
-        minima: Option<(Reg<'k, f32>, [Reg<'k, f32>; 2])>,
-    },
+    Super { d: Reg<'k, f32>, scales: Vec<Reg<'k, f32>>, minima: Option<(Reg<'k, f32>, [Reg<'k, f32>; 2])> },
 }
 
 /// What a lane loads of the scales.
