@@ -153,11 +153,11 @@ impl IncrementalAttention {
         Plan { layout, group, heads, depth, query_in_registers: heads * layout.width() <= QUERY_REGISTERS }
     }
 
-    /// Blocks that a multiprocessor has registers for: queries and sums, and keys and values on their way.
+    /// Blocks that a multiprocessor has registers for: queries and sums, keys and values on their way, and a row in use.
     fn resident_blocks(&self) -> u32 {
         let Plan { layout, heads, depth, query_in_registers, .. } = self.plan();
         let state = heads * layout.width() * if query_in_registers { 2 } else { 1 };
-        let warps = match state + 8 * depth * layout.pieces {
+        let warps = match state + 8 * depth * layout.pieces + layout.width() {
             // 128, 168 and 255 registers for each lane.
             0..=72 => 16,
             73..=112 => 12,
