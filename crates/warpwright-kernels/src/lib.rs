@@ -9,19 +9,30 @@
 
 mod attention;
 mod catalogue;
+mod eight_bits;
+mod embedding;
 mod floats;
-mod ladder;
+pub mod ladder;
+mod linear;
+mod norm;
+mod row;
+mod softmax;
+pub mod weights;
 
 pub use attention::cache::CacheDtype;
+pub use attention::flash::{AttentionInputs, FlashAttention, KvLayout, Lengths};
 pub use attention::incremental::IncrementalAttention;
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
+pub use embedding::Embedding;
 pub use floats::Dtype;
 pub use ladder::matmul::Matmul;
 pub use ladder::matmul_tiled::MatmulTiled;
-pub use ladder::rms_norm::RmsNorm;
-pub use ladder::softmax::Softmax;
 pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
+pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
+pub use norm::RmsNorm;
+pub use softmax::Softmax;
+pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.
 #[cfg(doctest)]

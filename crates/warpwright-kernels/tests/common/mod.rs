@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+pub(crate) mod gguf;
+
 use warpwright_ptx::dsl::{Block, Built, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_ptx::verify;
@@ -45,7 +47,7 @@ pub(crate) fn decode(ty: Type, bytes: &[u8]) -> Vec<f64> {
     }
 }
 
-fn f16(bits: u16) -> f64 {
+pub(crate) fn f16(bits: u16) -> f64 {
     let (exponent, fraction) = (bits >> 10 & 31, f64::from(bits & 0x3ff));
     let magnitude = match exponent {
         0 => fraction * 2f64.powi(-24),

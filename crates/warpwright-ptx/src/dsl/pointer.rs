@@ -584,6 +584,34 @@ impl State {
     }
 }
 
+impl<'k> Reg<'k, Pred> {
+    /// The pointer `yes` where the predicate holds, else `no`. Both are parameters, not yet moved.
+    #[track_caller]
+    pub fn select_ptr<T: Data>(self, yes: Ptr<'k, Global, T>, no: Ptr<'k, Global, T>) -> Ptr<'k, Global, T> {
+        let (k, loc) = (self.kernel(), Location::caller());
+        if yes.id == INVALID || no.id == INVALID {
+            return Ptr::poison(k);
+        }
+        let [a, b] = [yes, no].map(|ptr| k.state().pointers[ptr.id as usize]);
+        let moved = a.form != FormId::ZERO || b.form != FormId::ZERO;
+        let (Base::Reg(x), Base::Reg(y), false) = (a.base, b.base, moved) else {
+            k.state().mistake(
+                Code::Parameter,
+                loc,
+                "a choice of pointers that are not parameters as they came",
+            );
+            return Ptr::poison(k);
+        };
+        let base = self.select(Reg::<u64>::new(k, x), Reg::<u64>::new(k, y)).id;
+        if base == POISON {
+            return Ptr::poison(k);
+        }
+        let mutable = a.mutable && b.mutable;
+        let chosen = Ptr::new(k, Pointer { base: Base::Reg(base), mutable, ..a });
+        Ptr { access: yes.access, ..chosen }
+    }
+}
+
 impl<'k> K<'k> {
     /// An array of `count` elements that the block shares, aligned to 16 bytes. More than 48 KiB in
     /// all become dynamic shared memory, which the launch rule then asks for.
@@ -625,6 +653,18 @@ impl<'k> K<'k> {
     /// A table of constants, part of the module.
     #[track_caller]
     pub fn table<T: Number>(self, values: &[T::Literal]) -> Ptr<'k, Const, T> {
+        self.constants(values)
+    }
+
+    /// A table of constants in global memory: for lanes that read different elements, which a
+    /// [`table`](Self::table) serves one after the other.
+    #[track_caller]
+    pub fn global_table<T: Number>(self, values: &[T::Literal]) -> Ptr<'k, Global, T> {
+        self.constants(values).nc()
+    }
+
+    #[track_caller]
+    fn constants<S: PointerSpace, T: Number>(self, values: &[T::Literal]) -> Ptr<'k, S, T> {
         let mut state = self.state();
         let id = state.constants.len() as u32;
         let ty = match T::TYPE {
@@ -632,7 +672,7 @@ impl<'k> K<'k> {
             Type::F16X2 | Type::BF16X2 => Type::B32,
             ty => ty,
         };
-        let mut variable = Variable::new(Space::Const, ty, format!("table_{id}"));
+        let mut variable = Variable::new(S::SPACE, ty, format!("table_{id}"));
         variable.origin = ir::Origin::Rust(Location::caller());
         variable.align = Some(16);
         variable.dims = vec![Some(values.len() as u64)];
