@@ -196,6 +196,15 @@ impl<'k> Lane<'k> {
 /// Rows as they were loaded, piece by piece: four words each, and a scale where the type has scales.
 pub(super) type Raw<'k> = (List<'k, u32>, List<'k, F16>);
 
+/// Which rows are read, and what is in the place of the others.
+#[derive(Clone, Copy)]
+pub(super) enum Which<'k> {
+    /// Those before a row; zeros.
+    Before(Reg<'k, u32>),
+    /// All of them if that holds; what was there.
+    AllIf(Reg<'k, Pred>, Raw<'k>),
+}
+
 /// The rows of one buffer of the cache, for one sequence and head.
 #[derive(Clone, Copy)]
 pub(super) struct CacheRows<'k> {
@@ -223,34 +232,36 @@ impl<'k> CacheRows<'k> {
         }
     }
 
-    /// `count` times as many rows as the warp reads at once, from row `row` on; with `end`, zeros in the place
-    /// of rows from there on.
-    pub(super) fn load(self, row: Reg<'k, u32>, count: u32, end: Option<Reg<'k, u32>>) -> Raw<'k> {
+    /// `count` times as many rows as the warp reads at once, from row `row` on, each as far as `which` says.
+    pub(super) fn load(self, row: Reg<'k, u32>, count: u32, which: Which<'k>) -> Raw<'k> {
         let (k, lane, layout) = (self.lane.k, self.lane, self.lane.layout);
         let row_words = layout.head_dim * layout.cache.bytes() / 4;
+        let other = match which {
+            Which::AllIf(_, other) => Some((other.0.to_vec(), other.1.to_vec())),
+            Which::Before(_) => None,
+        };
         let (mut words, mut scales) = (Vec::new(), Vec::new());
         for step in 0..count {
             let row = row + lane.row + step * layout.rows();
-            let before_end = end.map(|end| row.lt(end));
+            let wanted = match which {
+                Which::Before(end) => row.lt(end),
+                Which::AllIf(wanted, _) => wanted,
+            };
             for piece in 0..layout.pieces {
-                let there = match (before_end, lane.has(piece)) {
-                    (Some(before_end), Some(has)) => Some(before_end & has),
-                    (before_end, has) => before_end.or(has),
-                };
+                let wanted = lane.has(piece).map_or(wanted, |has| wanted & has);
                 let from = self.words.at(row * row_words);
                 let place = (lane.place + piece * layout.lanes) * (PIECE / 4);
-                words.extend(match there {
-                    Some(there) => from.ld_vec_if::<4>(there, place, 0u32),
-                    None => from.ld_vec::<4>(place),
-                });
+                let others = match &other {
+                    Some((others, _)) => std::array::from_fn(|i| others[words.len() + i]),
+                    None => [k.u32(0); 4],
+                };
+                words.extend(from.ld_vec_or(wanted, place, others));
                 let Some(scales_from) = self.scales else { continue };
                 let from = scales_from.at(row * (layout.head_dim / BLOCK));
                 // Two pieces share a scale.
                 let place = (lane.place >> 1) + piece * (layout.lanes / 2);
-                scales.push(match there {
-                    Some(there) => from.ld_if(there, place, 0.0f32),
-                    None => from.ld(place),
-                });
+                let other = other.as_ref().map_or(k.value::<F16>(0.0), |(_, others)| others[scales.len()]);
+                scales.push(from.ld_if(wanted, place, other));
             }
         }
         (k.list(words), k.list(scales))
