@@ -3,7 +3,7 @@
 //! A kernel's entry stands in the kernel's own file. Values are judged against the [`Domain`] of their field,
 //! and the kernel they make by its own [`check`](Kernel::check).
 
-use crate::{Dtype, ladder, norm, softmax};
+use crate::{Dtype, ladder, norm, rope, softmax};
 use std::fmt;
 use warpwright_ptx::dsl::{BuildError, Kernel};
 
@@ -244,6 +244,7 @@ const ENTRIES: &[Entry] = &[
     ladder::matmul_tiled::ENTRY,
     ladder::matmul::ENTRY,
     norm::ENTRY,
+    rope::ENTRY,
     softmax::ENTRY,
 ];
 

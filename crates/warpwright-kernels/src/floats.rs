@@ -254,7 +254,9 @@ impl<'k> Floats<'k> {
             // Halves travel in pairs.
             let words: Vec<Reg<'k, u32>> = match to {
                 Floats::F32(_) => values.iter().map(|value| value.bits()).collect(),
-                Floats::F16(_) => pairs(values).map(|[low, high]| low.pack_f16_saturating(high).bits()).collect(),
+                Floats::F16(_) => {
+                    pairs(values).map(|[low, high]| low.pack_f16_saturating(high).bits()).collect()
+                }
                 Floats::Bf16(_) => pairs(values).map(|[low, high]| low.pack_bf16(high).bits()).collect(),
             };
             let ptr: Ptr<'k, Global, u32> = each!(to.at(chunk), ptr => ptr.cast());

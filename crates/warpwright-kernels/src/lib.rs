@@ -10,19 +10,24 @@
 mod catalogue;
 mod eight_bits;
 mod floats;
+mod kv_cache;
 pub mod ladder;
 mod norm;
+mod quantized;
+mod rope;
 mod row;
 mod softmax;
 pub mod weights;
 
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
 pub use floats::Dtype;
+pub use kv_cache::CacheDtype;
 pub use ladder::matmul::Matmul;
 pub use ladder::matmul_tiled::MatmulTiled;
 pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
 pub use norm::RmsNorm;
+pub use rope::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 pub use softmax::Softmax;
 pub use weights::WeightFormat;
 

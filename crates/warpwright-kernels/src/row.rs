@@ -56,7 +56,12 @@ impl Walk {
         self.rounds() * self.vector <= KEPT
     }
 
-    fn part<'k>(self, k: K<'k>, round: Reg<'k, u32>, read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>) -> Part<'k> {
+    fn part<'k>(
+        self,
+        k: K<'k>,
+        round: Reg<'k, u32>,
+        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
+    ) -> Part<'k> {
         let chunk = round * self.threads + k.tid();
         let inside = (self.chunks() % self.threads != 0).then(|| chunk.lt(self.chunks()));
         let mut part = Part { at: chunk * self.vector, inside, values: Vec::new() };
@@ -112,11 +117,7 @@ impl<'k> Row<'k> {
 
     /// Walks it.
     #[track_caller]
-    pub(crate) fn each(
-        &self,
-        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
-        see: impl Fn(&Part<'k>),
-    ) {
+    pub(crate) fn each(&self, read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>, see: impl Fn(&Part<'k>)) {
         self.fold(read, (), |part, ()| see(part));
     }
 }

@@ -77,15 +77,14 @@ impl Kernel for Softmax {
             values.into_iter().map(|x| masked(finite(x))).collect()
         };
         // From the smallest finite number on: in a row of masks the others are still infinitely far below.
-        let (row, max) = self.walk().first(k, read, k.f32(f32::MIN), |part, max| {
-            part.values.iter().fold(max, |max, &x| max.max(x))
-        });
+        let (row, max) = self
+            .walk()
+            .first(k, read, k.f32(f32::MIN), |part, max| part.values.iter().fold(max, |max, &x| max.max(x)));
         let max = k.block_max(max);
         let exp = |x: Reg<'k, f32>| ((x - max) * LOG2_E).exp2();
 
-        let sum = row.fold(read, k.f32(0.0), |part, sum| {
-            part.values.iter().fold(sum, |sum, &x| sum + exp(x))
-        });
+        let sum =
+            row.fold(read, k.f32(0.0), |part, sum| part.values.iter().fold(sum, |sum, &x| sum + exp(x)));
         let sum = k.block_sum(sum);
         let scale = sum.eq(0.0).select(0.0, sum.rcp());
 
