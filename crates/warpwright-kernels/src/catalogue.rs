@@ -4,6 +4,7 @@
 //! and the kernel they make by its own [`check`](Kernel::check).
 
 use crate::{Dtype, ladder, norm, rope, softmax};
+use crate::Dtype;
 use std::fmt;
 use warpwright_ptx::dsl::{BuildError, Kernel};
 
@@ -246,6 +247,17 @@ const ENTRIES: &[Entry] = &[
     norm::ENTRY,
     rope::ENTRY,
     softmax::ENTRY,
+    crate::ladder::vector_add::ENTRY,
+    crate::ladder::transpose::ENTRY,
+    crate::ladder::matmul_tiled::ENTRY,
+    crate::ladder::matmul::ENTRY,
+    crate::attention::incremental::ENTRY,
+    crate::attention::flash::ENTRY,
+    crate::norm::ENTRY,
+    crate::softmax::ENTRY,
+    crate::weights::repack::REPACK,
+    crate::weights::repack::UNPACK,
+    crate::embedding::ENTRY,
 ];
 
 /// Every kernel.

@@ -9,16 +9,18 @@
 //! [`WeightFormat`] is what a tensor's type in the file says; [`Planes`] is where its parts lie on the
 //! device, as `docs/weights.md` says. What a block's bytes mean is known here and nowhere else.
 
-mod gguf;
+pub(crate) mod gguf;
 mod planes;
-mod repack;
+pub(crate) mod repack;
 mod words;
 
 pub use planes::{Part, Plane, Planes};
 pub use repack::{Repack, Unpack};
 
+use crate::catalogue::{Config, Domain, Field};
 use std::fmt;
 use std::str::FromStr;
+use warpwright_ptx::dsl::BuildError;
 
 /// How a weight matrix is stored: a row of `k` weights is `k / block` consecutive blocks in the file.
 ///
@@ -65,18 +67,13 @@ impl WeightFormat {
         WeightFormat::Q6K,
     ];
 
+    /// Their names.
+    pub(crate) const NAMES: &'static [&'static str] =
+        &["f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"];
+
     /// Its name: `f32`, `q8_0`, `q4_k`.
     pub const fn name(self) -> &'static str {
-        match self {
-            WeightFormat::F32 => "f32",
-            WeightFormat::F16 => "f16",
-            WeightFormat::Bf16 => "bf16",
-            WeightFormat::Q8_0 => "q8_0",
-            WeightFormat::Q4_0 => "q4_0",
-            WeightFormat::Q4K => "q4_k",
-            WeightFormat::Q5K => "q5_k",
-            WeightFormat::Q6K => "q6_k",
-        }
+        Self::NAMES[self as usize]
     }
 
     /// The number by which a GGUF file names it.
@@ -138,6 +135,14 @@ impl WeightFormat {
         if power < 16 { power } else { 16 }
     }
 
+    /// Whether a row may have `k` weights: whole blocks, and one at least.
+    pub(crate) fn check_row(self, field: &'static str, k: u32) -> Result<(), BuildError> {
+        if k > 0 && k.is_multiple_of(self.block()) {
+            return Ok(());
+        }
+        Err(BuildError::field(field, k, format!("a multiple of {}, the block of {self}", self.block())))
+    }
+
     /// Whether weights are numbers by themselves, with no scale beside them.
     pub const fn is_float(self) -> bool {
         self.block() == 1
@@ -156,8 +161,7 @@ pub struct UnknownFormat(pub String);
 
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = WeightFormat::ALL.map(WeightFormat::name).join(", ");
-        write!(f, "no weight format is named `{}`; there are {names}", self.0)
+        write!(f, "no weight format is named `{}`; there are {}", self.0, WeightFormat::NAMES.join(", "))
     }
 }
 
@@ -169,5 +173,20 @@ impl FromStr for WeightFormat {
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
         let found = Self::ALL.into_iter().find(|format| format.name() == name);
         found.ok_or_else(|| UnknownFormat(name.into()))
+    }
+}
+
+/// The field of kernels that read weights.
+pub(crate) const FORMAT: Field = Field {
+    name: "format",
+    domain: Domain::OneOf(WeightFormat::NAMES),
+    default: "q4_k",
+    doc: "how the weights are stored",
+};
+
+impl Config<'_> {
+    /// The value of a field whose domain is that of [`FORMAT`].
+    pub(crate) fn format(&self, name: &str) -> WeightFormat {
+        self.text(name).parse().unwrap_or(WeightFormat::F32)
     }
 }

@@ -5,7 +5,8 @@
 //! go through the same shifts and masks.
 
 use super::words::{load_words, store_words};
-use super::{Part, Planes, WeightFormat};
+use super::{FORMAT, Part, Planes, WeightFormat};
+use crate::catalogue::{Domain, Entry, Field};
 use warpwright_ptx::dsl::*;
 
 /// Makes the planes of a matrix from its bytes in a GGUF file.
@@ -78,6 +79,10 @@ impl Kernel for Repack {
         self.matrix().launch()
     }
 
+    fn check(&self) -> Result<(), BuildError> {
+        self.matrix().check()
+    }
+
     fn body(&self, k: K<'_>) {
         let (gguf, planes) = (k.ptr::<u8>("gguf").nc(), k.ptr_mut::<u8>("planes"));
         let matrix = self.matrix();
@@ -120,6 +125,10 @@ impl Kernel for Unpack {
         self.matrix().launch()
     }
 
+    fn check(&self) -> Result<(), BuildError> {
+        self.matrix().check()
+    }
+
     fn body(&self, k: K<'_>) {
         let (planes, gguf) = (k.ptr::<u8>("planes").nc(), k.ptr_mut::<u8>("gguf"));
         let matrix = self.matrix();
@@ -154,6 +163,14 @@ struct Matrix {
 }
 
 impl Matrix {
+    fn check(self) -> Result<(), BuildError> {
+        self.format.check_row("k", self.k)?;
+        if self.n > 0 && self.n.checked_mul(self.items_of_a_row()).is_some() {
+            return Ok(());
+        }
+        Err(BuildError::field("n", self.n, "at least 1, and such that a thread for each block has a number"))
+    }
+
     fn planes(self) -> Planes {
         Planes::new(self.format, self.n, self.k)
     }
@@ -185,6 +202,36 @@ impl Matrix {
         Sides { matrix: self, item: k.global_tid(), gguf, planes, layout }
     }
 }
+
+const ROWS: Field =
+    Field { name: "n", domain: Domain::int(1, 1 << 20), default: "4096", doc: "rows of the matrix" };
+const WEIGHTS: Field =
+    Field { name: "k", domain: Domain::int(1, 1 << 20), default: "4096", doc: "weights of a row" };
+const EXAMPLES: &[&str] = &[
+    "format=f32 n=3 k=5",
+    "format=f16",
+    "format=bf16 n=1 k=1",
+    "format=q8_0",
+    "format=q4_0",
+    "format=q5_k k=14336",
+    "format=q6_k n=128256",
+];
+
+pub(crate) const REPACK: Entry = Entry {
+    name: "repack",
+    doc: "the planes of a weight matrix from its bytes in a GGUF file",
+    fields: &[FORMAT, ROWS, WEIGHTS],
+    examples: EXAMPLES,
+    make: |config| Box::new(Repack::new(config.format("format"), config.u32("n"), config.u32("k"))),
+};
+
+pub(crate) const UNPACK: Entry = Entry {
+    name: "unpack",
+    doc: "the bytes of a GGUF file from the planes of a weight matrix",
+    fields: &[FORMAT, ROWS, WEIGHTS],
+    examples: EXAMPLES,
+    make: |config| Box::new(Unpack::new(config.format("format"), config.u32("n"), config.u32("k"))),
+};
 
 /// Which way the bytes go.
 #[derive(Clone, Copy, PartialEq, Eq)]

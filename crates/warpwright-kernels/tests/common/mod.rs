@@ -26,7 +26,7 @@ pub(crate) fn rounded(ty: Type, values: &[f64]) -> Vec<f64> {
     decode(ty, &encode(ty, values))
 }
 
-fn encode(ty: Type, values: &[f64]) -> Vec<u8> {
+pub(crate) fn encode(ty: Type, values: &[f64]) -> Vec<u8> {
     let bytes = |&value: &f64| match ty {
         Type::F16 => f16_bits(value as f32).to_le_bytes().to_vec(),
         Type::BF16 => bf16_bits(value as f32).to_le_bytes().to_vec(),
@@ -36,7 +36,7 @@ fn encode(ty: Type, values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(bytes).collect()
 }
 
-fn decode(ty: Type, bytes: &[u8]) -> Vec<f64> {
+pub(crate) fn decode(ty: Type, bytes: &[u8]) -> Vec<f64> {
     let half = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
     let word = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     match ty {

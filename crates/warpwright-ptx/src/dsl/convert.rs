@@ -97,6 +97,26 @@ impl<'k> Reg<'k, Bf16x2> {
     }
 }
 
+impl<'k> Reg<'k, u32> {
+    /// The four bytes, which are signed, as `f32`, the lowest first. A byte is put into the significand of
+    /// 2²³, which is subtracted: instructions for conversions run at a quarter of the rate.
+    #[track_caller]
+    pub fn signed_bytes_f32(self) -> [Reg<'k, f32>; 4] {
+        const BASE: f32 = 8_388_608.0;
+        let loc = Location::caller();
+        let k = self.k;
+        // With the sign's bit turned over, bytes count from -128.
+        let unsigned = self.binary(super::reg::Binary::Xor, k.u32(0x8080_8080), loc);
+        [0u32, 1, 2, 3].map(|byte| {
+            let (base, selector) = (k.u32(BASE.to_bits()), k.u32(0x7540 + byte));
+            let float: Reg<'k, f32> = unsigned.ternary(base.id, selector.id, loc, |d, a, b, c| {
+                crate::op::logic::Prmt { ty: Type::B32, mode: None, d: ir::Dst(d), a, b, c }.into()
+            });
+            float.binary(super::reg::Binary::Sub, k.f32(BASE + 128.0), loc)
+        })
+    }
+}
+
 impl<'k> Reg<'k, f32> {
     /// The nearest half, ties to even, with what is beyond the largest, infinities included, as ±65504. NaN
     /// stays NaN.

@@ -573,6 +573,34 @@ impl State {
     }
 }
 
+impl<'k> Reg<'k, Pred> {
+    /// The pointer `yes` where the predicate holds, else `no`. Both are parameters, not yet moved.
+    #[track_caller]
+    pub fn select_ptr<T: Data>(self, yes: Ptr<'k, Global, T>, no: Ptr<'k, Global, T>) -> Ptr<'k, Global, T> {
+        let (k, loc) = (self.kernel(), Location::caller());
+        if yes.id == INVALID || no.id == INVALID {
+            return Ptr::poison(k);
+        }
+        let [a, b] = [yes, no].map(|ptr| k.state().pointers[ptr.id as usize]);
+        let moved = a.form != FormId::ZERO || b.form != FormId::ZERO;
+        let (Base::Reg(x), Base::Reg(y), false) = (a.base, b.base, moved) else {
+            k.state().mistake(
+                Code::Parameter,
+                loc,
+                "a choice of pointers that are not parameters as they came",
+            );
+            return Ptr::poison(k);
+        };
+        let base = self.select(Reg::<u64>::new(k, x), Reg::<u64>::new(k, y)).id;
+        if base == POISON {
+            return Ptr::poison(k);
+        }
+        let mutable = a.mutable && b.mutable;
+        let chosen = Ptr::new(k, Pointer { base: Base::Reg(base), mutable, ..a });
+        Ptr { access: yes.access, ..chosen }
+    }
+}
+
 impl<'k> K<'k> {
     /// An array of `count` elements that the block shares, aligned to 16 bytes. More than 48 KiB in
     /// all become dynamic shared memory, which the launch rule then asks for.

@@ -99,17 +99,76 @@ impl<'k> Pipeline<'k> {
         compute: impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
     ) -> C {
         let (k, loc) = (self.k, Location::caller());
-        if k.state().order.runs(self.number) {
-            let message = "a pipeline is run inside of itself: its stages are in use";
-            k.state().mistake(Code::TileOrder, loc, message);
+        if self.is_running(loc) {
             return init;
         }
         let tiles = tiles.into_reg(k, loc);
-        let ahead = self.stages - 1;
-        for tile in 0..ahead {
-            self.begin(tiles, k.u32(tile), &load, loc);
+        self.run_ahead(tiles, &load, loc);
+        let last = self.turns(k.u32(0), tiles, tiles, init, &load, &compute, loc);
+        k.sync();
+        last
+    }
+
+    /// [`run`](Self::run) in two loops, of which each has closures of its own: `first` are those for tiles
+    /// `0, 1, … < split`, `rest` those for the others up to `tiles`. So what only the first tiles need, such as
+    /// masks and bounds, costs nothing afterwards. `split` is at most `tiles`, and both are the same for all
+    /// threads of the block.
+    ///
+    /// Copies run ahead across the split: `first`'s `load` also begins the copies of the `stages - 1` tiles
+    /// after it.
+    #[track_caller]
+    pub fn run_split<C: Carry<'k>>(
+        self,
+        split: impl IntoReg<'k, u32>,
+        tiles: impl IntoReg<'k, u32>,
+        init: C,
+        first: (impl Fn(Stage<'k, Filling>, Reg<'k, u32>), impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C),
+        rest: (impl Fn(Stage<'k, Filling>, Reg<'k, u32>), impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C),
+    ) -> C {
+        let (k, loc) = (self.k, Location::caller());
+        if self.is_running(loc) {
+            return init;
         }
-        let last = k.fold(k.upto(tiles), init, |tile, state| {
+        let (split, tiles) = (split.into_reg(k, loc), tiles.into_reg(k, loc));
+        self.run_ahead(tiles, &first.0, loc);
+        let state = self.turns(k.u32(0), split, tiles, init, &first.0, &first.1, loc);
+        let last = self.turns(split, tiles, tiles, state, &rest.0, &rest.1, loc);
+        k.sync();
+        last
+    }
+
+    /// Whether the pipeline is run inside of itself, which is a mistake.
+    fn is_running(self, loc: Loc) -> bool {
+        let mut state = self.k.state();
+        let runs = state.order.runs(self.number);
+        if runs {
+            state.mistake(Code::TileOrder, loc, "a pipeline is run inside of itself: its stages are in use");
+        }
+        runs
+    }
+
+    /// Begins the copies that are under way before the first turn.
+    fn run_ahead(self, tiles: Reg<'k, u32>, load: &impl Fn(Stage<'k, Filling>, Reg<'k, u32>), loc: Loc) {
+        for tile in 0..self.stages - 1 {
+            self.begin(tiles, self.k.u32(tile), load, loc);
+        }
+    }
+
+    /// The turns of tiles `from` to `to`, of `tiles` in all.
+    #[allow(clippy::too_many_arguments, reason = "one loop of several")]
+    fn turns<C: Carry<'k>>(
+        self,
+        from: Reg<'k, u32>,
+        to: Reg<'k, u32>,
+        tiles: Reg<'k, u32>,
+        init: C,
+        load: &impl Fn(Stage<'k, Filling>, Reg<'k, u32>),
+        compute: &impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
+        loc: Loc,
+    ) -> C {
+        let (k, ahead) = (self.k, self.stages - 1);
+        let range = k.on_line(loc, || k.range(from..to));
+        k.fold(range, init, |tile, state| {
             let slot = k.on_line(loc, || self.slot(tile));
             if ahead == 0 {
                 k.on_line(loc, || k.sync());
@@ -122,12 +181,10 @@ impl<'k> Pipeline<'k> {
             });
             if ahead > 0 {
                 let next = k.on_line(loc, || tile + ahead);
-                self.begin(tiles, next, &load, loc);
+                self.begin(tiles, next, load, loc);
             }
             self.turn(slot, |stage| compute(stage, tile, state))
-        });
-        k.sync();
-        last
+        })
     }
 
     /// Begins the copies of a tile, if there is such a tile. Every turn closes a group, so that their

@@ -7,7 +7,7 @@ use super::super::state::Loc;
 use super::super::types::*;
 use super::sealed::Sealed;
 use super::swizzle::{CHUNK, Layout};
-use super::{K, Matrix};
+use super::{Half, K, Matrix};
 use crate::diag::Code;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -258,21 +258,41 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         let loc = Location::caller();
         let k = self.k;
         let (row, column) = (row.into_reg(k, loc), column.into_reg(k, loc));
-        let Some(dims) = k.block_dims() else {
-            let message = "a load by the block needs a launch rule that fixes the block";
-            k.state().mistake(Code::ModifierCombination, loc, message);
-            return;
-        };
-        let threads = dims.iter().product::<u32>().max(1);
+        let Some(threads) = self.loading_threads(loc) else { return };
         let tile = self.fills(loc);
         k.on_line(loc, || tile.load_by(threads, from, row, column, loc));
+    }
+
+    /// The threads of the block; a mistake where they are not known.
+    fn loading_threads(self, loc: Loc) -> Option<u32> {
+        let dims = self.k.block_dims();
+        if dims.is_none() {
+            let message = "a load by the block needs a launch rule that fixes the block";
+            self.k.state().mistake(Code::ModifierCombination, loc, message);
+        }
+        dims.map(|dims| dims.iter().product::<u32>().max(1))
     }
 
     fn load_by(self, threads: u32, from: Matrix<'k, T>, row: Reg<'k, u32>, column: Reg<'k, u32>, loc: Loc) {
         let k = self.k;
         let window = k.state().alignment_of(self.column.id, T::TYPE.bytes());
         let unit = from.alignment(column, CHUNK).min(window);
-        let elements = unit / T::TYPE.bytes();
+        self.each_unit(threads, unit / T::TYPE.bytes(), |r, c, mine| {
+            let to = self.place(r, c, loc);
+            let (from, inside) = from.place(row + r, column + c);
+            self.copy_unit(to, from, unit, mine, inside);
+        });
+    }
+
+    /// Shares the window out to the threads, in units of neighbouring elements of a row: `copy` gets the row
+    /// and the column of a thread's unit, and whether it has one, where not all of them have.
+    fn each_unit(
+        self,
+        threads: u32,
+        elements: u32,
+        copy: impl Fn(Reg<'k, u32>, Reg<'k, u32>, Option<Reg<'k, Pred>>),
+    ) {
+        let k = self.k;
         let width = (self.columns / elements).max(1);
         let total = self.rows * width;
         for first in (0..total).step_by(threads as usize) {
@@ -285,12 +305,41 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
                 let unit = k.linear_tid() + first;
                 (unit / width, unit % width)
             };
-            let c = c * elements;
             let mine = (total - first < threads).then(|| k.linear_tid().lt(total - first));
-            let to = self.place(r, c, loc);
-            let (from, inside) = from.place(row + r, column + c);
-            self.copy_unit(to, from, unit, mine, inside);
+            copy(r, c * elements, mine);
         }
+    }
+
+    /// [`load`](Self::load) from a matrix of `f32`, whose elements are rounded to `T` on the way, through
+    /// registers: four of them in an access where the matrix allows it. What is beyond half precision becomes its
+    /// largest number.
+    #[track_caller]
+    pub fn load_rounded(
+        self,
+        from: Matrix<'k, f32>,
+        row: impl IntoReg<'k, u32>,
+        column: impl IntoReg<'k, u32>,
+    ) where
+        T: Half,
+    {
+        let loc = Location::caller();
+        let k = self.k;
+        let (row, column) = (row.into_reg(k, loc), column.into_reg(k, loc));
+        let Some(threads) = self.loading_threads(loc) else { return };
+        let tile = self.fills(loc);
+        k.on_line(loc, || {
+            let window = k.state().alignment_of(self.column.id, 1);
+            let elements = (from.alignment(column, CHUNK) / 4).min(window);
+            tile.each_unit(threads, elements, |r, c, mine| {
+                let to = tile.place(r, c, loc);
+                let (from, inside) = from.place(row + r, column + c);
+                match elements {
+                    4 => round_words::<T, 4, 2>(to, from, mine, inside),
+                    2 => round_words::<T, 2, 1>(to, from, mine, inside),
+                    _ => round_word(to, from, mine, inside),
+                }
+            });
+        });
     }
 
     /// Copies `unit` bytes where `mine` holds, zeros unless `inside` holds.
@@ -330,12 +379,8 @@ fn copy_words<'k, W: Zero, const N: usize>(
     mine: Option<Reg<'k, Pred>>,
     inside: Option<Reg<'k, Pred>>,
 ) {
-    let reads = match (mine, inside) {
-        (Some(mine), Some(inside)) => Some(mine & inside),
-        (mine, inside) => mine.or(inside),
-    };
     let from = from.cast::<W>();
-    let words: [Reg<'k, W>; N] = match reads {
+    let words: [Reg<'k, W>; N] = match both(mine, inside) {
         Some(reads) => from.ld_vec_if(reads, 0, W::zero(from.k)),
         None => from.ld_vec(0),
     };
@@ -343,6 +388,50 @@ fn copy_words<'k, W: Zero, const N: usize>(
     match mine {
         Some(mine) => to.st_vec_if(mine, 0, words),
         None => to.st_vec(0, words),
+    }
+}
+
+/// The same for `f32` that are rounded, in pairs.
+fn round_words<'k, T: Half, const N: usize, const PAIRS: usize>(
+    to: Ptr<'k, Shared, T>,
+    from: Ptr<'k, Global, f32>,
+    mine: Option<Reg<'k, Pred>>,
+    inside: Option<Reg<'k, Pred>>,
+) {
+    let values: [Reg<'k, f32>; N] = match both(mine, inside) {
+        Some(reads) => from.ld_vec_if(reads, 0, 0.0),
+        None => from.ld_vec(0),
+    };
+    let words: [_; PAIRS] = std::array::from_fn(|i| T::pack_finite(values[2 * i], values[2 * i + 1]));
+    let to = to.cast::<u32>();
+    match mine {
+        Some(mine) => to.st_vec_if(mine, 0, words),
+        None => to.st_vec(0, words),
+    }
+}
+
+/// The same for one.
+fn round_word<'k, T: Half>(
+    to: Ptr<'k, Shared, T>,
+    from: Ptr<'k, Global, f32>,
+    mine: Option<Reg<'k, Pred>>,
+    inside: Option<Reg<'k, Pred>>,
+) {
+    let value = match both(mine, inside) {
+        Some(reads) => from.ld_if(reads, 0, 0.0),
+        None => from.ld(0),
+    };
+    let (to, half) = (to.cast::<u16>(), T::pack_finite(value, value).to::<u16>());
+    match mine {
+        Some(mine) => to.st_if(mine, 0, half),
+        None => to.st(0, half),
+    }
+}
+
+fn both<'k>(one: Option<Reg<'k, Pred>>, other: Option<Reg<'k, Pred>>) -> Option<Reg<'k, Pred>> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one & other),
+        (one, other) => one.or(other),
     }
 }
 

@@ -1,0 +1,123 @@
+//! Rows of a table of weights by number: what begins a model.
+
+use crate::catalogue::{Domain, Entry, Field};
+use crate::floats::{Dtype, FloatBuffers};
+use crate::weights::gguf::GgufRow;
+use crate::weights::{FORMAT, WeightFormat};
+use warpwright_ptx::dsl::*;
+
+/// `y[t] = table[ids[t]]`, one row of `d` weights for each token.
+///
+/// `table` is `rows × d` as it lies in a GGUF file (the output matrix, where it is tied to the embedding, is
+/// repacked besides); `ids` holds a `u32` for each of `tokens` tokens, read from device memory so that a
+/// captured graph can be replayed; `y` is `tokens × d`, row-major, of type `out`. An id that the table does
+/// not have gives a row of zeros, and nothing outside of the table is read.
+///
+/// Weights are exact in `f32`, or rounded once where the format subtracts a minimum (`q4_k`, `q5_k`), and are
+/// rounded to `out`. The decoding is that of `dequantize_row_*` in ggml, eight weights a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Embedding {
+    /// How the table is stored.
+    pub format: WeightFormat,
+    /// Rows of the table.
+    pub rows: u32,
+    /// Weights of a row, a multiple of the format's block.
+    pub d: u32,
+    /// Element type of `y`.
+    pub out: Dtype,
+}
+
+/// Threads of a block.
+const THREADS: u32 = 128;
+
+impl Embedding {
+    /// Rows of `d` weights out of `rows`, as `f32`.
+    pub fn new(format: WeightFormat, rows: u32, d: u32) -> Self {
+        Embedding { format, rows, d, out: Dtype::F32 }
+    }
+
+    /// Groups of weights in a row: what threads decode.
+    fn groups(&self) -> u32 {
+        self.d / GgufRow::group(self.format, self.d)
+    }
+}
+
+impl Kernel for Embedding {
+    fn entry(&self) -> String {
+        format!("embedding_{}_{}_r{}_d{}", self.format, self.out, self.rows, self.d)
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let table = u64::from(self.rows) * self.format.row_bytes(self.d);
+        vec![
+            ArgDesc::input::<u8>("table", Extent::new(table)),
+            ArgDesc::input::<u32>("ids", Extent::dim("tokens")),
+            ArgDesc::buffer("y", self.out.ty(), Role::Out, Extent::dim("tokens").times(self.d.into())),
+        ]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        let across = self.groups().div_ceil(THREADS).max(1);
+        LaunchRule::new(THREADS).grid_3d([Extent::dim("tokens"), across.into(), Extent::new(1)])
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        self.format.check_row("d", self.d)?;
+        if self.rows == 0 {
+            return Err(BuildError::field("rows", 0, "at least 1"));
+        }
+        if self.groups().div_ceil(THREADS) > 65_535 {
+            return Err(BuildError::field("d", self.d, format!("at most {} groups", 65_535 * THREADS)));
+        }
+        Ok(())
+    }
+
+    fn body(&self, k: K<'_>) {
+        let (table, ids) = (k.ptr::<u8>("table").nc(), k.ptr::<u32>("ids"));
+        let y = k.floats_mut("y", self.out);
+        let count = GgufRow::group(self.format, self.d);
+        let group = k.ctaid_y() * THREADS + k.tid();
+
+        let store = || {
+            let id = ids.ld(k.ctaid());
+            let row_bytes = self.format.row_bytes(self.d) as u32;
+            let row = GgufRow { format: self.format, k: self.d, bytes: table.at(id * row_bytes) };
+            let y = y.at(k.ctaid() * self.d).at(group * count);
+            let known = id.lt(self.rows);
+            k.when(known, || y.st_vec(0, &row.decode(group)));
+            k.when(!known, || y.st_vec(0, &vec![k.f32(0.0); count as usize]));
+        };
+        if self.groups().is_multiple_of(THREADS) { store() } else { k.when(group.lt(self.groups()), store) }
+    }
+}
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "embedding",
+    doc: "y[t] = table[ids[t]]: rows of a table in a GGUF file's layout, zeros for ids that it has not",
+    fields: &[
+        FORMAT,
+        Field {
+            name: "rows",
+            domain: Domain::int(1, 1 << 24),
+            default: "128256",
+            doc: "rows of the table: the size of the vocabulary",
+        },
+        Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "weights of a row" },
+        Field { name: "out", domain: Domain::DTYPE, default: "f32", doc: "element type of y" },
+    ],
+    examples: &[
+        "format=f32 d=5",
+        "format=f16 out=f16 d=2048",
+        "format=bf16 out=bf16 d=1 rows=1",
+        "format=q8_0 d=1536 rows=151936",
+        "format=q4_0 out=f16",
+        "format=q4_k d=256 out=bf16",
+        "format=q5_k",
+        "format=q6_k d=2048",
+        "format=q6_k d=1536 rows=151936 out=f16",
+    ],
+    make: |config| {
+        let (format, rows, d) = (config.format("format"), config.u32("rows"), config.u32("d"));
+        Box::new(Embedding { out: config.dtype("out"), ..Embedding::new(format, rows, d) })
+    },
+};

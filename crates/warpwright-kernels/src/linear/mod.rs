@@ -1,0 +1,3 @@
+//! Matrix products with the weights of a model.
+
+pub(crate) mod gemv;

@@ -1,0 +1,97 @@
+//! The embedding on the virtual GPU with every check on, bit for bit what the `gguf` package makes of the same
+//! blocks: weights are rounded once, to `f32`, and then to the type of the output.
+
+mod common;
+
+use common::gguf::{dequantized, fixture};
+use common::{numbers, rounded};
+use warpwright_kernels::{Dtype, Embedding, WeightFormat};
+use warpwright_ptx::dsl::{BuildError, Kernel, bf16_bits, f16_bits};
+use warpwright_ptx::ir::Arch;
+use warpwright_vm::testing::KernelTest;
+
+/// A table: its bytes, and its weights as `f32`.
+fn table(format: WeightFormat, rows: u32, d: u32) -> (Vec<u8>, Vec<f32>) {
+    if format.is_float() {
+        let count = rows as usize * d as usize;
+        let numbers: Vec<f32> = numbers(count, 9).into_iter().map(|x| (x * 1e6) as f32).collect();
+        let bytes: Vec<u8> = match format {
+            WeightFormat::F32 => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            // Halves end at 65504.
+            WeightFormat::F16 => numbers.iter().flat_map(|x| f16_bits(x / 32.0).to_le_bytes()).collect(),
+            _ => numbers.iter().flat_map(|&x| bf16_bits(x).to_le_bytes()).collect(),
+        };
+        let weights = dequantized(format, &bytes).into_iter().map(|x| x as f32).collect();
+        return (bytes, weights);
+    }
+    let (blocks, weights) = fixture(format);
+    let weights: Vec<_> = weights.into_iter().map(f32::from_bits).collect();
+    // The blocks in turn.
+    let (block, count) = (format.block() as usize, (rows * d / format.block()) as usize);
+    let order = (0..count).map(|i| i * 5 % (weights.len() / block));
+    let bytes = format.block_bytes() as usize;
+    let all_bytes = order.clone().flat_map(|i| blocks[i * bytes..][..bytes].to_vec()).collect();
+    (all_bytes, order.flat_map(|i| weights[i * block..][..block].to_vec()).collect())
+}
+
+fn check(kernel: Embedding, ids: &[u32], seed: u64) {
+    let Embedding { format, rows, d, out } = kernel;
+    let (bytes, weights) = table(format, rows, d);
+    let expected: Vec<f64> = (ids.iter())
+        .flat_map(|&id| match weights.chunks_exact(d as usize).nth(id as usize) {
+            Some(row) if id < rows => row.iter().map(|&x| f64::from(x)).collect(),
+            _ => vec![0.0; d as usize],
+        })
+        .collect();
+    let name = format!("{kernel:?}");
+    let poison = vec![f32::NAN; expected.len()];
+    let halves = vec![0x7fffu16; expected.len()];
+    let test = KernelTest::new(&kernel).seed(seed).dim("tokens", ids.len() as u64);
+    let test = test.input("table", &bytes).input("ids", ids);
+    let test = if out == Dtype::F32 { test.input("y", &poison) } else { test.input("y", &halves) };
+    let run = test.run().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let found: Vec<f64> = match out {
+        Dtype::F32 => run.output::<f32>("y").into_iter().map(f64::from).collect(),
+        Dtype::F16 => run.output::<u16>("y").into_iter().map(common::f16).collect(),
+        Dtype::Bf16 => {
+            run.output::<u16>("y").into_iter().map(|x| f32::from_bits(u32::from(x) << 16).into()).collect()
+        }
+    };
+    let expected = rounded(out.ty(), &expected);
+    let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+    assert_eq!(wrong.map(|i| (i, found[i], expected[i])), None, "{name}: the first that differs");
+}
+
+#[test]
+fn rows_are_those_of_the_table() {
+    for format in WeightFormat::ALL {
+        let lengths: &[u32] = match format.block() {
+            1 => &[1, 2, 4, 5, 8, 24, 1030],
+            32 => &[32, 96, 2080],
+            _ => &[256, 1280],
+        };
+        for (&d, seed) in lengths.iter().zip(1..) {
+            for out in Dtype::ALL {
+                check(Embedding { out, ..Embedding::new(format, 7, d) }, &[3, 0, 6, 6, 1], seed);
+            }
+        }
+    }
+}
+
+/// Ids at the end of the table, just beyond and far beyond: the checks would see a read outside.
+#[test]
+fn ids_that_the_table_has_not_give_zeros() {
+    for format in WeightFormat::ALL {
+        for rows in [1, 3] {
+            check(Embedding::new(format, rows, 256), &[rows - 1, rows, u32::MAX, 0, 1 << 31], 1);
+        }
+    }
+}
+
+#[test]
+fn rows_of_broken_blocks_are_refused() {
+    for (format, d) in [(WeightFormat::Q4K, 128), (WeightFormat::Q8_0, 33), (WeightFormat::F32, 0)] {
+        let refused = Embedding::new(format, 4, d).build(Arch::sm(80)).map(|_| ());
+        assert!(matches!(refused, Err(BuildError::Field { field: "d", .. })), "{refused:?}");
+    }
+}
