@@ -3,6 +3,7 @@
 //! A kernel's entry stands in the kernel's own file. Values are judged against the [`Domain`] of their field,
 //! and the kernel they make by its own [`check`](Kernel::check).
 
+use crate::{Dtype, ladder, norm, rope, softmax};
 use crate::Dtype;
 use std::fmt;
 use warpwright_ptx::dsl::{BuildError, Kernel};
@@ -239,6 +240,13 @@ pub(crate) const ROW: Field =
     Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "length of a row" };
 
 const ENTRIES: &[Entry] = &[
+    ladder::vector_add::ENTRY,
+    ladder::transpose::ENTRY,
+    ladder::matmul_tiled::ENTRY,
+    ladder::matmul::ENTRY,
+    norm::ENTRY,
+    rope::ENTRY,
+    softmax::ENTRY,
     crate::ladder::vector_add::ENTRY,
     crate::ladder::transpose::ENTRY,
     crate::ladder::matmul_tiled::ENTRY,

@@ -4,6 +4,8 @@
 
 pub(crate) mod gguf;
 
+pub(crate) mod ops;
+
 use warpwright_ptx::dsl::{Block, Built, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_ptx::verify;
