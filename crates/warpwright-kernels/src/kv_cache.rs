@@ -1,6 +1,7 @@
 //! The KV cache: what its elements are.
 
 use crate::Dtype;
+use crate::eight_bits::BLOCK;
 use std::fmt;
 use warpwright_ptx::ir::Type;
 
@@ -51,6 +52,11 @@ impl CacheDtype {
     /// Bytes of an element; those of the scales are not counted.
     pub fn bytes(self) -> u32 {
         self.ty().bytes()
+    }
+
+    /// What a head dimension is a multiple of: of 16 bytes, and of the elements that share a scale.
+    pub fn granule(self) -> u32 {
+        if self == CacheDtype::Q8_0 { BLOCK } else { 8 }
     }
 }
 

@@ -22,7 +22,6 @@ mod row;
 mod softmax;
 pub mod weights;
 
-pub use attention::cache::CacheDtype;
 pub use attention::flash::{AttentionInputs, FlashAttention, KvLayout, Lengths};
 pub use attention::incremental::IncrementalAttention;
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};

@@ -163,7 +163,8 @@ fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
     let x = activations(kind, batch * k, 5);
     let norm: Vec<f32> = numbers(k, 6).iter().map(|v| *v as f32 + 1.5).collect();
     let mut test = KernelTest::new(*kernel).arch(Arch::sm(80)).seed(seed);
-    let mut columns: Vec<Vec<f64>> = x.chunks_exact(k).map(|c| c.iter().map(|&v| v.into()).collect()).collect();
+    let mut columns: Vec<Vec<f64>> =
+        x.chunks_exact(k).map(|c| c.iter().map(|&v| v.into()).collect()).collect();
     if exact {
         test = test.input("x", &x);
     } else {
@@ -233,7 +234,11 @@ fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
                 let found = f64::from(y[at]);
                 let off = (found - held.value).abs();
                 let bound = held.error + held.value.abs() * U;
-                assert!(off <= bound, "{what}: y{i}[{column}][{row}] is {found}, should be {} within {bound:e}, off by {off:e}", held.value);
+                assert!(
+                    off <= bound,
+                    "{what}: y{i}[{column}][{row}] is {found}, should be {} within {bound:e}, off by {off:e}",
+                    held.value
+                );
             }
         }
     }
@@ -294,7 +299,9 @@ fn every_kind_of_input() {
 
 #[test]
 fn every_batch() {
-    for format in [WeightFormat::Q4K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::F16, WeightFormat::Q4_0] {
+    for format in
+        [WeightFormat::Q4K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::F16, WeightFormat::Q4_0]
+    {
         for batch in 1..=8 {
             let kernel = QuantGemv { batch, ..gemv(format, 19, 1280) };
             check(&Subject::plain(&kernel), "normal", 1);
