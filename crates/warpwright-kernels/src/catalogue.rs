@@ -3,7 +3,6 @@
 //! A kernel's entry stands in the kernel's own file. Values are judged against the [`Domain`] of their field,
 //! and the kernel they make by its own [`check`](Kernel::check).
 
-use crate::{Dtype, ladder, norm, rope, softmax};
 use crate::Dtype;
 use std::fmt;
 use warpwright_ptx::dsl::{BuildError, Kernel};
@@ -240,13 +239,6 @@ pub(crate) const ROW: Field =
     Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "length of a row" };
 
 const ENTRIES: &[Entry] = &[
-    ladder::vector_add::ENTRY,
-    ladder::transpose::ENTRY,
-    ladder::matmul_tiled::ENTRY,
-    ladder::matmul::ENTRY,
-    norm::ENTRY,
-    rope::ENTRY,
-    softmax::ENTRY,
     crate::ladder::vector_add::ENTRY,
     crate::ladder::transpose::ENTRY,
     crate::ladder::matmul_tiled::ENTRY,
@@ -254,7 +246,12 @@ const ENTRIES: &[Entry] = &[
     crate::attention::incremental::ENTRY,
     crate::attention::flash::ENTRY,
     crate::norm::ENTRY,
+    crate::rope::ENTRY,
+    crate::elementwise::ENTRY,
+    crate::cast::ENTRY,
     crate::softmax::ENTRY,
+    crate::sampling::argmax::ENTRY,
+    crate::sampling::sample::ENTRY,
     crate::weights::repack::REPACK,
     crate::weights::repack::UNPACK,
     crate::embedding::ENTRY,
