@@ -239,10 +239,6 @@ pub(crate) const ROW: Field =
     Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "length of a row" };
 
 const ENTRIES: &[Entry] = &[
-    crate::ladder::vector_add::ENTRY,
-    crate::ladder::transpose::ENTRY,
-    crate::ladder::matmul_tiled::ENTRY,
-    crate::ladder::matmul::ENTRY,
     crate::attention::incremental::ENTRY,
     crate::attention::flash::ENTRY,
     crate::norm::ENTRY,
@@ -252,9 +248,13 @@ const ENTRIES: &[Entry] = &[
     crate::softmax::ENTRY,
     crate::sampling::argmax::ENTRY,
     crate::sampling::sample::ENTRY,
+    crate::embedding::ENTRY,
     crate::weights::repack::REPACK,
     crate::weights::repack::UNPACK,
-    crate::embedding::ENTRY,
+    crate::ladder::vector_add::ENTRY,
+    crate::ladder::transpose::ENTRY,
+    crate::ladder::matmul_tiled::ENTRY,
+    crate::ladder::matmul::ENTRY,
 ];
 
 /// Every kernel.

@@ -37,7 +37,7 @@ fn output_of(sm: u16, kernel: &dyn Kernel, dims: &[(&'static str, usize)], given
 
 /// A kernel that is generic over its element type.
 macro_rules! of_type {
-    ($ty:expr, $name:ident { $($field:ident),* } $new:expr) => {
+    ($ty:expr, $name:ident { $($field:ident),* } $new:tt) => {
         match $ty {
             Type::F16 => Box::new($name::<F16> { $($field,)* ..$name::new$new }) as Box<dyn Kernel>,
             Type::BF16 => Box::new($name::<Bf16> { $($field,)* ..$name::new$new }),

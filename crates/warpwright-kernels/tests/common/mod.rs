@@ -49,6 +49,11 @@ pub(crate) fn decode(ty: Type, bytes: &[u8]) -> Vec<f64> {
     }
 }
 
+/// Halves of the type, as numbers.
+pub(crate) fn decode_halves(ty: Type, halves: &[u16]) -> Vec<f64> {
+    decode(ty, &halves.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<_>>())
+}
+
 pub(crate) fn f16(bits: u16) -> f64 {
     let (exponent, fraction) = (bits >> 10 & 31, f64::from(bits & 0x3ff));
     let magnitude = match exponent {
