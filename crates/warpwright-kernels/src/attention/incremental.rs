@@ -1,10 +1,12 @@
 //! Decode attention: one new token of each sequence over its KV cache.
 
-use super::cache::{BLOCK, CacheDtype, CacheRows, Lane, RowLayout, Which};
+use super::cache::{CacheRows, Lane, RowLayout, Which};
 use super::online::{Online, Part};
 use super::split::{self, Chunk, MAX_SPLITS, MIN_CHUNK, Workspace};
+use crate::CacheDtype;
 use crate::Dtype;
 use crate::catalogue::{Domain, Entry, Field};
+use crate::eight_bits::BLOCK;
 use crate::floats::FloatBuffers;
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;

@@ -12,8 +12,18 @@ use warpwright_ptx::dsl::*;
 
 /// Words between the scales of neighbouring rows of a group.
 const PITCH: u32 = GROUPS * LANES + 8;
-/// Words between the superblocks' factors of neighbouring rows of a group.
-const FACTORS_PITCH: u32 = 24;
+/// Superblocks of a row of each group in a slice.
+const SUPERBLOCKS: u32 = GROUPS * 2;
+
+/// How the factors of superblocks lie in shared memory: words of one, and words between those of neighbouring
+/// rows of a group, so that lanes that store them meet in no bank.
+fn factors(layout: Layout) -> (u32, u32) {
+    match layout.format {
+        WeightFormat::Q4K | WeightFormat::Q5K => (2, 3 * SUPERBLOCKS),
+        WeightFormat::Q6K => (1, SUPERBLOCKS),
+        _ => (0, 0),
+    }
+}
 
 /// The scales of a lane's share of a row.
 pub(super) enum Scales<'k> {
@@ -48,11 +58,7 @@ pub(super) struct Exchange<'k> {
 impl<'k> Exchange<'k> {
     /// Words of shared memory that a warp needs.
     pub(super) fn words(layout: Layout, rows: u32) -> u32 {
-        match layout.format {
-            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => 0,
-            WeightFormat::Q8_0 | WeightFormat::Q4_0 => rows * PITCH,
-            WeightFormat::Q4K | WeightFormat::Q5K | WeightFormat::Q6K => rows * (PITCH + FACTORS_PITCH),
-        }
+        if layout.parts() == 0 { 0 } else { rows * (PITCH + factors(layout).1) }
     }
 
     pub(super) fn new(layout: Layout, lanes: Lanes<'k>, rows: u32, memory: Ptr<'k, Shared, f32>) -> Self {
@@ -125,8 +131,7 @@ impl<'k> Exchange<'k> {
             Some(writes) => words.st_vec_if(writes, place, [a, b, c, d]),
             None => words.st_vec(place, [a, b, c, d]),
         }
-        let place = row * FACTORS_PITCH + self.superblock * 2;
-        let factors = self.memory.at(self.rows * PITCH);
+        let factors = self.factors(row);
         if self.layout.has_minima() {
             // d and dmin are the upper two bits of the sixteen bytes: see docs/weights.md.
             let merge = |low: Reg<'k, u32>, high: Reg<'k, u32>, mask: u32| (low & mask) | (high & !mask);
@@ -134,22 +139,28 @@ impl<'k> Exchange<'k> {
             let high = merge(c >> 2, d, 0x3030_3030);
             let both = merge(low, high, 0x0f0f_0f0f).bits::<F16x2>().f32x2();
             match writes {
-                Some(writes) => factors.st_vec_if(writes, place, both),
-                None => factors.st_vec(place, both),
+                Some(writes) => factors.st_vec_if(writes, 0, both),
+                None => factors.st_vec(0, both),
             }
         }
         if let Some(d) = loaded.d {
             match writes {
-                Some(writes) => factors.st_if(writes, place, d.f32()),
-                None => factors.st(place, d.f32()),
+                Some(writes) => factors.st_if(writes, 0, d.f32()),
+                None => factors.st(0, d.f32()),
             }
         }
+    }
+
+    /// Where the factors of the lane's superblock of row `row` of its group are.
+    fn factors(self, row: Reg<'k, u32>) -> Ptr<'k, Shared, f32> {
+        let (words, pitch) = factors(self.layout);
+        self.memory.at(self.rows * PITCH).at(self.superblock * words).at(row * pitch)
     }
 
     /// The scales of the lane's share of row `row` of its group.
     pub(super) fn scales(self, row: u32) -> Scales<'k> {
         let Lanes { lane, group, unit, .. } = self.lanes;
-        let factors = self.memory.at(self.rows * PITCH).at(self.superblock * 2 + row * FACTORS_PITCH);
+        let factors = self.factors(lane.kernel().u32(row));
         let word = || self.memory.cast::<u32>().ld(lane + row * PITCH);
         let halves = |at: Reg<'k, u32>, further: u32| {
             let memory = self.memory.cast::<F16>().at(group * (LANES * 2) + at);
