@@ -25,8 +25,8 @@ use std::f64::consts::LOG2_E;
 use warpwright_kernels::{AttentionInputs, Dtype, FlashAttention, KvLayout, Lengths};
 use warpwright_ptx::dsl::{BuildError, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
-use warpwright_vm::testing::{KernelTest, TestRun};
 use warpwright_vm::tensor::{FloatElement, TensorCore};
+use warpwright_vm::testing::{KernelTest, TestRun};
 
 /// What the numbers are like.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,15 +94,33 @@ fn make(case: &Case<'_>, tokens: usize, heads: usize, part: u64) -> Vec<f64> {
             match case.class {
                 Class::Normal => 2.0 * x,
                 Class::Large => most * x,
-                Class::LargeValues => if is_values { most * x } else { 2.0 * x },
-                Class::OneHot => if is_values { most * x } else { 30.0 * x },
+                Class::LargeValues => {
+                    if is_values {
+                        most * x
+                    } else {
+                        2.0 * x
+                    }
+                }
+                Class::OneHot => {
+                    if is_values {
+                        most * x
+                    } else {
+                        30.0 * x
+                    }
+                }
                 Class::Cancelling => {
                     let sign = if part % 3 == 0 && column % 2 == 1 { -1.0 } else { 1.0 };
                     let pair = if is_values { x } else { 1.0 + ((i / 2 * 37) % 64) as f64 / 64.0 };
                     sign * pair * if column % 2 == 1 { 1.0 + x / 1024.0 } else { 1.0 }
                 }
                 Class::Constant => 0.75,
-                Class::Outliers => if column % 32 == 5 { 1000.0 * x } else { x },
+                Class::Outliers => {
+                    if column % 32 == 5 {
+                        1000.0 * x
+                    } else {
+                        x
+                    }
+                }
                 Class::Denormal => {
                     let least = if memory == Type::F16 { 2f64.powi(-20) } else { 2f64.powi(-130) };
                     if is_values { x * least } else { x * least }
@@ -111,8 +129,20 @@ fn make(case: &Case<'_>, tokens: usize, heads: usize, part: u64) -> Vec<f64> {
                 Class::Rising => {
                     let climb = (token as f64 / 7.0) * if token % 2 == 0 { 1.0 } else { -0.5 };
                     match part % 3 {
-                        0 => if column == 0 { 8.0 } else { x / 8.0 },
-                        1 => if column == 0 { climb } else { x / 8.0 },
+                        0 => {
+                            if column == 0 {
+                                8.0
+                            } else {
+                                x / 8.0
+                            }
+                        }
+                        1 => {
+                            if column == 0 {
+                                climb
+                            } else {
+                                x / 8.0
+                            }
+                        }
                         _ => x,
                     }
                 }
@@ -134,7 +164,8 @@ fn bytes(ty: Type, values: &[f64]) -> Vec<u8> {
 fn give<'a>(test: KernelTest<'a>, name: &str, ty: Type, values: &[f64]) -> KernelTest<'a> {
     let bytes = bytes(ty, values);
     if ty.bytes() == 2 {
-        let halves: Vec<_> = bytes.chunks_exact(2).map(|half| u16::from_le_bytes([half[0], half[1]])).collect();
+        let halves: Vec<_> =
+            bytes.chunks_exact(2).map(|half| u16::from_le_bytes([half[0], half[1]])).collect();
         test.input(name, &halves)
     } else {
         test.input(name, &values.iter().map(|&value| value as f32).collect::<Vec<_>>())
@@ -172,7 +203,11 @@ fn run(case: &Case<'_>) -> Outcome {
             if case.class == Class::OneHot && kv_len > 0 {
                 for (row, q) in q.chunks_exact_mut(d).enumerate() {
                     let (token, head) = (row / heads, row % heads);
-                    let last = if kernel.causal { (kv_len + token + 1).saturating_sub(q_len).max(1) } else { kv_len };
+                    let last = if kernel.causal {
+                        (kv_len + token + 1).saturating_sub(q_len).max(1)
+                    } else {
+                        kv_len
+                    };
                     let key = (token * 29 + head) % last;
                     let key = &k[(key * kv_heads + head / (heads / kv_heads)) * d..][..d];
                     q.iter_mut().zip(key).for_each(|(q, k)| *q = k * 16.0);
@@ -245,7 +280,8 @@ fn run(case: &Case<'_>) -> Outcome {
         test = test.dim("q_len", case.sequences[0].0 as u64).dim("kv_len", case.sequences[0].1 as u64);
     }
     let run = test.dim("batch", sequences.len() as u64).run();
-    let run = run.unwrap_or_else(|error| panic!("{} {:?} on sm_{}: {error}", kernel.entry(), case.class, case.sm));
+    let run =
+        run.unwrap_or_else(|error| panic!("{} {:?} on sm_{}: {error}", kernel.entry(), case.class, case.sm));
     let out = take(&run, "out", kernel.output.ty());
     let lse = kernel.lse.then(|| take(&run, "lse", Type::F32));
     Outcome { sequences, out, lse, starts, run }
@@ -258,7 +294,12 @@ struct Expected {
     lse: (f64, f64),
 }
 
-fn expected(case: &Case<'_>, [q, k, v]: &[Tensor; 3], (token, head): (usize, usize), lens: (usize, usize)) -> Expected {
+fn expected(
+    case: &Case<'_>,
+    [q, k, v]: &[Tensor; 3],
+    (token, head): (usize, usize),
+    lens: (usize, usize),
+) -> Expected {
     let kernel = &case.kernel;
     let (q_len, kv_len) = lens;
     let d = kernel.head_dim as usize;
@@ -306,7 +347,8 @@ fn expected(case: &Case<'_>, [q, k, v]: &[Tensor; 3], (token, head): (usize, usi
         let all = (0..seen).map(|key| (value(key) - exact).abs()).fold(0.0, f64::max);
         let least = 2f64.powi(if factor == FloatElement::F16 { -25 } else { -134 });
         let converted = converted * size + if memory == Type::F32 { least } else { 0.0 };
-        let slack = mean.min(2.0 * one).min(all * (1.0 + weight.min(1.0))) + 2.0 * additions * size + converted;
+        let slack =
+            mean.min(2.0 * one).min(all * (1.0 + weight.min(1.0))) + 2.0 * additions * size + converted;
         let slack = slack + size * 2f64.powi(-22) + 2f64.powi(-140);
         (exact, slack + rounding(kernel.output.ty(), exact.abs() + slack))
     });
@@ -351,7 +393,10 @@ fn check(case: &Case<'_>) {
         }
     }
     for (row, out) in outcome.out.chunks_exact(d).enumerate() {
-        assert!(written[row] || out.iter().all(|x| x.is_nan()), "{what}: row {row} is no query's, and was written");
+        assert!(
+            written[row] || out.iter().all(|x| x.is_nan()),
+            "{what}: row {row} is no query's, and was written"
+        );
     }
     assert_eq!(outcome.run.report.counters.bank_conflicts, 0, "{what}");
 }
@@ -443,9 +488,13 @@ fn numbers_of_every_kind() {
         Class::Zeros,
         Class::Rising,
     ] {
-        for (inputs, output) in
-            [(F16, Dtype::F16), (F16, Dtype::F32), (Bf16, Dtype::Bf16), (F32, Dtype::F32), (F32AsF16, Dtype::F32)]
-        {
+        for (inputs, output) in [
+            (F16, Dtype::F16),
+            (F16, Dtype::F32),
+            (Bf16, Dtype::Bf16),
+            (F32, Dtype::F32),
+            (F32AsF16, Dtype::F32),
+        ] {
             for (sm, causal) in [(80, false), (90, true)] {
                 let kernel = FlashAttention { inputs, output, causal, lse: true, ..kernel(64, 1, 1) };
                 check(&Case { kernel, sm, sequences: &[(34, 197)], class, seed: 11 });

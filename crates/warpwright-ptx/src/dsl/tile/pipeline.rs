@@ -148,12 +148,7 @@ impl<'k> Pipeline<'k> {
     }
 
     /// Begins the copies that are under way before the first turn.
-    fn run_ahead(
-        self,
-        tiles: Reg<'k, u32>,
-        load: &impl Fn(Stage<'k, Filling>, Reg<'k, u32>),
-        loc: Loc,
-    ) {
+    fn run_ahead(self, tiles: Reg<'k, u32>, load: &impl Fn(Stage<'k, Filling>, Reg<'k, u32>), loc: Loc) {
         for tile in 0..self.stages - 1 {
             self.begin(tiles, self.k.u32(tile), load, loc);
         }

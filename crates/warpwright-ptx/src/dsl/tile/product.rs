@@ -116,13 +116,15 @@ impl<'k, T: Factor> Tile<'k, A, T> {
         let (k, loc) = (self.k, Location::caller());
         let width = 32 / T::TYPE.bytes();
         if !start.is_multiple_of(width) || start >= self.columns {
-            let message = format!("the step at column {start} of {}: steps are {width} columns", self.describe());
+            let message =
+                format!("the step at column {start} of {}: steps are {width} columns", self.describe());
             k.state().mistake(Code::VectorShape, loc, message);
             return Tile::poison(k, self.rows, width);
         }
         let Some(regs) = self.usable(loc) else { return Tile::poison(k, self.rows, width) };
         let (steps, step) = ((self.columns / width) as usize, (start / width) as usize);
-        let regs: Vec<_> = regs.chunks_exact(4 * steps).flat_map(|row| &row[4 * step..][..4]).copied().collect();
+        let regs: Vec<_> =
+            regs.chunks_exact(4 * steps).flat_map(|row| &row[4 * step..][..4]).copied().collect();
         Tile::from_registers(k, self.rows, width, &regs)
     }
 
