@@ -250,6 +250,9 @@ const ENTRIES: &[Entry] = &[
     crate::weights::repack::REPACK,
     crate::weights::repack::UNPACK,
     crate::embedding::ENTRY,
+    crate::linear::gemv::QUANT_GEMV,
+    crate::linear::gemv::FUSED_NORM_GEMV,
+    crate::quantize::ENTRY,
 ];
 
 /// Every kernel.

@@ -15,6 +15,7 @@ mod floats;
 pub mod ladder;
 mod linear;
 mod norm;
+mod quantize;
 mod row;
 mod softmax;
 pub mod weights;
@@ -31,6 +32,7 @@ pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
 pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 pub use norm::RmsNorm;
+pub use quantize::QuantizeQ8_1;
 pub use softmax::Softmax;
 pub use weights::WeightFormat;
 

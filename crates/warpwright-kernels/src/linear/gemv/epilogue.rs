@@ -80,7 +80,8 @@ fn one<'k>(
     let mut factor = k.f32(unit(Layout::new(product.format), product.exact));
     if let Some(epsilon) = product.epsilon {
         let mean = over_warps(squares.at(column), batch) * (1.0 / product.k as f32);
-        factor = (mean + epsilon).rsqrt() * factor;
+        // A column of zeros stays one where epsilon is zero.
+        factor = (mean + epsilon).max(f32::MIN_POSITIVE).rsqrt() * factor;
     }
     let result = |matrix: u32, bias: Option<Ptr<'k, Global, f32>>| {
         let sum = over_warps(partial.at(i + matrix * batch * rows.tile), warp_words(product));
