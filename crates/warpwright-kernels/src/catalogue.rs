@@ -255,6 +255,16 @@ const ENTRIES: &[Entry] = &[
     crate::ladder::transpose::ENTRY,
     crate::ladder::matmul_tiled::ENTRY,
     crate::ladder::matmul::ENTRY,
+    crate::attention::incremental::ENTRY,
+    crate::attention::flash::ENTRY,
+    crate::norm::ENTRY,
+    crate::softmax::ENTRY,
+    crate::weights::repack::REPACK,
+    crate::weights::repack::UNPACK,
+    crate::embedding::ENTRY,
+    crate::linear::gemv::QUANT_GEMV,
+    crate::linear::gemv::FUSED_NORM_GEMV,
+    crate::quantize::ENTRY,
 ];
 
 /// Every kernel.

@@ -20,6 +20,7 @@ mod linear;
 mod norm;
 mod quantized;
 mod rope;
+mod quantize;
 mod row;
 mod sampling;
 mod softmax;
@@ -42,6 +43,7 @@ pub use norm::RmsNorm;
 pub use rope::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 pub use sampling::argmax::Argmax;
 pub use sampling::sample::{Sample, Setting};
+pub use quantize::QuantizeQ8_1;
 pub use softmax::Softmax;
 pub use weights::WeightFormat;
 

@@ -341,7 +341,7 @@ impl Kernel for QuantGemv {
 pub struct FusedNormGemv {
     /// The product.
     pub gemv: QuantGemv,
-    /// Added to the mean square.
+    /// Added to the mean square: zero or more.
     pub epsilon: f32,
 }
 
@@ -371,8 +371,8 @@ impl Kernel for FusedNormGemv {
             let rule = "exact: activations are quantised after they are normalised";
             return Err(BuildError::field("activations", self.gemv.activations, rule));
         }
-        if !(self.epsilon >= 0.0 && self.epsilon <= 1.0) {
-            return Err(BuildError::field("epsilon", self.epsilon, "a number from 0 to 1"));
+        if !(0.0..=1e30).contains(&self.epsilon) {
+            return Err(BuildError::field("epsilon", self.epsilon, "from 0 to 1e30"));
         }
         Ok(())
     }

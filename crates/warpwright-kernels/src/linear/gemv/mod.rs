@@ -13,6 +13,7 @@
 
 mod activations;
 mod dot;
+mod entry;
 mod epilogue;
 mod format;
 mod kernel;
@@ -20,4 +21,5 @@ mod plan;
 mod scales;
 mod tile;
 
+pub(crate) use entry::{FUSED_NORM_GEMV, QUANT_GEMV};
 pub use kernel::{Activations, FusedNormGemv, Matrix, QuantGemv};
