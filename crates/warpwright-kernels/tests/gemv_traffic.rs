@@ -100,8 +100,7 @@ fn weights_are_read_once_and_activations_seldom() {
 fn pairs_and_norms_and_batches_waste_nothing_either() {
     for format in WeightFormat::ALL {
         let one = Matrix::new(format, 64);
-        let pair =
-            QuantGemv { matrices: vec![one, one], swiglu: true, ..QuantGemv::new(format, 64, 2048) };
+        let pair = QuantGemv { matrices: vec![one, one], swiglu: true, ..QuantGemv::new(format, 64, 2048) };
         check(&pair, &pair);
         for batch in [2, 4, 8] {
             let kernel = QuantGemv { batch, ..QuantGemv::new(format, 64, 2048) };

@@ -202,7 +202,10 @@ impl QuantGemv {
         let products = self.products(epsilon);
         let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
         let warps = products.first().map_or(1, |product| product.warps);
-        LaunchRule::new(warps * 32).grid(Extent::new(tiles))
+        let mut rule = LaunchRule::new(warps * 32).grid(Extent::new(tiles));
+        rule.resident_blocks =
+            products.first().and_then(|product| Some((product.resident_warps()? / warps).max(1)));
+        rule
     }
 
     pub(super) fn judge(&self) -> Result<(), BuildError> {

@@ -54,6 +54,12 @@ impl Product {
         if self.batch <= 4 { 4 } else { 2 }
     }
 
+    /// Warps that are to be resident on a multiprocessor: with 16 a thread has 128 registers, and `ptxas` uses
+    /// them to have all weights of a slice under way at once. Many columns of `f32` may need more.
+    pub(super) fn resident_warps(&self) -> Option<u32> {
+        (!self.exact || self.batch <= 4).then_some(16)
+    }
+
     fn matrices(&self) -> u32 {
         if self.swiglu { 2 } else { 1 }
     }
