@@ -151,7 +151,8 @@ fn step(format: WeightFormat) -> f64 {
 }
 
 /// `Σ w x`, with the bound that the kernel states.
-fn product(format: WeightFormat, row: &[Weight], x: &[f64], exact: bool) -> Held {
+fn product(format: WeightFormat, row: &[Weight], x: &[f64], activations: Activations) -> Held {
+    let exact = activations == Activations::Exact;
     let sum = |term: &dyn Fn(&Weight, f64) -> f64| row.iter().zip(x).map(|(w, &x)| term(w, x)).sum::<f64>();
     let value = sum(&|w, x| w.value() * x);
     let size = sum(&|w, x| (w.scale.abs() * f64::from(w.quant.abs()) + w.minimum.abs()) * x.abs());
@@ -166,14 +167,25 @@ fn product(format: WeightFormat, row: &[Weight], x: &[f64], exact: bool) -> Held
         };
         (k / 256.0 + 48.0) * U * (size + zero) + U * offset
     };
+    // Half of the scale of each 32, or all of what is too small for one.
+    let rounded = if activations == Activations::Rounded {
+        let blocks = row.chunks_exact(32).zip(x.chunks_exact(32));
+        let of_block = |(row, x): (&[Weight], &[f64])| {
+            let weights = row.iter().map(|w| w.value().abs()).sum::<f64>();
+            let scale = x.iter().fold(0.0f64, |most, x| most.max(x.abs())) / 127.0;
+            weights * if scale < 1.2e-38 { 127.0 * scale } else { 0.502 * scale }
+        };
+        blocks.map(of_block).sum::<f64>()
+    } else {
+        0.0
+    };
     // Below the smallest normal number, roundings are not relative.
-    Held { value, error: error + 64.0 * k * TINY }
+    Held { value, error: error + rounded + 64.0 * k * TINY }
 }
 
 fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
     let Subject { kernel, gemv, epsilon, options } = subject;
     let (k, batch) = (gemv.k as usize, gemv.batch as usize);
-    let exact = gemv.activations == Activations::Exact;
     let all: Vec<_> =
         (gemv.matrices.iter().zip(11..)).map(|(&matrix, seed)| weights(matrix, gemv.k, seed)).collect();
     let x = activations(kind, batch * k, 5);
@@ -181,7 +193,7 @@ fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
     let mut test = KernelTest::new(*kernel).arch(Arch::sm(80)).options(options.clone()).seed(seed);
     let mut columns: Vec<Vec<f64>> =
         x.chunks_exact(k).map(|c| c.iter().map(|&v| v.into()).collect()).collect();
-    if exact {
+    if gemv.activations != Activations::Int8 {
         test = test.input("x", &x);
     } else {
         let (quants, scales, sums) = q8_1(&x);
@@ -230,7 +242,7 @@ fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
             });
             for (column, (x, factor)) in columns.iter().zip(&factors).enumerate() {
                 let one = |which: usize| {
-                    let Held { value, error } = product(matrix.format, &pair[which], x, exact);
+                    let Held { value, error } = product(matrix.format, &pair[which], x, gemv.activations);
                     // The mean of the squares, and the reciprocal root.
                     let of_factor = if epsilon.is_some() { (k as f64 / 128.0 + 16.0) * U } else { 0.0 };
                     let value = value * factor;
@@ -293,8 +305,10 @@ fn every_format_and_length_in_bytes() {
     for format in WeightFormat::ALL.into_iter().filter(|format| !format.is_float()) {
         for k in lengths(format) {
             for n in [1, 5, 16, 35] {
-                let kernel = QuantGemv { activations: Activations::Int8, ..gemv(format, n, k) };
-                check(&Subject::plain(&kernel), "normal", 1);
+                for activations in [Activations::Int8, Activations::Rounded] {
+                    let kernel = QuantGemv { activations, ..gemv(format, n, k) };
+                    check(&Subject::plain(&kernel), "normal", 1);
+                }
             }
         }
     }
@@ -304,7 +318,7 @@ fn every_format_and_length_in_bytes() {
 fn every_kind_of_input() {
     for format in WeightFormat::ALL {
         for activations in Activations::ALL {
-            if format.is_float() && activations == Activations::Int8 {
+            if format.is_float() && activations != Activations::Exact {
                 continue;
             }
             for kind in INPUTS {
@@ -323,10 +337,11 @@ fn every_batch() {
         [WeightFormat::Q4K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::F16, WeightFormat::Q4_0]
     {
         for batch in 1..=8 {
-            let kernel = QuantGemv { batch, ..gemv(format, 19, 1280) };
-            check(&Subject::plain(&kernel), "normal", 1);
-            if !format.is_float() {
-                check(&Subject::plain(&QuantGemv { activations: Activations::Int8, ..kernel }), "normal", 2);
+            for activations in Activations::ALL {
+                if !format.is_float() || activations == Activations::Exact {
+                    let kernel = QuantGemv { batch, activations, ..gemv(format, 19, 1280) };
+                    check(&Subject::plain(&kernel), "normal", 1);
+                }
             }
         }
     }
@@ -370,7 +385,7 @@ fn additions_and_several_matrices() {
 fn gated_products() {
     for format in WeightFormat::ALL {
         for activations in Activations::ALL {
-            if format.is_float() && activations == Activations::Int8 {
+            if format.is_float() && activations != Activations::Exact {
                 continue;
             }
             for (batch, n, bias) in [(1, 8, false), (1, 21, true), (6, 5, false)] {
@@ -395,8 +410,14 @@ fn normalised_products() {
         for (n, k, batch) in [(18, 768, 1), (5, 1280, 3)] {
             let mut kernel = FusedNormGemv::new(format, n, k, 1e-5);
             kernel.gemv.batch = batch;
-            for kind in INPUTS {
-                check(&Subject::normalised(&kernel), kind, 1);
+            for activations in [Activations::Exact, Activations::Rounded] {
+                if format.is_float() && activations != Activations::Exact {
+                    continue;
+                }
+                kernel.gemv.activations = activations;
+                for kind in INPUTS {
+                    check(&Subject::normalised(&kernel), kind, 1);
+                }
             }
         }
     }
@@ -432,7 +453,7 @@ fn rows_of_models() {
         // Without the time for all rows, those of a few tiles.
         let n = if full { n } else { 21 };
         for activations in Activations::ALL {
-            if format.is_float() && activations == Activations::Int8 {
+            if format.is_float() && activations != Activations::Exact {
                 continue;
             }
             let kernel = QuantGemv { activations, ..gemv(format, n, k) };

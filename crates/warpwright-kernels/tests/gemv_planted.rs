@@ -86,6 +86,7 @@ fn every_barrier_is_needed() {
     let kernels: Vec<Box<dyn Kernel>> = vec![
         Box::new(base.clone()),
         Box::new(QuantGemv { activations: Activations::Int8, ..base.clone() }),
+        Box::new(QuantGemv { activations: Activations::Rounded, ..base.clone() }),
         Box::new(QuantGemv { matrices: pair, swiglu: true, ..base.clone() }),
         Box::new(QuantGemv { warps: Some(2), ..QuantGemv::new(WeightFormat::F16, 20, 1024) }),
         Box::new(FusedNormGemv { gemv: base.clone(), epsilon: 1e-5 }),

@@ -24,7 +24,7 @@ pub(crate) struct Product {
     pub(crate) batch: u32,
     /// Whether there are two matrices, for `silu(W₀ x) · (W₁ x)`.
     pub(crate) swiglu: bool,
-    /// Whether activations are `f32`, not `q8_1`.
+    /// Whether activations are multiplied as `f32`, not as `q8_1`.
     pub(crate) exact: bool,
     /// What is added to the mean square, where the activations are normalised.
     pub(crate) epsilon: Option<f32>,
