@@ -239,6 +239,18 @@ pub(crate) const ROW: Field =
     Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "length of a row" };
 
 const ENTRIES: &[Entry] = &[
+    crate::attention::incremental::ENTRY,
+    crate::attention::flash::ENTRY,
+    crate::norm::ENTRY,
+    crate::rope::ENTRY,
+    crate::elementwise::ENTRY,
+    crate::cast::ENTRY,
+    crate::softmax::ENTRY,
+    crate::sampling::argmax::ENTRY,
+    crate::sampling::sample::ENTRY,
+    crate::embedding::ENTRY,
+    crate::weights::repack::REPACK,
+    crate::weights::repack::UNPACK,
     crate::ladder::vector_add::ENTRY,
     crate::ladder::transpose::ENTRY,
     crate::ladder::matmul_tiled::ENTRY,

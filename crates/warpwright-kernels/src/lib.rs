@@ -8,30 +8,41 @@
 #![forbid(unsafe_code)]
 
 mod attention;
+mod cast;
 mod catalogue;
 mod eight_bits;
+mod elementwise;
 mod embedding;
 mod floats;
+mod kv_cache;
 pub mod ladder;
 mod linear;
 mod norm;
+mod quantized;
+mod rope;
 mod quantize;
 mod row;
+mod sampling;
 mod softmax;
 pub mod weights;
 
-pub use attention::cache::CacheDtype;
 pub use attention::flash::{AttentionInputs, FlashAttention, KvLayout, Lengths};
 pub use attention::incremental::IncrementalAttention;
+pub use cast::Cast;
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
+pub use elementwise::{Elementwise, ElementwiseOp, Operands};
 pub use embedding::Embedding;
 pub use floats::Dtype;
+pub use kv_cache::CacheDtype;
 pub use ladder::matmul::Matmul;
 pub use ladder::matmul_tiled::MatmulTiled;
 pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
 pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 pub use norm::RmsNorm;
+pub use rope::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
+pub use sampling::argmax::Argmax;
+pub use sampling::sample::{Sample, Setting};
 pub use quantize::QuantizeQ8_1;
 pub use softmax::Softmax;
 pub use weights::WeightFormat;

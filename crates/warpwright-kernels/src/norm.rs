@@ -123,8 +123,8 @@ impl Kernel for RmsNorm {
         let y = self.output.map(|dtype| k.floats_mut("y", dtype).at(row));
         let q8_1 = self.q8_1.then(|| {
             let block = k.ctaid() * (self.d / BLOCK);
-            let (scales, sums) = (k.ptr_mut::<f32>("scales"), k.ptr_mut::<f32>("sums"));
-            (k.ptr_mut::<i8>("quants").at(row), scales.at(block), sums.at(block))
+            let quants = k.ptr_mut::<i8>("quants").at(row);
+            (quants, k.ptr_mut::<f32>("scales").at(block), k.ptr_mut::<f32>("sums").at(block))
         });
         let vector = self.walk().vector();
 

@@ -36,14 +36,50 @@ pub(super) enum Goal {
 }
 
 /// All of them. Those that decide come first.
-pub(super) const FIGURES: &[Figure] = &[Figure {
-    what: "instructions per HMMA, main loop",
-    kernel: "matmul",
-    assignments: "",
-    launch: &[],
-    measure: |measured| measured.per_product(),
-    goal: Goal::Floor(1.5),
-}];
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        what: "instructions per HMMA, main loop",
+        kernel: "flash_attention",
+        assignments: "head_dim=128",
+        launch: &[],
+        measure: |measured| measured.per_product(),
+        goal: Goal::AtMost(4.3),
+    },
+    Figure {
+        what: "instructions per multiplication, lanes",
+        kernel: "incremental_attention",
+        assignments: "heads=32 kv_heads=8 head_dim=128",
+        launch: DECODE,
+        // A product with K and one with V for each element of each head and token.
+        measure: |measured| measured.per_unit(2 * 32 * 128 * LENGTH),
+        goal: Goal::Floor(1.0),
+    },
+    Figure {
+        what: "sectors per byte of K and V, in 32nds",
+        kernel: "incremental_attention",
+        assignments: "heads=32 kv_heads=8 head_dim=128",
+        launch: DECODE,
+        measure: |measured| {
+            let counted = measured.run()?;
+            let bytes = 2 * 2 * 8 * 128 * LENGTH;
+            let sectors = counted.traffic("k")?.loads.transactions + counted.traffic("v")?.loads.transactions;
+            Ok(sectors as f64 * 32.0 / bytes as f64)
+        },
+        goal: Goal::Floor(1.0),
+    },
+    Figure {
+        what: "instructions per HMMA, main loop",
+        kernel: "matmul",
+        assignments: "",
+        launch: &[],
+        measure: |measured| measured.per_product(),
+        goal: Goal::Floor(1.5),
+    },
+];
+
+/// Tokens of the decode figures.
+const LENGTH: u64 = 2048;
+const DECODE: &[(&str, u64)] = &[("batch", 1), ("length", LENGTH)];
 
 /// A kernel as it was assembled and as it ran.
 struct Measured {
@@ -180,7 +216,19 @@ impl Measured {
     }
 }
 
+impl Counted {
+    /// Traffic of an argument.
+    fn traffic(&self, name: &str) -> Result<SpaceTraffic, String> {
+        self.buffers.get(name).copied().ok_or_else(|| format!("there is no buffer `{name}`"))
+    }
+}
+
 impl Measured {
+    /// Instructions of all lanes, for each of so many units of work.
+    fn per_unit(&self, units: u64) -> Result<f64, String> {
+        Ok(self.executed(&self.run()?, None)? * 32.0 / units as f64)
+    }
+
     /// Instructions of the main loop for each product of the tensor cores.
     fn per_product(&self) -> Result<f64, String> {
         const PRODUCTS: &[&str] = &["HMMA"];
@@ -207,7 +255,7 @@ pub(super) fn take(
     let entry = warpwright_kernels::find(figure.kernel).map_err(|error| error.to_string())?;
     let kernel = entry.configure_text(figure.assignments).map_err(|error| error.to_string())?;
     let emitted = emit(entry, figure.assignments, target)?;
-    let assembled = ptxas.assemble_for(&emitted.ptx, target).map_err(|log| first_error(&log))?;
+    let assembled = ptxas.assemble_whole(&emitted.ptx, target).map_err(|log| first_error(&log))?;
     let code = disassembler.code(&assembled.cubin)?;
     // Read back, so that statements have places in the text, each its own.
     let module = warpwright_ptx::parse(&emitted.ptx).map_err(|errors| errors.to_string())?;

@@ -121,7 +121,7 @@ pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, summary: &mut Summ
     let entries = catalogue();
     let results = parallel(&entries, |entry| {
         let emitted = entry.built.as_ref().map_err(|why| format!("is not built: {why}"))?;
-        let assembled = ptxas.assemble_for(&emitted.ptx, entry.target).map_err(|log| first_error(&log))?;
+        let assembled = ptxas.assemble_whole(&emitted.ptx, entry.target).map_err(|log| first_error(&log))?;
         let used = Resources::read(&assembled.log);
         match used {
             Resources { spills: 1.., .. } => Err(format!("spills {} bytes", used.spills)),

@@ -1,4 +1,4 @@
-//! The KV cache: what its elements are, and its rows in the registers of a warp.
+//! Rows of the KV cache in the registers of a warp.
 //!
 //! A row, the `head_dim` elements of one key or value, is read in *pieces* of 16 bytes, one a lane, by a *run*
 //! of neighbouring lanes; a warp reads as many rows at once as it has runs. Runs are powers of two, so that
@@ -11,84 +11,11 @@
 //! head_dim 64 in q8_0, 64 bytes:    lanes 0..4   row 0    lanes 4..8    row 1 …    8 rows
 //! ```
 
-use crate::floats::{Dtype, Floats};
-use std::fmt;
+use crate::CacheDtype;
+use crate::eight_bits::BLOCK;
+use crate::floats::Floats;
 use warpwright_ptx::dsl::*;
-use warpwright_ptx::ir::Type;
 
-/// The element type of a KV cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CacheDtype {
-    /// Single precision.
-    F32,
-    /// Half precision.
-    F16,
-    /// bfloat16.
-    Bf16,
-    /// GGUF's Q8_0: signed bytes with an `f16` scale for each 32 of a row, in two buffers.
-    Q8_0,
-}
-
-impl CacheDtype {
-    /// All of them.
-    pub const ALL: [CacheDtype; 4] = [CacheDtype::F32, CacheDtype::F16, CacheDtype::Bf16, CacheDtype::Q8_0];
-    /// Their names.
-    pub(crate) const NAMES: &'static [&'static str] = &["f32", "f16", "bf16", "q8_0"];
-
-    /// Its name: `f32`, `f16`, `bf16` or `q8_0`.
-    pub fn name(self) -> &'static str {
-        match self {
-            CacheDtype::F32 => "f32",
-            CacheDtype::F16 => "f16",
-            CacheDtype::Bf16 => "bf16",
-            CacheDtype::Q8_0 => "q8_0",
-        }
-    }
-
-    /// The type of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|dtype| dtype.name() == name)
-    }
-
-    /// The type of the elements in the buffers `k` and `v`: of the quants, for `q8_0`.
-    pub fn ty(self) -> Type {
-        match self {
-            CacheDtype::F32 => Type::F32,
-            CacheDtype::F16 => Type::F16,
-            CacheDtype::Bf16 => Type::BF16,
-            CacheDtype::Q8_0 => Type::S8,
-        }
-    }
-
-    /// Bytes of an element; those of the scales are not counted.
-    pub fn bytes(self) -> u32 {
-        self.ty().bytes()
-    }
-
-    /// What a head dimension is a multiple of: of 16 bytes, and of the elements that share a scale.
-    pub fn granule(self) -> u32 {
-        if self == CacheDtype::Q8_0 { BLOCK } else { 8 }
-    }
-}
-
-impl fmt::Display for CacheDtype {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl From<Dtype> for CacheDtype {
-    fn from(dtype: Dtype) -> Self {
-        match dtype {
-            Dtype::F32 => CacheDtype::F32,
-            Dtype::F16 => CacheDtype::F16,
-            Dtype::Bf16 => CacheDtype::Bf16,
-        }
-    }
-}
-
-/// Elements that share a scale in `q8_0`.
-pub(crate) const BLOCK: u32 = 32;
 /// Bytes of a piece.
 const PIECE: u32 = 16;
 const WARP: u32 = 32;
@@ -196,6 +123,15 @@ impl<'k> Lane<'k> {
 /// Rows as they were loaded, piece by piece: four words each, and a scale where the type has scales.
 pub(super) type Raw<'k> = (List<'k, u32>, List<'k, F16>);
 
+/// Which rows are read, and what is in the place of the others.
+#[derive(Clone, Copy)]
+pub(super) enum Which<'k> {
+    /// Those before a row; zeros.
+    Before(Reg<'k, u32>),
+    /// All of them if that holds; what was there.
+    AllIf(Reg<'k, Pred>, Raw<'k>),
+}
+
 /// The rows of one buffer of the cache, for one sequence and head.
 #[derive(Clone, Copy)]
 pub(super) struct CacheRows<'k> {
@@ -223,34 +159,36 @@ impl<'k> CacheRows<'k> {
         }
     }
 
-    /// `count` times as many rows as the warp reads at once, from row `row` on; with `end`, zeros in the place
-    /// of rows from there on.
-    pub(super) fn load(self, row: Reg<'k, u32>, count: u32, end: Option<Reg<'k, u32>>) -> Raw<'k> {
+    /// `count` times as many rows as the warp reads at once, from row `row` on, each as far as `which` says.
+    pub(super) fn load(self, row: Reg<'k, u32>, count: u32, which: Which<'k>) -> Raw<'k> {
         let (k, lane, layout) = (self.lane.k, self.lane, self.lane.layout);
         let row_words = layout.head_dim * layout.cache.bytes() / 4;
+        let other = match which {
+            Which::AllIf(_, other) => Some((other.0.to_vec(), other.1.to_vec())),
+            Which::Before(_) => None,
+        };
         let (mut words, mut scales) = (Vec::new(), Vec::new());
         for step in 0..count {
             let row = row + lane.row + step * layout.rows();
-            let before_end = end.map(|end| row.lt(end));
+            let wanted = match which {
+                Which::Before(end) => row.lt(end),
+                Which::AllIf(wanted, _) => wanted,
+            };
             for piece in 0..layout.pieces {
-                let there = match (before_end, lane.has(piece)) {
-                    (Some(before_end), Some(has)) => Some(before_end & has),
-                    (before_end, has) => before_end.or(has),
-                };
+                let wanted = lane.has(piece).map_or(wanted, |has| wanted & has);
                 let from = self.words.at(row * row_words);
                 let place = (lane.place + piece * layout.lanes) * (PIECE / 4);
-                words.extend(match there {
-                    Some(there) => from.ld_vec_if::<4>(there, place, 0u32),
-                    None => from.ld_vec::<4>(place),
-                });
+                let others = match &other {
+                    Some((others, _)) => std::array::from_fn(|i| others[words.len() + i]),
+                    None => [k.u32(0); 4],
+                };
+                words.extend(from.ld_vec_or(wanted, place, others));
                 let Some(scales_from) = self.scales else { continue };
                 let from = scales_from.at(row * (layout.head_dim / BLOCK));
                 // Two pieces share a scale.
                 let place = (lane.place >> 1) + piece * (layout.lanes / 2);
-                scales.push(match there {
-                    Some(there) => from.ld_if(there, place, 0.0f32),
-                    None => from.ld(place),
-                });
+                let other = other.as_ref().map_or(k.value::<F16>(0.0), |(_, others)| others[scales.len()]);
+                scales.push(from.ld_if(wanted, place, other));
             }
         }
         (k.list(words), k.list(scales))

@@ -184,7 +184,11 @@ impl FlashAttention {
 
     /// Keys of a tile.
     fn keys(&self) -> u32 {
-        if self.head_dim > 128 { 32 } else { 64 }
+        match self.head_dim {
+            ..=64 => 128,
+            65..=128 => 64,
+            _ => 32,
+        }
     }
 
     /// The algorithm, for inputs of `S` that are multiplied as `T`.
@@ -230,7 +234,7 @@ impl FlashAttention {
         // `q·kᵀ`, relative to the rows' references.
         let scores = |stage, state: &State<'k>| {
             let tile = k_tiles.at(stage);
-            (0..d).step_by(16).fold(state.origin.across(keys), |scores, i| {
+            (0..d).step_by(16).fold(state.origin.repeated(keys), |scores, i| {
                 let q = held.map_or_else(|| q.columns(i, 16).load_a(), |q| q.k_step(i));
                 q.mma(tile.columns(i, 16).load_bt(), scores)
             })
@@ -255,21 +259,21 @@ impl FlashAttention {
             // The first key that a row sees may also lower its reference.
             let rise = top.zip(floor, |top, floor| top.gt(UNSEEN).select(top.max(floor), 0.0));
             let floor = top.zip(floor, |top, floor| top.gt(UNSEEN).select(0.0, floor));
-            (add(stage, scores - rise, state.risen(rise, exponent)), floor)
+            (add(stage, scores - rise, state.risen(rise, rise.max(0.0) * exponent)), floor)
         };
         let unmasked = |stage, _, (state, floor): (State<'k>, Rows<'k>)| {
             let scores = scores(stage, &state);
             let rise = scores.row_max().max(0.0);
             let high = rise.any(|rise| rise.gt(RISE / exponent));
             let (scores, state) = k.fold_if(high, (scores, state), |(scores, state)| {
-                (scores - rise, state.risen(rise, exponent))
+                (scores - rise, state.risen(rise, rise * exponent))
             });
             (add(stage, scores, state), floor)
         };
         let state = State {
             out: k.accumulators(WARP_ROWS, d),
             sum: k.accumulators(WARP_ROWS, 8),
-            origin: k.rows(WARP_ROWS, 0.0),
+            origin: k.accumulators(WARP_ROWS, 8),
         };
         let (state, _) = pipeline.run_split(
             tiles - whole,
@@ -283,7 +287,7 @@ impl FlashAttention {
         let out = state.out * sum.map(|sum| sum.gt(0.0).select(sum.rcp(), 0.0));
         self.store(out, &operands, warp_row);
         if let Some(lse) = operands.lse {
-            let log = sum.zip(state.origin, |sum, origin| {
+            let log = sum.zip(state.origin.row_values(), |sum, origin| {
                 let log = (sum.log2() - HEADROOM) * LN_2 - origin * self.scale;
                 sum.gt(0.0).select(log, MASKED)
             });
@@ -299,15 +303,14 @@ struct State<'k> {
     out: Tile<'k, Acc, f32>,
     /// `Σ 2^score`, relative to the reference, in every column.
     sum: Tile<'k, Acc, f32>,
-    /// Minus the reference: where the product of the next scores begins.
-    origin: Rows<'k>,
+    /// Minus the reference, in every column: where the product of the next scores begins.
+    origin: Tile<'k, Acc, f32>,
 }
 
 impl<'k> State<'k> {
-    /// The same, relative to references that are higher by `rise`, whose weights are `2^(exponent · rise)`. What is
-    /// lower had seen nothing.
-    fn risen(self, rise: Rows<'k>, exponent: f32) -> Self {
-        let fix = (rise.max(0.0) * -exponent).exp2_ftz();
+    /// The same, relative to references that are higher by `rise`, where weights are smaller by `2^log`.
+    fn risen(self, rise: Rows<'k>, log: Rows<'k>) -> Self {
+        let fix = (log * -1.0).exp2_ftz();
         State { out: self.out * fix, sum: self.sum * fix, origin: self.origin - rise }
     }
 }
@@ -376,11 +379,12 @@ impl Kernel for FlashAttention {
 
     fn launch(&self) -> LaunchRule {
         let longest = if self.lengths == Lengths::Scalars { "q_len" } else { "max_q_len" };
-        LaunchRule::new(self.rows() / WARP_ROWS * 32).min_sm(self.inputs.since()).grid_3d([
+        let rule = LaunchRule::new(self.rows() / WARP_ROWS * 32).min_sm(self.inputs.since()).grid_3d([
             Extent::dim(longest).per(self.rows().into()),
             Extent::new(self.heads.into()),
             Extent::dim("batch"),
-        ])
+        ]);
+        LaunchRule { resident_blocks: Some(1), ..rule }
     }
 
     fn check(&self) -> Result<(), BuildError> {

@@ -1,10 +1,12 @@
 //! Decode attention: one new token of each sequence over its KV cache.
 
-use super::cache::{BLOCK, CacheDtype, CacheRows, Lane, RowLayout};
+use super::cache::{CacheRows, Lane, RowLayout, Which};
 use super::online::{Online, Part};
 use super::split::{self, Chunk, MAX_SPLITS, MIN_CHUNK, Workspace};
+use crate::CacheDtype;
 use crate::Dtype;
 use crate::catalogue::{Domain, Entry, Field};
+use crate::eight_bits::BLOCK;
 use crate::floats::FloatBuffers;
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
@@ -120,10 +122,11 @@ impl IncrementalAttention {
     }
 
     /// How many blocks should share a sequence of up to `length` tokens, on a device of `sms` multiprocessors:
-    /// as many as fill it twice, as long as each has 256 tokens; one where the heads of the batch fill it already.
+    /// as many as are resident at once, as long as each has 256 tokens; one where the heads of the batch fill the
+    /// device already.
     pub fn splits_for(&self, length: u32, batch: u32, sms: u32) -> u32 {
         let blocks = u64::from(batch) * u64::from(self.kv_heads) * u64::from(self.passes());
-        let wanted = u64::from(sms) * 2 / blocks.max(1);
+        let wanted = u64::from(sms) * u64::from(self.resident_blocks().max(1)) / blocks.max(1);
         let most = u64::from(length.min(self.max_seq_len) / MIN_CHUNK);
         wanted.min(most).clamp(1, MAX_SPLITS.into()) as u32
     }
@@ -146,11 +149,23 @@ impl IncrementalAttention {
         let most = (OUT_REGISTERS / layout.width()).clamp(1, MOST_HEADS);
         let heads = group.div_ceil(group.div_ceil(most));
         let depth = match heads {
-            0..=2 if layout.pieces == 1 => 8,
             0..=8 if layout.elements() < 16 || heads <= 4 => 4,
             _ => 2,
         };
         Plan { layout, group, heads, depth, query_in_registers: heads * layout.width() <= QUERY_REGISTERS }
+    }
+
+    /// Blocks that a multiprocessor has registers for: queries and sums, keys and values on their way, and a row in use.
+    fn resident_blocks(&self) -> u32 {
+        let Plan { layout, heads, depth, query_in_registers, .. } = self.plan();
+        let state = heads * layout.width() * if query_in_registers { 2 } else { 1 };
+        let warps = match state + 8 * depth * layout.pieces + layout.width() {
+            // 128, 168 and 255 registers for each lane.
+            0..=72 => 16,
+            73..=112 => 12,
+            _ => 8,
+        };
+        warps / self.warps()
     }
 
     fn warps(&self) -> u32 {
@@ -226,7 +241,10 @@ impl Kernel for IncrementalAttention {
     fn launch(&self) -> LaunchRule {
         let blocks = u64::from(self.kv_heads) * u64::from(self.passes());
         let grid = [Extent::new(self.splits.into()), Extent::new(blocks), Extent::dim("batch")];
-        LaunchRule::new(32 * self.warps()).grid_3d(grid)
+        LaunchRule {
+            resident_blocks: Some(self.resident_blocks().max(1)),
+            ..LaunchRule::new(32 * self.warps()).grid_3d(grid)
+        }
     }
 
     fn body(&self, k: K<'_>) {
@@ -270,18 +288,24 @@ impl IncrementalAttention {
         let begin = chunk.begin + k.warp() * online.step_keys();
         let left = chunk.end.max(begin) - begin;
         let whole = begin + (left + (stride - online.step_keys())) / stride * stride;
-        let first_keys = keys.load(begin, depth, Some(whole));
-        let steps = k.range(begin..whole).step(stride);
-        let (_, seen) = k.fold(steps, (first_keys, online.nothing()), |at, (these_keys, seen)| {
-            let these_values = values.load(at, depth, None);
-            let scores = online.scores(&query, these_keys, None);
+        // What the next step needs is on its way while this one is computed, into registers that this one is done
+        // with.
+        let ahead = |rows: CacheRows<'k>, at: Reg<'k, u32>, these| {
             let next = at + stride;
-            let next_keys = k.if_else(next.lt(whole), || keys.load(next, depth, None), || these_keys);
-            (next_keys, online.add(scores, these_values, seen))
-        });
+            rows.load(next, depth, Which::AllIf(next.lt(whole), these))
+        };
+        let first_rows = [keys, values].map(|rows| rows.load(begin, depth, Which::Before(whole)));
+        let steps = k.range(begin..whole).step(stride);
+        let (_, seen) =
+            k.fold(steps, (first_rows, online.nothing()), |at, ([these_keys, these_values], seen)| {
+                let scores = online.scores(&query, these_keys, None);
+                let next_keys = ahead(keys, at, these_keys);
+                let seen = online.add(scores, these_values, seen);
+                ([next_keys, ahead(values, at, these_values)], seen)
+            });
         let ragged = || {
-            let (these_keys, these_values) =
-                (keys.load(whole, depth, Some(chunk.end)), values.load(whole, depth, Some(chunk.end)));
+            let [these_keys, these_values] =
+                [keys, values].map(|rows| rows.load(whole, depth, Which::Before(chunk.end)));
             let counts = |key| (whole + lane.row + key * layout.rows()).lt(chunk.end);
             online.add(online.scores(&query, these_keys, Some(&counts)), these_values, seen)
         };

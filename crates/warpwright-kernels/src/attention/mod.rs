@@ -4,7 +4,7 @@
 //! Queries and results are token-major, `tokens × heads × head_dim`; a head of keys and values serves
 //! `heads / kv_heads` heads of queries.
 
-pub(crate) mod cache;
+mod cache;
 pub(crate) mod flash;
 pub(crate) mod incremental;
 mod online;

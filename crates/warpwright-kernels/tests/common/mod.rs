@@ -4,6 +4,8 @@
 
 pub(crate) mod gguf;
 
+pub(crate) mod ops;
+
 use warpwright_ptx::dsl::{Block, Built, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_ptx::verify;
@@ -45,6 +47,11 @@ pub(crate) fn decode(ty: Type, bytes: &[u8]) -> Vec<f64> {
         Type::U32 => bytes.chunks_exact(4).map(|bytes| word(bytes).into()).collect(),
         _ => bytes.chunks_exact(4).map(|bytes| f32::from_bits(word(bytes)).into()).collect(),
     }
+}
+
+/// Halves of the type, as numbers.
+pub(crate) fn decode_halves(ty: Type, halves: &[u16]) -> Vec<f64> {
+    decode(ty, &halves.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<_>>())
 }
 
 pub(crate) fn f16(bits: u16) -> f64 {

@@ -250,7 +250,7 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     ) -> Reg<'k, T> {
         let loc = Location::caller();
         let default = default.into_reg(self.k, loc);
-        let [value] = self.load::<1>(index.into_index(self.k), Some((condition, default)), loc);
+        let [value] = self.load(index.into_index(self.k), Some((condition, [default])), loc);
         value
     }
 
@@ -271,13 +271,25 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     ) -> [Reg<'k, T>; N] {
         let loc = Location::caller();
         let default = default.into_reg(self.k, loc);
-        self.load(index.into_index(self.k), Some((condition, default)), loc)
+        self.load(index.into_index(self.k), Some((condition, [default; N])), loc)
+    }
+
+    /// [`ld_vec`](Self::ld_vec) where the predicate holds, else the registers that are given: what a loop that
+    /// loads ahead already has, for one.
+    #[track_caller]
+    pub fn ld_vec_or<const N: usize>(
+        self,
+        condition: Reg<'k, Pred>,
+        index: impl Index<'k>,
+        others: [Reg<'k, T>; N],
+    ) -> [Reg<'k, T>; N] {
+        self.load(index.into_index(self.k), Some((condition, others)), Location::caller())
     }
 
     fn load<const N: usize>(
         self,
         index: ir::Reg,
-        predicated: Option<(Reg<'k, Pred>, Reg<'k, T>)>,
+        predicated: Option<(Reg<'k, Pred>, [Reg<'k, T>; N])>,
         loc: Loc,
     ) -> [Reg<'k, T>; N] {
         let k = self.k;
@@ -294,20 +306,19 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         for reg in &mut regs[..lanes] {
             *reg = state.written(element);
         }
-        if let Some((condition, default)) = predicated {
-            if !(state.usable(condition.id, loc) && state.usable(default.id, loc)) {
+        if let Some((condition, others)) = predicated {
+            if !state.usable(condition.id, loc) || !others.iter().all(|other| state.usable(other.id, loc)) {
                 return poison;
             }
             guard = Some((state.register(condition.id, loc), false));
-            let default = if packed {
-                let half = state.register(default.id, loc);
-                let pair = state.pure(Type::U32, loc, |d| emit::pack(Type::B32, d, [half, half]));
-                Src::Reg(pair)
-            } else {
-                state.operand(default.id, loc)
-            };
-            for &reg in &regs[..lanes] {
-                state.effect(emit::mov(emit::register_type(element), reg, default.clone()), None, loc);
+            for (i, &reg) in regs[..lanes].iter().enumerate() {
+                let other = if packed {
+                    let halves = [2 * i, 2 * i + 1].map(|i| state.register(others[i].id, loc));
+                    Src::Reg(state.pure(Type::U32, loc, |d| emit::pack(Type::B32, d, halves)))
+                } else {
+                    state.operand(others[i].id, loc)
+                };
+                state.effect(emit::mov(emit::register_type(element), reg, other), None, loc);
             }
         }
         let address = state.address_of(pointer);
