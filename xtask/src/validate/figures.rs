@@ -270,34 +270,36 @@ impl Measured {
         Ok((0..self.code.len()).map(|at| count(at..at + 1) as f64 * innermost(at) as f64).sum())
     }
 
-    /// How often each loop of the PTX goes around, summed over warps, in the order in which they begin.
+    /// How often each loop of the PTX goes around, summed over warps, in the order in which they begin: as often
+    /// as the instruction at its beginning is executed.
     fn trips(&self, report: &Report) -> Vec<u64> {
-        let executed: HashMap<_, _> = report
-            .counters
-            .lines
-            .iter()
-            .filter_map(|line| Some((position(line.origin)?, line.warps)))
-            .collect();
+        let lines = &report.counters.lines;
+        let executed: HashMap<_, _> =
+            lines.iter().filter_map(|line| Some((position(line.origin)?, line.warps))).collect();
         let mut loops = Vec::new();
         for function in self.module.entries() {
-            let mut labels = HashMap::new();
-            for (at, statement) in function.statements().iter().enumerate() {
+            // The first instruction after each label, once it has come.
+            let (mut labels, mut first) = (HashMap::new(), HashMap::new());
+            for statement in function.statements() {
                 match &statement.kind {
                     StatementKind::Label(label) => {
-                        labels.insert(*label, at);
+                        labels.insert(*label, None);
                     }
                     StatementKind::Instruction(instruction) => {
-                        let Op::Bra(branch) = &instruction.op else { continue };
-                        if let Some(&start) = labels.get(&branch.target) {
-                            let warps = position(statement.origin).and_then(|at| executed.get(&at).copied());
-                            loops.push((start, warps.unwrap_or(0)));
+                        if let Op::Bra(branch) = &instruction.op
+                            && let Some(Some(start)) = labels.get(&branch.target)
+                        {
+                            first.insert(*start, executed.get(start).copied().unwrap_or(0));
                         }
+                        let start = position(statement.origin);
+                        labels.values_mut().filter(|place| place.is_none()).for_each(|place| *place = start);
                     }
                     _ => {}
                 }
             }
+            loops.extend(first);
         }
-        loops.sort_by_key(|(start, _)| *start);
+        loops.sort_unstable();
         loops.into_iter().map(|(_, warps)| warps).collect()
     }
 }
