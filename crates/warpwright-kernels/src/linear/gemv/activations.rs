@@ -186,7 +186,11 @@ impl<'k> Stage<'k> {
     ) -> [Reg<'k, f32>; 4] {
         let whole = slice.weights == self.staging.layout.slice();
         if self.k.is_multiple_of(CHUNK) {
-            return if whole { from.ld_vec(0) } else { from.ld_vec_if(place.lt(slice.weights), 0, k.f32(0.0)) };
+            return if whole {
+                from.ld_vec(0)
+            } else {
+                from.ld_vec_if(place.lt(slice.weights), 0, k.f32(0.0))
+            };
         }
         [0, 1, 2, 3].map(|i| {
             if whole { from.ld(i) } else { from.ld_if((place + i).lt(slice.weights), i, k.f32(0.0)) }
@@ -221,7 +225,8 @@ impl<'k> Stage<'k> {
         let base = u64::from(column) * u64::from(self.k);
         // Sixteen bytes a lane: four chunks.
         let from = quants.at(k.u64(base / 4)).at(slice.number * (layout.slice() / 4) + begin / 4);
-        let words: [_; 4] = if whole { from.ld_vec(0) } else { from.ld_vec_if(begin.lt(slice.weights), 0, 0) };
+        let words: [_; 4] =
+            if whole { from.ld_vec(0) } else { from.ld_vec_if(begin.lt(slice.weights), 0, 0) };
         stage.cast::<u32>().st_vec(lane * 4, words);
         let Some(factors) = self.factors else { return };
         // Half of the lanes bring the scales of sixteen blocks, the others their sums.

@@ -54,9 +54,10 @@ pub(super) fn exact<'k>(layout: Layout, stage: Stage<'k>, rows: &[Row<'k>], pass
         for ((sum, dots), begin) in row.sums.iter().zip(dots).zip(&begin) {
             sum.set(match &row.scales {
                 Scales::None => dots[0],
-                Scales::Parts(scales) => {
-                    scales[parts.clone()].iter().zip(dots).fold(sum.get(), |sum, (&d, &dot)| d.mul_add(dot, sum))
-                }
+                Scales::Parts(scales) => scales[parts.clone()]
+                    .iter()
+                    .zip(dots)
+                    .fold(sum.get(), |sum, (&d, &dot)| d.mul_add(dot, sum)),
                 Scales::Super { d, scales, minima } => {
                     let total = d.mul_add(weighted(&scales[parts.clone()], dots), sum.get());
                     let over: Vec<_> = begin.iter().filter_map(|(_, sum)| *sum).collect();

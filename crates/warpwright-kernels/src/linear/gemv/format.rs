@@ -184,9 +184,8 @@ impl Layout {
     pub(super) fn exact<'k>(self, share: &Share<'k>, chunk: u32) -> [Reg<'k, f32>; 4] {
         let word = |i: u32| share.words[i as usize];
         // `2 + byte / 64`: 2.0 with its third byte exchanged.
-        let significands = |bytes: Reg<'k, u32>| {
-            [0, 1, 2, 3].map(|i| bytes.prmt(0x4000_0000, 0x7044 | i << 8).bits())
-        };
+        let significands =
+            |bytes: Reg<'k, u32>| [0, 1, 2, 3].map(|i| bytes.prmt(0x4000_0000, 0x7044 | i << 8).bits());
         match self.format {
             WeightFormat::F32 => [0, 1, 2, 3].map(|i| word(4 * chunk + i).bits()),
             WeightFormat::F16 => {
@@ -198,8 +197,9 @@ impl Layout {
                 [a, b, c, d]
             }
             // `1.5 + q / 256`: the byte ends at bit 22, its sign turned around.
-            WeightFormat::Q8_0 => [0, 1, 2, 3]
-                .map(|i| (shifted(word(chunk), 15 - 8 * i) & 0x007f_8000 ^ 0x3fc0_0000).bits()),
+            WeightFormat::Q8_0 => {
+                [0, 1, 2, 3].map(|i| (shifted(word(chunk), 15 - 8 * i) & 0x007f_8000 ^ 0x3fc0_0000).bits())
+            }
             WeightFormat::Q4_0 | WeightFormat::Q4K => significands(self.quants(share, chunk, 3)),
             WeightFormat::Q5K => significands(self.quants(share, chunk, 2)),
             WeightFormat::Q6K => significands(self.quants(share, chunk, 1)),
