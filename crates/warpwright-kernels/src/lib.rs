@@ -26,7 +26,7 @@ mod sampling;
 mod softmax;
 pub mod weights;
 
-pub use attention::flash::{AttentionInputs, FlashAttention, KvLayout, Lengths};
+pub use attention::flash::{FlashAttention, KvLayout, Lengths};
 pub use attention::incremental::IncrementalAttention;
 pub use cast::Cast;
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
