@@ -3,7 +3,7 @@
 //! A kernel's entry stands in the kernel's own file. Values are judged against the [`Domain`] of their field,
 //! and the kernel they make by its own [`check`](Kernel::check).
 
-use crate::{Dtype, embedding, ladder, weights};
+use crate::{Dtype, embedding, ladder, linear, weights};
 use std::fmt;
 use warpwright_ptx::dsl::{BuildError, Kernel};
 
@@ -240,6 +240,9 @@ const ENTRIES: &[Entry] = &[
     weights::repack::REPACK,
     weights::repack::UNPACK,
     embedding::ENTRY,
+    linear::activations::ENTRY,
+    linear::gemm::ENTRY,
+    linear::quant_gemm::ENTRY,
 ];
 
 /// Every kernel.

@@ -11,6 +11,7 @@ mod catalogue;
 mod embedding;
 mod floats;
 mod ladder;
+mod linear;
 pub mod weights;
 
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
@@ -22,6 +23,9 @@ pub use ladder::rms_norm::RmsNorm;
 pub use ladder::softmax::Softmax;
 pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
+pub use linear::activations::ScaleRows;
+pub use linear::gemm::{Activations, Gemm};
+pub use linear::quant_gemm::QuantGemm;
 pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.

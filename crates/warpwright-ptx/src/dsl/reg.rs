@@ -239,6 +239,9 @@ impl State {
         if let Some(folded) = self.fold(op, ty, a, b) {
             return folded;
         }
+        if let Some(value) = self.by_power_of_two(op, ty, a, b, loc) {
+            return value;
+        }
         if self.lacks(op, ty) {
             let [x, y] = [a, b].map(|half| self.convert(half, ty, Type::F32, loc));
             let single = self.binary(op, Type::F32, x, y, loc);
@@ -275,6 +278,20 @@ impl State {
             self.values[value.0 as usize].form = form;
         }
         value
+    }
+
+    /// Unsigned division by a power of two, or its remainder: `ptxas` divides where it is told to divide.
+    fn by_power_of_two(&mut self, op: Binary, ty: Type, a: ir::Reg, b: ir::Reg, loc: Loc) -> Option<ir::Reg> {
+        if !ty.is_integer() || ty.is_signed() || !matches!(op, Binary::Div | Binary::Rem) {
+            return None;
+        }
+        let divisor = self.int_of(b).filter(|n| n.count_ones() == 1 && *n > 0)?;
+        let (op, ty_b, operand) = match op {
+            Binary::Div => (Binary::Shr, Type::U32, divisor.trailing_zeros().into()),
+            _ => (Binary::And, ty, divisor - 1),
+        };
+        let operand = self.constant(ty_b, Imm::Int(operand));
+        Some(self.binary(op, ty, a, operand, loc))
     }
 
     /// Whether the target has to do this in `f32`: the result is the same, rounded once.

@@ -21,6 +21,9 @@ use crate::diag::Code;
 use std::marker::PhantomData;
 use std::panic::Location;
 
+/// The feed of a pipeline whose stages are copies alone.
+type NoFeed<'k> = fn(Reg<'k, u32>) -> fn(Stage<'k, Filling>);
+
 /// Stages of shared memory that are filled ahead: see [`K::pipeline`].
 #[derive(Clone, Copy, Debug)]
 pub struct Pipeline<'k> {
@@ -98,7 +101,66 @@ impl<'k> Pipeline<'k> {
         load: impl Fn(Stage<'k, Filling>, Reg<'k, u32>),
         compute: impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
     ) -> C {
-        let (k, loc) = (self.k, Location::caller());
+        self.drive(tiles, init, (&load, None::<NoFeed<'k>>), &compute, Location::caller())
+    }
+
+    /// As [`run`](Self::run), where a part of each tile is computed from what registers hold: `feed` loads for
+    /// a tile what that part is made of, and what it returns stores it ([`SharedTile::st_vec`]). The loads of
+    /// a tile are under way while the tile before it is computed.
+    ///
+    /// ```text
+    ///   turn i    wait, barrier │ copies of i + stages - 1 begin │ feed i + 1 │ compute i │ store i + 1
+    /// ```
+    ///
+    /// `feed` is not called with a tile that there is not: in the last turn it is the last tile's again, and
+    /// what is stored then is not read.
+    ///
+    /// ```
+    /// use warpwright_ptx::dsl::*;
+    /// use warpwright_ptx::ir::Arch;
+    ///
+    /// // One warp: y = x · wᵀ, 16 x 8, k = 64; w is bytes, which are halved.
+    /// let built = build("fed", &LaunchRule::new(32), Arch::sm(80), |k| {
+    ///     let x = k.ptr::<F16>("x").matrix(16, 64);
+    ///     let (w, y) = (k.ptr::<i8>("w"), k.ptr_mut::<f32>("y").matrix(16, 8));
+    ///     let pipeline = k.pipeline(2);
+    ///     let (x_tiles, w_tiles) = (pipeline.tile::<F16>(16, 16), pipeline.tile::<F16>(8, 16));
+    ///     let (row, column) = (k.lane() / 4, (k.lane() % 4) * 4);
+    ///     let sums = pipeline.run_fed(
+    ///         4,
+    ///         k.accumulators(16, 8),
+    ///         |stage, tile| x_tiles.at(stage).load(x, 0, tile * 16),
+    ///         |tile| {
+    ///             let bytes: [_; 4] = w.at(row * 64).at(tile * 16).ld_vec(column);
+    ///             move |stage| w_tiles.at(stage).st_vec(row, column, bytes.map(|w| (w.f32() * 0.5).to()))
+    ///         },
+    ///         |stage, _, sums| x_tiles.at(stage).load_a().mma(w_tiles.at(stage).load_bt(), sums),
+    ///     );
+    ///     sums.store(y, 0, 0);
+    /// })?;
+    /// # Ok::<(), warpwright_ptx::diag::Diagnostics>(())
+    /// ```
+    #[track_caller]
+    pub fn run_fed<C: Carry<'k>, G: Fn(Stage<'k, Filling>)>(
+        self,
+        tiles: impl IntoReg<'k, u32>,
+        init: C,
+        load: impl Fn(Stage<'k, Filling>, Reg<'k, u32>),
+        feed: impl Fn(Reg<'k, u32>) -> G,
+        compute: impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
+    ) -> C {
+        self.drive(tiles, init, (&load, Some(feed)), &compute, Location::caller())
+    }
+
+    fn drive<C: Carry<'k>, G: Fn(Stage<'k, Filling>), F: Fn(Reg<'k, u32>) -> G>(
+        self,
+        tiles: impl IntoReg<'k, u32>,
+        init: C,
+        (load, feed): (&impl Fn(Stage<'k, Filling>, Reg<'k, u32>), Option<F>),
+        compute: &impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
+        loc: Loc,
+    ) -> C {
+        let k = self.k;
         if k.state().order.runs(self.number) {
             let message = "a pipeline is run inside of itself: its stages are in use";
             k.state().mistake(Code::TileOrder, loc, message);
@@ -107,13 +169,25 @@ impl<'k> Pipeline<'k> {
         let tiles = tiles.into_reg(k, loc);
         let ahead = self.stages - 1;
         for tile in 0..ahead {
-            self.begin(tiles, k.u32(tile), &load, loc);
+            self.begin(tiles, k.u32(tile), load, loc);
+        }
+        if let Some(feed) = feed.as_ref().filter(|_| ahead > 0) {
+            let first = k.u32(0);
+            self.where_there_is(first, tiles, loc, || {
+                let store = feed(first);
+                self.turn(first, |stage| store(stage));
+            });
         }
         let last = k.fold(k.upto(tiles), init, |tile, state| {
             let slot = k.on_line(loc, || self.slot(tile));
             if ahead == 0 {
                 k.on_line(loc, || k.sync());
-                self.turn(slot, |stage| load(stage, tile));
+                self.turn(slot, |stage| {
+                    load(stage, tile);
+                    if let Some(feed) = &feed {
+                        feed(tile)(stage);
+                    }
+                });
                 k.on_line(loc, || self.commit());
             }
             k.on_line(loc, || {
@@ -122,12 +196,40 @@ impl<'k> Pipeline<'k> {
             });
             if ahead > 0 {
                 let next = k.on_line(loc, || tile + ahead);
-                self.begin(tiles, next, &load, loc);
+                self.begin(tiles, next, load, loc);
             }
-            self.turn(slot, |stage| compute(stage, tile, state))
+            let store = feed.as_ref().filter(|_| ahead > 0).map(|feed| {
+                let (next, slot) = k.on_line(loc, || {
+                    let next = tile + 1;
+                    (next.min(tiles - 1), self.slot(next))
+                });
+                (feed(next), slot)
+            });
+            let state = self.turn(slot, |stage| compute(stage, tile, state));
+            if let Some((store, slot)) = store {
+                self.turn(slot, |stage| store(stage));
+            }
+            state
         });
         k.sync();
         last
+    }
+
+    /// Runs the closure where there is such a tile.
+    fn where_there_is(self, tile: Reg<'k, u32>, tiles: Reg<'k, u32>, loc: Loc, then: impl Fn()) {
+        let k = self.k;
+        let known = {
+            let state = k.state();
+            state.int_of(tiles.id).zip(state.int_of(tile.id)).map(|(tiles, tile)| tile < tiles)
+        };
+        match known {
+            Some(true) => then(),
+            Some(false) => {}
+            None => {
+                let there = k.on_line(loc, || tile.lt(tiles));
+                k.branch(there, then, None::<fn()>, loc);
+            }
+        }
     }
 
     /// Begins the copies of a tile, if there is such a tile. Every turn closes a group, so that their
@@ -141,19 +243,7 @@ impl<'k> Pipeline<'k> {
     ) {
         let k = self.k;
         let slot = k.on_line(loc, || self.slot(tile));
-        let load = || self.turn(slot, |stage| load(stage, tile));
-        let known = {
-            let state = k.state();
-            state.int_of(tiles.id).zip(state.int_of(tile.id)).map(|(tiles, tile)| tile < tiles)
-        };
-        match known {
-            Some(true) => load(),
-            Some(false) => {}
-            None => {
-                let there = k.on_line(loc, || tile.lt(tiles));
-                k.branch(there, load, None::<fn()>, loc);
-            }
-        }
+        self.where_there_is(tile, tiles, loc, || self.turn(slot, |stage| load(stage, tile)));
         k.on_line(loc, || self.commit());
     }
 

@@ -204,6 +204,21 @@ impl<'k, T: Data, X: TileAccess> SharedTile<'k, T, X> {
         self.stores(loc).vector(row, column, N, loc).st_vec(0, values);
     }
 
+    /// Stores the bits of elements of a row, those of two halves in a word, from a column on that is a multiple
+    /// of as many: at most 16 bytes.
+    #[track_caller]
+    pub fn st_words<const N: usize>(
+        self,
+        row: impl IntoReg<'k, u32>,
+        column: impl IntoReg<'k, u32>,
+        words: [Reg<'k, u32>; N],
+    ) {
+        let loc = Location::caller();
+        let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
+        let count = N * 4 / T::TYPE.bytes() as usize;
+        self.stores(loc).vector(row, column, count, loc).cast::<u32>().st_vec(0, words);
+    }
+
     /// The pointer to `count` elements that lie together.
     fn vector(self, row: Reg<'k, u32>, column: Reg<'k, u32>, count: usize, loc: Loc) -> Ptr<'k, Shared, T> {
         self.check_window("rows", row, 1, self.rows, loc);
@@ -256,8 +271,34 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
     #[track_caller]
     pub fn load(self, from: Matrix<'k, T>, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>) {
         let loc = Location::caller();
+        let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
+        self.fill(from, row, (self.columns, &|_| column), loc);
+    }
+
+    /// As [`load`](Self::load), where the columns come in runs from different places: run `i` of `run` columns
+    /// of the window is the matrix's from column `start(i)` on. A run is a whole number of copies: 16 bytes each,
+    /// where `start` and the matrix allow it.
+    #[track_caller]
+    pub fn load_runs(
+        self,
+        from: Matrix<'k, T>,
+        row: impl IntoReg<'k, u32>,
+        run: u32,
+        start: impl Fn(Reg<'k, u32>) -> Reg<'k, u32>,
+    ) {
+        let loc = Location::caller();
+        let row = row.into_reg(self.k, loc);
+        if run == 0 || !self.columns.is_multiple_of(run) {
+            let message = format!("runs of {run} columns do not make a window of {}", self.columns);
+            self.k.state().mistake(Code::VectorShape, loc, message);
+            return;
+        }
+        self.fill(from, row, (run, &start), loc);
+    }
+
+    /// Fills the window by runs of columns, with all threads of the block.
+    fn fill(self, from: Matrix<'k, T>, row: Reg<'k, u32>, runs: Runs<'k, '_>, loc: Loc) {
         let k = self.k;
-        let (row, column) = (row.into_reg(k, loc), column.into_reg(k, loc));
         let Some(dims) = k.block_dims() else {
             let message = "a load by the block needs a launch rule that fixes the block";
             k.state().mistake(Code::ModifierCombination, loc, message);
@@ -265,14 +306,24 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         };
         let threads = dims.iter().product::<u32>().max(1);
         let tile = self.fills(loc);
-        k.on_line(loc, || tile.load_by(threads, from, row, column, loc));
+        k.on_line(loc, || tile.load_by(threads, from, row, runs, loc));
     }
 
-    fn load_by(self, threads: u32, from: Matrix<'k, T>, row: Reg<'k, u32>, column: Reg<'k, u32>, loc: Loc) {
+    fn load_by(
+        self,
+        threads: u32,
+        from: Matrix<'k, T>,
+        row: Reg<'k, u32>,
+        (run, start): Runs<'k, '_>,
+        loc: Loc,
+    ) {
         let k = self.k;
         let window = k.state().alignment_of(self.column.id, T::TYPE.bytes());
-        let unit = from.alignment(column, CHUNK).min(window);
-        let elements = unit / T::TYPE.bytes();
+        // Where runs begin, whichever it is.
+        let any = if run == self.columns { k.u32(0) } else { k.linear_tid() };
+        let unit =
+            from.alignment(start(any), CHUNK).min(window).min(1 << (run * T::TYPE.bytes()).trailing_zeros());
+        let elements = (unit / T::TYPE.bytes()).max(1);
         let width = (self.columns / elements).max(1);
         let total = self.rows * width;
         for first in (0..total).step_by(threads as usize) {
@@ -285,10 +336,14 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
                 let unit = k.linear_tid() + first;
                 (unit / width, unit % width)
             };
-            let c = c * elements;
+            let column = if run == self.columns {
+                start(k.u32(0)) + c * elements
+            } else {
+                start(c / (run / elements)) + c % (run / elements) * elements
+            };
             let mine = (total - first < threads).then(|| k.linear_tid().lt(total - first));
-            let to = self.place(r, c, loc);
-            let (from, inside) = from.place(row + r, column + c);
+            let to = self.place(r, c * elements, loc);
+            let (from, inside) = from.place(row + r, column);
             self.copy_unit(to, from, unit, mine, inside);
         }
     }
@@ -322,6 +377,9 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         }
     }
 }
+
+/// How long runs of columns are, and where in the matrix each begins.
+type Runs<'k, 'a> = (u32, &'a dyn Fn(Reg<'k, u32>) -> Reg<'k, u32>);
 
 /// The same through registers.
 fn copy_words<'k, W: Zero, const N: usize>(
