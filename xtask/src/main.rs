@@ -27,7 +27,8 @@ cargo xtask TASK
               --no-ptxas        leave out what needs ptxas
               --require-ptxas   a ptxas that cannot be had is a failure
               --full            more mutants, and the tests that take long
-  validate  every kernel of the catalogue, for every target, through ptxas: registers and spills
+  validate  every kernel of the catalogue, for every target, through ptxas: no spills, and docs/kernels.md
+              --write           write docs/kernels.md instead of comparing it
   mutants   the verifier against ptxas, on mutants of valid PTX
               --count N         how many (2000)
               --seed N          which (1)
@@ -71,8 +72,9 @@ fn task_of(task: &str, mut arguments: Arguments) -> Result<(), Failure> {
             test::run(&options)
         }
         "validate" => {
+            let written = arguments.flag("--write");
             arguments.end()?;
-            validate::run()
+            validate::run(if written { validate::Page::Written } else { validate::Page::Compared })
         }
         "mutants" => {
             let options = mutants::Options {

@@ -47,22 +47,32 @@ impl Ptxas {
         self.assemble_for(text, if number(arch) < number(OLDEST) { OLDEST } else { arch })
     }
 
-    /// Assembles a text for an architecture.
+    /// Assembles a text for an architecture, as a relocatable object.
     pub(crate) fn assemble_for(&self, text: &str, arch: &str) -> Result<Assembled, String> {
+        self.assemble_with(text, arch, &["-c"])
+    }
+
+    /// Assembles a text for an architecture, as it is executed: nothing is left to a linker.
+    pub(crate) fn assemble_whole(&self, text: &str, arch: &str) -> Result<Assembled, String> {
+        self.assemble_with(text, arch, &[])
+    }
+
+    fn assemble_with(&self, text: &str, arch: &str, options: &[&str]) -> Result<Assembled, String> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let input = self.scratch.join(format!("{number}.ptx"));
         let cubin = self.scratch.join(format!("{number}.cubin"));
         std::fs::write(&input, text).map_err(|error| format!("cannot write {}: {error}", input.display()))?;
-        let result = self.run(&input, &cubin, arch);
+        let result = self.run(&input, &cubin, arch, options);
         let assembled = result.map(|log| Assembled { cubin: std::fs::read(&cubin).unwrap_or_default(), log });
         let _ = std::fs::remove_file(&input);
         let _ = std::fs::remove_file(&cubin);
         assembled
     }
 
-    fn run(&self, input: &Path, cubin: &Path, arch: &str) -> Result<String, String> {
+    fn run(&self, input: &Path, cubin: &Path, arch: &str, options: &[&str]) -> Result<String, String> {
         let mut child = Command::new(&self.program)
-            .args(["-c", "-v", &format!("-arch={arch}"), "-o"])
+            .args(options)
+            .args(["-v", &format!("-arch={arch}"), "-o"])
             .args([cubin, input])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

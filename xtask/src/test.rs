@@ -22,14 +22,14 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     // Installed first, so that a fresh machine learns early what it lacks.
     let ptxas = match options.no_ptxas {
         true => Err("leave out --no-ptxas to run it".to_string()),
-        false => tools::set_up().and_then(|tools| Ptxas::new(&tools.ptxas)),
+        false => tools::set_up().and_then(|tools| Ok((Ptxas::new(&tools.ptxas)?, tools))),
     };
     cargo_test(options, &mut summary);
     match ptxas {
-        Ok(ptxas) => {
+        Ok((ptxas, tools)) => {
             filetests::check(&ptxas, &mut summary);
             corpus::check(&ptxas, &mut summary);
-            validate::check(&ptxas, &mut summary, false);
+            validate::check(&ptxas, &tools, validate::Page::Compared, &mut summary);
             let count = if options.full { FULL_MUTANTS } else { mutants::DEFAULT_COUNT };
             mutants::check(&ptxas, &mutants::Options { count, seed: 1, strict: false }, &mut summary);
         }

@@ -7,12 +7,12 @@ use warpwright_ptx::{print, verify};
 
 /// RMSNorm over a row.
 pub(crate) fn rms_norm() -> String {
-    emit(&RmsNorm::<f32>::new(ROW, 1e-5))
+    emit(&RmsNorm::new(ROW, 1e-5))
 }
 
 /// Softmax over a row.
 pub(crate) fn softmax() -> String {
-    emit(&Softmax::<f32>::new(ROW))
+    emit(&Softmax::new(ROW))
 }
 
 fn emit(kernel: &dyn Kernel) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Prints the kernel's PTX for each, for `sm_80` or the target that is named.
 
-use warpwright_kernels::RmsNorm;
+use warpwright_kernels::ladder::RmsNorm;
 use warpwright_ptx::dsl::{Bf16, F16, Kernel};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,7 +2,7 @@
 //!
 //! Prints the kernel's PTX, for `sm_80` or the target that is named.
 
-use warpwright_kernels::Softmax;
+use warpwright_kernels::ladder::Softmax;
 use warpwright_ptx::dsl::Kernel;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,7 +3,7 @@
 //! A kernel's entry stands in the kernel's own file. Values are judged against the [`Domain`] of their field,
 //! and the kernel they make by its own [`check`](Kernel::check).
 
-use crate::{Dtype, embedding, ladder, linear, weights};
+use crate::Dtype;
 use std::fmt;
 use warpwright_ptx::dsl::{BuildError, Kernel};
 
@@ -226,23 +226,34 @@ pub(crate) const DTYPE: Field =
 pub(crate) const THREADS: Field =
     Field { name: "threads", domain: Domain::THREADS, default: "256", doc: "threads of a block" };
 
+/// The rule of kernels whose blocks have any number of warps.
+pub(crate) fn check_threads(threads: u32) -> Result<(), BuildError> {
+    if threads.is_multiple_of(32) && (32..=1024).contains(&threads) {
+        return Ok(());
+    }
+    Err(BuildError::field("threads", threads, Domain::THREADS.to_string()))
+}
+
 /// The field of kernels that work on rows.
 pub(crate) const ROW: Field =
     Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "length of a row" };
 
 const ENTRIES: &[Entry] = &[
-    ladder::vector_add::ENTRY,
-    ladder::rms_norm::ENTRY,
-    ladder::transpose::ENTRY,
-    ladder::softmax::ENTRY,
-    ladder::matmul_tiled::ENTRY,
-    ladder::matmul::ENTRY,
-    weights::repack::REPACK,
-    weights::repack::UNPACK,
-    embedding::ENTRY,
-    linear::activations::ENTRY,
-    linear::gemm::ENTRY,
-    linear::quant_gemm::ENTRY,
+    crate::attention::incremental::ENTRY,
+    crate::attention::flash::ENTRY,
+    crate::norm::ENTRY,
+    crate::rope::ENTRY,
+    crate::softmax::ENTRY,
+    crate::embedding::ENTRY,
+    crate::linear::scale_rows::ENTRY,
+    crate::linear::gemm::ENTRY,
+    crate::linear::quant_gemm::ENTRY,
+    crate::weights::repack::REPACK,
+    crate::weights::repack::UNPACK,
+    crate::ladder::vector_add::ENTRY,
+    crate::ladder::transpose::ENTRY,
+    crate::ladder::matmul_tiled::ENTRY,
+    crate::ladder::matmul::ENTRY,
 ];
 
 /// Every kernel.

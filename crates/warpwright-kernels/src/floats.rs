@@ -37,6 +37,16 @@ impl Dtype {
         self.ty().bytes()
     }
 
+    /// The value as a buffer of the type would hold it.
+    #[track_caller]
+    pub(crate) fn round(self, value: Reg<'_, f32>) -> Reg<'_, f32> {
+        match self {
+            Dtype::F32 => value,
+            Dtype::F16 => value.to_f16_saturating().f32(),
+            Dtype::Bf16 => value.to::<Bf16>().f32(),
+        }
+    }
+
     /// As PTX names it.
     pub fn ty(self) -> Type {
         match self {
@@ -54,7 +64,7 @@ impl fmt::Display for Dtype {
 }
 
 /// A pointer to floats in global memory: a handle, free to copy. Loads widen to `f32`, which is exact; stores
-/// round to nearest.
+/// round to nearest, and what is beyond the largest half becomes the largest half.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Floats<'k> {
     F32(Ptr<'k, Global, f32>),
@@ -167,8 +177,14 @@ impl<'k> Floats<'k> {
         (1 << count.max(1).trailing_zeros()).min(most)
     }
 
+    /// [`ld_vec`](Self::ld_vec), or [`ld_vec_if`](Self::ld_vec_if) where there is a predicate.
     #[track_caller]
-    fn load(self, condition: Option<Reg<'k, Pred>>, index: impl Index<'k>, count: u32) -> Vec<Reg<'k, f32>> {
+    pub(crate) fn load(
+        self,
+        condition: Option<Reg<'k, Pred>>,
+        index: impl Index<'k>,
+        count: u32,
+    ) -> Vec<Reg<'k, f32>> {
         let from = self.at(index);
         let vector = self.vector(count);
         let mut values = Vec::with_capacity(count as usize);
@@ -195,13 +211,21 @@ impl<'k> Floats<'k> {
     /// Stores `value`, rounded, as element `index`.
     #[track_caller]
     pub(crate) fn st(self, index: impl Index<'k>, value: Reg<'k, f32>) {
-        each!(self, ptr => ptr.st(index, value.to()))
+        match self {
+            Floats::F32(ptr) => ptr.st(index, value),
+            Floats::F16(ptr) => ptr.st(index, value.to_f16_saturating()),
+            Floats::Bf16(ptr) => ptr.st(index, value.to::<Bf16>()),
+        }
     }
 
     /// Stores `value`, rounded, as element `index` where the predicate holds.
     #[track_caller]
     pub(crate) fn st_if(self, condition: Reg<'k, Pred>, index: impl Index<'k>, value: Reg<'k, f32>) {
-        each!(self, ptr => ptr.st_if(condition, index, value.to()))
+        match self {
+            Floats::F32(ptr) => ptr.st_if(condition, index, value),
+            Floats::F16(ptr) => ptr.st_if(condition, index, value.to_f16_saturating()),
+            Floats::Bf16(ptr) => ptr.st_if(condition, index, value.to::<Bf16>()),
+        }
     }
 
     /// Stores values, rounded, as the elements from `index` on: see [`ld_vec`](Self::ld_vec).
@@ -216,15 +240,23 @@ impl<'k> Floats<'k> {
         self.store(Some(condition), index, values)
     }
 
+    /// [`st_vec`](Self::st_vec), or [`st_vec_if`](Self::st_vec_if) where there is a predicate.
     #[track_caller]
-    fn store(self, condition: Option<Reg<'k, Pred>>, index: impl Index<'k>, values: &[Reg<'k, f32>]) {
+    pub(crate) fn store(
+        self,
+        condition: Option<Reg<'k, Pred>>,
+        index: impl Index<'k>,
+        values: &[Reg<'k, f32>],
+    ) {
         let to = self.at(index);
         let vector = self.vector(values.len() as u32);
         for (chunk, values) in (0..).step_by(vector as usize).zip(values.chunks_exact(vector as usize)) {
             // Halves travel in pairs.
             let words: Vec<Reg<'k, u32>> = match to {
                 Floats::F32(_) => values.iter().map(|value| value.bits()).collect(),
-                Floats::F16(_) => pairs(values).map(|[low, high]| low.pack_f16(high).bits()).collect(),
+                Floats::F16(_) => {
+                    pairs(values).map(|[low, high]| low.pack_f16_saturating(high).bits()).collect()
+                }
                 Floats::Bf16(_) => pairs(values).map(|[low, high]| low.pack_bf16(high).bits()).collect(),
             };
             let ptr: Ptr<'k, Global, u32> = each!(to.at(chunk), ptr => ptr.cast());

@@ -7,25 +7,38 @@
 //! Each kernel's file also says how the [catalogue] shows it: its name and its fields as text.
 #![forbid(unsafe_code)]
 
+mod attention;
 mod catalogue;
+mod eight_bits;
 mod embedding;
 mod floats;
-mod ladder;
+mod kv_cache;
+pub mod ladder;
 mod linear;
+mod norm;
+mod quantized;
+mod rope;
+mod row;
+mod softmax;
 pub mod weights;
 
+pub use attention::flash::{AttentionInputs, FlashAttention, KvLayout, Lengths};
+pub use attention::incremental::IncrementalAttention;
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
 pub use embedding::Embedding;
 pub use floats::Dtype;
+pub use kv_cache::CacheDtype;
 pub use ladder::matmul::Matmul;
 pub use ladder::matmul_tiled::MatmulTiled;
-pub use ladder::rms_norm::RmsNorm;
-pub use ladder::softmax::Softmax;
 pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
-pub use linear::activations::ScaleRows;
-pub use linear::gemm::{Activations, Gemm};
+pub use linear::gemm::{Gemm, GemmInput};
+pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 pub use linear::quant_gemm::QuantGemm;
+pub use linear::scale_rows::ScaleRows;
+pub use norm::RmsNorm;
+pub use rope::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
+pub use softmax::Softmax;
 pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.

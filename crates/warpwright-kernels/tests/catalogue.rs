@@ -160,15 +160,3 @@ fn wrong_assignments_are_named() {
     assert!(matches!(error(&["width=1"]), ConfigureError::UnknownField { kernel: "rms_norm", .. }));
     assert!(matches!(find("nothing"), Err(ConfigureError::UnknownKernel(name)) if name == "nothing"));
 }
-
-#[test]
-fn what_fields_must_be_together_is_said() {
-    let refused = find("matmul").expect("a kernel").configure_text("warps_down=2 warps_across=4");
-    assert!(refused.is_ok());
-    let kernel =
-        warpwright_kernels::Matmul::<f32, f32> { warps: [4, 4], ..warpwright_kernels::Matmul::new(8, 8) };
-    match kernel.build(Arch::sm(80)).map(|_| ()) {
-        Err(BuildError::Field { field: "warps", value, .. }) => assert_eq!(value, "4x4"),
-        other => panic!("{other:?}"),
-    }
-}

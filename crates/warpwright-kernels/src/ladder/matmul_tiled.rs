@@ -104,7 +104,7 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "matmul_tiled",
     doc: "c = a * b, by tiles in shared memory, added in f32",
     fields: &[DTYPE, N, INNER],
-    examples: &["dtype=f16", "dtype=bf16 n=33 k=1000", "n=1 k=1", "n=1048576 k=1048576"],
+    examples: &["dtype=f16", "dtype=bf16 n=33 k=1000", "n=1", "k=1", "n=1048576 k=1048576"],
     make: |config| {
         let (n, k) = (config.u32("n"), config.u32("k"));
         macro_rules! make {

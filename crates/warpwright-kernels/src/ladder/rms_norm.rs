@@ -1,6 +1,5 @@
 //! Root-mean-square normalisation.
 
-use crate::catalogue::{DTYPE, Domain, Entry, Field, ROW, THREADS, by_dtype};
 use std::marker::PhantomData;
 use warpwright_ptx::dsl::*;
 
@@ -59,29 +58,3 @@ impl<T: Float> Kernel for RmsNorm<T> {
         });
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "rms_norm",
-    doc: "y = x * rsqrt(mean(x^2) + epsilon) * w over rows, one block per row",
-    fields: &[
-        DTYPE,
-        ROW,
-        Field {
-            name: "epsilon",
-            domain: Domain::Float { above: 0.0, to: 1.0 },
-            default: "1e-5",
-            doc: "added to the mean square",
-        },
-        THREADS,
-    ],
-    examples: &["dtype=f16", "dtype=bf16 d=33 threads=96", "d=1", "d=1048576 threads=1024", "epsilon=1"],
-    make: |config| {
-        let (d, epsilon, threads) = (config.u32("d"), config.f32("epsilon"), config.u32("threads"));
-        macro_rules! make {
-            ($ty:ty) => {
-                Box::new(RmsNorm::<$ty> { threads, ..RmsNorm::new(d, epsilon) })
-            };
-        }
-        by_dtype!(config.dtype("dtype"), make)
-    },
-};

@@ -1,6 +1,5 @@
 //! Softmax over rows.
 
-use crate::catalogue::{DTYPE, Entry, ROW, THREADS, by_dtype};
 use std::f32::consts::LOG2_E;
 use std::marker::PhantomData;
 use warpwright_ptx::dsl::*;
@@ -58,19 +57,3 @@ impl<T: Float> Kernel for Softmax<T> {
         k.each(columns, |i| y.st(i, (exp(i) * scale).to()));
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "softmax",
-    doc: "y = exp(x) / sum(exp(x)) over rows, one block per row",
-    fields: &[DTYPE, ROW, THREADS],
-    examples: &["dtype=f16", "dtype=bf16 d=33 threads=96", "d=1", "d=1048576 threads=1024"],
-    make: |config| {
-        let (d, threads) = (config.u32("d"), config.u32("threads"));
-        macro_rules! make {
-            ($ty:ty) => {
-                Box::new(Softmax::<$ty> { threads, ..Softmax::new(d) })
-            };
-        }
-        by_dtype!(config.dtype("dtype"), make)
-    },
-};

@@ -1,7 +1,7 @@
 //! What the products on the tensor cores share: the tile of a block, and what is done with its sums.
 //!
 //! ```text
-//!             n: 128 columns of y, rows of W
+//!             n: 128 or 64 columns of y, rows of W
 //!           ┌────────┬────────┐           ┌──┬──┬──┬──┐
 //!   tokens  │ warp 0 │ warp 1 │   or      │w0│w1│w2│w3│  for 64, 32 and 16 tokens
 //!    128    ├────────┼────────┤           └──┴──┴──┴──┘
@@ -13,71 +13,73 @@
 //! the L2 cache for all but the first of them.
 
 use crate::catalogue::{Domain, Field};
-use crate::floats::{Dtype, FloatBuffers};
+use crate::floats::{Dtype, FloatBuffers, Floats};
 use warpwright_ptx::dsl::*;
 
 /// Threads of a block.
 pub(crate) const THREADS: u32 = 128;
-/// Columns of `y` that a block makes.
-pub(crate) const COLUMNS: u32 = 128;
 /// Weights of a row that a tile has.
 pub(crate) const DEPTH: u32 = 64;
 /// Weights of a row that an instruction takes.
 const INNER: usize = 16;
 
-/// The tile of a block: so many tokens by [`COLUMNS`].
+/// The tile of `y` that a block makes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockTile {
-    /// 16, 32, 64 or 128.
+    /// Tokens: 16, 32, 64 or 128.
     pub(crate) rows: u32,
+    /// 64 or 128.
+    pub(crate) columns: u32,
 }
 
 impl BlockTile {
-    /// What the field `rows` must be.
+    /// What the fields `rows` and `columns` must be.
     pub(crate) fn check(self) -> Result<(), BuildError> {
-        match self.rows {
-            16 | 32 | 64 | 128 => Ok(()),
-            rows => Err(BuildError::field("rows", rows, "16, 32, 64 or 128")),
+        match (self.rows, self.columns) {
+            (16 | 32 | 64 | 128, 64 | 128) => Ok(()),
+            (16 | 32 | 64 | 128, columns) => Err(BuildError::field("columns", columns, "64 or 128")),
+            (rows, _) => Err(BuildError::field("rows", rows, "16, 32, 64 or 128")),
         }
     }
 
     /// Rows and columns that a warp makes.
     pub(crate) fn warp(self) -> [u32; 2] {
-        if self.rows == 128 { [64, 64] } else { [self.rows, COLUMNS / 4] }
+        if self.rows == 128 { [64, self.columns / 2] } else { [self.rows, self.columns / 4] }
     }
 
     /// Where the warp's part begins in the tile.
     pub(crate) fn warp_place<'k>(self, k: K<'k>) -> [Reg<'k, u32>; 2] {
         let [rows, columns] = self.warp();
-        let across = COLUMNS / columns;
+        let across = self.columns / columns;
         [k.warp() / across * rows, k.warp() % across * columns]
     }
 
     /// Where the block's tile begins in `y`.
     pub(crate) fn place<'k>(self, k: K<'k>) -> [Reg<'k, u32>; 2] {
-        [k.ctaid() * self.rows, k.ctaid_y() * COLUMNS]
+        [k.ctaid() * self.rows, k.ctaid_y() * self.columns]
     }
 
-    /// The launch rule for `n` columns. `stage_bytes` of shared memory tell how many blocks there is room for.
+    /// The launch rule for `n` columns.
     pub(crate) fn launch(self, n: u32) -> LaunchRule {
         let grid = [
             Extent::dim("tokens").per(self.rows.max(1).into()),
-            Extent::new(n.div_ceil(COLUMNS).into()),
+            Extent::new(n.div_ceil(self.columns.max(1)).into()),
             Extent::new(1),
         ];
         LaunchRule { resident_blocks: Some(2), ..LaunchRule::new(THREADS).grid_3d(grid) }
     }
 
-    /// The warp's part of `x · wᵀ` for a tile of each, and each term of `x`.
+    /// The warp's part of `x · wᵀ` for a tile of each, and each term of `x`; `place` is [`warp_place`]'s.
+    ///
+    /// [`warp_place`]: Self::warp_place
     pub(crate) fn multiply<'k, T: Factor>(
         self,
-        k: K<'k>,
+        place: [Reg<'k, u32>; 2],
         x: &[SharedTile<'k, T, Ready>],
         w: SharedTile<'k, T, Ready>,
         sums: Tile<'k, Acc, f32>,
     ) -> Tile<'k, Acc, f32> {
-        let [rows, columns] = self.warp();
-        let [row, column] = self.warp_place(k);
+        let ([rows, columns], [row, column]) = (self.warp(), place);
         let w = w.rows(column, columns);
         (0..DEPTH).step_by(INNER).fold(sums, |sums, depth| {
             let w = w.columns(depth, INNER as u32).load_bt();
@@ -87,7 +89,7 @@ impl BlockTile {
     }
 }
 
-/// What becomes of the sums: `y = scale · sums + bias + residual`, rounded.
+/// What becomes of the sums: `y = scale · sums + bias + residual`, rounded; what `f16` cannot hold becomes ±65504.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Epilogue {
     pub(crate) n: u32,
@@ -102,8 +104,8 @@ pub(crate) struct Epilogue {
 pub(crate) struct Outputs<'k> {
     scales: Option<Ptr<'k, Global, f32>>,
     bias: Option<Ptr<'k, Global, f32>>,
-    residual: Option<crate::floats::Floats<'k>>,
-    y: crate::floats::Floats<'k>,
+    residual: Option<Floats<'k>>,
+    y: Floats<'k>,
     tokens: Reg<'k, u32>,
 }
 
@@ -167,9 +169,9 @@ impl<'k> Outputs<'k> {
             });
         }
         match self.y {
-            crate::floats::Floats::F32(y) => sums.store(y.matrix(tokens, n), row, column),
-            crate::floats::Floats::F16(y) => sums.store(y.matrix(tokens, n), row, column),
-            crate::floats::Floats::Bf16(y) => sums.store(y.matrix(tokens, n), row, column),
+            Floats::F32(y) => sums.store(y.matrix(tokens, n), row, column),
+            Floats::F16(y) => sums.store_finite(y.matrix(tokens, n), row, column),
+            Floats::Bf16(y) => sums.store(y.matrix(tokens, n), row, column),
         }
     }
 }
@@ -180,6 +182,13 @@ pub(crate) const ROWS: Field = Field {
     domain: Domain::Int { from: 16, to: 128, multiple_of: 16 },
     default: "128",
     doc: "tokens of a block's tile: 16, 32, 64 or 128",
+};
+/// The field for the columns of a block's tile.
+pub(crate) const COLUMNS: Field = Field {
+    name: "columns",
+    domain: Domain::Int { from: 64, to: 128, multiple_of: 64 },
+    default: "128",
+    doc: "columns of a block's tile: 64 for more blocks of a small product",
 };
 /// The fields of the epilogue.
 pub(crate) const OUT: Field =

@@ -1,7 +1,7 @@
 //! Products of many tokens with weights of half precision, on the tensor cores.
 
-use super::activations::pitch;
 use super::block::{BIAS, BlockTile, COLUMNS, DEPTH, Epilogue, N, OUT, RESIDUAL, ROWS, WEIGHTS};
+use super::scale_rows::pitch;
 use crate::catalogue::{Domain, Entry, Field};
 use crate::floats::Dtype;
 use crate::weights::{Part, Planes, WeightFormat};
@@ -11,13 +11,13 @@ use warpwright_ptx::dsl::*;
 ///
 /// - `w` is the plane of `n` rows of `k` weights (see [`Planes`]): row-major, rows filled up with zeros to a
 ///   multiple of 8 weights;
-/// - `x` is `tokens × k` of the type of the weights, row-major ([`Activations::Plain`]), or, with `scales`, what
-///   [`ScaleRows`](crate::ScaleRows) makes of activations of any type and size ([`Activations::Scaled`]);
+/// - `x` is `tokens × k` of the type of the weights, row-major ([`GemmInput::Plain`]), or, with `scales`, what
+///   [`ScaleRows`](crate::ScaleRows) makes of activations of any type and size ([`GemmInput::Scaled`]);
 /// - `bias`, if there is one, is `n` numbers of `f32`; `residual`, if there is one, is `tokens × n` like `y`, and
 ///   may be the same buffer;
-/// - `y` is `tokens × n`, row-major, of type `out`.
+/// - `y` is `tokens × n`, row-major, of type `out`; what `f16` cannot hold becomes ±65504.
 ///
-/// A block makes a tile of `rows` tokens by 128 columns from tiles of 64 weights of each row in shared memory,
+/// A block makes a tile of `rows` tokens by `columns` from tiles of 64 weights of each row in shared memory,
 /// whose copies run ahead. Any sizes will do; rows of `x` that are not a multiple of 16 bytes are copied in
 /// smaller units.
 ///
@@ -33,9 +33,11 @@ pub struct Gemm {
     /// Weights of a row.
     pub k: u32,
     /// How the activations are given.
-    pub activations: Activations,
+    pub input: GemmInput,
     /// Tokens of a block's tile: 16, 32, 64 or 128.
     pub rows: u32,
+    /// Columns of a block's tile: 128, or 64 for more blocks of a small product.
+    pub columns: u32,
     /// Tiles in shared memory at a time: 1 to 4, 2 is double buffering. Shared memory bounds them.
     pub stages: u32,
     /// Whether a bias is added.
@@ -48,7 +50,7 @@ pub struct Gemm {
 
 /// How activations are given to a product on the tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Activations {
+pub enum GemmInput {
     /// Halves of the type of the weights.
     Plain,
     /// What [`ScaleRows`](crate::ScaleRows) makes: so many terms of the type of the weights, and scales.
@@ -69,8 +71,9 @@ impl Gemm {
             dtype,
             n,
             k,
-            activations: Activations::Plain,
+            input: GemmInput::Plain,
             rows: 128,
+            columns: 128,
             stages: 2,
             bias: false,
             residual: false,
@@ -79,20 +82,20 @@ impl Gemm {
     }
 
     fn tile(&self) -> BlockTile {
-        BlockTile { rows: self.rows }
+        BlockTile { rows: self.rows, columns: self.columns }
     }
 
     /// Terms of `x`, and elements of a row of one.
     fn terms(&self) -> (u32, u32) {
-        match self.activations {
-            Activations::Plain => (1, self.k),
-            Activations::Scaled { terms } => (terms, pitch(self.k)),
+        match self.input {
+            GemmInput::Plain => (1, self.k),
+            GemmInput::Scaled { terms } => (terms, pitch(self.k)),
         }
     }
 
     fn epilogue(&self) -> Epilogue {
         let Gemm { n, bias, residual, out, .. } = *self;
-        Epilogue { n, scaled: self.activations != Activations::Plain, bias, residual, out }
+        Epilogue { n, scaled: self.input != GemmInput::Plain, bias, residual, out }
     }
 
     fn planes(&self) -> Planes {
@@ -101,7 +104,7 @@ impl Gemm {
     }
 
     fn shared_bytes(&self) -> u32 {
-        let rows = self.terms().0.saturating_mul(self.rows).saturating_add(COLUMNS);
+        let rows = self.terms().0.saturating_mul(self.rows).saturating_add(self.columns);
         rows.saturating_mul(self.stages).saturating_mul(2 * DEPTH)
     }
 
@@ -121,12 +124,12 @@ impl Gemm {
             .collect();
         let pitch = self.planes().get(Part::Values).map_or(0, |plane| (plane.row_bytes / 2) as u32);
         let w = w.matrix(self.n, pitch).columns_fit(pitch.is_multiple_of(DEPTH));
-        let w = w.rows_fit(self.n.is_multiple_of(COLUMNS));
+        let w = w.rows_fit(self.n.is_multiple_of(self.columns));
 
         let pipeline = k.pipeline(self.stages);
         let x_tiles: Vec<_> = terms.iter().map(|_| pipeline.tile::<T>(self.rows, DEPTH)).collect();
-        let w_tile = pipeline.tile::<T>(COLUMNS, DEPTH);
-        let [warp_rows, warp_columns] = tile.warp();
+        let w_tile = pipeline.tile::<T>(self.columns, DEPTH);
+        let ([warp_rows, warp_columns], warp_place) = (tile.warp(), tile.warp_place(k));
         let sums = pipeline.run(
             self.k.div_ceil(DEPTH),
             k.accumulators(warp_rows, warp_columns),
@@ -138,22 +141,21 @@ impl Gemm {
             },
             |stage, _, sums| {
                 let x: Vec<_> = x_tiles.iter().map(|tile| tile.at(stage)).collect();
-                tile.multiply(k, &x, w_tile.at(stage), sums)
+                tile.multiply(warp_place, &x, w_tile.at(stage), sums)
             },
         );
-        let [warp_row, warp_column] = tile.warp_place(k);
-        outputs.store(self.n, sums, [row + warp_row, column + warp_column]);
+        outputs.store(self.n, sums, [row + warp_place[0], column + warp_place[1]]);
     }
 }
 
 impl Kernel for Gemm {
     fn entry(&self) -> String {
-        let Gemm { dtype, n, k, rows, stages, .. } = self;
-        let terms = match self.activations {
-            Activations::Plain => 0,
-            Activations::Scaled { terms } => terms,
+        let Gemm { dtype, n, k, rows, columns, stages, .. } = self;
+        let terms = match self.input {
+            GemmInput::Plain => 0,
+            GemmInput::Scaled { terms } => terms,
         };
-        format!("gemm_{dtype}_{}_n{n}_k{k}_x{terms}_r{rows}_s{stages}", self.epilogue().name())
+        format!("gemm_{dtype}_{}_n{n}_k{k}_x{terms}_t{rows}x{columns}_s{stages}", self.epilogue().name())
     }
 
     fn args(&self) -> Vec<ArgDesc> {
@@ -184,14 +186,14 @@ impl Kernel for Gemm {
                 return Err(BuildError::field(field, side, "from 1 to 4194304"));
             }
         }
-        if let Activations::Scaled { terms } = self.activations
+        if let GemmInput::Scaled { terms } = self.input
             && !(1..=2).contains(&terms)
         {
             return Err(BuildError::field("terms", terms, "1 or 2"));
         }
         self.tile().check()?;
         if !(1..=4).contains(&self.stages) || self.shared_bytes() > SHARED[1] {
-            let bytes = 2 * DEPTH * (self.terms().0 * self.rows + COLUMNS);
+            let bytes = 2 * DEPTH * (self.terms().0 * self.rows + self.columns);
             let rule = format!(
                 "from 1 to 4, and at most {}, the stages of {bytes} bytes that fit",
                 SHARED[1] / bytes
@@ -228,6 +230,7 @@ pub(crate) const ENTRY: Entry = Entry {
             doc: "0 for plain x, else the terms that scale_rows has made of it",
         },
         ROWS,
+        COLUMNS,
         Field {
             name: "stages",
             domain: Domain::int(1, 4),
@@ -245,16 +248,17 @@ pub(crate) const ENTRY: Entry = Entry {
         "dtype=f16 n=1536 k=1536 bias=true out=f16 rows=64",
         "dtype=f16 terms=1 rows=32 stages=4",
         "dtype=bf16 terms=2 rows=16 stages=3 out=bf16",
-        "dtype=f16 n=33 k=50 rows=16 stages=1",
+        "dtype=f16 n=33 k=50 rows=16 columns=64 stages=1",
     ],
     make: |config| {
-        let activations = match config.u32("terms") {
-            0 => Activations::Plain,
-            terms => Activations::Scaled { terms },
+        let input = match config.u32("terms") {
+            0 => GemmInput::Plain,
+            terms => GemmInput::Scaled { terms },
         };
         Box::new(Gemm {
-            activations,
+            input,
             rows: config.u32("rows"),
+            columns: config.u32("columns"),
             stages: config.u32("stages"),
             bias: config.flag("bias"),
             residual: config.flag("residual"),

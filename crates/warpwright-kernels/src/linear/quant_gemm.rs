@@ -1,7 +1,7 @@
 //! Products of many tokens with quantised weights, on the tensor cores.
 
-use super::activations::{TERMS, pitch};
 use super::block::{BIAS, BlockTile, COLUMNS, DEPTH, Epilogue, N, OUT, RESIDUAL, ROWS, THREADS, WEIGHTS};
+use super::scale_rows::{TERMS, pitch};
 use crate::catalogue::{Domain, Entry, Field};
 use crate::floats::Dtype;
 use crate::weights::chunks::{ChunkReader, RUN};
@@ -15,9 +15,9 @@ use warpwright_ptx::dsl::*;
 /// - `w` is the planes of `n` rows of `k` weights, see [`Planes`];
 /// - `bias`, if there is one, is `n` numbers of `f32`; `residual`, if there is one, is `tokens × n` like `y`, and
 ///   may be the same buffer;
-/// - `y` is `tokens × n`, row-major, of type `out`.
+/// - `y` is `tokens × n`, row-major, of type `out`; what `f16` cannot hold becomes ±65504.
 ///
-/// A block makes a tile of `rows` tokens by 128 columns. A turn of its loop takes 64 weights of each row: while
+/// A block makes a tile of `rows` tokens by 128 columns (or 64). A turn of its loop takes 64 weights of each row: while
 /// the warps multiply, `cp.async` brings the next activations to shared memory, and the next chunks of 16 bytes
 /// of quants come to registers; then these are decoded in pairs of halves, and stored beside. Decoding is by the
 /// bits of half precision: a byte below the exponent of 1024 is 1024 more than the byte, so that numbers come
@@ -50,6 +50,8 @@ pub struct QuantGemm {
     /// Tokens of a block's tile: 16, 32, 64 or 128. More share each decoded weight, fewer waste less on short
     /// batches. 128 with two terms needs `sm_80`, for its shared memory.
     pub rows: u32,
+    /// Columns of a block's tile: 128, or 64 for more blocks of a small product.
+    pub columns: u32,
     /// Whether a bias is added.
     pub bias: bool,
     /// Whether a residual is added.
@@ -61,11 +63,21 @@ pub struct QuantGemm {
 impl QuantGemm {
     /// Products with `n` rows of `k` weights, of activations in one term, by tiles of 128 tokens, as `f32`.
     pub fn new(format: WeightFormat, n: u32, k: u32) -> Self {
-        QuantGemm { format, n, k, terms: 1, rows: 128, bias: false, residual: false, out: Dtype::F32 }
+        QuantGemm {
+            format,
+            n,
+            k,
+            terms: 1,
+            rows: 128,
+            columns: 128,
+            bias: false,
+            residual: false,
+            out: Dtype::F32,
+        }
     }
 
     fn tile(&self) -> BlockTile {
-        BlockTile { rows: self.rows }
+        BlockTile { rows: self.rows, columns: self.columns }
     }
 
     fn epilogue(&self) -> Epilogue {
@@ -76,8 +88,8 @@ impl QuantGemm {
 
 impl Kernel for QuantGemm {
     fn entry(&self) -> String {
-        let QuantGemm { format, n, k, terms, rows, .. } = self;
-        format!("quant_gemm_{format}_{}_n{n}_k{k}_x{terms}_r{rows}", self.epilogue().name())
+        let QuantGemm { format, n, k, terms, rows, columns, .. } = self;
+        format!("quant_gemm_{format}_{}_n{n}_k{k}_x{terms}_t{rows}x{columns}", self.epilogue().name())
     }
 
     fn args(&self) -> Vec<ArgDesc> {
@@ -126,17 +138,21 @@ impl Kernel for QuantGemm {
         // Neighbours load the neighbouring chunks of a row.
         let (chunks, runs) = (ChunkReader::chunks(format), ChunkReader::runs(format));
         let (chunk, first) = (k.tid() % chunks, k.tid() / chunks);
-        let rows_of_w: Vec<_> =
-            (0..COLUMNS).step_by((THREADS / chunks) as usize).map(|i| first + i).collect();
-        // Columns of `y` that there are not may be made of any weights.
-        let there = |row: Reg<'k, u32>| {
-            if self.n.is_multiple_of(COLUMNS) { column + row } else { (column + row).min(self.n - 1) }
-        };
+        let rows_of_w: Vec<_> = (0..self.columns)
+            .step_by((THREADS / chunks) as usize)
+            .map(|i| {
+                let in_tile = first + i;
+                // Columns of `y` that there are not may be made of any weights.
+                let whole = self.n.is_multiple_of(self.columns);
+                let row = if whole { column + in_tile } else { (column + in_tile).min(self.n - 1) };
+                (in_tile, row)
+            })
+            .collect();
 
         let pipeline = k.pipeline(2);
         let x_tiles: Vec<_> = terms.iter().map(|_| pipeline.tile::<F16>(self.rows, DEPTH)).collect();
-        let w_tile = pipeline.tile::<F16>(COLUMNS, DEPTH);
-        let [warp_rows, warp_columns] = tile.warp();
+        let w_tile = pipeline.tile::<F16>(self.columns, DEPTH);
+        let ([warp_rows, warp_columns], warp_place) = (tile.warp(), tile.warp_place(k));
         let sums = pipeline.run_fed(
             self.k.div_ceil(DEPTH),
             k.accumulators(warp_rows, warp_columns),
@@ -151,8 +167,9 @@ impl Kernel for QuantGemm {
                 }
             },
             |step| {
-                let loaded: Vec<_> =
-                    rows_of_w.iter().map(|&row| (row, weights.load(there(row), step, chunk))).collect();
+                let loaded =
+                    rows_of_w.iter().map(|&(in_tile, row)| (in_tile, weights.load(row, step, chunk)));
+                let loaded: Vec<_> = loaded.collect();
                 move |stage| {
                     let tile = w_tile.at(stage);
                     for (row, loaded) in &loaded {
@@ -167,11 +184,10 @@ impl Kernel for QuantGemm {
             },
             |stage, _, sums| {
                 let x: Vec<_> = x_tiles.iter().map(|tile| tile.at(stage)).collect();
-                tile.multiply(k, &x, w_tile.at(stage), sums)
+                tile.multiply(warp_place, &x, w_tile.at(stage), sums)
             },
         );
-        let [warp_row, warp_column] = tile.warp_place(k);
-        outputs.store(self.n, sums, [row + warp_row, column + warp_column]);
+        outputs.store(self.n, sums, [row + warp_place[0], column + warp_place[1]]);
     }
 }
 
@@ -189,6 +205,7 @@ pub(crate) const ENTRY: Entry = Entry {
         WEIGHTS,
         TERMS,
         ROWS,
+        COLUMNS,
         BIAS,
         RESIDUAL,
         OUT,
@@ -202,14 +219,15 @@ pub(crate) const ENTRY: Entry = Entry {
         "format=q6_k k=14336 residual=true",
         "format=q8_0 n=1536 k=1536 bias=true",
         "format=q4_0 rows=64",
-        "format=q4_k rows=16",
+        "format=q4_k rows=16 columns=64",
         "format=q6_k rows=32 terms=2",
-        "format=q8_0 n=1 k=32 rows=16 out=bf16",
+        "format=q8_0 n=1 k=32 rows=16 columns=64 out=bf16",
     ],
     make: |config| {
         Box::new(QuantGemm {
             terms: config.u32("terms"),
             rows: config.u32("rows"),
+            columns: config.u32("columns"),
             bias: config.flag("bias"),
             residual: config.flag("residual"),
             out: config.dtype("out"),

@@ -94,8 +94,9 @@ impl<'k> ChunkReader<'k> {
         if Self::in_order(format) {
             return step * STEP + run * RUN;
         }
-        let (superblock, half, pair) = (step >> 2, (step >> 1) & 1, step & 1);
-        superblock * 256 + half * 16 + pair * 128 + run * 32
+        // In runs of 16: superblocks of 16, pairs of units of 8, units of 4.
+        let first = (step >> 2) << 4 | (step & 1) << 3 | (step >> 1) & 1;
+        first * RUN + run * (2 * RUN)
     }
 
     /// `bytes` bytes for each of so many weights, of the row, in plane `plane`.
@@ -127,31 +128,33 @@ impl<'k> ChunkReader<'k> {
                 (self.row(0, row, 2, 1).at(block * 16), Vec::new(), Scales::Block(d))
             }
             _ => {
-                let (superblock, half) = (step >> 2, (step >> 1) & 1);
-                let unit = (step & 1) * 2 + chunk;
+                // The unit in the row, and which half of it.
+                let (unit, half) = ((step >> 2) << 2 | (step & 1) << 1 | chunk, (step >> 1) & 1);
+                let superblock = step >> 2;
                 let quants = self.row(0, row, 2, 1).at(step * 32).at(chunk * 16);
                 let upper = match format {
                     WeightFormat::Q5K => {
-                        load_words(self.row(1, row, 8, 1).at(superblock * 32 + unit * 8 + half * 4), 0, 1, 4)
+                        load_words(self.row(1, row, 8, 1).at((unit << 1 | half) * 4), 0, 1, 4)
                     }
                     WeightFormat::Q6K => {
-                        load_words(self.row(1, row, 4, 1).at(superblock * 64 + unit * 16 + half * 8), 0, 2, 8)
+                        load_words(self.row(1, row, 4, 1).at((unit << 1 | half) * 8), 0, 2, 8)
                     }
                     _ => Vec::new(),
                 };
                 let scales = if format == WeightFormat::Q6K {
-                    let scales = self.row(2, row, 16, 1).cast::<u32>().at(superblock * 4).ld(unit);
+                    let scales = self.row(2, row, 16, 1).cast::<u32>().ld(unit);
                     let d = self.row(3, row, 256, 2).cast::<F16>().ld(superblock);
                     Scales::Bytes { scales: scales >> (half * 8), d }
                 } else {
                     let plane = if format == WeightFormat::Q5K { 2 } else { 1 };
-                    let header = self.row(plane, row, 16, 1).cast::<u32>().at(superblock * 4);
-                    Scales::Header { all: header.ld_vec(0), unit: header.ld(unit) }
+                    let headers = self.row(plane, row, 16, 1).cast::<u32>();
+                    Scales::Header { all: headers.ld_vec(superblock * 4), unit: headers.ld(unit) }
                 };
                 (quants, upper, scales)
             }
         };
-        Chunk { format, quants: load_words(quants, 0, 4, 16), upper, scales }
+        // The line that the next steps need comes along.
+        Chunk { format, quants: load_words(quants.prefetch_128(), 0, 4, 16), upper, scales }
     }
 }
 
@@ -164,17 +167,20 @@ impl<'k> Chunk<'k> {
                 // Signed bytes, moved up by 128.
                 let bytes = |i: usize| self.quants[i] ^ 0x8080_8080;
                 let d = both(d);
-                vec![run(|i| bytes(i), 128.0, |q| q * d)]
+                vec![run(Place::Low, bytes, 128.0, |q| q * d)]
             }
             (_, &Scales::Block(d)) => {
                 let d = both(d);
-                [0, 4].map(|shift| run(|i| (self.quants[i] >> shift) & NIBBLES, 8.0, |q| q * d)).to_vec()
+                Place::BOTH
+                    .map(|place| run(place, |i| self.quants[i] & place.mask(), 8.0, |q| q * d))
+                    .to_vec()
             }
             (_, &Scales::Header { all, unit }) => {
                 let scales = scales_and_minima(all, unit);
                 let runs = [0, 1].map(|part| {
                     let (scale, minimum) = (twice(scales[part], 0), twice(scales[part], 1));
-                    run(|i| self.quant(i, part as u32), 0.0, |q| q.mul_add(scale, -minimum))
+                    let (place, quant) = self.quants_of(part as u32);
+                    run(place, quant, 0.0, |q| q.mul_add(scale, -minimum))
                 });
                 runs.to_vec()
             }
@@ -184,24 +190,50 @@ impl<'k> Chunk<'k> {
                 let scales = scales * both(d);
                 let runs = [0, 1].map(|part| {
                     let scale = twice(scales, part);
-                    run(|i| self.quant(i, part), 32.0, |q| q * scale)
+                    let (place, quant) = self.quants_of(part);
+                    run(place, quant, 32.0, |q| q * scale)
                 });
                 runs.to_vec()
             }
         }
     }
 
-    /// Word `i` of the quants of a run of a superblock: the low or high halves of bytes, with their upper bits.
-    fn quant(&self, i: usize, part: u32) -> Reg<'k, u32> {
-        let low = (self.quants[i] >> (4 * part)) & NIBBLES;
-        let at = i as u32;
-        match self.format {
-            // Bit `2i + part` of each byte becomes bit 4.
-            WeightFormat::Q5K => low | moved(self.upper[0], 2 * at + part, 4) & 0x1010_1010,
-            // Bits `4(i % 2) + 2 part` and the next become bits 4 and 5.
-            WeightFormat::Q6K => low | moved(self.upper[i / 2], 4 * (at % 2) + 2 * part, 4) & 0x3030_3030,
-            _ => low,
-        }
+    /// The words of a run of a superblock: the low or high halves of bytes, with their upper bits.
+    fn quants_of(&self, part: u32) -> (Place, impl Fn(usize) -> Reg<'k, u32> + '_) {
+        // With bits above them, high halves have to move down.
+        let place = if self.upper.is_empty() { Place::BOTH[part as usize] } else { Place::Low };
+        let quant = move |i: usize| {
+            let halves = || (self.quants[i] >> (4 * part)) & NIBBLES;
+            let at = i as u32;
+            match self.format {
+                // Bit `2i + part` of each byte becomes bit 4.
+                WeightFormat::Q5K => halves() | moved(self.upper[0], 2 * at + part, 4) & 0x1010_1010,
+                // Bits `4(i % 2) + 2 part` and the next become bits 4 and 5.
+                WeightFormat::Q6K => {
+                    halves() | moved(self.upper[i / 2], 4 * (at % 2) + 2 * part, 4) & 0x3030_3030
+                }
+                _ => self.quants[i] & place.mask(),
+            }
+        };
+        (place, quant)
+    }
+}
+
+/// Where numbers stand in their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// From the lowest bit on.
+    Low,
+    /// In the upper four bits.
+    High,
+}
+
+impl Place {
+    const BOTH: [Place; 2] = [Place::Low, Place::High];
+
+    /// The four bits, in every byte.
+    fn mask(self) -> u32 {
+        if self == Place::Low { NIBBLES } else { NIBBLES << 4 }
     }
 }
 
@@ -209,21 +241,29 @@ impl<'k> Chunk<'k> {
 /// byte.
 const MAGIC: u32 = 0x6464_6464;
 
-/// The bytes of four words, less `zero`, each pair through the function.
+/// The numbers in the bytes of four words, less `zero`, each pair through the function.
 fn run<'k>(
+    place: Place,
     word: impl Fn(usize) -> Reg<'k, u32>,
     zero: f32,
     decode: impl Fn(Reg<'k, F16x2>) -> Reg<'k, F16x2>,
 ) -> [Reg<'k, u32>; 8] {
     let words: [_; 4] = std::array::from_fn(word);
-    let pairs = words.map(|word| numbers(word, zero));
+    let pairs = words.map(|word| numbers(place, word, zero));
     std::array::from_fn(|i| decode(pairs[i / 2][i % 2]).bits())
 }
 
-/// The four bytes as numbers, less `zero`, exactly.
-fn numbers<'k>(bytes: Reg<'k, u32>, zero: f32) -> [Reg<'k, F16x2>; 2] {
-    let magic = bytes.kernel().u32(MAGIC);
-    [0x4140, 0x4342].map(|pair| bytes.prmt(magic, pair).bits::<F16x2>() - (1024.0 + zero))
+/// The numbers in four bytes, less `zero`, exactly.
+fn numbers<'k>(place: Place, bytes: Reg<'k, u32>, zero: f32) -> [Reg<'k, F16x2>; 2] {
+    let k = bytes.kernel();
+    [0x4140, 0x4342].map(|pair| {
+        let raised = bytes.prmt(k.u32(MAGIC), pair).bits::<F16x2>();
+        match place {
+            Place::Low => raised - (1024.0 + zero),
+            // Sixteen times the number.
+            Place::High => raised.mul_add(1.0 / 16.0, -(1024.0 / 16.0 + zero)),
+        }
+    })
 }
 
 /// `(d · sc, dmin · m)` of the unit's two sub-blocks.
@@ -231,7 +271,7 @@ fn scales_and_minima<'k>(all: [Reg<'k, u32>; 4], unit: Reg<'k, u32>) -> [Reg<'k,
     // Each unit has two bits of every byte of `d` and `dmin`.
     let bits = |i: u32| moved(all[i as usize], 6, 2 * i) & (0x0303_0303 << (2 * i));
     let d = (1..4).fold(bits(0), |d, i| d | bits(i)).bits::<F16x2>();
-    numbers(unit & 0x3f3f_3f3f, 0.0).map(|six_bits| six_bits * d)
+    numbers(Place::Low, unit & 0x3f3f_3f3f, 0.0).map(|six_bits| six_bits * d)
 }
 
 /// Bit `from` moved to bit `to`.

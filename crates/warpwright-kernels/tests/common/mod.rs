@@ -4,6 +4,8 @@
 
 pub(crate) mod gguf;
 
+pub(crate) mod ops;
+
 use warpwright_ptx::dsl::{Block, Built, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_ptx::verify;
@@ -24,7 +26,7 @@ pub(crate) fn rounded(ty: Type, values: &[f64]) -> Vec<f64> {
     decode(ty, &encode(ty, values))
 }
 
-fn encode(ty: Type, values: &[f64]) -> Vec<u8> {
+pub(crate) fn encode(ty: Type, values: &[f64]) -> Vec<u8> {
     let bytes = |&value: &f64| match ty {
         Type::F16 => f16_bits(value as f32).to_le_bytes().to_vec(),
         Type::BF16 => bf16_bits(value as f32).to_le_bytes().to_vec(),
@@ -34,7 +36,7 @@ fn encode(ty: Type, values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(bytes).collect()
 }
 
-fn decode(ty: Type, bytes: &[u8]) -> Vec<f64> {
+pub(crate) fn decode(ty: Type, bytes: &[u8]) -> Vec<f64> {
     let half = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
     let word = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     match ty {
@@ -45,6 +47,11 @@ fn decode(ty: Type, bytes: &[u8]) -> Vec<f64> {
         Type::U32 => bytes.chunks_exact(4).map(|bytes| word(bytes).into()).collect(),
         _ => bytes.chunks_exact(4).map(|bytes| f32::from_bits(word(bytes)).into()).collect(),
     }
+}
+
+/// Halves of the type, as numbers.
+pub(crate) fn decode_halves(ty: Type, halves: &[u16]) -> Vec<f64> {
+    decode(ty, &halves.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<_>>())
 }
 
 pub(crate) fn f16(bits: u16) -> f64 {

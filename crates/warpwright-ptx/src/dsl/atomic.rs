@@ -197,6 +197,17 @@ impl<'k, S: Visible, T: AtomicBits> Ptr<'k, S, T> {
     }
 }
 
+impl<'k, S: Visible> Ptr<'k, S, u32> {
+    /// Counts element `index` up, and from `last` back to zero; yields what was there. So `last + 1` threads
+    /// that count leave it as they have found it.
+    #[track_caller]
+    pub fn atomic_count(self, index: impl Index<'k>, last: impl IntoReg<'k, u32>) -> Reg<'k, u32> {
+        let loc = Location::caller();
+        let last = last.into_reg(self.k, loc);
+        self.atom(AtomicOp::Inc, Type::U32, index, last, loc)
+    }
+}
+
 impl<'k, S: Visible, T: AtomicAdd> Ptr<'k, S, T> {
     /// Adds to element `index`, and does not ask what was there.
     #[track_caller]

@@ -71,7 +71,7 @@ impl Combine {
 const ALL_LANES: Src = Src::Imm(Imm::Int(-1));
 
 impl<'k> K<'k> {
-    fn shuffle<T: Word>(
+    pub(super) fn shuffle<T: Word>(
         self,
         mode: ShuffleMode,
         value: Reg<'k, T>,

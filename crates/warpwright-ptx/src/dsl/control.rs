@@ -447,6 +447,59 @@ impl<'k> K<'k> {
         self.branch(condition, then, Some(otherwise), loc)
     }
 
+    /// One turn of a fold where the predicate holds, none elsewhere: the state goes through the closure, or stays
+    /// what it is. Where most threads keep it, nothing is copied.
+    #[track_caller]
+    pub fn fold_if<C: Carry<'k>>(self, condition: Reg<'k, Pred>, init: C, then: impl Fn(C) -> C) -> C {
+        let loc = self.state().line.unwrap_or(Location::caller());
+        let inits = registers(&init);
+        let mut state = self.state();
+        if !state.usable(condition.id, loc) || !inits.iter().all(|&reg| state.usable(reg, loc)) {
+            return init;
+        }
+        let condition = state.register(condition.id, loc);
+        let variables: Vec<_> = inits
+            .iter()
+            .map(|&reg| {
+                let ty = state.value(reg).ty;
+                let variable = state.written(ty);
+                state.write(variable, reg, loc);
+                variable
+            })
+            .collect();
+        drop(state);
+        let held = with_registers(self, &init, &variables);
+        let (block, ()) = self.block(|| {
+            let next = then(held);
+            let what = "a state begins as a tile of one shape and goes on as one of another";
+            if !same_shape(self, (&init, &next), what, loc) {
+                return;
+            }
+            let mut nexts = registers(&next);
+            let mut state = self.state();
+            for (i, next) in nexts.iter_mut().enumerate() {
+                // What another write would change first.
+                if state.usable(*next, loc) && variables.contains(next) && *next != variables[i] {
+                    let ty = state.value(*next).ty;
+                    let held = state.written(ty);
+                    state.write(held, *next, loc);
+                    *next = held;
+                }
+            }
+            for (&variable, next) in variables.iter().zip(nexts) {
+                if next != variable && state.usable(next, loc) {
+                    state.write(variable, next, loc);
+                }
+            }
+        });
+        let mut state = self.state();
+        let id = state.ifs.len() as u32;
+        state.ifs.push(If { loc, condition, then: block, otherwise: None });
+        state.push_node(Node::If(id));
+        drop(state);
+        held
+    }
+
     pub(super) fn branch<C: Carry<'k>>(
         self,
         condition: Reg<'k, Pred>,

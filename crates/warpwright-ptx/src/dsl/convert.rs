@@ -5,6 +5,8 @@ use super::reg::Reg;
 use super::state::{Loc, POISON, State};
 use super::types::*;
 use crate::ir::{self, Cmp, Imm, Rounding, Src, Type};
+use crate::op::Op;
+use crate::op::convert::Cvt;
 use std::panic::Location;
 
 /// Elements that a `U` converts to by value.
@@ -95,7 +97,60 @@ impl<'k> Reg<'k, Bf16x2> {
     }
 }
 
+impl<'k> Reg<'k, u32> {
+    /// The four bytes, which are signed, as `f32`, the lowest first. A byte is put into the significand of
+    /// 2²³, which is subtracted: instructions for conversions run at a quarter of the rate.
+    #[track_caller]
+    pub fn signed_bytes_f32(self) -> [Reg<'k, f32>; 4] {
+        const BASE: f32 = 8_388_608.0;
+        let loc = Location::caller();
+        let k = self.k;
+        // With the sign's bit turned over, bytes count from -128.
+        let unsigned = self.binary(super::reg::Binary::Xor, k.u32(0x8080_8080), loc);
+        [0u32, 1, 2, 3].map(|byte| {
+            let (base, selector) = (k.u32(BASE.to_bits()), k.u32(0x7540 + byte));
+            let float: Reg<'k, f32> = unsigned.ternary(base.id, selector.id, loc, |d, a, b, c| {
+                crate::op::logic::Prmt { ty: Type::B32, mode: None, d: ir::Dst(d), a, b, c }.into()
+            });
+            float.binary(super::reg::Binary::Sub, k.f32(BASE + 128.0), loc)
+        })
+    }
+}
+
 impl<'k> Reg<'k, f32> {
+    /// The nearest half, ties to even, with what is beyond the largest, infinities included, as ±65504. NaN
+    /// stays NaN.
+    #[track_caller]
+    pub fn to_f16_saturating(self) -> Reg<'k, F16> {
+        let loc = Location::caller();
+        if self.k.target().sm < 80 {
+            return self.k.on_line(loc, || self.clamped_to_f16().to());
+        }
+        self.unary(loc, |d, a| match emit::cvt(Some(Rounding::Rn), Type::F16, Type::F32, d, a) {
+            Op::Cvt(cvt) => Cvt { satfinite: true, ..cvt }.into(),
+            other => other,
+        })
+    }
+
+    /// [`pack_f16`](Self::pack_f16) of halves that saturate as
+    /// [`to_f16_saturating`](Self::to_f16_saturating) does.
+    #[track_caller]
+    pub fn pack_f16_saturating(self, high: Reg<'k, f32>) -> Reg<'k, F16x2> {
+        let loc = Location::caller();
+        if self.k.target().sm < 80 {
+            return self.k.on_line(loc, || self.clamped_to_f16().pack_f16(high.clamped_to_f16()));
+        }
+        let id = self.k.state().pack_pair(self.id, high.id, Type::F16X2, true, loc);
+        Reg::new(self.k, id)
+    }
+
+    /// Where the conversion cannot saturate (`ptxas` takes the modifier for `sm_75`, and forgets the
+    /// conversion).
+    fn clamped_to_f16(self) -> Self {
+        let clamped = self.min(65504.0).max(-65504.0);
+        self.eq(self).select(clamped, self)
+    }
+
     /// `self` as the low half and `high` as the high half.
     #[track_caller]
     pub fn pack_f16(self, high: Reg<'k, f32>) -> Reg<'k, F16x2> {
@@ -231,13 +286,21 @@ impl State {
             let parts = [low, high].map(|part| self.convert(part, Type::F32, half, loc));
             return self.pure(pair, loc, |d| emit::pack(Type::B32, d, parts));
         }
+        self.pack_pair(low, high, pair, false, loc)
+    }
+
+    /// Two values rounded and packed by one instruction.
+    fn pack_pair(&mut self, low: ir::Reg, high: ir::Reg, pair: Type, satfinite: bool, loc: Loc) -> ir::Reg {
+        if !(self.usable(low, loc) && self.usable(high, loc)) {
+            return POISON;
+        }
         let (a, b) = (self.operand(high, loc), self.operand(low, loc));
         self.pure(pair, loc, |d| {
-            crate::op::convert::Cvt {
+            Cvt {
                 rounding: Some(Rounding::Rn),
                 ftz: false,
                 sat: false,
-                satfinite: false,
+                satfinite,
                 positive_zero: false,
                 relu: false,
                 d_type: pair,

@@ -81,6 +81,15 @@ impl<'k> Reg<'k, f32> {
         self.unary(Location::caller(), |d, a| Tanh { approx: true, ty: Type::F32, d: Dst(d), a }.into())
     }
 
+    /// `2ˣ`, to 2 ulp; arguments and results below 2⁻¹²⁶ count as zero. It is one instruction of the device,
+    /// where [`exp2`](Self::exp2) takes several for the sake of subnormal numbers.
+    #[track_caller]
+    pub fn exp2_ftz(self) -> Self {
+        self.unary(Location::caller(), |d, a| {
+            Ex2 { approx: true, ftz: true, ty: Type::F32, d: Dst(d), a }.into()
+        })
+    }
+
     /// `self / other`, to 2 ulp for divisors between 2⁻¹²⁶ and 2¹²⁶.
     #[track_caller]
     pub fn div_approx(self, other: impl IntoReg<'k, f32>) -> Self {

@@ -250,7 +250,7 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     ) -> Reg<'k, T> {
         let loc = Location::caller();
         let default = default.into_reg(self.k, loc);
-        let [value] = self.load::<1>(index.into_index(self.k), Some((condition, default)), loc);
+        let [value] = self.load(index.into_index(self.k), Some((condition, [default])), loc);
         value
     }
 
@@ -271,13 +271,25 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     ) -> [Reg<'k, T>; N] {
         let loc = Location::caller();
         let default = default.into_reg(self.k, loc);
-        self.load(index.into_index(self.k), Some((condition, default)), loc)
+        self.load(index.into_index(self.k), Some((condition, [default; N])), loc)
+    }
+
+    /// [`ld_vec`](Self::ld_vec) where the predicate holds, else the registers that are given: what a loop that
+    /// loads ahead already has, for one.
+    #[track_caller]
+    pub fn ld_vec_or<const N: usize>(
+        self,
+        condition: Reg<'k, Pred>,
+        index: impl Index<'k>,
+        others: [Reg<'k, T>; N],
+    ) -> [Reg<'k, T>; N] {
+        self.load(index.into_index(self.k), Some((condition, others)), Location::caller())
     }
 
     fn load<const N: usize>(
         self,
         index: ir::Reg,
-        predicated: Option<(Reg<'k, Pred>, Reg<'k, T>)>,
+        predicated: Option<(Reg<'k, Pred>, [Reg<'k, T>; N])>,
         loc: Loc,
     ) -> [Reg<'k, T>; N] {
         let k = self.k;
@@ -294,20 +306,19 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         for reg in &mut regs[..lanes] {
             *reg = state.written(element);
         }
-        if let Some((condition, default)) = predicated {
-            if !(state.usable(condition.id, loc) && state.usable(default.id, loc)) {
+        if let Some((condition, others)) = predicated {
+            if !state.usable(condition.id, loc) || !others.iter().all(|other| state.usable(other.id, loc)) {
                 return poison;
             }
             guard = Some((state.register(condition.id, loc), false));
-            let default = if packed {
-                let half = state.register(default.id, loc);
-                let pair = state.pure(Type::U32, loc, |d| emit::pack(Type::B32, d, [half, half]));
-                Src::Reg(pair)
-            } else {
-                state.operand(default.id, loc)
-            };
-            for &reg in &regs[..lanes] {
-                state.effect(emit::mov(emit::register_type(element), reg, default.clone()), None, loc);
+            for (i, &reg) in regs[..lanes].iter().enumerate() {
+                let other = if packed {
+                    let halves = [2 * i, 2 * i + 1].map(|i| state.register(others[i].id, loc));
+                    Src::Reg(state.pure(Type::U32, loc, |d| emit::pack(Type::B32, d, halves)))
+                } else {
+                    state.operand(others[i].id, loc)
+                };
+                state.effect(emit::mov(emit::register_type(element), reg, other), None, loc);
             }
         }
         let address = state.address_of(pointer);
@@ -573,6 +584,34 @@ impl State {
     }
 }
 
+impl<'k> Reg<'k, Pred> {
+    /// The pointer `yes` where the predicate holds, else `no`. Both are parameters, not yet moved.
+    #[track_caller]
+    pub fn select_ptr<T: Data>(self, yes: Ptr<'k, Global, T>, no: Ptr<'k, Global, T>) -> Ptr<'k, Global, T> {
+        let (k, loc) = (self.kernel(), Location::caller());
+        if yes.id == INVALID || no.id == INVALID {
+            return Ptr::poison(k);
+        }
+        let [a, b] = [yes, no].map(|ptr| k.state().pointers[ptr.id as usize]);
+        let moved = a.form != FormId::ZERO || b.form != FormId::ZERO;
+        let (Base::Reg(x), Base::Reg(y), false) = (a.base, b.base, moved) else {
+            k.state().mistake(
+                Code::Parameter,
+                loc,
+                "a choice of pointers that are not parameters as they came",
+            );
+            return Ptr::poison(k);
+        };
+        let base = self.select(Reg::<u64>::new(k, x), Reg::<u64>::new(k, y)).id;
+        if base == POISON {
+            return Ptr::poison(k);
+        }
+        let mutable = a.mutable && b.mutable;
+        let chosen = Ptr::new(k, Pointer { base: Base::Reg(base), mutable, ..a });
+        Ptr { access: yes.access, ..chosen }
+    }
+}
+
 impl<'k> K<'k> {
     /// An array of `count` elements that the block shares, aligned to 16 bytes. More than 48 KiB in
     /// all become dynamic shared memory, which the launch rule then asks for.
@@ -614,6 +653,18 @@ impl<'k> K<'k> {
     /// A table of constants, part of the module.
     #[track_caller]
     pub fn table<T: Number>(self, values: &[T::Literal]) -> Ptr<'k, Const, T> {
+        self.constants(values)
+    }
+
+    /// A table of constants in global memory: for lanes that read different elements, which a
+    /// [`table`](Self::table) serves one after the other.
+    #[track_caller]
+    pub fn global_table<T: Number>(self, values: &[T::Literal]) -> Ptr<'k, Global, T> {
+        self.constants(values).nc()
+    }
+
+    #[track_caller]
+    fn constants<S: PointerSpace, T: Number>(self, values: &[T::Literal]) -> Ptr<'k, S, T> {
         let mut state = self.state();
         let id = state.constants.len() as u32;
         let ty = match T::TYPE {
@@ -621,7 +672,7 @@ impl<'k> K<'k> {
             Type::F16X2 | Type::BF16X2 => Type::B32,
             ty => ty,
         };
-        let mut variable = Variable::new(Space::Const, ty, format!("table_{id}"));
+        let mut variable = Variable::new(S::SPACE, ty, format!("table_{id}"));
         variable.origin = ir::Origin::Rust(Location::caller());
         variable.align = Some(16);
         variable.dims = vec![Some(values.len() as u64)];

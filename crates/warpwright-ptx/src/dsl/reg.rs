@@ -239,7 +239,7 @@ impl State {
         if let Some(folded) = self.fold(op, ty, a, b) {
             return folded;
         }
-        if let Some(value) = self.by_power_of_two(op, ty, a, b, loc) {
+        if let Some(value) = self.divided(op, ty, a, b, loc) {
             return value;
         }
         if self.lacks(op, ty) {
@@ -278,20 +278,6 @@ impl State {
             self.values[value.0 as usize].form = form;
         }
         value
-    }
-
-    /// Unsigned division by a power of two, or its remainder: `ptxas` divides where it is told to divide.
-    fn by_power_of_two(&mut self, op: Binary, ty: Type, a: ir::Reg, b: ir::Reg, loc: Loc) -> Option<ir::Reg> {
-        if !ty.is_integer() || ty.is_signed() || !matches!(op, Binary::Div | Binary::Rem) {
-            return None;
-        }
-        let divisor = self.int_of(b).filter(|n| n.count_ones() == 1 && *n > 0)?;
-        let (op, ty_b, operand) = match op {
-            Binary::Div => (Binary::Shr, Type::U32, divisor.trailing_zeros().into()),
-            _ => (Binary::And, ty, divisor - 1),
-        };
-        let operand = self.constant(ty_b, Imm::Int(operand));
-        Some(self.binary(op, ty, a, operand, loc))
     }
 
     /// Whether the target has to do this in `f32`: the result is the same, rounded once.
@@ -377,52 +363,6 @@ literal_first! {
     f64, f64: Add add, Sub sub, Mul mul, Div div;
     f32, F16: Add add, Sub sub, Mul mul;
     f32, Bf16: Add add, Sub sub, Mul mul;
-}
-
-/// Elements that can be divided by one another.
-pub trait Divide: Number {
-    /// The factor that divides by `divisor` exactly, for powers of two.
-    #[doc(hidden)]
-    fn inverse(_divisor: Imm) -> Option<Imm> {
-        None
-    }
-}
-
-macro_rules! divide {
-    ($($ty:ty)*) => {
-        $(impl Divide for $ty {})*
-    };
-}
-divide!(u16 i16 u32 i32 u64 i64);
-
-impl Divide for f32 {
-    fn inverse(divisor: Imm) -> Option<Imm> {
-        let Imm::F32(bits) = divisor else { return None };
-        let inverse = 1.0 / f32::from_bits(bits);
-        (bits & 0x7f_ffff == 0 && inverse.is_normal()).then(|| Imm::F32(inverse.to_bits()))
-    }
-}
-
-impl Divide for f64 {
-    fn inverse(divisor: Imm) -> Option<Imm> {
-        let Imm::F64(bits) = divisor else { return None };
-        let inverse = 1.0 / f64::from_bits(bits);
-        (bits & ((1 << 52) - 1) == 0 && inverse.is_normal()).then(|| Imm::F64(inverse.to_bits()))
-    }
-}
-
-impl<'k, T: Divide, R: IntoReg<'k, T>> ops::Div<R> for Reg<'k, T> {
-    type Output = Reg<'k, T>;
-    #[track_caller]
-    fn div(self, other: R) -> Reg<'k, T> {
-        let loc = Location::caller();
-        let other = other.into_reg(self.k, loc);
-        let constant = self.k.state().constant_of(other.id);
-        match constant.and_then(T::inverse) {
-            Some(inverse) => self.binary(Binary::Mul, self.k.constant::<T>(inverse), loc),
-            None => self.binary(Binary::Div, other, loc),
-        }
-    }
 }
 
 impl<'k, T: Integer, R: IntoReg<'k, u32>> ops::Shl<R> for Reg<'k, T> {

@@ -3,6 +3,7 @@
 use super::super::collective::Combine;
 use super::super::reg::{Binary, Reg};
 use super::super::state::{Loc, POISON};
+use super::rows::row_of;
 use super::{Acc, K, Rows, Tile};
 use crate::diag::Code;
 use std::ops;
@@ -46,8 +47,7 @@ impl<'k> Operand<'k> for Rows<'k> {
     }
 
     fn value(self, _: K<'k>, columns: u32, index: usize, _: Loc) -> Reg<'k, f32> {
-        let (row, half) = (index / (columns / 2) as usize, index / 2 % 2);
-        self.get(2 * row + half)
+        self.get(row_of(index, columns))
     }
 }
 
@@ -131,6 +131,20 @@ impl<'k> Tile<'k, Acc, f32> {
         self.k.on_line(loc, || self.each_register(loc, |_, x| x.exp2()))
     }
 
+    /// `2ˣ` of every element, to 2 ulp; arguments and results below 2⁻¹²⁶ are zero, which saves instructions.
+    #[track_caller]
+    pub fn exp2_ftz(self) -> Self {
+        let loc = Location::caller();
+        self.k.on_line(loc, || self.each_register(loc, |_, x| x.exp2_ftz()))
+    }
+
+    /// Each element times `factor`, plus `addend`, rounded once.
+    #[track_caller]
+    pub fn mul_add(self, factor: f32, addend: f32) -> Self {
+        let loc = Location::caller();
+        self.k.on_line(loc, || self.each_register(loc, |_, x| x.mul_add(factor, addend)))
+    }
+
     /// The larger of each element and what stands beside it.
     #[track_caller]
     pub fn max(self, other: impl Operand<'k>) -> Self {
@@ -148,6 +162,16 @@ impl<'k> Tile<'k, Acc, f32> {
     #[track_caller]
     pub fn row_sum(self) -> Rows<'k> {
         self.reduce_rows(Combine::Sum, Location::caller())
+    }
+
+    /// The value of each row of a tile whose columns are all alike, such as a product with
+    /// [`factor_b`](K::factor_b): a lane reads a column that it holds, and nothing is exchanged.
+    #[track_caller]
+    pub fn row_values(self) -> Rows<'k> {
+        let Some(regs) = self.usable(Location::caller()) else { return Rows::poison(self.k, self.rows) };
+        let rows = regs.chunks_exact(self.columns as usize / 2);
+        let values: Vec<_> = rows.flat_map(|row| [row[0], row[2]]).collect();
+        Rows::from_registers(self.k, self.rows, &values)
     }
 
     /// Combines a lane's part of each row, then those of the four lanes that share it.

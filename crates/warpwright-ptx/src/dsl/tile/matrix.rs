@@ -4,7 +4,7 @@ use super::super::Ptr;
 use super::super::convert::ConvertFrom;
 use super::super::form::{FormId, NO_FACTOR};
 use super::super::reg::{Binary, IntoReg, Reg};
-use super::super::state::{Def, State};
+use super::super::state::{Def, Loc, State};
 use super::super::types::*;
 use super::{Acc, Tile};
 use crate::diag::Code;
@@ -163,7 +163,39 @@ impl<'k> Tile<'k, Acc, f32> {
         column: impl IntoReg<'k, u32>,
     ) {
         let (k, loc) = (self.k, Location::caller());
-        let (row, column) = (row.into_reg(k, loc), column.into_reg(k, loc));
+        let place = (row.into_reg(k, loc), column.into_reg(k, loc));
+        let pack = |low: Reg<'k, f32>, high: Reg<'k, f32>| match T::TYPE {
+            Type::F16 => low.pack_f16(high).bits(),
+            _ => low.pack_bf16(high).bits(),
+        };
+        self.store_by(to, place, |value| value.to(), pack, loc);
+    }
+
+    /// [`store`](Self::store) to half precision, where what is beyond its largest number, infinities included,
+    /// becomes ±65504.
+    #[track_caller]
+    pub fn store_finite(
+        self,
+        to: Matrix<'k, F16>,
+        row: impl IntoReg<'k, u32>,
+        column: impl IntoReg<'k, u32>,
+    ) {
+        let (k, loc) = (self.k, Location::caller());
+        let place = (row.into_reg(k, loc), column.into_reg(k, loc));
+        let pack = |low: Reg<'k, f32>, high| low.pack_f16_saturating(high).bits();
+        self.store_by(to, place, |value| value.to_f16_saturating(), pack, loc);
+    }
+
+    /// Stores by functions that round: one element, and two halves in a word.
+    fn store_by<T: Data>(
+        self,
+        to: Matrix<'k, T>,
+        (row, column): (Reg<'k, u32>, Reg<'k, u32>),
+        round: impl Fn(Reg<'k, f32>) -> Reg<'k, T>,
+        pack: impl Fn(Reg<'k, f32>, Reg<'k, f32>) -> Reg<'k, u32>,
+        loc: Loc,
+    ) {
+        let k = self.k;
         let Some(regs) = self.usable(loc) else { return };
         let (g, t) = (k.lane_bits(2, 7), k.lane_bits(0, 3));
         let (row, column) = (row.binary(Binary::Add, g, loc), column.binary(Binary::Add, t * 2, loc));
@@ -172,32 +204,20 @@ impl<'k> Tile<'k, Acc, f32> {
             let (block, half) = (n / 2, n % 2);
             let down = (block / blocks * 16 + half * 8) as u32;
             let across = (block % blocks * 8) as u32;
-            let values = [0, 1].map(|i| Reg::<f32>::new(k, pair[i]));
-            store_pair(to, row + down, column + across, values);
+            let (row, column) = (row + down, column + across);
+            let [low, high] = [0, 1].map(|i| Reg::<f32>::new(k, pair[i]));
+            k.on_line(loc, || {
+                if !matches!(T::TYPE, Type::F16 | Type::BF16) || to.alignment(column, 4) < 4 {
+                    return to.st(row, column, [low, high].map(&round));
+                }
+                // Two neighbours, as one access.
+                let (ptr, inside) = to.place(row, column);
+                match inside {
+                    Some(inside) => ptr.cast::<u32>().st_if(inside, 0, pack(low, high)),
+                    None => ptr.cast::<u32>().st(0, pack(low, high)),
+                }
+            });
         }
-    }
-}
-
-/// Two neighbours, as one access where the matrix is aligned for that.
-#[track_caller]
-fn store_pair<'k, T: ConvertFrom<f32>>(
-    to: Matrix<'k, T>,
-    row: Reg<'k, u32>,
-    column: Reg<'k, u32>,
-    [low, high]: [Reg<'k, f32>; 2],
-) {
-    let half = matches!(T::TYPE, Type::F16 | Type::BF16);
-    if !half || to.alignment(column, 4) < 4 {
-        return to.st(row, column, [low.to(), high.to()]);
-    }
-    let (ptr, inside) = to.place(row, column);
-    let pair: Reg<'k, u32> = match T::TYPE {
-        Type::F16 => low.pack_f16(high).bits(),
-        _ => low.pack_bf16(high).bits(),
-    };
-    match inside {
-        Some(inside) => ptr.cast::<u32>().st_if(inside, 0, pair),
-        None => ptr.cast::<u32>().st(0, pair),
     }
 }
 

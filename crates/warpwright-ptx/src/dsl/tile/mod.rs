@@ -297,7 +297,7 @@ impl<'k> K<'k> {
     }
 
     /// Runs the closure, whose instructions and mistakes are those of the line.
-    fn on_line<V>(self, loc: Loc, build: impl FnOnce() -> V) -> V {
+    pub(in crate::dsl) fn on_line<V>(self, loc: Loc, build: impl FnOnce() -> V) -> V {
         let mut state = self.state();
         let before = state.line;
         state.line = before.or(Some(loc));

@@ -21,8 +21,8 @@ use crate::diag::Code;
 use std::marker::PhantomData;
 use std::panic::Location;
 
-/// The feed of a pipeline whose stages are copies alone.
-type NoFeed<'k> = fn(Reg<'k, u32>) -> fn(Stage<'k, Filling>);
+/// The feed of stages that are copies alone.
+type Feed<'k> = fn(Reg<'k, u32>) -> fn(Stage<'k, Filling>);
 
 /// Stages of shared memory that are filled ahead: see [`K::pipeline`].
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +101,43 @@ impl<'k> Pipeline<'k> {
         load: impl Fn(Stage<'k, Filling>, Reg<'k, u32>),
         compute: impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
     ) -> C {
-        self.drive(tiles, init, (&load, None::<NoFeed<'k>>), &compute, Location::caller())
+        let (k, loc) = (self.k, Location::caller());
+        if self.is_running(loc) {
+            return init;
+        }
+        let tiles = tiles.into_reg(k, loc);
+        self.run_ahead(tiles, &load, loc);
+        let last = self.turns([k.u32(0), tiles, tiles], init, &load, None::<&Feed<'k>>, &compute, loc);
+        k.sync();
+        last
+    }
+
+    /// [`run`](Self::run) in two loops, of which each has closures of its own: `first` are those for tiles
+    /// `0, 1, … < split`, `rest` those for the others up to `tiles`. So what only the first tiles need, such as
+    /// masks and bounds, costs nothing afterwards. `split` is at most `tiles`, and both are the same for all
+    /// threads of the block.
+    ///
+    /// Copies run ahead across the split: `first`'s `load` also begins the copies of the `stages - 1` tiles
+    /// after it.
+    #[track_caller]
+    pub fn run_split<C: Carry<'k>>(
+        self,
+        split: impl IntoReg<'k, u32>,
+        tiles: impl IntoReg<'k, u32>,
+        init: C,
+        first: (impl Fn(Stage<'k, Filling>, Reg<'k, u32>), impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C),
+        rest: (impl Fn(Stage<'k, Filling>, Reg<'k, u32>), impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C),
+    ) -> C {
+        let (k, loc) = (self.k, Location::caller());
+        if self.is_running(loc) {
+            return init;
+        }
+        let (split, tiles) = (split.into_reg(k, loc), tiles.into_reg(k, loc));
+        self.run_ahead(tiles, &first.0, loc);
+        let state = self.turns([k.u32(0), split, tiles], init, &first.0, None::<&Feed<'k>>, &first.1, loc);
+        let last = self.turns([split, tiles, tiles], state, &rest.0, None::<&Feed<'k>>, &rest.1, loc);
+        k.sync();
+        last
     }
 
     /// As [`run`](Self::run), where a part of each tile is computed from what registers hold: `feed` loads for
@@ -149,42 +185,60 @@ impl<'k> Pipeline<'k> {
         feed: impl Fn(Reg<'k, u32>) -> G,
         compute: impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
     ) -> C {
-        self.drive(tiles, init, (&load, Some(feed)), &compute, Location::caller())
-    }
-
-    fn drive<C: Carry<'k>, G: Fn(Stage<'k, Filling>), F: Fn(Reg<'k, u32>) -> G>(
-        self,
-        tiles: impl IntoReg<'k, u32>,
-        init: C,
-        (load, feed): (&impl Fn(Stage<'k, Filling>, Reg<'k, u32>), Option<F>),
-        compute: &impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
-        loc: Loc,
-    ) -> C {
-        let k = self.k;
-        if k.state().order.runs(self.number) {
-            let message = "a pipeline is run inside of itself: its stages are in use";
-            k.state().mistake(Code::TileOrder, loc, message);
+        let (k, loc) = (self.k, Location::caller());
+        if self.is_running(loc) {
             return init;
         }
         let tiles = tiles.into_reg(k, loc);
-        let ahead = self.stages - 1;
-        for tile in 0..ahead {
-            self.begin(tiles, k.u32(tile), load, loc);
-        }
-        if let Some(feed) = feed.as_ref().filter(|_| ahead > 0) {
+        self.run_ahead(tiles, &load, loc);
+        if self.stages > 1 {
             let first = k.u32(0);
             self.where_there_is(first, tiles, loc, || {
                 let store = feed(first);
                 self.turn(first, |stage| store(stage));
             });
         }
-        let last = k.fold(k.upto(tiles), init, |tile, state| {
+        let last = self.turns([k.u32(0), tiles, tiles], init, &load, Some(&feed), &compute, loc);
+        k.sync();
+        last
+    }
+
+    /// Whether the pipeline is run inside of itself, which is a mistake.
+    fn is_running(self, loc: Loc) -> bool {
+        let mut state = self.k.state();
+        let runs = state.order.runs(self.number);
+        if runs {
+            state.mistake(Code::TileOrder, loc, "a pipeline is run inside of itself: its stages are in use");
+        }
+        runs
+    }
+
+    /// Begins the copies that are under way before the first turn.
+    fn run_ahead(self, tiles: Reg<'k, u32>, load: &impl Fn(Stage<'k, Filling>, Reg<'k, u32>), loc: Loc) {
+        for tile in 0..self.stages - 1 {
+            self.begin(tiles, self.k.u32(tile), load, loc);
+        }
+    }
+
+    /// The turns of tiles `from` to `to`, of `tiles` in all.
+    fn turns<C: Carry<'k>, G: Fn(Stage<'k, Filling>)>(
+        self,
+        [from, to, tiles]: [Reg<'k, u32>; 3],
+        init: C,
+        load: &impl Fn(Stage<'k, Filling>, Reg<'k, u32>),
+        feed: Option<&impl Fn(Reg<'k, u32>) -> G>,
+        compute: &impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
+        loc: Loc,
+    ) -> C {
+        let (k, ahead) = (self.k, self.stages - 1);
+        let range = k.on_line(loc, || k.range(from..to));
+        k.fold(range, init, |tile, state| {
             let slot = k.on_line(loc, || self.slot(tile));
             if ahead == 0 {
                 k.on_line(loc, || k.sync());
                 self.turn(slot, |stage| {
                     load(stage, tile);
-                    if let Some(feed) = &feed {
+                    if let Some(feed) = feed {
                         feed(tile)(stage);
                     }
                 });
@@ -198,21 +252,17 @@ impl<'k> Pipeline<'k> {
                 let next = k.on_line(loc, || tile + ahead);
                 self.begin(tiles, next, load, loc);
             }
-            let store = feed.as_ref().filter(|_| ahead > 0).map(|feed| {
-                let (next, slot) = k.on_line(loc, || {
-                    let next = tile + 1;
-                    (next.min(tiles - 1), self.slot(next))
-                });
-                (feed(next), slot)
+            let store = feed.filter(|_| ahead > 0).map(|feed| {
+                let next = k.on_line(loc, || tile + 1);
+                let slot = k.on_line(loc, || self.slot(next));
+                (feed(k.on_line(loc, || next.min(tiles - 1))), slot)
             });
             let state = self.turn(slot, |stage| compute(stage, tile, state));
             if let Some((store, slot)) = store {
                 self.turn(slot, |stage| store(stage));
             }
             state
-        });
-        k.sync();
-        last
+        })
     }
 
     /// Runs the closure where there is such a tile.

@@ -4,7 +4,7 @@ use super::super::reg::Reg;
 use super::super::state::{Loc, State};
 use super::super::types::*;
 use super::sealed::Sealed;
-use super::{A, Acc, B, Tile};
+use super::{A, Acc, B, K, Tile};
 use crate::diag::Code;
 use crate::ir::{self, Dsts, Layout, Src, Srcs, Type};
 use crate::op::matrix::{Mma, MmaShape};
@@ -42,17 +42,38 @@ impl Factor for f32 {
 pub trait Half: Factor {
     #[doc(hidden)]
     fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg;
+    /// Two in a word; what is too large becomes the largest.
+    #[doc(hidden)]
+    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32>;
+    #[doc(hidden)]
+    fn bits(value: f32) -> u16;
 }
 
 impl Half for F16 {
     fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg {
         low.pack_f16(high).id
     }
+
+    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
+        low.pack_f16_saturating(high).bits()
+    }
+
+    fn bits(value: f32) -> u16 {
+        f16_bits(value)
+    }
 }
 
 impl Half for Bf16 {
     fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg {
         low.pack_bf16(high).id
+    }
+
+    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
+        low.pack_bf16(high).bits()
+    }
+
+    fn bits(value: f32) -> u16 {
+        bf16_bits(value)
     }
 }
 
@@ -86,6 +107,25 @@ impl<'k, T: Factor> Tile<'k, A, T> {
         }
         drop(state);
         Tile::from_registers(k, acc.rows, acc.columns, &sums)
+    }
+
+    /// The columns from `start` on that one instruction takes, 32 bytes of every row: a factor of that much of the
+    /// inner dimension, so that a product can be added up step by step.
+    #[track_caller]
+    pub fn k_step(self, start: u32) -> Self {
+        let (k, loc) = (self.k, Location::caller());
+        let width = 32 / T::TYPE.bytes();
+        if !start.is_multiple_of(width) || start >= self.columns {
+            let message =
+                format!("the step at column {start} of {}: steps are {width} columns", self.describe());
+            k.state().mistake(Code::VectorShape, loc, message);
+            return Tile::poison(k, self.rows, width);
+        }
+        let Some(regs) = self.usable(loc) else { return Tile::poison(k, self.rows, width) };
+        let (steps, step) = ((self.columns / width) as usize, (start / width) as usize);
+        let regs: Vec<_> =
+            regs.chunks_exact(4 * steps).flat_map(|row| &row[4 * step..][..4]).copied().collect();
+        Tile::from_registers(k, self.rows, width, &regs)
     }
 
     /// Whether the target multiplies the type and the shapes go together; a mistake otherwise.
@@ -154,6 +194,21 @@ fn multiply<T: Factor>(state: &mut State, a: &[ir::Reg], b: &[ir::Reg], sums: &m
             .into()
         });
         sums.copy_from_slice(&next);
+    }
+}
+
+impl<'k> K<'k> {
+    /// The right factor, k × n, all of whose elements are `value`, rounded to `T`. It takes one register. A
+    /// product with ones sums rows, just as the tensor cores add.
+    #[track_caller]
+    pub fn factor_b<T: Half>(self, rows: u32, columns: u32, value: f32) -> Tile<'k, B, T> {
+        let loc = Location::caller();
+        Tile::shaped(self, rows, columns, loc, |count| {
+            let mut state = self.state();
+            let bits = i64::from(T::bits(value)) * 0x1_0001;
+            let pair = state.constant(Type::U32, ir::Imm::Int(bits));
+            vec![state.register(pair, loc); count]
+        })
     }
 }
 

@@ -3,7 +3,8 @@
 use super::super::control::Carry;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::{Loc, POISON};
-use super::{K, POISONED};
+use super::super::types::Pred;
+use super::{Acc, K, POISONED, Tile};
 use crate::diag::Code;
 use crate::ir;
 use std::ops;
@@ -90,6 +91,11 @@ impl<'k> RowOperand<'k> for Rows<'k> {
     }
 }
 
+/// Which of a lane's values for rows stands beside register `index` of accumulators.
+pub(super) fn row_of(index: usize, columns: u32) -> usize {
+    2 * (index / (columns / 2) as usize) + index / 2 % 2
+}
+
 impl<'k> Rows<'k> {
     pub(super) fn poison(k: K<'k>, rows: u32) -> Self {
         Rows { k, first: POISONED, rows }
@@ -136,7 +142,64 @@ impl<'k> Rows<'k> {
         }
     }
 
+    /// The function of every row's value and what stands beside it.
+    #[track_caller]
+    pub fn zip(
+        self,
+        other: impl RowOperand<'k>,
+        f: impl Fn(Reg<'k, f32>, Reg<'k, f32>) -> Reg<'k, f32>,
+    ) -> Self {
+        self.zip_at(other, Location::caller(), f)
+    }
+
+    /// Runs the closure for every row of the warp's tile, with the row's number and value, each in one of the lanes
+    /// that share it.
+    #[track_caller]
+    pub fn each(self, f: impl Fn(Reg<'k, u32>, Reg<'k, f32>)) {
+        let (k, loc) = (self.k, Location::caller());
+        let Some(regs) = self.registers() else { return };
+        let (row, first) = k.on_line(loc, || (k.lane_bits(2, 7), k.lane_bits(0, 3).eq(0)));
+        k.when(first, || {
+            for (i, &reg) in (0..).zip(&regs) {
+                f(row + i * 8, Reg::new(k, reg));
+            }
+        });
+    }
+
+    /// Whether the predicate holds for a row or more of the warp's tile: the same in all of its lanes.
+    #[track_caller]
+    pub fn any(self, f: impl Fn(Reg<'k, f32>) -> Reg<'k, Pred>) -> Reg<'k, Pred> {
+        let k = self.k;
+        let here = self
+            .registers()
+            .and_then(|regs| regs.into_iter().map(|reg| f(Reg::new(k, reg))).reduce(|a, b| a | b));
+        match here {
+            Some(here) => k.any(here),
+            None => Reg::new(k, POISON),
+        }
+    }
+
+    /// Accumulators of so many columns, a multiple of 8, each of which holds the rows' values.
+    #[track_caller]
+    pub fn across(self, columns: u32) -> Tile<'k, Acc, f32> {
+        let loc = Location::caller();
+        let Some(regs) = self.registers() else { return Tile::poison(self.k, self.rows, columns) };
+        Tile::shaped(self.k, self.rows, columns, loc, |count| {
+            let of = |index: usize| regs[row_of(index, columns)];
+            (0..count).map(of).collect()
+        })
+    }
+
     fn combine(self, op: Binary, other: impl RowOperand<'k>, loc: Loc) -> Self {
+        self.zip_at(other, loc, |x, y| x.binary(op, y, loc))
+    }
+
+    fn zip_at(
+        self,
+        other: impl RowOperand<'k>,
+        loc: Loc,
+        f: impl Fn(Reg<'k, f32>, Reg<'k, f32>) -> Reg<'k, f32>,
+    ) -> Self {
         if let Some(rows) = other.mismatch(self.rows) {
             let message = format!("values for {} rows do not go with values for {rows}", self.rows);
             self.k.state().mistake(Code::VectorShape, loc, message);
@@ -144,7 +207,7 @@ impl<'k> Rows<'k> {
         }
         let Some(regs) = self.registers() else { return self };
         let next: Vec<_> = (regs.into_iter().enumerate())
-            .map(|(i, reg)| Reg::<f32>::new(self.k, reg).binary(op, other.value(self.k, i), loc).id)
+            .map(|(i, reg)| f(Reg::new(self.k, reg), other.value(self.k, i)).id)
             .collect();
         Self::from_registers(self.k, self.rows, &next)
     }
@@ -159,6 +222,12 @@ impl<'k> Rows<'k> {
     #[track_caller]
     pub fn exp2(self) -> Self {
         self.k.on_line(Location::caller(), || self.map(|x| x.exp2()))
+    }
+
+    /// `2ˣ` of every row's value, to 2 ulp; results below 2⁻¹²⁶ are zero, which saves instructions.
+    #[track_caller]
+    pub fn exp2_ftz(self) -> Self {
+        self.k.on_line(Location::caller(), || self.map(|x| x.exp2_ftz()))
     }
 
     /// `1 / x` of every row's value, correctly rounded.

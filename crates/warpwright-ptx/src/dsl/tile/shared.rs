@@ -7,7 +7,7 @@ use super::super::state::Loc;
 use super::super::types::*;
 use super::sealed::Sealed;
 use super::swizzle::{CHUNK, Layout};
-use super::{K, Matrix};
+use super::{Half, K, Matrix};
 use crate::diag::Code;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -271,8 +271,11 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
     #[track_caller]
     pub fn load(self, from: Matrix<'k, T>, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>) {
         let loc = Location::caller();
-        let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
-        self.fill(from, row, (self.columns, &|_| column), loc);
+        let k = self.k;
+        let (row, column) = (row.into_reg(k, loc), column.into_reg(k, loc));
+        let Some(threads) = self.loading_threads(loc) else { return };
+        let tile = self.fills(loc);
+        k.on_line(loc, || tile.load_by(threads, from, row, column, loc));
     }
 
     /// As [`load`](Self::load), where the columns come in runs from different places: run `i` of `run` columns
@@ -293,37 +296,55 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
             self.k.state().mistake(Code::VectorShape, loc, message);
             return;
         }
-        self.fill(from, row, (run, &start), loc);
-    }
-
-    /// Fills the window by runs of columns, with all threads of the block.
-    fn fill(self, from: Matrix<'k, T>, row: Reg<'k, u32>, runs: Runs<'k, '_>, loc: Loc) {
-        let k = self.k;
-        let Some(dims) = k.block_dims() else {
-            let message = "a load by the block needs a launch rule that fixes the block";
-            k.state().mistake(Code::ModifierCombination, loc, message);
-            return;
-        };
-        let threads = dims.iter().product::<u32>().max(1);
+        let Some(threads) = self.loading_threads(loc) else { return };
         let tile = self.fills(loc);
-        k.on_line(loc, || tile.load_by(threads, from, row, runs, loc));
+        let k = self.k;
+        k.on_line(loc, || {
+            // Where runs begin, whichever it is.
+            let beginning = from.alignment(start(k.linear_tid()), CHUNK);
+            let run_bytes = 1 << (run * T::TYPE.bytes()).trailing_zeros().min(4);
+            let unit = tile.window_alignment().min(beginning).min(run_bytes);
+            tile.each_unit(threads, unit / T::TYPE.bytes(), |r, c, mine| {
+                let to = tile.place(r, c, loc);
+                let (from, inside) = from.place(row + r, start(c / run) + c % run);
+                tile.copy_unit(to, from, unit, mine, inside);
+            });
+        });
     }
 
-    fn load_by(
+    /// The bytes that the beginning of the window is a multiple of in its row.
+    fn window_alignment(self) -> u32 {
+        self.k.state().alignment_of(self.column.id, T::TYPE.bytes())
+    }
+
+    /// The threads of the block; a mistake where they are not known.
+    fn loading_threads(self, loc: Loc) -> Option<u32> {
+        let dims = self.k.block_dims();
+        if dims.is_none() {
+            let message = "a load by the block needs a launch rule that fixes the block";
+            self.k.state().mistake(Code::ModifierCombination, loc, message);
+        }
+        dims.map(|dims| dims.iter().product::<u32>().max(1))
+    }
+
+    fn load_by(self, threads: u32, from: Matrix<'k, T>, row: Reg<'k, u32>, column: Reg<'k, u32>, loc: Loc) {
+        let unit = from.alignment(column, CHUNK).min(self.window_alignment());
+        self.each_unit(threads, unit / T::TYPE.bytes(), |r, c, mine| {
+            let to = self.place(r, c, loc);
+            let (from, inside) = from.place(row + r, column + c);
+            self.copy_unit(to, from, unit, mine, inside);
+        });
+    }
+
+    /// Shares the window out to the threads, in units of neighbouring elements of a row: `copy` gets the row
+    /// and the column of a thread's unit, and whether it has one, where not all of them have.
+    fn each_unit(
         self,
         threads: u32,
-        from: Matrix<'k, T>,
-        row: Reg<'k, u32>,
-        (run, start): Runs<'k, '_>,
-        loc: Loc,
+        elements: u32,
+        copy: impl Fn(Reg<'k, u32>, Reg<'k, u32>, Option<Reg<'k, Pred>>),
     ) {
         let k = self.k;
-        let window = k.state().alignment_of(self.column.id, T::TYPE.bytes());
-        // Where runs begin, whichever it is.
-        let any = if run == self.columns { k.u32(0) } else { k.linear_tid() };
-        let unit =
-            from.alignment(start(any), CHUNK).min(window).min(1 << (run * T::TYPE.bytes()).trailing_zeros());
-        let elements = (unit / T::TYPE.bytes()).max(1);
         let width = (self.columns / elements).max(1);
         let total = self.rows * width;
         for first in (0..total).step_by(threads as usize) {
@@ -336,16 +357,41 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
                 let unit = k.linear_tid() + first;
                 (unit / width, unit % width)
             };
-            let column = if run == self.columns {
-                start(k.u32(0)) + c * elements
-            } else {
-                start(c / (run / elements)) + c % (run / elements) * elements
-            };
             let mine = (total - first < threads).then(|| k.linear_tid().lt(total - first));
-            let to = self.place(r, c * elements, loc);
-            let (from, inside) = from.place(row + r, column);
-            self.copy_unit(to, from, unit, mine, inside);
+            copy(r, c * elements, mine);
         }
+    }
+
+    /// [`load`](Self::load) from a matrix of `f32`, whose elements are rounded to `T` on the way, through
+    /// registers: four of them in an access where the matrix allows it. What is beyond half precision becomes its
+    /// largest number.
+    #[track_caller]
+    pub fn load_rounded(
+        self,
+        from: Matrix<'k, f32>,
+        row: impl IntoReg<'k, u32>,
+        column: impl IntoReg<'k, u32>,
+    ) where
+        T: Half,
+    {
+        let loc = Location::caller();
+        let k = self.k;
+        let (row, column) = (row.into_reg(k, loc), column.into_reg(k, loc));
+        let Some(threads) = self.loading_threads(loc) else { return };
+        let tile = self.fills(loc);
+        k.on_line(loc, || {
+            let window = k.state().alignment_of(self.column.id, 1);
+            let elements = (from.alignment(column, CHUNK) / 4).min(window);
+            tile.each_unit(threads, elements, |r, c, mine| {
+                let to = tile.place(r, c, loc);
+                let (from, inside) = from.place(row + r, column + c);
+                match elements {
+                    4 => round_words::<T, 4, 2>(to, from, mine, inside),
+                    2 => round_words::<T, 2, 1>(to, from, mine, inside),
+                    _ => round_word(to, from, mine, inside),
+                }
+            });
+        });
     }
 
     /// Copies `unit` bytes where `mine` holds, zeros unless `inside` holds.
@@ -378,9 +424,6 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
     }
 }
 
-/// How long runs of columns are, and where in the matrix each begins.
-type Runs<'k, 'a> = (u32, &'a dyn Fn(Reg<'k, u32>) -> Reg<'k, u32>);
-
 /// The same through registers.
 fn copy_words<'k, W: Zero, const N: usize>(
     to: Ptr<'k, Shared, impl Data>,
@@ -388,12 +431,8 @@ fn copy_words<'k, W: Zero, const N: usize>(
     mine: Option<Reg<'k, Pred>>,
     inside: Option<Reg<'k, Pred>>,
 ) {
-    let reads = match (mine, inside) {
-        (Some(mine), Some(inside)) => Some(mine & inside),
-        (mine, inside) => mine.or(inside),
-    };
     let from = from.cast::<W>();
-    let words: [Reg<'k, W>; N] = match reads {
+    let words: [Reg<'k, W>; N] = match both(mine, inside) {
         Some(reads) => from.ld_vec_if(reads, 0, W::zero(from.k)),
         None => from.ld_vec(0),
     };
@@ -401,6 +440,50 @@ fn copy_words<'k, W: Zero, const N: usize>(
     match mine {
         Some(mine) => to.st_vec_if(mine, 0, words),
         None => to.st_vec(0, words),
+    }
+}
+
+/// The same for `f32` that are rounded, in pairs.
+fn round_words<'k, T: Half, const N: usize, const PAIRS: usize>(
+    to: Ptr<'k, Shared, T>,
+    from: Ptr<'k, Global, f32>,
+    mine: Option<Reg<'k, Pred>>,
+    inside: Option<Reg<'k, Pred>>,
+) {
+    let values: [Reg<'k, f32>; N] = match both(mine, inside) {
+        Some(reads) => from.ld_vec_if(reads, 0, 0.0),
+        None => from.ld_vec(0),
+    };
+    let words: [_; PAIRS] = std::array::from_fn(|i| T::pack_finite(values[2 * i], values[2 * i + 1]));
+    let to = to.cast::<u32>();
+    match mine {
+        Some(mine) => to.st_vec_if(mine, 0, words),
+        None => to.st_vec(0, words),
+    }
+}
+
+/// The same for one.
+fn round_word<'k, T: Half>(
+    to: Ptr<'k, Shared, T>,
+    from: Ptr<'k, Global, f32>,
+    mine: Option<Reg<'k, Pred>>,
+    inside: Option<Reg<'k, Pred>>,
+) {
+    let value = match both(mine, inside) {
+        Some(reads) => from.ld_if(reads, 0, 0.0),
+        None => from.ld(0),
+    };
+    let (to, half) = (to.cast::<u16>(), T::pack_finite(value, value).to::<u16>());
+    match mine {
+        Some(mine) => to.st_if(mine, 0, half),
+        None => to.st(0, half),
+    }
+}
+
+fn both<'k>(one: Option<Reg<'k, Pred>>, other: Option<Reg<'k, Pred>>) -> Option<Reg<'k, Pred>> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one & other),
+        (one, other) => one.or(other),
     }
 }
 

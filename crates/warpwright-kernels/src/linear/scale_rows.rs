@@ -22,8 +22,7 @@ use warpwright_ptx::dsl::*;
 /// |x - scale · Σ terms| ≤ max(u^terms · |x|, 2⁻¹⁴⁷ · max|row|)      bf16
 /// ```
 ///
-/// where the second part is what the smallest half, 2⁻²⁵ after rounding, makes of the scale. Infinities and
-/// NaN stay what they are.
+/// where the second part is what the smallest half, 2⁻²⁵ after rounding, makes of the scale. `x` is finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScaleRows {
     /// Length of a row.
@@ -122,19 +121,10 @@ impl Kernel for ScaleRows {
             for term in 0..self.terms {
                 halves.at(term * pitch).st_vec(i * VECTOR, &rest);
                 for x in &mut rest {
-                    *x = *x - rounded(*x, self.half);
+                    *x = *x - self.half.round(*x);
                 }
             }
         });
-    }
-}
-
-/// The number rounded to the type.
-fn rounded(x: Reg<'_, f32>, half: Dtype) -> Reg<'_, f32> {
-    match half {
-        Dtype::F32 => x,
-        Dtype::F16 => x.to::<F16>().f32(),
-        Dtype::Bf16 => x.to::<Bf16>().f32(),
     }
 }
 

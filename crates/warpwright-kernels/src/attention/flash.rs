@@ -1,0 +1,417 @@
+//! Attention of many queries on the tensor cores: prefill.
+
+mod entry;
+mod operands;
+
+pub(crate) use entry::ENTRY;
+
+use crate::Dtype;
+use operands::Operands;
+use std::f32::consts::{LN_2, LOG2_E};
+use warpwright_ptx::dsl::*;
+use warpwright_ptx::ir::Type;
+
+/// `out = softmax(scale · q·kᵀ)·v` for many queries at once, on the tensor cores.
+///
+/// Queries stand at the end of the keys: query `i` of `q_len` is the token `kv_len − q_len + i` of `kv_len`,
+/// and where attention is [`causal`](Self::causal) it sees the keys up to itself. So a prompt may be computed
+/// in chunks against a cache that already holds the tokens before. Head `h` of the queries reads head
+/// `h / (heads / kv_heads)` of the keys and values. A query that sees no key yields zeros.
+///
+/// # Layout
+///
+/// `q` and `out` are `tokens × heads × head_dim`, the tokens of all sequences one after the other; `k` and `v`
+/// lie as [`KvLayout`] says, and [`Lengths`] says where the lengths come from. All are row-major, and begin at
+/// multiples of 16 bytes. The grid is the tiles of [`rows`](Self::rows) queries of the longest sequence, by
+/// heads, by sequences.
+///
+/// # Algorithm
+///
+/// Online softmax (Milakov and Gimelshein, 2018) tile by tile without storing the scores (FlashAttention, Dao
+/// et al., 2022). A warp has 16 queries, in registers up to a head dimension of 128; keys and values come in
+/// tiles whose copies run ahead. The tiles are gone through from the last to the first, so that those which
+/// need a mask or bounds come first, in a loop of their own: those on the diagonal, and the ragged end. Whole
+/// tiles that no query sees are never loaded.
+///
+/// Scores are kept relative to a reference for each row, which the product `q·kᵀ` begins with in its
+/// accumulators. The reference rises to the row's maximum only when a score exceeds it by a factor of
+/// [2⁸](RISE) or more, which after the first tiles is rare; then all that is relative to it is scaled down
+/// (the bound on rescaling is that of FlashAttention-4, Zadouri et al., 2026). Weights are rounded where they stand
+/// and become the left factor of the second product; their sum is a product with ones, of the same rounded
+/// weights.
+///
+/// # Error
+///
+/// With `u` the rounding of a factor (2⁻¹¹ for half precision, 2⁻⁸ for `bf16`), `δ` that of the tensor
+/// cores' additions (two times 2⁻²³ for each block of 8 or 16 products), `s` the score in units of `ln 2`
+/// (with the scale), and `A = scale · log₂e · Σ|q||k|` its sum of magnitudes, the largest of the row:
+///
+/// - a score is off by `ε = A · (δ · (head_dim / 8 + 2) + 2⁻²²)`, and so a weight by a factor of `2^±2ε`;
+/// - exponentials are to 2⁻²², weights are rounded by `u`, and those of half precision that are below 2⁻³² of
+///   the largest may vanish;
+/// - sums are added up by the tensor cores: `δ` for every 8 keys.
+///
+/// Since the same rounded weights stand above and below the fraction, the result is a weighted mean of `v` whose
+/// weights are off by `η = 2^2ε − 1 + u + 2⁻²¹`, each relative to its own size:
+/// `|err| ≤ 2 (η + δ · (kv_len / 8 + 2)) · Σ pⱼ |vⱼ| + kv_len · 2⁻³¹ · max|v|` (the last for half precision only),
+/// with `p` the exact weights, and one rounding to the element type of `out`. It never exceeds the largest `|v|` by
+/// more, so that finite inputs give finite results; in half precision they are clamped to ±65504.
+///
+/// Inputs of `f32` are rounded to factors on the way to shared memory: that adds
+/// `4uA` to `ε`, and `u · Σ pⱼ |vⱼ|` to the error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlashAttention {
+    /// Elements of a head: a multiple of 16 from 16 to 256.
+    pub head_dim: u32,
+    /// Heads of the queries: a multiple of `kv_heads`.
+    pub heads: u32,
+    /// Heads of the keys and values.
+    pub kv_heads: u32,
+    /// Element type of `q`, `k` and `v`, and of the factors.
+    pub inputs: AttentionInputs,
+    /// Element type of `out`.
+    pub output: Dtype,
+    /// Whether a query sees only the keys up to its own token.
+    pub causal: bool,
+    /// What scores are multiplied with before the softmax: above 10⁻⁶, to 1000.
+    pub scale: f32,
+    /// How keys and values lie.
+    pub kv_layout: KvLayout,
+    /// Where lengths come from.
+    pub lengths: Lengths,
+    /// Whether `ln Σ e^(scale · q·k)` of every query is stored too, in `lse`, `tokens × heads` of `f32`: what
+    /// merging with attention to other keys takes. It is −10³⁰ where a query sees no key.
+    pub lse: bool,
+}
+
+/// Element types of [`FlashAttention`]'s inputs, and of the factors that the tensor cores multiply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AttentionInputs {
+    /// Half precision.
+    F16,
+    /// bfloat16, from `sm_80` on.
+    Bf16,
+    /// Single precision, rounded to `bf16` as it is loaded: of any magnitude, to eight bits. From `sm_80` on.
+    F32,
+    /// Single precision, rounded to `f16` as it is loaded: to eleven bits; what is beyond ±65504 is clamped.
+    F32AsF16,
+}
+
+/// How keys and values of [`FlashAttention`] lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KvLayout {
+    /// A cache, `batch × kv_heads × max_seq_len × head_dim`. Lengths beyond `max_seq_len` count as that.
+    Cache {
+        /// Tokens that the cache has room for.
+        max_seq_len: u32,
+    },
+    /// As queries lie: `tokens × kv_heads × head_dim`, those of all sequences one after the other.
+    Tokens,
+}
+
+/// Where the lengths of [`FlashAttention`] come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lengths {
+    /// Scalars `q_len` and `kv_len`, the same for every sequence.
+    Scalars,
+    /// Device memory, a number for each sequence: `q_starts`, where the queries of each begin in `q`, and of
+    /// the last end (`starts` is `batch + 1`); `kv_lens` for a cache, and `kv_starts`, like `q_starts`, for
+    /// tokens. The grid is for sequences of up to `max_q_len` queries.
+    Buffers,
+}
+
+impl AttentionInputs {
+    /// The element type in memory.
+    fn ty(self) -> Type {
+        match self {
+            AttentionInputs::F16 => Type::F16,
+            AttentionInputs::Bf16 => Type::BF16,
+            AttentionInputs::F32 | AttentionInputs::F32AsF16 => Type::F32,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            AttentionInputs::F32AsF16 => "f32_as_f16",
+            inputs => inputs.ty().name(),
+        }
+    }
+
+    /// The first target that multiplies the factors.
+    fn since(self) -> u16 {
+        match self {
+            AttentionInputs::F16 | AttentionInputs::F32AsF16 => F16::SINCE,
+            AttentionInputs::Bf16 | AttentionInputs::F32 => Bf16::SINCE,
+        }
+    }
+}
+
+/// Queries of a warp.
+const WARP_ROWS: u32 = 16;
+/// The score, relative to any reference, of a key that a query does not see.
+const MASKED: f32 = -1e30;
+/// Below it, no key has been seen.
+const UNSEEN: f32 = -1e29;
+/// The reference of a row rises when the logarithm of a weight exceeds that of its reference by so much.
+const RISE: f32 = 8.0;
+/// The logarithm of the weight at the reference: half precision holds smaller ones the longer, and `RISE` more
+/// still fits.
+const HEADROOM: f32 = 7.0;
+
+impl FlashAttention {
+    /// Causal attention in half precision, with a cache for `max_seq_len` tokens, lengths as scalars and a
+    /// scale of `1 / √head_dim`.
+    pub fn new(head_dim: u32, heads: u32, kv_heads: u32, max_seq_len: u32) -> Self {
+        FlashAttention {
+            head_dim,
+            heads,
+            kv_heads,
+            inputs: AttentionInputs::F16,
+            output: Dtype::F16,
+            causal: true,
+            scale: 1.0 / (head_dim.max(1) as f32).sqrt(),
+            kv_layout: KvLayout::Cache { max_seq_len },
+            lengths: Lengths::Scalars,
+            lse: false,
+        }
+    }
+
+    /// Queries of a block.
+    pub fn rows(&self) -> u32 {
+        if self.head_dim > 128 { 64 } else { 128 }
+    }
+
+    /// Keys of a tile.
+    fn keys(&self) -> u32 {
+        if self.head_dim > 128 { 32 } else { 64 }
+    }
+
+    /// The algorithm, for inputs of `S` that are multiplied as `T`.
+    fn attend<'k, S: Source<T>, T: Half>(&self, k: K<'k>) {
+        let (d, rows, keys) = (self.head_dim, self.rows(), self.keys());
+        let operands = self.operands::<S>(k);
+        let &Operands { q_len, kv_len, .. } = &operands;
+        // The longest rows first: blocks begin in the order of their numbers.
+        let row = (k.nctaid() - 1 - k.ctaid()) * rows;
+        k.exit_if(row.ge(q_len));
+        let warp_row = row + k.warp() * WARP_ROWS;
+
+        // Keys that a row sees. The last tile that the first row sees is not counted among the whole ones, so
+        // that every row that sees a key has seen one before them.
+        let reach = |row: Reg<'k, u32>| match self.causal {
+            true => ((kv_len + row + 1).max(q_len) - q_len).min(kv_len),
+            false => kv_len,
+        };
+        let tiles = (reach(row + (rows - 1)) + (keys - 1)) / keys;
+        let whole = (reach(row).max(1) - 1) / keys;
+        let first_key = |turn: Reg<'k, u32>| (tiles - 1 - turn) * keys;
+        let sees = |row: Reg<'k, u32>, key: Reg<'k, u32>| match self.causal {
+            true => (key + q_len).le(row + kv_len),
+            false => key.lt(kv_len),
+        };
+
+        let q = k.shared_tile::<T>(rows, d);
+        S::load(q, operands.q, row);
+        k.sync();
+        let q = q.rows(k.warp() * WARP_ROWS, WARP_ROWS);
+        // Where registers do not hold them beside the results, they are loaded anew for every tile.
+        let held = (d <= 128).then(|| q.load_a());
+
+        let pipeline = k.pipeline(if k.target().sm < 80 { 1 } else { 2 });
+        let (k_tiles, v_tiles) = (pipeline.tile::<T>(keys, d), pipeline.tile::<T>(keys, d));
+        let load = |whole: bool| {
+            let (keys, values) = (operands.keys.rows_fit(whole), operands.values.rows_fit(whole));
+            move |stage, turn| {
+                S::load(k_tiles.at(stage), keys, first_key(turn));
+                S::load(v_tiles.at(stage), values, first_key(turn));
+            }
+        };
+        // `q·kᵀ`, relative to the rows' references.
+        let scores = |stage, state: &State<'k>| {
+            let tile = k_tiles.at(stage);
+            (0..d).step_by(16).fold(state.origin.across(keys), |scores, i| {
+                let q = held.map_or_else(|| q.columns(i, 16).load_a(), |q| q.k_step(i));
+                q.mma(tile.columns(i, 16).load_bt(), scores)
+            })
+        };
+        let exponent = self.scale * LOG2_E;
+        let ones = k.factor_b::<T>(16, 8, 1.0);
+        // Adds `2^scores · v`, and the weights.
+        let add = |stage, scores: Tile<'k, Acc, f32>, state: State<'k>| {
+            let weights = scores.mul_add(exponent, HEADROOM).exp2_ftz().as_a::<T>();
+            let tile = v_tiles.at(stage);
+            (0..keys).step_by(16).fold(state, |state, j| {
+                let weights = weights.k_step(j);
+                let out = weights.mma(tile.rows(j, 16).load_b(), state.out);
+                State { out, sum: weights.mma(ones, state.sum), ..state }
+            })
+        };
+        let masked = |stage, turn, (state, floor): (State<'k>, Rows<'k>)| {
+            let key = first_key(turn);
+            let scores =
+                scores(stage, &state).map_at(|i, j, score| sees(warp_row + i, key + j).select(score, MASKED));
+            let top = scores.row_max();
+            // The first key that a row sees may also lower its reference.
+            let rise = top.zip(floor, |top, floor| top.gt(UNSEEN).select(top.max(floor), 0.0));
+            let floor = top.zip(floor, |top, floor| top.gt(UNSEEN).select(0.0, floor));
+            (add(stage, scores - rise, state.risen(rise, exponent)), floor)
+        };
+        let unmasked = |stage, _, (state, floor): (State<'k>, Rows<'k>)| {
+            let scores = scores(stage, &state);
+            let rise = scores.row_max().max(0.0);
+            let high = rise.any(|rise| rise.gt(RISE / exponent));
+            let (scores, state) = k.fold_if(high, (scores, state), |(scores, state)| {
+                (scores - rise, state.risen(rise, exponent))
+            });
+            (add(stage, scores, state), floor)
+        };
+        let state = State {
+            out: k.accumulators(WARP_ROWS, d),
+            sum: k.accumulators(WARP_ROWS, 8),
+            origin: k.rows(WARP_ROWS, 0.0),
+        };
+        let (state, _) = pipeline.run_split(
+            tiles - whole,
+            tiles,
+            (state, k.rows(WARP_ROWS, UNSEEN)),
+            (load(false), masked),
+            (load(true), unmasked),
+        );
+
+        let sum = state.sum.row_values();
+        let out = state.out * sum.map(|sum| sum.gt(0.0).select(sum.rcp(), 0.0));
+        self.store(out, &operands, warp_row);
+        if let Some(lse) = operands.lse {
+            let log = sum.zip(state.origin, |sum, origin| {
+                let log = (sum.log2() - HEADROOM) * LN_2 - origin * self.scale;
+                sum.gt(0.0).select(log, MASKED)
+            });
+            log.each(|i, log| lse.st_if((warp_row + i).lt(q_len), (warp_row + i) * self.heads, log));
+        }
+    }
+}
+
+/// What goes from tile to tile, for the rows of a warp.
+#[derive(Clone, Copy)]
+struct State<'k> {
+    /// `Σ 2^score · v`, relative to the reference.
+    out: Tile<'k, Acc, f32>,
+    /// `Σ 2^score`, relative to the reference, in every column.
+    sum: Tile<'k, Acc, f32>,
+    /// Minus the reference: where the product of the next scores begins.
+    origin: Rows<'k>,
+}
+
+impl<'k> State<'k> {
+    /// The same, relative to references that are higher by `rise`, whose weights are `2^(exponent · rise)`. What is
+    /// lower had seen nothing.
+    fn risen(self, rise: Rows<'k>, exponent: f32) -> Self {
+        let fix = (rise.max(0.0) * -exponent).exp2_ftz();
+        State { out: self.out * fix, sum: self.sum * fix, origin: self.origin - rise }
+    }
+}
+
+impl<'k> Carry<'k> for State<'k> {
+    fn each(&self, see: &mut dyn FnMut(warpwright_ptx::ir::Reg)) {
+        (self.out, self.sum, self.origin).each(see);
+    }
+
+    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> warpwright_ptx::ir::Reg) -> Self {
+        let (out, sum, origin) = (self.out, self.sum, self.origin).rebuild(k, next);
+        State { out, sum, origin }
+    }
+
+    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+        (self.out, self.sum, self.origin).shape(see);
+    }
+}
+
+/// Element types of inputs that can be loaded as factors of `T`.
+trait Source<T: Half>: Data {
+    /// Fills the tile from a row of the matrix on.
+    fn load<'k, X: Fillable>(tile: SharedTile<'k, T, X>, from: Matrix<'k, Self>, row: Reg<'k, u32>)
+    where
+        Self: Sized;
+}
+
+impl Source<F16> for F16 {
+    fn load<'k, X: Fillable>(tile: SharedTile<'k, F16, X>, from: Matrix<'k, F16>, row: Reg<'k, u32>) {
+        tile.load(from, row, 0);
+    }
+}
+
+impl Source<Bf16> for Bf16 {
+    fn load<'k, X: Fillable>(tile: SharedTile<'k, Bf16, X>, from: Matrix<'k, Bf16>, row: Reg<'k, u32>) {
+        tile.load(from, row, 0);
+    }
+}
+
+impl<T: Half> Source<T> for f32 {
+    fn load<'k, X: Fillable>(tile: SharedTile<'k, T, X>, from: Matrix<'k, f32>, row: Reg<'k, u32>) {
+        tile.load_rounded(from, row, 0);
+    }
+}
+
+impl Kernel for FlashAttention {
+    fn entry(&self) -> String {
+        let FlashAttention { head_dim, heads, kv_heads, .. } = self;
+        let (inputs, output) = (self.inputs.name(), self.output.name());
+        let causal = if self.causal { "_causal" } else { "" };
+        let layout = match self.kv_layout {
+            KvLayout::Cache { max_seq_len } => format!("cache{max_seq_len}"),
+            KvLayout::Tokens => "tokens".into(),
+        };
+        let lengths = if self.lengths == Lengths::Scalars { "" } else { "_ragged" };
+        let lse = if self.lse { "_lse" } else { "" };
+        let scale = self.scale.to_bits();
+        format!(
+            "flash_attention_{inputs}_{output}_d{head_dim}_h{heads}_kv{kv_heads}{causal}_{layout}{lengths}{lse}_s{scale:08x}"
+        )
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        self.arguments()
+    }
+
+    fn launch(&self) -> LaunchRule {
+        let longest = if self.lengths == Lengths::Scalars { "q_len" } else { "max_q_len" };
+        LaunchRule::new(self.rows() / WARP_ROWS * 32).min_sm(self.inputs.since()).grid_3d([
+            Extent::dim(longest).per(self.rows().into()),
+            Extent::new(self.heads.into()),
+            Extent::dim("batch"),
+        ])
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        let FlashAttention { head_dim, heads, kv_heads, scale, .. } = *self;
+        if !(16..=256).contains(&head_dim) || !head_dim.is_multiple_of(16) {
+            return Err(BuildError::field("head_dim", head_dim, "a multiple of 16 from 16 to 256"));
+        }
+        if kv_heads == 0 {
+            return Err(BuildError::field("kv_heads", kv_heads, "1 or more"));
+        }
+        if heads == 0 || !heads.is_multiple_of(kv_heads) || heads > 65535 {
+            let rule = format!("a multiple of kv_heads, which is {kv_heads}, up to 65535");
+            return Err(BuildError::field("heads", heads, rule));
+        }
+        if !(scale > 1e-6 && scale <= 1e3) {
+            return Err(BuildError::field("scale", scale, "above 1e-6, to 1000"));
+        }
+        match self.kv_layout {
+            KvLayout::Cache { max_seq_len: 0 } => {
+                Err(BuildError::field("max_seq_len", 0, "the room of the cache, 1 or more"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn body(&self, k: K<'_>) {
+        match self.inputs {
+            AttentionInputs::F16 => self.attend::<F16, F16>(k),
+            AttentionInputs::Bf16 => self.attend::<Bf16, Bf16>(k),
+            AttentionInputs::F32 => self.attend::<f32, Bf16>(k),
+            AttentionInputs::F32AsF16 => self.attend::<f32, F16>(k),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! How the catalogue shows [`FlashAttention`].
+
+use super::{AttentionInputs, FlashAttention, KvLayout, Lengths};
+use crate::catalogue::{Domain, Entry, Field};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "flash_attention",
+    doc: "out = softmax(scale * q k^T) v for many queries, on the tensor cores",
+    fields: &[
+        Field {
+            name: "head_dim",
+            domain: Domain::Int { from: 16, to: 256, multiple_of: 16 },
+            default: "128",
+            doc: "elements of a head",
+        },
+        Field {
+            name: "heads",
+            domain: Domain::int(1, 1024),
+            default: "32",
+            doc: "heads of the queries: a multiple of kv_heads",
+        },
+        Field {
+            name: "kv_heads",
+            domain: Domain::int(1, 1024),
+            default: "8",
+            doc: "heads of the keys and values",
+        },
+        Field {
+            name: "inputs",
+            domain: Domain::OneOf(&["f16", "bf16", "f32", "f32_as_f16"]),
+            default: "f16",
+            doc: "element type of q, k and v; f32 is rounded to bf16, or as it says; bf16 from sm_80 on",
+        },
+        Field { name: "output", domain: Domain::DTYPE, default: "f16", doc: "element type of out" },
+        Field {
+            name: "causal",
+            domain: Domain::FLAG,
+            default: "true",
+            doc: "whether a query sees only the keys up to its own token",
+        },
+        Field {
+            name: "scale",
+            domain: Domain::OneOf(&["auto", "1", "0.125", "0.0625"]),
+            default: "auto",
+            doc: "what scores are multiplied with: auto is 1/sqrt(head_dim)",
+        },
+        Field {
+            name: "kv_layout",
+            domain: Domain::OneOf(&["cache", "tokens"]),
+            default: "cache",
+            doc: "k and v: [batch][kv_heads][max_seq_len][head_dim] or [tokens][kv_heads][head_dim]",
+        },
+        Field {
+            name: "max_seq_len",
+            domain: Domain::int(1, 1 << 20),
+            default: "4096",
+            doc: "tokens that a cache has room for",
+        },
+        Field {
+            name: "lengths",
+            domain: Domain::OneOf(&["scalars", "buffers"]),
+            default: "scalars",
+            doc: "lengths as scalars, or for each sequence from device memory",
+        },
+        Field {
+            name: "lse",
+            domain: Domain::FLAG,
+            default: "false",
+            doc: "whether the log-sum-exp of every query is stored too",
+        },
+    ],
+    examples: &[
+        "head_dim=64 heads=32 kv_heads=8",
+        "heads=12 kv_heads=2 inputs=bf16 output=bf16",
+        "head_dim=80 heads=32 kv_heads=32 causal=false",
+        "head_dim=96 heads=32 kv_heads=32 kv_layout=tokens",
+        "head_dim=192 heads=16 kv_heads=16 lengths=buffers",
+        "head_dim=256 heads=8 kv_heads=1 scale=0.0625",
+        "inputs=f32 output=f32",
+        "inputs=f32_as_f16 output=f32 head_dim=64 heads=14 kv_heads=2",
+        "lengths=buffers kv_layout=tokens lse=true",
+        "inputs=f32 output=f32 head_dim=256 heads=8 kv_heads=8 lengths=buffers",
+    ],
+    make: |config| {
+        let new = FlashAttention::new(
+            config.u32("head_dim"),
+            config.u32("heads"),
+            config.u32("kv_heads"),
+            config.u32("max_seq_len"),
+        );
+        Box::new(FlashAttention {
+            inputs: match config.text("inputs") {
+                "bf16" => AttentionInputs::Bf16,
+                "f32" => AttentionInputs::F32,
+                "f32_as_f16" => AttentionInputs::F32AsF16,
+                _ => AttentionInputs::F16,
+            },
+            output: config.dtype("output"),
+            causal: config.flag("causal"),
+            scale: config.text("scale").parse().unwrap_or(new.scale),
+            kv_layout: if config.text("kv_layout") == "tokens" { KvLayout::Tokens } else { new.kv_layout },
+            lengths: if config.text("lengths") == "buffers" { Lengths::Buffers } else { new.lengths },
+            lse: config.flag("lse"),
+            ..new
+        })
+    },
+};

@@ -1,0 +1,11 @@
+//! Attention: `softmax(scale · q·kᵀ)·v`, per sequence and head: of one new token over a KV cache
+//! ([`incremental`]), and of many on the tensor cores ([`flash`]).
+//!
+//! Queries and results are token-major, `tokens × heads × head_dim`; a head of keys and values serves
+//! `heads / kv_heads` heads of queries.
+
+mod cache;
+pub(crate) mod flash;
+pub(crate) mod incremental;
+mod online;
+mod split;

@@ -1,0 +1,214 @@
+//! Attention over parts of a sequence, put together: over the warps of a block, and over blocks.
+//!
+//! A part is what softmax makes of some keys ([`Part`]): a reference `r`, the sum `s` of the weights
+//! `2^(score - r)`, and the sum `o` of the weighted values. With the largest reference `R` of all parts, the
+//! result is `Σ 2^(r - R) o / Σ 2^(r - R) s`.
+//!
+//! Blocks leave their parts in a workspace, and the last to arrive merges them, in the order of the sequence:
+//! the result does not depend on which block that is. Arrivals are counted by an atomic counter that wraps, so
+//! that each launch leaves it as it has found it.
+
+use super::cache::Lane;
+use super::online::Part;
+use crate::floats::Floats;
+use warpwright_ptx::dsl::*;
+use warpwright_ptx::ir::Scope;
+
+/// Tokens that a block takes at least, where a sequence is split.
+pub(super) const MIN_CHUNK: u32 = 256;
+/// Blocks that share a sequence at most.
+pub(super) const MAX_SPLITS: u32 = 256;
+
+/// Bytes of shared memory in which warps exchange what they have of heads.
+const SHARED: u32 = 16 << 10;
+
+/// The tokens of a block.
+#[derive(Clone, Copy)]
+pub(super) struct Chunk<'k> {
+    /// Which part of the sequence.
+    pub(super) split: Reg<'k, u32>,
+    pub(super) begin: Reg<'k, u32>,
+    pub(super) end: Reg<'k, u32>,
+    /// Parts of the sequence that have tokens; one where it has none.
+    pub(super) used: Reg<'k, u32>,
+}
+
+impl<'k> Chunk<'k> {
+    /// The tokens of part `split` of `splits`, in multiples of `granule`. Parts are equal, but for the last, and
+    /// no smaller than [`MIN_CHUNK`]: of a short sequence only the first parts have tokens, and blocks of others
+    /// end here.
+    pub(super) fn new(k: K<'k>, length: Reg<'k, u32>, splits: u32, granule: u32) -> Self {
+        let split = k.ctaid();
+        if splits == 1 {
+            return Chunk { split, begin: k.u32(0), end: length, used: k.u32(1) };
+        }
+        let equal = (length + (splits - 1)) / splits;
+        let tokens = (equal.max(MIN_CHUNK) + (granule - 1)) / granule * granule;
+        let used = ((length + tokens - 1) / tokens).max(1);
+        k.exit_if(split.ge(used));
+        let begin = split * tokens;
+        Chunk { split, begin, end: (begin + tokens).min(length), used }
+    }
+}
+
+/// Puts the parts of a block's warps together, and gives `each` those of the block: the head's number, which
+/// differs between warps, and its part, of which every run of lanes has all. All threads of the block call it.
+pub(super) fn over_warps<'k>(
+    k: K<'k>,
+    lane: Lane<'k>,
+    warps: u32,
+    parts: &[Part<'k>],
+    each: impl Fn(Reg<'k, u32>, Part<'k>),
+) {
+    let (heads, warp, room) = (parts.len() as u32, k.warp(), lane.layout.room());
+    let (references, sums) = (k.shared::<f32>(warps * heads), k.shared::<f32>(warps * heads));
+    k.when(k.lane().eq(0), || {
+        for (head, part) in (0..).zip(parts) {
+            references.st(warp * heads + head, part.reference);
+            sums.st(warp * heads + head, part.sum);
+        }
+    });
+    k.sync();
+    // The references of a head, by warp, and the largest.
+    let references_of = |head: Reg<'k, u32>| -> (Vec<Reg<'k, f32>>, Reg<'k, f32>) {
+        let all: Vec<_> = (0..warps).map(|warp| references.ld(head + warp * heads)).collect();
+        let most = all.iter().copied().reduce(|most, reference| most.max(reference));
+        (all, most.unwrap_or_else(|| k.f32(0.0)))
+    };
+    // Some heads at a time, one for each warp.
+    let slots = (SHARED / (4 * warps * room)).clamp(1, warps);
+    let outs = k.shared::<f32>(warps * slots * room);
+    for first in (0..heads).step_by(slots as usize) {
+        for (slot, part) in (0..slots).zip(&parts[first as usize..]) {
+            let (_, most) = references_of(k.u32(first + slot));
+            let fix = (part.reference - most).exp2_ftz();
+            let to = outs.at(warp * (slots * room) + slot * room);
+            for (place, out) in lane.shared_places().zip(part.out.chunks_exact(4)) {
+                let out = [0, 1, 2, 3].map(|i| out[i] * fix);
+                to.st_vec_if(lane.row.eq(0), place, out);
+            }
+        }
+        k.sync();
+        let head = warp + first;
+        k.when(head.lt(heads.min(first + slots)), || {
+            let (all, reference) = references_of(head);
+            let fixed = (0..).zip(&all).map(|(warp, &of_warp): (u32, _)| {
+                sums.ld(head + warp * heads) * (of_warp - reference).exp2_ftz()
+            });
+            let sum = fixed.reduce(|sum, more| sum + more).unwrap_or_else(|| k.f32(0.0));
+            let out = lane.shared_places().flat_map(|place| {
+                let vectors =
+                    (0..warps).map(|from| outs.at(warp * room).ld_vec::<4>(place + from * (slots * room)));
+                vectors.reduce(add).unwrap_or([k.f32(0.0); 4])
+            });
+            let out = out.collect();
+            each(head, Part { reference, sum, out });
+        });
+        if first + slots < heads {
+            k.sync();
+        }
+    }
+}
+
+fn add<'k>(a: [Reg<'k, f32>; 4], b: [Reg<'k, f32>; 4]) -> [Reg<'k, f32>; 4] {
+    [0, 1, 2, 3].map(|i| a[i] + b[i])
+}
+
+/// One over the sum of weights; zero where there are none, so that the result is.
+pub(super) fn inverse<'k>(sum: Reg<'k, f32>) -> Reg<'k, f32> {
+    sum.gt(0.0).select(sum.rcp(), 0.0)
+}
+
+/// Where blocks leave their parts.
+#[derive(Clone, Copy)]
+pub(super) struct Workspace<'k> {
+    /// Weighted sums of values: sequence × head × split × head_dim.
+    out: Ptr<'k, Global, f32>,
+    /// Reference and sum: sequence × head × split × 2.
+    stats: Ptr<'k, Global, f32>,
+    /// Blocks that have arrived: sequence × (kv head, pass). Zero between launches.
+    arrivals: Ptr<'k, Global, u32>,
+    splits: u32,
+    head_dim: u32,
+}
+
+impl<'k> Workspace<'k> {
+    /// Declares the buffers.
+    pub(super) fn new(k: K<'k>, splits: u32, head_dim: u32) -> Self {
+        Workspace {
+            out: k.ptr_mut("partial_out"),
+            stats: k.ptr_mut("partial_stats"),
+            arrivals: k.ptr_mut("arrivals"),
+            splits,
+            head_dim,
+        }
+    }
+
+    /// Leaves a part of query head `head`, counted over all sequences; by the first run of lanes.
+    pub(super) fn leave(self, lane: Lane<'k>, head: Reg<'k, u32>, split: Reg<'k, u32>, part: &Part<'k>) {
+        let row = head * self.splits + split;
+        let out = Floats::F32(self.out.at(row * self.head_dim));
+        lane.write(out, &part.out, lane.row.eq(0));
+        let first = lane.row.eq(0) & lane.place.eq(0);
+        self.stats.st_vec_if(first, row * 2, [part.reference, part.sum]);
+    }
+
+    /// Arrives at counter `group` as one of `used` blocks; whether this is the last, for which what the others
+    /// have left is there to be read. All threads of the block call it.
+    pub(super) fn arrive(self, k: K<'k>, group: Reg<'k, u32>, used: Reg<'k, u32>) -> Reg<'k, Pred> {
+        let last = k.shared::<u32>(1);
+        k.sync();
+        k.when(k.tid().eq(0), || {
+            let before = self.arrivals.acq_rel(Scope::Gpu).atomic_count(group, used - 1);
+            last.st(0, before.eq(used - 1).u32());
+        });
+        k.sync();
+        last.ld(0).ne(0)
+    }
+
+    /// Merges the parts of `heads` query heads from `first` on, a head for each warp, and stores the results
+    /// where `counts` says so. `warps` are those of the block.
+    pub(super) fn merge(
+        self,
+        k: K<'k>,
+        (first, heads, warps): (Reg<'k, u32>, u32, u32),
+        used: Reg<'k, u32>,
+        result: Floats<'k>,
+        counts: impl Fn(Reg<'k, u32>) -> Option<Reg<'k, Pred>>,
+    ) {
+        // What the parts of a warp's head are multiplied by.
+        let factors = k.shared::<f32>(warps * self.splits).at(k.warp() * self.splits);
+        k.each(k.range(k.warp()..k.u32(heads)).step(warps), |head| {
+            let rows = (first + head) * self.splits;
+            let (stats, out) = (self.stats.at(rows * 2), self.out.at(rows * self.head_dim));
+            let reference =
+                k.fold(k.warp_strided(used), k.f32(f32::MIN), |split, most| most.max(stats.ld(split * 2)));
+            let reference = k.warp_max(reference);
+            let sum = k.fold(k.warp_strided(used), k.f32(0.0), |split, sum| {
+                let [of_split, weights] = stats.ld_vec::<2>(split * 2);
+                let factor = (of_split - reference).exp2_ftz();
+                factors.st(split, factor);
+                factor.mul_add(weights, sum)
+            });
+            let inverse = inverse(k.warp_sum(sum));
+            k.sync_warp();
+            let merge = || {
+                k.each(k.warp_strided(self.head_dim / 4), |vector| {
+                    let element = vector * 4;
+                    let sums = k.fold(k.upto(used).unroll(8), [k.f32(0.0); 4], |split, sums| {
+                        let (factor, of_split) =
+                            (factors.ld(split), out.ld_vec::<4>(split * self.head_dim + element));
+                        [0, 1, 2, 3].map(|i| factor.mul_add(of_split[i], sums[i]))
+                    });
+                    let row = result.at((first + head) * self.head_dim);
+                    row.st_vec(element, &sums.map(|sum| sum * inverse));
+                });
+            };
+            match counts(head) {
+                Some(counts) => k.when(counts, merge),
+                None => merge(),
+            }
+            k.sync_warp();
+        });
+    }
+}

@@ -1,0 +1,109 @@
+//! The end of a tile: sums over lanes and warps, and what the results become before they are stored.
+
+use super::dot::{Sums, unit};
+use super::format::Layout;
+use super::plan::{LANES, Lanes, Rows};
+use super::tile::Product;
+use warpwright_ptx::dsl::*;
+
+/// Where results go, `columns × n`, and what is added to them.
+#[derive(Clone, Copy)]
+pub(crate) struct Output<'k> {
+    pub(crate) y: Ptr<'k, Global, f32>,
+    /// Added to each row of a matrix: `n`.
+    pub(crate) bias: (Option<Ptr<'k, Global, f32>>, Option<Ptr<'k, Global, f32>>),
+    /// Added to the result: `columns × n`.
+    pub(crate) residual: Option<Ptr<'k, Global, f32>>,
+}
+
+/// Words of shared memory in which the warps leave their sums.
+pub(super) fn words(product: &Product) -> u32 {
+    let squares = if product.epsilon.is_some() { product.batch } else { 0 };
+    product.warps * (warp_words(product) + squares)
+}
+
+/// Sums of a warp: by matrix, column and row of the tile.
+fn warp_words(product: &Product) -> u32 {
+    product.tile_rows() * product.batch * if product.swiglu { 2 } else { 1 }
+}
+
+/// Adds up what the lanes and warps have, and stores the tile's results.
+pub(super) fn finish<'k>(
+    k: K<'k>,
+    product: &Product,
+    (tile, rows, lanes): (Reg<'k, u32>, Rows<'k>, Lanes<'k>),
+    partial: Ptr<'k, Shared, f32>,
+    (sums, squares): (&Sums<'k>, &[Var<'k, f32>]),
+    output: Output<'k>,
+) {
+    let batch = product.batch;
+    let mine = partial.at(lanes.warp * warp_words(product));
+    let squares_at = partial.at(product.warps * warp_words(product));
+    let first = lanes.unit.eq(0);
+    for (r, columns) in (0..).zip(&sums.of) {
+        let (matrix, r) = (r / rows.group, r % rows.group);
+        for (column, sum) in (0..).zip(columns) {
+            let total = k.group_sum(sum.get(), LANES);
+            let at = (matrix * batch + column) * rows.tile + r;
+            mine.at(at).st_if(first, lanes.group * rows.group, total);
+        }
+    }
+    for (column, squares) in (0..).zip(squares) {
+        let total = k.warp_sum(squares.get());
+        squares_at.at(column).st_if(lanes.lane.eq(0), lanes.warp * batch, total);
+    }
+    k.sync();
+
+    let (results, threads) = (rows.tile * batch, product.warps * 32);
+    for from in (0..results).step_by(threads as usize) {
+        let i = k.tid() + from;
+        let store = || one(k, product, (tile, rows), (partial, squares_at), i, output);
+        if results - from >= threads { store() } else { k.when(i.lt(results), store) }
+    }
+}
+
+/// Stores result `i`: row `i mod rows` of column `i / rows`.
+fn one<'k>(
+    k: K<'k>,
+    product: &Product,
+    (tile, rows): (Reg<'k, u32>, Rows<'k>),
+    (partial, squares): (Ptr<'k, Shared, f32>, Ptr<'k, Shared, f32>),
+    i: Reg<'k, u32>,
+    output: Output<'k>,
+) {
+    let Product { warps, batch, n, .. } = *product;
+    let (column, row_of_tile) = (i / rows.tile, i % rows.tile);
+    let (row, own) = rows.stored(tile, row_of_tile);
+    let over_warps = |from: Ptr<'k, Shared, f32>, pitch: u32| {
+        (1..warps).fold(from.ld(0), |sum, warp| sum + from.ld(warp * pitch))
+    };
+    let mut factor = k.f32(unit(Layout::new(product.format), product.exact));
+    if let Some(epsilon) = product.epsilon {
+        let mean = over_warps(squares.at(column), batch) * (1.0 / product.k as f32);
+        factor = (mean + epsilon).rsqrt() * factor;
+    }
+    let result = |matrix: u32, bias: Option<Ptr<'k, Global, f32>>| {
+        let sum = over_warps(partial.at(i + matrix * batch * rows.tile), warp_words(product));
+        match (bias, own) {
+            (Some(bias), Some(own)) => sum.mul_add(factor, bias.ld_if(own, row, 0.0)),
+            (Some(bias), None) => sum.mul_add(factor, bias.ld(row)),
+            (None, _) => sum * factor,
+        }
+    };
+    let mut y = result(0, output.bias.0);
+    if product.swiglu {
+        y = y * y.sigmoid() * result(1, output.bias.1);
+    }
+    let at = column * n + row;
+    let store = || {
+        let y = match output.residual {
+            Some(residual) => y + residual.ld(at),
+            None => y,
+        };
+        output.y.st(at, y);
+    };
+    match own {
+        Some(own) => k.when(own, store),
+        None => store(),
+    }
+}

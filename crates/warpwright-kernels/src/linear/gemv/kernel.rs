@@ -1,0 +1,383 @@
+//! The kernels: configuration, arguments, launch rule.
+
+use super::activations::Source;
+use super::epilogue::Output;
+use super::format::Layout;
+use super::plan;
+use super::tile::{Operands, Product};
+use crate::weights::{Planes, WeightFormat};
+use std::fmt;
+use warpwright_ptx::dsl::*;
+
+/// Most matrices of a launch.
+pub(super) const MAX_MATRICES: usize = 4;
+const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2", "w3"];
+const BIASES: [&str; MAX_MATRICES] = ["bias0", "bias1", "bias2", "bias3"];
+const RESIDUALS: [&str; MAX_MATRICES] = ["residual0", "residual1", "residual2", "residual3"];
+const RESULTS: [&str; MAX_MATRICES] = ["y0", "y1", "y2", "y3"];
+
+/// How a [`QuantGemv`] takes its activations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activations {
+    /// `f32`: nothing is rounded before it is multiplied.
+    Exact,
+    /// `q8_1`: signed bytes with an `f32` scale and sum for each 32, as
+    /// [`QuantizeQ8_1`](crate::QuantizeQ8_1) makes them. About two and a half times fewer instructions, for an
+    /// error of up to 2⁻⁸ of the largest of each 32 activations.
+    Int8,
+}
+
+impl Activations {
+    /// Both.
+    pub const ALL: [Activations; 2] = [Activations::Exact, Activations::Int8];
+    pub(super) const NAMES: &'static [&'static str] = &["exact", "int8"];
+
+    /// Its name: `exact` or `int8`.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+impl fmt::Display for Activations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A matrix of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Matrix {
+    /// How its weights are stored.
+    pub format: WeightFormat,
+    /// Its rows.
+    pub n: u32,
+    /// Whether a bias is added to its rows.
+    pub bias: bool,
+    /// Whether a vector is added to its result.
+    pub residual: bool,
+}
+
+impl Matrix {
+    /// A matrix of `n` rows, with nothing added to its product.
+    pub fn new(format: WeightFormat, n: u32) -> Self {
+        Matrix { format, n, bias: false, residual: false }
+    }
+}
+
+/// `yᵢ = Wᵢ · x + biasᵢ + residualᵢ` for each matrix of the launch, or `y₀ = silu(W₀ · x) · (W₁ · x)`.
+///
+/// `Wᵢ` is `n × k` in the planes of `docs/weights.md`; there are `batch` columns of activations, each of `k`
+/// side by side, and each result has `batch` rows of `n`. Biases have `n` elements, residuals as many as the
+/// result, which may be the same buffer.
+///
+/// | argument | elements |
+/// | --- | --- |
+/// | `x` (exact) | `f32`, batch × k |
+/// | `x_quants`, `x_scales`, `x_sums` (int8) | `i8`, batch × k; `f32`, batch × k / 32, twice |
+/// | `w0` … | bytes: [`Planes::bytes`] |
+/// | `bias0` …, where the matrix has one | `f32`, n |
+/// | `residual0` …, where the matrix has one | `f32`, batch × n |
+/// | `y0` …; `y0` alone for SwiGLU | `f32`, batch × n |
+///
+/// A group of eight lanes reads four rows at a time, 16 bytes a lane, and each weight once. The warps of a block
+/// divide `k` among themselves and bring their own activations to shared memory; nothing waits for the block
+/// before the sums are added up.
+///
+/// # Error
+///
+/// With `u = 2⁻²⁴`, exact activations, and a row's weights in parts with scale `s` (`d · sc`), minimum `m`
+/// (`dmin · m`) and largest quant `q`: a quant is multiplied as `b + q · t`, with `b = 2` and `t = 2⁻³` (Q4),
+/// `2⁻⁴` (Q5) or `2⁻⁵` (Q6), and `b = 1.5`, `t = 2⁻⁸` for Q8. `b Σ x` over the part is taken off first, and
+/// each of its sums has at most 64 terms, so that
+/// `|err| ≤ u · Σ (40 + 64) · s · (b + q t) / t · |x| + u · 40 · m · |x| + (k / 512 + 24) · u · Σ |w x|`.
+/// The worst that the offset makes of a rounding is `(b + q t) / (q t)`, about 2 for quants of 4 to 6 bits and 4
+/// for those of 8.
+///
+/// With `q8_1`, products and sums within a part are exact. The activation's rounding is at most half its scale,
+/// `max |x| / 254` over its 32, so that there is `Σ |w| · max |x| / 254` beside the roundings of the scales.
+///
+/// Sources: ggml's `mul_mat_vec_q` for the algebra of scales and minima; the layout and the schedule are ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantGemv {
+    /// Columns of the matrices: a multiple of each format's block.
+    pub k: u32,
+    /// One to four matrices.
+    pub matrices: Vec<Matrix>,
+    /// Whether two matrices of one shape and format make one result, `silu(W₀ x) · (W₁ x)`.
+    pub swiglu: bool,
+    /// Columns of activations: 1 to 8.
+    pub batch: u32,
+    /// What the activations are.
+    pub activations: Activations,
+    /// Warps of a block; chosen by the shape where it is `None`.
+    pub warps: Option<u32>,
+}
+
+impl QuantGemv {
+    /// The product of one matrix of `n × k` with one column of `f32`.
+    pub fn new(format: WeightFormat, n: u32, k: u32) -> Self {
+        QuantGemv {
+            k,
+            matrices: vec![Matrix::new(format, n)],
+            swiglu: false,
+            batch: 1,
+            activations: Activations::Exact,
+            warps: None,
+        }
+    }
+
+    /// The products with the results, in the order of the tiles.
+    pub(super) fn products(&self, epsilon: Option<f32>) -> Vec<Product> {
+        let exact = self.activations == Activations::Exact;
+        let product = |matrix: &Matrix| Product {
+            format: matrix.format,
+            n: matrix.n,
+            k: self.k,
+            batch: self.batch,
+            swiglu: self.swiglu,
+            exact,
+            epsilon,
+            warps: 1,
+        };
+        let results = if self.swiglu { 1 } else { self.matrices.len() };
+        let mut products: Vec<_> = self.matrices.iter().take(results).map(product).collect();
+        let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
+        let warps = match (self.warps, products.first()) {
+            (Some(warps), _) => warps.clamp(1, plan::MAX_WARPS),
+            (None, Some(first)) => plan::warps(Layout::new(first.format), self.k, tiles),
+            (None, None) => 1,
+        };
+        products.iter_mut().for_each(|product| product.warps = warps);
+        products
+    }
+
+    /// The configuration as part of a name.
+    pub(super) fn name(&self) -> String {
+        let QuantGemv { k, batch, activations, .. } = self;
+        let mut name = format!("k{k}_b{batch}_{activations}");
+        for Matrix { format, n, bias, residual } in &self.matrices {
+            let flag = |is, text| if is { text } else { "" };
+            name += &format!("_{format}_n{n}{}{}", flag(*bias, "_bias"), flag(*residual, "_residual"));
+        }
+        if self.swiglu {
+            name += "_swiglu";
+        }
+        if let Some(warps) = self.warps {
+            name += &format!("_w{warps}");
+        }
+        name
+    }
+
+    pub(super) fn arguments(&self, norm: bool) -> Vec<ArgDesc> {
+        let (batch, k) = (u64::from(self.batch), u64::from(self.k));
+        let mut args = match self.activations {
+            Activations::Exact => vec![ArgDesc::input::<f32>("x", Extent::new(batch * k))],
+            Activations::Int8 => vec![
+                ArgDesc::input::<i8>("x_quants", Extent::new(batch * k)),
+                ArgDesc::input::<f32>("x_scales", Extent::new(batch * (k / 32))),
+                ArgDesc::input::<f32>("x_sums", Extent::new(batch * (k / 32))),
+            ],
+        };
+        if norm {
+            args.push(ArgDesc::input::<f32>("norm", self.k));
+        }
+        for (i, matrix) in self.matrices.iter().take(MAX_MATRICES).enumerate() {
+            let bytes = Planes::new(matrix.format, matrix.n, self.k).bytes();
+            args.push(ArgDesc::input::<u8>(WEIGHTS[i], Extent::new(bytes)));
+            let n = u64::from(matrix.n);
+            if matrix.bias {
+                args.push(ArgDesc::input::<f32>(BIASES[i], Extent::new(n)));
+            }
+            if matrix.residual {
+                args.push(ArgDesc::input::<f32>(RESIDUALS[i], Extent::new(batch * n)));
+            }
+            if !(self.swiglu && i > 0) {
+                args.push(ArgDesc::output::<f32>(RESULTS[i], Extent::new(batch * n)));
+            }
+        }
+        args
+    }
+
+    pub(super) fn rule(&self, epsilon: Option<f32>) -> LaunchRule {
+        let products = self.products(epsilon);
+        let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
+        let warps = products.first().map_or(1, |product| product.warps);
+        LaunchRule::new(warps * 32).grid(Extent::new(tiles))
+    }
+
+    pub(super) fn judge(&self) -> Result<(), BuildError> {
+        let count = self.matrices.len();
+        if !(1..=MAX_MATRICES).contains(&count) {
+            return Err(BuildError::field("matrices", count, format!("from 1 to {MAX_MATRICES}")));
+        }
+        if !(1..=8).contains(&self.batch) {
+            return Err(BuildError::field("batch", self.batch, "from 1 to 8"));
+        }
+        if !(1..=1 << 20).contains(&self.k) {
+            return Err(BuildError::field("k", self.k, "from 1 to 1048576"));
+        }
+        for matrix in &self.matrices {
+            let (format, block) = (matrix.format, matrix.format.block());
+            if !self.k.is_multiple_of(block) {
+                return Err(BuildError::field(
+                    "k",
+                    self.k,
+                    format!("a multiple of {block}, the block of {format}"),
+                ));
+            }
+            if !(1..=1 << 24).contains(&matrix.n) {
+                return Err(BuildError::field("n", matrix.n, "from 1 to 16777216"));
+            }
+            if self.activations == Activations::Int8 && format.is_float() {
+                let rule = format!("exact, since weights of {format} are not quants");
+                return Err(BuildError::field("activations", self.activations, rule));
+            }
+        }
+        if self.swiglu {
+            let [one, other] = self.matrices[..] else {
+                return Err(BuildError::field("swiglu", true, "false, since there are not two matrices"));
+            };
+            if (one.format, one.n) != (other.format, other.n) {
+                return Err(BuildError::field(
+                    "swiglu",
+                    true,
+                    "false, since the two matrices differ in format or rows",
+                ));
+            }
+            if other.residual {
+                return Err(BuildError::field(
+                    "residual",
+                    true,
+                    "false for the second matrix, which has no result",
+                ));
+            }
+        }
+        if let Some(warps) = self.warps
+            && !(1..=plan::MAX_WARPS).contains(&warps)
+        {
+            return Err(BuildError::field("warps", warps, format!("from 1 to {}", plan::MAX_WARPS)));
+        }
+        Ok(())
+    }
+
+    /// The block's tile, of whichever matrix it belongs to.
+    pub(super) fn run(&self, k: K<'_>, epsilon: Option<f32>) {
+        let x = match self.activations {
+            Activations::Exact => {
+                let x = k.ptr("x").nc();
+                Source::Exact { x, norm: epsilon.map(|_| k.ptr("norm").nc()) }
+            }
+            Activations::Int8 => Source::Int8 {
+                quants: k.ptr::<i8>("x_quants").nc().cast(),
+                scales: k.ptr("x_scales").nc(),
+                sums: k.ptr("x_sums").nc(),
+            },
+        };
+        let operands: Vec<_> = (self.matrices.iter().enumerate())
+            .map(|(i, matrix)| {
+                let weights = k.ptr::<u8>(WEIGHTS[i]).nc().no_allocate();
+                let bias = matrix.bias.then(|| k.ptr::<f32>(BIASES[i]).nc());
+                let residual = matrix.residual.then(|| k.ptr::<f32>(RESIDUALS[i]));
+                let y = (!(self.swiglu && i > 0)).then(|| k.ptr_mut::<f32>(RESULTS[i]));
+                (weights, bias, residual, y)
+            })
+            .collect();
+        let products = self.products(epsilon);
+        let words = products.iter().map(Product::scratch_words).max().unwrap_or(0);
+        let scratch = k.shared::<f32>(words.max(1));
+        let mut first = 0;
+        for (i, product) in products.iter().enumerate() {
+            let (weights, bias, residual, Some(y)) = operands[i] else { continue };
+            let second = if self.swiglu { operands.get(1) } else { None };
+            let operands = Operands {
+                x,
+                weights: (weights, second.map(|operand| operand.0)),
+                output: Output { y, bias: (bias, second.and_then(|operand| operand.1)), residual },
+            };
+            let tile = k.ctaid() - first;
+            let run = || product.run(k, tile, scratch, operands);
+            let end = first + product.tiles();
+            match (i == 0, i + 1 == products.len()) {
+                (true, true) => run(),
+                (true, false) => k.when(k.ctaid().lt(end), run),
+                (false, true) => k.when(k.ctaid().ge(first), run),
+                (false, false) => k.when(k.ctaid().ge(first) & k.ctaid().lt(end), run),
+            }
+            first = end;
+        }
+    }
+}
+
+impl Kernel for QuantGemv {
+    fn entry(&self) -> String {
+        format!("quant_gemv_{}", self.name())
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        self.arguments(false)
+    }
+
+    fn launch(&self) -> LaunchRule {
+        self.rule(None)
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        self.judge()
+    }
+
+    fn body(&self, k: K<'_>) {
+        self.run(k, None);
+    }
+}
+
+/// A [`QuantGemv`] of normalised activations: `x · rsqrt(mean(x²) + epsilon) · norm` in the place of `x`
+/// (RMSNorm: Zhang and Sennrich 2019).
+///
+/// The activations are multiplied by `norm` on their way to shared memory, where their squares are summed too;
+/// the factor that all have in common is applied to the finished sums, so that `x` is read once. After `x` comes
+/// the argument `norm`, `f32`, k. The error is that of the product with `x · norm`, and `(k / 128 + 16) · 2⁻²⁴`
+/// of the result for the factor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FusedNormGemv {
+    /// The product.
+    pub gemv: QuantGemv,
+    /// Added to the mean square.
+    pub epsilon: f32,
+}
+
+impl FusedNormGemv {
+    /// The product of one matrix of `n × k` with one normalised column of `f32`.
+    pub fn new(format: WeightFormat, n: u32, k: u32, epsilon: f32) -> Self {
+        FusedNormGemv { gemv: QuantGemv::new(format, n, k), epsilon }
+    }
+}
+
+impl Kernel for FusedNormGemv {
+    fn entry(&self) -> String {
+        format!("fused_norm_gemv_{}_e{:08x}", self.gemv.name(), self.epsilon.to_bits())
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        self.gemv.arguments(true)
+    }
+
+    fn launch(&self) -> LaunchRule {
+        self.gemv.rule(Some(self.epsilon))
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        self.gemv.judge()?;
+        if self.gemv.activations != Activations::Exact {
+            let rule = "exact: activations are quantised after they are normalised";
+            return Err(BuildError::field("activations", self.gemv.activations, rule));
+        }
+        if !(self.epsilon >= 0.0 && self.epsilon <= 1.0) {
+            return Err(BuildError::field("epsilon", self.epsilon, "a number from 0 to 1"));
+        }
+        Ok(())
+    }
+
+    fn body(&self, k: K<'_>) {
+        self.gemv.run(k, Some(self.epsilon));
+    }
+}

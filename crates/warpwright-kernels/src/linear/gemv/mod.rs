@@ -1,0 +1,23 @@
+//! Products of quantised matrices with a few columns of activations: what decoding a token consists of.
+//!
+//! ```text
+//!   kernel ──► tile ──┬── plan          rows to lanes, slices to warps
+//!                     ├── format        quants to factors
+//!                     ├── activations   global to shared memory, with sums
+//!                     ├── scales        once, through shared memory
+//!                     ├── dot           products of a slice
+//!                     └── epilogue      sums to results
+//! ```
+//!
+//! A tile is a function over its number, scratch memory and operands; the entry point runs one for each block.
+
+mod activations;
+mod dot;
+mod epilogue;
+mod format;
+mod kernel;
+mod plan;
+mod scales;
+mod tile;
+
+pub use kernel::{Activations, FusedNormGemv, Matrix, QuantGemv};

@@ -1,0 +1,255 @@
+//! A tile of rows, from loads to stores: what the entry point runs for each block, and what a kernel that
+//! does more than one thing may run for a block's worth of rows.
+
+use super::activations::{Source, Stage};
+use super::dot::{self, Sums};
+use super::epilogue::{self, Output};
+use super::format::{Layout, Share};
+use super::plan::{self, GROUPS, LANES, Lanes, Rows, Slice};
+use super::scales::{Exchange, Loaded, Scales};
+use crate::weights::{Part, Planes, WeightFormat};
+use warpwright_ptx::dsl::*;
+
+/// A product of one matrix, or of a pair of them, with columns of activations: what is known on the host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Product {
+    /// The format of the matrices.
+    pub(crate) format: WeightFormat,
+    /// Their rows.
+    pub(crate) n: u32,
+    /// Their columns.
+    pub(crate) k: u32,
+    /// Columns of activations: 1 to 8.
+    pub(crate) batch: u32,
+    /// Whether there are two matrices, for `silu(W₀ x) · (W₁ x)`.
+    pub(crate) swiglu: bool,
+    /// Whether activations are `f32`, not `q8_1`.
+    pub(crate) exact: bool,
+    /// What is added to the mean square, where the activations are normalised.
+    pub(crate) epsilon: Option<f32>,
+    /// Warps of the block.
+    pub(crate) warps: u32,
+}
+
+/// What the product reads and writes.
+#[derive(Clone, Copy)]
+pub(crate) struct Operands<'k> {
+    /// The activations.
+    pub(crate) x: Source<'k>,
+    /// The matrices, in planes; the second of them for SwiGLU.
+    pub(crate) weights: (Ptr<'k, Global, u8>, Option<Ptr<'k, Global, u8>>),
+    /// Where the results go, and what is added to them.
+    pub(crate) output: Output<'k>,
+}
+
+impl Product {
+    fn layout(&self) -> Layout {
+        Layout::new(self.format)
+    }
+
+    /// Rows of a group of lanes, those of both matrices counted: fewer for more columns, which need the
+    /// registers.
+    pub(super) fn group_rows(&self) -> u32 {
+        if self.batch <= 4 { 4 } else { 2 }
+    }
+
+    fn matrices(&self) -> u32 {
+        if self.swiglu { 2 } else { 1 }
+    }
+
+    /// Rows of a tile.
+    pub(crate) fn tile_rows(&self) -> u32 {
+        self.group_rows() / self.matrices() * GROUPS
+    }
+
+    /// Tiles that cover all rows.
+    pub(crate) fn tiles(&self) -> u32 {
+        self.n.div_ceil(self.tile_rows())
+    }
+
+    /// Columns that are staged at a time.
+    fn columns(&self) -> u32 {
+        self.batch.min(4)
+    }
+
+    fn warp_words(&self) -> u32 {
+        Stage::words(self.layout(), self.columns(), self.exact)
+            + Exchange::words(self.layout(), self.group_rows())
+    }
+
+    /// Words of shared memory that a tile needs.
+    pub(crate) fn scratch_words(&self) -> u32 {
+        self.warps * self.warp_words() + epilogue::words(self)
+    }
+
+    /// Runs tile `tile`, with all threads of the block. When it returns, others may still read the scratch.
+    pub(crate) fn run<'k>(
+        &self,
+        k: K<'k>,
+        tile: Reg<'k, u32>,
+        scratch: Ptr<'k, Shared, f32>,
+        operands: Operands<'k>,
+    ) {
+        let layout = self.layout();
+        let lanes = Lanes::new(k);
+        let rows = Rows::new(k, tile, self.n, self.group_rows() / self.matrices());
+        let memory = scratch.at(lanes.warp * self.warp_words());
+        let stage = Stage::new(layout, self.k, lanes, memory);
+        let exchange_at = Stage::words(layout, self.columns(), self.exact);
+        let exchange = Exchange::new(layout, lanes, self.group_rows(), memory.at(exchange_at));
+        let matrices = Matrices::new(*self, operands.weights, lanes, rows, exchange);
+        let factors = match operands.x {
+            Source::Exact { .. } => None,
+            Source::Int8 { scales, sums, .. } => Some(Stage::factors(lanes, scales, sums)),
+        };
+
+        let zeros = |count: u32| (0..count).map(|_| k.var(0.0f32)).collect::<Vec<_>>();
+        let sums = Sums { of: (0..self.group_rows()).map(|_| zeros(self.batch)).collect() };
+        let squares = zeros(if self.epsilon.is_some() { self.batch } else { 0 });
+
+        plan::each_slice(k, layout, self.k, self.warps, lanes, |slice| {
+            // All loads of weights are under way before the first is waited for.
+            let shares: Vec<_> = (0..self.group_rows()).map(|r| matrices.share(k, slice, r)).collect();
+            let loaded = matrices.scales(k, slice, exchange);
+            let mut shares = Some(shares);
+            let mut both: Vec<(Share<'k>, Scales<'k>)> = Vec::new();
+            for from in (0..self.batch).step_by(self.columns() as usize) {
+                let columns = self.columns().min(self.batch - from);
+                for column in 0..columns {
+                    match operands.x {
+                        Source::Exact { x, norm } => {
+                            let seen = stage.bring_exact(k, (x, norm), slice, (from + column, column));
+                            if let (Some(seen), Some(all)) = (seen, squares.get((from + column) as usize)) {
+                                all.set(all.get() + seen);
+                            }
+                        }
+                        Source::Int8 { quants, scales, .. } => {
+                            let factors = factors.unwrap_or(scales);
+                            stage.bring_int8(k, (quants, factors), slice, (from + column, column));
+                        }
+                    }
+                }
+                if let Some(loaded) = loaded.as_ref().filter(|_| from == 0) {
+                    exchange.store(loaded);
+                }
+                k.sync_warp();
+                if let Some(shares) = shares.take() {
+                    let rows = shares.into_iter().zip(0..);
+                    both = rows.map(|(share, r)| (share, exchange.scales(r))).collect();
+                }
+                let multiply = if self.exact { dot::exact } else { dot::int8 };
+                multiply(k, layout, stage, &both, &sums, (from, columns));
+                // The stage is free for what comes next once all lanes have read it.
+                k.sync_warp();
+            }
+        });
+
+        let partial = scratch.at(self.warps * self.warp_words());
+        epilogue::finish(k, self, (tile, rows, lanes), partial, (&sums, &squares), operands.output);
+    }
+}
+
+/// The matrices of a product, as a lane loads them.
+struct Matrices<'k> {
+    product: Product,
+    planes: Planes,
+    lanes: Lanes<'k>,
+    /// The rows that the lane works on, each with its matrix.
+    rows: Vec<(Ptr<'k, Global, u8>, Reg<'k, u32>)>,
+    /// The row whose scales the lane loads.
+    scales: (Ptr<'k, Global, u8>, Reg<'k, u32>),
+}
+
+impl<'k> Matrices<'k> {
+    fn new(
+        product: Product,
+        (first, second): (Ptr<'k, Global, u8>, Option<Ptr<'k, Global, u8>>),
+        lanes: Lanes<'k>,
+        rows: Rows<'k>,
+        exchange: Exchange<'k>,
+    ) -> Self {
+        let matrix = |r: u32| if r < rows.group { first } else { second.unwrap_or(first) };
+        let r = exchange.row();
+        let of_scales = match second {
+            Some(second) => r.lt(rows.group).select_ptr(first, second),
+            None => first,
+        };
+        Matrices {
+            product,
+            planes: Planes::new(product.format, product.n, product.k),
+            lanes,
+            rows: (0..product.group_rows())
+                .map(|r| (matrix(r), rows.of_group(lanes, r % rows.group)))
+                .collect(),
+            scales: (of_scales, rows.of_group(lanes, r % rows.group)),
+        }
+    }
+
+    /// A row of a plane, as words.
+    fn row(
+        &self,
+        k: K<'k>,
+        part: Part,
+        (weights, row): (Ptr<'k, Global, u8>, Reg<'k, u32>),
+    ) -> Option<Ptr<'k, Global, u32>> {
+        let plane = self.planes.get(part)?;
+        // The scales of an odd number of blocks are an odd number of halves.
+        let halves = weights.cast::<u16>().at(k.u64(plane.offset / 2)).at(row * (plane.row_bytes / 2) as u32);
+        Some(halves.cast())
+    }
+
+    /// The lane's share of row `r` of its group.
+    fn share(&self, k: K<'k>, slice: Slice<'k>, r: u32) -> Share<'k> {
+        let layout = self.product.layout();
+        let Lanes { unit, half, in_quad, .. } = self.lanes;
+        let plane = |part| self.row(k, part, self.rows[r as usize]);
+        let whole = slice.weights == layout.slice();
+        let part = if self.product.format.is_float() { Part::Values } else { Part::Quants };
+        let Some(quants) = plane(part) else { return Share { words: Vec::new(), upper: Vec::new() } };
+
+        let mut words = Vec::new();
+        let mut upper = Vec::new();
+        let run = layout.run();
+        if layout.units() {
+            let condition = (!whole).then(|| unit.lt(slice.weights / run));
+            // The halves of four units lie one after the other.
+            let at = slice.number * 64 + half * 32 + in_quad * 4;
+            for half in [0, 16] {
+                words.extend(load::<4>(quants.at(half), at, condition));
+            }
+            if let Some(fifth) = plane(Part::Fifth) {
+                upper.extend(load::<2>(fifth, slice.number * 16 + unit * 2, condition));
+            }
+            if let Some(bits) = plane(Part::Upper) {
+                upper.extend(load::<4>(bits, slice.number * 32 + unit * 4, condition));
+            }
+        } else {
+            for i in 0..layout.runs() {
+                let condition = (!whole).then(|| (unit * run + i * LANES * run).lt(slice.weights));
+                let at = slice.number * (layout.runs() * LANES * 4) + unit * 4;
+                words.extend(load::<4>(quants.at(i * LANES * 4), at, condition));
+            }
+        }
+        Share { words, upper }
+    }
+
+    /// This lane's part of the scales of all rows.
+    fn scales(&self, k: K<'k>, slice: Slice<'k>, exchange: Exchange<'k>) -> Option<Loaded<'k>> {
+        let part = if self.product.layout().has_minima() { Part::Headers } else { Part::Scales };
+        let scales = self.row(k, part, self.scales)?;
+        let factors = self.row(k, Part::D, self.scales).map(Ptr::cast);
+        Some(exchange.load(k, self.product.k, slice, scales, factors))
+    }
+}
+
+/// Words in one access, zeros where the condition does not hold.
+fn load<'k, const N: usize>(
+    from: Ptr<'k, Global, u32>,
+    at: Reg<'k, u32>,
+    condition: Option<Reg<'k, Pred>>,
+) -> [Reg<'k, u32>; N] {
+    match condition {
+        Some(condition) => from.ld_vec_if(condition, at, 0),
+        None => from.ld_vec(at),
+    }
+}

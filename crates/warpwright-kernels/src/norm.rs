@@ -1,0 +1,218 @@
+//! Root-mean-square normalisation.
+
+use crate::catalogue::{Domain, Entry, Field, ROW, THREADS, check_threads};
+use crate::eight_bits::{BLOCK, quantize};
+use crate::floats::{Dtype, FloatBuffers};
+use crate::row::{Part, Walk};
+use warpwright_ptx::dsl::*;
+
+/// `y = h · rsqrt(mean(h²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019), where `h` is
+/// `x`, or `x` added to a residual stream; one block per row.
+///
+/// `x` is `rows × d`, row-major, and so are `residual` and `y`; `w` has `d` elements. With a residual, `h`
+/// is `x + residual` as the residual's type holds it, and is written back there. `y` is written as floats, as
+/// q8_1 for the integer products that follow, or as both. q8_1 is `quants` (`rows × d` signed bytes) and for
+/// each 32 neighbours of a row in `scales` what a quant is worth and in `sums` that times the sum of the
+/// quants.
+///
+/// A row is read once where a thread's part is 32 numbers or fewer, else twice, by 16 bytes where the type
+/// and `d` allow. Sums are in `f32`, so that rows of any length of numbers up to 10¹⁵ have a finite result, as
+/// have rows of zeros, with an epsilon of zero too. With `n = ⌈d / threads⌉` the relative error of `y` is
+/// at most `(n / 2 + 11) · 2⁻²⁴`, and one rounding to its type: `n` squares and ten partial sums are added,
+/// the root halves what they err, and the rest is its approximation (2⁻²²·⁹) and two products. Of q8_1
+/// `scale · q` is within `0.501 · scale` of that `y`; blocks whose scale would be below 2⁻¹²⁶ are zeros.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RmsNorm {
+    /// Length of a row.
+    pub d: u32,
+    /// Added to the mean square: zero or more.
+    pub epsilon: f32,
+    /// Element type of `x`.
+    pub input: Dtype,
+    /// Element type of `w`.
+    pub weight: Dtype,
+    /// Element type of the residual stream, if there is one.
+    pub residual: Option<Dtype>,
+    /// Element type of `y`, if it is written.
+    pub output: Option<Dtype>,
+    /// Whether `y` is written as q8_1. `d` is a multiple of 32 then.
+    pub q8_1: bool,
+    /// Threads of a block: a multiple of 32.
+    pub threads: u32,
+}
+
+impl RmsNorm {
+    /// Rows of `d` numbers, all in `f32`, with blocks for which a row is about two rounds.
+    pub fn new(d: u32, epsilon: f32) -> Self {
+        RmsNorm {
+            d,
+            epsilon,
+            input: Dtype::F32,
+            weight: Dtype::F32,
+            residual: None,
+            output: Some(Dtype::F32),
+            q8_1: false,
+            threads: Walk::threads_for(d, 4),
+        }
+    }
+
+    fn walk(&self) -> Walk {
+        let dtypes = [Some(self.input), self.residual, self.output];
+        let bytes = dtypes.into_iter().flatten().map(Dtype::bytes).max();
+        Walk::new(self.d, bytes.unwrap_or(4), self.threads)
+    }
+}
+
+impl Kernel for RmsNorm {
+    fn entry(&self) -> String {
+        let RmsNorm { d, epsilon, input, weight, threads, .. } = *self;
+        let mut name = format!("rms_norm_d{d}_e{:08x}_x{input}_w{weight}", epsilon.to_bits());
+        if let Some(residual) = self.residual {
+            name += &format!("_r{residual}");
+        }
+        if let Some(output) = self.output {
+            name += &format!("_y{output}");
+        }
+        if self.q8_1 {
+            name += "_q8_1";
+        }
+        name + &format!("_t{threads}")
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let all = Extent::dim("rows").times(self.d.into());
+        let blocks = Extent::dim("rows").times((self.d / BLOCK).into());
+        let mut args = vec![ArgDesc::buffer("x", self.input.ty(), Role::In, all)];
+        args.extend(self.residual.map(|dtype| ArgDesc::buffer("residual", dtype.ty(), Role::InOut, all)));
+        args.push(ArgDesc::buffer("w", self.weight.ty(), Role::In, self.d));
+        args.extend(self.output.map(|dtype| ArgDesc::buffer("y", dtype.ty(), Role::Out, all)));
+        if self.q8_1 {
+            args.push(ArgDesc::output::<i8>("quants", all));
+            args.push(ArgDesc::output::<f32>("scales", blocks));
+            args.push(ArgDesc::output::<f32>("sums", blocks));
+        }
+        args
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(self.threads).grid(Extent::dim("rows"))
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        let RmsNorm { d, epsilon, threads, .. } = *self;
+        if !(1..=1 << 20).contains(&d) {
+            return Err(BuildError::field("d", d, "from 1 to 1048576"));
+        }
+        if self.q8_1 && !d.is_multiple_of(BLOCK) {
+            return Err(BuildError::field("d", d, "a multiple of 32 where the output is q8_1"));
+        }
+        if !(0.0..=1e30).contains(&epsilon) {
+            return Err(BuildError::field("epsilon", epsilon, "from 0 to 1e30"));
+        }
+        if self.output.is_none() && !self.q8_1 {
+            return Err(BuildError::field("output", "none", "a type where the output is not q8_1"));
+        }
+        check_threads(threads)
+    }
+
+    fn body<'k>(&self, k: K<'k>) {
+        let row = k.ctaid() * self.d;
+        let x = k.floats("x", self.input).at(row);
+        let residual = self.residual.map(|dtype| k.floats_mut("residual", dtype).at(row));
+        let w = k.floats("w", self.weight);
+        let y = self.output.map(|dtype| k.floats_mut("y", dtype).at(row));
+        let q8_1 = self.q8_1.then(|| {
+            let block = k.ctaid() * (self.d / BLOCK);
+            let quants = k.ptr_mut::<i8>("quants").at(row);
+            (quants, k.ptr_mut::<f32>("scales").at(block), k.ptr_mut::<f32>("sums").at(block))
+        });
+        let vector = self.walk().vector();
+
+        let read = |part: &Part<'k>| {
+            let x = x.load(part.inside, part.at, vector);
+            let Some(stream) = residual else { return x };
+            let before = stream.load(part.inside, part.at, vector);
+            let h: Vec<_> =
+                x.iter().zip(before).map(|(&x, before)| stream.dtype().round(x + before)).collect();
+            stream.store(part.inside, part.at, &h);
+            h
+        };
+        let read_again = |part: &Part<'k>| residual.unwrap_or(x).load(part.inside, part.at, vector);
+
+        let (row, squares) = self.walk().first(k, read, k.f32(0.0), |part, sum| {
+            part.values.iter().fold(sum, |sum, &h| h.mul_add(h, sum))
+        });
+        let mean = k.block_sum(squares) / self.d as f32;
+        // A row of zeros stays one where epsilon is zero.
+        let scale = (mean + self.epsilon).max(f32::MIN_POSITIVE).rsqrt();
+
+        row.each(read_again, |part| {
+            let w = w.load(part.inside, part.at, vector);
+            let normal: Vec<_> = part.values.iter().zip(w).map(|(&h, w)| h * scale * w).collect();
+            if let Some(y) = y {
+                y.store(part.inside, part.at, &normal);
+            }
+            if let Some((quants, scales, sums)) = q8_1 {
+                let quantized = quantize(k, &normal, |scale| scale);
+                quantized.store(part.inside, quants, part.at);
+                let first = quantized.is_first(k);
+                let stores = part.inside.map_or(first, |inside| inside & first);
+                scales.st_if(stores, part.at / BLOCK, quantized.scale);
+                sums.st_if(stores, part.at / BLOCK, quantized.scale * quantized.total(k).f32());
+            }
+        });
+    }
+}
+
+const DTYPE_OR_NONE: Domain = Domain::OneOf(&["none", "f32", "f16", "bf16"]);
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "rms_norm",
+    doc: "y = h * rsqrt(mean(h^2) + epsilon) * w over rows, where h is x, or the residual with x added to it",
+    fields: &[
+        ROW,
+        Field {
+            name: "epsilon",
+            domain: Domain::Float { above: -f32::MIN_POSITIVE, to: 1.0 },
+            default: "1e-5",
+            doc: "added to the mean square",
+        },
+        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x" },
+        Field { name: "weight", domain: Domain::DTYPE, default: "f32", doc: "element type of w" },
+        Field {
+            name: "residual",
+            domain: DTYPE_OR_NONE,
+            default: "none",
+            doc: "element type of the residual stream that x is added to",
+        },
+        Field {
+            name: "output",
+            domain: DTYPE_OR_NONE,
+            default: "f32",
+            doc: "element type of y; none where it is written as q8_1 only",
+        },
+        Field { name: "q8_1", domain: Domain::FLAG, default: "false", doc: "whether y is written as q8_1" },
+        THREADS,
+    ],
+    examples: &[
+        "d=2048 epsilon=1e-5",
+        "d=4096 residual=f32 output=none q8_1=true threads=512",
+        "d=1536 epsilon=1e-6 dtype=f16 residual=f32 output=f16",
+        "d=3584 dtype=bf16 weight=bf16 residual=bf16 output=bf16 q8_1=true",
+        "d=33 threads=96 dtype=f16 output=bf16",
+        "d=1",
+        "d=1048576 threads=1024 dtype=f16 residual=f16",
+    ],
+    make: |config| {
+        Box::new(RmsNorm {
+            d: config.u32("d"),
+            epsilon: config.f32("epsilon"),
+            input: config.dtype("dtype"),
+            weight: config.dtype("weight"),
+            residual: Dtype::from_name(config.text("residual")),
+            output: Dtype::from_name(config.text("output")),
+            q8_1: config.flag("q8_1"),
+            threads: config.u32("threads"),
+        })
+    },
+};

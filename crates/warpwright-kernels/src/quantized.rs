@@ -1,0 +1,79 @@
+//! Floats, or eight bits with a scale for each 32: rows as kernels write them that may be told either.
+
+use crate::CacheDtype;
+use crate::eight_bits::{BLOCK, quantize};
+use crate::floats::{Dtype, FloatBuffers, Floats};
+use warpwright_ptx::dsl::*;
+
+/// A buffer of rows that are written as floats or as `q8_0`: a handle, free to copy.
+#[derive(Clone, Copy)]
+pub(crate) enum Rows<'k> {
+    Floats(Floats<'k>),
+    Q8_0 { quants: Ptr<'k, Global, i8>, scales: Ptr<'k, Global, F16> },
+}
+
+/// The description of the arguments of [`Rows::parameter`].
+pub(crate) fn describe(
+    [name, scales]: [&'static str; 2],
+    dtype: CacheDtype,
+    role: Role,
+    len: Extent,
+) -> Vec<ArgDesc> {
+    let mut args = vec![ArgDesc::buffer(name, dtype.ty(), role, len)];
+    if dtype == CacheDtype::Q8_0 {
+        args.push(ArgDesc::buffer(scales, F16::TYPE, role, len.per(BLOCK.into())));
+    }
+    args
+}
+
+impl<'k> Rows<'k> {
+    /// The parameters `name` and, for `q8_0`, `scales`.
+    #[track_caller]
+    pub(crate) fn parameter(k: K<'k>, [name, scales]: [&str; 2], dtype: CacheDtype) -> Self {
+        let floats = |dtype| Rows::Floats(k.floats_mut(name, dtype));
+        match dtype {
+            CacheDtype::F32 => floats(Dtype::F32),
+            CacheDtype::F16 => floats(Dtype::F16),
+            CacheDtype::Bf16 => floats(Dtype::Bf16),
+            CacheDtype::Q8_0 => Rows::Q8_0 { quants: k.ptr_mut(name), scales: k.ptr_mut(scales) },
+        }
+    }
+
+    /// The rows from row `row` on, rows of `d` elements; for `q8_0` a multiple of 32.
+    #[track_caller]
+    pub(crate) fn row(self, row: Reg<'k, u64>, d: u32) -> Self {
+        match self {
+            Rows::Floats(floats) => Rows::Floats(floats.at(row * u64::from(d))),
+            Rows::Q8_0 { quants, scales } => Rows::Q8_0 {
+                quants: quants.at(row * u64::from(d)),
+                scales: scales.at(row * u64::from(d / BLOCK)),
+            },
+        }
+    }
+
+    /// Stores numbers from element `at` on where the predicate holds. All lanes of the warp take part; for
+    /// `q8_0` neighbouring lanes have the parts of a block.
+    ///
+    /// A `q8_0` scale is a half, and quants are rounded for the scale as it is stored: `|x - scale · q| ≤
+    /// 0.57 · scale` up to a magnitude of 127 · 65504, and beyond it the largest that there is. Blocks whose
+    /// scale would be below 2⁻²⁵ are zeros.
+    #[track_caller]
+    pub(crate) fn store(
+        self,
+        k: K<'k>,
+        inside: Option<Reg<'k, Pred>>,
+        at: Reg<'k, u32>,
+        values: &[Reg<'k, f32>],
+    ) {
+        match self {
+            Rows::Floats(floats) => floats.store(inside, at, values),
+            Rows::Q8_0 { quants, scales } => {
+                let quantized = quantize(k, values, |scale| Dtype::F16.round(scale));
+                quantized.store(inside, quants, at);
+                let first = quantized.is_first(k);
+                let stores = inside.map_or(first, |inside| inside & first);
+                scales.st_if(stores, at / BLOCK, quantized.scale.to_f16_saturating());
+            }
+        }
+    }
+}

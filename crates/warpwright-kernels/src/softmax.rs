@@ -1,0 +1,122 @@
+//! Softmax over rows.
+
+use crate::catalogue::{Domain, Entry, Field, ROW, THREADS, check_threads};
+use crate::floats::{Dtype, FloatBuffers};
+use crate::row::{Part, Walk};
+use std::f32::consts::LOG2_E;
+use warpwright_ptx::dsl::*;
+
+/// `y = eˣ / Σ eˣ` over rows of length `d`; one block per row. `x` and `y` are `rows × d`, row-major.
+///
+/// The maximum is subtracted first, so that no finite input overflows. `-inf` is a mask: its probability is
+/// zero, and a row of nothing else becomes zeros. `+inf` counts as the largest finite number: the `+inf` of a
+/// row share it. A row with a NaN becomes NaN.
+///
+/// A row is read once where a thread's part is 32 numbers or fewer, else three times, by 16 bytes where the
+/// type and `d` allow. Exponentials are to 2 ulp of an argument that was rounded three times, and sums are
+/// in `f32`: with `n = ⌈d / threads⌉` it is `|err| ≤ (n + 3 (max − x + ln d) + 23) · 2⁻²⁴` of the result, and
+/// one rounding to its type; what is below 2⁻¹²⁶ may become zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Softmax {
+    /// Length of a row.
+    pub d: u32,
+    /// Element type of `x`.
+    pub input: Dtype,
+    /// Element type of `y`.
+    pub output: Dtype,
+    /// Threads of a block: a multiple of 32.
+    pub threads: u32,
+}
+
+impl Softmax {
+    /// Rows of `d` numbers in `f32`, with blocks for which a row is about two rounds.
+    pub fn new(d: u32) -> Self {
+        Softmax { d, input: Dtype::F32, output: Dtype::F32, threads: Walk::threads_for(d, 4) }
+    }
+
+    fn walk(&self) -> Walk {
+        Walk::new(self.d, self.input.bytes().max(self.output.bytes()), self.threads)
+    }
+}
+
+impl Kernel for Softmax {
+    fn entry(&self) -> String {
+        let Softmax { d, input, output, threads } = self;
+        format!("softmax_d{d}_x{input}_y{output}_t{threads}")
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let all = Extent::dim("rows").times(self.d.into());
+        vec![
+            ArgDesc::buffer("x", self.input.ty(), Role::In, all),
+            ArgDesc::buffer("y", self.output.ty(), Role::Out, all),
+        ]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(self.threads).grid(Extent::dim("rows"))
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        if !(1..=1 << 20).contains(&self.d) {
+            return Err(BuildError::field("d", self.d, "from 1 to 1048576"));
+        }
+        check_threads(self.threads)
+    }
+
+    fn body<'k>(&self, k: K<'k>) {
+        let row = k.ctaid() * self.d;
+        let x = k.floats("x", self.input).at(row);
+        let y = k.floats_mut("y", self.output).at(row);
+        let vector = self.walk().vector();
+
+        let read = |part: &Part<'k>| {
+            let values = x.load(part.inside, part.at, vector);
+            let finite = |x: Reg<'k, f32>| x.gt(f32::MAX).select(f32::MAX, x);
+            let masked = |x| part.inside.map_or(x, |inside| inside.select(x, f32::NEG_INFINITY));
+            values.into_iter().map(|x| masked(finite(x))).collect()
+        };
+        // From the smallest finite number on: in a row of masks the others are still infinitely far below.
+        let (row, max) = self
+            .walk()
+            .first(k, read, k.f32(f32::MIN), |part, max| part.values.iter().fold(max, |max, &x| max.max(x)));
+        let max = k.block_max(max);
+        let exp = |x: Reg<'k, f32>| ((x - max) * LOG2_E).exp2();
+
+        let sum =
+            row.fold(read, k.f32(0.0), |part, sum| part.values.iter().fold(sum, |sum, &x| sum + exp(x)));
+        let sum = k.block_sum(sum);
+        let scale = sum.eq(0.0).select(0.0, sum.rcp());
+
+        row.each(read, |part| {
+            let shares: Vec<_> = part.values.iter().map(|&x| exp(x) * scale).collect();
+            y.store(part.inside, part.at, &shares);
+        });
+    }
+}
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "softmax",
+    doc: "y = exp(x) / sum(exp(x)) over rows, one block per row",
+    fields: &[
+        ROW,
+        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x" },
+        Field { name: "output", domain: Domain::DTYPE, default: "f32", doc: "element type of y" },
+        THREADS,
+    ],
+    examples: &[
+        "d=128256 threads=1024",
+        "d=151936 dtype=f16 threads=1024",
+        "d=33 dtype=bf16 output=bf16 threads=96",
+        "d=1 dtype=f16 output=f16",
+        "d=1048576 dtype=bf16 threads=1024",
+    ],
+    make: |config| {
+        Box::new(Softmax {
+            d: config.u32("d"),
+            input: config.dtype("dtype"),
+            output: config.dtype("output"),
+            threads: config.u32("threads"),
+        })
+    },
+};

@@ -1,0 +1,342 @@
+//! Decode attention on the virtual GPU, beside a float64 reference.
+
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use crate::common::{decode, encode, numbers, rounded, rounding};
+use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
+use warpwright_ptx::dsl::{Built, Kernel};
+use warpwright_ptx::ir::{Arch, Type};
+use warpwright_ptx::verify;
+use warpwright_vm::{Arg, Buffer, Device, DeviceConfig, LaunchConfig, Options, Report};
+
+/// What inputs are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Normal,
+    /// Up to 10⁶, or what halves can hold.
+    Large,
+    /// Products that cancel: every second channel is the negative of the one before, nearly.
+    Cancelling,
+    Constant,
+    OneHot,
+    /// A few channels a thousand times as large.
+    Outliers,
+    Denormal,
+    Zero,
+}
+
+impl Class {
+    pub(crate) const ALL: [Class; 8] = [
+        Class::Normal,
+        Class::Large,
+        Class::Cancelling,
+        Class::Constant,
+        Class::OneHot,
+        Class::Outliers,
+        Class::Denormal,
+        Class::Zero,
+    ];
+
+    /// Rows of `width` elements.
+    fn rows(self, count: usize, width: usize, largest: f64, seed: u64) -> Vec<f64> {
+        let random = numbers(count, seed);
+        let at = |i: usize| (i / width, i % width);
+        (0..count)
+            .map(|i| match self {
+                Class::Normal => random[i] * 2.0,
+                Class::Large => random[i] * largest,
+                Class::Cancelling if i % 2 == 1 => -random[i - 1] * (1.0 + random[i] * 1e-3),
+                Class::Cancelling => random[i],
+                Class::Constant => 0.75,
+                Class::OneHot => {
+                    if at(i).0 % width == at(i).1 {
+                        3.0
+                    } else {
+                        0.0
+                    }
+                }
+                Class::Outliers if at(i).1 % 37 == 5 => random[i] * 1000.0,
+                Class::Outliers => random[i],
+                Class::Denormal => random[i] * 2f64.powi(-130),
+                Class::Zero => 0.0,
+            })
+            .collect()
+    }
+}
+
+/// A kernel and what it is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) kernel: IncrementalAttention,
+    /// The length of each sequence.
+    pub(crate) lengths: &'a [u32],
+    pub(crate) class: Class,
+    pub(crate) seed: u64,
+    pub(crate) sm: u16,
+    pub(crate) options: Options,
+    /// How often it is launched, with the same workspace.
+    pub(crate) launches: usize,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(kernel: IncrementalAttention, lengths: &'a [u32]) -> Self {
+        Case {
+            kernel,
+            lengths,
+            class: Class::Normal,
+            seed: 1,
+            sm: 80,
+            options: Options::checked(),
+            launches: 2,
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.lengths.len() * (self.kernel.kv_heads * self.kernel.max_seq_len) as usize
+    }
+}
+
+/// One buffer of the cache: what the device holds, and what that means.
+struct Cache {
+    elements: Vec<u8>,
+    scales: Vec<u8>,
+    values: Vec<f64>,
+}
+
+/// Elements of a row that share a scale.
+const BLOCK: usize = 32;
+const NAN: u16 = 0x7fff;
+
+impl Cache {
+    fn new(case: &Case<'_>, seed: u64) -> Self {
+        let (head_dim, ty) = (case.kernel.head_dim as usize, case.kernel.cache.ty());
+        let largest = if matches!(case.kernel.cache, CacheDtype::F16 | CacheDtype::Q8_0) { 6e4 } else { 1e6 };
+        let exact = case.class.rows(case.rows() * head_dim, head_dim, largest, seed);
+        if case.kernel.cache != CacheDtype::Q8_0 {
+            let values = rounded(ty, &exact);
+            return Cache { elements: encode(ty, &values), scales: Vec::new(), values };
+        }
+        let (mut elements, mut scales, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for block in exact.chunks(BLOCK) {
+            let most = block.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+            let scale = rounded(Type::F16, &[most / 127.0])[0];
+            for value in block {
+                let quant = if scale == 0.0 { 0.0 } else { (value / scale).round().clamp(-128.0, 127.0) };
+                elements.push(quant as i8 as u8);
+                values.push(quant * scale);
+            }
+            scales.extend(encode(Type::F16, &[scale]));
+        }
+        Cache { elements, scales, values }
+    }
+
+    /// Puts NaN (or the scale NaN) into every row that is beyond its sequence's length.
+    fn poison(&mut self, case: &Case<'_>) {
+        let kernel = &case.kernel;
+        let per_sequence = (kernel.kv_heads * kernel.max_seq_len) as usize;
+        for row in 0..case.rows() {
+            let length = case.lengths[row / per_sequence];
+            if ((row % kernel.max_seq_len as usize) as u32) < length {
+                continue;
+            }
+            let bytes = self.elements.len() / case.rows();
+            self.elements[row * bytes..(row + 1) * bytes].fill(0xff);
+            let scales = self.scales.len() / case.rows();
+            self.scales[row * scales..(row + 1) * scales]
+                .chunks_mut(2)
+                .for_each(|scale| scale.copy_from_slice(&NAN.to_le_bytes()));
+        }
+    }
+}
+
+/// What attention is, for a head: the result and what its error is measured by.
+struct Expected {
+    out: Vec<f64>,
+    /// `Σ p|v|`.
+    weighed: Vec<f64>,
+    /// The smallest and the largest value.
+    range: Vec<(f64, f64)>,
+    /// The largest `scale · log₂ e · Σ|q||k|`.
+    magnitude: f64,
+}
+
+fn attention(
+    kernel: &IncrementalAttention,
+    q: &[f64],
+    keys: &[f64],
+    values: &[f64],
+    length: usize,
+) -> Expected {
+    let d = q.len();
+    let scale = f64::from(kernel.scale);
+    let dot = |row: &[f64]| row.iter().zip(q).map(|(k, q)| k * q).sum::<f64>() * scale;
+    let scores: Vec<f64> = keys.chunks(d).take(length).map(dot).collect();
+    let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weights: Vec<f64> = scores.iter().map(|score| (score - most).exp()).collect();
+    let sum: f64 = weights.iter().sum();
+    let mut expected =
+        Expected { out: vec![0.0; d], weighed: vec![0.0; d], range: vec![(0.0, 0.0); d], magnitude: 0.0 };
+    for (j, (weight, row)) in weights.iter().zip(values.chunks(d)).enumerate() {
+        for (i, &value) in row.iter().enumerate() {
+            expected.out[i] += weight / sum * value;
+            expected.weighed[i] += weight / sum * value.abs();
+            let (low, high) = expected.range[i];
+            expected.range[i] = if j == 0 { (value, value) } else { (low.min(value), high.max(value)) };
+        }
+    }
+    for row in keys.chunks(d).take(length) {
+        let magnitude: f64 = row.iter().zip(q).map(|(k, q)| (k * q).abs()).sum();
+        expected.magnitude = expected.magnitude.max(magnitude * scale * std::f64::consts::LOG2_E);
+    }
+    expected
+}
+
+/// The bound of the kernel's documentation, before the rounding of the result; `None` where scores are so large
+/// that nothing but a mean of values is promised.
+fn bound(expected: &Expected, width: f64, length: usize, i: usize) -> Option<f64> {
+    let u = 2f64.powi(-24);
+    let epsilon = (width + 10.0) * u * expected.magnitude;
+    (epsilon < 1.0).then(|| {
+        let weights = 2.0 * (epsilon.exp2() - 1.0) + 2f64.powi(-20) + 2.0 * (length as f64 + 16.0) * u;
+        // Products below the smallest normal number may be lost.
+        weights * expected.weighed[i] + 2f64.powi(-126)
+    })
+}
+
+/// Elements of a row that a lane adds up.
+fn width(kernel: &IncrementalAttention) -> f64 {
+    let pieces = (kernel.head_dim * kernel.cache.bytes()).div_ceil(16);
+    f64::from(pieces.div_ceil(32) * 16 / kernel.cache.bytes())
+}
+
+/// Runs the case and holds each launch to the reference; yields the outputs' bits.
+pub(crate) fn check(case: &Case<'_>) -> Vec<Vec<u8>> {
+    let built = build(case);
+    let runs = run(case, &built);
+    runs.into_iter()
+        .map(|(bits, report)| {
+            assert!(report.is_clean(), "{case:?}: {report}");
+            if let Some(wrong) = judge(case, &bits) {
+                panic!("{case:?}: {wrong}");
+            }
+            bits
+        })
+        .collect()
+}
+
+pub(crate) fn build(case: &Case<'_>) -> Built {
+    case.kernel.build(Arch::sm(case.sm)).unwrap_or_else(|error| panic!("{case:?}: {error}"))
+}
+
+fn inputs(case: &Case<'_>) -> (Vec<f64>, Cache, Cache) {
+    let IncrementalAttention { head_dim, heads, q, .. } = case.kernel;
+    let largest = if q == Dtype::F16 { 6e4 } else { 1e6 };
+    let count = case.lengths.len() * (heads * head_dim) as usize;
+    let query = case.class.rows(count, head_dim as usize, largest, case.seed * 3 + 7);
+    let query = rounded(q.ty(), &query);
+    (query, Cache::new(case, case.seed * 5 + 11), Cache::new(case, case.seed * 7 + 13))
+}
+
+/// Launches what was built: the outputs' bits and the report of each launch.
+pub(crate) fn run(case: &Case<'_>, built: &Built) -> Vec<(Vec<u8>, Report)> {
+    let kernel = &case.kernel;
+    let (query, mut keys, mut values) = inputs(case);
+    keys.poison(case);
+    values.poison(case);
+    let info = verify(&built.module).unwrap_or_else(|error| panic!("{case:?}: {error}"));
+    let mut config = DeviceConfig::default();
+    config.arch = Arch::sm(case.sm);
+    let device = Device::new(config).expect("a device");
+    let module = device.load(&built.module, &info).expect("a module");
+    let dims = |name: &str| (name == "batch").then_some(case.lengths.len() as u64);
+    let mut args = Vec::new();
+    let mut buffers: Vec<Buffer<u8>> = Vec::new();
+    let mut out = None;
+    for arg in kernel.args() {
+        let bytes = arg.len.evaluate(dims).expect("a length") as usize * arg.dtype.bytes() as usize;
+        let buffer = match arg.name {
+            "q" => device.clone_htod(&encode(kernel.q.ty(), &query)),
+            "k" => device.clone_htod(&keys.elements),
+            "v" => device.clone_htod(&values.elements),
+            "k_scales" => device.clone_htod(&keys.scales),
+            "v_scales" => device.clone_htod(&values.scales),
+            "lengths" => {
+                let lengths: Vec<u8> = case.lengths.iter().flat_map(|length| length.to_le_bytes()).collect();
+                device.clone_htod(&lengths)
+            }
+            "length" => {
+                args.push(Arg::U32(case.lengths[0]));
+                continue;
+            }
+            "arrivals" => device.alloc_zeros(bytes),
+            _ => device.alloc(bytes),
+        };
+        let buffer = buffer.expect("memory");
+        assert_eq!(buffer.len(), bytes, "{}", arg.name);
+        if arg.name == "out" {
+            out = Some(buffers.len());
+        }
+        args.push(Arg::buffer(&buffer));
+        buffers.push(buffer);
+    }
+    let out = &buffers[out.expect("an output")];
+    let [x, y, z] = built.launch.grid.map(|extent| extent.evaluate(dims).expect("a size") as u32);
+    let launch = LaunchConfig {
+        grid_dim: (x, y, z),
+        block_dim: (32 * kernel.warps, 1, 1),
+        shared_mem_bytes: built.launch.dynamic_shared,
+        cooperative: false,
+    };
+    (0..case.launches)
+        .map(|_| {
+            // NaN of every type.
+            out.write(&vec![0xff; out.len()]).expect("memory");
+            let report = device
+                .launch(&module, &kernel.entry(), &launch, &args, &case.options)
+                .unwrap_or_else(|error| panic!("{case:?}: {error}"))
+                .wait();
+            (out.read(), report)
+        })
+        .collect()
+}
+
+/// What is wrong with the outputs, if anything is.
+pub(crate) fn judge(case: &Case<'_>, bits: &[u8]) -> Option<String> {
+    let kernel = &case.kernel;
+    let (query, keys, values) = inputs(case);
+    let d = kernel.head_dim as usize;
+    let stride = kernel.max_seq_len as usize * d;
+    let group = (kernel.heads / kernel.kv_heads) as usize;
+    let found = decode(kernel.out.ty(), bits);
+    for (row, q) in query.chunks(d).enumerate() {
+        let (sequence, head) = (row / kernel.heads as usize, row % kernel.heads as usize);
+        let length = case.lengths[sequence].min(kernel.max_seq_len) as usize;
+        let start = (sequence * kernel.kv_heads as usize + head / group) * stride;
+        let of_head = |cache: &Cache| cache.values[start..start + stride].to_vec();
+        let expected = attention(kernel, q, &of_head(&keys), &of_head(&values), length);
+        for i in 0..d {
+            let (found, exact) = (found[row * d + i], expected.out[i]);
+            let wrong = match bound(&expected, width(kernel), length, i) {
+                Some(bound) => {
+                    let bound = bound + rounding(kernel.out.ty(), exact.abs() + bound);
+                    let limit =
+                        if kernel.out == Dtype::F16 && exact.abs() > 65000.0 { f64::INFINITY } else { bound };
+                    !((found - exact).abs() <= limit)
+                }
+                None => {
+                    let (low, high) = expected.range[i];
+                    let slack = (low.abs() + high.abs()) * 2f64.powi(-20)
+                        + rounding(kernel.out.ty(), low.abs() + high.abs());
+                    !(low - slack <= found && found <= high + slack)
+                }
+            };
+            if wrong {
+                let bound = bound(&expected, width(kernel), length, i);
+                return Some(format!(
+                    "sequence {sequence}, head {head}, element {i}: {found}, not {exact} ± {bound:?}"
+                ));
+            }
+        }
+    }
+    None
+}

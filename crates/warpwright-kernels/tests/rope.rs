@@ -1,0 +1,314 @@
+//! RoPE with the norm of the heads and the way into the KV cache, against float64, on the virtual GPU with
+//! every check on, within the bounds that it states.
+
+mod common;
+
+use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, kinds, run};
+use std::f64::consts::TAU;
+use warpwright_kernels::{CacheDtype, Dtype, QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
+use warpwright_ptx::dsl::{BuildError, Kernel};
+use warpwright_ptx::ir::{Arch, Type};
+
+/// The angle that pair `i` turns in one step, from the papers.
+fn frequency(rope: &Rope, i: usize) -> f64 {
+    let (d, base) = (f64::from(rope.rotary_dim), f64::from(rope.base));
+    let plain = base.powf(-2.0 * i as f64 / d);
+    match rope.scaling {
+        RopeScaling::None => plain,
+        RopeScaling::Linear { factor } => plain / f64::from(factor),
+        RopeScaling::Yarn { factor, original_context, beta_fast, beta_slow, .. } => {
+            // Which pair makes `beta` turns: base^(-2i/d) · context = 2π · beta.
+            let pair = |beta: f32| {
+                -(TAU * f64::from(beta) / f64::from(original_context)).ln() * d / (2.0 * base.ln())
+            };
+            let (low, high) = (pair(beta_fast).floor().max(0.0), pair(beta_slow).ceil().min(d - 1.0));
+            let kept = 1.0 - ((i as f64 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
+            plain * kept + plain / f64::from(factor) * (1.0 - kept)
+        }
+    }
+}
+
+fn magnitude(rope: &Rope) -> f64 {
+    match rope.scaling {
+        RopeScaling::Yarn { attention_factor: Some(factor), .. } => factor.into(),
+        RopeScaling::Yarn { factor, .. } => 0.1 * f64::from(factor).ln() + 1.0,
+        _ => 1.0,
+    }
+}
+
+/// A head, normalised and turned: each element and its slack.
+fn turned(rope: &Rope, head: &[f64], norm: &[f64], factors: &[f64], position: f64) -> Vec<(f64, f64)> {
+    let (d, turning) = (head.len(), rope.rotary_dim as usize);
+    let mut x = head.to_vec();
+    let mut slack = 5.0 * U;
+    if let Some(epsilon) = rope.norm {
+        let mean = x.iter().map(|x| x * x).sum::<f64>() / d as f64;
+        let root = (mean + f64::from(epsilon)).max(f64::from(f32::MIN_POSITIVE)).sqrt();
+        x.iter_mut().zip(norm).for_each(|(x, w)| *x = *x / root * w);
+        slack += (16.0 / 2.0 + 12.0) * U;
+    }
+    let m = magnitude(rope);
+    let mut y: Vec<_> = x.iter().map(|&x| (x, slack * x.abs() + 2f64.powi(-148))).collect();
+    for i in 0..turning / 2 {
+        let (a, b) = match rope.pairs {
+            RopePairs::Interleaved => (2 * i, 2 * i + 1),
+            RopePairs::Neox => (i, i + turning / 2),
+        };
+        let factor = if rope.freq_factors { factors[i] } else { 1.0 };
+        let (sine, cosine) = (position * (frequency(rope, i) / factor)).sin_cos();
+        let slack = slack * m * (x[a].abs() + x[b].abs()) + 2f64.powi(-148);
+        y[a] = (m * (x[a] * cosine - x[b] * sine), slack);
+        y[b] = (m * (x[a] * sine + x[b] * cosine), slack);
+    }
+    y
+}
+
+/// What tokens there are.
+struct Tokens {
+    positions: Vec<u32>,
+    sequences: Vec<u32>,
+    batch: u32,
+}
+
+fn check(sm: u16, rope: &Rope, kind: &str, x: &[f64], tokens: &Tokens) {
+    let what = format!("{kind} of {} on sm_{sm}", rope.entry());
+    let Rope { heads, kv_heads, head_dim, input, .. } = *rope;
+    let [heads, kv_heads, d] = [heads, kv_heads, head_dim].map(|n| n as usize);
+    let (count, width) = (tokens.positions.len(), (heads + 2 * kv_heads) * d);
+    let x = held(input.ty(), x);
+    assert_eq!(x.len(), count * width, "a test that gives each token a row");
+    let row = |token: usize| &x[token * width..][..width];
+    let part = |from: usize, to: usize| (0..count).flat_map(|t| row(t)[from * d..to * d].to_vec()).collect();
+    let [q_norm, k_norm] = [8, 9].map(|seed| held(Type::F32, &common::numbers(d, seed)));
+    let factors: Vec<f64> =
+        held(Type::F32, &(0..rope.rotary_dim / 2).map(|i| 1.0 + f64::from(i) * 0.37).collect::<Vec<_>>());
+    let mut given = Buffers::new();
+    match rope.layout {
+        QkvLayout::Separate => {
+            given.insert("q", part(0, heads));
+            given.insert("k", part(heads, heads + kv_heads));
+            given.insert("v", part(heads + kv_heads, heads + 2 * kv_heads));
+        }
+        QkvLayout::Fused { pitch } => {
+            let gap = vec![f64::NAN; pitch as usize - width];
+            given.insert("qkv", (0..count).flat_map(|t| [row(t).to_vec(), gap.clone()].concat()).collect());
+        }
+    }
+    if rope.norm.is_some() {
+        given.extend([("q_norm", q_norm.clone()), ("k_norm", k_norm.clone())]);
+    }
+    let numbers = |list: &[u32]| list.iter().map(|&n| f64::from(n)).collect::<Vec<_>>();
+    given.insert("positions", numbers(&tokens.positions));
+    if rope.sequences == TokenSequences::Listed {
+        given.insert("sequences", numbers(&tokens.sequences));
+    }
+    if rope.freq_factors {
+        given.insert("freq_factors", factors.clone());
+    }
+    let found = run(sm, rope, &[("tokens", count as u64), ("batch", tokens.batch.into())], &given);
+
+    let head = |token: usize, head: usize, norm: &[f64]| {
+        let x = &row(token)[head * d..][..d];
+        turned(rope, x, norm, &factors, tokens.positions[token].into())
+    };
+    let queries: Vec<_> =
+        (0..count).flat_map(|t| (0..heads).flat_map(|h| head(t, h, &q_norm)).collect::<Vec<_>>()).collect();
+    match (rope.output, rope.layout) {
+        (Some(output), _) => assert_within(&what, output.ty(), &found["rotated"], &queries),
+        (None, QkvLayout::Separate) => assert_within(&what, input.ty(), &found["q"], &queries),
+        (None, QkvLayout::Fused { pitch }) => {
+            for (t, found) in found["qkv"].chunks(pitch as usize).enumerate() {
+                let (found, rest) = found.split_at(heads * d);
+                assert_within(&what, input.ty(), found, &queries[t * heads * d..][..heads * d]);
+                assert_eq!(rest[..2 * kv_heads * d], row(t)[heads * d..], "{what}: what is behind q");
+            }
+        }
+    }
+
+    // Each row of the cache is that of a token, or as it was.
+    let room = rope.max_seq_len as usize;
+    for (name, scales, first) in [("k_cache", "k_scales", heads), ("v_cache", "v_scales", heads + kv_heads)] {
+        for (at, stored) in found[name].chunks(d).enumerate() {
+            let (sequence, kv_head, position) = (at / (kv_heads * room), at / room % kv_heads, at % room);
+            let token = (0..count).find(|&t| {
+                let of = match rope.sequences {
+                    TokenSequences::One => 0,
+                    TokenSequences::Each => t,
+                    TokenSequences::Listed => tokens.sequences[t] as usize,
+                };
+                of == sequence && tokens.positions[t] as usize == position
+            });
+            let scales = found.get(scales).map(|scales| &scales[at * d / 32..][..d / 32]);
+            let Some(token) = token else {
+                let untouched = |x: &f64| x.is_nan() || rope.cache == CacheDtype::Q8_0 && *x == NO_QUANT;
+                assert!(stored.iter().all(untouched), "{what}: {name} row {at} belongs to no token");
+                assert!(
+                    scales.is_none_or(|scales| scales.iter().all(|x| x.is_nan())),
+                    "{what}: scales of {at}"
+                );
+                continue;
+            };
+            let exact = match first == heads {
+                true => head(token, heads + kv_head, &k_norm),
+                false => row(token)[(first + kv_head) * d..][..d].iter().map(|&x| (x, 0.0)).collect(),
+            };
+            match scales {
+                None => assert_within(&format!("{what}, {name}"), rope.cache.ty(), stored, &exact),
+                Some(scales) => {
+                    for (i, (&quant, &(exact, slack))) in stored.iter().zip(&exact).enumerate() {
+                        let scale = scales[i / 32];
+                        let least = if scale == 0.0 { 127.0 * 2f64.powi(-25) } else { 0.57 * scale };
+                        let off = (scale * quant - exact).abs();
+                        assert!(
+                            quant.abs() <= 127.0 && off <= least + slack,
+                            "{what}: {scale} · {quant}, not {exact}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A few tokens of several sequences, in no order, one of them beyond the cache.
+fn few(max_seq_len: u32) -> Tokens {
+    Tokens {
+        positions: vec![3, 0, max_seq_len - 1, 2, max_seq_len, u32::MAX],
+        sequences: vec![1, 2, 0, 0, 1, 2],
+        batch: 3,
+    }
+}
+
+fn width(rope: &Rope) -> usize {
+    ((rope.heads + 2 * rope.kv_heads) * rope.head_dim) as usize
+}
+
+#[test]
+fn heads_of_every_kind_are_turned_and_kept() {
+    let base = Rope { norm: Some(1e-6), ..Rope::new(3, 2, 64, 5) };
+    for (i, (kind, x)) in kinds(6 * width(&base), 1).into_iter().enumerate() {
+        for (j, cache) in CacheDtype::ALL.into_iter().enumerate() {
+            let rope = Rope {
+                cache,
+                pairs: [RopePairs::Neox, RopePairs::Interleaved][(i + j) % 2],
+                norm: [None, Some(1e-6), Some(0.0)][(i + j) % 3],
+                input: Dtype::ALL[(i + j / 2) % 3],
+                output: [Some(Dtype::F32), Some(Dtype::F16), Some(Dtype::Bf16), None][(i + j / 2) % 4],
+                sequences: TokenSequences::Listed,
+                ..base
+            };
+            check([75, 80, 90][i % 3], &rope, kind, &x, &few(5));
+        }
+    }
+}
+
+#[test]
+fn heads_of_every_shape_are_turned_and_kept() {
+    let mut shapes = vec![
+        (1, 1, 8, 8),
+        (1, 1, 8, 2),
+        (5, 3, 80, 20),
+        (5, 3, 96, 94),
+        (4, 4, 112, 112),
+        (9, 1, 32, 32),
+        (2, 1, 256, 64),
+        (3, 2, 512, 512),
+        (7, 7, 160, 160),
+    ];
+    if full() {
+        shapes.extend([(32, 8, 64, 64), (12, 2, 128, 128), (32, 8, 128, 128), (16, 8, 128, 128)]);
+    }
+    for (i, (heads, kv_heads, head_dim, rotary_dim)) in shapes.into_iter().enumerate() {
+        for pairs in [RopePairs::Neox, RopePairs::Interleaved] {
+            for rounds in [1, 2] {
+                let quantised = head_dim % 32 == 0 && rounds == 1;
+                let rope = Rope {
+                    rotary_dim,
+                    pairs,
+                    rounds,
+                    norm: (i % 2 == 0).then_some(1e-5),
+                    input: Dtype::ALL[(i + rounds as usize) % 3],
+                    output: [None, Some(Dtype::F16), Some(Dtype::F32)][i % 3],
+                    cache: if quantised { CacheDtype::Q8_0 } else { CacheDtype::ALL[i % 3] },
+                    sequences: TokenSequences::Listed,
+                    ..Rope::new(heads, kv_heads, head_dim, 7)
+                };
+                let x = common::numbers(6 * width(&rope), 10 + i as u64);
+                check(80, &rope, "normal", &x, &few(7));
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_all_three_are_read_and_sequences_found() {
+    for (i, gap) in [0, 8, 40].into_iter().enumerate() {
+        for output in [None, Some(Dtype::F32)] {
+            let sequences = [TokenSequences::One, TokenSequences::Each, TokenSequences::Listed][i];
+            let rope = Rope {
+                sequences,
+                output,
+                input: Dtype::ALL[i],
+                cache: CacheDtype::F16,
+                ..Rope::new(6, 2, 64, 9)
+            };
+            let rope = Rope { layout: QkvLayout::Fused { pitch: width(&rope) as u32 + gap }, ..rope };
+            let tokens = match sequences {
+                // Of one sequence no position comes twice.
+                TokenSequences::One => Tokens { positions: vec![4, 5, 6, 100], sequences: vec![], batch: 1 },
+                _ => Tokens { positions: vec![4, 4, 0, 9], sequences: vec![2, 0, 1, 1], batch: 3 },
+            };
+            check(80, &rope, "normal", &common::numbers(4 * width(&rope), 3), &tokens);
+        }
+    }
+}
+
+#[test]
+fn angles_are_right_at_the_end_of_long_contexts() {
+    let scalings = [
+        RopeScaling::None,
+        RopeScaling::Linear { factor: 8.0 },
+        RopeScaling::yarn(4.0, 32768),
+        RopeScaling::Yarn {
+            factor: 40.0,
+            original_context: 4096,
+            beta_fast: 16.0,
+            beta_slow: 2.0,
+            attention_factor: Some(0.75),
+        },
+    ];
+    for (i, scaling) in scalings.into_iter().enumerate() {
+        for base in [1e4, 5e5, 1e6] {
+            for freq_factors in [false, true] {
+                let pairs = [RopePairs::Neox, RopePairs::Interleaved][i % 2];
+                let rope = Rope { scaling, base, freq_factors, pairs, ..Rope::new(2, 1, 128, 1) };
+                // None is in the cache: that has room for position 0.
+                let positions = vec![0, 1, 4095, 131_070, 131_071, (1 << 24) + 1];
+                let tokens = Tokens { positions, sequences: vec![], batch: 6 };
+                check(80, &rope, "normal", &common::numbers(6 * width(&rope), 20 + i as u64), &tokens);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_rope_cannot_be_is_said() {
+    let rope = Rope::new(4, 2, 48, 16);
+    let refused = |rope: Rope| match rope.build(Arch::sm(80)) {
+        Err(BuildError::Field { field, .. }) => field,
+        other => panic!("{:?}", other.map(|_| ())),
+    };
+    assert_eq!(refused(Rope { heads: 0, ..rope }), "heads");
+    assert_eq!(refused(Rope { kv_heads: u32::MAX, ..rope }), "kv_heads");
+    assert_eq!(refused(Rope { head_dim: 4, ..rope }), "head_dim");
+    assert_eq!(refused(Rope { cache: CacheDtype::Q8_0, ..rope }), "head_dim");
+    assert_eq!(refused(Rope { rotary_dim: 50, ..rope }), "rotary_dim");
+    assert_eq!(refused(Rope { rotary_dim: 0, ..rope }), "rotary_dim");
+    assert_eq!(refused(Rope { base: 1.0, ..rope }), "base");
+    assert_eq!(refused(Rope { scaling: RopeScaling::Linear { factor: 0.0 }, ..rope }), "factor");
+    assert_eq!(refused(Rope { scaling: RopeScaling::yarn(2.0, 0), ..rope }), "original_context");
+    assert_eq!(refused(Rope { norm: Some(f32::NAN), ..rope }), "epsilon");
+    assert_eq!(refused(Rope { layout: QkvLayout::Fused { pitch: 8 }, ..rope }), "pitch");
+    assert_eq!(refused(Rope { max_seq_len: 0, ..rope }), "max_seq_len");
+    assert_eq!(refused(Rope { rounds: 0, ..rope }), "rounds");
+}

@@ -1,0 +1,169 @@
+//! Words of the DSL that kernels of a model's small operations are made of, by their numbers, on the virtual
+//! GPU with every check on.
+
+mod common;
+
+use common::{Given, run};
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::dsl::*;
+use warpwright_ptx::ir::{Arch, Type};
+
+const TARGETS: [u16; 3] = [75, 80, 90];
+
+/// The first output of a body that is run by blocks of `threads` threads.
+fn outputs(
+    sm: u16,
+    (blocks, threads): (u32, u32),
+    given: &[Given<'_>],
+    body: impl for<'k> Fn(K<'k>),
+) -> Vec<Vec<f64>> {
+    let arch = Arch::sm(sm);
+    let built = build("body", &LaunchRule::new(threads), arch, body)
+        .unwrap_or_else(|errors| panic!("sm_{sm}: {errors}"));
+    run(arch, "body", &built, (blocks, 1, 1), given).0
+}
+
+#[test]
+fn turns_have_cosines_and_sines() {
+    // Every quarter and its neighbours, and steps of an odd number.
+    let blocks = 64;
+    let phases: Vec<u32> = (0..blocks * 256)
+        .map(|i: u32| match i {
+            0..4 => i << 30,
+            4..260 => (i << 24).wrapping_add(i % 3).wrapping_sub(1),
+            _ => i.wrapping_mul(0x9e37_79b1),
+        })
+        .collect();
+    // Halves of the words: numbers that `f64` holds.
+    let words: Vec<f64> = phases.iter().map(|&phase| phase.into()).collect();
+    for sm in TARGETS {
+        let given = [
+            Given::Input(Type::U32, &words),
+            Given::Output(Type::F32, words.len()),
+            Given::Output(Type::F32, words.len()),
+        ];
+        let found = outputs(sm, (blocks, 256), &given, |k| {
+            let i = k.global_tid();
+            let phases = k.ptr::<u32>("phases");
+            let [cosine, sine] = phases.ld(i).cos_sin_turns();
+            k.ptr_mut::<f32>("cosines").st(i, cosine);
+            k.ptr_mut::<f32>("sines").st(i, sine);
+        });
+        for (i, phase) in words.iter().enumerate() {
+            let angle = phase * 2f64.powi(-32) * std::f64::consts::TAU;
+            for (found, exact) in [(found[0][i], angle.cos()), (found[1][i], angle.sin())] {
+                assert!((found - exact).abs() <= 2f64.powi(-23), "{phase} on sm_{sm}: {found}, not {exact}");
+            }
+        }
+        let turns: Vec<_> = found[0].iter().copied().zip(found[1].iter().copied()).take(4).collect();
+        assert_eq!(turns, [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)], "sm_{sm}");
+    }
+}
+
+#[test]
+fn runs_of_lanes_reduce_by_themselves() {
+    let x: Vec<f64> = (0..64).map(|i| f64::from(i * i % 37)).collect();
+    for sm in TARGETS {
+        for lanes in [1, 2, 4, 8, 16, 32u32] {
+            let given =
+                [Given::Input(Type::F32, &x), Given::Output(Type::F32, 64), Given::Output(Type::F32, 64)];
+            let found = outputs(sm, (1, 64), &given, |k| {
+                let x = k.ptr::<f32>("x").ld(k.tid());
+                k.ptr_mut::<f32>("sums").st(k.tid(), k.group_sum(x, lanes));
+                k.ptr_mut::<f32>("most").st(k.tid(), k.group_max(x, lanes));
+            });
+            for (i, run) in x.chunks(lanes as usize).enumerate() {
+                for lane in i * lanes as usize..(i + 1) * lanes as usize {
+                    assert_eq!(found[0][lane], run.iter().sum::<f64>(), "{lanes} lanes on sm_{sm}");
+                    assert_eq!(found[1][lane], run.iter().copied().fold(0.0, f64::max));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_are_powers_of_two() {
+    for lanes in [0, 3, 64] {
+        let built = build("body", &LaunchRule::new(32), Arch::sm(80), |k| {
+            k.group_sum(k.f32(1.0), lanes);
+        });
+        let mistakes = built.expect_err("no such runs");
+        assert_eq!(
+            mistakes.iter().map(|mistake| mistake.code).collect::<Vec<_>>(),
+            [Code::ModifierCombination]
+        );
+    }
+}
+
+#[test]
+fn prefixes_of_the_block_are_summed() {
+    for sm in TARGETS {
+        for threads in [32, 64, 96, 1024u32] {
+            let x: Vec<f64> = (0..threads).map(|i| f64::from(i.wrapping_mul(0x9e37_79b1) >> 16)).collect();
+            let count = threads as usize;
+            let given = [
+                Given::Input(Type::U32, &x),
+                Given::Output(Type::U32, count),
+                Given::Output(Type::U32, count),
+                Given::Output(Type::U32, count),
+                Given::Output(Type::U32, count),
+            ];
+            let found = outputs(sm, (1, threads), &given, |k| {
+                let x = k.ptr::<u32>("x").ld(k.tid());
+                let [up_to, all] = k.block_scan(x);
+                k.ptr_mut::<u32>("up_to").st(k.tid(), up_to);
+                k.ptr_mut::<u32>("all").st(k.tid(), all);
+                // In the upper halves of long words, with carries out of the lower ones.
+                let [up_to, all] = k.block_scan(x.to::<u64>() << 24);
+                k.ptr_mut::<u32>("long_up_to").st(k.tid(), (up_to >> 24).to());
+                k.ptr_mut::<u32>("long_all").st(k.tid(), (all >> 24).to());
+            });
+            let mut sum = 0.0;
+            let sums: Vec<f64> = (x.iter())
+                .map(|x| {
+                    sum += x;
+                    sum
+                })
+                .collect();
+            for i in 0..count {
+                let found = [0, 1, 2, 3].map(|output| found[output][i]);
+                assert_eq!(found, [sums[i], sum, sums[i], sum], "{i} of {threads} on sm_{sm}");
+            }
+        }
+    }
+}
+
+#[test]
+fn halves_saturate() {
+    let x = [1e6, -1e6, 65504.0, 65519.9, 65520.0, f64::INFINITY, f64::NEG_INFINITY, 1.5, f64::NAN, 2049.0];
+    let halves = [65504.0, -65504.0, 65504.0, 65504.0, 65504.0, 65504.0, -65504.0, 1.5, f64::NAN, 2048.0];
+    for sm in TARGETS {
+        let given = [Given::Input(Type::F32, &x), Given::Output(Type::F16, 10), Given::Output(Type::F16, 20)];
+        let found = outputs(sm, (1, 10), &given, |k| {
+            let x = k.ptr::<f32>("x").ld(k.tid());
+            k.ptr_mut::<F16>("y").st(k.tid(), x.to_f16_saturating());
+            k.ptr_mut::<F16x2>("pairs").st(k.tid(), x.pack_f16_saturating(-x));
+        });
+        let same = |found: f64, exact: f64| found == exact || found.is_nan() && exact.is_nan();
+        for (i, &exact) in halves.iter().enumerate() {
+            let all = [found[0][i], found[1][2 * i], -found[1][2 * i + 1]];
+            assert!(all.iter().all(|&found| same(found, exact)), "{} on sm_{sm}: {all:?}", x[i]);
+        }
+    }
+}
+
+#[test]
+fn lanes_read_a_table_of_constants() {
+    let values: Vec<u64> = (0..40).map(|i| u64::MAX / 3 - i).collect();
+    for sm in TARGETS {
+        let given = [Given::Output(Type::U32, 32)];
+        let found = outputs(sm, (1, 32), &given, |k| {
+            let table = k.global_table::<u64>(&values).at(3);
+            k.ptr_mut::<u32>("y").st(k.tid(), (table.ld(k.tid()) >> 8).to());
+        });
+        for (lane, &found) in found[0].iter().enumerate() {
+            assert_eq!(found, f64::from((values[lane + 3] >> 8) as u32), "on sm_{sm}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The figures by which hot kernels are judged, each beside its goal: from the machine code, and from the virtual
+//! GPU's counters.
+
+use super::emit;
+use super::sass::{Code, Disassembler};
+use crate::ptxas::{Ptxas, first_error};
+use std::collections::HashMap;
+use warpwright_ptx::dsl::{Block, Kernel, Role};
+use warpwright_ptx::ir::{Arch, Module, Origin, StatementKind, Type};
+use warpwright_ptx::op::Op;
+use warpwright_vm::{Arg, Device, DeviceConfig, LaunchConfig, Options, Report, SpaceTraffic};
+
+/// The targets that figures are taken for.
+pub(super) const TARGETS: [&str; 2] = ["sm_80", "sm_90"];
+
+/// A figure of a kernel.
+pub(super) struct Figure {
+    /// What is counted.
+    pub(super) what: &'static str,
+    pub(super) kernel: &'static str,
+    pub(super) assignments: &'static str,
+    /// Sizes and scalars of the launch; buffers of `u32` of that name hold the number in every element.
+    pub(super) launch: &'static [(&'static str, u64)],
+    measure: fn(&Measured) -> Result<f64, String>,
+    /// What it should be at most.
+    pub(super) goal: Goal,
+}
+
+/// What a figure should be.
+#[derive(Clone, Copy)]
+pub(super) enum Goal {
+    /// At most that.
+    AtMost(f64),
+    /// What cannot be avoided.
+    Floor(f64),
+}
+
+/// All of them. Those that decide come first.
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        what: "instructions per HMMA, main loop",
+        kernel: "flash_attention",
+        assignments: "head_dim=128",
+        launch: &[],
+        measure: |measured| measured.per_product(),
+        goal: Goal::AtMost(4.3),
+    },
+    Figure {
+        what: "instructions per multiplication, lanes",
+        kernel: "incremental_attention",
+        assignments: "heads=32 kv_heads=8 head_dim=128",
+        launch: DECODE,
+        // A product with K and one with V for each element of each head and token.
+        measure: |measured| measured.per_unit(2 * 32 * 128 * LENGTH),
+        goal: Goal::Floor(1.0),
+    },
+    Figure {
+        what: "sectors per byte of K and V, in 32nds",
+        kernel: "incremental_attention",
+        assignments: "heads=32 kv_heads=8 head_dim=128",
+        launch: DECODE,
+        measure: |measured| {
+            let counted = measured.run()?;
+            let bytes = 2 * 2 * 8 * 128 * LENGTH;
+            let sectors = counted.traffic("k")?.loads.transactions + counted.traffic("v")?.loads.transactions;
+            Ok(sectors as f64 * 32.0 / bytes as f64)
+        },
+        goal: Goal::Floor(1.0),
+    },
+    Figure {
+        what: "instructions per HMMA, main loop",
+        kernel: "matmul",
+        assignments: "",
+        launch: &[],
+        measure: |measured| measured.per_product(),
+        goal: Goal::Floor(1.5),
+    },
+];
+
+/// Tokens of the decode figures.
+const LENGTH: u64 = 2048;
+const DECODE: &[(&str, u64)] = &[("batch", 1), ("length", LENGTH)];
+
+/// A kernel as it was assembled and as it ran.
+struct Measured {
+    kernel: Box<dyn Kernel>,
+    code: Code,
+    module: Module,
+    arch: Arch,
+    launch: &'static [(&'static str, u64)],
+}
+
+/// What counting on the virtual GPU has given.
+struct Counted {
+    report: Report,
+    /// Traffic of each buffer.
+    buffers: HashMap<&'static str, SpaceTraffic>,
+    /// Warps of the launch.
+    warps: u64,
+}
+
+impl Measured {
+    fn size(&self, name: &str) -> Option<u64> {
+        self.launch.iter().find(|size| size.0 == name).map(|size| size.1)
+    }
+
+    /// Runs it with zeros in all buffers.
+    fn run(&self) -> Result<Counted, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let info = warpwright_ptx::verify(&self.module).map_err(|error| text(&error))?;
+        let mut config = DeviceConfig::default();
+        config.arch = self.arch;
+        let device = Device::new(config).map_err(|error| text(&error))?;
+        let loaded = device.load(&self.module, &info).map_err(|error| text(&error))?;
+        let extent = |extent: warpwright_ptx::dsl::Extent| {
+            extent.evaluate(|name| self.size(name)).ok_or_else(|| format!("`{extent}` is not known"))
+        };
+        let (mut args, mut buffers) = (Vec::new(), Vec::new());
+        for arg in self.kernel.args() {
+            if arg.role == Role::Scalar {
+                let value = self.size(arg.name).ok_or_else(|| format!("`{}` is not known", arg.name))?;
+                args.push(match arg.dtype {
+                    Type::U64 => Arg::U64(value),
+                    Type::F32 => Arg::F32(value as f32),
+                    _ => Arg::U32(value as u32),
+                });
+                continue;
+            }
+            let bytes = (extent(arg.len)? * u64::from(arg.dtype.bytes())) as usize;
+            let filled = match self.size(arg.name) {
+                Some(value) if arg.dtype == Type::U32 => (value as u32).to_le_bytes().repeat(bytes / 4),
+                _ => vec![0u8; bytes],
+            };
+            let buffer = device.clone_htod(&filled).map_err(|error| text(&error))?;
+            args.push(Arg::buffer(&buffer));
+            buffers.push((arg.name, buffer));
+        }
+        let built = self.kernel.build(self.arch).map_err(|error| text(&error))?;
+        let [x, y, z] = built.launch.grid.map(extent);
+        let grid = [x?, y?, z?].map(|count| count as u32);
+        let (Block::Exactly(block) | Block::AtMost(block)) = built.launch.block;
+        let config = LaunchConfig {
+            grid_dim: grid.into(),
+            block_dim: block.into(),
+            shared_mem_bytes: built.launch.dynamic_shared,
+            cooperative: built.launch.cooperative,
+        };
+        let mut options = Options::default();
+        options.counters = true;
+        let launched = device.launch(&loaded, &self.kernel.entry(), &config, &args, &options);
+        let report = launched.map_err(|error| text(&error))?.wait();
+        if let Some(trap) = &report.trap {
+            return Err(trap.message.clone());
+        }
+        let traffic = |address: u64| {
+            let allocations = report.counters.allocations.iter();
+            allocations.clone().find(|allocation| allocation.1 == address).map(|allocation| allocation.2)
+        };
+        let buffers = buffers
+            .iter()
+            .map(|(name, buffer)| (*name, traffic(buffer.address()).unwrap_or_default()))
+            .collect();
+        let blocks = grid.iter().map(|&count| u64::from(count)).product::<u64>();
+        let warps = blocks * u64::from(block.iter().product::<u32>().div_ceil(32));
+        Ok(Counted { report, buffers, warps })
+    }
+
+    /// Machine instructions that warps execute, at most: each loop as often as its last instruction was
+    /// executed on the virtual GPU, everything else once by every warp. `opcodes` counts those alone.
+    fn executed(&self, counted: &Counted, opcodes: Option<&[&str]>) -> Result<f64, String> {
+        let trips = self.trips(&counted.report);
+        let loops = self.code.loops();
+        if trips.len() != loops.len() {
+            return Err(format!("{} loops became {}", trips.len(), loops.len()));
+        }
+        let count = |range: std::ops::Range<usize>| match opcodes {
+            Some(opcodes) => self.code.count(range, opcodes),
+            None => range.len(),
+        };
+        let innermost = |at: usize| {
+            let around = loops.iter().zip(&trips).filter(|(body, _)| body.contains(&at));
+            around.min_by_key(|(body, _)| body.len()).map_or(counted.warps, |(_, &trips)| trips)
+        };
+        Ok((0..self.code.len()).map(|at| count(at..at + 1) as f64 * innermost(at) as f64).sum())
+    }
+
+    /// How often each loop of the PTX goes around, summed over warps, in the order in which they begin.
+    fn trips(&self, report: &Report) -> Vec<u64> {
+        let executed: HashMap<_, _> = report
+            .counters
+            .lines
+            .iter()
+            .filter_map(|line| Some((position(line.origin)?, line.warps)))
+            .collect();
+        let mut loops = Vec::new();
+        for function in self.module.entries() {
+            let mut labels = HashMap::new();
+            for (at, statement) in function.statements().iter().enumerate() {
+                match &statement.kind {
+                    StatementKind::Label(label) => {
+                        labels.insert(*label, at);
+                    }
+                    StatementKind::Instruction(instruction) => {
+                        let Op::Bra(branch) = &instruction.op else { continue };
+                        if let Some(&start) = labels.get(&branch.target) {
+                            let warps = position(statement.origin).and_then(|at| executed.get(&at).copied());
+                            loops.push((start, warps.unwrap_or(0)));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        loops.sort_by_key(|(start, _)| *start);
+        loops.into_iter().map(|(_, warps)| warps).collect()
+    }
+}
+
+impl Counted {
+    /// Traffic of an argument.
+    fn traffic(&self, name: &str) -> Result<SpaceTraffic, String> {
+        self.buffers.get(name).copied().ok_or_else(|| format!("there is no buffer `{name}`"))
+    }
+}
+
+impl Measured {
+    /// Instructions of all lanes, for each of so many units of work.
+    fn per_unit(&self, units: u64) -> Result<f64, String> {
+        Ok(self.executed(&self.run()?, None)? * 32.0 / units as f64)
+    }
+
+    /// Instructions of the main loop for each product of the tensor cores.
+    fn per_product(&self) -> Result<f64, String> {
+        const PRODUCTS: &[&str] = &["HMMA"];
+        let body = self.code.main_loop(PRODUCTS).ok_or("no loop has products")?;
+        Ok(body.len() as f64 / self.code.count(body, PRODUCTS) as f64)
+    }
+}
+
+/// Where a statement stands in its text.
+fn position(origin: Origin) -> Option<u32> {
+    match origin {
+        Origin::Text(span) => Some(span.start),
+        _ => None,
+    }
+}
+
+/// Takes a figure for a target.
+pub(super) fn take(
+    figure: &Figure,
+    target: &str,
+    ptxas: &Ptxas,
+    disassembler: &Disassembler,
+) -> Result<f64, String> {
+    let entry = warpwright_kernels::find(figure.kernel).map_err(|error| error.to_string())?;
+    let kernel = entry.configure_text(figure.assignments).map_err(|error| error.to_string())?;
+    let emitted = emit(entry, figure.assignments, target)?;
+    let assembled = ptxas.assemble_whole(&emitted.ptx, target).map_err(|log| first_error(&log))?;
+    let code = disassembler.code(&assembled.cubin)?;
+    // Read back, so that statements have places in the text, each its own.
+    let module = warpwright_ptx::parse(&emitted.ptx).map_err(|errors| errors.to_string())?;
+    (figure.measure)(&Measured { kernel, code, module, arch: emitted.arch, launch: figure.launch })
+}

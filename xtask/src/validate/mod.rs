@@ -1,0 +1,181 @@
+//! The catalogue under the verifier and `ptxas`: every kernel, configuration and target, and the page that says
+//! what came of it.
+//!
+//! ```text
+//!   catalogue ── PTX ──► ptxas ──► resources ──┐
+//!                          │                   ├──► docs/kernels.md
+//!                          └─► nvdisasm ──► figures
+//! ```
+
+mod figures;
+mod page;
+mod resources;
+mod sass;
+
+use crate::Failure;
+use crate::ptxas::{Ptxas, first_error};
+use crate::run::parallel;
+use crate::summary::{Part, Summary};
+use crate::tools::{self, Tools};
+use figures::FIGURES;
+use resources::Resources;
+use sass::Disassembler;
+use warpwright_ptx::dsl::LaunchRule;
+use warpwright_ptx::ir::Arch;
+
+/// The targets that kernels claim, unless their launch rule asks for more.
+const TARGETS: [&str; 8] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"];
+
+/// A kernel of the catalogue in one configuration, for one target.
+struct Entry {
+    kernel: &'static str,
+    /// What differs from the defaults.
+    assignments: &'static str,
+    target: &'static str,
+    /// The PTX, or why there is none.
+    built: Result<Emitted, String>,
+}
+
+/// A kernel's text and how it is launched.
+struct Emitted {
+    ptx: String,
+    arch: Arch,
+    launch: LaunchRule,
+}
+
+impl Entry {
+    fn name(&self) -> String {
+        format!("{} {}", self.kernel, self.assignments).trim().to_string()
+    }
+}
+
+/// Everything that the catalogue claims to assemble: each kernel at its defaults and in its examples.
+fn catalogue() -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for kernel in warpwright_kernels::catalogue() {
+        for &assignments in std::iter::once(&"").chain(kernel.examples) {
+            for target in TARGETS {
+                if claims(kernel, assignments, target) {
+                    let built = emit(kernel, assignments, target);
+                    entries.push(Entry { kernel: kernel.name, assignments, target, built });
+                }
+            }
+        }
+    }
+    entries
+}
+
+/// Every kernel as it is without configuration, by name, for an old target and a new one.
+pub(crate) fn default_modules() -> Result<Vec<(String, String)>, String> {
+    let mut modules = Vec::new();
+    for kernel in warpwright_kernels::catalogue() {
+        for target in ["sm_75", "sm_90"] {
+            if claims(kernel, "", target) {
+                let emitted = emit(kernel, "", target)?;
+                modules.push((format!("kernel {} for {target}", kernel.name), emitted.ptx));
+            }
+        }
+    }
+    Ok(modules)
+}
+
+/// Whether the launch rule of a configuration lets it run on a target.
+fn claims(kernel: &warpwright_kernels::Entry, assignments: &str, target: &str) -> bool {
+    let oldest = kernel.configure_text(assignments).map(|kernel| kernel.launch().min_sm);
+    let sm = target.parse::<Arch>().map(|arch| arch.sm);
+    !matches!((oldest, sm), (Ok(oldest), Ok(sm)) if sm < oldest)
+}
+
+/// The PTX of a kernel that the verifier accepts.
+fn emit(kernel: &warpwright_kernels::Entry, assignments: &str, target: &str) -> Result<Emitted, String> {
+    let kernel = kernel.configure_text(assignments).map_err(|error| error.to_string())?;
+    let arch = target.parse().map_err(|error| format!("{error}"))?;
+    let built = kernel.build(arch).map_err(|mistakes| mistakes.to_string())?;
+    let info = warpwright_ptx::verify(&built.module).map_err(|errors| errors.to_string())?;
+    match info.diagnostics.iter().next() {
+        Some(finding) => Err(finding.to_string()),
+        None => Ok(Emitted { ptx: warpwright_ptx::print(&built.module), arch, launch: built.launch }),
+    }
+}
+
+/// What the page has to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// What it is: a difference is a failure.
+    Compared,
+    /// What is found now.
+    Written,
+}
+
+/// `cargo xtask validate`: a failure for whatever does not assemble or spills, and the page.
+pub(crate) fn run(page: Page) -> Result<(), Failure> {
+    let tools = tools::set_up().map_err(Failure::Failed)?;
+    let ptxas = Ptxas::new(&tools.ptxas).map_err(Failure::Failed)?;
+    let mut summary = Summary::default();
+    check(&ptxas, &tools, page, &mut summary);
+    summary.finish()
+}
+
+/// Assembles the catalogue, and writes the page or compares it.
+pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, summary: &mut Summary) {
+    let entries = catalogue();
+    let results = parallel(&entries, |entry| {
+        let emitted = entry.built.as_ref().map_err(|why| format!("is not built: {why}"))?;
+        let assembled = ptxas.assemble_whole(&emitted.ptx, entry.target).map_err(|log| first_error(&log))?;
+        let used = Resources::read(&assembled.log);
+        match used {
+            Resources { spills: 1.., .. } => Err(format!("spills {} bytes", used.spills)),
+            Resources { local: 1.., .. } => Err(format!("has {} bytes of local memory", used.local)),
+            _ if used.resident_blocks(emitted.arch, &emitted.launch) == 0 => {
+                Err(format!("does not fit a multiprocessor: {used:?}"))
+            }
+            _ => Ok(used),
+        }
+    });
+    let mut passed = 0;
+    for (entry, result) in entries.iter().zip(&results) {
+        match result {
+            Ok(_) => passed += 1,
+            Err(why) => eprintln!("{} for {}: {why}", entry.name(), entry.target),
+        }
+    }
+    let failed = entries.len() - passed;
+    summary.add(Part { name: "kernels, assembled".to_string(), passed, failed, remark: String::new() });
+
+    let figures = match Disassembler::new(&tools.nvdisasm) {
+        Ok(disassembler) => take_figures(ptxas, &disassembler, summary),
+        Err(why) => return summary.add_failure("kernels, figures", &why),
+    };
+    let (passed, failed) = match page::check(&page::text(&entries, &results, &figures), page) {
+        Ok(()) => (1, 0),
+        Err(why) => {
+            eprintln!("{why}");
+            (0, 1)
+        }
+    };
+    summary.add(Part { name: "kernels, the page".to_string(), passed, failed, remark: String::new() });
+}
+
+/// Takes every figure for every target.
+fn take_figures(ptxas: &Ptxas, disassembler: &Disassembler, summary: &mut Summary) -> page::Figures {
+    let taken: page::Figures = parallel(FIGURES, |figure| {
+        figures::TARGETS.map(|target| figures::take(figure, target, ptxas, disassembler))
+    });
+    let (mut passed, mut failed) = (0, 0);
+    for (figure, values) in FIGURES.iter().zip(&taken) {
+        for (target, value) in figures::TARGETS.iter().zip(values) {
+            match value {
+                Ok(_) => passed += 1,
+                Err(why) => {
+                    failed += 1;
+                    eprintln!(
+                        "{} {} for {target}, {}: {why}",
+                        figure.kernel, figure.assignments, figure.what
+                    );
+                }
+            }
+        }
+    }
+    summary.add(Part { name: "kernels, figures".to_string(), passed, failed, remark: String::new() });
+    taken
+}

@@ -1,0 +1,124 @@
+//! `docs/kernels.md`: what the kernels take of a multiprocessor.
+
+use super::figures::{self, FIGURES, Goal};
+use super::resources::Resources;
+use super::{Entry, Page, TARGETS};
+use crate::run::root;
+use std::fmt::Write;
+use warpwright_ptx::dsl::Block;
+
+/// Where it lies.
+const PATH: &str = "docs/kernels.md";
+
+/// Targets for which resident warps are shown.
+const OCCUPANCY: [&str; 2] = ["sm_80", "sm_90"];
+
+const HEAD: &str = "
+## Resources
+
+Every kernel of the catalogue, at its defaults and in its examples (`warpwright kernels` says what the fields
+mean; what is not named is at its default): threads of a block, bytes of shared memory, registers of a
+thread by target, and the warps that are resident on a multiprocessor of two of them. A kernel that a
+target lacks has a dash. None spills, and none has local memory: that would be a failure.
+";
+
+const FIGURES_HEAD: &str = "\
+# Kernels: figures and resources
+
+`cargo xtask validate --write` makes this page with the pinned `ptxas` and `nvdisasm` and with the virtual GPU's
+counters; `cargo xtask test` holds it to what they say. They are no timings.
+
+## Figures
+
+Machine instructions are those of `nvdisasm`; a figure of a whole kernel counts each loop as often as the
+virtual GPU went through it, and all else once for every warp, whether it is skipped or not. A goal is
+what a figure should be at most; a floor is what the algorithm cannot do without.
+
+| kernel | figure | sm_80 | sm_90 | |
+| --- | --- | ---: | ---: | ---: |
+";
+
+/// The figures, each for every target.
+pub(super) type Figures = Vec<[Result<f64, String>; figures::TARGETS.len()]>;
+
+/// The page.
+pub(super) fn text(entries: &[Entry], results: &[Result<Resources, String>], figures: &Figures) -> String {
+    let mut page = FIGURES_HEAD.to_string();
+    for (figure, values) in FIGURES.iter().zip(figures) {
+        let values = values.each_ref().map(|value| match value {
+            Ok(value) => format!("{value:.2}"),
+            Err(_) => "-".into(),
+        });
+        let goal = match figure.goal {
+            Goal::AtMost(goal) => format!("goal {goal}"),
+            Goal::Floor(floor) => format!("floor {floor}"),
+        };
+        let name = format!("{} {}", figure.kernel, figure.assignments);
+        let _ = writeln!(page, "| {} | {} | {} | {goal} |", name.trim(), figure.what, values.join(" | "));
+    }
+    page.push_str(HEAD);
+    let targets: Vec<_> = TARGETS.into_iter().filter(|target| *target != "sm_90a").collect();
+    for kernel in warpwright_kernels::catalogue() {
+        let _ = write!(page, "\n### {}\n\n{}.\n\n", kernel.name, kernel.doc);
+        let columns: Vec<_> = OCCUPANCY.iter().map(|target| format!("warps, {target}")).collect();
+        let _ = writeln!(
+            page,
+            "| configuration | threads | shared | {} | {} |\n| --- |{}",
+            targets.join(" | "),
+            columns.join(" | "),
+            " ---: |".repeat(2 + targets.len() + columns.len())
+        );
+        for &assignments in std::iter::once(&"").chain(kernel.examples) {
+            let of = |target: &str| {
+                let mut all = entries.iter().zip(results);
+                all.find(|(entry, _)| {
+                    entry.kernel == kernel.name && entry.assignments == assignments && entry.target == target
+                })
+            };
+            let built = targets.iter().rev().find_map(|target| {
+                let (entry, result) = of(target)?;
+                Some((entry.built.as_ref().ok()?, result.as_ref().ok()?))
+            });
+            let Some((emitted, used)) = built else { continue };
+            let (Block::Exactly(dims) | Block::AtMost(dims)) = emitted.launch.block;
+            let threads = dims.iter().product::<u32>();
+            let registers = targets.iter().map(|target| match of(target) {
+                Some((_, Ok(used))) => used.registers.to_string(),
+                _ => "-".into(),
+            });
+            let warps = OCCUPANCY.iter().map(|target| match of(target) {
+                Some((Entry { built: Ok(emitted), .. }, Ok(used))) => {
+                    let blocks = used.resident_blocks(emitted.arch, &emitted.launch);
+                    (blocks * threads.div_ceil(32)).to_string()
+                }
+                _ => "-".into(),
+            });
+            let cells: Vec<_> = registers.chain(warps).collect();
+            let name = if assignments.is_empty() { "defaults" } else { assignments };
+            let shared = used.shared + emitted.launch.dynamic_shared;
+            let _ = writeln!(page, "| {name} | {threads} | {shared} | {} |", cells.join(" | "));
+        }
+    }
+    page
+}
+
+/// Writes the page, or says where it differs.
+pub(super) fn check(text: &str, page: Page) -> Result<(), String> {
+    let path = root().join(PATH);
+    if page == Page::Written {
+        return std::fs::write(&path, text).map_err(|error| format!("cannot write {PATH}: {error}"));
+    }
+    let known = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {PATH}: {error}"))?;
+    if known == text {
+        return Ok(());
+    }
+    let lines = known.lines().zip(text.lines()).enumerate();
+    let (line, (known, found)) = lines
+        .into_iter()
+        .find(|(_, (known, found))| known != found)
+        .unwrap_or((0, ("the same", "other lines")));
+    Err(format!(
+        "{PATH}:{}: says\n  {known}\nand what is found is\n  {found}\nrun `cargo xtask validate --write`",
+        line + 1
+    ))
+}

@@ -1,0 +1,88 @@
+//! What a kernel takes of a multiprocessor, and how many of its warps fit.
+
+use warpwright_ptx::dsl::{Block, LaunchRule};
+use warpwright_ptx::ir::Arch;
+
+/// What `ptxas -v` says about a kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Resources {
+    /// Of a thread.
+    pub(super) registers: u32,
+    /// Static shared memory, in bytes.
+    pub(super) shared: u32,
+    /// Local memory of a thread, in bytes.
+    pub(super) local: u32,
+    /// Bytes stored and loaded because registers did not suffice.
+    pub(super) spills: u32,
+}
+
+/// Registers of a multiprocessor of every architecture since `sm_50`.
+const REGISTERS: u32 = 65536;
+/// Registers are handed to warps in units of so many.
+const UNIT: u32 = 256;
+/// Shared memory that a block takes beside its own, since `sm_80`.
+const RESERVED: u32 = 1024;
+
+impl Resources {
+    /// Reads the resources of the last function in a log of `ptxas -v`.
+    pub(super) fn read(log: &str) -> Self {
+        let number_before = |line: &str, unit: &str| {
+            let before = line.split(unit).next().filter(|before| before.len() < line.len())?;
+            before.split_whitespace().next_back()?.parse().ok()
+        };
+        let mut used = Resources::default();
+        for line in log.lines() {
+            used.registers = number_before(line, " registers").unwrap_or(used.registers);
+            used.shared = number_before(line, " bytes smem").unwrap_or(used.shared);
+            used.local = number_before(line, " bytes stack frame").unwrap_or(used.local);
+            let spills = [" bytes spill stores", " bytes spill loads"];
+            used.spills += spills.iter().filter_map(|unit| number_before(line, unit)).sum::<u32>();
+        }
+        used
+    }
+
+    /// Blocks that are resident on a multiprocessor at once.
+    pub(super) fn resident_blocks(self, arch: Arch, launch: &LaunchRule) -> u32 {
+        let (Block::Exactly(dims) | Block::AtMost(dims)) = launch.block;
+        let threads = dims.iter().product::<u32>().max(1);
+        let warps = threads.div_ceil(32);
+        let limits = arch.limits();
+        let reserved = if arch.sm >= 80 { RESERVED } else { 0 };
+        let shared = u64::from(self.shared + launch.dynamic_shared + reserved);
+        let of_registers = REGISTERS / ((self.registers.max(1) * 32).next_multiple_of(UNIT) * warps);
+        let of_shared = limits.shared.checked_div(shared).unwrap_or(u64::MAX);
+        let of_shared = u32::try_from(of_shared).unwrap_or(u32::MAX);
+        of_registers.min(of_shared).min(limits.blocks).min(limits.threads / (warps * 32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_read() {
+        let log = "ptxas info    : Compiling entry function 'f' for 'sm_80'
+ptxas info    : Function properties for f
+    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 40 registers, used 1 barriers, 1024 bytes smem, 376 bytes cmem[0]";
+        assert_eq!(Resources::read(log), Resources { registers: 40, shared: 1024, local: 16, spills: 20 });
+        let log = "ptxas info    : Used 16 registers, 380 bytes cmem[0]";
+        assert_eq!(Resources::read(log), Resources { registers: 16, ..Resources::default() });
+    }
+
+    #[test]
+    fn the_scarcest_resource_decides() {
+        let blocks = |registers, shared, threads, sm| {
+            let resources = Resources { registers, shared, ..Resources::default() };
+            resources.resident_blocks(Arch::sm(sm), &LaunchRule::new(threads))
+        };
+        // Threads, registers (in whole units), blocks, shared memory.
+        assert_eq!(blocks(32, 0, 256, 80), 8);
+        assert_eq!(blocks(33, 0, 256, 80), 6);
+        assert_eq!(blocks(128, 0, 256, 80), 2);
+        assert_eq!(blocks(16, 0, 32, 86), 16);
+        assert_eq!(blocks(16, 40 << 10, 256, 80), 4);
+        assert_eq!(blocks(255, 0, 1024, 80), 0);
+    }
+}
