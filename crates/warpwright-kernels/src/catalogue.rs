@@ -261,9 +261,6 @@ const ENTRIES: &[Entry] = &[
     crate::ladder::transpose::ENTRY,
     crate::ladder::matmul_tiled::ENTRY,
     crate::ladder::matmul::ENTRY,
-    crate::linear::gemv::QUANT_GEMV,
-    crate::linear::gemv::FUSED_NORM_GEMV,
-    crate::quantize::ENTRY,
 ];
 
 /// Every kernel.
