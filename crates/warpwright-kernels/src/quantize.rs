@@ -13,7 +13,7 @@ const PART: u32 = 8;
 ///
 /// `x` and `quants` (signed bytes) are `rows × d`, row-major; `scales` and `sums` are `rows × d / 32` and
 /// of `f32`, since halves overflow where activations have outliers. `|x - scale · q| ≤ 0.501 · scale` for
-/// numbers up to 10³⁸; blocks whose scale would be below 2⁻¹²⁶ are zeros. The format is ggml's, with its
+/// numbers up to 10³⁷; blocks whose scale would be below 2⁻¹²⁶ are zeros. The format is ggml's, with its
 /// scales and sums apart from its quants.
 ///
 /// Each thread takes eight numbers, which it reads and writes at once.

@@ -13,20 +13,20 @@ use warpwright_ptx::dsl::*;
 /// Words of the sums of a column.
 const SUMS: u32 = LANES * 4;
 /// Weights that share a scale on the `int8` path.
-const BLOCK: u32 = 32;
+pub(super) const BLOCK: u32 = 32;
 
 /// The activations in global memory.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'k> {
     /// `f32`, `columns × k`.
-    Exact {
+    Floats {
         /// The activations.
         x: Ptr<'k, Global, f32>,
         /// What they are multiplied by, one for each of the `k`.
         norm: Option<Ptr<'k, Global, f32>>,
     },
-    /// Quantised to `q8_1`.
-    Int8 {
+    /// Quantised before.
+    Q8_1 {
         /// The quants, four in a word, `columns × k`.
         quants: Ptr<'k, Global, u32>,
         /// The scales of each 32: a parameter.
@@ -42,7 +42,7 @@ pub(super) struct Staging {
     pub(super) layout: Layout,
     /// Columns of activations.
     pub(super) columns: u32,
-    /// Whether activations are `f32`.
+    /// Whether they are staged as `f32`, not as `q8_1`.
     pub(super) exact: bool,
 }
 
@@ -51,15 +51,12 @@ impl Staging {
     /// much memory.
     pub(super) fn passes(self) -> Vec<Range<u32>> {
         let chunks = self.layout.chunks();
-        if self.exact && self.columns > 2 && chunks > 8 {
-            vec![0..chunks / 2, chunks / 2..chunks]
-        } else {
-            vec![0..chunks]
-        }
+        let passes = if self.exact && self.columns > 2 && chunks > 8 { 2 } else { 1 };
+        (0..passes).map(|i| i * chunks / passes..(i + 1) * chunks / passes).collect()
     }
 
     /// Words of the activations of a column.
-    fn staged(self) -> u32 {
+    pub(super) fn staged(self) -> u32 {
         let per_pass = self.layout.chunks() / self.passes().len() as u32;
         let weights = per_pass * CHUNK * LANES;
         if self.exact { weights } else { weights / 4 }
@@ -75,16 +72,24 @@ impl Staging {
     }
 }
 
+/// Floats that are being brought.
+pub(super) struct Floats<'k> {
+    x: Ptr<'k, Global, f32>,
+    norm: Option<Ptr<'k, Global, f32>>,
+    /// The sum of the squares that this lane has seen.
+    squares: Option<Reg<'k, f32>>,
+}
+
 /// Where a warp stages its activations.
 #[derive(Clone, Copy)]
 pub(super) struct Stage<'k> {
-    staging: Staging,
+    pub(super) staging: Staging,
     /// Weights of a row of the matrix.
     k: u32,
-    lanes: Lanes<'k>,
+    pub(super) lanes: Lanes<'k>,
     memory: Ptr<'k, Shared, f32>,
     /// Which of four chunks this lane brings, for the lane `unit` of the groups.
-    row: Reg<'k, u32>,
+    pub(super) row: Reg<'k, u32>,
     /// Where the first begins in the slice.
     begin: Reg<'k, u32>,
     /// The same for four chunks of bytes.
@@ -105,14 +110,14 @@ impl<'k> Stage<'k> {
         let row = lanes.lane / LANES;
         let begin_of = |chunk| lanes.unit * layout.run() + layout.chunk_at_device(chunk);
         let factors = match source {
-            Source::Exact { .. } => None,
-            Source::Int8 { scales, sums, .. } => Some(lanes.lane.lt(16).select_ptr(scales, sums)),
+            Source::Floats { .. } => None,
+            Source::Q8_1 { scales, sums, .. } => Some(lanes.lane.lt(16).select_ptr(scales, sums)),
         };
         let (begin, begin_int8) = (begin_of(row), begin_of(row * GROUPS));
         Stage { staging, k, lanes, memory, row, begin, begin_int8, factors }
     }
 
-    fn column(self, column: u32) -> Ptr<'k, Shared, f32> {
+    pub(super) fn column(self, column: u32) -> Ptr<'k, Shared, f32> {
         self.memory.at(column * self.staging.column_words())
     }
 
@@ -127,74 +132,72 @@ impl<'k> Stage<'k> {
         pass: Range<u32>,
     ) -> Option<Reg<'k, f32>> {
         match source {
-            Source::Exact { x, norm } => self.bring_exact(k, (x, norm), slice, column, pass),
-            Source::Int8 { quants, .. } => {
-                self.bring_int8(k, quants, slice, column);
+            Source::Floats { x, norm } => {
+                let mut floats =
+                    Floats { x: x.at(k.u64(u64::from(column) * u64::from(self.k))), norm, squares: None };
+                if self.staging.exact {
+                    self.bring_exact(k, &mut floats, slice, column, pass);
+                } else {
+                    self.bring_rounded(k, &mut floats, slice, column);
+                }
+                floats.squares
+            }
+            Source::Q8_1 { quants, .. } => {
+                self.bring_q8_1(k, quants, slice, column);
                 None
             }
         }
     }
 
-    fn bring_exact(
-        self,
-        k: K<'k>,
-        (x, norm): (Ptr<'k, Global, f32>, Option<Ptr<'k, Global, f32>>),
-        slice: Slice<'k>,
-        column: u32,
-        pass: Range<u32>,
-    ) -> Option<Reg<'k, f32>> {
+    fn bring_exact(self, k: K<'k>, floats: &mut Floats<'k>, slice: Slice<'k>, column: u32, pass: Range<u32>) {
         let layout = self.staging.layout;
-        let x = x.at(k.u64(u64::from(column) * u64::from(self.k)));
-        let at = slice.number * layout.slice() + self.begin;
         let stage = self.column(column);
-        let mut squares = None;
         let mut sums: Vec<Reg<'k, f32>> = Vec::new();
         for first in pass.clone().step_by(GROUPS as usize) {
-            let further = layout.chunk_at(first);
-            let load =
-                |ptr: Ptr<'k, Global, f32>| self.load(k, ptr.at(at + further), self.begin + further, slice);
-            let mut values = load(x);
-            if let Some(norm) = norm {
-                squares = values.into_iter().fold(squares, |sum: Option<Reg<'k, f32>>, v| {
-                    Some(sum.map_or_else(|| v * v, |sum| v.mul_add(v, sum)))
-                });
-                let weights = load(norm);
-                values = std::array::from_fn(|i| values[i] * weights[i]);
-            }
+            let values = self.read(k, floats, slice, first);
             let place = (first - pass.start) * LANES * CHUNK;
             stage.st_vec((self.row * LANES + self.lanes.unit) * CHUNK + place, values);
             if layout.parts() > 0 {
                 let [a, b, c, d] = values;
                 let sum = (a + b) + (c + d);
                 match sums.last_mut() {
-                    Some(last) if first % layout.part_chunks() != 0 => *last = *last + sum,
+                    Some(last) if !first.is_multiple_of(layout.part_chunks()) => *last = *last + sum,
                     _ => sums.push(sum),
                 }
             }
         }
         self.keep_sums(k, stage.at(self.staging.staged()), &sums);
-        squares
     }
 
-    /// Four activations, zeros beyond the slice's end.
-    fn load(
+    /// Reads this lane's chunk of the four from `first` on, zeros beyond the slice's end.
+    pub(super) fn read(
         self,
         k: K<'k>,
-        from: Ptr<'k, Global, f32>,
-        place: Reg<'k, u32>,
+        floats: &mut Floats<'k>,
         slice: Slice<'k>,
+        first: u32,
     ) -> [Reg<'k, f32>; 4] {
-        let whole = slice.weights == self.staging.layout.slice();
-        if self.k.is_multiple_of(CHUNK) {
-            return if whole {
-                from.ld_vec(0)
+        let layout = self.staging.layout;
+        let further = layout.chunk_at(first);
+        let (at, place) = (slice.number * layout.slice() + self.begin + further, self.begin + further);
+        let load = |from: Ptr<'k, Global, f32>| {
+            let from = from.at(at);
+            let whole = slice.weights == layout.slice();
+            if self.k.is_multiple_of(CHUNK) {
+                if whole { from.ld_vec(0) } else { from.ld_vec_if(place.lt(slice.weights), 0, k.f32(0.0)) }
             } else {
-                from.ld_vec_if(place.lt(slice.weights), 0, k.f32(0.0))
-            };
-        }
-        [0, 1, 2, 3].map(|i| {
-            if whole { from.ld(i) } else { from.ld_if((place + i).lt(slice.weights), i, k.f32(0.0)) }
-        })
+                [0, 1, 2, 3].map(|i| {
+                    if whole { from.ld(i) } else { from.ld_if((place + i).lt(slice.weights), i, k.f32(0.0)) }
+                })
+            }
+        };
+        let values: [_; 4] = load(floats.x);
+        let Some(norm) = floats.norm else { return values };
+        floats.squares = values
+            .into_iter()
+            .fold(floats.squares, |sum, v| Some(sum.map_or_else(|| v * v, |sum| v.mul_add(v, sum))));
+        let weights = load(norm);
+        std::array::from_fn(|i| values[i] * weights[i])
     }
 
     /// Adds the sums of the four lanes that have chunks of a part, and keeps for each part what the bias makes
@@ -218,7 +221,7 @@ impl<'k> Stage<'k> {
         }
     }
 
-    fn bring_int8(self, k: K<'k>, quants: Ptr<'k, Global, u32>, slice: Slice<'k>, column: u32) {
+    fn bring_q8_1(self, k: K<'k>, quants: Ptr<'k, Global, u32>, slice: Slice<'k>, column: u32) {
         let (layout, lane, begin) = (self.staging.layout, self.lanes.lane, self.begin_int8);
         let whole = slice.weights == layout.slice();
         let stage = self.column(column);

@@ -64,12 +64,13 @@ fn product(config: &Config<'_>) -> QuantGemv {
         residual: config.flag("residual") && !(swiglu && i > 0),
     };
     let warps = config.u32("warps");
+    let activations = Activations::ALL.into_iter().find(|kind| kind.name() == config.text("activations"));
     QuantGemv {
         k: config.u32("k"),
         matrices: config.list("n").enumerate().map(matrix).collect(),
         swiglu,
         batch: config.u32("batch"),
-        activations: Activations::Exact,
+        activations: activations.unwrap_or(Activations::Exact),
         warps: (warps > 0).then_some(warps),
     }
 }
@@ -89,7 +90,7 @@ pub(crate) const QUANT_GEMV: Entry = Entry {
             name: "activations",
             domain: Domain::OneOf(Activations::NAMES),
             default: "exact",
-            doc: "f32, or q8_1 for products of bytes",
+            doc: "f32, or for products of bytes q8_1, or f32 that is quantised on the way",
         },
         WARPS,
     ],
@@ -119,19 +120,14 @@ pub(crate) const QUANT_GEMV: Entry = Entry {
         "n=4096 k=4096 batch=8 activations=int8",
         "n=4096 k=4096 batch=8 format=q6_k",
         "n=4096 k=4096 batch=8 format=f16",
+        "n=4096 k=14336 activations=rounded",
         "n=8192 k=28672",
         "n=3584 k=18944 format=q6_k",
         "n=1 k=256",
         "n=17 k=1056 format=q8_0 batch=3",
         "n=33 k=77 format=bf16 batch=5",
     ],
-    make: |config| {
-        let activations = match config.text("activations") {
-            "int8" => Activations::Int8,
-            _ => Activations::Exact,
-        };
-        Box::new(QuantGemv { activations, ..product(config) })
-    },
+    make: |config| Box::new(product(config)),
 };
 
 pub(crate) const FUSED_NORM_GEMV: Entry = Entry {
@@ -151,12 +147,19 @@ pub(crate) const FUSED_NORM_GEMV: Entry = Entry {
         RESIDUAL,
         SWIGLU,
         BATCH,
+        Field {
+            name: "activations",
+            domain: Domain::OneOf(&["exact", "rounded"]),
+            default: "exact",
+            doc: "f32, or for products of bytes f32 that is quantised on the way",
+        },
         WARPS,
     ],
     examples: &[
         "n=2048+512+512 k=2048 format=q4_k+q4_k+q6_k",
         "n=1536+256+256 k=1536 epsilon=1e-6 bias=true format=q4_k+q4_k+q6_k",
         "n=14336+14336 k=4096 swiglu=true",
+        "n=14336+14336 k=4096 swiglu=true activations=rounded",
         "n=4096 k=4096 format=q8_0 batch=2",
         "n=4096 k=4096 format=f16",
     ],

@@ -11,7 +11,7 @@ use warpwright_ptx::dsl::*;
 pub(crate) struct Output<'k> {
     pub(crate) y: Ptr<'k, Global, f32>,
     /// Added to each row of a matrix: `n`.
-    pub(crate) bias: (Option<Ptr<'k, Global, f32>>, Option<Ptr<'k, Global, f32>>),
+    pub(crate) bias: [Option<Ptr<'k, Global, f32>>; 2],
     /// Added to the result: `columns × n`.
     pub(crate) residual: Option<Ptr<'k, Global, f32>>,
 }
@@ -91,9 +91,9 @@ fn one<'k>(
             (None, _) => sum * factor,
         }
     };
-    let mut y = result(0, output.bias.0);
+    let mut y = result(0, output.bias[0]);
     if product.swiglu {
-        y = y * y.sigmoid() * result(1, output.bias.1);
+        y = y * y.sigmoid() * result(1, output.bias[1]);
     }
     let at = column * n + row;
     let store = || {

@@ -3,7 +3,7 @@
 //! ```text
 //!   kernel ──► tile ──┬── plan          rows to lanes, slices to warps
 //!                     ├── format        quants to factors
-//!                     ├── activations   global to shared memory, with sums
+//!                     ├── activations   global to shared memory, with sums; rounding: quantised on the way
 //!                     ├── scales        once, through shared memory
 //!                     ├── dot           products of a slice
 //!                     └── epilogue      sums to results
@@ -18,6 +18,7 @@ mod epilogue;
 mod format;
 mod kernel;
 mod plan;
+mod rounding;
 mod scales;
 mod tile;
 

@@ -24,7 +24,7 @@ pub(crate) struct Product {
     pub(crate) batch: u32,
     /// Whether there are two matrices, for `silu(W₀ x) · (W₁ x)`.
     pub(crate) swiglu: bool,
-    /// Whether activations are `f32`, not `q8_1`.
+    /// Whether activations are multiplied as `f32`, not as `q8_1`.
     pub(crate) exact: bool,
     /// What is added to the mean square, where the activations are normalised.
     pub(crate) epsilon: Option<f32>,
@@ -52,6 +52,12 @@ impl Product {
     /// registers.
     pub(super) fn group_rows(&self) -> u32 {
         if self.batch <= 4 { 4 } else { 2 }
+    }
+
+    /// Warps that are to be resident on a multiprocessor: with 16 a thread has 128 registers, and `ptxas` uses
+    /// them to have all weights of a slice under way at once. Many columns of `f32` may need more.
+    pub(super) fn resident_warps(&self) -> Option<u32> {
+        (!self.exact || self.batch <= 4).then_some(16)
     }
 
     fn matrices(&self) -> u32 {

@@ -10,7 +10,8 @@ use std::ops;
 use std::panic::Location;
 
 /// What stands beside accumulators, one value for each: a host number or a register for all of them,
-/// [`Rows`] for those of a row, accumulators of the same shape.
+/// [`Rows`] for those of a row, [`Columns`](super::Columns) for those of a column, accumulators of the same
+/// shape.
 pub trait Operand<'k>: Copy {
     /// What is wrong with it beside a tile of that many rows and columns.
     #[doc(hidden)]

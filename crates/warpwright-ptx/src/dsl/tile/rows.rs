@@ -40,6 +40,19 @@ impl<'k> K<'k> {
     }
 }
 
+impl<'k> K<'k> {
+    /// A value for each of `rows` rows, a multiple of 16: what the closure makes of the row's number, once for
+    /// every four lanes' rows.
+    #[track_caller]
+    pub fn rows_at(self, rows: u32, value: impl Fn(Reg<'k, u32>) -> Reg<'k, f32>) -> Rows<'k> {
+        let zeros = self.rows(rows, 0.0);
+        let Some(regs) = zeros.registers() else { return zeros };
+        let row = self.lane_bits(2, 7);
+        let values: Vec<_> = (0..).step_by(8).zip(regs).map(|(first, _)| value(row + first).id).collect();
+        Rows::from_registers(self, rows, &values)
+    }
+}
+
 /// What stands beside values for rows: a host number, a register, values for as many rows.
 pub trait RowOperand<'k>: Copy {
     #[doc(hidden)]
