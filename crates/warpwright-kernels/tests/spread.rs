@@ -46,7 +46,7 @@ fn sums_are_spread_over_runs_of_lanes() {
                 for i in 0..count {
                     y.st(at(i), spread.get(&sums, i));
                     z.st(at(i), spread.get(&own, i));
-                    w.st(at(i), spread.over_runs(values[i]));
+                    w.st(at(i), spread.sum_over_runs(values[i]));
                 }
             });
             for lane in 0..32 {

@@ -16,6 +16,7 @@
 
 mod element;
 mod fragment;
+mod lanes;
 mod matrix;
 mod order;
 mod pipeline;
