@@ -34,11 +34,16 @@ use warpwright_ptx::dsl::*;
 /// # How it runs
 ///
 /// A block serves the query heads that share a kv head, so that keys and values are read once, 16 bytes a lane.
-/// Its warps take keys in turns, several for each lane at a time, with the next keys under way while these are
-/// used. With [`splits`](Self::splits) above 1 there are as many blocks for each kv head, every one with at least
-/// 256 tokens; those that a shorter sequence has no tokens for end at once, and the last of the others
+/// Its warps take keys in turns, a step of several at a time, with the next keys and values under way while these
+/// are used. With [`splits`](Self::splits) above 1 there are as many blocks for each kv head, every one with at
+/// least 256 tokens; those that a shorter sequence has no tokens for end at once, and the last of the others
 /// to finish merges what they have left in the workspace. The merge goes by the order of the
 /// sequence, so that results are the same, bit by bit, in every launch.
+///
+/// Products are made in one of two ways. On the tensor cores, where [`tensor_cores`](Self::tensor_cores) allows
+/// it, 16 bytes of a row are fragments as they are; queries and weights are sums of two or three numbers of
+/// the cache's type where one does not hold them. Elsewhere lanes multiply in `f32`, and hand on parts of the
+/// scores so that each lane has some of them.
 ///
 /// The registers of a warp have room for 16 heads of 16-bit caches, and of `f32` up to head_dim 128, twice
 /// that; for 8 of `q8_0`. Larger groups are served in [`passes`](Self::passes), each of which reads K and V.
@@ -46,14 +51,18 @@ use warpwright_ptx::dsl::*;
 /// # Error
 ///
 /// With `u = 2⁻²⁴`, a score, as the exponent of 2 that it is used as, is off by at most
-/// `ε = (w + 10) u · scale · log₂ e · Σ|q||k|`, where `w` is the number of a row's elements that a lane adds up,
-/// 32 at most; and a weight by the factor `1 ± (2^ε - 1 + 2⁻²¹)`. So
+/// `ε = (w + 10) u · c Σ|q||k|` with `c = scale · log₂ e`, where `w` is the number of a row's elements that a lane
+/// adds up, 32 at most; and a weight by the factor `1 ± (2^ε - 1 + 2⁻²¹)`. So
 ///
 /// `|err| ≤ (2 (2^ε - 1) + 2⁻²⁰ + 2 (n + 16) u) · Σ pᵢ|vᵢ|`
 ///
-/// with the exact softmax `p` of `n` tokens (of a warp's share of a block's, with what merging adds), and one
-/// rounding to the type of `out`. Scores up to `10³⁰` are finite, and so are sums; where `ε` is large, as for
-/// inputs of 10⁶, results still are means of values.
+/// with the exact softmax `p` of `n` tokens, and one rounding to the type of `out`. Tensor cores truncate sums: there
+/// `ε = (4 head_dim + 48) u · c Σ|q||k| + 2⁻³⁸ · c max|q| Σ|k|`, and
+///
+/// `|err| ≤ (2 (2^ε - 1) + 2⁻²⁰ + (14 n + 80) u) · Σ pᵢ|vᵢ| + n 2⁻³⁸ · max|vᵢ|`.
+///
+/// Scores up to `10³⁰` are finite, and so are sums; where `ε` is large, as for inputs of 10⁶, results still are
+/// means of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IncrementalAttention {
     /// Elements of a head: a multiple of 8 from 32 to 256; of 32 for a `q8_0` cache.
@@ -168,9 +177,7 @@ impl IncrementalAttention {
             CacheDtype::Bf16 => Dtype::Bf16,
             _ => return None,
         };
-        let terms = tensor::query_terms(self.q, cache);
-        let eights = heads.div_ceil(8);
-        let state = eights * (head_dim.div_ceil(32) * 4 * terms + head_dim.div_ceil(64) * 16);
+        let state = tensor::registers(head_dim, heads, self.q, cache).iter().sum();
         (self.tensor_cores && head_dim <= 128 && state <= TENSOR_REGISTERS).then_some(state)
     }
 
@@ -190,10 +197,8 @@ impl IncrementalAttention {
         let Plan { layout, heads, depth, query_in_registers, .. } = self.plan();
         let state = heads * layout.width() * if query_in_registers { 2 } else { 1 };
         let on_lanes = state + 8 * depth * layout.pieces + layout.width();
-        let on_tensor_cores = self.tensor_state().map(|state| {
-            let pieces = self.head_dim.div_ceil(32) * 2 + self.head_dim.div_ceil(64) * 4;
-            state + 4 * pieces * self.tensor_depth()
-        });
+        let rows = tensor::rows_registers(self.head_dim, self.tensor_depth());
+        let on_tensor_cores = self.tensor_state().map(|state| state + rows);
         let of_bf16 = |state: u32| if self.cache == CacheDtype::Bf16 { state.max(on_lanes) } else { state };
         let warps = match on_tensor_cores.map_or(on_lanes, of_bf16) {
             // 128, 168 and 255 registers for each lane.
@@ -363,7 +368,10 @@ pub(crate) const ENTRY: Entry = Entry {
         "head_dim=128 heads=32 kv_heads=8 lengths_in_memory=true splits=32",
         "head_dim=128 heads=32 kv_heads=8 cache=q8_0 q=f16 out=f16 lengths_in_memory=true splits=32",
         "head_dim=128 heads=28 kv_heads=4 cache=bf16 q=bf16 out=bf16",
+        "head_dim=64 heads=32 q=bf16 cache=bf16 out=bf16 warps=8",
+        "head_dim=128 heads=28 kv_heads=4 tensor_cores=false",
         "head_dim=80 heads=32 kv_heads=32 cache=f32",
+        "head_dim=112 heads=32 kv_heads=2 q=f16 out=f16",
         "head_dim=256 heads=16 kv_heads=1 scale=0.0625 warps=8",
     ],
     make: |config| {

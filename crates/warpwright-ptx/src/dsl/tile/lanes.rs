@@ -5,10 +5,8 @@
 //! two products, without shared memory in between.
 
 use super::super::reg::Reg;
-use super::{Acc, B, Factor, Half, K, Tile, TileRole};
+use super::{Acc, Factor, K, Tile, TileRole};
 use crate::diag::Code;
-use crate::ir::{Dst, RegSrc, Type};
-use crate::op::matrix::{MatrixElement, Movmatrix, TileShape};
 use std::panic::Location;
 
 impl<'k> K<'k> {
@@ -54,31 +52,5 @@ impl<'k> Tile<'k, Acc, f32> {
     /// The lane's elements, in the order of the table of [`Tile`]; none of the tile of a mistake.
     pub fn to_vec(self) -> Vec<Reg<'k, f32>> {
         self.registers().unwrap_or_default().into_iter().map(|id| Reg::new(self.k, id)).collect()
-    }
-
-    /// The accumulators, rounded, as the right factor of the next product: 8×8 elements at a time are turned
-    /// around in the warp. Rows are a multiple of 16.
-    #[track_caller]
-    pub fn as_b<T: Half>(self) -> Tile<'k, B, T> {
-        let (k, loc) = (self.k, Location::caller());
-        let Some(sums) = self.usable(loc) else { return Tile::poison(k, self.rows, self.columns) };
-        Tile::shaped(k, self.rows, self.columns, loc, |_| {
-            let turn = |pair: &[crate::ir::Reg]| {
-                let packed = T::pack(Reg::new(k, pair[0]), Reg::new(k, pair[1]));
-                let mut state = k.state();
-                let a = RegSrc(packed);
-                let d = state.written(Type::U32);
-                let op = Movmatrix {
-                    shape: TileShape::M8N8,
-                    trans: true,
-                    element: MatrixElement::B16,
-                    d: Dst(d),
-                    a,
-                };
-                state.effect(op, None, loc);
-                d
-            };
-            sums.chunks_exact(2).map(turn).collect()
-        })
     }
 }
