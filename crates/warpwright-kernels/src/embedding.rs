@@ -14,7 +14,7 @@ use warpwright_ptx::dsl::*;
 /// not have gives a row of zeros, and nothing outside of the table is read.
 ///
 /// Weights are exact in `f32`, or rounded once where the format subtracts a minimum (`q4_k`, `q5_k`), and are
-/// rounded to `out`. The decoding is that of `dequantize_row_*` in ggml, eight weights a thread.
+/// rounded to `out`, where what `f16` cannot hold becomes ±65504. The decoding is that of `dequantize_row_*` in ggml, eight weights a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Embedding {
     /// How the table is stored.

@@ -7,7 +7,8 @@
 //!   tensor cores in blocks of `G` products, each cut to `δ = ((G + 1)/2ⁿ + 1) · 2⁻²³` of the largest
 //!   magnitude: `2A · δ · ⌈d/G⌉`. A reference rises by at least 8, or in one of the four masked tiles, and
 //!   is rounded then: `A · 2⁻²³ · (A/4 + 4)`. Rounding `c` and the argument of the exponential adds
-//!   `2A · 2⁻²²`. Factors that are rounded from `f32` by `u` add `2.01 · u · A`. The sum is `E`.
+//!   `2A · 2⁻²²`. Factors that are rounded
+//!   from `f32` by `u` add `1.01 · u · A` each. The sum is `E`.
 //! - So weights are off by a factor of `2^±E`, and by `u` for their own rounding, 2⁻²² for the exponential, and
 //!   `(A/4 + 4) · 2⁻²²` for being scaled down: `η` in all. Those of half precision are off by 2⁻³² of the weight of
 //!   the reference besides.
@@ -22,7 +23,7 @@ mod common;
 
 use common::{numbers, rounded, rounding};
 use std::f64::consts::LOG2_E;
-use warpwright_kernels::{AttentionInputs, Dtype, FlashAttention, KvLayout, Lengths};
+use warpwright_kernels::{Dtype, FlashAttention, KvLayout, Lengths};
 use warpwright_ptx::dsl::{BuildError, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_vm::tensor::{FloatElement, TensorCore};
@@ -45,6 +46,8 @@ enum Class {
     Outliers,
     Denormal,
     Zeros,
+    /// All scores are some hundreds below zero.
+    Low,
     /// Later keys outweigh earlier ones, and the other way around: the reference rises again and again.
     Rising,
 }
@@ -72,19 +75,18 @@ impl Tensor {
     }
 }
 
-/// The element type of the factors, what rounding to it does, and the type in memory.
-fn factors(inputs: AttentionInputs) -> (FloatElement, f64, Type) {
-    match inputs {
-        AttentionInputs::F16 => (FloatElement::F16, 2f64.powi(-11), Type::F16),
-        AttentionInputs::F32AsF16 => (FloatElement::F16, 2f64.powi(-11), Type::F32),
-        AttentionInputs::Bf16 => (FloatElement::BF16, 2f64.powi(-8), Type::BF16),
-        _ => (FloatElement::BF16, 2f64.powi(-8), Type::F32),
+/// The element type of the factors, and what rounding to it does.
+fn factors(kernel: &FlashAttention) -> (FloatElement, f64) {
+    match kernel.factors {
+        Dtype::F16 => (FloatElement::F16, 2f64.powi(-11)),
+        _ => (FloatElement::BF16, 2f64.powi(-8)),
     }
 }
 
 fn make(case: &Case<'_>, tokens: usize, heads: usize, part: u64) -> Vec<f64> {
     let d = case.kernel.head_dim as usize;
-    let (factor, _, memory) = factors(case.kernel.inputs);
+    let factor = factors(&case.kernel).0;
+    let memory = if part % 3 == 0 { case.kernel.q } else { case.kernel.kv }.ty();
     let most = if factor == FloatElement::F16 { 65504.0 } else { 1e6 };
     let x = numbers(tokens * heads * d, case.seed * 8 + part);
     let values: Vec<_> = (x.into_iter().enumerate())
@@ -126,6 +128,11 @@ fn make(case: &Case<'_>, tokens: usize, heads: usize, part: u64) -> Vec<f64> {
                     if is_values { x * least } else { x * least }
                 }
                 Class::Zeros => 0.0,
+                Class::Low => match part % 3 {
+                    0 => -8.0 + x / 8.0,
+                    1 => 8.0 + x / 8.0,
+                    _ => x,
+                },
                 Class::Rising => {
                     let climb = (token as f64 / 7.0) * if token % 2 == 0 { 1.0 } else { -0.5 };
                     match part % 3 {
@@ -193,7 +200,7 @@ struct Outcome {
 fn run(case: &Case<'_>) -> Outcome {
     let kernel = &case.kernel;
     let (d, heads, kv_heads) = (kernel.head_dim as usize, kernel.heads as usize, kernel.kv_heads as usize);
-    let (_, _, memory) = factors(kernel.inputs);
+    let (q_type, kv_type) = (kernel.q.ty(), kernel.kv.ty());
     let ragged = kernel.lengths == Lengths::Buffers;
     let sequences: Vec<_> = (case.sequences.iter().zip(0..))
         .map(|(&(q_len, kv_len), i)| {
@@ -212,7 +219,7 @@ fn run(case: &Case<'_>) -> Outcome {
                     let key = &k[(key * kv_heads + head / (heads / kv_heads)) * d..][..d];
                     q.iter_mut().zip(key).for_each(|(q, k)| *q = k * 16.0);
                 }
-                q = rounded(memory, &q);
+                q = rounded(q_type, &q);
             }
             [(heads, q), (kv_heads, k), (kv_heads, v)].map(|(heads, values)| Tensor { heads, d, values })
         })
@@ -234,8 +241,8 @@ fn run(case: &Case<'_>) -> Outcome {
     let (q, starts) = place(0, heads * d);
     let tokens = q.len() / (heads * d);
     let out = vec![f64::NAN; q.len()];
-    test = give(test, "q", memory, &q);
-    test = give(test, "out", kernel.output.ty(), &out);
+    test = give(test, "q", q_type, &q);
+    test = give(test, "out", kernel.out.ty(), &out);
     let kv_lens: Vec<_> = case.sequences.iter().map(|lens| lens.1 as u32).collect();
     let words = |starts: &[usize]| starts.iter().map(|&start| start as u32).collect::<Vec<_>>();
     match kernel.kv_layout {
@@ -251,7 +258,7 @@ fn run(case: &Case<'_>) -> Outcome {
                         }
                     }
                 }
-                test = give(test, name, memory, &cache);
+                test = give(test, name, kv_type, &cache);
             }
             if ragged {
                 test = test.input("kv_lens", &kv_lens);
@@ -260,7 +267,7 @@ fn run(case: &Case<'_>) -> Outcome {
         KvLayout::Tokens => {
             for (part, name) in [(1, "k"), (2, "v")] {
                 let (all, starts) = place(part, kv_heads * d);
-                test = give(test, name, memory, &all);
+                test = give(test, name, kv_type, &all);
                 if ragged && part == 1 {
                     test = test.dim("kv_tokens", (all.len() / (kv_heads * d)) as u64);
                     test = test.input("kv_starts", &words(&starts));
@@ -282,7 +289,7 @@ fn run(case: &Case<'_>) -> Outcome {
     let run = test.dim("batch", sequences.len() as u64).run();
     let run =
         run.unwrap_or_else(|error| panic!("{} {:?} on sm_{}: {error}", kernel.entry(), case.class, case.sm));
-    let out = take(&run, "out", kernel.output.ty());
+    let out = take(&run, "out", kernel.out.ty());
     let lse = kernel.lse.then(|| take(&run, "lse", Type::F32));
     Outcome { sequences, out, lse, starts, run }
 }
@@ -305,8 +312,8 @@ fn expected(
     let d = kernel.head_dim as usize;
     let kv_head = head / (kernel.heads / kernel.kv_heads) as usize;
     let seen = if kernel.causal { (kv_len + token + 1).saturating_sub(q_len) } else { kv_len };
-    let (factor, u, memory) = factors(kernel.inputs);
-    let converted = if memory == Type::F32 { u } else { 0.0 };
+    let (factor, u) = factors(kernel);
+    let [q_rounds, v_rounds] = [kernel.q, kernel.kv].map(|dtype| if dtype == Dtype::F32 { u } else { 0.0 });
     if seen == 0 {
         return Expected { out: vec![(0.0, 0.0); d], lse: (-1e30, 1e24) };
     }
@@ -325,7 +332,7 @@ fn expected(
     let off = 2.0 * most * cut * (d as f64 / block).ceil()
         + most * 2f64.powi(-23) * rises
         + 2.0 * most * 2f64.powi(-22)
-        + 2.01 * converted * most;
+        + 1.01 * (q_rounds + v_rounds) * most;
     let weight = (off * std::f64::consts::LN_2).exp_m1() + u + (rises + 1.0) * 2f64.powi(-22);
 
     let top = (0..seen).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).expect("a key");
@@ -346,11 +353,11 @@ fn expected(
         });
         let all = (0..seen).map(|key| (value(key) - exact).abs()).fold(0.0, f64::max);
         let least = 2f64.powi(if factor == FloatElement::F16 { -25 } else { -134 });
-        let converted = converted * size + if memory == Type::F32 { least } else { 0.0 };
+        let converted = v_rounds * size + if v_rounds > 0.0 { least } else { 0.0 };
         let slack =
             mean.min(2.0 * one).min(all * (1.0 + weight.min(1.0))) + 2.0 * additions * size + converted;
         let slack = slack + size * 2f64.powi(-22) + 2f64.powi(-140);
-        (exact, slack + rounding(kernel.output.ty(), exact.abs() + slack))
+        (exact, slack + rounding(kernel.out.ty(), exact.abs() + slack))
     });
     let lse = (scores[top] + total.log2()) / LOG2_E;
     let slack = (off + (weight + additions) * 2.0 + 2f64.powi(-20)) + lse.abs() * 2f64.powi(-22) + 1e-5;
@@ -402,7 +409,7 @@ fn check(case: &Case<'_>) {
 }
 
 fn kernel(head_dim: u32, heads: u32, kv_heads: u32) -> FlashAttention {
-    FlashAttention { output: Dtype::F32, ..FlashAttention::new(head_dim, heads, kv_heads, 200) }
+    FlashAttention { out: Dtype::F32, ..FlashAttention::new(head_dim, heads, kv_heads, 450) }
 }
 
 #[test]
@@ -450,25 +457,29 @@ fn groups_of_heads_batches_and_layouts() {
     }
 }
 
+/// Queries, keys and values, results, factors.
+fn typed(q: Dtype, kv: Dtype, out: Dtype, factors: Dtype, kernel: FlashAttention) -> FlashAttention {
+    FlashAttention { q, kv, out, factors, ..kernel }
+}
+
 #[test]
 fn every_element_type() {
-    use AttentionInputs::*;
-    for (inputs, output) in [
-        (F16, Dtype::F16),
-        (F16, Dtype::F32),
-        (F16, Dtype::Bf16),
-        (Bf16, Dtype::Bf16),
-        (Bf16, Dtype::F32),
-        (Bf16, Dtype::F16),
-        (F32, Dtype::F32),
-        (F32, Dtype::Bf16),
-        (F32AsF16, Dtype::F32),
-        (F32AsF16, Dtype::F16),
-    ] {
-        for sm in [75, 80, 90] {
-            let kernel = FlashAttention { inputs, output, ..kernel(96, 2, 1) };
-            if sm >= kernel.launch().min_sm {
-                check(&Case { kernel, sm, sequences: &[(40, 100)], class: Class::Normal, seed: 3 });
+    use Dtype::*;
+    for factors in [F16, Bf16] {
+        for (q, kv, out) in [
+            (factors, factors, F16),
+            (factors, factors, F32),
+            (factors, factors, Bf16),
+            (F32, factors, F32),
+            (factors, F32, F16),
+            (F32, F32, F32),
+            (F32, F32, Bf16),
+        ] {
+            for sm in [75, 80, 90] {
+                let kernel = typed(q, kv, out, factors, kernel(96, 2, 1));
+                if sm >= kernel.launch().min_sm {
+                    check(&Case { kernel, sm, sequences: &[(40, 100)], class: Class::Normal, seed: 3 });
+                }
             }
         }
     }
@@ -476,7 +487,7 @@ fn every_element_type() {
 
 #[test]
 fn numbers_of_every_kind() {
-    use AttentionInputs::*;
+    use Dtype::*;
     for class in [
         Class::Large,
         Class::LargeValues,
@@ -486,18 +497,17 @@ fn numbers_of_every_kind() {
         Class::Outliers,
         Class::Denormal,
         Class::Zeros,
+        Class::Low,
         Class::Rising,
     ] {
-        for (inputs, output) in [
-            (F16, Dtype::F16),
-            (F16, Dtype::F32),
-            (Bf16, Dtype::Bf16),
-            (F32, Dtype::F32),
-            (F32AsF16, Dtype::F32),
-        ] {
-            for (sm, causal) in [(80, false), (90, true)] {
-                let kernel = FlashAttention { inputs, output, causal, lse: true, ..kernel(64, 1, 1) };
-                check(&Case { kernel, sm, sequences: &[(34, 197)], class, seed: 11 });
+        for (inputs, out, factors) in
+            [(F16, F16, F16), (F16, F32, F16), (Bf16, Bf16, Bf16), (F32, F32, Bf16), (F32, F32, F16)]
+        {
+            // The first query sees a whole number of tiles, and is then one of many after others.
+            for (sm, causal, lens) in [(80, false, (34, 197)), (90, true, (70, 197)), (80, true, (9, 430))] {
+                let kernel = typed(inputs, inputs, out, factors, kernel(64, 1, 1));
+                let kernel = FlashAttention { causal, lse: true, ..kernel };
+                check(&Case { kernel, sm, sequences: &[lens], class, seed: 11 });
             }
         }
     }
@@ -508,7 +518,7 @@ fn whatever_the_order_of_warps() {
     for seed in 0..6 {
         for (sm, head_dim) in [(75, 64), (80, 128), (90, 256)] {
             let kernel = kernel(head_dim, 2, 1);
-            check(&Case { kernel, sm, sequences: &[(130, 197)], class: Class::Rising, seed });
+            check(&Case { kernel, sm, sequences: &[(130, 330)], class: Class::Rising, seed });
         }
     }
 }
@@ -528,6 +538,9 @@ fn what_cannot_be_is_refused_by_name() {
     assert_eq!(refused(FlashAttention { head_dim: 272, ..good }), "head_dim");
     assert_eq!(refused(FlashAttention { scale: f32::NAN, ..good }), "scale");
     assert_eq!(refused(FlashAttention { scale: -1.0, ..good }), "scale");
+    assert_eq!(refused(FlashAttention { factors: Dtype::F32, ..good }), "factors");
+    assert_eq!(refused(FlashAttention { q: Dtype::Bf16, ..good }), "q");
+    assert_eq!(refused(FlashAttention { kv: Dtype::F16, q: Dtype::F32, factors: Dtype::Bf16, ..good }), "kv");
     let kv_layout = KvLayout::Cache { max_seq_len: 0 };
     assert_eq!(refused(FlashAttention { kv_layout, ..good }), "max_seq_len");
 }

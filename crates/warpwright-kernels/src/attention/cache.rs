@@ -13,7 +13,7 @@
 
 use crate::CacheDtype;
 use crate::eight_bits::BLOCK;
-use crate::floats::{Dtype, Floats};
+use crate::floats::Floats;
 use warpwright_ptx::dsl::*;
 
 /// Bytes of a piece.

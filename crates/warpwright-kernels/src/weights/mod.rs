@@ -9,6 +9,7 @@
 //! [`WeightFormat`] is what a tensor's type in the file says; [`Planes`] is where its parts lie on the
 //! device, as `docs/weights.md` says. What a block's bytes mean is known here and nowhere else.
 
+pub(crate) mod chunks;
 pub(crate) mod gguf;
 mod planes;
 pub(crate) mod repack;

@@ -243,6 +243,7 @@ pub(crate) fn run(case: &Case<'_>, built: &Built) -> Vec<(Vec<u8>, Report)> {
     let (query, mut keys, mut values) = inputs(case);
     keys.poison(case);
     values.poison(case);
+    let entry = built.module.entries().next().expect("a kernel").name.to_string();
     let info = verify(&built.module).unwrap_or_else(|error| panic!("{case:?}: {error}"));
     let mut config = DeviceConfig::default();
     config.arch = Arch::sm(case.sm);
@@ -292,7 +293,7 @@ pub(crate) fn run(case: &Case<'_>, built: &Built) -> Vec<(Vec<u8>, Report)> {
             // NaN of every type.
             out.write(&vec![0xff; out.len()]).expect("memory");
             let report = device
-                .launch(&module, &kernel.entry(), &launch, &args, &case.options)
+                .launch(&module, &entry, &launch, &args, &case.options)
                 .unwrap_or_else(|error| panic!("{case:?}: {error}"))
                 .wait();
             (out.read(), report)

@@ -74,7 +74,7 @@ impl<'k> Rows<'k> {
         let begin = tile * rows;
         let first = if n < rows {
             k.u32(0)
-        } else if n % rows == 0 {
+        } else if n.is_multiple_of(rows) {
             begin
         } else {
             begin.min(n - rows)
@@ -93,7 +93,7 @@ impl<'k> Rows<'k> {
         let row = self.first + i;
         let own = if self.n < self.tile {
             Some(i.lt(self.n))
-        } else if self.n % self.tile == 0 {
+        } else if self.n.is_multiple_of(self.tile) {
             None
         } else {
             Some(row.ge(tile * self.tile))

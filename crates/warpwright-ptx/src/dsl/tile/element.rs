@@ -10,7 +10,8 @@ use std::ops;
 use std::panic::Location;
 
 /// What stands beside accumulators, one value for each: a host number or a register for all of them,
-/// [`Rows`] for those of a row, accumulators of the same shape.
+/// [`Rows`] for those of a row, [`Columns`](super::Columns) for those of a column, accumulators of the same
+/// shape.
 pub trait Operand<'k>: Copy {
     /// What is wrong with it beside a tile of that many rows and columns.
     #[doc(hidden)]
@@ -171,6 +172,26 @@ impl<'k> Tile<'k, Acc, f32> {
         let rows = regs.chunks_exact(self.columns as usize / 2);
         let values: Vec<_> = rows.flat_map(|row| [row[0], row[2]]).collect();
         Rows::from_registers(self.k, self.rows, &values)
+    }
+
+    /// Accumulators of so many columns, a multiple of the tile's: the tile again and again, side by side. They share
+    /// its registers.
+    #[track_caller]
+    pub fn repeated(self, columns: u32) -> Self {
+        let (k, loc) = (self.k, Location::caller());
+        if !columns.is_multiple_of(self.columns) {
+            let message = format!(
+                "{} is not repeated to {columns} columns: it fits no whole number of times",
+                self.describe()
+            );
+            k.state().mistake(Code::VectorShape, loc, message);
+            return Self::poison(k, self.rows, columns);
+        }
+        let Some(regs) = self.usable(loc) else { return Self::poison(k, self.rows, columns) };
+        let times = (columns / self.columns) as usize;
+        Tile::shaped(k, self.rows, columns, loc, |_| {
+            regs.chunks_exact(self.columns as usize / 2).flat_map(|row| row.repeat(times)).collect()
+        })
     }
 
     /// Combines a lane's part of each row, then those of the four lanes that share it.

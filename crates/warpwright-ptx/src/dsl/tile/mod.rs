@@ -14,6 +14,7 @@
 //! [`SharedTile`] is stored so that neither rows nor columns of its matrices meet in a bank; that,
 //! the layout of fragments over lanes and the choice of the instruction are known here and nowhere else.
 
+mod columns;
 mod element;
 mod fragment;
 mod matrix;
@@ -24,6 +25,7 @@ mod rows;
 mod shared;
 mod swizzle;
 
+pub use columns::Columns;
 pub use element::Operand;
 pub use matrix::Matrix;
 pub(super) use order::Order;

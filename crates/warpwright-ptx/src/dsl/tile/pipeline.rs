@@ -21,6 +21,9 @@ use crate::diag::Code;
 use std::marker::PhantomData;
 use std::panic::Location;
 
+/// The feed of stages that are copies alone.
+type Feed<'k> = fn(Reg<'k, u32>) -> fn(Stage<'k, Filling>);
+
 /// Stages of shared memory that are filled ahead: see [`K::pipeline`].
 #[derive(Clone, Copy, Debug)]
 pub struct Pipeline<'k> {
@@ -104,7 +107,7 @@ impl<'k> Pipeline<'k> {
         }
         let tiles = tiles.into_reg(k, loc);
         self.run_ahead(tiles, &load, loc);
-        let last = self.turns(k.u32(0), tiles, tiles, init, &load, &compute, loc);
+        let last = self.turns([k.u32(0), tiles, tiles], init, &load, None::<&Feed<'k>>, &compute, loc);
         k.sync();
         last
     }
@@ -131,8 +134,71 @@ impl<'k> Pipeline<'k> {
         }
         let (split, tiles) = (split.into_reg(k, loc), tiles.into_reg(k, loc));
         self.run_ahead(tiles, &first.0, loc);
-        let state = self.turns(k.u32(0), split, tiles, init, &first.0, &first.1, loc);
-        let last = self.turns(split, tiles, tiles, state, &rest.0, &rest.1, loc);
+        let state = self.turns([k.u32(0), split, tiles], init, &first.0, None::<&Feed<'k>>, &first.1, loc);
+        let last = self.turns([split, tiles, tiles], state, &rest.0, None::<&Feed<'k>>, &rest.1, loc);
+        k.sync();
+        last
+    }
+
+    /// As [`run`](Self::run), where a part of each tile is computed from what registers hold: `feed` loads for
+    /// a tile what that part is made of, and what it returns stores it ([`SharedTile::st_vec`]). The loads of
+    /// a tile are under way while the tile before it is computed.
+    ///
+    /// ```text
+    ///   turn i    wait, barrier │ copies of i + stages - 1 begin │ feed i + 1 │ compute i │ store i + 1
+    /// ```
+    ///
+    /// `feed` is not called with a tile that there is not: in the last turn it is the last tile's again, and
+    /// what is stored then is not read.
+    ///
+    /// ```
+    /// use warpwright_ptx::dsl::*;
+    /// use warpwright_ptx::ir::Arch;
+    ///
+    /// // One warp: y = x · wᵀ, 16 x 8, k = 64; w is bytes, which are halved.
+    /// let built = build("fed", &LaunchRule::new(32), Arch::sm(80), |k| {
+    ///     let x = k.ptr::<F16>("x").matrix(16, 64);
+    ///     let (w, y) = (k.ptr::<i8>("w"), k.ptr_mut::<f32>("y").matrix(16, 8));
+    ///     let pipeline = k.pipeline(2);
+    ///     let (x_tiles, w_tiles) = (pipeline.tile::<F16>(16, 16), pipeline.tile::<F16>(8, 16));
+    ///     let (row, column) = (k.lane() / 4, (k.lane() % 4) * 4);
+    ///     let sums = pipeline.run_fed(
+    ///         4,
+    ///         k.accumulators(16, 8),
+    ///         |stage, tile| x_tiles.at(stage).load(x, 0, tile * 16),
+    ///         |tile| {
+    ///             let bytes: [_; 4] = w.at(row * 64).at(tile * 16).ld_vec(column);
+    ///             move |stage| w_tiles.at(stage).st_vec(row, column, bytes.map(|w| (w.f32() * 0.5).to()))
+    ///         },
+    ///         |stage, _, sums| x_tiles.at(stage).load_a().mma(w_tiles.at(stage).load_bt(), sums),
+    ///     );
+    ///     sums.store(y, 0, 0);
+    /// })?;
+    /// # Ok::<(), warpwright_ptx::diag::Diagnostics>(())
+    /// ```
+    #[track_caller]
+    pub fn run_fed<C: Carry<'k>, G: Fn(Stage<'k, Filling>)>(
+        self,
+        tiles: impl IntoReg<'k, u32>,
+        init: C,
+        load: impl Fn(Stage<'k, Filling>, Reg<'k, u32>),
+        feed: impl Fn(Reg<'k, u32>) -> G,
+        compute: impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
+    ) -> C {
+        let (k, loc) = (self.k, Location::caller());
+        if self.is_running(loc) {
+            return init;
+        }
+        let tiles = tiles.into_reg(k, loc);
+        self.run_ahead(tiles, &load, loc);
+        if self.stages > 1 {
+            let first = k.u32(0);
+            self.where_there_is(first, tiles, loc, || {
+                let store = feed(first);
+                self.turn(first, |stage| store(stage));
+            });
+        }
+        let last = self.turns([k.u32(0), tiles, tiles], init, &load, Some(&feed), &compute, loc);
         k.sync();
         last
     }
@@ -155,14 +221,12 @@ impl<'k> Pipeline<'k> {
     }
 
     /// The turns of tiles `from` to `to`, of `tiles` in all.
-    #[allow(clippy::too_many_arguments, reason = "one loop of several")]
-    fn turns<C: Carry<'k>>(
+    fn turns<C: Carry<'k>, G: Fn(Stage<'k, Filling>)>(
         self,
-        from: Reg<'k, u32>,
-        to: Reg<'k, u32>,
-        tiles: Reg<'k, u32>,
+        [from, to, tiles]: [Reg<'k, u32>; 3],
         init: C,
         load: &impl Fn(Stage<'k, Filling>, Reg<'k, u32>),
+        feed: Option<&impl Fn(Reg<'k, u32>) -> G>,
         compute: &impl Fn(Stage<'k, Ready>, Reg<'k, u32>, C) -> C,
         loc: Loc,
     ) -> C {
@@ -172,7 +236,12 @@ impl<'k> Pipeline<'k> {
             let slot = k.on_line(loc, || self.slot(tile));
             if ahead == 0 {
                 k.on_line(loc, || k.sync());
-                self.turn(slot, |stage| load(stage, tile));
+                self.turn(slot, |stage| {
+                    load(stage, tile);
+                    if let Some(feed) = feed {
+                        feed(tile)(stage);
+                    }
+                });
                 k.on_line(loc, || self.commit());
             }
             k.on_line(loc, || {
@@ -183,8 +252,34 @@ impl<'k> Pipeline<'k> {
                 let next = k.on_line(loc, || tile + ahead);
                 self.begin(tiles, next, load, loc);
             }
-            self.turn(slot, |stage| compute(stage, tile, state))
+            let store = feed.filter(|_| ahead > 0).map(|feed| {
+                let next = k.on_line(loc, || tile + 1);
+                let slot = k.on_line(loc, || self.slot(next));
+                (feed(k.on_line(loc, || next.min(tiles - 1))), slot)
+            });
+            let state = self.turn(slot, |stage| compute(stage, tile, state));
+            if let Some((store, slot)) = store {
+                self.turn(slot, |stage| store(stage));
+            }
+            state
         })
+    }
+
+    /// Runs the closure where there is such a tile.
+    fn where_there_is(self, tile: Reg<'k, u32>, tiles: Reg<'k, u32>, loc: Loc, then: impl Fn()) {
+        let k = self.k;
+        let known = {
+            let state = k.state();
+            state.int_of(tiles.id).zip(state.int_of(tile.id)).map(|(tiles, tile)| tile < tiles)
+        };
+        match known {
+            Some(true) => then(),
+            Some(false) => {}
+            None => {
+                let there = k.on_line(loc, || tile.lt(tiles));
+                k.branch(there, then, None::<fn()>, loc);
+            }
+        }
     }
 
     /// Begins the copies of a tile, if there is such a tile. Every turn closes a group, so that their
@@ -198,19 +293,7 @@ impl<'k> Pipeline<'k> {
     ) {
         let k = self.k;
         let slot = k.on_line(loc, || self.slot(tile));
-        let load = || self.turn(slot, |stage| load(stage, tile));
-        let known = {
-            let state = k.state();
-            state.int_of(tiles.id).zip(state.int_of(tile.id)).map(|(tiles, tile)| tile < tiles)
-        };
-        match known {
-            Some(true) => load(),
-            Some(false) => {}
-            None => {
-                let there = k.on_line(loc, || tile.lt(tiles));
-                k.branch(there, load, None::<fn()>, loc);
-            }
-        }
+        self.where_there_is(tile, tiles, loc, || self.turn(slot, |stage| load(stage, tile)));
         k.on_line(loc, || self.commit());
     }
 

@@ -4,7 +4,7 @@ use super::super::control::Carry;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::{Loc, POISON};
 use super::super::types::Pred;
-use super::{Acc, K, POISONED, Tile};
+use super::{K, POISONED};
 use crate::diag::Code;
 use crate::ir;
 use std::ops;
@@ -37,6 +37,19 @@ impl<'k> K<'k> {
             return Rows::poison(self, rows);
         }
         Rows::from_registers(self, rows, &vec![value.id; rows as usize / 8])
+    }
+}
+
+impl<'k> K<'k> {
+    /// A value for each of `rows` rows, a multiple of 16: what the closure makes of the row's number, once for
+    /// every four lanes' rows.
+    #[track_caller]
+    pub fn rows_at(self, rows: u32, value: impl Fn(Reg<'k, u32>) -> Reg<'k, f32>) -> Rows<'k> {
+        let zeros = self.rows(rows, 0.0);
+        let Some(regs) = zeros.registers() else { return zeros };
+        let row = self.lane_bits(2, 7);
+        let values: Vec<_> = (0..).step_by(8).zip(regs).map(|(first, _)| value(row + first).id).collect();
+        Rows::from_registers(self, rows, &values)
     }
 }
 
@@ -164,17 +177,6 @@ impl<'k> Rows<'k> {
             Some(here) => k.any(here),
             None => Reg::new(k, POISON),
         }
-    }
-
-    /// Accumulators of so many columns, a multiple of 8, each of which holds the rows' values.
-    #[track_caller]
-    pub fn across(self, columns: u32) -> Tile<'k, Acc, f32> {
-        let loc = Location::caller();
-        let Some(regs) = self.registers() else { return Tile::poison(self.k, self.rows, columns) };
-        Tile::shaped(self.k, self.rows, columns, loc, |count| {
-            let of = |index: usize| regs[row_of(index, columns)];
-            (0..count).map(of).collect()
-        })
     }
 
     fn combine(self, op: Binary, other: impl RowOperand<'k>, loc: Loc) -> Self {

@@ -204,6 +204,21 @@ impl<'k, T: Data, X: TileAccess> SharedTile<'k, T, X> {
         self.stores(loc).vector(row, column, N, loc).st_vec(0, values);
     }
 
+    /// Stores the bits of elements of a row, those of two halves in a word, from a column on that is a multiple
+    /// of as many: at most 16 bytes.
+    #[track_caller]
+    pub fn st_words<const N: usize>(
+        self,
+        row: impl IntoReg<'k, u32>,
+        column: impl IntoReg<'k, u32>,
+        words: [Reg<'k, u32>; N],
+    ) {
+        let loc = Location::caller();
+        let (row, column) = (row.into_reg(self.k, loc), column.into_reg(self.k, loc));
+        let count = N * 4 / T::TYPE.bytes() as usize;
+        self.stores(loc).vector(row, column, count, loc).cast::<u32>().st_vec(0, words);
+    }
+
     /// The pointer to `count` elements that lie together.
     fn vector(self, row: Reg<'k, u32>, column: Reg<'k, u32>, count: usize, loc: Loc) -> Ptr<'k, Shared, T> {
         self.check_window("rows", row, 1, self.rows, loc);
@@ -263,6 +278,45 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         k.on_line(loc, || tile.load_by(threads, from, row, column, loc));
     }
 
+    /// As [`load`](Self::load), where the columns come in runs from different places: run `i` of `run` columns
+    /// of the window is the matrix's from column `start(i)` on. A run is a whole number of copies: 16 bytes each,
+    /// where `start` and the matrix allow it.
+    #[track_caller]
+    pub fn load_runs(
+        self,
+        from: Matrix<'k, T>,
+        row: impl IntoReg<'k, u32>,
+        run: u32,
+        start: impl Fn(Reg<'k, u32>) -> Reg<'k, u32>,
+    ) {
+        let loc = Location::caller();
+        let row = row.into_reg(self.k, loc);
+        if run == 0 || !self.columns.is_multiple_of(run) {
+            let message = format!("runs of {run} columns do not make a window of {}", self.columns);
+            self.k.state().mistake(Code::VectorShape, loc, message);
+            return;
+        }
+        let Some(threads) = self.loading_threads(loc) else { return };
+        let tile = self.fills(loc);
+        let k = self.k;
+        k.on_line(loc, || {
+            // Where runs begin, whichever it is.
+            let beginning = from.alignment(start(k.linear_tid()), CHUNK);
+            let run_bytes = 1 << (run * T::TYPE.bytes()).trailing_zeros().min(4);
+            let unit = tile.window_alignment().min(beginning).min(run_bytes);
+            tile.each_unit(threads, unit / T::TYPE.bytes(), |r, c, mine| {
+                let to = tile.place(r, c, loc);
+                let (from, inside) = from.place(row + r, start(c / run) + c % run);
+                tile.copy_unit(to, from, unit, mine, inside);
+            });
+        });
+    }
+
+    /// The bytes that the beginning of the window is a multiple of in its row.
+    fn window_alignment(self) -> u32 {
+        self.k.state().alignment_of(self.column.id, T::TYPE.bytes())
+    }
+
     /// The threads of the block; a mistake where they are not known.
     fn loading_threads(self, loc: Loc) -> Option<u32> {
         let dims = self.k.block_dims();
@@ -274,9 +328,7 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
     }
 
     fn load_by(self, threads: u32, from: Matrix<'k, T>, row: Reg<'k, u32>, column: Reg<'k, u32>, loc: Loc) {
-        let k = self.k;
-        let window = k.state().alignment_of(self.column.id, T::TYPE.bytes());
-        let unit = from.alignment(column, CHUNK).min(window);
+        let unit = from.alignment(column, CHUNK).min(self.window_alignment());
         self.each_unit(threads, unit / T::TYPE.bytes(), |r, c, mine| {
             let to = self.place(r, c, loc);
             let (from, inside) = from.place(row + r, column + c);
@@ -295,8 +347,15 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         let k = self.k;
         let width = (self.columns / elements).max(1);
         let total = self.rows * width;
-        for first in (0..total).step_by(threads as usize) {
-            let (r, c) = if threads.is_multiple_of(width) {
+        // Where they come out even, threads stay within eight rows at a time: their next is the eighth from
+        // there, which has the same swizzle and is near enough for the instruction's own offset.
+        let (height, passes) = (threads / width, total / threads);
+        let by_eight = threads.is_multiple_of(8 * width) && total.is_multiple_of(threads);
+        for (pass, first) in (0..total).step_by(threads as usize).enumerate() {
+            let (r, c) = if by_eight && height > 8 {
+                let (r, c) = k.thread_in_bands_of(width, 8 * passes);
+                (r + pass as u32 * 8, c)
+            } else if threads.is_multiple_of(width) {
                 let (r, c) = k.thread_in_rows_of(width);
                 (r + first / width, c)
             } else if width.is_multiple_of(threads) {

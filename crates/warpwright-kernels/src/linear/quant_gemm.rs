@@ -1,0 +1,237 @@
+//! Products of many tokens with quantised weights, on the tensor cores.
+
+use super::block::{BIAS, BlockTile, COLUMNS, DEPTH, Epilogue, N, OUT, RESIDUAL, ROWS, THREADS, WEIGHTS};
+use super::scale_rows::{TERMS, pitch};
+use crate::catalogue::{Domain, Entry, Field};
+use crate::floats::Dtype;
+use crate::weights::chunks::{ChunkReader, RUN};
+use crate::weights::{Planes, WeightFormat};
+use warpwright_ptx::dsl::*;
+
+/// `y = scale · (x · Wᵀ) + bias + residual` for quantised `W`: prefill, and decoding of more than eight tokens.
+///
+/// - `x` and `scales` are what [`ScaleRows`](crate::ScaleRows) makes of `tokens × k` activations, with `terms`
+///   of `f16`;
+/// - `w` is the planes of `n` rows of `k` weights, see [`Planes`];
+/// - `bias`, if there is one, is `n` numbers of `f32`; `residual`, if there is one, is `tokens × n` like `y`, and
+///   may be the same buffer;
+/// - `y` is `tokens × n`, row-major, of type `out`; what `f16` cannot hold becomes ±65504.
+///
+/// A block makes a tile of `rows` tokens by 128 columns (or 64). A turn of its loop takes 64 weights of each row: while
+/// the warps multiply, `cp.async` brings the next activations to shared memory, and the next chunks of 16 bytes
+/// of quants come to registers; then these are decoded in pairs of halves, and stored beside. Decoding is by the
+/// bits of half precision: a byte below the exponent of 1024 is 1024 more than the byte, so that numbers come
+/// out of bytes by one permutation and one exact subtraction (Kim et al., *Who Says Elephants Can't Run*,
+/// 2022, for the trick).
+///
+/// # Error
+///
+/// Products of halves are exact and are added in `f32`. Let `u = 2⁻¹¹`, `X = |xᵢ|`, and `S = |d·sc·q| + |dmin·m|`
+/// of each weight, which without a minimum is the weight's magnitude. Then
+///
+/// ```text
+/// |err| ≤ Σ X·S · (a + w + (2·terms·k + 16)·2⁻²³) · (1 + 2⁻⁹)  +  2⁻³⁸ · max X · Σ S  +  |y|·2⁻²³
+///    activations  a = u for one term, u² for two
+///    weights      w = u for q8_0 and q4_0, 2u for q4_k, q5_k and q6_k
+/// ```
+///
+/// and one rounding to `out`. Weights smaller than 2⁻¹³ are exact. Activations may be any finite numbers;
+/// `d·sc·q` and `dmin·m` of a weight must be less than 65504, where half precision ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuantGemm {
+    /// How the weights are stored: a quantised format.
+    pub format: WeightFormat,
+    /// Rows of `W`, columns of `y`.
+    pub n: u32,
+    /// Weights of a row, a multiple of the format's block.
+    pub k: u32,
+    /// Terms of each activation: 1, or 2 for errors that the weights alone make.
+    pub terms: u32,
+    /// Tokens of a block's tile: 16, 32, 64 or 128. More share each decoded weight, fewer waste less on short
+    /// batches. 128 with two terms needs `sm_80`, for its shared memory.
+    pub rows: u32,
+    /// Columns of a block's tile: 128, or 64 for more blocks of a small product.
+    pub columns: u32,
+    /// Whether a bias is added.
+    pub bias: bool,
+    /// Whether a residual is added.
+    pub residual: bool,
+    /// Element type of `y`.
+    pub out: Dtype,
+}
+
+impl QuantGemm {
+    /// Products with `n` rows of `k` weights, of activations in one term, by tiles of 128 tokens, as `f32`.
+    pub fn new(format: WeightFormat, n: u32, k: u32) -> Self {
+        QuantGemm {
+            format,
+            n,
+            k,
+            terms: 1,
+            rows: 128,
+            columns: 128,
+            bias: false,
+            residual: false,
+            out: Dtype::F32,
+        }
+    }
+
+    fn tile(&self) -> BlockTile {
+        BlockTile { rows: self.rows, columns: self.columns }
+    }
+
+    fn epilogue(&self) -> Epilogue {
+        let QuantGemm { n, bias, residual, out, .. } = *self;
+        Epilogue { n, scaled: true, bias, residual, out }
+    }
+}
+
+impl Kernel for QuantGemm {
+    fn entry(&self) -> String {
+        let QuantGemm { format, n, k, terms, rows, columns, .. } = self;
+        format!("quant_gemm_{format}_{}_n{n}_k{k}_x{terms}_t{rows}x{columns}", self.epilogue().name())
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let row = u64::from(self.terms) * u64::from(pitch(self.k));
+        let planes = Planes::new(self.format, self.n, self.k).bytes();
+        let mut args = vec![
+            ArgDesc::input::<F16>("x", Extent::dim("tokens").times(row)),
+            ArgDesc::input::<u8>("w", Extent::new(planes)),
+        ];
+        args.extend(self.epilogue().args());
+        args
+    }
+
+    fn launch(&self) -> LaunchRule {
+        let rule = self.tile().launch(self.n);
+        if self.rows == 128 && self.terms == 2 { rule.min_sm(80) } else { rule }
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        if self.format.is_float() {
+            return Err(BuildError::field("format", self.format, "a quantised format; `Gemm` is for halves"));
+        }
+        self.format.check_row("k", self.k)?;
+        if self.n == 0 || self.n > 1 << 22 {
+            return Err(BuildError::field("n", self.n, "from 1 to 4194304"));
+        }
+        if !(1..=2).contains(&self.terms) {
+            return Err(BuildError::field("terms", self.terms, "1 or 2"));
+        }
+        self.tile().check()
+    }
+
+    fn body<'k>(&self, k: K<'k>) {
+        let (format, tile, pitch) = (self.format, self.tile(), pitch(self.k));
+        let (x, w) = (k.ptr::<F16>("x"), k.ptr::<u8>("w").nc());
+        let outputs = self.epilogue().declare(k);
+        let [row, column] = tile.place(k);
+        let terms: Vec<_> = (0..self.terms)
+            .map(|term| {
+                let rows = x.at(term * pitch).matrix(outputs.tokens(), pitch).pitch(self.terms * pitch);
+                rows.aligned(16).columns_fit(true)
+            })
+            .collect();
+        let weights = ChunkReader::new(format, self.n, self.k, w);
+
+        // Neighbours load the neighbouring chunks of a row.
+        let (chunks, runs) = (ChunkReader::chunks(format), ChunkReader::runs(format));
+        let (chunk, first) = (k.tid() % chunks, k.tid() / chunks);
+        let rows_of_w: Vec<_> = (0..self.columns)
+            .step_by((THREADS / chunks) as usize)
+            .map(|i| {
+                let in_tile = first + i;
+                // Columns of `y` that there are not may be made of any weights.
+                let whole = self.n.is_multiple_of(self.columns);
+                let row = if whole { column + in_tile } else { (column + in_tile).min(self.n - 1) };
+                (in_tile, row)
+            })
+            .collect();
+
+        let pipeline = k.pipeline(2);
+        let x_tiles: Vec<_> = terms.iter().map(|_| pipeline.tile::<F16>(self.rows, DEPTH)).collect();
+        let w_tile = pipeline.tile::<F16>(self.columns, DEPTH);
+        let ([warp_rows, warp_columns], warp_place) = (tile.warp(), tile.warp_place(k));
+        let sums = pipeline.run_fed(
+            self.k.div_ceil(DEPTH),
+            k.accumulators(warp_rows, warp_columns),
+            |stage, step| {
+                for (tile, &x) in x_tiles.iter().zip(&terms) {
+                    let tile = tile.at(stage);
+                    if ChunkReader::in_order(format) {
+                        tile.load(x, row, step * DEPTH);
+                    } else {
+                        tile.load_runs(x, row, RUN, |run| ChunkReader::column(format, step, run));
+                    }
+                }
+            },
+            |step| {
+                let loaded =
+                    rows_of_w.iter().map(|&(in_tile, row)| (in_tile, weights.load(row, step, chunk)));
+                let loaded: Vec<_> = loaded.collect();
+                move |stage| {
+                    let tile = w_tile.at(stage);
+                    for (row, loaded) in &loaded {
+                        for (run, halves) in (0..).zip(loaded.decode()) {
+                            let column = (chunk * runs + run) * RUN;
+                            let [a, b, c, d, e, f, g, h] = halves;
+                            tile.st_words(*row, column, [a, b, c, d]);
+                            tile.st_words(*row, column + 8, [e, f, g, h]);
+                        }
+                    }
+                }
+            },
+            |stage, _, sums| {
+                let x: Vec<_> = x_tiles.iter().map(|tile| tile.at(stage)).collect();
+                tile.multiply(warp_place, &x, w_tile.at(stage), sums)
+            },
+        );
+        outputs.store(self.n, sums, [row + warp_place[0], column + warp_place[1]]);
+    }
+}
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "quant_gemm",
+    doc: "y = scale * (x * transpose(W)) + bias + residual for quantised W, on the tensor cores",
+    fields: &[
+        Field {
+            name: "format",
+            domain: Domain::OneOf(&["q8_0", "q4_0", "q4_k", "q5_k", "q6_k"]),
+            default: "q4_k",
+            doc: "how the weights are stored",
+        },
+        N,
+        WEIGHTS,
+        TERMS,
+        ROWS,
+        COLUMNS,
+        BIAS,
+        RESIDUAL,
+        OUT,
+    ],
+    examples: &[
+        "format=q4_k n=14336",
+        "format=q4_k k=14336 residual=true terms=2",
+        "format=q4_k terms=2 rows=64 out=bf16",
+        "format=q5_k out=f16",
+        "format=q6_k n=128256",
+        "format=q6_k k=14336 residual=true",
+        "format=q8_0 n=1536 k=1536 bias=true",
+        "format=q4_0 rows=64",
+        "format=q4_k rows=16 columns=64",
+        "format=q6_k rows=32 terms=2",
+        "format=q8_0 n=1 k=32 rows=16 columns=64 out=bf16",
+    ],
+    make: |config| {
+        Box::new(QuantGemm {
+            terms: config.u32("terms"),
+            rows: config.u32("rows"),
+            columns: config.u32("columns"),
+            bias: config.flag("bias"),
+            residual: config.flag("residual"),
+            out: config.dtype("out"),
+            ..QuantGemm::new(config.format("format"), config.u32("n"), config.u32("k"))
+        })
+    },
+};

@@ -1,0 +1,168 @@
+//! Activations for the tensor cores: halves that can hold any finite `f32`.
+
+use crate::catalogue::{Domain, Entry, Field, ROW};
+use crate::floats::{Dtype, FloatBuffers};
+use warpwright_ptx::dsl::*;
+
+/// Makes activations for [`Gemm`](crate::Gemm) and [`QuantGemm`](crate::QuantGemm): rows of halves with a scale
+/// each, once for all products with the same `x`. One block per row.
+///
+/// `x` is `tokens × d`, row-major, of type `dtype`. The outputs are
+///
+/// - `scales`, an `f32` for each token: the power of two that puts the row's largest magnitude between 2¹⁴ and
+///   2¹⁵ (no smaller than 2⁻¹²⁶, and 2⁻¹²⁶ for a row of zeros);
+/// - `halves`, `tokens × terms × pitch` of type `half`, where `pitch` is `d` rounded up to a multiple of 64 and
+///   what is beyond `d` is zero: the first term is `x / scale` rounded, the second what the first leaves,
+///   rounded.
+///
+/// Division by the scale is exact, so with `u = 2⁻¹¹` for `f16` and `2⁻⁸` for `bf16`
+///
+/// ```text
+/// |x - scale · Σ terms| ≤ max(u^terms · |x|, 2⁻³⁹ · max|row|)       f16
+/// |x - scale · Σ terms| ≤ max(u^terms · |x|, 2⁻¹⁴⁷ · max|row|)      bf16
+/// ```
+///
+/// where the second part is what the smallest half, 2⁻²⁵ after rounding, makes of the scale. `x` is finite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScaleRows {
+    /// Length of a row.
+    pub d: u32,
+    /// Element type of `x`.
+    pub dtype: Dtype,
+    /// Element type of the terms: `F16` or `Bf16`.
+    pub half: Dtype,
+    /// Terms of each number: 1 or 2.
+    pub terms: u32,
+}
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Elements that a thread takes at a time.
+const VECTOR: u32 = 8;
+/// What the pitch is a multiple of: what a product takes of a row at a time.
+const STEP: u32 = 64;
+
+/// Elements of a row of prepared activations.
+pub(crate) fn pitch(d: u32) -> u32 {
+    d.next_multiple_of(STEP)
+}
+
+impl ScaleRows {
+    /// Rows of `d` numbers of `f32`, as one term of `f16`.
+    pub fn new(d: u32) -> Self {
+        ScaleRows { d, dtype: Dtype::F32, half: Dtype::F16, terms: 1 }
+    }
+
+    /// Elements of a row of `halves`, one term.
+    pub fn pitch(&self) -> u32 {
+        pitch(self.d)
+    }
+}
+
+impl Kernel for ScaleRows {
+    fn entry(&self) -> String {
+        format!("scale_rows_{}_{}x{}_d{}", self.dtype, self.half, self.terms, self.d)
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let tokens = Extent::dim("tokens");
+        let halves = u64::from(self.terms) * u64::from(self.pitch());
+        vec![
+            ArgDesc::buffer("x", self.dtype.ty(), Role::In, tokens.times(self.d.into())),
+            ArgDesc::buffer("halves", self.half.ty(), Role::Out, tokens.times(halves)),
+            ArgDesc::output::<f32>("scales", tokens),
+        ]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(THREADS).grid(Extent::dim("tokens"))
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        if self.d == 0 || self.d > 1 << 24 {
+            return Err(BuildError::field("d", self.d, "from 1 to 16777216"));
+        }
+        if self.half == Dtype::F32 {
+            return Err(BuildError::field("half", self.half, "f16 or bf16"));
+        }
+        if !(1..=2).contains(&self.terms) {
+            return Err(BuildError::field("terms", self.terms, "1 or 2"));
+        }
+        Ok(())
+    }
+
+    fn body<'k>(&self, k: K<'k>) {
+        let (d, pitch) = (self.d, self.pitch());
+        let x = k.floats("x", self.dtype).nc().at(k.ctaid() * d);
+        let halves = k.floats_mut("halves", self.half).at(k.ctaid() * (self.terms * pitch));
+        let scales = k.ptr_mut::<f32>("scales");
+        // A vector of the row; zeros beyond its end.
+        let load = |i: Reg<'k, u32>| -> Vec<Reg<'k, f32>> {
+            if d.is_multiple_of(VECTOR) {
+                let inside = i.lt(d / VECTOR);
+                return x.ld_vec_if(inside, i * VECTOR, VECTOR);
+            }
+            (0..VECTOR).map(|j| x.ld_if((i * VECTOR + j).lt(d), i * VECTOR + j)).collect()
+        };
+
+        let vectors = k.strided(pitch / VECTOR);
+        let largest = k.fold(vectors, k.f32(0.0), |i, largest| {
+            load(i).into_iter().fold(largest, |largest, x| largest.max(x.abs()))
+        });
+        let largest = k.block_max(largest);
+        // Powers of two by their exponents: `scale` is 2^(e - 14) for a largest of 2^e and more.
+        let exponent = (largest.bits::<u32>() >> 23).max(15) - 14;
+        let scale = (exponent << 23).bits::<f32>();
+        let inverse = ((k.u32(254) - exponent) << 23).bits::<f32>();
+        k.when(k.tid().eq(0), || scales.st(k.ctaid(), scale));
+
+        k.each(vectors, |i| {
+            let mut rest: Vec<_> = load(i).into_iter().map(|x| x * inverse).collect();
+            for term in 0..self.terms {
+                halves.at(term * pitch).st_vec(i * VECTOR, &rest);
+                for x in &mut rest {
+                    *x = *x - self.half.round(*x);
+                }
+            }
+        });
+    }
+}
+
+/// The field of products whose activations come in terms.
+pub(crate) const TERMS: Field = Field {
+    name: "terms",
+    domain: Domain::int(1, 2),
+    default: "1",
+    doc: "halves that a number of x is the sum of, as scale_rows makes them",
+};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "scale_rows",
+    doc: "rows of activations as halves with a scale, for products on the tensor cores",
+    fields: &[
+        ROW,
+        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x" },
+        Field {
+            name: "half",
+            domain: Domain::OneOf(&["f16", "bf16"]),
+            default: "f16",
+            doc: "element type of the terms",
+        },
+        TERMS,
+    ],
+    examples: &[
+        "d=2048 terms=2",
+        "d=1536 dtype=bf16",
+        "d=14336 dtype=f16 terms=2",
+        "d=1 half=bf16 terms=2",
+        "d=1048576 half=bf16",
+    ],
+    make: |config| {
+        Box::new(ScaleRows {
+            d: config.u32("d"),
+            dtype: config.dtype("dtype"),
+            half: config.dtype("half"),
+            terms: config.u32("terms"),
+        })
+    },
+};
