@@ -145,9 +145,10 @@ impl QuantGemv {
         let results = if self.swiglu { 1 } else { self.matrices.len() };
         let mut products: Vec<_> = self.matrices.iter().take(results).map(product).collect();
         let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
+        let most = products.iter().map(Product::most_warps).min().unwrap_or(1);
         let warps = match (self.warps, products.first()) {
             (Some(warps), _) => warps.clamp(1, plan::MAX_WARPS),
-            (None, Some(first)) => plan::warps(Layout::new(first.format), self.k, tiles),
+            (None, Some(first)) => plan::warps(Layout::new(first.format), self.k, tiles, most),
             (None, None) => 1,
         };
         products.iter_mut().for_each(|product| product.warps = warps);
@@ -260,10 +261,12 @@ impl QuantGemv {
                 ));
             }
         }
+        let most = self.products(None).iter().map(Product::most_warps).min().unwrap_or(1);
         if let Some(warps) = self.warps
-            && !(1..=plan::MAX_WARPS).contains(&warps)
+            && !(1..=most).contains(&warps)
         {
-            return Err(BuildError::field("warps", warps, format!("from 1 to {}", plan::MAX_WARPS)));
+            let rule = format!("from 1 to {most}, so that the activations of a block fit its shared memory");
+            return Err(BuildError::field("warps", warps, rule));
         }
         Ok(())
     }

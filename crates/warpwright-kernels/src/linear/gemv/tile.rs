@@ -82,6 +82,13 @@ impl Product {
         self.staging().words() + Exchange::words(self.layout(), self.group_rows())
     }
 
+    /// Most warps of a block, by what every device gives a block of shared memory.
+    pub(super) fn most_warps(&self) -> u32 {
+        const SHARED_WORDS: u32 = 48 * 1024 / 4;
+        let of_one = Product { warps: 1, ..*self }.scratch_words();
+        (SHARED_WORDS / of_one).clamp(1, plan::MAX_WARPS)
+    }
+
     /// Words of shared memory that a tile needs.
     pub(crate) fn scratch_words(&self) -> u32 {
         self.warps * self.warp_words() + epilogue::words(self)
