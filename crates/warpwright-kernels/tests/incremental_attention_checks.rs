@@ -5,7 +5,7 @@ mod common;
 mod decode;
 
 use decode::{Case, build, judge, run};
-use warpwright_kernels::{CacheDtype, IncrementalAttention};
+use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
 use warpwright_ptx::dsl::{Built, Kernel};
 use warpwright_ptx::ir::{Arch, ItemKind, Semantics, StatementKind};
 use warpwright_ptx::op::Op;
@@ -55,25 +55,32 @@ fn another_stride_or_another_length_is_seen() {
 /// than fit at a time, and whose blocks merge what they have left.
 #[test]
 fn every_barrier_is_needed() {
-    let kernel = IncrementalAttention { splits: 2, warps: 8, ..kernel(9, 1, 256, CacheDtype::F16) };
-    let case = Case { launches: 1, ..Case::new(kernel, &[512]) };
+    let lanes = IncrementalAttention { splits: 2, warps: 8, ..kernel(9, 1, 256, CacheDtype::F16) };
+    let tensor_cores = IncrementalAttention { splits: 2, warps: 8, ..kernel(16, 1, 128, CacheDtype::F16) };
+    let tensor_cores = IncrementalAttention { q: Dtype::F16, ..tensor_cores };
+    for (kernel, least) in [(lanes, 6), (tensor_cores, 5)] {
+        every_barrier_of(&Case { launches: 1, ..Case::new(kernel, &[512]) }, least);
+    }
+}
+
+fn every_barrier_of(case: &Case<'_>, least: usize) {
     let is_barrier = |op: &Op| matches!(op, Op::BarSync(_));
     let mut barriers = 0;
-    keep(&mut build(&case), |op| {
+    keep(&mut build(case), |op| {
         barriers += usize::from(is_barrier(op));
         true
     });
     for without in 0..barriers {
-        let (mut built, mut at) = (build(&case), 0);
+        let (mut built, mut at) = (build(case), 0);
         keep(&mut built, |op| {
             at += usize::from(is_barrier(op));
             !(is_barrier(op) && at == without + 1)
         });
-        let (_, report) = run(&case, &built).remove(0);
+        let (_, report) = run(case, &built).remove(0);
         let found = races(&report, SpaceKind::Shared) || races(&report, SpaceKind::Global);
         assert!(found, "barrier {without} of {barriers} is not missed");
     }
-    assert!(barriers >= 6, "{barriers}");
+    assert!(barriers >= least, "{barriers}");
 }
 
 #[test]
@@ -127,8 +134,11 @@ fn keys_and_values_are_read_once_for_all_heads_that_share_them() {
         group(4, 1, 112, CacheDtype::Bf16),
         group(2, 1, 200, CacheDtype::F32),
     ] {
-        for (splits, length) in [(1, 256), (2, 512), (1, 331), (2, 640)] {
-            let kernel = IncrementalAttention { splits, ..kernel(heads, kv_heads, head_dim, cache) };
+        for (splits, length, tensor_cores) in
+            [(1, 256, true), (2, 512, true), (1, 331, true), (2, 640, false), (1, 203, false)]
+        {
+            let kernel =
+                IncrementalAttention { splits, tensor_cores, ..kernel(heads, kv_heads, head_dim, cache) };
             assert_eq!(kernel.passes(), 1, "{kernel:?}");
             let case = Case::new(kernel, std::slice::from_ref(&length));
             let (report, of) = traffic(&case);
@@ -136,13 +146,15 @@ fn keys_and_values_are_read_once_for_all_heads_that_share_them() {
             let row = u64::from(head_dim * cache.bytes());
             let rows = u64::from(kv_heads * length);
             let lanes = (row / 16).next_power_of_two();
-            for name in ["k", "v"] {
+            // On the tensor cores, 64 bytes of eight keys, and 128 bytes of four values.
+            let by_lanes = if lanes > 32 { 2 * rows } else { rows.div_ceil(32 / lanes) };
+            let by_square = |count, width| rows.div_ceil(count) * row.div_ceil(width);
+            for (name, on_tensor_cores) in [("k", by_square(8, 64)), ("v", by_square(4, 128))] {
                 let loads = of(name).loads;
                 assert_eq!(loads.bytes, rows * row, "{what}: {name} is read once");
-                // A request is of 16 bytes by each lane that has some; only the last may have fewer rows.
-                let requests = if lanes > 32 { 2 * rows } else { rows.div_ceil(32 / lanes) };
-                let ragged = u64::from(kv_heads * splits) * 4;
-                assert!((requests..=requests + ragged).contains(&loads.requests), "{what}: {loads:?}");
+                // A request is of 16 bytes by each lane that has some; only the last ones may have fewer rows.
+                let most = by_lanes.max(on_tensor_cores) + u64::from(kv_heads * splits) * 16;
+                assert!((loads.bytes.div_ceil(512)..=most).contains(&loads.requests), "{what}: {loads:?}");
                 // Rows that are no whole sectors share them with others of the request.
                 let split_sectors = if row.is_multiple_of(32) { 0 } else { loads.requests };
                 assert!(loads.transactions * 32 <= loads.bytes + 32 * split_sectors, "{what}: {loads:?}");

@@ -187,9 +187,29 @@ fn take_figures(
     disassembler: &Disassembler,
     summary: &mut Summary,
 ) -> page::Taken {
-    let taken: page::Taken = parallel(figures, |figure| {
-        figures::TARGETS.map(|target| figures::take(figure, target, ptxas, disassembler))
+    // Those of one configuration share its launch.
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, figure) in figures.iter().enumerate() {
+        let same = |group: &&mut Vec<usize>| {
+            let first = figures[group[0]];
+            (first.kernel, first.assignments, first.launch)
+                == (figure.kernel, figure.assignments, figure.launch)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
+        }
+    }
+    let values = parallel(&groups, |group| {
+        let of_group: Vec<_> = group.iter().map(|&at| figures[at]).collect();
+        figures::TARGETS.map(|target| figures::take(&of_group, target, ptxas, disassembler))
     });
+    let mut taken: page::Taken = vec![std::array::from_fn(|_| Err(String::new())); figures.len()];
+    for (group, values) in groups.iter().zip(values) {
+        for (target, values) in values.into_iter().enumerate() {
+            group.iter().zip(values).for_each(|(&at, value)| taken[at][target] = value);
+        }
+    }
     let (mut passed, mut failed) = (0, 0);
     for (figure, values) in figures.iter().zip(&taken) {
         for (target, value) in figures::TARGETS.iter().zip(values) {

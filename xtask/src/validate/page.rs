@@ -32,7 +32,10 @@ counters; `cargo xtask test` holds it to what they say. They are no timings.
 
 Machine instructions are those of `nvdisasm`; a figure of a whole kernel counts each loop as often as the
 virtual GPU went through it, and all else once for every warp, whether it is skipped or not. A goal is
-what a figure should be at most; a floor is what the algorithm cannot do without.
+what a figure should be at most. A floor is what cannot be done without: of products with vectors, for each
+weight the multiplication, what unpacks it (a float from a quant, or four bytes for `dp4a`) and its part of a
+16-byte load; of products on the tensor cores, HMMA, `ldmatrix` and copies; of decode attention, one
+multiplication with a key and one with a value.
 
 | kernel | figure | sm_80 | sm_90 | |
 | --- | --- | ---: | ---: | ---: |

@@ -40,18 +40,18 @@ use warpwright_ptx::dsl::*;
 ///
 /// # Error
 ///
-/// Let `u` be the rounding of a factor (2⁻¹¹ in half precision, 2⁻⁸ in `bf16`) and `δ ≤ 6 · 2⁻²³` what the tensor
-/// cores cut off with every block of 8 products (16 from `sm_90` on), as a part of the sum of magnitudes; for a
-/// query, `p` the exact weights, `n` the number of its keys, and `A` the largest of
-/// `scale · log₂e · Σ|q||k|`. Then
+/// Let `u` be the rounding of a factor (2⁻¹¹ in half precision, 2⁻⁸ in `bf16`), and `δ ≤ 6 · 2⁻²³` what the tensor
+/// cores cut off, as a part of the sum of magnitudes, with every block of `G` products: 16 from `sm_90` on, 8, or 4
+/// before `sm_80`. For a query, let `p` be the exact weights, `n` the number of its keys, and `A` the largest of
+/// their `scale · log₂e · Σ|q||k|`. Then
 ///
-/// - scores are off by `E = A · (2δ · ⌈head_dim / 8⌉ + 2⁻²³ · (A / 4 + 8))`, in units of `ln 2`: what the products
-///   cut, and what rounding the reference, which rises `A / 8 + 3` times at most, and the exponent add;
+/// - scores are off by `E = A · (2δ · ⌈head_dim / G⌉ + 2⁻²³ · (A / 4 + 8))`, in units of `ln 2`: what the products
+///   cut, and what rounding the reference, which rises `A / 4 + 4` times at most, and the exponent add;
 /// - so weights are off by `η = 2^E − 1 + u + (A / 4 + 5) · 2⁻²²`, each as a part of itself, and in half precision
 ///   by 2⁻³² of the largest besides;
 /// - the same rounded weights stand above and below the fraction, so that the result is a mean of `v`, and what is
 ///   common to all weights has no effect:
-///   `|err| ≤ η / (1 − η) · Σ pⱼ|vⱼ − out| + 2δ · (n / 8 + 2) · Σ pⱼ|vⱼ| (+ n · 2⁻³¹ · max|v|)`, and one rounding
+///   `|err| ≤ η / (1 − η) · Σ pⱼ|vⱼ − out| + 2δ · (n / G + 2) · Σ pⱼ|vⱼ| (+ n · 2⁻³¹ · max|v|)`, and one rounding
 ///   to the type of `out`.
 ///
 /// Where scores are so large that this says nothing, a key that outweighs the others by more than `2E` still does.
