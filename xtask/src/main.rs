@@ -29,6 +29,7 @@ cargo xtask TASK
               --full            more mutants, and the tests that take long
   validate  every kernel of the catalogue, for every target, through ptxas: no spills, and docs/kernels.md
               --write           write docs/kernels.md instead of comparing it
+              --only KERNEL     print what it says of one kernel instead
   mutants   the verifier against ptxas, on mutants of valid PTX
               --count N         how many (2000)
               --seed N          which (1)
@@ -73,7 +74,11 @@ fn task_of(task: &str, mut arguments: Arguments) -> Result<(), Failure> {
         }
         "validate" => {
             let written = arguments.flag("--write");
+            let only = arguments.text("--only")?;
             arguments.end()?;
+            if let Some(kernel) = only {
+                return validate::show(&kernel);
+            }
             validate::run(if written { validate::Page::Written } else { validate::Page::Compared })
         }
         "mutants" => {
@@ -129,10 +134,20 @@ impl Arguments {
     }
 
     fn number(&mut self, name: &str) -> Result<Option<u64>, Failure> {
+        let number = self.text(name)?.map(|value| value.parse().ok());
+        match number {
+            Some(None) => Err(Failure::Usage(format!("{name} is followed by a number"))),
+            number => Ok(number.flatten()),
+        }
+    }
+
+    fn text(&mut self, name: &str) -> Result<Option<String>, Failure> {
         let Some(at) = self.rest.iter().position(|argument| argument == name) else { return Ok(None) };
-        let value = self.rest.get(at + 1).and_then(|value| value.parse().ok());
-        let value = value.ok_or_else(|| Failure::Usage(format!("{name} is followed by a number")))?;
-        self.rest.drain(at..at + 2);
+        if at + 1 == self.rest.len() {
+            return Err(Failure::Usage(format!("{name} is followed by a value")));
+        }
+        let value = self.rest.remove(at + 1);
+        self.rest.remove(at);
         Ok(Some(value))
     }
 

@@ -53,7 +53,7 @@ impl<'k> Quantized<'k> {
     #[track_caller]
     pub(crate) fn store(&self, inside: Option<Reg<'k, Pred>>, to: Ptr<'k, Global, i8>, index: Reg<'k, u32>) {
         let to = to.at(index);
-        if self.quants.len() % 4 != 0 {
+        if !self.quants.len().is_multiple_of(4) {
             for (i, &quant) in (0..).zip(&self.quants) {
                 match inside {
                     Some(inside) => to.st_if(inside, i, quant.to()),

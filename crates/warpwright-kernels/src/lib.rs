@@ -8,23 +8,29 @@
 #![forbid(unsafe_code)]
 
 mod attention;
+mod cast;
 mod catalogue;
 mod eight_bits;
+mod elementwise;
 mod embedding;
 mod floats;
 mod kv_cache;
 pub mod ladder;
 mod linear;
 mod norm;
+mod quantize;
 mod quantized;
 mod rope;
 mod row;
+mod sampling;
 mod softmax;
 pub mod weights;
 
-pub use attention::flash::{AttentionInputs, FlashAttention, KvLayout, Lengths};
+pub use attention::flash::{FlashAttention, KvLayout, Lengths};
 pub use attention::incremental::IncrementalAttention;
+pub use cast::Cast;
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
+pub use elementwise::{Elementwise, ElementwiseOp, Operands};
 pub use embedding::Embedding;
 pub use floats::Dtype;
 pub use kv_cache::CacheDtype;
@@ -37,7 +43,10 @@ pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 pub use linear::quant_gemm::QuantGemm;
 pub use linear::scale_rows::ScaleRows;
 pub use norm::RmsNorm;
+pub use quantize::QuantizeQ8_1;
 pub use rope::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
+pub use sampling::argmax::Argmax;
+pub use sampling::sample::{Sample, Setting};
 pub use softmax::Softmax;
 pub use weights::WeightFormat;
 

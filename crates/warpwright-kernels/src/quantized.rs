@@ -39,6 +39,46 @@ impl<'k> Rows<'k> {
         }
     }
 
+    /// The parameters of rows that are only read.
+    #[track_caller]
+    pub(crate) fn read_only(k: K<'k>, [name, scales]: [&str; 2], dtype: CacheDtype) -> Self {
+        let floats = |dtype| Rows::Floats(k.floats(name, dtype));
+        match dtype {
+            CacheDtype::F32 => floats(Dtype::F32),
+            CacheDtype::F16 => floats(Dtype::F16),
+            CacheDtype::Bf16 => floats(Dtype::Bf16),
+            CacheDtype::Q8_0 => Rows::Q8_0 { quants: k.ptr(name), scales: k.ptr(scales) },
+        }
+    }
+
+    /// The numbers from element `at` on, of `q8_0` four or eight; zeros where the predicate does not hold.
+    #[track_caller]
+    pub(crate) fn load(
+        self,
+        k: K<'k>,
+        inside: Option<Reg<'k, Pred>>,
+        at: Reg<'k, u32>,
+        count: u32,
+    ) -> Vec<Reg<'k, f32>> {
+        match self {
+            Rows::Floats(floats) => floats.load(inside, at, count),
+            Rows::Q8_0 { quants, scales } => {
+                let inside = inside.unwrap_or(k.pred(true));
+                let words = quants.at(at).cast::<u32>();
+                let scale = scales.ld_if(inside, at / BLOCK, 0.0).f32();
+                let words: Vec<_> = match count {
+                    8 => words.ld_vec_if::<2>(inside, 0, 0).to_vec(),
+                    _ => vec![words.ld_if(inside, 0, 0)],
+                };
+                words
+                    .into_iter()
+                    .flat_map(|word| word.signed_bytes_f32())
+                    .map(|quant| quant * scale)
+                    .collect()
+            }
+        }
+    }
+
     /// The rows from row `row` on, rows of `d` elements; for `q8_0` a multiple of 32.
     #[track_caller]
     pub(crate) fn row(self, row: Reg<'k, u64>, d: u32) -> Self {

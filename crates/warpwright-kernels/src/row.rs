@@ -63,7 +63,7 @@ impl Walk {
         read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
     ) -> Part<'k> {
         let chunk = round * self.threads + k.tid();
-        let inside = (self.chunks() % self.threads != 0).then(|| chunk.lt(self.chunks()));
+        let inside = (!self.chunks().is_multiple_of(self.threads)).then(|| chunk.lt(self.chunks()));
         let mut part = Part { at: chunk * self.vector, inside, values: Vec::new() };
         part.values = read(&part);
         part

@@ -8,6 +8,7 @@ use warpwright_kernels::weights::{Planes, Repack};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::dsl::{Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::Arch;
+use warpwright_vm::Options;
 use warpwright_vm::testing::KernelTest;
 
 /// Half a unit in the last place of 1.
@@ -15,10 +16,26 @@ const U: f64 = 1.0 / 16_777_216.0;
 /// The smallest number above zero.
 const TINY: f64 = 1e-45;
 
-/// A matrix in the file's bytes, on the device, and as what its weights are made of.
+/// A matrix as it is on the device and in the file.
 struct Weights {
     planes: Vec<u8>,
-    rows: Vec<Vec<Weight>>,
+    file: Vec<u8>,
+    format: WeightFormat,
+}
+
+impl Weights {
+    /// What the weights of a row of `k` are made of.
+    fn row(&self, row: usize, k: u32) -> Vec<Weight> {
+        let format = self.format;
+        let bytes = format.row_bytes(k) as usize;
+        let row = &self.file[row * bytes..][..bytes];
+        if format.is_float() {
+            let number = |scale| Weight { scale, quant: 1, minimum: 0.0 };
+            return dequantized(format, row).into_iter().map(number).collect();
+        }
+        let blocks = row.chunks_exact(format.block_bytes() as usize);
+        blocks.flat_map(|block| (0..format.block() as usize).map(|i| weight(format, block, i))).collect()
+    }
 }
 
 /// Rows of blocks with any quants and any scales, whose factors are of the size that models have.
@@ -45,18 +62,10 @@ fn weights(matrix: Matrix, k: u32, seed: u64) -> Weights {
     }
     let kernel = Repack::new(format, n, k);
     let empty = vec![0u8; Planes::new(format, n, k).bytes() as usize];
-    let run = KernelTest::new(&kernel).input("gguf", &file).input("planes", &empty).run();
+    let test = KernelTest::new(&kernel).options(Options::default());
+    let run = test.input("gguf", &file).input("planes", &empty).run();
     let planes = run.expect("planes").output::<u8>("planes");
-    let of_row = |row: &[u8]| -> Vec<Weight> {
-        if format.is_float() {
-            let number = |scale| Weight { scale, quant: 1, minimum: 0.0 };
-            return dequantized(format, row).into_iter().map(number).collect();
-        }
-        let blocks = row.chunks_exact(format.block_bytes() as usize);
-        blocks.flat_map(|block| (0..format.block() as usize).map(|i| weight(format, block, i))).collect()
-    };
-    let rows = file.chunks_exact(format.row_bytes(k) as usize).map(of_row).collect();
-    Weights { planes, rows }
+    Weights { planes, file, format }
 }
 
 /// Kinds of activations that go wrong in different ways.
@@ -104,15 +113,22 @@ struct Subject<'a> {
     kernel: &'a dyn Kernel,
     gemv: &'a QuantGemv,
     epsilon: Option<f32>,
+    options: Options,
 }
 
 impl<'a> Subject<'a> {
     fn plain(gemv: &'a QuantGemv) -> Self {
-        Subject { kernel: gemv, gemv, epsilon: None }
+        Subject { kernel: gemv, gemv, epsilon: None, options: Options::checked() }
     }
 
     fn normalised(kernel: &'a FusedNormGemv) -> Self {
-        Subject { kernel, gemv: &kernel.gemv, epsilon: Some(kernel.epsilon) }
+        let epsilon = Some(kernel.epsilon);
+        Subject { kernel, gemv: &kernel.gemv, epsilon, options: Options::checked() }
+    }
+
+    /// Without checks, for large sizes.
+    fn unchecked(self) -> Self {
+        Subject { options: Options::default(), ..self }
     }
 }
 
@@ -135,7 +151,8 @@ fn step(format: WeightFormat) -> f64 {
 }
 
 /// `Σ w x`, with the bound that the kernel states.
-fn product(format: WeightFormat, row: &[Weight], x: &[f64], exact: bool) -> Held {
+fn product(format: WeightFormat, row: &[Weight], x: &[f64], activations: Activations) -> Held {
+    let exact = activations == Activations::Exact;
     let sum = |term: &dyn Fn(&Weight, f64) -> f64| row.iter().zip(x).map(|(w, &x)| term(w, x)).sum::<f64>();
     let value = sum(&|w, x| w.value() * x);
     let size = sum(&|w, x| (w.scale.abs() * f64::from(w.quant.abs()) + w.minimum.abs()) * x.abs());
@@ -150,22 +167,33 @@ fn product(format: WeightFormat, row: &[Weight], x: &[f64], exact: bool) -> Held
         };
         (k / 256.0 + 48.0) * U * (size + zero) + U * offset
     };
+    // Half of the scale of each 32, or all of what is too small for one.
+    let rounded = if activations == Activations::Rounded {
+        let blocks = row.chunks_exact(32).zip(x.chunks_exact(32));
+        let of_block = |(row, x): (&[Weight], &[f64])| {
+            let weights = row.iter().map(|w| w.value().abs()).sum::<f64>();
+            let scale = x.iter().fold(0.0f64, |most, x| most.max(x.abs())) / 127.0;
+            weights * if scale < 1.2e-38 { 127.0 * scale } else { 0.502 * scale }
+        };
+        blocks.map(of_block).sum::<f64>()
+    } else {
+        0.0
+    };
     // Below the smallest normal number, roundings are not relative.
-    Held { value, error: error + 64.0 * k * TINY }
+    Held { value, error: error + rounded + 64.0 * k * TINY }
 }
 
 fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
-    let Subject { kernel, gemv, epsilon } = subject;
+    let Subject { kernel, gemv, epsilon, options } = subject;
     let (k, batch) = (gemv.k as usize, gemv.batch as usize);
-    let exact = gemv.activations == Activations::Exact;
     let all: Vec<_> =
         (gemv.matrices.iter().zip(11..)).map(|(&matrix, seed)| weights(matrix, gemv.k, seed)).collect();
     let x = activations(kind, batch * k, 5);
     let norm: Vec<f32> = numbers(k, 6).iter().map(|v| *v as f32 + 1.5).collect();
-    let mut test = KernelTest::new(*kernel).arch(Arch::sm(80)).seed(seed);
+    let mut test = KernelTest::new(*kernel).arch(Arch::sm(80)).options(options.clone()).seed(seed);
     let mut columns: Vec<Vec<f64>> =
         x.chunks_exact(k).map(|c| c.iter().map(|&v| v.into()).collect()).collect();
-    if exact {
+    if gemv.activations != Activations::Int8 {
         test = test.input("x", &x);
     } else {
         let (quants, scales, sums) = q8_1(&x);
@@ -207,21 +235,25 @@ fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
     let run = test.run().unwrap_or_else(|error| panic!("{what}: {error}"));
     for (i, matrix) in gemv.matrices.iter().enumerate().take(if gemv.swiglu { 1 } else { usize::MAX }) {
         let y = run.output::<f32>(&format!("y{i}"));
-        for (column, x) in columns.iter().enumerate() {
-            let one = |which: usize, row: usize| {
-                let Held { value, error } = product(matrix.format, &all[which].rows[row], x, exact);
-                let factor = factors[column];
-                // The mean of the squares, and the reciprocal root.
-                let of_factor = if epsilon.is_some() { (k as f64 / 128.0 + 16.0) * U } else { 0.0 };
-                let value = value * factor;
-                let error = error * factor * (1.0 + of_factor) + value.abs() * (of_factor + 2.0 * U);
-                let value = value + f64::from(extras[which].0[row]);
-                Held { value, error: error + value.abs() * U }
-            };
-            for row in 0..matrix.n as usize {
-                let mut held = one(i, row);
+        for row in 0..matrix.n as usize {
+            let pair = [i, 1].map(|which| {
+                let used = which == i || gemv.swiglu;
+                if used { all[which].row(row, gemv.k) } else { Vec::new() }
+            });
+            for (column, (x, factor)) in columns.iter().zip(&factors).enumerate() {
+                let one = |which: usize| {
+                    let Held { value, error } = product(matrix.format, &pair[which], x, gemv.activations);
+                    // The mean of the squares, and the reciprocal root.
+                    let of_factor = if epsilon.is_some() { (k as f64 / 128.0 + 16.0) * U } else { 0.0 };
+                    let value = value * factor;
+                    let error = error * factor * (1.0 + of_factor) + value.abs() * (of_factor + 2.0 * U);
+                    let bias = &extras[if which == 0 { i } else { 1 }].0;
+                    let value = value + f64::from(bias[row]);
+                    Held { value, error: error + value.abs() * U }
+                };
+                let mut held = one(0);
                 if gemv.swiglu {
-                    let other = one(1, row);
+                    let other = one(1);
                     let gate = held.value / (1.0 + (-held.value).exp());
                     // The slope of silu is at most 1.1, its own error a few roundings.
                     let of_gate = 1.1 * held.error + (8.0 + held.value.abs()) * U * gate.abs() + TINY;
@@ -236,7 +268,7 @@ fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
                 let bound = held.error + held.value.abs() * U;
                 assert!(
                     off <= bound,
-                    "{what}: y{i}[{column}][{row}] is {found}, should be {} within {bound:e}, off by {off:e}",
+                    "{what}: y{i}[{column}][{row}] is {found}, not {} within {bound:e}, by {off:e}",
                     held.value
                 );
             }
@@ -273,8 +305,10 @@ fn every_format_and_length_in_bytes() {
     for format in WeightFormat::ALL.into_iter().filter(|format| !format.is_float()) {
         for k in lengths(format) {
             for n in [1, 5, 16, 35] {
-                let kernel = QuantGemv { activations: Activations::Int8, ..gemv(format, n, k) };
-                check(&Subject::plain(&kernel), "normal", 1);
+                for activations in [Activations::Int8, Activations::Rounded] {
+                    let kernel = QuantGemv { activations, ..gemv(format, n, k) };
+                    check(&Subject::plain(&kernel), "normal", 1);
+                }
             }
         }
     }
@@ -284,7 +318,7 @@ fn every_format_and_length_in_bytes() {
 fn every_kind_of_input() {
     for format in WeightFormat::ALL {
         for activations in Activations::ALL {
-            if format.is_float() && activations == Activations::Int8 {
+            if format.is_float() && activations != Activations::Exact {
                 continue;
             }
             for kind in INPUTS {
@@ -303,10 +337,11 @@ fn every_batch() {
         [WeightFormat::Q4K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::F16, WeightFormat::Q4_0]
     {
         for batch in 1..=8 {
-            let kernel = QuantGemv { batch, ..gemv(format, 19, 1280) };
-            check(&Subject::plain(&kernel), "normal", 1);
-            if !format.is_float() {
-                check(&Subject::plain(&QuantGemv { activations: Activations::Int8, ..kernel }), "normal", 2);
+            for activations in Activations::ALL {
+                if !format.is_float() || activations == Activations::Exact {
+                    let kernel = QuantGemv { batch, activations, ..gemv(format, 19, 1280) };
+                    check(&Subject::plain(&kernel), "normal", 1);
+                }
             }
         }
     }
@@ -350,7 +385,7 @@ fn additions_and_several_matrices() {
 fn gated_products() {
     for format in WeightFormat::ALL {
         for activations in Activations::ALL {
-            if format.is_float() && activations == Activations::Int8 {
+            if format.is_float() && activations != Activations::Exact {
                 continue;
             }
             for (batch, n, bias) in [(1, 8, false), (1, 21, true), (6, 5, false)] {
@@ -375,8 +410,14 @@ fn normalised_products() {
         for (n, k, batch) in [(18, 768, 1), (5, 1280, 3)] {
             let mut kernel = FusedNormGemv::new(format, n, k, 1e-5);
             kernel.gemv.batch = batch;
-            for kind in INPUTS {
-                check(&Subject::normalised(&kernel), kind, 1);
+            for activations in [Activations::Exact, Activations::Rounded] {
+                if format.is_float() && activations != Activations::Exact {
+                    continue;
+                }
+                kernel.gemv.activations = activations;
+                for kind in INPUTS {
+                    check(&Subject::normalised(&kernel), kind, 1);
+                }
             }
         }
     }
@@ -384,4 +425,41 @@ fn normalised_products() {
     kernel.gemv.matrices.push(Matrix::new(WeightFormat::Q4K, 8));
     kernel.gemv.swiglu = true;
     check(&Subject::normalised(&kernel), "normal", 1);
+}
+
+/// The matrices of a layer: `(format, n, k)`.
+const LAYERS: [(WeightFormat, u32, u32); 12] = [
+    // Llama-3.2-1B.
+    (WeightFormat::Q4K, 2048, 2048),
+    (WeightFormat::Q6K, 512, 2048),
+    (WeightFormat::Q4K, 8192, 2048),
+    (WeightFormat::Q6K, 2048, 8192),
+    // Qwen2.5-1.5B.
+    (WeightFormat::Q5K, 1536, 1536),
+    (WeightFormat::Q8_0, 256, 1536),
+    (WeightFormat::Q4_0, 8960, 1536),
+    (WeightFormat::Q4K, 1536, 8960),
+    // Llama-3-8B.
+    (WeightFormat::Q4K, 4096, 4096),
+    (WeightFormat::F16, 1024, 4096),
+    (WeightFormat::Q4K, 14336, 4096),
+    (WeightFormat::Q6K, 4096, 14336),
+];
+
+#[test]
+fn rows_of_models() {
+    let full = std::env::var_os("WARPWRIGHT_FULL").is_some();
+    for (format, n, k) in LAYERS {
+        // Without the time for all rows, those of a few tiles.
+        let n = if full { n } else { 21 };
+        for activations in Activations::ALL {
+            if format.is_float() && activations != Activations::Exact {
+                continue;
+            }
+            let kernel = QuantGemv { activations, ..gemv(format, n, k) };
+            check(&Subject::plain(&kernel).unchecked(), "outliers", 1);
+        }
+        let normed = FusedNormGemv::new(format, n, k, 1e-5);
+        check(&Subject::normalised(&normed).unchecked(), "normal", 1);
+    }
 }

@@ -7,6 +7,8 @@ mod common;
 
 use common::{Given, numbers, rounded, rounding, run_kernel};
 use warpwright_kernels::find;
+use warpwright_kernels::ladder::{RmsNorm, Softmax};
+use warpwright_ptx::dsl::{Bf16, F16, Kernel};
 use warpwright_ptx::ir::{Arch, Type};
 
 const TARGETS: [u16; 5] = [75, 80, 89, 90, 120];
@@ -23,9 +25,25 @@ fn output(
     given: &[Given<'_>],
 ) -> Vec<f64> {
     let kernel = find(name).expect("a kernel").configure(fields.iter().copied()).expect("a configuration");
+    output_of(sm, &*kernel, dims, given)
+}
+
+/// Runs a kernel; yields its one output.
+fn output_of(sm: u16, kernel: &dyn Kernel, dims: &[(&'static str, usize)], given: &[Given<'_>]) -> Vec<f64> {
     let dim = |name: &str| dims.iter().find(|dim| dim.0 == name).map(|dim| dim.1 as u64);
-    let (mut outputs, _) = run_kernel(Arch::sm(sm), kernel.as_ref(), dim, given);
+    let (mut outputs, _) = run_kernel(Arch::sm(sm), kernel, dim, given);
     outputs.remove(0)
+}
+
+/// A kernel that is generic over its element type.
+macro_rules! of_type {
+    ($ty:expr, $name:ident { $($field:ident),* } $new:tt) => {
+        match $ty {
+            Type::F16 => Box::new($name::<F16> { $($field,)* ..$name::new$new }) as Box<dyn Kernel>,
+            Type::BF16 => Box::new($name::<Bf16> { $($field,)* ..$name::new$new }),
+            _ => Box::new($name::<f32> { $($field,)* ..$name::new$new }),
+        }
+    };
 }
 
 /// Every number is within its bound of what is exact, and one rounding to the type.
@@ -69,9 +87,9 @@ fn rows_are_normalised() {
             {
                 let x = rounded(ty, &numbers(rows * d, 1));
                 let w = rounded(ty, &numbers(d, 2));
-                let fields = [dtype, &format!("d={d}"), &format!("threads={threads}"), "epsilon=1e-5"];
+                let kernel = of_type!(ty, RmsNorm { threads }(d as u32, epsilon));
                 let given = [Given::Input(ty, &x), Given::Input(ty, &w), Given::Output(ty, rows * d)];
-                let found = output(sm, "rms_norm", &fields, &[("rows", rows)], &given);
+                let found = output_of(sm, &*kernel, &[("rows", rows)], &given);
                 let bound = (d as f64 / f64::from(threads) + 12.0) * U;
                 assert_within(&format!("{rows}x{d} {dtype} on sm_{sm}"), ty, &found, |i| {
                     let row = &x[i / d * d..][..d];
@@ -110,9 +128,9 @@ fn rows_become_probabilities() {
                 // Among them a row of large numbers, whose exponentials overflow.
                 let x: Vec<_> = numbers(rows * d, 1).iter().map(|x| x * 8.0 + 200.0).collect();
                 let x = rounded(ty, &x);
-                let fields = [dtype, &format!("d={d}"), &format!("threads={threads}")];
+                let kernel = of_type!(ty, Softmax { threads }(d as u32));
                 let given = [Given::Input(ty, &x), Given::Output(ty, rows * d)];
-                let found = output(sm, "softmax", &fields, &[("rows", rows)], &given);
+                let found = output_of(sm, &*kernel, &[("rows", rows)], &given);
                 assert_within(&format!("{rows}x{d} {dtype} on sm_{sm}"), ty, &found, |i| {
                     let row = &x[i / d * d..][..d];
                     let max = row.iter().copied().fold(f64::MIN, f64::max);

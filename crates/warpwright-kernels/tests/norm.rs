@@ -29,14 +29,13 @@ fn check_norm(sm: u16, norm: &RmsNorm, kind: &str, x: &[f64], stream: &[f64]) {
         assert_eq!(found["residual"], h, "{what}: the residual stream");
     }
     let bound = ((d as f64 / f64::from(norm.threads)).ceil() / 2.0 + 11.0) * U;
-    let exact: Vec<_> = (0..rows * d)
-        .map(|i| {
-            let row = &h[i / d * d..][..d];
+    let exact: Vec<_> = (h.chunks(d))
+        .flat_map(|row| {
             let mean = row.iter().map(|h| h * h).sum::<f64>() / d as f64;
             let root = (mean + f64::from(norm.epsilon)).max(f64::from(f32::MIN_POSITIVE)).sqrt();
-            let y = h[i] / root * w[i % d];
+            let y = row.iter().zip(&w).map(move |(h, w)| (h / root * w, w.abs() + 1.0));
             // Products below the smallest normal number are rounded to a multiple of 2⁻¹⁴⁹.
-            (y, bound * y.abs() + 2f64.powi(-149) * (w[i % d].abs() + 1.0))
+            y.map(|(y, w)| (y, bound * y.abs() + 2f64.powi(-149) * w))
         })
         .collect();
     if let Some(dtype) = norm.output {

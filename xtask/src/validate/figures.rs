@@ -4,11 +4,12 @@
 use super::emit;
 use super::sass::{Code, Disassembler};
 use crate::ptxas::{Ptxas, first_error};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use warpwright_ptx::dsl::{Block, Kernel, Role};
 use warpwright_ptx::ir::{Arch, Module, Origin, StatementKind, Type};
 use warpwright_ptx::op::Op;
-use warpwright_vm::{Arg, Device, DeviceConfig, LaunchConfig, Options, Report, SpaceTraffic};
+use warpwright_vm::{Arg, Device, DeviceConfig, LaunchConfig, Options, Report, SpaceTraffic, Traffic};
 
 /// The targets that figures are taken for.
 pub(super) const TARGETS: [&str; 2] = ["sm_80", "sm_90"];
@@ -37,45 +38,131 @@ pub(super) enum Goal {
 
 /// All of them. Those that decide come first.
 pub(super) const FIGURES: &[Figure] = &[
+    per_weight("n=4096 k=14336", Goal::AtMost(3.4)),
+    per_weight("n=14336 k=4096", Goal::AtMost(3.4)),
     Figure {
-        what: "instructions per HMMA, main loop",
-        kernel: "flash_attention",
-        assignments: "head_dim=128",
-        launch: &[],
-        measure: |measured| measured.per_product(),
-        goal: Goal::AtMost(4.3),
+        what: "LOP3, SHF, PRMT and I2F per weight",
+        measure: |measured| {
+            Ok(measured.executed(measured.run()?, Some(HALF_RATE))? * 32.0 / measured.weights())
+        },
+        goal: Goal::AtMost(1.9),
+        ..per_weight("n=4096 k=14336", Goal::Floor(0.0))
     },
+    per_weight("n=4096 k=14336 activations=int8", Goal::AtMost(1.25)),
+    per_weight("n=14336 k=4096 activations=int8", Goal::AtMost(1.25)),
+    activations("n=4096 k=14336"),
+    activations("n=4096 k=4096"),
+    activations("n=4096 k=14336 activations=int8"),
+    weights_once("n=4096 k=14336"),
+    weights_once("n=4096 k=14336 format=q6_k residual=true"),
+    conflicts("n=4096 k=14336"),
+    conflicts("n=4096 k=14336 activations=int8"),
+    per_product("flash_attention", "head_dim=128", Goal::AtMost(4.3)),
+    per_weight("n=4096 k=4096 format=q5_k", Goal::Floor(2.5)),
+    per_weight("n=4096 k=4096 format=q5_k activations=int8", Goal::Floor(1.125)),
+    per_weight("n=4096 k=14336 format=q6_k residual=true", Goal::Floor(2.5)),
+    per_weight("n=4096 k=14336 format=q6_k activations=int8", Goal::Floor(1.125)),
+    per_weight("n=4096 k=4096 format=q4_0", Goal::Floor(2.0)),
+    per_weight("n=4096 k=4096 format=q4_0 activations=int8", Goal::Floor(0.625)),
+    per_weight("n=4096 k=4096 format=q8_0", Goal::Floor(2.0)),
+    per_weight("n=4096 k=4096 format=q8_0 activations=int8", Goal::Floor(0.3125)),
+    per_weight("n=4096 k=4096 format=f32", Goal::Floor(1.25)),
+    per_weight("n=4096 k=4096 format=f16", Goal::Floor(2.125)),
+    per_weight("n=4096 k=4096 format=bf16", Goal::Floor(2.125)),
     Figure {
-        what: "instructions per multiplication, lanes",
+        what: "instructions per multiplication",
         kernel: "incremental_attention",
         assignments: "heads=32 kv_heads=8 head_dim=128",
         launch: DECODE,
         // A product with K and one with V for each element of each head and token.
-        measure: |measured| measured.per_unit(2 * 32 * 128 * LENGTH),
+        measure: |measured| measured.per_unit((2 * 32 * 128 * LENGTH) as f64),
         goal: Goal::Floor(1.0),
     },
     Figure {
-        what: "sectors per byte of K and V, in 32nds",
+        what: "bytes of sectors per byte of K and V",
         kernel: "incremental_attention",
         assignments: "heads=32 kv_heads=8 head_dim=128",
         launch: DECODE,
         measure: |measured| {
             let counted = measured.run()?;
             let bytes = 2 * 2 * 8 * 128 * LENGTH;
-            let sectors = counted.traffic("k")?.loads.transactions + counted.traffic("v")?.loads.transactions;
-            Ok(sectors as f64 * 32.0 / bytes as f64)
+            let sectors = counted.loads("k")?.transactions + counted.loads("v")?.transactions;
+            Ok((sectors * SECTOR) as f64 / bytes as f64)
         },
         goal: Goal::Floor(1.0),
     },
+    per_product("gemm", "dtype=f16 n=14336", Goal::Floor(1.5)),
+    per_product("quant_gemm", "format=q4_k n=14336", Goal::Floor(1.5)),
+    per_product("quant_gemm", "format=q6_k k=14336 residual=true", Goal::Floor(1.5)),
+    per_product("matmul", "", Goal::Floor(1.5)),
+];
+
+/// Instructions of the main loop for each product of the tensor cores.
+const fn per_product(kernel: &'static str, assignments: &'static str, goal: Goal) -> Figure {
     Figure {
         what: "instructions per HMMA, main loop",
-        kernel: "matmul",
-        assignments: "",
+        kernel,
+        assignments,
         launch: &[],
         measure: |measured| measured.per_product(),
-        goal: Goal::Floor(1.5),
-    },
-];
+        goal,
+    }
+}
+
+/// Machine instructions that run at half of the rate or less, of those that weights are unpacked with.
+const HALF_RATE: &[&str] = &["LOP3", "SHF", "PRMT", "I2F", "I2FP"];
+/// Bytes of a sector.
+const SECTOR: u64 = 32;
+
+/// Instructions of all lanes for each weight of a product with one matrix.
+const fn per_weight(assignments: &'static str, goal: Goal) -> Figure {
+    Figure {
+        what: "instructions per weight",
+        kernel: "quant_gemv",
+        assignments,
+        launch: &[],
+        measure: |measured| measured.per_unit(measured.weights()),
+        goal,
+    }
+}
+
+/// Bytes of activations that are asked for, beside those of the weights.
+const fn activations(assignments: &'static str) -> Figure {
+    Figure {
+        what: "activation bytes requested per byte of weights",
+        measure: |measured| {
+            let counted = measured.run()?;
+            let weights = counted.loads("w0")?.bytes as f64;
+            let all = counted.buffers.iter().filter(|(name, _)| name.starts_with('x'));
+            Ok(all.map(|(_, traffic)| traffic.loads.bytes).sum::<u64>() as f64 / weights)
+        },
+        goal: Goal::AtMost(0.5),
+        ..per_weight(assignments, Goal::Floor(0.0))
+    }
+}
+
+/// Bytes of the sectors that are fetched of the weights, beside what they have.
+const fn weights_once(assignments: &'static str) -> Figure {
+    Figure {
+        what: "bytes of sectors per byte of weights",
+        measure: |measured| {
+            let counted = measured.run()?;
+            Ok((counted.loads("w0")?.transactions * SECTOR) as f64 / measured.bytes("w0")? as f64)
+        },
+        goal: Goal::Floor(1.0),
+        ..per_weight(assignments, Goal::Floor(0.0))
+    }
+}
+
+/// Passes to shared memory that conflicts of banks cost.
+const fn conflicts(assignments: &'static str) -> Figure {
+    Figure {
+        what: "shared bank conflicts",
+        measure: |measured| Ok(measured.run()?.report.counters.bank_conflicts as f64),
+        goal: Goal::Floor(0.0),
+        ..per_weight(assignments, Goal::Floor(0.0))
+    }
+}
 
 /// Tokens of the decode figures.
 const LENGTH: u64 = 2048;
@@ -87,7 +174,9 @@ struct Measured {
     code: Code,
     module: Module,
     arch: Arch,
+    assignments: &'static str,
     launch: &'static [(&'static str, u64)],
+    counted: OnceCell<Result<Counted, String>>,
 }
 
 /// What counting on the virtual GPU has given.
@@ -104,8 +193,12 @@ impl Measured {
         self.launch.iter().find(|size| size.0 == name).map(|size| size.1)
     }
 
-    /// Runs it with zeros in all buffers.
-    fn run(&self) -> Result<Counted, String> {
+    /// What it counts with zeros in all buffers.
+    fn run(&self) -> Result<&Counted, String> {
+        self.counted.get_or_init(|| self.launch()).as_ref().map_err(String::clone)
+    }
+
+    fn launch(&self) -> Result<Counted, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let info = warpwright_ptx::verify(&self.module).map_err(|error| text(&error))?;
         let mut config = DeviceConfig::default();
@@ -184,49 +277,69 @@ impl Measured {
         Ok((0..self.code.len()).map(|at| count(at..at + 1) as f64 * innermost(at) as f64).sum())
     }
 
-    /// How often each loop of the PTX goes around, summed over warps, in the order in which they begin.
+    /// How often each loop of the PTX goes around, summed over warps, in the order in which they begin: as often
+    /// as the instruction at its beginning is executed.
     fn trips(&self, report: &Report) -> Vec<u64> {
-        let executed: HashMap<_, _> = report
-            .counters
-            .lines
-            .iter()
-            .filter_map(|line| Some((position(line.origin)?, line.warps)))
-            .collect();
+        let lines = &report.counters.lines;
+        let executed: HashMap<_, _> =
+            lines.iter().filter_map(|line| Some((position(line.origin)?, line.warps))).collect();
         let mut loops = Vec::new();
         for function in self.module.entries() {
-            let mut labels = HashMap::new();
-            for (at, statement) in function.statements().iter().enumerate() {
+            // The first instruction after each label, once it has come.
+            let (mut labels, mut first) = (HashMap::new(), HashMap::new());
+            for statement in function.statements() {
                 match &statement.kind {
                     StatementKind::Label(label) => {
-                        labels.insert(*label, at);
+                        labels.insert(*label, None);
                     }
                     StatementKind::Instruction(instruction) => {
-                        let Op::Bra(branch) = &instruction.op else { continue };
-                        if let Some(&start) = labels.get(&branch.target) {
-                            let warps = position(statement.origin).and_then(|at| executed.get(&at).copied());
-                            loops.push((start, warps.unwrap_or(0)));
+                        if let Op::Bra(branch) = &instruction.op
+                            && let Some(Some(start)) = labels.get(&branch.target)
+                        {
+                            first.insert(*start, executed.get(start).copied().unwrap_or(0));
                         }
+                        let start = position(statement.origin);
+                        labels.values_mut().filter(|place| place.is_none()).for_each(|place| *place = start);
                     }
                     _ => {}
                 }
             }
+            loops.extend(first);
         }
-        loops.sort_by_key(|(start, _)| *start);
+        loops.sort_unstable();
         loops.into_iter().map(|(_, warps)| warps).collect()
     }
 }
 
 impl Counted {
-    /// Traffic of an argument.
-    fn traffic(&self, name: &str) -> Result<SpaceTraffic, String> {
-        self.buffers.get(name).copied().ok_or_else(|| format!("there is no buffer `{name}`"))
+    /// What was loaded of an argument.
+    fn loads(&self, name: &str) -> Result<Traffic, String> {
+        let buffer = self.buffers.get(name).ok_or_else(|| format!("there is no buffer `{name}`"))?;
+        Ok(buffer.loads)
     }
 }
 
 impl Measured {
     /// Instructions of all lanes, for each of so many units of work.
-    fn per_unit(&self, units: u64) -> Result<f64, String> {
-        Ok(self.executed(&self.run()?, None)? * 32.0 / units as f64)
+    fn per_unit(&self, units: f64) -> Result<f64, String> {
+        Ok(self.executed(self.run()?, None)? * 32.0 / units)
+    }
+
+    /// Weights of a matrix, by the configuration's `n` and `k`.
+    fn weights(&self) -> f64 {
+        let value = |name: &str| {
+            let mut fields = self.assignments.split_whitespace().filter_map(|field| field.split_once('='));
+            fields.find(|field| field.0 == name).and_then(|field| field.1.parse::<f64>().ok())
+        };
+        value("n").unwrap_or(0.0) * value("k").unwrap_or(0.0)
+    }
+
+    /// Bytes of a buffer.
+    fn bytes(&self, name: &str) -> Result<u64, String> {
+        let args = self.kernel.args();
+        let arg = args.iter().find(|arg| arg.name == name).ok_or_else(|| format!("no argument `{name}`"))?;
+        let elements = arg.len.evaluate(|name| self.size(name)).ok_or("a length that is not known")?;
+        Ok(elements * u64::from(arg.dtype.bytes()))
     }
 
     /// Instructions of the main loop for each product of the tensor cores.
@@ -245,19 +358,27 @@ fn position(origin: Origin) -> Option<u32> {
     }
 }
 
-/// Takes a figure for a target.
+/// Takes figures of one kernel in one configuration for a target.
 pub(super) fn take(
-    figure: &Figure,
+    figures: &[&Figure],
     target: &str,
     ptxas: &Ptxas,
     disassembler: &Disassembler,
-) -> Result<f64, String> {
-    let entry = warpwright_kernels::find(figure.kernel).map_err(|error| error.to_string())?;
-    let kernel = entry.configure_text(figure.assignments).map_err(|error| error.to_string())?;
-    let emitted = emit(entry, figure.assignments, target)?;
-    let assembled = ptxas.assemble_whole(&emitted.ptx, target).map_err(|log| first_error(&log))?;
-    let code = disassembler.code(&assembled.cubin)?;
-    // Read back, so that statements have places in the text, each its own.
-    let module = warpwright_ptx::parse(&emitted.ptx).map_err(|errors| errors.to_string())?;
-    (figure.measure)(&Measured { kernel, code, module, arch: emitted.arch, launch: figure.launch })
+) -> Vec<Result<f64, String>> {
+    let Some(&&Figure { kernel, assignments, launch, .. }) = figures.first() else { return Vec::new() };
+    let measured = || {
+        let entry = warpwright_kernels::find(kernel).map_err(|error| error.to_string())?;
+        let kernel = entry.configure_text(assignments).map_err(|error| error.to_string())?;
+        let emitted = emit(entry, assignments, target)?;
+        let assembled = ptxas.assemble_whole(&emitted.ptx, target).map_err(|log| first_error(&log))?;
+        let code = disassembler.code(&assembled.cubin)?;
+        // Read back, so that statements have places in the text, each its own.
+        let module = warpwright_ptx::parse(&emitted.ptx).map_err(|errors| errors.to_string())?;
+        let (arch, counted) = (emitted.arch, OnceCell::new());
+        Ok(Measured { kernel, code, module, arch, assignments, launch, counted })
+    };
+    match measured() {
+        Ok(measured) => figures.iter().map(|figure| (figure.measure)(&measured)).collect(),
+        Err(why) => figures.iter().map(|_| Err::<f64, String>(String::clone(&why))).collect(),
+    }
 }

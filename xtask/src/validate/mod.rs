@@ -17,7 +17,7 @@ use crate::ptxas::{Ptxas, first_error};
 use crate::run::parallel;
 use crate::summary::{Part, Summary};
 use crate::tools::{self, Tools};
-use figures::FIGURES;
+use figures::{FIGURES, Figure};
 use resources::Resources;
 use sass::Disassembler;
 use warpwright_ptx::dsl::LaunchRule;
@@ -116,10 +116,45 @@ pub(crate) fn run(page: Page) -> Result<(), Failure> {
     summary.finish()
 }
 
+/// `cargo xtask validate --only KERNEL`: what the page would say of one kernel.
+pub(crate) fn show(kernel: &str) -> Result<(), Failure> {
+    warpwright_kernels::find(kernel).map_err(|error| Failure::Usage(error.to_string()))?;
+    let tools = tools::set_up().map_err(Failure::Failed)?;
+    let ptxas = Ptxas::new(&tools.ptxas).map_err(Failure::Failed)?;
+    let disassembler = Disassembler::new(&tools.nvdisasm).map_err(Failure::Failed)?;
+    let mut summary = Summary::default();
+    let figures: Vec<_> = FIGURES.iter().filter(|figure| figure.kernel == kernel).collect();
+    let taken = take_figures(&figures, &ptxas, &disassembler, &mut summary);
+    print!("{}", page::figures(&figures, &taken));
+    let entries: Vec<_> = catalogue().into_iter().filter(|entry| entry.kernel == kernel).collect();
+    let results = assemble(&entries, &ptxas, &mut summary);
+    print!("{}", page::resources(&entries, &results));
+    summary.finish()
+}
+
 /// Assembles the catalogue, and writes the page or compares it.
 pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, summary: &mut Summary) {
     let entries = catalogue();
-    let results = parallel(&entries, |entry| {
+    let results = assemble(&entries, ptxas, summary);
+    let figures: Vec<_> = FIGURES.iter().collect();
+    let taken = match Disassembler::new(&tools.nvdisasm) {
+        Ok(disassembler) => take_figures(&figures, ptxas, &disassembler, summary),
+        Err(why) => return summary.add_failure("kernels, figures", &why),
+    };
+    let text = page::text(&page::figures(&figures, &taken), &page::resources(&entries, &results));
+    let (passed, failed) = match page::check(&text, page) {
+        Ok(()) => (1, 0),
+        Err(why) => {
+            eprintln!("{why}");
+            (0, 1)
+        }
+    };
+    summary.add(Part { name: "kernels, the page".to_string(), passed, failed, remark: String::new() });
+}
+
+/// Assembles kernels: what each uses, or why it may not be.
+fn assemble(entries: &[Entry], ptxas: &Ptxas, summary: &mut Summary) -> Vec<Result<Resources, String>> {
+    let results = parallel(entries, |entry| {
         let emitted = entry.built.as_ref().map_err(|why| format!("is not built: {why}"))?;
         let assembled = ptxas.assemble_whole(&emitted.ptx, entry.target).map_err(|log| first_error(&log))?;
         let used = Resources::read(&assembled.log);
@@ -142,27 +177,41 @@ pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, summary: &mut Summ
     let failed = entries.len() - passed;
     summary.add(Part { name: "kernels, assembled".to_string(), passed, failed, remark: String::new() });
 
-    let figures = match Disassembler::new(&tools.nvdisasm) {
-        Ok(disassembler) => take_figures(ptxas, &disassembler, summary),
-        Err(why) => return summary.add_failure("kernels, figures", &why),
-    };
-    let (passed, failed) = match page::check(&page::text(&entries, &results, &figures), page) {
-        Ok(()) => (1, 0),
-        Err(why) => {
-            eprintln!("{why}");
-            (0, 1)
-        }
-    };
-    summary.add(Part { name: "kernels, the page".to_string(), passed, failed, remark: String::new() });
+    results
 }
 
 /// Takes every figure for every target.
-fn take_figures(ptxas: &Ptxas, disassembler: &Disassembler, summary: &mut Summary) -> page::Figures {
-    let taken: page::Figures = parallel(FIGURES, |figure| {
-        figures::TARGETS.map(|target| figures::take(figure, target, ptxas, disassembler))
+fn take_figures(
+    figures: &[&Figure],
+    ptxas: &Ptxas,
+    disassembler: &Disassembler,
+    summary: &mut Summary,
+) -> page::Taken {
+    // Those of one configuration share its launch.
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, figure) in figures.iter().enumerate() {
+        let same = |group: &&mut Vec<usize>| {
+            let first = figures[group[0]];
+            (first.kernel, first.assignments, first.launch)
+                == (figure.kernel, figure.assignments, figure.launch)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
+        }
+    }
+    let values = parallel(&groups, |group| {
+        let of_group: Vec<_> = group.iter().map(|&at| figures[at]).collect();
+        figures::TARGETS.map(|target| figures::take(&of_group, target, ptxas, disassembler))
     });
+    let mut taken: page::Taken = vec![std::array::from_fn(|_| Err(String::new())); figures.len()];
+    for (group, values) in groups.iter().zip(values) {
+        for (target, values) in values.into_iter().enumerate() {
+            group.iter().zip(values).for_each(|(&at, value)| taken[at][target] = value);
+        }
+    }
     let (mut passed, mut failed) = (0, 0);
-    for (figure, values) in FIGURES.iter().zip(&taken) {
+    for (figure, values) in figures.iter().zip(&taken) {
         for (target, value) in figures::TARGETS.iter().zip(values) {
             match value {
                 Ok(_) => passed += 1,

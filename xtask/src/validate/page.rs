@@ -1,6 +1,6 @@
 //! `docs/kernels.md`: what the kernels take of a multiprocessor.
 
-use super::figures::{self, FIGURES, Goal};
+use super::figures::{self, Figure, Goal};
 use super::resources::Resources;
 use super::{Entry, Page, TARGETS};
 use crate::run::root;
@@ -32,19 +32,27 @@ counters; `cargo xtask test` holds it to what they say. They are no timings.
 
 Machine instructions are those of `nvdisasm`; a figure of a whole kernel counts each loop as often as the
 virtual GPU went through it, and all else once for every warp, whether it is skipped or not. A goal is
-what a figure should be at most; a floor is what the algorithm cannot do without.
+what a figure should be at most. A floor is what cannot be done without: of products with vectors, for each
+weight the multiplication, what unpacks it (a float from a quant, or four bytes for `dp4a`) and its part of a
+16-byte load; of products on the tensor cores, HMMA, `ldmatrix` and copies; of decode attention, one
+multiplication with a key and one with a value.
 
 | kernel | figure | sm_80 | sm_90 | |
 | --- | --- | ---: | ---: | ---: |
 ";
 
-/// The figures, each for every target.
-pub(super) type Figures = Vec<[Result<f64, String>; figures::TARGETS.len()]>;
+/// Figures that were taken, each for every target.
+pub(super) type Taken = Vec<[Result<f64, String>; figures::TARGETS.len()]>;
 
 /// The page.
-pub(super) fn text(entries: &[Entry], results: &[Result<Resources, String>], figures: &Figures) -> String {
-    let mut page = FIGURES_HEAD.to_string();
-    for (figure, values) in FIGURES.iter().zip(figures) {
+pub(super) fn text(figures: &str, resources: &str) -> String {
+    [FIGURES_HEAD, figures, HEAD, resources].concat()
+}
+
+/// The rows of the table of figures.
+pub(super) fn figures(figures: &[&Figure], taken: &Taken) -> String {
+    let mut rows = String::new();
+    for (figure, values) in figures.iter().zip(taken) {
         let values = values.each_ref().map(|value| match value {
             Ok(value) => format!("{value:.2}"),
             Err(_) => "-".into(),
@@ -54,11 +62,19 @@ pub(super) fn text(entries: &[Entry], results: &[Result<Resources, String>], fig
             Goal::Floor(floor) => format!("floor {floor}"),
         };
         let name = format!("{} {}", figure.kernel, figure.assignments);
-        let _ = writeln!(page, "| {} | {} | {} | {goal} |", name.trim(), figure.what, values.join(" | "));
+        let _ = writeln!(rows, "| {} | {} | {} | {goal} |", name.trim(), figure.what, values.join(" | "));
     }
-    page.push_str(HEAD);
+    rows
+}
+
+/// What the kernels among the entries take, a section for each.
+pub(super) fn resources(entries: &[Entry], results: &[Result<Resources, String>]) -> String {
+    let mut page = String::new();
     let targets: Vec<_> = TARGETS.into_iter().filter(|target| *target != "sm_90a").collect();
     for kernel in warpwright_kernels::catalogue() {
+        if !entries.iter().any(|entry| entry.kernel == kernel.name) {
+            continue;
+        }
         let _ = write!(page, "\n### {}\n\n{}.\n\n", kernel.name, kernel.doc);
         let columns: Vec<_> = OCCUPANCY.iter().map(|target| format!("warps, {target}")).collect();
         let _ = writeln!(

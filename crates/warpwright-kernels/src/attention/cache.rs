@@ -13,7 +13,7 @@
 
 use crate::CacheDtype;
 use crate::eight_bits::BLOCK;
-use crate::floats::{Dtype, Floats};
+use crate::floats::Floats;
 use warpwright_ptx::dsl::*;
 
 /// Bytes of a piece.
@@ -125,11 +125,11 @@ pub(super) type Raw<'k> = (List<'k, u32>, List<'k, F16>);
 
 /// Which rows are read, and what is in the place of the others.
 #[derive(Clone, Copy)]
-pub(super) enum Which<'k> {
+pub(super) enum Which<'k, R> {
     /// Those before a row; zeros.
     Before(Reg<'k, u32>),
     /// All of them if that holds; what was there.
-    AllIf(Reg<'k, Pred>, Raw<'k>),
+    AllIf(Reg<'k, Pred>, R),
 }
 
 /// The rows of one buffer of the cache, for one sequence and head.
@@ -160,7 +160,7 @@ impl<'k> CacheRows<'k> {
     }
 
     /// `count` times as many rows as the warp reads at once, from row `row` on, each as far as `which` says.
-    pub(super) fn load(self, row: Reg<'k, u32>, count: u32, which: Which<'k>) -> Raw<'k> {
+    pub(super) fn load(self, row: Reg<'k, u32>, count: u32, which: Which<'k, Raw<'k>>) -> Raw<'k> {
         let (k, lane, layout) = (self.lane.k, self.lane, self.lane.layout);
         let row_words = layout.head_dim * layout.cache.bytes() / 4;
         let other = match which {

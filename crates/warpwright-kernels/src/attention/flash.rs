@@ -9,7 +9,6 @@ use crate::Dtype;
 use operands::Operands;
 use std::f32::consts::{LN_2, LOG2_E};
 use warpwright_ptx::dsl::*;
-use warpwright_ptx::ir::Type;
 
 /// `out = softmax(scale · q·kᵀ)·v` for many queries at once, on the tensor cores.
 ///
@@ -35,30 +34,30 @@ use warpwright_ptx::ir::Type;
 ///
 /// Scores are kept relative to a reference for each row, which the product `q·kᵀ` begins with in its
 /// accumulators. The reference rises to the row's maximum only when a score exceeds it by a factor of
-/// [2⁸](RISE) or more, which after the first tiles is rare; then all that is relative to it is scaled down
-/// (the bound on rescaling is that of FlashAttention-4, Zadouri et al., 2026). Weights are rounded where they stand
-/// and become the left factor of the second product; their sum is a product with ones, of the same rounded
-/// weights.
+/// 2⁸ or more, as in FlashAttention-4, which after the first tiles is rare; then all that is relative to it is
+/// scaled down. Weights are rounded where they stand and become the left factor of the second product; their
+/// sum is a product with ones, of the same rounded weights.
 ///
 /// # Error
 ///
-/// With `u` the rounding of a factor (2⁻¹¹ for half precision, 2⁻⁸ for `bf16`), `δ` that of the tensor
-/// cores' additions (two times 2⁻²³ for each block of 8 or 16 products), `s` the score in units of `ln 2`
-/// (with the scale), and `A = scale · log₂e · Σ|q||k|` its sum of magnitudes, the largest of the row:
+/// Let `u` be the rounding of a factor (2⁻¹¹ in half precision, 2⁻⁸ in `bf16`), and `δ ≤ 6 · 2⁻²³` what the tensor
+/// cores cut off, as a part of the sum of magnitudes, with every block of `G` products: 16 from `sm_90` on, 8, or 4
+/// before `sm_80`. For a query, let `p` be the exact weights, `n` the number of its keys, and `A` the largest of
+/// their `scale · log₂e · Σ|q||k|`. Then
 ///
-/// - a score is off by `ε = A · (δ · (head_dim / 8 + 2) + 2⁻²²)`, and so a weight by a factor of `2^±2ε`;
-/// - exponentials are to 2⁻²², weights are rounded by `u`, and those of half precision that are below 2⁻³² of
-///   the largest may vanish;
-/// - sums are added up by the tensor cores: `δ` for every 8 keys.
+/// - scores are off by `E = A · (2δ · ⌈head_dim / G⌉ + 2⁻²³ · (A / 4 + 8))`, in units of `ln 2`: what the products
+///   cut, and what rounding the reference, which rises `A / 4 + 4` times at most, and the exponent add;
+/// - so weights are off by `η = 2^E − 1 + u + (A / 4 + 5) · 2⁻²²`, each as a part of itself, and in half precision
+///   by 2⁻³² of the largest besides;
+/// - the same rounded weights stand above and below the fraction, so that the result is a mean of `v`, and what is
+///   common to all weights has no effect:
+///   `|err| ≤ η / (1 − η) · Σ pⱼ|vⱼ − out| + 2δ · (n / G + 2) · Σ pⱼ|vⱼ| (+ n · 2⁻³¹ · max|v|)`, and one rounding
+///   to the type of `out`.
 ///
-/// Since the same rounded weights stand above and below the fraction, the result is a weighted mean of `v` whose
-/// weights are off by `η = 2^2ε − 1 + u + 2⁻²¹`, each relative to its own size:
-/// `|err| ≤ 2 (η + δ · (kv_len / 8 + 2)) · Σ pⱼ |vⱼ| + kv_len · 2⁻³¹ · max|v|` (the last for half precision only),
-/// with `p` the exact weights, and one rounding to the element type of `out`. It never exceeds the largest `|v|` by
-/// more, so that finite inputs give finite results; in half precision they are clamped to ±65504.
-///
-/// Inputs of `f32` are rounded to factors on the way to shared memory: that adds
-/// `4uA` to `ε`, and `u · Σ pⱼ |vⱼ|` to the error.
+/// Where scores are so large that this says nothing, a key that outweighs the others by more than `2E` still does.
+/// Inputs of `f32` are rounded to factors on the way to shared memory, of half precision clamped to ±65504:
+/// `q` adds `u · A` to `E`, `k` as much, and `v` adds `u · Σ pⱼ|vⱼ|`. No finite input gives
+/// infinities or NaN (scores up to 10²⁸), and results in half precision are clamped to ±65504.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlashAttention {
     /// Elements of a head: a multiple of 16 from 16 to 256.
@@ -67,13 +66,17 @@ pub struct FlashAttention {
     pub heads: u32,
     /// Heads of the keys and values.
     pub kv_heads: u32,
-    /// Element type of `q`, `k` and `v`, and of the factors.
-    pub inputs: AttentionInputs,
+    /// Element type of `q`: `f32`, or that of the factors.
+    pub q: Dtype,
+    /// Element type of `k` and `v`: `f32`, or that of the factors.
+    pub kv: Dtype,
     /// Element type of `out`.
-    pub output: Dtype,
+    pub out: Dtype,
+    /// What the tensor cores multiply: `f16`, or from `sm_80` on `bf16`, which keeps numbers of any magnitude.
+    pub factors: Dtype,
     /// Whether a query sees only the keys up to its own token.
     pub causal: bool,
-    /// What scores are multiplied with before the softmax: above 10⁻⁶, to 1000.
+    /// What scores are multiplied by before the softmax: above 10⁻⁹, to 1000.
     pub scale: f32,
     /// How keys and values lie.
     pub kv_layout: KvLayout,
@@ -82,20 +85,6 @@ pub struct FlashAttention {
     /// Whether `ln Σ e^(scale · q·k)` of every query is stored too, in `lse`, `tokens × heads` of `f32`: what
     /// merging with attention to other keys takes. It is −10³⁰ where a query sees no key.
     pub lse: bool,
-}
-
-/// Element types of [`FlashAttention`]'s inputs, and of the factors that the tensor cores multiply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AttentionInputs {
-    /// Half precision.
-    F16,
-    /// bfloat16, from `sm_80` on.
-    Bf16,
-    /// Single precision, rounded to `bf16` as it is loaded: of any magnitude, to eight bits. From `sm_80` on.
-    F32,
-    /// Single precision, rounded to `f16` as it is loaded: to eleven bits; what is beyond ±65504 is clamped.
-    F32AsF16,
 }
 
 /// How keys and values of [`FlashAttention`] lie in memory.
@@ -121,32 +110,6 @@ pub enum Lengths {
     Buffers,
 }
 
-impl AttentionInputs {
-    /// The element type in memory.
-    fn ty(self) -> Type {
-        match self {
-            AttentionInputs::F16 => Type::F16,
-            AttentionInputs::Bf16 => Type::BF16,
-            AttentionInputs::F32 | AttentionInputs::F32AsF16 => Type::F32,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            AttentionInputs::F32AsF16 => "f32_as_f16",
-            inputs => inputs.ty().name(),
-        }
-    }
-
-    /// The first target that multiplies the factors.
-    fn since(self) -> u16 {
-        match self {
-            AttentionInputs::F16 | AttentionInputs::F32AsF16 => F16::SINCE,
-            AttentionInputs::Bf16 | AttentionInputs::F32 => Bf16::SINCE,
-        }
-    }
-}
-
 /// Queries of a warp.
 const WARP_ROWS: u32 = 16;
 /// The score, relative to any reference, of a key that a query does not see.
@@ -167,8 +130,10 @@ impl FlashAttention {
             head_dim,
             heads,
             kv_heads,
-            inputs: AttentionInputs::F16,
-            output: Dtype::F16,
+            q: Dtype::F16,
+            kv: Dtype::F16,
+            out: Dtype::F16,
+            factors: Dtype::F16,
             causal: true,
             scale: 1.0 / (head_dim.max(1) as f32).sqrt(),
             kv_layout: KvLayout::Cache { max_seq_len },
@@ -184,13 +149,17 @@ impl FlashAttention {
 
     /// Keys of a tile.
     fn keys(&self) -> u32 {
-        if self.head_dim > 128 { 32 } else { 64 }
+        match self.head_dim {
+            ..=64 => 128,
+            65..=128 => 64,
+            _ => 32,
+        }
     }
 
-    /// The algorithm, for inputs of `S` that are multiplied as `T`.
-    fn attend<'k, S: Source<T>, T: Half>(&self, k: K<'k>) {
+    /// The algorithm, for queries of `Q` and keys and values of `S` that are multiplied as `T`.
+    fn attend<'k, Q: Source<T>, S: Source<T>, T: Half>(&self, k: K<'k>) {
         let (d, rows, keys) = (self.head_dim, self.rows(), self.keys());
-        let operands = self.operands::<S>(k);
+        let operands = self.operands::<Q, S>(k);
         let &Operands { q_len, kv_len, .. } = &operands;
         // The longest rows first: blocks begin in the order of their numbers.
         let row = (k.nctaid() - 1 - k.ctaid()) * rows;
@@ -212,7 +181,7 @@ impl FlashAttention {
         };
 
         let q = k.shared_tile::<T>(rows, d);
-        S::load(q, operands.q, row);
+        Q::load(q, operands.q, row);
         k.sync();
         let q = q.rows(k.warp() * WARP_ROWS, WARP_ROWS);
         // Where registers do not hold them beside the results, they are loaded anew for every tile.
@@ -230,7 +199,7 @@ impl FlashAttention {
         // `q·kᵀ`, relative to the rows' references.
         let scores = |stage, state: &State<'k>| {
             let tile = k_tiles.at(stage);
-            (0..d).step_by(16).fold(state.origin.across(keys), |scores, i| {
+            (0..d).step_by(16).fold(state.origin.repeated(keys), |scores, i| {
                 let q = held.map_or_else(|| q.columns(i, 16).load_a(), |q| q.k_step(i));
                 q.mma(tile.columns(i, 16).load_bt(), scores)
             })
@@ -255,21 +224,21 @@ impl FlashAttention {
             // The first key that a row sees may also lower its reference.
             let rise = top.zip(floor, |top, floor| top.gt(UNSEEN).select(top.max(floor), 0.0));
             let floor = top.zip(floor, |top, floor| top.gt(UNSEEN).select(0.0, floor));
-            (add(stage, scores - rise, state.risen(rise, exponent)), floor)
+            (add(stage, scores - rise, state.risen(rise, rise.max(0.0) * exponent)), floor)
         };
         let unmasked = |stage, _, (state, floor): (State<'k>, Rows<'k>)| {
             let scores = scores(stage, &state);
             let rise = scores.row_max().max(0.0);
             let high = rise.any(|rise| rise.gt(RISE / exponent));
             let (scores, state) = k.fold_if(high, (scores, state), |(scores, state)| {
-                (scores - rise, state.risen(rise, exponent))
+                (scores - rise, state.risen(rise, rise * exponent))
             });
             (add(stage, scores, state), floor)
         };
         let state = State {
             out: k.accumulators(WARP_ROWS, d),
             sum: k.accumulators(WARP_ROWS, 8),
-            origin: k.rows(WARP_ROWS, 0.0),
+            origin: k.accumulators(WARP_ROWS, 8),
         };
         let (state, _) = pipeline.run_split(
             tiles - whole,
@@ -283,7 +252,7 @@ impl FlashAttention {
         let out = state.out * sum.map(|sum| sum.gt(0.0).select(sum.rcp(), 0.0));
         self.store(out, &operands, warp_row);
         if let Some(lse) = operands.lse {
-            let log = sum.zip(state.origin, |sum, origin| {
+            let log = sum.zip(state.origin.row_values(), |sum, origin| {
                 let log = (sum.log2() - HEADROOM) * LN_2 - origin * self.scale;
                 sum.gt(0.0).select(log, MASKED)
             });
@@ -299,15 +268,14 @@ struct State<'k> {
     out: Tile<'k, Acc, f32>,
     /// `Σ 2^score`, relative to the reference, in every column.
     sum: Tile<'k, Acc, f32>,
-    /// Minus the reference: where the product of the next scores begins.
-    origin: Rows<'k>,
+    /// Minus the reference, in every column: where the product of the next scores begins.
+    origin: Tile<'k, Acc, f32>,
 }
 
 impl<'k> State<'k> {
-    /// The same, relative to references that are higher by `rise`, whose weights are `2^(exponent · rise)`. What is
-    /// lower had seen nothing.
-    fn risen(self, rise: Rows<'k>, exponent: f32) -> Self {
-        let fix = (rise.max(0.0) * -exponent).exp2_ftz();
+    /// The same, relative to references that are higher by `rise`, where weights are smaller by `2^log`.
+    fn risen(self, rise: Rows<'k>, log: Rows<'k>) -> Self {
+        let fix = (log * -1.0).exp2_ftz();
         State { out: self.out * fix, sum: self.sum * fix, origin: self.origin - rise }
     }
 }
@@ -356,7 +324,7 @@ impl<T: Half> Source<T> for f32 {
 impl Kernel for FlashAttention {
     fn entry(&self) -> String {
         let FlashAttention { head_dim, heads, kv_heads, .. } = self;
-        let (inputs, output) = (self.inputs.name(), self.output.name());
+        let [q, kv, out, factors] = [self.q, self.kv, self.out, self.factors].map(Dtype::name);
         let causal = if self.causal { "_causal" } else { "" };
         let layout = match self.kv_layout {
             KvLayout::Cache { max_seq_len } => format!("cache{max_seq_len}"),
@@ -366,7 +334,7 @@ impl Kernel for FlashAttention {
         let lse = if self.lse { "_lse" } else { "" };
         let scale = self.scale.to_bits();
         format!(
-            "flash_attention_{inputs}_{output}_d{head_dim}_h{heads}_kv{kv_heads}{causal}_{layout}{lengths}{lse}_s{scale:08x}"
+            "flash_attention_q{q}_kv{kv}_{out}_by_{factors}_d{head_dim}_h{heads}_kv{kv_heads}{causal}_{layout}{lengths}{lse}_s{scale:08x}"
         )
     }
 
@@ -375,12 +343,14 @@ impl Kernel for FlashAttention {
     }
 
     fn launch(&self) -> LaunchRule {
+        let since = if self.factors == Dtype::Bf16 { Bf16::SINCE } else { F16::SINCE };
         let longest = if self.lengths == Lengths::Scalars { "q_len" } else { "max_q_len" };
-        LaunchRule::new(self.rows() / WARP_ROWS * 32).min_sm(self.inputs.since()).grid_3d([
+        let rule = LaunchRule::new(self.rows() / WARP_ROWS * 32).min_sm(since).grid_3d([
             Extent::dim(longest).per(self.rows().into()),
             Extent::new(self.heads.into()),
             Extent::dim("batch"),
-        ])
+        ]);
+        LaunchRule { resident_blocks: Some(1), ..rule }
     }
 
     fn check(&self) -> Result<(), BuildError> {
@@ -395,8 +365,17 @@ impl Kernel for FlashAttention {
             let rule = format!("a multiple of kv_heads, which is {kv_heads}, up to 65535");
             return Err(BuildError::field("heads", heads, rule));
         }
-        if !(scale > 1e-6 && scale <= 1e3) {
-            return Err(BuildError::field("scale", scale, "above 1e-6, to 1000"));
+        if !(scale > 1e-9 && scale <= 1e3) {
+            return Err(BuildError::field("scale", scale, "a number above 1e-9 and up to 1000"));
+        }
+        if self.factors == Dtype::F32 {
+            return Err(BuildError::field("factors", self.factors, "f16 or bf16"));
+        }
+        for (field, dtype) in [("q", self.q), ("kv", self.kv)] {
+            if dtype != Dtype::F32 && dtype != self.factors {
+                let rule = format!("f32, or the factors', which are {}", self.factors);
+                return Err(BuildError::field(field, dtype, rule));
+            }
         }
         match self.kv_layout {
             KvLayout::Cache { max_seq_len: 0 } => {
@@ -407,11 +386,16 @@ impl Kernel for FlashAttention {
     }
 
     fn body(&self, k: K<'_>) {
-        match self.inputs {
-            AttentionInputs::F16 => self.attend::<F16, F16>(k),
-            AttentionInputs::Bf16 => self.attend::<Bf16, Bf16>(k),
-            AttentionInputs::F32 => self.attend::<f32, Bf16>(k),
-            AttentionInputs::F32AsF16 => self.attend::<f32, F16>(k),
+        let whole = [self.q, self.kv].map(|dtype| dtype == Dtype::F32);
+        match (self.factors, whole) {
+            (Dtype::Bf16, [false, false]) => self.attend::<Bf16, Bf16, Bf16>(k),
+            (Dtype::Bf16, [true, false]) => self.attend::<f32, Bf16, Bf16>(k),
+            (Dtype::Bf16, [false, true]) => self.attend::<Bf16, f32, Bf16>(k),
+            (Dtype::Bf16, [true, true]) => self.attend::<f32, f32, Bf16>(k),
+            (_, [false, false]) => self.attend::<F16, F16, F16>(k),
+            (_, [true, false]) => self.attend::<f32, F16, F16>(k),
+            (_, [false, true]) => self.attend::<F16, f32, F16>(k),
+            (_, [true, true]) => self.attend::<f32, f32, F16>(k),
         }
     }
 }

@@ -1,14 +1,13 @@
 //! Decode attention: one new token of each sequence over its KV cache.
 
-use super::cache::{CacheRows, Lane, RowLayout, Which};
-use super::online::{Online, Part};
-use super::split::{self, Chunk, MAX_SPLITS, MIN_CHUNK, Workspace};
+use super::block;
+use super::cache::RowLayout;
+use super::split::{MAX_SPLITS, MIN_CHUNK};
+use super::tensor;
 use crate::CacheDtype;
 use crate::Dtype;
 use crate::catalogue::{Domain, Entry, Field};
 use crate::eight_bits::BLOCK;
-use crate::floats::FloatBuffers;
-use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 
 /// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a
@@ -35,11 +34,16 @@ use warpwright_ptx::dsl::*;
 /// # How it runs
 ///
 /// A block serves the query heads that share a kv head, so that keys and values are read once, 16 bytes a lane.
-/// Its warps take keys in turns, several for each lane at a time, with the next keys under way while these are
-/// used. With [`splits`](Self::splits) above 1 there are as many blocks for each kv head, every one with at least
-/// 256 tokens; those that a shorter sequence has no tokens for end at once, and the last of the others
+/// Its warps take keys in turns, a step of several at a time, with the next keys and values under way while these
+/// are used. With [`splits`](Self::splits) above 1 there are as many blocks for each kv head, every one with at
+/// least 256 tokens; those that a shorter sequence has no tokens for end at once, and the last of the others
 /// to finish merges what they have left in the workspace. The merge goes by the order of the
 /// sequence, so that results are the same, bit by bit, in every launch.
+///
+/// Products are made in one of two ways. On the tensor cores, where [`tensor_cores`](Self::tensor_cores) allows
+/// it, 16 bytes of a row are fragments as they are; queries and weights are sums of two or three numbers of
+/// the cache's type where one does not hold them. Elsewhere lanes multiply in `f32`, and hand on parts of the
+/// scores so that each lane has some of them.
 ///
 /// The registers of a warp have room for 16 heads of 16-bit caches, and of `f32` up to head_dim 128, twice
 /// that; for 8 of `q8_0`. Larger groups are served in [`passes`](Self::passes), each of which reads K and V.
@@ -47,14 +51,18 @@ use warpwright_ptx::dsl::*;
 /// # Error
 ///
 /// With `u = 2⁻²⁴`, a score, as the exponent of 2 that it is used as, is off by at most
-/// `ε = (w + 10) u · scale · log₂ e · Σ|q||k|`, where `w` is the number of a row's elements that a lane adds up,
-/// 32 at most; and a weight by the factor `1 ± (2^ε - 1 + 2⁻²¹)`. So
+/// `ε = (w + 10) u · c Σ|q||k|` with `c = scale · log₂ e`, where `w` is the number of a row's elements that a lane
+/// adds up, 32 at most; and a weight by the factor `1 ± (2^ε - 1 + 2⁻²¹)`. So
 ///
 /// `|err| ≤ (2 (2^ε - 1) + 2⁻²⁰ + 2 (n + 16) u) · Σ pᵢ|vᵢ|`
 ///
-/// with the exact softmax `p` of `n` tokens (of a warp's share of a block's, with what merging adds), and one
-/// rounding to the type of `out`. Scores up to `10³⁰` are finite, and so are sums; where `ε` is large, as for
-/// inputs of 10⁶, results still are means of values.
+/// with the exact softmax `p` of `n` tokens, and one rounding to the type of `out`. Tensor cores truncate sums: there
+/// `ε = (4 head_dim + 48) u · c Σ|q||k| + 2⁻³⁸ · c max|q| Σ|k|`, and
+///
+/// `|err| ≤ (2 (2^ε - 1) + 2⁻²⁰ + (14 n + 80) u) · Σ pᵢ|vᵢ| + n 2⁻³⁸ · max|vᵢ|`.
+///
+/// Scores up to `10³⁰` are finite, and so are sums; where `ε` is large, as for inputs of 10⁶, results still are
+/// means of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IncrementalAttention {
     /// Elements of a head: a multiple of 8 from 32 to 256; of 32 for a `q8_0` cache.
@@ -80,25 +88,30 @@ pub struct IncrementalAttention {
     pub splits: u32,
     /// Warps of a block: 1, 2, 4 or 8.
     pub warps: u32,
+    /// Whether tensor cores may be used: they are for caches of `f16`, and from `sm_80` on `bf16`, with a head_dim
+    /// of up to 128 where the queries fit into registers.
+    pub tensor_cores: bool,
 }
 
 /// What the configuration means for a warp.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
-    layout: RowLayout,
+pub(super) struct Plan {
+    pub(super) layout: RowLayout,
     /// Query heads of a kv head.
-    group: u32,
+    pub(super) group: u32,
     /// Query heads that a block serves: all of a group, or a part.
-    heads: u32,
+    pub(super) heads: u32,
     /// Keys of a step for each run of lanes.
-    depth: u32,
+    pub(super) depth: u32,
     /// Whether a lane's part of the queries stays in registers; else it is read from shared memory in each step.
-    query_in_registers: bool,
+    pub(super) query_in_registers: bool,
 }
 
 /// Registers of a lane for the weighted sums of values, and for the queries.
 const OUT_REGISTERS: u32 = 128;
 const QUERY_REGISTERS: u32 = 64;
+/// Registers of a lane for queries and sums on the tensor cores.
+const TENSOR_REGISTERS: u32 = 96;
 /// Heads of a block at most: each of them has scores in every step.
 const MOST_HEADS: u32 = 32;
 
@@ -118,6 +131,7 @@ impl IncrementalAttention {
             lengths_in_memory: false,
             splits: 1,
             warps: 4,
+            tensor_cores: true,
         }
     }
 
@@ -143,7 +157,7 @@ impl IncrementalAttention {
         plan.group.div_ceil(plan.heads)
     }
 
-    fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> Plan {
         let layout = RowLayout::new(self.cache, self.head_dim.clamp(32, 256));
         let group = (self.heads / self.kv_heads.max(1)).max(1);
         let most = (OUT_REGISTERS / layout.width()).clamp(1, MOST_HEADS);
@@ -155,11 +169,38 @@ impl IncrementalAttention {
         Plan { layout, group, heads, depth, query_in_registers: heads * layout.width() <= QUERY_REGISTERS }
     }
 
-    /// Blocks that a multiprocessor has registers for: queries and sums, keys and values on their way, and a row in use.
+    /// Registers of a lane for the queries and for the sums on the tensor cores, where those are used.
+    fn tensor_state(&self) -> Option<u32> {
+        let (Plan { heads, .. }, head_dim) = (self.plan(), self.head_dim.clamp(32, 256));
+        let cache = match self.cache {
+            CacheDtype::F16 => Dtype::F16,
+            CacheDtype::Bf16 => Dtype::Bf16,
+            _ => return None,
+        };
+        let state = tensor::registers(head_dim, heads, self.q, cache).iter().sum();
+        (self.tensor_cores && head_dim <= 128 && state <= TENSOR_REGISTERS).then_some(state)
+    }
+
+    /// Whether the products are on the tensor cores of such a target.
+    pub(super) fn on_tensor_cores(&self, sm: u16) -> bool {
+        self.tensor_state().is_some() && (sm >= 80 || self.cache == CacheDtype::F16)
+    }
+
+    /// Sixteens of keys in a step on the tensor cores.
+    pub(super) fn tensor_depth(&self) -> u32 {
+        if self.head_dim <= 64 { 2 } else { 1 }
+    }
+
+    /// Blocks that a multiprocessor has registers for: queries and sums, keys and values on their way, and what is
+    /// in use.
     fn resident_blocks(&self) -> u32 {
         let Plan { layout, heads, depth, query_in_registers, .. } = self.plan();
         let state = heads * layout.width() * if query_in_registers { 2 } else { 1 };
-        let warps = match state + 8 * depth * layout.pieces + layout.width() {
+        let on_lanes = state + 8 * depth * layout.pieces + layout.width();
+        let rows = tensor::rows_registers(self.head_dim, self.tensor_depth());
+        let on_tensor_cores = self.tensor_state().map(|state| state + rows);
+        let of_bf16 = |state: u32| if self.cache == CacheDtype::Bf16 { state.max(on_lanes) } else { state };
+        let warps = match on_tensor_cores.map_or(on_lanes, of_bf16) {
             // 128, 168 and 255 registers for each lane.
             0..=72 => 16,
             73..=112 => 12,
@@ -168,7 +209,7 @@ impl IncrementalAttention {
         warps / self.warps()
     }
 
-    fn warps(&self) -> u32 {
+    pub(super) fn warps(&self) -> u32 {
         self.warps.clamp(1, 8)
     }
 }
@@ -208,8 +249,9 @@ impl Kernel for IncrementalAttention {
         let (q, cache, out) = (self.q, self.cache, self.out);
         let lengths = if self.lengths_in_memory { "lengths" } else { "length" };
         let scale = self.scale.to_bits();
+        let products = if self.tensor_cores { "_tc" } else { "" };
         format!(
-            "incremental_attention_{q}_{cache}_{out}_h{heads}_{kv_heads}_d{head_dim}_m{max_seq_len}_c{scale:08x}_{lengths}_s{splits}_w{warps}"
+            "incremental_attention_{q}_{cache}_{out}_h{heads}_{kv_heads}_d{head_dim}_m{max_seq_len}_c{scale:08x}_{lengths}_s{splits}_w{warps}{products}"
         )
     }
 
@@ -248,128 +290,7 @@ impl Kernel for IncrementalAttention {
     }
 
     fn body(&self, k: K<'_>) {
-        self.attend(k);
-    }
-}
-
-impl IncrementalAttention {
-    fn attend<'k>(&self, k: K<'k>) {
-        let Plan { layout, group, heads, depth, .. } = self.plan();
-        let (kv_heads, passes, warps) = (self.kv_heads, self.passes(), self.warps());
-        let (sequence, kv_head, pass) = (k.ctaid_z(), k.ctaid_y() / passes, k.ctaid_y() % passes);
-        let lane = Lane::new(k, layout);
-        let rows = (sequence * kv_heads + kv_head) * self.max_seq_len;
-
-        let q = k.floats("q", self.q).nc();
-        let keys = CacheRows::new(lane, "k", "k_scales", rows);
-        let values = CacheRows::new(lane, "v", "v_scales", rows);
-        let out = k.floats_mut("out", self.out);
-        let length = match self.lengths_in_memory {
-            true => k.ptr::<u32>("lengths").ld(sequence),
-            false => k.scalar::<u32>("length"),
-        };
-        let workspace = (self.splits > 1).then(|| Workspace::new(k, self.splits, self.head_dim));
-
-        let online = Online { k, lane, keys, values, heads, depth };
-        let stride = warps * online.step_keys();
-        let chunk = Chunk::new(k, length.min(self.max_seq_len), self.splits, stride);
-
-        // The block's query heads: counted over all sequences, the last pass may have fewer.
-        let of_group = pass * heads;
-        let first = (sequence * kv_heads + kv_head) * group + of_group;
-        let is_ragged = !group.is_multiple_of(heads);
-        let there = |head: Reg<'k, u32>| is_ragged.then(|| (head + of_group).lt(group));
-        let query = self.query(lane, |head| {
-            let there = there(head).map_or(head, |there| there.select(head, 0));
-            lane.read(q.at((first + there) * self.head_dim))
-        });
-
-        // Whole steps of the warp, and one with fewer keys.
-        let begin = chunk.begin + k.warp() * online.step_keys();
-        let left = chunk.end.max(begin) - begin;
-        let whole = begin + (left + (stride - online.step_keys())) / stride * stride;
-        // What the next step needs is on its way while this one is computed, into registers that this one is done
-        // with.
-        let ahead = |rows: CacheRows<'k>, at: Reg<'k, u32>, these| {
-            let next = at + stride;
-            rows.load(next, depth, Which::AllIf(next.lt(whole), these))
-        };
-        let first_rows = [keys, values].map(|rows| rows.load(begin, depth, Which::Before(whole)));
-        let steps = k.range(begin..whole).step(stride);
-        let (_, seen) =
-            k.fold(steps, (first_rows, online.nothing()), |at, ([these_keys, these_values], seen)| {
-                let scores = online.scores(&query, these_keys, None);
-                let next_keys = ahead(keys, at, these_keys);
-                let seen = online.add(scores, these_values, seen);
-                ([next_keys, ahead(values, at, these_values)], seen)
-            });
-        let ragged = || {
-            let [these_keys, these_values] =
-                [keys, values].map(|rows| rows.load(whole, depth, Which::Before(chunk.end)));
-            let counts = |key| (whole + lane.row + key * layout.rows()).lt(chunk.end);
-            online.add(online.scores(&query, these_keys, Some(&counts)), these_values, seen)
-        };
-        let seen = k.if_else(whole.lt(chunk.end), ragged, || seen);
-
-        let result = |head: Reg<'k, u32>, part: &Part<'k>| {
-            let inverse = split::inverse(part.sum);
-            let mean: Vec<_> = part.out.iter().map(|&out| out * inverse).collect();
-            let once = lane.row.eq(0);
-            let here = there(head).map_or(once, |there| there & once);
-            lane.write(out.at((first + head) * self.head_dim), &mean, here);
-        };
-        split::over_warps(k, lane, warps, &online.of_warp(seen), |head, part| match workspace {
-            None => result(head, &part),
-            Some(workspace) => {
-                let several = chunk.used.gt(1);
-                k.when(!several, || result(head, &part));
-                let several = there(head).map_or(several, |there| there & several);
-                k.when(several, || workspace.leave(lane, first + head, chunk.split, &part));
-            }
-        });
-        let Some(workspace) = workspace else { return };
-        k.when(chunk.used.gt(1), || {
-            let counter = sequence * (kv_heads * passes) + k.ctaid_y();
-            let last = workspace.arrive(k, counter, chunk.used);
-            k.when(last, || workspace.merge(k, (first, heads, warps), chunk.used, out, there));
-        });
-    }
-
-    /// The lane's part of a head's query, times what scores are scaled by for powers of two.
-    fn query<'k>(
-        &self,
-        lane: Lane<'k>,
-        read: impl Fn(Reg<'k, u32>) -> Vec<Reg<'k, f32>>,
-    ) -> impl Fn(u32) -> Vec<Reg<'k, f32>> {
-        let Plan { layout, heads, query_in_registers, .. } = self.plan();
-        let k = lane.kernel();
-        let scaled = move |head, scale: f32| -> Vec<Reg<'k, f32>> {
-            read(head).into_iter().map(|q| q * (scale * LOG2_E)).collect()
-        };
-        let scale = self.scale;
-        let in_registers: Vec<_> = match query_in_registers {
-            true => (0..heads).map(|head| scaled(k.u32(head), scale)).collect(),
-            false => Vec::new(),
-        };
-        let in_shared = (!query_in_registers).then(|| {
-            let shared = k.shared::<f32>(heads * layout.room());
-            k.each(k.range(k.warp()..k.u32(heads)).step(self.warps()), |head| {
-                let query = scaled(head, scale);
-                for (place, query) in lane.shared_places().zip(query.chunks_exact(4)) {
-                    let vector = [query[0], query[1], query[2], query[3]];
-                    shared.at(head * layout.room()).st_vec_if(lane.row.eq(0), place, vector);
-                }
-            });
-            k.sync();
-            shared
-        });
-        move |head| match in_shared {
-            Some(shared) => {
-                let shared = shared.at(head * layout.room());
-                lane.shared_places().flat_map(|place| shared.ld_vec::<4>(place)).collect()
-            }
-            None => in_registers[head as usize].clone(),
-        }
+        block::attend(self, k);
     }
 }
 
@@ -428,6 +349,12 @@ pub(crate) const ENTRY: Entry = Entry {
             doc: "blocks that share a sequence",
         },
         Field {
+            name: "tensor_cores",
+            domain: Domain::FLAG,
+            default: "true",
+            doc: "whether tensor cores may be used, for caches of f16 and bf16",
+        },
+        Field {
             name: "warps",
             domain: Domain::OneOf(&["1", "2", "4", "8"]),
             default: "4",
@@ -441,7 +368,10 @@ pub(crate) const ENTRY: Entry = Entry {
         "head_dim=128 heads=32 kv_heads=8 lengths_in_memory=true splits=32",
         "head_dim=128 heads=32 kv_heads=8 cache=q8_0 q=f16 out=f16 lengths_in_memory=true splits=32",
         "head_dim=128 heads=28 kv_heads=4 cache=bf16 q=bf16 out=bf16",
+        "head_dim=64 heads=32 q=bf16 cache=bf16 out=bf16 warps=8",
+        "head_dim=128 heads=28 kv_heads=4 tensor_cores=false",
         "head_dim=80 heads=32 kv_heads=32 cache=f32",
+        "head_dim=112 heads=32 kv_heads=2 q=f16 out=f16",
         "head_dim=256 heads=16 kv_heads=1 scale=0.0625 warps=8",
     ],
     make: |config| {
@@ -456,6 +386,7 @@ pub(crate) const ENTRY: Entry = Entry {
             lengths_in_memory: config.flag("lengths_in_memory"),
             splits: number("splits"),
             warps: number("warps"),
+            tensor_cores: config.flag("tensor_cores"),
             ..IncrementalAttention::new(heads, kv_heads, head_dim, number("max_seq_len"))
         })
     },

@@ -4,8 +4,12 @@
 //! Queries and results are token-major, `tokens × heads × head_dim`; a head of keys and values serves
 //! `heads / kv_heads` heads of queries.
 
+mod block;
 mod cache;
 pub(crate) mod flash;
 pub(crate) mod incremental;
 mod online;
 mod split;
+mod steps;
+mod tensor;
+mod warps;

@@ -6,7 +6,9 @@
 //! outgrown it by `2^SLACK`, which after the first step is rare; sums and outputs have room for that, and the
 //! quotient is the same.
 
-use super::cache::{CacheRows, Lane, Raw};
+use super::cache::{CacheRows, Lane, Raw, Which};
+use super::steps::Steps;
+use super::warps::{Fix, OfWarp, Put};
 use warpwright_ptx::dsl::*;
 
 /// What a score that does not count is, and the maximum of none: finite, so that differences are numbers.
@@ -18,14 +20,15 @@ const SLACK: f32 = 16.0;
 /// spread over the lanes; for each head, the lane's elements of the weighted sum of values.
 pub(super) type Seen<'k> = (List<'k, f32>, List<'k, f32>, List<'k, f32>);
 
-/// The query's elements that a lane holds, for a head.
+/// The query's elements that a lane holds, for a head, times what scores are scaled by, for powers of two.
 pub(super) type Query<'a, 'k> = &'a dyn Fn(u32) -> Vec<Reg<'k, f32>>;
 
 /// How a warp goes through keys.
 #[derive(Clone, Copy)]
-pub(super) struct Online<'k> {
+pub(super) struct Online<'a, 'k> {
     pub(super) k: K<'k>,
     pub(super) lane: Lane<'k>,
+    pub(super) query: Query<'a, 'k>,
     pub(super) keys: CacheRows<'k>,
     pub(super) values: CacheRows<'k>,
     /// Query heads.
@@ -34,7 +37,7 @@ pub(super) struct Online<'k> {
     pub(super) depth: u32,
 }
 
-impl<'k> Online<'k> {
+impl<'k> Online<'_, 'k> {
     /// Scores of a step: those of head `h` are from `h · depth` on.
     fn spread(self) -> Spread<'k> {
         self.k.spread((self.heads * self.depth) as usize, self.lane.layout.lanes)
@@ -44,72 +47,15 @@ impl<'k> Online<'k> {
         (head * self.depth + key) as usize
     }
 
-    /// Keys of a step, over all runs of the warp.
-    pub(super) fn step_keys(self) -> u32 {
-        self.depth * self.lane.layout.rows()
-    }
-
-    /// Nothing yet.
-    pub(super) fn nothing(self) -> Seen<'k> {
-        let (k, slots) = (self.k, self.spread().slots() as u32);
-        let all = |count: u32, value: f32| k.list((0..count).map(|_| k.f32(value)));
-        (all(slots, MASKED), all(slots, 0.0), all(self.heads * self.lane.layout.width(), 0.0))
-    }
-
-    /// What a step has seen: the values that go with `scores`, added to what was seen before.
-    pub(super) fn add(self, scores: List<'k, f32>, values: Raw<'k>, seen: Seen<'k>) -> Seen<'k> {
-        let (k, spread) = (self.k, self.spread());
-        let grown = (scores.to_vec().iter().zip(seen.0.to_vec()))
-            .map(|(&score, reference)| (score - reference).gt(SLACK))
-            .reduce(|any, grown| any | grown);
-        let grown = k.any(grown.unwrap_or_else(|| k.pred(false)));
-        let (reference, sum, out) = k.if_else(grown, || self.rescale(scores, seen), || seen);
-
-        let weights: Vec<_> = (scores.to_vec().iter().zip(reference.to_vec()))
-            .map(|(&score, reference)| (score - reference).exp2_ftz())
-            .collect();
-        let sum = k.list(sum.to_vec().iter().zip(&weights).map(|(&sum, &weight)| sum + weight));
-        let mut out = out.to_vec();
-        let width = self.lane.layout.width() as usize;
-        for key in 0..self.depth {
-            let pieces = self.values.pieces(values, key);
-            for (head, out) in (0..).zip(out.chunks_exact_mut(width)) {
-                let weight = spread.get(&weights, self.score(head, key));
-                let mut out = out.iter_mut();
-                for piece in &pieces {
-                    let weight = piece.scale.map_or(weight, |scale| weight * scale);
-                    for (&value, out) in piece.values.iter().zip(&mut out) {
-                        *out = weight.mul_add(value, *out);
-                    }
-                }
-            }
-        }
-        (reference, sum, k.list(out))
-    }
-
-    /// The scores of a step, spread over the lanes: of keys that were loaded before. Those that `counts` says no
-    /// of are masked. `query` is the query times what scores are scaled by, for powers of two.
-    pub(super) fn scores(
-        self,
-        query: Query<'_, 'k>,
-        keys: Raw<'k>,
-        counts: Option<&dyn Fn(u32) -> Reg<'k, Pred>>,
-    ) -> List<'k, f32> {
-        self.k.list(self.spread().sums(&self.parts_of_scores(query, keys, counts)))
-    }
-
     /// The lane's parts of the scores, by head and key.
-    fn parts_of_scores(
-        self,
-        query: Query<'_, 'k>,
-        keys: Raw<'k>,
-        counts: Option<&dyn Fn(u32) -> Reg<'k, Pred>>,
-    ) -> Vec<Reg<'k, f32>> {
+    fn parts_of_scores(self, keys: Raw<'k>, rows: Option<[Reg<'k, u32>; 2]>) -> Vec<Reg<'k, f32>> {
         let pieces: Vec<_> = (0..self.depth).map(|key| self.keys.pieces(keys, key)).collect();
-        let counts: Vec<_> = (0..self.depth).map(|key| counts.map(|counts| counts(key))).collect();
+        let row = |key| self.lane.row + key * self.lane.layout.rows();
+        let counts = |key| rows.map(|[first, end]| (first + row(key)).lt(end));
+        let counts: Vec<_> = (0..self.depth).map(counts).collect();
         let mut scores = Vec::new();
         for head in 0..self.heads {
-            let query = query(head);
+            let query = (self.query)(head);
             for (pieces, counts) in pieces.iter().zip(&counts) {
                 let mut query = query.iter();
                 let mut score: Option<Reg<'k, f32>> = None;
@@ -159,31 +105,123 @@ impl<'k> Online<'k> {
             out.chunks_exact(width).zip(&fixes).flat_map(|(out, &fix)| out.iter().map(move |&out| out * fix));
         (k.list(own(&references)), k.list(sum), k.list(out))
     }
+}
 
-    /// What the warp has seen, of each head: the reference and the sum, in all lanes, and the lane's elements of
-    /// the weighted sum of values, in every run.
-    pub(super) fn of_warp(self, (reference, sum, out): Seen<'k>) -> Vec<Part<'k>> {
+impl<'k> Steps<'k> for Online<'_, 'k> {
+    type Raw = Raw<'k>;
+    type Scores = List<'k, f32>;
+    type Seen = Seen<'k>;
+
+    fn step_keys(&self) -> u32 {
+        self.depth * self.lane.layout.rows()
+    }
+
+    fn load_keys(&self, first: Reg<'k, u32>, which: Which<'k, Raw<'k>>) -> Raw<'k> {
+        self.keys.load(first, self.depth, which)
+    }
+
+    fn load_values(&self, first: Reg<'k, u32>, which: Which<'k, Raw<'k>>) -> Raw<'k> {
+        self.values.load(first, self.depth, which)
+    }
+
+    fn nothing(&self) -> Seen<'k> {
+        let (k, slots) = (self.k, self.spread().slots() as u32);
+        let all = |count: u32, value: f32| k.list((0..count).map(|_| k.f32(value)));
+        (all(slots, MASKED), all(slots, 0.0), all(self.heads * self.lane.layout.width(), 0.0))
+    }
+
+    fn scores(&self, keys: Raw<'k>, rows: Option<[Reg<'k, u32>; 2]>) -> List<'k, f32> {
+        self.k.list(self.spread().sums(&self.parts_of_scores(keys, rows)))
+    }
+
+    fn add(&self, scores: List<'k, f32>, values: Raw<'k>, seen: Seen<'k>) -> Seen<'k> {
+        let (k, spread) = (self.k, self.spread());
+        let grown = (scores.to_vec().iter().zip(seen.0.to_vec()))
+            .map(|(&score, reference)| (score - reference).gt(SLACK))
+            .reduce(|any, grown| any | grown);
+        let grown = k.any(grown.unwrap_or_else(|| k.pred(false)));
+        let (reference, sum, out) = k.if_else(grown, || self.rescale(scores, seen), || seen);
+
+        let weights: Vec<_> = (scores.to_vec().iter().zip(reference.to_vec()))
+            .map(|(&score, reference)| (score - reference).exp2_ftz())
+            .collect();
+        let sum = k.list(sum.to_vec().iter().zip(&weights).map(|(&sum, &weight)| sum + weight));
+        let mut out = out.to_vec();
+        let width = self.lane.layout.width() as usize;
+        for key in 0..self.depth {
+            let pieces = self.values.pieces(values, key);
+            for (head, out) in (0..).zip(out.chunks_exact_mut(width)) {
+                let weight = spread.get(&weights, self.score(head, key));
+                let mut out = out.iter_mut();
+                for piece in &pieces {
+                    let weight = piece.scale.map_or(weight, |scale| weight * scale);
+                    for (&value, out) in piece.values.iter().zip(&mut out) {
+                        *out = weight.mul_add(value, *out);
+                    }
+                }
+            }
+        }
+        (reference, sum, k.list(out))
+    }
+
+    fn of_warp(&self, (reference, sum, out): Seen<'k>) -> Box<dyn OfWarp<'k> + 'k> {
         let spread = self.spread();
         let (reference, sum, out) = (reference.to_vec(), sum.to_vec(), out.to_vec());
         let width = self.lane.layout.width() as usize;
-        (0..self.heads)
-            .zip(out.chunks_exact(width))
-            .map(|(head, out)| {
-                let sums = (0..self.depth).map(|key| spread.get(&sum, self.score(head, key)));
-                let sum = sums.reduce(|all, sum| all + sum).unwrap_or_else(|| self.k.f32(0.0));
-                Part {
-                    reference: spread.get(&reference, self.score(head, 0)),
-                    sum: spread.over_runs(sum),
-                    out: out.iter().map(|&out| spread.over_runs(out)).collect(),
-                }
-            })
-            .collect()
+        let heads = (0..self.heads).zip(out.chunks_exact(width)).map(|(head, out)| {
+            let sums = (0..self.depth).map(|key| spread.get(&sum, self.score(head, key)));
+            let sum = sums.reduce(|all, sum| all + sum).unwrap_or_else(|| self.k.f32(0.0));
+            HeadOfWarp {
+                reference: spread.get(&reference, self.score(head, 0)),
+                sum: spread.sum_over_runs(sum),
+                out: out.iter().map(|&out| spread.sum_over_runs(out)).collect(),
+            }
+        });
+        Box::new(RunsOfWarp { lane: self.lane, heads: heads.collect() })
     }
 }
 
-/// Softmax over some of the keys, for a head: `Σ 2^(score - reference) · value`, and the sum of the weights.
-pub(super) struct Part<'k> {
-    pub(super) reference: Reg<'k, f32>,
-    pub(super) sum: Reg<'k, f32>,
-    pub(super) out: Vec<Reg<'k, f32>>,
+/// What a warp has of a head: the reference and the sum in all lanes, the lane's elements in every run.
+struct HeadOfWarp<'k> {
+    reference: Reg<'k, f32>,
+    sum: Reg<'k, f32>,
+    out: Vec<Reg<'k, f32>>,
+}
+
+/// What a warp has of its heads.
+struct RunsOfWarp<'k> {
+    lane: Lane<'k>,
+    heads: Vec<HeadOfWarp<'k>>,
+}
+
+impl<'k> OfWarp<'k> for RunsOfWarp<'k> {
+    fn heads(&self) -> u32 {
+        self.heads.len() as u32
+    }
+
+    fn together(&self) -> u32 {
+        1
+    }
+
+    fn publish(&self, each: &dyn Fn(Reg<'k, u32>, [Reg<'k, f32>; 2])) {
+        let k = self.lane.kernel();
+        k.when(k.lane().eq(0), || {
+            (0..).zip(&self.heads).for_each(|(i, head)| each(k.u32(i), [head.reference, head.sum]));
+        });
+    }
+
+    fn put(&self, first: u32, count: u32, fix: Fix<'_, 'k>, put: Put<'_, 'k>) {
+        let (k, lane) = (self.lane.kernel(), self.lane);
+        k.when(lane.row.eq(0), || {
+            for (slot, head) in (0..count).zip(&self.heads[first as usize..]) {
+                let fix = fix(k.u32(first + slot), head.reference);
+                for (piece, out) in (0..).zip(head.out.chunks_exact(lane.layout.elements() as usize)) {
+                    let vectors = (lane.place + piece * lane.layout.lanes) * (lane.layout.elements() / 4);
+                    for (i, out) in (0..).zip(out.chunks_exact(4)) {
+                        put(k.u32(slot), vectors + i, [0, 1, 2, 3].map(|i: usize| out[i] * fix));
+                    }
+                }
+            }
+        });
+    }
 }

@@ -1,4 +1,4 @@
-//! Attention over parts of a sequence, put together: over the warps of a block, and over blocks.
+//! Attention over parts of a sequence, by several blocks, and put together.
 //!
 //! A part is what softmax makes of some keys ([`Part`]): a reference `r`, the sum `s` of the weights
 //! `2^(score - r)`, and the sum `o` of the weighted values. With the largest reference `R` of all parts, the
@@ -9,7 +9,7 @@
 //! that each launch leaves it as it has found it.
 
 use super::cache::Lane;
-use super::online::Part;
+use super::warps::Part;
 use crate::floats::Floats;
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Scope;
@@ -18,9 +18,6 @@ use warpwright_ptx::ir::Scope;
 pub(super) const MIN_CHUNK: u32 = 256;
 /// Blocks that share a sequence at most.
 pub(super) const MAX_SPLITS: u32 = 256;
-
-/// Bytes of shared memory in which warps exchange what they have of heads.
-const SHARED: u32 = 16 << 10;
 
 /// The tokens of a block.
 #[derive(Clone, Copy)]
@@ -49,69 +46,6 @@ impl<'k> Chunk<'k> {
         let begin = split * tokens;
         Chunk { split, begin, end: (begin + tokens).min(length), used }
     }
-}
-
-/// Puts the parts of a block's warps together, and gives `each` those of the block: the head's number, which
-/// differs between warps, and its part, of which every run of lanes has all. All threads of the block call it.
-pub(super) fn over_warps<'k>(
-    k: K<'k>,
-    lane: Lane<'k>,
-    warps: u32,
-    parts: &[Part<'k>],
-    each: impl Fn(Reg<'k, u32>, Part<'k>),
-) {
-    let (heads, warp, room) = (parts.len() as u32, k.warp(), lane.layout.room());
-    let (references, sums) = (k.shared::<f32>(warps * heads), k.shared::<f32>(warps * heads));
-    k.when(k.lane().eq(0), || {
-        for (head, part) in (0..).zip(parts) {
-            references.st(warp * heads + head, part.reference);
-            sums.st(warp * heads + head, part.sum);
-        }
-    });
-    k.sync();
-    // The references of a head, by warp, and the largest.
-    let references_of = |head: Reg<'k, u32>| -> (Vec<Reg<'k, f32>>, Reg<'k, f32>) {
-        let all: Vec<_> = (0..warps).map(|warp| references.ld(head + warp * heads)).collect();
-        let most = all.iter().copied().reduce(|most, reference| most.max(reference));
-        (all, most.unwrap_or_else(|| k.f32(0.0)))
-    };
-    // Some heads at a time, one for each warp.
-    let slots = (SHARED / (4 * warps * room)).clamp(1, warps);
-    let outs = k.shared::<f32>(warps * slots * room);
-    for first in (0..heads).step_by(slots as usize) {
-        for (slot, part) in (0..slots).zip(&parts[first as usize..]) {
-            let (_, most) = references_of(k.u32(first + slot));
-            let fix = (part.reference - most).exp2_ftz();
-            let to = outs.at(warp * (slots * room) + slot * room);
-            for (place, out) in lane.shared_places().zip(part.out.chunks_exact(4)) {
-                let out = [0, 1, 2, 3].map(|i| out[i] * fix);
-                to.st_vec_if(lane.row.eq(0), place, out);
-            }
-        }
-        k.sync();
-        let head = warp + first;
-        k.when(head.lt(heads.min(first + slots)), || {
-            let (all, reference) = references_of(head);
-            let fixed = (0..).zip(&all).map(|(warp, &of_warp): (u32, _)| {
-                sums.ld(head + warp * heads) * (of_warp - reference).exp2_ftz()
-            });
-            let sum = fixed.reduce(|sum, more| sum + more).unwrap_or_else(|| k.f32(0.0));
-            let out = lane.shared_places().flat_map(|place| {
-                let vectors =
-                    (0..warps).map(|from| outs.at(warp * room).ld_vec::<4>(place + from * (slots * room)));
-                vectors.reduce(add).unwrap_or([k.f32(0.0); 4])
-            });
-            let out = out.collect();
-            each(head, Part { reference, sum, out });
-        });
-        if first + slots < heads {
-            k.sync();
-        }
-    }
-}
-
-fn add<'k>(a: [Reg<'k, f32>; 4], b: [Reg<'k, f32>; 4]) -> [Reg<'k, f32>; 4] {
-    [0, 1, 2, 3].map(|i| a[i] + b[i])
 }
 
 /// One over the sum of weights; zero where there are none, so that the result is.

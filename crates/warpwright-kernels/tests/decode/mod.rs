@@ -158,6 +158,8 @@ struct Expected {
     range: Vec<(f64, f64)>,
     /// The largest `scale · log₂ e · Σ|q||k|`.
     magnitude: f64,
+    /// The largest `scale · log₂ e · max |q| · Σ|k|`.
+    largest: f64,
 }
 
 fn attention(
@@ -174,8 +176,13 @@ fn attention(
     let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights: Vec<f64> = scores.iter().map(|score| (score - most).exp()).collect();
     let sum: f64 = weights.iter().sum();
-    let mut expected =
-        Expected { out: vec![0.0; d], weighed: vec![0.0; d], range: vec![(0.0, 0.0); d], magnitude: 0.0 };
+    let mut expected = Expected {
+        out: vec![0.0; d],
+        weighed: vec![0.0; d],
+        range: vec![(0.0, 0.0); d],
+        magnitude: 0.0,
+        largest: 0.0,
+    };
     for (j, (weight, row)) in weights.iter().zip(values.chunks(d)).enumerate() {
         for (i, &value) in row.iter().enumerate() {
             expected.out[i] += weight / sum * value;
@@ -184,7 +191,10 @@ fn attention(
             expected.range[i] = if j == 0 { (value, value) } else { (low.min(value), high.max(value)) };
         }
     }
+    let most = q.iter().fold(0.0, |most: f64, q| most.max(q.abs()));
     for row in keys.chunks(d).take(length) {
+        let largest = most * row.iter().map(|k| k.abs()).sum::<f64>();
+        expected.largest = expected.largest.max(largest * scale * std::f64::consts::LOG2_E);
         let magnitude: f64 = row.iter().zip(q).map(|(k, q)| (k * q).abs()).sum();
         expected.magnitude = expected.magnitude.max(magnitude * scale * std::f64::consts::LOG2_E);
     }
@@ -193,14 +203,29 @@ fn attention(
 
 /// The bound of the kernel's documentation, before the rounding of the result; `None` where scores are so large
 /// that nothing but a mean of values is promised.
-fn bound(expected: &Expected, width: f64, length: usize, i: usize) -> Option<f64> {
-    let u = 2f64.powi(-24);
-    let epsilon = (width + 10.0) * u * expected.magnitude;
+fn bound(kernel: &IncrementalAttention, expected: &Expected, length: usize, i: usize) -> Option<f64> {
+    let (u, n) = (2f64.powi(-24), length as f64);
+    let (epsilon, adds, absolute) = if on_tensor_cores(kernel) {
+        let d = f64::from(kernel.head_dim);
+        let epsilon = (4.0 * d + 48.0) * u * expected.magnitude + 2f64.powi(-38) * expected.largest;
+        let (low, high) = expected.range[i];
+        (epsilon, 14.0 * n + 80.0, n * 2f64.powi(-38) * low.abs().max(high.abs()))
+    } else {
+        ((width(kernel) + 10.0) * u * expected.magnitude, 2.0 * (n + 16.0), 0.0)
+    };
     (epsilon < 1.0).then(|| {
-        let weights = 2.0 * (epsilon.exp2() - 1.0) + 2f64.powi(-20) + 2.0 * (length as f64 + 16.0) * u;
+        let weights = 2.0 * (epsilon.exp2() - 1.0) + 2f64.powi(-20) + adds * u;
         // Products below the smallest normal number may be lost.
-        weights * expected.weighed[i] + 2f64.powi(-126)
+        weights * expected.weighed[i] + absolute + 2f64.powi(-126)
     })
+}
+
+fn on_tensor_cores(kernel: &IncrementalAttention) -> bool {
+    kernel.tensor_cores && is_half(kernel.cache) && kernel.head_dim <= 128
+}
+
+fn is_half(cache: CacheDtype) -> bool {
+    matches!(cache, CacheDtype::F16 | CacheDtype::Bf16)
 }
 
 /// Elements of a row that a lane adds up.
@@ -209,8 +234,12 @@ fn width(kernel: &IncrementalAttention) -> f64 {
     f64::from(pieces.div_ceil(32) * 16 / kernel.cache.bytes())
 }
 
-/// Runs the case and holds each launch to the reference; yields the outputs' bits.
+/// Runs the case and holds each launch to the reference, where tensor cores may be used also without them; yields
+/// the outputs' bits.
 pub(crate) fn check(case: &Case<'_>) -> Vec<Vec<u8>> {
+    if case.kernel.tensor_cores && is_half(case.kernel.cache) {
+        check(&Case { kernel: IncrementalAttention { tensor_cores: false, ..case.kernel }, ..*case });
+    }
     let built = build(case);
     let runs = run(case, &built);
     runs.into_iter()
@@ -243,6 +272,7 @@ pub(crate) fn run(case: &Case<'_>, built: &Built) -> Vec<(Vec<u8>, Report)> {
     let (query, mut keys, mut values) = inputs(case);
     keys.poison(case);
     values.poison(case);
+    let entry = built.module.entries().next().expect("a kernel").name.to_string();
     let info = verify(&built.module).unwrap_or_else(|error| panic!("{case:?}: {error}"));
     let mut config = DeviceConfig::default();
     config.arch = Arch::sm(case.sm);
@@ -292,7 +322,7 @@ pub(crate) fn run(case: &Case<'_>, built: &Built) -> Vec<(Vec<u8>, Report)> {
             // NaN of every type.
             out.write(&vec![0xff; out.len()]).expect("memory");
             let report = device
-                .launch(&module, &kernel.entry(), &launch, &args, &case.options)
+                .launch(&module, &entry, &launch, &args, &case.options)
                 .unwrap_or_else(|error| panic!("{case:?}: {error}"))
                 .wait();
             (out.read(), report)
@@ -316,7 +346,7 @@ pub(crate) fn judge(case: &Case<'_>, bits: &[u8]) -> Option<String> {
         let expected = attention(kernel, q, &of_head(&keys), &of_head(&values), length);
         for i in 0..d {
             let (found, exact) = (found[row * d + i], expected.out[i]);
-            let wrong = match bound(&expected, width(kernel), length, i) {
+            let wrong = match bound(kernel, &expected, length, i) {
                 Some(bound) => {
                     let bound = bound + rounding(kernel.out.ty(), exact.abs() + bound);
                     let limit =
@@ -331,7 +361,7 @@ pub(crate) fn judge(case: &Case<'_>, bits: &[u8]) -> Option<String> {
                 }
             };
             if wrong {
-                let bound = bound(&expected, width(kernel), length, i);
+                let bound = bound(kernel, &expected, length, i);
                 return Some(format!(
                     "sequence {sequence}, head {head}, element {i}: {found}, not {exact} ± {bound:?}"
                 ));

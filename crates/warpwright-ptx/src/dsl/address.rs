@@ -19,6 +19,9 @@ use super::form::{FormId, NO_FACTOR, Sum, Term};
 use super::state::{BODY, Base, BlockId, Bump, Def, ENTRY, Loc, Node, State, Value};
 use crate::ir::{self, Address, AddressBase, MulHalf, Src, Symbol, Type, VarId};
 
+/// The offset of an asynchronous copy in global memory has 12 bits.
+const NEAR: i64 = 1 << 11;
+
 /// An address without the form's constant, with the register that holds it (less `extra`).
 struct Entry {
     base: Base,
@@ -265,8 +268,17 @@ impl<'a> Resolver<'a> {
         let (body, init) = (looped.body, looped.carried[0].init);
         let start = self.with_counter(form, body, i, init, true);
         let stride = self.with_counter(form, body, i, step, false);
-        let (from, extra) = self.materialise(base, start, narrow);
+        let (mut from, extra) = self.materialise(base, start, narrow);
+        let mut extra = extra + self.state.forms.constant(start);
         let ty = if narrow { Type::U32 } else { Type::U64 };
+        // Some instructions have room for short offsets only: a longer one is counted along, and accesses nearby
+        // are told from there.
+        let offset = extra + self.state.forms.constant(form);
+        if !narrow && !(-NEAR..NEAR).contains(&offset) {
+            let block = self.block_of(from);
+            from = self.add_constant(from, offset, ty, block);
+            extra -= offset;
+        }
         let constant = self.state.forms.constant(stride);
         let stride = if self.state.forms.terms(stride).is_empty() {
             Src::Imm(ir::Imm::Int(constant))
@@ -278,7 +290,7 @@ impl<'a> Resolver<'a> {
         };
         let pointer = self.state.define_in(body, ty, Def::Variable);
         self.state.loops[id as usize].bumps.push(Bump { pointer, init: from, step: stride, wide: !narrow });
-        (pointer, extra + self.state.forms.constant(start))
+        (pointer, extra)
     }
 
     /// The terms of `form` with `value` in the place of the counter `i` of a loop; with those that the

@@ -116,13 +116,22 @@ impl<'k> Spread<'k> {
     /// The sum over all runs, lane by lane: of the lanes that have the same place in their runs. All lanes of
     /// the warp call it.
     #[track_caller]
-    pub fn over_runs(self, value: Reg<'k, f32>) -> Reg<'k, f32> {
-        let loc = Location::caller();
+    pub fn sum_over_runs(self, value: Reg<'k, f32>) -> Reg<'k, f32> {
+        self.over_runs(Combine::Sum, value, Location::caller())
+    }
+
+    /// The maximum over all runs, lane by lane, as [`sum_over_runs`](Self::sum_over_runs).
+    #[track_caller]
+    pub fn max_over_runs(self, value: Reg<'k, f32>) -> Reg<'k, f32> {
+        self.over_runs(Combine::Max, value, Location::caller())
+    }
+
+    fn over_runs(self, combine: Combine, value: Reg<'k, f32>, loc: Loc) -> Reg<'k, f32> {
         let mut value = value;
         let mut distance = self.lanes;
         while distance < 32 {
             let other = self.k.shuffle(ShuffleMode::Bfly, value, self.k.u32(distance), 31, loc);
-            value = Combine::Sum.apply(value, other, loc);
+            value = combine.apply(value, other, loc);
             distance *= 2;
         }
         value

@@ -1,6 +1,6 @@
 //! How the catalogue shows [`FlashAttention`].
 
-use super::{AttentionInputs, FlashAttention, KvLayout, Lengths};
+use super::{FlashAttention, KvLayout, Lengths};
 use crate::catalogue::{Domain, Entry, Field};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -26,12 +26,24 @@ pub(crate) const ENTRY: Entry = Entry {
             doc: "heads of the keys and values",
         },
         Field {
-            name: "inputs",
-            domain: Domain::OneOf(&["f16", "bf16", "f32", "f32_as_f16"]),
+            name: "q",
+            domain: Domain::DTYPE,
             default: "f16",
-            doc: "element type of q, k and v; f32 is rounded to bf16, or as it says; bf16 from sm_80 on",
+            doc: "element type of q: f32, or the factors'",
         },
-        Field { name: "output", domain: Domain::DTYPE, default: "f16", doc: "element type of out" },
+        Field {
+            name: "kv",
+            domain: Domain::DTYPE,
+            default: "f16",
+            doc: "element type of k and v: f32, or the factors'",
+        },
+        Field { name: "out", domain: Domain::DTYPE, default: "f16", doc: "element type of out" },
+        Field {
+            name: "factors",
+            domain: Domain::OneOf(&["f16", "bf16"]),
+            default: "f16",
+            doc: "what the tensor cores multiply: bf16, of any magnitude, from sm_80 on",
+        },
         Field {
             name: "causal",
             domain: Domain::FLAG,
@@ -40,9 +52,9 @@ pub(crate) const ENTRY: Entry = Entry {
         },
         Field {
             name: "scale",
-            domain: Domain::OneOf(&["auto", "1", "0.125", "0.0625"]),
-            default: "auto",
-            doc: "what scores are multiplied with: auto is 1/sqrt(head_dim)",
+            domain: Domain::Float { above: 1e-9, to: 1e3 },
+            default: "0.088388346",
+            doc: "what scores are multiplied by: 1 / sqrt(head_dim)",
         },
         Field {
             name: "kv_layout",
@@ -70,16 +82,17 @@ pub(crate) const ENTRY: Entry = Entry {
         },
     ],
     examples: &[
-        "head_dim=64 heads=32 kv_heads=8",
-        "heads=12 kv_heads=2 inputs=bf16 output=bf16",
-        "head_dim=80 heads=32 kv_heads=32 causal=false",
-        "head_dim=96 heads=32 kv_heads=32 kv_layout=tokens",
-        "head_dim=192 heads=16 kv_heads=16 lengths=buffers",
+        "head_dim=64 heads=32 kv_heads=8 scale=0.125",
+        "heads=12 kv_heads=2 q=bf16 kv=bf16 out=bf16 factors=bf16",
+        "head_dim=80 heads=32 kv_heads=32 causal=false scale=0.1118034",
+        "head_dim=96 heads=32 kv_heads=32 kv_layout=tokens scale=0.10206207",
+        "head_dim=192 heads=16 kv_heads=16 lengths=buffers scale=0.07216878",
         "head_dim=256 heads=8 kv_heads=1 scale=0.0625",
-        "inputs=f32 output=f32",
-        "inputs=f32_as_f16 output=f32 head_dim=64 heads=14 kv_heads=2",
+        "q=f32 out=f32",
+        "q=f32 kv=f32 out=f32 factors=bf16",
+        "q=f32 kv=f32 out=f32 head_dim=64 heads=14 kv_heads=2 scale=0.125",
         "lengths=buffers kv_layout=tokens lse=true",
-        "inputs=f32 output=f32 head_dim=256 heads=8 kv_heads=8 lengths=buffers",
+        "q=f32 kv=f32 out=f32 factors=bf16 head_dim=256 heads=8 kv_heads=8 lengths=buffers scale=0.0625",
     ],
     make: |config| {
         let new = FlashAttention::new(
@@ -89,15 +102,12 @@ pub(crate) const ENTRY: Entry = Entry {
             config.u32("max_seq_len"),
         );
         Box::new(FlashAttention {
-            inputs: match config.text("inputs") {
-                "bf16" => AttentionInputs::Bf16,
-                "f32" => AttentionInputs::F32,
-                "f32_as_f16" => AttentionInputs::F32AsF16,
-                _ => AttentionInputs::F16,
-            },
-            output: config.dtype("output"),
+            q: config.dtype("q"),
+            kv: config.dtype("kv"),
+            out: config.dtype("out"),
+            factors: config.dtype("factors"),
             causal: config.flag("causal"),
-            scale: config.text("scale").parse().unwrap_or(new.scale),
+            scale: config.f32("scale"),
             kv_layout: if config.text("kv_layout") == "tokens" { KvLayout::Tokens } else { new.kv_layout },
             lengths: if config.text("lengths") == "buffers" { Lengths::Buffers } else { new.lengths },
             lse: config.flag("lse"),

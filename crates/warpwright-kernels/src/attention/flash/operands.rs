@@ -7,9 +7,9 @@ use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Type;
 
 /// One head of one sequence.
-pub(super) struct Operands<'k, S> {
+pub(super) struct Operands<'k, Q, S> {
     /// `q_len × head_dim`.
-    pub(super) q: Matrix<'k, S>,
+    pub(super) q: Matrix<'k, Q>,
     /// `kv_len × head_dim`.
     pub(super) keys: Matrix<'k, S>,
     /// `kv_len × head_dim`.
@@ -36,12 +36,11 @@ impl FlashAttention {
             }
             KvLayout::Tokens => tokens("kv_tokens", "kv_len").times(key),
         };
-        let input = |name, len| ArgDesc::buffer(name, self.inputs.ty(), Role::In, len);
         let mut args = vec![
-            input("q", q_tokens.times(query)),
-            input("k", cache),
-            input("v", cache),
-            ArgDesc::buffer("out", self.output.ty(), Role::Out, q_tokens.times(query)),
+            ArgDesc::buffer("q", self.q.ty(), Role::In, q_tokens.times(query)),
+            ArgDesc::buffer("k", self.kv.ty(), Role::In, cache),
+            ArgDesc::buffer("v", self.kv.ty(), Role::In, cache),
+            ArgDesc::buffer("out", self.out.ty(), Role::Out, q_tokens.times(query)),
         ];
         if self.lse {
             args.push(ArgDesc::buffer("lse", Type::F32, Role::Out, q_tokens.times(self.heads.into())));
@@ -59,9 +58,10 @@ impl FlashAttention {
     }
 
     /// The arguments, as the block's sequence (z) and head (y) see them.
-    pub(super) fn operands<'k, S: Data>(&self, k: K<'k>) -> Operands<'k, S> {
-        let [q, keys, values] = ["q", "k", "v"].map(|name| k.ptr::<S>(name));
-        let out = k.floats_mut("out", self.output);
+    pub(super) fn operands<'k, Q: Data, S: Data>(&self, k: K<'k>) -> Operands<'k, Q, S> {
+        let q = k.ptr::<Q>("q");
+        let [keys, values] = ["k", "v"].map(|name| k.ptr::<S>(name));
+        let out = k.floats_mut("out", self.out);
         let lse = self.lse.then(|| k.ptr_mut::<f32>("lse"));
         let (head, sequence) = (k.ctaid_y(), k.ctaid_z());
         let kv_head = head / (self.heads / self.kv_heads);
@@ -105,7 +105,12 @@ impl FlashAttention {
 
     /// Stores the tile's rows, from `row` of the sequence on, as far as it has queries. What half precision
     /// cannot hold becomes its largest number.
-    pub(super) fn store<'k, S>(&self, tile: Tile<'k, Acc, f32>, to: &Operands<'k, S>, row: Reg<'k, u32>) {
+    pub(super) fn store<'k, Q, S>(
+        &self,
+        tile: Tile<'k, Acc, f32>,
+        to: &Operands<'k, Q, S>,
+        row: Reg<'k, u32>,
+    ) {
         let (d, pitch) = (self.head_dim, self.heads * self.head_dim);
         match to.out {
             Floats::F32(out) => tile.store(out.matrix(to.q_len, d).pitch(pitch).columns_fit(true), row, 0),

@@ -1,90 +1,71 @@
 //! Dot products: a lane's share of each of its rows with the activations of each column.
 
 use super::activations::Stage;
-use super::format::{Layout, Quad, Share};
+use super::format::{Layout, Share};
 use super::scales::Scales;
+use std::ops::Range;
 use warpwright_ptx::dsl::*;
-
-/// The running sums of a lane, by row and column, in units of [`unit`].
-pub(super) struct Sums<'k> {
-    pub(super) of: Vec<Vec<Var<'k, f32>>>,
-}
 
 /// What a lane's running sum is multiplied with at the end.
 pub(super) fn unit(layout: Layout, exact: bool) -> f32 {
     if exact { 1.0 / layout.exact_step() } else { 1.0 / layout.int8_scale() }
 }
 
-/// Activations of the stage, each read once.
-struct Cache<'k, const N: usize, T> {
-    read: Vec<Vec<Option<[Reg<'k, T>; N]>>>,
+/// A row of the lane's group.
+pub(super) struct Row<'k> {
+    pub(super) share: Share<'k>,
+    pub(super) scales: Scales<'k>,
+    /// Its running sums, one for each column, in units of [`unit`].
+    pub(super) sums: Vec<Var<'k, f32>>,
 }
 
-impl<'k, const N: usize, T> Cache<'k, N, T> {
-    fn new(columns: usize, count: u32) -> Self {
-        Cache { read: vec![vec![None; count as usize]; columns] }
-    }
-
-    fn get(&mut self, column: usize, i: u32, read: impl Fn() -> [Reg<'k, T>; N]) -> [Reg<'k, T>; N] {
-        *self.read[column][i as usize].get_or_insert_with(read)
-    }
-}
-
-/// Adds `Σ scale · Σ weight · x` of the rows to the columns `from ..` of the sums, with activations of `f32`.
-pub(super) fn exact<'k>(
-    k: K<'k>,
-    layout: Layout,
-    stage: Stage<'k>,
-    rows: &[(Share<'k>, Scales<'k>)],
-    sums: &Sums<'k>,
-    (from, columns): (u32, u32),
-) {
-    let at = |column: u32| (from + column) as usize;
-    let begin: Vec<_> = (0..columns).map(|column| stage.sums(column)).collect();
-    let parts = layout.parts().max(1) as usize;
-    // By row, column and part.
-    let mut dots: Vec<Vec<Vec<Reg<'k, f32>>>> = (0..rows.len())
+/// Adds `Σ scale · Σ weight · x` over a pass, with activations of `f32`.
+pub(super) fn exact<'k>(layout: Layout, stage: Stage<'k>, rows: &[Row<'k>], pass: Range<u32>) {
+    let columns = rows.first().map_or(0, |row| row.sums.len() as u32);
+    let parts = if layout.parts() == 0 {
+        0..0
+    } else {
+        pass.start / layout.part_chunks()..pass.end / layout.part_chunks()
+    };
+    let begin: Vec<_> = (0..columns).map(|column| stage.sums(column, parts.len() as u32)).collect();
+    // By row, column and part of the pass.
+    let mut dots: Vec<Vec<Vec<Reg<'k, f32>>>> = (rows.iter())
         .map(|row| {
-            let begin = |column: u32| match &begin[column as usize][..] {
-                [] => vec![sums.of[row][at(column)].get()],
-                begin => begin[..parts].to_vec(),
+            let sums = row.sums.iter().zip(&begin);
+            let first = |(sum, begin): (&Var<'k, f32>, &Vec<_>)| match &begin[..] {
+                [] => vec![sum.get()],
+                begin => begin.iter().map(|(bias, _)| *bias).collect(),
             };
-            (0..columns).map(begin).collect()
+            sums.map(first).collect()
         })
         .collect();
-    let mut cache = Cache::<4, f32>::new(columns as usize, layout.chunks());
-    for step in 0..layout.steps() {
-        for (row, (share, _)) in rows.iter().enumerate() {
-            for Quad { chunk, part, factors } in layout.exact(share, step) {
-                for column in 0..columns {
-                    let x = cache.get(column as usize, chunk, || stage.exact(column, chunk));
-                    let dot = &mut dots[row][column as usize][part];
-                    *dot = (0..4).fold(*dot, |dot, i| factors[i].mul_add(x[i], dot));
-                }
+    for chunk in pass.clone() {
+        let part = if parts.is_empty() { 0 } else { (chunk / layout.part_chunks() - parts.start) as usize };
+        let x: Vec<_> = (0..columns).map(|column| stage.exact(column, chunk, &pass)).collect();
+        for (row, dots) in rows.iter().zip(&mut dots) {
+            let factors = layout.exact(&row.share, chunk);
+            for (x, dots) in x.iter().zip(dots) {
+                dots[part] = (0..4).fold(dots[part], |dot, i| factors[i].mul_add(x[i], dot));
             }
         }
     }
-    for (row, (_, scales)) in rows.iter().enumerate() {
-        for column in 0..columns {
-            let sum = sums.of[row][at(column)];
-            let dots = &dots[row][column as usize];
-            match scales {
-                Scales::None => sum.set(dots[0]),
-                Scales::Parts(scales) => {
-                    sum.set(scales.iter().zip(dots).fold(sum.get(), |sum, (&d, &dot)| d.mul_add(dot, sum)));
-                }
+    let parts = parts.start as usize..parts.end as usize;
+    for (row, dots) in rows.iter().zip(&dots) {
+        for ((sum, dots), begin) in row.sums.iter().zip(dots).zip(&begin) {
+            sum.set(match &row.scales {
+                Scales::None => dots[0],
+                Scales::Parts(scales) => scales[parts.clone()]
+                    .iter()
+                    .zip(dots)
+                    .fold(sum.get(), |sum, (&d, &dot)| d.mul_add(dot, sum)),
                 Scales::Super { d, scales, minima } => {
-                    let mut total = d.mul_add(weighted(scales, dots), sum.get());
-                    if let Some((dmin, minima)) = minima {
-                        let offsets = weighted(minima, &begin[column as usize][parts..]);
-                        total = (-*dmin).mul_add(offsets, total);
-                    }
-                    sum.set(total);
+                    let total = d.mul_add(weighted(&scales[parts.clone()], dots), sum.get());
+                    let over: Vec<_> = begin.iter().filter_map(|(_, sum)| *sum).collect();
+                    less_minima(total, minima.as_ref().map(|(dmin, m)| (*dmin, &m[parts.clone()])), &over)
                 }
-            }
+            });
         }
     }
-    let _ = k;
 }
 
 /// `Σ weights · values`.
@@ -93,62 +74,59 @@ fn weighted<'k>(weights: &[Reg<'k, f32>], values: &[Reg<'k, f32>]) -> Reg<'k, f3
     weights.iter().zip(values).skip(1).fold(first, |sum, (&weight, &value)| weight.mul_add(value, sum))
 }
 
-/// The same with activations of `q8_1`.
-pub(super) fn int8<'k>(
-    k: K<'k>,
-    layout: Layout,
-    stage: Stage<'k>,
-    rows: &[(Share<'k>, Scales<'k>)],
-    sums: &Sums<'k>,
-    (from, columns): (u32, u32),
-) {
-    let scales_of: Vec<_> = (0..columns).map(|column| stage.int8_scales(column)).collect();
+/// `total - dmin · Σ minima · sums`, where there are minima.
+fn less_minima<'k>(
+    total: Reg<'k, f32>,
+    minima: Option<(Reg<'k, f32>, &[Reg<'k, f32>])>,
+    sums: &[Reg<'k, f32>],
+) -> Reg<'k, f32> {
+    match minima {
+        Some((dmin, minima)) => (-dmin).mul_add(weighted(minima, sums), total),
+        None => total,
+    }
+}
+
+/// The same with activations of `q8_1`, over all chunks.
+pub(super) fn int8<'k>(k: K<'k>, layout: Layout, stage: Stage<'k>, rows: &[Row<'k>]) {
+    let columns = rows.first().map_or(0, |row| row.sums.len());
+    let blocks: Vec<_> = (0..columns as u32).map(|column| stage.int8_scales(column)).collect();
     let parts = layout.parts() as usize;
-    let mut dots = vec![vec![vec![k.i32(0); parts]; columns as usize]; rows.len()];
-    let mut cache = Cache::<4, u32>::new(columns as usize, layout.chunks() / 4);
-    for step in 0..layout.steps() {
-        for (row, (share, _)) in rows.iter().enumerate() {
-            for Quad { chunk, part, factors } in layout.int8(share, step) {
-                for column in 0..columns {
-                    let words = cache.get(column as usize, chunk / 4, || stage.int8(column, chunk / 4));
-                    let x = words[chunk as usize % 4].bits::<i32>();
-                    let dot = &mut dots[row][column as usize][part];
-                    *dot = if layout.int8_signed() {
-                        factors.bits::<i32>().dp4a(x, *dot)
+    let mut dots = vec![vec![vec![k.i32(0); parts]; columns]; rows.len()];
+    for four in 0..layout.chunks() / 4 {
+        let x: Vec<_> = (0..columns as u32).map(|column| stage.int8(column, four)).collect();
+        for chunk in 4 * four..4 * four + 4 {
+            let part = (chunk / layout.part_chunks()) as usize;
+            for (row, dots) in rows.iter().zip(&mut dots) {
+                let Some(quants) = layout.int8(&row.share, chunk) else { continue };
+                for (x, dots) in x.iter().zip(dots) {
+                    let x = x[chunk as usize % 4].bits::<i32>();
+                    dots[part] = if layout.int8_signed() {
+                        quants.bits::<i32>().dp4a(x, dots[part])
                     } else {
-                        factors.dp4a(x, *dot)
+                        quants.dp4a(x, dots[part])
                     };
                 }
             }
         }
     }
-    for (row, (_, scales)) in rows.iter().enumerate() {
-        for column in 0..columns {
-            let sum = sums.of[row][(from + column) as usize];
-            let x = &scales_of[column as usize];
-            let dots: Vec<_> = dots[row][column as usize].iter().map(|dot| dot.f32()).collect();
-            let scaled: Vec<_> = dots.iter().zip(x).map(|(&dot, [scale, _])| dot * *scale).collect();
-            match scales {
-                Scales::None => {}
+    for (row, dots) in rows.iter().zip(&dots) {
+        for ((sum, dots), blocks) in row.sums.iter().zip(dots).zip(&blocks) {
+            let scaled = dots.iter().zip(blocks).map(|(dot, [scale, sum])| match layout.int8_offset() {
+                Some(offset) => dot.f32().mul_add(*scale, *sum * -offset),
+                None => dot.f32() * *scale,
+            });
+            let scaled: Vec<_> = scaled.collect();
+            sum.set(match &row.scales {
+                Scales::None => sum.get(),
                 Scales::Parts(scales) => {
-                    let term = |sum, part: usize| {
-                        let value = match layout.int8_offset() {
-                            Some(offset) => x[part][1].mul_add(-offset, scaled[part]),
-                            None => scaled[part],
-                        };
-                        scales[part].mul_add(value, sum)
-                    };
-                    sum.set((0..parts).fold(sum.get(), term));
+                    scales.iter().zip(&scaled).fold(sum.get(), |sum, (&d, &dot)| d.mul_add(dot, sum))
                 }
                 Scales::Super { d, scales, minima } => {
-                    let mut total = d.mul_add(weighted(scales, &scaled), sum.get());
-                    if let Some((dmin, minima)) = minima {
-                        let offsets = weighted(minima, &[x[0][1], x[1][1]]);
-                        total = (-*dmin).mul_add(offsets, total);
-                    }
-                    sum.set(total);
+                    let total = d.mul_add(weighted(scales, &scaled), sum.get());
+                    let over: Vec<_> = blocks.iter().map(|[_, sum]| *sum).collect();
+                    less_minima(total, minima.as_ref().map(|(dmin, m)| (*dmin, &m[..])), &over)
                 }
-            }
+            });
         }
     }
 }

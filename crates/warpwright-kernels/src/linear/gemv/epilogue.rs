@@ -1,6 +1,6 @@
 //! The end of a tile: sums over lanes and warps, and what the results become before they are stored.
 
-use super::dot::{Sums, unit};
+use super::dot::unit;
 use super::format::Layout;
 use super::plan::{LANES, Lanes, Rows};
 use super::tile::Product;
@@ -11,7 +11,7 @@ use warpwright_ptx::dsl::*;
 pub(crate) struct Output<'k> {
     pub(crate) y: Ptr<'k, Global, f32>,
     /// Added to each row of a matrix: `n`.
-    pub(crate) bias: (Option<Ptr<'k, Global, f32>>, Option<Ptr<'k, Global, f32>>),
+    pub(crate) bias: [Option<Ptr<'k, Global, f32>>; 2],
     /// Added to the result: `columns × n`.
     pub(crate) residual: Option<Ptr<'k, Global, f32>>,
 }
@@ -33,14 +33,14 @@ pub(super) fn finish<'k>(
     product: &Product,
     (tile, rows, lanes): (Reg<'k, u32>, Rows<'k>, Lanes<'k>),
     partial: Ptr<'k, Shared, f32>,
-    (sums, squares): (&Sums<'k>, &[Var<'k, f32>]),
+    (sums, squares): (&[Vec<Var<'k, f32>>], &[Var<'k, f32>]),
     output: Output<'k>,
 ) {
     let batch = product.batch;
     let mine = partial.at(lanes.warp * warp_words(product));
     let squares_at = partial.at(product.warps * warp_words(product));
     let first = lanes.unit.eq(0);
-    for (r, columns) in (0..).zip(&sums.of) {
+    for (r, columns) in (0..).zip(sums) {
         let (matrix, r) = (r / rows.group, r % rows.group);
         for (column, sum) in (0..).zip(columns) {
             let total = k.group_sum(sum.get(), LANES);
@@ -80,7 +80,8 @@ fn one<'k>(
     let mut factor = k.f32(unit(Layout::new(product.format), product.exact));
     if let Some(epsilon) = product.epsilon {
         let mean = over_warps(squares.at(column), batch) * (1.0 / product.k as f32);
-        factor = (mean + epsilon).rsqrt() * factor;
+        // A column of zeros stays one where epsilon is zero.
+        factor = (mean + epsilon).max(f32::MIN_POSITIVE).rsqrt() * factor;
     }
     let result = |matrix: u32, bias: Option<Ptr<'k, Global, f32>>| {
         let sum = over_warps(partial.at(i + matrix * batch * rows.tile), warp_words(product));
@@ -90,9 +91,9 @@ fn one<'k>(
             (None, _) => sum * factor,
         }
     };
-    let mut y = result(0, output.bias.0);
+    let mut y = result(0, output.bias[0]);
     if product.swiglu {
-        y = y * y.sigmoid() * result(1, output.bias.1);
+        y = y * y.sigmoid() * result(1, output.bias[1]);
     }
     let at = column * n + row;
     let store = || {

@@ -1,5 +1,4 @@
-//! Formats as a lane sees them: which weights of a slice are its own, how they become numbers, and how their
-//! scales are applied.
+//! Formats as a lane sees them: which weights of a slice are its own, and how they become factors.
 //!
 //! A group of eight lanes walks a row in slices. A lane's share of a slice comes in *chunks* of four weights,
 //! counted from 0, and belongs to *parts* that have a scale each:
@@ -10,8 +9,8 @@
 //! ```
 //!
 //! On the exact path the bits of a quant become the significand of a float without a conversion: a byte in
-//! place of bits 16..24 of `0x4000_0000` is `2 + q / 2ᵇ`, where the quant's bits end at bit 22. The two are
-//! taken off again with the sum of the part's activations. On the `int8` path the quants stay bytes.
+//! place of bits 16..24 of `0x4000_0000` is `2 + byte / 64`. The bias is taken off again with the sum of the
+//! part's activations. On the `int8` path the quants stay bytes.
 
 use super::plan::LANES;
 use crate::weights::WeightFormat;
@@ -26,22 +25,6 @@ pub(super) struct Share<'k> {
     pub(super) words: Vec<Reg<'k, u32>>,
     /// The words of the plane with the upper bits, where there is one.
     pub(super) upper: Vec<Reg<'k, u32>>,
-}
-
-/// Four neighbouring weights, as the factors of four activations.
-pub(super) struct Quad<T> {
-    /// Where they are in the lane's share.
-    pub(super) chunk: u32,
-    /// The part that they belong to.
-    pub(super) part: usize,
-    /// What they are multiplied as.
-    pub(super) factors: T,
-}
-
-impl<T> Quad<T> {
-    fn new(chunk: u32, part: u32, factors: T) -> Self {
-        Quad { chunk, part: part as usize, factors }
-    }
 }
 
 /// A format, as lanes share it out.
@@ -75,8 +58,8 @@ impl Layout {
     pub(super) fn runs(self) -> u32 {
         match self.format {
             WeightFormat::Q4_0 => 2,
-            format if format.block() == 256 => 1,
-            _ => 4,
+            WeightFormat::Q4K | WeightFormat::Q5K | WeightFormat::Q6K => 1,
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 | WeightFormat::Q8_0 => 4,
         }
     }
 
@@ -94,6 +77,12 @@ impl Layout {
     pub(super) fn chunk_at(self, chunk: u32) -> u32 {
         let per_run = self.run() / CHUNK;
         chunk / per_run * LANES * self.run() + chunk % per_run * CHUNK
+    }
+
+    /// The same on the device.
+    pub(super) fn chunk_at_device<'k>(self, chunk: Reg<'k, u32>) -> Reg<'k, u32> {
+        let per_run = self.run() / CHUNK;
+        chunk / per_run * (LANES * self.run()) + chunk % per_run * CHUNK
     }
 
     /// Parts of a lane's share that have a scale each; none where weights are numbers.
@@ -115,7 +104,7 @@ impl Layout {
         matches!(self.format, WeightFormat::Q4K | WeightFormat::Q5K)
     }
 
-    /// A factor on the exact path is `bias + q · step`, with the quant `q` less its offset in the format.
+    /// A factor of the exact path is `bias + step · q`, with the quant `q` less its offset in the format.
     pub(super) fn exact_bias(self) -> f32 {
         match self.format {
             WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => 0.0,
@@ -136,129 +125,6 @@ impl Layout {
         }
     }
 
-    /// The steps in which a share is multiplied, each of a few words.
-    pub(super) fn steps(self) -> u32 {
-        match self.format {
-            WeightFormat::F16 | WeightFormat::Bf16 => 8,
-            WeightFormat::F32 => 4,
-            WeightFormat::Q8_0 => 16,
-            _ => 8,
-        }
-    }
-}
-
-/// The float `2 + byte / 64` for byte `i` of `bytes`, which is less than 128.
-fn significand<'k>(bytes: Reg<'k, u32>, i: u32) -> Reg<'k, f32> {
-    // 2.0 with its third byte exchanged.
-    bytes.prmt(0x4000_0000, 0x7044 | i << 8).bits()
-}
-
-fn significands<'k>(bytes: Reg<'k, u32>) -> [Reg<'k, f32>; 4] {
-    [0, 1, 2, 3].map(|i| significand(bytes, i))
-}
-
-/// `value` shifted left, or right where the amount is negative.
-fn shifted<'k>(value: Reg<'k, u32>, left: i32) -> Reg<'k, u32> {
-    if left >= 0 { value << left.unsigned_abs() } else { value >> left.unsigned_abs() }
-}
-
-/// The same byte four times.
-const fn bytes(byte: u32) -> u32 {
-    byte * 0x0101_0101
-}
-
-/// Where a step's low (0) or high (1) halves of bytes go: chunk and part.
-fn nibble_quad(layout: Layout, step: u32, high: u32) -> (u32, u32) {
-    let chunk = if layout.units() {
-        // Byte i of a unit holds the weights i and i + 32.
-        step + 8 * high
-    } else {
-        // Byte i of a block of 32 holds the weights i and i + 16.
-        step / 4 * 8 + step % 4 + 4 * high
-    };
-    (chunk, chunk / layout.part_chunks())
-}
-
-impl Layout {
-    /// The bits of a step's quants, at bit `at` of bytes that are zero elsewhere.
-    fn quants<'k>(self, share: &Share<'k>, step: u32, high: u32, at: i32) -> Reg<'k, u32> {
-        let low_bits = shifted(share.words[step as usize], at - 4 * high as i32) & bytes(0xf << at);
-        let above = |from: u32, bits: u32, word: Reg<'k, u32>| {
-            shifted(word, at + 4 - from as i32) & bytes((1 << bits) - 1 << (at + 4))
-        };
-        match self.format {
-            WeightFormat::Q5K => {
-                let word = share.upper[step as usize / 4];
-                low_bits | above(step % 4 * 2 + high, 1, word)
-            }
-            WeightFormat::Q6K => {
-                let word = share.upper[step as usize / 2];
-                low_bits | above(step % 2 * 4 + high * 2, 2, word)
-            }
-            _ => low_bits,
-        }
-    }
-
-    /// The weights of a step as factors of the exact path.
-    pub(super) fn exact<'k>(self, share: &Share<'k>, step: u32) -> Vec<Quad<[Reg<'k, f32>; 4]>> {
-        let word = |i: u32| share.words[i as usize];
-        match self.format {
-            WeightFormat::F32 => {
-                vec![Quad::new(step, 0, [0, 1, 2, 3].map(|i| word(4 * step + i).bits()))]
-            }
-            WeightFormat::F16 => {
-                let [[a, b], [c, d]] = [0, 1].map(|i| word(2 * step + i).bits::<F16x2>().f32x2());
-                vec![Quad::new(step, 0, [a, b, c, d])]
-            }
-            WeightFormat::Bf16 => {
-                let [[a, b], [c, d]] = [0, 1].map(|i| word(2 * step + i).bits::<Bf16x2>().f32x2());
-                vec![Quad::new(step, 0, [a, b, c, d])]
-            }
-            WeightFormat::Q8_0 => {
-                // `1.5 + q / 256`: the byte ends at bit 22, its sign turned around.
-                let factor = |i: i32| {
-                    let bits = shifted(word(step), 15 - 8 * i) & 0x007f_8000 ^ 0x3fc0_0000;
-                    bits.bits()
-                };
-                vec![Quad::new(step, step / 4, [0, 1, 2, 3].map(factor))]
-            }
-            WeightFormat::Q4_0 | WeightFormat::Q4K | WeightFormat::Q5K | WeightFormat::Q6K => {
-                let at = match self.format {
-                    WeightFormat::Q5K => 2,
-                    WeightFormat::Q6K => 1,
-                    _ => 3,
-                };
-                let quad = |high| {
-                    let (chunk, part) = nibble_quad(self, step, high);
-                    Quad::new(chunk, part, significands(self.quants(share, step, high, at)))
-                };
-                vec![quad(0), quad(1)]
-            }
-        }
-    }
-
-    /// The weights of a step as bytes of the `int8` path: unsigned, but signed where
-    /// [`int8_signed`](Self::int8_signed) says so.
-    pub(super) fn int8<'k>(self, share: &Share<'k>, step: u32) -> Vec<Quad<Reg<'k, u32>>> {
-        match self.format {
-            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => Vec::new(),
-            WeightFormat::Q8_0 => vec![Quad::new(step, step / 4, share.words[step as usize])],
-            WeightFormat::Q4_0 | WeightFormat::Q4K | WeightFormat::Q5K | WeightFormat::Q6K => {
-                let quad = |high| {
-                    let (chunk, part) = nibble_quad(self, step, high);
-                    let bytes = if self.format == WeightFormat::Q6K {
-                        // `4 (q - 32)`: at the top of the byte, the upper bit is the sign, turned around.
-                        self.quants(share, step, high, 2) ^ bytes(0x80)
-                    } else {
-                        self.quants(share, step, high, 0)
-                    };
-                    Quad::new(chunk, part, bytes)
-                };
-                vec![quad(0), quad(1)]
-            }
-        }
-    }
-
     /// Whether the bytes of the `int8` path are signed.
     pub(super) fn int8_signed(self) -> bool {
         matches!(self.format, WeightFormat::Q8_0 | WeightFormat::Q6K)
@@ -272,5 +138,82 @@ impl Layout {
     /// What the bytes of the `int8` path are divided by.
     pub(super) fn int8_scale(self) -> f32 {
         if self.format == WeightFormat::Q6K { 4.0 } else { 1.0 }
+    }
+}
+
+/// `value` shifted left, or right where the amount is negative.
+fn shifted<'k>(value: Reg<'k, u32>, left: i32) -> Reg<'k, u32> {
+    if left >= 0 { value << left.unsigned_abs() } else { value >> left.unsigned_abs() }
+}
+
+/// The same byte four times.
+const fn four(byte: u32) -> u32 {
+    byte * 0x0101_0101
+}
+
+impl Layout {
+    /// The word that has the low four bits of a chunk's quants, and whether they are the upper halves of its
+    /// bytes.
+    fn nibbles(self, chunk: u32) -> (u32, bool) {
+        if self.units() {
+            // Byte i of a unit holds the weights i and i + 32.
+            (chunk % 8, chunk >= 8)
+        } else {
+            // Byte i of a block of 32 holds the weights i and i + 16.
+            (chunk / 8 * 4 + chunk % 4, chunk % 8 >= 4)
+        }
+    }
+
+    /// The quants of a chunk, from bit `at` of bytes that are zero elsewhere.
+    fn quants<'k>(self, share: &Share<'k>, chunk: u32, at: i32) -> Reg<'k, u32> {
+        let (word, high) = self.nibbles(chunk);
+        let high = u32::from(high);
+        let low_bits = shifted(share.words[word as usize], at - 4 * high as i32) & four(0xf << at);
+        let above = |from: u32, mask: u32, bits: Reg<'k, u32>| {
+            shifted(bits, at + 4 - from as i32) & four(mask << (at + 4))
+        };
+        // Where docs/weights.md puts what is above the low four bits.
+        match self.format {
+            WeightFormat::Q5K => low_bits | above(word % 4 * 2 + high, 1, share.upper[word as usize / 4]),
+            WeightFormat::Q6K => low_bits | above(word % 2 * 4 + high * 2, 3, share.upper[word as usize / 2]),
+            _ => low_bits,
+        }
+    }
+
+    /// The weights of a chunk as factors of the exact path.
+    pub(super) fn exact<'k>(self, share: &Share<'k>, chunk: u32) -> [Reg<'k, f32>; 4] {
+        let word = |i: u32| share.words[i as usize];
+        // `2 + byte / 64`: 2.0 with its third byte exchanged.
+        let significands =
+            |bytes: Reg<'k, u32>| [0, 1, 2, 3].map(|i| bytes.prmt(0x4000_0000, 0x7044 | i << 8).bits());
+        match self.format {
+            WeightFormat::F32 => [0, 1, 2, 3].map(|i| word(4 * chunk + i).bits()),
+            WeightFormat::F16 => {
+                let [[a, b], [c, d]] = [0, 1].map(|i| word(2 * chunk + i).bits::<F16x2>().f32x2());
+                [a, b, c, d]
+            }
+            WeightFormat::Bf16 => {
+                let [[a, b], [c, d]] = [0, 1].map(|i| word(2 * chunk + i).bits::<Bf16x2>().f32x2());
+                [a, b, c, d]
+            }
+            // `1.5 + q / 256`: the byte ends at bit 22, its sign turned around.
+            WeightFormat::Q8_0 => {
+                [0, 1, 2, 3].map(|i| (shifted(word(chunk), 15 - 8 * i) & 0x007f_8000 ^ 0x3fc0_0000).bits())
+            }
+            WeightFormat::Q4_0 | WeightFormat::Q4K => significands(self.quants(share, chunk, 3)),
+            WeightFormat::Q5K => significands(self.quants(share, chunk, 2)),
+            WeightFormat::Q6K => significands(self.quants(share, chunk, 1)),
+        }
+    }
+
+    /// The weights of a chunk as bytes of the `int8` path; none where they are no quants.
+    pub(super) fn int8<'k>(self, share: &Share<'k>, chunk: u32) -> Option<Reg<'k, u32>> {
+        match self.format {
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => None,
+            WeightFormat::Q8_0 => Some(share.words[chunk as usize]),
+            WeightFormat::Q4_0 | WeightFormat::Q4K | WeightFormat::Q5K => Some(self.quants(share, chunk, 0)),
+            // `4 (q - 32)`: at the top of the byte, the upper bit is the sign, turned around.
+            WeightFormat::Q6K => Some(self.quants(share, chunk, 2) ^ four(0x80)),
+        }
     }
 }

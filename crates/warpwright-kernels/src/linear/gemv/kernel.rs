@@ -25,14 +25,17 @@ pub enum Activations {
     /// [`QuantizeQ8_1`](crate::QuantizeQ8_1) makes them. About two and a half times fewer instructions, for an
     /// error of up to 2⁻⁸ of the largest of each 32 activations.
     Int8,
+    /// `f32` that each block quantises for itself on the way to shared memory: the error of
+    /// [`Int8`](Self::Int8) without a kernel before this one, for a few instructions more.
+    Rounded,
 }
 
 impl Activations {
-    /// Both.
-    pub const ALL: [Activations; 2] = [Activations::Exact, Activations::Int8];
-    pub(super) const NAMES: &'static [&'static str] = &["exact", "int8"];
+    /// All of them.
+    pub const ALL: [Activations; 3] = [Activations::Exact, Activations::Int8, Activations::Rounded];
+    pub(super) const NAMES: &'static [&'static str] = &["exact", "int8", "rounded"];
 
-    /// Its name: `exact` or `int8`.
+    /// Its name: `exact`, `int8` or `rounded`.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -72,7 +75,7 @@ impl Matrix {
 ///
 /// | argument | elements |
 /// | --- | --- |
-/// | `x` (exact) | `f32`, batch × k |
+/// | `x` (exact, rounded) | `f32`, batch × k |
 /// | `x_quants`, `x_scales`, `x_sums` (int8) | `i8`, batch × k; `f32`, batch × k / 32, twice |
 /// | `w0` … | bytes: [`Planes::bytes`] |
 /// | `bias0` …, where the matrix has one | `f32`, n |
@@ -142,9 +145,10 @@ impl QuantGemv {
         let results = if self.swiglu { 1 } else { self.matrices.len() };
         let mut products: Vec<_> = self.matrices.iter().take(results).map(product).collect();
         let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
+        let most = products.iter().map(Product::most_warps).min().unwrap_or(1);
         let warps = match (self.warps, products.first()) {
             (Some(warps), _) => warps.clamp(1, plan::MAX_WARPS),
-            (None, Some(first)) => plan::warps(Layout::new(first.format), self.k, tiles),
+            (None, Some(first)) => plan::warps(Layout::new(first.format), self.k, tiles, most),
             (None, None) => 1,
         };
         products.iter_mut().for_each(|product| product.warps = warps);
@@ -171,7 +175,9 @@ impl QuantGemv {
     pub(super) fn arguments(&self, norm: bool) -> Vec<ArgDesc> {
         let (batch, k) = (u64::from(self.batch), u64::from(self.k));
         let mut args = match self.activations {
-            Activations::Exact => vec![ArgDesc::input::<f32>("x", Extent::new(batch * k))],
+            Activations::Exact | Activations::Rounded => {
+                vec![ArgDesc::input::<f32>("x", Extent::new(batch * k))]
+            }
             Activations::Int8 => vec![
                 ArgDesc::input::<i8>("x_quants", Extent::new(batch * k)),
                 ArgDesc::input::<f32>("x_scales", Extent::new(batch * (k / 32))),
@@ -202,7 +208,10 @@ impl QuantGemv {
         let products = self.products(epsilon);
         let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
         let warps = products.first().map_or(1, |product| product.warps);
-        LaunchRule::new(warps * 32).grid(Extent::new(tiles))
+        let mut rule = LaunchRule::new(warps * 32).grid(Extent::new(tiles));
+        rule.resident_blocks =
+            products.first().and_then(|product| Some((product.resident_warps()? / warps).max(1)));
+        rule
     }
 
     pub(super) fn judge(&self) -> Result<(), BuildError> {
@@ -228,7 +237,7 @@ impl QuantGemv {
             if !(1..=1 << 24).contains(&matrix.n) {
                 return Err(BuildError::field("n", matrix.n, "from 1 to 16777216"));
             }
-            if self.activations == Activations::Int8 && format.is_float() {
+            if self.activations != Activations::Exact && format.is_float() {
                 let rule = format!("exact, since weights of {format} are not quants");
                 return Err(BuildError::field("activations", self.activations, rule));
             }
@@ -252,10 +261,12 @@ impl QuantGemv {
                 ));
             }
         }
+        let most = self.products(None).iter().map(Product::most_warps).min().unwrap_or(1);
         if let Some(warps) = self.warps
-            && !(1..=plan::MAX_WARPS).contains(&warps)
+            && !(1..=most).contains(&warps)
         {
-            return Err(BuildError::field("warps", warps, format!("from 1 to {}", plan::MAX_WARPS)));
+            let rule = format!("from 1 to {most}, so that the activations of a block fit its shared memory");
+            return Err(BuildError::field("warps", warps, rule));
         }
         Ok(())
     }
@@ -263,11 +274,11 @@ impl QuantGemv {
     /// The block's tile, of whichever matrix it belongs to.
     pub(super) fn run(&self, k: K<'_>, epsilon: Option<f32>) {
         let x = match self.activations {
-            Activations::Exact => {
+            Activations::Exact | Activations::Rounded => {
                 let x = k.ptr("x").nc();
-                Source::Exact { x, norm: epsilon.map(|_| k.ptr("norm").nc()) }
+                Source::Floats { x, norm: epsilon.map(|_| k.ptr("norm").nc()) }
             }
-            Activations::Int8 => Source::Int8 {
+            Activations::Int8 => Source::Q8_1 {
                 quants: k.ptr::<i8>("x_quants").nc().cast(),
                 scales: k.ptr("x_scales").nc(),
                 sums: k.ptr("x_sums").nc(),
@@ -292,7 +303,7 @@ impl QuantGemv {
             let operands = Operands {
                 x,
                 weights: (weights, second.map(|operand| operand.0)),
-                output: Output { y, bias: (bias, second.and_then(|operand| operand.1)), residual },
+                output: Output { y, bias: [bias, second.and_then(|operand| operand.1)], residual },
             };
             let tile = k.ctaid() - first;
             let run = || product.run(k, tile, scratch, operands);
@@ -341,7 +352,7 @@ impl Kernel for QuantGemv {
 pub struct FusedNormGemv {
     /// The product.
     pub gemv: QuantGemv,
-    /// Added to the mean square.
+    /// Added to the mean square: zero or more.
     pub epsilon: f32,
 }
 
@@ -367,12 +378,12 @@ impl Kernel for FusedNormGemv {
 
     fn check(&self) -> Result<(), BuildError> {
         self.gemv.judge()?;
-        if self.gemv.activations != Activations::Exact {
-            let rule = "exact: activations are quantised after they are normalised";
+        if self.gemv.activations == Activations::Int8 {
+            let rule = "exact or rounded, since activations are quantised after they are normalised";
             return Err(BuildError::field("activations", self.gemv.activations, rule));
         }
-        if !(self.epsilon >= 0.0 && self.epsilon <= 1.0) {
-            return Err(BuildError::field("epsilon", self.epsilon, "a number from 0 to 1"));
+        if !(0.0..=1e30).contains(&self.epsilon) {
+            return Err(BuildError::field("epsilon", self.epsilon, "from 0 to 1e30"));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!   kernel ──► tile ──┬── plan          rows to lanes, slices to warps
 //!                     ├── format        quants to factors
-//!                     ├── activations   global to shared memory, with sums
+//!                     ├── activations   global to shared memory, with sums; rounding: quantised on the way
 //!                     ├── scales        once, through shared memory
 //!                     ├── dot           products of a slice
 //!                     └── epilogue      sums to results
@@ -13,11 +13,14 @@
 
 mod activations;
 mod dot;
+mod entry;
 mod epilogue;
 mod format;
 mod kernel;
 mod plan;
+mod rounding;
 mod scales;
 mod tile;
 
+pub(crate) use entry::{FUSED_NORM_GEMV, QUANT_GEMV};
 pub use kernel::{Activations, FusedNormGemv, Matrix, QuantGemv};

@@ -74,7 +74,7 @@ impl<'k> Rows<'k> {
         let begin = tile * rows;
         let first = if n < rows {
             k.u32(0)
-        } else if n % rows == 0 {
+        } else if n.is_multiple_of(rows) {
             begin
         } else {
             begin.min(n - rows)
@@ -93,7 +93,7 @@ impl<'k> Rows<'k> {
         let row = self.first + i;
         let own = if self.n < self.tile {
             Some(i.lt(self.n))
-        } else if self.n % self.tile == 0 {
+        } else if self.n.is_multiple_of(self.tile) {
             None
         } else {
             Some(row.ge(tile * self.tile))
@@ -140,11 +140,12 @@ pub(super) fn each_slice<'k>(
 
 /// Warps of a block: enough in all to keep a device busy, and a number that shares the slices evenly. Fewer
 /// with more slices each would be better still, since a block's beginning and end cost as much as half a slice.
-pub(super) fn warps(layout: Layout, k: u32, tiles: u64) -> u32 {
+pub(super) fn warps(layout: Layout, k: u32, tiles: u64, most: u32) -> u32 {
     let slices = k.div_ceil(layout.slice()).max(1);
     let wanted = ENOUGH_WARPS.div_ceil(tiles.max(1)).clamp(2, 8) as u32;
     // What idles, in slices: all rounds are as long as the longest.
     let idle = |warps: u32| slices.div_ceil(warps) * warps - slices;
-    let candidates = (wanted / 2).max(1)..=(2 * wanted).min(MAX_WARPS).min(slices).max(1);
+    let most = (2 * wanted).min(most).min(slices).max(1);
+    let candidates = (wanted / 2).clamp(1, most)..=most;
     candidates.min_by_key(|&warps| (idle(warps) * 16 / slices, warps.abs_diff(wanted))).unwrap_or(1)
 }

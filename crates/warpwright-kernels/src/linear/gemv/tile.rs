@@ -1,13 +1,14 @@
 //! A tile of rows, from loads to stores: what the entry point runs for each block, and what a kernel that
 //! does more than one thing may run for a block's worth of rows.
 
-use super::activations::{Source, Stage};
-use super::dot::{self, Sums};
+use super::activations::{Source, Stage, Staging};
+use super::dot::{self, Row};
 use super::epilogue::{self, Output};
 use super::format::{Layout, Share};
 use super::plan::{self, GROUPS, LANES, Lanes, Rows, Slice};
-use super::scales::{Exchange, Loaded, Scales};
+use super::scales::{Exchange, Loaded};
 use crate::weights::{Part, Planes, WeightFormat};
+use std::ops::Range;
 use warpwright_ptx::dsl::*;
 
 /// A product of one matrix, or of a pair of them, with columns of activations: what is known on the host.
@@ -23,7 +24,7 @@ pub(crate) struct Product {
     pub(crate) batch: u32,
     /// Whether there are two matrices, for `silu(W₀ x) · (W₁ x)`.
     pub(crate) swiglu: bool,
-    /// Whether activations are `f32`, not `q8_1`.
+    /// Whether activations are multiplied as `f32`, not as `q8_1`.
     pub(crate) exact: bool,
     /// What is added to the mean square, where the activations are normalised.
     pub(crate) epsilon: Option<f32>,
@@ -53,6 +54,12 @@ impl Product {
         if self.batch <= 4 { 4 } else { 2 }
     }
 
+    /// Warps that are to be resident on a multiprocessor: with 16 a thread has 128 registers, and `ptxas` uses
+    /// them to have all weights of a slice under way at once. Many columns of `f32` may need more.
+    pub(super) fn resident_warps(&self) -> Option<u32> {
+        (!self.exact || self.batch <= 4).then_some(16)
+    }
+
     fn matrices(&self) -> u32 {
         if self.swiglu { 2 } else { 1 }
     }
@@ -67,14 +74,19 @@ impl Product {
         self.n.div_ceil(self.tile_rows())
     }
 
-    /// Columns that are staged at a time.
-    fn columns(&self) -> u32 {
-        self.batch.min(4)
+    fn staging(&self) -> Staging {
+        Staging { layout: self.layout(), columns: self.batch, exact: self.exact }
     }
 
     fn warp_words(&self) -> u32 {
-        Stage::words(self.layout(), self.columns(), self.exact)
-            + Exchange::words(self.layout(), self.group_rows())
+        self.staging().words() + Exchange::words(self.layout(), self.group_rows())
+    }
+
+    /// Most warps of a block, by what every device gives a block of shared memory.
+    pub(super) fn most_warps(&self) -> u32 {
+        const SHARED_WORDS: u32 = 48 * 1024 / 4;
+        let of_one = Product { warps: 1, ..*self }.scratch_words();
+        (SHARED_WORDS / of_one).clamp(1, plan::MAX_WARPS)
     }
 
     /// Words of shared memory that a tile needs.
@@ -94,51 +106,45 @@ impl Product {
         let lanes = Lanes::new(k);
         let rows = Rows::new(k, tile, self.n, self.group_rows() / self.matrices());
         let memory = scratch.at(lanes.warp * self.warp_words());
-        let stage = Stage::new(layout, self.k, lanes, memory);
-        let exchange_at = Stage::words(layout, self.columns(), self.exact);
-        let exchange = Exchange::new(layout, lanes, self.group_rows(), memory.at(exchange_at));
+        let stage = Stage::new(self.staging(), self.k, lanes, memory, operands.x);
+        let exchange = Exchange::new(layout, lanes, self.group_rows(), memory.at(self.staging().words()));
         let matrices = Matrices::new(*self, operands.weights, lanes, rows, exchange);
-        let factors = match operands.x {
-            Source::Exact { .. } => None,
-            Source::Int8 { scales, sums, .. } => Some(Stage::factors(lanes, scales, sums)),
-        };
 
         let zeros = |count: u32| (0..count).map(|_| k.var(0.0f32)).collect::<Vec<_>>();
-        let sums = Sums { of: (0..self.group_rows()).map(|_| zeros(self.batch)).collect() };
+        let sums: Vec<_> = (0..self.group_rows()).map(|_| zeros(self.batch)).collect();
         let squares = zeros(if self.epsilon.is_some() { self.batch } else { 0 });
 
         plan::each_slice(k, layout, self.k, self.warps, lanes, |slice| {
             // All loads of weights are under way before the first is waited for.
             let shares: Vec<_> = (0..self.group_rows()).map(|r| matrices.share(k, slice, r)).collect();
             let loaded = matrices.scales(k, slice, exchange);
-            let mut shares = Some(shares);
-            let mut both: Vec<(Share<'k>, Scales<'k>)> = Vec::new();
-            for from in (0..self.batch).step_by(self.columns() as usize) {
-                let columns = self.columns().min(self.batch - from);
-                for column in 0..columns {
-                    match operands.x {
-                        Source::Exact { x, norm } => {
-                            let seen = stage.bring_exact(k, (x, norm), slice, (from + column, column));
-                            if let (Some(seen), Some(all)) = (seen, squares.get((from + column) as usize)) {
-                                all.set(all.get() + seen);
-                            }
-                        }
-                        Source::Int8 { quants, scales, .. } => {
-                            let factors = factors.unwrap_or(scales);
-                            stage.bring_int8(k, (quants, factors), slice, (from + column, column));
-                        }
+            let bring = |pass: &Range<u32>| {
+                for column in 0..self.batch {
+                    let seen = stage.bring(k, operands.x, slice, column, pass.clone());
+                    if let (Some(seen), Some(squares)) = (seen, squares.get(column as usize)) {
+                        squares.set(squares.get() + seen);
                     }
                 }
-                if let Some(loaded) = loaded.as_ref().filter(|_| from == 0) {
-                    exchange.store(loaded);
+            };
+            let passes = self.staging().passes();
+            bring(&passes[0]);
+            if let Some(loaded) = &loaded {
+                exchange.store(loaded);
+            }
+            k.sync_warp();
+            let rows: Vec<_> = (shares.into_iter().zip(&sums).zip(0..))
+                .map(|((share, sums), r)| Row { share, scales: exchange.scales(r), sums: sums.clone() })
+                .collect();
+            for (i, pass) in passes.into_iter().enumerate() {
+                if i > 0 {
+                    bring(&pass);
+                    k.sync_warp();
                 }
-                k.sync_warp();
-                if let Some(shares) = shares.take() {
-                    let rows = shares.into_iter().zip(0..);
-                    both = rows.map(|(share, r)| (share, exchange.scales(r))).collect();
+                if self.exact {
+                    dot::exact(layout, stage, &rows, pass);
+                } else {
+                    dot::int8(k, layout, stage, &rows);
                 }
-                let multiply = if self.exact { dot::exact } else { dot::int8 };
-                multiply(k, layout, stage, &both, &sums, (from, columns));
                 // The stage is free for what comes next once all lanes have read it.
                 k.sync_warp();
             }

@@ -174,6 +174,26 @@ impl<'k> Tile<'k, Acc, f32> {
         Rows::from_registers(self.k, self.rows, &values)
     }
 
+    /// Accumulators of so many columns, a multiple of the tile's: the tile again and again, side by side. They share
+    /// its registers.
+    #[track_caller]
+    pub fn repeated(self, columns: u32) -> Self {
+        let (k, loc) = (self.k, Location::caller());
+        if !columns.is_multiple_of(self.columns) {
+            let message = format!(
+                "{} is not repeated to {columns} columns: it fits no whole number of times",
+                self.describe()
+            );
+            k.state().mistake(Code::VectorShape, loc, message);
+            return Self::poison(k, self.rows, columns);
+        }
+        let Some(regs) = self.usable(loc) else { return Self::poison(k, self.rows, columns) };
+        let times = (columns / self.columns) as usize;
+        Tile::shaped(k, self.rows, columns, loc, |_| {
+            regs.chunks_exact(self.columns as usize / 2).flat_map(|row| row.repeat(times)).collect()
+        })
+    }
+
     /// Combines a lane's part of each row, then those of the four lanes that share it.
     fn reduce_rows(self, combine: Combine, loc: Loc) -> Rows<'k> {
         let k = self.k;

@@ -17,6 +17,7 @@
 mod columns;
 mod element;
 mod fragment;
+mod lanes;
 mod matrix;
 mod order;
 mod pipeline;

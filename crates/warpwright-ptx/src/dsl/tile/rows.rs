@@ -4,7 +4,7 @@ use super::super::control::Carry;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::{Loc, POISON};
 use super::super::types::Pred;
-use super::{Acc, K, POISONED, Tile};
+use super::{K, POISONED};
 use crate::diag::Code;
 use crate::ir;
 use std::ops;
@@ -177,17 +177,6 @@ impl<'k> Rows<'k> {
             Some(here) => k.any(here),
             None => Reg::new(k, POISON),
         }
-    }
-
-    /// Accumulators of so many columns, a multiple of 8, each of which holds the rows' values.
-    #[track_caller]
-    pub fn across(self, columns: u32) -> Tile<'k, Acc, f32> {
-        let loc = Location::caller();
-        let Some(regs) = self.registers() else { return Tile::poison(self.k, self.rows, columns) };
-        Tile::shaped(self.k, self.rows, columns, loc, |count| {
-            let of = |index: usize| regs[row_of(index, columns)];
-            (0..count).map(of).collect()
-        })
     }
 
     fn combine(self, op: Binary, other: impl RowOperand<'k>, loc: Loc) -> Self {

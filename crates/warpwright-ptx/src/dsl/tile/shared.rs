@@ -347,8 +347,15 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         let k = self.k;
         let width = (self.columns / elements).max(1);
         let total = self.rows * width;
-        for first in (0..total).step_by(threads as usize) {
-            let (r, c) = if threads.is_multiple_of(width) {
+        // Where they come out even, threads stay within eight rows at a time: their next is the eighth from
+        // there, which has the same swizzle and is near enough for the instruction's own offset.
+        let (height, passes) = (threads / width, total / threads);
+        let by_eight = threads.is_multiple_of(8 * width) && total.is_multiple_of(threads);
+        for (pass, first) in (0..total).step_by(threads as usize).enumerate() {
+            let (r, c) = if by_eight && height > 8 {
+                let (r, c) = k.thread_in_bands_of(width, 8 * passes);
+                (r + pass as u32 * 8, c)
+            } else if threads.is_multiple_of(width) {
                 let (r, c) = k.thread_in_rows_of(width);
                 (r + first / width, c)
             } else if width.is_multiple_of(threads) {

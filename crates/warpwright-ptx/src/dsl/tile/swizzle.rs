@@ -39,6 +39,8 @@ pub(in super::super) enum Part {
     Lane { shift: u32, mask: u32 },
     /// The thread's number, divided.
     ThreadRow(u32),
+    /// The row that belongs to it where rows go in bands.
+    ThreadBand { width: u32, band: u32 },
     /// The remainder of that.
     ThreadColumn(u32),
     /// The swizzle of row `row + plus`.
@@ -124,6 +126,15 @@ impl<'k> K<'k> {
         let row = self.part(Part::ThreadRow(width), ENTRY, row);
         let column = self.part(Part::ThreadColumn(width), ENTRY, column);
         (row, column)
+    }
+
+    /// The same, in bands: every eight rows of threads are so many rows after the eight before.
+    #[track_caller]
+    pub(super) fn thread_in_bands_of(self, width: u32, band: u32) -> (Reg<'k, u32>, Reg<'k, u32>) {
+        let loc = Location::caller();
+        let (row, column) = self.thread_in_rows_of(width);
+        let row = || self.on_line(loc, || (row & 7) + (row >> 3) * band);
+        (self.part(Part::ThreadBand { width, band }, ENTRY, row), column)
     }
 
     /// The pointer to byte `bytes` of row `row` of what `base` points to.

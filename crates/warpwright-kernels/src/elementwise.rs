@@ -1,0 +1,218 @@
+//! Operations on the elements of two buffers.
+
+use crate::catalogue::{Domain, Entry, Field, THREADS, check_threads};
+use crate::floats::{Dtype, FloatBuffers};
+use std::f32::consts::LOG2_E;
+use warpwright_ptx::dsl::*;
+
+/// `y = op(a, b)`, element by element, over `rows × columns`, row-major; 16 bytes to a thread where the types and
+/// `columns` allow. `y` may be the buffer `a` or `b`, if the types are the same.
+///
+/// Computed in `f32` and rounded once more to the type of `y`; what is beyond the largest half becomes the
+/// largest half. Of sums, products and multiples `|err| ≤ 2⁻²⁴` of the result; of SwiGLU
+/// `|err| ≤ (|a| + 9) · 2⁻²⁴` of it and 2⁻¹²⁶ · `|a · b|`, from the rounding of the exponent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elementwise {
+    /// What is computed.
+    pub op: ElementwiseOp,
+    /// Elements of a row.
+    pub columns: u32,
+    /// Where `a` and `b` are.
+    pub operands: Operands,
+    /// Element type of `a`.
+    pub a: Dtype,
+    /// Element type of `b`: that of `a` where both are in one buffer.
+    pub b: Dtype,
+    /// Element type of `y`.
+    pub output: Dtype,
+    /// Threads of a block: a multiple of 32.
+    pub threads: u32,
+}
+
+/// An operation on elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ElementwiseOp {
+    /// `a + b`.
+    Add,
+    /// `a · b`.
+    Mul,
+    /// `a · factor`, with a scalar argument; there is no `b`.
+    Scale,
+    /// `a / (1 + e⁻ᵃ) · b` (Shazeer 2020): `a` is the gate.
+    SwiGlu,
+}
+
+/// Where two operands are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operands {
+    /// In buffers `a` and `b`.
+    Separate,
+    /// In one buffer `ab` of `rows × 2 columns`: each row has its `a` and behind it its `b`.
+    Halves,
+}
+
+impl Elementwise {
+    /// The operation on buffers of `f32`.
+    pub fn new(op: ElementwiseOp, columns: u32) -> Self {
+        let dtype = Dtype::F32;
+        Elementwise {
+            op,
+            columns,
+            operands: Operands::Separate,
+            a: dtype,
+            b: dtype,
+            output: dtype,
+            threads: 256,
+        }
+    }
+
+    /// Elements that a thread computes.
+    fn vector(&self) -> u32 {
+        let bytes = self.a.bytes().max(self.b.bytes()).max(self.output.bytes());
+        (1 << self.columns.max(1).trailing_zeros()).min(16 / bytes)
+    }
+}
+
+impl Kernel for Elementwise {
+    fn entry(&self) -> String {
+        let Elementwise { op, columns, a, b, output, threads, .. } = self;
+        let op = op.name();
+        let halves = if self.operands == Operands::Halves { "_halves" } else { "" };
+        format!("elementwise_{op}{halves}_n{columns}_{a}_{b}_y{output}_t{threads}")
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let all = Extent::dim("rows").times(self.columns.into());
+        let input = |name, dtype: Dtype, len| ArgDesc::buffer(name, dtype.ty(), Role::In, len);
+        let mut args = match (self.op, self.operands) {
+            (ElementwiseOp::Scale, _) => vec![input("a", self.a, all)],
+            (_, Operands::Separate) => vec![input("a", self.a, all), input("b", self.b, all)],
+            (_, Operands::Halves) => vec![input("ab", self.a, all.times(2))],
+        };
+        args.push(ArgDesc::buffer("y", self.output.ty(), Role::Out, all));
+        args.push(ArgDesc::scalar::<u32>("rows"));
+        if self.op == ElementwiseOp::Scale {
+            args.push(ArgDesc::scalar::<f32>("factor"));
+        }
+        args
+    }
+
+    fn launch(&self) -> LaunchRule {
+        let chunks = u64::from(self.columns / self.vector());
+        LaunchRule::new(self.threads).grid(Extent::dim("rows").times(chunks).per(self.threads.max(1).into()))
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        if !(1..=1 << 24).contains(&self.columns) {
+            return Err(BuildError::field("columns", self.columns, "from 1 to 16777216"));
+        }
+        if self.operands == Operands::Halves {
+            if self.op == ElementwiseOp::Scale {
+                return Err(BuildError::field("operands", "halves", "separate, for there is only one"));
+            }
+            if self.b != self.a {
+                let rule = format!("the type of a, {}, which is in the same buffer", self.a);
+                return Err(BuildError::field("b", self.b, rule));
+            }
+        }
+        check_threads(self.threads)
+    }
+
+    fn body(&self, k: K<'_>) {
+        let (columns, vector) = (self.columns, self.vector());
+        let chunks = columns / vector;
+        let chunk = k.global_tid();
+        let at = chunk * vector;
+        let (a, b) = match (self.op, self.operands) {
+            (ElementwiseOp::Scale, _) => (k.floats("a", self.a).at(at), None),
+            (_, Operands::Separate) => (k.floats("a", self.a).at(at), Some(k.floats("b", self.b).at(at))),
+            (_, Operands::Halves) => {
+                let a = k.floats("ab", self.a).at(at).at(chunk / chunks * columns);
+                (a, Some(a.at(columns)))
+            }
+        };
+        let y = k.floats_mut("y", self.output).at(at);
+        let rows = k.scalar::<u32>("rows");
+        let factor = (self.op == ElementwiseOp::Scale).then(|| k.scalar::<f32>("factor"));
+
+        k.when(chunk.lt(rows * chunks), || {
+            let a = a.ld_vec(0, vector);
+            let b = match (b, factor) {
+                (Some(b), _) => b.ld_vec(0, vector),
+                (None, factor) => vec![factor.unwrap_or(k.f32(1.0)); vector as usize],
+            };
+            let result: Vec<_> = (a.into_iter().zip(b))
+                .map(|(a, b)| match self.op {
+                    ElementwiseOp::Add => a + b,
+                    ElementwiseOp::Mul | ElementwiseOp::Scale => a * b,
+                    // What overflows to infinity has a reciprocal of zero.
+                    ElementwiseOp::SwiGlu => a * ((a * -LOG2_E).exp2() + 1.0).rcp_approx() * b,
+                })
+                .collect();
+            y.st_vec(0, &result);
+        });
+    }
+}
+
+impl ElementwiseOp {
+    const ALL: [ElementwiseOp; 4] =
+        [ElementwiseOp::Add, ElementwiseOp::Mul, ElementwiseOp::Scale, ElementwiseOp::SwiGlu];
+    const NAMES: &'static [&'static str] = &["add", "mul", "scale", "swiglu"];
+
+    fn name(self) -> &'static str {
+        match self {
+            ElementwiseOp::Add => "add",
+            ElementwiseOp::Mul => "mul",
+            ElementwiseOp::Scale => "scale",
+            ElementwiseOp::SwiGlu => "swiglu",
+        }
+    }
+}
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "elementwise",
+    doc: "y = a + b, a * b, a * factor, or SwiGLU: a / (1 + exp(-a)) * b",
+    fields: &[
+        Field {
+            name: "op",
+            domain: Domain::OneOf(ElementwiseOp::NAMES),
+            default: "swiglu",
+            doc: "what is computed",
+        },
+        Field {
+            name: "columns",
+            domain: Domain::int(1, 1 << 20),
+            default: "14336",
+            doc: "elements of a row",
+        },
+        Field {
+            name: "operands",
+            domain: Domain::OneOf(&["separate", "halves"]),
+            default: "separate",
+            doc: "a and b in two buffers, or one behind the other in each row of one",
+        },
+        Field { name: "a", domain: Domain::DTYPE, default: "f32", doc: "element type of a" },
+        Field { name: "b", domain: Domain::DTYPE, default: "f32", doc: "element type of b" },
+        Field { name: "output", domain: Domain::DTYPE, default: "f32", doc: "element type of y" },
+        THREADS,
+    ],
+    examples: &[
+        "op=swiglu columns=8960 operands=halves a=f16 b=f16 output=f16",
+        "op=swiglu columns=28672 a=bf16 b=bf16 output=bf16",
+        "op=add columns=2048",
+        "op=add columns=4096 a=f32 b=f16",
+        "op=mul columns=33 a=f16 b=bf16 output=f16",
+        "op=scale columns=1536 a=bf16",
+    ],
+    make: |config| {
+        let op = ElementwiseOp::ALL.into_iter().find(|op| op.name() == config.text("op"));
+        Box::new(Elementwise {
+            operands: if config.text("operands") == "halves" { Operands::Halves } else { Operands::Separate },
+            a: config.dtype("a"),
+            b: config.dtype("b"),
+            output: config.dtype("output"),
+            threads: config.u32("threads"),
+            ..Elementwise::new(op.unwrap_or(ElementwiseOp::SwiGlu), config.u32("columns"))
+        })
+    },
+};

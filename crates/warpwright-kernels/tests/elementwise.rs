@@ -1,0 +1,201 @@
+//! Elementwise operations and casts against float64, on the virtual GPU with every check on, within the bounds
+//! that they state.
+
+mod common;
+
+use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, hold, kinds, run};
+use warpwright_kernels::{CacheDtype, Cast, Dtype, Elementwise, ElementwiseOp, Operands};
+use warpwright_ptx::dsl::{BuildError, Kernel};
+use warpwright_ptx::ir::{Arch, Type};
+
+const OPS: [ElementwiseOp; 4] =
+    [ElementwiseOp::Add, ElementwiseOp::Mul, ElementwiseOp::Scale, ElementwiseOp::SwiGlu];
+
+fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
+    let what = format!("{kind} of {} on sm_{sm}", kernel.entry());
+    let columns = kernel.columns as usize;
+    let (a, b) = (held(kernel.a.ty(), a), held(kernel.b.ty(), b));
+    let factor = -1.75;
+    let given = match (kernel.op, kernel.operands) {
+        (ElementwiseOp::Scale, _) => Buffers::from([("a", a.clone()), ("factor", vec![factor])]),
+        (_, Operands::Separate) => Buffers::from([("a", a.clone()), ("b", b.clone())]),
+        (_, Operands::Halves) => {
+            let rows = a.chunks(columns).zip(b.chunks(columns));
+            Buffers::from([("ab", rows.flat_map(|(a, b)| [a, b].concat()).collect())])
+        }
+    };
+    let found = run(sm, kernel, &[("rows", (a.len() / columns) as u64)], &given);
+    let exact: Vec<_> = (a.iter().zip(&b))
+        .map(|(&a, &b)| {
+            let (y, slack) = match kernel.op {
+                ElementwiseOp::Add => (a + b, U * (a + b).abs()),
+                ElementwiseOp::Mul => (a * b, U * (a * b).abs()),
+                ElementwiseOp::Scale => (a * factor, U * (a * factor).abs()),
+                _ => {
+                    let y = a / (1.0 + (-a).exp()) * b;
+                    (y, (a.abs() + 9.0) * U * y.abs() + 2f64.powi(-126) * (a * b).abs())
+                }
+            };
+            (y, slack + 2f64.powi(-148))
+        })
+        .collect();
+    assert_within(&what, kernel.output.ty(), &found["y"], &exact);
+    assert!(found["y"].iter().all(|y| y.is_finite()), "{what}: finite");
+}
+
+#[test]
+fn numbers_of_every_kind_are_combined() {
+    let (rows, columns) = (3, 40);
+    for (i, (kind, a)) in kinds(rows * columns, 1).into_iter().enumerate() {
+        for (j, (other, b)) in kinds(rows * columns, 2).into_iter().enumerate() {
+            for op in OPS {
+                let halves = j % 2 == 1 && op != ElementwiseOp::Scale;
+                let dtype = Dtype::ALL[(i + j) % 3];
+                let kernel = Elementwise {
+                    operands: if halves { Operands::Halves } else { Operands::Separate },
+                    a: dtype,
+                    b: if halves { dtype } else { Dtype::ALL[j % 3] },
+                    output: Dtype::ALL[i % 3],
+                    threads: 32,
+                    ..Elementwise::new(op, columns as u32)
+                };
+                check_op([75, 80, 90][(i + j) % 3], &kernel, &format!("{kind} and {other}"), &a, &b);
+            }
+        }
+    }
+}
+
+#[test]
+fn gates_from_shut_to_open() {
+    let a: Vec<_> = (-2048..2048).map(|i| f64::from(i) / 16.0).collect();
+    for sm in [75, 80, 90] {
+        check_op(sm, &Elementwise::new(ElementwiseOp::SwiGlu, 4096), "a ramp", &a, &common::numbers(4096, 3));
+    }
+}
+
+#[test]
+fn rows_of_any_length_are_combined() {
+    let mut shapes = vec![(1, 1), (5, 33), (3, 1022), (70, 2), (1, 1028), (2, 257)];
+    if full() {
+        shapes.extend([(9, 2048), (3, 8960), (5, 14336)]);
+    }
+    for (rows, columns) in shapes {
+        let [a, b] = [4, 5].map(|seed| common::numbers(rows * columns, seed));
+        for operands in [Operands::Separate, Operands::Halves] {
+            for dtype in [Dtype::F32, Dtype::Bf16] {
+                let op = Elementwise::new(ElementwiseOp::SwiGlu, columns as u32);
+                check_op(80, &Elementwise { operands, a: dtype, b: dtype, ..op }, "normal", &a, &b);
+            }
+        }
+    }
+}
+
+fn check_cast(sm: u16, cast: &Cast, kind: &str, x: &[f64]) {
+    let what = format!("{kind} of {} on sm_{sm}", cast.entry());
+    let [columns, from, to] = [cast.columns, cast.from_pitch, cast.to_pitch].map(|n| n as usize);
+    let rows = x.len() / columns;
+    let padded = |values: &[f64], columns: usize, pitch: usize| {
+        let gap = vec![f64::NAN; pitch - columns];
+        values.chunks(columns).flat_map(|row| [row, &gap].concat()).collect::<Vec<_>>()
+    };
+    let mut given = Buffers::new();
+    let mut x = held(cast.from.ty(), x);
+    if cast.from == CacheDtype::Q8_0 {
+        let quants: Vec<_> = x.iter().map(|x| (x * 1e3).round().rem_euclid(255.0) - 127.0).collect();
+        let scales: Vec<_> =
+            (0..x.len() / 32).map(|i| hold(Type::F16, 0.01 * 3f64.powi(i as i32 % 12))).collect();
+        x = quants.iter().enumerate().map(|(i, quant)| quant * scales[i / 32]).collect();
+        given.insert("x", padded(&quants, columns, from));
+        given.insert("x_scales", padded(&scales, columns / 32, from / 32));
+    } else {
+        given.insert("x", padded(&x, columns, from));
+    }
+    let found = run(sm, cast, &[("rows", rows as u64)], &given);
+    for (row, (exact, found_row)) in x.chunks(columns).zip(found["y"].chunks(to)).enumerate() {
+        let (written, gap) = found_row.split_at(columns);
+        let untouched = |x: &f64| x.is_nan() || cast.to == CacheDtype::Q8_0 && *x == NO_QUANT;
+        assert!(gap.iter().all(untouched), "{what}: what is between the rows");
+        if cast.to != CacheDtype::Q8_0 {
+            let exact: Vec<_> = exact.iter().map(|&x| (x, 0.0)).collect();
+            assert_within(&what, cast.to.ty(), written, &exact);
+            continue;
+        }
+        let scales = &found["y_scales"][row * to / 32..][..to / 32];
+        assert!(scales[columns / 32..].iter().all(|scale| scale.is_nan()), "{what}: scales between the rows");
+        for (i, (&quant, &x)) in written.iter().zip(exact).enumerate() {
+            let scale = scales[i / 32];
+            let slack = if scale == 0.0 { 127.0 * 2f64.powi(-25) } else { 0.57 * scale };
+            assert!(
+                quant.abs() <= 127.0 && (quant * scale - x).abs() <= slack,
+                "{what}: {scale} · {quant}, not {x}"
+            );
+        }
+    }
+    assert_eq!(found["y"].len(), rows * to);
+}
+
+#[test]
+fn numbers_of_every_kind_are_cast() {
+    for (i, (kind, x)) in kinds(3 * 96, 6).into_iter().enumerate() {
+        for from in CacheDtype::ALL {
+            for to in CacheDtype::ALL {
+                if (from, to) != (CacheDtype::Q8_0, CacheDtype::Q8_0) {
+                    check_cast(
+                        [75, 80, 90][i % 3],
+                        &Cast { threads: 64, ..Cast::new(96, from, to) },
+                        kind,
+                        &x,
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_any_pitch_are_cast() {
+    for (columns, from_pitch, to_pitch) in
+        [(1, 1, 1), (33, 40, 33), (100, 100, 128), (64, 96, 160), (8, 12, 9)]
+    {
+        for (i, from) in CacheDtype::ALL.into_iter().enumerate() {
+            for to in CacheDtype::ALL {
+                let cast =
+                    Cast { from_pitch, to_pitch, threads: 32 << (i % 2), ..Cast::new(columns, from, to) };
+                if cast.check().is_ok() {
+                    check_cast(80, &cast, "normal", &common::numbers(7 * columns as usize, 7));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_beyond_a_half_saturates_and_nan_stays() {
+    let x = [1e6, -1e6, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 65519.0, -65520.0, 1.0];
+    let saturated = [65504.0, -65504.0, 65504.0, -65504.0, f64::NAN, 65504.0, -65504.0, 1.0];
+    for sm in [75, 80, 90] {
+        let cast = Cast::new(8, CacheDtype::F32, CacheDtype::F16);
+        let found = run(sm, &cast, &[("rows", 1)], &Buffers::from([("x", x.to_vec())]));
+        let same = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan();
+        assert!(found["y"].iter().zip(&saturated).all(same), "{:?} on sm_{sm}", found["y"]);
+    }
+}
+
+#[test]
+fn what_these_kernels_cannot_be_is_said() {
+    let refused = |kernel: &dyn Kernel| match kernel.build(Arch::sm(80)) {
+        Err(BuildError::Field { field, .. }) => field,
+        other => panic!("{:?}", other.map(|_| ())),
+    };
+    let add = Elementwise::new(ElementwiseOp::Add, 8);
+    assert_eq!(refused(&Elementwise { columns: 0, ..add }), "columns");
+    assert_eq!(refused(&Elementwise { threads: 33, ..add }), "threads");
+    assert_eq!(refused(&Elementwise { operands: Operands::Halves, b: Dtype::F16, ..add }), "b");
+    let scale = Elementwise::new(ElementwiseOp::Scale, 8);
+    assert_eq!(refused(&Elementwise { operands: Operands::Halves, ..scale }), "operands");
+    assert_eq!(refused(&Cast::new(64, CacheDtype::Q8_0, CacheDtype::Q8_0)), "to");
+    assert_eq!(refused(&Cast::new(48, CacheDtype::Q8_0, CacheDtype::F32)), "columns");
+    let cast = Cast::new(64, CacheDtype::Q8_0, CacheDtype::F32);
+    assert_eq!(refused(&Cast { from_pitch: 72, ..cast }), "from_pitch");
+    assert_eq!(refused(&Cast { to_pitch: 32, ..cast }), "to_pitch");
+}
