@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Given, numbers, run_unjudged};
-use warpwright_kernels::{Matmul, MatmulTiled};
+use warpwright_kernels::weights::{Planes, WeightFormat};
+use warpwright_kernels::{Matmul, MatmulTiled, QuantGemm};
 use warpwright_ptx::dsl::{Built, F16, Kernel};
 use warpwright_ptx::ir::{Arch, ItemKind, StatementKind, Type};
 use warpwright_ptx::op::Op;
@@ -32,37 +33,58 @@ fn take_out(built: &mut Built, is: fn(&Op) -> bool, which: usize) -> bool {
     false
 }
 
-fn run(sm: u16, kernel: &dyn Kernel, built: &Built, factor: Type) -> Report {
-    let (a, b) = (numbers(M * DEPTH, 1), numbers(DEPTH * N, 2));
-    let given = [
-        Given::Input(factor, &a),
-        Given::Input(factor, &b),
+/// A kernel and what it is given.
+struct Product<'a> {
+    kernel: &'a dyn Kernel,
+    given: Vec<Given<'a>>,
+    /// The number that lengths and the grid depend on.
+    dim: (&'static str, usize),
+}
+
+impl Product<'_> {
+    fn build(&self, sm: u16) -> Built {
+        self.kernel.build(Arch::sm(sm)).expect("a correct kernel")
+    }
+
+    fn run(&self, sm: u16, built: &Built) -> Report {
+        let (name, value) = self.dim;
+        let dim = |asked: &str| (asked == name).then_some(value as u64);
+        let [x, y, z] = built.launch.grid.map(|extent| extent.evaluate(dim).expect("a known size") as u32);
+        run_unjudged(Arch::sm(sm), &self.kernel.entry(), built, (x, y, z), &self.given).1
+    }
+
+    /// The races in shared memory once an instruction is taken out, for each that there is.
+    fn races_without(&self, sm: u16, is: fn(&Op) -> bool) -> Vec<bool> {
+        let mut found = Vec::new();
+        loop {
+            let mut without = self.build(sm);
+            if !take_out(&mut without, is, found.len()) {
+                return found;
+            }
+            let report = self.run(sm, &without);
+            assert!(report.trap.is_none(), "{report}");
+            found.push(
+                report.findings.iter().any(|finding| {
+                    matches!(finding.kind, FindingKind::Race { space: SpaceKind::Shared, .. })
+                }),
+            );
+        }
+    }
+}
+
+/// `C = A·B` with factors of the type.
+fn matmul<'a>(kernel: &'a dyn Kernel, factor: Type, [a, b]: [&'a [f64]; 2]) -> Product<'a> {
+    let given = vec![
+        Given::Input(factor, a),
+        Given::Input(factor, b),
         Given::Output(Type::F32, M * N),
         Given::Scalar(M as u32),
     ];
-    let dim = |name: &str| (name == "m").then_some(M as u64);
-    let [x, y, z] = built.launch.grid.map(|extent| extent.evaluate(dim).expect("a known size") as u32);
-    run_unjudged(Arch::sm(sm), &kernel.entry(), built, (x, y, z), &given).1
+    Product { kernel, given, dim: ("m", M) }
 }
 
-/// The races in shared memory once an instruction is taken out, for each that there is.
-fn races_without(sm: u16, kernel: &dyn Kernel, factor: Type, is: fn(&Op) -> bool) -> Vec<bool> {
-    let built = || kernel.build(Arch::sm(sm)).expect("a correct kernel");
-    let mut found = Vec::new();
-    loop {
-        let mut without = built();
-        if !take_out(&mut without, is, found.len()) {
-            return found;
-        }
-        let report = run(sm, kernel, &without, factor);
-        assert!(report.trap.is_none(), "{report}");
-        found.push(
-            report
-                .findings
-                .iter()
-                .any(|finding| matches!(finding.kind, FindingKind::Race { space: SpaceKind::Shared, .. })),
-        );
-    }
+fn factors() -> [Vec<f64>; 2] {
+    [numbers(M * DEPTH, 1), numbers(DEPTH * N, 2)]
 }
 
 fn is_barrier(op: &Op) -> bool {
@@ -75,13 +97,15 @@ fn is_wait(op: &Op) -> bool {
 
 #[test]
 fn the_products_are_clean_as_they_are() {
+    let [a, b] = factors();
     for sm in [75, 80] {
         let kernels: [(Box<dyn Kernel>, Type); 2] = [
             (Box::new(MatmulTiled::<f32>::new(N as u32, DEPTH as u32)), Type::F32),
             (Box::new(Matmul::<F16, f32>::new(N as u32, DEPTH as u32)), Type::F16),
         ];
         for (kernel, factor) in kernels {
-            let report = run(sm, &*kernel, &kernel.build(Arch::sm(sm)).expect("a kernel"), factor);
+            let product = matmul(&*kernel, factor, [&a, &b]);
+            let report = product.run(sm, &product.build(sm));
             assert!(report.is_clean(), "{report}");
         }
     }
@@ -89,20 +113,50 @@ fn the_products_are_clean_as_they_are() {
 
 #[test]
 fn the_tiled_product_needs_both_barriers() {
+    let [a, b] = factors();
     let kernel = MatmulTiled::<f32>::new(N as u32, DEPTH as u32);
-    assert_eq!(races_without(80, &kernel, Type::F32, is_barrier), [true, true]);
+    let product = matmul(&kernel, Type::F32, [&a, &b]);
+    assert_eq!(product.races_without(80, is_barrier), [true, true]);
 }
 
 #[test]
 fn the_pipeline_needs_its_barriers_and_waits() {
+    let [a, b] = factors();
     for (sm, stages) in [(75, 1), (75, 2), (80, 1), (80, 2), (80, 3)] {
         let kernel = Matmul::<F16, f32> { stages, ..Matmul::new(N as u32, DEPTH as u32) };
+        let product = matmul(&kernel, Type::F16, [&a, &b]);
         // The last barrier says that the stages are free; nothing uses them after.
         let mut barriers = vec![true; if stages == 1 { 2 } else { 1 }];
         barriers.push(false);
-        let found = races_without(sm, &kernel, Type::F16, is_barrier);
-        assert_eq!(found, barriers, "sm_{sm}, {stages} stages");
+        assert_eq!(product.races_without(sm, is_barrier), barriers, "sm_{sm}, {stages} stages");
         let waits = if sm >= 80 { vec![true] } else { Vec::new() };
-        assert_eq!(races_without(sm, &kernel, Type::F16, is_wait), waits, "sm_{sm}, {stages} stages");
+        assert_eq!(product.races_without(sm, is_wait), waits, "sm_{sm}, {stages} stages");
+    }
+}
+
+/// Weights that are decoded into a stage are stored after the warps have read the stage before.
+#[test]
+fn the_fed_pipeline_needs_its_barrier_and_wait() {
+    const TOKENS: usize = 17;
+    for format in [WeightFormat::Q4K, WeightFormat::Q8_0] {
+        let kernel = QuantGemm { rows: 32, columns: 64, ..QuantGemm::new(format, 64, 512) };
+        let planes = Planes::new(format, 64, 512).bytes().div_ceil(4) as usize;
+        let x = numbers(TOKENS * 512, 1);
+        // Words of any bits: what they mean is nothing to the order of things.
+        let planes: Vec<_> = numbers(planes, 2).into_iter().map(|x| (x + 1.0) * 2e9).collect();
+        let given = vec![
+            Given::Input(Type::F16, &x),
+            Given::Input(Type::U32, &planes),
+            Given::Input(Type::F32, &[1.0; TOKENS]),
+            Given::Output(Type::F32, TOKENS * 64),
+            Given::Scalar(TOKENS as u32),
+        ];
+        let product = Product { kernel: &kernel, given, dim: ("tokens", TOKENS) };
+        for sm in [75, 80] {
+            let report = product.run(sm, &product.build(sm));
+            assert!(report.is_clean(), "{report}");
+            assert_eq!(product.races_without(sm, is_barrier), [true, false], "{format} on sm_{sm}");
+        }
+        assert_eq!(product.races_without(80, is_wait), [true], "{format}");
     }
 }

@@ -102,6 +102,49 @@ fn rows_are_reduced_and_stand_beside_tiles() {
 }
 
 #[test]
+fn rows_and_columns_have_values_by_their_numbers() {
+    for (rows, columns) in [(16, 8), (32, 24), (48, 16)] {
+        let given = [Given::Output(Type::F32, (rows * columns) as usize)];
+        let (outputs, _) = run_body(80, 32, &given, |k| {
+            let row = k.rows_at(rows, |row| (row * 100).f32());
+            let column = k.columns_at(columns, |column| (column * column).f32());
+            let tile = (k.accumulators(rows, columns) + 1.0) * row + column;
+            tile.store(k.ptr_mut::<f32>("y").matrix(rows, columns), 0, 0);
+        });
+        let row = |row| (0..columns).map(move |column| f64::from(row * 100 + column * column));
+        assert_eq!(outputs[0], (0..rows).flat_map(row).collect::<Vec<_>>(), "{rows}x{columns}");
+    }
+}
+
+/// Two runs of 16 columns out of each four, in another order, beyond the edge too.
+#[test]
+fn runs_of_columns_come_from_where_they_are_said_to() {
+    for sm in TARGETS {
+        for (pitch, first) in [(128u32, 0u32), (128, 64), (100, 0), (99, 1), (66, 64)] {
+            let x: Vec<_> = (0..10 * pitch).map(|i| f64::from(i % 2048)).collect();
+            let given = [Given::Input(Type::F16, &x), Given::Output(Type::F32, 16 * 64)];
+            let (outputs, report) = run_body(sm, 64, &given, |k| {
+                let tile = k.shared_tile::<F16>(16, 64);
+                let x = k.ptr::<F16>("x").matrix(10, pitch);
+                tile.load_runs(x, 0, 16, |run| (run & 1) * 32 + (run >> 1) * 16 + first);
+                k.sync();
+                let y = k.ptr_mut::<f32>("y");
+                k.each(k.strided(16 * 64), |i| y.st(i, tile.ld(i / 64, i % 64).f32()));
+            });
+            for (i, &found) in outputs[0].iter().enumerate() {
+                let (row, column) = (i as u32 / 64, i as u32 % 64);
+                let (run, within) = (column / 16, column % 16);
+                let from = (run & 1) * 32 + (run >> 1) * 16 + first + within;
+                let inside = row < 10 && from < pitch;
+                let expected = if inside { x[(row * pitch + from) as usize] } else { 0.0 };
+                assert_eq!(found, expected, "sm_{sm}, {pitch} columns from {first}: {row}, {column}");
+            }
+            assert_eq!(report.counters.bank_conflicts, 0, "sm_{sm}, {pitch} columns from {first}");
+        }
+    }
+}
+
+#[test]
 fn stores_stop_at_the_edges_of_the_matrix() {
     for (rows, columns, pitch) in [(1, 1, 1), (5, 7, 9), (16, 15, 16), (17, 16, 20), (40, 40, 40)] {
         let given = [Given::Output(Type::F16, 40 * 40)];
@@ -257,6 +300,54 @@ fn pipelines_hand_every_tile_over_once() {
                         "sm_{sm}, {stages} stages, {tiles} tiles: {found}, {exact}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// Tiles of bytes that are decoded on their way into the stages, beside tiles that are copied; two halves are
+/// stored as a word.
+#[test]
+fn pipelines_are_fed_with_every_tile_once() {
+    for sm in TARGETS {
+        for stages in 1..=4 {
+            for tiles in [0, 1, 2, 3, 7] {
+                let count = (tiles * 16 * 16).max(1);
+                let (x, w) = (wholes(count, 5), wholes(count, 6));
+                let given = [
+                    Given::Input(Type::F16, &x),
+                    Given::Input(Type::F32, &w),
+                    Given::Output(Type::F32, 256),
+                    Given::Scalar(tiles as u32),
+                ];
+                let (outputs, _) = run_body(sm, 64, &given, |k| {
+                    let (x, w) = (k.ptr::<F16>("x"), k.ptr::<f32>("w"));
+                    let y = k.ptr_mut::<f32>("y").matrix(16, 16);
+                    let tiles = k.scalar::<u32>("tiles");
+                    let pipeline = k.pipeline(stages);
+                    let (x_tile, w_tile) = (pipeline.tile::<F16>(16, 16), pipeline.tile::<F16>(16, 16));
+                    let (row, column) = (k.tid() >> 2, (k.tid() & 3) * 4);
+                    let sums = pipeline.run_fed(
+                        tiles,
+                        k.accumulators(16, 16),
+                        |stage, tile| x_tile.at(stage).load(x.matrix(tiles * 16, 16), tile * 16, 0),
+                        |tile| {
+                            let [a, b, c, d] = w.at(tile * 256).ld_vec(k.tid() * 4);
+                            move |stage| {
+                                let pairs = [a.pack_f16(b).bits(), c.pack_f16(d).bits()];
+                                w_tile.at(stage).st_words(row, column, pairs);
+                            }
+                        },
+                        |stage, _, sums| x_tile.at(stage).load_a().mma(w_tile.at(stage).load_bt(), sums),
+                    );
+                    k.when(k.warp().eq(0), || sums.store(y, 0, 0));
+                });
+                let mut exact = vec![0.0; 256];
+                for (x, w) in x.chunks_exact(256).zip(w.chunks_exact(256)) {
+                    let (part, _) = product(x, &transposed(w, 16), [16, 16, 16]);
+                    exact.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+                }
+                assert_eq!(outputs[0], exact, "sm_{sm}, {stages} stages, {tiles} tiles");
             }
         }
     }

@@ -152,15 +152,30 @@ impl<'k> Outputs<'k> {
         self.tokens
     }
 
-    /// Finishes a warp's sums, which begin at a row and a column of `y`.
+    /// Finishes a warp's sums, which begin at a row and a column of `y`: 16 rows at a time, so that few numbers
+    /// of the residual are held.
     pub(crate) fn store(&self, n: u32, sums: Tile<'k, Acc, f32>, [row, column]: [Reg<'k, u32>; 2]) {
-        let (k, tokens) = (row.kernel(), self.tokens);
-        let mut sums = sums;
-        if let Some(scales) = self.scales {
-            sums = sums * k.rows_at(sums.rows(), |i| scales.ld_if((row + i).lt(tokens), row + i, 0.0));
+        let (k, columns) = (row.kernel(), sums.columns());
+        let bias =
+            self.bias.map(|bias| k.columns_at(columns, |j| bias.ld_if((column + j).lt(n), column + j, 0.0)));
+        for (first, part) in (0..).step_by(16).zip(sums.to_vec().chunks_exact(columns as usize / 2)) {
+            self.store_16(n, k.accumulators_of(16, columns, part), bias, [row + first, column]);
         }
-        if let Some(bias) = self.bias {
-            sums = sums + k.columns_at(sums.columns(), |j| bias.ld_if((column + j).lt(n), column + j, 0.0));
+    }
+
+    fn store_16(
+        &self,
+        n: u32,
+        mut sums: Tile<'k, Acc, f32>,
+        bias: Option<Columns<'k>>,
+        [row, column]: [Reg<'k, u32>; 2],
+    ) {
+        let (k, tokens) = (row.kernel(), self.tokens);
+        if let Some(scales) = self.scales {
+            sums = sums * k.rows_at(16, |i| scales.ld_if((row + i).lt(tokens), row + i, 0.0));
+        }
+        if let Some(bias) = bias {
+            sums = sums + bias;
         }
         if let Some(residual) = self.residual {
             sums = sums.map_at(|i, j, sum| {
