@@ -206,7 +206,12 @@ fn products_with_ones_are_sums_of_rows() {
             assert_eq!(*found, 4.0 * sum as f64, "row {row} on sm_{sm}");
         }
     }
-    assert_eq!(mistakes(|k| drop(k.accumulators(16, 16).repeated(24))), [Code::VectorShape]);
+    assert_eq!(
+        mistakes(|k| {
+            k.accumulators(16, 16).repeated(24);
+        }),
+        [Code::VectorShape]
+    );
 }
 
 #[test]

@@ -43,10 +43,10 @@ fn sums_are_spread_over_runs_of_lanes() {
                 let numbered: Vec<_> = (0..count).map(|i| k.f32(i as f32)).collect();
                 let own = spread.own(&numbered);
                 let (y, z, w) = (k.ptr_mut::<f32>("y"), k.ptr_mut::<f32>("z"), k.ptr_mut::<f32>("w"));
-                for i in 0..count {
+                for (i, &value) in values.iter().enumerate() {
                     y.st(at(i), spread.get(&sums, i));
                     z.st(at(i), spread.get(&own, i));
-                    w.st(at(i), spread.sum_over_runs(values[i]));
+                    w.st(at(i), spread.sum_over_runs(value));
                 }
             });
             for lane in 0..32 {

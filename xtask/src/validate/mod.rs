@@ -107,7 +107,8 @@ pub(crate) enum Page {
     Written,
 }
 
-/// `cargo xtask validate`: a failure for whatever does not assemble or spills, and the page.
+/// `cargo xtask validate`: a failure for whatever does not assemble or has local memory in a loop, and the
+/// page.
 pub(crate) fn run(page: Page) -> Result<(), Failure> {
     let tools = tools::set_up().map_err(Failure::Failed)?;
     let ptxas = Ptxas::new(&tools.ptxas).map_err(Failure::Failed)?;
@@ -127,7 +128,7 @@ pub(crate) fn show(kernel: &str) -> Result<(), Failure> {
     let taken = take_figures(&figures, &ptxas, &disassembler, &mut summary);
     print!("{}", page::figures(&figures, &taken));
     let entries: Vec<_> = catalogue().into_iter().filter(|entry| entry.kernel == kernel).collect();
-    let results = assemble(&entries, &ptxas, &mut summary);
+    let results = assemble(&entries, &ptxas, &disassembler, &mut summary);
     print!("{}", page::resources(&entries, &results));
     summary.finish()
 }
@@ -135,12 +136,13 @@ pub(crate) fn show(kernel: &str) -> Result<(), Failure> {
 /// Assembles the catalogue, and writes the page or compares it.
 pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, summary: &mut Summary) {
     let entries = catalogue();
-    let results = assemble(&entries, ptxas, summary);
-    let figures: Vec<_> = FIGURES.iter().collect();
-    let taken = match Disassembler::new(&tools.nvdisasm) {
-        Ok(disassembler) => take_figures(&figures, ptxas, &disassembler, summary),
-        Err(why) => return summary.add_failure("kernels, figures", &why),
+    let disassembler = match Disassembler::new(&tools.nvdisasm) {
+        Ok(disassembler) => disassembler,
+        Err(why) => return summary.add_failure("kernels, assembled", &why),
     };
+    let results = assemble(&entries, ptxas, &disassembler, summary);
+    let figures: Vec<_> = FIGURES.iter().collect();
+    let taken = take_figures(&figures, ptxas, &disassembler, summary);
     let text = page::text(&page::figures(&figures, &taken), &page::resources(&entries, &results));
     let (passed, failed) = match page::check(&text, page) {
         Ok(()) => (1, 0),
@@ -153,17 +155,25 @@ pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, summary: &mut Summ
 }
 
 /// Assembles kernels: what each uses, or why it may not be.
-fn assemble(entries: &[Entry], ptxas: &Ptxas, summary: &mut Summary) -> Vec<Result<Resources, String>> {
+fn assemble(
+    entries: &[Entry],
+    ptxas: &Ptxas,
+    disassembler: &Disassembler,
+    summary: &mut Summary,
+) -> Vec<Result<Resources, String>> {
     let results = parallel(entries, |entry| {
         let emitted = entry.built.as_ref().map_err(|why| format!("is not built: {why}"))?;
         let assembled = ptxas.assemble_whole(&emitted.ptx, entry.target).map_err(|log| first_error(&log))?;
         let used = Resources::read(&assembled.log);
-        match used {
-            Resources { spills: 1.., .. } => Err(format!("spills {} bytes", used.spills)),
-            Resources { local: 1.., .. } => Err(format!("has {} bytes of local memory", used.local)),
-            _ if used.resident_blocks(emitted.arch, &emitted.launch) == 0 => {
-                Err(format!("does not fit a multiprocessor: {used:?}"))
+        if used.local > 0 {
+            let code = disassembler.code(&assembled.cubin)?;
+            let inside = code.loops().iter().map(|body| code.count(body.clone(), &["LDL", "STL"])).max();
+            if inside.unwrap_or(0) > 0 {
+                return Err(format!("has {} bytes of local memory, and uses it in a loop", used.local));
             }
+        }
+        match used.resident_blocks(emitted.arch, &emitted.launch) {
+            0 => Err(format!("does not fit a multiprocessor: {used:?}")),
             _ => Ok(used),
         }
     });

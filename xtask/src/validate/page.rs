@@ -19,7 +19,8 @@ const HEAD: &str = "
 Every kernel of the catalogue, at its defaults and in its examples (`warpwright kernels` says what the fields
 mean; what is not named is at its default): threads of a block, bytes of shared memory, registers of a
 thread by target, and the warps that are resident on a multiprocessor of two of them. A kernel that a
-target lacks has a dash. None spills, and none has local memory: that would be a failure.
+target lacks has a dash. `+ 8 B` is local memory of a thread, for registers that are kept aside before and
+after the loops; in a loop it would be a failure.
 ";
 
 const FIGURES_HEAD: &str = "\
@@ -99,6 +100,7 @@ pub(super) fn resources(entries: &[Entry], results: &[Result<Resources, String>]
             let (Block::Exactly(dims) | Block::AtMost(dims)) = emitted.launch.block;
             let threads = dims.iter().product::<u32>();
             let registers = targets.iter().map(|target| match of(target) {
+                Some((_, Ok(used))) if used.local > 0 => format!("{} + {} B", used.registers, used.local),
                 Some((_, Ok(used))) => used.registers.to_string(),
                 _ => "-".into(),
             });

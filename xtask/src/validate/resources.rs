@@ -10,10 +10,8 @@ pub(super) struct Resources {
     pub(super) registers: u32,
     /// Static shared memory, in bytes.
     pub(super) shared: u32,
-    /// Local memory of a thread, in bytes.
+    /// Local memory of a thread, in bytes: what registers do not suffice for, too.
     pub(super) local: u32,
-    /// Bytes stored and loaded because registers did not suffice.
-    pub(super) spills: u32,
 }
 
 /// Registers of a multiprocessor of every architecture since `sm_50`.
@@ -35,8 +33,6 @@ impl Resources {
             used.registers = number_before(line, " registers").unwrap_or(used.registers);
             used.shared = number_before(line, " bytes smem").unwrap_or(used.shared);
             used.local = number_before(line, " bytes stack frame").unwrap_or(used.local);
-            let spills = [" bytes spill stores", " bytes spill loads"];
-            used.spills += spills.iter().filter_map(|unit| number_before(line, unit)).sum::<u32>();
         }
         used
     }
@@ -66,7 +62,7 @@ mod tests {
 ptxas info    : Function properties for f
     16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
 ptxas info    : Used 40 registers, used 1 barriers, 1024 bytes smem, 376 bytes cmem[0]";
-        assert_eq!(Resources::read(log), Resources { registers: 40, shared: 1024, local: 16, spills: 20 });
+        assert_eq!(Resources::read(log), Resources { registers: 40, shared: 1024, local: 16 });
         let log = "ptxas info    : Used 16 registers, 380 bytes cmem[0]";
         assert_eq!(Resources::read(log), Resources { registers: 16, ..Resources::default() });
     }

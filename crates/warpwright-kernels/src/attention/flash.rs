@@ -224,14 +224,14 @@ impl FlashAttention {
             // The first key that a row sees may also lower its reference.
             let rise = top.zip(floor, |top, floor| top.gt(UNSEEN).select(top.max(floor), 0.0));
             let floor = top.zip(floor, |top, floor| top.gt(UNSEEN).select(0.0, floor));
-            (add(stage, scores - rise, state.risen(rise, rise.max(0.0) * exponent)), floor)
+            (add(stage, scores - rise, state.risen(rise, rise.max(0.0) * -exponent)), floor)
         };
         let unmasked = |stage, _, (state, floor): (State<'k>, Rows<'k>)| {
             let scores = scores(stage, &state);
             let rise = scores.row_max().max(0.0);
             let high = rise.any(|rise| rise.gt(RISE / exponent));
             let (scores, state) = k.fold_if(high, (scores, state), |(scores, state)| {
-                (scores - rise, state.risen(rise, rise * exponent))
+                (scores - rise, state.risen(rise, rise * -exponent))
             });
             (add(stage, scores, state), floor)
         };
@@ -249,7 +249,7 @@ impl FlashAttention {
         );
 
         let sum = state.sum.row_values();
-        let out = state.out * sum.map(|sum| sum.gt(0.0).select(sum.rcp(), 0.0));
+        let out = state.out * sum.map(|sum| sum.gt(0.0).select(sum.rcp_approx(), 0.0));
         self.store(out, &operands, warp_row);
         if let Some(lse) = operands.lse {
             let log = sum.zip(state.origin.row_values(), |sum, origin| {
@@ -273,9 +273,9 @@ struct State<'k> {
 }
 
 impl<'k> State<'k> {
-    /// The same, relative to references that are higher by `rise`, where weights are smaller by `2^log`.
-    fn risen(self, rise: Rows<'k>, log: Rows<'k>) -> Self {
-        let fix = (log * -1.0).exp2_ftz();
+    /// The same, relative to references that are higher by `rise`, where weights are `2^decay` of what they were.
+    fn risen(self, rise: Rows<'k>, decay: Rows<'k>) -> Self {
+        let fix = decay.exp2_ftz();
         State { out: self.out * fix, sum: self.sum * fix, origin: self.origin - rise }
     }
 }

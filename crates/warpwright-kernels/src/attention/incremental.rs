@@ -196,7 +196,9 @@ impl IncrementalAttention {
     fn resident_blocks(&self) -> u32 {
         let Plan { layout, heads, depth, query_in_registers, .. } = self.plan();
         let state = heads * layout.width() * if query_in_registers { 2 } else { 1 };
-        let on_lanes = state + 8 * depth * layout.pieces + layout.width();
+        // Quants become floats by way of other words.
+        let in_use = layout.width() * if self.cache == CacheDtype::Q8_0 { 4 } else { 1 };
+        let on_lanes = state + 8 * depth * layout.pieces + in_use;
         let rows = tensor::rows_registers(self.head_dim, self.tensor_depth());
         let on_tensor_cores = self.tensor_state().map(|state| state + rows);
         let of_bf16 = |state: u32| if self.cache == CacheDtype::Bf16 { state.max(on_lanes) } else { state };

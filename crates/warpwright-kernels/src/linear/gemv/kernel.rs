@@ -88,16 +88,19 @@ impl Matrix {
 ///
 /// # Error
 ///
-/// With `u = 2⁻²⁴`, exact activations, and a row's weights in parts with scale `s` (`d · sc`), minimum `m`
-/// (`dmin · m`) and largest quant `q`: a quant is multiplied as `b + q · t`, with `b = 2` and `t = 2⁻³` (Q4),
-/// `2⁻⁴` (Q5) or `2⁻⁵` (Q6), and `b = 1.5`, `t = 2⁻⁸` for Q8. `b Σ x` over the part is taken off first, and
-/// each of its sums has at most 64 terms, so that
-/// `|err| ≤ u · Σ (40 + 64) · s · (b + q t) / t · |x| + u · 40 · m · |x| + (k / 512 + 24) · u · Σ |w x|`.
-/// The worst that the offset makes of a rounding is `(b + q t) / (q t)`, about 2 for quants of 4 to 6 bits and 4
-/// for those of 8.
+/// With `u = 2⁻²⁴`, and a row's weights `w = s · q - m` with the scale `s` and the minimum `m` of their part:
 ///
-/// With `q8_1`, products and sums within a part are exact. The activation's rounding is at most half its scale,
-/// `max |x| / 254` over its 32, so that there is `Σ |w| · max |x| / 254` beside the roundings of the scales.
+/// * exact: `|err| ≤ u · Σ 256 · s / t · |x| + (k / 256 + 48) · u · Σ (s |q| + m) |x|`. A quant is multiplied
+///   as `b + q · t`, where `t` is 2⁻³ for four bits, 2⁻⁴, 2⁻⁵ and 2⁻⁸ for five, six and eight, and `b ≤ 3`; the
+///   sum over a part's 32 weights begins with `-b Σ x`. Each of its 32 roundings is of at most
+///   `(b + 4) Σ |x|`, and the sum of the activations has eight, of `b Σ |x|`. The rest are the sums over slices,
+///   lanes and warps. Largest quants lose a bit by it: `s / t ≤ 1.1 · s · q`.
+/// * weights that are floats: `|err| ≤ (k / 8 + 32) · u · Σ |w x|`.
+/// * `int8`: `(k / 256 + 48) · u · Σ (s |q| + m) |x|` for the activations as `q8_1` has them, since the products
+///   within a part are exact. That they are rounded costs `Σ |w| · max |x| / 253`, with the largest of each 32
+///   activations: where a few channels are large, the others lose their bits.
+///
+/// Finite activations up to 10⁶ and weights as models have them are far from overflow in all sums.
 ///
 /// Sources: ggml's `mul_mat_vec_q` for the algebra of scales and minima; the layout and the schedule are ours.
 #[derive(Clone, Debug, PartialEq)]

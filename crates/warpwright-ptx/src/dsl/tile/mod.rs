@@ -25,6 +25,7 @@ mod product;
 mod rows;
 mod shared;
 mod swizzle;
+mod units;
 
 pub use columns::Columns;
 pub use element::Operand;

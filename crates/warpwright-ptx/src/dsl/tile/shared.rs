@@ -336,39 +336,6 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         });
     }
 
-    /// Shares the window out to the threads, in units of neighbouring elements of a row: `copy` gets the row
-    /// and the column of a thread's unit, and whether it has one, where not all of them have.
-    fn each_unit(
-        self,
-        threads: u32,
-        elements: u32,
-        copy: impl Fn(Reg<'k, u32>, Reg<'k, u32>, Option<Reg<'k, Pred>>),
-    ) {
-        let k = self.k;
-        let width = (self.columns / elements).max(1);
-        let total = self.rows * width;
-        // Where they come out even, threads stay within eight rows at a time: their next is the eighth from
-        // there, which has the same swizzle and is near enough for the instruction's own offset.
-        let (height, passes) = (threads / width, total / threads);
-        let by_eight = threads.is_multiple_of(8 * width) && total.is_multiple_of(threads);
-        for (pass, first) in (0..total).step_by(threads as usize).enumerate() {
-            let (r, c) = if by_eight && height > 8 {
-                let (r, c) = k.thread_in_bands_of(width, 8 * passes);
-                (r + pass as u32 * 8, c)
-            } else if threads.is_multiple_of(width) {
-                let (r, c) = k.thread_in_rows_of(width);
-                (r + first / width, c)
-            } else if width.is_multiple_of(threads) {
-                (k.u32(first / width), k.linear_tid() + first % width)
-            } else {
-                let unit = k.linear_tid() + first;
-                (unit / width, unit % width)
-            };
-            let mine = (total - first < threads).then(|| k.linear_tid().lt(total - first));
-            copy(r, c * elements, mine);
-        }
-    }
-
     /// [`load`](Self::load) from a matrix of `f32`, whose elements are rounded to `T` on the way, through
     /// registers: four of them in an access where the matrix allows it. What is beyond half precision becomes its
     /// largest number.

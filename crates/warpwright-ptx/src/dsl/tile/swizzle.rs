@@ -37,12 +37,10 @@ pub(super) const CHUNK: u32 = 16;
 pub(in super::super) enum Part {
     /// `(lane >> shift) & mask`.
     Lane { shift: u32, mask: u32 },
-    /// The thread's number, divided.
-    ThreadRow(u32),
-    /// The row that belongs to it where rows go in bands.
+    /// `(thread / divide) % below`, of the thread's number in the block.
+    Thread { divide: u32, below: u32 },
+    /// The row of a thread where eight rows of threads are so many rows after the eight before.
     ThreadBand { width: u32, band: u32 },
-    /// The remainder of that.
-    ThreadColumn(u32),
     /// The swizzle of row `row + plus`.
     Mask { layout: Layout, row: ir::Reg, plus: u32 },
     /// The sum of the terms and the constant, xor-ed with a mask.
@@ -115,26 +113,6 @@ impl<'k> K<'k> {
         let loc = Location::caller();
         let bits = || self.on_line(loc, || (self.lane() >> shift) & mask);
         self.part(Part::Lane { shift, mask }, ENTRY, bits)
-    }
-
-    /// The thread's number in the block divided by `width`, and the remainder.
-    #[track_caller]
-    pub(super) fn thread_in_rows_of(self, width: u32) -> (Reg<'k, u32>, Reg<'k, u32>) {
-        let loc = Location::caller();
-        let row = || self.on_line(loc, || self.linear_tid() / width);
-        let column = || self.on_line(loc, || self.linear_tid() % width);
-        let row = self.part(Part::ThreadRow(width), ENTRY, row);
-        let column = self.part(Part::ThreadColumn(width), ENTRY, column);
-        (row, column)
-    }
-
-    /// The same, in bands: every eight rows of threads are so many rows after the eight before.
-    #[track_caller]
-    pub(super) fn thread_in_bands_of(self, width: u32, band: u32) -> (Reg<'k, u32>, Reg<'k, u32>) {
-        let loc = Location::caller();
-        let (row, column) = self.thread_in_rows_of(width);
-        let row = || self.on_line(loc, || (row & 7) + (row >> 3) * band);
-        (self.part(Part::ThreadBand { width, band }, ENTRY, row), column)
     }
 
     /// The pointer to byte `bytes` of row `row` of what `base` points to.
