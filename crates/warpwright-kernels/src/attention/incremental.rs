@@ -7,7 +7,7 @@ use super::tensor;
 use crate::CacheDtype;
 use crate::Dtype;
 use crate::catalogue::{Domain, Entry, Field};
-use crate::eight_bits::BLOCK;
+use crate::data::eight_bits::BLOCK;
 use warpwright_ptx::dsl::*;
 
 /// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a

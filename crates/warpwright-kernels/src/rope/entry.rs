@@ -3,8 +3,8 @@
 use super::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 use crate::CacheDtype;
 use crate::catalogue::{Domain, Entry, Field};
-use crate::eight_bits::BLOCK;
-use crate::floats::Dtype;
+use crate::data::eight_bits::BLOCK;
+use crate::data::floats::Dtype;
 use warpwright_ptx::dsl::BuildError;
 
 /// Whether the kernel has the configuration.

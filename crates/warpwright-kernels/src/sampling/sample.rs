@@ -4,7 +4,7 @@ use super::philox::philox;
 use super::radix::{Radix, SHORT, WORD};
 use super::rank;
 use crate::catalogue::{Domain, Entry, Field};
-use crate::floats::{Dtype, FloatBuffers};
+use crate::data::floats::{Dtype, FloatBuffers};
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 
