@@ -17,12 +17,18 @@ use warpwright_ptx::dsl::*;
 /// in chunks against a cache that already holds the tokens before. Head `h` of the queries reads head
 /// `h / (heads / kv_heads)` of the keys and values. A query that sees no key yields zeros.
 ///
-/// # Layout
+/// | argument | type | elements |
+/// | --- | --- | --- |
+/// | `q` | [`q`](Self::q) | tokens × heads × head_dim |
+/// | `k`, `v` | [`kv`](Self::kv) | as [`KvLayout`] says |
+/// | `out` | [`out`](Self::out) | tokens × heads × head_dim |
+/// | `lse`, with [`lse`](Self::lse) only | f32 | tokens × heads |
+/// | `q_len`, `kv_len`, with [`Lengths::Scalars`] | u32 | one, for every sequence |
+/// | `q_starts`, with [`Lengths::Buffers`] | u32 | batch + 1 |
+/// | `kv_lens` for a cache, `kv_starts` for tokens, likewise | u32 | batch, batch + 1 |
 ///
-/// `q` and `out` are `tokens × heads × head_dim`, the tokens of all sequences one after the other; `k` and `v`
-/// lie as [`KvLayout`] says, and [`Lengths`] says where the lengths come from. All are row-major, and begin at
-/// multiples of 16 bytes. The grid is the tiles of [`rows`](Self::rows) queries of the longest sequence, by
-/// heads, by sequences.
+/// All are row-major and aligned to 16 bytes; the tokens of all sequences lie one after the other. The grid is the
+/// tiles of [`rows`](Self::rows) queries of the longest sequence, by heads, by sequences.
 ///
 /// # Algorithm
 ///
@@ -104,9 +110,9 @@ pub enum KvLayout {
 pub enum Lengths {
     /// Scalars `q_len` and `kv_len`, the same for every sequence.
     Scalars,
-    /// Device memory, a number for each sequence: `q_starts`, where the queries of each begin in `q`, and of
-    /// the last end (`starts` is `batch + 1`); `kv_lens` for a cache, and `kv_starts`, like `q_starts`, for
-    /// tokens. The grid is for sequences of up to `max_q_len` queries.
+    /// Device memory, so that a captured graph serves all of them: `q_starts`, where the queries of each sequence
+    /// begin in `q`, and those of the last end; `kv_lens`, or `kv_starts`, which are like `q_starts`. The grid is
+    /// for sequences of up to `max_q_len` queries.
     Buffers,
 }
 

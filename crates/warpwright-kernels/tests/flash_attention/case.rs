@@ -54,15 +54,23 @@ impl Tensor {
     }
 }
 
-fn make(case: &Case<'_>, tokens: usize, heads: usize, part: u64) -> Vec<f64> {
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Queries,
+    Keys,
+    Values,
+}
+
+/// The numbers of a part of a sequence, `tokens × heads × head_dim`.
+fn make(case: &Case<'_>, (part, sequence): (Part, u64), tokens: usize, heads: usize) -> Vec<f64> {
     let d = case.kernel.head_dim as usize;
-    let memory = if part % 3 == 0 { case.kernel.q } else { case.kernel.kv }.ty();
+    let memory = if part == Part::Queries { case.kernel.q } else { case.kernel.kv }.ty();
+    let is_values = part == Part::Values;
     let most = if case.kernel.factors == Dtype::F16 { 65504.0 } else { 1e6 };
-    let x = numbers(tokens * heads * d, case.seed * 8 + part);
+    let x = numbers(tokens * heads * d, case.seed * 8 + sequence * 3 + part as u64);
     let values: Vec<_> = (x.into_iter().enumerate())
         .map(|(i, x)| {
             let (column, token) = (i % d, i / d / heads);
-            let is_values = part % 3 == 2;
             match case.class {
                 Class::Normal => 2.0 * x,
                 Class::Large => most * x,
@@ -81,9 +89,10 @@ fn make(case: &Case<'_>, tokens: usize, heads: usize, part: u64) -> Vec<f64> {
                     }
                 }
                 Class::Cancelling => {
-                    let sign = if part % 3 == 0 && column % 2 == 1 { -1.0 } else { 1.0 };
+                    let odd = column % 2 == 1;
+                    let sign = if part == Part::Queries && odd { -1.0 } else { 1.0 };
                     let pair = if is_values { x } else { 1.0 + ((i / 2 * 37) % 64) as f64 / 64.0 };
-                    sign * pair * if column % 2 == 1 { 1.0 + x / 1024.0 } else { 1.0 }
+                    sign * pair * if odd { 1.0 + x / 1024.0 } else { 1.0 }
                 }
                 Class::Constant => 0.75,
                 Class::Outliers => {
@@ -93,34 +102,31 @@ fn make(case: &Case<'_>, tokens: usize, heads: usize, part: u64) -> Vec<f64> {
                         x
                     }
                 }
-                Class::Denormal => {
-                    let least = if memory == Type::F16 { 2f64.powi(-20) } else { 2f64.powi(-130) };
-                    if is_values { x * least } else { x * least }
-                }
+                Class::Denormal => x * if memory == Type::F16 { 2f64.powi(-20) } else { 2f64.powi(-130) },
                 Class::Zeros => 0.0,
-                Class::Low => match part % 3 {
-                    0 => -8.0 + x / 8.0,
-                    1 => 8.0 + x / 8.0,
-                    _ => x,
+                Class::Low => match part {
+                    Part::Queries => -8.0 + x / 8.0,
+                    Part::Keys => 8.0 + x / 8.0,
+                    Part::Values => x,
                 },
                 Class::Rising => {
                     let climb = (token as f64 / 7.0) * if token % 2 == 0 { 1.0 } else { -0.5 };
-                    match part % 3 {
-                        0 => {
+                    match part {
+                        Part::Queries => {
                             if column == 0 {
                                 8.0
                             } else {
                                 x / 8.0
                             }
                         }
-                        1 => {
+                        Part::Keys => {
                             if column == 0 {
                                 climb
                             } else {
                                 x / 8.0
                             }
                         }
-                        _ => x,
+                        Part::Values => x,
                     }
                 }
             }
@@ -174,9 +180,9 @@ pub(crate) fn run(case: &Case<'_>) -> Outcome {
     let ragged = kernel.lengths == Lengths::Buffers;
     let sequences: Vec<_> = (case.sequences.iter().zip(0..))
         .map(|(&(q_len, kv_len), i)| {
-            let k = make(case, kv_len, kv_heads, 3 * i + 1);
-            let v = make(case, kv_len, kv_heads, 3 * i + 2);
-            let mut q = make(case, q_len, heads, 3 * i);
+            let k = make(case, (Part::Keys, i), kv_len, kv_heads);
+            let v = make(case, (Part::Values, i), kv_len, kv_heads);
+            let mut q = make(case, (Part::Queries, i), q_len, heads);
             if case.class == Class::OneHot && kv_len > 0 {
                 for (row, q) in q.chunks_exact_mut(d).enumerate() {
                     let (token, head) = (row / heads, row % heads);

@@ -141,7 +141,7 @@ pub(crate) const FUSED_NORM_GEMV: Entry = Entry {
         FORMATS,
         Field {
             name: "epsilon",
-            domain: Domain::Float { above: -f32::MIN_POSITIVE, to: 1.0 },
+            domain: Domain::Float { from: 0.0, to: 1.0 },
             default: "1e-5",
             doc: "added to the mean square",
         },

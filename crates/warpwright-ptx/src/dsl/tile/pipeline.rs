@@ -195,7 +195,7 @@ impl<'k> Pipeline<'k> {
             let first = k.u32(0);
             self.where_there_is(first, tiles, loc, || {
                 let store = feed(first);
-                self.turn(first, |stage| store(stage));
+                self.turn(first, store);
             });
         }
         let last = self.turns([k.u32(0), tiles, tiles], init, &load, Some(&feed), &compute, loc);
@@ -259,7 +259,7 @@ impl<'k> Pipeline<'k> {
             });
             let state = self.turn(slot, |stage| compute(stage, tile, state));
             if let Some((store, slot)) = store {
-                self.turn(slot, |stage| store(stage));
+                self.turn(slot, store);
             }
             state
         })
