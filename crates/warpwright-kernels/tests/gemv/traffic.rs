@@ -14,8 +14,7 @@ const REQUEST: u64 = 512;
 
 /// Runs it with zeros everywhere; yields the report and the traffic of each argument.
 fn run(kernel: &dyn Kernel) -> (Report, Vec<(&'static str, SpaceTraffic)>) {
-    let mut options = Options::default();
-    options.counters = true;
+    let options = Options { counters: true, ..Options::default() };
     let args = kernel.args();
     let mut test = KernelTest::new(kernel).options(options);
     for ArgDesc { name, dtype, role, len } in &args {

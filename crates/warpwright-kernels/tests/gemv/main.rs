@@ -1,0 +1,264 @@
+//! Products of quantised matrices with a few columns, on the virtual GPU with every check on, against `f64`.
+
+mod case;
+#[path = "../common/mod.rs"]
+mod common;
+mod planted;
+mod traffic;
+
+use case::{INPUTS, Subject, check};
+use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
+use warpwright_ptx::dsl::{BuildError, Kernel};
+use warpwright_ptx::ir::Arch;
+
+fn gemv(format: WeightFormat, n: u32, k: u32) -> QuantGemv {
+    QuantGemv::new(format, n, k)
+}
+
+/// Lengths of rows: a block, less than a slice, slices and a part of one, more slices than warps.
+fn lengths(format: WeightFormat) -> Vec<u32> {
+    match format.block() {
+        1 => vec![1, 7, 64, 100, 513, 1030],
+        32 => vec![32, 96, 256, 512, 1056, 2784],
+        _ => vec![256, 512, 1280, 4864],
+    }
+}
+
+#[test]
+fn every_format_and_length() {
+    for format in WeightFormat::ALL {
+        for k in lengths(format) {
+            for n in [1, 5, 16, 35] {
+                check(&Subject::plain(&gemv(format, n, k)), "normal", 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_format_and_length_in_bytes() {
+    for format in WeightFormat::ALL.into_iter().filter(|format| !format.is_float()) {
+        for k in lengths(format) {
+            for n in [1, 5, 16, 35] {
+                for activations in [Activations::Int8, Activations::Rounded] {
+                    let kernel = QuantGemv { activations, ..gemv(format, n, k) };
+                    check(&Subject::plain(&kernel), "normal", 1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_input() {
+    for format in WeightFormat::ALL {
+        for activations in Activations::ALL {
+            if format.is_float() && activations != Activations::Exact {
+                continue;
+            }
+            for kind in INPUTS {
+                for seed in [1, 2] {
+                    let kernel = QuantGemv { activations, ..gemv(format, 20, 768) };
+                    check(&Subject::plain(&kernel), kind, seed);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_batch() {
+    for format in
+        [WeightFormat::Q4K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::F16, WeightFormat::Q4_0]
+    {
+        for batch in 1..=8 {
+            for activations in Activations::ALL {
+                if !format.is_float() || activations == Activations::Exact {
+                    let kernel = QuantGemv { batch, activations, ..gemv(format, 19, 1280) };
+                    check(&Subject::plain(&kernel), "normal", 1);
+                }
+            }
+        }
+    }
+    // Rows whose columns do not begin at multiples of 16 bytes.
+    check(&Subject::plain(&QuantGemv { batch: 3, ..gemv(WeightFormat::Bf16, 18, 203) }), "normal", 1);
+}
+
+#[test]
+fn every_number_of_warps() {
+    for warps in [1, 2, 3, 5, 16] {
+        for format in [WeightFormat::Q4K, WeightFormat::Q4_0] {
+            let kernel = QuantGemv { warps: Some(warps), ..gemv(format, 17, 2816) };
+            check(&Subject::plain(&kernel), "normal", 3);
+        }
+    }
+}
+
+#[test]
+fn additions_and_several_matrices() {
+    let (bias, residual) = (true, true);
+    let of = |format, n| Matrix::new(format, n);
+    for activations in Activations::ALL {
+        let kernel = QuantGemv {
+            matrices: vec![
+                Matrix { bias, ..of(WeightFormat::Q4K, 40) },
+                Matrix { residual, ..of(WeightFormat::Q6K, 7) },
+                Matrix { bias, residual, ..of(WeightFormat::Q8_0, 16) },
+                of(WeightFormat::Q5K, 33),
+            ],
+            batch: 2,
+            activations,
+            ..gemv(WeightFormat::Q4K, 1, 768)
+        };
+        for seed in [1, 2, 3] {
+            check(&Subject::plain(&kernel), "normal", seed);
+        }
+    }
+}
+
+#[test]
+fn gated_products() {
+    for format in WeightFormat::ALL {
+        for activations in Activations::ALL {
+            if format.is_float() && activations != Activations::Exact {
+                continue;
+            }
+            for (batch, n, bias) in [(1, 8, false), (1, 21, true), (6, 5, false)] {
+                let matrix = Matrix { bias, ..Matrix::new(format, n) };
+                let first = Matrix { residual: bias, ..matrix };
+                let kernel = QuantGemv {
+                    matrices: vec![first, matrix],
+                    swiglu: true,
+                    batch,
+                    activations,
+                    ..gemv(format, 1, 768)
+                };
+                check(&Subject::plain(&kernel), "normal", 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn normalised_products() {
+    for format in WeightFormat::ALL {
+        for (n, k, batch) in [(18, 768, 1), (5, 1280, 3)] {
+            let mut kernel = FusedNormGemv::new(format, n, k, 1e-5);
+            kernel.gemv.batch = batch;
+            for activations in [Activations::Exact, Activations::Rounded] {
+                if format.is_float() && activations != Activations::Exact {
+                    continue;
+                }
+                kernel.gemv.activations = activations;
+                for kind in INPUTS {
+                    check(&Subject::normalised(&kernel), kind, 1);
+                }
+            }
+        }
+    }
+    let mut kernel = FusedNormGemv::new(WeightFormat::Q4K, 8, 1024, 1e-6);
+    kernel.gemv.matrices.push(Matrix::new(WeightFormat::Q4K, 8));
+    kernel.gemv.swiglu = true;
+    check(&Subject::normalised(&kernel), "normal", 1);
+}
+
+/// The matrices of a layer: `(format, n, k)`.
+const LAYERS: [(WeightFormat, u32, u32); 12] = [
+    // Llama-3.2-1B.
+    (WeightFormat::Q4K, 2048, 2048),
+    (WeightFormat::Q6K, 512, 2048),
+    (WeightFormat::Q4K, 8192, 2048),
+    (WeightFormat::Q6K, 2048, 8192),
+    // Qwen2.5-1.5B.
+    (WeightFormat::Q5K, 1536, 1536),
+    (WeightFormat::Q8_0, 256, 1536),
+    (WeightFormat::Q4_0, 8960, 1536),
+    (WeightFormat::Q4K, 1536, 8960),
+    // Llama-3-8B.
+    (WeightFormat::Q4K, 4096, 4096),
+    (WeightFormat::F16, 1024, 4096),
+    (WeightFormat::Q4K, 14336, 4096),
+    (WeightFormat::Q6K, 4096, 14336),
+];
+
+#[test]
+fn rows_of_models() {
+    let full = std::env::var_os("WARPWRIGHT_FULL").is_some();
+    for (format, n, k) in LAYERS {
+        // Without the time for all rows, those of a few tiles.
+        let n = if full { n } else { 21 };
+        for activations in Activations::ALL {
+            if format.is_float() && activations != Activations::Exact {
+                continue;
+            }
+            let kernel = QuantGemv { activations, ..gemv(format, n, k) };
+            check(&Subject::plain(&kernel).unchecked(), "outliers", 1);
+        }
+        let normed = FusedNormGemv::new(format, n, k, 1e-5);
+        check(&Subject::normalised(&normed).unchecked(), "normal", 1);
+    }
+}
+
+#[test]
+fn every_target() {
+    for sm in [75, 86, 89, 90, 100, 120] {
+        for format in WeightFormat::ALL {
+            for activations in Activations::ALL {
+                if !format.is_float() || activations == Activations::Exact {
+                    let kernel = QuantGemv { activations, batch: 2, ..gemv(format, 18, 768) };
+                    check(&Subject::plain(&kernel).on(sm), "normal", 1);
+                }
+            }
+        }
+        let normed = FusedNormGemv::new(WeightFormat::Q4K, 18, 768, 1e-5);
+        check(&Subject::normalised(&normed).on(sm), "normal", 1);
+    }
+}
+
+/// The field that a configuration is refused for; its description is asked for all the same.
+fn refused(kernel: &dyn Kernel) -> &'static str {
+    let _ = (kernel.entry(), kernel.args(), kernel.launch());
+    match kernel.build(Arch::sm(80)) {
+        Err(BuildError::Field { field, .. }) => field,
+        other => panic!("{}: {:?}", kernel.entry(), other.map(|built| built.launch)),
+    }
+}
+
+#[test]
+fn what_is_not_a_product_is_refused_by_its_field() {
+    let base = || gemv(WeightFormat::Q4K, 64, 1024);
+    let matrix = |format, n| Matrix::new(format, n);
+    let several = |matrices| QuantGemv { matrices, ..base() };
+    let cases: [(QuantGemv, &str); 14] = [
+        (several(vec![]), "matrices"),
+        (several(vec![matrix(WeightFormat::Q4K, 8); 5]), "matrices"),
+        (QuantGemv { batch: 0, ..gemv(WeightFormat::F16, 8, 8) }, "batch"),
+        (QuantGemv { batch: u32::MAX, ..base() }, "batch"),
+        (gemv(WeightFormat::F32, u32::MAX, u32::MAX), "k"),
+        (gemv(WeightFormat::Q4K, 64, 0), "k"),
+        (gemv(WeightFormat::Q4K, 64, 1056), "k"),
+        (gemv(WeightFormat::Q8_0, 64, 1040), "k"),
+        (gemv(WeightFormat::Q4K, 0, 1024), "n"),
+        (gemv(WeightFormat::Q4K, u32::MAX, 1024), "n"),
+        (QuantGemv { activations: Activations::Int8, ..gemv(WeightFormat::F16, 8, 64) }, "activations"),
+        (QuantGemv { swiglu: true, ..base() }, "swiglu"),
+        (
+            QuantGemv {
+                swiglu: true,
+                ..several(vec![matrix(WeightFormat::Q4K, 8), matrix(WeightFormat::Q6K, 8)])
+            },
+            "swiglu",
+        ),
+        (QuantGemv { warps: Some(16), batch: 8, ..base() }, "warps"),
+    ];
+    for (kernel, field) in cases {
+        assert_eq!(refused(&kernel), field, "{kernel:?}");
+    }
+    let residual = Matrix { residual: true, ..matrix(WeightFormat::Q4K, 8) };
+    assert_eq!(refused(&QuantGemv { swiglu: true, ..several(vec![residual; 2]) }), "residual");
+    let normed = FusedNormGemv::new(WeightFormat::Q4K, 8, 256, f32::NAN);
+    assert_eq!(refused(&normed), "epsilon");
+    let mut normed = FusedNormGemv::new(WeightFormat::Q4K, 8, 256, 1e-5);
+    normed.gemv.activations = Activations::Int8;
+    assert_eq!(refused(&normed), "activations");
+}
