@@ -52,13 +52,11 @@ impl<T: Float> Kernel for MatmulTiled<T> {
     }
 
     fn launch(&self) -> LaunchRule {
-        let rule = LaunchRule::new(0).block_3d([THREADS, THREADS, 1]).grid_3d([
+        LaunchRule::new(0).block_3d([THREADS, THREADS, 1]).grid_3d([
             Extent::new(self.n.div_ceil(TILE).into()),
             Extent::dim("m").per(TILE.into()),
             Extent::new(1),
-        ]);
-        // Without odd edges to look after, two blocks have room for their registers.
-        LaunchRule { resident_blocks: self.n.is_multiple_of(4).then_some(2), ..rule }
+        ])
     }
 
     fn body(&self, k: K<'_>) {
