@@ -50,11 +50,13 @@ pub enum Domain {
     },
     /// Numbers.
     Float {
-        /// They are larger than this.
-        above: f32,
+        /// The smallest.
+        from: f32,
         /// The largest.
         to: f32,
     },
+    /// Values of another domain, or `auto`, which follows from other fields.
+    Auto(&'static Domain),
     /// Names.
     OneOf(&'static [&'static str]),
     /// Values of another domain, with `+` between them.
@@ -65,6 +67,9 @@ pub enum Domain {
         most: u32,
     },
 }
+
+/// What follows from other fields.
+const AUTO: &str = "auto";
 
 impl Domain {
     /// Whole numbers.
@@ -84,6 +89,7 @@ impl Domain {
         match self {
             Domain::Int { .. } => "u32",
             Domain::Float { .. } => "f32",
+            Domain::Auto(of) => of.ty(),
             Domain::OneOf(_) => "name",
             Domain::List { .. } => "list",
         }
@@ -95,7 +101,8 @@ impl Domain {
             Domain::Int { from, to, multiple_of } => value
                 .parse()
                 .is_ok_and(|value: u32| (from..=to).contains(&value) && value.is_multiple_of(multiple_of)),
-            Domain::Float { above, to } => value.parse().is_ok_and(|value: f32| value > above && value <= to),
+            Domain::Float { from, to } => value.parse().is_ok_and(|value: f32| (from..=to).contains(&value)),
+            Domain::Auto(of) => value == AUTO || of.contains(value),
             Domain::OneOf(names) => names.contains(&value),
             Domain::List { of, most } => {
                 value.split('+').count() <= most as usize && value.split('+').all(|value| of.contains(value))
@@ -111,7 +118,8 @@ impl fmt::Display for Domain {
             Domain::Int { from, to, multiple_of } => {
                 write!(f, "a multiple of {multiple_of} from {from} to {to}")
             }
-            Domain::Float { above, to } => write!(f, "a number above {above} and up to {to}"),
+            Domain::Float { from, to } => write!(f, "a number from {from:?} to {to:?}"),
+            Domain::Auto(of) => write!(f, "{AUTO} or {of}"),
             Domain::OneOf(names) => match names.split_last() {
                 Some((last, [])) => f.write_str(last),
                 Some((last, others)) => write!(f, "{} or {last}", others.join(", ")),
@@ -193,6 +201,11 @@ impl<'a> Config<'a> {
         self.text(name).parse().unwrap_or_default()
     }
 
+    /// The number, unless it is `auto`.
+    pub(crate) fn auto_f32(&self, name: &str) -> Option<f32> {
+        self.text(name).parse().ok()
+    }
+
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.text(name) == "true"
     }
@@ -246,15 +259,15 @@ const ENTRIES: &[Entry] = &[
     crate::linear::quant_gemm::ENTRY,
     crate::linear::gemm::ENTRY,
     crate::linear::scale_rows::ENTRY,
-    crate::quantize::ENTRY,
+    crate::rows::quantize::ENTRY,
     crate::weights::repack::REPACK,
     crate::weights::repack::UNPACK,
-    crate::embedding::ENTRY,
-    crate::norm::ENTRY,
+    crate::rows::embedding::ENTRY,
+    crate::rows::norm::ENTRY,
     crate::rope::ENTRY,
-    crate::elementwise::ENTRY,
-    crate::cast::ENTRY,
-    crate::softmax::ENTRY,
+    crate::rows::elementwise::ENTRY,
+    crate::rows::cast::ENTRY,
+    crate::rows::softmax::ENTRY,
     crate::sampling::argmax::ENTRY,
     crate::sampling::sample::ENTRY,
     crate::ladder::vector_add::ENTRY,

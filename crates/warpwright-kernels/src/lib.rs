@@ -8,32 +8,20 @@
 #![forbid(unsafe_code)]
 
 mod attention;
-mod cast;
 mod catalogue;
-mod eight_bits;
-mod elementwise;
-mod embedding;
-mod floats;
-mod kv_cache;
+mod data;
 pub mod ladder;
 mod linear;
-mod norm;
-mod quantize;
-mod quantized;
 mod rope;
-mod row;
+mod rows;
 mod sampling;
-mod softmax;
 pub mod weights;
 
 pub use attention::flash::{FlashAttention, KvLayout, Lengths};
 pub use attention::incremental::IncrementalAttention;
-pub use cast::Cast;
 pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
-pub use elementwise::{Elementwise, ElementwiseOp, Operands};
-pub use embedding::Embedding;
-pub use floats::Dtype;
-pub use kv_cache::CacheDtype;
+pub use data::floats::Dtype;
+pub use data::kv_cache::CacheDtype;
 pub use ladder::matmul::Matmul;
 pub use ladder::matmul_tiled::MatmulTiled;
 pub use ladder::transpose::Transpose;
@@ -42,12 +30,15 @@ pub use linear::gemm::{Gemm, GemmInput};
 pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 pub use linear::quant_gemm::QuantGemm;
 pub use linear::scale_rows::ScaleRows;
-pub use norm::RmsNorm;
-pub use quantize::QuantizeQ8_1;
 pub use rope::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
+pub use rows::cast::Cast;
+pub use rows::elementwise::{Elementwise, ElementwiseOp, Operands};
+pub use rows::embedding::Embedding;
+pub use rows::norm::RmsNorm;
+pub use rows::quantize::QuantizeQ8_1;
+pub use rows::softmax::Softmax;
 pub use sampling::argmax::Argmax;
 pub use sampling::sample::{Sample, Setting};
-pub use softmax::Softmax;
 pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.

@@ -66,10 +66,14 @@ impl Draw {
                 };
                 ((u64::from(from) + step) * u64::from(multiple_of)).to_string()
             }
-            Domain::Float { above, to } => {
-                let part = (self.below(1000) + 1) as f32 / 1000.0;
-                (above + (to - above) * part).to_string()
+            Domain::Float { from, to } => {
+                let part = self.below(1001) as f32 / 1000.0;
+                (from + (to - from) * part).min(to).to_string()
             }
+            Domain::Auto(of) => match self.below(2) {
+                0 => "auto".to_string(),
+                _ => self.value(*of),
+            },
             Domain::OneOf(names) => names[self.below(names.len() as u64) as usize].to_string(),
             Domain::List { of, most } => {
                 let count = 1 + self.below(most.into());
@@ -88,11 +92,12 @@ impl Draw {
                 2 if from > 0 => (from - 1).to_string(),
                 _ => "many".into(),
             },
-            Domain::Float { above, to } => match self.below(3) {
-                0 => above.to_string(),
+            Domain::Float { from, to } => match self.below(3) {
+                0 => (from - from.abs().max(1e-3)).to_string(),
                 1 => (to * 2.0).to_string(),
                 _ => "NaN".into(),
             },
+            Domain::Auto(of) => self.outside(*of),
             Domain::OneOf(_) => "other".into(),
             Domain::List { of, most } => match self.below(2) {
                 0 => vec![self.value(*of); most as usize + 1].join("+"),

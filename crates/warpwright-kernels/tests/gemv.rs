@@ -6,7 +6,7 @@ use common::gguf::{Weight, dequantized, weight};
 use common::numbers;
 use warpwright_kernels::weights::{Planes, Repack};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
-use warpwright_ptx::dsl::{Kernel, bf16_bits, f16_bits};
+use warpwright_ptx::dsl::{BuildError, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::Options;
 use warpwright_vm::testing::KernelTest;
@@ -114,16 +114,17 @@ struct Subject<'a> {
     gemv: &'a QuantGemv,
     epsilon: Option<f32>,
     options: Options,
+    sm: u16,
 }
 
 impl<'a> Subject<'a> {
     fn plain(gemv: &'a QuantGemv) -> Self {
-        Subject { kernel: gemv, gemv, epsilon: None, options: Options::checked() }
+        Subject { kernel: gemv, gemv, epsilon: None, options: Options::checked(), sm: 80 }
     }
 
     fn normalised(kernel: &'a FusedNormGemv) -> Self {
         let epsilon = Some(kernel.epsilon);
-        Subject { kernel, gemv: &kernel.gemv, epsilon, options: Options::checked() }
+        Subject { kernel, gemv: &kernel.gemv, epsilon, options: Options::checked(), sm: 80 }
     }
 
     /// Without checks, for large sizes.
@@ -184,13 +185,13 @@ fn product(format: WeightFormat, row: &[Weight], x: &[f64], activations: Activat
 }
 
 fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
-    let Subject { kernel, gemv, epsilon, options } = subject;
+    let Subject { kernel, gemv, epsilon, options, sm } = subject;
     let (k, batch) = (gemv.k as usize, gemv.batch as usize);
     let all: Vec<_> =
         (gemv.matrices.iter().zip(11..)).map(|(&matrix, seed)| weights(matrix, gemv.k, seed)).collect();
     let x = activations(kind, batch * k, 5);
     let norm: Vec<f32> = numbers(k, 6).iter().map(|v| *v as f32 + 1.5).collect();
-    let mut test = KernelTest::new(*kernel).arch(Arch::sm(80)).options(options.clone()).seed(seed);
+    let mut test = KernelTest::new(*kernel).arch(Arch::sm(*sm)).options(options.clone()).seed(seed);
     let mut columns: Vec<Vec<f64>> =
         x.chunks_exact(k).map(|c| c.iter().map(|&v| v.into()).collect()).collect();
     if gemv.activations != Activations::Int8 {
@@ -462,4 +463,68 @@ fn rows_of_models() {
         let normed = FusedNormGemv::new(format, n, k, 1e-5);
         check(&Subject::normalised(&normed).unchecked(), "normal", 1);
     }
+}
+
+#[test]
+fn every_target() {
+    for sm in [75, 86, 89, 90, 100, 120] {
+        for format in WeightFormat::ALL {
+            for activations in Activations::ALL {
+                if !format.is_float() || activations == Activations::Exact {
+                    let kernel = QuantGemv { activations, batch: 2, ..gemv(format, 18, 768) };
+                    check(&Subject { sm, ..Subject::plain(&kernel) }, "normal", 1);
+                }
+            }
+        }
+        let normed = FusedNormGemv::new(WeightFormat::Q4K, 18, 768, 1e-5);
+        check(&Subject { sm, ..Subject::normalised(&normed) }, "normal", 1);
+    }
+}
+
+/// The field that a configuration is refused for; its description is asked for all the same.
+fn refused(kernel: &dyn Kernel) -> &'static str {
+    let _ = (kernel.entry(), kernel.args(), kernel.launch());
+    match kernel.build(Arch::sm(80)) {
+        Err(BuildError::Field { field, .. }) => field,
+        other => panic!("{}: {:?}", kernel.entry(), other.map(|built| built.launch)),
+    }
+}
+
+#[test]
+fn what_is_not_a_product_is_refused_by_its_field() {
+    let base = || gemv(WeightFormat::Q4K, 64, 1024);
+    let matrix = |format, n| Matrix::new(format, n);
+    let several = |matrices| QuantGemv { matrices, ..base() };
+    let cases: [(QuantGemv, &str); 14] = [
+        (several(vec![]), "matrices"),
+        (several(vec![matrix(WeightFormat::Q4K, 8); 5]), "matrices"),
+        (QuantGemv { batch: 0, ..gemv(WeightFormat::F16, 8, 8) }, "batch"),
+        (QuantGemv { batch: u32::MAX, ..base() }, "batch"),
+        (gemv(WeightFormat::F32, u32::MAX, u32::MAX), "k"),
+        (gemv(WeightFormat::Q4K, 64, 0), "k"),
+        (gemv(WeightFormat::Q4K, 64, 1056), "k"),
+        (gemv(WeightFormat::Q8_0, 64, 1040), "k"),
+        (gemv(WeightFormat::Q4K, 0, 1024), "n"),
+        (gemv(WeightFormat::Q4K, u32::MAX, 1024), "n"),
+        (QuantGemv { activations: Activations::Int8, ..gemv(WeightFormat::F16, 8, 64) }, "activations"),
+        (QuantGemv { swiglu: true, ..base() }, "swiglu"),
+        (
+            QuantGemv {
+                swiglu: true,
+                ..several(vec![matrix(WeightFormat::Q4K, 8), matrix(WeightFormat::Q6K, 8)])
+            },
+            "swiglu",
+        ),
+        (QuantGemv { warps: Some(16), batch: 8, ..base() }, "warps"),
+    ];
+    for (kernel, field) in cases {
+        assert_eq!(refused(&kernel), field, "{kernel:?}");
+    }
+    let residual = Matrix { residual: true, ..matrix(WeightFormat::Q4K, 8) };
+    assert_eq!(refused(&QuantGemv { swiglu: true, ..several(vec![residual; 2]) }), "residual");
+    let normed = FusedNormGemv::new(WeightFormat::Q4K, 8, 256, f32::NAN);
+    assert_eq!(refused(&normed), "epsilon");
+    let mut normed = FusedNormGemv::new(WeightFormat::Q4K, 8, 256, 1e-5);
+    normed.gemv.activations = Activations::Int8;
+    assert_eq!(refused(&normed), "activations");
 }

@@ -49,12 +49,13 @@ fn turned(rope: &Rope, head: &[f64], norm: &[f64], factors: &[f64], position: f6
     }
     let m = magnitude(rope);
     let mut y: Vec<_> = x.iter().map(|&x| (x, slack * x.abs() + 2f64.powi(-148))).collect();
-    for i in 0..turning / 2 {
+    let ones = vec![1.0; turning / 2];
+    let factors = if rope.freq_factors { factors } else { &ones };
+    for (i, factor) in factors.iter().enumerate() {
         let (a, b) = match rope.pairs {
             RopePairs::Interleaved => (2 * i, 2 * i + 1),
             RopePairs::Neox => (i, i + turning / 2),
         };
-        let factor = if rope.freq_factors { factors[i] } else { 1.0 };
         let (sine, cosine) = (position * (frequency(rope, i) / factor)).sin_cos();
         let slack = slack * m * (x[a].abs() + x[b].abs()) + 2f64.powi(-148);
         y[a] = (m * (x[a] * cosine - x[b] * sine), slack);

@@ -72,11 +72,10 @@ fn runs_of_lanes_reduce_by_themselves() {
                 k.ptr_mut::<f32>("sums").st(k.tid(), k.group_sum(x, lanes));
                 k.ptr_mut::<f32>("most").st(k.tid(), k.group_max(x, lanes));
             });
-            for (i, run) in x.chunks(lanes as usize).enumerate() {
-                for lane in i * lanes as usize..(i + 1) * lanes as usize {
-                    assert_eq!(found[0][lane], run.iter().sum::<f64>(), "{lanes} lanes on sm_{sm}");
-                    assert_eq!(found[1][lane], run.iter().copied().fold(0.0, f64::max));
-                }
+            let lanes = lanes as usize;
+            for (run, found) in x.chunks(lanes).zip(found[0].chunks(lanes).zip(found[1].chunks(lanes))) {
+                let (sum, most) = (run.iter().sum::<f64>(), run.iter().copied().fold(0.0, f64::max));
+                assert_eq!(found, (&vec![sum; lanes][..], &vec![most; lanes][..]), "{lanes} on sm_{sm}");
             }
         }
     }

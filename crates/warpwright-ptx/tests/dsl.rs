@@ -144,6 +144,12 @@ fn cases() -> Vec<Case> {
             y.st_vec_if(p, t * 2, [k.f32(1.0), k.f32(2.0)]);
             x.ld_if(p, t, -1.0)
         }),
+        value!("chosen_pointers", f32, |k, t, x: f32| {
+            let z = k.ptr::<f32>("z").nc();
+            let one = t.lt(16).select_ptr(x, z);
+            // Moved by different constants.
+            one.ld(t) + t.lt(8).select_ptr(z.at(3), x.at(100)).at(t * 2).ld(1)
+        }),
         value!("cached", f32, |k, t, x: f32| {
             let z = k.ptr_mut::<f32>("z");
             z.streaming().st(t, 1.0);
@@ -513,6 +519,7 @@ fn mistakes_are_collected_with_their_lines() {
         y.st(3, k.u32(1).bits::<f64>().to::<f32>()); // sizes differ
         k.shared::<f32>(0); // empty
         k.refuse("not today");
+        k.tid().lt(4).select_ptr(x, x.at(k.tid())); // not parameters
     });
     let expected = [
         (Code::Redeclared, 3),
@@ -526,6 +533,7 @@ fn mistakes_are_collected_with_their_lines() {
         (Code::OperandType, 14),
         (Code::SharedMemory, 15),
         (Code::Parameter, 16),
+        (Code::Parameter, 17),
     ];
     assert_eq!(found, expected.map(|(code, line)| (code, first + line)));
 }

@@ -8,7 +8,7 @@ use super::steps::Steps;
 use super::tensor::{self, TensorOnline};
 use super::warps::{self, Part};
 use crate::CacheDtype;
-use crate::floats::{FloatBuffers, Floats};
+use crate::data::floats::{FloatBuffers, Floats};
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 

@@ -12,8 +12,8 @@
 //! ```
 
 use crate::CacheDtype;
-use crate::eight_bits::BLOCK;
-use crate::floats::Floats;
+use crate::data::eight_bits::BLOCK;
+use crate::data::floats::Floats;
 use warpwright_ptx::dsl::*;
 
 /// Bytes of a piece.

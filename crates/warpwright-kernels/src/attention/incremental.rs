@@ -7,7 +7,7 @@ use super::tensor;
 use crate::CacheDtype;
 use crate::Dtype;
 use crate::catalogue::{Domain, Entry, Field};
-use crate::eight_bits::BLOCK;
+use crate::data::eight_bits::BLOCK;
 use warpwright_ptx::dsl::*;
 
 /// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a
@@ -334,9 +334,9 @@ pub(crate) const ENTRY: Entry = Entry {
         Field { name: "out", domain: Domain::DTYPE, default: "f32", doc: "element type of out" },
         Field {
             name: "scale",
-            domain: Domain::Float { above: 0.0, to: 1e3 },
-            default: "0.088388346",
-            doc: "what scores are multiplied by: 1 / sqrt(head_dim)",
+            domain: Domain::Auto(&Domain::Float { from: 1e-6, to: 1e3 }),
+            default: "auto",
+            doc: "what scores are multiplied by; auto is 1 / sqrt(head_dim)",
         },
         Field {
             name: "lengths_in_memory",
@@ -365,7 +365,7 @@ pub(crate) const ENTRY: Entry = Entry {
     ],
     examples: &[
         // Llama-3.2-1B, Qwen2.5-1.5B and Llama-3-8B.
-        "head_dim=64 heads=32 kv_heads=8 max_seq_len=131072 scale=0.125 lengths_in_memory=true splits=32",
+        "head_dim=64 heads=32 kv_heads=8 max_seq_len=131072 lengths_in_memory=true splits=32",
         "head_dim=128 heads=12 kv_heads=2 max_seq_len=32768 cache=bf16 lengths_in_memory=true splits=128",
         "head_dim=128 heads=32 kv_heads=8 lengths_in_memory=true splits=32",
         "head_dim=128 heads=32 kv_heads=8 cache=q8_0 q=f16 out=f16 lengths_in_memory=true splits=32",
@@ -374,22 +374,23 @@ pub(crate) const ENTRY: Entry = Entry {
         "head_dim=128 heads=28 kv_heads=4 tensor_cores=false",
         "head_dim=80 heads=32 kv_heads=32 cache=f32",
         "head_dim=112 heads=32 kv_heads=2 q=f16 out=f16",
-        "head_dim=256 heads=16 kv_heads=1 scale=0.0625 warps=8",
+        "head_dim=256 heads=16 kv_heads=1 warps=8",
     ],
     make: |config| {
         let number = |name| config.u32(name);
         let heads = [number("heads"), number("kv_heads"), number("head_dim")];
         let [heads, kv_heads, head_dim] = heads;
+        let kernel = IncrementalAttention::new(heads, kv_heads, head_dim, number("max_seq_len"));
         Box::new(IncrementalAttention {
             cache: CacheDtype::from_name(config.text("cache")).unwrap_or(CacheDtype::F16),
             q: config.dtype("q"),
             out: config.dtype("out"),
-            scale: config.f32("scale"),
+            scale: config.auto_f32("scale").unwrap_or(kernel.scale),
             lengths_in_memory: config.flag("lengths_in_memory"),
             splits: number("splits"),
             warps: number("warps"),
             tensor_cores: config.flag("tensor_cores"),
-            ..IncrementalAttention::new(heads, kv_heads, head_dim, number("max_seq_len"))
+            ..kernel
         })
     },
 };

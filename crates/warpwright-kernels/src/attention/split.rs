@@ -10,7 +10,7 @@
 
 use super::cache::Lane;
 use super::warps::Part;
-use crate::floats::Floats;
+use crate::data::floats::Floats;
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Scope;
 

@@ -21,7 +21,7 @@ use super::cache::Which;
 use super::online::MASKED;
 use super::steps::Steps;
 use super::warps::{Fix, OfWarp, Put};
-use crate::floats::{Dtype, Floats};
+use crate::data::floats::{Dtype, Floats};
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Type;
 

@@ -13,7 +13,7 @@
 //! the L2 cache for all but the first of them.
 
 use crate::catalogue::{Domain, Field};
-use crate::floats::{Dtype, FloatBuffers, Floats};
+use crate::data::floats::{Dtype, FloatBuffers, Floats};
 use warpwright_ptx::dsl::*;
 
 /// Threads of a block.

@@ -3,7 +3,7 @@
 use super::block::{BIAS, BlockTile, COLUMNS, DEPTH, Epilogue, N, OUT, RESIDUAL, ROWS, THREADS, WEIGHTS};
 use super::scale_rows::{TERMS, pitch};
 use crate::catalogue::{Domain, Entry, Field};
-use crate::floats::Dtype;
+use crate::data::floats::Dtype;
 use crate::weights::chunks::{ChunkReader, RUN};
 use crate::weights::{Planes, WeightFormat};
 use warpwright_ptx::dsl::*;
@@ -35,8 +35,9 @@ use warpwright_ptx::dsl::*;
 ///    weights      w = u for q8_0 and q4_0, 2u for q4_k, q5_k and q6_k
 /// ```
 ///
-/// and one rounding to `out`. Weights smaller than 2⁻¹³ are exact. Activations may be any finite numbers;
-/// `d·sc·q` and `dmin·m` of a weight must be less than 65504, where half precision ends.
+/// and one rounding to `out`. Weights smaller than 2⁻¹³ are exact. Activations may be any finite numbers; of the
+/// weights, `d·sc·q` with the format's largest `q`, and `dmin·m`, must be less than 65504, where half precision
+/// ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuantGemm {
     /// How the weights are stored: a quantised format.

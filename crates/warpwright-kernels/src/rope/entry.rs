@@ -3,8 +3,8 @@
 use super::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 use crate::CacheDtype;
 use crate::catalogue::{Domain, Entry, Field};
-use crate::eight_bits::BLOCK;
-use crate::floats::Dtype;
+use crate::data::eight_bits::BLOCK;
+use crate::data::floats::Dtype;
 use warpwright_ptx::dsl::BuildError;
 
 /// Whether the kernel has the configuration.
@@ -99,21 +99,21 @@ pub(crate) const ENTRY: Entry = Entry {
             "elements of a head that turn; 0 for all",
         ),
         field("pairs", Domain::OneOf(&["neox", "interleaved"]), "neox", "which elements turn together"),
-        field("base", Domain::Float { above: 1.0, to: 1e9 }, "10000", "base of the frequencies"),
+        field("base", Domain::Float { from: 1.001, to: 1e9 }, "10000", "base of the frequencies"),
         field("scaling", Domain::OneOf(&["none", "linear", "yarn"]), "none", "how frequencies are scaled"),
-        field("factor", Domain::Float { above: 0.99, to: 1e4 }, "4", "by how much, with linear and yarn"),
+        field("factor", Domain::Float { from: 1.0, to: 1e4 }, "4", "by how much, with linear and yarn"),
         field("original_context", Domain::int(1, 1 << 24), "32768", "context of the training, with yarn"),
-        field("beta_fast", Domain::Float { above: 0.0, to: 1e3 }, "32", "turns that are not interpolated"),
-        field("beta_slow", Domain::Float { above: 0.0, to: 1e3 }, "1", "turns that are"),
+        field("beta_fast", Domain::Float { from: 0.01, to: 1e3 }, "32", "turns that are not interpolated"),
+        field("beta_slow", Domain::Float { from: 0.01, to: 1e3 }, "1", "turns that are"),
         field(
             "attention_factor",
-            Domain::Float { above: -1e-9, to: 1e3 },
+            Domain::Float { from: 0.0, to: 1e3 },
             "0",
             "what yarn multiplies q and k by; 0 for 0.1 ln(factor) + 1",
         ),
         field("freq_factors", Domain::FLAG, "false", "whether a buffer divides each pair's frequency"),
         field("norm", Domain::FLAG, "false", "whether each head of q and k is normalised"),
-        field("epsilon", Domain::Float { above: -1e-9, to: 1.0 }, "1e-6", "added to the norm's mean square"),
+        field("epsilon", Domain::Float { from: 0.0, to: 1.0 }, "1e-6", "added to the norm's mean square"),
         field("dtype", Domain::DTYPE, "f32", "element type of q, k and v"),
         field(
             "layout",

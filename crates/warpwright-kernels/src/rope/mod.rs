@@ -9,8 +9,8 @@ pub(crate) use entry::ENTRY;
 pub use frequencies::RopeScaling;
 
 use crate::CacheDtype;
-use crate::floats::{Dtype, FloatBuffers, Floats};
-use crate::quantized::{Rows, describe};
+use crate::data::floats::{Dtype, FloatBuffers, Floats};
+use crate::data::quantized::{Rows, describe};
 use turn::{Angles, Lanes};
 use warpwright_ptx::dsl::*;
 

@@ -1,7 +1,7 @@
 //! How a head lies over lanes, and how they turn it.
 
 use super::{Rope, RopePairs, Split};
-use crate::floats::Floats;
+use crate::data::floats::Floats;
 use warpwright_ptx::dsl::*;
 
 /// Cosine and signed sine: element `x` with its partner `y` becomes `x · cosine + y · sine`.

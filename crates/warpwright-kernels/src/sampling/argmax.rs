@@ -2,7 +2,7 @@
 
 use super::rank;
 use crate::catalogue::{Domain, Entry, Field, check_threads};
-use crate::floats::{Dtype, FloatBuffers};
+use crate::data::floats::{Dtype, FloatBuffers};
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Scope;
 

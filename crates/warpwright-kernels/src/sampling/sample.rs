@@ -4,7 +4,7 @@ use super::philox::philox;
 use super::radix::{Radix, SHORT, WORD};
 use super::rank;
 use crate::catalogue::{Domain, Entry, Field};
-use crate::floats::{Dtype, FloatBuffers};
+use crate::data::floats::{Dtype, FloatBuffers};
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 
@@ -201,7 +201,7 @@ pub(crate) const ENTRY: Entry = Entry {
         Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of the logits" },
         Field {
             name: "temperature",
-            domain: Domain::Float { above: -1e-9, to: 100.0 },
+            domain: Domain::Float { from: 0.0, to: 100.0 },
             default: "1",
             doc: "what logits are divided by; 0 takes the largest",
         },

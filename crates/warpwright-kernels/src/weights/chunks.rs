@@ -148,7 +148,11 @@ impl<'k> ChunkReader<'k> {
                 } else {
                     let plane = if format == WeightFormat::Q5K { 2 } else { 1 };
                     let headers = self.row(plane, row, 16, 1).cast::<u32>();
-                    Scales::Header { all: headers.ld_vec(superblock * 4), unit: headers.ld(unit) }
+                    let all: [_; 4] = headers.ld_vec(superblock * 4);
+                    // That of the unit, out of the two of a pair.
+                    let (second, odd) = ((step & 1).ne(0), chunk.ne(0));
+                    let of = |pair: usize| odd.select(all[2 * pair + 1], all[2 * pair]);
+                    Scales::Header { all, unit: second.select(of(1), of(0)) }
                 };
                 (quants, upper, scales)
             }

@@ -43,6 +43,7 @@
 
 mod address;
 mod atomic;
+mod choice;
 mod collective;
 mod control;
 mod convert;

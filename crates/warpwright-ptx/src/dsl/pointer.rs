@@ -33,7 +33,7 @@ use std::panic::Location;
 pub struct Ptr<'k, S, T> {
     pub(super) k: K<'k>,
     pub(super) id: u32,
-    access: Access,
+    pub(super) access: Access,
     target: PhantomData<(S, T)>,
 }
 
@@ -100,7 +100,7 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         Ptr { k, id, access: Access::default(), target: PhantomData }
     }
 
-    fn poison(k: K<'k>) -> Self {
+    pub(super) fn poison(k: K<'k>) -> Self {
         Self::with_id(k, INVALID)
     }
 
@@ -581,34 +581,6 @@ impl State {
             }
         };
         Pointer { base: Base::Variable(id), form: FormId::ZERO, narrow: true, mutable: true }
-    }
-}
-
-impl<'k> Reg<'k, Pred> {
-    /// The pointer `yes` where the predicate holds, else `no`. Both are parameters, not yet moved.
-    #[track_caller]
-    pub fn select_ptr<T: Data>(self, yes: Ptr<'k, Global, T>, no: Ptr<'k, Global, T>) -> Ptr<'k, Global, T> {
-        let (k, loc) = (self.kernel(), Location::caller());
-        if yes.id == INVALID || no.id == INVALID {
-            return Ptr::poison(k);
-        }
-        let [a, b] = [yes, no].map(|ptr| k.state().pointers[ptr.id as usize]);
-        let moved = a.form != FormId::ZERO || b.form != FormId::ZERO;
-        let (Base::Reg(x), Base::Reg(y), false) = (a.base, b.base, moved) else {
-            k.state().mistake(
-                Code::Parameter,
-                loc,
-                "a choice of pointers that are not parameters as they came",
-            );
-            return Ptr::poison(k);
-        };
-        let base = self.select(Reg::<u64>::new(k, x), Reg::<u64>::new(k, y)).id;
-        if base == POISON {
-            return Ptr::poison(k);
-        }
-        let mutable = a.mutable && b.mutable;
-        let chosen = Ptr::new(k, Pointer { base: Base::Reg(base), mutable, ..a });
-        Ptr { access: yes.access, ..chosen }
     }
 }
 

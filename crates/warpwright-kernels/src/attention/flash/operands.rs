@@ -2,7 +2,7 @@
 //! them.
 
 use super::{FlashAttention, KvLayout, Lengths};
-use crate::floats::{FloatBuffers, Floats};
+use crate::data::floats::{FloatBuffers, Floats};
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Type;
 

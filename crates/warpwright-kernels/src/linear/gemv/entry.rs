@@ -1,16 +1,18 @@
 //! The products as the catalogue shows them.
 
-use super::kernel::{Activations, FusedNormGemv, MAX_MATRICES, Matrix, QuantGemv};
+use super::kernel::{
+    Activations, FusedNormGemv, MAX_BATCH, MAX_COLUMNS, MAX_MATRICES, MAX_ROWS, Matrix, QuantGemv,
+};
 use super::plan::MAX_WARPS;
 use crate::catalogue::{Config, Domain, Entry, Field};
 use crate::weights::{FORMAT, WeightFormat};
 
-const ROWS: Domain = Domain::int(1, 1 << 24);
+const ROWS: Domain = Domain::int(1, MAX_ROWS);
 const MOST: u32 = MAX_MATRICES as u32;
 
 const K: Field = Field {
     name: "k",
-    domain: Domain::int(1, 1 << 20),
+    domain: Domain::int(1, MAX_COLUMNS),
     default: "4096",
     doc: "columns of the matrices: a multiple of each format's block",
 };
@@ -45,7 +47,7 @@ const SWIGLU: Field = Field {
     doc: "whether two matrices of one shape make silu(w0 * x) * (w1 * x)",
 };
 const BATCH: Field =
-    Field { name: "batch", domain: Domain::int(1, 8), default: "1", doc: "columns of activations" };
+    Field { name: "batch", domain: Domain::int(1, MAX_BATCH), default: "1", doc: "columns of activations" };
 const WARPS: Field = Field {
     name: "warps",
     domain: Domain::int(0, MAX_WARPS),
@@ -139,7 +141,7 @@ pub(crate) const FUSED_NORM_GEMV: Entry = Entry {
         FORMATS,
         Field {
             name: "epsilon",
-            domain: Domain::Float { above: -f32::MIN_POSITIVE, to: 1.0 },
+            domain: Domain::Float { from: 0.0, to: 1.0 },
             default: "1e-5",
             doc: "added to the mean square",
         },

@@ -9,6 +9,13 @@ use crate::weights::{Planes, WeightFormat};
 use std::fmt;
 use warpwright_ptx::dsl::*;
 
+/// Bytes of shared memory that a block has without asking, and that every device has for it.
+const STATIC_SHARED: u32 = 48 * 1024;
+const SHARED: u32 = 64 * 1024;
+/// Largest shapes.
+pub(super) const MAX_ROWS: u32 = 1 << 24;
+pub(super) const MAX_COLUMNS: u32 = 1 << 20;
+pub(super) const MAX_BATCH: u32 = 8;
 /// Most matrices of a launch.
 pub(super) const MAX_MATRICES: usize = 4;
 const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2", "w3"];
@@ -96,7 +103,7 @@ impl Matrix {
 ///   `(b + 4) Σ |x|`, and the sum of the activations has eight, of `b Σ |x|`. The rest are the sums over slices,
 ///   lanes and warps. Largest quants lose a bit by it: `s / t ≤ 1.1 · s · q`.
 /// * weights that are floats: `|err| ≤ (k / 8 + 32) · u · Σ |w x|`.
-/// * `int8`: `(k / 256 + 48) · u · Σ (s |q| + m) |x|` for the activations as `q8_1` has them, since the products
+/// * `int8` and `rounded`: `(k / 256 + 48) · u · Σ (s |q| + m) |x|` for the activations as `q8_1` has them, since the products
 ///   within a part are exact. That they are rounded costs `Σ |w| · max |x| / 253`, with the largest of each 32
 ///   activations: where a few channels are large, the others lose their bits.
 ///
@@ -135,11 +142,12 @@ impl QuantGemv {
     /// The products with the results, in the order of the tiles.
     pub(super) fn products(&self, epsilon: Option<f32>) -> Vec<Product> {
         let exact = self.activations == Activations::Exact;
+        // What `check` refuses is not multiplied out.
         let product = |matrix: &Matrix| Product {
             format: matrix.format,
-            n: matrix.n,
-            k: self.k,
-            batch: self.batch,
+            n: matrix.n.min(MAX_ROWS),
+            k: self.k.min(MAX_COLUMNS),
+            batch: self.batch.clamp(1, MAX_BATCH),
             swiglu: self.swiglu,
             exact,
             epsilon,
@@ -148,10 +156,10 @@ impl QuantGemv {
         let results = if self.swiglu { 1 } else { self.matrices.len() };
         let mut products: Vec<_> = self.matrices.iter().take(results).map(product).collect();
         let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
-        let most = products.iter().map(Product::most_warps).min().unwrap_or(1);
+        let most = products.iter().map(|product| product.most_warps(STATIC_SHARED)).min().unwrap_or(1);
         let warps = match (self.warps, products.first()) {
             (Some(warps), _) => warps.clamp(1, plan::MAX_WARPS),
-            (None, Some(first)) => plan::warps(Layout::new(first.format), self.k, tiles, most),
+            (None, Some(first)) => plan::warps(Layout::new(first.format), first.k, tiles, most),
             (None, None) => 1,
         };
         products.iter_mut().for_each(|product| product.warps = warps);
@@ -176,7 +184,7 @@ impl QuantGemv {
     }
 
     pub(super) fn arguments(&self, norm: bool) -> Vec<ArgDesc> {
-        let (batch, k) = (u64::from(self.batch), u64::from(self.k));
+        let (batch, k) = (u64::from(self.batch.min(MAX_BATCH)), u64::from(self.k.min(MAX_COLUMNS)));
         let mut args = match self.activations {
             Activations::Exact | Activations::Rounded => {
                 vec![ArgDesc::input::<f32>("x", Extent::new(batch * k))]
@@ -188,12 +196,13 @@ impl QuantGemv {
             ],
         };
         if norm {
-            args.push(ArgDesc::input::<f32>("norm", self.k));
+            args.push(ArgDesc::input::<f32>("norm", Extent::new(k)));
         }
         for (i, matrix) in self.matrices.iter().take(MAX_MATRICES).enumerate() {
-            let bytes = Planes::new(matrix.format, matrix.n, self.k).bytes();
+            let n = matrix.n.min(MAX_ROWS);
+            let bytes = Planes::new(matrix.format, n, k as u32).bytes();
             args.push(ArgDesc::input::<u8>(WEIGHTS[i], Extent::new(bytes)));
-            let n = u64::from(matrix.n);
+            let n = u64::from(n);
             if matrix.bias {
                 args.push(ArgDesc::input::<f32>(BIASES[i], Extent::new(n)));
             }
@@ -222,11 +231,11 @@ impl QuantGemv {
         if !(1..=MAX_MATRICES).contains(&count) {
             return Err(BuildError::field("matrices", count, format!("from 1 to {MAX_MATRICES}")));
         }
-        if !(1..=8).contains(&self.batch) {
-            return Err(BuildError::field("batch", self.batch, "from 1 to 8"));
+        if !(1..=MAX_BATCH).contains(&self.batch) {
+            return Err(BuildError::field("batch", self.batch, format!("from 1 to {MAX_BATCH}")));
         }
-        if !(1..=1 << 20).contains(&self.k) {
-            return Err(BuildError::field("k", self.k, "from 1 to 1048576"));
+        if !(1..=MAX_COLUMNS).contains(&self.k) {
+            return Err(BuildError::field("k", self.k, format!("from 1 to {MAX_COLUMNS}")));
         }
         for matrix in &self.matrices {
             let (format, block) = (matrix.format, matrix.format.block());
@@ -237,8 +246,8 @@ impl QuantGemv {
                     format!("a multiple of {block}, the block of {format}"),
                 ));
             }
-            if !(1..=1 << 24).contains(&matrix.n) {
-                return Err(BuildError::field("n", matrix.n, "from 1 to 16777216"));
+            if !(1..=MAX_ROWS).contains(&matrix.n) {
+                return Err(BuildError::field("n", matrix.n, format!("from 1 to {MAX_ROWS}")));
             }
             if self.activations != Activations::Exact && format.is_float() {
                 let rule = format!("exact, since weights of {format} are not quants");
@@ -264,7 +273,8 @@ impl QuantGemv {
                 ));
             }
         }
-        let most = self.products(None).iter().map(Product::most_warps).min().unwrap_or(1);
+        let products = self.products(None);
+        let most = products.iter().map(|product| product.most_warps(SHARED)).min().unwrap_or(1);
         if let Some(warps) = self.warps
             && !(1..=most).contains(&warps)
         {

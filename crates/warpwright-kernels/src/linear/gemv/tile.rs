@@ -82,11 +82,10 @@ impl Product {
         self.staging().words() + Exchange::words(self.layout(), self.group_rows())
     }
 
-    /// Most warps of a block, by what every device gives a block of shared memory.
-    pub(super) fn most_warps(&self) -> u32 {
-        const SHARED_WORDS: u32 = 48 * 1024 / 4;
+    /// Most warps of a block that has so many bytes of shared memory.
+    pub(super) fn most_warps(&self, shared: u32) -> u32 {
         let of_one = Product { warps: 1, ..*self }.scratch_words();
-        (SHARED_WORDS / of_one).clamp(1, plan::MAX_WARPS)
+        (shared / 4 / of_one.max(1)).clamp(1, plan::MAX_WARPS)
     }
 
     /// Words of shared memory that a tile needs.

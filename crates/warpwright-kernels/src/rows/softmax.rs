@@ -1,8 +1,8 @@
 //! Softmax over rows.
 
 use crate::catalogue::{Domain, Entry, Field, ROW, THREADS, check_threads};
-use crate::floats::{Dtype, FloatBuffers};
-use crate::row::{Part, Walk};
+use crate::data::floats::{Dtype, FloatBuffers};
+use crate::rows::row::{Part, Walk};
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 

@@ -1,9 +1,9 @@
 //! Root-mean-square normalisation.
 
 use crate::catalogue::{Domain, Entry, Field, ROW, THREADS, check_threads};
-use crate::eight_bits::{BLOCK, quantize};
-use crate::floats::{Dtype, FloatBuffers};
-use crate::row::{Part, Walk};
+use crate::data::eight_bits::{BLOCK, quantize};
+use crate::data::floats::{Dtype, FloatBuffers};
+use crate::rows::row::{Part, Walk};
 use warpwright_ptx::dsl::*;
 
 /// `y = h · rsqrt(mean(h²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019), where `h` is
@@ -173,7 +173,7 @@ pub(crate) const ENTRY: Entry = Entry {
         ROW,
         Field {
             name: "epsilon",
-            domain: Domain::Float { above: -f32::MIN_POSITIVE, to: 1.0 },
+            domain: Domain::Float { from: 0.0, to: 1.0 },
             default: "1e-5",
             doc: "added to the mean square",
         },

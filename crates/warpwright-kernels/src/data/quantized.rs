@@ -1,8 +1,8 @@
 //! Floats, or eight bits with a scale for each 32: rows as kernels write them that may be told either.
 
 use crate::CacheDtype;
-use crate::eight_bits::{BLOCK, quantize};
-use crate::floats::{Dtype, FloatBuffers, Floats};
+use crate::data::eight_bits::{BLOCK, quantize};
+use crate::data::floats::{Dtype, FloatBuffers, Floats};
 use warpwright_ptx::dsl::*;
 
 /// A buffer of rows that are written as floats or as `q8_0`: a handle, free to copy.

@@ -2,8 +2,8 @@
 
 use crate::CacheDtype;
 use crate::catalogue::{Domain, Entry, Field, THREADS, check_threads};
-use crate::eight_bits::BLOCK;
-use crate::quantized::{Rows, describe};
+use crate::data::eight_bits::BLOCK;
+use crate::data::quantized::{Rows, describe};
 use warpwright_ptx::dsl::*;
 
 /// `y = x`, element by element, over `rows × columns`, row-major, each with a pitch of its own: a copy where

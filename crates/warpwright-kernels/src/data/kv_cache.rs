@@ -1,7 +1,7 @@
 //! The KV cache: what its elements are.
 
 use crate::Dtype;
-use crate::eight_bits::BLOCK;
+use crate::data::eight_bits::BLOCK;
 use std::fmt;
 use warpwright_ptx::ir::Type;
 

@@ -1,0 +1,9 @@
+//! Kernels that go along rows: norm, softmax, elementwise operations, casts, quantising, embedding.
+
+pub(crate) mod cast;
+pub(crate) mod elementwise;
+pub(crate) mod embedding;
+pub(crate) mod norm;
+pub(crate) mod quantize;
+mod row;
+pub(crate) mod softmax;
