@@ -9,6 +9,7 @@ use crate::Dtype;
 use operands::Operands;
 use std::f32::consts::{LN_2, LOG2_E};
 use warpwright_ptx::dsl::*;
+use warpwright_ptx::ir::Arch;
 
 /// `out = softmax(scale · q·kᵀ)·v` for many queries at once, on the tensor cores.
 ///
@@ -153,18 +154,19 @@ impl FlashAttention {
         if self.head_dim > 128 { 64 } else { 128 }
     }
 
-    /// Keys of a tile.
-    fn keys(&self) -> u32 {
+    /// Keys of a tile. Before `sm_80`, where loads go through registers, there is less room for scores.
+    fn keys(&self, target: Arch) -> u32 {
         match self.head_dim {
             ..=64 => 128,
             65..=128 => 64,
+            209.. if target.sm < 80 => 16,
             _ => 32,
         }
     }
 
     /// The algorithm, for queries of `Q` and keys and values of `S` that are multiplied as `T`.
     fn attend<'k, Q: Source<T>, S: Source<T>, T: Half>(&self, k: K<'k>) {
-        let (d, rows, keys) = (self.head_dim, self.rows(), self.keys());
+        let (d, rows, keys) = (self.head_dim, self.rows(), self.keys(k.target()));
         let operands = self.operands::<Q, S>(k);
         let &Operands { q_len, kv_len, .. } = &operands;
         // The longest rows first: blocks begin in the order of their numbers.
