@@ -238,8 +238,7 @@ impl Measured {
             shared_mem_bytes: built.launch.dynamic_shared,
             cooperative: built.launch.cooperative,
         };
-        let mut options = Options::default();
-        options.counters = true;
+        let options = Options { counters: true, ..Options::default() };
         let launched = device.launch(&loaded, &self.kernel.entry(), &config, &args, &options);
         let report = launched.map_err(|error| text(&error))?.wait();
         if let Some(trap) = &report.trap {

@@ -132,7 +132,7 @@ const HEADROOM: f32 = 7.0;
 impl FlashAttention {
     /// Causal attention in half precision, with a cache for `max_seq_len` tokens, lengths as scalars and a
     /// scale of `1 / √head_dim`.
-    pub fn new(head_dim: u32, heads: u32, kv_heads: u32, max_seq_len: u32) -> Self {
+    pub fn new(heads: u32, kv_heads: u32, head_dim: u32, max_seq_len: u32) -> Self {
         FlashAttention {
             head_dim,
             heads,

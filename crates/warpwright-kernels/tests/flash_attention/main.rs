@@ -56,7 +56,7 @@ fn check(case: &Case<'_>) {
 }
 
 fn kernel(head_dim: u32, heads: u32, kv_heads: u32) -> FlashAttention {
-    FlashAttention { out: Dtype::F32, ..FlashAttention::new(head_dim, heads, kv_heads, 450) }
+    FlashAttention { out: Dtype::F32, ..FlashAttention::new(heads, kv_heads, head_dim, 450) }
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn layers_of_models() {
     }
     for (head_dim, heads, kv_heads) in [(64, 32, 8), (128, 12, 2), (128, 32, 8)] {
         for (sm, lens) in [(80, (512, 512)), (90, (160, 1000))] {
-            let kernel = FlashAttention::new(head_dim, heads, kv_heads, 1024);
+            let kernel = FlashAttention::new(heads, kv_heads, head_dim, 1024);
             check(&Case { kernel, sm, sequences: &[lens], class: Class::Normal, seed: 1 });
         }
     }

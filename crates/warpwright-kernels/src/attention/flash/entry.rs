@@ -96,9 +96,9 @@ pub(crate) const ENTRY: Entry = Entry {
     ],
     make: |config| {
         let new = FlashAttention::new(
-            config.u32("head_dim"),
             config.u32("heads"),
             config.u32("kv_heads"),
+            config.u32("head_dim"),
             config.u32("max_seq_len"),
         );
         Box::new(FlashAttention {
