@@ -237,7 +237,8 @@ impl<'k> K<'k> {
         self.counted("fold", range, init, body, Location::caller())
     }
 
-    fn counted<C: Carry<'k>>(
+    /// A loop that counts, on the line of whoever asked for it.
+    pub(super) fn counted<C: Carry<'k>>(
         self,
         name: &'static str,
         range: Range<'k>,

@@ -168,7 +168,7 @@ impl<'k> Tile<'k, Acc, f32> {
             Type::F16 => low.pack_f16(high).bits(),
             _ => low.pack_bf16(high).bits(),
         };
-        self.store_by(to, place, |value| value.to(), pack, loc);
+        k.on_line(loc, || self.store_by(to, place, |value| value.to(), pack, loc));
     }
 
     /// [`store`](Self::store) to half precision, where what is beyond its largest number, infinities included,
@@ -183,7 +183,7 @@ impl<'k> Tile<'k, Acc, f32> {
         let (k, loc) = (self.k, Location::caller());
         let place = (row.into_reg(k, loc), column.into_reg(k, loc));
         let pack = |low: Reg<'k, f32>, high| low.pack_f16_saturating(high).bits();
-        self.store_by(to, place, |value| value.to_f16_saturating(), pack, loc);
+        k.on_line(loc, || self.store_by(to, place, |value| value.to_f16_saturating(), pack, loc));
     }
 
     /// Stores by functions that round: one element, and two halves in a word.
@@ -206,17 +206,16 @@ impl<'k> Tile<'k, Acc, f32> {
             let across = (block % blocks * 8) as u32;
             let (row, column) = (row + down, column + across);
             let [low, high] = [0, 1].map(|i| Reg::<f32>::new(k, pair[i]));
-            k.on_line(loc, || {
-                if !matches!(T::TYPE, Type::F16 | Type::BF16) || to.alignment(column, 4) < 4 {
-                    return to.st(row, column, [low, high].map(&round));
-                }
-                // Two neighbours, as one access.
-                let (ptr, inside) = to.place(row, column);
-                match inside {
-                    Some(inside) => ptr.cast::<u32>().st_if(inside, 0, pack(low, high)),
-                    None => ptr.cast::<u32>().st(0, pack(low, high)),
-                }
-            });
+            if !matches!(T::TYPE, Type::F16 | Type::BF16) || to.alignment(column, 4) < 4 {
+                to.st(row, column, [low, high].map(&round));
+                continue;
+            }
+            // Two neighbours, as one access.
+            let (ptr, inside) = to.place(row, column);
+            match inside {
+                Some(inside) => ptr.cast::<u32>().st_if(inside, 0, pack(low, high)),
+                None => ptr.cast::<u32>().st(0, pack(low, high)),
+            }
         }
     }
 }

@@ -232,7 +232,7 @@ impl<'k> Pipeline<'k> {
     ) -> C {
         let (k, ahead) = (self.k, self.stages - 1);
         let range = k.on_line(loc, || k.range(from..to));
-        k.fold(range, init, |tile, state| {
+        let turn = |tile: Reg<'k, u32>, state| {
             let slot = k.on_line(loc, || self.slot(tile));
             if ahead == 0 {
                 k.on_line(loc, || k.sync());
@@ -262,7 +262,8 @@ impl<'k> Pipeline<'k> {
                 self.turn(slot, store);
             }
             state
-        })
+        };
+        k.counted("fold", range, init, turn, loc)
     }
 
     /// Runs the closure where there is such a tile.
