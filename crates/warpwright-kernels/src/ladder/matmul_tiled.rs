@@ -23,7 +23,7 @@ pub struct MatmulTiled<T> {
 /// Side of a block's tile of `C`.
 const TILE: u32 = 128;
 /// Columns of `A` and rows of `B` in a tile.
-const DEPTH: u32 = 16;
+const DEPTH: u32 = 8;
 /// Threads of a block, along each side.
 const THREADS: u32 = 16;
 /// Side of a thread's part of `C`.
