@@ -69,27 +69,18 @@ pub(super) const FIGURES: &[Figure] = &[
     per_weight("n=4096 k=4096 format=f32", Goal::Floor(1.25)),
     per_weight("n=4096 k=4096 format=f16", Goal::Floor(2.125)),
     per_weight("n=4096 k=4096 format=bf16", Goal::Floor(2.125)),
-    Figure {
-        what: "instructions per multiplication",
-        kernel: "incremental_attention",
-        assignments: "heads=32 kv_heads=8 head_dim=128",
-        launch: DECODE,
-        // A product with K and one with V for each element of each head and token.
-        measure: |measured| measured.per_unit((2 * 32 * 128 * LENGTH) as f64),
-        goal: Goal::Floor(1.0),
-    },
+    per_byte("heads=32 kv_heads=8 head_dim=128", 2, Goal::Floor(0.19)),
+    per_byte("heads=32 kv_heads=8 head_dim=128 tensor_cores=false", 2, Goal::Floor(2.0)),
+    per_byte("heads=32 kv_heads=8 head_dim=128 cache=q8_0", 1, Goal::Floor(3.8)),
     Figure {
         what: "bytes of sectors per byte of K and V",
-        kernel: "incremental_attention",
-        assignments: "heads=32 kv_heads=8 head_dim=128",
-        launch: DECODE,
         measure: |measured| {
             let counted = measured.run()?;
-            let bytes = 2 * 2 * 8 * 128 * LENGTH;
             let sectors = counted.loads("k")?.transactions + counted.loads("v")?.transactions;
-            Ok((sectors * SECTOR) as f64 / bytes as f64)
+            Ok((sectors * SECTOR) as f64 / (2.0 * cached()))
         },
         goal: Goal::Floor(1.0),
+        ..per_byte("heads=32 kv_heads=8 head_dim=128", 2, Goal::Floor(0.0))
     },
     per_product("gemm", "dtype=f16 n=14336", Goal::Floor(1.5)),
     per_product("quant_gemm", "format=q4_k n=14336", Goal::Floor(1.5)),
@@ -166,6 +157,27 @@ const fn conflicts(assignments: &'static str) -> Figure {
 
 /// Tokens of the decode figures.
 const LENGTH: u64 = 2048;
+
+/// Elements of K and V that decode attention with 8 heads of 128 in the cache reads.
+fn cached() -> f64 {
+    (2 * 8 * 128 * LENGTH) as f64
+}
+
+/// Instructions of all lanes for each byte of K and V, of elements of so many bytes.
+const fn per_byte(assignments: &'static str, bytes: u32, goal: Goal) -> Figure {
+    Figure {
+        what: "instructions per byte of K and V",
+        kernel: "incremental_attention",
+        assignments,
+        launch: DECODE,
+        measure: match bytes {
+            1 => |measured| measured.per_unit(cached()),
+            _ => |measured| measured.per_unit(2.0 * cached()),
+        },
+        goal,
+    }
+}
+
 const DECODE: &[(&str, u64)] = &[("batch", 1), ("length", LENGTH)];
 
 /// A kernel as it was assembled and as it ran.

@@ -35,8 +35,8 @@ Machine instructions are those of `nvdisasm`; a figure of a whole kernel counts 
 virtual GPU went through it, and all else once for every warp, whether it is skipped or not. A goal is
 what a figure should be at most. A floor is what cannot be done without: of products with vectors, for each
 weight the multiplication, what unpacks it (a float from a quant, or four bytes for `dp4a`) and its part of a
-16-byte load; of products on the tensor cores, HMMA, `ldmatrix` and copies; of decode attention, one
-multiplication with a key and one with a value.
+16-byte load; of products on the tensor cores, HMMA, `ldmatrix` and copies; of decode attention, the products
+(on the tensor cores, or a multiplication for each element and head) and the loads.
 
 | kernel | figure | sm_80 | sm_90 | |
 | --- | --- | ---: | ---: | ---: |
