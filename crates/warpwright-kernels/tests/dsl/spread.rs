@@ -1,26 +1,10 @@
 //! Words of the DSL that decode attention is made of, by their numbers, on the virtual GPU with every check on.
 
-mod common;
-
-use common::{Given, numbers, run, wholes};
+use super::common::{Given, numbers, wholes};
+use super::{TARGETS, outputs};
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::{Arch, Type};
-
-const TARGETS: [u16; 3] = [75, 80, 90];
-
-/// The outputs of a body that is run by blocks of `threads` threads.
-fn outputs(
-    sm: u16,
-    (blocks, threads): (u32, u32),
-    given: &[Given<'_>],
-    body: impl for<'k> Fn(K<'k>),
-) -> Vec<Vec<f64>> {
-    let arch = Arch::sm(sm);
-    let built = build("body", &LaunchRule::new(threads), arch, body)
-        .unwrap_or_else(|errors| panic!("sm_{sm}: {errors}"));
-    run(arch, "body", &built, (blocks, 1, 1), given).0
-}
 
 #[test]
 fn sums_are_spread_over_runs_of_lanes() {

@@ -1,22 +1,11 @@
 //! Words of the DSL that attention on the tensor cores is made of, by their numbers, on the virtual GPU with
 //! every check on.
 
-mod common;
-
-use common::{Given, numbers, product, rounded, run, wholes};
+use super::common::{Given, numbers, product, rounded, wholes};
+use super::{TARGETS, outputs};
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::{Arch, Type};
-
-const TARGETS: [u16; 3] = [75, 80, 90];
-
-/// The outputs of a body that one block runs.
-fn outputs(sm: u16, threads: u32, given: &[Given<'_>], body: impl for<'k> Fn(K<'k>)) -> Vec<Vec<f64>> {
-    let arch = Arch::sm(sm);
-    let built = build("body", &LaunchRule::new(threads), arch, body)
-        .unwrap_or_else(|errors| panic!("sm_{sm}: {errors}"));
-    run(arch, "body", &built, (1, 1, 1), given).0
-}
 
 /// The codes of what a body does wrong.
 fn mistakes(body: impl for<'k> Fn(K<'k>)) -> Vec<Code> {
@@ -58,7 +47,7 @@ fn the_loops_of_a_split_pipeline_share_its_stages() {
                     Given::Scalar(split),
                     Given::Scalar(tiles),
                 ];
-                let found = outputs(sm, 64, &given, |k| split_sums(k, stages));
+                let found = outputs(sm, (1, 64), &given, |k| split_sums(k, stages));
                 for (i, found) in found[0].iter().enumerate() {
                     let sign = |t: u32| if t < split { 1.0 } else { -1.0 };
                     let tile = |t: u32| sign(t) * x[t as usize * 256 + i] * f64::from(t + 1);
@@ -75,7 +64,7 @@ fn the_loops_of_a_split_pipeline_share_its_stages() {
 
 #[test]
 fn state_goes_through_a_turn_or_stays() {
-    let found = outputs(80, 64, &[Given::Output(Type::U32, 64 * 3)], |k| {
+    let found = outputs(80, (1, 64), &[Given::Output(Type::U32, 64 * 3)], |k| {
         let (tid, y) = (k.tid(), k.ptr_mut::<u32>("y"));
         // A swap: neither may be lost, and what the branch does not change stays.
         let (a, b, c) = (tid, tid + 100, k.u32(7));
@@ -110,7 +99,7 @@ fn check_rounded<T: Half + ToF32>(sm: u16, [columns, pitch]: [u32; 2], shape: [u
     let values = rounded(Type::F32, &values);
     let given = [Given::Input(Type::F32, &values), Given::Output(Type::F32, (height * width) as usize)];
     for staged in [false, true] {
-        let found = outputs(sm, 96, &given, |k| {
+        let found = outputs(sm, (1, 96), &given, |k| {
             let x = k.ptr::<f32>("x").matrix(rows, columns).pitch(pitch);
             let y = k.ptr_mut::<f32>("y");
             if staged {
@@ -164,7 +153,7 @@ fn products_are_added_up_step_by_step() {
         let (a, b) = (wholes(32 * 48, 1), wholes(48 * 16, 2));
         let given =
             [Given::Input(Type::F16, &a), Given::Input(Type::F16, &b), Given::Output(Type::F32, 32 * 16)];
-        let found = outputs(sm, 32, &given, |k| {
+        let found = outputs(sm, (1, 32), &given, |k| {
             let (a, b) = (k.ptr::<F16>("a").matrix(32, 48), k.ptr::<F16>("b").matrix(48, 16));
             let (a_tile, b_tile) = (k.shared_tile::<F16>(32, 48), k.shared_tile::<F16>(48, 16));
             a_tile.load(a, 0, 0);
@@ -193,7 +182,7 @@ fn products_are_added_up_step_by_step() {
 fn products_with_ones_are_sums_of_rows() {
     for sm in TARGETS {
         let given = [Given::Output(Type::F32, 32 * 24)];
-        let found = outputs(sm, 32, &given, |k| {
+        let found = outputs(sm, (1, 32), &given, |k| {
             let a = k.accumulators(32, 16).map_at(|row, column, _| (row * 16 + column).f32());
             let sums = a.as_a::<F16>().mma(k.factor_b(16, 8, 2.0), k.accumulators(32, 8));
             // Beside one another, three times, and as values for rows.
@@ -218,7 +207,7 @@ fn products_with_ones_are_sums_of_rows() {
 fn rows_are_asked_and_gone_through() {
     for limit in [30.5f32, 31.5] {
         let given = [Given::Output(Type::F32, 32), Given::Output(Type::F32, 32)];
-        let found = outputs(80, 32, &given, |k| {
+        let found = outputs(80, (1, 32), &given, |k| {
             let (y, z) = (k.ptr_mut::<f32>("y"), k.ptr_mut::<f32>("z"));
             let rows = k.accumulators(32, 8).map_at(|row, _, _| row.f32()).row_max();
             let any = rows.any(|row| row.gt(limit));
@@ -234,7 +223,7 @@ fn rows_are_asked_and_gone_through() {
 fn exponentials_flush_what_is_too_small() {
     let x = [0.0, -1.0, 10.0, -125.5, -126.5, -140.0, -1e30, 0.5, f64::NEG_INFINITY];
     let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, x.len())];
-    let found = outputs(80, 32, &given, |k| {
+    let found = outputs(80, (1, 32), &given, |k| {
         let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
         k.when(k.tid().lt(9), || y.st(k.tid(), x.ld(k.tid()).exp2_ftz()));
     });
@@ -249,7 +238,7 @@ fn stores_of_half_precision_stay_finite() {
     for sm in TARGETS {
         for pitch in [16, 17] {
             let given = [Given::Output(Type::F16, 16 * 17)];
-            let found = outputs(sm, 32, &given, |k| {
+            let found = outputs(sm, (1, 32), &given, |k| {
                 let tile = k.accumulators(16, 16).map_at(|row, column, _| {
                     row.f32().mul_add(1e4, -8e4) * column.eq(3).select(f32::INFINITY, 1.0)
                 });

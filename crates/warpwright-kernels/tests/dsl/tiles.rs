@@ -1,28 +1,11 @@
 //! Every tile operation by its numbers, on the virtual GPU with every check on: fragments, swizzles and
 //! pipelines for each type and target, and an attention made of them.
 
-mod common;
-
-use common::{Given, numbers, product, rounded, run, wholes};
+use super::common::{Given, numbers, product, rounded, wholes};
+use super::{TARGETS, run_body};
 use std::f64::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
-use warpwright_ptx::ir::{Arch, Type};
-use warpwright_vm::Report;
-
-const TARGETS: [u16; 3] = [75, 80, 90];
-
-/// Runs a body in one block.
-fn run_body(
-    sm: u16,
-    threads: u32,
-    given: &[Given<'_>],
-    body: impl for<'k> Fn(K<'k>),
-) -> (Vec<Vec<f64>>, Report) {
-    let arch = Arch::sm(sm);
-    let built = build("body", &LaunchRule::new(threads), arch, body)
-        .unwrap_or_else(|errors| panic!("sm_{sm}: {errors}"));
-    run(arch, "body", &built, (1, 1, 1), given)
-}
+use warpwright_ptx::ir::Type;
 
 fn transposed(matrix: &[f64], columns: usize) -> Vec<f64> {
     (0..columns).flat_map(|column| matrix.iter().skip(column).step_by(columns).copied()).collect()
@@ -40,7 +23,7 @@ fn check_products<T: Factor>(sm: u16, [m, n, depth]: [u32; 3]) {
             Given::Input(T::TYPE, &b_given),
             Given::Output(Type::F32, size[0] * size[1]),
         ];
-        let (outputs, report) = run_body(sm, 32, &given, |k| {
+        let (outputs, report) = run_body(sm, (1, 32), &given, |k| {
             let (a, b, c) = (k.ptr::<T>("a"), k.ptr::<T>("b"), k.ptr_mut::<f32>("c"));
             let a_tile = k.shared_tile::<T>(m, depth);
             a_tile.load(a.matrix(m, depth), 0, 0);
@@ -73,7 +56,7 @@ fn products_are_exact_and_free_of_bank_conflicts() {
 #[test]
 fn elements_know_their_row_and_column() {
     let given = [Given::Output(Type::F32, 32 * 24)];
-    let (outputs, _) = run_body(80, 32, &given, |k| {
+    let (outputs, _) = run_body(80, (1, 32), &given, |k| {
         let tile = k.accumulators(32, 24).map_at(|row, column, _| (row * 100 + column).f32());
         tile.store(k.ptr_mut::<f32>("y").matrix(32, 24), 0, 0);
     });
@@ -86,7 +69,7 @@ fn elements_know_their_row_and_column() {
 fn rows_are_reduced_and_stand_beside_tiles() {
     let x = wholes(32 * 16, 7);
     let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, 32 * 16)];
-    let (outputs, _) = run_body(80, 32, &given, |k| {
+    let (outputs, _) = run_body(80, (1, 32), &given, |k| {
         let (x, y) = (k.ptr::<f32>("x").matrix(32, 16), k.ptr_mut::<f32>("y").matrix(32, 16));
         let t = k.accumulators(32, 16).map_at(|row, column, _| x.ld(row, column));
         let scale = (t.row_max() + 8.0).max(k.rows(32, 6.0));
@@ -105,7 +88,7 @@ fn rows_are_reduced_and_stand_beside_tiles() {
 fn rows_and_columns_have_values_by_their_numbers() {
     for (rows, columns) in [(16, 8), (32, 24), (48, 16)] {
         let given = [Given::Output(Type::F32, (rows * columns) as usize)];
-        let (outputs, _) = run_body(80, 32, &given, |k| {
+        let (outputs, _) = run_body(80, (1, 32), &given, |k| {
             let row = k.rows_at(rows, |row| (row * 100).f32());
             let column = k.columns_at(columns, |column| (column * column).f32());
             let tile = (k.accumulators(rows, columns) + 1.0) * row + column;
@@ -123,7 +106,7 @@ fn runs_of_columns_come_from_where_they_are_said_to() {
         for (pitch, first) in [(128u32, 0u32), (128, 64), (100, 0), (99, 1), (66, 64)] {
             let x: Vec<_> = (0..10 * pitch).map(|i| f64::from(i % 2048)).collect();
             let given = [Given::Input(Type::F16, &x), Given::Output(Type::F32, 16 * 64)];
-            let (outputs, report) = run_body(sm, 64, &given, |k| {
+            let (outputs, report) = run_body(sm, (1, 64), &given, |k| {
                 let tile = k.shared_tile::<F16>(16, 64);
                 let x = k.ptr::<F16>("x").matrix(10, pitch);
                 tile.load_runs(x, 0, 16, |run| (run & 1) * 32 + (run >> 1) * 16 + first);
@@ -148,7 +131,7 @@ fn runs_of_columns_come_from_where_they_are_said_to() {
 fn stores_stop_at_the_edges_of_the_matrix() {
     for (rows, columns, pitch) in [(1, 1, 1), (5, 7, 9), (16, 15, 16), (17, 16, 20), (40, 40, 40)] {
         let given = [Given::Output(Type::F16, 40 * 40)];
-        let (outputs, _) = run_body(80, 32, &given, |k| {
+        let (outputs, _) = run_body(80, (1, 32), &given, |k| {
             let tile = k.accumulators(16, 16).map_at(|row, column, _| (row * 16 + column).f32());
             tile.store(k.ptr_mut::<F16>("y").matrix(rows, columns).pitch(pitch), 0, 0);
         });
@@ -166,7 +149,7 @@ fn accumulators_become_factors_where_they_stand() {
     for sm in TARGETS {
         let b = wholes(32 * 8, 3);
         let given = [Given::Input(Type::F16, &b), Given::Output(Type::F32, 16 * 8)];
-        let (outputs, _) = run_body(sm, 32, &given, |k| {
+        let (outputs, _) = run_body(sm, (1, 32), &given, |k| {
             let (b, c) = (k.ptr::<F16>("b"), k.ptr_mut::<f32>("c"));
             let tile = k.shared_tile::<F16>(32, 8);
             tile.load(b.matrix(32, 8), 0, 0);
@@ -197,7 +180,7 @@ fn check_window<T: Data>(sm: u16, [columns, pitch]: [u32; 2], start: [u32; 2], s
     let [height, width] = shape;
     for stages in [0, 2] {
         let given = [Given::Input(T::TYPE, &values), Given::Output(T::TYPE, (height * width) as usize)];
-        let (outputs, _) = run_body(sm, 96, &given, |k| {
+        let (outputs, _) = run_body(sm, (1, 96), &given, |k| {
             let x = k.ptr::<T>("x").matrix(rows, columns).pitch(pitch);
             let y = k.ptr_mut::<T>("y");
             if stages == 0 {
@@ -246,7 +229,7 @@ fn windows_are_parts_of_their_tiles() {
     let x = wholes(64 * 64, 9);
     let given = [Given::Input(Type::F16, &x), Given::Output(Type::F32, 32 * 32)];
     // Four warps, each a quarter of the product of two windows that its number chooses.
-    let (outputs, report) = run_body(80, 128, &given, |k| {
+    let (outputs, report) = run_body(80, (1, 128), &given, |k| {
         let (x, c) = (k.ptr::<F16>("x").matrix(64, 64), k.ptr_mut::<f32>("c").matrix(32, 32));
         let tile = k.shared_tile::<F16>(64, 64);
         tile.load(x, 0, 0);
@@ -276,7 +259,7 @@ fn pipelines_hand_every_tile_over_once() {
                     Given::Output(Type::F32, 256),
                     Given::Scalar(tiles as u32),
                 ];
-                let (outputs, _) = run_body(sm, 64, &given, |k| {
+                let (outputs, _) = run_body(sm, (1, 64), &given, |k| {
                     let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
                     let tiles = k.scalar::<u32>("tiles");
                     let pipeline = k.pipeline(stages);
@@ -320,7 +303,7 @@ fn pipelines_are_fed_with_every_tile_once() {
                     Given::Output(Type::F32, 256),
                     Given::Scalar(tiles as u32),
                 ];
-                let (outputs, _) = run_body(sm, 64, &given, |k| {
+                let (outputs, _) = run_body(sm, (1, 64), &given, |k| {
                     let (x, w) = (k.ptr::<F16>("x"), k.ptr::<f32>("w"));
                     let y = k.ptr_mut::<f32>("y").matrix(16, 16);
                     let tiles = k.scalar::<u32>("tiles");
@@ -399,7 +382,7 @@ fn attention_is_softmax_of_the_scores_times_the_values() {
             Given::Output(Type::F32, 16 * dim),
             Given::Scalar(len),
         ];
-        let (outputs, _) = run_body(sm, 32, &given, |k| attention::<F16>(k, head_dim, 32));
+        let (outputs, _) = run_body(sm, (1, 32), &given, |k| attention::<F16>(k, head_dim, 32));
         let (scores, _) = product(&q, &transposed(&k, dim), [16, n, dim]);
         for row in 0..16 {
             let scores = &scores[row * n..][..n];
