@@ -10,6 +10,7 @@
 mod attention;
 mod catalogue;
 mod data;
+mod entry;
 pub mod ladder;
 mod linear;
 mod rope;
@@ -19,9 +20,10 @@ pub mod weights;
 
 pub use attention::flash::{FlashAttention, KvLayout, Lengths};
 pub use attention::incremental::IncrementalAttention;
-pub use catalogue::{ConfigureError, Domain, Entry, Field, catalogue, find};
+pub use catalogue::{catalogue, find};
 pub use data::floats::Dtype;
 pub use data::kv_cache::CacheDtype;
+pub use entry::{ConfigureError, Domain, Entry, Field};
 pub use ladder::matmul::Matmul;
 pub use ladder::matmul_tiled::MatmulTiled;
 pub use ladder::transpose::Transpose;

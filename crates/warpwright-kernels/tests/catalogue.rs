@@ -163,5 +163,5 @@ fn wrong_assignments_are_named() {
     assert!(matches!(error(&["d"]), ConfigureError::Syntax(text) if text == "d"));
     assert!(matches!(error(&["d=1", "d=2"]), ConfigureError::Twice(field) if field == "d"));
     assert!(matches!(error(&["width=1"]), ConfigureError::UnknownField { kernel: "rms_norm", .. }));
-    assert!(matches!(find("nothing"), Err(ConfigureError::UnknownKernel(name)) if name == "nothing"));
+    assert!(matches!(find("nothing"), Err(ConfigureError::UnknownKernel { name, .. }) if name == "nothing"));
 }

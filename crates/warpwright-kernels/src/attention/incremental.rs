@@ -6,8 +6,8 @@ use super::split::{MAX_SPLITS, MIN_CHUNK};
 use super::tensor;
 use crate::CacheDtype;
 use crate::Dtype;
-use crate::catalogue::{Domain, Entry, Field};
 use crate::data::eight_bits::BLOCK;
+use crate::entry::{Domain, Entry, Field};
 use warpwright_ptx::dsl::*;
 
 /// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a

@@ -1,7 +1,7 @@
 //! Matrix product on the tensor cores.
 
 use super::matmul_tiled::{INNER, N};
-use crate::catalogue::{Domain, Entry, Field, by_dtype};
+use crate::entry::{Domain, Entry, Field, by_dtype};
 use std::marker::PhantomData;
 use warpwright_ptx::dsl::*;
 

@@ -1,6 +1,6 @@
 //! Matrix product by tiles in shared memory, on the ordinary arithmetic units.
 
-use crate::catalogue::{DTYPE, Domain, Entry, Field, by_dtype};
+use crate::entry::{DTYPE, Domain, Entry, Field, by_dtype};
 use std::array::from_fn;
 use std::marker::PhantomData;
 use warpwright_ptx::dsl::*;

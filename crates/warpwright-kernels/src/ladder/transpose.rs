@@ -1,6 +1,6 @@
 //! Transposition of a matrix.
 
-use crate::catalogue::{DTYPE, Domain, Entry, Field, by_dtype};
+use crate::entry::{DTYPE, Domain, Entry, Field, by_dtype};
 use std::marker::PhantomData;
 use warpwright_ptx::dsl::*;
 

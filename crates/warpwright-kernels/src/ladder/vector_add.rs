@@ -1,6 +1,6 @@
 //! `z = x + y`.
 
-use crate::catalogue::{DTYPE, Entry, THREADS, by_dtype};
+use crate::entry::{DTYPE, Entry, THREADS, by_dtype};
 use std::marker::PhantomData;
 use warpwright_ptx::dsl::*;
 

@@ -12,8 +12,8 @@
 //! Blocks that follow one another have the same rows of `W` and other tokens, so that weights come out of
 //! the L2 cache for all but the first of them.
 
-use crate::catalogue::{Domain, Field};
 use crate::data::floats::{Dtype, FloatBuffers, Floats};
+use crate::entry::{Domain, Field};
 use warpwright_ptx::dsl::*;
 
 /// Threads of a block.

@@ -2,8 +2,8 @@
 
 use super::block::{BIAS, BlockTile, COLUMNS, DEPTH, Epilogue, N, OUT, RESIDUAL, ROWS, WEIGHTS};
 use super::scale_rows::pitch;
-use crate::catalogue::{Domain, Entry, Field};
 use crate::data::floats::Dtype;
+use crate::entry::{Domain, Entry, Field};
 use crate::weights::{Part, Planes, WeightFormat};
 use warpwright_ptx::dsl::*;
 

@@ -2,8 +2,8 @@
 
 use super::block::{BIAS, BlockTile, COLUMNS, DEPTH, Epilogue, N, OUT, RESIDUAL, ROWS, THREADS, WEIGHTS};
 use super::scale_rows::{TERMS, pitch};
-use crate::catalogue::{Domain, Entry, Field};
 use crate::data::floats::Dtype;
+use crate::entry::{Domain, Entry, Field};
 use crate::weights::chunks::{ChunkReader, RUN};
 use crate::weights::{Planes, WeightFormat};
 use warpwright_ptx::dsl::*;

@@ -1,7 +1,7 @@
 //! Activations for the tensor cores: halves that can hold any finite `f32`.
 
-use crate::catalogue::{Domain, Entry, Field, ROW};
 use crate::data::floats::{Dtype, FloatBuffers};
+use crate::entry::{Domain, Entry, Field, ROW};
 use warpwright_ptx::dsl::*;
 
 /// Makes activations for [`Gemm`](crate::Gemm) and [`QuantGemm`](crate::QuantGemm): rows of halves with a scale

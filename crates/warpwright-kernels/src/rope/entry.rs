@@ -2,9 +2,9 @@
 
 use super::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 use crate::CacheDtype;
-use crate::catalogue::{Domain, Entry, Field};
 use crate::data::eight_bits::BLOCK;
 use crate::data::floats::Dtype;
+use crate::entry::{Domain, Entry, Field};
 use warpwright_ptx::dsl::BuildError;
 
 /// Whether the kernel has the configuration.

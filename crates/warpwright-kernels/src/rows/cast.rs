@@ -1,9 +1,9 @@
 //! Copies of rows, from one element type to another.
 
 use crate::CacheDtype;
-use crate::catalogue::{Domain, Entry, Field, THREADS, check_threads};
 use crate::data::eight_bits::BLOCK;
 use crate::data::quantized::{Rows, describe};
+use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
 use warpwright_ptx::dsl::*;
 
 /// `y = x`, element by element, over `rows × columns`, row-major, each with a pitch of its own: a copy where

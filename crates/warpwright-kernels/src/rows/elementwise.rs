@@ -1,7 +1,7 @@
 //! Operations on the elements of two buffers.
 
-use crate::catalogue::{Domain, Entry, Field, THREADS, check_threads};
 use crate::data::floats::{Dtype, FloatBuffers};
+use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 

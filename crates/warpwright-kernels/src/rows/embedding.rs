@@ -1,7 +1,7 @@
 //! Rows of a table of weights by number: what begins a model.
 
-use crate::catalogue::{Domain, Entry, Field};
 use crate::data::floats::{Dtype, FloatBuffers};
+use crate::entry::{Domain, Entry, Field};
 use crate::weights::gguf::GgufRow;
 use crate::weights::{FORMAT, WeightFormat};
 use warpwright_ptx::dsl::*;

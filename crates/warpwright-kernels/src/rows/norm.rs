@@ -1,8 +1,8 @@
 //! Root-mean-square normalisation.
 
-use crate::catalogue::{Domain, Entry, Field, ROW, THREADS, check_threads};
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, FloatBuffers};
+use crate::entry::{Domain, Entry, Field, ROW, THREADS, check_threads};
 use crate::rows::row::{Part, Walk};
 use warpwright_ptx::dsl::*;
 

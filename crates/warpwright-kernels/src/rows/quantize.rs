@@ -1,8 +1,8 @@
 //! Quantising activations for the integer path of matrix products.
 
-use crate::catalogue::{Domain, Entry, Field, THREADS, check_threads};
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, FloatBuffers};
+use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
 use warpwright_ptx::dsl::*;
 
 /// Numbers of a thread: four neighbouring lanes have a block.

@@ -1,7 +1,7 @@
 //! Softmax over rows.
 
-use crate::catalogue::{Domain, Entry, Field, ROW, THREADS, check_threads};
 use crate::data::floats::{Dtype, FloatBuffers};
+use crate::entry::{Domain, Entry, Field, ROW, THREADS, check_threads};
 use crate::rows::row::{Part, Walk};
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;

@@ -1,8 +1,8 @@
 //! The largest of a row.
 
 use super::rank;
-use crate::catalogue::{Domain, Entry, Field, check_threads};
 use crate::data::floats::{Dtype, FloatBuffers};
+use crate::entry::{Domain, Entry, Field, check_threads};
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Scope;
 

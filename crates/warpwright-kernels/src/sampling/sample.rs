@@ -3,8 +3,8 @@
 use super::philox::philox;
 use super::radix::{Radix, SHORT, WORD};
 use super::rank;
-use crate::catalogue::{Domain, Entry, Field};
 use crate::data::floats::{Dtype, FloatBuffers};
+use crate::entry::{Domain, Entry, Field};
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 

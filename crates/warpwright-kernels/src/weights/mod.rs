@@ -18,7 +18,7 @@ mod words;
 pub use planes::{Part, Plane, Planes};
 pub use repack::{Repack, Unpack};
 
-use crate::catalogue::{Config, Domain, Field};
+use crate::entry::{Config, Domain, Field};
 use std::fmt;
 use std::str::FromStr;
 use warpwright_ptx::dsl::BuildError;

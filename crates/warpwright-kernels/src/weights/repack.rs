@@ -6,7 +6,7 @@
 
 use super::words::{load_words, store_words};
 use super::{FORMAT, Part, Planes, WeightFormat};
-use crate::catalogue::{Domain, Entry, Field};
+use crate::entry::{Domain, Entry, Field};
 use warpwright_ptx::dsl::*;
 
 /// Makes the planes of a matrix from its bytes in a GGUF file.

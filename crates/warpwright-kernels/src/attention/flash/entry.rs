@@ -1,7 +1,7 @@
 //! How the catalogue shows [`FlashAttention`].
 
 use super::{FlashAttention, KvLayout, Lengths};
-use crate::catalogue::{Domain, Entry, Field};
+use crate::entry::{Domain, Entry, Field};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "flash_attention",

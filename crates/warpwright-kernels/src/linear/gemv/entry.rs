@@ -4,7 +4,7 @@ use super::kernel::{
     Activations, FusedNormGemv, MAX_BATCH, MAX_COLUMNS, MAX_MATRICES, MAX_ROWS, Matrix, QuantGemv,
 };
 use super::plan::MAX_WARPS;
-use crate::catalogue::{Config, Domain, Entry, Field};
+use crate::entry::{Config, Domain, Entry, Field};
 use crate::weights::{FORMAT, WeightFormat};
 
 const ROWS: Domain = Domain::int(1, MAX_ROWS);

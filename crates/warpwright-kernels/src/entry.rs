@@ -1,0 +1,296 @@
+//! Kernels as text: what an entry of the catalogue says of a kernel, and how assignments of text become its
+//! configuration.
+//!
+//! Values are judged against the [`Domain`] of their field, and the kernel they make by its own
+//! [`check`](Kernel::check).
+
+use crate::Dtype;
+use std::fmt;
+use warpwright_ptx::dsl::{BuildError, Kernel};
+
+/// A kernel of the catalogue.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    /// Its configuration.
+    pub fields: &'static [Field],
+    /// Configurations of real models and at the edges, as assignments with spaces between them.
+    pub examples: &'static [&'static str],
+    pub(crate) make: fn(&Config<'_>) -> Box<dyn Kernel>,
+}
+
+/// A field of a kernel's configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// The values that it may have.
+    pub domain: Domain,
+    /// The value where none is given.
+    pub default: &'static str,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// The values that a field may have. What several fields must be together, the kernel's
+/// [`check`](Kernel::check) says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Domain {
+    /// Whole numbers.
+    Int {
+        /// The smallest.
+        from: u32,
+        /// The largest.
+        to: u32,
+        /// What they are multiples of.
+        multiple_of: u32,
+    },
+    /// Numbers.
+    Float {
+        /// The smallest.
+        from: f32,
+        /// The largest.
+        to: f32,
+    },
+    /// Values of another domain, or `auto`, which follows from other fields.
+    Auto(&'static Domain),
+    /// Names.
+    OneOf(&'static [&'static str]),
+    /// Values of another domain, with `+` between them.
+    List {
+        /// What each is.
+        of: &'static Domain,
+        /// How many there may be.
+        most: u32,
+    },
+}
+
+/// What follows from other fields.
+const AUTO: &str = "auto";
+
+impl Domain {
+    /// Whole numbers.
+    pub(crate) const fn int(from: u32, to: u32) -> Self {
+        Domain::Int { from, to, multiple_of: 1 }
+    }
+
+    /// Element types of floats.
+    pub(crate) const DTYPE: Domain = Domain::OneOf(Dtype::NAMES);
+    /// Yes or no.
+    pub(crate) const FLAG: Domain = Domain::OneOf(&["false", "true"]);
+    /// Threads of a block.
+    pub(crate) const THREADS: Domain = Domain::Int { from: 32, to: 1024, multiple_of: 32 };
+
+    /// The name of its type: `u32`, `f32`, `name` or `list`.
+    pub fn ty(self) -> &'static str {
+        match self {
+            Domain::Int { .. } => "u32",
+            Domain::Float { .. } => "f32",
+            Domain::Auto(of) => of.ty(),
+            Domain::OneOf(_) => "name",
+            Domain::List { .. } => "list",
+        }
+    }
+
+    /// Whether it has the value.
+    pub fn contains(self, value: &str) -> bool {
+        match self {
+            Domain::Int { from, to, multiple_of } => value
+                .parse()
+                .is_ok_and(|value: u32| (from..=to).contains(&value) && value.is_multiple_of(multiple_of)),
+            Domain::Float { from, to } => value.parse().is_ok_and(|value: f32| (from..=to).contains(&value)),
+            Domain::Auto(of) => value == AUTO || of.contains(value),
+            Domain::OneOf(names) => names.contains(&value),
+            Domain::List { of, most } => {
+                value.split('+').count() <= most as usize && value.split('+').all(|value| of.contains(value))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Domain::Int { from, to, multiple_of: 1 } => write!(f, "from {from} to {to}"),
+            Domain::Int { from, to, multiple_of } => {
+                write!(f, "a multiple of {multiple_of} from {from} to {to}")
+            }
+            Domain::Float { from, to } => write!(f, "a number from {from:?} to {to:?}"),
+            Domain::Auto(of) => write!(f, "{AUTO} or {of}"),
+            Domain::OneOf(names) => match names.split_last() {
+                Some((last, [])) => f.write_str(last),
+                Some((last, others)) => write!(f, "{} or {last}", others.join(", ")),
+                None => f.write_str("nothing"),
+            },
+            Domain::List { of, most } => write!(f, "up to {most}, with + between them, each {of}"),
+        }
+    }
+}
+
+/// Why there is no kernel for a name and its assignments.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ConfigureError {
+    /// No kernel has that name.
+    UnknownKernel {
+        /// The name that was given.
+        name: String,
+        /// The names that there are.
+        known: Vec<&'static str>,
+    },
+    /// An assignment that is not `field=value`.
+    Syntax(String),
+    /// The kernel has no such field.
+    UnknownField {
+        /// The kernel.
+        kernel: &'static str,
+        /// The name that was given.
+        field: String,
+        /// The names that there are.
+        known: Vec<&'static str>,
+    },
+    /// A field was given twice.
+    Twice(String),
+    /// A value that the kernel does not take.
+    Build(BuildError),
+}
+
+impl fmt::Display for ConfigureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigureError::UnknownKernel { name, known } => {
+                write!(f, "no kernel is named `{name}`; there are {}", known.join(", "))
+            }
+            ConfigureError::Syntax(text) => write!(f, "`{text}` is not of the form `field=value`"),
+            ConfigureError::UnknownField { kernel, field, known } => {
+                write!(f, "`{kernel}` has no field `{field}`; it has {}", known.join(", "))
+            }
+            ConfigureError::Twice(field) => write!(f, "the field `{field}` is given twice"),
+            ConfigureError::Build(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConfigureError {}
+
+impl From<BuildError> for ConfigureError {
+    fn from(error: BuildError) -> Self {
+        ConfigureError::Build(error)
+    }
+}
+
+/// Values of the fields, defaults filled in, each in its domain.
+pub(crate) struct Config<'a> {
+    fields: &'static [Field],
+    values: Vec<&'a str>,
+}
+
+#[allow(dead_code, reason = "a vocabulary: entries take what they need")]
+impl<'a> Config<'a> {
+    /// The value as it was written.
+    pub(crate) fn text(&self, name: &str) -> &'a str {
+        let field = self.fields.iter().position(|field| field.name == name);
+        debug_assert!(field.is_some(), "the entry has no field `{name}`");
+        field.map_or("", |field| self.values[field])
+    }
+
+    pub(crate) fn u32(&self, name: &str) -> u32 {
+        self.text(name).parse().unwrap_or_default()
+    }
+
+    pub(crate) fn f32(&self, name: &str) -> f32 {
+        self.text(name).parse().unwrap_or_default()
+    }
+
+    /// The number, unless it is `auto`.
+    pub(crate) fn auto_f32(&self, name: &str) -> Option<f32> {
+        self.text(name).parse().ok()
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.text(name) == "true"
+    }
+
+    pub(crate) fn dtype(&self, name: &str) -> Dtype {
+        Dtype::from_name(self.text(name)).unwrap_or(Dtype::F32)
+    }
+
+    pub(crate) fn list(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.text(name).split('+')
+    }
+}
+
+/// Picks the type parameter for an element type.
+macro_rules! by_dtype {
+    ($dtype:expr, $make:ident) => {
+        match $dtype {
+            $crate::Dtype::F32 => $make!(f32),
+            $crate::Dtype::F16 => $make!(::warpwright_ptx::dsl::F16),
+            $crate::Dtype::Bf16 => $make!(::warpwright_ptx::dsl::Bf16),
+        }
+    };
+}
+pub(crate) use by_dtype;
+
+/// The field of kernels with one element type.
+pub(crate) const DTYPE: Field =
+    Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of the buffers" };
+
+/// The field of kernels whose blocks have any number of warps.
+pub(crate) const THREADS: Field =
+    Field { name: "threads", domain: Domain::THREADS, default: "256", doc: "threads of a block" };
+
+/// The rule of kernels whose blocks have any number of warps.
+pub(crate) fn check_threads(threads: u32) -> Result<(), BuildError> {
+    if threads.is_multiple_of(32) && (32..=1024).contains(&threads) {
+        return Ok(());
+    }
+    Err(BuildError::field("threads", threads, Domain::THREADS.to_string()))
+}
+
+/// The field of kernels that work on rows.
+pub(crate) const ROW: Field =
+    Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "length of a row" };
+
+impl Entry {
+    /// The kernel with the fields that are given as `field=value`, the others at their defaults.
+    pub fn configure<'a>(
+        &self,
+        assignments: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Box<dyn Kernel>, ConfigureError> {
+        let mut given = vec![None; self.fields.len()];
+        for assignment in assignments {
+            let (name, value) =
+                assignment.split_once('=').ok_or_else(|| ConfigureError::Syntax(assignment.into()))?;
+            let at = self.fields.iter().position(|field| field.name == name).ok_or_else(|| {
+                ConfigureError::UnknownField {
+                    kernel: self.name,
+                    field: name.into(),
+                    known: self.fields.iter().map(|field| field.name).collect(),
+                }
+            })?;
+            if given[at].replace(value).is_some() {
+                return Err(ConfigureError::Twice(name.into()));
+            }
+            let Field { name, domain, .. } = self.fields[at];
+            if !domain.contains(value) {
+                return Err(BuildError::field(name, value, domain.to_string()).into());
+            }
+        }
+        let values = (given.into_iter().zip(self.fields))
+            .map(|(value, field)| value.unwrap_or(field.default))
+            .collect();
+        let kernel = (self.make)(&Config { fields: self.fields, values });
+        kernel.check()?;
+        Ok(kernel)
+    }
+
+    /// The kernel in a configuration written as in [`examples`](Self::examples).
+    pub fn configure_text(&self, assignments: &str) -> Result<Box<dyn Kernel>, ConfigureError> {
+        self.configure(assignments.split_whitespace())
+    }
+}
