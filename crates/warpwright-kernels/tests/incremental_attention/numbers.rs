@@ -1,9 +1,6 @@
 //! Decode attention against float64: every form of the cache, shapes, lengths, and inputs that are hard.
 
-mod common;
-mod decode;
-
-use decode::{Case, Class, check};
+use super::case::{Case, Class, check};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
 use warpwright_vm::{Options, Schedule};
 

@@ -1,7 +1,5 @@
 //! Decode attention on the virtual GPU, beside a float64 reference.
 
-#![allow(dead_code, reason = "each test takes what it needs")]
-
 use crate::common::{decode, encode, numbers, rounded, rounding};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
 use warpwright_ptx::dsl::{Built, Kernel};

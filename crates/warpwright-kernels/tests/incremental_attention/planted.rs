@@ -1,10 +1,7 @@
 //! What the tests of decode attention are worth: mistakes planted in it are found. And its use of memory, by the
 //! virtual GPU's counters: K and V are read once for all heads that share them.
 
-mod common;
-mod decode;
-
-use decode::{Case, build, judge, run};
+use super::case::{Case, build, judge, run};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
 use warpwright_ptx::dsl::{Built, Kernel};
 use warpwright_ptx::ir::{Arch, ItemKind, Semantics, StatementKind};
