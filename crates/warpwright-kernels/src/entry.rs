@@ -189,7 +189,6 @@ pub(crate) struct Config<'a> {
     values: Vec<&'a str>,
 }
 
-#[allow(dead_code, reason = "a vocabulary: entries take what they need")]
 impl<'a> Config<'a> {
     /// The value as it was written.
     pub(crate) fn text(&self, name: &str) -> &'a str {

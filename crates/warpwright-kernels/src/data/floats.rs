@@ -111,7 +111,6 @@ macro_rules! each {
     };
 }
 
-#[allow(dead_code, reason = "a vocabulary: kernels take what they need")]
 impl<'k> Floats<'k> {
     /// The type of the elements.
     pub(crate) fn dtype(self) -> Dtype {
