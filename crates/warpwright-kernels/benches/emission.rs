@@ -11,7 +11,7 @@ const TARGET: &str = "sm_80";
 
 fn main() {
     let arch = TARGET.parse().expect("a target");
-    println!("{TARGET}, defaults        build     verify      print      total");
+    println!("{TARGET}, defaults             build     verify      print      total");
     for entry in warpwright_kernels::catalogue() {
         let kernel = entry.configure([]).expect("every kernel has its defaults");
         let module = kernel.module(arch).expect("every kernel is built at its defaults");
@@ -26,7 +26,7 @@ fn main() {
             }),
         ];
         let times = times.map(|time| format!("{:7.1} us", time.as_secs_f64() * 1e6));
-        println!("{:16} {}", entry.name, times.join(" "));
+        println!("{:22} {}", entry.name, times.join(" "));
     }
 }
 
