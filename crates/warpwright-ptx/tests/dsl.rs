@@ -612,11 +612,13 @@ fn extents_are_rounded_up() {
     assert_eq!(blocks.evaluate(|name| (name == "n").then_some(1000)), Some(12));
     assert_eq!(blocks.evaluate(|_| None), None);
     assert_eq!(Extent::new(7).per(2).evaluate(|_| None), Some(4));
-    let elements = Extent::dim("rows").times_dim("columns").times(2);
+    let elements = Extent::dims("rows", "columns").times(2);
     let known = |name: &str| [("rows", 3), ("columns", 5)].into_iter().find(|d| d.0 == name).map(|d| d.1);
     assert_eq!(elements.evaluate(known), Some(30));
     assert_eq!(elements.evaluate(|name| (name == "rows").then_some(3)), None);
     assert_eq!(elements.evaluate(|_| Some(u64::MAX)), None);
+    assert_eq!(elements.times(u64::MAX).evaluate(known), None);
+    assert_eq!(elements.per(0).evaluate(known), None);
     assert_eq!(elements.to_string(), "2*rows*columns");
 }
 

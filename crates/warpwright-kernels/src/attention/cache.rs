@@ -35,7 +35,7 @@ impl RowLayout {
     /// For a head dimension that is a multiple of 16 bytes.
     pub(super) fn new(cache: CacheDtype, head_dim: u32) -> Self {
         let total = (head_dim * cache.bytes()).div_ceil(PIECE).max(1);
-        let lanes = total.next_power_of_two().min(WARP);
+        let lanes = total.min(WARP).next_power_of_two();
         RowLayout { cache, head_dim, lanes, pieces: total.div_ceil(lanes) }
     }
 

@@ -6,6 +6,7 @@ use super::split::{MAX_SPLITS, MIN_CHUNK};
 use super::tensor;
 use crate::CacheDtype;
 use crate::Dtype;
+use crate::attention::SCALE;
 use crate::data::eight_bits::BLOCK;
 use crate::entry::{Domain, Entry, Field};
 use warpwright_ptx::dsl::*;
@@ -263,9 +264,9 @@ impl Kernel for IncrementalAttention {
         let rows = kv_heads * u64::from(self.max_seq_len);
         let mut args = vec![ArgDesc::buffer("q", self.q.ty(), Role::In, batch(heads * head_dim))];
         for (name, scales) in [("k", "k_scales"), ("v", "v_scales")] {
-            args.push(ArgDesc::buffer(name, self.cache.ty(), Role::In, batch(rows * head_dim)));
+            args.push(ArgDesc::buffer(name, self.cache.ty(), Role::In, batch(rows).times(head_dim)));
             if self.cache == CacheDtype::Q8_0 {
-                args.push(ArgDesc::input::<F16>(scales, batch(rows * (head_dim / u64::from(BLOCK)))));
+                args.push(ArgDesc::input::<F16>(scales, batch(rows).times(head_dim / u64::from(BLOCK))));
             }
         }
         args.push(ArgDesc::buffer("out", self.out.ty(), Role::Out, batch(heads * head_dim)));
@@ -332,12 +333,7 @@ pub(crate) const ENTRY: Entry = Entry {
         },
         Field { name: "q", domain: Domain::DTYPE, default: "f32", doc: "element type of q" },
         Field { name: "out", domain: Domain::DTYPE, default: "f32", doc: "element type of out" },
-        Field {
-            name: "scale",
-            domain: Domain::Auto(&Domain::Float { from: 1e-6, to: 1e3 }),
-            default: "auto",
-            doc: "what scores are multiplied by; auto is 1 / sqrt(head_dim)",
-        },
+        SCALE,
         Field {
             name: "lengths_in_memory",
             domain: Domain::FLAG,

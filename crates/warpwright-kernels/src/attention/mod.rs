@@ -13,3 +13,13 @@ mod split;
 mod steps;
 mod tensor;
 mod warps;
+
+use crate::entry::{Domain, Field};
+
+/// The field for what scores are multiplied by.
+const SCALE: Field = Field {
+    name: "scale",
+    domain: Domain::Auto(&Domain::Float { from: 1e-6, to: 1e3 }),
+    default: "auto",
+    doc: "what scores are multiplied by; auto is 1 / sqrt(head_dim)",
+};

@@ -44,7 +44,7 @@ const STEP: u32 = 64;
 
 /// Elements of a row of prepared activations.
 pub(crate) fn pitch(d: u32) -> u32 {
-    d.next_multiple_of(STEP)
+    d.checked_next_multiple_of(STEP).unwrap_or(u32::MAX)
 }
 
 impl ScaleRows {

@@ -155,13 +155,13 @@ impl Rope {
         let together = (self.head_dim | partner | pitch).trailing_zeros().min(5);
         let vector = (1 << together).min(16 / bytes);
         let chunks = self.head_dim / vector;
-        let lanes = chunks.max(1).next_power_of_two().min(32);
+        let lanes = chunks.clamp(1, 32).next_power_of_two();
         Split { vector, lanes, slots: chunks.div_ceil(lanes) }
     }
 
     /// Heads that a warp takes.
     fn heads_of_warp(&self) -> u32 {
-        32 / self.split().lanes * self.rounds
+        (32 / self.split().lanes).saturating_mul(self.rounds)
     }
 
     /// Warps for the heads of `q`, and for those of `k` or `v`.
@@ -170,7 +170,7 @@ impl Rope {
     }
 
     fn sequence_len(&self) -> u64 {
-        u64::from(self.kv_heads) * u64::from(self.max_seq_len) * u64::from(self.head_dim)
+        (u64::from(self.kv_heads) * u64::from(self.max_seq_len)).saturating_mul(self.head_dim.into())
     }
 }
 

@@ -48,9 +48,8 @@ impl Kernel for Embedding {
     }
 
     fn args(&self) -> Vec<ArgDesc> {
-        let table = u64::from(self.rows) * self.format.row_bytes(self.d);
         vec![
-            ArgDesc::input::<u8>("table", Extent::new(table)),
+            ArgDesc::input::<u8>("table", Extent::new(self.rows.into()).times(self.format.row_bytes(self.d))),
             ArgDesc::input::<u32>("ids", Extent::dim("tokens")),
             ArgDesc::buffer("y", self.out.ty(), Role::Out, Extent::dim("tokens").times(self.d.into())),
         ]

@@ -77,7 +77,9 @@ impl Planes {
             .into_iter()
             .map(|(part, row_bytes)| {
                 let plane = Plane { part, row_bytes, offset };
-                offset = (offset + u64::from(n) * row_bytes).next_multiple_of(Self::ALIGNMENT);
+                // Sizes that no kernel takes end at the largest number there is.
+                let end = offset.saturating_add(u64::from(n).saturating_mul(row_bytes));
+                offset = end.checked_next_multiple_of(Self::ALIGNMENT).unwrap_or(u64::MAX);
                 plane
             })
             .collect();
@@ -111,7 +113,9 @@ impl Planes {
 
     /// Bytes of the buffer: to the end of the last plane.
     pub fn bytes(&self) -> u64 {
-        self.planes.last().map_or(0, |last| last.offset + u64::from(self.n) * last.row_bytes)
+        self.planes
+            .last()
+            .map_or(0, |last| last.offset.saturating_add(u64::from(self.n).saturating_mul(last.row_bytes)))
     }
 }
 

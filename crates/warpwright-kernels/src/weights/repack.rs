@@ -176,7 +176,7 @@ impl Matrix {
     }
 
     fn gguf_bytes(self) -> u64 {
-        u64::from(self.n) * self.format.row_bytes(self.k)
+        u64::from(self.n).saturating_mul(self.format.row_bytes(self.k))
     }
 
     /// What a thread moves of a row.

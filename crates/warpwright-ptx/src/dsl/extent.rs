@@ -22,28 +22,20 @@ impl Extent {
         Extent { times: 1, dims: [Some(name), None], per: 1 }
     }
 
-    /// That many times as much.
-    pub const fn times(mut self, factor: u64) -> Self {
-        self.times *= factor;
-        self
+    /// The product of two numbers known at the launch.
+    pub const fn dims(a: &'static str, b: &'static str) -> Self {
+        Extent { times: 1, dims: [Some(a), Some(b)], per: 1 }
     }
 
-    /// As many times as much as a number known at the launch.
-    ///
-    /// # Panics
-    /// If it depends on two such numbers already.
-    pub const fn times_dim(mut self, name: &'static str) -> Self {
-        match self.dims {
-            [None, _] => self.dims[0] = Some(name),
-            [_, None] => self.dims[1] = Some(name),
-            _ => panic!("an extent depends on two numbers at most"),
-        }
+    /// That many times as much.
+    pub const fn times(mut self, factor: u64) -> Self {
+        self.times = self.times.saturating_mul(factor);
         self
     }
 
     /// Divided, and rounded up.
     pub const fn per(mut self, divisor: u64) -> Self {
-        self.per *= divisor;
+        self.per = self.per.saturating_mul(divisor);
         self
     }
 
@@ -52,11 +44,11 @@ impl Extent {
         self.dims.into_iter().flatten()
     }
 
-    /// The number; `None` where a name is not known, or the number too large.
+    /// The number; `None` where a name is not known, the number is too large, or it is divided by zero.
     pub fn evaluate(self, known: impl Fn(&str) -> Option<u64>) -> Option<u64> {
         let product =
             self.depends_on().try_fold(self.times, |product, name| product.checked_mul(known(name)?));
-        Some(product?.div_ceil(self.per))
+        (self.per > 0).then_some(product?.div_ceil(self.per.max(1)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! How the catalogue shows [`FlashAttention`].
 
 use super::{FlashAttention, KvLayout, Lengths};
+use crate::attention::SCALE;
 use crate::entry::{Domain, Entry, Field};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -50,12 +51,7 @@ pub(crate) const ENTRY: Entry = Entry {
             default: "true",
             doc: "whether a query sees only the keys up to its own token",
         },
-        Field {
-            name: "scale",
-            domain: Domain::Auto(&Domain::Float { from: 1e-6, to: 1e3 }),
-            default: "auto",
-            doc: "what scores are multiplied by; auto is 1 / sqrt(head_dim)",
-        },
+        SCALE,
         Field {
             name: "kv_layout",
             domain: Domain::OneOf(&["cache", "tokens"]),

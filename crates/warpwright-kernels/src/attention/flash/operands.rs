@@ -27,8 +27,7 @@ impl FlashAttention {
         let wide = |a: u32, b: u32| u64::from(a) * u64::from(b);
         let (query, key) = (wide(self.heads, self.head_dim), wide(self.kv_heads, self.head_dim));
         let by_value = self.lengths == Lengths::Scalars;
-        let tokens =
-            |all, each| if by_value { Extent::dim("batch").times_dim(each) } else { Extent::dim(all) };
+        let tokens = |all, each| if by_value { Extent::dims("batch", each) } else { Extent::dim(all) };
         let q_tokens = tokens("q_tokens", "q_len");
         let cache = match self.kv_layout {
             KvLayout::Cache { max_seq_len } => {
