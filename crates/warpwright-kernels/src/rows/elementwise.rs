@@ -6,8 +6,8 @@ use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 
 /// `y = op(a, b)`, element by element, over `rows × columns`, row-major; 16 bytes to a thread where the types and
-/// `columns` allow. `y` may be the buffer `a` or `b`, if the types are the same. Where the operation has one
-/// operand there is no `b`.
+/// `columns` allow. `y` may be the buffer `a` or `b`, where they are apart and the types are the same. Where the
+/// operation has one operand there is no `b`.
 ///
 /// Computed in `f32` and rounded once more to the type of `y`; what is beyond the largest half becomes the
 /// largest half. Of sums, products and multiples `|err| ≤ 2⁻²⁴` of the result; of SiLU
@@ -92,7 +92,15 @@ impl Kernel for Elementwise {
             (_, Operands::Separate) => vec![input("a", self.a, all), input("b", self.b, all)],
             (_, Operands::Halves) => vec![input("ab", self.a, all.times(2))],
         };
-        args.push(ArgDesc::buffer("y", self.output.ty(), Role::Out, all));
+        let b_is_read = !self.op.is_unary();
+        let shares: &[&str] = match (self.a == self.output, b_is_read && self.b == self.output) {
+            _ if self.operands == Operands::Halves => &[],
+            (true, true) => &["a", "b"],
+            (true, false) => &["a"],
+            (false, true) => &["b"],
+            (false, false) => &[],
+        };
+        args.push(ArgDesc::buffer("y", self.output.ty(), Role::Out, all).may_share(shares));
         args.push(ArgDesc::scalar::<u32>("rows"));
         if self.op == ElementwiseOp::Scale {
             args.push(ArgDesc::scalar::<f32>("factor"));
