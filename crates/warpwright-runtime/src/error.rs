@@ -144,8 +144,8 @@ pub enum RuntimeError {
     },
     /// A kernel failed on the device. What was issued before this error was returned, and had not been executed,
     /// never is.
-    #[error("{0}")]
-    Failed(#[source] Box<Failure>),
+    #[error(transparent)]
+    Failed(Box<Failure>),
     /// What was asked for had not been executed when another call returned the error of an earlier operation.
     #[error("{operation} was not executed: an operation before it failed, which another call has returned")]
     Skipped {
@@ -178,13 +178,13 @@ fn lines(diagnostics: &Diagnostics) -> String {
     diagnostics.iter().map(|diagnostic| format!("\n{diagnostic}")).collect()
 }
 
-/// How a launch failed.
+/// How an operation failed on the device.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The kernel, or the operation that failed.
+    /// The kernel; or what it was that failed, if it was no launch.
     pub kernel: String,
-    /// The launch's number on its device, from 0 on, where it began.
+    /// The launch's number on its device, from 0 on, if it began.
     pub launch: Option<u64>,
     /// What happened.
     pub message: String,
@@ -192,11 +192,11 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kernel `{}`", self.kernel)?;
-        if let Some(number) = self.launch {
-            write!(f, " (launch {number} of the device)")?;
+        let Failure { kernel, launch, message } = self;
+        match launch {
+            Some(number) => write!(f, "kernel `{kernel}` failed (launch {number} of the device): {message}"),
+            None => write!(f, "`{kernel}` failed before it began: {message}"),
         }
-        write!(f, ": {}", self.message)
     }
 }
 

@@ -10,24 +10,31 @@ use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Operations of a device in their order. A cheap handle: its clones are one stream.
+///
+/// What has been asked for goes on when the last handle is dropped; a capture that was not ended is given up.
 #[derive(Clone)]
 pub struct Stream {
-    device: Device,
-    state: Arc<StreamState>,
+    inner: Arc<Inner>,
 }
 
-/// What a stream is, without its device.
+/// What the handles of a stream share.
+pub(crate) struct Inner {
+    device: Device,
+    state: Arc<StreamState>,
+    /// Whether operations are recorded instead of executed. Changes under the lock of `captured`.
+    capturing: AtomicBool,
+    captured: Mutex<Vec<Captured>>,
+}
+
+/// What blocks of memory know of a stream.
 pub(crate) struct StreamState {
     /// Its number on the device, which no other one ever has.
     pub(crate) id: u64,
     /// The ticket of its last operation; 0 before the first.
     tail: AtomicU64,
-    /// Whether operations are recorded instead of executed. Changes under the lock of `captured`.
-    capturing: AtomicBool,
-    captured: Mutex<Vec<Captured>>,
 }
 
 /// An operation that was recorded.
@@ -41,12 +48,7 @@ pub(crate) struct Captured {
 
 impl StreamState {
     pub(crate) fn new(id: u64) -> Self {
-        StreamState {
-            id,
-            tail: AtomicU64::new(0),
-            capturing: AtomicBool::new(false),
-            captured: Mutex::default(),
-        }
+        StreamState { id, tail: AtomicU64::new(0) }
     }
 
     /// The end of what it has been asked for.
@@ -58,7 +60,9 @@ impl StreamState {
     pub(crate) fn issued(&self, ticket: u64) {
         self.tail.store(ticket, Release);
     }
+}
 
+impl Inner {
     fn captured(&self) -> MutexGuard<'_, Vec<Captured>> {
         self.captured.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,22 +70,32 @@ impl StreamState {
 
 impl Stream {
     pub(crate) fn new(device: Device, state: Arc<StreamState>) -> Self {
-        Stream { device, state }
+        let (capturing, captured) = (AtomicBool::new(false), Mutex::default());
+        Stream { inner: Arc::new(Inner { device, state, capturing, captured }) }
+    }
+
+    /// The handle, if there still is one.
+    pub(crate) fn upgrade(inner: &Weak<Inner>) -> Option<Self> {
+        Some(Stream { inner: inner.upgrade()? })
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.inner)
     }
 
     /// The device.
     pub fn device(&self) -> &Device {
-        &self.device
+        &self.inner.device
     }
 
     /// Allocates `len` elements, which are not initialised.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         self.must_not_capture("alloc")?;
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
-        let (memory, used) = self.device.take(bytes, &self.state)?;
-        let block = Block::new(self.device.clone(), memory.clone(), Some(self.state.clone()));
+        let (memory, used) = self.inner.device.take(bytes, &self.inner.state)?;
+        let block = Block::new(self.inner.device.clone(), memory.clone(), Some(self.inner.state.clone()));
         let buffer = Buffer::new(AnyBuffer::new(block, bytes, T::TYPE));
-        if used && self.device.looks_for_uninitialised() {
+        if used && self.inner.device.looks_for_uninitialised() {
             self.push(Op::Forget(memory));
         }
         Ok(buffer)
@@ -108,7 +122,7 @@ impl Stream {
         self.must_not_capture(NAME)?;
         self.must_own(NAME, "target", target.as_any())?;
         same_len(NAME, source.len(), target.len())?;
-        let data = self.device.stage(bytemuck::cast_slice(source));
+        let data = self.inner.device.stage(bytemuck::cast_slice(source));
         self.enqueue(Op::Upload { data, target: target.as_any().place() }, [target.as_any()]);
         Ok(())
     }
@@ -122,11 +136,11 @@ impl Stream {
         let landing = Landing::default();
         let op = Op::Download { source: source.as_any().place(), landing: landing.clone() };
         let ticket = self.enqueue(op, [source.as_any()]);
-        self.device.wait(ticket)?;
+        self.inner.device.wait(ticket)?;
         let data = landing.lock().unwrap_or_else(PoisonError::into_inner).take();
         let data = data.ok_or(RuntimeError::Skipped { operation: NAME })?;
         bytemuck::cast_slice_mut::<T, u8>(target).copy_from_slice(&data);
-        self.device.unstage(data);
+        self.inner.device.unstage(data);
         Ok(())
     }
 
@@ -181,7 +195,7 @@ impl Stream {
         self.must_not_capture("record_event")?;
         let mark = crate::event::Mark::default();
         let ticket = self.push(Op::Record(mark.clone()));
-        Ok(Event { device: self.device.clone(), mark, ticket })
+        Ok(Event { device: self.inner.device.clone(), mark, ticket })
     }
 
     /// What the stream is asked for from now on waits for the event, also for one of another device.
@@ -195,17 +209,17 @@ impl Stream {
     /// if nothing has returned that yet.
     pub fn synchronize(&self) -> Result<()> {
         self.must_not_capture("synchronize")?;
-        self.device.wait(self.state.point().ticket)
+        self.inner.device.wait(self.inner.state.point().ticket)
     }
 
     /// Whether the stream has done what it was asked for.
     pub fn is_idle(&self) -> bool {
-        self.device.is_complete(self.state.point().ticket)
+        self.inner.device.is_complete(self.inner.state.point().ticket)
     }
 
     /// Whether operations are recorded instead of executed.
     pub fn is_capturing(&self) -> bool {
-        self.state.capturing.load(Relaxed)
+        self.inner.capturing.load(Relaxed)
     }
 
     /// Issues an operation that uses these buffers, or records it while the stream captures. Its ticket; 0 for
@@ -214,41 +228,41 @@ impl Stream {
     /// The caller has checked everything: that the buffers are on the stream's device, and that the operation may
     /// be captured.
     pub(crate) fn enqueue<'a>(&self, op: Op, uses: impl IntoIterator<Item = &'a AnyBuffer>) -> u64 {
-        if self.state.capturing.load(Acquire) {
-            let mut captured = self.state.captured();
-            if self.state.capturing.load(Relaxed) {
+        if self.inner.capturing.load(Acquire) {
+            let mut captured = self.inner.captured();
+            if self.inner.capturing.load(Relaxed) {
                 captured.push(Captured { op, uses: uses.into_iter().cloned().collect() });
                 return 0;
             }
         }
         for buffer in uses {
-            buffer.used_by(&self.state);
+            buffer.used_by(&self.inner.state);
         }
         self.push(op)
     }
 
     fn push(&self, op: Op) -> u64 {
-        self.device.push(op, &self.state)
+        self.inner.device.push(op, &self.inner.state)
     }
 
     /// From now on operations are recorded.
     pub(crate) fn start_capture(&self) -> Result<()> {
-        let mut captured = self.state.captured();
-        if self.state.capturing.load(Relaxed) {
+        let mut captured = self.inner.captured();
+        if self.inner.capturing.load(Relaxed) {
             return Err(RuntimeError::Capturing { operation: "begin_capture" });
         }
         captured.clear();
-        self.state.capturing.store(true, Release);
+        self.inner.capturing.store(true, Release);
         Ok(())
     }
 
     /// Ends the recording: what was recorded.
     pub(crate) fn finish_capture(&self) -> Result<Vec<Captured>> {
-        let mut captured = self.state.captured();
-        if !self.state.capturing.load(Relaxed) {
+        let mut captured = self.inner.captured();
+        if !self.inner.capturing.load(Relaxed) {
             return Err(RuntimeError::NotCapturing);
         }
-        self.state.capturing.store(false, Release);
+        self.inner.capturing.store(false, Release);
         Ok(std::mem::take(&mut *captured))
     }
 
@@ -264,7 +278,7 @@ impl Stream {
         what: &'static str,
         buffer: &AnyBuffer,
     ) -> Result<()> {
-        if buffer.device() == &self.device {
+        if buffer.device() == &self.inner.device {
             Ok(())
         } else {
             Err(RuntimeError::OtherDevice { operation, what })

@@ -14,11 +14,11 @@ use crate::error::{Result, RuntimeError};
 use crate::kernel::Kernels;
 use crate::op::Op;
 use crate::pool::{Point, Pool, PoolStatistics};
-use crate::stream::{Stream, StreamState};
+use crate::stream::{self, Stream, StreamState};
 use crate::vm::{self, VmConfig};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use warpwright_vm::{Finding, Report};
 
 /// Bytes that the pool of a device keeps, until [`Device::set_release_threshold`] says otherwise.
@@ -42,7 +42,9 @@ struct Inner {
     backend: Backend,
     properties: Properties,
     pool: Mutex<Pool<Arc<Memory>>>,
-    default_stream: Arc<StreamState>,
+    default_state: Arc<StreamState>,
+    /// Weak, since streams hold their device.
+    default_stream: Mutex<Weak<stream::Inner>>,
     streams: AtomicU64,
     kernels: Kernels,
 }
@@ -67,7 +69,8 @@ impl Device {
             backend: Backend::Vm(worker),
             properties,
             pool: Mutex::new(Pool::new(RELEASE_THRESHOLD)),
-            default_stream: Arc::new(StreamState::new(0)),
+            default_state: Arc::new(StreamState::new(0)),
+            default_stream: Mutex::default(),
             streams: AtomicU64::new(1),
             kernels: Kernels::default(),
         };
@@ -81,7 +84,12 @@ impl Device {
 
     /// The stream that every device has. It is a stream as any other: nothing waits for it that was not asked to.
     pub fn default_stream(&self) -> Stream {
-        Stream::new(self.clone(), self.inner.default_stream.clone())
+        let mut known = self.inner.default_stream.lock().unwrap_or_else(PoisonError::into_inner);
+        Stream::upgrade(&known).unwrap_or_else(|| {
+            let stream = Stream::new(self.clone(), self.inner.default_state.clone());
+            *known = stream.downgrade();
+            stream
+        })
     }
 
     /// A new stream.

@@ -147,3 +147,6 @@ impl<M> Pool<M> {
         self.statistics.cached_bytes -= bytes;
     }
 }
+
+#[cfg(test)]
+mod tests;
