@@ -70,7 +70,8 @@ impl Device {
         let failed = |source| RuntimeError::Build { kernel: entry.to_owned(), source };
         kernel.check().map_err(failed)?;
         let limits = Limits::of(self);
-        Contract::check_arch(entry, &kernel.launch(), limits.arch)?;
+        // What the rule says without a build is judged without one.
+        Contract::check_rule(entry, &kernel.launch(), &limits)?;
         let built = kernel.build(limits.arch).map_err(failed)?;
         let contract = Contract::new(entry, kernel.args(), built.launch, limits)?;
         let info = warpwright_ptx::verify(&built.module).map_err(|mistakes| failed(mistakes.into()))?;

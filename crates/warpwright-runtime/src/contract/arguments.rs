@@ -36,18 +36,20 @@ impl Number {
         Number { ty, bytes }
     }
 
-    /// The whole number; `None` where it is a float.
+    /// The whole number; `None` where it is a float. Bytes beyond the type's do not count.
     pub(crate) fn whole(self) -> Option<i128> {
         let wide = u64::from_le_bytes(self.bytes);
-        match self.ty {
-            Type::U8 | Type::U16 | Type::U32 | Type::U64 => Some(wide.into()),
-            Type::B8 | Type::B16 | Type::B32 | Type::B64 => Some(wide.into()),
-            Type::S8 => Some((wide as i8).into()),
-            Type::S16 => Some((wide as i16).into()),
-            Type::S32 => Some((wide as i32).into()),
-            Type::S64 => Some((wide as i64).into()),
-            _ => None,
-        }
+        Some(match self.ty {
+            Type::U8 | Type::B8 => (wide as u8).into(),
+            Type::U16 | Type::B16 => (wide as u16).into(),
+            Type::U32 | Type::B32 => (wide as u32).into(),
+            Type::U64 | Type::B64 => wide.into(),
+            Type::S8 => (wide as i8).into(),
+            Type::S16 => (wide as i16).into(),
+            Type::S32 => (wide as i32).into(),
+            Type::S64 => (wide as i64).into(),
+            _ => return None,
+        })
     }
 
     /// A count as a number of that type, if it is one of whole numbers and holds it.

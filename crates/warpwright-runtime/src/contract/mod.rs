@@ -20,7 +20,7 @@ use crate::op::Shape;
 use arguments::Given;
 use std::sync::Arc;
 use warpwright_ptx::dsl::{ArgDesc, Block, Extent, LaunchRule, Role};
-use warpwright_ptx::ir::{Arch, Type};
+use warpwright_ptx::ir::Type;
 
 /// What the address of a buffer is a multiple of, in bytes: the DSL declares so, and makes vector accesses of it.
 pub(crate) const ALIGNMENT: u64 = 16;
@@ -45,6 +45,12 @@ pub(crate) struct Resolved {
     pub(crate) params: Vec<Param>,
 }
 
+/// The only block of a rule, or the largest.
+fn largest(block: Block) -> [u32; 3] {
+    let (Block::Exactly(dims) | Block::AtMost(dims)) = block;
+    dims
+}
+
 impl Contract {
     /// The contract of a kernel, whose launch rule has the shared memory that its build has found. Refused where
     /// the device cannot run it, whatever it is given.
@@ -62,31 +68,25 @@ impl Contract {
                 dims.push(name);
             }
         }
-        let contract = Contract { kernel: kernel.into(), args: args.into(), dims: dims.into(), rule, limits };
-        contract.check_rule().map_err(|violation| contract.refuse(violation))?;
-        Ok(contract)
+        Self::check_rule(kernel, &rule, &limits)?;
+        Ok(Contract { kernel: kernel.into(), args: args.into(), dims: dims.into(), rule, limits })
     }
 
-    /// Refuses a kernel that the device is too old for; to be asked before it is built.
-    pub(crate) fn check_arch(kernel: &str, rule: &LaunchRule, arch: Arch) -> Result<(), ContractError> {
-        if arch.sm >= rule.min_sm {
-            return Ok(());
-        }
-        Err(ContractError::new(kernel, Violation::Architecture { given: arch, needed: rule.min_sm }))
-    }
-
-    fn check_rule(&self) -> Result<(), Violation> {
-        let Contract { rule, limits, .. } = self;
+    /// Refuses a kernel whose launch rule is none that the device can keep.
+    pub(crate) fn check_rule(kernel: &str, rule: &LaunchRule, limits: &Limits) -> Result<(), ContractError> {
+        let refuse = |violation| Err(ContractError::new(kernel, violation));
         if limits.arch.sm < rule.min_sm {
-            return Err(Violation::Architecture { given: limits.arch, needed: rule.min_sm });
+            return refuse(Violation::Architecture { given: limits.arch, needed: rule.min_sm });
         }
-        self.check_block(self.block())?;
+        if let Err(violation) = limits.check_block(rule.block, limits.threads, largest(rule.block)) {
+            return refuse(violation);
+        }
         let given = u64::from(rule.static_shared) + u64::from(rule.dynamic_shared);
         if given > limits.shared {
-            return Err(Violation::SharedMemory { given, needed: limits.shared });
+            return refuse(Violation::SharedMemory { given, needed: limits.shared });
         }
         match rule.cluster {
-            Some(given) if !limits.clusters => Err(Violation::Cluster { given }),
+            Some(given) if !limits.clusters => refuse(Violation::Cluster { given }),
             _ => Ok(()),
         }
     }
@@ -113,8 +113,7 @@ impl Contract {
 
     /// The block where the caller does not choose one: the only one, or the largest.
     pub(crate) fn block(&self) -> [u32; 3] {
-        let (Block::Exactly(dims) | Block::AtMost(dims)) = self.rule.block;
-        dims
+        largest(self.rule.block)
     }
 
     fn check_block(&self, given: [u32; 3]) -> Result<(), Violation> {
