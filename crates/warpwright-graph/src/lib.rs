@@ -13,10 +13,12 @@
 //! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run.
 #![forbid(unsafe_code)]
 
+mod dispatch;
 mod graph;
 mod plan;
 mod program;
 
+pub use dispatch::{KernelDispatch, KernelLibrary};
 pub use graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError, Role,
     RopeParams, SampleParams, Shape, Tensor, TensorInfo, TensorOp, TensorType, infer,
