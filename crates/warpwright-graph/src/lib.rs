@@ -15,6 +15,8 @@
 
 mod dispatch;
 mod graph;
+pub mod library;
+pub mod place;
 mod plan;
 mod program;
 
@@ -24,8 +26,9 @@ pub use graph::{
     RopeParams, SampleParams, Shape, Tensor, TensorInfo, TensorOp, TensorType, infer,
 };
 pub use plan::{
-    Action, ArgSource, Arithmetic, Fusion, Fusions, PlanOptions, Plane, PlannedLaunch, Scratch, ScratchId,
-    WeightLayout, planes,
+    Action, ArgSource, Arithmetic, ConfiguredKernel, Formed, Fusion, Fusions, Location, Memory, Plan,
+    PlanError, PlanOptions, Plane, PlannedLaunch, PlannedStep, PlannedWeight, Scratch, ScratchId,
+    Unsupported, WeightLayout, planes,
 };
 pub use program::{
     Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products, Program,

@@ -1,5 +1,6 @@
 //! What a plan is made for.
 
+use crate::graph::NodeId;
 use std::fmt;
 use warpwright_ptx::ir::Arch;
 
@@ -84,6 +85,15 @@ impl fmt::Display for Fusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// A fused step that was formed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Formed {
+    /// By which fusion.
+    pub fusion: Fusion,
+    /// The nodes whose work the step does.
+    pub nodes: Vec<NodeId>,
 }
 
 /// A set of fusions.

@@ -12,13 +12,15 @@ pub use step::{
     RopeStep, Rotate, Step, StepOp,
 };
 
-use crate::graph::{ComputeGraph, GraphError, Role, Tensor, TensorInfo, TensorType};
+use crate::graph::{ComputeGraph, GraphError, NodeId, Role, Tensor, TensorInfo, TensorOp, TensorType};
+use std::sync::Arc;
 
 /// Steps that compute a graph, in an order in which they can run.
 #[derive(Clone, Debug)]
 pub struct Program {
     graph: u32,
     tensors: Vec<TensorInfo>,
+    nodes: Arc<[(String, TensorOp)]>,
     steps: Vec<Step>,
 }
 
@@ -28,7 +30,23 @@ impl Program {
         let order = graph.order()?;
         let id = graph.handles().next().map_or(0, |tensor| tensor.graph);
         let steps = order.into_iter().map(|id| convert::step(graph, id)).collect();
-        Ok(Program { graph: id, tensors: graph.tensors().to_vec(), steps })
+        let nodes = graph.nodes().iter().map(|node| (node.name.clone(), node.op)).collect();
+        Ok(Program { graph: id, tensors: graph.tensors().to_vec(), nodes, steps })
+    }
+
+    /// Name and op of a node of the graph.
+    ///
+    /// # Panics
+    ///
+    /// Where the graph has no such node.
+    pub fn node(&self, id: NodeId) -> (&str, TensorOp) {
+        let (name, op) = &self.nodes[id.index()];
+        (name, *op)
+    }
+
+    /// Whether a tensor is one of this program's.
+    pub fn has(&self, tensor: Tensor) -> bool {
+        tensor.graph == self.graph && tensor.index() < self.tensors.len()
     }
 
     /// The steps, in order.
