@@ -1,6 +1,5 @@
 //! Kernels of the DSL, launched under contract: what is accepted runs and is right, what is refused names the rule.
 
-#[path = "common/small.rs"]
 mod small;
 
 use small::*;
