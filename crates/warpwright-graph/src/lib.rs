@@ -13,11 +13,13 @@
 //! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run.
 #![forbid(unsafe_code)]
 
+mod dispatch;
 mod fuse;
 mod graph;
 mod plan;
 mod program;
 
+pub use dispatch::{KernelDispatch, KernelLibrary};
 pub use fuse::{Accepts, Formed, fuse};
 pub use graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError, Role,

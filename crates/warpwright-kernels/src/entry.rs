@@ -210,6 +210,11 @@ impl<'a> Config<'a> {
         self.text(name).parse().ok()
     }
 
+    /// The number, unless it is `auto`.
+    pub(crate) fn auto_u32(&self, name: &str) -> Option<u32> {
+        self.text(name).parse().ok()
+    }
+
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.text(name) == "true"
     }

@@ -7,7 +7,7 @@ use warpwright_ptx::ir::Type;
 use warpwright_vm::testing::{KernelTest, TestRun};
 
 /// Kernels, with tails of tiles, and a number for `rows` and `tokens`.
-const KERNELS: [(&str, &str, u64); 14] = [
+const KERNELS: [(&str, &str, u64); 15] = [
     ("quant_gemv", "n=19 k=512 residual=true", 1),
     ("quant_gemv", "n=19+3+16 k=256 format=q6_k+q4_0+f16 residual=true bias=true batch=3", 1),
     ("quant_gemv", "n=21 k=256 residual=true batch=8 activations=rounded", 1),
@@ -22,6 +22,7 @@ const KERNELS: [(&str, &str, u64); 14] = [
     ("elementwise", "op=swiglu columns=30 a=f32 b=f16 output=f16 threads=32", 5),
     ("elementwise", "op=swiglu columns=16 a=bf16 b=f32 output=bf16 threads=32", 5),
     ("elementwise", "op=scale columns=20 threads=32", 5),
+    ("elementwise", "op=silu columns=24 a=f16 output=f16 threads=32", 5),
 ];
 
 /// Numbers in (-1, 1), and for weights bytes whose halves are numbers too.
