@@ -9,8 +9,9 @@
 
 use super::accepts::{formats, on_tensor_cores, quantised};
 use super::{gemm, products};
+use crate::fuse::{Accepts, Formed};
 use crate::graph::{Element, Role, Tensor, TensorType};
-use crate::plan::{Arithmetic, Formed, Fusion, PlanOptions};
+use crate::plan::{Arithmetic, Fusion, PlanOptions};
 use crate::program::{Access, Family, NormStep, Products, Program, Step, StepOp};
 use std::collections::HashMap;
 use warpwright_kernels::{Activations, Dtype};
@@ -27,7 +28,7 @@ pub fn choose(
     program: &mut Program,
     options: &PlanOptions,
     overridden: &dyn Fn(Family) -> bool,
-    accepts: &dyn Fn(Fusion, &StepOp, &Program) -> bool,
+    accepts: &Accepts<'_>,
 ) -> Vec<Formed> {
     if overridden(Family::MatMul) {
         return Vec::new();

@@ -10,6 +10,6 @@ mod storage;
 pub use error::{PlanError, Unsupported};
 pub use launch::{Action, ArgSource, ConfiguredKernel, PlannedLaunch, Scratch, ScratchId};
 pub use memory::{Location, Memory};
-pub use options::{Arithmetic, Formed, Fusion, Fusions, PlanOptions};
+pub use options::{Arithmetic, Fusion, Fusions, PlanOptions};
 pub use planned::{Plan, PlannedStep, PlannedWeight};
 pub use storage::{Plane, WeightLayout, planes};

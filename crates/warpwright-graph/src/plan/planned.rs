@@ -3,9 +3,10 @@
 use super::error::PlanError;
 use super::launch::{Action, PlannedLaunch, Scratch, ScratchId};
 use super::memory::{self, Location, Memory};
-use super::options::{Formed, Fusion, PlanOptions};
+use super::options::{Fusion, PlanOptions};
 use super::storage::WeightLayout;
 use crate::dispatch::KernelDispatch;
+use crate::fuse::{Formed, fuse};
 use crate::graph::{ComputeGraph, Element, Role, Tensor};
 use crate::library;
 use crate::program::{Family, Program, StepOp};
@@ -64,7 +65,8 @@ impl Plan {
         let accepts = |fusion: Fusion, step: &StepOp, program: &Program| {
             dispatch.accepts(fusion, step, program, options)
         };
-        let formed = library::choose(&mut program, options, &overridden, &accepts);
+        let mut formed = fuse(&mut program, options.fusions, &accepts);
+        formed.extend(library::choose(&mut program, options, &overridden, &accepts));
         let library::Lowered { steps, scratch } = library::lower(&program, options, &overridden)?;
         let memory = memory::plan(&program, &steps, &scratch)?;
         let layout = |family| {
