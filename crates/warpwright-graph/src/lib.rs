@@ -1,2 +1,33 @@
-//! Compute graphs for LLM inference: typed tensors and operations, fused, planned and run as few launches.
+//! Compute graphs for LLM inference: typed tensors and operations, fused, planned, and run as few launches.
+//!
+//! ```text
+//!  ComputeGraph ──► infer ──► Program ──► fuse ──► choose ──► place ──► lower ──► Plan
+//!   nodes           types     one step    fewer    kernels    memory    launches    │
+//!                             a node      steps                                     ▼
+//!                                                        execute_graph, or captured and replayed
+//! ```
+//!
+//! A [`ComputeGraph`] says what is computed, node by node: what an op takes and gives is checked as it is
+//! added. A [`Program`] says in which steps: it begins with one for each node, and passes
+//! merge those for which the dispatcher has one kernel. Nothing here knows a device's addresses: a plan names
+//! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run.
 #![forbid(unsafe_code)]
+
+mod dispatch;
+mod graph;
+mod plan;
+mod program;
+
+pub use dispatch::{KernelDispatch, KernelLibrary};
+pub use graph::{
+    AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError, Role,
+    RopeParams, SampleParams, Shape, Tensor, TensorInfo, TensorOp, TensorType, infer,
+};
+pub use plan::{
+    Action, ArgSource, Arithmetic, Fusion, Fusions, PlanOptions, Plane, PlannedLaunch, Scratch, ScratchId,
+    WeightLayout, planes,
+};
+pub use program::{
+    Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products, Program,
+    RopeStep, Rotate, Step, StepOp,
+};

@@ -22,6 +22,7 @@ const ENTRIES: &[Entry] = &[
     crate::rows::softmax::ENTRY,
     crate::sampling::argmax::ENTRY,
     crate::sampling::sample::ENTRY,
+    crate::step::advance::ENTRY,
     crate::ladder::vector_add::ENTRY,
     crate::ladder::transpose::ENTRY,
     crate::ladder::matmul_tiled::ENTRY,

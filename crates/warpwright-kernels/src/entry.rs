@@ -19,7 +19,7 @@ pub struct Entry {
     pub fields: &'static [Field],
     /// Configurations of real models and at the edges, as assignments with spaces between them.
     pub examples: &'static [&'static str],
-    pub(crate) make: fn(&Config<'_>) -> Box<dyn Kernel>,
+    pub(crate) make: fn(&Config<'_>) -> Box<dyn Kernel + Send + Sync>,
 }
 
 /// A field of a kernel's configuration.
@@ -210,6 +210,11 @@ impl<'a> Config<'a> {
         self.text(name).parse().ok()
     }
 
+    /// The number, unless it is `auto`.
+    pub(crate) fn auto_u32(&self, name: &str) -> Option<u32> {
+        self.text(name).parse().ok()
+    }
+
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.text(name) == "true"
     }
@@ -260,7 +265,7 @@ impl Entry {
     pub fn configure<'a>(
         &self,
         assignments: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Box<dyn Kernel>, ConfigureError> {
+    ) -> Result<Box<dyn Kernel + Send + Sync>, ConfigureError> {
         let mut given = vec![None; self.fields.len()];
         for assignment in assignments {
             let (name, value) =
@@ -289,7 +294,7 @@ impl Entry {
     }
 
     /// The kernel in a configuration written as in [`examples`](Self::examples).
-    pub fn configure_text(&self, assignments: &str) -> Result<Box<dyn Kernel>, ConfigureError> {
+    pub fn configure_text(&self, assignments: &str) -> Result<Box<dyn Kernel + Send + Sync>, ConfigureError> {
         self.configure(assignments.split_whitespace())
     }
 }

@@ -16,6 +16,7 @@ mod linear;
 mod rope;
 mod rows;
 mod sampling;
+mod step;
 pub mod weights;
 
 pub use attention::flash::{FlashAttention, KvLayout, Lengths};
@@ -41,6 +42,7 @@ pub use rows::quantize::QuantizeQ8_1;
 pub use rows::softmax::Softmax;
 pub use sampling::argmax::Argmax;
 pub use sampling::sample::{Sample, Setting};
+pub use step::advance::Advance;
 pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.

@@ -6,7 +6,7 @@ use warpwright_ptx::ir::Arch;
 use warpwright_ptx::{parse, print, verify};
 
 /// The kernel at its defaults and in its examples.
-fn configurations(entry: &'static Entry) -> impl Iterator<Item = Box<dyn Kernel>> {
+fn configurations(entry: &'static Entry) -> impl Iterator<Item = Box<dyn Kernel + Send + Sync>> {
     std::iter::once(&"").chain(entry.examples).map(|assignments| {
         let kernel = entry.configure_text(assignments);
         kernel.unwrap_or_else(|error| panic!("{} {assignments}: {error}", entry.name))

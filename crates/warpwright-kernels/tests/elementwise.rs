@@ -8,9 +8,6 @@ use warpwright_kernels::{CacheDtype, Cast, Dtype, Elementwise, ElementwiseOp, Op
 use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::{Arch, Type};
 
-const OPS: [ElementwiseOp; 4] =
-    [ElementwiseOp::Add, ElementwiseOp::Mul, ElementwiseOp::Scale, ElementwiseOp::SwiGlu];
-
 fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
     let what = format!("{kind} of {} on sm_{sm}", kernel.entry());
     let columns = kernel.columns as usize;
@@ -18,6 +15,7 @@ fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
     let factor = -1.75;
     let given = match (kernel.op, kernel.operands) {
         (ElementwiseOp::Scale, _) => Buffers::from([("a", a.clone()), ("factor", vec![factor])]),
+        (ElementwiseOp::Silu, _) => Buffers::from([("a", a.clone())]),
         (_, Operands::Separate) => Buffers::from([("a", a.clone()), ("b", b.clone())]),
         (_, Operands::Halves) => {
             let rows = a.chunks(columns).zip(b.chunks(columns));
@@ -31,7 +29,11 @@ fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
                 ElementwiseOp::Add => (a + b, U * (a + b).abs()),
                 ElementwiseOp::Mul => (a * b, U * (a * b).abs()),
                 ElementwiseOp::Scale => (a * factor, U * (a * factor).abs()),
-                _ => {
+                ElementwiseOp::Silu => {
+                    let y = a / (1.0 + (-a).exp());
+                    (y, (a.abs() + 8.0) * U * y.abs() + 2f64.powi(-126) * a.abs())
+                }
+                ElementwiseOp::SwiGlu => {
                     let y = a / (1.0 + (-a).exp()) * b;
                     (y, (a.abs() + 9.0) * U * y.abs() + 2f64.powi(-126) * (a * b).abs())
                 }
@@ -48,8 +50,8 @@ fn numbers_of_every_kind_are_combined() {
     let (rows, columns) = (3, 40);
     for (i, (kind, a)) in kinds(rows * columns, 1).into_iter().enumerate() {
         for (j, (other, b)) in kinds(rows * columns, 2).into_iter().enumerate() {
-            for op in OPS {
-                let halves = j % 2 == 1 && op != ElementwiseOp::Scale;
+            for op in ElementwiseOp::ALL {
+                let halves = j % 2 == 1 && !op.is_unary();
                 let dtype = Dtype::ALL[(i + j) % 3];
                 let kernel = Elementwise {
                     operands: if halves { Operands::Halves } else { Operands::Separate },
@@ -69,7 +71,9 @@ fn numbers_of_every_kind_are_combined() {
 fn gates_from_shut_to_open() {
     let a: Vec<_> = (-2048..2048).map(|i| f64::from(i) / 16.0).collect();
     for sm in [75, 80, 90] {
-        check_op(sm, &Elementwise::new(ElementwiseOp::SwiGlu, 4096), "a ramp", &a, &common::numbers(4096, 3));
+        for op in [ElementwiseOp::Silu, ElementwiseOp::SwiGlu] {
+            check_op(sm, &Elementwise::new(op, 4096), "a ramp", &a, &common::numbers(4096, 3));
+        }
     }
 }
 
@@ -81,6 +85,10 @@ fn rows_of_any_length_are_combined() {
     }
     for (rows, columns) in shapes {
         let [a, b] = [4, 5].map(|seed| common::numbers(rows * columns, seed));
+        for dtype in Dtype::ALL {
+            let silu = Elementwise::new(ElementwiseOp::Silu, columns as u32);
+            check_op(80, &Elementwise { a: dtype, output: dtype, ..silu }, "normal", &a, &b);
+        }
         for operands in [Operands::Separate, Operands::Halves] {
             for dtype in [Dtype::F32, Dtype::Bf16] {
                 let op = Elementwise::new(ElementwiseOp::SwiGlu, columns as u32);
@@ -191,8 +199,10 @@ fn what_these_kernels_cannot_be_is_said() {
     assert_eq!(refused(&Elementwise { columns: 0, ..add }), "columns");
     assert_eq!(refused(&Elementwise { threads: 33, ..add }), "threads");
     assert_eq!(refused(&Elementwise { operands: Operands::Halves, b: Dtype::F16, ..add }), "b");
-    let scale = Elementwise::new(ElementwiseOp::Scale, 8);
-    assert_eq!(refused(&Elementwise { operands: Operands::Halves, ..scale }), "operands");
+    for op in [ElementwiseOp::Scale, ElementwiseOp::Silu] {
+        let unary = Elementwise::new(op, 8);
+        assert_eq!(refused(&Elementwise { operands: Operands::Halves, ..unary }), "operands");
+    }
     assert_eq!(refused(&Cast::new(64, CacheDtype::Q8_0, CacheDtype::Q8_0)), "to");
     assert_eq!(refused(&Cast::new(48, CacheDtype::Q8_0, CacheDtype::F32)), "columns");
     let cast = Cast::new(64, CacheDtype::Q8_0, CacheDtype::F32);

@@ -90,6 +90,30 @@ fn ids_that_the_table_has_not_give_zeros() {
     }
 }
 
+/// Rows of activations by number, from a table of which there is one for each token: in any order, several times,
+/// all numbers of `f32` as they are.
+#[test]
+fn rows_of_activations_are_selected() {
+    for (tokens, d, ids) in [
+        (1, 64, vec![0]),
+        (5, 33, vec![4]),
+        (7, 96, vec![6, 2, 2, 0]),
+        (7, 2048, vec![0, 1, 2, 3, 4, 5, 6]),
+        (130, 8, (0..130u32).rev().collect()),
+    ] {
+        let mut x: Vec<f32> = numbers(tokens * d, 3).into_iter().map(|x| x as f32).collect();
+        let odd = [0.0, -0.0, f32::MAX, f32::MIN, 1e-40, -1e-45, f32::INFINITY, f32::NEG_INFINITY];
+        x[tokens * d - 8..].copy_from_slice(&odd);
+        let table: Vec<u8> = x.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let kernel = Embedding::new(WeightFormat::F32, tokens as u32, d as u32);
+        let test = KernelTest::new(&kernel).dim("tokens", ids.len() as u64);
+        let test = test.input("table", &table).input("ids", &ids).input("y", &vec![f32::NAN; ids.len() * d]);
+        let found = test.run().unwrap_or_else(|error| panic!("{kernel:?}: {error}")).output::<f32>("y");
+        let expected = ids.iter().flat_map(|&id| &x[id as usize * d..][..d]);
+        assert!(found.iter().map(|x| x.to_bits()).eq(expected.map(|x| x.to_bits())), "{kernel:?}");
+    }
+}
+
 #[test]
 fn rows_of_broken_blocks_are_refused() {
     for (format, d) in [(WeightFormat::Q4K, 128), (WeightFormat::Q8_0, 33), (WeightFormat::F32, 0)] {

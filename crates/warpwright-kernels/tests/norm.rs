@@ -117,6 +117,20 @@ fn rows_of_any_length_are_normalised() {
     }
 }
 
+/// The norm of each head: rows are `tokens × heads`, and short.
+#[test]
+fn heads_are_normalised_each_by_itself() {
+    for (i, d) in [32, 64, 80, 96, 128, 160, 192, 256].into_iter().enumerate() {
+        for (tokens, heads) in [(1, 1), (3, 5)] {
+            for (j, (kind, x)) in kinds(tokens * heads * d, 9).into_iter().enumerate() {
+                let dtype = Dtype::ALL[(i + j) % 3];
+                let norm = RmsNorm { input: dtype, output: Some(dtype), ..RmsNorm::new(d as u32, 1e-6) };
+                check_norm(TARGETS[i % 3], &norm, kind, &x, &[]);
+            }
+        }
+    }
+}
+
 /// The field that a kernel refuses.
 fn refused(kernel: &dyn Kernel) -> &'static str {
     match kernel.build(Arch::sm(80)) {

@@ -4,10 +4,13 @@
 mod common;
 
 use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, kinds, run};
+use common::{Given, run_unjudged};
 use std::f64::consts::TAU;
 use warpwright_kernels::{CacheDtype, Dtype, QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
-use warpwright_ptx::dsl::{BuildError, Kernel};
-use warpwright_ptx::ir::{Arch, Type};
+use warpwright_ptx::dsl::{BuildError, Kernel, Role};
+use warpwright_ptx::ir::{Arch, ItemKind, StatementKind, Type};
+use warpwright_ptx::op::Op;
+use warpwright_vm::FindingKind;
 
 /// The angle that pair `i` turns in one step, from the papers.
 fn frequency(rope: &Rope, i: usize) -> f64 {
@@ -106,6 +109,7 @@ fn check(sm: u16, rope: &Rope, kind: &str, x: &[f64], tokens: &Tokens) {
     if rope.freq_factors {
         given.insert("freq_factors", factors.clone());
     }
+    // What the form has no part for is no argument, and is not looked at.
     let found = run(sm, rope, &[("tokens", count as u64), ("batch", tokens.batch.into())], &given);
 
     let head = |token: usize, head: usize, norm: &[f64]| {
@@ -115,6 +119,7 @@ fn check(sm: u16, rope: &Rope, kind: &str, x: &[f64], tokens: &Tokens) {
     let queries: Vec<_> =
         (0..count).flat_map(|t| (0..heads).flat_map(|h| head(t, h, &q_norm)).collect::<Vec<_>>()).collect();
     match (rope.output, rope.layout) {
+        _ if heads == 0 => assert!(!found.contains_key("rotated"), "{what}"),
         (Some(output), _) => assert_within(&what, output.ty(), &found["rotated"], &queries),
         (None, QkvLayout::Separate) => assert_within(&what, input.ty(), &found["q"], &queries),
         (None, QkvLayout::Fused { pitch }) => {
@@ -128,6 +133,9 @@ fn check(sm: u16, rope: &Rope, kind: &str, x: &[f64], tokens: &Tokens) {
 
     // Each row of the cache is that of a token, or as it was.
     let room = rope.max_seq_len as usize;
+    if kv_heads == 0 {
+        return assert!(!found.contains_key("k_cache") && !found.contains_key("v_cache"), "{what}");
+    }
     for (name, scales, first) in [("k_cache", "k_scales", heads), ("v_cache", "v_scales", heads + kv_heads)] {
         for (at, stored) in found[name].chunks(d).enumerate() {
             let (sequence, kv_head, position) = (at / (kv_heads * room), at / room % kv_heads, at % room);
@@ -292,6 +300,161 @@ fn angles_are_right_at_the_end_of_long_contexts() {
     }
 }
 
+/// `q` alone, and `k` alone as the `q` of such a kernel.
+#[test]
+fn one_tensor_is_turned_by_itself() {
+    for (i, (heads, head_dim, rotary_dim)) in
+        [(1, 8, 8), (5, 80, 20), (8, 64, 64), (3, 96, 94), (2, 128, 128), (9, 256, 64)]
+            .into_iter()
+            .enumerate()
+    {
+        for norm in [None, Some(1e-6)] {
+            for output in [None, Some(Dtype::F32), Some(Dtype::F16), Some(Dtype::Bf16)] {
+                let rope = Rope {
+                    rotary_dim,
+                    norm,
+                    output,
+                    pairs: [RopePairs::Neox, RopePairs::Interleaved][i % 2],
+                    freq_factors: i % 3 == 1,
+                    input: Dtype::ALL[i % 3],
+                    rounds: 1 + i as u32 % 2,
+                    // None of this has a part.
+                    cache: CacheDtype::Q8_0,
+                    sequences: TokenSequences::Listed,
+                    ..Rope::rotation(heads, head_dim)
+                };
+                for layout in [QkvLayout::Separate, QkvLayout::Fused { pitch: heads * head_dim + 8 }] {
+                    let rope = Rope { layout, ..rope };
+                    for (kind, x) in kinds(4 * width(&rope), 40).into_iter().step_by(3) {
+                        let positions = vec![0, 1, 77_777, 5];
+                        let tokens = Tokens { positions, sequences: vec![], batch: 4 };
+                        check([75, 80, 90][i % 3], &rope, kind, &x, &tokens);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_and_values_are_only_appended() {
+    for (i, cache) in CacheDtype::ALL.into_iter().enumerate() {
+        for input in Dtype::ALL {
+            for (j, (kv_heads, head_dim)) in
+                [(1, 32), (2, 64), (5, 96), (3, 128), (1, 256)].into_iter().enumerate()
+            {
+                let sequences =
+                    [TokenSequences::Listed, TokenSequences::Each, TokenSequences::One][(i + j) % 3];
+                let rope = Rope {
+                    cache,
+                    input,
+                    sequences,
+                    // None of this has a part.
+                    freq_factors: true,
+                    output: None,
+                    ..Rope::append(kv_heads, head_dim, 6)
+                };
+                let tokens = match sequences {
+                    TokenSequences::One => {
+                        Tokens { positions: vec![2, 3, 4, 5, 6], sequences: vec![], batch: 1 }
+                    }
+                    _ => few(6),
+                };
+                for layout in [QkvLayout::Separate, QkvLayout::Fused { pitch: 2 * kv_heads * head_dim + 16 }]
+                {
+                    let rope = Rope { layout, rounds: 1 + j as u32 % 2, ..rope };
+                    let count = tokens.positions.len();
+                    let (kind, x) = kinds(count * width(&rope), 41).swap_remove((i + j) % 8);
+                    check([75, 80, 90][j % 3], &rope, kind, &x, &tokens);
+                }
+            }
+        }
+    }
+}
+
+/// What else can be left out: the turning, `q`, or all but the norm.
+#[test]
+fn any_other_part_can_be_left_out() {
+    let all = Rope { cache: CacheDtype::F16, sequences: TokenSequences::Listed, ..Rope::new(3, 2, 64, 7) };
+    let normalised = Rope { norm: Some(1e-5), ..all };
+    for rope in [
+        Rope { rotary_dim: 0, ..all },
+        Rope { rotary_dim: 0, output: Some(Dtype::F16), ..normalised },
+        Rope { rotary_dim: 0, output: None, ..normalised },
+        Rope { heads: 0, ..all },
+        Rope { heads: 0, ..normalised },
+        Rope { heads: 0, rotary_dim: 0, cache: CacheDtype::Q8_0, ..normalised },
+        Rope { kv_heads: 0, rotary_dim: 0, ..normalised },
+        Rope { kv_heads: 0, rotary_dim: 0, output: None, ..normalised },
+    ] {
+        for pairs in [RopePairs::Neox, RopePairs::Interleaved] {
+            let rope = Rope { pairs, ..rope };
+            check(80, &rope, "normal", &common::numbers(6 * width(&rope), 42), &few(7));
+        }
+    }
+}
+
+#[test]
+fn what_has_no_part_is_no_argument() {
+    let names = |rope: Rope| rope.args().into_iter().map(|arg| arg.name).collect::<Vec<_>>();
+    let (norm, sequences) = (Some(1e-6), TokenSequences::Listed);
+    let with = |rope| Rope { norm, sequences, freq_factors: true, cache: CacheDtype::Q8_0, ..rope };
+    let rotation = Rope::rotation(4, 64);
+    assert_eq!(names(rotation), ["q", "positions", "rotated"]);
+    assert_eq!(names(Rope { output: None, ..rotation }), ["q", "positions"]);
+    assert_eq!(names(with(rotation)), ["q", "q_norm", "positions", "freq_factors", "rotated"]);
+    assert_eq!(names(Rope { norm, rotary_dim: 0, ..rotation }), ["q", "q_norm", "rotated"]);
+    let append = Rope::append(2, 64, 16);
+    assert_eq!(names(append), ["k", "v", "positions", "k_cache", "v_cache"]);
+    let caches = ["k_cache", "k_scales", "v_cache", "v_scales"];
+    assert_eq!(names(with(append)), [&["k", "v", "k_norm", "positions", "sequences"], &caches[..]].concat());
+    let fused = Rope { layout: QkvLayout::Fused { pitch: 256 }, ..append };
+    assert_eq!(names(fused), ["qkv", "positions", "k_cache", "v_cache"]);
+    // What is only read is not said to be written.
+    assert_eq!(Rope { output: None, ..fused }.args()[0].role, Role::In);
+    // Nor does it have a part in the name.
+    let others = Rope { base: 2.0, pairs: RopePairs::Interleaved, output: None, ..append };
+    assert_eq!(others.entry(), append.entry());
+    let others = Rope { cache: CacheDtype::Q8_0, max_seq_len: 9, sequences, ..rotation };
+    assert_eq!((others.entry(), others.args()), (rotation.entry(), rotation.args()));
+}
+
+/// Pairs of different lanes, rotated in place: without the barrier between loads and stores that is a race.
+#[test]
+fn rotating_in_place_needs_its_barrier() {
+    let is_barrier = |op: &Op| matches!(op, Op::BarWarpSync(_));
+    for (rope, races) in [
+        (Rope { output: None, ..Rope::rotation(2, 64) }, true),
+        (Rope { output: None, ..Rope::new(2, 1, 64, 4) }, true),
+        (Rope { output: None, pairs: RopePairs::Interleaved, ..Rope::rotation(2, 64) }, false),
+    ] {
+        let mut built = rope.build(Arch::sm(80)).expect("a correct kernel");
+        let mut taken = 0;
+        for item in &mut built.module.items {
+            let ItemKind::Function(function) = &mut item.kind else { continue };
+            let Some(body) = &mut function.body else { continue };
+            body.retain(|statement| {
+                let found = matches!(&statement.kind, StatementKind::Instruction(it) if is_barrier(&it.op));
+                taken += usize::from(found);
+                !found
+            });
+        }
+        assert_eq!(taken, 1, "{}", rope.entry());
+        let x = common::numbers(width(&rope), 43);
+        let mut given = vec![Given::Input(Type::F32, &x[..128])];
+        if rope.kv_heads > 0 {
+            given.extend([Given::Input(Type::F32, &x[128..192]), Given::Input(Type::F32, &x[192..])]);
+        }
+        given.push(Given::Input(Type::U32, &[3.0]));
+        if rope.kv_heads > 0 {
+            given.extend([Given::Output(Type::F32, 256), Given::Output(Type::F32, 256)]);
+        }
+        let (_, report) = run_unjudged(Arch::sm(80), &rope.entry(), &built, (1, 1, 1), &given);
+        let found = (report.findings.iter()).any(|finding| matches!(finding.kind, FindingKind::Race { .. }));
+        assert_eq!(found, races, "{}: {report}", rope.entry());
+    }
+}
+
 #[test]
 fn what_a_rope_cannot_be_is_said() {
     let rope = Rope::new(4, 2, 48, 16);
@@ -299,17 +462,20 @@ fn what_a_rope_cannot_be_is_said() {
         Err(BuildError::Field { field, .. }) => field,
         other => panic!("{:?}", other.map(|_| ())),
     };
-    assert_eq!(refused(Rope { heads: 0, ..rope }), "heads");
+    assert_eq!(refused(Rope { heads: 1025, ..rope }), "heads");
+    assert_eq!(refused(Rope { heads: 0, kv_heads: 0, ..rope }), "heads");
     assert_eq!(refused(Rope { kv_heads: u32::MAX, ..rope }), "kv_heads");
     assert_eq!(refused(Rope { head_dim: 4, ..rope }), "head_dim");
     assert_eq!(refused(Rope { cache: CacheDtype::Q8_0, ..rope }), "head_dim");
     assert_eq!(refused(Rope { rotary_dim: 50, ..rope }), "rotary_dim");
-    assert_eq!(refused(Rope { rotary_dim: 0, ..rope }), "rotary_dim");
+    assert_eq!(refused(Rope { rotary_dim: 7, ..rope }), "rotary_dim");
+    assert_eq!(refused(Rope { rotary_dim: 0, ..Rope::rotation(4, 64) }), "rotary_dim");
     assert_eq!(refused(Rope { base: 1.0, ..rope }), "base");
     assert_eq!(refused(Rope { scaling: RopeScaling::Linear { factor: 0.0 }, ..rope }), "factor");
     assert_eq!(refused(Rope { scaling: RopeScaling::yarn(2.0, 0), ..rope }), "original_context");
     assert_eq!(refused(Rope { norm: Some(f32::NAN), ..rope }), "epsilon");
     assert_eq!(refused(Rope { layout: QkvLayout::Fused { pitch: 8 }, ..rope }), "pitch");
     assert_eq!(refused(Rope { max_seq_len: 0, ..rope }), "max_seq_len");
+    assert_eq!(refused(Rope::append(2, 48, 0)), "max_seq_len");
     assert_eq!(refused(Rope { rounds: 0, ..rope }), "rounds");
 }

@@ -3,7 +3,7 @@
 
 use warpwright_ptx::diag::{Code, Diagnostics};
 use warpwright_ptx::dsl::*;
-use warpwright_ptx::ir::{Arch, Function, Module, Origin, Scope, StatementKind};
+use warpwright_ptx::ir::{Arch, Function, Module, Origin, Scope, StatementKind, Type};
 use warpwright_ptx::op::Op;
 use warpwright_ptx::{parse, print, verify};
 
@@ -604,6 +604,47 @@ fn arguments_must_be_those_of_the_body() {
         Err(BuildError::Mistakes(mistakes)) => assert_eq!(mistakes.len(), 2),
         other => panic!("the order is wrong: {other:?}"),
     }
+}
+
+/// Its output may share the buffers of these arguments.
+struct Sharing(Role, &'static [&'static str]);
+
+impl Kernel for Sharing {
+    fn entry(&self) -> String {
+        "sharing".into()
+    }
+    fn args(&self) -> Vec<ArgDesc> {
+        vec![
+            ArgDesc::input::<f32>("x", 1),
+            ArgDesc::input::<i32>("other_type", 1),
+            ArgDesc::in_out::<f32>("no_input", 1),
+            ArgDesc::buffer("y", Type::F32, self.0, 1).may_share(self.1),
+        ]
+    }
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(32)
+    }
+    fn body(&self, k: K<'_>) {
+        let (x, y) = (k.ptr::<f32>("x"), k.ptr::<i32>("other_type").ld(0));
+        let sum = x.ld(0) + k.ptr_mut::<f32>("no_input").ld(0) + y.f32();
+        k.ptr_mut::<f32>("y").st(0, sum);
+    }
+}
+
+#[test]
+fn outputs_may_share_the_buffers_of_inputs_of_their_type() {
+    let mistakes = |role, inputs| match Sharing(role, inputs).build(Arch::sm(80)) {
+        Ok(_) => 0,
+        Err(BuildError::Mistakes(mistakes)) => mistakes.len(),
+        Err(other) => panic!("{other}"),
+    };
+    assert_eq!(mistakes(Role::Out, &[]), 0);
+    assert_eq!(mistakes(Role::Out, &["x"]), 0);
+    assert_eq!(mistakes(Role::Out, &["x", "other_type"]), 1);
+    assert_eq!(mistakes(Role::Out, &["no_input"]), 1);
+    assert_eq!(mistakes(Role::Out, &["y"]), 1);
+    assert_eq!(mistakes(Role::Out, &["nobody", "x"]), 1);
+    assert_eq!(mistakes(Role::InOut, &["x"]), 1);
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Why something could not be done.
 
+use crate::contract::ContractError;
+use crate::graph::GraphNode;
 use std::fmt;
+use warpwright_ptx::diag::Diagnostics;
+use warpwright_ptx::dsl::BuildError;
 use warpwright_ptx::ir::Type;
 
 /// What functions of this crate return.
@@ -25,6 +29,49 @@ pub enum RuntimeError {
     /// The virtual GPU refuses.
     #[error(transparent)]
     Vm(#[from] warpwright_vm::DeviceError),
+    /// A launch, or a kernel, is against the contract: nothing has run.
+    #[error(transparent)]
+    Contract(#[from] Box<ContractError>),
+    /// A kernel of the DSL was not built.
+    #[error("kernel `{kernel}` was not built: {source}")]
+    Build {
+        /// Its entry.
+        kernel: String,
+        /// Why.
+        source: BuildError,
+    },
+    /// Two kernels with one entry: an entry is unique to the configuration.
+    #[error(
+        "the device has another kernel `{entry}`, with other arguments or another launch rule; give each \
+         configuration an entry of its own"
+    )]
+    EntryTaken {
+        /// The entry.
+        entry: String,
+    },
+    /// A text is no PTX, or the verifier refuses it.
+    #[error("the text is no valid PTX:{}", lines(.0))]
+    Invalid(Diagnostics),
+    /// The module has no such kernel.
+    #[error("there is no kernel `{name}` in the module: it has {}",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
+    UnknownFunction {
+        /// The name.
+        name: String,
+        /// The module's kernels.
+        known: Vec<String>,
+    },
+    /// A node of a graph cannot become that launch: it must launch the same kernel.
+    #[error("node {node} of the graph cannot become {given}: it is {}; only a launch of the same kernel can be updated",
+        found.as_ref().map_or("not there".to_owned(), ToString::to_string))]
+    GraphUpdate {
+        /// The node's place.
+        node: usize,
+        /// What the node is, if there is one.
+        found: Option<Box<GraphNode>>,
+        /// What it was to become.
+        given: Box<GraphNode>,
+    },
     /// There is not that much memory, although what was cached has been given back.
     #[error(
         "{asked} bytes of device memory were asked for: {live} of {capacity} bytes are in use, and no block of \
@@ -119,6 +166,16 @@ pub enum RuntimeError {
         "an event is not complete, or was skipped after an error; synchronize it before asking for its time"
     )]
     Incomplete,
+}
+
+impl From<ContractError> for RuntimeError {
+    fn from(error: ContractError) -> Self {
+        RuntimeError::Contract(Box::new(error))
+    }
+}
+
+fn lines(diagnostics: &Diagnostics) -> String {
+    diagnostics.iter().map(|diagnostic| format!("\n{diagnostic}")).collect()
 }
 
 /// How an operation failed on the device.

@@ -21,14 +21,36 @@ pub(crate) struct Place {
     pub(crate) bytes: u64,
 }
 
+/// The dimensions of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Blocks along x, y and z.
+    pub(crate) grid: [u32; 3],
+    /// Threads of a block along x, y and z.
+    pub(crate) block: [u32; 3],
+    /// Dynamic shared memory of a block, in bytes.
+    pub(crate) dynamic_shared: u32,
+    /// Whether all blocks are resident at once.
+    pub(crate) cooperative: bool,
+}
+
+impl Shape {
+    /// Blocks of the grid.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.grid.iter().fold(1, |product, &n| product.saturating_mul(n.into()))
+    }
+}
+
 /// A launch, with all checks done.
 pub(crate) struct Launch {
     /// The kernel's name, for errors.
-    pub(crate) kernel: String,
+    pub(crate) kernel: Arc<str>,
+    /// Its dimensions.
+    pub(crate) shape: Shape,
     /// Kernel, shape and arguments, as the device takes them.
     pub(crate) code: Code,
-    /// The memory that it may touch.
-    pub(crate) memory: Vec<Arc<Memory>>,
+    /// The memory that it may touch, which lives as long.
+    pub(crate) _memory: Vec<Arc<Memory>>,
 }
 
 /// What came back from the device; `None` where the copy was not executed.

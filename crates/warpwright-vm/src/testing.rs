@@ -32,6 +32,7 @@ use crate::device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element};
 use crate::launch::{LaunchConfig, Options, Report, Schedule};
 use std::collections::HashMap;
 use std::fmt;
+use std::rc::Rc;
 use warpwright_ptx::dsl::{ArgDesc, Block, BuildError, Extent, Kernel, Role};
 use warpwright_ptx::ir::{Arch, Type};
 
@@ -82,6 +83,8 @@ pub struct KernelTest<'a> {
     dims: HashMap<String, u64>,
     scalars: HashMap<String, f64>,
     data: HashMap<String, (usize, Vec<u8>)>,
+    /// The input whose buffer an output is.
+    shared: HashMap<String, String>,
 }
 
 impl<'a> KernelTest<'a> {
@@ -94,6 +97,7 @@ impl<'a> KernelTest<'a> {
             dims: HashMap::new(),
             scalars: HashMap::new(),
             data: HashMap::new(),
+            shared: HashMap::new(),
         }
     }
 
@@ -138,6 +142,12 @@ impl<'a> KernelTest<'a> {
         self
     }
 
+    /// Gives an output the buffer of an input, as [`ArgDesc::may_share`] allows.
+    pub fn in_place(mut self, output: &str, input: &str) -> Self {
+        self.shared.insert(output.into(), input.into());
+        self
+    }
+
     /// Builds the kernel, launches it by its rule and waits. Findings are errors.
     pub fn run(self) -> Result<TestRun, TestError> {
         let (run, report) = self.run_unjudged()?;
@@ -154,13 +164,17 @@ impl<'a> KernelTest<'a> {
         let descriptions = self.kernel.args();
         self.known(&descriptions)?;
         let mut args = Vec::new();
-        let mut buffers = Vec::new();
+        let mut buffers: Vec<(&'static str, Rc<Buffer<u8>>)> = Vec::new();
         for description in &descriptions {
             if description.role == Role::Scalar {
                 args.push(self.scalar_arg(description)?);
                 continue;
             }
-            let buffer = self.buffer(&device, description)?;
+            let shared = self.shared.get(description.name);
+            let buffer = match buffers.iter().find(|(name, _)| shared.is_some_and(|shared| shared == name)) {
+                Some((_, buffer)) => buffer.clone(),
+                None => Rc::new(self.buffer(&device, description)?),
+            };
             args.push(Arg::buffer(&buffer));
             buffers.push((description.name, buffer));
         }
@@ -193,8 +207,22 @@ impl<'a> KernelTest<'a> {
                     names.join(", ")
                 )))
             }
-            None => Ok(()),
+            None => self.shares(descriptions),
         }
+    }
+
+    /// Every output that is to be an input's buffer may be that, and has no data of its own.
+    fn shares(&self, descriptions: &[ArgDesc]) -> Result<(), TestError> {
+        for (output, input) in &self.shared {
+            let mut before = descriptions.iter().take_while(|description| description.name != *output);
+            let allowed = descriptions.iter().any(|description| {
+                description.name == *output && description.shares.contains(&input.as_str())
+            });
+            if !allowed || self.data.contains_key(output) || !before.any(|earlier| earlier.name == *input) {
+                return Err(TestError::Argument(format!("`{output}` cannot be the buffer of `{input}`")));
+            }
+        }
+        Ok(())
     }
 
     fn extent(&self, extent: Extent) -> Result<u64, TestError> {
@@ -206,7 +234,7 @@ impl<'a> KernelTest<'a> {
     }
 
     fn buffer(&self, device: &Device, description: &ArgDesc) -> Result<Buffer<u8>, TestError> {
-        let ArgDesc { name, dtype, len, role } = *description;
+        let ArgDesc { name, dtype, len, role, .. } = *description;
         let bytes = self.extent(len)? * u64::from(dtype.bytes());
         let Some((element, data)) = self.data.get(name) else {
             if role == Role::In || role == Role::InOut {
@@ -255,7 +283,7 @@ impl<'a> KernelTest<'a> {
 
 /// A kernel that has run.
 pub struct TestRun {
-    buffers: Vec<(&'static str, Buffer<u8>)>,
+    buffers: Vec<(&'static str, Rc<Buffer<u8>>)>,
     /// What it has done.
     pub report: Report,
 }

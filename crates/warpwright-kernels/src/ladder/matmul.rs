@@ -172,7 +172,7 @@ pub(crate) const ENTRY: Entry = Entry {
                 macro_rules! out {
                     ($out:ty) => {
                         Box::new(Matmul::<$ty, $out> { stages, warps, ..Matmul::new(n, k) })
-                            as Box<dyn Kernel>
+                            as Box<dyn Kernel + Send + Sync>
                     };
                 }
                 by_dtype!(config.dtype("out"), out)

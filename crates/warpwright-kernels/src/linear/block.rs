@@ -123,7 +123,8 @@ impl Epilogue {
         if self.residual {
             args.push(ArgDesc::buffer("residual", self.out.ty(), Role::In, all));
         }
-        args.push(ArgDesc::buffer("y", self.out.ty(), Role::Out, all));
+        let y = ArgDesc::buffer("y", self.out.ty(), Role::Out, all);
+        args.push(if self.residual { y.may_share(&["residual"]) } else { y });
         args.push(ArgDesc::scalar::<u32>("tokens"));
         args
     }

@@ -10,20 +10,27 @@ use warpwright_ptx::dsl::BuildError;
 /// Whether the kernel has the configuration.
 pub(super) fn check(rope: &Rope) -> Result<(), BuildError> {
     let Rope { heads, kv_heads, head_dim, rotary_dim, base, cache, max_seq_len, rounds, .. } = *rope;
-    if !(1..=1024).contains(&heads) {
-        return Err(BuildError::field("heads", heads, "from 1 to 1024"));
+    if heads > 1024 {
+        return Err(BuildError::field("heads", heads, "up to 1024"));
     }
-    if !(1..=1024).contains(&kv_heads) {
-        return Err(BuildError::field("kv_heads", kv_heads, "from 1 to 1024"));
+    if kv_heads > 1024 {
+        return Err(BuildError::field("kv_heads", kv_heads, "up to 1024"));
+    }
+    if heads == 0 && kv_heads == 0 {
+        return Err(BuildError::field("heads", heads, "1 or more where there are no kv_heads"));
     }
     if !(8..=512).contains(&head_dim) || !head_dim.is_multiple_of(8) {
         return Err(BuildError::field("head_dim", head_dim, "a multiple of 8 from 8 to 512"));
     }
-    if cache == CacheDtype::Q8_0 && !head_dim.is_multiple_of(BLOCK) {
+    if rope.has_kv() && cache == CacheDtype::Q8_0 && !head_dim.is_multiple_of(BLOCK) {
         return Err(BuildError::field("head_dim", head_dim, "a multiple of 32 where the cache is q8_0"));
     }
-    if !(2..=head_dim).contains(&rotary_dim) || !rotary_dim.is_multiple_of(2) {
-        let rule = format!("an even number from 2 to head_dim, which is {head_dim}");
+    if rotary_dim > head_dim || !rotary_dim.is_multiple_of(2) {
+        let rule = format!("an even number up to head_dim, which is {head_dim}");
+        return Err(BuildError::field("rotary_dim", rotary_dim, rule));
+    }
+    if !rope.turns() && !rope.has_kv() && rope.norm.is_none() {
+        let rule = "2 or more where there is neither a norm nor a cache: nothing would be done";
         return Err(BuildError::field("rotary_dim", rotary_dim, rule));
     }
     if !(base > 1.0 && base <= 1e30) {
@@ -42,7 +49,7 @@ pub(super) fn check(rope: &Rope) -> Result<(), BuildError> {
             return Err(BuildError::field("pitch", pitch, rule));
         }
     }
-    if max_seq_len == 0 {
+    if rope.has_kv() && max_seq_len == 0 {
         return Err(BuildError::field("max_seq_len", max_seq_len, "1 or more"));
     }
     if !(1..=16).contains(&rounds) {
@@ -87,16 +94,16 @@ const fn field(name: &'static str, domain: Domain, default: &'static str, doc: &
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "rope",
-    doc: "q and k, normalised if wanted, turned by their positions; k and v into the KV cache",
+    doc: "q and k, normalised if wanted, turned by their positions; k and v into the KV cache; or parts of that",
     fields: &[
-        field("heads", Domain::int(1, 1024), "32", "heads of q"),
-        field("kv_heads", Domain::int(1, 1024), "8", "heads of k and v"),
+        field("heads", Domain::int(0, 1024), "32", "heads of q; 0 for no q"),
+        field("kv_heads", Domain::int(0, 1024), "8", "heads of k and v; 0 for neither, and no cache"),
         field("head_dim", Domain::Int { from: 8, to: 512, multiple_of: 8 }, "128", "elements of a head"),
         field(
             "rotary_dim",
-            Domain::Int { from: 0, to: 512, multiple_of: 2 },
-            "0",
-            "elements of a head that turn; 0 for all",
+            Domain::Auto(&Domain::Int { from: 0, to: 512, multiple_of: 2 }),
+            "auto",
+            "elements of a head that turn; auto for all",
         ),
         field("pairs", Domain::OneOf(&["neox", "interleaved"]), "neox", "which elements turn together"),
         field("base", Domain::Float { from: 1.001, to: 1e9 }, "10000", "base of the frequencies"),
@@ -147,6 +154,10 @@ pub(crate) const ENTRY: Entry = Entry {
         "heads=32 kv_heads=32 head_dim=80 rotary_dim=20 dtype=f16 output=f16",
         "heads=4 kv_heads=1 head_dim=256 scaling=linear factor=8 cache=f32",
         "heads=5 kv_heads=3 head_dim=96 rotary_dim=94 cache=q8_0 rounds=2",
+        "heads=32 kv_heads=0 pairs=interleaved base=500000 freq_factors=true output=in_place",
+        "heads=8 kv_heads=0 norm=true base=1000000 dtype=f16 output=f16",
+        "heads=0 kv_heads=8 rotary_dim=0 sequences=listed",
+        "heads=0 kv_heads=2 rotary_dim=0 dtype=f16 cache=q8_0",
     ],
     make: |config| {
         let (heads, kv_heads, head_dim) =
@@ -154,10 +165,7 @@ pub(crate) const ENTRY: Entry = Entry {
         let factor = config.f32("factor");
         let row = (heads + 2 * kv_heads) * head_dim;
         Box::new(Rope {
-            rotary_dim: match config.u32("rotary_dim") {
-                0 => head_dim,
-                rotary_dim => rotary_dim,
-            },
+            rotary_dim: config.auto_u32("rotary_dim").unwrap_or(head_dim),
             pairs: match config.text("pairs") {
                 "interleaved" => RopePairs::Interleaved,
                 _ => RopePairs::Neox,

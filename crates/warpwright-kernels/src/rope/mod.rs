@@ -11,14 +11,16 @@ pub use frequencies::RopeScaling;
 use crate::CacheDtype;
 use crate::data::floats::{Dtype, FloatBuffers, Floats};
 use crate::data::quantized::{Rows, describe};
-use turn::{Angles, Lanes};
+use turn::{Angles, Head, Lanes};
 use warpwright_ptx::dsl::*;
 
 /// Warps of a block.
 const WARPS: u32 = 4;
 
 /// Rotates `q` and `k` by their positions (Su et al. 2021) and puts `k` and `v` into the KV cache, in one
-/// launch; with a norm, each head of `q` and `k` is normalised first, as in Qwen3.
+/// launch; with a norm, each head of `q` and `k` is normalised first, as in Qwen3. It has parts too: only the
+/// rotation of one tensor ([`rotation`](Rope::rotation)), or only the way into the cache
+/// ([`append`](Rope::append)).
 ///
 /// `q` is `tokens × heads × head_dim`, `k` and `v` are `tokens × kv_heads × head_dim`, or all three are parts
 /// of one row `qkv`. Pair `i` of a head, out of the first `rotary_dim` elements, turns by
@@ -28,10 +30,15 @@ const WARPS: u32 = 4;
 /// only fill up a batch.
 ///
 /// ```text
-///  q ──► norm? ──► rotate ──► rotated (or q itself)
-///  k ──► norm? ──► rotate ──► k_cache[sequence, head, position]
-///  v ───────────────────────► v_cache[sequence, head, position]
+///  q ──► norm? ──► rotate? ──► rotated (or q itself)       if heads > 0
+///  k ──► norm? ──► rotate? ──► k_cache[sequence, head, position]
+///  v ────────────────────────► v_cache[sequence, head, position]     if kv_heads > 0
 /// ```
+///
+/// Without `heads` there is no `q`, without `kv_heads` neither `k` and `v` nor a cache, and with a `rotary_dim` of
+/// zero nothing turns (layers without positions are such). What has no part in a configuration is no argument:
+/// `freq_factors` where nothing turns, `sequences` where nothing goes into a cache, `positions` where neither
+/// happens.
 ///
 /// An angle is an integer fraction of a turn times the position, so that whole turns vanish exactly, however
 /// many they are; cosine and sine are to 2⁻²³. Frequencies are computed in `f64` when the kernel is built, and
@@ -39,16 +46,17 @@ const WARPS: u32 = 4;
 /// pair, up to there,
 /// `|err| ≤ 5 · 2⁻²⁴ · m · (|a| + |b|)`, with the magnitude `m` of the scaling, and one rounding to the type
 /// of the result; a norm adds `(n / 2 + 12) · 2⁻²⁴ · m · (|a| + |b|)`, where `n ≤ 16` is the number of a head's
-/// elements in a lane, and a cache of `q8_0` 0.57 of the scale of the element's 32.
+/// elements in a lane, and a cache of `q8_0` 0.57 of the scale of the element's 32. What neither turns nor is
+/// normalised is rounded once, to the type of the result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rope {
-    /// Heads of `q`.
+    /// Heads of `q`; 0 where there is none.
     pub heads: u32,
-    /// Heads of `k` and `v`.
+    /// Heads of `k` and `v`; 0 where there are none, and no cache.
     pub kv_heads: u32,
     /// Elements of a head: a multiple of 8, and of 32 for a cache of q8_0.
     pub head_dim: u32,
-    /// Elements of a head that turn: an even number.
+    /// Elements of a head that turn: an even number, 0 for none.
     pub rotary_dim: u32,
     /// Which elements are pairs.
     pub pairs: RopePairs,
@@ -142,6 +150,37 @@ impl Rope {
         }
     }
 
+    /// Only the rotation: of `heads` heads, as [`new`](Self::new) turns them, from `q` to `rotated`. `k` is turned by
+    /// itself as the `q` of such a kernel.
+    pub fn rotation(heads: u32, head_dim: u32) -> Self {
+        Rope::new(heads, 0, head_dim, 0)
+    }
+
+    /// Only the way into the cache: `k` and `v` as they are, each token to a sequence of its own, in `f32`.
+    pub fn append(kv_heads: u32, head_dim: u32, max_seq_len: u32) -> Self {
+        Rope { rotary_dim: 0, ..Rope::new(0, kv_heads, head_dim, max_seq_len) }
+    }
+
+    /// Whether there is a `q`.
+    fn has_q(&self) -> bool {
+        self.heads > 0
+    }
+
+    /// Whether there are `k` and `v`, and a cache that they go to.
+    fn has_kv(&self) -> bool {
+        self.kv_heads > 0
+    }
+
+    /// Whether any element turns.
+    fn turns(&self) -> bool {
+        self.rotary_dim > 0
+    }
+
+    /// Whether the rotated `q` goes to where it was.
+    fn is_in_place(&self) -> bool {
+        self.has_q() && self.output.is_none()
+    }
+
     fn split(&self) -> Split {
         let partner = match self.pairs {
             RopePairs::Interleaved => self.rotary_dim,
@@ -151,7 +190,9 @@ impl Rope {
             QkvLayout::Separate => 0,
             QkvLayout::Fused { pitch } => pitch,
         };
-        let bytes = self.input.bytes().max(self.cache.bytes()).max(self.output.map_or(1, Dtype::bytes));
+        let output = self.output.filter(|_| self.has_q()).map_or(1, Dtype::bytes);
+        let cache = if self.has_kv() { self.cache.bytes() } else { 1 };
+        let bytes = self.input.bytes().max(output).max(cache);
         let together = (self.head_dim | partner | pitch).trailing_zeros().min(5);
         let vector = (1 << together).min(16 / bytes);
         let chunks = self.head_dim / vector;
@@ -176,21 +217,17 @@ impl Rope {
 
 impl Kernel for Rope {
     fn entry(&self) -> String {
-        let Rope { heads, kv_heads, head_dim, rotary_dim, input, cache, max_seq_len, rounds, .. } = *self;
-        let pairs = match self.pairs {
-            RopePairs::Interleaved => "interleaved",
-            RopePairs::Neox => "neox",
-        };
-        let base = self.base.to_bits();
-        let mut name = format!("rope_h{heads}_{kv_heads}_d{head_dim}_{rotary_dim}_{pairs}_b{base:08x}");
-        name += &format!("_{}_x{input}_{cache}_s{max_seq_len}_n{rounds}", self.scaling.tag());
-        name += match self.sequences {
-            TokenSequences::One => "_one",
-            TokenSequences::Each => "_each",
-            TokenSequences::Listed => "_listed",
-        };
-        if self.freq_factors {
-            name += "_factors";
+        let Rope { heads, kv_heads, head_dim, rotary_dim, input, rounds, .. } = *self;
+        let mut name = format!("rope_h{heads}_{kv_heads}_d{head_dim}_{rotary_dim}_x{input}_n{rounds}");
+        if self.turns() {
+            let pairs = match self.pairs {
+                RopePairs::Interleaved => "interleaved",
+                RopePairs::Neox => "neox",
+            };
+            name += &format!("_{pairs}_b{:08x}_{}", self.base.to_bits(), self.scaling.tag());
+            if self.freq_factors {
+                name += "_factors";
+            }
         }
         if let Some(epsilon) = self.norm {
             name += &format!("_norm{:08x}", epsilon.to_bits());
@@ -198,46 +235,63 @@ impl Kernel for Rope {
         if let QkvLayout::Fused { pitch } = self.layout {
             name += &format!("_p{pitch}");
         }
-        match self.output {
-            Some(output) => name + &format!("_y{output}"),
-            None => name + "_inplace",
+        if self.has_q() {
+            name += &self.output.map_or("_inplace".into(), |output| format!("_y{output}"));
         }
+        if self.has_kv() {
+            let sequences = match self.sequences {
+                TokenSequences::One => "one",
+                TokenSequences::Each => "each",
+                TokenSequences::Listed => "listed",
+            };
+            name += &format!("_{}_s{}_{sequences}", self.cache, self.max_seq_len);
+        }
+        name
     }
 
     fn args(&self) -> Vec<ArgDesc> {
         let tokens = Extent::dim("tokens");
         let elements = |heads: u32| tokens.times(u64::from(heads) * u64::from(self.head_dim));
         let input = |name, role, len| ArgDesc::buffer(name, self.input.ty(), role, len);
-        let role = if self.output.is_none() { Role::InOut } else { Role::In };
-        let mut args = match self.layout {
-            QkvLayout::Separate => vec![
-                input("q", role, elements(self.heads)),
-                input("k", Role::In, elements(self.kv_heads)),
-                input("v", Role::In, elements(self.kv_heads)),
-            ],
-            QkvLayout::Fused { pitch } => vec![input("qkv", role, tokens.times(pitch.into()))],
-        };
-        if self.norm.is_some() {
-            args.push(ArgDesc::input::<f32>("q_norm", self.head_dim));
-            args.push(ArgDesc::input::<f32>("k_norm", self.head_dim));
+        let role = if self.is_in_place() { Role::InOut } else { Role::In };
+        let mut args = Vec::new();
+        match self.layout {
+            QkvLayout::Separate => {
+                if self.has_q() {
+                    args.push(input("q", role, elements(self.heads)));
+                }
+                if self.has_kv() {
+                    args.extend(["k", "v"].map(|name| input(name, Role::In, elements(self.kv_heads))));
+                }
+            }
+            QkvLayout::Fused { pitch } => args.push(input("qkv", role, tokens.times(pitch.into()))),
         }
-        args.push(ArgDesc::input::<u32>("positions", tokens));
-        if self.sequences == TokenSequences::Listed {
+        if self.norm.is_some() {
+            let names = [("q_norm", self.has_q()), ("k_norm", self.has_kv())];
+            let names = names.into_iter().filter(|&(_, has)| has);
+            args.extend(names.map(|(name, _)| ArgDesc::input::<f32>(name, self.head_dim)));
+        }
+        if self.turns() || self.has_kv() {
+            args.push(ArgDesc::input::<u32>("positions", tokens));
+        }
+        if self.has_kv() && self.sequences == TokenSequences::Listed {
             args.push(ArgDesc::input::<u32>("sequences", tokens));
         }
-        if self.freq_factors {
+        if self.turns() && self.freq_factors {
             args.push(ArgDesc::input::<f32>("freq_factors", self.rotary_dim / 2));
         }
-        if let Some(output) = self.output {
+        if let Some(output) = self.output.filter(|_| self.has_q()) {
             args.push(ArgDesc::buffer("rotated", output.ty(), Role::Out, elements(self.heads)));
         }
-        let batch = match self.sequences {
-            TokenSequences::One => Extent::new(1),
-            TokenSequences::Each => tokens,
-            TokenSequences::Listed => Extent::dim("batch"),
-        };
-        for names in [K_CACHE, V_CACHE] {
-            args.extend(describe(names, self.cache, Role::Out, batch.times(self.sequence_len())));
+        if self.has_kv() {
+            let batch = match self.sequences {
+                TokenSequences::One => Extent::new(1),
+                TokenSequences::Each => tokens,
+                TokenSequences::Listed => Extent::dim("batch"),
+            };
+            for names in [K_CACHE, V_CACHE] {
+                args.extend(describe(names, self.cache, Role::Out, batch.times(self.sequence_len())));
+            }
         }
         args
     }
@@ -255,86 +309,100 @@ impl Kernel for Rope {
     fn body<'k>(&self, k: K<'k>) {
         let Rope { heads, kv_heads, head_dim, max_seq_len, .. } = *self;
         let token = k.ctaid();
-        let (q, [key, value]) = self.inputs(k, token);
-        let norms = self.norm.map(|epsilon| (epsilon, k.ptr::<f32>("q_norm"), k.ptr::<f32>("k_norm")));
-        let position = k.ptr::<u32>("positions").ld(token);
-        let sequence = match self.sequences {
-            TokenSequences::One => k.u32(0),
-            TokenSequences::Each => token,
-            TokenSequences::Listed => k.ptr::<u32>("sequences").ld(token),
+        let Inputs { q, kv } = self.inputs(k, token);
+        let norm = |name| self.norm.map(|epsilon| (epsilon, k.ptr::<f32>(name)));
+        let q_norm = q.and_then(|_| norm("q_norm"));
+        let k_norm = kv.and_then(|_| norm("k_norm"));
+        let position = match self.turns() || self.has_kv() {
+            true => k.ptr::<u32>("positions").ld(token),
+            false => k.u32(0),
         };
-        let angles = Angles::new(self, k, position);
-        let rotated = match self.output {
+        let sequence = match self.sequences {
+            TokenSequences::Each => token,
+            TokenSequences::Listed if self.has_kv() => k.ptr::<u32>("sequences").ld(token),
+            TokenSequences::One | TokenSequences::Listed => k.u32(0),
+        };
+        let angles = self.turns().then(|| Angles::new(self, k, position));
+        let rotated = q.map(|q| match self.output {
             Some(dtype) => k.floats_mut("rotated", dtype).at(token * (heads * head_dim)),
             None => q,
-        };
-        let [k_cache, v_cache] = [K_CACHE, V_CACHE].map(|names| Rows::parameter(k, names, self.cache));
-        // The row of a head in the cache.
-        let row = |cache: Rows<'k>, head: Reg<'k, u32>| {
-            let head = sequence.to::<u64>() * u64::from(kv_heads) + head.to::<u64>();
-            cache.row(head * u64::from(max_seq_len) + position.to::<u64>(), head_dim)
-        };
-        let in_cache = position.lt(max_seq_len);
+        });
+        let caches = kv.map(|_| [K_CACHE, V_CACHE].map(|names| Rows::parameter(k, names, self.cache)));
 
         let lanes = Lanes::new(self, k);
+        let in_cache = position.lt(max_seq_len);
+        let append = |cache: Rows<'k>, head: Head<'k>, slots: &[Vec<Reg<'k, f32>>]| {
+            let of_sequence = sequence.to::<u64>() * u64::from(kv_heads) + head.number.to::<u64>();
+            let row = cache.row(of_sequence * u64::from(max_seq_len) + position.to::<u64>(), head_dim);
+            let inside = Some(head.inside.map_or(in_cache, |inside| inside & in_cache));
+            lanes.store(slots, inside, |at, inside, values| row.store(k, inside, at, values));
+        };
+
+        // Warps for the heads of q, then for those of k, then for those of v.
         let [q_warps, kv_warps] = self.warps();
         let warp = k.ctaid_y() * WARPS + k.warp();
-        k.when(warp.lt(q_warps), || {
-            let norm = norms.map(|(epsilon, weights, _)| (epsilon, weights));
-            let loaded = lanes.load(q, heads, warp, true);
-            let angles = angles.of(lanes);
-            if self.output.is_none() {
-                // A lane's elements are others' partners.
-                k.sync_warp();
-            }
-            for (head, x) in loaded {
-                lanes.store(&lanes.rotate(&x, norm, &angles), head.inside, |at, inside, values| {
-                    rotated.at(head.number * head_dim).store(inside, at, values);
-                });
-            }
-        });
-        k.when(warp.ge(q_warps) & warp.lt(q_warps + kv_warps), || {
-            let norm = norms.map(|(epsilon, _, weights)| (epsilon, weights));
-            let loaded = lanes.load(key, kv_heads, warp - q_warps, true);
-            let angles = angles.of(lanes);
-            for (head, x) in loaded {
-                let inside = Some(head.inside.map_or(in_cache, |inside| inside & in_cache));
-                lanes.store(&lanes.rotate(&x, norm, &angles), inside, |at, inside, values| {
-                    row(k_cache, head.number).store(k, inside, at, values);
-                });
-            }
-        });
-        k.when(warp.ge(q_warps + kv_warps) & warp.lt(q_warps + 2 * kv_warps), || {
-            for (head, x) in lanes.load(value, kv_heads, warp - (q_warps + kv_warps), false) {
-                let inside = Some(head.inside.map_or(in_cache, |inside| inside & in_cache));
-                let values: Vec<_> = x.into_iter().map(|slot| slot.values).collect();
-                lanes.store(&values, inside, |at, inside, values| {
-                    row(v_cache, head.number).store(k, inside, at, values);
-                });
-            }
-        });
+        if let (Some(q), Some(rotated)) = (q, rotated) {
+            k.when(warp.lt(q_warps), || {
+                let loaded = lanes.load(q, heads, warp, self.turns());
+                let angles = angles.map(|angles| angles.of(lanes));
+                if self.is_in_place() {
+                    // A lane's elements are others' partners.
+                    k.sync_warp();
+                }
+                for (head, x) in loaded {
+                    let turned = lanes.rotate(&x, q_norm, angles.as_deref());
+                    lanes.store(&turned, head.inside, |at, inside, values| {
+                        rotated.at(head.number * head_dim).store(inside, at, values);
+                    });
+                }
+            });
+        }
+        if let (Some([key, value]), Some([k_cache, v_cache])) = (kv, caches) {
+            let first = q_warps + kv_warps;
+            k.when(warp.ge(q_warps) & warp.lt(first), || {
+                let loaded = lanes.load(key, kv_heads, warp - q_warps, self.turns());
+                let angles = angles.map(|angles| angles.of(lanes));
+                for (head, x) in loaded {
+                    append(k_cache, head, &lanes.rotate(&x, k_norm, angles.as_deref()));
+                }
+            });
+            k.when(warp.ge(first) & warp.lt(first + kv_warps), || {
+                for (head, x) in lanes.load(value, kv_heads, warp - first, false) {
+                    let values: Vec<_> = x.into_iter().map(|slot| slot.values).collect();
+                    append(v_cache, head, &values);
+                }
+            });
+        }
     }
 }
 
 const K_CACHE: [&str; 2] = ["k_cache", "k_scales"];
 const V_CACHE: [&str; 2] = ["v_cache", "v_scales"];
 
+/// What a token has: its `q`, and its `k` and `v`, where there are such.
+struct Inputs<'k> {
+    q: Option<Floats<'k>>,
+    kv: Option<[Floats<'k>; 2]>,
+}
+
 impl Rope {
-    /// The token's `q`, and its `k` and `v`.
-    fn inputs<'k>(&self, k: K<'k>, token: Reg<'k, u32>) -> (Floats<'k>, [Floats<'k>; 2]) {
+    fn inputs<'k>(&self, k: K<'k>, token: Reg<'k, u32>) -> Inputs<'k> {
         let Rope { heads, kv_heads, head_dim, input, .. } = *self;
-        let queries = |name| match self.output {
-            Some(_) => k.floats(name, input),
-            None => k.floats_mut(name, input),
+        let queries = |name| match self.is_in_place() {
+            true => k.floats_mut(name, input),
+            false => k.floats(name, input),
         };
         match self.layout {
             QkvLayout::Separate => {
-                let q = queries("q").at(token * (heads * head_dim));
-                (q, ["k", "v"].map(|name| k.floats(name, input).at(token * (kv_heads * head_dim))))
+                let q = self.has_q().then(|| queries("q").at(token * (heads * head_dim)));
+                let of = |name| k.floats(name, input).at(token * (kv_heads * head_dim));
+                Inputs { q, kv: self.has_kv().then(|| ["k", "v"].map(of)) }
             }
             QkvLayout::Fused { pitch } => {
                 let row = queries("qkv").at(token * pitch);
-                (row, [heads, heads + kv_heads].map(|before| row.at(before * head_dim)))
+                let of = |before: u32| row.at(before * head_dim);
+                let kv = self.has_kv().then(|| [heads, heads + kv_heads].map(of));
+                Inputs { q: self.has_q().then_some(row), kv }
             }
         }
     }

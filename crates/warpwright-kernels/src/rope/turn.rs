@@ -174,12 +174,12 @@ impl<'a, 'k> Lanes<'a, 'k> {
         (0..self.rope.rounds).map(load).collect()
     }
 
-    /// A head's elements, normalised and turned.
+    /// A head's elements, normalised if there is a norm, and turned if there are angles.
     pub(super) fn rotate(
         self,
         head: &[Slot<'k>],
         norm: Option<(f32, Ptr<'k, Global, f32>)>,
-        angles: &[Vec<Angle<'k>>],
+        angles: Option<&[Vec<Angle<'k>>]>,
     ) -> Vec<Vec<Reg<'k, f32>>> {
         let scale = norm.map(|(epsilon, _)| {
             let squares = head.iter().flat_map(|slot| &slot.values);
@@ -194,9 +194,11 @@ impl<'a, 'k> Lanes<'a, 'k> {
             }
             _ => values.to_vec(),
         };
-        let turn = |(slot, (head, angles)): (u32, (&Slot<'k>, &Vec<Angle<'k>>))| {
-            let (has, turns) = (self.has(slot, None), self.turns(slot));
+        let turn = |(slot, head): (u32, &Slot<'k>)| {
+            let has = self.has(slot, None);
             let x = normal(&head.values, has, self.element(slot));
+            let Some(angles) = angles.and_then(|angles| angles.get(slot as usize)) else { return x };
+            let turns = self.turns(slot);
             let y = match self.rope.pairs {
                 RopePairs::Interleaved => x.chunks_exact(2).flat_map(|pair| [pair[1], pair[0]]).collect(),
                 RopePairs::Neox => normal(&head.partners, both(turns, has), self.partner(slot)),
@@ -207,7 +209,7 @@ impl<'a, 'k> Lanes<'a, 'k> {
             });
             turned.collect()
         };
-        (0..).zip(head.iter().zip(angles)).map(turn).collect()
+        (0..).zip(head).map(turn).collect()
     }
 
     /// Stores a head's elements, slot by slot.

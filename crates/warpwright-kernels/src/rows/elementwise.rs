@@ -1,4 +1,4 @@
-//! Operations on the elements of two buffers.
+//! Operations on the elements of one buffer or two.
 
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
@@ -6,11 +6,13 @@ use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 
 /// `y = op(a, b)`, element by element, over `rows × columns`, row-major; 16 bytes to a thread where the types and
-/// `columns` allow. `y` may be the buffer `a` or `b`, if the types are the same.
+/// `columns` allow. `y` may be the buffer `a` or `b`, where they are apart and the types are the same. Where the
+/// operation has one operand there is no `b`.
 ///
 /// Computed in `f32` and rounded once more to the type of `y`; what is beyond the largest half becomes the
-/// largest half. Of sums, products and multiples `|err| ≤ 2⁻²⁴` of the result; of SwiGLU
-/// `|err| ≤ (|a| + 9) · 2⁻²⁴` of it and 2⁻¹²⁶ · `|a · b|`, from the rounding of the exponent.
+/// largest half. Of sums, products and multiples `|err| ≤ 2⁻²⁴` of the result; of SiLU
+/// `|err| ≤ (|a| + 8) · 2⁻²⁴` of it and 2⁻¹²⁶ · `|a|`, from the rounding of the exponent; of SwiGLU, which is one
+/// product more, `|err| ≤ (|a| + 9) · 2⁻²⁴` of it and 2⁻¹²⁶ · `|a · b|`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elementwise {
     /// What is computed.
@@ -21,7 +23,7 @@ pub struct Elementwise {
     pub operands: Operands,
     /// Element type of `a`.
     pub a: Dtype,
-    /// Element type of `b`: that of `a` where both are in one buffer.
+    /// Element type of `b`: that of `a` where both are in one buffer, and of no matter where there is no `b`.
     pub b: Dtype,
     /// Element type of `y`.
     pub output: Dtype,
@@ -38,6 +40,8 @@ pub enum ElementwiseOp {
     Mul,
     /// `a · factor`, with a scalar argument; there is no `b`.
     Scale,
+    /// `a / (1 + e⁻ᵃ)` (Hendrycks and Gimpel 2016); there is no `b`.
+    Silu,
     /// `a / (1 + e⁻ᵃ) · b` (Shazeer 2020): `a` is the gate.
     SwiGlu,
 }
@@ -76,20 +80,27 @@ impl Elementwise {
 impl Kernel for Elementwise {
     fn entry(&self) -> String {
         let Elementwise { op, columns, a, b, output, threads, .. } = self;
-        let op = op.name();
         let halves = if self.operands == Operands::Halves { "_halves" } else { "" };
-        format!("elementwise_{op}{halves}_n{columns}_{a}_{b}_y{output}_t{threads}")
+        format!("elementwise_{}{halves}_n{columns}_{a}_{b}_y{output}_t{threads}", op.name())
     }
 
     fn args(&self) -> Vec<ArgDesc> {
         let all = Extent::dim("rows").times(self.columns.into());
         let input = |name, dtype: Dtype, len| ArgDesc::buffer(name, dtype.ty(), Role::In, len);
         let mut args = match (self.op, self.operands) {
-            (ElementwiseOp::Scale, _) => vec![input("a", self.a, all)],
+            (op, _) if op.is_unary() => vec![input("a", self.a, all)],
             (_, Operands::Separate) => vec![input("a", self.a, all), input("b", self.b, all)],
             (_, Operands::Halves) => vec![input("ab", self.a, all.times(2))],
         };
-        args.push(ArgDesc::buffer("y", self.output.ty(), Role::Out, all));
+        let b_is_read = !self.op.is_unary();
+        let shares: &[&str] = match (self.a == self.output, b_is_read && self.b == self.output) {
+            _ if self.operands == Operands::Halves => &[],
+            (true, true) => &["a", "b"],
+            (true, false) => &["a"],
+            (false, true) => &["b"],
+            (false, false) => &[],
+        };
+        args.push(ArgDesc::buffer("y", self.output.ty(), Role::Out, all).may_share(shares));
         args.push(ArgDesc::scalar::<u32>("rows"));
         if self.op == ElementwiseOp::Scale {
             args.push(ArgDesc::scalar::<f32>("factor"));
@@ -107,7 +118,7 @@ impl Kernel for Elementwise {
             return Err(BuildError::field("columns", self.columns, "from 1 to 16777216"));
         }
         if self.operands == Operands::Halves {
-            if self.op == ElementwiseOp::Scale {
+            if self.op.is_unary() {
                 return Err(BuildError::field("operands", "halves", "separate, for there is only one"));
             }
             if self.b != self.a {
@@ -118,13 +129,13 @@ impl Kernel for Elementwise {
         check_threads(self.threads)
     }
 
-    fn body(&self, k: K<'_>) {
+    fn body<'k>(&self, k: K<'k>) {
         let (columns, vector) = (self.columns, self.vector());
         let chunks = columns / vector;
         let chunk = k.global_tid();
         let at = chunk * vector;
         let (a, b) = match (self.op, self.operands) {
-            (ElementwiseOp::Scale, _) => (k.floats("a", self.a).at(at), None),
+            (op, _) if op.is_unary() => (k.floats("a", self.a).at(at), None),
             (_, Operands::Separate) => (k.floats("a", self.a).at(at), Some(k.floats("b", self.b).at(at))),
             (_, Operands::Halves) => {
                 let a = k.floats("ab", self.a).at(at).at(chunk / chunks * columns);
@@ -137,16 +148,19 @@ impl Kernel for Elementwise {
 
         k.when(chunk.lt(rows * chunks), || {
             let a = a.ld_vec(0, vector);
+            // Of one operand, what it is multiplied by.
             let b = match (b, factor) {
                 (Some(b), _) => b.ld_vec(0, vector),
                 (None, factor) => vec![factor.unwrap_or(k.f32(1.0)); vector as usize],
             };
+            // An exponential that overflows to infinity has a reciprocal of zero.
+            let silu = |a: Reg<'k, f32>| a * ((a * -LOG2_E).exp2() + 1.0).rcp_approx();
             let result: Vec<_> = (a.into_iter().zip(b))
                 .map(|(a, b)| match self.op {
                     ElementwiseOp::Add => a + b,
                     ElementwiseOp::Mul | ElementwiseOp::Scale => a * b,
-                    // What overflows to infinity has a reciprocal of zero.
-                    ElementwiseOp::SwiGlu => a * ((a * -LOG2_E).exp2() + 1.0).rcp_approx() * b,
+                    ElementwiseOp::Silu => silu(a),
+                    ElementwiseOp::SwiGlu => silu(a) * b,
                 })
                 .collect();
             y.st_vec(0, &result);
@@ -155,15 +169,27 @@ impl Kernel for Elementwise {
 }
 
 impl ElementwiseOp {
-    const ALL: [ElementwiseOp; 4] =
-        [ElementwiseOp::Add, ElementwiseOp::Mul, ElementwiseOp::Scale, ElementwiseOp::SwiGlu];
-    const NAMES: &'static [&'static str] = &["add", "mul", "scale", "swiglu"];
+    /// All of them.
+    pub const ALL: [ElementwiseOp; 5] = [
+        ElementwiseOp::Add,
+        ElementwiseOp::Mul,
+        ElementwiseOp::Scale,
+        ElementwiseOp::Silu,
+        ElementwiseOp::SwiGlu,
+    ];
+    const NAMES: &'static [&'static str] = &["add", "mul", "scale", "silu", "swiglu"];
+
+    /// Whether there is no `b`.
+    pub fn is_unary(self) -> bool {
+        matches!(self, ElementwiseOp::Scale | ElementwiseOp::Silu)
+    }
 
     fn name(self) -> &'static str {
         match self {
             ElementwiseOp::Add => "add",
             ElementwiseOp::Mul => "mul",
             ElementwiseOp::Scale => "scale",
+            ElementwiseOp::Silu => "silu",
             ElementwiseOp::SwiGlu => "swiglu",
         }
     }
@@ -171,7 +197,7 @@ impl ElementwiseOp {
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "elementwise",
-    doc: "y = a + b, a * b, a * factor, or SwiGLU: a / (1 + exp(-a)) * b",
+    doc: "y = a + b, a * b, a * factor, SiLU: a / (1 + exp(-a)), or SwiGLU: a / (1 + exp(-a)) * b",
     fields: &[
         Field {
             name: "op",
@@ -203,6 +229,8 @@ pub(crate) const ENTRY: Entry = Entry {
         "op=add columns=4096 a=f32 b=f16",
         "op=mul columns=33 a=f16 b=bf16 output=f16",
         "op=scale columns=1536 a=bf16",
+        "op=silu columns=8960",
+        "op=silu columns=33 a=f16 output=f16",
     ],
     make: |config| {
         let op = ElementwiseOp::ALL.into_iter().find(|op| op.name() == config.text("op"));

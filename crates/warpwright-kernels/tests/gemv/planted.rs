@@ -63,7 +63,7 @@ fn races(kernel: &dyn Kernel) -> Vec<bool> {
             return found;
         }
         let mut test = KernelTest::new(&without);
-        for ArgDesc { name, dtype, role, len } in kernel.args() {
+        for ArgDesc { name, dtype, role, len, .. } in kernel.args() {
             let count = len.evaluate(|_| None).expect("a length") as usize;
             if role == Role::In {
                 test = match dtype {

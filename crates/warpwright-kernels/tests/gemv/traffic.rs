@@ -17,7 +17,7 @@ fn run(kernel: &dyn Kernel) -> (Report, Vec<(&'static str, SpaceTraffic)>) {
     let options = Options { counters: true, ..Options::default() };
     let args = kernel.args();
     let mut test = KernelTest::new(kernel).options(options);
-    for ArgDesc { name, dtype, role, len } in &args {
+    for ArgDesc { name, dtype, role, len, .. } in &args {
         let count = len.evaluate(|_| None).expect("lengths that the configuration fixes") as usize;
         if *role == Role::In {
             test = match dtype {

@@ -113,6 +113,9 @@ pub struct ArgDesc {
     pub role: Role,
     /// Number of elements.
     pub len: Extent,
+    /// The inputs whose buffer an output may be. Any other overlap of what a kernel writes with what else it is
+    /// given is a mistake of the caller.
+    pub shares: &'static [&'static str],
 }
 
 /// What a kernel does with an argument.
@@ -131,27 +134,34 @@ pub enum Role {
 impl ArgDesc {
     /// A buffer that the kernel reads.
     pub fn input<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::In, len: len.into() }
+        ArgDesc { name, dtype: T::TYPE, role: Role::In, len: len.into(), shares: &[] }
     }
 
     /// A buffer that the kernel writes.
     pub fn output<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::Out, len: len.into() }
+        ArgDesc { name, dtype: T::TYPE, role: Role::Out, len: len.into(), shares: &[] }
     }
 
     /// A buffer that the kernel reads and writes.
     pub fn in_out<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::InOut, len: len.into() }
+        ArgDesc { name, dtype: T::TYPE, role: Role::InOut, len: len.into(), shares: &[] }
     }
 
     /// A buffer whose element type is configuration.
     pub fn buffer(name: &'static str, dtype: Type, role: Role, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype, role, len: len.into() }
+        ArgDesc { name, dtype, role, len: len.into(), shares: &[] }
     }
 
     /// A number.
     pub fn scalar<T: Data>(name: &'static str) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::Scalar, len: Extent::new(1) }
+        ArgDesc { name, dtype: T::TYPE, role: Role::Scalar, len: Extent::new(1), shares: &[] }
+    }
+
+    /// The output may be exactly the buffer of any of these inputs, which have its element type: each element is
+    /// read by the thread that writes it, or before it is written.
+    pub fn may_share(mut self, inputs: &'static [&'static str]) -> Self {
+        self.shares = inputs;
+        self
     }
 }
 
@@ -285,6 +295,20 @@ fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
                     arg.dtype.name(),
                     param.ty.name()
                 ));
+            }
+        }
+        for arg in args {
+            for other in arg.shares {
+                let input = args.iter().find(|arg| arg.name == *other);
+                if arg.role != Role::Out {
+                    report(format!("only an output may share a buffer, and `{}` is none", arg.name));
+                } else if !input.is_some_and(|input| input.role == Role::In && input.dtype == arg.dtype) {
+                    report(format!(
+                        "`{}` may share the buffer of `{other}`, which is no input of {}",
+                        arg.name,
+                        arg.dtype.name()
+                    ));
+                }
             }
         }
         for param in function.params.iter().skip(args.len()) {

@@ -11,6 +11,7 @@ pub use spec::{DeviceSpec, Selected};
 use crate::backend::{Backend, Memory};
 use crate::buffer::{AnyBuffer, Block, Buffer, Element, HostBuffer};
 use crate::error::{Result, RuntimeError};
+use crate::kernel::Kernels;
 use crate::op::Op;
 use crate::pool::{Point, Pool, PoolStatistics};
 use crate::stream::{self, Stream, StreamState};
@@ -32,7 +33,12 @@ pub struct Device {
     inner: Arc<Inner>,
 }
 
+/// Devices that this process has had.
+static DEVICES: AtomicU64 = AtomicU64::new(0);
+
 struct Inner {
+    /// Its number in this process.
+    number: u64,
     backend: Backend,
     properties: Properties,
     pool: Mutex<Pool<Arc<Memory>>>,
@@ -40,6 +46,7 @@ struct Inner {
     /// Weak, since streams hold their device.
     default_stream: Mutex<Weak<stream::Inner>>,
     streams: AtomicU64,
+    kernels: Kernels,
 }
 
 impl Device {
@@ -58,12 +65,14 @@ impl Device {
         let worker = vm::Worker::new(config)?;
         let properties = worker.properties();
         let inner = Inner {
+            number: DEVICES.fetch_add(1, Relaxed),
             backend: Backend::Vm(worker),
             properties,
             pool: Mutex::new(Pool::new(RELEASE_THRESHOLD)),
             default_state: Arc::new(StreamState::new(0)),
             default_stream: Mutex::default(),
             streams: AtomicU64::new(1),
+            kernels: Kernels::default(),
         };
         Ok(Device { inner: Arc::new(inner) })
     }
@@ -225,6 +234,16 @@ impl Device {
     pub(crate) fn unstage(&self, data: Vec<u8>) {
         let Backend::Vm(worker) = &self.inner.backend;
         worker.unstage(data);
+    }
+
+    /// Its number in this process, which no other device ever has.
+    pub(crate) fn number(&self) -> u64 {
+        self.inner.number
+    }
+
+    /// The kernels that were built for it.
+    pub(crate) fn kernels(&self) -> &Kernels {
+        &self.inner.kernels
     }
 
     /// What it runs on.

@@ -17,7 +17,7 @@ pub(crate) struct Code {
     /// The module.
     pub(crate) module: Module,
     /// The kernel in it.
-    pub(crate) kernel: String,
+    pub(crate) kernel: Arc<str>,
     /// The shape.
     pub(crate) config: LaunchConfig,
     /// The arguments.
@@ -121,7 +121,7 @@ impl Executor {
         let backend::Code::Vm(code) = &launch.code;
         let running = self.device.launch(&code.module, &code.kernel, &code.config, &code.args, &self.options);
         let failure = |number, message| {
-            Err(Box::new(Failure { kernel: launch.kernel.clone(), launch: number, message }))
+            Err(Box::new(Failure { kernel: launch.kernel.to_string(), launch: number, message }))
         };
         let running = match running {
             Ok(running) => running,

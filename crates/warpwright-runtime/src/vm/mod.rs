@@ -11,11 +11,13 @@
 
 mod execute;
 mod memory;
+mod module;
 mod queue;
 mod worker;
 
 pub(crate) use execute::Code;
 pub(crate) use memory::Memory;
+pub(crate) use module::Module;
 pub(crate) use worker::Worker;
 
 use warpwright_vm::{DeviceConfig, Options};

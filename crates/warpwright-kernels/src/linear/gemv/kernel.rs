@@ -6,7 +6,7 @@ use super::format::Layout;
 use super::plan;
 use super::tile::{Operands, Product};
 use crate::weights::{Planes, WeightFormat};
-use std::fmt;
+use std::{fmt, slice};
 use warpwright_ptx::dsl::*;
 
 /// Bytes of shared memory that a block has without asking, and that every device has for it.
@@ -20,7 +20,7 @@ pub(super) const MAX_BATCH: u32 = 8;
 pub(super) const MAX_MATRICES: usize = 4;
 const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2", "w3"];
 const BIASES: [&str; MAX_MATRICES] = ["bias0", "bias1", "bias2", "bias3"];
-const RESIDUALS: [&str; MAX_MATRICES] = ["residual0", "residual1", "residual2", "residual3"];
+const RESIDUALS: &[&str; MAX_MATRICES] = &["residual0", "residual1", "residual2", "residual3"];
 const RESULTS: [&str; MAX_MATRICES] = ["y0", "y1", "y2", "y3"];
 
 /// How a [`QuantGemv`] takes its activations.
@@ -212,7 +212,12 @@ impl QuantGemv {
                 args.push(ArgDesc::input::<f32>(RESIDUALS[i], Extent::new(batch * n)));
             }
             if !(self.swiglu && i > 0) {
-                args.push(ArgDesc::output::<f32>(RESULTS[i], Extent::new(batch * n)));
+                let result = ArgDesc::output::<f32>(RESULTS[i], Extent::new(batch * n));
+                args.push(if matrix.residual {
+                    result.may_share(slice::from_ref(&RESIDUALS[i]))
+                } else {
+                    result
+                });
             }
         }
         args

@@ -1,0 +1,14 @@
+//! What is computed: tensors, operations, and the graph that they make.
+
+mod build;
+mod error;
+mod infer;
+mod op;
+mod order;
+mod tensor;
+
+pub use build::{ComputeGraph, KvCache, Node, NodeId, TensorInfo};
+pub use error::{GraphError, OpError};
+pub use infer::infer;
+pub use op::{AttentionMode, AttentionParams, RopeParams, SampleParams, TensorOp};
+pub use tensor::{Element, Role, Shape, Tensor, TensorType};

@@ -1,0 +1,183 @@
+//! Operations on tensors.
+
+use std::fmt;
+use warpwright_kernels::{Dtype, RopePairs, RopeScaling, Setting, TokenSequences};
+
+/// What a node computes. Parameters are in the op; tensors are the node's inputs and outputs, in this order:
+///
+/// | op | inputs | outputs |
+/// | --- | --- | --- |
+/// | `Embedding` | table `rows × d` of weights, ids `tokens` | `tokens × d` |
+/// | `MatMul` | x `tokens × k`, weights `n × k`, with a bias `n` | `x · Wᵀ + bias`, `tokens × n` |
+/// | `RmsNorm` | x `tokens × d`, weights `d` | the same shape |
+/// | `HeadNorm` | x `tokens × heads · head_dim`, weights `head_dim` | the same shape |
+/// | `Add`, `Mul` | a, b of one shape | the same shape |
+/// | `Silu` | x | the same shape |
+/// | `SwiGlu` | gate, up of one shape | `silu(gate) · up` |
+/// | `Rope` | x `tokens × heads · head_dim`, positions `tokens`, with factors `rotary_dim / 2` | the same shape |
+/// | `KvAppend` | cache of keys, cache of values, k and v `tokens × kv_heads · head_dim`, positions `tokens`, where listed sequences `tokens` | both caches |
+/// | `Attention`, decode | q `batch × heads · head_dim`, cache of keys, cache of values, lengths `batch` | like q |
+/// | `Attention`, prefill | q `tokens × heads · head_dim`, both caches, q_starts `batch + 1`, kv_lens `batch` | like q |
+/// | `SelectRows` | x `tokens × d`, rows `n` | `n × d` |
+/// | `SoftMax` | x | the same shape |
+/// | `Cast` | x | the same shape, of the other type: a copy where it is the same |
+/// | `ArgMax` | x `rows × n` | `rows` |
+/// | `Sample` | logits `rows × n`, seeds `rows`, steps `rows`, then the settings that are in buffers | `rows` |
+/// | `Advance` | up to four states of `u32`, of one shape | the same states, each number one more |
+/// | `Assign` | a state, a value of its type | the state |
+///
+/// What changes a state gives its next version: nodes that read the state afterwards take that one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TensorOp {
+    /// Rows of a table by token id.
+    Embedding,
+    /// The product with a weight matrix.
+    MatMul {
+        /// Whether a bias is added.
+        bias: bool,
+    },
+    /// Root-mean-square norm of rows.
+    RmsNorm {
+        /// Added to the mean square.
+        epsilon: f32,
+    },
+    /// Root-mean-square norm of each head of a row.
+    HeadNorm {
+        /// Elements of a head.
+        head_dim: u32,
+        /// Added to the mean square.
+        epsilon: f32,
+    },
+    /// The sum.
+    Add,
+    /// The product, element by element.
+    Mul,
+    /// `x / (1 + e⁻ˣ)`.
+    Silu,
+    /// `silu(gate) · up`.
+    SwiGlu,
+    /// Rotary position embedding.
+    Rope(RopeParams),
+    /// New keys and values go into the cache.
+    KvAppend {
+        /// Which sequence a token belongs to.
+        sequences: TokenSequences,
+    },
+    /// Attention over a cache.
+    Attention(AttentionParams),
+    /// Rows by number.
+    SelectRows,
+    /// Softmax over rows.
+    SoftMax,
+    /// A conversion, or a copy.
+    Cast {
+        /// The type of the result.
+        to: Dtype,
+    },
+    /// The index of the largest number of a row.
+    ArgMax,
+    /// A draw from the distribution of logits.
+    Sample(SampleParams),
+    /// Counts states up.
+    Advance,
+    /// A state takes a value.
+    Assign,
+}
+
+/// Parameters of a rotation: those of [`warpwright_kernels::Rope`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RopeParams {
+    /// Elements of a head.
+    pub head_dim: u32,
+    /// Elements of a head that turn: an even number.
+    pub rotary_dim: u32,
+    /// Which elements are pairs.
+    pub pairs: RopePairs,
+    /// The base of the frequencies.
+    pub base: f32,
+    /// How frequencies are scaled.
+    pub scaling: RopeScaling,
+    /// Whether each pair's frequency is divided by a factor, an `f32` from a tensor.
+    pub factors: bool,
+}
+
+impl RopeParams {
+    /// Heads of `head_dim` that turn whole in NEOX pairs, with a base of 10⁴.
+    pub fn new(head_dim: u32) -> Self {
+        RopeParams {
+            head_dim,
+            rotary_dim: head_dim,
+            pairs: RopePairs::Neox,
+            base: 1e4,
+            scaling: RopeScaling::None,
+            factors: false,
+        }
+    }
+}
+
+/// Parameters of attention over a cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttentionParams {
+    /// Query heads.
+    pub heads: u32,
+    /// Heads of the cache.
+    pub kv_heads: u32,
+    /// Elements of a head.
+    pub head_dim: u32,
+    /// What `q·k` is multiplied by.
+    pub scale: f32,
+    /// How queries belong to sequences.
+    pub mode: AttentionMode,
+}
+
+/// How queries belong to sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AttentionMode {
+    /// One query for each sequence, which sees as many tokens as `lengths` says.
+    Decode,
+    /// The queries of a sequence are its last tokens, or with `q_starts` and `kv_lens` those of several, one
+    /// sequence after the other: prompts, whole or in chunks. Each sees the tokens up to itself.
+    Prefill,
+}
+
+/// Parameters of a draw: those of [`warpwright_kernels::Sample`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampleParams {
+    /// The temperature.
+    pub temperature: Setting<f32>,
+    /// How many tokens can be drawn: 0 for all.
+    pub top_k: Setting<u32>,
+}
+
+impl TensorOp {
+    /// Its name: `mat_mul`, `rms_norm`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            TensorOp::Embedding => "embedding",
+            TensorOp::MatMul { .. } => "mat_mul",
+            TensorOp::RmsNorm { .. } => "rms_norm",
+            TensorOp::HeadNorm { .. } => "head_norm",
+            TensorOp::Add => "add",
+            TensorOp::Mul => "mul",
+            TensorOp::Silu => "silu",
+            TensorOp::SwiGlu => "swiglu",
+            TensorOp::Rope(_) => "rope",
+            TensorOp::KvAppend { .. } => "kv_append",
+            TensorOp::Attention(_) => "attention",
+            TensorOp::SelectRows => "select_rows",
+            TensorOp::SoftMax => "softmax",
+            TensorOp::Cast { .. } => "cast",
+            TensorOp::ArgMax => "argmax",
+            TensorOp::Sample(_) => "sample",
+            TensorOp::Advance => "advance",
+            TensorOp::Assign => "assign",
+        }
+    }
+}
+
+impl fmt::Display for TensorOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

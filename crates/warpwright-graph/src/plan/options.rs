@@ -1,0 +1,118 @@
+//! What a plan is made for.
+
+use std::fmt;
+use warpwright_ptx::ir::Arch;
+
+/// What a plan is made for, and how.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PlanOptions {
+    /// The architecture of the device.
+    pub arch: Arch,
+    /// Its multiprocessors.
+    pub multiprocessors: u32,
+    /// How activations are multiplied.
+    pub arithmetic: Arithmetic,
+    /// The fusions that may be formed, as far as the dispatcher accepts them.
+    pub fusions: Fusions,
+}
+
+impl PlanOptions {
+    /// Exact arithmetic and all fusions, for such a device.
+    pub fn new(arch: Arch, multiprocessors: u32) -> Self {
+        PlanOptions { arch, multiprocessors, arithmetic: Arithmetic::Exact, fusions: Fusions::all() }
+    }
+}
+
+/// How activations are multiplied with weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// As `f32`; on the tensor cores as two halves each.
+    #[default]
+    Exact,
+    /// As signed bytes with a scale for each 32 where weights are quantised; on the tensor cores as one half.
+    Int8,
+}
+
+/// A way of doing several nodes' work in one launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Fusion {
+    /// Products of the same activations are one launch: q, k and v; gate and up.
+    SharedProducts,
+    /// Gate and up products make `silu(gate) · up`.
+    SwiGlu,
+    /// A product adds what is added to its result.
+    Residual,
+    /// Products norm their activations.
+    NormProduct,
+    /// A rotation norms the heads first.
+    HeadNormRope,
+    /// Rotations of q and k and the way into the cache are one launch.
+    RopeAppend,
+    /// A norm makes `q8_1` for the products that take it; activations are quantised once for all of their products.
+    Quantize,
+}
+
+impl Fusion {
+    /// All of them, in the order in which they are formed.
+    pub const ALL: [Fusion; 7] = [
+        Fusion::SharedProducts,
+        Fusion::SwiGlu,
+        Fusion::Residual,
+        Fusion::NormProduct,
+        Fusion::HeadNormRope,
+        Fusion::RopeAppend,
+        Fusion::Quantize,
+    ];
+
+    /// Its name: `shared_products`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fusion::SharedProducts => "shared_products",
+            Fusion::SwiGlu => "swiglu",
+            Fusion::Residual => "residual",
+            Fusion::NormProduct => "norm_product",
+            Fusion::HeadNormRope => "head_norm_rope",
+            Fusion::RopeAppend => "rope_append",
+            Fusion::Quantize => "quantize",
+        }
+    }
+}
+
+impl fmt::Display for Fusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A set of fusions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fusions(u32);
+
+impl Fusions {
+    /// All of them.
+    pub fn all() -> Self {
+        Fusion::ALL.into_iter().fold(Self::none(), Self::with)
+    }
+
+    /// None of them.
+    pub fn none() -> Self {
+        Fusions(0)
+    }
+
+    /// With this one.
+    pub fn with(self, fusion: Fusion) -> Self {
+        Fusions(self.0 | 1 << fusion as u32)
+    }
+
+    /// Without this one.
+    pub fn without(self, fusion: Fusion) -> Self {
+        Fusions(self.0 & !(1 << fusion as u32))
+    }
+
+    /// Whether this one is among them.
+    pub fn contains(self, fusion: Fusion) -> bool {
+        self.0 & 1 << fusion as u32 != 0
+    }
+}

@@ -1,0 +1,85 @@
+//! In which steps a graph is computed.
+//!
+//! A [`Program`] has the graph's tensors, and steps instead of nodes: one for each node at first. Passes
+//! merge steps, and add tensors and steps that only a way of computing needs, such as activations as `q8_1`. A step
+//! is a form for which a kernel may exist; what it does is what its nodes do, but for rounding.
+
+mod convert;
+mod step;
+
+pub use step::{
+    Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products,
+    RopeStep, Rotate, Step, StepOp,
+};
+
+use crate::graph::{ComputeGraph, GraphError, Role, Tensor, TensorInfo, TensorType};
+
+/// Steps that compute a graph, in an order in which they can run.
+#[derive(Clone, Debug)]
+pub struct Program {
+    graph: u32,
+    tensors: Vec<TensorInfo>,
+    steps: Vec<Step>,
+}
+
+impl Program {
+    /// One step for each node.
+    pub fn new(graph: &ComputeGraph) -> Result<Self, GraphError> {
+        let order = graph.order()?;
+        let id = graph.handles().next().map_or(0, |tensor| tensor.graph);
+        let steps = order.into_iter().map(|id| convert::step(graph, id)).collect();
+        Ok(Program { graph: id, tensors: graph.tensors().to_vec(), steps })
+    }
+
+    /// The steps, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The steps, for a pass to change.
+    pub(crate) fn steps_mut(&mut self) -> &mut Vec<Step> {
+        &mut self.steps
+    }
+
+    /// What is known of the tensors: those of the graph, and behind them those that passes have added.
+    pub fn tensors(&self) -> &[TensorInfo] {
+        &self.tensors
+    }
+
+    /// Handles of all tensors.
+    pub fn handles(&self) -> impl Iterator<Item = Tensor> + use<> {
+        let graph = self.graph;
+        (0..self.tensors.len() as u32).map(move |index| Tensor { graph, index })
+    }
+
+    /// What is known of a tensor of this program.
+    ///
+    /// # Panics
+    ///
+    /// Where the tensor is another graph's.
+    pub fn info(&self, tensor: Tensor) -> &TensorInfo {
+        assert_eq!(tensor.graph, self.graph, "the tensor is of another graph");
+        &self.tensors[tensor.index()]
+    }
+
+    /// Elements and shape of a tensor of this program.
+    ///
+    /// # Panics
+    ///
+    /// Where the tensor is another graph's.
+    pub fn ty(&self, tensor: Tensor) -> TensorType {
+        self.info(tensor).ty
+    }
+
+    /// The tensor whose memory a tensor has: the state, of its versions; else itself.
+    pub fn root(&self, tensor: Tensor) -> Tensor {
+        self.info(tensor).state.unwrap_or(tensor)
+    }
+
+    /// A tensor that only this way of computing needs.
+    pub(crate) fn add_tensor(&mut self, name: String, ty: TensorType) -> Tensor {
+        let tensor = Tensor { graph: self.graph, index: self.tensors.len() as u32 };
+        self.tensors.push(TensorInfo { name, ty, role: Role::Intermediate, state: None });
+        tensor
+    }
+}
