@@ -78,7 +78,7 @@ fn nothing_is_copied_as_well() {
 fn large_copies_are_whole() {
     let device = Gpu::plain().device;
     let stream = device.default_stream();
-    let data: Vec<u16> = (0..1_000_003u32).map(|i| (i * 7919) as u16).collect();
+    let data: Vec<u16> = (0..1_000_003u32).map(|i| i.wrapping_mul(7919) as u16).collect();
     let source = stream.clone_htod(&data).unwrap();
     let target = stream.alloc::<u16>(data.len()).unwrap();
     let (from, to) = (source.slice(1..).unwrap(), target.slice(..data.len() - 1).unwrap());

@@ -51,11 +51,30 @@ fn a_buffer_that_another_stream_uses_is_not_used_again() {
     drop(x);
     let y = home.alloc::<u32>(2).unwrap();
     assert_ne!(y.device_ptr(), address, "a kernel of another stream still adds to it");
+    let third = gpu.device.new_stream();
+    assert_ne!(third.alloc::<u32>(2).unwrap().device_ptr(), address);
+    // Its own operations come after that kernel, and the first stream is done with the buffer.
     let z = other.alloc::<u32>(2).unwrap();
-    assert_ne!(z.device_ptr(), address, "its own stream is not done with it, as far as it is known");
+    assert_eq!(z.device_ptr(), address);
     hold.release();
     gpu.device.synchronize().unwrap();
-    assert_eq!(home.alloc::<u32>(2).unwrap().device_ptr(), address);
+}
+
+#[test]
+fn a_buffer_that_two_streams_use_is_of_neither() {
+    let gpu = Gpu::plain();
+    let (home, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let x = home.alloc_zeros::<u32>(2).unwrap();
+    let hold = gpu.hold(&home, &x, 5);
+    other.memset_zeros(&x).unwrap();
+    let address = x.device_ptr();
+    drop(x);
+    for stream in [&home, &other] {
+        assert_ne!(stream.alloc::<u32>(2).unwrap().device_ptr(), address);
+    }
+    hold.release();
+    gpu.device.synchronize().unwrap();
+    assert_eq!(other.alloc::<u32>(2).unwrap().device_ptr(), address);
 }
 
 #[test]
@@ -185,6 +204,16 @@ fn what_is_cached_is_given_back_before_memory_is_out() {
     assert_eq!(stream.clone_dtoh(&y).unwrap(), [5; 100]);
     drop(x);
     assert!(gpu.device.alloc_mapped::<u8>(900).is_ok());
+}
+
+#[test]
+fn what_can_never_fit_is_not_waited_for() {
+    let gpu = Gpu::with_memory(1000);
+    let stream = gpu.device.default_stream();
+    let x = stream.alloc_zeros::<u32>(100).unwrap();
+    let _hold = gpu.hold(&stream, &x, 1);
+    assert!(matches!(stream.alloc::<u32>(200), Err(RuntimeError::OutOfMemory { .. })));
+    assert!(!stream.is_idle());
 }
 
 #[test]
