@@ -51,8 +51,8 @@ fn a_buffer_that_another_stream_uses_is_not_used_again() {
     drop(x);
     let y = home.alloc::<u32>(2).unwrap();
     assert_ne!(y.device_ptr(), address, "a kernel of another stream still adds to it");
-    let third = gpu.device.new_stream();
-    assert_ne!(third.alloc::<u32>(2).unwrap().device_ptr(), address);
+    let w = gpu.device.new_stream().alloc::<u32>(2).unwrap();
+    assert_ne!(w.device_ptr(), address);
     // Its own operations come after that kernel, and the first stream is done with the buffer.
     let z = other.alloc::<u32>(2).unwrap();
     assert_eq!(z.device_ptr(), address);
@@ -69,9 +69,8 @@ fn a_buffer_that_two_streams_use_is_of_neither() {
     other.memset_zeros(&x).unwrap();
     let address = x.device_ptr();
     drop(x);
-    for stream in [&home, &other] {
-        assert_ne!(stream.alloc::<u32>(2).unwrap().device_ptr(), address);
-    }
+    let others = [&home, &other].map(|stream| stream.alloc::<u32>(2).unwrap());
+    assert!(others.iter().all(|other| other.device_ptr() != address));
     hold.release();
     gpu.device.synchronize().unwrap();
     assert_eq!(other.alloc::<u32>(2).unwrap().device_ptr(), address);
