@@ -17,6 +17,7 @@ mod dispatch;
 mod graph;
 mod plan;
 mod program;
+pub mod reference;
 
 pub use dispatch::{KernelDispatch, KernelLibrary};
 pub use graph::{

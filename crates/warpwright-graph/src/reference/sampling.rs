@@ -1,0 +1,132 @@
+//! Choosing tokens: the largest logit, and draws.
+//!
+//! A draw is a function of logits, seed and step: [`warpwright_kernels::Sample`] says which. Near the edge of a
+//! token's share of the distribution, rounding decides; [`Draw::margin`] says how near it was, so that draws can be compared
+//! where it was not.
+
+/// The index of the largest number: the first of several, never a NaN; 0 where there is nothing else.
+pub(super) fn argmax(row: &[f64]) -> u64 {
+    let numbers = row.iter().enumerate().filter(|(_, x)| !x.is_nan());
+    let larger = |best: Option<(usize, f64)>, (i, &x): (usize, &f64)| match best {
+        Some((_, largest)) if x <= largest => best,
+        _ => Some((i, x)),
+    };
+    numbers.fold(None, larger).map_or(0, |(i, _)| i as u64)
+}
+
+/// What a temperature of 1 leaves of the largest is the smallest weight that is drawn.
+const LEAST: f64 = 1.0 / (1u64 << 44) as f64;
+
+/// The probability of each token: of the `top_k` largest logits (all, for 0), of which those with lower indices
+/// come first among equals, in proportion to `exp(logit / temperature)`.
+///
+/// A temperature of zero or less, or NaN, leaves the largest alone. `-inf` and NaN have none, and `+inf` counts as the
+/// largest finite `f32`; what is below 2⁻⁴⁴ of the most likely has none either. All are zero where nothing can be
+/// drawn.
+pub fn probabilities(logits: &[f64], temperature: f64, top_k: u32) -> Vec<f64> {
+    let finite: Vec<f64> = logits.iter().map(|x| x.min(f64::from(f32::MAX))).collect();
+    let drawable = |&i: &usize| !logits[i].is_nan() && logits[i] != f64::NEG_INFINITY;
+    let mut order: Vec<usize> = (0..logits.len()).filter(drawable).collect();
+    order.sort_by(|&i, &j| finite[j].total_cmp(&finite[i]).then(i.cmp(&j)));
+    let (temperature, count) = match (temperature > 0.0, top_k) {
+        (false, _) => (1.0, 1),
+        (true, 0) => (temperature, order.len()),
+        (true, top_k) => (temperature, top_k as usize),
+    };
+    order.truncate(count);
+    let mut weights = vec![0.0; logits.len()];
+    for &i in &order {
+        let weight = ((finite[i] - finite[order[0]]) / temperature).exp();
+        weights[i] = if weight < LEAST { 0.0 } else { weight };
+    }
+    let sum: f64 = weights.iter().sum();
+    if sum > 0.0 {
+        weights.iter_mut().for_each(|weight| *weight /= sum);
+    }
+    weights
+}
+
+/// A token that was drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Draw {
+    /// The token; 0 where nothing can be drawn.
+    pub token: u32,
+    /// How much of the sum of probabilities could be added or missing before it, and another token would be drawn.
+    pub margin: f64,
+}
+
+/// The token that a random number falls to: that of `seed` and `step`, in shares of probabilities which stand in the
+/// order of their indices modulo `threads` and then of their indices.
+pub fn draw(probabilities: &[f64], threads: u32, seed: u64, step: u32) -> Draw {
+    let [low, high, ..] = philox([step, 0, 0, 0], [seed as u32, (seed >> 32) as u32]);
+    let at = (f64::from(high) + f64::from(low) / 2f64.powi(32)) / 2f64.powi(32);
+    let threads = threads.max(1) as usize;
+    let shares: Vec<usize> = (0..threads.min(probabilities.len()))
+        .flat_map(|thread| (thread..probabilities.len()).step_by(threads))
+        .filter(|&i| probabilities[i] > 0.0)
+        .collect();
+    let mut before = 0.0;
+    for (place, &i) in shares.iter().enumerate() {
+        let (up_to, is_last) = (before + probabilities[i], place + 1 == shares.len());
+        if at < up_to || is_last {
+            // The first share has nothing before it, and the last nothing behind it.
+            let below = if place == 0 { f64::INFINITY } else { at - before };
+            let above = if is_last { f64::INFINITY } else { up_to - at };
+            return Draw { token: i as u32, margin: below.min(above) };
+        }
+        before = up_to;
+    }
+    Draw { token: 0, margin: f64::INFINITY }
+}
+
+/// Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011).
+fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
+    let round = |([a, b, c, d], [k, l]): ([u32; 4], [u32; 2])| {
+        let (p, q) = (u64::from(a) * 0xd251_1f53, u64::from(c) * 0xcd9e_8d57);
+        let words = [(q >> 32) as u32 ^ b ^ k, q as u32, (p >> 32) as u32 ^ d ^ l, p as u32];
+        (words, [k.wrapping_add(0x9e37_79b9), l.wrapping_add(0xbb67_ae85)])
+    };
+    (0..10).fold((counter, key), |state, _| round(state)).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{draw, philox, probabilities};
+
+    /// The known answers of Random123.
+    #[test]
+    fn the_random_words_are_those_of_the_paper() {
+        assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        let counter = [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344];
+        let words = [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1];
+        assert_eq!(philox(counter, [0xa409_3822, 0x299f_31d0]), words);
+    }
+
+    #[test]
+    fn a_margin_is_what_it_takes_to_draw_another() {
+        let logits: Vec<f64> = (0..40).map(|i| f64::from(i * 7 % 11) / 3.0).collect();
+        let mut compared = 0;
+        for step in 0..200 {
+            let shares = probabilities(&logits, 0.8, 25);
+            let drawn = draw(&shares, 8, 99, step);
+            let place = |i: usize| (i % 8, i);
+            let own = drawn.token as usize;
+            for (by, same) in [(0.99, true), (1.01, false)] {
+                // A share that grows or shrinks before the token moves it along.
+                let earlier = (0..40)
+                    .filter(|&i| place(i) < place(own))
+                    .max_by(|&i, &j| shares[i].total_cmp(&shares[j]));
+                let Some(earlier) = earlier.filter(|&i| shares[i] > 2.0 * drawn.margin) else { continue };
+                compared += 1;
+                let moved = |sign: f64| {
+                    let mut moved = shares.clone();
+                    moved[earlier] += sign * by * drawn.margin;
+                    draw(&moved, 8, 99, step).token == drawn.token
+                };
+                assert_eq!(moved(1.0) && moved(-1.0), same, "step {step}");
+            }
+        }
+        assert!(compared > 100, "{compared}");
+    }
+}
