@@ -1,6 +1,5 @@
 //! Kernels of the DSL, launched under contract: what is accepted runs and is right, what is refused names the rule.
 
-#[path = "common/small.rs"]
 mod small;
 
 use small::*;
@@ -294,4 +293,43 @@ fn a_launch_is_of_the_streams_device() {
     let (_, argument, violation) = refused(bound().buffer("x", &x).buffer("y", &x).prepare());
     assert_eq!(argument.as_deref(), Some("x"));
     assert!(matches!(violation, Violation::OtherDevice { given, needed, .. } if given != needed));
+}
+
+#[test]
+fn neighbours_do_not_overlap_and_a_byte_does() {
+    /// `y` is 16 copies of the last byte of `x`.
+    struct Last(u32);
+    impl Kernel for Last {
+        fn entry(&self) -> String {
+            format!("last_{}", self.0)
+        }
+        fn args(&self) -> Vec<ArgDesc> {
+            vec![ArgDesc::input::<u8>("x", self.0), ArgDesc::output::<u8>("y", 16)]
+        }
+        fn launch(&self) -> LaunchRule {
+            LaunchRule::new(16)
+        }
+        fn body(&self, k: K<'_>) {
+            let (x, y) = (k.ptr::<u8>("x"), k.ptr_mut::<u8>("y"));
+            y.st(k.tid(), x.ld(self.0 - 1));
+        }
+    }
+    let device = device();
+    let stream = device.default_stream();
+    let memory = stream.clone_htod(&(0..64).collect::<Vec<u8>>()).unwrap();
+    let y = memory.slice(16..32).unwrap();
+    let launch = |n: u32, start: usize| {
+        let kernel = device.kernel(&Last(n)).unwrap();
+        let x = memory.slice(start..start + n as usize).unwrap();
+        kernel.bind().buffer("x", x).buffer("y", &y).launch(&stream)
+    };
+    launch(16, 0).unwrap();
+    assert_eq!(stream.clone_dtoh(&y).unwrap(), [15; 16]);
+    launch(32, 32).unwrap();
+    assert_eq!(stream.clone_dtoh(&y).unwrap(), [63; 16]);
+    for (n, start) in [(17, 0), (48, 0), (1, 16)] {
+        let (_, _, violation) = refused(launch(n, start));
+        let bytes = if n == 48 { 16 } else { 1 };
+        assert_eq!(violation, Violation::Overlap { argument: "y", other: "x", bytes, shareable: false });
+    }
 }
