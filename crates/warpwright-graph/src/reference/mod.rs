@@ -39,7 +39,7 @@ mod weights;
 
 pub use error::ReferenceError;
 pub use memory::Memory;
-pub use sampling::{Draw, draw, probabilities};
+pub use sampling::{Draw, Settings, draw, probabilities};
 pub use value::Value;
 pub use weights::dequantize;
 

@@ -3,7 +3,7 @@
 use super::attention::{Queries, attention};
 use super::error::ReferenceError;
 use super::rope::rope;
-use super::sampling::{argmax, draw, probabilities};
+use super::sampling::{Settings, argmax, draw, probabilities};
 use super::value::{Value, hold_row};
 use crate::graph::{AttentionMode, Element, Node, SampleParams, TensorOp, TensorType};
 use warpwright_kernels::{Sample, Setting, TokenSequences};
@@ -163,18 +163,24 @@ fn sample(params: SampleParams, n: usize, inputs: &[&Value]) -> Value {
     let mut buffer = |given: bool| if given { settings.next() } else { None };
     let temperatures = buffer(params.temperature == Setting::Buffer);
     let top_ks = buffer(params.top_k == Setting::Buffer);
+    let top_ps = buffer(params.top_p == Setting::Buffer);
+    let min_ps = buffer(params.min_p == Setting::Buffer);
+    let number = |setting: Setting<f32>, buffer: Option<&&Value>, row: usize| match (setting, buffer) {
+        (Setting::Fixed(number), _) => number.into(),
+        (Setting::Buffer, each) => each.map_or(f64::NAN, |each| each.floats()[row]),
+    };
     let token = |(row, logits): (usize, &[f64])| {
-        let temperature = match (params.temperature, temperatures) {
-            (Setting::Fixed(temperature), _) => temperature.into(),
-            (_, Some(each)) => each.floats()[row],
-            _ => 1.0,
+        let top_k = match params.top_k {
+            Setting::Fixed(top_k) => top_k,
+            Setting::Buffer => top_ks.map_or(0, |each| each.integers()[row] as u32),
         };
-        let top_k = match (params.top_k, top_ks) {
-            (Setting::Fixed(top_k), _) => top_k,
-            (_, Some(each)) => each.integers()[row] as u32,
-            _ => 0,
+        let settings = Settings {
+            temperature: number(params.temperature, temperatures, row),
+            top_k,
+            top_p: number(params.top_p, top_ps, row),
+            min_p: number(params.min_p, min_ps, row),
         };
-        let shares = probabilities(logits, temperature, top_k);
+        let shares = probabilities(logits, &settings);
         let drawn = draw(&shares, threads, seeds.integers()[row], steps.integers()[row] as u32);
         u64::from(drawn.token)
     };
