@@ -13,10 +13,14 @@
 //! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run.
 #![forbid(unsafe_code)]
 
+mod dispatch;
+mod fuse;
 mod graph;
 mod plan;
 mod program;
 
+pub use dispatch::{KernelDispatch, KernelLibrary};
+pub use fuse::{Accepts, Formed, fuse};
 pub use graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError, Role,
     RopeParams, SampleParams, Shape, Tensor, TensorInfo, TensorOp, TensorType, infer,
@@ -27,5 +31,5 @@ pub use plan::{
 };
 pub use program::{
     Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products, Program,
-    RopeStep, Rotate, Step, StepOp,
+    ProgramError, RopeStep, Rotate, Step, StepOp, Uses,
 };

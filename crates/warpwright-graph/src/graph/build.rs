@@ -1,12 +1,10 @@
 //! The graph: tensors, and the nodes that make them.
 
-use super::error::{GraphError, OpError};
+use super::error::GraphError;
 use super::infer::infer;
-use super::op::{AttentionParams, RopeParams, SampleParams, TensorOp};
+use super::op::TensorOp;
 use super::tensor::{Role, Tensor, TensorType};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use warpwright_kernels::{Dtype, TokenSequences};
 
 /// A node of a graph: its place in the list of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,8 +31,30 @@ pub struct TensorInfo {
     pub state: Option<Tensor>,
 }
 
+impl TensorInfo {
+    /// Whether it is there before the first node.
+    pub(crate) fn is_given(&self) -> bool {
+        match self.role {
+            Role::Input | Role::Weight => true,
+            Role::State => self.state.is_none(),
+            Role::Output | Role::Intermediate => false,
+        }
+    }
+
+    /// Whether it is found by its name.
+    pub(crate) fn is_named(&self) -> bool {
+        self.is_given() || self.role == Role::Output
+    }
+
+    /// Of the state or version of one that `own` is, the state.
+    fn root(&self, own: Tensor) -> Option<Tensor> {
+        (self.role == Role::State).then(|| self.state.unwrap_or(own))
+    }
+}
+
 /// An operation on tensors of the graph.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Node {
     /// Its name, for people.
     pub name: String,
@@ -58,7 +78,8 @@ pub struct KvCache {
 /// What is computed: tensors, and operations that make some of others.
 ///
 /// Nodes may be added in any order ([`declare`](Self::declare) gives a tensor before its node is there);
-/// [`order`](Self::order) finds one in which they can run, or says why there is none.
+/// [`order`](Self::order) finds one in which they can run, or says why there is none. A clone has the same handles:
+/// what is added to one of the two is unknown to the other.
 ///
 /// ```
 /// use warpwright_graph::{ComputeGraph, Element, TensorType};
@@ -115,15 +136,20 @@ impl ComputeGraph {
     }
 
     /// What is known of a tensor.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::OtherGraph`] for a tensor of another graph.
     pub fn info(&self, tensor: Tensor) -> Result<&TensorInfo, GraphError> {
-        let foreign = || GraphError::Foreign { node: "(none)".into(), index: tensor.index() };
-        if tensor.graph != self.id {
-            return Err(foreign());
-        }
-        self.tensors.get(tensor.index()).ok_or_else(foreign)
+        let own = (tensor.graph == self.id).then(|| self.tensors.get(tensor.index())).flatten();
+        own.ok_or(GraphError::OtherGraph { index: tensor.index() })
     }
 
     /// Elements and shape of a tensor.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::OtherGraph`] for a tensor of another graph.
     pub fn ty(&self, tensor: Tensor) -> Result<TensorType, GraphError> {
         Ok(self.info(tensor)?.ty)
     }
@@ -134,23 +160,30 @@ impl ComputeGraph {
         (0..self.tensors.len() as u32).map(move |index| Tensor { graph, index })
     }
 
+    /// The input, weight, state or output of that name.
+    pub fn named(&self, name: &str) -> Option<Tensor> {
+        let found = self.tensors.iter().position(|info| info.is_named() && info.name == name)?;
+        Some(Tensor { graph: self.id, index: found as u32 })
+    }
+
     fn add_tensor(&mut self, name: &str, ty: TensorType, role: Role, state: Option<Tensor>) -> Tensor {
         let tensor = Tensor { graph: self.id, index: self.tensors.len() as u32 };
         self.tensors.push(TensorInfo { name: name.into(), ty, role, state });
         tensor
     }
 
-    /// A tensor that the host writes before each execution.
+    /// A tensor that the host writes before each execution: floats or integers.
     pub fn input(&mut self, name: &str, ty: TensorType) -> Tensor {
         self.add_tensor(name, ty, Role::Input, None)
     }
 
-    /// A tensor that never changes.
+    /// A tensor that never changes: floats, integers, or a weight matrix.
     pub fn weight(&mut self, name: &str, ty: TensorType) -> Tensor {
         self.add_tensor(name, ty, Role::Weight, None)
     }
 
-    /// A tensor that stays from one execution to the next.
+    /// A tensor that stays from one execution to the next: floats, integers, or half of a cache. It is zero at
+    /// first.
     pub fn state(&mut self, name: &str, ty: TensorType) -> Tensor {
         self.add_tensor(name, ty, Role::State, None)
     }
@@ -165,26 +198,42 @@ impl ComputeGraph {
         self.add_tensor(name, ty, Role::Intermediate, None)
     }
 
-    /// Marks a tensor that a node makes as one that the host reads after each execution.
+    /// A version of a state that a node will make which is added later, by [`define`](Self::define). `state` is
+    /// the state, or any version of it.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::NotAState`] where it is none, [`GraphError::OtherGraph`] for a tensor of another graph.
+    pub fn declare_version(&mut self, name: &str, state: Tensor) -> Result<Tensor, GraphError> {
+        let info = self.info(state)?;
+        let Some(root) = info.root(state) else {
+            return Err(GraphError::NotAState { tensor: info.name.clone(), role: info.role });
+        };
+        let ty = info.ty;
+        Ok(self.add_tensor(name, ty, Role::State, Some(root)))
+    }
+
+    /// Marks a tensor that a node makes as one that the host reads after each execution, and finds by its name.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::NoOutput`] for what no node makes, and for states, which the host can read as they are;
+    /// [`GraphError::OtherGraph`] for a tensor of another graph.
     pub fn output(&mut self, tensor: Tensor) -> Result<(), GraphError> {
-        self.info(tensor)?;
-        let info = &mut self.tensors[tensor.index()];
-        if info.role == Role::Intermediate {
-            info.role = Role::Output;
+        let TensorInfo { role, name, .. } = self.info(tensor)?;
+        if !matches!(role, Role::Intermediate | Role::Output) {
+            return Err(GraphError::NoOutput { tensor: name.clone(), role: *role });
         }
+        self.tensors[tensor.index()].role = Role::Output;
         Ok(())
     }
 
-    /// Types of a node's inputs, and of what it makes of them.
-    fn inferred(&self, name: &str, op: &TensorOp, inputs: &[Tensor]) -> Result<Vec<TensorType>, GraphError> {
-        let foreign = |index| GraphError::Foreign { node: name.into(), index };
-        let types = inputs.iter().enumerate().map(|(i, &tensor)| self.ty(tensor).map_err(|_| foreign(i)));
-        let types: Vec<TensorType> = types.collect::<Result<_, _>>()?;
-        let op_error = |error| GraphError::Op { node: name.into(), op: op.name(), error: Box::new(error) };
-        infer(op, &types).map_err(op_error)
-    }
-
     /// Adds a node, and gives what it makes.
+    ///
+    /// # Errors
+    ///
+    /// [`GraphError::Op`] where the op does not take such inputs, [`GraphError::Foreign`] for tensors of another
+    /// graph, and what is said of changes of states: [`GraphError::NoState`], [`GraphError::ChangedTwice`].
     pub fn node(&mut self, name: &str, op: TensorOp, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
         let types = self.inferred(name, &op, inputs)?;
         let states = self.states_changed(name, &op, inputs)?;
@@ -192,8 +241,8 @@ impl ComputeGraph {
         let outputs: Vec<Tensor> = (types.into_iter().enumerate())
             .map(|(i, ty)| {
                 let own = if several { format!("{name}.{i}") } else { name.into() };
-                match states.iter().find(|&&(output, _)| output == i) {
-                    Some(&(_, state)) => self.add_tensor(&own, ty, Role::State, Some(state)),
+                match states.get(i) {
+                    Some(&state) => self.add_tensor(&own, ty, Role::State, Some(state)),
                     None => self.add_tensor(&own, ty, Role::Intermediate, None),
                 }
             })
@@ -202,28 +251,14 @@ impl ComputeGraph {
         Ok(outputs)
     }
 
-    /// The states that a node would change, by output.
-    fn states_changed(
-        &self,
-        name: &str,
-        op: &TensorOp,
-        inputs: &[Tensor],
-    ) -> Result<Vec<(usize, Tensor)>, GraphError> {
-        let changed = op.changes(inputs.len()).map(|(input, output)| {
-            let tensor = inputs[input];
-            let info = self.info(tensor)?;
-            if info.role != Role::State {
-                let tensor = info.name.clone();
-                return Err(GraphError::NoState { node: name.into(), op: op.name(), tensor });
-            }
-            Ok((output, info.state.unwrap_or(tensor)))
-        });
-        changed.collect()
-    }
-
     /// Adds a node that makes tensors which were declared before. Types are held against what the op makes;
     /// that each tensor is made once, and that nodes do not wait for one another, is
-    /// [`order`](Self::order)'s to find.
+    /// [`check`](Self::check)'s to find.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`node`](Self::node); [`GraphError::Outputs`] and [`GraphError::Output`] where something else
+    /// was declared than the op makes, [`GraphError::Version`] where that is so of versions of states.
     pub fn define(
         &mut self,
         name: &str,
@@ -234,229 +269,95 @@ impl ComputeGraph {
         let types = self.inferred(name, &op, inputs)?;
         let states = self.states_changed(name, &op, inputs)?;
         if types.len() != outputs.len() {
-            let needed = ["0", "1", "2", "3", "4"][types.len().min(4)];
-            let error = OpError::Parameter {
-                parameter: "outputs",
-                value: outputs.len().to_string(),
-                rule: format!("{needed} tensors"),
-            };
-            return Err(GraphError::Op { node: name.into(), op: op.name(), error: Box::new(error) });
+            let (node, declared, made) = (name.into(), outputs.len(), types.len());
+            return Err(GraphError::Outputs { node, op: op.name(), declared, made });
         }
         for (index, (&output, inferred)) in outputs.iter().zip(types).enumerate() {
-            let declared = self.ty(output).map_err(|_| GraphError::Foreign { node: name.into(), index })?;
-            if declared != inferred {
+            let foreign = |_| GraphError::Foreign { node: name.into(), what: "output", index };
+            let info = self.info(output).map_err(foreign)?;
+            if info.ty != inferred {
                 return Err(GraphError::Output {
                     node: name.into(),
                     op: op.name(),
                     index,
-                    declared,
+                    declared: info.ty,
                     inferred,
                 });
             }
-        }
-        for (output, state) in states {
-            let info = &mut self.tensors[outputs[output].index()];
-            if info.role == Role::Intermediate {
-                (info.role, info.state) = (Role::State, Some(state));
+            // What is declared without more becomes the version that it must be.
+            let becomes = states.get(index).copied();
+            let fits = info.state == becomes || (info.state.is_none() && info.role == Role::Intermediate);
+            if !fits {
+                return Err(GraphError::Version {
+                    node: name.into(),
+                    op: op.name(),
+                    index,
+                    declared: info.state.map(|state| self.tensors[state.index()].name.clone()),
+                    changed: becomes.map(|state| self.tensors[state.index()].name.clone()),
+                });
             }
+        }
+        for (&output, &state) in outputs.iter().zip(&states) {
+            let info = &mut self.tensors[output.index()];
+            (info.role, info.state) = (Role::State, Some(state));
         }
         self.nodes.push(Node { name: name.into(), op, inputs: inputs.into(), outputs: outputs.into() });
         Ok(NodeId(self.nodes.len() as u32 - 1))
     }
 
-    fn one(&mut self, name: &str, op: TensorOp, inputs: &[Tensor]) -> Result<Tensor, GraphError> {
-        Ok(self.node(name, op, inputs)?[0])
+    /// Types of what a node makes of its inputs.
+    fn inferred(&self, name: &str, op: &TensorOp, inputs: &[Tensor]) -> Result<Vec<TensorType>, GraphError> {
+        let foreign = |index| GraphError::Foreign { node: name.into(), what: "input", index };
+        let types = inputs.iter().enumerate().map(|(i, &tensor)| self.ty(tensor).map_err(|_| foreign(i)));
+        let types: Vec<TensorType> = types.collect::<Result<_, _>>()?;
+        let op_error = |error| GraphError::Op { node: name.into(), op: op.name(), error: Box::new(error) };
+        infer(op, &types).map_err(op_error)
     }
 
-    /// Rows of a table by id: `tokens × d`.
-    pub fn embedding(&mut self, name: &str, table: Tensor, ids: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::Embedding, &[table, ids])
-    }
-
-    /// `x · Wᵀ`, and a bias.
-    pub fn mat_mul(
-        &mut self,
+    /// The states that a node would change: those of its first inputs, which become its first outputs.
+    fn states_changed(
+        &self,
         name: &str,
-        x: Tensor,
-        w: Tensor,
-        bias: Option<Tensor>,
-    ) -> Result<Tensor, GraphError> {
-        match bias {
-            Some(bias) => self.one(name, TensorOp::MatMul { bias: true }, &[x, w, bias]),
-            None => self.one(name, TensorOp::MatMul { bias: false }, &[x, w]),
+        op: &TensorOp,
+        inputs: &[Tensor],
+    ) -> Result<Vec<Tensor>, GraphError> {
+        let mut states = Vec::new();
+        for (input, _) in op.changes(inputs.len()) {
+            let (node, op, tensor) = (String::from(name), op.name(), inputs[input]);
+            let info = self.info(tensor)?;
+            let Some(state) = info.root(tensor) else {
+                return Err(GraphError::NoState { node, op, tensor: info.name.clone() });
+            };
+            if states.contains(&state) {
+                let state = self.tensors[state.index()].name.clone();
+                return Err(GraphError::ChangedTwice { node, op, state });
+            }
+            states.push(state);
         }
-    }
-
-    /// The norm of each row, times weights.
-    pub fn rms_norm(&mut self, name: &str, x: Tensor, w: Tensor, epsilon: f32) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::RmsNorm { epsilon }, &[x, w])
-    }
-
-    /// The norm of each head of `head_dim`, times weights.
-    pub fn head_norm(
-        &mut self,
-        name: &str,
-        x: Tensor,
-        w: Tensor,
-        head_dim: u32,
-        epsilon: f32,
-    ) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::HeadNorm { head_dim, epsilon }, &[x, w])
-    }
-
-    /// `a + b`.
-    pub fn add(&mut self, name: &str, a: Tensor, b: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::Add, &[a, b])
-    }
-
-    /// `a · b`, element by element.
-    pub fn mul(&mut self, name: &str, a: Tensor, b: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::Mul, &[a, b])
-    }
-
-    /// `x / (1 + e⁻ˣ)`.
-    pub fn silu(&mut self, name: &str, x: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::Silu, &[x])
-    }
-
-    /// `silu(gate) · up`.
-    pub fn swiglu(&mut self, name: &str, gate: Tensor, up: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::SwiGlu, &[gate, up])
-    }
-
-    /// Rotates the heads of `x` by their tokens' positions.
-    pub fn rope(
-        &mut self,
-        name: &str,
-        x: Tensor,
-        positions: Tensor,
-        factors: Option<Tensor>,
-        params: RopeParams,
-    ) -> Result<Tensor, GraphError> {
-        let params = RopeParams { factors: factors.is_some(), ..params };
-        let inputs: Vec<Tensor> = [x, positions].into_iter().chain(factors).collect();
-        self.one(name, TensorOp::Rope(params), &inputs)
-    }
-
-    /// Puts keys and values of tokens into the cache. `listed` has a sequence for each token; without it token
-    /// `t` belongs to sequence `t`, or all to the only one.
-    pub fn kv_append(
-        &mut self,
-        name: &str,
-        cache: KvCache,
-        [k, v]: [Tensor; 2],
-        positions: Tensor,
-        sequences: TokenSequences,
-        listed: Option<Tensor>,
-    ) -> Result<KvCache, GraphError> {
-        let inputs: Vec<Tensor> = [cache.k, cache.v, k, v, positions].into_iter().chain(listed).collect();
-        let outputs = self.node(name, TensorOp::KvAppend { sequences }, &inputs)?;
-        Ok(KvCache { k: outputs[0], v: outputs[1] })
-    }
-
-    /// Attention of `q` over a cache. `lengths` is `lengths` for decoding, `q_starts` and `kv_lens` for prompts.
-    pub fn attention(
-        &mut self,
-        name: &str,
-        q: Tensor,
-        cache: KvCache,
-        lengths: &[Tensor],
-        params: AttentionParams,
-    ) -> Result<Tensor, GraphError> {
-        let inputs: Vec<Tensor> = [q, cache.k, cache.v].into_iter().chain(lengths.iter().copied()).collect();
-        self.one(name, TensorOp::Attention(params), &inputs)
-    }
-
-    /// Rows of `x` by number.
-    pub fn select_rows(&mut self, name: &str, x: Tensor, rows: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::SelectRows, &[x, rows])
-    }
-
-    /// Softmax over rows.
-    pub fn softmax(&mut self, name: &str, x: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::SoftMax, &[x])
-    }
-
-    /// A conversion, or a copy.
-    pub fn cast(&mut self, name: &str, x: Tensor, to: Dtype) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::Cast { to }, &[x])
-    }
-
-    /// The index of the largest number of each row.
-    pub fn argmax(&mut self, name: &str, x: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::ArgMax, &[x])
-    }
-
-    /// A draw from each row of logits; `settings` are the buffers that the parameters ask for.
-    pub fn sample(
-        &mut self,
-        name: &str,
-        logits: Tensor,
-        [seeds, steps]: [Tensor; 2],
-        settings: &[Tensor],
-        params: SampleParams,
-    ) -> Result<Tensor, GraphError> {
-        let inputs: Vec<Tensor> =
-            [logits, seeds, steps].into_iter().chain(settings.iter().copied()).collect();
-        self.one(name, TensorOp::Sample(params), &inputs)
-    }
-
-    /// Counts up to four states up, each number by one; gives their next versions.
-    pub fn advance(&mut self, name: &str, counters: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
-        self.node(name, TensorOp::Advance, counters)
-    }
-
-    /// A state takes a value; gives the state's next version.
-    pub fn assign(&mut self, name: &str, state: Tensor, value: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::Assign, &[state, value])
+        Ok(states)
     }
 
     /// An order in which the nodes can run: that in which they were added, where they can.
     ///
     /// Nodes that read a version of a state come before the one that makes the next.
+    ///
+    /// # Errors
+    ///
+    /// Whatever [`check`](Self::check) finds.
     pub fn order(&self) -> Result<Vec<NodeId>, GraphError> {
+        super::check::check(self)?;
         super::order::order(self)
     }
 
-    /// What gives each tensor: the node that makes it.
-    pub(crate) fn makers(&self) -> Result<HashMap<Tensor, usize>, GraphError> {
-        let mut makers: HashMap<Tensor, usize> = HashMap::new();
-        for (i, node) in self.nodes.iter().enumerate() {
-            for &tensor in &node.outputs {
-                let info = &self.tensors[tensor.index()];
-                let given = matches!(info.role, Role::Input | Role::Weight)
-                    || (info.role == Role::State && info.state.is_none());
-                let by = match makers.insert(tensor, i) {
-                    Some(first) => format!("`{}`", self.nodes[first].name),
-                    None if given => "the host".into(),
-                    None => continue,
-                };
-                return Err(GraphError::MadeTwice { node: node.name.clone(), tensor: info.name.clone(), by });
-            }
-        }
-        Ok(makers)
-    }
-
-    /// Whether a tensor is there before the first node.
-    pub(crate) fn is_given(&self, tensor: Tensor) -> bool {
-        let info = &self.tensors[tensor.index()];
-        match info.role {
-            Role::Input | Role::Weight => true,
-            Role::State => info.state.is_none(),
-            Role::Output | Role::Intermediate => false,
-        }
-    }
-}
-
-impl TensorOp {
-    /// Which inputs the op changes in place, and which outputs they become.
-    pub fn changes(&self, inputs: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let count = match self {
-            TensorOp::KvAppend { .. } => 2,
-            TensorOp::Advance => inputs,
-            TensorOp::Assign => 1,
-            _ => 0,
-        };
-        (0..count).map(|i| (i, i))
+    /// Whether the graph can be run. What a node's inputs must be was checked when it was added; this is what
+    /// only the whole graph shows:
+    ///
+    /// - inputs, weights, states and outputs have names of their own, and so have nodes;
+    /// - inputs, weights and states have elements that their role allows, and any at all;
+    /// - each tensor that is read is given or made, and made once;
+    /// - no version of a state is changed twice;
+    /// - nodes do not wait for one another.
+    pub fn check(&self) -> Result<(), GraphError> {
+        self.order().map(drop)
     }
 }

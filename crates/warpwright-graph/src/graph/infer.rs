@@ -3,7 +3,7 @@
 use super::error::OpError;
 use super::op::{AttentionMode, AttentionParams, RopeParams, SampleParams, TensorOp};
 use super::tensor::{Element, TensorType};
-use warpwright_kernels::{Setting, TokenSequences};
+use warpwright_kernels::{RopeScaling, Setting, TokenSequences};
 
 /// The types of an op's results, from those of its inputs.
 ///
@@ -14,7 +14,19 @@ use warpwright_kernels::{Setting, TokenSequences};
 /// assert_eq!(infer(&TensorOp::SwiGlu, &[gate, up]), Ok(vec![gate]));
 /// assert!(infer(&TensorOp::SwiGlu, &[gate, TensorType::f32([2, 32])]).is_err());
 /// ```
+///
+/// # Errors
+///
+/// An [`OpError`] names the input and, where two do not go together, the other one, and says the rule.
 pub fn infer(op: &TensorOp, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
+    let results = results(op, inputs)?;
+    match results.iter().find_map(|&result| Some((result, result.broken_rule()?))) {
+        Some((result, rule)) => Err(element("result", result, rule)),
+        None => Ok(results),
+    }
+}
+
+fn results(op: &TensorOp, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
     match *op {
         TensorOp::Embedding => embedding(inputs),
         TensorOp::MatMul { bias } => mat_mul(inputs, bias),
@@ -57,7 +69,7 @@ fn exactly<const N: usize>(inputs: &[TensorType], needed: &'static str) -> Resul
 }
 
 fn element(input: &'static str, given: TensorType, rule: impl Into<String>) -> OpError {
-    OpError::Element { input, given, rule: rule.into() }
+    OpError::Type { input, given, rule: rule.into() }
 }
 
 fn shapes(
@@ -75,21 +87,24 @@ const FLOATS: Kind = (|element| matches!(element, Element::Float(_)), "floats");
 const F32S: Kind = (|element| element == Element::F32, "f32");
 const U32S: Kind = (|element| element == Element::U32, "u32");
 const U64S: Kind = (|element| element == Element::U64, "u64");
-const WEIGHTS: Kind = (|element| matches!(element, Element::Weights(_)), "a weight matrix");
+const WEIGHTS: Kind = (|element| matches!(element, Element::Weights(_)), "weights");
 const CACHES: Kind = (|element| matches!(element, Element::Cache(_)), "a cache");
 
-/// An input of so many dimensions, none of which is zero.
+/// An input of so many dimensions, which is what every tensor must be.
 fn ranked(
     input: &'static str,
     given: TensorType,
     (kind, name): Kind,
     rank: usize,
 ) -> Result<TensorType, OpError> {
-    if !kind(given.element) || given.shape.dims().len() != rank || given.shape.elements() == 0 {
-        let what = ["a number", "a vector", "a matrix", "of 3 dimensions", "of 4 dimensions"];
-        return Err(element(input, given, format!("{name}, {}, and not empty", what[rank.min(4)])));
+    if !kind(given.element) || given.shape.dims().len() != rank {
+        let plural = if rank == 1 { "" } else { "s" };
+        return Err(element(input, given, format!("{name} of {rank} dimension{plural}")));
     }
-    Ok(given)
+    match given.broken_rule() {
+        Some(rule) => Err(element(input, given, rule)),
+        None => Ok(given),
+    }
 }
 
 fn matrix(input: &'static str, given: TensorType, kind: Kind) -> Result<TensorType, OpError> {
@@ -141,12 +156,6 @@ fn mat_mul(inputs: &[TensorType], bias: bool) -> Result<Vec<TensorType>, OpError
     if x.shape.columns() != w.shape.columns() {
         return Err(shapes(("x", x), ("weights", w), "both must have rows of one length"));
     }
-    if let Element::Weights(format) = w.element
-        && !w.shape.columns().is_multiple_of(format.block())
-    {
-        let rule = format!("{format} in rows of a multiple of {}, its block", format.block());
-        return Err(element("weights", w, rule));
-    }
     let n = w.shape.dims()[0];
     if bias {
         vector("bias", inputs[2], F32S, n)?;
@@ -154,15 +163,37 @@ fn mat_mul(inputs: &[TensorType], bias: bool) -> Result<Vec<TensorType>, OpError
     Ok(vec![TensorType::f32([x.shape.dims()[0], n])])
 }
 
-fn check_epsilon(epsilon: f32) -> Result<(), OpError> {
-    if (0.0..=1e30).contains(&epsilon) {
+/// A parameter that is a number, and whether it is what the rule says.
+fn number(parameter: &'static str, value: f32, fits: bool, rule: &str) -> Result<(), OpError> {
+    if fits {
         return Ok(());
     }
-    Err(OpError::Parameter {
-        parameter: "epsilon",
-        value: epsilon.to_string(),
-        rule: "from 0 to 1e30".into(),
-    })
+    Err(OpError::Parameter { parameter, value: value.to_string(), rule: rule.into() })
+}
+
+fn check_epsilon(epsilon: f32) -> Result<(), OpError> {
+    number("epsilon", epsilon, (0.0..=1e30).contains(&epsilon), "from 0 to 1e30")
+}
+
+fn check_scaling(scaling: RopeScaling) -> Result<(), OpError> {
+    let factor_fits = |factor: f32| number("factor", factor, (1.0..=1e6).contains(&factor), "from 1 to 1e6");
+    let positive =
+        |name, value: f32| number(name, value, value > 0.0 && value <= 1e6, "more than 0 and up to 1e6");
+    match scaling {
+        RopeScaling::None => Ok(()),
+        RopeScaling::Linear { factor } => factor_fits(factor),
+        RopeScaling::Yarn { factor, original_context, beta_fast, beta_slow, attention_factor } => {
+            factor_fits(factor)?;
+            if original_context == 0 {
+                let (parameter, value) = ("original_context", original_context.to_string());
+                return Err(OpError::Parameter { parameter, value, rule: "1 or more".into() });
+            }
+            positive("beta_slow", beta_slow)?;
+            let fits = beta_fast >= beta_slow && beta_fast <= 1e6;
+            number("beta_fast", beta_fast, fits, "from beta_slow to 1e6")?;
+            attention_factor.map_or(Ok(()), |factor| positive("attention_factor", factor))
+        }
+    }
 }
 
 fn rms_norm(inputs: &[TensorType], epsilon: f32) -> Result<Vec<TensorType>, OpError> {
@@ -217,10 +248,8 @@ fn rope(inputs: &[TensorType], params: RopeParams) -> Result<Vec<TensorType>, Op
         let rule = format!("even, from 2 to head_dim, which is {head_dim}");
         return Err(OpError::Parameter { parameter: "rotary_dim", value: rotary_dim.to_string(), rule });
     }
-    if !(base > 1.0 && base.is_finite()) {
-        let rule = "more than 1".into();
-        return Err(OpError::Parameter { parameter: "base", value: base.to_string(), rule });
-    }
+    number("base", base, base > 1.0 && base <= 1e30, "more than 1 and up to 1e30")?;
+    check_scaling(params.scaling)?;
     if factors {
         vector("factors", inputs[2], F32S, rotary_dim / 2)?;
     }
@@ -292,7 +321,7 @@ fn attention(inputs: &[TensorType], params: AttentionParams) -> Result<Vec<Tenso
         let rule = format!("batch × {kv_heads} × max_seq_len × {head_dim}, by kv_heads and head_dim");
         return Err(element("k_cache", k_cache, rule));
     }
-    if kv_heads == 0 || !heads.is_multiple_of(kv_heads) || heads == 0 {
+    if heads == 0 || !heads.is_multiple_of(kv_heads) {
         let rule = format!("a multiple of kv_heads, which is {kv_heads}");
         return Err(OpError::Parameter { parameter: "heads", value: heads.to_string(), rule });
     }
@@ -301,10 +330,7 @@ fn attention(inputs: &[TensorType], params: AttentionParams) -> Result<Vec<Tenso
             format!("f32 [tokens × {}], by heads and head_dim", u64::from(heads) * u64::from(head_dim));
         return Err(element("q", q, rule));
     }
-    if !(scale > 0.0 && scale <= 1e3) {
-        let rule = "more than 0 and up to 1000".into();
-        return Err(OpError::Parameter { parameter: "scale", value: scale.to_string(), rule });
-    }
+    number("scale", scale, scale > 0.0 && scale <= 1e3, "more than 0 and up to 1000")?;
     match rest {
         [kv_lens] => {
             let one_more = batch.saturating_add(1);
@@ -339,7 +365,7 @@ fn sample(inputs: &[TensorType], params: SampleParams) -> Result<Vec<TensorType>
     ];
     let given = settings.iter().filter(|(given, ..)| *given).count();
     if inputs.len() != 3 + given {
-        let needed = ["3", "4", "5", "6", "7"][given.min(4)];
+        let needed = ["3", "4", "5"][given.min(2)];
         return Err(OpError::Arity { needed, given: inputs.len() });
     }
     let logits = matrix("logits", inputs[0], FLOATS)?;

@@ -1,9 +1,11 @@
 //! What is computed: tensors, operations, and the graph that they make.
 
 mod build;
+mod check;
 mod error;
 mod infer;
 mod op;
+mod ops;
 mod order;
 mod tensor;
 

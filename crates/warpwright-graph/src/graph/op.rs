@@ -174,6 +174,17 @@ impl TensorOp {
             TensorOp::Assign => "assign",
         }
     }
+
+    /// Which inputs the op changes in place, and which outputs they become.
+    pub fn changes(&self, inputs: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let count = match self {
+            TensorOp::KvAppend { .. } => 2,
+            TensorOp::Advance => inputs,
+            TensorOp::Assign => 1,
+            _ => 0,
+        };
+        (0..count).map(|i| (i, i))
+    }
 }
 
 impl fmt::Display for TensorOp {

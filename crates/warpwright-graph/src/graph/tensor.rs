@@ -139,7 +139,29 @@ impl TensorType {
     pub fn f32(shape: impl Into<Shape>) -> Self {
         TensorType::new(Element::F32, shape)
     }
+
+    /// What every tensor must be and this one is not: not empty, not beyond counting, and rows that elements in
+    /// blocks fill.
+    pub(crate) fn broken_rule(&self) -> Option<String> {
+        let (rank, columns, elements) =
+            (self.shape.dims().len(), self.shape.columns(), self.shape.elements());
+        let blocks = |block: u32| {
+            (!columns.is_multiple_of(block)).then(|| format!("in rows of a multiple of {block}, its block"))
+        };
+        match self.element {
+            _ if elements == 0 => Some("not empty".into()),
+            _ if elements > MOST_ELEMENTS => Some("of no more than 2^40 elements".into()),
+            Element::Weights(_) if rank != 2 => Some("of 2 dimensions".into()),
+            Element::Weights(format) => blocks(format.block()),
+            Element::Cache(_) if rank != 4 => Some("of 4 dimensions".into()),
+            Element::Cache(CacheDtype::Q8_0) => blocks(CacheDtype::Q8_0.granule()),
+            _ => None,
+        }
+    }
 }
+
+/// So many that bytes, and sums of them, are far from the largest number.
+const MOST_ELEMENTS: u64 = 1 << 40;
 
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -38,18 +38,18 @@ pub enum Arithmetic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fusion {
-    /// Products of the same activations are one launch: q, k and v; gate and up.
-    SharedProducts,
     /// Gate and up products make `silu(gate) · up`.
     SwiGlu,
+    /// Products of the same activations are one launch: q, k and v; gate and up of different formats.
+    SharedProducts,
     /// A product adds what is added to its result.
     Residual,
     /// Products norm their activations.
     NormProduct,
-    /// A rotation norms the heads first.
-    HeadNormRope,
     /// Rotations of q and k and the way into the cache are one launch.
     RopeAppend,
+    /// A rotation norms the heads first.
+    HeadNormRope,
     /// A norm makes `q8_1` for the products that take it; activations are quantised once for all of their products.
     Quantize,
 }
@@ -57,12 +57,12 @@ pub enum Fusion {
 impl Fusion {
     /// All of them, in the order in which they are formed.
     pub const ALL: [Fusion; 7] = [
-        Fusion::SharedProducts,
         Fusion::SwiGlu,
+        Fusion::SharedProducts,
         Fusion::Residual,
         Fusion::NormProduct,
-        Fusion::HeadNormRope,
         Fusion::RopeAppend,
+        Fusion::HeadNormRope,
         Fusion::Quantize,
     ];
 

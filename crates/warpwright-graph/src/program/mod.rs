@@ -4,13 +4,19 @@
 //! merge steps, and add tensors and steps that only a way of computing needs, such as activations as `q8_1`. A step
 //! is a form for which a kernel may exist; what it does is what its nodes do, but for rounding.
 
+mod check;
 mod convert;
+mod schedule;
 mod step;
+mod uses;
 
+pub use check::ProgramError;
+pub(crate) use schedule::Schedule;
 pub use step::{
     Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products,
     RopeStep, Rotate, Step, StepOp,
 };
+pub use uses::Uses;
 
 use crate::graph::{ComputeGraph, GraphError, Role, Tensor, TensorInfo, TensorType};
 
@@ -20,6 +26,7 @@ pub struct Program {
     graph: u32,
     tensors: Vec<TensorInfo>,
     steps: Vec<Step>,
+    nodes: usize,
 }
 
 impl Program {
@@ -28,7 +35,8 @@ impl Program {
         let order = graph.order()?;
         let id = graph.handles().next().map_or(0, |tensor| tensor.graph);
         let steps = order.into_iter().map(|id| convert::step(graph, id)).collect();
-        Ok(Program { graph: id, tensors: graph.tensors().to_vec(), steps })
+        let nodes = graph.nodes().len();
+        Ok(Program { graph: id, tensors: graph.tensors().to_vec(), steps, nodes })
     }
 
     /// The steps, in order.
@@ -39,6 +47,11 @@ impl Program {
     /// The steps, for a pass to change.
     pub(crate) fn steps_mut(&mut self) -> &mut Vec<Step> {
         &mut self.steps
+    }
+
+    /// Who makes and who reads each tensor, by the places of the steps.
+    pub fn uses(&self) -> Uses {
+        Uses::of(&self.steps, self.tensors.len())
     }
 
     /// What is known of the tensors: those of the graph, and behind them those that passes have added.

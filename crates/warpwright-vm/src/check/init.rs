@@ -94,7 +94,7 @@ impl SharedInitBits {
         SharedInitBits { words: OnceLock::new(), bytes, all: AtomicBool::new(false) }
     }
 
-    /// Memory that is all written.
+    /// Memory that is always all written.
     pub(crate) fn written() -> Self {
         SharedInitBits { words: OnceLock::new(), bytes: 0, all: AtomicBool::new(true) }
     }
@@ -128,6 +128,45 @@ impl SharedInitBits {
             }
             true
         });
+    }
+
+    /// No byte is written any more, unless all always are. No kernel is running.
+    pub(crate) fn clear_all(&self) {
+        if self.bytes == 0 {
+            return;
+        }
+        if let Some(words) = self.words.get() {
+            words.iter().for_each(|word| word.store(0, Relaxed));
+        }
+        self.all.store(false, Relaxed);
+    }
+
+    /// These bytes are written where those of another memory are. No kernel is running.
+    pub(crate) fn set_like(&self, offset: u64, other: &Self, from: u64, bytes: u64) {
+        if self.bytes == 0 || other.is_set(from, bytes) {
+            return self.set(offset, bytes);
+        }
+        if self.is_all() {
+            self.words().iter().for_each(|word| word.store(u64::MAX, Relaxed));
+            self.all.store(false, Relaxed);
+        }
+        // What is copied is mostly written in large pieces.
+        let mut at = 0;
+        while at < bytes {
+            let piece = BITS.min(bytes - at);
+            if other.is_set(from + at, piece) {
+                self.set(offset + at, piece);
+            } else {
+                for byte in at..at + piece {
+                    if other.is_set(from + byte, 1) {
+                        self.set(offset + byte, 1);
+                    } else {
+                        self.clear(offset + byte, 1);
+                    }
+                }
+            }
+            at += piece;
+        }
     }
 
     /// Bytes mean nothing any more.

@@ -90,7 +90,7 @@ element!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
 /// Memory of a device, given back when it is dropped.
 pub struct Buffer<T> {
     device: Device,
-    allocation: Arc<Allocation>,
+    pub(super) allocation: Arc<Allocation>,
     len: usize,
     element: PhantomData<T>,
 }

@@ -42,6 +42,15 @@ pub enum DeviceError {
         /// Elements of the slice.
         slice: usize,
     },
+    /// A range of bytes that is not inside its buffer.
+    Range {
+        /// Where it begins.
+        offset: u64,
+        /// Its length.
+        bytes: u64,
+        /// Bytes of the buffer.
+        buffer: u64,
+    },
     /// The operating system gave no threads.
     Threads(std::io::Error),
 }
@@ -66,6 +75,9 @@ impl fmt::Display for DeviceError {
             }
             DeviceError::Length { buffer, slice } => {
                 write!(f, "the buffer has {buffer} elements and the slice {slice}: they must be equal")
+            }
+            DeviceError::Range { offset, bytes, buffer } => {
+                write!(f, "{bytes} bytes from byte {offset} on are not inside a buffer of {buffer} bytes")
             }
             DeviceError::Threads(error) => write!(f, "cannot start host threads: {error}"),
         }

@@ -2,6 +2,7 @@
 
 mod argument;
 mod buffer;
+mod bytes;
 mod error;
 mod start;
 mod variable;
@@ -17,7 +18,7 @@ use crate::memory::GlobalMap;
 use crate::module::{KernelInfo, Loaded};
 use crate::tensor::TensorCore;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use warpwright_ptx::ir::{self, Arch};
 use warpwright_ptx::verify::ModuleInfo;
@@ -118,6 +119,21 @@ impl Device {
     /// Waits until every launch is over.
     pub fn synchronize(&self) {
         self.inner.executor.drain();
+    }
+
+    /// Ends the launches that are running or wait for their turn where they are. Later ones run as usual.
+    pub fn cancel(&self) {
+        self.inner.executor.stop();
+    }
+
+    /// How many launches have begun, or wait for their turn, since the device was made.
+    pub fn launches(&self) -> u64 {
+        self.inner.launches.load(Relaxed)
+    }
+
+    /// Bytes of global memory that are not allocated.
+    pub fn free_memory(&self) -> u64 {
+        self.inner.memory().map.unused()
     }
 }
 

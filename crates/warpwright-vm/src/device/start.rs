@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Limits;
 
+/// Threads that a block has at most.
+const MOST_THREADS: u32 = 1024;
+
 impl Device {
     /// Launches a kernel, after the launches before it. The launch goes on while the host does.
     pub fn launch(
@@ -40,6 +43,19 @@ impl Device {
         Ok(Running { launch, device: self.clone() })
     }
 
+    /// How many blocks of that many threads and bytes of dynamic shared memory are resident on a
+    /// multiprocessor at once; 0 where the kernel does not run with such blocks.
+    pub fn occupancy(&self, kernel: &KernelInfo, block_threads: u32, dynamic_shared: u32) -> u32 {
+        let limits = self.inner.config.arch.limits();
+        let shared = kernel.static_shared + u64::from(dynamic_shared);
+        let most = kernel.max_threads.unwrap_or(MOST_THREADS).min(MOST_THREADS);
+        let required = kernel.required_block.map(|block| block.iter().product::<u32>());
+        let fits = (1..=most).contains(&block_threads)
+            && required.is_none_or(|required| required == block_threads)
+            && shared <= limits.shared_per_block;
+        if fits { residency(block_threads, shared, limits) } else { 0 }
+    }
+
     fn settings(
         &self,
         kernel: &KernelInfo,
@@ -48,7 +64,8 @@ impl Device {
         shape: &Shape,
     ) -> Result<Settings, LaunchError> {
         let device = &self.inner.config;
-        let per_multiprocessor = residency(shape, device.arch.limits());
+        let shared = shape.static_shared + u64::from(shape.dynamic_shared);
+        let per_multiprocessor = residency(shape.threads(), shared, device.arch.limits()).max(1);
         let residency = u64::from(per_multiprocessor) * u64::from(device.multiprocessors);
         if config.cooperative && shape.blocks() > residency {
             return Err(LaunchError::NotResident {
@@ -89,7 +106,7 @@ impl Device {
         if grid.contains(&0) || block.contains(&0) {
             return Err(LaunchError::Empty { grid, block });
         }
-        if threads > 1024 || block[0] > 1024 || block[1] > 1024 || block[2] > 64 {
+        if threads > u64::from(MOST_THREADS) || block[0] > 1024 || block[1] > 1024 || block[2] > 64 {
             return Err(LaunchError::BlockTooLarge { block });
         }
         if grid[0] > 0x7fff_ffff || grid[1] > 65535 || grid[2] > 65535 {
@@ -152,12 +169,11 @@ fn with_workspace(
     Ok(memory)
 }
 
-/// Blocks of that shape that a multiprocessor holds: by threads, blocks and shared memory.
-fn residency(shape: &Shape, limits: Limits) -> u32 {
-    let by_threads = limits.threads / shape.threads().next_multiple_of(32);
-    let shared = shape.static_shared + u64::from(shape.dynamic_shared) + 1024;
-    let by_shared = limits.shared / shared;
-    by_threads.min(limits.blocks).min(by_shared as u32).max(1)
+/// Blocks that a multiprocessor holds: by threads, blocks and shared memory.
+fn residency(threads: u32, shared: u64, limits: Limits) -> u32 {
+    let by_threads = limits.threads / threads.next_multiple_of(32);
+    let by_shared = limits.shared / (shared + 1024);
+    by_threads.min(limits.blocks).min(by_shared as u32)
 }
 
 /// A launch that may still be running.
@@ -168,6 +184,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// Its number among the launches of the device, from 0 on.
+    pub fn number(&self) -> u64 {
+        self.launch.number
+    }
+
     /// Waits for its end.
     pub fn wait(self) -> Report {
         self.device.inner.executor.help(&self.launch);

@@ -112,6 +112,11 @@ impl Executor {
         }
     }
 
+    /// Ends all launches where they are.
+    pub(crate) fn stop(&self) {
+        self.shared.queue().launches.iter().for_each(|launch| launch.stop());
+    }
+
     /// Waits until every launch is over.
     pub(crate) fn drain(&self) {
         let last = self.shared.queue().launches.back().cloned();

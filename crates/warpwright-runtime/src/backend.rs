@@ -1,0 +1,106 @@
+//! What kinds of devices there are: the only place that knows them all.
+//!
+//! Everything above speaks of operations ([`crate::op`]), memory and tickets. A ticket is the number of an
+//! operation on its device, in the order of issue, from 1 on.
+
+use crate::contract::Param;
+use crate::error::Result;
+use crate::function::FunctionAttributes;
+use crate::op::Shape;
+use crate::vm;
+use std::sync::Arc;
+use warpwright_ptx::ir;
+use warpwright_ptx::verify::ModuleInfo;
+
+/// A kind of device, with what it needs to run.
+pub(crate) enum Backend {
+    /// The virtual GPU.
+    Vm(vm::Worker),
+}
+
+/// A piece of device memory, given back to the device when it is dropped.
+#[derive(Debug)]
+pub(crate) enum Memory {
+    /// Of the virtual GPU.
+    Vm(vm::Memory),
+}
+
+/// A kernel with everything that its launch needs.
+pub(crate) enum Code {
+    /// Of the virtual GPU.
+    Vm(vm::Code),
+}
+
+/// A module that a device has loaded.
+pub(crate) enum Module {
+    /// Of the virtual GPU.
+    Vm(vm::Module),
+}
+
+impl Backend {
+    /// Loads a module that the verifier has accepted.
+    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
+        let Backend::Vm(worker) = self;
+        worker.load(module, info).map(Module::Vm)
+    }
+
+    /// Blocks of a kernel of so many threads and bytes of dynamic shared memory that a multiprocessor holds; 0 where
+    /// no such block runs.
+    pub(crate) fn occupancy(&self, module: &Module, kernel: &str, threads: u32, dynamic_shared: u32) -> u32 {
+        let (Backend::Vm(worker), Module::Vm(module)) = (self, module);
+        worker.occupancy(module, kernel, threads, dynamic_shared)
+    }
+
+    /// Whether the device runs clusters of blocks.
+    pub(crate) fn runs_clusters(&self) -> bool {
+        match self {
+            Backend::Vm(_) => false,
+        }
+    }
+
+    /// New memory of exactly that many bytes, which are not initialised. `Ok(None)` where there is no room.
+    pub(crate) fn allocate(&self, bytes: u64) -> Result<Option<Arc<Memory>>> {
+        let Backend::Vm(worker) = self;
+        Ok(worker.allocate(bytes)?.map(|memory| Arc::new(Memory::Vm(memory))))
+    }
+
+    /// New memory of the host's, zero, which the device sees.
+    pub(crate) fn allocate_mapped(&self, bytes: u64) -> Result<Option<Arc<Memory>>> {
+        let Backend::Vm(worker) = self;
+        Ok(worker.allocate_mapped(bytes)?.map(|memory| Arc::new(Memory::Vm(memory))))
+    }
+}
+
+impl Module {
+    /// The names of its kernels, sorted.
+    pub(crate) fn kernels(&self) -> Vec<String> {
+        let Module::Vm(module) = self;
+        module.kernels()
+    }
+
+    /// What a kernel is like; `None` where the module has none of that name.
+    pub(crate) fn attributes(&self, kernel: &str) -> Option<FunctionAttributes> {
+        let Module::Vm(module) = self;
+        module.attributes(kernel)
+    }
+
+    /// A launch of a kernel as the device takes it.
+    pub(crate) fn code(&self, kernel: &Arc<str>, shape: Shape, params: impl Iterator<Item = Param>) -> Code {
+        let Module::Vm(module) = self;
+        Code::Vm(module.code(kernel, shape, params))
+    }
+}
+
+impl Memory {
+    /// Address on the device.
+    pub(crate) fn address(&self) -> u64 {
+        let Memory::Vm(memory) = self;
+        memory.address()
+    }
+
+    /// Its size.
+    pub(crate) fn bytes(&self) -> u64 {
+        let Memory::Vm(memory) = self;
+        memory.bytes()
+    }
+}

@@ -1,0 +1,144 @@
+//! Ranges of device memory whose element type is known when the program runs.
+
+use super::{Block, Buffer, Element};
+use crate::backend::Memory;
+use crate::device::Device;
+use crate::error::{Result, RuntimeError};
+use crate::op::Place;
+use crate::stream::StreamState;
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+use warpwright_ptx::ir::Type;
+
+/// A [`Buffer`] whose element type is a value: an argument of a kernel, a tensor of a graph.
+#[derive(Clone)]
+pub struct AnyBuffer {
+    block: Arc<Block>,
+    /// First byte, in the block.
+    offset: u64,
+    bytes: u64,
+    element: Type,
+}
+
+impl AnyBuffer {
+    /// A whole block. The element type has whole bytes, and the block whole elements.
+    pub(crate) fn new(block: Block, bytes: u64, element: Type) -> Self {
+        AnyBuffer { block: Arc::new(block), offset: 0, bytes, element }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        (self.bytes / size(self.element)) as usize
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Size in bytes.
+    pub fn num_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Type of the elements.
+    pub fn element(&self) -> Type {
+        self.element
+    }
+
+    /// Its address on the device. What is done with it is the caller's business: the address says nothing about
+    /// how long the memory lives.
+    pub fn device_ptr(&self) -> u64 {
+        self.block.memory.address() + self.offset
+    }
+
+    /// The device that it is on.
+    pub fn device(&self) -> &Device {
+        &self.block.device
+    }
+
+    /// Whether it is memory of the host's, mapped into the device.
+    pub fn is_mapped(&self) -> bool {
+        self.block.home.is_none()
+    }
+
+    /// Whether it shares bytes with another one.
+    pub fn overlaps(&self, other: &AnyBuffer) -> bool {
+        let (start, end) = (self.offset, self.offset + self.bytes);
+        Arc::ptr_eq(&self.block, &other.block) && start < other.offset + other.bytes && other.offset < end
+    }
+
+    /// A range of its elements, which shares their memory.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<AnyBuffer> {
+        let len = self.len();
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&last) => last.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => len,
+        };
+        if start > end || end > len {
+            return Err(RuntimeError::Range { start, end, len });
+        }
+        let size = size(self.element);
+        let (offset, bytes) = (self.offset + start as u64 * size, (end - start) as u64 * size);
+        Ok(AnyBuffer { block: self.block.clone(), offset, bytes, element: self.element })
+    }
+
+    /// The same bytes as elements of another type.
+    pub fn cast(&self, to: Type) -> Result<AnyBuffer> {
+        let refuse = |rule| {
+            let (address, bytes) = (self.device_ptr(), self.bytes);
+            Err(RuntimeError::Cast { address, bytes, to, rule })
+        };
+        if to.bits() < 8 {
+            refuse("elements of buffers have whole bytes")
+        } else if !self.bytes.is_multiple_of(size(to)) {
+            refuse("they must be a whole number of elements")
+        } else if !self.device_ptr().is_multiple_of(size(to)) {
+            refuse("the address must be a multiple of the element's size")
+        } else {
+            Ok(AnyBuffer { element: to, ..self.clone() })
+        }
+    }
+
+    /// The typed handle of the same memory.
+    pub fn typed<T: Element>(&self) -> Result<Buffer<T>> {
+        if self.element == T::TYPE {
+            Ok(Buffer::new(self.clone()))
+        } else {
+            Err(RuntimeError::ElementType { found: self.element, asked: T::TYPE })
+        }
+    }
+
+    /// Its bytes, as operations take them.
+    pub(crate) fn place(&self) -> Place {
+        Place { memory: self.block.memory.clone(), offset: self.offset, bytes: self.bytes }
+    }
+
+    /// The memory that it is in.
+    pub(crate) fn memory(&self) -> &Arc<Memory> {
+        &self.block.memory
+    }
+
+    /// An operation of that stream uses it: the memory belongs to nobody else before it is over.
+    pub(crate) fn used_by(&self, stream: &Arc<StreamState>) {
+        self.block.used_by(stream);
+    }
+}
+
+impl fmt::Debug for AnyBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {} at {:#x}", self.len(), self.element.name(), self.device_ptr())
+    }
+}
+
+/// Bytes of an element; those of buffers have whole bytes.
+fn size(element: Type) -> u64 {
+    u64::from(element.bits().div_ceil(8))
+}

@@ -1,0 +1,82 @@
+//! Memory of the host's, mapped into a device.
+
+use super::{AnyBuffer, Buffer, Element};
+use crate::backend::Memory;
+use crate::error::{Result, RuntimeError};
+use std::fmt;
+
+/// Elements in memory of the host's that kernels see too: a stop flag, a progress counter, the target of an
+/// asynchronous copy to the host.
+///
+/// The host reads and sets elements at any time, also while kernels run. An element of up to 8 bytes is read
+/// and set as one. What a kernel has written is certain once the launch is complete.
+pub struct HostBuffer<T> {
+    buffer: Buffer<T>,
+}
+
+impl<T: Element> HostBuffer<T> {
+    pub(crate) fn new(buffer: Buffer<T>) -> Self {
+        HostBuffer { buffer }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// An element as it is now.
+    pub fn get(&self, index: usize) -> Result<T> {
+        self.check(index)?;
+        let mut value = [T::zeroed()];
+        let Memory::Vm(memory) = &**self.buffer.as_any().memory();
+        memory.peek(index as u64, bytemuck::cast_slice_mut(&mut value))?;
+        Ok(value[0])
+    }
+
+    /// Sets an element now.
+    pub fn set(&self, index: usize, value: T) -> Result<()> {
+        self.check(index)?;
+        let Memory::Vm(memory) = &**self.buffer.as_any().memory();
+        memory.poke(index as u64, bytemuck::bytes_of(&value))?;
+        Ok(())
+    }
+
+    /// All elements as they are now.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        (0..self.len()).map(|index| self.get(index)).collect()
+    }
+
+    /// The same memory as kernels and copies take it.
+    pub fn buffer(&self) -> &Buffer<T> {
+        &self.buffer
+    }
+
+    fn check(&self, index: usize) -> Result<()> {
+        let len = self.len();
+        if index < len { Ok(()) } else { Err(RuntimeError::Range { start: index, end: index + 1, len }) }
+    }
+}
+
+impl<T> Clone for HostBuffer<T> {
+    /// Another handle of the same memory.
+    fn clone(&self) -> Self {
+        HostBuffer { buffer: self.buffer.clone() }
+    }
+}
+
+impl<T> fmt::Debug for HostBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.buffer.fmt(f)
+    }
+}
+
+impl<T> AsRef<AnyBuffer> for HostBuffer<T> {
+    fn as_ref(&self) -> &AnyBuffer {
+        self.buffer.as_ref()
+    }
+}

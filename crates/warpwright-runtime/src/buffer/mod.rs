@@ -1,0 +1,118 @@
+//! Memory of devices: typed ranges of blocks that handles share.
+//!
+//! A [`Buffer`] is a range of a block of device memory, and its clones and slices are handles of the same
+//! block. The block goes back to the device's pool with the last of them, in the order of its streams: what was
+//! issued before may still use it.
+//!
+//! Copies and launches take buffers by shared reference, whatever they do to the memory: it is the device's,
+//! and what happens to it happens in the order of streams.
+
+mod any;
+mod block;
+mod element;
+mod host;
+
+pub use any::AnyBuffer;
+pub(crate) use block::Block;
+pub use element::Element;
+pub use host::HostBuffer;
+
+use crate::device::Device;
+use crate::error::Result;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+
+/// Elements of type `T` in device memory: a handle of a whole block, or of a part of one.
+pub struct Buffer<T> {
+    any: AnyBuffer,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Buffer<T> {
+    /// The caller knows that the range holds whole elements of `T`, aligned.
+    pub(crate) fn new(any: AnyBuffer) -> Self {
+        Buffer { any, element: PhantomData }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.any.len()
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Size in bytes.
+    pub fn num_bytes(&self) -> u64 {
+        self.any.num_bytes()
+    }
+
+    /// Its address on the device. What is done with it is the caller's business: the address says nothing about
+    /// how long the memory lives.
+    pub fn device_ptr(&self) -> u64 {
+        self.any.device_ptr()
+    }
+
+    /// The device that it is on.
+    pub fn device(&self) -> &Device {
+        self.any.device()
+    }
+
+    /// A range of its elements, which shares their memory.
+    ///
+    /// Kernels of the library want buffers that are aligned to 16 bytes, which a slice that begins elsewhere is
+    /// not.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Buffer<T>> {
+        Ok(Buffer::new(self.any.slice(range)?))
+    }
+
+    /// The same bytes as elements of another type: as many as they are, which must be a whole number of them, at an
+    /// address that is aligned for them.
+    pub fn cast<U: Element>(&self) -> Result<Buffer<U>> {
+        Ok(Buffer::new(self.any.cast(U::TYPE)?))
+    }
+
+    /// The handle without the type.
+    pub fn as_any(&self) -> &AnyBuffer {
+        &self.any
+    }
+
+    /// The handle without the type.
+    pub fn into_any(self) -> AnyBuffer {
+        self.any
+    }
+}
+
+impl<T> Clone for Buffer<T> {
+    /// Another handle of the same memory.
+    fn clone(&self) -> Self {
+        Buffer { any: self.any.clone(), element: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.any.fmt(f)
+    }
+}
+
+impl<T> AsRef<AnyBuffer> for Buffer<T> {
+    fn as_ref(&self) -> &AnyBuffer {
+        &self.any
+    }
+}
+
+impl AsRef<AnyBuffer> for AnyBuffer {
+    fn as_ref(&self) -> &AnyBuffer {
+        self
+    }
+}
+
+impl<T> From<Buffer<T>> for AnyBuffer {
+    fn from(buffer: Buffer<T>) -> AnyBuffer {
+        buffer.any
+    }
+}

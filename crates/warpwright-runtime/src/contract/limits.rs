@@ -1,0 +1,72 @@
+//! What a device can do: the dimensions of grids and blocks, and shared memory.
+
+use super::error::Violation;
+use crate::device::Device;
+use warpwright_ptx::dsl::Block;
+use warpwright_ptx::ir::Arch;
+
+/// What a device can do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Its number in this process.
+    pub(crate) device: u64,
+    /// Its architecture.
+    pub(crate) arch: Arch,
+    /// The most blocks along each dimension.
+    pub(crate) grid: [u32; 3],
+    /// The most threads along each dimension.
+    pub(crate) block: [u32; 3],
+    /// The most threads of a block.
+    pub(crate) threads: u32,
+    /// The most shared memory of a block, in bytes, where it is asked for.
+    pub(crate) shared: u64,
+    /// Whether it runs clusters.
+    pub(crate) clusters: bool,
+}
+
+impl Limits {
+    /// Those of a device. Grids and blocks have had these dimensions on every architecture so far.
+    pub(crate) fn of(device: &Device) -> Self {
+        let properties = device.properties();
+        Limits {
+            device: device.number(),
+            arch: properties.arch,
+            grid: [0x7fff_ffff, 0xffff, 0xffff],
+            block: [1024, 1024, 64],
+            threads: properties.threads_per_block,
+            shared: properties.shared_per_block_optin,
+            clusters: device.backend().runs_clusters(),
+        }
+    }
+
+    /// That a block is one that the kernel takes, of so many threads at most, and the device has.
+    pub(crate) fn check_block(&self, rule: Block, most: u32, given: [u32; 3]) -> Result<(), Violation> {
+        let most = most.min(self.threads);
+        let (needed, exactly) = match rule {
+            Block::Exactly(dims) => (dims, true),
+            Block::AtMost(dims) => (std::array::from_fn(|axis| dims[axis].min(self.block[axis])), false),
+        };
+        let threads = given.iter().fold(1, |product: u64, &n| product.saturating_mul(n.into()));
+        let within = |most: [u32; 3]| (0..3).all(|axis| (1..=most[axis]).contains(&given[axis]));
+        let taken = if exactly { given == needed } else { within(needed) };
+        if taken && within(self.block) && threads <= most.into() {
+            return Ok(());
+        }
+        // Where the kernel's only block is one that the device has not, that is what is wrong.
+        let (needed, exactly) = if taken { (self.block, false) } else { (needed, exactly) };
+        Err(Violation::Block { given, needed, exactly, most })
+    }
+
+    /// That a grid is not empty, and not larger than the device takes.
+    pub(crate) fn check_grid(&self, given: [u64; 3]) -> Result<[u32; 3], Violation> {
+        let mut grid = [0; 3];
+        for axis in 0..3 {
+            let blocks = u32::try_from(given[axis]).unwrap_or(u32::MAX);
+            if !(1..=self.grid[axis]).contains(&blocks) {
+                return Err(Violation::Grid { given, needed: self.grid });
+            }
+            grid[axis] = blocks;
+        }
+        Ok(grid)
+    }
+}

@@ -1,0 +1,267 @@
+//! Devices: what they are, what they have, and the door to their backend.
+//!
+//! Everything about a device that does not depend on its kind is here: its streams, its pool, its statistics.
+
+mod properties;
+mod spec;
+
+pub use properties::{DeviceStatistics, Properties};
+pub use spec::{DeviceSpec, Selected};
+
+use crate::backend::{Backend, Memory};
+use crate::buffer::{AnyBuffer, Block, Buffer, Element, HostBuffer};
+use crate::error::{Result, RuntimeError};
+use crate::kernel::Kernels;
+use crate::op::Op;
+use crate::pool::{Point, Pool, PoolStatistics};
+use crate::stream::{self, Stream, StreamState};
+use crate::vm::{self, VmConfig};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use warpwright_vm::{Finding, Report};
+
+/// Bytes that the pool of a device keeps, until [`Device::set_release_threshold`] says otherwise.
+const RELEASE_THRESHOLD: u64 = 1 << 30;
+
+/// A device. A cheap handle: its clones are one device, and equal.
+///
+/// Buffers, streams and events are handles of their device too. With the last handle the device goes: what it was
+/// asked for and has not done is not done any more, since nothing is left that could tell.
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+/// Devices that this process has had.
+static DEVICES: AtomicU64 = AtomicU64::new(0);
+
+struct Inner {
+    /// Its number in this process.
+    number: u64,
+    backend: Backend,
+    properties: Properties,
+    pool: Mutex<Pool<Arc<Memory>>>,
+    default_state: Arc<StreamState>,
+    /// Weak, since streams hold their device.
+    default_stream: Mutex<Weak<stream::Inner>>,
+    streams: AtomicU64,
+    kernels: Kernels,
+}
+
+impl Device {
+    /// The best device that there is, and why it is that one.
+    pub fn auto() -> Result<Selected> {
+        DeviceSpec::Auto.select()
+    }
+
+    /// The device of that kind.
+    pub fn open(spec: DeviceSpec) -> Result<Device> {
+        Ok(spec.select()?.device)
+    }
+
+    /// A new virtual GPU.
+    pub fn vm(config: VmConfig) -> Result<Device> {
+        let worker = vm::Worker::new(config)?;
+        let properties = worker.properties();
+        let inner = Inner {
+            number: DEVICES.fetch_add(1, Relaxed),
+            backend: Backend::Vm(worker),
+            properties,
+            pool: Mutex::new(Pool::new(RELEASE_THRESHOLD)),
+            default_state: Arc::new(StreamState::new(0)),
+            default_stream: Mutex::default(),
+            streams: AtomicU64::new(1),
+            kernels: Kernels::default(),
+        };
+        Ok(Device { inner: Arc::new(inner) })
+    }
+
+    /// What it is like.
+    pub fn properties(&self) -> &Properties {
+        &self.inner.properties
+    }
+
+    /// The stream that every device has. It is a stream as any other: nothing waits for it that was not asked to.
+    pub fn default_stream(&self) -> Stream {
+        let mut known = self.inner.default_stream.lock().unwrap_or_else(PoisonError::into_inner);
+        Stream::upgrade(&known).unwrap_or_else(|| {
+            let stream = Stream::new(self.clone(), self.inner.default_state.clone());
+            *known = stream.downgrade();
+            stream
+        })
+    }
+
+    /// A new stream.
+    pub fn new_stream(&self) -> Stream {
+        let id = self.inner.streams.fetch_add(1, Relaxed);
+        Stream::new(self.clone(), Arc::new(StreamState::new(id)))
+    }
+
+    /// Waits until the device has done everything that it was asked for. Returns the error of what failed, if
+    /// nothing has returned that yet.
+    pub fn synchronize(&self) -> Result<()> {
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.wait(worker.issued())
+    }
+
+    /// Allocates `len` elements of zero in memory of the host's, which kernels see too.
+    pub fn alloc_mapped<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
+        let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+        let memory = self.with_room(bytes, |backend| backend.allocate_mapped(bytes))?;
+        let block = Block::new(self.clone(), memory, None);
+        Ok(HostBuffer::new(Buffer::new(AnyBuffer::new(block, bytes, T::TYPE))))
+    }
+
+    /// What it has done so far.
+    pub fn statistics(&self) -> DeviceStatistics {
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.statistics()
+    }
+
+    /// What its pool has done so far.
+    pub fn pool_statistics(&self) -> PoolStatistics {
+        self.pool().statistics()
+    }
+
+    /// Gives memory that the pool keeps back to the device, the oldest blocks first, until it keeps no more than that
+    /// many bytes.
+    pub fn trim_pool(&self, keep: u64) {
+        let blocks = self.pool().trim(keep);
+        drop(blocks);
+    }
+
+    /// Sets how many bytes the pool keeps of buffers that were dropped: 1 GiB at first. What is more goes back to
+    /// the device at once.
+    pub fn set_release_threshold(&self, bytes: u64) {
+        let blocks = self.pool().set_threshold(bytes);
+        drop(blocks);
+    }
+
+    /// The report of the last launch that is complete. Virtual GPUs have them.
+    pub fn last_report(&self) -> Option<Arc<Report>> {
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.last_report()
+    }
+
+    /// What the checks of a virtual GPU have found in launches that are complete, since this was last asked:
+    /// the first 1024 findings.
+    pub fn take_findings(&self) -> Vec<Finding> {
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.take_findings()
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool<Arc<Memory>>> {
+        self.inner.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory of that size for what a stream does next, and whether it was used before.
+    pub(crate) fn take(&self, bytes: u64, stream: &StreamState) -> Result<(Arc<Memory>, bool)> {
+        let passed = |point: Point| self.is_complete(point.ticket);
+        if let Some(memory) = self.pool().take(bytes, stream.id, passed) {
+            return Ok((memory, true));
+        }
+        let memory = self.with_room(bytes, |backend| backend.allocate(bytes))?;
+        self.pool().allocated(bytes);
+        Ok((memory, false))
+    }
+
+    /// Allocates. Where there is no room, what is cached is given back first.
+    fn with_room(
+        &self,
+        bytes: u64,
+        allocate: impl Fn(&Backend) -> Result<Option<Arc<Memory>>>,
+    ) -> Result<Arc<Memory>> {
+        if let Some(memory) = allocate(&self.inner.backend)? {
+            return Ok(memory);
+        }
+        let cached = self.pool().trim(0);
+        if !cached.is_empty() {
+            drop(cached);
+            if let Some(memory) = allocate(&self.inner.backend)? {
+                return Ok(memory);
+            }
+        }
+        // Operations that were issued hold memory that nothing else does.
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.pass(worker.issued());
+        if let Some(memory) = allocate(&self.inner.backend)? {
+            return Ok(memory);
+        }
+        let live = self.pool().statistics().live_bytes;
+        Err(RuntimeError::OutOfMemory { asked: bytes, live, capacity: self.inner.properties.memory })
+    }
+
+    /// A block is not used by anyone any more, after these points.
+    pub(crate) fn release(&self, memory: Arc<Memory>, home: Point, others: Vec<Point>) {
+        let bytes = memory.bytes();
+        let blocks = self.pool().give(memory, bytes, home, others);
+        // Outside of the lock.
+        drop(blocks);
+    }
+
+    /// Whether reads of memory that was never written are looked for.
+    pub(crate) fn looks_for_uninitialised(&self) -> bool {
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.options().checks.init
+    }
+
+    /// Issues an operation of a stream: its ticket.
+    pub(crate) fn push(&self, op: Op, stream: &StreamState) -> u64 {
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.push(op, stream)
+    }
+
+    /// Waits until an operation is complete, and returns the error of what failed on the device.
+    pub(crate) fn wait(&self, ticket: u64) -> Result<()> {
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.wait(ticket)
+    }
+
+    /// Whether an operation is complete.
+    pub(crate) fn is_complete(&self, ticket: u64) -> bool {
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.is_complete(ticket)
+    }
+
+    /// A copy of bytes of the host, in memory that was used for that before if there is some.
+    pub(crate) fn stage(&self, data: &[u8]) -> Vec<u8> {
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.stage(data)
+    }
+
+    /// Such memory is not used any more.
+    pub(crate) fn unstage(&self, data: Vec<u8>) {
+        let Backend::Vm(worker) = &self.inner.backend;
+        worker.unstage(data);
+    }
+
+    /// Its number in this process, which no other device ever has.
+    pub(crate) fn number(&self) -> u64 {
+        self.inner.number
+    }
+
+    /// The kernels that were built for it.
+    pub(crate) fn kernels(&self) -> &Kernels {
+        &self.inner.kernels
+    }
+
+    /// What it runs on.
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.inner.backend
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("name", &self.inner.properties.name).finish_non_exhaustive()
+    }
+}

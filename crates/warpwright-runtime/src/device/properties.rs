@@ -1,0 +1,45 @@
+//! What a device is like, and what it has done.
+
+use warpwright_ptx::ir::Arch;
+
+/// What a device is like.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Properties {
+    /// Its name.
+    pub name: String,
+    /// Its architecture.
+    pub arch: Arch,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Threads that are resident on a multiprocessor at once.
+    pub threads_per_multiprocessor: u32,
+    /// Blocks that are resident on a multiprocessor at once.
+    pub blocks_per_multiprocessor: u32,
+    /// Threads of a block, at most.
+    pub threads_per_block: u32,
+    /// Shared memory of a multiprocessor, in bytes.
+    pub shared_per_multiprocessor: u64,
+    /// Shared memory that a block may have without being allowed more, in bytes.
+    pub shared_per_block: u64,
+    /// Shared memory that a block may be allowed, in bytes.
+    pub shared_per_block_optin: u64,
+    /// Global memory, in bytes.
+    pub memory: u64,
+}
+
+/// What a device has done, as it has counted itself. What was skipped after an error is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceStatistics {
+    /// Launches of kernels, those of graphs included.
+    pub launches: u64,
+    /// Replays of graphs.
+    pub graph_launches: u64,
+    /// Copies within the device and between it and the host, those of graphs included.
+    pub copies: u64,
+    /// Bytes that these copied.
+    pub bytes_copied: u64,
+    /// Fills of memory with a byte, those of graphs included.
+    pub memsets: u64,
+}

@@ -1,0 +1,203 @@
+//! Why something could not be done.
+
+use crate::contract::ContractError;
+use crate::graph::GraphNode;
+use std::fmt;
+use warpwright_ptx::diag::Diagnostics;
+use warpwright_ptx::dsl::BuildError;
+use warpwright_ptx::ir::Type;
+
+/// What functions of this crate return.
+pub type Result<T, E = RuntimeError> = std::result::Result<T, E>;
+
+/// Why something could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// The name of a device means none.
+    #[error("`{given}` is no device: it must be `auto`, `vm` or `cuda:N`, N from 0 on")]
+    UnknownDevice {
+        /// The name.
+        given: String,
+    },
+    /// A CUDA device was asked for.
+    #[error("cuda:{ordinal} cannot be opened: this version has no CUDA devices; use `vm`, the virtual GPU")]
+    NoCuda {
+        /// Which.
+        ordinal: u32,
+    },
+    /// The virtual GPU refuses.
+    #[error(transparent)]
+    Vm(#[from] warpwright_vm::DeviceError),
+    /// A launch, or a kernel, is against the contract: nothing has run.
+    #[error(transparent)]
+    Contract(#[from] Box<ContractError>),
+    /// A kernel of the DSL was not built.
+    #[error("kernel `{kernel}` was not built: {source}")]
+    Build {
+        /// Its entry.
+        kernel: String,
+        /// Why.
+        source: BuildError,
+    },
+    /// Two kernels with one entry: an entry is unique to the configuration.
+    #[error(
+        "the device has another kernel `{entry}`, with other arguments or another launch rule; give each \
+         configuration an entry of its own"
+    )]
+    EntryTaken {
+        /// The entry.
+        entry: String,
+    },
+    /// A text is no PTX, or the verifier refuses it.
+    #[error("the text is no valid PTX:{}", lines(.0))]
+    Invalid(Diagnostics),
+    /// The module has no such kernel.
+    #[error("there is no kernel `{name}` in the module: it has {}",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
+    UnknownFunction {
+        /// The name.
+        name: String,
+        /// The module's kernels.
+        known: Vec<String>,
+    },
+    /// A node of a graph cannot become that launch: it must launch the same kernel.
+    #[error("node {node} of the graph cannot become {given}: it is {}; only a launch of the same kernel can be updated",
+        found.as_ref().map_or("not there".to_owned(), ToString::to_string))]
+    GraphUpdate {
+        /// The node's place.
+        node: usize,
+        /// What the node is, if there is one.
+        found: Option<Box<GraphNode>>,
+        /// What it was to become.
+        given: Box<GraphNode>,
+    },
+    /// There is not that much memory, although what was cached has been given back.
+    #[error(
+        "{asked} bytes of device memory were asked for: {live} of {capacity} bytes are in use, and no block of \
+         that size is free; drop buffers first"
+    )]
+    OutOfMemory {
+        /// Bytes asked for.
+        asked: u64,
+        /// Bytes of buffers that live.
+        live: u64,
+        /// Bytes of the device.
+        capacity: u64,
+    },
+    /// Both sides of a copy must have the same number of elements.
+    #[error(
+        "{operation}: the source has {source_len} elements and the target {target_len}; both must be equal"
+    )]
+    Length {
+        /// The operation.
+        operation: &'static str,
+        /// Elements of the source.
+        source_len: usize,
+        /// Elements of the target.
+        target_len: usize,
+    },
+    /// Both sides of a copy lie over each other.
+    #[error("{operation}: source and target overlap; copy through another buffer")]
+    Overlap {
+        /// The operation.
+        operation: &'static str,
+    },
+    /// A range that is not inside its buffer.
+    #[error("elements {start}..{end} are not a range inside a buffer of {len}")]
+    Range {
+        /// First element.
+        start: usize,
+        /// The element behind the last one.
+        end: usize,
+        /// Elements of the buffer.
+        len: usize,
+    },
+    /// Memory that cannot be seen as elements of another type.
+    #[error("{bytes} bytes at {address:#x} cannot be seen as {to}: {rule}", to = to.name())]
+    Cast {
+        /// Address of the buffer.
+        address: u64,
+        /// Its size.
+        bytes: u64,
+        /// The other element type.
+        to: Type,
+        /// What is against it.
+        rule: &'static str,
+    },
+    /// A buffer of other elements than asked for.
+    #[error("the buffer holds {found} and not {asked}; `cast` sees its bytes as another type",
+        found = found.name(), asked = asked.name())]
+    ElementType {
+        /// What it holds.
+        found: Type,
+        /// What was asked for.
+        asked: Type,
+    },
+    /// Something of another device.
+    #[error("{operation}: the {what} belongs to another device than the stream")]
+    OtherDevice {
+        /// The operation.
+        operation: &'static str,
+        /// What.
+        what: &'static str,
+    },
+    /// A kernel failed on the device. What was issued before this error was returned, and had not been executed,
+    /// never is.
+    #[error(transparent)]
+    Failed(Box<Failure>),
+    /// What was asked for had not been executed when another call returned the error of an earlier operation.
+    #[error("{operation} was not executed: an operation before it failed, which another call has returned")]
+    Skipped {
+        /// The operation.
+        operation: &'static str,
+    },
+    /// The stream captures, and this cannot be captured.
+    #[error("{operation} cannot be captured: the stream is capturing a graph; end the capture first")]
+    Capturing {
+        /// The operation.
+        operation: &'static str,
+    },
+    /// The stream does not capture.
+    #[error("the stream captures no graph; begin a capture first")]
+    NotCapturing,
+    /// An event has not been reached: time is known of complete events.
+    #[error(
+        "an event is not complete, or was skipped after an error; synchronize it before asking for its time"
+    )]
+    Incomplete,
+}
+
+impl From<ContractError> for RuntimeError {
+    fn from(error: ContractError) -> Self {
+        RuntimeError::Contract(Box::new(error))
+    }
+}
+
+fn lines(diagnostics: &Diagnostics) -> String {
+    diagnostics.iter().map(|diagnostic| format!("\n{diagnostic}")).collect()
+}
+
+/// How an operation failed on the device.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The kernel; or what it was that failed, if it was no launch.
+    pub kernel: String,
+    /// The launch's number on its device, from 0 on, if it began.
+    pub launch: Option<u64>,
+    /// What happened.
+    pub message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { kernel, launch, message } = self;
+        match launch {
+            Some(number) => write!(f, "kernel `{kernel}` failed (launch {number} of the device): {message}"),
+            None => write!(f, "`{kernel}` failed before it began: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,228 @@
+//! Graphs: what a stream was asked for, recorded once and replayed as one operation.
+//!
+//! A graph is a list in the order of the recording, which every dependence in it respects. It keeps the buffers of
+//! its nodes alive; what they hold when a replay gets there is what the replay works on, so that positions, lengths
+//! and ids that change from replay to replay live in device memory.
+
+use crate::buffer::AnyBuffer;
+use crate::device::Device;
+use crate::error::{Result, RuntimeError};
+use crate::kernel::PreparedLaunch;
+use crate::op::{Launch, Op};
+use crate::stream::{Captured, Stream};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a stream has recorded.
+#[derive(Clone)]
+pub struct Graph {
+    device: Device,
+    nodes: Vec<Captured>,
+}
+
+/// A node of a graph, by its place in the order of the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(usize);
+
+impl NodeId {
+    /// Its place, from 0 on.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// What a node does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GraphNode {
+    /// Launches a kernel.
+    Kernel {
+        /// Its entry, or the function's name.
+        kernel: String,
+        /// Blocks along x, y and z.
+        grid: [u32; 3],
+        /// Threads of a block along x, y and z.
+        block: [u32; 3],
+        /// Dynamic shared memory of a block, in bytes.
+        dynamic_shared: u32,
+    },
+    /// Copies memory of the device.
+    Copy {
+        /// How much.
+        bytes: u64,
+    },
+    /// Sets bytes.
+    Memset {
+        /// How many.
+        bytes: u64,
+        /// To what.
+        value: u8,
+    },
+    /// Replays another graph.
+    Graph {
+        /// How many nodes it has.
+        nodes: usize,
+    },
+    /// Does nothing.
+    Empty,
+}
+
+impl fmt::Display for GraphNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GraphNode::Kernel { kernel, grid, block, .. } => {
+                write!(f, "a launch of `{kernel}`, grid {grid:?}, block {block:?}")
+            }
+            GraphNode::Copy { bytes } => write!(f, "a copy of {bytes} bytes"),
+            GraphNode::Memset { bytes, value } => write!(f, "a memset of {bytes} bytes to {value}"),
+            GraphNode::Graph { nodes } => write!(f, "a graph of {nodes} nodes"),
+            GraphNode::Empty => f.write_str("empty"),
+        }
+    }
+}
+
+impl Stream {
+    /// From now on what the stream is asked for is recorded and not executed, until [`end_capture`] yields the graph.
+    ///
+    /// Launches, copies within the device and memsets are recorded. What waits, allocates or copies from or to the
+    /// host is refused meanwhile, and leaves the recording as it was.
+    ///
+    /// [`end_capture`]: Self::end_capture
+    pub fn begin_capture(&self) -> Result<()> {
+        self.start_capture()
+    }
+
+    /// Ends the recording.
+    pub fn end_capture(&self) -> Result<Graph> {
+        Ok(Graph { device: self.device().clone(), nodes: self.finish_capture()? })
+    }
+}
+
+impl Graph {
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The nodes, in order.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, GraphNode)> {
+        self.nodes.iter().enumerate().map(|(i, node)| (NodeId(i), describe(&node.op)))
+    }
+
+    /// Makes it ready for replays.
+    pub fn instantiate(&self) -> Result<GraphExec> {
+        let uses: Vec<_> = self.nodes.iter().map(|node| node.uses.clone()).collect();
+        Ok(GraphExec {
+            device: self.device.clone(),
+            ops: Arc::new(self.nodes.iter().map(|node| node.op.clone()).collect()),
+            blocks: distinct(&uses),
+            uses,
+        })
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.nodes().map(|(_, node)| node)).finish()
+    }
+}
+
+fn describe(op: &Op) -> GraphNode {
+    match op {
+        Op::Launch(launch) => {
+            let Launch { kernel, shape, .. } = &**launch;
+            GraphNode::Kernel {
+                kernel: kernel.to_string(),
+                grid: shape.grid,
+                block: shape.block,
+                dynamic_shared: shape.dynamic_shared,
+            }
+        }
+        Op::Fill { target, value } => GraphNode::Memset { bytes: target.bytes, value: *value },
+        Op::Copy { target, .. } | Op::Upload { target, .. } => GraphNode::Copy { bytes: target.bytes },
+        Op::Download { source, .. } => GraphNode::Copy { bytes: source.bytes },
+        Op::Replay(ops) => GraphNode::Graph { nodes: ops.len() },
+        Op::Forget(_) | Op::Record(_) | Op::Wait(_) => GraphNode::Empty,
+    }
+}
+
+/// A graph that is ready for replays.
+pub struct GraphExec {
+    device: Device,
+    ops: Arc<Vec<Op>>,
+    /// The buffers of each node.
+    uses: Vec<Vec<AnyBuffer>>,
+    /// A buffer for each piece of memory among them: what a replay uses.
+    blocks: Vec<AnyBuffer>,
+}
+
+impl GraphExec {
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The nodes, in order, as they are now.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, GraphNode)> {
+        self.ops.iter().enumerate().map(|(i, op)| (NodeId(i), describe(op)))
+    }
+
+    /// Replays it, after what the stream was asked for so far: one operation, and nothing is allocated. On a stream
+    /// that captures, it becomes a node.
+    pub fn launch(&self, stream: &Stream) -> Result<()> {
+        if stream.device() != &self.device {
+            return Err(RuntimeError::OtherDevice { operation: "launch", what: "graph" });
+        }
+        stream.enqueue(Op::Replay(self.ops.clone()), &self.blocks);
+        Ok(())
+    }
+
+    /// Gives a kernel's node other arguments: those of a prepared launch of the same kernel, whose grid may be
+    /// another one too. Replays from now on have them; those that were issued have the old ones.
+    pub fn update(&mut self, node: NodeId, prepared: &PreparedLaunch) -> Result<()> {
+        let at = node.0;
+        let given = || GraphNode::Kernel {
+            kernel: prepared.kernel().to_owned(),
+            grid: prepared.grid(),
+            block: prepared.block(),
+            dynamic_shared: prepared.dynamic_shared(),
+        };
+        if prepared.device() != &self.device {
+            return Err(RuntimeError::OtherDevice { operation: "update", what: "launch" });
+        }
+        match self.ops.get(at) {
+            Some(Op::Launch(launch)) if *launch.kernel == *prepared.kernel() => {}
+            found => {
+                let (found, given) = (found.map(describe), given());
+                return Err(RuntimeError::GraphUpdate {
+                    node: at,
+                    found: found.map(Box::new),
+                    given: Box::new(given),
+                });
+            }
+        }
+        // Replays that are under way keep the list that they have.
+        Arc::make_mut(&mut self.ops)[at] = Op::Launch(prepared.op().clone());
+        self.uses[at] = prepared.buffers().to_vec();
+        self.blocks = distinct(&self.uses);
+        Ok(())
+    }
+}
+
+/// A buffer for each piece of memory.
+fn distinct(uses: &[Vec<AnyBuffer>]) -> Vec<AnyBuffer> {
+    let mut seen = HashSet::new();
+    let is_new = |buffer: &&AnyBuffer| seen.insert(Arc::as_ptr(buffer.memory()));
+    uses.iter().flatten().filter(is_new).cloned().collect()
+}

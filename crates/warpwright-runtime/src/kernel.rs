@@ -1,0 +1,328 @@
+//! Kernels of the DSL on a device: built, verified and loaded once, then launched under contract.
+//!
+//! ```text
+//!  Kernel ──Device::kernel──► CompiledKernel ──bind──► Binder ──launch──────────────────► stream
+//!                                                        └─────prepare──► PreparedLaunch ──┘ as often as wanted
+//! ```
+
+use crate::buffer::{AnyBuffer, Element};
+use crate::contract::{Arguments, Contract, ContractError, Limits, Number, Resolved, Span};
+use crate::device::Device;
+use crate::error::{Result, RuntimeError};
+use crate::function::{self, Function};
+use crate::op::{Launch, Op, Shape};
+use crate::stream::Stream;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use warpwright_ptx::dsl::{ArgDesc, Kernel, LaunchRule};
+
+/// A kernel on a device, ready for launches. A cheap handle: its clones are one kernel.
+#[derive(Clone)]
+pub struct CompiledKernel {
+    device: Device,
+    compiled: Arc<Compiled>,
+}
+
+/// The same, without a handle of the device: what the device itself may hold.
+struct Compiled {
+    contract: Contract,
+    kernel: Arc<function::Kernel>,
+    /// Blocks that are resident at once, for the block that the launch rule names.
+    resident: u64,
+}
+
+/// The kernels of a device by their entries, so that each is built once.
+#[derive(Default)]
+pub(crate) struct Kernels {
+    compiled: Mutex<HashMap<String, Arc<Compiled>>>,
+}
+
+impl Kernels {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Compiled>>> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Device {
+    /// The kernel for this device: checked, built for its architecture, verified and loaded. A kernel whose entry
+    /// the device knows is not built again.
+    ///
+    /// Refused where the configuration is none that the kernel has, where the body has mistakes, and where the
+    /// device cannot run it: too old, too little shared memory, no such blocks, no clusters.
+    pub fn kernel(&self, kernel: &dyn Kernel) -> Result<CompiledKernel> {
+        let entry = kernel.entry();
+        let known = self.kernels().lock().get(&entry).cloned();
+        if let Some(compiled) = known {
+            return compiled.same_as(kernel, &entry).map(|()| self.compiled(compiled));
+        }
+        let compiled = Arc::new(self.compile(kernel, &entry)?);
+        // Where another thread was faster, its kernel is the one.
+        let compiled = self.kernels().lock().entry(entry).or_insert(compiled).clone();
+        Ok(self.compiled(compiled))
+    }
+
+    fn compiled(&self, compiled: Arc<Compiled>) -> CompiledKernel {
+        CompiledKernel { device: self.clone(), compiled }
+    }
+
+    fn compile(&self, kernel: &dyn Kernel, entry: &str) -> Result<Compiled> {
+        let failed = |source| RuntimeError::Build { kernel: entry.to_owned(), source };
+        kernel.check().map_err(failed)?;
+        let limits = Limits::of(self);
+        // What the rule says without a build is judged without one.
+        Contract::check_rule(entry, &kernel.launch(), &limits)?;
+        let built = kernel.build(limits.arch).map_err(failed)?;
+        let contract = Contract::new(entry, kernel.args(), built.launch, limits)?;
+        let info = warpwright_ptx::verify(&built.module).map_err(|mistakes| failed(mistakes.into()))?;
+        let kernel = Arc::new(self.load(&built.module, &info)?.kernel(entry)?);
+        let function = Function::new(self.clone(), kernel.clone());
+        let LaunchRule { dynamic_shared, .. } = *contract.rule();
+        if dynamic_shared > function.max_dynamic_shared() {
+            function.set_max_dynamic_shared(dynamic_shared)?;
+        }
+        let resident = function.max_cooperative_grid(threads(contract.block()), dynamic_shared);
+        Ok(Compiled { contract, kernel, resident })
+    }
+}
+
+fn threads(block: [u32; 3]) -> u32 {
+    block.iter().fold(1, |product: u32, &n| product.saturating_mul(n))
+}
+
+impl Compiled {
+    /// That another kernel with this entry is this one, as far as can be seen without building it.
+    fn same_as(&self, kernel: &dyn Kernel, entry: &str) -> Result<()> {
+        let (rule, known) = (kernel.launch(), self.contract.rule());
+        // The build has found the shared memory of the one.
+        let rule =
+            LaunchRule { static_shared: known.static_shared, dynamic_shared: known.dynamic_shared, ..rule };
+        if rule == *known && kernel.args() == self.contract.args() {
+            Ok(())
+        } else {
+            Err(RuntimeError::EntryTaken { entry: entry.to_owned() })
+        }
+    }
+}
+
+impl CompiledKernel {
+    /// Its entry.
+    pub fn entry(&self) -> &str {
+        self.compiled.contract.kernel()
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Its arguments, in order.
+    pub fn args(&self) -> &[ArgDesc] {
+        self.compiled.contract.args()
+    }
+
+    /// The numbers that lengths and the grid depend on and that are no arguments: see [`Binder::dim`].
+    pub fn dims(&self) -> &[&'static str] {
+        self.compiled.contract.dims()
+    }
+
+    /// How it is launched, with the shared memory that the build has found.
+    pub fn launch_rule(&self) -> &LaunchRule {
+        self.compiled.contract.rule()
+    }
+
+    /// The function that it has become: its attributes, its occupancy.
+    pub fn function(&self) -> Function {
+        Function::new(self.device.clone(), self.compiled.kernel.clone())
+    }
+
+    /// Begins a launch: nothing is given yet.
+    pub fn bind(&self) -> Binder<'_> {
+        let contract = &self.compiled.contract;
+        Binder {
+            kernel: self,
+            arguments: contract.arguments(),
+            buffers: Vec::with_capacity(contract.args().len()),
+            block: contract.block(),
+            refused: None,
+        }
+    }
+}
+
+impl fmt::Debug for CompiledKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompiledKernel").field("entry", &self.entry()).finish_non_exhaustive()
+    }
+}
+
+/// A launch in the making: what a kernel is given, by name and in any order. The first mistake is what
+/// [`launch`](Self::launch) and [`prepare`](Self::prepare) return.
+#[must_use = "nothing is launched before `launch`"]
+pub struct Binder<'a> {
+    kernel: &'a CompiledKernel,
+    arguments: Arguments,
+    buffers: Vec<AnyBuffer>,
+    block: [u32; 3],
+    refused: Option<Box<ContractError>>,
+}
+
+impl<'a> Binder<'a> {
+    /// Gives a buffer, or a part of one.
+    pub fn buffer(mut self, name: &str, buffer: impl AsRef<AnyBuffer>) -> Self {
+        let buffer = buffer.as_ref();
+        let span = Span {
+            dtype: buffer.element(),
+            address: buffer.device_ptr(),
+            bytes: buffer.num_bytes(),
+            device: buffer.device().number(),
+        };
+        let given = self.contract().give_buffer(&mut self.arguments, name, span);
+        self.buffers.push(buffer.clone());
+        self.after(given)
+    }
+
+    /// Gives a number. Lengths and the grid may depend on it.
+    pub fn scalar<T: Element>(mut self, name: &str, value: T) -> Self {
+        let number = Number::new(T::TYPE, bytemuck::bytes_of(&value));
+        let given = self.contract().give_number(&mut self.arguments, name, number);
+        self.after(given)
+    }
+
+    /// Gives a number that lengths or the grid depend on, such as `rows`: one of [`CompiledKernel::dims`], or a
+    /// whole number among the arguments.
+    pub fn dim(mut self, name: &str, count: u64) -> Self {
+        let given = self.contract().give_dim(&mut self.arguments, name, count);
+        self.after(given)
+    }
+
+    /// Chooses the block, in threads along x, y and z. Kernels of the library take one block only, which need not be
+    /// chosen.
+    pub fn block(mut self, dims: [u32; 3]) -> Self {
+        self.block = dims;
+        self
+    }
+
+    fn contract(&self) -> &'a Contract {
+        &self.kernel.compiled.contract
+    }
+
+    fn after(mut self, given: Result<(), ContractError>) -> Self {
+        if let Err(error) = given {
+            self.refused.get_or_insert(Box::new(error));
+        }
+        self
+    }
+
+    /// Checks everything; nothing runs yet. What comes of it can be launched as often as wanted, without another
+    /// check.
+    pub fn prepare(self) -> Result<PreparedLaunch> {
+        let device = self.kernel.device.clone();
+        let (launch, buffers) = self.resolve()?;
+        Ok(PreparedLaunch { inner: Arc::new(Prepared { device, launch: Arc::new(launch), buffers }) })
+    }
+
+    /// Checks everything and launches, after what the stream was asked for so far.
+    pub fn launch(self, stream: &Stream) -> Result<()> {
+        must_run(stream, &self.kernel.device)?;
+        let (launch, buffers) = self.resolve()?;
+        stream.enqueue(Op::Launch(Arc::new(launch)), &buffers);
+        Ok(())
+    }
+
+    fn resolve(mut self) -> Result<(Launch, Vec<AnyBuffer>)> {
+        if let Some(error) = self.refused.take() {
+            return Err(error.into());
+        }
+        let Compiled { contract, kernel, resident } = &*self.kernel.compiled;
+        let most_blocks = || {
+            if self.block == contract.block() {
+                return *resident;
+            }
+            let dynamic_shared = contract.rule().dynamic_shared;
+            self.kernel.function().max_cooperative_grid(threads(self.block), dynamic_shared)
+        };
+        let Resolved { shape, params } = contract.resolve(&self.arguments, self.block, most_blocks)?;
+        let launch = kernel.launch(shape, params.into_iter(), self.buffers.iter());
+        Ok((launch, self.buffers))
+    }
+}
+
+/// That a stream is of the device where a kernel is.
+fn must_run(stream: &Stream, device: &Device) -> Result<()> {
+    if stream.device() == device {
+        return Ok(());
+    }
+    Err(RuntimeError::OtherDevice { operation: "launch", what: "kernel" })
+}
+
+/// A launch with every check done, which keeps its buffers alive. A cheap handle: its clones are one launch.
+///
+/// What its buffers hold may change between launches, and so what it does; their addresses and the numbers do not.
+#[derive(Clone)]
+pub struct PreparedLaunch {
+    inner: Arc<Prepared>,
+}
+
+struct Prepared {
+    device: Device,
+    launch: Arc<Launch>,
+    buffers: Vec<AnyBuffer>,
+}
+
+impl PreparedLaunch {
+    /// The kernel's entry.
+    pub fn kernel(&self) -> &str {
+        &self.inner.launch.kernel
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.inner.device
+    }
+
+    /// Blocks along x, y and z.
+    pub fn grid(&self) -> [u32; 3] {
+        self.shape().grid
+    }
+
+    /// Threads of a block along x, y and z.
+    pub fn block(&self) -> [u32; 3] {
+        self.shape().block
+    }
+
+    /// Dynamic shared memory of a block, in bytes.
+    pub fn dynamic_shared(&self) -> u32 {
+        self.shape().dynamic_shared
+    }
+
+    /// The buffers that it was given.
+    pub fn buffers(&self) -> &[AnyBuffer] {
+        &self.inner.buffers
+    }
+
+    fn shape(&self) -> &Shape {
+        &self.inner.launch.shape
+    }
+
+    pub(crate) fn op(&self) -> &Arc<Launch> {
+        &self.inner.launch
+    }
+}
+
+impl fmt::Debug for PreparedLaunch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("PreparedLaunch");
+        debug.field("kernel", &self.kernel()).field("grid", &self.grid()).field("block", &self.block());
+        debug.finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    /// Launches what was prepared, after what the stream was asked for so far. Nothing is checked again but the
+    /// device, and nothing is allocated.
+    pub fn launch(&self, prepared: &PreparedLaunch) -> Result<()> {
+        must_run(self, &prepared.inner.device)?;
+        self.enqueue(Op::Launch(prepared.inner.launch.clone()), &prepared.inner.buffers);
+        Ok(())
+    }
+}

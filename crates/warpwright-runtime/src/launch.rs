@@ -1,0 +1,220 @@
+//! Launches of PTX without a contract: dimensions, attributes, and parameters as they stand in the signature.
+//!
+//! What the signature and the device say is checked: the number and the sizes of the parameters, dimensions, shared
+//! memory, residency, the device of each buffer. What a kernel does with a parameter nobody knows here, and so a
+//! launch is `unsafe`; [`CompiledKernel`](crate::CompiledKernel) is the other way.
+
+use crate::buffer::{AnyBuffer, Buffer, Element};
+use crate::contract::{Limits, Number, Param, Violation};
+use crate::error::{Result, RuntimeError};
+use crate::function::{Function, FunctionAttributes};
+use crate::op::{Op, Shape};
+use crate::stream::Stream;
+use bytemuck::NoUninit;
+use std::sync::Arc;
+use warpwright_ptx::dsl::Block;
+
+/// The dimensions of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchConfig {
+    /// Blocks, along x, y and z.
+    pub grid_dim: (u32, u32, u32),
+    /// Threads of a block, along x, y and z.
+    pub block_dim: (u32, u32, u32),
+    /// Dynamic shared memory of a block, in bytes.
+    pub shared_mem_bytes: u32,
+}
+
+impl LaunchConfig {
+    /// A thread for each of `n` elements, in blocks of 1024, without dynamic shared memory.
+    pub fn for_num_elems(n: u32) -> Self {
+        const THREADS: u32 = 1024;
+        LaunchConfig {
+            grid_dim: (n.div_ceil(THREADS), 1, 1),
+            block_dim: (THREADS, 1, 1),
+            shared_mem_bytes: 0,
+        }
+    }
+}
+
+/// How a launch is launched, besides its dimensions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaunchAttributes {
+    /// Whether all blocks are resident at once, and may wait for one another.
+    pub cooperative: bool,
+    /// Blocks of a cluster, along x, y and z. The virtual GPU runs none.
+    pub cluster: Option<(u32, u32, u32)>,
+}
+
+impl LaunchAttributes {
+    /// All blocks are resident at once.
+    pub fn cooperative(mut self) -> Self {
+        self.cooperative = true;
+        self
+    }
+
+    /// Blocks go in clusters of these dimensions.
+    pub fn cluster(mut self, blocks: (u32, u32, u32)) -> Self {
+        self.cluster = Some(blocks);
+        self
+    }
+}
+
+/// A parameter of a raw launch: a buffer's address, a number, or the bytes of a structure.
+#[derive(Clone, Debug)]
+pub struct RawArg(Value);
+
+#[derive(Clone, Debug)]
+enum Value {
+    Buffer(AnyBuffer),
+    Param(Param),
+}
+
+impl RawArg {
+    fn bytes(&self) -> usize {
+        match &self.0 {
+            Value::Buffer(_) => size_of::<u64>(),
+            Value::Param(param) => param.size(),
+        }
+    }
+
+    /// The bytes of a structure, as C lays it out.
+    pub fn structure<T: NoUninit>(value: &T) -> Self {
+        RawArg(Value::Param(Param::Bytes(bytemuck::bytes_of(value).into())))
+    }
+}
+
+impl<T: Element> From<T> for RawArg {
+    fn from(value: T) -> Self {
+        RawArg(Value::Param(Param::Number(Number::new(T::TYPE, bytemuck::bytes_of(&value)))))
+    }
+}
+
+impl<T: Element> From<&Buffer<T>> for RawArg {
+    fn from(buffer: &Buffer<T>) -> Self {
+        buffer.as_any().into()
+    }
+}
+
+impl From<&AnyBuffer> for RawArg {
+    fn from(buffer: &AnyBuffer) -> Self {
+        RawArg(Value::Buffer(buffer.clone()))
+    }
+}
+
+/// A launch of a [`Function`] in the making: its parameters, in order.
+#[must_use = "nothing is launched before `launch`"]
+pub struct LaunchBuilder<'a> {
+    stream: &'a Stream,
+    function: &'a Function,
+    args: Vec<RawArg>,
+    attributes: LaunchAttributes,
+}
+
+impl Stream {
+    /// Begins a launch of a function with whatever parameters it takes.
+    pub fn launch_builder<'a>(&'a self, function: &'a Function) -> LaunchBuilder<'a> {
+        let args = Vec::with_capacity(function.attributes().params.len());
+        LaunchBuilder { stream: self, function, args, attributes: LaunchAttributes::default() }
+    }
+}
+
+impl LaunchBuilder<'_> {
+    /// The next parameter. The buffer stays alive until the launch is over.
+    pub fn arg(mut self, arg: impl Into<RawArg>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// How it is launched, besides its dimensions.
+    pub fn attributes(mut self, attributes: LaunchAttributes) -> Self {
+        self.attributes = attributes;
+        self
+    }
+
+    /// Launches it, after what the stream was asked for so far.
+    ///
+    /// Refused where the number of parameters or the size of one is not the function's, where the grid, the block,
+    /// the shared memory or the attributes are not what the device and the function take, and where a buffer is on
+    /// another device than the stream.
+    ///
+    /// # Safety
+    ///
+    /// The kernel accesses only memory that the buffers among its parameters, or other buffers that outlive the
+    /// launch, hold, of which it writes nothing that anything else uses at the same time. The virtual GPU reports
+    /// accesses elsewhere and does not do them; other devices do them.
+    #[allow(unsafe_code, reason = "what a kernel does with a raw parameter is the caller's promise")]
+    pub unsafe fn launch(self, config: LaunchConfig) -> Result<()> {
+        let LaunchBuilder { stream, function, args, attributes } = self;
+        if function.device() != stream.device() {
+            return Err(RuntimeError::OtherDevice { operation: "launch", what: "function" });
+        }
+        let shape = check(function, &args, config, attributes)
+            .map_err(|violation| function.kernel().refuse(violation))?;
+        let buffers = || {
+            args.iter().filter_map(|arg| match &arg.0 {
+                Value::Buffer(buffer) => Some(buffer),
+                Value::Param(_) => None,
+            })
+        };
+        for buffer in buffers() {
+            stream.must_own("launch", "buffer", buffer)?;
+        }
+        let params = args.iter().map(|arg| match &arg.0 {
+            Value::Buffer(buffer) => Param::Address(buffer.device_ptr()),
+            Value::Param(param) => param.clone(),
+        });
+        let launch = function.kernel().launch(shape, params, buffers());
+        stream.enqueue(Op::Launch(Arc::new(launch)), buffers());
+        Ok(())
+    }
+}
+
+/// Holds parameters, dimensions and attributes against the signature and the device.
+fn check(
+    function: &Function,
+    args: &[RawArg],
+    config: LaunchConfig,
+    attributes: LaunchAttributes,
+) -> Result<Shape, Violation> {
+    let FunctionAttributes { params, static_shared, max_threads_per_block, required_block } =
+        function.attributes();
+    if params.len() != args.len() {
+        return Err(Violation::ParameterCount { given: args.len(), needed: params.len() });
+    }
+    for (index, (param, arg)) in params.iter().zip(args).enumerate() {
+        let (given, needed) = (arg.bytes(), param.bytes as usize);
+        if given != needed {
+            return Err(Violation::ParameterSize { index, argument: param.name.clone(), given, needed });
+        }
+    }
+    let limits = Limits::of(function.device());
+    let block = <[u32; 3]>::from(config.block_dim);
+    let rule = match *required_block {
+        Some(block) => Block::Exactly(block),
+        None => Block::AtMost(limits.block),
+    };
+    limits.check_block(rule, *max_threads_per_block, block)?;
+    let grid = limits.check_grid(<[u32; 3]>::from(config.grid_dim).map(u64::from))?;
+    let (given, needed) = (config.shared_mem_bytes, function.max_dynamic_shared());
+    if given > needed {
+        let most = limits.shared.saturating_sub(*static_shared);
+        return Err(Violation::DynamicShared { given, needed, most });
+    }
+    if let Some((x, y, z)) = attributes.cluster
+        && !limits.clusters
+    {
+        return Err(Violation::Cluster { given: [x, y, z] });
+    }
+    let threads = block.iter().product();
+    let shape =
+        Shape { grid, block, dynamic_shared: config.shared_mem_bytes, cooperative: attributes.cooperative };
+    if shape.cooperative {
+        let (given, needed) = (shape.blocks(), function.max_cooperative_grid(threads, shape.dynamic_shared));
+        if given > needed {
+            return Err(Violation::NotResident { given, needed });
+        }
+    }
+    Ok(shape)
+}

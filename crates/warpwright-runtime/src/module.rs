@@ -1,0 +1,65 @@
+//! Modules: PTX that a device has loaded.
+
+use crate::backend;
+use crate::device::Device;
+use crate::error::{Result, RuntimeError};
+use crate::function::{Function, Kernel};
+use std::fmt;
+use std::sync::Arc;
+use warpwright_ptx::ir;
+use warpwright_ptx::verify::ModuleInfo;
+
+/// PTX that a device has loaded. A cheap handle: its clones are one module, which lives as long as one of them, or
+/// a [`Function`] of it, or a launch.
+#[derive(Clone)]
+pub struct Module {
+    device: Device,
+    loaded: Arc<backend::Module>,
+}
+
+impl Device {
+    /// Loads a PTX text: parses and verifies it first.
+    pub fn load_ptx(&self, text: &str) -> Result<Module> {
+        let module = warpwright_ptx::parse(text).map_err(RuntimeError::Invalid)?;
+        let info = warpwright_ptx::verify(&module).map_err(RuntimeError::Invalid)?;
+        self.load(&module, &info)
+    }
+
+    /// Loads a module that the verifier has accepted: `info` is what it said of this very module.
+    pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
+        let loaded = self.backend().load(module, info)?;
+        Ok(Module { device: self.clone(), loaded: Arc::new(loaded) })
+    }
+}
+
+impl Module {
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The names of its kernels, sorted.
+    pub fn function_names(&self) -> Vec<String> {
+        self.loaded.kernels()
+    }
+
+    /// The kernel of that name.
+    pub fn function(&self, name: &str) -> Result<Function> {
+        Ok(Function::new(self.device.clone(), Arc::new(self.kernel(name)?)))
+    }
+
+    /// The same, without a handle of the device.
+    pub(crate) fn kernel(&self, name: &str) -> Result<Kernel> {
+        let attributes = self.loaded.attributes(name).ok_or_else(|| RuntimeError::UnknownFunction {
+            name: name.to_owned(),
+            known: self.function_names(),
+        })?;
+        Ok(Kernel::new(name, self.loaded.clone(), attributes))
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("functions", &self.function_names()).finish_non_exhaustive()
+    }
+}

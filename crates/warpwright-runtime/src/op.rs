@@ -1,0 +1,100 @@
+//! What a device is asked to do, as it stands in queues and graphs.
+//!
+//! An operation holds the memory that it touches, so that this outlives it, but no handle of a
+//! [`Buffer`](crate::Buffer): a buffer that is dropped while operations are queued is free for what its
+//! stream does next. So **whoever issues an operation says which buffers it uses** ([`Stream::enqueue`]).
+//!
+//! [`Stream::enqueue`]: crate::Stream
+
+use crate::backend::{Code, Memory};
+use crate::event::Mark;
+use std::sync::{Arc, Mutex};
+
+/// A range of bytes of device memory. It is inside.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The memory.
+    pub(crate) memory: Arc<Memory>,
+    /// First byte.
+    pub(crate) offset: u64,
+    /// Number of bytes.
+    pub(crate) bytes: u64,
+}
+
+/// The dimensions of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Blocks along x, y and z.
+    pub(crate) grid: [u32; 3],
+    /// Threads of a block along x, y and z.
+    pub(crate) block: [u32; 3],
+    /// Dynamic shared memory of a block, in bytes.
+    pub(crate) dynamic_shared: u32,
+    /// Whether all blocks are resident at once.
+    pub(crate) cooperative: bool,
+}
+
+impl Shape {
+    /// Blocks of the grid.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.grid.iter().fold(1, |product, &n| product.saturating_mul(n.into()))
+    }
+}
+
+/// A launch, with all checks done.
+pub(crate) struct Launch {
+    /// The kernel's name, for errors.
+    pub(crate) kernel: Arc<str>,
+    /// Its dimensions.
+    pub(crate) shape: Shape,
+    /// Kernel, shape and arguments, as the device takes them.
+    pub(crate) code: Code,
+    /// The memory that it may touch, which lives as long.
+    pub(crate) _memory: Vec<Arc<Memory>>,
+}
+
+/// What came back from the device; `None` where the copy was not executed.
+pub(crate) type Landing = Arc<Mutex<Option<Vec<u8>>>>;
+
+/// An operation.
+#[derive(Clone)]
+pub(crate) enum Op {
+    /// Launches a kernel.
+    Launch(Arc<Launch>),
+    /// Copies bytes within the device, or from and to mapped memory. As many on both sides; they do not overlap.
+    Copy {
+        /// From where.
+        source: Place,
+        /// To where.
+        target: Place,
+    },
+    /// Copies bytes of the host.
+    Upload {
+        /// The bytes, as many as the place has.
+        data: Vec<u8>,
+        /// To where.
+        target: Place,
+    },
+    /// Copies bytes to the host.
+    Download {
+        /// From where.
+        source: Place,
+        /// Where they land.
+        landing: Landing,
+    },
+    /// Sets every byte.
+    Fill {
+        /// Which.
+        target: Place,
+        /// To what.
+        value: u8,
+    },
+    /// The bytes of this memory mean nothing any more: it has a new owner.
+    Forget(Arc<Memory>),
+    /// Records an event.
+    Record(Mark),
+    /// Waits for a recorded event.
+    Wait(Mark),
+    /// Replays a graph: its operations, in their order.
+    Replay(Arc<Vec<Op>>),
+}

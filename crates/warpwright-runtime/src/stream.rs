@@ -1,0 +1,295 @@
+//! Streams: operations in their order.
+
+use crate::buffer::{AnyBuffer, Block, Buffer, Element};
+use crate::device::Device;
+use crate::error::{Result, RuntimeError};
+use crate::event::Event;
+use crate::op::{Landing, Op};
+use crate::pool::Point;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Operations of a device in their order. A cheap handle: its clones are one stream.
+///
+/// What has been asked for goes on when the last handle is dropped; a capture that was not ended is given up.
+#[derive(Clone)]
+pub struct Stream {
+    inner: Arc<Inner>,
+}
+
+/// What the handles of a stream share.
+pub(crate) struct Inner {
+    device: Device,
+    state: Arc<StreamState>,
+    /// Whether operations are recorded instead of executed. Changes under the lock of `captured`.
+    capturing: AtomicBool,
+    captured: Mutex<Vec<Captured>>,
+}
+
+/// What blocks of memory know of a stream.
+pub(crate) struct StreamState {
+    /// Its number on the device, which no other one ever has.
+    pub(crate) id: u64,
+    /// The ticket of its last operation; 0 before the first.
+    tail: AtomicU64,
+}
+
+/// An operation that was recorded.
+#[derive(Clone)]
+pub(crate) struct Captured {
+    /// The operation.
+    pub(crate) op: Op,
+    /// The buffers that it uses.
+    pub(crate) uses: Vec<AnyBuffer>,
+}
+
+impl StreamState {
+    pub(crate) fn new(id: u64) -> Self {
+        StreamState { id, tail: AtomicU64::new(0) }
+    }
+
+    /// The end of what it has been asked for.
+    pub(crate) fn point(&self) -> Point {
+        Point { stream: self.id, ticket: self.tail.load(Acquire) }
+    }
+
+    /// An operation was issued. Called in the order of tickets.
+    pub(crate) fn issued(&self, ticket: u64) {
+        self.tail.store(ticket, Release);
+    }
+}
+
+impl Inner {
+    fn captured(&self) -> MutexGuard<'_, Vec<Captured>> {
+        self.captured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stream {
+    pub(crate) fn new(device: Device, state: Arc<StreamState>) -> Self {
+        let (capturing, captured) = (AtomicBool::new(false), Mutex::default());
+        Stream { inner: Arc::new(Inner { device, state, capturing, captured }) }
+    }
+
+    /// The handle, if there still is one.
+    pub(crate) fn upgrade(inner: &Weak<Inner>) -> Option<Self> {
+        Some(Stream { inner: inner.upgrade()? })
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.inner)
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.inner.device
+    }
+
+    /// Allocates `len` elements, which are not initialised.
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        self.must_not_capture("alloc")?;
+        let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+        let (memory, used) = self.inner.device.take(bytes, &self.inner.state)?;
+        let block = Block::new(self.inner.device.clone(), memory.clone(), Some(self.inner.state.clone()));
+        let buffer = Buffer::new(AnyBuffer::new(block, bytes, T::TYPE));
+        if used && self.inner.device.looks_for_uninitialised() {
+            self.push(Op::Forget(memory));
+        }
+        Ok(buffer)
+    }
+
+    /// Allocates `len` elements of zero.
+    pub fn alloc_zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        let buffer = self.alloc(len)?;
+        self.memset_zeros(&buffer)?;
+        Ok(buffer)
+    }
+
+    /// Allocates a copy of a slice.
+    pub fn clone_htod<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
+        let buffer = self.alloc(data.len())?;
+        self.memcpy_htod(data, &buffer)?;
+        Ok(buffer)
+    }
+
+    /// Copies a slice of the same length to the device. The slice may be used again at once: it is copied when
+    /// this returns, the buffer when the stream gets there.
+    pub fn memcpy_htod<T: Element>(&self, source: &[T], target: &Buffer<T>) -> Result<()> {
+        const NAME: &str = "memcpy_htod";
+        self.must_not_capture(NAME)?;
+        self.must_own(NAME, "target", target.as_any())?;
+        same_len(NAME, source.len(), target.len())?;
+        let data = self.inner.device.stage(bytemuck::cast_slice(source));
+        self.enqueue(Op::Upload { data, target: target.as_any().place() }, [target.as_any()]);
+        Ok(())
+    }
+
+    /// Copies to a slice of the same length, after what the stream was asked for so far; waits for that.
+    pub fn memcpy_dtoh<T: Element>(&self, source: &Buffer<T>, target: &mut [T]) -> Result<()> {
+        const NAME: &str = "memcpy_dtoh";
+        self.must_not_capture(NAME)?;
+        self.must_own(NAME, "source", source.as_any())?;
+        same_len(NAME, source.len(), target.len())?;
+        let landing = Landing::default();
+        let op = Op::Download { source: source.as_any().place(), landing: landing.clone() };
+        let ticket = self.enqueue(op, [source.as_any()]);
+        self.inner.device.wait(ticket)?;
+        let data = landing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let data = data.ok_or(RuntimeError::Skipped { operation: NAME })?;
+        bytemuck::cast_slice_mut::<T, u8>(target).copy_from_slice(&data);
+        self.inner.device.unstage(data);
+        Ok(())
+    }
+
+    /// The elements, after what the stream was asked for so far; waits for that.
+    pub fn clone_dtoh<T: Element>(&self, source: &Buffer<T>) -> Result<Vec<T>> {
+        let mut data = vec![T::zeroed(); source.len()];
+        self.memcpy_dtoh(source, &mut data)?;
+        Ok(data)
+    }
+
+    /// Copies to another buffer of the same length, which may be mapped memory of the host's: so results go to
+    /// the host without waiting. The two do not overlap.
+    pub fn memcpy_dtod<T: Element>(&self, source: &Buffer<T>, target: &Buffer<T>) -> Result<()> {
+        self.copy("memcpy_dtod", source.as_any(), target.as_any())
+    }
+
+    /// As [`memcpy_dtod`](Self::memcpy_dtod), of elements whose types are values; the types must be the same.
+    pub fn memcpy_dtod_any(&self, source: &AnyBuffer, target: &AnyBuffer) -> Result<()> {
+        let (found, asked) = (source.element(), target.element());
+        if found != asked {
+            return Err(RuntimeError::ElementType { found, asked });
+        }
+        self.copy("memcpy_dtod_any", source, target)
+    }
+
+    fn copy(&self, operation: &'static str, source: &AnyBuffer, target: &AnyBuffer) -> Result<()> {
+        self.must_own(operation, "source", source)?;
+        self.must_own(operation, "target", target)?;
+        same_len(operation, source.len(), target.len())?;
+        if source.overlaps(target) {
+            return Err(RuntimeError::Overlap { operation });
+        }
+        let op = Op::Copy { source: source.place(), target: target.place() };
+        self.enqueue(op, [source, target]);
+        Ok(())
+    }
+
+    /// Sets all elements to zero.
+    pub fn memset_zeros<T: Element>(&self, target: &Buffer<T>) -> Result<()> {
+        self.memset_any(target.as_any(), 0)
+    }
+
+    /// Sets every byte.
+    pub fn memset_any(&self, target: &AnyBuffer, value: u8) -> Result<()> {
+        self.must_own("memset", "target", target)?;
+        self.enqueue(Op::Fill { target: target.place(), value }, [target]);
+        Ok(())
+    }
+
+    /// Records an event behind what the stream was asked for so far.
+    pub fn record_event(&self) -> Result<Event> {
+        self.must_not_capture("record_event")?;
+        let mark = crate::event::Mark::default();
+        let ticket = self.push(Op::Record(mark.clone()));
+        Ok(Event { device: self.inner.device.clone(), mark, ticket })
+    }
+
+    /// What the stream is asked for from now on waits for the event, also for one of another device.
+    pub fn wait_event(&self, event: &Event) -> Result<()> {
+        self.must_not_capture("wait_event")?;
+        self.push(Op::Wait(event.mark.clone()));
+        Ok(())
+    }
+
+    /// Waits until the stream has done what it was asked for. Returns the error of what failed on the device,
+    /// if nothing has returned that yet.
+    pub fn synchronize(&self) -> Result<()> {
+        self.must_not_capture("synchronize")?;
+        self.inner.device.wait(self.inner.state.point().ticket)
+    }
+
+    /// Whether the stream has done what it was asked for.
+    pub fn is_idle(&self) -> bool {
+        self.inner.device.is_complete(self.inner.state.point().ticket)
+    }
+
+    /// Whether operations are recorded instead of executed.
+    pub fn is_capturing(&self) -> bool {
+        self.inner.capturing.load(Relaxed)
+    }
+
+    /// Issues an operation that uses these buffers, or records it while the stream captures. Its ticket; 0 for
+    /// what was recorded.
+    ///
+    /// The caller has checked everything: that the buffers are on the stream's device, and that the operation may
+    /// be captured.
+    pub(crate) fn enqueue<'a>(&self, op: Op, uses: impl IntoIterator<Item = &'a AnyBuffer>) -> u64 {
+        if self.inner.capturing.load(Acquire) {
+            let mut captured = self.inner.captured();
+            if self.inner.capturing.load(Relaxed) {
+                captured.push(Captured { op, uses: uses.into_iter().cloned().collect() });
+                return 0;
+            }
+        }
+        for buffer in uses {
+            buffer.used_by(&self.inner.state);
+        }
+        self.push(op)
+    }
+
+    fn push(&self, op: Op) -> u64 {
+        self.inner.device.push(op, &self.inner.state)
+    }
+
+    /// From now on operations are recorded.
+    pub(crate) fn start_capture(&self) -> Result<()> {
+        let mut captured = self.inner.captured();
+        if self.inner.capturing.load(Relaxed) {
+            return Err(RuntimeError::Capturing { operation: "begin_capture" });
+        }
+        captured.clear();
+        self.inner.capturing.store(true, Release);
+        Ok(())
+    }
+
+    /// Ends the recording: what was recorded.
+    pub(crate) fn finish_capture(&self) -> Result<Vec<Captured>> {
+        let mut captured = self.inner.captured();
+        if !self.inner.capturing.load(Relaxed) {
+            return Err(RuntimeError::NotCapturing);
+        }
+        self.inner.capturing.store(false, Release);
+        Ok(std::mem::take(&mut *captured))
+    }
+
+    /// Refuses an operation that cannot be captured.
+    pub(crate) fn must_not_capture(&self, operation: &'static str) -> Result<()> {
+        if self.is_capturing() { Err(RuntimeError::Capturing { operation }) } else { Ok(()) }
+    }
+
+    /// Refuses a buffer of another device.
+    pub(crate) fn must_own(
+        &self,
+        operation: &'static str,
+        what: &'static str,
+        buffer: &AnyBuffer,
+    ) -> Result<()> {
+        if buffer.device() == &self.inner.device {
+            Ok(())
+        } else {
+            Err(RuntimeError::OtherDevice { operation, what })
+        }
+    }
+}
+
+fn same_len(operation: &'static str, source_len: usize, target_len: usize) -> Result<()> {
+    if source_len == target_len {
+        Ok(())
+    } else {
+        Err(RuntimeError::Length { operation, source_len, target_len })
+    }
+}

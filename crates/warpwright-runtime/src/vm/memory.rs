@@ -1,0 +1,35 @@
+//! Memory of the virtual GPU.
+
+use crate::error::Result;
+use warpwright_vm::Buffer;
+
+/// A piece of the virtual GPU's memory.
+pub(crate) struct Memory {
+    pub(super) buffer: Buffer<u8>,
+}
+
+impl Memory {
+    pub(crate) fn address(&self) -> u64 {
+        self.buffer.address()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.buffer.len() as u64
+    }
+
+    /// An element as it is now: the one at `index` in an array of such.
+    pub(crate) fn peek(&self, index: u64, value: &mut [u8]) -> Result<()> {
+        Ok(self.buffer.peek_bytes(index * value.len() as u64, value)?)
+    }
+
+    /// Sets an element now: the one at `index` in an array of such.
+    pub(crate) fn poke(&self, index: u64, value: &[u8]) -> Result<()> {
+        Ok(self.buffer.poke_bytes(index * value.len() as u64, value)?)
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes at {:#x}", self.bytes(), self.address())
+    }
+}

@@ -1,0 +1,84 @@
+//! Modules of the virtual GPU, and launches of their kernels as it takes them.
+
+use super::{Code, Worker};
+use crate::contract::{Number, Param};
+use crate::error::Result;
+use crate::function::{FunctionAttributes, FunctionParam};
+use crate::op::Shape;
+use std::sync::Arc;
+use warpwright_ptx::ir;
+use warpwright_ptx::verify::ModuleInfo;
+use warpwright_vm::{Arg, LaunchConfig};
+
+/// A module that a virtual GPU has loaded.
+pub(crate) struct Module {
+    module: warpwright_vm::Module,
+}
+
+impl Worker {
+    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
+        Ok(Module { module: self.device().load(module, info)? })
+    }
+
+    /// Blocks of a kernel that a multiprocessor holds; 0 where it has no such kernel or blocks.
+    pub(crate) fn occupancy(&self, module: &Module, kernel: &str, threads: u32, dynamic_shared: u32) -> u32 {
+        let kernel = module.module.kernel(kernel);
+        kernel.map_or(0, |kernel| self.device().occupancy(kernel, threads, dynamic_shared))
+    }
+}
+
+impl Module {
+    pub(crate) fn kernels(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.module.kernels().map(|kernel| kernel.name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// `None` where it has no such kernel.
+    pub(crate) fn attributes(&self, kernel: &str) -> Option<FunctionAttributes> {
+        let kernel = self.module.kernel(kernel).ok()?;
+        let params = kernel.params.iter().map(|param| FunctionParam {
+            name: param.name.clone(),
+            bytes: param.bytes,
+            is_pointer: param.is_pointer,
+        });
+        Some(FunctionAttributes {
+            params: params.collect(),
+            static_shared: kernel.static_shared,
+            max_threads_per_block: kernel.max_threads.unwrap_or(1024).min(1024),
+            required_block: kernel.required_block,
+        })
+    }
+
+    pub(crate) fn code(&self, kernel: &Arc<str>, shape: Shape, params: impl Iterator<Item = Param>) -> Code {
+        let Shape { grid, block, dynamic_shared, cooperative } = shape;
+        Code {
+            module: self.module.clone(),
+            kernel: kernel.clone(),
+            config: LaunchConfig {
+                grid_dim: grid.into(),
+                block_dim: block.into(),
+                shared_mem_bytes: dynamic_shared,
+                cooperative,
+            },
+            args: params.map(arg).collect(),
+        }
+    }
+}
+
+/// The virtual GPU asks for the size of an argument alone.
+fn arg(param: Param) -> Arg {
+    match param {
+        Param::Address(address) => Arg::Pointer(address),
+        Param::Number(Number { ty, bytes }) => {
+            let wide = u64::from_le_bytes(bytes);
+            match ty.bytes() {
+                1 => Arg::U8(wide as u8),
+                2 => Arg::U16(wide as u16),
+                4 => Arg::U32(wide as u32),
+                _ => Arg::U64(wide),
+            }
+        }
+        Param::Bytes(bytes) => Arg::Bytes(bytes.into()),
+    }
+}
