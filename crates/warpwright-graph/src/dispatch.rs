@@ -4,15 +4,15 @@
 //! families of steps it runs itself: fusion forms nothing else, and for those families the library's kernels are
 //! neither chosen nor lowered. When the plan runs, each step goes to the method of its family.
 
+use crate::library;
 use crate::plan::{Fusion, PlanOptions, WeightLayout};
 use crate::program::{Family, Program, StepOp};
 
 /// Who runs the steps of a plan: see the [module](self).
 pub trait KernelDispatch: Send + Sync {
-    /// Whether there is a kernel for a step that a fusion would form.
+    /// Whether there is a kernel for a step that a fusion would form: what the library says, unless told otherwise.
     fn accepts(&self, fusion: Fusion, step: &StepOp, program: &Program, options: &PlanOptions) -> bool {
-        let _ = (fusion, step, program, options);
-        true
+        library::accepts(fusion, step, program, options)
     }
 
     /// Whether it runs the steps of that family itself, all of them.

@@ -16,6 +16,8 @@
 mod dispatch;
 mod fuse;
 mod graph;
+pub mod library;
+pub mod place;
 mod plan;
 mod program;
 
@@ -26,7 +28,8 @@ pub use graph::{
     RopeParams, SampleParams, Shape, Tensor, TensorInfo, TensorOp, TensorType, infer,
 };
 pub use plan::{
-    Action, ArgSource, Arithmetic, Fusion, Fusions, PlanOptions, Plane, PlannedLaunch, Scratch, ScratchId,
+    Action, ArgSource, Arithmetic, ConfiguredKernel, Fusion, Fusions, Location, Memory, Plan, PlanError,
+    PlanOptions, Plane, PlannedLaunch, PlannedStep, PlannedWeight, Scratch, ScratchId, Unsupported,
     WeightLayout, planes,
 };
 pub use program::{
