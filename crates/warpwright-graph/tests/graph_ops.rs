@@ -322,7 +322,7 @@ fn tokens_are_chosen_for_each_row() {
     gives(TensorOp::ArgMax, &[f16s([3, 20])], &[u32s([3])]);
     refuses(TensorOp::ArgMax, &[u32s([3, 20])], is("x", u32s([3, 20]), "floats of 2 dimensions"));
 
-    let fixed = SampleParams { temperature: Setting::Fixed(0.5), top_k: Setting::Fixed(3) };
+    let fixed = SampleParams { top_k: Setting::Fixed(3), ..SampleParams::new(Setting::Fixed(0.5)) };
     let (logits, seeds, three) = (f32s([3, 20]), u64s([3]), u32s([3]));
     gives(TensorOp::Sample(fixed), &[logits, seeds, three], &[three]);
     let warm = SampleParams { temperature: Setting::Buffer, ..fixed };

@@ -362,6 +362,8 @@ fn sample(inputs: &[TensorType], params: SampleParams) -> Result<Vec<TensorType>
     let settings = [
         (params.temperature == Setting::Buffer, "temperatures", F32S),
         (params.top_k == Setting::Buffer, "top_ks", U32S),
+        (params.top_p == Setting::Buffer, "top_ps", F32S),
+        (params.min_p == Setting::Buffer, "min_ps", F32S),
     ];
     let given = settings.iter().filter(|(given, ..)| *given).count();
     if inputs.len() != 3 + given {

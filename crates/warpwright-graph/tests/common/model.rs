@@ -102,8 +102,7 @@ pub(crate) enum Choice {
 impl Choice {
     /// A draw with such a temperature.
     pub(crate) fn at_temperature(temperature: f32) -> Self {
-        let (temperature, top_k) = (Setting::Fixed(temperature), Setting::Fixed(0));
-        Choice::Sample(SampleParams { temperature, top_k })
+        Choice::Sample(SampleParams::new(Setting::Fixed(temperature)))
     }
 }
 
@@ -403,6 +402,12 @@ impl ModelConfig {
                 }
                 if params.top_k == Setting::Buffer {
                     settings.push(graph.input("top_ks", TensorType::new(Element::U32, [batch])));
+                }
+                if params.top_p == Setting::Buffer {
+                    settings.push(graph.input("top_ps", TensorType::f32([batch])));
+                }
+                if params.min_p == Setting::Buffer {
+                    settings.push(graph.input("min_ps", TensorType::f32([batch])));
                 }
                 let seeds = graph.state("seeds", TensorType::new(Element::U64, [batch]));
                 let steps = graph.state("steps", TensorType::new(Element::U32, [batch]));
