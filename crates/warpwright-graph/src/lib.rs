@@ -20,6 +20,7 @@ pub mod library;
 pub mod place;
 mod plan;
 mod program;
+pub mod reference;
 mod run;
 
 pub use dispatch::{KernelDispatch, KernelLibrary, StepRun};
