@@ -76,7 +76,7 @@ impl Program {
     /// that can be run can be run too; this is how its tests know.
     pub fn check(&self) -> Result<(), ProgramError> {
         let mut state = Checked { program: self, made: HashSet::new(), newest: HashMap::new() };
-        let mut done = vec![false; self.nodes];
+        let mut done = vec![false; self.nodes.len()];
         for (at, step) in self.steps.iter().enumerate() {
             state.step(at, step)?;
             for &node in &step.nodes {

@@ -18,15 +18,16 @@ pub use step::{
 };
 pub use uses::Uses;
 
-use crate::graph::{ComputeGraph, GraphError, Role, Tensor, TensorInfo, TensorType};
+use crate::graph::{ComputeGraph, GraphError, NodeId, Role, Tensor, TensorInfo, TensorOp, TensorType};
+use std::sync::Arc;
 
 /// Steps that compute a graph, in an order in which they can run.
 #[derive(Clone, Debug)]
 pub struct Program {
     graph: u32,
     tensors: Vec<TensorInfo>,
+    nodes: Arc<[(String, TensorOp)]>,
     steps: Vec<Step>,
-    nodes: usize,
 }
 
 impl Program {
@@ -35,8 +36,23 @@ impl Program {
         let order = graph.order()?;
         let id = graph.handles().next().map_or(0, |tensor| tensor.graph);
         let steps = order.into_iter().map(|id| convert::step(graph, id)).collect();
-        let nodes = graph.nodes().len();
-        Ok(Program { graph: id, tensors: graph.tensors().to_vec(), steps, nodes })
+        let nodes = graph.nodes().iter().map(|node| (node.name.clone(), node.op)).collect();
+        Ok(Program { graph: id, tensors: graph.tensors().to_vec(), nodes, steps })
+    }
+
+    /// Name and op of a node of the graph.
+    ///
+    /// # Panics
+    ///
+    /// Where the graph has no such node.
+    pub fn node(&self, id: NodeId) -> (&str, TensorOp) {
+        let (name, op) = &self.nodes[id.index()];
+        (name, *op)
+    }
+
+    /// Whether a tensor is one of this program's.
+    pub fn has(&self, tensor: Tensor) -> bool {
+        tensor.graph == self.graph && tensor.index() < self.tensors.len()
     }
 
     /// The steps, in order.
