@@ -151,7 +151,9 @@ impl Kernel for Sample {
     }
 
     fn launch(&self) -> LaunchRule {
-        LaunchRule::new(self.threads).grid(Extent::dim("rows"))
+        let rule = LaunchRule::new(self.threads).grid(Extent::dim("rows"));
+        // Rows are few: registers are worth more than a second block on the multiprocessor.
+        LaunchRule { resident_blocks: Some(1), ..rule }
     }
 
     fn check(&self) -> Result<(), BuildError> {
