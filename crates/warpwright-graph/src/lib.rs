@@ -14,20 +14,31 @@
 #![forbid(unsafe_code)]
 
 mod dispatch;
+mod fuse;
 mod graph;
+pub mod library;
+pub mod place;
 mod plan;
 mod program;
+pub mod reference;
+mod run;
 
-pub use dispatch::{KernelDispatch, KernelLibrary};
+pub use dispatch::{KernelDispatch, KernelLibrary, StepRun};
+pub use fuse::{Accepts, Formed, fuse};
 pub use graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError, Role,
     RopeParams, SampleParams, Shape, Tensor, TensorInfo, TensorOp, TensorType, infer,
 };
 pub use plan::{
-    Action, ArgSource, Arithmetic, Fusion, Fusions, PlanOptions, Plane, PlannedLaunch, Scratch, ScratchId,
+    Action, ArgSource, Arithmetic, ConfiguredKernel, Fusion, Fusions, Location, Memory, Plan, PlanError,
+    PlanOptions, Plane, PlannedLaunch, PlannedStep, PlannedWeight, Scratch, ScratchId, Unsupported,
     WeightLayout, planes,
 };
 pub use program::{
     Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products, Program,
-    RopeStep, Rotate, Step, StepOp,
+    ProgramError, RopeStep, Rotate, Step, StepOp, Uses,
+};
+pub use run::{
+    Captured, Executable, ExecuteError, Execution, Replanned, Runner, RunnerError, RunnerStep, SequenceBound,
+    StepKind, StepShape, StepTime, Store, StoreError, StoreStatistics, execute_graph,
 };

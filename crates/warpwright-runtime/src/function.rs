@@ -41,6 +41,8 @@ pub struct FunctionParam {
     pub bytes: u32,
     /// Whether the PTX says that it is a pointer.
     pub is_pointer: bool,
+    /// What the PTX says that an address given for it is a multiple of, in bytes.
+    pub alignment: Option<u32>,
 }
 
 /// A kernel of a loaded module, without a handle of its device: what the device itself may hold.

@@ -1,7 +1,7 @@
 //! Launches of PTX without a contract: dimensions, attributes, and parameters as they stand in the signature.
 //!
-//! What the signature and the device say is checked: the number and the sizes of the parameters, dimensions, shared
-//! memory, residency, the device of each buffer. What a kernel does with a parameter nobody knows here, and so a
+//! What the signature and the device say is checked: the number and the sizes of the parameters, where pointers are
+//! said to be aligned, dimensions, shared memory, residency, the device of each buffer. What a kernel does with a parameter nobody knows here, and so a
 //! launch is `unsafe`; [`CompiledKernel`](crate::CompiledKernel) is the other way.
 
 use crate::buffer::{AnyBuffer, Buffer, Element};
@@ -135,9 +135,9 @@ impl LaunchBuilder<'_> {
 
     /// Launches it, after what the stream was asked for so far.
     ///
-    /// Refused where the number of parameters or the size of one is not the function's, where the grid, the block,
-    /// the shared memory or the attributes are not what the device and the function take, and where a buffer is on
-    /// another device than the stream.
+    /// Refused where the number of parameters or the size of one is not the function's, where a buffer is not aligned
+    /// as the parameter says (`.ptr .align`), where the grid, the block, the shared memory or the attributes are not
+    /// what the device and the function take, and where a buffer is on another device than the stream.
     ///
     /// # Safety
     ///
@@ -187,6 +187,17 @@ fn check(
         let (given, needed) = (arg.bytes(), param.bytes as usize);
         if given != needed {
             return Err(Violation::ParameterSize { index, argument: param.name.clone(), given, needed });
+        }
+        if let (Value::Buffer(buffer), Some(align)) = (&arg.0, param.alignment) {
+            let (given, needed) = (buffer.device_ptr(), u64::from(align));
+            if !given.is_multiple_of(needed) {
+                return Err(Violation::ParameterAlignment {
+                    index,
+                    argument: param.name.clone(),
+                    given,
+                    needed,
+                });
+            }
         }
     }
     let limits = Limits::of(function.device());

@@ -225,6 +225,36 @@ fn parameters_of_the_wrong_number_or_size_are_refused() {
 }
 
 #[test]
+fn buffers_are_aligned_as_the_parameter_says() {
+    let device = device();
+    let stream = device.default_stream();
+    // The DSL says 16 of every pointer.
+    let function = device.kernel(&Count).unwrap().function();
+    assert_eq!(function.attributes().params[0].alignment, Some(16));
+    let counters = stream.alloc_zeros::<u32>(64).unwrap();
+    for (start, aligned) in [(0, true), (1, false), (2, false), (4, true), (31, false), (32, true)] {
+        let counters = counters.slice(start..start + 32).unwrap();
+        let result = launch(&stream, &function, vec![RawArg::from(&counters)], shape(1, 32, 0));
+        if aligned {
+            result.unwrap();
+            continue;
+        }
+        let given = counters.as_any().device_ptr();
+        let argument = "counters".to_owned();
+        assert_eq!(
+            refused(result).2,
+            Violation::ParameterAlignment { index: 0, argument, given, needed: 16 }
+        );
+    }
+    assert_eq!(function_alignment(&device), None, "PTX that says nothing takes any address");
+    stream.synchronize().unwrap();
+}
+
+fn function_alignment(device: &Device) -> Option<u32> {
+    function(device, "axpy").attributes().params[0].alignment
+}
+
+#[test]
 fn dimensions_that_the_device_or_the_function_does_not_take_are_refused() {
     let device = device();
     let stream = device.default_stream();

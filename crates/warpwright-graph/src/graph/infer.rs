@@ -362,10 +362,12 @@ fn sample(inputs: &[TensorType], params: SampleParams) -> Result<Vec<TensorType>
     let settings = [
         (params.temperature == Setting::Buffer, "temperatures", F32S),
         (params.top_k == Setting::Buffer, "top_ks", U32S),
+        (params.top_p == Setting::Buffer, "top_ps", F32S),
+        (params.min_p == Setting::Buffer, "min_ps", F32S),
     ];
     let given = settings.iter().filter(|(given, ..)| *given).count();
     if inputs.len() != 3 + given {
-        let needed = ["3", "4", "5"][given.min(2)];
+        let needed = ["3", "4", "5", "6", "7"][given];
         return Err(OpError::Arity { needed, given: inputs.len() });
     }
     let logits = matrix("logits", inputs[0], FLOATS)?;

@@ -22,7 +22,7 @@ use warpwright_kernels::{Dtype, RopePairs, RopeScaling, Setting, TokenSequences}
 /// | `SoftMax` | x | the same shape |
 /// | `Cast` | x | the same shape, of the other type: a copy where it is the same |
 /// | `ArgMax` | x `rows × n` | `rows` |
-/// | `Sample` | logits `rows × n`, seeds `rows`, steps `rows`, then the settings that are in buffers | `rows` |
+/// | `Sample` | logits `rows × n`, seeds `rows`, steps `rows`, then the settings that are in buffers, each `rows`: temperatures, top_ks, top_ps, min_ps | `rows` |
 /// | `Advance` | up to four states of `u32`, of one shape | the same states, each number one more |
 /// | `Assign` | a state, a value of its type | the state |
 ///
@@ -146,8 +146,20 @@ pub enum AttentionMode {
 pub struct SampleParams {
     /// The temperature.
     pub temperature: Setting<f32>,
-    /// How many tokens can be drawn: 0 for all.
+    /// How many tokens are kept: 0 for all.
     pub top_k: Setting<u32>,
+    /// Which share of the probability is kept: 1 for all.
+    pub top_p: Setting<f32>,
+    /// How much less likely than the most likely a token may be: 0 for any.
+    pub min_p: Setting<f32>,
+}
+
+impl SampleParams {
+    /// A draw from all tokens, with such a temperature.
+    pub fn new(temperature: Setting<f32>) -> Self {
+        let (top_k, top_p, min_p) = (Setting::Fixed(0), Setting::Fixed(1.0), Setting::Fixed(0.0));
+        SampleParams { temperature, top_k, top_p, min_p }
+    }
 }
 
 impl TensorOp {

@@ -2,12 +2,13 @@
 
 use super::storage::WeightLayout;
 use crate::graph::Tensor;
+use std::fmt;
 use std::sync::Arc;
-use warpwright_ptx::dsl::Kernel;
+use warpwright_ptx::dsl::{ArgDesc, Kernel, LaunchRule};
 use warpwright_ptx::ir::Type;
 
 /// What is done for a step.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Action {
     /// A kernel is launched.
     Launch(PlannedLaunch),
@@ -20,36 +21,86 @@ pub enum Action {
     },
 }
 
-/// A kernel and its arguments.
+/// A kernel that has been asked whether it has its configuration, with what it says of itself. Launches of one
+/// configuration share it.
 #[derive(Clone)]
+pub struct ConfiguredKernel {
+    pub(crate) kernel: Arc<dyn Kernel + Send + Sync>,
+    pub(crate) entry: String,
+    pub(crate) args: Vec<ArgDesc>,
+    pub(crate) rule: LaunchRule,
+}
+
+impl ConfiguredKernel {
+    /// The kernel.
+    pub fn kernel(&self) -> &Arc<dyn Kernel + Send + Sync> {
+        &self.kernel
+    }
+
+    /// The entry point's name, unique to the configuration.
+    pub fn entry(&self) -> &str {
+        &self.entry
+    }
+
+    /// Its arguments, in order.
+    pub fn args(&self) -> &[ArgDesc] {
+        &self.args
+    }
+
+    /// How it is launched, without the shared memory that is known once it is built.
+    pub fn rule(&self) -> &LaunchRule {
+        &self.rule
+    }
+}
+
+impl fmt::Debug for ConfiguredKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ConfiguredKernel").field(&self.entry).finish()
+    }
+}
+
+/// A kernel and its arguments.
+#[derive(Clone, Debug)]
 pub struct PlannedLaunch {
     /// The kernel.
-    pub kernel: Arc<dyn Kernel + Send + Sync>,
+    pub kernel: Arc<ConfiguredKernel>,
     /// The arguments by name, in the kernel's order.
     pub args: Vec<(&'static str, ArgSource)>,
     /// Numbers that lengths and the grid depend on, beside scalar arguments.
     pub dims: Vec<(&'static str, u64)>,
+    /// The grid, in blocks.
+    pub grid: [u32; 3],
+    /// The block, in threads.
+    pub block: [u32; 3],
+    /// Bytes that the launch moves, by its arguments: what it reads and what it writes of each, once, whatever it
+    /// reads again. Of caches that attention reads it is all that there is room for; of tables and caches of which
+    /// some rows are read or written, those rows.
+    pub bytes: u64,
 }
 
 /// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ArgSource {
-    /// A part of a tensor, seen as elements of the argument's type.
+    /// Elements of a tensor, counted in elements of the argument's type, which need not be the tensor's.
     Tensor {
         /// The tensor.
         tensor: Tensor,
         /// Which part: see [`planes`](super::planes).
         plane: usize,
+        /// The first element of the part.
+        at: u64,
+        /// How many there are.
+        len: u64,
     },
-    /// Weights in one of their layouts.
+    /// Weights in one of their layouts: all of them.
     Weights {
         /// The tensor.
         tensor: Tensor,
         /// The layout.
         layout: WeightLayout,
     },
-    /// Memory that only such launches need.
+    /// Memory that only such launches need: all of it.
     Scratch(ScratchId),
     /// A number.
     U32(u32),
@@ -61,6 +112,13 @@ pub enum ArgSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScratchId(pub(crate) u32);
 
+impl ScratchId {
+    /// Its place in the plan's list.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Memory that kernels need beside their operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scratch {
@@ -71,4 +129,13 @@ pub struct Scratch {
     /// Whether it is zero before the first launch. Kernels leave such memory zero, so that launches of one plan, which
     /// never overlap, share it; other scratch lives for one step.
     pub zeroed: bool,
+    /// The step that needs it, by its place in the program.
+    pub step: usize,
+}
+
+impl Scratch {
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.len.saturating_mul(self.dtype.bytes().into())
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use warpwright_ptx::ir::Arch;
+use warpwright_runtime::Device;
 
 /// What a plan is made for, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,12 @@ impl PlanOptions {
     pub fn new(arch: Arch, multiprocessors: u32) -> Self {
         PlanOptions { arch, multiprocessors, arithmetic: Arithmetic::Exact, fusions: Fusions::all() }
     }
+
+    /// The same for this device.
+    pub fn for_device(device: &Device) -> Self {
+        let properties = device.properties();
+        PlanOptions::new(properties.arch, properties.multiprocessors)
+    }
 }
 
 /// How activations are multiplied with weights.
@@ -38,18 +45,18 @@ pub enum Arithmetic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fusion {
-    /// Products of the same activations are one launch: q, k and v; gate and up.
-    SharedProducts,
     /// Gate and up products make `silu(gate) · up`.
     SwiGlu,
+    /// Products of the same activations are one launch: q, k and v; gate and up of different formats.
+    SharedProducts,
     /// A product adds what is added to its result.
     Residual,
     /// Products norm their activations.
     NormProduct,
-    /// A rotation norms the heads first.
-    HeadNormRope,
     /// Rotations of q and k and the way into the cache are one launch.
     RopeAppend,
+    /// A rotation norms the heads first.
+    HeadNormRope,
     /// A norm makes `q8_1` for the products that take it; activations are quantised once for all of their products.
     Quantize,
 }
@@ -57,12 +64,12 @@ pub enum Fusion {
 impl Fusion {
     /// All of them, in the order in which they are formed.
     pub const ALL: [Fusion; 7] = [
-        Fusion::SharedProducts,
         Fusion::SwiGlu,
+        Fusion::SharedProducts,
         Fusion::Residual,
         Fusion::NormProduct,
-        Fusion::HeadNormRope,
         Fusion::RopeAppend,
+        Fusion::HeadNormRope,
         Fusion::Quantize,
     ];
 

@@ -4,21 +4,29 @@
 //! merge steps, and add tensors and steps that only a way of computing needs, such as activations as `q8_1`. A step
 //! is a form for which a kernel may exist; what it does is what its nodes do, but for rounding.
 
+mod check;
 mod convert;
+mod schedule;
 mod step;
+mod uses;
 
+pub use check::ProgramError;
+pub(crate) use schedule::Schedule;
 pub use step::{
     Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products,
     RopeStep, Rotate, Step, StepOp,
 };
+pub use uses::Uses;
 
-use crate::graph::{ComputeGraph, GraphError, Role, Tensor, TensorInfo, TensorType};
+use crate::graph::{ComputeGraph, GraphError, NodeId, Role, Tensor, TensorInfo, TensorOp, TensorType};
+use std::sync::Arc;
 
 /// Steps that compute a graph, in an order in which they can run.
 #[derive(Clone, Debug)]
 pub struct Program {
     graph: u32,
     tensors: Vec<TensorInfo>,
+    nodes: Arc<[(String, TensorOp)]>,
     steps: Vec<Step>,
 }
 
@@ -28,7 +36,23 @@ impl Program {
         let order = graph.order()?;
         let id = graph.handles().next().map_or(0, |tensor| tensor.graph);
         let steps = order.into_iter().map(|id| convert::step(graph, id)).collect();
-        Ok(Program { graph: id, tensors: graph.tensors().to_vec(), steps })
+        let nodes = graph.nodes().iter().map(|node| (node.name.clone(), node.op)).collect();
+        Ok(Program { graph: id, tensors: graph.tensors().to_vec(), nodes, steps })
+    }
+
+    /// Name and op of a node of the graph.
+    ///
+    /// # Panics
+    ///
+    /// Where the graph has no such node.
+    pub fn node(&self, id: NodeId) -> (&str, TensorOp) {
+        let (name, op) = &self.nodes[id.index()];
+        (name, *op)
+    }
+
+    /// Whether a tensor is one of this program's.
+    pub fn has(&self, tensor: Tensor) -> bool {
+        tensor.graph == self.graph && tensor.index() < self.tensors.len()
     }
 
     /// The steps, in order.
@@ -39,6 +63,11 @@ impl Program {
     /// The steps, for a pass to change.
     pub(crate) fn steps_mut(&mut self) -> &mut Vec<Step> {
         &mut self.steps
+    }
+
+    /// Who makes and who reads each tensor, by the places of the steps.
+    pub fn uses(&self) -> Uses {
+        Uses::of(&self.steps, self.tensors.len())
     }
 
     /// What is known of the tensors: those of the graph, and behind them those that passes have added.

@@ -348,7 +348,7 @@ impl StepOp {
         self.operands().into_iter().filter(|operand| operand.access == Access::Write).map(|o| o.tensor)
     }
 
-    fn visit(&self, see: &mut dyn FnMut(Tensor, Access)) {
+    pub(crate) fn visit(&self, see: &mut dyn FnMut(Tensor, Access)) {
         let mut all = |reads: &[Tensor], writes: &[Tensor]| {
             reads.iter().for_each(|&tensor| see(tensor, Access::Read));
             writes.iter().for_each(|&tensor| see(tensor, Access::Write));

@@ -1,6 +1,7 @@
 //! From logits to a token: the largest, or a draw.
 
 pub(crate) mod argmax;
+mod cut;
 mod philox;
 mod radix;
 pub(crate) mod sample;

@@ -1,6 +1,7 @@
-//! The largest of many words, by counting digits.
+//! A place in the order of many words, by adding up digits: how far from the top a number of words, or a share of
+//! what they weigh, reaches.
 
-use warpwright_ptx::dsl::{K, Pred, Ptr, Reg, Shared};
+use warpwright_ptx::dsl::{AtomicAdd, K, Pred, Ptr, Reg, Scan, Shared};
 use warpwright_ptx::ir::Scope;
 
 /// A digit of words: its lowest bit and its number of bits.
@@ -13,65 +14,104 @@ pub(super) const SHORT: &[Digit] = &[(10, 11), (0, 10)];
 
 const BINS: u32 = 1 << 11;
 
-/// Where a block of a power of two threads counts digits.
-#[derive(Clone, Copy)]
-pub(super) struct Radix<'k> {
-    k: K<'k>,
-    threads: u32,
-    counts: Ptr<'k, Shared, u32>,
-    found: Ptr<'k, Shared, u32>,
+/// What words weigh: their sums are exact, and do not depend on the order.
+pub(super) trait Weight: Scan + AtomicAdd {
+    fn zero(k: K<'_>) -> Reg<'_, Self>;
 }
 
-impl<'k> Radix<'k> {
+impl Weight for u32 {
+    fn zero(k: K<'_>) -> Reg<'_, u32> {
+        k.u32(0)
+    }
+}
+
+impl Weight for u64 {
+    fn zero(k: K<'_>) -> Reg<'_, u64> {
+        k.u64(0)
+    }
+}
+
+/// Where a block of a power of two threads adds up digits.
+#[derive(Clone, Copy)]
+pub(super) struct Radix<'k, W> {
+    k: K<'k>,
+    threads: u32,
+    sums: Ptr<'k, Shared, W>,
+    digit: Ptr<'k, Shared, u32>,
+    found: Ptr<'k, Shared, W>,
+}
+
+/// A word, and where among its like the place is.
+pub(super) struct Place<'k, W> {
+    pub(super) word: Reg<'k, u32>,
+    /// What is wanted of the words like it.
+    pub(super) wanted: Reg<'k, W>,
+    /// What the words like it weigh together.
+    pub(super) there: Reg<'k, W>,
+}
+
+impl<'k, W: Weight> Radix<'k, W> {
     #[track_caller]
     pub(super) fn new(k: K<'k>, threads: u32) -> Self {
-        Radix { k, threads, counts: k.shared(BINS), found: k.shared(4) }
+        Radix { k, threads, sums: k.shared(BINS), digit: k.shared(1), found: k.shared(2) }
     }
 
-    /// Finds the word that is `wanted`-th from the top, from 1 up to the number of candidates, among `n`. `word`
-    /// says whether number `i` is a candidate, and its word. Yields that word, how many like it are among the
-    /// `wanted`, and how many like it there are.
+    /// Goes down from the largest word until what it has passed weighs at least what is `wanted`, which is more
+    /// than nothing, of the weight of all. `word` says of number `i` out of `n` whether it takes part, its word
+    /// and its weight. Where all weigh less, the place is a word of zero.
     ///
-    /// From the highest digit down, all words with the digits that were found are counted by their next
+    /// From the highest digit down, all words with the digits that were found are added up by their next
     /// digit. All threads of the block take part.
     #[track_caller]
     pub(super) fn select(
         self,
         digits: &[Digit],
         n: u32,
-        wanted: Reg<'k, u32>,
-        word: impl Fn(Reg<'k, u32>) -> (Reg<'k, Pred>, Reg<'k, u32>),
-    ) -> [Reg<'k, u32>; 3] {
-        let Radix { k, counts, found, .. } = self;
-        let start = [k.u32(0), wanted, k.u32(0)];
-        digits.iter().enumerate().fold(start, |[prefix, wanted, _], (number, &(shift, bits))| {
-            let bins = 1 << bits;
-            k.each(k.strided(bins), |bin| counts.st(bin, 0));
-            k.sync();
-            k.each(k.strided(n).unroll(4), |i| {
-                let (candidate, word) = word(i);
-                let counted =
-                    if number == 0 { candidate } else { candidate & (word >> (shift + bits)).eq(prefix) };
-                k.when(counted, || counts.relaxed(Scope::Cta).reduce_add((word >> shift) & (bins - 1), 1));
-            });
-            k.sync();
-            // Each thread has some bins side by side, those of the first the highest.
-            let share = bins.div_ceil(self.threads);
-            let bin = |i| k.u32(bins - 1) - (k.tid() * share + i);
-            let there = k.tid().lt(bins / share);
-            let own: Vec<_> = (0..share).map(|i| counts.ld_if(there, bin(i), 0)).collect();
-            let sum = own.iter().fold(k.u32(0), |sum, &count| sum + count);
-            let [up_to, _] = k.block_scan(sum);
-            (0..share).zip(own).fold(up_to - sum, |above, (i, count)| {
-                k.when(above.lt(wanted) & (above + count).ge(wanted), || {
-                    found.st(0, bin(i));
-                    found.st(1, wanted - above);
-                    found.st(2, count);
+        wanted: impl Fn(Reg<'k, W>) -> Reg<'k, W>,
+        word: impl Fn(Reg<'k, u32>) -> (Reg<'k, Pred>, Reg<'k, u32>, Reg<'k, W>),
+    ) -> Place<'k, W> {
+        let Radix { k, sums, digit, found, .. } = self;
+        let zero = W::zero(k);
+        let start = Place { word: k.u32(0), wanted: zero, there: zero };
+        digits.iter().enumerate().fold(
+            start,
+            |Place { word: prefix, wanted: left, .. }, (number, &(shift, bits))| {
+                let bins = 1 << bits;
+                k.each(k.strided(bins), |bin| sums.st(bin, zero));
+                k.sync();
+                k.when(k.tid().eq(0), || {
+                    digit.st(0, 0);
+                    found.st(0, zero);
+                    found.st(1, zero);
                 });
-                above + count
-            });
-            k.sync();
-            [(prefix << bits) | found.ld(0), found.ld(1), found.ld(2)]
-        })
+                k.each(k.strided(n).unroll(4), |i| {
+                    let (candidate, word, weight) = word(i);
+                    let added =
+                        if number == 0 { candidate } else { candidate & (word >> (shift + bits)).eq(prefix) };
+                    k.when(added, || {
+                        sums.relaxed(Scope::Cta).reduce_add((word >> shift) & (bins - 1), weight)
+                    });
+                });
+                k.sync();
+                // Each thread has some bins side by side, those of the first the highest.
+                let share = bins.div_ceil(self.threads);
+                let bin = |i| k.u32(bins - 1) - (k.tid() * share + i);
+                let there = k.tid().lt(bins / share);
+                let own: Vec<_> = (0..share).map(|i| sums.ld_if(there, bin(i), zero)).collect();
+                let sum = own.iter().fold(zero, |sum, &weight| sum + weight);
+                let [up_to, total] = k.block_scan(sum);
+                let wanted = if number == 0 { wanted(total) } else { left };
+                (0..share).zip(own).fold(up_to - sum, |above, (i, weight)| {
+                    k.when(above.lt(wanted) & (above + weight).ge(wanted), || {
+                        digit.st(0, bin(i));
+                        found.st(0, wanted - above);
+                        found.st(1, weight);
+                    });
+                    above + weight
+                });
+                k.sync();
+                Place { word: (prefix << bits) | digit.ld(0), wanted: found.ld(0), there: found.ld(1) }
+            },
+        )
     }
 }

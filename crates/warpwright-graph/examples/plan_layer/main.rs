@@ -1,0 +1,3 @@
+//! Prints how a layer is planned.
+mod model;
+fn main() {}

@@ -1,0 +1,124 @@
+//! Fusion: one step for the work of several nodes, where the dispatcher has a kernel for it.
+//!
+//! Each fusion is a pass in a file of its own. It looks for steps that a [`StepOp`] could do at once, builds
+//! that one, and asks; only what is accepted takes its parts' place. What a pass knows is how the work of the
+//! parts becomes that of one step. Whether nobody else needs what vanishes, and whether the steps can be put in
+//! order around the new one, is the same for all passes, and is known by the program's schedule alone.
+//!
+//! | fusion | from | to |
+//! | --- | --- | --- |
+//! | `swiglu` | gate and up products of one input, `silu(gate) · up` as one node or as two | one step with both matrices |
+//! | `shared_products` | products of one input | one step with all matrices, or as few as are accepted |
+//! | `residual` | a product, and the sum of its result and another tensor | a product with a residual |
+//! | `norm_product` | a norm, and the one step of products that takes it | products that norm |
+//! | `rope_append` | rotations of `q` and `k`, the way of `k` and `v` into the cache | one step |
+//! | `head_norm_rope` | norms of heads, and the rotation that takes them | a rotation that norms |
+//!
+//! The order matters. A pair of gate and up is found before all products of their input are gathered, since a
+//! launch with a SwiGLU has room for nothing else; products are gathered before their norm joins them, since it
+//! joins one step only; rotations meet before their norms join them, since kernels norm both or none. Passes
+//! are repeated until none of them finds anything, so fusing what was fused changes nothing.
+//!
+//! Nothing here knows kernels: how many matrices a launch may have, or which formats, is the dispatcher's to say.
+
+mod head_norm_rope;
+mod norm_product;
+mod residual;
+mod rope_append;
+mod shared_products;
+mod swiglu;
+
+use crate::graph::{NodeId, Role, Tensor};
+use crate::plan::{Fusion, Fusions};
+use crate::program::{Program, Schedule, StepOp, Uses};
+use std::mem;
+
+/// Whether a dispatcher does such a step, which such a fusion would form. The program is the one before fusion: types of
+/// tensors are found there.
+pub type Accepts<'a> = dyn Fn(Fusion, &StepOp, &Program) -> bool + 'a;
+
+/// A step that a fusion has formed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Formed {
+    /// The fusion.
+    pub fusion: Fusion,
+    /// The nodes whose work the step did then, in the graph's order. Another fusion may have taken it further.
+    pub nodes: Vec<NodeId>,
+}
+
+/// Forms the fusions of a set, as far as they are accepted, and says which were formed, in order.
+///
+/// What is computed stays the same, node by node: outputs and states are made, and each node's work is done
+/// once. [`Fusion::Quantize`] is not formed here: it is a choice among kernels.
+pub fn fuse(program: &mut Program, fusions: Fusions, accepts: &Accepts<'_>) -> Vec<Formed> {
+    let steps = program.steps().to_vec();
+    let schedule = Schedule::new(program.tensors(), steps);
+    let mut work = Work { program, schedule, accepts, formed: Vec::new() };
+    let passes = [
+        (Fusion::SwiGlu, swiglu::form as fn(&mut Work<'_>)),
+        (Fusion::SharedProducts, shared_products::form),
+        (Fusion::Residual, residual::form),
+        (Fusion::NormProduct, norm_product::form),
+        (Fusion::RopeAppend, rope_append::form),
+        (Fusion::HeadNormRope, head_norm_rope::form),
+    ];
+    loop {
+        let before = work.formed.len();
+        for (fusion, form) in passes {
+            if fusions.contains(fusion) {
+                form(&mut work);
+            }
+        }
+        if work.formed.len() == before {
+            break;
+        }
+    }
+    let formed = mem::take(&mut work.formed);
+    let steps = work.schedule.into_steps();
+    *program.steps_mut() = steps;
+    formed
+}
+
+/// A program while it is fused.
+struct Work<'a> {
+    program: &'a Program,
+    schedule: Schedule<'a>,
+    accepts: &'a Accepts<'a>,
+    formed: Vec<Formed>,
+}
+
+impl Work<'_> {
+    /// Places of steps; some may be gaps.
+    fn places(&self) -> std::ops::Range<usize> {
+        0..self.schedule.len()
+    }
+
+    fn op(&self, place: usize) -> Option<&StepOp> {
+        self.schedule.op(place)
+    }
+
+    fn uses(&self) -> &Uses {
+        self.schedule.uses()
+    }
+
+    /// What makes a tensor that vanishes if its one reader is merged with its maker.
+    fn maker_of_inner(&self, tensor: Tensor) -> Option<(usize, &StepOp)> {
+        let inner = self.program.info(tensor).role == Role::Intermediate;
+        self.uses().sole_reader(tensor).filter(|_| inner)?;
+        let place = self.uses().maker(tensor)?;
+        Some((place, self.op(place)?))
+    }
+
+    /// Puts a step in the stead of others, if it can do what they do and is accepted. Gives its place.
+    fn try_merge(&mut self, fusion: Fusion, parts: &[usize], op: StepOp) -> Option<usize> {
+        let mut parts = parts.to_vec();
+        parts.sort_unstable();
+        parts.dedup();
+        if !self.schedule.can_merge(&parts, &op) || !(self.accepts)(fusion, &op, self.program) {
+            return None;
+        }
+        let place = self.schedule.merge(&parts, op)?;
+        self.formed.push(Formed { fusion, nodes: self.schedule.nodes(&[place]) });
+        Some(place)
+    }
+}

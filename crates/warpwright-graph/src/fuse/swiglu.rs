@@ -1,0 +1,75 @@
+//! Gate and up products make `silu(gate) · up`.
+//!
+//! In a graph that is one node, or two, `mul(silu(gate), up)` either way round. Where the products cannot take
+//! part, because somebody else needs their results or because no kernel does such a step, the two nodes become
+//! one step still.
+
+use super::Work;
+use crate::graph::Tensor;
+use crate::plan::Fusion;
+use crate::program::{Matrix, Pointwise, Products, StepOp};
+
+/// `out = silu(gate) · up`, and the steps that make it of the two.
+struct Gated {
+    gate: Tensor,
+    up: Tensor,
+    out: Tensor,
+    parts: Vec<usize>,
+}
+
+pub(super) fn form(work: &mut Work<'_>) {
+    for place in work.places() {
+        for gated in gated(work, place) {
+            let Gated { gate, up, out, .. } = gated;
+            if let Some((parts, products)) = products(work, &gated)
+                && work.try_merge(Fusion::SwiGlu, &parts, StepOp::Products(products)).is_some()
+            {
+                break;
+            }
+            let op = StepOp::Elementwise { op: Pointwise::SwiGlu, a: gate, b: Some(up), out };
+            if gated.parts.len() > 1 && work.try_merge(Fusion::SwiGlu, &gated.parts, op).is_some() {
+                break;
+            }
+        }
+    }
+}
+
+/// The ways to see a step as the end of a SwiGLU.
+fn gated(work: &Work<'_>, place: usize) -> Vec<Gated> {
+    let Some(&StepOp::Elementwise { op, a, b: Some(b), out }) = work.op(place) else { return Vec::new() };
+    match op {
+        Pointwise::SwiGlu => vec![Gated { gate: a, up: b, out, parts: vec![place] }],
+        Pointwise::Mul => [(a, b), (b, a)]
+            .into_iter()
+            .filter_map(|(activated, up)| match work.maker_of_inner(activated)? {
+                (silu, &StepOp::Elementwise { op: Pointwise::Silu, a: gate, .. }) => {
+                    Some(Gated { gate, up, out, parts: vec![silu, place] })
+                }
+                _ => None,
+            })
+            .collect(),
+        Pointwise::Add | Pointwise::Silu => Vec::new(),
+    }
+}
+
+/// The products that would make it: those of gate and up, if they are of one input and for nothing else.
+fn products(work: &Work<'_>, gated: &Gated) -> Option<(Vec<usize>, Products)> {
+    let (gate_place, StepOp::Products(gate_step)) = work.maker_of_inner(gated.gate)? else { return None };
+    let (up_place, StepOp::Products(up_step)) = work.maker_of_inner(gated.up)? else { return None };
+    let matrices = if gate_place == up_place { 2 } else { 1 };
+    for step in [gate_step, up_step] {
+        if step.matrices.len() != matrices || step.swiglu || step.activations.is_some() {
+            return None;
+        }
+    }
+    if (gate_step.x, gate_step.norm) != (up_step.x, up_step.norm) {
+        return None;
+    }
+    let making = |step: &Products, out| -> Option<Matrix> {
+        step.matrices.iter().find(|matrix| matrix.out == Some(out) && matrix.residual.is_none()).copied()
+    };
+    let gate = Matrix { out: Some(gated.out), ..making(gate_step, gated.gate)? };
+    let up = Matrix { out: None, ..making(up_step, gated.up)? };
+    let products = Products { matrices: vec![gate, up], swiglu: true, ..gate_step.clone() };
+    Some(([gate_place, up_place].into_iter().chain(gated.parts.iter().copied()).collect(), products))
+}

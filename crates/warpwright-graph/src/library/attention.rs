@@ -1,0 +1,127 @@
+//! Attention over a cache.
+
+use super::lowering::{Given, Lowering, Result, form};
+use crate::graph::{AttentionMode, AttentionParams, Element, Tensor};
+use crate::program::{AttentionStep, Program};
+use warpwright_kernels::{CacheDtype, Cast, Dtype, FlashAttention, IncrementalAttention, KvLayout, Lengths};
+use warpwright_ptx::ir::Type;
+
+/// A cache: `batch × kv_heads × max_seq_len × head_dim`.
+struct Cache {
+    dtype: CacheDtype,
+    batch: u32,
+    max_seq_len: u32,
+}
+
+fn cache(program: &Program, step: &AttentionStep) -> Result<Cache> {
+    let ty = program.ty(step.k_cache);
+    match (ty.element, ty.shape.dims()) {
+        (Element::Cache(dtype), &[batch, _, max_seq_len, _]) => Ok(Cache { dtype, batch, max_seq_len }),
+        _ => form(format!("{ty} is no cache")),
+    }
+}
+
+pub(super) fn lower(lowering: &mut Lowering<'_>, step: &AttentionStep) -> Result<()> {
+    let cache = cache(lowering.program, step)?;
+    match (step.params.mode, &step.lengths[..]) {
+        (AttentionMode::Decode, &[lengths]) => decode(lowering, step, &cache, lengths),
+        (AttentionMode::Prefill, &[q_starts, kv_lens]) => {
+            prefill(lowering, step, &cache, [q_starts, kv_lens])
+        }
+        (_, lengths) => form(format!("attention of {} lengths", lengths.len())),
+    }
+}
+
+/// One query for each sequence. A sequence is split by what its cache has room for, so that the same launch serves
+/// every length.
+fn decode(lowering: &mut Lowering<'_>, step: &AttentionStep, cache: &Cache, lengths: Tensor) -> Result<()> {
+    let AttentionParams { heads, kv_heads, head_dim, scale, .. } = step.params;
+    let &Cache { dtype, batch, max_seq_len } = cache;
+    let kernel = IncrementalAttention {
+        cache: dtype,
+        scale,
+        lengths_in_memory: true,
+        ..IncrementalAttention::new(heads, kv_heads, head_dim, max_seq_len)
+    };
+    let kernel = kernel.split_for(max_seq_len, batch, lowering.options.multiprocessors);
+    let mut given = vec![("q", Given::from(step.q))];
+    let halves = [(step.k_cache, ["k", "k_scales"]), (step.v_cache, ["v", "v_scales"])];
+    for (half, names) in halves {
+        given.push((names[0], half.into()));
+        if dtype == CacheDtype::Q8_0 {
+            given.push((names[1], Given::part(half, 1, 0)));
+        }
+    }
+    given.push(("out", step.out.into()));
+    given.push(("lengths", lengths.into()));
+    if kernel.splits > 1 {
+        let wide = |a: u32, b: u32| u64::from(a).saturating_mul(b.into());
+        let parts = wide(batch, heads).saturating_mul(kernel.splits.into());
+        let partial_out = lowering.scratch(Type::F32, parts.saturating_mul(head_dim.into()));
+        let partial_stats = lowering.scratch(Type::F32, parts.saturating_mul(2));
+        let passes = wide(batch, kv_heads).saturating_mul(kernel.passes().into());
+        let arrivals = lowering.zeroed(Type::U32, passes);
+        given.push(("partial_out", partial_out.into()));
+        given.push(("partial_stats", partial_stats.into()));
+        given.push(("arrivals", arrivals.into()));
+    }
+    lowering.launch(kernel, &[("batch", batch.into())], &given)
+}
+
+/// Many queries, on the tensor cores: the grid is for one sequence that has them all.
+fn prefill(
+    lowering: &mut Lowering<'_>,
+    step: &AttentionStep,
+    cache: &Cache,
+    [q_starts, kv_lens]: [Tensor; 2],
+) -> Result<()> {
+    let AttentionParams { heads, kv_heads, head_dim, scale, .. } = step.params;
+    let &Cache { dtype, batch, max_seq_len } = cache;
+    // Floats are multiplied as halves, of which `f16` has more digits, and `bf16` what a cache of it needs.
+    let (kv, factors) = match dtype {
+        CacheDtype::F32 => (Dtype::F32, Dtype::F16),
+        CacheDtype::F16 | CacheDtype::Q8_0 => (Dtype::F16, Dtype::F16),
+        CacheDtype::Bf16 => (Dtype::Bf16, Dtype::Bf16),
+    };
+    let kernel = FlashAttention {
+        q: Dtype::F32,
+        kv,
+        out: Dtype::F32,
+        factors,
+        causal: true,
+        scale,
+        kv_layout: KvLayout::Cache { max_seq_len },
+        lengths: Lengths::Buffers,
+        ..FlashAttention::new(heads, kv_heads, head_dim, max_seq_len)
+    };
+    super::kernels::check(&kernel, lowering.options.arch)?;
+    let mut sides = [Given::from(step.k_cache), Given::from(step.v_cache)];
+    if dtype == CacheDtype::Q8_0 {
+        for (side, half) in sides.iter_mut().zip([step.k_cache, step.v_cache]) {
+            let rows = lowering.rows(half)?;
+            let floats = lowering.scratch(Type::F16, lowering.ty(half).shape.elements());
+            let cast = Cast::new(head_dim, CacheDtype::Q8_0, CacheDtype::F16);
+            let given = [
+                ("x", half.into()),
+                ("x_scales", Given::part(half, 1, 0)),
+                ("y", floats.into()),
+                ("rows", Given::u32(rows)),
+            ];
+            lowering.launch(cast, &[], &given)?;
+            *side = floats.into();
+        }
+    }
+    let tokens = lowering.rows(step.q)?.into();
+    let batch = u64::from(batch);
+    let dims = [("q_tokens", tokens), ("max_q_len", tokens), ("batch", batch), ("starts", batch + 1)];
+    let [k, v] = sides;
+    let given = [
+        ("q", step.q.into()),
+        ("k", k),
+        ("v", v),
+        ("out", step.out.into()),
+        ("q_starts", q_starts.into()),
+        ("kv_lens", kv_lens.into()),
+    ];
+    lowering.launch(kernel, &dims, &given)
+}

@@ -1,0 +1,44 @@
+//! Kernels by configuration: what a kernel says of itself is asked once, however many layers launch it.
+
+use super::lowering::Result;
+use crate::plan::{ConfiguredKernel, Unsupported};
+use std::collections::HashMap;
+use std::sync::Arc;
+use warpwright_ptx::dsl::Kernel;
+use warpwright_ptx::ir::Arch;
+
+/// The kernels of a plan, by entry point, which is unique to a configuration.
+#[derive(Default)]
+pub(super) struct Kernels {
+    known: HashMap<String, Arc<ConfiguredKernel>>,
+}
+
+impl Kernels {
+    /// The kernel, if it has the configuration and the target.
+    pub(super) fn get<T>(&mut self, kernel: T, arch: Arch) -> Result<Arc<ConfiguredKernel>>
+    where
+        T: Kernel + Send + Sync + 'static,
+    {
+        let entry = kernel.entry();
+        if let Some(known) = self.known.get(&entry) {
+            return Ok(Arc::clone(known));
+        }
+        check(&kernel, arch)?;
+        let (args, rule) = (kernel.args(), kernel.launch());
+        let configured = ConfiguredKernel { kernel: Arc::new(kernel), entry: entry.clone(), args, rule };
+        let configured = Arc::new(configured);
+        self.known.insert(entry, Arc::clone(&configured));
+        Ok(configured)
+    }
+}
+
+/// Whether a kernel has its configuration, on such a target.
+pub(super) fn check(kernel: &dyn Kernel, arch: Arch) -> Result<()> {
+    let refused = |error| Unsupported::Configuration { kernel: kernel.entry(), error };
+    kernel.check().map_err(refused)?;
+    let needed = kernel.launch().min_sm;
+    if arch.sm < needed {
+        return Err(Box::new(Unsupported::Target { kernel: kernel.entry(), needed, given: arch }));
+    }
+    Ok(())
+}

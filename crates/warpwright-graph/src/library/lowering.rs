@@ -1,0 +1,252 @@
+//! From a kernel and what it is given to a launch.
+
+use super::kernels::Kernels;
+use crate::graph::{Element, Tensor, TensorType};
+use crate::plan::{
+    Action, ArgSource, ConfiguredKernel, PlanOptions, PlannedLaunch, Scratch, ScratchId, Unsupported,
+    WeightLayout, planes,
+};
+use crate::program::Program;
+use warpwright_ptx::dsl::{ArgDesc, Block, Kernel, Role};
+use warpwright_ptx::ir::Type;
+
+pub(super) type Result<T> = std::result::Result<T, Box<Unsupported>>;
+
+/// No kernel has that form.
+pub(super) fn form<T>(rule: impl Into<String>) -> Result<T> {
+    Err(Box::new(Unsupported::Form(rule.into())))
+}
+
+/// What a kernel is given as an argument.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Given {
+    source: Source,
+    /// Bytes that are read or written, where that is not all.
+    moved: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// A part of a tensor, from this element on.
+    Plane(Tensor, usize, u64),
+    Weights(Tensor, WeightLayout),
+    Scratch(ScratchId),
+    U32(u32),
+}
+
+impl Given {
+    /// The scalar.
+    pub(super) fn u32(value: u32) -> Self {
+        Given { source: Source::U32(value), moved: None }
+    }
+
+    /// The weights, in the planes of products.
+    pub(super) fn planes(tensor: Tensor) -> Self {
+        Given { source: Source::Weights(tensor, WeightLayout::Planes), moved: None }
+    }
+
+    /// The weights, in rows.
+    pub(super) fn rows(tensor: Tensor) -> Self {
+        Given { source: Source::Weights(tensor, WeightLayout::Rows), moved: None }
+    }
+
+    /// Part `plane` of a tensor, from element `at` on.
+    pub(super) fn part(tensor: Tensor, plane: usize, at: u64) -> Self {
+        Given { source: Source::Plane(tensor, plane, at), moved: None }
+    }
+
+    /// Of which so many bytes are read or written.
+    pub(super) fn moves(self, bytes: u64) -> Self {
+        Given { moved: Some(bytes), ..self }
+    }
+}
+
+impl From<Tensor> for Given {
+    fn from(tensor: Tensor) -> Self {
+        Given::part(tensor, 0, 0)
+    }
+}
+
+impl From<ScratchId> for Given {
+    fn from(scratch: ScratchId) -> Self {
+        Given { source: Source::Scratch(scratch), moved: None }
+    }
+}
+
+/// A step on its way to launches.
+pub(super) struct Lowering<'a> {
+    pub(super) program: &'a Program,
+    pub(super) options: &'a PlanOptions,
+    step: usize,
+    kernels: &'a mut Kernels,
+    scratch: &'a mut Vec<Scratch>,
+    actions: Vec<Action>,
+}
+
+/// The largest grid.
+const MOST_BLOCKS: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
+const GRID: [&str; 3] = ["grid.x", "grid.y", "grid.z"];
+
+impl<'a> Lowering<'a> {
+    pub(super) fn new(
+        program: &'a Program,
+        options: &'a PlanOptions,
+        step: usize,
+        kernels: &'a mut Kernels,
+        scratch: &'a mut Vec<Scratch>,
+    ) -> Self {
+        Lowering { program, options, step, kernels, scratch, actions: Vec::new() }
+    }
+
+    /// What was done for the step.
+    pub(super) fn finish(self) -> Vec<Action> {
+        self.actions
+    }
+
+    pub(super) fn ty(&self, tensor: Tensor) -> TensorType {
+        self.program.ty(tensor)
+    }
+
+    /// Rows of a tensor, as kernels count them.
+    pub(super) fn rows(&self, tensor: Tensor) -> Result<u32> {
+        rows(self.ty(tensor))
+    }
+
+    /// Scratch that lives for the step.
+    pub(super) fn scratch(&mut self, dtype: Type, len: u64) -> ScratchId {
+        self.piece(Scratch { dtype, len, zeroed: false, step: self.step })
+    }
+
+    /// Scratch that is zero before the launch and after it.
+    pub(super) fn zeroed(&mut self, dtype: Type, len: u64) -> ScratchId {
+        self.piece(Scratch { dtype, len, zeroed: true, step: self.step })
+    }
+
+    fn piece(&mut self, piece: Scratch) -> ScratchId {
+        self.scratch.push(piece);
+        ScratchId(self.scratch.len() as u32 - 1)
+    }
+
+    /// Copies a tensor.
+    pub(super) fn copy(&mut self, from: Tensor, to: Tensor) {
+        self.actions.push(Action::Copy { from, to });
+    }
+
+    /// Launches a kernel with its arguments, by name and in its order, and the numbers that it depends on beside them.
+    pub(super) fn launch<T>(
+        &mut self,
+        kernel: T,
+        dims: &[(&'static str, u64)],
+        given: &[(&'static str, Given)],
+    ) -> Result<()>
+    where
+        T: Kernel + Send + Sync + 'static,
+    {
+        let kernel = self.kernels.get(kernel, self.options.arch)?;
+        let scalars = given.iter().filter_map(|&(name, given)| match given.source {
+            Source::U32(value) => Some((name, u64::from(value))),
+            _ => None,
+        });
+        let known: Vec<(&str, u64)> = dims.iter().copied().chain(scalars).collect();
+        let known = |name: &str| known.iter().find(|&&(known, _)| known == name).map(|&(_, value)| value);
+        if kernel.args.len() != given.len() {
+            let count = |count: usize| format!("{count} arguments");
+            return Err(mismatch(&kernel, count(kernel.args.len()), count(given.len())));
+        }
+        let mut args = Vec::with_capacity(given.len());
+        let mut bytes = 0u64;
+        for (desc, &(name, given)) in kernel.args.iter().zip(given) {
+            if desc.name != name {
+                return Err(mismatch(&kernel, format!("`{}`", desc.name), format!("`{name}`")));
+            }
+            let len = desc.len.evaluate(known).ok_or_else(|| {
+                let needed = format!("{} elements as `{name}`", desc.len);
+                mismatch(&kernel, needed, "no such number".into())
+            })?;
+            args.push((name, self.source(&kernel, desc, given.source, len)?));
+            bytes = bytes.saturating_add(moved(desc, given.moved, len));
+        }
+        let mut grid = [1; 3];
+        for i in 0..3 {
+            let blocks = kernel.rule.grid[i].evaluate(known).unwrap_or(u64::MAX);
+            if blocks > MOST_BLOCKS[i] {
+                let what = format!("{} of `{}`", GRID[i], kernel.entry);
+                return Err(Box::new(Unsupported::Limit { what, value: blocks, most: MOST_BLOCKS[i] }));
+            }
+            grid[i] = blocks as u32;
+        }
+        let (Block::Exactly(block) | Block::AtMost(block)) = kernel.rule.block;
+        let dims = dims.to_vec();
+        self.actions.push(Action::Launch(PlannedLaunch { kernel, args, dims, grid, block, bytes }));
+        Ok(())
+    }
+
+    /// What an argument of so many elements is.
+    fn source(
+        &self,
+        kernel: &ConfiguredKernel,
+        desc: &ArgDesc,
+        source: Source,
+        len: u64,
+    ) -> Result<ArgSource> {
+        let is_scalar = desc.role == Role::Scalar;
+        let (dtype, there, source) = match source {
+            Source::U32(value) => (Type::U32, 1, ArgSource::U32(value)),
+            Source::Scratch(id) => {
+                let piece = self.scratch[id.index()];
+                (piece.dtype, piece.len, ArgSource::Scratch(id))
+            }
+            Source::Weights(tensor, layout) => {
+                let there = self.weight_bytes(tensor, layout) / u64::from(desc.dtype.bytes());
+                (desc.dtype, there, ArgSource::Weights { tensor, layout })
+            }
+            Source::Plane(tensor, plane, at) => {
+                let (dtype, there) = match planes(self.ty(tensor)).get(plane) {
+                    // Any elements are bytes.
+                    Some(part) if desc.dtype == Type::U8 => (Type::U8, part.bytes()),
+                    Some(part) => (part.dtype, part.len),
+                    None => (desc.dtype, 0),
+                };
+                (dtype, there.saturating_sub(at), ArgSource::Tensor { tensor, plane, at, len })
+            }
+        };
+        let whole = !matches!(source, ArgSource::Tensor { .. });
+        let fits = if whole { len == there } else { len <= there };
+        if dtype != desc.dtype || !fits || is_scalar != matches!(source, ArgSource::U32(_)) {
+            let elements = |len, dtype: Type| format!("{len} of {} as `{}`", dtype.name(), desc.name);
+            return Err(mismatch(kernel, elements(len, desc.dtype), elements(there, dtype)));
+        }
+        Ok(source)
+    }
+
+    fn weight_bytes(&self, tensor: Tensor, layout: WeightLayout) -> u64 {
+        let ty = self.ty(tensor);
+        match (ty.element, rows(ty)) {
+            (Element::Weights(format), Ok(n)) => layout.bytes(format, n, ty.shape.columns()),
+            _ => 0,
+        }
+    }
+}
+
+/// Rows of a tensor, as kernels count them.
+pub(super) fn rows(ty: TensorType) -> Result<u32> {
+    let rows = ty.shape.rows();
+    let most = u64::from(u32::MAX);
+    let limit =
+        |_| Box::new(Unsupported::Limit { what: format!("the number of rows of {ty}"), value: rows, most });
+    u32::try_from(rows).map_err(limit)
+}
+
+/// Bytes that a launch moves for an argument.
+fn moved(desc: &ArgDesc, moved: Option<u64>, len: u64) -> u64 {
+    let all = len.saturating_mul(desc.dtype.bytes().into());
+    match desc.role {
+        Role::Scalar => 0,
+        Role::In | Role::Out => moved.unwrap_or(all),
+        Role::InOut => moved.unwrap_or(all.saturating_mul(2)),
+    }
+}
+
+fn mismatch(kernel: &ConfiguredKernel, needed: String, given: String) -> Box<Unsupported> {
+    Box::new(Unsupported::Argument { kernel: kernel.entry.clone(), needed, given })
+}

@@ -1,0 +1,106 @@
+//! Rotation, and the way into the cache.
+
+use super::lowering::{Given, Lowering, Result, form};
+use crate::graph::{Element, TensorType};
+use crate::program::{Program, RopeStep};
+use warpwright_kernels::{CacheDtype, Rope, TokenSequences};
+
+/// The kernel for a step.
+pub(super) fn configure(program: &Program, step: &RopeStep, multiprocessors: u32) -> Result<Rope> {
+    let cache = step.append.as_ref().map(|append| program.ty(append.k_cache.0));
+    let cache = match cache {
+        None => None,
+        Some(TensorType { element: Element::Cache(dtype), shape }) if shape.dims().len() == 4 => {
+            Some((dtype, [shape.dims()[1], shape.dims()[2], shape.dims()[3]]))
+        }
+        Some(ty) => return form(format!("{ty} is no cache")),
+    };
+    let head_dim = match (step.params, cache) {
+        (Some(params), Some((_, [.., head_dim]))) if params.head_dim != head_dim => {
+            return form(format!(
+                "heads of {} elements are turned, and the cache has heads of {head_dim}",
+                params.head_dim
+            ));
+        }
+        (Some(params), _) => params.head_dim,
+        (None, Some((_, [.., head_dim]))) => head_dim,
+        (None, None) => return form("nothing turns, and nothing goes into a cache"),
+    };
+    if step.params.is_none() && step.rotate.is_some() {
+        return form("a tensor is rotated by no angle");
+    }
+    let norms = [
+        step.rotate.map(|rotate| rotate.norm.is_some()),
+        step.append.as_ref().map(|append| append.k_norm.is_some()),
+    ];
+    if norms.into_iter().flatten().any(|normed| normed != step.epsilon.is_some()) {
+        return form("either all heads are normalised or none, with one epsilon");
+    }
+    let heads = match step.rotate {
+        Some(rotate) => program.ty(rotate.x).shape.columns() / head_dim.max(1),
+        None => 0,
+    };
+    let tokens = program.ty(step.positions).shape.elements();
+    let (dtype, [kv_heads, max_seq_len, _]) = cache.unwrap_or((CacheDtype::F32, [0; 3]));
+    let mut rope = Rope::new(heads, kv_heads, head_dim, max_seq_len);
+    rope.cache = dtype;
+    rope.norm = step.epsilon;
+    rope.rotary_dim = 0;
+    if let Some(params) = step.params {
+        rope.rotary_dim = params.rotary_dim;
+        rope.pairs = params.pairs;
+        rope.base = params.base;
+        rope.scaling = params.scaling;
+        rope.freq_factors = params.factors;
+    }
+    if let Some(append) = &step.append {
+        rope.sequences = append.sequences;
+    }
+    // Angles serve several heads where enough warps are left for the device.
+    let heads = tokens.saturating_mul(u64::from(heads) + 2 * u64::from(kv_heads));
+    if heads >= ROUNDS * WARPS * u64::from(multiprocessors) {
+        rope.rounds = ROUNDS as u32;
+    }
+    Ok(rope)
+}
+
+/// Heads that a lane takes with the same angles, where there are many.
+const ROUNDS: u64 = 4;
+/// Warps that keep a multiprocessor busy.
+const WARPS: u64 = 32;
+
+pub(super) fn lower(lowering: &mut Lowering<'_>, step: &RopeStep) -> Result<()> {
+    let kernel = configure(lowering.program, step, lowering.options.multiprocessors)?;
+    let tokens = lowering.ty(step.positions).shape.elements();
+    let mut given: Vec<(&str, Given)> = Vec::new();
+    given.extend(step.rotate.map(|rotate| ("q", rotate.x.into())));
+    let append = step.append.as_ref();
+    if let Some(append) = append {
+        given.extend([("k", append.k.into()), ("v", append.v.into())]);
+    }
+    given.extend(step.rotate.and_then(|rotate| rotate.norm).map(|norm| ("q_norm", norm.into())));
+    given.extend(append.and_then(|append| append.k_norm).map(|norm| ("k_norm", norm.into())));
+    given.push(("positions", step.positions.into()));
+    given.extend(append.and_then(|append| append.listed).map(|listed| ("sequences", listed.into())));
+    given.extend(step.factors.map(|factors| ("freq_factors", factors.into())));
+    given.extend(step.rotate.map(|rotate| ("rotated", rotate.out.into())));
+    let mut dims = vec![("tokens", tokens)];
+    if let Some(append) = append {
+        // A row for each token and head is written, and nothing else.
+        let rows = lowering.ty(append.k).shape.elements();
+        let caches =
+            [(append.k_cache.1, ["k_cache", "k_scales"]), (append.v_cache.1, ["v_cache", "v_scales"])];
+        for (cache, names) in caches {
+            let bytes = rows.saturating_mul(kernel.cache.bytes().into());
+            given.push((names[0], Given::from(cache).moves(bytes)));
+            if kernel.cache == CacheDtype::Q8_0 {
+                given.push((names[1], Given::part(cache, 1, 0).moves(rows / 16)));
+            }
+        }
+        if append.sequences == TokenSequences::Listed {
+            let batch = lowering.ty(append.k_cache.0).shape.dims().first().copied();
+            dims.push(("batch", batch.unwrap_or(0).into()));
+        }
+    }
+    lowering.launch(kernel, &dims, &given)
+}

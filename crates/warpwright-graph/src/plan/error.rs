@@ -1,0 +1,83 @@
+//! Why there is no plan for a graph.
+
+use crate::graph::GraphError;
+use thiserror::Error;
+use warpwright_ptx::dsl::BuildError;
+use warpwright_ptx::ir::Arch;
+
+/// Why there is no plan for a graph.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The graph cannot be run by anyone.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The library has no kernel for a step.
+    #[error("no kernel for {step} of {}: {reason}", names(.nodes))]
+    Unsupported {
+        /// Names of the nodes whose work the step does.
+        nodes: Vec<String>,
+        /// What the step does.
+        step: &'static str,
+        /// What stands against it.
+        reason: Box<Unsupported>,
+    },
+    /// What the plan needs at a time has more bytes than there are addresses.
+    #[error("the tensors of the plan need more than 2⁶⁴ bytes at a time")]
+    TooLarge,
+}
+
+/// Why the library has no kernel for a step.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum Unsupported {
+    /// The kernel does not take the configuration.
+    #[error("`{kernel}`: {error}")]
+    Configuration {
+        /// The kernel that would be asked for.
+        kernel: String,
+        /// What it says.
+        error: BuildError,
+    },
+    /// The kernel is for later architectures.
+    #[error("`{kernel}` needs sm_{needed}, and the device is {given}")]
+    Target {
+        /// The kernel.
+        kernel: String,
+        /// The oldest architecture that it runs on.
+        needed: u16,
+        /// That of the device.
+        given: Arch,
+    },
+    /// No kernel has that form.
+    #[error("{0}")]
+    Form(String),
+    /// A number is larger than a kernel takes.
+    #[error("{what} is {value}: it must be at most {most}")]
+    Limit {
+        /// Which number.
+        what: String,
+        /// Its value.
+        value: u64,
+        /// The largest.
+        most: u64,
+    },
+    /// The arguments that a step gives a kernel are not those that it takes: a mistake of the library's.
+    #[error("`{kernel}` takes {needed}, and is given {given}")]
+    Argument {
+        /// The kernel.
+        kernel: String,
+        /// What it takes.
+        needed: String,
+        /// What it was given.
+        given: String,
+    },
+}
+
+fn names(nodes: &[String]) -> String {
+    if nodes.is_empty() {
+        return "no node".into();
+    }
+    let names: Vec<String> = nodes.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}

@@ -1,0 +1,173 @@
+//! The plan.
+
+use super::error::PlanError;
+use super::launch::{Action, PlannedLaunch, Scratch, ScratchId};
+use super::memory::{self, Location, Memory};
+use super::options::{Fusion, PlanOptions};
+use super::storage::WeightLayout;
+use crate::dispatch::KernelDispatch;
+use crate::fuse::{Formed, fuse};
+use crate::graph::{ComputeGraph, Element, Role, Tensor};
+use crate::library;
+use crate::program::{Family, Program, StepOp};
+
+/// How a graph is computed on a kind of device: in which steps, by which launches, in which memory. It knows no
+/// device and has no memory itself: it is bound to buffers to be run, as often as one likes.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    program: Program,
+    options: PlanOptions,
+    formed: Vec<Formed>,
+    steps: Vec<PlannedStep>,
+    scratch: Vec<Scratch>,
+    memory: Memory,
+    weights: Vec<PlannedWeight>,
+}
+
+/// What is done for a step of the program.
+#[derive(Clone, Debug, Default)]
+pub struct PlannedStep {
+    /// One after the other; none where the dispatcher overrides the step's family.
+    pub actions: Vec<Action>,
+    /// Whether the dispatcher overrides the step's family.
+    pub overridden: bool,
+}
+
+impl PlannedStep {
+    /// The launches among the actions.
+    pub fn launches(&self) -> impl Iterator<Item = &PlannedLaunch> {
+        self.actions.iter().filter_map(|action| match action {
+            Action::Launch(launch) => Some(launch),
+            Action::Copy { .. } => None,
+        })
+    }
+}
+
+/// A weight that the plan needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedWeight {
+    /// The tensor.
+    pub tensor: Tensor,
+    /// The layouts that it is needed in, one or both; none for floats that are no matrix, such as biases, which lie as
+    /// they are.
+    pub layouts: Vec<WeightLayout>,
+}
+
+impl Plan {
+    /// Plans a graph for such a device and dispatcher.
+    pub fn new(
+        graph: &ComputeGraph,
+        options: &PlanOptions,
+        dispatch: &dyn KernelDispatch,
+    ) -> Result<Self, PlanError> {
+        let mut program = Program::new(graph)?;
+        let overridden = |family| dispatch.overrides(family);
+        let accepts = |fusion: Fusion, step: &StepOp, program: &Program| {
+            dispatch.accepts(fusion, step, program, options)
+        };
+        let mut formed = fuse(&mut program, options.fusions, &accepts);
+        formed.extend(library::choose(&mut program, options, &overridden, &accepts));
+        let library::Lowered { steps, scratch } = library::lower(&program, options, &overridden)?;
+        let memory = memory::plan(&program, &steps, &scratch)?;
+        let layout = |family| {
+            if overridden(family) { dispatch.weight_layout(family) } else { library::layout(family) }
+        };
+        let weights = weights(&program, &layout);
+        Ok(Plan { program, options: options.clone(), formed, steps, scratch, memory, weights })
+    }
+
+    /// The steps, after fusion and choice of kernels, and the tensors.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// What it was made for.
+    pub fn options(&self) -> &PlanOptions {
+        &self.options
+    }
+
+    /// The fused steps that were formed.
+    pub fn formed(&self) -> &[Formed] {
+        &self.formed
+    }
+
+    /// What is done for each step of the program.
+    pub fn steps(&self) -> &[PlannedStep] {
+        &self.steps
+    }
+
+    /// All launches, in order, each with the step that it is for.
+    pub fn launches(&self) -> impl Iterator<Item = (usize, &PlannedLaunch)> {
+        let steps = self.steps.iter().enumerate();
+        steps.flat_map(|(i, step)| step.launches().map(move |launch| (i, launch)))
+    }
+
+    /// Bytes that all launches move: see [`PlannedLaunch::bytes`].
+    pub fn bytes(&self) -> u64 {
+        self.launches().fold(0, |sum, (_, launch)| sum.saturating_add(launch.bytes))
+    }
+
+    /// Memory that kernels need beside their operands.
+    pub fn scratch(&self) -> &[Scratch] {
+        &self.scratch
+    }
+
+    /// The memory that it needs.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Where a tensor of the program is; `None` where no step has it, and where it is another graph's.
+    pub fn location(&self, tensor: Tensor) -> Option<Location> {
+        self.program.has(tensor).then(|| self.memory.tensors[tensor.index()])?
+    }
+
+    /// Where a piece of scratch is; `None` where it is another plan's.
+    pub fn scratch_location(&self, scratch: ScratchId) -> Option<Location> {
+        self.memory.scratch.get(scratch.index()).copied()
+    }
+
+    /// The weights that the steps read, in the layouts that they are read in.
+    pub fn weights(&self) -> &[PlannedWeight] {
+        &self.weights
+    }
+
+    /// The tensors of a role, in the graph's order; of states, not their later versions.
+    pub fn tensors(&self, role: Role) -> impl Iterator<Item = Tensor> {
+        let is = move |&tensor: &Tensor| {
+            let info = self.program.info(tensor);
+            info.role == role && info.state.is_none()
+        };
+        self.program.handles().filter(is)
+    }
+
+    /// The tensor of that name, if the graph has one; of several, the first.
+    pub fn tensor(&self, name: &str) -> Option<Tensor> {
+        self.program.handles().find(|&tensor| self.program.info(tensor).name == name)
+    }
+}
+
+/// The weights that steps read.
+fn weights(program: &Program, layout: &dyn Fn(Family) -> WeightLayout) -> Vec<PlannedWeight> {
+    let mut layouts: Vec<Option<[bool; 2]>> = vec![None; program.tensors().len()];
+    for step in program.steps() {
+        let layout = layout(step.op.family());
+        for tensor in step.op.reads() {
+            let info = program.info(tensor);
+            if info.role == Role::Weight {
+                let needed = layouts[tensor.index()].get_or_insert([false; 2]);
+                if let Element::Weights(_) = info.ty.element {
+                    needed[usize::from(layout == WeightLayout::Planes)] = true;
+                }
+            }
+        }
+    }
+    let needed = program.handles().zip(layouts);
+    needed
+        .filter_map(|(tensor, needed)| {
+            let layouts = [WeightLayout::Rows, WeightLayout::Planes].into_iter().zip(needed?);
+            let layouts = layouts.filter(|&(_, needed)| needed).map(|(layout, _)| layout).collect();
+            Some(PlannedWeight { tensor, layouts })
+        })
+        .collect()
+}

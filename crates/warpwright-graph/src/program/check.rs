@@ -1,0 +1,153 @@
+//! What holds of every program, whatever passes have made of it.
+//!
+//! - A step reads what is given (inputs, weights, states) or what a step before it makes.
+//! - A tensor is made once, and what is given is not made.
+//! - Of a state a step reads the newest version, and changes that: memory has no other.
+//! - Outputs are made. Each node's work is done by one step.
+
+use super::Program;
+use super::step::{Access, Step};
+use crate::graph::{NodeId, Role, Tensor};
+use std::collections::{HashMap, HashSet};
+use thiserror::Error;
+
+/// A program that cannot be run: a pass has made a mistake.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// A step reads what is not there yet.
+    #[error("step {step} ({name}) reads `{tensor}`, which no step before it makes")]
+    Unmade {
+        /// The step's place.
+        step: usize,
+        /// The step's name.
+        name: &'static str,
+        /// The tensor's name.
+        tensor: String,
+    },
+    /// A step makes what is there already.
+    #[error("step {step} ({name}) makes `{tensor}`, which is there already")]
+    MadeTwice {
+        /// The step's place.
+        step: usize,
+        /// The step's name.
+        name: &'static str,
+        /// The tensor's name.
+        tensor: String,
+    },
+    /// A step reads or changes a version of a state that is gone.
+    #[error("step {step} ({name}) takes `{tensor}` of a state, but the state is `{now}` by then")]
+    Version {
+        /// The step's place.
+        step: usize,
+        /// The step's name.
+        name: &'static str,
+        /// The version that it takes.
+        tensor: String,
+        /// The version that is there.
+        now: String,
+    },
+    /// Nothing makes an output.
+    #[error("no step makes the output `{tensor}`")]
+    Output {
+        /// The tensor's name.
+        tensor: String,
+    },
+    /// A node's work is done twice.
+    #[error("the work of node {} is done twice, the second time by step {step} ({name})", .node.index())]
+    Twice {
+        /// The node.
+        node: NodeId,
+        /// The step's place.
+        step: usize,
+        /// The step's name.
+        name: &'static str,
+    },
+    /// A node's work is done by no step.
+    #[error("no step does the work of node {}", .node.index())]
+    Lost {
+        /// The node.
+        node: NodeId,
+    },
+}
+
+impl Program {
+    /// Whether the program can be run as it stands: see this module's invariants. What a pass makes of a program
+    /// that can be run can be run too; this is how its tests know.
+    pub fn check(&self) -> Result<(), ProgramError> {
+        let mut state = Checked { program: self, made: HashSet::new(), newest: HashMap::new() };
+        let mut done = vec![false; self.nodes.len()];
+        for (at, step) in self.steps.iter().enumerate() {
+            state.step(at, step)?;
+            for &node in &step.nodes {
+                match done.get_mut(node.index()) {
+                    Some(done) if !*done => *done = true,
+                    _ => return Err(ProgramError::Twice { node, step: at, name: step.op.name() }),
+                }
+            }
+        }
+        if let Some(lost) = done.iter().position(|&done| !done) {
+            return Err(ProgramError::Lost { node: NodeId(lost as u32) });
+        }
+        for tensor in self.handles() {
+            let info = self.info(tensor);
+            if info.role == Role::Output && !state.made.contains(&tensor) {
+                return Err(ProgramError::Output { tensor: info.name.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is there before a step.
+struct Checked<'a> {
+    program: &'a Program,
+    made: HashSet<Tensor>,
+    /// The version of a state that its memory holds, where it was changed.
+    newest: HashMap<Tensor, Tensor>,
+}
+
+impl Checked<'_> {
+    fn step(&mut self, at: usize, step: &Step) -> Result<(), ProgramError> {
+        let name = step.op.name();
+        let named = |tensor: Tensor| self.program.info(tensor).name.clone();
+        let operands = step.op.operands();
+        for operand in operands.iter().filter(|operand| operand.access == Access::Read) {
+            let tensor = operand.tensor;
+            let info = self.program.info(tensor);
+            let given = match info.role {
+                Role::Input | Role::Weight => true,
+                Role::State => info.state.is_none(),
+                Role::Output | Role::Intermediate => false,
+            };
+            if !given && !self.made.contains(&tensor) {
+                return Err(ProgramError::Unmade { step: at, name, tensor: named(tensor) });
+            }
+            if info.role == Role::State {
+                let root = self.program.root(tensor);
+                let now = self.newest.get(&root).copied().unwrap_or(root);
+                if now != tensor {
+                    return Err(ProgramError::Version {
+                        step: at,
+                        name,
+                        tensor: named(tensor),
+                        now: named(now),
+                    });
+                }
+            }
+        }
+        for operand in operands.iter().filter(|operand| operand.access == Access::Write) {
+            let tensor = operand.tensor;
+            let info = self.program.info(tensor);
+            let given = matches!(info.role, Role::Input | Role::Weight)
+                || (info.role == Role::State && info.state.is_none());
+            if given || !self.made.insert(tensor) {
+                return Err(ProgramError::MadeTwice { step: at, name, tensor: named(tensor) });
+            }
+            if let Some(root) = info.state {
+                self.newest.insert(root, tensor);
+            }
+        }
+        Ok(())
+    }
+}
