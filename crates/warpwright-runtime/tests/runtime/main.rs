@@ -7,6 +7,7 @@ mod errors;
 mod mapped;
 mod memory;
 mod order;
+mod random;
 mod views;
 
 use std::time::{Duration, Instant};
