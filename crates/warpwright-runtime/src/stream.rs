@@ -6,6 +6,7 @@ use crate::error::{Result, RuntimeError};
 use crate::event::Event;
 use crate::op::{Landing, Op};
 use crate::pool::Point;
+use std::fmt;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -287,6 +288,13 @@ impl Stream {
         } else {
             Err(RuntimeError::OtherDevice { operation, what })
         }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Stream");
+        debug.field("device", &self.inner.device).field("id", &self.inner.state.id).finish_non_exhaustive()
     }
 }
 
