@@ -14,8 +14,8 @@ use warpwright_ptx::ir::Arch;
 
 fn main() {
     println!(
-        "{:16} {:20} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "model", "step", "nodes", "launches", "program", "fuse", "choose", "lower", "plan"
+        "{:16} {:20} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "model", "step", "nodes", "launches", "program", "fuse", "choose", "lower", "plan", "of least"
     );
     for (name, model) in ModelConfig::real() {
         let exact = PlanOptions::new(Arch::sm(90), 132);
@@ -47,7 +47,10 @@ fn report(model: &str, step: &str, graph: &ComputeGraph, options: &PlanOptions) 
     ];
     let times = times.map(|time| format!("{:6.2} ms", time.as_secs_f64() * 1e3));
     let (nodes, launches) = (graph.nodes().len(), plan().launches().count());
-    println!("{model:16} {step:20} {nodes:8} {launches:8} {}", times.join(" "));
+    let plan = plan();
+    let memory = plan.memory();
+    let waste = memory.arena_bytes as f64 / memory.bound.max(1) as f64;
+    println!("{model:16} {step:20} {nodes:8} {launches:8} {} {waste:9.4}", times.join(" "));
 }
 
 /// Median time of a run.

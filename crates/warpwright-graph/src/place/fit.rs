@@ -1,43 +1,47 @@
 //! Places by best fit, in several orders.
 //!
-//! Units of one size that are needed for as long are a class, such as the same tensor of each layer of a model. An
-//! order is one of classes, so that what helps one layer helps all.
+//! Units of one size that are needed for as long, beside others like them, are a class, such as the same tensor of
+//! each layer of a model. An order is one of classes, so that what helps one layer helps all.
 
 use super::Unit;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Steps of the search for a better order, for so few pairs of units that meet; and how many pairs are looked at
-/// in all, about.
-const MOST_TRIALS: usize = 128;
-const PAIRS: usize = 1 << 21;
+/// Orders that are tried besides, at most; and how many pairs of units that meet are looked at for that, about.
+const MOST_TRIALS: usize = 256;
+const PAIRS: usize = 1 << 19;
+/// Steps after which it does not matter how long something has been needed.
+const FAR: i64 = 16;
+
+/// What comes first: the largest of the first number, then of the second.
+type Order = fn(&Unit) -> [Reverse<u128>; 2];
 
 /// Offsets of the units, and the end of the last; the best of several orders. `None` where there are no addresses
-/// for them. No order ends before `bound`.
-pub(super) fn best(units: &[Unit], bound: u64) -> Option<(Vec<u64>, u64)> {
+/// for them. What ends at `enough` is not made better.
+pub(super) fn best(units: &[Unit], enough: u64) -> Option<(Vec<u64>, u64)> {
     let fit = Fit::new(units);
     let classes = fit.classes();
-    let time = |unit: &Unit| u128::from(unit.end - unit.begin) + 1;
-    let orders: [&dyn Fn(&Unit) -> (Reverse<u128>, Reverse<u128>); 3] = [
+    let orders: [Order; 3] = [
         // Large ones first: small ones go into the gaps.
-        &|unit| (Reverse(unit.room.into()), Reverse(time(unit))),
+        |unit| [Reverse(unit.room.into()), Reverse(unit.time())],
         // Those that are in the way of most others first.
-        &|unit| (Reverse(u128::from(unit.room) * time(unit)), Reverse(unit.room.into())),
+        |unit| [Reverse(u128::from(unit.room) * unit.time()), Reverse(unit.room.into())],
         // Those that stay longest first, which then lie together.
-        &|unit| (Reverse(time(unit)), Reverse(unit.room.into())),
+        |unit| [Reverse(unit.time()), Reverse(unit.room.into())],
     ];
     let mut found: Option<Found> = None;
     for order in orders {
         let mut classes = classes.clone();
         classes.sort_by_key(|class| order(&units[class[0]]));
         keep(&mut found, fit.place(classes));
-        if found.as_ref().is_some_and(|found| found.peak <= bound) {
+        if found.as_ref().is_some_and(|found| found.peak <= enough) {
             break;
         }
     }
     let mut found = found?;
     let trials = (PAIRS / (fit.pairs() + 1)).min(MOST_TRIALS);
-    improve(&fit, &mut found, bound, trials);
+    improve(&fit, &mut found, enough, trials);
     Some((found.offsets, found.peak))
 }
 
@@ -60,26 +64,33 @@ fn keep(found: &mut Option<Found>, other: Option<Found>) -> bool {
     }
 }
 
-/// Takes the class of what lies on top earlier, as long as that helps.
-fn improve(fit: &Fit<'_>, found: &mut Found, bound: u64, mut trials: usize) {
-    loop {
-        let top = |&unit: &usize| found.offsets[unit] + fit.units[unit].bytes == found.peak;
-        let Some(class) = found.classes.iter().position(|class| class.iter().any(top)) else { return };
-        let mut better = None;
-        for to in 0..class {
-            if found.peak <= bound || trials == 0 {
-                return;
-            }
-            trials -= 1;
-            let mut classes = found.classes.clone();
-            let moved = classes.remove(class);
-            classes.insert(to, moved);
-            keep(&mut better, fit.place(classes).filter(|other| other.peak < found.peak));
+/// Takes one class at a time to another place in the order, and stays with what is no worse. Which class goes where
+/// is drawn, the same way each time.
+fn improve(fit: &Fit<'_>, found: &mut Found, enough: u64, trials: usize) {
+    let mut random = Drawn(0);
+    for _ in 0..trials {
+        if found.peak <= enough {
+            return;
         }
-        match better {
-            Some(better) => *found = better,
-            None => return,
+        let mut classes = found.classes.clone();
+        let moved = classes.remove(random.below(classes.len()));
+        classes.insert(random.below(classes.len() + 1), moved);
+        if let Some(other) = fit.place(classes).filter(|other| other.peak <= found.peak) {
+            *found = other;
         }
+    }
+}
+
+/// Numbers that look random: SplitMix64 (Steele, Lea and Flood 2014).
+struct Drawn(u64);
+
+impl Drawn {
+    /// A number below another one.
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(x ^ (x >> 31)) * end as u128) >> 64) as usize
     }
 }
 
@@ -110,15 +121,31 @@ impl<'a> Fit<'a> {
         self.meets.iter().map(Vec::len).sum()
     }
 
+    /// What is alike: size, duration, and those of all that it meets with when they begin.
+    fn likeness(&self, i: usize) -> u64 {
+        let unit = &self.units[i];
+        let mut others: Vec<(i64, u32, u64)> = (self.meets[i].iter())
+            .map(|&other| {
+                let other = &self.units[other as usize];
+                (i64::from(other.begin) - i64::from(unit.begin), other.end - other.begin, other.room)
+            })
+            // What is there throughout began longer ago in each layer.
+            .map(|(begin, time, room)| if begin < -FAR { (-FAR, 0, room) } else { (begin, time, room) })
+            .collect();
+        others.sort_unstable();
+        let mut hasher = DefaultHasher::new();
+        (unit.room, unit.end - unit.begin, others).hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// The classes of units, each in the order of time.
     fn classes(&self) -> Vec<Vec<usize>> {
         let mut order: Vec<usize> = (0..self.units.len()).collect();
         order.sort_by_key(|&i| self.units[i].begin);
-        let mut of: HashMap<(u64, u32), usize> = HashMap::new();
+        let mut of: HashMap<u64, usize> = HashMap::new();
         let mut classes: Vec<Vec<usize>> = Vec::new();
         for i in order {
-            let Unit { room, begin, end, .. } = self.units[i];
-            let class = *of.entry((room, end - begin)).or_insert(classes.len());
+            let class = *of.entry(self.likeness(i)).or_insert(classes.len());
             match classes.get_mut(class) {
                 Some(class) => class.push(i),
                 None => classes.push(vec![i]),

@@ -47,8 +47,8 @@ pub struct Placement {
 ///
 /// Blocks that replace one another are one, with the time of all. They are placed one after the other where they fit
 /// most tightly (Sekiyama et al. 2018; Pisarchyk and Lee 2020, *greedy by size*), in several orders, of which the
-/// best counts; from there on, what lies on top is taken earlier as long as that helps. An optimal placement is
-/// NP-hard to find.
+/// best counts; where that wastes more than a hundredth or two, others like it are tried, in a number that keeps
+/// the time bounded. An optimal placement is NP-hard to find.
 ///
 /// ```
 /// use warpwright_graph::place::{Block, place};
@@ -62,8 +62,8 @@ pub struct Placement {
 pub fn place(blocks: &[Block], alignment: u64) -> Option<Placement> {
     let (units, replaces) = unite(blocks, alignment)?;
     let bound = most(&units, |unit| unit.bytes)?;
-    // Good enough: sizes are rounded up but for what lies last.
-    let enough = most(&units, |unit| unit.room).unwrap_or(u64::MAX);
+    // Sizes are rounded up, but for what lies last; and a few hundredths are not worth a search.
+    let enough = most(&units, |unit| unit.room)?.max(bound.saturating_add(bound / 64));
     let (offsets, peak) = fit::best(&units, enough)?;
     let mut of_blocks = vec![0; blocks.len()];
     for (unit, offset) in units.iter().zip(offsets) {
@@ -82,6 +82,13 @@ struct Unit {
     begin: u32,
     end: u32,
     blocks: Vec<usize>,
+}
+
+impl Unit {
+    /// How many steps need it.
+    fn time(&self) -> u128 {
+        u128::from(self.end - self.begin) + 1
+    }
 }
 
 /// Decides who replaces whom.

@@ -89,7 +89,8 @@ fn of_gates() {
                 let norm = graph.weight("norm", TensorType::f32([256]));
                 let h = graph.rms_norm("normed", x, norm, 1e-6)?;
                 let mut product = |name: &str, x, [n, k]: [u32; 2]| {
-                    let w = graph.weight(&format!("{name}.w"), TensorType::new(Element::Weights(format), [n, k]));
+                    let w =
+                        graph.weight(&format!("{name}.w"), TensorType::new(Element::Weights(format), [n, k]));
                     graph.mat_mul(name, x, w, None)
                 };
                 let (gate, up) = (product("gate", h, [512, 256])?, product("up", h, [512, 256])?);
@@ -106,7 +107,12 @@ fn of_gates() {
 /// Heads of q, those of the cache, elements of a head, and room of the cache.
 const HEADS: [[u32; 4]; 4] = [[8, 2, 64, 512], [4, 4, 32, 96], [12, 2, 128, 8192], [6, 1, 256, 40]];
 
-fn cache(graph: &mut ComputeGraph, dtype: CacheDtype, batch: u32, [_, kv_heads, d, room]: [u32; 4]) -> KvCache {
+fn cache(
+    graph: &mut ComputeGraph,
+    dtype: CacheDtype,
+    batch: u32,
+    [_, kv_heads, d, room]: [u32; 4],
+) -> KvCache {
     graph.kv_cache("cache", TensorType::new(Element::Cache(dtype), [batch, kv_heads, room, d]))
 }
 
@@ -172,7 +178,8 @@ fn of_rotations_and_the_way_into_the_cache() {
         RopeParams { rotary_dim: 32, scaling: RopeScaling::Linear { factor: 4.0 }, ..RopeParams::new(64) },
     ];
     let heads = [8, 2, 64, 128];
-    for (dtype, tokens) in CacheDtype::ALL.into_iter().flat_map(|dtype| TOKENS.map(|tokens| (dtype, tokens))) {
+    for (dtype, tokens) in CacheDtype::ALL.into_iter().flat_map(|dtype| TOKENS.map(|tokens| (dtype, tokens)))
+    {
         for rope in ropes {
             for (sequences, batch) in
                 [(TokenSequences::One, 1), (TokenSequences::Each, tokens), (TokenSequences::Listed, 5)]
@@ -274,10 +281,12 @@ fn of_draws_and_counters() {
             let graph = graph(|graph| {
                 let logits = graph.input("logits", TensorType::f32([tokens, 50_257]));
                 let seeds = graph.state("seeds", TensorType::new(Element::U64, [tokens]));
-                let counters: Vec<Tensor> =
-                    (0..1 + settings % 4).map(|i| graph.state(&format!("counter{i}"), numbers(tokens))).collect();
+                let counters: Vec<Tensor> = (0..1 + settings % 4)
+                    .map(|i| graph.state(&format!("counter{i}"), numbers(tokens)))
+                    .collect();
                 let f32s = TensorType::f32([tokens]);
-                let buffers = [("temperatures", f32s), ("top_ks", numbers(tokens)), ("top_ps", f32s), ("min_ps", f32s)];
+                let buffers =
+                    [("temperatures", f32s), ("top_ks", numbers(tokens)), ("top_ps", f32s), ("min_ps", f32s)];
                 let buffers = (0..4).filter(|bit| settings >> bit & 1 == 1).map(|bit| buffers[bit as usize]);
                 let buffers: Vec<Tensor> = buffers.map(|(name, ty)| graph.input(name, ty)).collect();
                 let drawn = graph.sample("tokens", logits, [seeds, counters[0]], &buffers, params)?;

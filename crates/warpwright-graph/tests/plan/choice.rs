@@ -3,7 +3,8 @@
 use crate::common::{Choice, Formats, ModelConfig};
 use crate::{exact, int8, ops, plan, steps, without};
 use warpwright_graph::{
-    Arithmetic, Family, Fusion, Fusions, KernelDispatch, Plan, PlanOptions, Program, Role, StepOp, WeightLayout,
+    Arithmetic, Family, Fusion, Fusions, KernelDispatch, Plan, PlanOptions, Program, Role, StepOp,
+    WeightLayout,
 };
 use warpwright_kernels::{Activations, WeightFormat};
 use warpwright_ptx::ir::Arch;
@@ -93,7 +94,8 @@ fn tiles(model: &ModelConfig, tokens: u32, options: &PlanOptions) -> Vec<[u32; 2
     let tile = |(step, launch): (usize, &warpwright_graph::PlannedLaunch)| {
         let StepOp::Products(products) = &plan.program().steps()[step].op else { return None };
         let n = plan.program().ty(products.matrices[0].weight).shape.dims()[0];
-        (products.activations.is_none()).then(|| [tokens.div_ceil(launch.grid[0]), n.div_ceil(launch.grid[1])])
+        (products.activations.is_none())
+            .then(|| [tokens.div_ceil(launch.grid[0]), n.div_ceil(launch.grid[1])])
     };
     plan.launches().filter_map(tile).collect()
 }
@@ -174,7 +176,11 @@ fn overridden_families_have_no_launches() {
                 assert_eq!(planned.overridden, step.op.family() == family);
                 assert_eq!(planned.actions.is_empty(), planned.overridden);
             }
-            assert!(plan.launches().count() < all.launches().count() || family == Family::Norm || family == Family::Elementwise);
+            assert!(
+                plan.launches().count() < all.launches().count()
+                    || family == Family::Norm
+                    || family == Family::Elementwise
+            );
         }
         // Products of an overridden family are as the graph has them: no step makes anything for them.
         let plan = plan_for(&Other { runs: vec![Family::MatMul], ..Other::default() }, &options);

@@ -41,7 +41,10 @@ fn given(plan: &Plan, source: ArgSource, needed: Type) -> (Type, u64) {
         ArgSource::Tensor { tensor, plane, at, len } => {
             let plane = planes(ty(tensor))[plane];
             let size = u64::from(needed.bytes());
-            assert!((at + len) * size <= plane.len * u64::from(plane.dtype.bytes()), "{source:?} is too long");
+            assert!(
+                (at + len) * size <= plane.len * u64::from(plane.dtype.bytes()),
+                "{source:?} is too long"
+            );
             assert!((plane.offset + at * size).is_multiple_of(16), "{source:?} is not aligned to 16 bytes");
             // Anything may be read as bytes.
             (if needed == Type::U8 { needed } else { plane.dtype }, len)
@@ -96,7 +99,8 @@ fn arguments(plan: &Plan, launch: &PlannedLaunch) {
     for (arg, &(_, source)) in args.iter().zip(&launch.args) {
         let scalar = matches!(source, ArgSource::U32(_) | ArgSource::F32(_));
         assert_eq!(arg.role == Role::Scalar, scalar, "{entry}: `{}`", arg.name);
-        let needed = arg.len.evaluate(known).unwrap_or_else(|| panic!("{entry}: no length of `{}`", arg.name));
+        let needed =
+            arg.len.evaluate(known).unwrap_or_else(|| panic!("{entry}: no length of `{}`", arg.name));
         assert_eq!(given(plan, source, arg.dtype), (arg.dtype, needed), "{entry}: `{}`", arg.name);
         if let ArgSource::Scratch(id) = source {
             // What is zeroed must be left as it was; what is not may have anything in it.
@@ -207,10 +211,13 @@ impl Machine<'_> {
             Owner::Tensor(tensor) => (self.plan.location(tensor), bytes(self.plan.program().ty(tensor))),
             Owner::Scratch(i) => {
                 let piece = self.plan.scratch()[i];
-                let id = self.plan.launches().flat_map(|(_, launch)| &launch.args).find_map(|&(_, arg)| match arg {
-                    ArgSource::Scratch(id) if id.index() == i => Some(id),
-                    _ => None,
-                });
+                let id =
+                    self.plan.launches().flat_map(|(_, launch)| &launch.args).find_map(
+                        |&(_, arg)| match arg {
+                            ArgSource::Scratch(id) if id.index() == i => Some(id),
+                            _ => None,
+                        },
+                    );
                 (self.plan.scratch_location(id?), piece.len * u64::from(piece.dtype.bytes()))
             }
         };
@@ -325,7 +332,9 @@ fn launch_in(
                 continue;
             }
             assert!(arg.shares.contains(&name) && own == there, "{entry}: `{}` overlaps `{name}`", arg.name);
-            if let (ArgSource::Tensor { tensor, .. }, ArgSource::Tensor { tensor: operand, .. }) = (source, beside) {
+            if let (ArgSource::Tensor { tensor, .. }, ArgSource::Tensor { tensor: operand, .. }) =
+                (source, beside)
+            {
                 in_place.insert(tensor, operand);
             }
         }

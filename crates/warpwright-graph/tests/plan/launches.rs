@@ -12,9 +12,11 @@ const ROOMS: [u32; 5] = [512, 2048, 8192, 32_768, 131_072];
 /// Layers of real models, with each of the mixes of formats that Q4_K_M has.
 fn layers() -> impl Iterator<Item = (&'static str, ModelConfig)> {
     let mixes = [WeightFormat::Q4K, WeightFormat::Q6K];
-    let formats = mixes.map(|v| mixes.map(|down| Formats { v: [v; 2], down: [down; 2], ..Formats::q4_k_m() }));
+    let formats =
+        mixes.map(|v| mixes.map(|down| Formats { v: [v; 2], down: [down; 2], ..Formats::q4_k_m() }));
     let formats = formats.into_iter().flatten();
-    formats.flat_map(|formats| ModelConfig::real().map(|(name, model)| (name, ModelConfig { formats, ..model })))
+    formats
+        .flat_map(|formats| ModelConfig::real().map(|(name, model)| (name, ModelConfig { formats, ..model })))
 }
 
 #[test]
@@ -23,7 +25,8 @@ fn of_a_layer_at_every_context() {
         for room in ROOMS {
             for cache in CacheDtype::ALL {
                 let graph = ModelConfig { max_seq_len: room, cache, ..model.clone() }.layer(1);
-                let [exact, int8] = [exact(), int8()].map(|options| plan(&graph, &options).launches().count());
+                let [exact, int8] =
+                    [exact(), int8()].map(|options| plan(&graph, &options).launches().count());
                 assert!(exact <= 6, "{name}, {room}: {exact}");
                 assert!(int8 <= 8, "{name}, {room}: {int8}");
             }
@@ -66,7 +69,9 @@ fn of_a_whole_step() {
 #[test]
 fn move_the_weights_and_the_cache() {
     for (name, model) in ModelConfig::real() {
-        let of = |max_seq_len| plan(&ModelConfig { max_seq_len, ..model.clone() }.decode(1, Choice::ArgMax), &exact());
+        let of = |max_seq_len| {
+            plan(&ModelConfig { max_seq_len, ..model.clone() }.decode(1, Choice::ArgMax), &exact())
+        };
         let (short, long) = (of(512), of(8192));
         let row = 2 * 2 * u64::from(model.kv_heads * model.head_dim);
         let cache = |room| u64::from(model.layers) * room * row;
@@ -76,7 +81,11 @@ fn move_the_weights_and_the_cache() {
             .sum();
         for (plan, room) in [(&short, 512), (&long, 8192)] {
             let least = weights + cache(room);
-            assert!((least..least + least / 50).contains(&plan.bytes()), "{name}: {} of {least}", plan.bytes());
+            assert!(
+                (least..least + least / 50).contains(&plan.bytes()),
+                "{name}: {} of {least}",
+                plan.bytes()
+            );
         }
     }
 }

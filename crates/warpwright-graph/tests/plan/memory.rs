@@ -179,9 +179,9 @@ fn random_graph(random: &mut Random) -> ComputeGraph {
             _ => {
                 let ty = TensorType::new(Element::Weights(random.of(&formats)), [random.of(&widths), width]);
                 let w = graph.weight(&format!("{name}.w"), ty);
-                let bias = random.once_in(3).then(|| {
-                    graph.weight(&format!("{name}.bias"), TensorType::f32([ty.shape.dims()[0]]))
-                });
+                let bias = random
+                    .once_in(3)
+                    .then(|| graph.weight(&format!("{name}.bias"), TensorType::f32([ty.shape.dims()[0]])));
                 graph.mat_mul(&name, x, w, bias)
             }
         };

@@ -32,7 +32,11 @@ fn holds(blocks: &[Block], alignment: u64) -> Placement {
         for j in 0..i {
             if overlap(i, j) {
                 let (next, before) = if replaces[i] == Some(j) { (i, j) } else { (j, i) };
-                assert_eq!(replaces[next], Some(before), "{i} and {j} of {blocks:?} overlap in {placement:?}");
+                assert_eq!(
+                    replaces[next],
+                    Some(before),
+                    "{i} and {j} of {blocks:?} overlap in {placement:?}"
+                );
                 assert_eq!(offsets[next], offsets[before]);
             }
         }
@@ -52,7 +56,7 @@ fn holds(blocks: &[Block], alignment: u64) -> Placement {
 #[test]
 fn random_blocks_that_are_needed_at_once_lie_apart() {
     let mut random = Random::new(5);
-    for _ in 0..2000 {
+    for _ in 0..300 {
         let (count, steps) = (1 + random.below(24), 1 + random.below(16));
         let sizes = random.of(&[4u32, 16, 4000]);
         let alignment = random.of(&[1, 16, 256]);

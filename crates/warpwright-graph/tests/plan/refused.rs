@@ -35,7 +35,8 @@ fn heads_of(head_dim: u32, cache: CacheDtype) -> ModelConfig {
 
 #[test]
 fn prompts_with_heads_that_tensor_cores_do_not_take() {
-    let (nodes, step, reason) = refused(&heads_of(40, CacheDtype::F16).prefill(1, 20, Choice::ArgMax), &exact());
+    let (nodes, step, reason) =
+        refused(&heads_of(40, CacheDtype::F16).prefill(1, 20, Choice::ArgMax), &exact());
     assert_eq!((&nodes[..], step), (&["blk.0.attention".to_owned()][..], "prefill_attention"));
     assert_eq!(field(&reason), ("head_dim", "40"));
     assert!(try_plan(&heads_of(40, CacheDtype::F16).decode(1, Choice::ArgMax), &exact()).is_ok());
