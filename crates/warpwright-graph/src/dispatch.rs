@@ -1,21 +1,50 @@
 //! Who runs steps: the kernel library, or in part a user's own kernels.
 //!
-//! A dispatcher is asked twice. While a plan is made it says which fused steps it has kernels for, and which
-//! families of steps it runs itself: fusion forms nothing else, and for those families the library's kernels are
-//! neither chosen nor lowered. When the plan runs, each step goes to the method of its family.
+//! A dispatcher is asked twice. While a plan is made it says which fused steps there are kernels for, and which
+//! families of steps it runs itself: fusion forms nothing else, and for those families no kernels of the library are
+//! planned. When the plan runs, each step goes to the method of its family.
 
+use crate::graph::Tensor;
 use crate::library;
 use crate::plan::{Fusion, PlanOptions, WeightLayout};
-use crate::program::{Family, Program, StepOp};
+use crate::program::{Family, Operand, Program, Step, StepOp};
+use crate::run::{Bound, ExecuteError};
+use std::fmt;
+use warpwright_runtime::{self as runtime, AnyBuffer, Buffer, Stream};
 
-/// Who runs the steps of a plan: see the [module](self).
+/// Who runs a plan's steps: one method for each family of them.
+///
+/// Methods issue work on the step's stream and do not wait for it, unless they compute on the host. What a method
+/// does not override goes to the kernel library.
+///
+/// ```
+/// use warpwright_graph::{ExecuteError, Family, KernelDispatch, StepOp, StepRun};
+///
+/// /// Sums on the host; everything else by the library.
+/// struct HostAdd;
+///
+/// impl KernelDispatch for HostAdd {
+///     fn elementwise(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+///         let StepOp::Elementwise { a, b: Some(b), out, op: warpwright_graph::Pointwise::Add } = *step.op() else {
+///             return step.run_library();
+///         };
+///         let stream = step.stream();
+///         let a = stream.clone_dtoh(&step.buffer::<f32>(a)?)?;
+///         let b = stream.clone_dtoh(&step.buffer::<f32>(b)?)?;
+///         let sums: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
+///         stream.memcpy_htod(&sums, &step.buffer::<f32>(out)?)?;
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait KernelDispatch: Send + Sync {
-    /// Whether there is a kernel for a step that a fusion would form: what the library says, unless told otherwise.
+    /// Whether there is a kernel for a step that a fusion would form. Fusion forms no others.
     fn accepts(&self, fusion: Fusion, step: &StepOp, program: &Program, options: &PlanOptions) -> bool {
         library::accepts(fusion, step, program, options)
     }
 
-    /// Whether it runs the steps of that family itself, all of them.
+    /// Whether it runs all steps of that family itself: no kernels of the library are planned for them, and steps are
+    /// as the graph says, without what the library's kernels ask for.
     fn overrides(&self, family: Family) -> bool {
         let _ = family;
         false
@@ -27,10 +56,144 @@ pub trait KernelDispatch: Send + Sync {
         let _ = family;
         WeightLayout::Rows
     }
+
+    /// Embedding and selection of rows.
+    fn rows(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        step.run_library()
+    }
+
+    /// Products, and what they make of their activations first.
+    fn mat_mul(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        step.run_library()
+    }
+
+    /// Norms.
+    fn norm(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        step.run_library()
+    }
+
+    /// Rotation and the way into the cache.
+    fn rope(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        step.run_library()
+    }
+
+    /// Attention.
+    fn attention(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        step.run_library()
+    }
+
+    /// Operations on elements, softmax, conversions.
+    fn elementwise(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        step.run_library()
+    }
+
+    /// Argmax and sampling.
+    fn sampling(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        step.run_library()
+    }
+
+    /// What changes states.
+    fn state(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        step.run_library()
+    }
 }
 
-/// The kernel library: it accepts what it has kernels for, and runs everything.
+/// The kernel library, for every step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelLibrary;
 
 impl KernelDispatch for KernelLibrary {}
+
+/// A step whose turn it is: what it does, and where its operands are.
+pub struct StepRun<'a> {
+    bound: &'a Bound,
+    index: usize,
+}
+
+impl<'a> StepRun<'a> {
+    pub(crate) fn new(bound: &'a Bound, index: usize) -> Self {
+        StepRun { bound, index }
+    }
+
+    /// Its place in the program.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The program that it belongs to: shapes and names of tensors.
+    pub fn program(&self) -> &'a Program {
+        self.bound.plan.program()
+    }
+
+    /// The step.
+    pub fn step(&self) -> &'a Step {
+        &self.program().steps()[self.index]
+    }
+
+    /// What it does.
+    pub fn op(&self) -> &'a StepOp {
+        &self.step().op
+    }
+
+    /// The stream that everything of the plan is issued on.
+    pub fn stream(&self) -> &'a Stream {
+        &self.bound.stream
+    }
+
+    /// The parts of an operand, in the order of [`planes`](crate::planes). Of matrices of weights see
+    /// [`weights`](Self::weights).
+    ///
+    /// What the step reads must not be written, unless it is a state that the step changes.
+    pub fn parts(&self, tensor: Tensor) -> Result<&'a [AnyBuffer], ExecuteError> {
+        self.must_be_operand(tensor)?;
+        self.bound.parts(tensor)
+    }
+
+    /// An operand that is in one piece.
+    pub fn buffer<T: runtime::Element>(&self, tensor: Tensor) -> Result<Buffer<T>, ExecuteError> {
+        let [part] = self.parts(tensor)? else {
+            return Err(ExecuteError::NoBuffer { name: self.bound.name(tensor) });
+        };
+        let (given, needed) = (T::TYPE, part.element());
+        if given != needed {
+            return Err(ExecuteError::Element { name: self.bound.name(tensor), given, needed });
+        }
+        Ok(part.typed()?)
+    }
+
+    /// A matrix of weights, in the layout that the dispatcher has asked for.
+    pub fn weights(&self, tensor: Tensor, layout: WeightLayout) -> Result<Buffer<u8>, ExecuteError> {
+        self.must_be_operand(tensor)?;
+        Ok(self.bound.matrix(tensor, layout)?.typed()?)
+    }
+
+    /// Whether the plan has launches of the kernel library for the step.
+    pub fn has_library(&self) -> bool {
+        !self.bound.plan.steps()[self.index].overridden
+    }
+
+    /// Issues the launches of the kernel library.
+    pub fn run_library(&mut self) -> Result<(), ExecuteError> {
+        if !self.has_library() {
+            return Err(ExecuteError::NoLibrary { family: self.op().family() });
+        }
+        Ok(self.bound.issue(self.index)?)
+    }
+
+    fn must_be_operand(&self, tensor: Tensor) -> Result<(), ExecuteError> {
+        let is = |operand: &Operand| operand.tensor == tensor;
+        if self.op().operands().iter().any(is) {
+            return Ok(());
+        }
+        Err(ExecuteError::NotAnOperand { name: self.bound.name(tensor) })
+    }
+}
+
+impl fmt::Debug for StepRun<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepRun")
+            .field("index", &self.index)
+            .field("step", self.step())
+            .finish_non_exhaustive()
+    }
+}

@@ -20,8 +20,10 @@ pub mod library;
 pub mod place;
 mod plan;
 mod program;
+pub mod reference;
+mod run;
 
-pub use dispatch::{KernelDispatch, KernelLibrary};
+pub use dispatch::{KernelDispatch, KernelLibrary, StepRun};
 pub use fuse::{Accepts, Formed, fuse};
 pub use graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError, Role,
@@ -35,4 +37,8 @@ pub use plan::{
 pub use program::{
     Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products, Program,
     ProgramError, RopeStep, Rotate, Step, StepOp, Uses,
+};
+pub use run::{
+    Captured, Executable, ExecuteError, Execution, Replanned, Runner, RunnerError, RunnerStep, SequenceBound,
+    StepKind, StepShape, StepTime, Store, StoreError, StoreStatistics, execute_graph,
 };

@@ -331,11 +331,20 @@ fn tokens_are_chosen_for_each_row() {
     gives(TensorOp::Sample(top), &[logits, seeds, three, three], &[three]);
     let both = SampleParams { top_k: Setting::Buffer, ..warm };
     gives(TensorOp::Sample(both), &[logits, seeds, three, f32s([3]), three], &[three]);
+    let nucleus = SampleParams { top_p: Setting::Buffer, ..fixed };
+    gives(TensorOp::Sample(nucleus), &[logits, seeds, three, f32s([3])], &[three]);
+    let all = SampleParams { top_p: Setting::Buffer, min_p: Setting::Buffer, ..both };
+    let every = [logits, seeds, three, f32s([3]), three, f32s([3]), f32s([3])];
+    assert_eq!(infer(&TensorOp::Sample(all), &every), Ok(vec![three]));
+    assert_eq!(infer(&TensorOp::Sample(all), &every[..6]), Err(arity("7", 6)));
 
     let wrong = |params, inputs: &[TensorType], error| refuses(TensorOp::Sample(params), inputs, error);
     wrong(fixed, &[logits, three, three], is("seeds", three, "u64 of 1 dimension"));
     wrong(fixed, &[logits, seeds, seeds], is("steps", seeds, "u32 of 1 dimension"));
     wrong(fixed, &[u32s([3, 20]), seeds, three], is("logits", u32s([3, 20]), "floats of 2 dimensions"));
+    wrong(nucleus, &[logits, seeds, three, three], is("top_ps", three, "f32 of 1 dimension"));
+    let least = SampleParams { min_p: Setting::Buffer, ..fixed };
+    wrong(least, &[logits, seeds, three, three], is("min_ps", three, "f32 of 1 dimension"));
     wrong(both, &[logits, seeds, three, three, f32s([3])], is("temperatures", three, "f32 of 1 dimension"));
     let rows = "one element for each row";
     let two = u64s([2]);

@@ -4,13 +4,16 @@
 //! operation on its device, in the order of issue, from 1 on.
 
 use crate::contract::Param;
+use crate::device::DeviceStatistics;
 use crate::error::Result;
 use crate::function::FunctionAttributes;
-use crate::op::Shape;
+use crate::op::{Op, Shape};
+use crate::stream::StreamState;
 use crate::vm;
 use std::sync::Arc;
 use warpwright_ptx::ir;
 use warpwright_ptx::verify::ModuleInfo;
+use warpwright_vm::{Finding, Report};
 
 /// A kind of device, with what it needs to run.
 pub(crate) enum Backend {
@@ -71,6 +74,74 @@ impl Backend {
     }
 }
 
+/// Operations and what becomes of them.
+impl Backend {
+    /// Issues an operation of a stream: its ticket.
+    pub(crate) fn push(&self, op: Op, stream: &StreamState) -> u64 {
+        let Backend::Vm(worker) = self;
+        worker.push(op, stream)
+    }
+
+    /// The ticket of the last operation that was issued.
+    pub(crate) fn issued(&self) -> u64 {
+        let Backend::Vm(worker) = self;
+        worker.issued()
+    }
+
+    /// Whether an operation is complete: executed, or skipped after an error.
+    pub(crate) fn is_complete(&self, ticket: u64) -> bool {
+        let Backend::Vm(worker) = self;
+        worker.is_complete(ticket)
+    }
+
+    /// Waits until an operation is complete.
+    pub(crate) fn pass(&self, ticket: u64) {
+        let Backend::Vm(worker) = self;
+        worker.pass(ticket);
+    }
+
+    /// Waits until an operation is complete, and returns the error that nobody was told of.
+    pub(crate) fn wait(&self, ticket: u64) -> Result<()> {
+        let Backend::Vm(worker) = self;
+        worker.wait(ticket)
+    }
+
+    /// A copy of bytes of the host, for an operation.
+    pub(crate) fn stage(&self, data: &[u8]) -> Vec<u8> {
+        let Backend::Vm(worker) = self;
+        worker.stage(data)
+    }
+
+    /// What an operation has copied to the host was taken.
+    pub(crate) fn unstage(&self, data: Vec<u8>) {
+        let Backend::Vm(worker) = self;
+        worker.unstage(data);
+    }
+
+    /// Whether reads of memory that was never written are looked for.
+    pub(crate) fn looks_for_uninitialised(&self) -> bool {
+        let Backend::Vm(worker) = self;
+        worker.options().checks.init
+    }
+
+    pub(crate) fn statistics(&self) -> DeviceStatistics {
+        let Backend::Vm(worker) = self;
+        worker.statistics()
+    }
+
+    /// The report of the last launch, where there are reports.
+    pub(crate) fn last_report(&self) -> Option<Arc<Report>> {
+        let Backend::Vm(worker) = self;
+        worker.last_report()
+    }
+
+    /// What was found, where something is looked for.
+    pub(crate) fn take_findings(&self) -> Vec<Finding> {
+        let Backend::Vm(worker) = self;
+        worker.take_findings()
+    }
+}
+
 impl Module {
     /// The names of its kernels, sorted.
     pub(crate) fn kernels(&self) -> Vec<String> {
@@ -102,5 +173,17 @@ impl Memory {
     pub(crate) fn bytes(&self) -> u64 {
         let Memory::Vm(memory) = self;
         memory.bytes()
+    }
+
+    /// What is there now, as one value.
+    pub(crate) fn peek(&self, offset: u64, value: &mut [u8]) -> Result<()> {
+        let Memory::Vm(memory) = self;
+        memory.peek(offset, value)
+    }
+
+    /// Changes what is there now, as one value.
+    pub(crate) fn poke(&self, offset: u64, value: &[u8]) -> Result<()> {
+        let Memory::Vm(memory) = self;
+        memory.poke(offset, value)
     }
 }

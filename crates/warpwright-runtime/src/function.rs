@@ -10,7 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// A kernel of a module. A cheap handle: its clones are one function.
+/// A kernel of a module. A cheap handle: its clones are one function, and so is what a module yields again for its
+/// name.
 #[derive(Clone)]
 pub struct Function {
     device: Device,
@@ -41,6 +42,8 @@ pub struct FunctionParam {
     pub bytes: u32,
     /// Whether the PTX says that it is a pointer.
     pub is_pointer: bool,
+    /// What the PTX says that an address given for it is a multiple of, in bytes.
+    pub alignment: Option<u32>,
 }
 
 /// A kernel of a loaded module, without a handle of its device: what the device itself may hold.

@@ -18,6 +18,48 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use warpwright_ptx::dsl::{ArgDesc, Kernel, LaunchRule};
 
 /// A kernel on a device, ready for launches. A cheap handle: its clones are one kernel.
+///
+/// ```
+/// use warpwright_ptx::dsl::*;
+/// use warpwright_runtime::{Device, RuntimeError, Violation, VmConfig};
+///
+/// /// `y = factor · x`.
+/// struct Scale;
+///
+/// impl Kernel for Scale {
+///     fn entry(&self) -> String { "scale".into() }
+///     fn args(&self) -> Vec<ArgDesc> {
+///         let n = Extent::dim("n");
+///         let y = ArgDesc::output::<f32>("y", n).may_share(&["x"]);
+///         vec![ArgDesc::input::<f32>("x", n), y, ArgDesc::scalar::<f32>("factor"), ArgDesc::scalar::<u32>("n")]
+///     }
+///     fn launch(&self) -> LaunchRule { LaunchRule::new(128).grid(Extent::dim("n").per(128)) }
+///     fn body(&self, k: K<'_>) {
+///         let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
+///         let (factor, n) = (k.scalar::<f32>("factor"), k.scalar::<u32>("n"));
+///         let i = k.global_tid();
+///         k.when(i.lt(n), || y.st(i, x.ld(i) * factor));
+///     }
+/// }
+///
+/// # fn main() -> Result<(), RuntimeError> {
+/// let device = Device::vm(VmConfig::default())?;
+/// let stream = device.default_stream();
+/// let kernel = device.kernel(&Scale)?;
+/// let x = stream.clone_htod(&[1.0f32, 2.0, 3.0])?;
+/// let y = stream.alloc::<f32>(3)?;
+///
+/// // Grid and block follow from the arguments.
+/// kernel.bind().buffer("x", &x).buffer("y", &y).scalar("factor", 2.0f32).scalar("n", 3u32).launch(&stream)?;
+/// assert_eq!(stream.clone_dtoh(&y)?, [2.0, 4.0, 6.0]);
+///
+/// // Four elements are more than there are: nothing runs.
+/// let four = kernel.bind().buffer("x", &x).buffer("y", &x).scalar("factor", 2.0f32).scalar("n", 4u32);
+/// let Err(RuntimeError::Contract(error)) = four.launch(&stream) else { panic!() };
+/// assert!(matches!(error.violation, Violation::TooShort { argument: "x", given: 3, needed: 4, .. }));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct CompiledKernel {
     device: Device,
@@ -27,6 +69,8 @@ pub struct CompiledKernel {
 /// The same, without a handle of the device: what the device itself may hold.
 struct Compiled {
     contract: Contract,
+    /// The launch rule as the kernel says it, without what the build adds.
+    asked: LaunchRule,
     kernel: Arc<function::Kernel>,
     /// Blocks that are resident at once, for the block that the launch rule names.
     resident: u64,
@@ -49,7 +93,8 @@ impl Device {
     /// the device knows is not built again.
     ///
     /// Refused where the configuration is none that the kernel has, where the body has mistakes, and where the
-    /// device cannot run it: too old, too little shared memory, no such blocks, no clusters.
+    /// device cannot run it: too old, too little shared memory, no such blocks, no clusters. The device keeps its
+    /// kernels as long as it lives.
     pub fn kernel(&self, kernel: &dyn Kernel) -> Result<CompiledKernel> {
         let entry = kernel.entry();
         let known = self.kernels().lock().get(&entry).cloned();
@@ -71,18 +116,19 @@ impl Device {
         kernel.check().map_err(failed)?;
         let limits = Limits::of(self);
         // What the rule says without a build is judged without one.
-        Contract::check_rule(entry, &kernel.launch(), &limits)?;
+        let asked = kernel.launch();
+        Contract::check_rule(entry, &asked, &limits)?;
         let built = kernel.build(limits.arch).map_err(failed)?;
         let contract = Contract::new(entry, kernel.args(), built.launch, limits)?;
         let info = warpwright_ptx::verify(&built.module).map_err(|mistakes| failed(mistakes.into()))?;
-        let kernel = Arc::new(self.load(&built.module, &info)?.kernel(entry)?);
+        let kernel = self.load(&built.module, &info)?.kernel(entry)?;
         let function = Function::new(self.clone(), kernel.clone());
         let LaunchRule { dynamic_shared, .. } = *contract.rule();
         if dynamic_shared > function.max_dynamic_shared() {
             function.set_max_dynamic_shared(dynamic_shared)?;
         }
         let resident = function.max_cooperative_grid(threads(contract.block()), dynamic_shared);
-        Ok(Compiled { contract, kernel, resident })
+        Ok(Compiled { contract, asked, kernel, resident })
     }
 }
 
@@ -93,11 +139,7 @@ fn threads(block: [u32; 3]) -> u32 {
 impl Compiled {
     /// That another kernel with this entry is this one, as far as can be seen without building it.
     fn same_as(&self, kernel: &dyn Kernel, entry: &str) -> Result<()> {
-        let (rule, known) = (kernel.launch(), self.contract.rule());
-        // The build has found the shared memory of the one.
-        let rule =
-            LaunchRule { static_shared: known.static_shared, dynamic_shared: known.dynamic_shared, ..rule };
-        if rule == *known && kernel.args() == self.contract.args() {
+        if kernel.launch() == self.asked && kernel.args() == self.contract.args() {
             Ok(())
         } else {
             Err(RuntimeError::EntryTaken { entry: entry.to_owned() })
@@ -233,7 +275,7 @@ impl<'a> Binder<'a> {
         if let Some(error) = self.refused.take() {
             return Err(error.into());
         }
-        let Compiled { contract, kernel, resident } = &*self.kernel.compiled;
+        let Compiled { contract, kernel, resident, .. } = &*self.kernel.compiled;
         let most_blocks = || {
             if self.block == contract.block() {
                 return *resident;

@@ -1,7 +1,7 @@
 //! Launches of PTX without a contract: dimensions, attributes, and parameters as they stand in the signature.
 //!
-//! What the signature and the device say is checked: the number and the sizes of the parameters, dimensions, shared
-//! memory, residency, the device of each buffer. What a kernel does with a parameter nobody knows here, and so a
+//! What the signature and the device say is checked: the number and the sizes of the parameters, where pointers are
+//! said to be aligned, dimensions, shared memory, residency, the device of each buffer. What a kernel does with a parameter nobody knows here, and so a
 //! launch is `unsafe`; [`CompiledKernel`](crate::CompiledKernel) is the other way.
 
 use crate::buffer::{AnyBuffer, Buffer, Element};
@@ -104,6 +104,41 @@ impl From<&AnyBuffer> for RawArg {
 }
 
 /// A launch of a [`Function`] in the making: its parameters, in order.
+///
+/// ```
+/// use warpwright_runtime::{Device, LaunchConfig, RuntimeError, VmConfig};
+///
+/// # fn main() -> Result<(), RuntimeError> {
+/// let device = Device::vm(VmConfig::default())?;
+/// let stream = device.default_stream();
+/// let module = device.load_ptx(
+///     ".version 8.0
+///     .target sm_80
+///     .address_size 64
+///     .visible .entry add(.param .u64 x, .param .u32 n)
+///     {
+///         .reg .b32 %r<5>;
+///         .reg .b64 %rd<3>;
+///         ld.param.u64        %rd1, [x];
+///         ld.param.u32        %r1, [n];
+///         cvta.to.global.u64  %rd1, %rd1;
+///         mov.u32             %r2, %tid.x;
+///         mad.wide.u32        %rd2, %r2, 4, %rd1;
+///         ld.global.u32       %r3, [%rd2];
+///         add.u32             %r4, %r3, %r1;
+///         st.global.u32       [%rd2], %r4;
+///         ret;
+///     }",
+/// )?;
+/// let add = module.function("add")?;
+/// let x = stream.clone_htod(&[1u32, 2, 3])?;
+/// let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (3, 1, 1), shared_mem_bytes: 0 };
+/// // SAFETY: three threads read and write the three elements of `x`, which nothing else uses.
+/// unsafe { stream.launch_builder(&add).arg(&x).arg(10u32).launch(config) }?;
+/// assert_eq!(stream.clone_dtoh(&x)?, [11, 12, 13]);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "nothing is launched before `launch`"]
 pub struct LaunchBuilder<'a> {
     stream: &'a Stream,
@@ -135,9 +170,9 @@ impl LaunchBuilder<'_> {
 
     /// Launches it, after what the stream was asked for so far.
     ///
-    /// Refused where the number of parameters or the size of one is not the function's, where the grid, the block,
-    /// the shared memory or the attributes are not what the device and the function take, and where a buffer is on
-    /// another device than the stream.
+    /// Refused where the number of parameters or the size of one is not the function's, where a buffer is not aligned
+    /// as the parameter says (`.ptr .align`), where the grid, the block, the shared memory or the attributes are not
+    /// what the device and the function take, and where a buffer is on another device than the stream.
     ///
     /// # Safety
     ///
@@ -187,6 +222,17 @@ fn check(
         let (given, needed) = (arg.bytes(), param.bytes as usize);
         if given != needed {
             return Err(Violation::ParameterSize { index, argument: param.name.clone(), given, needed });
+        }
+        if let (Value::Buffer(buffer), Some(align)) = (&arg.0, param.alignment) {
+            let (given, needed) = (buffer.device_ptr(), u64::from(align));
+            if !given.is_multiple_of(needed) {
+                return Err(Violation::ParameterAlignment {
+                    index,
+                    argument: param.name.clone(),
+                    given,
+                    needed,
+                });
+            }
         }
     }
     let limits = Limits::of(function.device());

@@ -1,4 +1,84 @@
-//! Devices, memory, streams and launches: how a program runs kernels, on the virtual GPU and on CUDA.
+//! Devices, memory, streams and launches: how a program runs kernels.
+//!
+//! A [`Device`] is a virtual GPU ([`warpwright_vm`]); the names and shapes are those that CUDA devices have too. It
+//! has [`Stream`]s, which do what they are asked for in order, and [`Buffer`]s, which its pool hands out. A kernel
+//! is launched under its contract: what is accepted fits, and what is refused names kernel, argument and rule.
+//!
+//! ```
+//! use warpwright_ptx::dsl::*;
+//! use warpwright_runtime::{Device, RuntimeError};
+//!
+//! /// `y = 2 x`, `n` elements of each.
+//! struct Double;
+//!
+//! impl Kernel for Double {
+//!     fn entry(&self) -> String { "double".into() }
+//!     fn args(&self) -> Vec<ArgDesc> {
+//!         let n = Extent::dim("n");
+//!         vec![ArgDesc::input::<f32>("x", n), ArgDesc::output::<f32>("y", n), ArgDesc::scalar::<u32>("n")]
+//!     }
+//!     fn launch(&self) -> LaunchRule { LaunchRule::new(64).grid(Extent::dim("n").per(64)) }
+//!     fn body(&self, k: K<'_>) {
+//!         let (x, y, n) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"), k.scalar::<u32>("n"));
+//!         let i = k.global_tid();
+//!         k.when(i.lt(n), || y.st(i, x.ld(i) + x.ld(i)));
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), RuntimeError> {
+//! let chosen = Device::auto()?;
+//! println!("{}: {}", chosen.device.properties().name, chosen.reason);
+//! let stream = chosen.device.default_stream();
+//! let x = stream.clone_htod(&[1.0f32, 2.5, -3.0])?;
+//! let y = stream.alloc::<f32>(3)?;
+//!
+//! let double = chosen.device.kernel(&Double)?;
+//! double.bind().buffer("x", &x).buffer("y", &y).scalar("n", 3u32).launch(&stream)?;
+//! assert_eq!(stream.clone_dtoh(&y)?, [2.0, 5.0, -6.0]);
+//!
+//! // Four elements of buffers that have three: refused, and nothing has run.
+//! let refused = double.bind().buffer("x", &x).buffer("y", &y).scalar("n", 4u32).launch(&stream);
+//! assert!(matches!(refused, Err(RuntimeError::Contract(_))));
+//!
+//! // What is launched again and again is checked once, and recorded once.
+//! let prepared = double.bind().buffer("x", &y).buffer("y", &x).scalar("n", 3u32).prepare()?;
+//! stream.begin_capture()?;
+//! stream.launch(&prepared)?;
+//! stream.memcpy_dtod(&x, &y)?;
+//! let graph = stream.end_capture()?.instantiate()?;
+//! for _ in 0..10 {
+//!     graph.launch(&stream)?;
+//! }
+//! assert_eq!(stream.clone_dtoh(&y)?, [2048.0, 5120.0, -6144.0]);
+//! assert_eq!(chosen.device.statistics().launches, 11);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The order of things
+//!
+//! A stream does what it is asked for in order, and the host goes on meanwhile. Streams go their own ways until one
+//! [waits](Stream::wait_event) for an [`Event`] of another. `memcpy_dtoh`, `clone_dtoh` and everything that is
+//! called `synchronize` wait; nothing else does. A virtual GPU does one thing at a time, in the order in which all its
+//! streams were asked, so that two kernels never run at once on it.
+//!
+//! # Memory
+//!
+//! A [`Buffer`] is a handle: its clones, [slices](Buffer::slice) and [casts](Buffer::cast) share the memory, which goes
+//! back to the pool with the last of them. What was issued before may still use it: the pool hands it out again to the
+//! stream that comes after that, and to others when it is done. So a buffer may be dropped as soon as everything that
+//! uses it was *issued*. On a virtual GPU blocks are handed out for buffers of exactly their size, and count as never
+//! written, so that the checks know of each buffer what they would know of a new one.
+//!
+//! [`HostBuffer`] is memory of the host's that kernels see: it is read and set while they run, and a copy into it is
+//! how results come to the host without waiting.
+//!
+//! # Errors
+//!
+//! What a call can know, it refuses at once. What happens on the device later, a trap or with
+//! [checks](VmConfig::options) a finding, is the error of the next call that waits, once, with kernel and number of the
+//! launch ([`Failure`]). Nothing that was issued before that call returned it is done any more; what is issued
+//! afterwards is.
 #![deny(unsafe_code)]
 
 mod backend;

@@ -88,7 +88,11 @@ impl Stream {
         &self.inner.device
     }
 
-    /// Allocates `len` elements, which are not initialised.
+    /// Allocates `len` elements, which are not initialised, at an address that is a multiple of 256 bytes.
+    ///
+    /// The buffer is there for what this stream is asked for from now on; another stream has to wait for that
+    /// ([`wait_event`](Self::wait_event)). Refused if memory is out, even after everything that the pool keeps was
+    /// given back.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         self.must_not_capture("alloc")?;
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
@@ -101,14 +105,14 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// Allocates `len` elements of zero.
+    /// Allocates `len` elements of zero, as [`alloc`](Self::alloc) does.
     pub fn alloc_zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = self.alloc(len)?;
         self.memset_zeros(&buffer)?;
         Ok(buffer)
     }
 
-    /// Allocates a copy of a slice.
+    /// Allocates a copy of a slice, as [`alloc`](Self::alloc) does.
     pub fn clone_htod<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         let buffer = self.alloc(data.len())?;
         self.memcpy_htod(data, &buffer)?;

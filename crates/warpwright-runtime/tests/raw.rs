@@ -133,7 +133,7 @@ fn parameters_are_passed_as_they_stand_in_the_signature() {
 fn a_function_says_what_it_is_like() {
     let device = device_of(80, 10);
     let module = loaded(&device);
-    assert_eq!(module.function_names(), ["axpy", "fixed", "last_word", "meet"]);
+    assert!(module.function_names().eq(["axpy", "fixed", "last_word", "meet"]));
     let axpy = module.function("axpy").unwrap();
     let params: Vec<_> =
         axpy.attributes().params.iter().map(|param| (param.name.as_str(), param.bytes)).collect();
@@ -225,6 +225,36 @@ fn parameters_of_the_wrong_number_or_size_are_refused() {
 }
 
 #[test]
+fn buffers_are_aligned_as_the_parameter_says() {
+    let device = device();
+    let stream = device.default_stream();
+    // The DSL says 16 of every pointer.
+    let function = device.kernel(&Count).unwrap().function();
+    assert_eq!(function.attributes().params[0].alignment, Some(16));
+    let counters = stream.alloc_zeros::<u32>(64).unwrap();
+    for (start, aligned) in [(0, true), (1, false), (2, false), (4, true), (31, false), (32, true)] {
+        let counters = counters.slice(start..start + 32).unwrap();
+        let result = launch(&stream, &function, vec![RawArg::from(&counters)], shape(1, 32, 0));
+        if aligned {
+            result.unwrap();
+            continue;
+        }
+        let given = counters.as_any().device_ptr();
+        let argument = "counters".to_owned();
+        assert_eq!(
+            refused(result).2,
+            Violation::ParameterAlignment { index: 0, argument, given, needed: 16 }
+        );
+    }
+    assert_eq!(function_alignment(&device), None, "PTX that says nothing takes any address");
+    stream.synchronize().unwrap();
+}
+
+fn function_alignment(device: &Device) -> Option<u32> {
+    function(device, "axpy").attributes().params[0].alignment
+}
+
+#[test]
 fn dimensions_that_the_device_or_the_function_does_not_take_are_refused() {
     let device = device();
     let stream = device.default_stream();
@@ -258,7 +288,8 @@ fn dimensions_that_the_device_or_the_function_does_not_take_are_refused() {
 fn dynamic_shared_memory_beyond_48_kib_must_be_allowed() {
     let device = device_of(80, 4);
     let stream = device.default_stream();
-    let function = function(&device, "last_word");
+    let module = loaded(&device);
+    let function = module.function("last_word").unwrap();
     let y = stream.alloc_zeros::<u32>(1).unwrap();
     let run = |bytes: u32| {
         launch(&stream, &function, vec![RawArg::from(&y), RawArg::from(bytes)], shape(1, 1, bytes))?;
@@ -274,7 +305,10 @@ fn dynamic_shared_memory_beyond_48_kib_must_be_allowed() {
     assert_eq!(run(100 << 10).unwrap(), 4711);
     let (given, needed) = ((100 << 10) + 4, 100 << 10);
     assert_eq!(refused(run(given)).2, Violation::DynamicShared { given, needed, most });
+    // A function is the same however one comes by it.
+    let [function, again] = [(); 2].map(|()| module.function("last_word").unwrap());
     function.set_max_dynamic_shared(163 << 10).unwrap();
+    assert_eq!(again.max_dynamic_shared(), 163 << 10);
     assert_eq!(run(163 << 10).unwrap(), 4711);
     let violation = refused(function.set_max_dynamic_shared((163 << 10) + 1)).2;
     assert_eq!(violation, Violation::SharedMemory { given: (163 << 10) + 1, needed: 163 << 10 });

@@ -23,6 +23,8 @@ pub struct KernelParam {
     pub is_array: bool,
     /// It is said to be a pointer.
     pub is_pointer: bool,
+    /// What the address that it points to is said to be a multiple of, in bytes.
+    pub pointee_align: Option<u32>,
 }
 
 /// A kernel of a module.
@@ -129,6 +131,7 @@ fn kernel_info(
                 offset,
                 is_array: !variable.dims.is_empty(),
                 is_pointer: variable.pointee.is_some(),
+                pointee_align: variable.pointee.and_then(|pointee| pointee.align),
             };
             offset += bytes;
             param

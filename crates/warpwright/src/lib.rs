@@ -5,9 +5,13 @@
 //! - [`ptx`]: the intermediate representation of PTX, with the typed kernel DSL, parser, printer and
 //!   verifier;
 //! - [`kernels`]: the kernel library;
-//! - [`vm`]: the virtual GPU, which runs and checks PTX on the CPU.
+//! - [`vm`]: the virtual GPU, which runs and checks PTX on the CPU;
+//! - [`runtime`]: devices, memory, streams, and launches that are checked before they are made;
+//! - [`graph`]: what models compute, fused and planned into few launches.
 #![forbid(unsafe_code)]
 
+pub use warpwright_graph as graph;
 pub use warpwright_kernels as kernels;
 pub use warpwright_ptx as ptx;
+pub use warpwright_runtime as runtime;
 pub use warpwright_vm as vm;

@@ -219,3 +219,15 @@ fn emit_writes_to_a_file_and_names_rust_lines() {
         module.items.iter().filter(|item| matches!(item.kind, warpwright::ptx::ir::ItemKind::File(_)));
     assert!(files.count() > 0);
 }
+
+#[test]
+fn devices_name_the_one_that_is_used() {
+    let document = json(&run(&["devices", "--json"]));
+    assert_eq!(document["version"], 1);
+    let devices = document["devices"].as_array().expect("a list");
+    let names: Vec<&Value> = devices.iter().map(|device| &device["name"]).collect();
+    assert!(names.contains(&&document["auto"]["name"]), "the one that is used is one of them");
+    assert!(devices.iter().all(|device| device["multiprocessors"].as_u64().is_some_and(|count| count > 0)));
+    let output = run(&["devices"]);
+    assert_eq!((status(&output), stdout(&output).lines().count()), (0, 2 * devices.len() + 1));
+}

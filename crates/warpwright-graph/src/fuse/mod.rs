@@ -28,7 +28,7 @@ mod rope_append;
 mod shared_products;
 mod swiglu;
 
-use crate::graph::{NodeId, Role, Tensor};
+use crate::graph::{NodeId, Tensor};
 use crate::plan::{Fusion, Fusions};
 use crate::program::{Program, Schedule, StepOp, Uses};
 use std::mem;
@@ -101,10 +101,10 @@ impl Work<'_> {
         self.schedule.uses()
     }
 
-    /// What makes a tensor that vanishes if its one reader is merged with its maker.
+    /// What makes a tensor that is read in one place: if its maker and its reader are merged, no step needs it.
+    /// Whether the host does is the schedule's to know.
     fn maker_of_inner(&self, tensor: Tensor) -> Option<(usize, &StepOp)> {
-        let inner = self.program.info(tensor).role == Role::Intermediate;
-        self.uses().sole_reader(tensor).filter(|_| inner)?;
+        self.uses().sole_reader(tensor)?;
         let place = self.uses().maker(tensor)?;
         Some((place, self.op(place)?))
     }

@@ -367,7 +367,7 @@ fn sample(inputs: &[TensorType], params: SampleParams) -> Result<Vec<TensorType>
     ];
     let given = settings.iter().filter(|(given, ..)| *given).count();
     if inputs.len() != 3 + given {
-        let needed = ["3", "4", "5"][given.min(2)];
+        let needed = ["3", "4", "5", "6", "7"][given];
         return Err(OpError::Arity { needed, given: inputs.len() });
     }
     let logits = matrix("logits", inputs[0], FLOATS)?;

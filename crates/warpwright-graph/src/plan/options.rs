@@ -2,6 +2,7 @@
 
 use std::fmt;
 use warpwright_ptx::ir::Arch;
+use warpwright_runtime::Device;
 
 /// What a plan is made for, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,12 @@ impl PlanOptions {
     /// Exact arithmetic and all fusions, for such a device.
     pub fn new(arch: Arch, multiprocessors: u32) -> Self {
         PlanOptions { arch, multiprocessors, arithmetic: Arithmetic::Exact, fusions: Fusions::all() }
+    }
+
+    /// The same for this device.
+    pub fn for_device(device: &Device) -> Self {
+        let properties = device.properties();
+        PlanOptions::new(properties.arch, properties.multiprocessors)
     }
 }
 

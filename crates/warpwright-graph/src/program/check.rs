@@ -151,3 +151,62 @@ impl Checked<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{ComputeGraph, GraphError, TensorType};
+    use crate::program::StepOp;
+
+    /// `y = silu(s)` of a state, the state's next version, and `z = silu` of that.
+    fn program() -> Result<Program, GraphError> {
+        let mut graph = ComputeGraph::new();
+        let row = TensorType::f32([1, 4]);
+        let (state, value) = (graph.state("state", row), graph.input("value", row));
+        let y = graph.silu("y", state)?;
+        let next = graph.assign("next", state, value)?;
+        let z = graph.silu("z", next)?;
+        let sum = graph.add("sum", y, z)?;
+        graph.output(sum)?;
+        Program::new(&graph)
+    }
+
+    fn broken(change: impl FnOnce(&mut Vec<Step>)) -> Result<(), ProgramError> {
+        let mut program = program().expect("a graph");
+        change(program.steps_mut());
+        program.check()
+    }
+
+    /// Each mistake that a pass can make is found, and is found as what it is.
+    #[test]
+    fn mistakes_are_found() {
+        assert_eq!(broken(|_| {}), Ok(()));
+        assert!(matches!(broken(|steps| steps.swap(2, 3)), Err(ProgramError::Unmade { step: 2, .. })));
+        assert!(matches!(broken(|steps| steps.swap(0, 1)), Err(ProgramError::Version { step: 1, .. })));
+        assert!(matches!(broken(|steps| steps.truncate(3)), Err(ProgramError::Lost { .. })));
+        let twice = |steps: &mut Vec<Step>| steps.push(steps[0].clone());
+        assert!(matches!(broken(twice), Err(ProgramError::Version { step: 4, .. })));
+        let twice = |steps: &mut Vec<Step>| steps.push(steps[2].clone());
+        assert!(matches!(broken(twice), Err(ProgramError::MadeTwice { step: 4, .. })));
+        let node_twice = |steps: &mut Vec<Step>| steps[1].nodes = steps[0].nodes.clone();
+        assert!(matches!(broken(node_twice), Err(ProgramError::Twice { step: 1, .. })));
+        let no_output = |steps: &mut Vec<Step>| {
+            let nodes = steps.pop().expect("the sum").nodes;
+            steps[0].nodes.extend(nodes);
+        };
+        assert!(matches!(broken(no_output), Err(ProgramError::Output { .. })));
+        // A result that is written where the host's value is.
+        let given = |steps: &mut Vec<Step>| {
+            if let [
+                _,
+                Step { op: StepOp::Assign { value, .. }, .. },
+                Step { op: StepOp::Elementwise { out, .. }, .. },
+                ..,
+            ] = &mut steps[..]
+            {
+                *out = *value;
+            }
+        };
+        assert!(matches!(broken(given), Err(ProgramError::MadeTwice { step: 2, .. })));
+    }
+}

@@ -5,6 +5,7 @@
 pub(crate) mod model;
 pub(crate) mod random;
 pub(crate) mod real;
+pub(crate) mod run;
 pub(crate) mod weights;
 
 pub(crate) use model::{Biases, Choice, Formats, ModelConfig, Prompt};

@@ -396,19 +396,17 @@ impl ModelConfig {
         let (tokens, steps) = match choice {
             Choice::ArgMax => (graph.argmax("tokens", logits)?, None),
             Choice::Sample(params) => {
-                let mut settings = Vec::new();
-                if params.temperature == Setting::Buffer {
-                    settings.push(graph.input("temperatures", TensorType::f32([batch])));
-                }
-                if params.top_k == Setting::Buffer {
-                    settings.push(graph.input("top_ks", TensorType::new(Element::U32, [batch])));
-                }
-                if params.top_p == Setting::Buffer {
-                    settings.push(graph.input("top_ps", TensorType::f32([batch])));
-                }
-                if params.min_p == Setting::Buffer {
-                    settings.push(graph.input("min_ps", TensorType::f32([batch])));
-                }
+                let (float, number) = (TensorType::f32([batch]), TensorType::new(Element::U32, [batch]));
+                let settings: Vec<Tensor> = [
+                    (params.temperature == Setting::Buffer, "temperatures", float),
+                    (params.top_k == Setting::Buffer, "top_ks", number),
+                    (params.top_p == Setting::Buffer, "top_ps", float),
+                    (params.min_p == Setting::Buffer, "min_ps", float),
+                ]
+                .into_iter()
+                .filter(|(given, ..)| *given)
+                .map(|(_, name, ty)| graph.input(name, ty))
+                .collect();
                 let seeds = graph.state("seeds", TensorType::new(Element::U64, [batch]));
                 let steps = graph.state("steps", TensorType::new(Element::U32, [batch]));
                 (graph.sample("tokens", logits, [seeds, steps], &settings, params)?, Some(steps))

@@ -76,20 +76,35 @@ fn shares_of_equals_are_exact() {
     equals.iter().for_each(|&i| row[i] = 5.0);
     for eighths in 1..=7 {
         let share = eighths as f32 / 8.0;
-        let kept = |top_p| drawn(&Sample { top_p: Setting::Fixed(top_p), ..sample }, &row, 200);
+        let kept = |top_p| drawn(&Sample { top_p: Setting::Fixed(top_p), ..sample }, &row, 100);
         let first = |count: usize| equals[..count].iter().copied().collect::<BTreeSet<_>>();
         assert_eq!(kept(share), first(eighths), "{eighths} / 8");
         assert_eq!(kept(share.next_up()), first(eighths + 1), "more than {eighths} / 8");
         assert_eq!(kept(share.next_down()), first(eighths), "less than {eighths} / 8");
     }
+    // One is half of two, but less than half of two and a third that weighs a single unit, of 2⁻⁴⁴.
+    let mut row = vec![f64::NEG_INFINITY; 40];
+    row[..2].fill(0.0);
+    let half = Sample { top_p: Setting::Fixed(0.5), ..sample };
+    assert_eq!(drawn(&half, &row, 100), [0].into());
+    row[2] = -30.3;
+    assert_eq!(drawn(&half, &row, 100), [0, 1].into());
+}
+
+#[test]
+fn shares_are_of_what_the_step_before_has_left() {
+    let sample = Sample { threads: 32, ..Sample::new(40) };
+    let mut row = vec![-200.0; 40];
+    let equals: Vec<_> = (0..8).map(|i| 3 + 4 * i).collect();
+    equals.iter().for_each(|&i| row[i] = 5.0);
     // Equals are as likely as the most likely, so all are kept, whatever min_p is.
     for min_p in [1.0, 7.0] {
         let sample = Sample { min_p: Setting::Fixed(min_p), ..sample };
-        assert_eq!(drawn(&sample, &row, 200), equals.iter().copied().collect());
+        assert_eq!(drawn(&sample, &row, 100), equals.iter().copied().collect());
     }
     // The share is of what top_k has left: half of six.
     let sample = Sample { top_k: Setting::Fixed(6), top_p: Setting::Fixed(0.5), ..sample };
-    assert_eq!(drawn(&sample, &row, 200), equals[..3].iter().copied().collect());
+    assert_eq!(drawn(&sample, &row, 100), equals[..3].iter().copied().collect());
 }
 
 /// Steps in the order of llama.cpp: the share is that at a temperature of one, whatever the temperature.
@@ -100,7 +115,7 @@ fn the_temperature_comes_last() {
     for temperature in [0.25, 1.0, 50.0] {
         let temperature = Setting::Fixed(temperature);
         let sample = Sample { temperature, threads: 32, ..Sample::new(20) };
-        let kept = |sample| drawn(&sample, &row, 300);
+        let kept = |sample| drawn(&sample, &row, 100);
         let last = |count: usize| (20 - count..20).collect::<BTreeSet<_>>();
         let kept_of = |found: BTreeSet<usize>, count: usize| {
             let all =

@@ -65,8 +65,9 @@ impl AnyBuffer {
 
     /// Whether it shares bytes with another one.
     pub fn overlaps(&self, other: &AnyBuffer) -> bool {
-        let (start, end) = (self.offset, self.offset + self.bytes);
-        Arc::ptr_eq(&self.block, &other.block) && start < other.offset + other.bytes && other.offset < end
+        let start = self.offset.max(other.offset);
+        let end = (self.offset + self.bytes).min(other.offset + other.bytes);
+        Arc::ptr_eq(&self.block, &other.block) && start < end
     }
 
     /// A range of its elements, which shares their memory.

@@ -31,19 +31,14 @@ impl<T: Element> HostBuffer<T> {
 
     /// An element as it is now.
     pub fn get(&self, index: usize) -> Result<T> {
-        self.check(index)?;
-        let mut value = [T::zeroed()];
-        let Memory::Vm(memory) = &**self.buffer.as_any().memory();
-        memory.peek(index as u64, bytemuck::cast_slice_mut(&mut value))?;
-        Ok(value[0])
+        let mut value = T::zeroed();
+        self.memory().peek(self.offset(index)?, bytemuck::bytes_of_mut(&mut value))?;
+        Ok(value)
     }
 
     /// Sets an element now.
     pub fn set(&self, index: usize, value: T) -> Result<()> {
-        self.check(index)?;
-        let Memory::Vm(memory) = &**self.buffer.as_any().memory();
-        memory.poke(index as u64, bytemuck::bytes_of(&value))?;
-        Ok(())
+        self.memory().poke(self.offset(index)?, bytemuck::bytes_of(&value))
     }
 
     /// All elements as they are now.
@@ -56,9 +51,18 @@ impl<T: Element> HostBuffer<T> {
         &self.buffer
     }
 
-    fn check(&self, index: usize) -> Result<()> {
+    fn memory(&self) -> &Memory {
+        self.buffer.as_any().memory()
+    }
+
+    /// First byte of an element. The buffer has its memory to itself, from the first byte on.
+    fn offset(&self, index: usize) -> Result<u64> {
         let len = self.len();
-        if index < len { Ok(()) } else { Err(RuntimeError::Range { start: index, end: index + 1, len }) }
+        if index < len {
+            Ok((index * size_of::<T>()) as u64)
+        } else {
+            Err(RuntimeError::Range { start: index, end: index.saturating_add(1), len })
+        }
     }
 }
 

@@ -206,6 +206,18 @@ pub enum Violation {
         /// Bytes of the parameter.
         needed: usize,
     },
+    /// A buffer of a raw launch does not begin where the PTX says that the parameter points.
+    #[error("parameter {index} (`{argument}`) is {given:#x}; it must be a multiple of {needed}")]
+    ParameterAlignment {
+        /// Which one, from 0 on.
+        index: usize,
+        /// Its name.
+        argument: String,
+        /// The buffer's address.
+        given: u64,
+        /// What it must be a multiple of, in bytes.
+        needed: u64,
+    },
     /// The device is too old.
     #[error("the device is {given}; it needs sm_{needed} or later")]
     Architecture {
@@ -233,7 +245,9 @@ pub enum Violation {
 impl Violation {
     fn argument(&self) -> Option<&str> {
         match self {
-            Violation::Unknown { argument, .. } | Violation::ParameterSize { argument, .. } => Some(argument),
+            Violation::Unknown { argument, .. }
+            | Violation::ParameterSize { argument, .. }
+            | Violation::ParameterAlignment { argument, .. } => Some(argument),
             Violation::Twice { argument }
             | Violation::Missing { argument, .. }
             | Violation::Kind { argument, .. }

@@ -11,6 +11,8 @@
 mod arguments;
 mod error;
 mod limits;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use arguments::{Arguments, Number, Param, Span};
 pub use error::{ContractError, Kind, Measure, Violation};
@@ -219,7 +221,7 @@ impl Contract {
                 if bytes == 0 {
                     continue;
                 }
-                let shareable = arg.shares.contains(&other.name);
+                let shareable = other.role == Role::In && arg.shares.contains(&other.name);
                 if !(shareable && begin == other_begin && end == other_end) {
                     return Err(Violation::Overlap {
                         argument: arg.name,

@@ -101,8 +101,7 @@ impl Device {
     /// Waits until the device has done everything that it was asked for. Returns the error of what failed, if
     /// nothing has returned that yet.
     pub fn synchronize(&self) -> Result<()> {
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.wait(worker.issued())
+        self.inner.backend.wait(self.inner.backend.issued())
     }
 
     /// Allocates `len` elements of zero in memory of the host's, which kernels see too.
@@ -115,8 +114,7 @@ impl Device {
 
     /// What it has done so far.
     pub fn statistics(&self) -> DeviceStatistics {
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.statistics()
+        self.inner.backend.statistics()
     }
 
     /// What its pool has done so far.
@@ -140,15 +138,13 @@ impl Device {
 
     /// The report of the last launch that is complete. Virtual GPUs have them.
     pub fn last_report(&self) -> Option<Arc<Report>> {
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.last_report()
+        self.inner.backend.last_report()
     }
 
     /// What the checks of a virtual GPU have found in launches that are complete, since this was last asked:
     /// the first 1024 findings.
     pub fn take_findings(&self) -> Vec<Finding> {
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.take_findings()
+        self.inner.backend.take_findings()
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool<Arc<Memory>>> {
@@ -182,14 +178,17 @@ impl Device {
                 return Ok(memory);
             }
         }
-        // Operations that were issued hold memory that nothing else does.
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.pass(worker.issued());
-        if let Some(memory) = allocate(&self.inner.backend)? {
-            return Ok(memory);
-        }
+        // Operations that were issued hold memory that nothing else does. Waiting for them is no use where buffers
+        // that live leave no room.
+        let capacity = self.inner.properties.memory;
         let live = self.pool().statistics().live_bytes;
-        Err(RuntimeError::OutOfMemory { asked: bytes, live, capacity: self.inner.properties.memory })
+        if live.saturating_add(bytes) <= capacity {
+            self.inner.backend.pass(self.inner.backend.issued());
+            if let Some(memory) = allocate(&self.inner.backend)? {
+                return Ok(memory);
+            }
+        }
+        Err(RuntimeError::OutOfMemory { asked: bytes, live, capacity })
     }
 
     /// A block is not used by anyone any more, after these points.
@@ -202,38 +201,32 @@ impl Device {
 
     /// Whether reads of memory that was never written are looked for.
     pub(crate) fn looks_for_uninitialised(&self) -> bool {
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.options().checks.init
+        self.inner.backend.looks_for_uninitialised()
     }
 
     /// Issues an operation of a stream: its ticket.
     pub(crate) fn push(&self, op: Op, stream: &StreamState) -> u64 {
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.push(op, stream)
+        self.inner.backend.push(op, stream)
     }
 
     /// Waits until an operation is complete, and returns the error of what failed on the device.
     pub(crate) fn wait(&self, ticket: u64) -> Result<()> {
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.wait(ticket)
+        self.inner.backend.wait(ticket)
     }
 
     /// Whether an operation is complete.
     pub(crate) fn is_complete(&self, ticket: u64) -> bool {
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.is_complete(ticket)
+        self.inner.backend.is_complete(ticket)
     }
 
     /// A copy of bytes of the host, in memory that was used for that before if there is some.
     pub(crate) fn stage(&self, data: &[u8]) -> Vec<u8> {
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.stage(data)
+        self.inner.backend.stage(data)
     }
 
     /// Such memory is not used any more.
     pub(crate) fn unstage(&self, data: Vec<u8>) {
-        let Backend::Vm(worker) = &self.inner.backend;
-        worker.unstage(data);
+        self.inner.backend.unstage(data);
     }
 
     /// Its number in this process, which no other device ever has.

@@ -42,4 +42,6 @@ pub struct DeviceStatistics {
     pub bytes_copied: u64,
     /// Fills of memory with a byte, those of graphs included.
     pub memsets: u64,
+    /// Bytes that kernels read from and wrote to global memory, lane by lane. Virtual GPUs count them.
+    pub bytes_accessed: u64,
 }

@@ -7,7 +7,9 @@ use crate::vm::queue::Queue;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use warpwright_vm::{Arg, Device, DeviceError, Finding, LaunchConfig, Module, Options, Report, Severity};
+use warpwright_vm::{
+    Arg, Device, DeviceError, Finding, LaunchConfig, Module, Options, Report, Severity, SpaceTraffic,
+};
 
 /// Findings that are kept.
 const MOST_FINDINGS: usize = 1024;
@@ -38,6 +40,7 @@ pub(super) struct Counts {
     pub(super) copies: AtomicU64,
     pub(super) bytes_copied: AtomicU64,
     pub(super) memsets: AtomicU64,
+    pub(super) bytes_accessed: AtomicU64,
 }
 
 #[derive(Default)]
@@ -130,6 +133,8 @@ impl Executor {
         let number = running.number();
         let report = running.wait();
         let message = describe(&report);
+        let SpaceTraffic { loads, stores, atomics, .. } = report.counters.global;
+        self.counts.bytes_accessed.fetch_add(loads.bytes + stores.bytes + atomics.bytes, Relaxed);
         let mut seen = self.seen();
         let room = MOST_FINDINGS - seen.findings.len();
         seen.findings.extend(report.findings.iter().take(room).cloned());

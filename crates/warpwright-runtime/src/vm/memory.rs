@@ -17,14 +17,12 @@ impl Memory {
         self.buffer.len() as u64
     }
 
-    /// An element as it is now: the one at `index` in an array of such.
-    pub(crate) fn peek(&self, index: u64, value: &mut [u8]) -> Result<()> {
-        Ok(self.buffer.peek_bytes(index * value.len() as u64, value)?)
+    pub(crate) fn peek(&self, offset: u64, value: &mut [u8]) -> Result<()> {
+        Ok(self.buffer.peek_bytes(offset, value)?)
     }
 
-    /// Sets an element now: the one at `index` in an array of such.
-    pub(crate) fn poke(&self, index: u64, value: &[u8]) -> Result<()> {
-        Ok(self.buffer.poke_bytes(index * value.len() as u64, value)?)
+    pub(crate) fn poke(&self, offset: u64, value: &[u8]) -> Result<()> {
+        Ok(self.buffer.poke_bytes(offset, value)?)
     }
 }
 

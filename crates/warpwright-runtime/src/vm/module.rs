@@ -41,6 +41,7 @@ impl Module {
             name: param.name.clone(),
             bytes: param.bytes,
             is_pointer: param.is_pointer,
+            alignment: param.pointee_align,
         });
         Some(FunctionAttributes {
             params: params.collect(),

@@ -72,6 +72,7 @@ impl Worker {
             copies: counts.copies.load(Relaxed),
             bytes_copied: counts.bytes_copied.load(Relaxed),
             memsets: counts.memsets.load(Relaxed),
+            bytes_accessed: counts.bytes_accessed.load(Relaxed),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::{Arch, Scope};
+use warpwright_ptx::op::control::Trap;
 use warpwright_runtime::{Device, RuntimeError, Violation, VmConfig};
 use warpwright_vm::{DeviceConfig, Options};
 
@@ -145,6 +146,28 @@ impl Kernel for Reverse {
         k.each(k.strided(self.n), |i| words.st(i, x.ld(i)));
         k.sync();
         k.each(k.strided(self.n), |i| y.st(i, words.ld(k.u32(self.n - 1) - i)));
+    }
+}
+
+/// Traps where `flag` is not zero.
+pub(crate) struct TrapIf;
+
+impl Kernel for TrapIf {
+    fn entry(&self) -> String {
+        "trap_if".into()
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        vec![ArgDesc::input::<u32>("flag", 1)]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(32)
+    }
+
+    fn body(&self, k: K<'_>) {
+        let flag = k.ptr::<u32>("flag").ld(0);
+        k.op_if(flag.ne(0u32), Trap {});
     }
 }
 

@@ -1,6 +1,7 @@
 //! Launches as the host sees them: what findings and traps say, the order of things, shapes, and memory
 //! that the host changes while a kernel runs.
 
+mod bytes;
 mod end;
 mod findings;
 mod host;

@@ -4,6 +4,7 @@
 //! something was found, 2 where the program could not do what was asked.
 
 mod check;
+mod devices;
 mod emit;
 mod fmt;
 mod json;
@@ -26,6 +27,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Check(check::Arguments),
+    Devices(devices::Arguments),
     Fmt(fmt::Arguments),
     Kernels(kernels::Arguments),
     Emit(emit::Arguments),
@@ -72,6 +74,7 @@ pub(crate) fn run() -> ExitCode {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let outcome = match &arguments.command {
         Command::Check(arguments) => check::run(arguments, &mut out),
+        Command::Devices(arguments) => devices::run(arguments, &mut out),
         Command::Fmt(arguments) => fmt::run(arguments, &mut out),
         Command::Kernels(arguments) => kernels::run(arguments, &mut out),
         Command::Emit(arguments) => emit::run(arguments, &mut out),

@@ -1,0 +1,72 @@
+//! A plan as one launch: recorded once, replayed for every token.
+
+use super::error::ExecuteError;
+use super::executable::Executable;
+use super::execute::{Execution, counted};
+use crate::dispatch::KernelDispatch;
+use std::fmt;
+use warpwright_runtime::{Graph, GraphExec};
+
+/// A plan whose launches were recorded, to be replayed as one.
+///
+/// What changes from replay to replay is in device memory: inputs that the host writes between replays, and states
+/// that steps change. A replay does what an execution would, bit by bit, and allocates nothing.
+pub struct Captured {
+    executable: Executable,
+    graph: Graph,
+    exec: GraphExec,
+}
+
+impl Executable {
+    /// Records what the dispatcher does for every step; nothing is executed. Inputs need not have been written.
+    ///
+    /// A dispatcher that waits for the device, allocates on the stream or copies from or to the host in a step
+    /// cannot be recorded: the error is the device's, with the step.
+    pub fn capture(self, dispatch: &dyn KernelDispatch) -> Result<Captured, ExecuteError> {
+        let stream = self.stream();
+        stream.begin_capture()?;
+        let issued = self.issue_steps(dispatch, |_| Ok(()));
+        // The stream does not go on recording after a refusal.
+        let graph = stream.end_capture()?;
+        issued?;
+        let exec = graph.instantiate()?;
+        Ok(Captured { executable: self, graph, exec })
+    }
+}
+
+impl Captured {
+    /// Replays the plan: one launch of a graph, issued and not waited for.
+    pub fn replay(&self) -> Result<(), ExecuteError> {
+        self.executable.must_be_ready()?;
+        Ok(self.exec.launch(self.executable.stream())?)
+    }
+
+    /// Replays the plan, waits for it and says what the device counted.
+    pub fn execute(&mut self) -> Result<Execution, ExecuteError> {
+        counted(&self.executable, |_| {
+            self.replay()?;
+            Ok(Vec::new())
+        })
+    }
+
+    /// The plan with its inputs and outputs.
+    pub fn executable(&self) -> &Executable {
+        &self.executable
+    }
+
+    /// The plan, to write its inputs.
+    pub fn executable_mut(&mut self) -> &mut Executable {
+        &mut self.executable
+    }
+
+    /// What was recorded.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+impl fmt::Debug for Captured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Captured").field("nodes", &self.graph.len()).finish_non_exhaustive()
+    }
+}

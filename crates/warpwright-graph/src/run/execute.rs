@@ -1,0 +1,144 @@
+//! Execution step by step, and what is known afterwards.
+
+use super::error::ExecuteError;
+use super::executable::Executable;
+use crate::dispatch::KernelDispatch;
+use std::time::Duration;
+use warpwright_runtime::{DeviceStatistics, Event};
+
+/// What an execution did, as the device counted it: what else ran on the device at the same time is counted too.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Execution {
+    /// Launches of kernels, those of graphs included.
+    pub launches: u64,
+    /// Launches of graphs.
+    pub graph_launches: u64,
+    /// Copies.
+    pub copies: u64,
+    /// Bytes that these copied.
+    pub bytes_copied: u64,
+    /// Bytes that kernels read from and wrote to global memory, lane by lane.
+    pub bytes_accessed: u64,
+    /// Bytes that the plan's launches move by their arguments, each counted once: what an execution would move that
+    /// reads and writes nothing twice.
+    pub bytes_planned: u64,
+    /// From before the first step to after the last one, on the device.
+    pub time: Duration,
+    /// The time of each step, where [`Executable::record_times`] has asked for it.
+    pub steps: Vec<StepTime>,
+}
+
+/// How long a step took on the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StepTime {
+    /// Its place in the program.
+    pub step: usize,
+    /// What it does: `products`, `rope`.
+    pub op: &'static str,
+    /// The nodes whose work that is.
+    pub nodes: Vec<String>,
+    /// How long it took.
+    pub time: Duration,
+}
+
+/// Executes a plan: each step goes to the dispatcher's method for its family, in order. Waits for the end.
+///
+/// ```
+/// use warpwright_graph::{
+///     ComputeGraph, Element, KernelLibrary, Plan, PlanOptions, Store, TensorType, execute_graph,
+/// };
+/// use warpwright_kernels::WeightFormat;
+/// use warpwright_runtime::{Device, DeviceSpec};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut graph = ComputeGraph::new();
+/// let x = graph.input("x", TensorType::f32([1, 32]));
+/// let w = graph.weight("w", TensorType::new(Element::Weights(WeightFormat::F32), [8, 32]));
+/// let y = graph.mat_mul("y", x, w, None)?;
+/// graph.output(y)?;
+///
+/// let device = Device::open(DeviceSpec::Vm)?;
+/// let mut store = Store::new(&device.default_stream());
+/// let ones: Vec<u8> = [1f32; 8 * 32].iter().flat_map(|one| one.to_le_bytes()).collect();
+/// store.add_matrix("w", WeightFormat::F32, 8, 32, &ones)?;
+///
+/// let options = PlanOptions::for_device(&device);
+/// let mut executable = Plan::new(&graph, &options, &KernelLibrary)?.bind(&mut store)?;
+/// executable.write_input("x", &[0.5f32; 32])?;
+/// let execution = execute_graph(&mut executable, &KernelLibrary)?;
+/// assert_eq!(execution.launches, 1);
+/// assert_eq!(executable.read_output::<f32>("y")?, [16.0; 8]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn execute_graph(
+    executable: &mut Executable,
+    dispatch: &dyn KernelDispatch,
+) -> Result<Execution, ExecuteError> {
+    let times = executable.records_times();
+    counted(executable, |executable| {
+        let mut events = Vec::new();
+        if times {
+            events.reserve(executable.plan().steps().len());
+        }
+        executable.issue_with(dispatch, |_| {
+            if times {
+                events.push(executable.event()?);
+            }
+            Ok(())
+        })?;
+        Ok(events)
+    })
+}
+
+/// What the device counts while something is issued and done. The events are those after steps.
+pub(super) fn counted(
+    executable: &Executable,
+    issue: impl FnOnce(&Executable) -> Result<Vec<Event>, ExecuteError>,
+) -> Result<Execution, ExecuteError> {
+    let stream = executable.stream();
+    executable.recovered(stream.synchronize())?;
+    let before = stream.device().statistics();
+    let start = executable.event()?;
+    let events = match issue(executable) {
+        Ok(events) => events,
+        Err(error) => {
+            // What was issued may have failed too, and the dispatcher's error is the earlier one.
+            let _ = executable.recovered(stream.synchronize());
+            return Err(error);
+        }
+    };
+    let end = executable.event()?;
+    executable.recovered(stream.synchronize())?;
+    let after = stream.device().statistics();
+    let steps = step_times(executable, &start, &events)?;
+    let delta = |of: fn(&DeviceStatistics) -> u64| of(&after).saturating_sub(of(&before));
+    Ok(Execution {
+        launches: delta(|statistics| statistics.launches),
+        graph_launches: delta(|statistics| statistics.graph_launches),
+        copies: delta(|statistics| statistics.copies),
+        bytes_copied: delta(|statistics| statistics.bytes_copied),
+        bytes_accessed: delta(|statistics| statistics.bytes_accessed),
+        bytes_planned: executable.plan().bytes(),
+        time: end.elapsed(&start)?,
+        steps,
+    })
+}
+
+fn step_times(
+    executable: &Executable,
+    start: &Event,
+    events: &[Event],
+) -> Result<Vec<StepTime>, ExecuteError> {
+    let plan = executable.plan();
+    let mut before = start;
+    let mut steps = Vec::with_capacity(events.len());
+    for (step, event) in events.iter().enumerate() {
+        let (op, nodes) = (plan.program().steps()[step].op.name(), executable.node_names(step));
+        steps.push(StepTime { step, op, nodes, time: event.elapsed(before)? });
+        before = event;
+    }
+    Ok(steps)
+}

@@ -1,0 +1,30 @@
+//! Running plans: what stays on the device between them, how one is bound to it, executed, captured and replayed.
+//!
+//! ```text
+//!  Store ── weights, states ──┐
+//!                             ├─► Executable ──► execute_graph        every launch issued by the host
+//!  Plan ── launches, memory ──┘        │
+//!                                      └───────► Captured::replay     one launch of a graph
+//!
+//!  Runner: all of this from token to token, for batches and sequences that change
+//! ```
+//!
+//! Everything of a store runs on one stream, in its order: uploads, states, executions, results.
+
+mod bind;
+mod capture;
+mod error;
+mod executable;
+mod execute;
+mod runner;
+mod states;
+mod store;
+mod weights;
+
+pub(crate) use bind::Bound;
+pub use capture::Captured;
+pub use error::{ExecuteError, StoreError};
+pub use executable::Executable;
+pub use execute::{Execution, StepTime, execute_graph};
+pub use runner::{Replanned, Runner, RunnerError, RunnerStep, SequenceBound, StepKind, StepShape};
+pub use store::{Store, StoreStatistics};

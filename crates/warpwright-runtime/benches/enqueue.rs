@@ -1,0 +1,182 @@
+//! Host time of what a stream is asked for: what a program pays for each operation, whatever the device does.
+//!
+//! The device is held by a kernel that waits for the host, so that nothing is executed while the clock runs, and
+//! the queue has its room already. Each figure is the best of several rounds of thousands of operations, in
+//! nanoseconds for each. The goal for a launch that was prepared is 1 µs; it takes a lock, an entry in the queue and
+//! two counts of references. The last lines are the whole way: an operation on an idle device and back, and
+//! launches that are executed while more are issued.
+//!
+//! `cargo bench -p warpwright-runtime --bench enqueue`
+
+use std::hint::black_box;
+use std::time::Instant;
+use warpwright_ptx::dsl::*;
+use warpwright_runtime::{Buffer, Device, PreparedLaunch, Stream, VmConfig};
+
+const ROUNDS: usize = 7;
+const OPERATIONS: usize = 4000;
+
+/// Four buffers and a number, as many a kernel of a decoder has, and nothing to do.
+struct Touch;
+
+impl Kernel for Touch {
+    fn entry(&self) -> String {
+        "touch".into()
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let n = || Extent::dim("n");
+        vec![
+            ArgDesc::input::<f32>("a", n()),
+            ArgDesc::input::<f32>("b", n()),
+            ArgDesc::input::<f32>("c", n()),
+            ArgDesc::output::<f32>("d", n()),
+            ArgDesc::scalar::<u32>("n"),
+        ]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(32)
+    }
+
+    fn body(&self, k: K<'_>) {
+        let (a, b, c) = (k.ptr::<f32>("a"), k.ptr::<f32>("b"), k.ptr::<f32>("c"));
+        let (d, n) = (k.ptr_mut::<f32>("d"), k.scalar::<u32>("n"));
+        let i = k.global_tid();
+        k.when(i.lt(n), || d.st(i, a.ld(i) + b.ld(i) * c.ld(i)));
+    }
+}
+
+/// Waits until `flag` is not zero.
+const SPIN: &str = ".version 7.8
+.target sm_80
+.address_size 64
+.visible .entry spin(.param .u64 flag)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [flag];
+$trip:
+    ld.volatile.global.u32 %r1, [%rd1];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra $trip;
+    ret;
+}
+";
+
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+struct Bench {
+    device: Device,
+    stream: Stream,
+    buffers: [Buffer<f32>; 4],
+    prepared: PreparedLaunch,
+}
+
+impl Bench {
+    fn new() -> Outcome<Bench> {
+        let device = Device::vm(VmConfig::default())?;
+        let stream = device.default_stream();
+        let new = || stream.alloc_zeros::<f32>(16);
+        let buffers = [new()?, new()?, new()?, new()?];
+        let [a, b, c, d] = &buffers;
+        let kernel = device.kernel(&Touch)?;
+        let binder = kernel.bind().buffer("a", a).buffer("b", b).buffer("c", c).buffer("d", d);
+        let prepared = binder.scalar("n", 16u32).prepare()?;
+        Ok(Bench { device, stream, buffers, prepared })
+    }
+
+    /// Holds the device; the flag lets it go on.
+    fn hold(&self) -> Outcome<warpwright_runtime::HostBuffer<u32>> {
+        let flag = self.device.alloc_mapped::<u32>(1)?;
+        let module = self.device.load_ptx(SPIN)?;
+        let function = module.function("spin")?;
+        let one = warpwright_runtime::LaunchConfig {
+            grid_dim: (1, 1, 1),
+            block_dim: (1, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        let builder = self.stream.launch_builder(&function).arg(flag.buffer());
+        // SAFETY: the kernel reads the one word of its parameter, which is mapped.
+        #[allow(unsafe_code, reason = "a kernel in PTX")]
+        unsafe {
+            builder.launch(one)?;
+        }
+        Ok(flag)
+    }
+
+    /// The time of one operation, with the device held.
+    fn held(&self, what: &str, operations: usize, mut operation: impl FnMut() -> Outcome) -> Outcome {
+        let mut best = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            let flag = self.hold()?;
+            let start = Instant::now();
+            for _ in 0..operations {
+                operation()?;
+            }
+            best = best.min(start.elapsed().as_secs_f64() / operations as f64);
+            flag.set(0, 1)?;
+            self.device.synchronize()?;
+        }
+        println!("{what:<44} {:>9.0} ns", best * 1e9);
+        Ok(())
+    }
+
+    /// The time of one round, with the device at work.
+    fn at_work(&self, what: &str, operations: usize, mut round: impl FnMut() -> Outcome) -> Outcome {
+        let mut best = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            self.device.synchronize()?;
+            let start = Instant::now();
+            round()?;
+            best = best.min(start.elapsed().as_secs_f64() / operations as f64);
+        }
+        self.device.synchronize()?;
+        println!("{what:<44} {:>9.0} ns", best * 1e9);
+        Ok(())
+    }
+}
+
+fn main() -> Outcome {
+    let bench = Bench::new()?;
+    let Bench { device, stream, buffers: [a, b, c, d], prepared } = &bench;
+    let kernel = device.kernel(&Touch)?;
+    bench.held("launch, prepared, 4 buffers", OPERATIONS, || Ok(stream.launch(prepared)?))?;
+    let other = device.new_stream();
+    bench.held("launch, prepared, on another stream", OPERATIONS, || Ok(other.launch(prepared)?))?;
+    bench.held("launch, bound and checked each time", OPERATIONS, || {
+        let binder = kernel.bind().buffer("a", a).buffer("b", b).buffer("c", c).buffer("d", d);
+        Ok(binder.scalar("n", 16u32).launch(stream)?)
+    })?;
+    stream.begin_capture()?;
+    for _ in 0..200 {
+        stream.launch(prepared)?;
+    }
+    let graph = stream.end_capture()?.instantiate()?;
+    bench.held("graph of 200 launches", 20, || Ok(graph.launch(stream)?))?;
+    bench.held("copy within the device", OPERATIONS, || Ok(stream.memcpy_dtod(a, d)?))?;
+    bench.held("copy of 64 bytes from the host", OPERATIONS, || Ok(stream.memcpy_htod(&[1.0; 16], d)?))?;
+    bench.held("memset", OPERATIONS, || Ok(stream.memset_zeros(d)?))?;
+    bench.held("event recorded and waited for", OPERATIONS, || {
+        Ok(stream.wait_event(black_box(&stream.record_event()?))?)
+    })?;
+    bench.held("buffer allocated from the pool and dropped", OPERATIONS, || {
+        stream.alloc::<f32>(16).map(|buffer| drop(black_box(buffer)))?;
+        Ok(())
+    })?;
+    bench.at_work("memset on an idle device, and back", 1, || {
+        stream.memset_zeros(d)?;
+        Ok(stream.synchronize()?)
+    })?;
+    bench.at_work("launch on an idle device, and back", 1, || {
+        stream.launch(prepared)?;
+        Ok(stream.synchronize()?)
+    })?;
+    bench.at_work("launch, issued while others are executed", OPERATIONS, || {
+        for _ in 0..OPERATIONS {
+            stream.launch(prepared)?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,103 @@
+//! Handles that go while the device is at work.
+
+use crate::*;
+
+#[test]
+fn a_stream_may_go_before_its_work() {
+    let gpu = Gpu::plain();
+    let stream = gpu.device.new_stream();
+    let x = stream.clone_htod(&[1u32]).unwrap();
+    let hold = gpu.hold(&stream, &x, 1);
+    gpu.launch(&stream, "add", &x, &x, 10);
+    let done = stream.record_event().unwrap();
+    drop(stream);
+    hold.release();
+    done.synchronize().unwrap();
+    assert_eq!(gpu.device.default_stream().clone_dtoh(&x).unwrap(), [12]);
+}
+
+#[test]
+fn buffers_may_go_before_their_work() {
+    let gpu = Gpu::checked();
+    let stream = gpu.device.new_stream();
+    let out = gpu.device.alloc_mapped::<u32>(1).unwrap();
+    let x = stream.clone_htod(&[1u32]).unwrap();
+    let hold = gpu.hold(&stream, &x, 1);
+    gpu.launch(&stream, "move", &x, out.buffer(), 0);
+    drop(x);
+    // Whatever the pool holds: what was issued has its memory.
+    gpu.device.trim_pool(0);
+    hold.release();
+    stream.synchronize().unwrap();
+    assert_eq!(out.get(0).unwrap(), 2);
+}
+
+#[test]
+fn every_handle_keeps_the_device() {
+    let Gpu { device, module } = Gpu::plain();
+    let stream = device.default_stream();
+    drop((device, module));
+    let buffer = stream.clone_htod(&[1u32, 2]).unwrap();
+    drop(stream);
+    assert_eq!(buffer.device().new_stream().clone_dtoh(&buffer).unwrap(), [1, 2]);
+}
+
+#[test]
+fn a_device_may_go_before_its_work() {
+    ends(|| {
+        let gpu = Gpu::plain();
+        let stream = gpu.device.default_stream();
+        let x = stream.alloc_zeros::<u32>(1).unwrap();
+        let flags = gpu.device.alloc_mapped::<u32>(2).unwrap();
+        // Nobody will ever tell it to go on.
+        gpu.launch(&stream, "spin", &x, flags.buffer(), 1);
+        until(|| flags.get(1).unwrap() == 1);
+        for _ in 0..100 {
+            gpu.launch(&stream, "spin", &x, flags.buffer(), 1);
+        }
+    });
+}
+
+#[test]
+fn a_device_may_go_before_its_work_begins() {
+    ends(|| {
+        for _ in 0..20 {
+            let gpu = Gpu::plain();
+            let stream = gpu.device.default_stream();
+            let x = stream.alloc_zeros::<u32>(1).unwrap();
+            let flags = gpu.device.alloc_mapped::<u32>(2).unwrap();
+            gpu.launch(&stream, "spin", &x, flags.buffer(), 1);
+        }
+    });
+}
+
+#[test]
+fn nobody_waits_for_a_device_that_is_gone() {
+    ends(|| {
+        let (gone, stays) = (Gpu::plain(), Gpu::plain());
+        let stream = stays.device.default_stream();
+        let x = gone.device.default_stream().alloc_zeros::<u32>(1).unwrap();
+        let flags = gone.device.alloc_mapped::<u32>(2).unwrap();
+        gone.launch(&gone.device.default_stream(), "spin", &x, flags.buffer(), 1);
+        let never = gone.device.default_stream().record_event().unwrap();
+        stream.wait_event(&never).unwrap();
+        drop((never, x, flags, gone));
+        stream.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn a_device_that_waits_for_another_may_go() {
+    ends(|| {
+        let (busy, gone) = (Gpu::plain(), Gpu::plain());
+        let stream = busy.device.default_stream();
+        let x = stream.alloc_zeros::<u32>(1).unwrap();
+        let hold = busy.hold(&stream, &x, 1);
+        let event = stream.record_event().unwrap();
+        gone.device.default_stream().wait_event(&event).unwrap();
+        drop(gone);
+        assert!(!event.is_complete());
+        drop(hold);
+        stream.synchronize().unwrap();
+    });
+}

@@ -1,0 +1,231 @@
+//! The pool: which memory a buffer gets, and what the checks know of it.
+
+use crate::*;
+use warpwright_vm::{FaultKind, FindingKind, SpaceKind};
+
+#[test]
+fn a_stream_uses_memory_again_at_once() {
+    let gpu = Gpu::plain();
+    let stream = gpu.device.default_stream();
+    let x = stream.clone_htod(&[1u32, 2]).unwrap();
+    let hold = gpu.hold(&stream, &x, 5);
+    let address = x.device_ptr();
+    drop(x);
+    let before = gpu.device.pool_statistics();
+    assert_eq!((before.live_bytes, before.cached_bytes, before.reused), (0, 8, 0));
+    // The kernel still runs, and comes before whatever happens to the new buffer.
+    let y = stream.alloc_zeros::<u32>(2).unwrap();
+    assert_eq!(y.device_ptr(), address);
+    assert!(!stream.is_idle());
+    let after = gpu.device.pool_statistics();
+    assert_eq!((after.live_bytes, after.cached_bytes, after.reused), (8, 0, 1));
+    hold.release();
+    assert_eq!(stream.clone_dtoh(&y).unwrap(), [0, 0], "zeroed after the kernel had added to it");
+}
+
+#[test]
+fn another_stream_gets_memory_when_what_used_it_is_done() {
+    let gpu = Gpu::plain();
+    let (one, two) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let x = one.alloc_zeros::<u32>(2).unwrap();
+    let hold = gpu.hold(&one, &x, 5);
+    let address = x.device_ptr();
+    drop(x);
+    let y = two.alloc::<u32>(2).unwrap();
+    assert_ne!(y.device_ptr(), address, "the kernel still adds to it");
+    hold.release();
+    one.synchronize().unwrap();
+    let z = two.alloc::<u32>(2).unwrap();
+    assert_eq!(z.device_ptr(), address);
+}
+
+#[test]
+fn a_buffer_that_another_stream_uses_is_not_used_again() {
+    let gpu = Gpu::plain();
+    let (home, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let x = home.alloc_zeros::<u32>(2).unwrap();
+    let allocated = home.record_event().unwrap();
+    other.wait_event(&allocated).unwrap();
+    let hold = gpu.hold(&other, &x, 5);
+    let address = x.device_ptr();
+    drop(x);
+    let y = home.alloc::<u32>(2).unwrap();
+    assert_ne!(y.device_ptr(), address, "a kernel of another stream still adds to it");
+    let w = gpu.device.new_stream().alloc::<u32>(2).unwrap();
+    assert_ne!(w.device_ptr(), address);
+    // Its own operations come after that kernel, and the first stream is done with the buffer.
+    let z = other.alloc::<u32>(2).unwrap();
+    assert_eq!(z.device_ptr(), address);
+    hold.release();
+    gpu.device.synchronize().unwrap();
+}
+
+#[test]
+fn a_buffer_that_two_streams_use_is_of_neither() {
+    let gpu = Gpu::plain();
+    let (home, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let x = home.alloc_zeros::<u32>(2).unwrap();
+    let hold = gpu.hold(&home, &x, 5);
+    other.memset_zeros(&x).unwrap();
+    let address = x.device_ptr();
+    drop(x);
+    let others = [&home, &other].map(|stream| stream.alloc::<u32>(2).unwrap());
+    assert!(others.iter().all(|other| other.device_ptr() != address));
+    hold.release();
+    gpu.device.synchronize().unwrap();
+    assert_eq!(other.alloc::<u32>(2).unwrap().device_ptr(), address);
+}
+
+#[test]
+fn a_copy_on_another_stream_is_a_use() {
+    let gpu = Gpu::plain();
+    let (home, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let (x, y) = (home.alloc_zeros::<u32>(3).unwrap(), other.alloc_zeros::<u32>(1).unwrap());
+    home.synchronize().unwrap();
+    let hold = gpu.hold(&other, &y, 0);
+    let target = other.alloc::<u32>(1).unwrap();
+    // A slice counts for the whole.
+    other.memcpy_dtod(&x.slice(1..2).unwrap(), &target).unwrap();
+    let address = x.device_ptr();
+    drop(x);
+    assert_ne!(home.alloc::<u32>(3).unwrap().device_ptr(), address);
+    hold.release();
+    gpu.device.synchronize().unwrap();
+}
+
+#[test]
+fn memory_that_is_used_again_ends_where_the_buffer_does() {
+    let gpu = Gpu::plain();
+    let stream = gpu.device.default_stream();
+    let address = stream.alloc_zeros::<u32>(5).unwrap().device_ptr();
+    let shorter = stream.alloc_zeros::<u32>(4).unwrap();
+    assert_ne!(shorter.device_ptr(), address, "a block of another size is none");
+    let (x, out) = (stream.alloc_zeros::<u32>(5).unwrap(), stream.alloc_zeros::<u32>(1).unwrap());
+    assert_eq!(x.device_ptr(), address);
+    gpu.launch(&stream, "move", &x, &out, 4);
+    stream.synchronize().unwrap();
+    gpu.launch(&stream, "move", &x, &out, 5);
+    match stream.synchronize() {
+        Err(RuntimeError::Failed(failure)) => {
+            assert_eq!((&*failure.kernel, failure.launch), ("move", Some(1)));
+        }
+        other => panic!("{other:?}"),
+    }
+    let kinds: Vec<_> = gpu.device.take_findings().into_iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::Access(FaultKind::OutOfBounds)]);
+    assert_eq!(gpu.device.take_findings().len(), 0);
+}
+
+#[test]
+fn memory_that_is_used_again_was_never_written() {
+    let gpu = Gpu::checked();
+    let stream = gpu.device.default_stream();
+    let out = stream.alloc_zeros::<u32>(1).unwrap();
+    let x = stream.clone_htod(&[1u32, 2]).unwrap();
+    let flags = gpu.device.alloc_mapped::<u32>(2).unwrap();
+    gpu.launch(&stream, "spin", &out, flags.buffer(), 1);
+    // This one reads what its buffer held, although the memory has a new owner before it runs.
+    gpu.launch(&stream, "move", &x, &out, 1);
+    let address = x.device_ptr();
+    drop(x);
+    let y = stream.alloc::<u32>(2).unwrap();
+    assert_eq!(y.device_ptr(), address);
+    flags.set(0, 1).unwrap();
+    assert_eq!(stream.clone_dtoh(&out).unwrap(), [2]);
+    stream.memcpy_htod(&[7], &y.slice(..1).unwrap()).unwrap();
+    gpu.launch(&stream, "move", &y, &out, 0);
+    assert_eq!(stream.clone_dtoh(&out).unwrap(), [7]);
+    assert_eq!(gpu.device.take_findings().len(), 0);
+    gpu.launch(&stream, "move", &y, &out, 1);
+    assert!(matches!(stream.synchronize(), Err(RuntimeError::Failed(_))));
+    let kinds: Vec<_> = gpu.device.take_findings().into_iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::UninitializedMemory { space: SpaceKind::Global }]);
+}
+
+#[test]
+fn the_pool_counts_what_it_does() {
+    let device = Gpu::plain().device;
+    let stream = device.default_stream();
+    let x = stream.alloc::<u64>(100).unwrap();
+    let y = stream.alloc::<u8>(10).unwrap();
+    let all = device.pool_statistics();
+    assert_eq!((all.live, all.live_bytes, all.peak_bytes, all.allocations), (2, 810, 810, 2));
+    drop(x);
+    let x = stream.alloc::<f32>(200).unwrap();
+    drop(y);
+    let z = stream.alloc::<u8>(11).unwrap();
+    let all = device.pool_statistics();
+    assert_eq!((all.live, all.live_bytes, all.peak_bytes), (2, 811, 811));
+    assert_eq!((all.cached, all.cached_bytes, all.allocations, all.reused, all.released), (1, 10, 4, 1, 0));
+    drop((x, z));
+    device.trim_pool(800);
+    let all = device.pool_statistics();
+    assert_eq!((all.live_bytes, all.cached_bytes, all.cached, all.released), (0, 11, 1, 2));
+    device.trim_pool(0);
+    assert_eq!((device.pool_statistics().cached, device.pool_statistics().released), (0, 3));
+    assert_eq!(device.pool_statistics().peak_bytes, 811);
+}
+
+#[test]
+fn what_is_over_the_threshold_goes_back_at_once() {
+    let device = Gpu::plain().device;
+    let stream = device.default_stream();
+    device.set_release_threshold(100);
+    let (x, y) = (stream.alloc::<u8>(60).unwrap(), stream.alloc::<u8>(50).unwrap());
+    drop(x);
+    assert_eq!(device.pool_statistics().cached_bytes, 60);
+    drop(y);
+    assert_eq!((device.pool_statistics().cached_bytes, device.pool_statistics().released), (50, 1));
+    device.set_release_threshold(0);
+    assert_eq!(device.pool_statistics().cached_bytes, 0);
+}
+
+#[test]
+fn what_is_cached_is_given_back_before_memory_is_out() {
+    let gpu = Gpu::with_memory(1000);
+    let stream = gpu.device.default_stream();
+    drop((stream.alloc::<u8>(300).unwrap(), stream.alloc::<u8>(400).unwrap()));
+    let x = stream.alloc::<u8>(900).unwrap();
+    assert_eq!(gpu.device.pool_statistics().cached_bytes, 0);
+    match stream.alloc::<u32>(26) {
+        Err(RuntimeError::OutOfMemory { asked, live, capacity }) => {
+            assert_eq!((asked, live, capacity), (104, 900, 1000));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(
+        stream.alloc::<u64>(usize::MAX),
+        Err(RuntimeError::OutOfMemory { asked: u64::MAX, .. })
+    ));
+    assert!(matches!(gpu.device.alloc_mapped::<u8>(101), Err(RuntimeError::OutOfMemory { .. })));
+    assert_eq!(gpu.device.pool_statistics().allocations, 3, "what was refused is no allocation");
+    let y = stream.clone_htod(&[5u8; 100]).unwrap();
+    assert_eq!(stream.clone_dtoh(&y).unwrap(), [5; 100]);
+    drop(x);
+    assert!(gpu.device.alloc_mapped::<u8>(900).is_ok());
+}
+
+#[test]
+fn what_can_never_fit_is_not_waited_for() {
+    let gpu = Gpu::with_memory(1000);
+    let stream = gpu.device.default_stream();
+    let x = stream.alloc_zeros::<u32>(100).unwrap();
+    let _hold = gpu.hold(&stream, &x, 1);
+    assert!(matches!(stream.alloc::<u32>(200), Err(RuntimeError::OutOfMemory { .. })));
+    assert!(!stream.is_idle());
+}
+
+#[test]
+fn memory_that_is_still_used_is_waited_for() {
+    let gpu = Gpu::with_memory(1000);
+    let stream = gpu.device.default_stream();
+    let x = stream.alloc_zeros::<u32>(200).unwrap();
+    let hold = gpu.hold(&stream, &x, 1);
+    drop(x);
+    // Of another size, so that the block cannot be used again, and there is no room for both.
+    let allocating = stream.clone();
+    let thread = std::thread::spawn(move || allocating.alloc_zeros::<u32>(210).map(|buffer| buffer.len()));
+    until(|| gpu.device.pool_statistics().released == 1);
+    hold.release();
+    assert_eq!(thread.join().unwrap().unwrap(), 210);
+}
