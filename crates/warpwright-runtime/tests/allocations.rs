@@ -81,7 +81,7 @@ $trip:
 /// Holds the device until the flag is set, so that everything that is issued meanwhile is in the queue at once.
 fn hold(device: &Device, stream: &Stream) -> HostBuffer<u32> {
     let flag = device.alloc_mapped::<u32>(1).unwrap();
-    let function = device.load_ptx(SPIN).unwrap().function("spin").unwrap();
+    let function = device.load_ptx(SPIN).unwrap().load_function("spin").unwrap();
     let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
     // SAFETY: the kernel reads the one word of its parameter, which is mapped.
     unsafe { stream.launch_builder(&function).arg(flag.buffer()).launch(one) }.unwrap();
