@@ -139,7 +139,7 @@ fn batches_change_and_sequences_stay() {
 fn prompts_go_on_as_tokens() {
     let device = device(true);
     let config = ModelConfig::small();
-    let prompt = vec![3, 1, 4, 1, 5, 9, 2];
+    let prompt = [3, 1, 4, 1, 5, 9, 2];
     // By prompts of all lengths, and of one token after another.
     let run = |chunks: &[usize]| {
         let mut runner = runner(&device, &config, SequenceBound { initial: 4, limit: 32 });

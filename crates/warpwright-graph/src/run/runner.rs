@@ -190,7 +190,7 @@ pub struct Runner {
     dispatch: Box<dyn KernelDispatch>,
     bound: SequenceBound,
     max_seq_len: u32,
-    build: Box<dyn Fn(&StepShape) -> Result<ComputeGraph, GraphError> + Send + Sync>,
+    build: Box<Build>,
     eager: bool,
     steps: HashMap<(StepKind, u32), Entry>,
     /// The shapes of the last steps: a token, a prompt.
@@ -198,6 +198,9 @@ pub struct Runner {
     /// Steps so far.
     count: u64,
 }
+
+/// What gives the graph of a shape.
+type Build = dyn Fn(&StepShape) -> Result<ComputeGraph, GraphError> + Send + Sync;
 
 /// What is known of a shape that was asked for before.
 struct Entry {
