@@ -123,7 +123,10 @@ impl Bound {
             binder = match source {
                 ArgSource::U32(value) => binder.scalar(name, value),
                 ArgSource::F32(value) => binder.scalar(name, value),
-                ArgSource::Weights { tensor, layout } => binder.buffer(name, self.matrix(tensor, layout)?),
+                ArgSource::Weights { tensor, layout } => {
+                    // Weights that are floats are taken as such.
+                    binder.buffer(name, self.matrix(tensor, layout)?.cast(desc.dtype)?)
+                }
                 ArgSource::Tensor { tensor, plane, at, len } => {
                     let part = self.parts(tensor)?.get(plane).ok_or_else(|| self.no_buffer(tensor))?;
                     let size = u64::from(desc.dtype.bytes());
