@@ -48,7 +48,7 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// Holds the device; the flag lets it go on.
 fn hold(device: &Device) -> Outcome<HostBuffer<u32>> {
     let flag = device.alloc_mapped::<u32>(1)?;
-    let function = device.load_ptx(SPIN)?.function("spin")?;
+    let function = device.load_ptx(SPIN)?.load_function("spin")?;
     let stream = device.default_stream();
     let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
     // SAFETY: the kernel reads the one word of its parameter, which is mapped.

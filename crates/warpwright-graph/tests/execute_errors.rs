@@ -198,7 +198,7 @@ impl KernelDispatch for Fails {
 fn kernels_that_fail_are_named_and_the_next_execution_is_right() {
     let device = device(true);
     let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry fails()\n{\n    trap;\n}\n";
-    let fails = device.load_ptx(text).and_then(|module| module.function("fails")).expect("a kernel");
+    let fails = device.load_ptx(text).and_then(|module| module.load_function("fails")).expect("a kernel");
     let dispatch = Fails(fails, true.into());
     let mut store = whole(&device);
     let mut executable = bind(&device, &mut store).expect("bound");
