@@ -130,7 +130,7 @@ impl From<&AnyBuffer> for RawArg {
 ///         ret;
 ///     }",
 /// )?;
-/// let add = module.function("add")?;
+/// let add = module.load_function("add")?;
 /// let x = stream.clone_htod(&[1u32, 2, 3])?;
 /// let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (3, 1, 1), shared_mem_bytes: 0 };
 /// // SAFETY: three threads read and write the three elements of `x`, which nothing else uses.

@@ -51,7 +51,7 @@ impl Module {
     }
 
     /// The kernel of that name.
-    pub fn function(&self, name: &str) -> Result<Function> {
+    pub fn load_function(&self, name: &str) -> Result<Function> {
         Ok(Function::new(self.device.clone(), self.kernel(name)?))
     }
 
