@@ -51,8 +51,3 @@ pub use weights::WeightFormat;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tiles.md")]
 struct TilesPage;
-
-/// The examples of the page for those who come from another library.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/from-trueno.md")]
-struct FromTrueno;
