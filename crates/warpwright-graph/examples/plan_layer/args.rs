@@ -16,7 +16,8 @@ usage: plan_layer [--json | --dot | --svg] [OPTION VALUE]...
   --tokens N          new tokens of each sequence: 1 decodes, more are a prompt (1)
   --act exact|int8    how activations are multiplied (exact)
   --layers N          layers (1)
-  --whole             with the embedding, the logits, the next token, and counting up
+  --whole             the whole step: all layers of the model unless --layers says otherwise, with the embedding,
+                      the logits, the next token, and counting up
   --max-seq-len N     positions that the cache has room for (2048)
   --cache TYPE        f32, f16, bf16 or q8_0 (f16)
   --sm N              the architecture: 75, 80, 90 (80)
@@ -94,6 +95,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Option<Args>, 
     let mut form = None;
     let mut model = &MODELS[0];
     let mut call = Call::decode(1);
+    let mut layers = None;
     let (mut arch, mut multiprocessors, mut arithmetic) = (80, 108, Arithmetic::Exact);
     let mut rest = args;
     while let Some(option) = rest.next() {
@@ -116,7 +118,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Option<Args>, 
                 None
             }
             "--layers" => {
-                call.layers = number("--layers", 1 << 10, rest)?;
+                layers = Some(number("--layers", 1 << 10, rest)?);
                 None
             }
             "--max-seq-len" => {
@@ -156,6 +158,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Option<Args>, 
             return Err(ArgError::Forms);
         }
     }
+    call.layers = layers.unwrap_or(if call.whole { model.layers } else { 1 });
     let mut options = PlanOptions::new(Arch::sm(arch), multiprocessors);
     options.arithmetic = arithmetic;
     Ok(Some(Args { form: form.unwrap_or(Form::Table), model, call, options }))

@@ -84,7 +84,7 @@ pub(super) fn arrange(sizes: &[[f64; 2]], arrows: &[(usize, usize)]) -> Arranged
         top += height + gap;
     }
 
-    let ends = ends(&arrows, &boxes);
+    let ends = ends(&arrows, &lanes, &boxes);
     let ways = arrows.iter().zip(&lanes).zip(ends).map(|((&(from, to), lane), [start, end])| {
         let Some(lane) = *lane else { return Way::Curve([start, end]) };
         let (lane_x, turn) = (left - LANE * (lane + 1) as f64, LANE * (lane + 1) as f64);
@@ -123,15 +123,19 @@ fn lanes(arrows: &[(usize, usize)], layer_of: &[usize]) -> Vec<Option<usize>> {
     lanes
 }
 
-/// Where arrows leave and reach boxes: spread over the bottom and the top, in the order of what they go to.
-fn ends(arrows: &[(usize, usize)], boxes: &[Rect]) -> Vec<[Point; 2]> {
-    let middle = |i: usize| boxes[i].at.x + boxes[i].size[0] / 2.0;
+/// Where arrows leave and reach boxes: spread over the bottom and the top, in the order of what they go to. Lanes
+/// are left of everything, the inner ones further to the right.
+fn ends(arrows: &[(usize, usize)], lanes: &[Option<usize>], boxes: &[Rect]) -> Vec<[Point; 2]> {
+    let side = |arrow: usize, other: usize| match lanes[arrow] {
+        Some(lane) => -1.0 - lane as f64,
+        None => boxes[other].at.x + boxes[other].size[0] / 2.0,
+    };
     let mut all = vec![[Point { x: 0.0, y: 0.0 }; 2]; arrows.len()];
     for (i, Rect { at, size: [width, height] }) in boxes.iter().enumerate() {
         let mut leaving: Vec<usize> = (0..arrows.len()).filter(|&arrow| arrows[arrow].0 == i).collect();
         let mut coming: Vec<usize> = (0..arrows.len()).filter(|&arrow| arrows[arrow].1 == i).collect();
-        leaving.sort_by(|&a, &b| middle(arrows[a].1).total_cmp(&middle(arrows[b].1)));
-        coming.sort_by(|&a, &b| middle(arrows[a].0).total_cmp(&middle(arrows[b].0)));
+        leaving.sort_by(|&a, &b| side(a, arrows[a].1).total_cmp(&side(b, arrows[b].1)));
+        coming.sort_by(|&a, &b| side(a, arrows[a].0).total_cmp(&side(b, arrows[b].0)));
         for (end, group, y) in [(0, leaving, at.y + height), (1, coming, at.y)] {
             let step = width / (group.len() + 1) as f64;
             for (place, arrow) in group.into_iter().enumerate() {

@@ -106,7 +106,7 @@ fn memory(text: &mut String, memory: &MemoryReport) -> std::fmt::Result {
     let MemoryReport { arena_bytes, bound_bytes, zeroed_bytes, weight_bytes, state_bytes, in_place } = memory;
     let [arena, bound, zeroed] = [arena_bytes, bound_bytes, zeroed_bytes].map(|&bytes| size(bytes));
     writeln!(text, "\nmemory")?;
-    writeln!(text, "  peak {arena}, of which {bound} are needed at once; {zeroed} that stay zero")?;
+    writeln!(text, "  peak {arena}, at best {bound}; {zeroed} that stay zero")?;
     writeln!(text, "  weights {}, states {}", size(*weight_bytes), size(*state_bytes))?;
     for pair in in_place {
         writeln!(text, "  {} has the place of {}", pair.result, pair.operand)?;
