@@ -21,6 +21,7 @@ const ENTRIES: &[Entry] = &[
     crate::rows::cast::ENTRY,
     crate::rows::softmax::ENTRY,
     crate::sampling::argmax::ENTRY,
+    crate::sampling::penalties::ENTRY,
     crate::sampling::sample::ENTRY,
     crate::step::advance::ENTRY,
     crate::ladder::vector_add::ENTRY,

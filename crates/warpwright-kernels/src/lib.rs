@@ -41,7 +41,9 @@ pub use rows::norm::RmsNorm;
 pub use rows::quantize::QuantizeQ8_1;
 pub use rows::softmax::Softmax;
 pub use sampling::argmax::Argmax;
-pub use sampling::sample::{Sample, Setting};
+pub use sampling::penalties::Penalties;
+pub use sampling::sample::Sample;
+pub use sampling::setting::Setting;
 pub use step::advance::Advance;
 pub use weights::WeightFormat;
 
@@ -49,8 +51,3 @@ pub use weights::WeightFormat;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tiles.md")]
 struct TilesPage;
-
-/// The examples of the page for those who come from another library.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/from-trueno.md")]
-struct FromTrueno;

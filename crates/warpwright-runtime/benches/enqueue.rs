@@ -91,7 +91,7 @@ impl Bench {
     fn hold(&self) -> Outcome<warpwright_runtime::HostBuffer<u32>> {
         let flag = self.device.alloc_mapped::<u32>(1)?;
         let module = self.device.load_ptx(SPIN)?;
-        let function = module.function("spin")?;
+        let function = module.load_function("spin")?;
         let one = warpwright_runtime::LaunchConfig {
             grid_dim: (1, 1, 1),
             block_dim: (1, 1, 1),

@@ -2,6 +2,7 @@
 
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -86,5 +87,12 @@ impl Event {
             (Some(start), Some(end)) => Ok(end.saturating_duration_since(start)),
             _ => Err(RuntimeError::Incomplete),
         }
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Event");
+        debug.field("device", &self.device).field("complete", &self.is_complete()).finish_non_exhaustive()
     }
 }

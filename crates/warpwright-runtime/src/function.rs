@@ -10,7 +10,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// A kernel of a module. A cheap handle: its clones are one function.
+/// A kernel of a module. A cheap handle: its clones are one function, and so is what a module yields again for its
+/// name.
 #[derive(Clone)]
 pub struct Function {
     device: Device,

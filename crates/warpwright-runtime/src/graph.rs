@@ -10,11 +10,36 @@ use crate::error::{Result, RuntimeError};
 use crate::kernel::PreparedLaunch;
 use crate::op::{Launch, Op};
 use crate::stream::{Captured, Stream};
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
 /// What a stream has recorded.
+///
+/// ```
+/// use warpwright_runtime::{Device, RuntimeError, VmConfig};
+///
+/// # fn main() -> Result<(), RuntimeError> {
+/// let device = Device::vm(VmConfig::default())?;
+/// let stream = device.default_stream();
+/// let x = stream.clone_htod(&[1u32, 2, 3])?;
+/// let y = stream.alloc_zeros::<u32>(3)?;
+///
+/// stream.begin_capture()?;
+/// stream.memcpy_dtod(&x, &y)?;
+/// stream.memset_zeros(&x)?;
+/// let graph = stream.end_capture()?;
+/// assert_eq!(stream.clone_dtoh(&y)?, [0, 0, 0]);
+///
+/// let exec = graph.instantiate()?;
+/// exec.launch(&stream)?;
+/// assert_eq!(stream.clone_dtoh(&y)?, [1, 2, 3]);
+/// exec.launch(&stream)?;
+/// assert_eq!(stream.clone_dtoh(&y)?, [0, 0, 0]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Graph {
     device: Device,
@@ -126,7 +151,10 @@ impl Graph {
         Ok(GraphExec {
             device: self.device.clone(),
             ops: Arc::new(self.nodes.iter().map(|node| node.op.clone()).collect()),
-            blocks: distinct(&uses),
+            blocks: uses.iter().flatten().fold(Blocks::default(), |mut blocks, buffer| {
+                blocks.add(buffer);
+                blocks
+            }),
             uses,
         })
     }
@@ -163,8 +191,8 @@ pub struct GraphExec {
     ops: Arc<Vec<Op>>,
     /// The buffers of each node.
     uses: Vec<Vec<AnyBuffer>>,
-    /// A buffer for each piece of memory among them: what a replay uses.
-    blocks: Vec<AnyBuffer>,
+    /// The memory among them: what a replay uses.
+    blocks: Blocks,
 }
 
 impl GraphExec {
@@ -184,7 +212,7 @@ impl GraphExec {
         if stream.device() != &self.device {
             return Err(RuntimeError::OtherDevice { operation: "launch", what: "graph" });
         }
-        stream.enqueue(Op::Replay(self.ops.clone()), &self.blocks);
+        stream.enqueue(Op::Replay(self.ops.clone()), &self.blocks.buffers);
         Ok(())
     }
 
@@ -214,15 +242,53 @@ impl GraphExec {
         }
         // Replays that are under way keep the list that they have.
         Arc::make_mut(&mut self.ops)[at] = Op::Launch(prepared.op().clone());
-        self.uses[at] = prepared.buffers().to_vec();
-        self.blocks = distinct(&self.uses);
+        prepared.buffers().iter().for_each(|buffer| self.blocks.add(buffer));
+        let before = std::mem::replace(&mut self.uses[at], prepared.buffers().to_vec());
+        before.iter().for_each(|buffer| self.blocks.remove(buffer));
         Ok(())
     }
 }
 
-/// A buffer for each piece of memory.
-fn distinct(uses: &[Vec<AnyBuffer>]) -> Vec<AnyBuffer> {
-    let mut seen = HashSet::new();
-    let is_new = |buffer: &&AnyBuffer| seen.insert(Arc::as_ptr(buffer.memory()));
-    uses.iter().flatten().filter(is_new).cloned().collect()
+impl fmt::Debug for GraphExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.nodes().map(|(_, node)| node)).finish()
+    }
+}
+
+/// Pieces of memory with the number of their uses: one buffer stands for each, so that a replay has few to note.
+#[derive(Default)]
+struct Blocks {
+    buffers: Vec<AnyBuffer>,
+    /// By the memory's place in this process: which of the buffers stands for it, and how many are in it.
+    counts: HashMap<usize, (usize, usize)>,
+}
+
+impl Blocks {
+    fn key(buffer: &AnyBuffer) -> usize {
+        Arc::as_ptr(buffer.memory()).addr()
+    }
+
+    fn add(&mut self, buffer: &AnyBuffer) {
+        let (_, count) = self.counts.entry(Self::key(buffer)).or_insert_with(|| {
+            self.buffers.push(buffer.clone());
+            (self.buffers.len() - 1, 0)
+        });
+        *count += 1;
+    }
+
+    fn remove(&mut self, buffer: &AnyBuffer) {
+        let Entry::Occupied(mut entry) = self.counts.entry(Self::key(buffer)) else { return };
+        let (at, count) = entry.get_mut();
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        let at = *at;
+        entry.remove();
+        self.buffers.swap_remove(at);
+        let moved = self.buffers.get(at).and_then(|moved| self.counts.get_mut(&Self::key(moved)));
+        if let Some((place, _)) = moved {
+            *place = at;
+        }
+    }
 }

@@ -121,7 +121,7 @@ impl Device {
         let built = kernel.build(limits.arch).map_err(failed)?;
         let contract = Contract::new(entry, kernel.args(), built.launch, limits)?;
         let info = warpwright_ptx::verify(&built.module).map_err(|mistakes| failed(mistakes.into()))?;
-        let kernel = Arc::new(self.load(&built.module, &info)?.kernel(entry)?);
+        let kernel = self.load(&built.module, &info)?.kernel(entry)?;
         let function = Function::new(self.clone(), kernel.clone());
         let LaunchRule { dynamic_shared, .. } = *contract.rule();
         if dynamic_shared > function.max_dynamic_shared() {

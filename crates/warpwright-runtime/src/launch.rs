@@ -104,6 +104,41 @@ impl From<&AnyBuffer> for RawArg {
 }
 
 /// A launch of a [`Function`] in the making: its parameters, in order.
+///
+/// ```
+/// use warpwright_runtime::{Device, LaunchConfig, RuntimeError, VmConfig};
+///
+/// # fn main() -> Result<(), RuntimeError> {
+/// let device = Device::vm(VmConfig::default())?;
+/// let stream = device.default_stream();
+/// let module = device.load_ptx(
+///     ".version 8.0
+///     .target sm_80
+///     .address_size 64
+///     .visible .entry add(.param .u64 x, .param .u32 n)
+///     {
+///         .reg .b32 %r<5>;
+///         .reg .b64 %rd<3>;
+///         ld.param.u64        %rd1, [x];
+///         ld.param.u32        %r1, [n];
+///         cvta.to.global.u64  %rd1, %rd1;
+///         mov.u32             %r2, %tid.x;
+///         mad.wide.u32        %rd2, %r2, 4, %rd1;
+///         ld.global.u32       %r3, [%rd2];
+///         add.u32             %r4, %r3, %r1;
+///         st.global.u32       [%rd2], %r4;
+///         ret;
+///     }",
+/// )?;
+/// let add = module.load_function("add")?;
+/// let x = stream.clone_htod(&[1u32, 2, 3])?;
+/// let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (3, 1, 1), shared_mem_bytes: 0 };
+/// // SAFETY: three threads read and write the three elements of `x`, which nothing else uses.
+/// unsafe { stream.launch_builder(&add).arg(&x).arg(10u32).launch(config) }?;
+/// assert_eq!(stream.clone_dtoh(&x)?, [11, 12, 13]);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "nothing is launched before `launch`"]
 pub struct LaunchBuilder<'a> {
     stream: &'a Stream,

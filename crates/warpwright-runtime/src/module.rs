@@ -1,9 +1,9 @@
 //! Modules: PTX that a device has loaded.
 
-use crate::backend;
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::function::{Function, Kernel};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use warpwright_ptx::ir;
@@ -14,7 +14,8 @@ use warpwright_ptx::verify::ModuleInfo;
 #[derive(Clone)]
 pub struct Module {
     device: Device,
-    loaded: Arc<backend::Module>,
+    /// By name.
+    kernels: Arc<BTreeMap<String, Arc<Kernel>>>,
 }
 
 impl Device {
@@ -27,8 +28,14 @@ impl Device {
 
     /// Loads a module that the verifier has accepted: `info` is what it said of this very module.
     pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
-        let loaded = self.backend().load(module, info)?;
-        Ok(Module { device: self.clone(), loaded: Arc::new(loaded) })
+        let loaded = Arc::new(self.backend().load(module, info)?);
+        let kernel = |name: String| {
+            let attributes = loaded.attributes(&name)?;
+            let kernel = Kernel::new(&name, loaded.clone(), attributes);
+            Some((name, Arc::new(kernel)))
+        };
+        let kernels = loaded.kernels().into_iter().filter_map(kernel).collect();
+        Ok(Module { device: self.clone(), kernels: Arc::new(kernels) })
     }
 }
 
@@ -39,27 +46,27 @@ impl Module {
     }
 
     /// The names of its kernels, sorted.
-    pub fn function_names(&self) -> Vec<String> {
-        self.loaded.kernels()
+    pub fn function_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.kernels.keys().map(String::as_str)
     }
 
     /// The kernel of that name.
-    pub fn function(&self, name: &str) -> Result<Function> {
-        Ok(Function::new(self.device.clone(), Arc::new(self.kernel(name)?)))
+    pub fn load_function(&self, name: &str) -> Result<Function> {
+        Ok(Function::new(self.device.clone(), self.kernel(name)?))
     }
 
     /// The same, without a handle of the device.
-    pub(crate) fn kernel(&self, name: &str) -> Result<Kernel> {
-        let attributes = self.loaded.attributes(name).ok_or_else(|| RuntimeError::UnknownFunction {
+    pub(crate) fn kernel(&self, name: &str) -> Result<Arc<Kernel>> {
+        self.kernels.get(name).cloned().ok_or_else(|| RuntimeError::UnknownFunction {
             name: name.to_owned(),
-            known: self.function_names(),
-        })?;
-        Ok(Kernel::new(name, self.loaded.clone(), attributes))
+            known: self.kernels.keys().cloned().collect(),
+        })
     }
 }
 
 impl fmt::Debug for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Module").field("functions", &self.function_names()).finish_non_exhaustive()
+        let names: Vec<_> = self.function_names().collect();
+        f.debug_struct("Module").field("functions", &names).finish_non_exhaustive()
     }
 }

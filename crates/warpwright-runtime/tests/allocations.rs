@@ -81,7 +81,7 @@ $trip:
 /// Holds the device until the flag is set, so that everything that is issued meanwhile is in the queue at once.
 fn hold(device: &Device, stream: &Stream) -> HostBuffer<u32> {
     let flag = device.alloc_mapped::<u32>(1).unwrap();
-    let function = device.load_ptx(SPIN).unwrap().function("spin").unwrap();
+    let function = device.load_ptx(SPIN).unwrap().load_function("spin").unwrap();
     let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
     // SAFETY: the kernel reads the one word of its parameter, which is mapped.
     unsafe { stream.launch_builder(&function).arg(flag.buffer()).launch(one) }.unwrap();
@@ -125,4 +125,18 @@ fn issuing_what_was_prepared_allocates_nothing() {
     }
     assert_eq!(stream.clone_dtoh(&y).unwrap(), [4.0 * 100.0 * 4.0; 4]);
     assert_eq!(device.statistics().graph_launches, 400);
+
+    // A step that is given a number and gives one back.
+    let (input, output) = (x.slice(1..2).unwrap(), z.slice(1..2).unwrap());
+    for step in 0..20u16 {
+        let before = ALLOCATIONS.get();
+        let mut result = [0.0];
+        stream.memcpy_htod(&[f32::from(step)], &input).unwrap();
+        stream.memset_zeros(&y).unwrap();
+        graph.launch(&stream).unwrap();
+        stream.memcpy_dtoh(&output, &mut result).unwrap();
+        let allocations = ALLOCATIONS.get() - before;
+        assert_eq!(result, [2.0 * f32::from(step)]);
+        assert!(step == 0 || allocations == 0, "step {step}: {allocations} allocations");
+    }
 }

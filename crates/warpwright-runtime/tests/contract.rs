@@ -6,7 +6,7 @@
 
 use warpwright_kernels::catalogue;
 use warpwright_ptx::dsl::{ArgDesc, Role};
-use warpwright_ptx::ir::Type;
+use warpwright_ptx::ir::{Arch, Type};
 use warpwright_runtime::{
     AnyBuffer, Buffer, CompiledKernel, Device, Kind, PreparedLaunch, RuntimeError, Stream, Violation,
     VmConfig,
@@ -312,4 +312,34 @@ fn every_kernel_refuses_what_is_wrong_and_accepts_what_is_right() {
     assert_eq!(configurations + too_large.len(), examples);
     assert_eq!(too_large, ["transpose rows=65536 columns=65535", "matmul_tiled n=1048576 k=1048576"]);
     assert!(shared > 0, "some outputs may be an input's buffer");
+}
+
+/// What a kernel's launch rule says of the device is asked before the kernel is built, on every device.
+#[test]
+fn kernels_run_on_the_devices_that_they_claim_and_on_no_other() {
+    let mut refused = 0;
+    for sm in [75, 80] {
+        let mut config = VmConfig::default();
+        config.device.arch = Arch::sm(sm);
+        let device = Device::vm(config).expect("a device");
+        for entry in catalogue() {
+            for example in entry.examples {
+                let what = format!("{} {example} on sm_{sm}", entry.name);
+                let kernel = entry.configure_text(example).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let needed = kernel.launch().min_sm;
+                match device.kernel(&*kernel) {
+                    Ok(compiled) => assert!(needed <= sm, "{what}: {compiled:?}"),
+                    Err(RuntimeError::Contract(error)) => {
+                        assert_eq!(error.kernel, kernel.entry());
+                        let given = Arch::sm(sm);
+                        assert_eq!(error.violation, Violation::Architecture { given, needed }, "{what}");
+                        assert!(needed > sm, "{what}");
+                        refused += 1;
+                    }
+                    Err(other) => panic!("{what}: {other}"),
+                }
+            }
+        }
+    }
+    assert!(refused > 0, "some kernels need more than sm_75");
 }

@@ -329,3 +329,44 @@ fn handles_go_to_other_threads() {
     });
     assert!(buffers.iter().all(|counters| *counters == [20; 32]));
 }
+
+/// However nodes are updated, the graph keeps what they have now and nothing else, and replays work on that.
+#[test]
+fn any_updates_leave_the_graph_with_the_memory_of_its_nodes() {
+    const NODES: usize = 4;
+    const BUFFERS: usize = 5;
+    let device = device();
+    let stream = device.default_stream();
+    let count = device.kernel(&Count).unwrap();
+    let mut state = 1u64;
+    let mut below = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound
+    };
+    for _ in 0..50 {
+        let buffers: Vec<_> = (0..BUFFERS).map(|_| stream.alloc_zeros::<u32>(32).unwrap()).collect();
+        let prepare = |buffer: usize| {
+            count.bind().buffer("counters", &buffers[buffer]).dim("rows", 1).prepare().unwrap()
+        };
+        let mut nodes = [0; NODES];
+        let graph = capture(&stream, || nodes.iter().try_for_each(|&buffer| stream.launch(&prepare(buffer))));
+        let mut exec = graph.instantiate().unwrap();
+        let ids: Vec<_> = graph.nodes().map(|(id, _)| id).collect();
+        drop(graph);
+        for _ in 0..below(12) {
+            let (node, buffer) = (below(NODES), below(BUFFERS));
+            nodes[node] = buffer;
+            exec.update(ids[node], &prepare(buffer)).unwrap();
+        }
+        exec.launch(&stream).unwrap();
+        for (i, buffer) in buffers.iter().enumerate() {
+            let uses = nodes.iter().filter(|&&node| node == i).count() as u32;
+            assert_eq!(stream.clone_dtoh(buffer).unwrap(), [uses; 32], "{nodes:?}");
+        }
+        drop(buffers);
+        let kept = (0..BUFFERS).filter(|buffer| nodes.contains(buffer)).count() as u64;
+        assert_eq!(device.pool_statistics().live, kept, "{nodes:?}");
+        drop(exec);
+        assert_eq!(device.pool_statistics().live, 0);
+    }
+}

@@ -6,7 +6,8 @@ mod small;
 
 use small::*;
 use warpwright_runtime::{
-    Device, Function, LaunchAttributes, LaunchConfig, Module, RawArg, Result, RuntimeError, Stream, Violation,
+    Device, Function, GraphNode, LaunchAttributes, LaunchConfig, Module, RawArg, Result, RuntimeError,
+    Stream, Violation,
 };
 
 /// `y[i] = x[i] · scale + offset` for a block of up to 128 threads; a structure of two floats, and a byte that is
@@ -97,7 +98,7 @@ fn loaded(device: &Device) -> Module {
 }
 
 fn function(device: &Device, name: &str) -> Function {
-    loaded(device).function(name).expect("a function")
+    loaded(device).load_function(name).expect("a function")
 }
 
 fn shape(blocks: u32, threads: u32, shared_mem_bytes: u32) -> LaunchConfig {
@@ -133,18 +134,18 @@ fn parameters_are_passed_as_they_stand_in_the_signature() {
 fn a_function_says_what_it_is_like() {
     let device = device_of(80, 10);
     let module = loaded(&device);
-    assert_eq!(module.function_names(), ["axpy", "fixed", "last_word", "meet"]);
-    let axpy = module.function("axpy").unwrap();
+    assert!(module.function_names().eq(["axpy", "fixed", "last_word", "meet"]));
+    let axpy = module.load_function("axpy").unwrap();
     let params: Vec<_> =
         axpy.attributes().params.iter().map(|param| (param.name.as_str(), param.bytes)).collect();
     assert_eq!(params, [("x", 8), ("y", 8), ("both", 8), ("more", 1)]);
     assert_eq!((axpy.attributes().max_threads_per_block, axpy.attributes().required_block), (128, None));
-    let fixed = module.function("fixed").unwrap();
+    let fixed = module.load_function("fixed").unwrap();
     assert_eq!(
         (fixed.attributes().static_shared, fixed.attributes().required_block),
         (1024, Some([64, 1, 1]))
     );
-    match module.function("axqy") {
+    match module.load_function("axqy") {
         Err(RuntimeError::UnknownFunction { name, known }) => {
             assert_eq!((name.as_str(), known.len()), ("axqy", 4));
         }
@@ -259,7 +260,7 @@ fn dimensions_that_the_device_or_the_function_does_not_take_are_refused() {
     let device = device();
     let stream = device.default_stream();
     let module = loaded(&device);
-    let [fixed, meet] = ["fixed", "meet"].map(|name| module.function(name).unwrap());
+    let [fixed, meet] = ["fixed", "meet"].map(|name| module.load_function(name).unwrap());
     let arrived = stream.alloc_zeros::<u32>(1).unwrap();
     let given = |grid_dim, block_dim| {
         let config = LaunchConfig { grid_dim, block_dim, shared_mem_bytes: 0 };
@@ -275,7 +276,7 @@ fn dimensions_that_the_device_or_the_function_does_not_take_are_refused() {
     let needed = [64, 1, 1];
     assert_eq!(block, Violation::Block { given: [32, 1, 1], needed, exactly: true, most: 1024 });
     launch(&stream, &fixed, vec![], shape(2, 64, 0)).unwrap();
-    let axpy = module.function("axpy").unwrap();
+    let axpy = module.load_function("axpy").unwrap();
     let x = stream.alloc_zeros::<f32>(8).unwrap();
     let args = vec![RawArg::from(&x), RawArg::from(&x), RawArg::structure(&BOTH), RawArg::from(1u8)];
     let block = refused(launch(&stream, &axpy, args, shape(1, 129, 0))).2;
@@ -288,7 +289,8 @@ fn dimensions_that_the_device_or_the_function_does_not_take_are_refused() {
 fn dynamic_shared_memory_beyond_48_kib_must_be_allowed() {
     let device = device_of(80, 4);
     let stream = device.default_stream();
-    let function = function(&device, "last_word");
+    let module = loaded(&device);
+    let function = module.load_function("last_word").unwrap();
     let y = stream.alloc_zeros::<u32>(1).unwrap();
     let run = |bytes: u32| {
         launch(&stream, &function, vec![RawArg::from(&y), RawArg::from(bytes)], shape(1, 1, bytes))?;
@@ -304,7 +306,10 @@ fn dynamic_shared_memory_beyond_48_kib_must_be_allowed() {
     assert_eq!(run(100 << 10).unwrap(), 4711);
     let (given, needed) = ((100 << 10) + 4, 100 << 10);
     assert_eq!(refused(run(given)).2, Violation::DynamicShared { given, needed, most });
+    // A function is the same however one comes by it.
+    let [function, again] = [(); 2].map(|()| module.load_function("last_word").unwrap());
     function.set_max_dynamic_shared(163 << 10).unwrap();
+    assert_eq!(again.max_dynamic_shared(), 163 << 10);
     assert_eq!(run(163 << 10).unwrap(), 4711);
     let violation = refused(function.set_max_dynamic_shared((163 << 10) + 1)).2;
     assert_eq!(violation, Violation::SharedMemory { given: (163 << 10) + 1, needed: 163 << 10 });
@@ -347,6 +352,28 @@ fn buffers_and_functions_are_of_the_streams_device() {
     }
     launch(&device.default_stream(), &meet, vec![RawArg::from(&here)], config).unwrap();
     device.synchronize().unwrap();
+}
+
+#[test]
+fn raw_launches_are_captured_too() {
+    let device = device();
+    let stream = device.new_stream();
+    let meet = function(&device, "meet");
+    let arrived = stream.alloc_zeros::<u32>(1).unwrap();
+    stream.begin_capture().unwrap();
+    launch(&stream, &meet, vec![RawArg::from(&arrived)], shape(1, 32, 16)).unwrap();
+    refused(launch(&stream, &meet, vec![], shape(1, 32, 0)));
+    let graph = stream.end_capture().unwrap();
+    let nodes: Vec<_> = graph.nodes().map(|(_, node)| node).collect();
+    let (grid, block) = ([1, 1, 1], [32, 1, 1]);
+    assert_eq!(nodes, [GraphNode::Kernel { kernel: "meet".into(), grid, block, dynamic_shared: 16 }]);
+    let exec = graph.instantiate().unwrap();
+    drop(graph);
+    for _ in 0..3 {
+        exec.launch(&stream).unwrap();
+    }
+    assert_eq!(stream.clone_dtoh(&arrived).unwrap(), [3]);
+    assert_eq!((device.statistics().launches, device.statistics().graph_launches), (3, 3));
 }
 
 #[test]

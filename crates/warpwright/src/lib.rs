@@ -15,3 +15,8 @@ pub use warpwright_kernels as kernels;
 pub use warpwright_ptx as ptx;
 pub use warpwright_runtime as runtime;
 pub use warpwright_vm as vm;
+
+/// The examples of the page for those who come from another library.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-trueno.md")]
+struct FromTrueno;

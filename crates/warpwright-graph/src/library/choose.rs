@@ -12,8 +12,8 @@ use super::{gemm, products};
 use crate::fuse::{Accepts, Formed};
 use crate::graph::{Element, Role, Tensor, TensorType};
 use crate::plan::{Arithmetic, Fusion, PlanOptions};
-use crate::program::{Access, Family, NormStep, Products, Program, Step, StepOp};
-use std::collections::HashMap;
+use crate::program::{Family, NormStep, Products, Program, Step, StepOp};
+use std::collections::{HashMap, HashSet};
 use warpwright_kernels::{Activations, Dtype};
 
 /// Chooses how products take their activations, and adds the steps that make them so; gives the fused steps that
@@ -36,23 +36,37 @@ pub fn choose(
     let accepts = |step: &StepOp, program: &Program| {
         options.fusions.contains(Fusion::Quantize) && accepts(Fusion::Quantize, step, program)
     };
-    let mut choice = Choice::default();
+    let uses = program.uses();
+    let (mut choice, mut scaled) = (Choice::default(), HashSet::new());
     for (x, consumers) in consumers(program) {
         let tokens = program.ty(x).shape.rows();
         if tokens > u64::from(products::TOKENS) {
-            scale(program, options, x, &consumers, &mut choice);
+            scaled.extend(scale(program, options, x, &consumers, &mut choice));
         } else if options.arithmetic == Arithmetic::Int8 {
-            let norms = !overridden(Family::Norm);
-            quantize(program, x, &consumers, norms, &accepts, &mut choice);
+            let maker = uses.maker(x).filter(|_| !overridden(Family::Norm));
+            let activations = Activation { x, maker, readers: uses.readers(x).len() };
+            quantize(program, activations, &consumers, &accepts, &mut choice);
         }
     }
     for step in program.steps_mut() {
-        if let StepOp::Products(products) = &mut step.op {
+        if let StepOp::Products(products) = &mut step.op
+            && !scaled.contains(&products.x)
+        {
             products.activations.get_or_insert(Activations::Exact);
         }
     }
     choice.insert(program);
     choice.formed
+}
+
+/// Activations of products.
+#[derive(Clone, Copy)]
+struct Activation {
+    x: Tensor,
+    /// The step that makes them, if its kernel is for the library to choose.
+    maker: Option<usize>,
+    /// How often steps read them.
+    readers: usize,
 }
 
 /// What has been chosen besides the changes of steps.
@@ -116,62 +130,76 @@ fn change(program: &mut Program, steps: &[usize], change: impl Fn(&mut Products)
 /// Activations of few tokens for products with quants.
 fn quantize(
     program: &mut Program,
-    x: Tensor,
+    activations: Activation,
     consumers: &[usize],
-    norms: bool,
     accepts: &dyn Fn(&StepOp, &Program) -> bool,
     choice: &mut Choice,
 ) {
-    let integer = |normed: bool| {
-        let of = |&&step: &&usize| {
-            products_of(program, step).is_some_and(|products| {
-                quantised(program, products) == Some(true) && products.norm.is_some() == normed
-            })
-        };
-        consumers.iter().filter(of).copied().collect::<Vec<usize>>()
+    let of_quants = |&step: &usize| {
+        products_of(program, step).is_some_and(|products| quantised(program, products) == Some(true))
     };
-    let (plain, normed) = (integer(false), integer(true));
+    let has_norm = |&step: &usize| products_of(program, step).is_some_and(|products| products.norm.is_some());
+    let of_quants: Vec<usize> = consumers.iter().copied().filter(of_quants).collect();
+    let (normed, plain): (Vec<usize>, Vec<usize>) = of_quants.into_iter().partition(has_norm);
     change(program, &normed, |products| products.activations = Some(Activations::Rounded));
-    let Some(&first) = plain.first() else { return };
-    let name = format!("{}.q8_1", program.info(x).name);
-    let quants = program.add_tensor(name, TensorType { element: Element::Q8_1, ..program.ty(x) });
-    let by_norm = norms.then(|| norm_of(program, x, &plain, quants)).flatten();
-    if let Some((at, norm)) = by_norm
-        && accepts(&norm, program)
-    {
-        program.steps_mut()[at].op = norm;
-        let nodes = program.steps()[at].nodes.clone();
-        choice.formed.push(Formed { fusion: Fusion::Quantize, nodes });
-    } else if plain.len() > 1 && accepts(&StepOp::Quantize { x, out: quants }, program) {
-        choice.steps.push((first, StepOp::Quantize { x, out: quants }));
-        let nodes = plain.iter().flat_map(|&step| program.steps()[step].nodes.clone()).collect();
-        choice.formed.push(Formed { fusion: Fusion::Quantize, nodes });
-    } else {
+    let Some(quants) = quantized_once(program, activations, &plain, accepts, choice) else {
         change(program, &plain, |products| products.activations = Some(Activations::Rounded));
         return;
-    }
+    };
     change(program, &plain, |products| {
         (products.x, products.activations) = (quants, Some(Activations::Int8));
     });
 }
 
-/// The norm that makes activations, as it would make their quants too, or alone where only those products take them.
-fn norm_of(program: &Program, x: Tensor, products: &[usize], quants: Tensor) -> Option<(usize, StepOp)> {
-    let makes = |step: &Step| matches!(step.op, StepOp::Norm(NormStep { out: Some(out), .. }) if out == x);
-    let at = program.steps().iter().position(makes)?;
-    let StepOp::Norm(norm) = &program.steps()[at].op else { return None };
-    let others = program.steps().iter().enumerate().any(|(i, step)| {
-        let operands = step.op.operands();
-        let reads = operands.iter().filter(|o| (o.tensor, o.access) == (x, Access::Read)).count();
-        // A product may take its activations as a residual too.
-        reads > usize::from(products.contains(&i))
+/// Activations as `q8_1`, if the norm that makes them can make that, or a step that serves several products.
+fn quantized_once(
+    program: &mut Program,
+    Activation { x, maker, readers }: Activation,
+    products: &[usize],
+    accepts: &dyn Fn(&StepOp, &Program) -> bool,
+    choice: &mut Choice,
+) -> Option<Tensor> {
+    let &first = products.first()?;
+    let norm = maker.and_then(|maker| match &program.steps()[maker].op {
+        StepOp::Norm(norm) => Some((maker, *norm)),
+        _ => None,
     });
-    let out = norm.out.filter(|_| others || program.info(x).role == Role::Output);
-    Some((at, StepOp::Norm(NormStep { out, quants: Some(quants), ..*norm })))
+    if norm.is_none() && products.len() < 2 {
+        return None;
+    }
+    let name = format!("{}.q8_1", program.info(x).name);
+    let quants = program.add_tensor(name, TensorType { element: Element::Q8_1, ..program.ty(x) });
+    if let Some((maker, norm)) = norm {
+        // As floats it is written only where others than these products read it.
+        let read = readers > products.len() || program.info(x).role == Role::Output;
+        let norm = StepOp::Norm(NormStep { out: norm.out.filter(|_| read), quants: Some(quants), ..norm });
+        if accepts(&norm, program) {
+            let step = &mut program.steps_mut()[maker];
+            step.op = norm;
+            choice.formed.push(Formed { fusion: Fusion::Quantize, nodes: step.nodes.clone() });
+            return Some(quants);
+        }
+    }
+    let quantize = StepOp::Quantize { x, out: quants };
+    if products.len() < 2 || !accepts(&quantize, program) {
+        return None;
+    }
+    choice.steps.push((first, quantize));
+    let mut nodes: Vec<_> = products.iter().flat_map(|&step| program.steps()[step].nodes.clone()).collect();
+    nodes.sort_unstable();
+    choice.formed.push(Formed { fusion: Fusion::Quantize, nodes });
+    Some(quants)
 }
 
-/// Activations of many tokens for products on the tensor cores.
-fn scale(program: &mut Program, options: &PlanOptions, x: Tensor, consumers: &[usize], choice: &mut Choice) {
+/// Activations of many tokens for products on the tensor cores: those that it has added.
+fn scale(
+    program: &mut Program,
+    options: &PlanOptions,
+    x: Tensor,
+    consumers: &[usize],
+    choice: &mut Choice,
+) -> Vec<Tensor> {
+    let mut all = Vec::new();
     let terms = match options.arithmetic {
         Arithmetic::Exact => 2,
         Arithmetic::Int8 => 1,
@@ -190,5 +218,7 @@ fn scale(program: &mut Program, options: &PlanOptions, x: Tensor, consumers: &[u
         let scaled = program.add_tensor(name, ty);
         choice.steps.push((first, StepOp::Scale { x, out: scaled }));
         change(program, &steps, |products| products.x = scaled);
+        all.push(scaled);
     }
+    all
 }

@@ -80,12 +80,20 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, products: &Products) -> Result<
 
 /// Blocks of a product that a multiprocessor runs at a time.
 const RESIDENT: u64 = 2;
-/// What a block costs to begin and to end, in products of a step of `k` of its tile.
-const OVERHEAD: u64 = 16;
+/// Columns of weights that are multiplied at a time.
+const DEPTH: u64 = 16;
+/// Cycles of an `mma` of 16 × 8 × 16, of an `ldmatrix` of 16 × 16 for each of four warps, and of what a block waits
+/// for itself, for each 16 columns of weights.
+const MULTIPLY: u64 = 8;
+const LOAD: u64 = 16;
+const WAIT: u64 = 32;
 
-/// Rows and columns of the tile that is done first, by what blocks do: each multiplies a tile, and decodes as many
-/// weights as it has columns, which is shared by all its rows. So few tokens want few rows, many want many, and
-/// columns are halved where there would be too few blocks for the device.
+/// Rows and columns of the tile that is done first.
+///
+/// An estimate of cycles for each 16 columns of weights: tensor cores and shared memory work at the same time, weights
+/// that are quants are decoded by all threads besides, and a device runs so many blocks at a time. So few tokens
+/// have few rows, many have tiles that decode each weight for all the more of them, and tiles are small where there
+/// would be too few of them for the device.
 fn tile(
     options: &PlanOptions,
     tokens: u32,
@@ -94,15 +102,19 @@ fn tile(
     quantised: bool,
     kernel: impl Fn([u32; 2]) -> Box<dyn Kernel>,
 ) -> [u32; 2] {
-    // Of weights for each product of 16 tokens: those that are quants are decoded, all are brought to shared memory.
-    let weights = if quantised { 24 } else { 8 };
+    let slots = u64::from(options.multiprocessors.max(1)) * RESIDENT;
     let cost = |&[rows, columns]: &[u32; 2]| {
         let blocks = u64::from(tokens.div_ceil(rows)) * u64::from(n.div_ceil(columns));
-        let waves = blocks.div_ceil(u64::from(options.multiprocessors.max(1)) * RESIDENT);
-        let step = u64::from(columns) * u64::from(rows * terms + weights);
-        waves * (step + OVERHEAD * u64::from(rows))
+        let across = if rows == 128 { 2 } else { 4 };
+        let (terms, columns) = (u64::from(terms), u64::from(columns));
+        // What a warp multiplies, in units of 16 and 8.
+        let (down, wide) = (u64::from(rows.min(64)) / 16, columns / across / 8);
+        let multiply = MULTIPLY * down * wide * terms;
+        let load = LOAD * (down * terms + wide / 2);
+        let decode = if quantised { columns * DEPTH / 64 } else { 0 };
+        blocks.div_ceil(slots) * (multiply.max(load) + decode + WAIT)
     };
-    let sizes = [16, 32, 64, 128].into_iter().flat_map(|rows| [[rows, 128], [rows, 64]]);
+    let sizes = [128, 64, 32, 16].into_iter().flat_map(|rows| [[rows, 128], [rows, 64]]);
     let possible = sizes.filter(|&tile| check(&*kernel(tile), options.arch).is_ok());
     possible.min_by_key(cost).unwrap_or([128, 128])
 }

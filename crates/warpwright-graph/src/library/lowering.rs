@@ -242,8 +242,9 @@ fn moved(desc: &ArgDesc, moved: Option<u64>, len: u64) -> u64 {
     let all = len.saturating_mul(desc.dtype.bytes().into());
     match desc.role {
         Role::Scalar => 0,
-        Role::In | Role::Out => moved.unwrap_or(all),
-        Role::InOut => moved.unwrap_or(all.saturating_mul(2)),
+        // Rows that are read twice are read once.
+        Role::In | Role::Out => moved.unwrap_or(all).min(all),
+        Role::InOut => all.saturating_mul(2),
     }
 }
 

@@ -1,62 +1,185 @@
 //! Places by best fit, in several orders.
+//!
+//! Units of one size that are needed for as long, beside others like them, are a class, such as the same tensor of
+//! each layer of a model. An order is one of classes, so that what helps one layer helps all.
 
 use super::Unit;
 use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Orders that are tried besides, at most; and how many pairs of units that meet are looked at for that, about.
+const MOST_TRIALS: usize = 256;
+const PAIRS: usize = 1 << 19;
+/// Steps after which it does not matter how long something has been needed.
+const FAR: i64 = 16;
+
+/// What comes first: the largest of the first number, then of the second.
+type Order = fn(&Unit) -> [Reverse<u128>; 2];
 
 /// Offsets of the units, and the end of the last; the best of several orders. `None` where there are no addresses
-/// for them.
-pub(super) fn best(units: &[Unit], bound: u64) -> Option<(Vec<u64>, u64)> {
-    let time = |unit: &Unit| u128::from(unit.end.saturating_sub(unit.begin)) + 1;
-    let orders: [&dyn Fn(&Unit) -> (Reverse<u128>, Reverse<u128>, u32); 4] = [
+/// for them. What ends at `enough` is not made better.
+pub(super) fn best(units: &[Unit], enough: u64) -> Option<(Vec<u64>, u64)> {
+    let fit = Fit::new(units);
+    let classes = fit.classes();
+    let orders: [Order; 3] = [
         // Large ones first: small ones go into the gaps.
-        &|unit| (Reverse(unit.room.into()), Reverse(time(unit)), unit.begin),
+        |unit| [Reverse(unit.room.into()), Reverse(unit.time())],
         // Those that are in the way of most others first.
-        &|unit| (Reverse(u128::from(unit.room) * time(unit)), Reverse(unit.room.into()), unit.begin),
-        // Those of all times first, which then lie together.
-        &|unit| (Reverse(time(unit)), Reverse(unit.room.into()), unit.begin),
-        // As a program would ask for them.
-        &|unit| (Reverse(u128::from(u32::MAX - unit.begin)), Reverse(unit.room.into()), unit.begin),
+        |unit| [Reverse(u128::from(unit.room) * unit.time()), Reverse(unit.room.into())],
+        // Those that stay longest first, which then lie together.
+        |unit| [Reverse(unit.time()), Reverse(unit.room.into())],
     ];
-    let mut found: Option<(Vec<u64>, u64)> = None;
+    let mut found: Option<Found> = None;
     for order in orders {
-        let mut indices: Vec<usize> = (0..units.len()).collect();
-        indices.sort_by_key(|&i| order(&units[i]));
-        let Some((offsets, peak)) = in_order(units, &indices) else { continue };
-        if found.as_ref().is_none_or(|&(_, least)| peak < least) {
-            found = Some((offsets, peak));
-        }
-        if found.as_ref().is_some_and(|&(_, least)| least <= bound) {
+        let mut classes = classes.clone();
+        classes.sort_by_key(|class| order(&units[class[0]]));
+        keep(&mut found, fit.place(classes));
+        if found.as_ref().is_some_and(|found| found.peak <= enough) {
             break;
         }
     }
-    found
+    let mut found = found?;
+    let trials = (PAIRS / (fit.pairs() + 1)).min(MOST_TRIALS);
+    improve(&fit, &mut found, enough, trials);
+    Some((found.offsets, found.peak))
 }
 
-/// Each unit in the smallest gap that it fits into between those placed before it, or behind them.
-fn in_order(units: &[Unit], order: &[usize]) -> Option<(Vec<u64>, u64)> {
-    let mut offsets = vec![0u64; units.len()];
-    // What is placed, by offset.
-    let mut placed: Vec<usize> = Vec::with_capacity(units.len());
-    let mut peak = 0;
-    for &i in order {
-        let unit = &units[i];
-        let (mut end, mut tightest) = (0u64, None);
-        for &other in &placed {
-            let there = &units[other];
-            if there.end < unit.begin || unit.end < there.begin {
-                continue;
-            }
-            let gap = offsets[other].saturating_sub(end);
-            if gap >= unit.room && tightest.is_none_or(|(least, _)| gap < least) {
-                tightest = Some((gap, end));
-            }
-            end = end.max(offsets[other].checked_add(there.room)?);
+/// An order of classes, and what it gives.
+struct Found {
+    classes: Vec<Vec<usize>>,
+    offsets: Vec<u64>,
+    peak: u64,
+}
+
+/// Keeps the better one; whether that is the new one.
+fn keep(found: &mut Option<Found>, other: Option<Found>) -> bool {
+    match (&found, other) {
+        (Some(known), Some(other)) if other.peak >= known.peak => false,
+        (_, Some(other)) => {
+            *found = Some(other);
+            true
         }
-        let offset = tightest.map_or(end, |(_, offset)| offset);
-        offsets[i] = offset;
-        peak = peak.max(offset.checked_add(unit.bytes)?);
-        let at = placed.partition_point(|&other| offsets[other] <= offset);
-        placed.insert(at, i);
+        (_, None) => false,
     }
-    Some((offsets, peak))
+}
+
+/// Takes one class at a time to another place in the order, and stays with what is no worse. Which class goes where
+/// is drawn, the same way each time.
+fn improve(fit: &Fit<'_>, found: &mut Found, enough: u64, trials: usize) {
+    let mut random = Drawn(0);
+    for _ in 0..trials {
+        if found.peak <= enough {
+            return;
+        }
+        let mut classes = found.classes.clone();
+        let moved = classes.remove(random.below(classes.len()));
+        classes.insert(random.below(classes.len() + 1), moved);
+        if let Some(other) = fit.place(classes).filter(|other| other.peak <= found.peak) {
+            *found = other;
+        }
+    }
+}
+
+/// Numbers that look random: SplitMix64 (Steele, Lea and Flood 2014).
+struct Drawn(u64);
+
+impl Drawn {
+    /// A number below another one.
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(x ^ (x >> 31)) * end as u128) >> 64) as usize
+    }
+}
+
+/// The units, and which of them are needed at once.
+struct Fit<'a> {
+    units: &'a [Unit],
+    meets: Vec<Vec<u32>>,
+}
+
+impl<'a> Fit<'a> {
+    fn new(units: &'a [Unit]) -> Self {
+        let mut meets = vec![Vec::new(); units.len()];
+        let mut order: Vec<usize> = (0..units.len()).collect();
+        order.sort_by_key(|&i| units[i].begin);
+        let mut live: Vec<usize> = Vec::new();
+        for i in order {
+            live.retain(|&other| units[other].end >= units[i].begin);
+            for &other in &live {
+                meets[i].push(other as u32);
+                meets[other].push(i as u32);
+            }
+            live.push(i);
+        }
+        Fit { units, meets }
+    }
+
+    fn pairs(&self) -> usize {
+        self.meets.iter().map(Vec::len).sum()
+    }
+
+    /// What is alike: size, duration, and those of all that it meets with when they begin.
+    fn likeness(&self, i: usize) -> u64 {
+        let unit = &self.units[i];
+        let mut others: Vec<(i64, u32, u64)> = (self.meets[i].iter())
+            .map(|&other| {
+                let other = &self.units[other as usize];
+                (i64::from(other.begin) - i64::from(unit.begin), other.end - other.begin, other.room)
+            })
+            // What is there throughout began longer ago in each layer.
+            .map(|(begin, time, room)| if begin < -FAR { (-FAR, 0, room) } else { (begin, time, room) })
+            .collect();
+        others.sort_unstable();
+        let mut hasher = DefaultHasher::new();
+        (unit.room, unit.end - unit.begin, others).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The classes of units, each in the order of time.
+    fn classes(&self) -> Vec<Vec<usize>> {
+        let mut order: Vec<usize> = (0..self.units.len()).collect();
+        order.sort_by_key(|&i| self.units[i].begin);
+        let mut of: HashMap<u64, usize> = HashMap::new();
+        let mut classes: Vec<Vec<usize>> = Vec::new();
+        for i in order {
+            let class = *of.entry(self.likeness(i)).or_insert(classes.len());
+            match classes.get_mut(class) {
+                Some(class) => class.push(i),
+                None => classes.push(vec![i]),
+            }
+        }
+        classes
+    }
+
+    /// Each unit in the smallest gap that it fits into between those placed before it, or behind them.
+    fn place(&self, classes: Vec<Vec<usize>>) -> Option<Found> {
+        let mut offsets: Vec<Option<u64>> = vec![None; self.units.len()];
+        let mut beside: Vec<(u64, u64)> = Vec::new();
+        let mut peak = 0;
+        for &i in classes.iter().flatten() {
+            let unit = &self.units[i];
+            beside.clear();
+            for &other in &self.meets[i] {
+                if let Some(offset) = offsets[other as usize] {
+                    beside.push((offset, offset.checked_add(self.units[other as usize].room)?));
+                }
+            }
+            beside.sort_unstable();
+            let (mut end, mut tightest) = (0u64, None);
+            for &(from, to) in &beside {
+                let gap = from.saturating_sub(end);
+                if gap >= unit.room && tightest.is_none_or(|(least, _)| gap < least) {
+                    tightest = Some((gap, end));
+                }
+                end = end.max(to);
+            }
+            let offset = tightest.map_or(end, |(_, offset)| offset);
+            peak = peak.max(offset.checked_add(unit.bytes)?);
+            offsets[i] = Some(offset);
+        }
+        Some(Found { classes, offsets: offsets.into_iter().map(Option::unwrap_or_default).collect(), peak })
+    }
 }

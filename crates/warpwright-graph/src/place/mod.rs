@@ -47,7 +47,8 @@ pub struct Placement {
 ///
 /// Blocks that replace one another are one, with the time of all. They are placed one after the other where they fit
 /// most tightly (Sekiyama et al. 2018; Pisarchyk and Lee 2020, *greedy by size*), in several orders, of which the
-/// best counts: an optimal placement is NP-hard to find, and layers of transformers rarely need one.
+/// best counts; where that wastes more than a hundredth or two, others like it are tried, in a number that keeps
+/// the time bounded. An optimal placement is NP-hard to find.
 ///
 /// ```
 /// use warpwright_graph::place::{Block, place};
@@ -60,8 +61,10 @@ pub struct Placement {
 /// ```
 pub fn place(blocks: &[Block], alignment: u64) -> Option<Placement> {
     let (units, replaces) = unite(blocks, alignment)?;
-    let bound = bound(&units)?;
-    let (offsets, peak) = fit::best(&units, bound)?;
+    let bound = most(&units, |unit| unit.bytes)?;
+    // Sizes are rounded up, but for what lies last; and a few hundredths are not worth a search.
+    let enough = most(&units, |unit| unit.room)?.max(bound.saturating_add(bound / 64));
+    let (offsets, peak) = fit::best(&units, enough)?;
     let mut of_blocks = vec![0; blocks.len()];
     for (unit, offset) in units.iter().zip(offsets) {
         unit.blocks.iter().for_each(|&block| of_blocks[block] = offset);
@@ -79,6 +82,13 @@ struct Unit {
     begin: u32,
     end: u32,
     blocks: Vec<usize>,
+}
+
+impl Unit {
+    /// How many steps need it.
+    fn time(&self) -> u128 {
+        u128::from(self.end - self.begin) + 1
+    }
 }
 
 /// Decides who replaces whom.
@@ -119,12 +129,12 @@ fn unite(blocks: &[Block], alignment: u64) -> Option<(Vec<Unit>, Vec<Option<usiz
 }
 
 /// The largest sum of what is needed at one step.
-fn bound(units: &[Unit]) -> Option<u64> {
+fn most(units: &[Unit], size: impl Fn(&Unit) -> u64) -> Option<u64> {
     let mut changes: Vec<(u32, bool, u64)> = Vec::with_capacity(2 * units.len());
     for unit in units {
-        changes.push((unit.begin, true, unit.bytes));
+        changes.push((unit.begin, true, size(unit)));
         if let Some(after) = unit.end.checked_add(1) {
-            changes.push((after, false, unit.bytes));
+            changes.push((after, false, size(unit)));
         }
     }
     // What ends before a step does so before others begin at it.

@@ -1,6 +1,7 @@
 //! Why there is no plan for a graph.
 
 use crate::graph::GraphError;
+use crate::program::ProgramError;
 use thiserror::Error;
 use warpwright_ptx::dsl::BuildError;
 use warpwright_ptx::ir::Arch;
@@ -12,6 +13,9 @@ pub enum PlanError {
     /// The graph cannot be run by anyone.
     #[error(transparent)]
     Graph(#[from] GraphError),
+    /// The steps that the graph has become cannot be run: nothing makes an output, or a pass has made a mistake.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     /// The library has no kernel for a step.
     #[error("no kernel for {step} of {}: {reason}", names(.nodes))]
     Unsupported {

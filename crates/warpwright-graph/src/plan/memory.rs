@@ -102,7 +102,9 @@ pub(super) fn plan(
     for (step, planned) in program.steps().iter().zip(steps) {
         for result in step.op.operands().into_iter().filter(|operand| operand.access == Access::Write) {
             let Some(block) = block_of[result.tensor.index()] else { continue };
-            let candidates = step.op.reads().filter(|&operand| planned.may_share(result.tensor, operand));
+            let gone = |&operand: &Tensor| program.info(operand).role == Role::Intermediate;
+            let candidates =
+                step.op.reads().filter(gone).filter(|&operand| planned.may_share(result.tensor, operand));
             let candidates: Vec<usize> = candidates.filter_map(|operand| block_of[operand.index()]).collect();
             blocks[block].may_replace = candidates;
         }

@@ -67,6 +67,7 @@ impl Plan {
         };
         let mut formed = fuse(&mut program, options.fusions, &accepts);
         formed.extend(library::choose(&mut program, options, &overridden, &accepts));
+        program.check()?;
         let library::Lowered { steps, scratch } = library::lower(&program, options, &overridden)?;
         let memory = memory::plan(&program, &steps, &scratch)?;
         let layout = |family| {

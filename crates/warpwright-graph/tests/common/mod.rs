@@ -10,4 +10,4 @@ pub(crate) mod weights;
 
 pub(crate) use model::{Biases, Choice, Formats, ModelConfig, Prompt};
 pub(crate) use random::Random;
-pub(crate) use weights::{random_bytes, random_weights};
+pub(crate) use weights::{random_bytes, random_matrix, random_weights};

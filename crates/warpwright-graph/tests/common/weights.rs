@@ -24,11 +24,7 @@ pub(crate) fn random_bytes(name: &str, ty: TensorType, seed: u64) -> Vec<u8> {
     let mut random = Random::named(seed, name);
     let (elements, k) = (ty.shape.elements() as usize, ty.shape.columns());
     match ty.element {
-        Element::Weights(format) => {
-            let deviation = 1.0 / f64::from(k).sqrt();
-            let blocks = elements / format.block() as usize;
-            (0..blocks).flat_map(|_| block(format, deviation, &mut random)).collect()
-        }
+        Element::Weights(format) => random_matrix(format, elements, 1.0 / f64::from(k).sqrt(), &mut random),
         Element::Float(Dtype::F32) => {
             let number = |random: &mut Random| match name {
                 _ if name.contains("norm") => 1.0 + random.signed() / 2.0,
@@ -39,6 +35,17 @@ pub(crate) fn random_bytes(name: &str, ty: TensorType, seed: u64) -> Vec<u8> {
         }
         other => panic!("no weights of `{name}`, {other}"),
     }
+}
+
+/// So many weights in whole rows, with a mean of about 0 and such a deviation.
+pub(crate) fn random_matrix(
+    format: WeightFormat,
+    elements: usize,
+    deviation: f64,
+    random: &mut Random,
+) -> Vec<u8> {
+    let blocks = elements / format.block() as usize;
+    (0..blocks).flat_map(|_| block(format, deviation, random)).collect()
 }
 
 /// A block of weights with such a deviation: every bit is random that can be without changing it much.

@@ -81,7 +81,8 @@ pub(crate) struct OwnPtx {
 
 impl OwnPtx {
     pub(crate) fn new(device: &Device) -> Self {
-        let product = device.load_ptx(PTX).and_then(|module| module.function("product")).expect("a kernel");
+        let product =
+            device.load_ptx(PTX).and_then(|module| module.load_function("product")).expect("a kernel");
         OwnPtx { product, residuals: AtomicU64::new(0) }
     }
 

@@ -1,10 +1,12 @@
-//! From logits to a token: the largest, or a draw.
+//! From logits to a token: the largest, or a draw; and what makes tokens less likely before.
 
 pub(crate) mod argmax;
 mod cut;
+pub(crate) mod penalties;
 mod philox;
 mod radix;
 pub(crate) mod sample;
+pub(crate) mod setting;
 
 use warpwright_ptx::dsl::Reg;
 

@@ -4,6 +4,7 @@ use super::cut::Cut;
 use super::philox::philox;
 use super::radix::Radix;
 use super::rank;
+use super::setting::Setting;
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field};
 use std::f32::consts::LOG2_E;
@@ -51,34 +52,6 @@ pub struct Sample {
     pub min_p: Setting<f32>,
     /// Threads of a block: a power of two.
     pub threads: u32,
-}
-
-/// A number that all rows share, or that each row has in device memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Setting<T> {
-    /// The number.
-    Fixed(T),
-    /// In a buffer.
-    Buffer,
-}
-
-impl Setting<f32> {
-    /// Its part of the entry point's name.
-    fn tag(self) -> String {
-        match self {
-            Setting::Fixed(number) => format!("{:08x}", number.to_bits()),
-            Setting::Buffer => "each".into(),
-        }
-    }
-
-    /// The number of a row.
-    #[track_caller]
-    fn of<'k>(self, k: K<'k>, name: &str, row: Reg<'k, u32>) -> Reg<'k, f32> {
-        match self {
-            Setting::Fixed(number) => k.f32(number),
-            Setting::Buffer => k.ptr::<f32>(name).ld(row),
-        }
-    }
 }
 
 impl Sample {

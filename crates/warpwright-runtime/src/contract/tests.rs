@@ -1,7 +1,7 @@
 //! The contract against an oracle that knows bytes only: for arguments drawn at random, whether any byte that is
 //! written is also something else's.
 
-use super::{Arguments, Contract, Limits, Span, Violation};
+use super::{Arguments, Contract, ContractError, Kind, Limits, Measure, Span, Violation};
 use warpwright_ptx::dsl::{ArgDesc, Extent, LaunchRule, Role};
 use warpwright_ptx::ir::{Arch, Type};
 
@@ -165,4 +165,119 @@ fn numbers_that_lengths_depend_on_are_counts() {
     assert!(contract.give_dim(&mut arguments, "n", 1 << 31).is_err());
     assert!(contract.give_dim(&mut arguments, "x", 1).is_err());
     assert!(contract.give_dim(&mut arguments, "n", (1 << 31) - 1).is_ok());
+}
+
+/// The messages, which are documentation: each names the kernel, the argument, what was given and what is needed.
+#[test]
+fn refusals_say_what_is_wrong_and_what_is_needed() {
+    let messages = [
+        (
+            Violation::Unknown { argument: "z".into(), known: vec!["x", "rows"] },
+            "there is no argument `z`: it takes x, rows",
+        ),
+        (Violation::Twice { argument: "x" }, "`x` is given twice; it takes one"),
+        (
+            Violation::Missing { argument: "x", needed: Kind::Buffer(Type::F32) },
+            "`x` is missing: give a buffer of f32",
+        ),
+        (
+            Violation::Kind {
+                argument: "x",
+                given: Kind::Number(Type::U32),
+                needed: Kind::Buffer(Type::F32),
+            },
+            "`x` is a number of type u32; it must be a buffer of f32",
+        ),
+        (
+            Violation::Type {
+                argument: "x",
+                given: Kind::Buffer(Type::F16),
+                needed: Kind::Buffer(Type::F32),
+            },
+            "`x` is a buffer of f16; it must be a buffer of f32",
+        ),
+        (
+            Violation::MissingDim { dim: "rows", of: Measure::Length { argument: "x" } },
+            "the length of `x` depends on `rows`, which is missing: give it with `dim`",
+        ),
+        (
+            Violation::MissingDim { dim: "rows", of: Measure::Grid },
+            "the grid depends on `rows`, which is missing: give it with `dim`",
+        ),
+        (
+            Violation::Count { argument: "rows", given: "4294967296".into(), needed: Type::U32 },
+            "`rows` is 4294967296, which is no number of u32",
+        ),
+        (
+            Violation::Overflow { of: Measure::Grid, extent: Extent::dims("a", "b").times(3) },
+            "the grid, 3*a*b, is too large",
+        ),
+        (
+            Violation::TooShort {
+                argument: "x",
+                given: 4095,
+                needed: 4096,
+                extent: Extent::dim("rows").times(2048),
+            },
+            "`x` has 4095 elements; it needs 4096 (2048*rows)",
+        ),
+        (
+            Violation::Misaligned { argument: "x", given: 0x7f04, needed: 16 },
+            "`x` begins at 0x7f04; its address must be a multiple of 16",
+        ),
+        (
+            Violation::OtherDevice { argument: "x", given: 1, needed: 0 },
+            "`x` is on device 1; it must be on device 0, where the kernel runs",
+        ),
+        (
+            Violation::Overlap { argument: "y", other: "x", bytes: 8, shareable: true },
+            "`y`, which it writes, overlaps `x` by 8 bytes; it may be exactly that buffer, or must be apart from it",
+        ),
+        (
+            Violation::Overlap { argument: "y", other: "x", bytes: 8, shareable: false },
+            "`y`, which it writes, overlaps `x` by 8 bytes; they must be apart",
+        ),
+        (
+            Violation::Grid { given: [0, 1, 1], needed: [0x7fff_ffff, 0xffff, 0xffff] },
+            "a grid of [0, 1, 1] blocks: each dimension must be from 1 to [2147483647, 65535, 65535]",
+        ),
+        (
+            Violation::Block { given: [64, 1, 1], needed: [32, 1, 1], exactly: true, most: 1024 },
+            "a block of [64, 1, 1] threads: it takes [32, 1, 1] and no other",
+        ),
+        (
+            Violation::Block { given: [0, 1, 1], needed: [1024, 1024, 64], exactly: false, most: 1024 },
+            "a block of [0, 1, 1] threads: it takes 1 to [1024, 1024, 64], 1024 in all at most",
+        ),
+        (
+            Violation::SharedMemory { given: 70_000, needed: 65_536 },
+            "a block has 70000 bytes of shared memory; the device gives it 65536 at most",
+        ),
+        (
+            Violation::DynamicShared { given: 50_000, needed: 49_152, most: 166_912 },
+            "a block has 50000 bytes of dynamic shared memory; 49152 are allowed, and up to 166912 by \
+             `Function::set_max_dynamic_shared`",
+        ),
+        (Violation::ParameterCount { given: 3, needed: 4 }, "3 parameters are given; it takes 4"),
+        (
+            Violation::ParameterSize { index: 2, argument: "both".into(), given: 4, needed: 8 },
+            "parameter 2 (`both`) has 4 bytes; it needs 8",
+        ),
+        (
+            Violation::ParameterAlignment { index: 0, argument: "x".into(), given: 0x7f04, needed: 16 },
+            "parameter 0 (`x`) is 0x7f04; it must be a multiple of 16",
+        ),
+        (
+            Violation::Architecture { given: Arch::sm(75), needed: 80 },
+            "the device is sm_75; it needs sm_80 or later",
+        ),
+        (
+            Violation::NotResident { given: 7, needed: 6 },
+            "a cooperative launch of 7 blocks, which must all be resident; at most 6 can be",
+        ),
+        (Violation::Cluster { given: [2, 1, 1] }, "clusters of [2, 1, 1] blocks; the device runs none"),
+    ];
+    for (violation, message) in messages {
+        assert_eq!(ContractError::new("k", violation).to_string(), format!("kernel `k`: {message}"));
+    }
 }

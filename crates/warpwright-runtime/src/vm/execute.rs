@@ -87,10 +87,7 @@ impl Executor {
                 named("memset", memory(target).fill_bytes(target.offset, target.bytes, *value))?;
                 self.counts.memsets.fetch_add(1, Relaxed);
             }
-            Op::Forget(forgotten) => {
-                let backend::Memory::Vm(forgotten) = &**forgotten;
-                forgotten.buffer.forget();
-            }
+            Op::Forget(memory) => forget(memory),
             Op::Record(mark) => mark.reach(Some(Instant::now())),
             // One that waits for another device gives up when there is nothing left to do for.
             Op::Wait(mark) => mark.wait_unless(|| queue.is_closed()),
@@ -147,17 +144,28 @@ impl Executor {
     }
 }
 
-/// What an operation that is not executed owes to those who wait for it.
+/// What is true although an operation is not executed: an event is over for those who wait for it, and memory has
+/// its new owner.
 pub(super) fn skip(op: &Op) {
-    if let Op::Record(mark) = op {
-        mark.reach(None);
+    match op {
+        Op::Record(mark) => mark.reach(None),
+        Op::Forget(memory) => forget(memory),
+        _ => {}
     }
+}
+
+fn forget(memory: &backend::Memory) {
+    let backend::Memory::Vm(memory) = memory;
+    memory.buffer.forget();
 }
 
 /// What is wrong with a launch, if anything is.
 fn describe(report: &Report) -> Option<String> {
     if let Some(trap) = &report.trap {
-        return Some(trap.message.clone());
+        let place = trap.thread.map(|([bx, by, bz], [x, y, z])| {
+            format!(", in thread ({x}, {y}, {z}) of block ({bx}, {by}, {bz})")
+        });
+        return Some(format!("{}{}", trap.message, place.unwrap_or_default()));
     }
     let errors = || report.findings.iter().filter(|finding| finding.severity == Severity::Error);
     let first = errors().next()?;

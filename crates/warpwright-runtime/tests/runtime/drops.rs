@@ -95,6 +95,8 @@ fn a_device_that_waits_for_another_may_go() {
         let hold = busy.hold(&stream, &x, 1);
         let event = stream.record_event().unwrap();
         gone.device.default_stream().wait_event(&event).unwrap();
+        // Time for it to begin to wait.
+        std::thread::sleep(Duration::from_millis(20));
         drop(gone);
         assert!(!event.is_complete());
         drop(hold);

@@ -52,6 +52,27 @@ fn what_is_behind_a_failure_is_not_done() {
 }
 
 #[test]
+fn nothing_that_was_issued_before_somebody_was_told_is_done() {
+    let gpu = Gpu::plain();
+    let (stream, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let x = stream.clone_htod(&[0u32]).unwrap();
+    let y = other.clone_htod(&[0u32]).unwrap();
+    for _ in 0..5 {
+        let hold = gpu.hold(&stream, &x, 0);
+        gpu.launch(&stream, "fail", &x, &x, 0);
+        let failed = stream.record_event().unwrap();
+        // So many that the device is not through with them when the event is known to be complete.
+        for _ in 0..5000 {
+            other.memset_any(y.as_any(), 1).unwrap();
+        }
+        hold.release();
+        failure(failed.synchronize());
+        assert_eq!(other.clone_dtoh(&y).unwrap(), [0]);
+    }
+    assert_eq!(gpu.device.statistics().memsets, 0);
+}
+
+#[test]
 fn every_call_that_waits_tells() {
     let gpu = Gpu::plain();
     let stream = gpu.device.default_stream();

@@ -7,6 +7,7 @@ mod errors;
 mod mapped;
 mod memory;
 mod order;
+mod random;
 mod views;
 
 use std::time::{Duration, Instant};
@@ -106,7 +107,7 @@ impl Gpu {
 
     /// Launches one of the kernels with one thread.
     fn launch(&self, stream: &Stream, kernel: &str, p: &Buffer<u32>, q: &Buffer<u32>, n: u32) {
-        let function = self.module.function(kernel).unwrap();
+        let function = self.module.load_function(kernel).unwrap();
         let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
         let builder = stream.launch_builder(&function).arg(p).arg(q).arg(n);
         // SAFETY: the kernels access what their parameters point at; what they do beyond that is what tests
