@@ -21,6 +21,7 @@ pub mod place;
 mod plan;
 mod program;
 pub mod reference;
+pub mod render;
 mod run;
 
 pub use dispatch::{KernelDispatch, KernelLibrary, StepRun};
