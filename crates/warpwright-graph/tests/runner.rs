@@ -41,7 +41,7 @@ fn runner(device: &Device, config: &ModelConfig, bound: SequenceBound) -> Runner
 fn decode(runner: &mut Runner, batch: u32, from: u32, to: u32) -> (Vec<Vec<u32>>, Vec<Replanned>) {
     let (mut logits, mut reasons) = (Vec::new(), Vec::new());
     for length in from + 1..=to {
-        let step = runner.step(TOKENS, batch, length).expect("a step");
+        let mut step = runner.step(TOKENS, batch, length).expect("a step");
         reasons.extend(step.replanned());
         step.run().expect("run");
         let output = step.read_output::<f32>("logits").expect("logits");

@@ -177,7 +177,7 @@ pub enum RunnerError {
 ///     assert_eq!(step.replanned().is_some(), length == 1);
 ///     assert_eq!(step.execute()?.graph_launches, 1);
 /// }
-/// let step = runner.step(StepKind::Decode, 2, 4)?;
+/// let mut step = runner.step(StepKind::Decode, 2, 4)?;
 /// assert_eq!(step.replanned(), Some(Replanned::Batch { from: 1, to: 2 }));
 /// step.run()?;
 /// assert_eq!(runner.store().read_state::<u32>("count")?, [4, 1]);
@@ -424,8 +424,8 @@ impl RunnerStep<'_> {
     }
 
     /// Issues the step, as one launch of a graph unless the runner is eager, and does not wait for it.
-    pub fn run(&self) -> Result<(), ExecuteError> {
-        match &*self.ready {
+    pub fn run(&mut self) -> Result<(), ExecuteError> {
+        match self.ready {
             Ready::Captured(captured) => captured.replay(),
             Ready::Eager(executable) => executable.issue(self.dispatch),
         }
