@@ -3,52 +3,148 @@
 mod common;
 
 use common::run::{begin, device, store};
-use common::{Choice, ModelConfig};
-use warpwright_graph::{KernelLibrary, Plan, PlanOptions, execute_graph};
+use common::{Biases, Choice, Formats, ModelConfig};
+use warpwright_graph::{
+    Arithmetic, Captured, ComputeGraph, Element, Executable, KernelLibrary, Plan, PlanOptions, Runner, Store,
+    TensorType, execute_graph,
+};
+use warpwright_kernels::CacheDtype;
+use warpwright_runtime::Device;
+
+/// Logits, bit by bit, and tokens of each step; and the states at the end.
+type Outcome = (Vec<(Vec<u32>, Vec<u32>)>, Vec<Vec<u32>>);
+
+/// So many steps of two sequences, launch by launch or replayed.
+fn outcome(
+    device: &Device,
+    config: &ModelConfig,
+    choice: Choice,
+    arithmetic: Arithmetic,
+    captured: bool,
+) -> Outcome {
+    const STEPS: u32 = 20;
+    let graph = config.decode(2, choice);
+    let mut options = PlanOptions::for_device(device);
+    options.arithmetic = arithmetic;
+    let mut store = store(device, &graph, 1);
+    begin(&mut store, &[3, 5], &[0, 4]);
+    let sampled = matches!(choice, Choice::Sample(_));
+    if sampled {
+        store.add_state("seeds", TensorType::new(Element::U64, [2])).expect("a state");
+        store.write_state("seeds", &[1u64 << 40, 7]).expect("written");
+    }
+    let plan = Plan::new(&graph, &options, &KernelLibrary).expect("a plan");
+    let mut executable = plan.bind(&mut store).expect("bound");
+    let read = |executable: &Executable| {
+        let logits = executable.read_output::<f32>("logits").expect("logits");
+        let tokens = executable.read_output::<u32>("tokens").expect("tokens");
+        (logits.into_iter().map(f32::to_bits).collect(), tokens)
+    };
+    let mut steps = Vec::new();
+    if captured {
+        let captured = executable.capture(&KernelLibrary).expect("captured");
+        for _ in 0..STEPS {
+            captured.replay().expect("replayed");
+            steps.push(read(captured.executable()));
+        }
+    } else {
+        for _ in 0..STEPS {
+            execute_graph(&mut executable, &KernelLibrary).expect("executed");
+            steps.push(read(&executable));
+        }
+    }
+    let counters = ["ids", "positions", "lengths"].into_iter().chain(sampled.then_some("steps"));
+    let states = counters.map(|name| store.read_state::<u32>(name).expect("a state")).collect::<Vec<_>>();
+    assert_eq!(states[1], [STEPS, STEPS + 4]);
+    (steps, states)
+}
 
 #[test]
 fn replays_are_what_executions_are() {
-    let config = ModelConfig::small();
-    let graph = config.decode(2, Choice::ArgMax);
-    let device = device(true);
-    let options = PlanOptions::for_device(&device);
-    let plan = Plan::new(&graph, &options, &KernelLibrary).expect("a plan");
+    let device = device(false);
+    let formats = Formats::q4_k_m();
+    let draw = Choice::at_temperature(0.8);
+    let qwen = ModelConfig { formats, head_norms: true, biases: Biases::Qkv, ..ModelConfig::small() };
+    // Room for so many tokens that blocks share a sequence, and leave counters for one another.
+    let long = ModelConfig { max_seq_len: 4096, ..ModelConfig::small() };
+    let quants = ModelConfig { cache: CacheDtype::Q8_0, tied: true, ..ModelConfig::small() };
+    for (config, choice, arithmetic) in [
+        (&qwen, Choice::ArgMax, Arithmetic::Exact),
+        (&qwen, draw, Arithmetic::Int8),
+        (&long, draw, Arithmetic::Exact),
+        (&quants, Choice::ArgMax, Arithmetic::Int8),
+    ] {
+        let eager = outcome(&device, config, choice, arithmetic, false);
+        let replayed = outcome(&device, config, choice, arithmetic, true);
+        assert!(
+            eager == replayed,
+            "{config:?}, {choice:?}, {arithmetic:?}: {eager:?}, replayed {replayed:?}"
+        );
+        let tokens = eager.0.iter().map(|(_, tokens)| tokens);
+        assert!(tokens.clone().zip(tokens.skip(1)).any(|(a, b)| a != b), "tokens change: {eager:?}");
+    }
+}
 
-    let run = |captured: bool| {
-        let mut store = store(&device, &graph, 1);
-        begin(&mut store, &[3, 5], &[0, 0]);
-        let mut executable = plan.clone().bind(&mut store).expect("bound");
-        let mut outputs = Vec::new();
-        if captured {
-            let mut captured = executable.capture(&KernelLibrary).expect("captured");
-            for _ in 0..24 {
-                let execution = captured.execute().expect("replayed");
-                assert_eq!(execution.graph_launches, 1);
-                outputs.push((
-                    captured.executable().read_output::<f32>("logits").expect("logits"),
-                    captured.executable().read_output::<u32>("tokens").expect("tokens"),
-                ));
-            }
-        } else {
-            for _ in 0..24 {
-                let execution = execute_graph(&mut executable, &KernelLibrary).expect("executed");
-                assert_eq!(execution.graph_launches, 0);
-                outputs.push((
-                    executable.read_output::<f32>("logits").expect("logits"),
-                    executable.read_output::<u32>("tokens").expect("tokens"),
-                ));
-            }
-        }
-        assert_eq!(store.read_state::<u32>("positions").expect("positions"), [24, 24]);
-        outputs
-    };
-    let bits = |outputs: Vec<(Vec<f32>, Vec<u32>)>| -> Vec<(Vec<u32>, Vec<u32>)> {
-        outputs
-            .into_iter()
-            .map(|(logits, tokens)| (logits.into_iter().map(f32::to_bits).collect(), tokens))
-            .collect()
-    };
-    let eager = bits(run(false));
-    assert_eq!(bits(run(true)), eager);
-    assert!(eager.windows(2).any(|pair| pair[0].1 != pair[1].1), "tokens change: {eager:?}");
+#[test]
+fn plans_can_be_sent_to_other_threads() {
+    fn sendable<T: Send>() {}
+    fn shareable<T: Sync>() {}
+    sendable::<Store>();
+    sendable::<Plan>();
+    sendable::<Executable>();
+    sendable::<Captured>();
+    sendable::<Runner>();
+    shareable::<Plan>();
+    shareable::<Executable>();
+    shareable::<Captured>();
+}
+
+#[test]
+fn executions_say_how_long_each_node_took() {
+    let device = device(false);
+    let graph = ModelConfig::small().decode(1, Choice::ArgMax);
+    let plan = Plan::new(&graph, &PlanOptions::for_device(&device), &KernelLibrary).expect("a plan");
+    let launches = plan.launches().count() as u64;
+    let mut store = store(&device, &graph, 1);
+    begin(&mut store, &[3], &[0]);
+    let mut executable = plan.bind(&mut store).expect("bound");
+    let untimed = execute_graph(&mut executable, &KernelLibrary).expect("executed");
+    assert!(untimed.steps.is_empty());
+    executable.record_times(true);
+    let timed = execute_graph(&mut executable, &KernelLibrary).expect("executed");
+    assert_eq!((untimed.launches, timed.launches), (launches, launches));
+
+    // Every node once, in steps in order, whose times are parts of the whole.
+    let mut nodes: Vec<String> = timed.steps.iter().flat_map(|step| step.nodes.clone()).collect();
+    let mut expected: Vec<String> = graph.nodes().iter().map(|node| node.name.clone()).collect();
+    nodes.sort();
+    expected.sort();
+    assert_eq!(nodes, expected);
+    assert!(timed.steps.iter().enumerate().all(|(i, step)| step.step == i));
+    let sum: std::time::Duration = timed.steps.iter().map(|step| step.time).sum();
+    assert!(sum <= timed.time && timed.steps.iter().any(|step| !step.time.is_zero()), "{timed:?}");
+}
+
+#[test]
+fn executions_say_what_was_moved() {
+    // `y = x + x`: two reads, one write; and a copy to a state.
+    let device = device(true);
+    let mut graph = ComputeGraph::new();
+    let ty = TensorType::f32([4, 256]);
+    let x = graph.input("x", ty);
+    let kept = graph.state("kept", ty);
+    let y = graph.add("y", x, x).expect("a sum");
+    graph.output(y).expect("an output");
+    graph.assign("keep", kept, y).expect("a state");
+    let plan = Plan::new(&graph, &PlanOptions::for_device(&device), &KernelLibrary).expect("a plan");
+    let mut store = store(&device, &graph, 1);
+    let mut executable = plan.bind(&mut store).expect("bound");
+    executable.write_input("x", &[1.5f32; 1024]).expect("written");
+    let execution = execute_graph(&mut executable, &KernelLibrary).expect("executed");
+    let bytes = 4 * 1024;
+    assert_eq!((execution.launches, execution.copies, execution.bytes_copied), (1, 1, bytes));
+    assert_eq!((execution.bytes_accessed, execution.bytes_planned), (3 * bytes, execution.bytes_planned));
+    assert!((2 * bytes..=3 * bytes).contains(&execution.bytes_planned), "{execution:?}");
+    assert_eq!(executable.read_output::<f32>("y").expect("y"), [3.0; 1024]);
+    assert_eq!(store.read_state::<f32>("kept").expect("the state"), [3.0; 1024]);
 }

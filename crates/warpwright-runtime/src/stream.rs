@@ -28,6 +28,8 @@ pub(crate) struct Inner {
     /// Whether operations are recorded instead of executed. Changes under the lock of `captured`.
     capturing: AtomicBool,
     captured: Mutex<Vec<Captured>>,
+    /// Where the last copy to the host landed: a place for the next one.
+    landing: Mutex<Option<Landing>>,
 }
 
 /// What blocks of memory know of a stream.
@@ -67,12 +69,16 @@ impl Inner {
     fn captured(&self) -> MutexGuard<'_, Vec<Captured>> {
         self.captured.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn landing(&self) -> MutexGuard<'_, Option<Landing>> {
+        self.landing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Stream {
     pub(crate) fn new(device: Device, state: Arc<StreamState>) -> Self {
-        let (capturing, captured) = (AtomicBool::new(false), Mutex::default());
-        Stream { inner: Arc::new(Inner { device, state, capturing, captured }) }
+        let (capturing, captured, landing) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+        Stream { inner: Arc::new(Inner { device, state, capturing, captured, landing }) }
     }
 
     /// The handle, if there still is one.
@@ -138,7 +144,7 @@ impl Stream {
         self.must_not_capture(NAME)?;
         self.must_own(NAME, "source", source.as_any())?;
         same_len(NAME, source.len(), target.len())?;
-        let landing = Landing::default();
+        let landing = self.inner.landing().take().unwrap_or_default();
         let op = Op::Download { source: source.as_any().place(), landing: landing.clone() };
         let ticket = self.enqueue(op, [source.as_any()]);
         self.inner.device.wait(ticket)?;
@@ -146,6 +152,7 @@ impl Stream {
         let data = data.ok_or(RuntimeError::Skipped { operation: NAME })?;
         bytemuck::cast_slice_mut::<T, u8>(target).copy_from_slice(&data);
         self.inner.device.unstage(data);
+        *self.inner.landing() = Some(landing);
         Ok(())
     }
 

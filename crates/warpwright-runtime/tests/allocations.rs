@@ -125,4 +125,18 @@ fn issuing_what_was_prepared_allocates_nothing() {
     }
     assert_eq!(stream.clone_dtoh(&y).unwrap(), [4.0 * 100.0 * 4.0; 4]);
     assert_eq!(device.statistics().graph_launches, 400);
+
+    // A step that is given a number and gives one back.
+    let (input, output) = (x.slice(1..2).unwrap(), z.slice(1..2).unwrap());
+    for step in 0..20u16 {
+        let before = ALLOCATIONS.get();
+        let mut result = [0.0];
+        stream.memcpy_htod(&[f32::from(step)], &input).unwrap();
+        stream.memset_zeros(&y).unwrap();
+        graph.launch(&stream).unwrap();
+        stream.memcpy_dtoh(&output, &mut result).unwrap();
+        let allocations = ALLOCATIONS.get() - before;
+        assert_eq!(result, [2.0 * f32::from(step)]);
+        assert!(step == 0 || allocations == 0, "step {step}: {allocations} allocations");
+    }
 }

@@ -4,7 +4,7 @@ use super::error::ExecuteError;
 use super::store::Store;
 use crate::graph::{Role, Tensor};
 use crate::plan::{Action, ArgSource, Location, Plan, PlannedLaunch, WeightLayout, planes};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use warpwright_ptx::ir::Type;
 use warpwright_runtime::{AnyBuffer, PreparedLaunch, RuntimeError, Stream};
@@ -42,7 +42,6 @@ impl Bound {
         if given != needed {
             return Err(ExecuteError::Arch { given, needed });
         }
-        one_of_each_name(&plan)?;
         let stream = store.stream().clone();
         let mut matrices = HashMap::new();
         let mut parts = vec![Vec::new(); plan.program().tensors().len()];
@@ -214,18 +213,4 @@ fn range(memory: Option<&AnyBuffer>, offset: u64, bytes: u64, ty: Type) -> Resul
     let (start, end) = (offset as usize, offset.saturating_add(bytes) as usize);
     let memory = memory.ok_or(RuntimeError::Range { start, end, len: 0 })?;
     memory.cast(Type::U8)?.slice(start..end)?.cast(ty)
-}
-
-/// That what is found by its name is found.
-fn one_of_each_name(plan: &Plan) -> Result<(), ExecuteError> {
-    for role in [Role::Input, Role::Output, Role::State] {
-        let mut seen = HashSet::new();
-        for tensor in plan.tensors(role) {
-            let name = &plan.program().info(tensor).name;
-            if !seen.insert(name) {
-                return Err(ExecuteError::SameName { role, name: name.clone() });
-            }
-        }
-    }
-    Ok(())
 }

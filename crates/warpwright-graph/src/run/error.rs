@@ -131,14 +131,6 @@ pub enum ExecuteError {
         /// What the device is.
         needed: Arch,
     },
-    /// Two tensors that are found by their name have the same one.
-    #[error("the graph has two tensors `{name}` that are each an {role}; names tell them apart")]
-    SameName {
-        /// What they are.
-        role: Role,
-        /// Their name.
-        name: String,
-    },
     /// There is no room for a plan's memory.
     #[error("{bytes} bytes for {what}: {error}")]
     Memory {

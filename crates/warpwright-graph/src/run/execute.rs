@@ -18,7 +18,8 @@ pub struct Execution {
     pub copies: u64,
     /// Bytes that these copied.
     pub bytes_copied: u64,
-    /// Bytes that kernels read from and wrote to global memory, lane by lane.
+    /// Bytes that kernels read from and wrote to global memory, lane by lane, where the device counts them: virtual
+    /// GPUs with counters do.
     pub bytes_accessed: u64,
     /// Bytes that the plan's launches move by their arguments, each counted once: what an execution would move that
     /// reads and writes nothing twice.

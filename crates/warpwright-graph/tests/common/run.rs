@@ -4,12 +4,11 @@ use super::model::ModelConfig;
 use super::weights::random_bytes;
 use warpwright_graph::{ComputeGraph, Element, Role, Store, TensorType};
 use warpwright_runtime::{Device, VmConfig};
-use warpwright_vm::{Checks, Options};
+use warpwright_vm::Options;
 
-/// A virtual GPU, with checks for tests of what plans do, or without for many steps.
+/// A virtual GPU, with all checks and counters for tests of what plans do, or without for many steps.
 pub(crate) fn device(checks: bool) -> Device {
-    let checks = if checks { Checks::all() } else { Checks::MEMORY };
-    let options = Options { checks, ..Options::default() };
+    let options = if checks { Options::checked() } else { Options::default() };
     Device::vm(VmConfig { options, ..VmConfig::default() }).expect("a virtual GPU")
 }
 

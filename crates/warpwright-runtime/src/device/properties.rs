@@ -42,6 +42,7 @@ pub struct DeviceStatistics {
     pub bytes_copied: u64,
     /// Fills of memory with a byte, those of graphs included.
     pub memsets: u64,
-    /// Bytes that kernels read from and wrote to global memory, lane by lane. Virtual GPUs count them.
+    /// Bytes that kernels read from and wrote to global memory, lane by lane. Virtual GPUs count them, where the
+    /// counters of their options are on; else it is 0.
     pub bytes_accessed: u64,
 }

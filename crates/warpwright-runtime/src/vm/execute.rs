@@ -162,7 +162,10 @@ fn forget(memory: &backend::Memory) {
 /// What is wrong with a launch, if anything is.
 fn describe(report: &Report) -> Option<String> {
     if let Some(trap) = &report.trap {
-        return Some(trap.message.clone());
+        let place = trap.thread.map(|([bx, by, bz], [x, y, z])| {
+            format!(", in thread ({x}, {y}, {z}) of block ({bx}, {by}, {bz})")
+        });
+        return Some(format!("{}{}", trap.message, place.unwrap_or_default()));
     }
     let errors = || report.findings.iter().filter(|finding| finding.severity == Severity::Error);
     let first = errors().next()?;
