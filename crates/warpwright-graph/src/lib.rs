@@ -43,3 +43,8 @@ pub use run::{
     Captured, Executable, ExecuteError, Execution, Replanned, Runner, RunnerError, RunnerStep, SequenceBound,
     StepKind, StepShape, StepTime, Store, StoreError, StoreStatistics, execute_graph,
 };
+
+/// The examples of the page on graphs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/graph.md")]
+struct GraphPage;
