@@ -21,6 +21,7 @@ pub mod place;
 mod plan;
 mod program;
 pub mod reference;
+pub mod render;
 mod run;
 
 pub use dispatch::{KernelDispatch, KernelLibrary, StepRun};
@@ -42,3 +43,8 @@ pub use run::{
     Captured, Executable, ExecuteError, Execution, Replanned, Runner, RunnerError, RunnerStep, SequenceBound,
     StepKind, StepShape, StepTime, Store, StoreError, StoreStatistics, execute_graph,
 };
+
+/// The examples of the page on graphs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/graph.md")]
+struct GraphPage;

@@ -20,4 +20,5 @@ pub use launch::{Action, ArgSource, ConfiguredKernel, PlannedLaunch, Scratch, Sc
 pub use memory::{Location, Memory};
 pub use options::{Arithmetic, Fusion, Fusions, PlanOptions};
 pub use planned::{Plan, PlannedStep, PlannedWeight};
+pub(crate) use storage::bytes;
 pub use storage::{Plane, WeightLayout, planes};
