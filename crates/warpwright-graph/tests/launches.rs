@@ -49,3 +49,28 @@ fn exact_steps_are_six_launches_a_layer_and_four() {
 fn steps_of_eight_bits_are_eight_launches_a_layer_and_six() {
     each_form(Arithmetic::Int8, |layers| 8 * layers + 6);
 }
+
+#[test]
+fn a_layer_is_six_launches_or_eight() {
+    for (name, config) in ModelConfig::real() {
+        for (arithmetic, most) in [(Arithmetic::Exact, 6), (Arithmetic::Int8, 8)] {
+            for (max_seq_len, context) in [(32, 0u32), (2048, 2047)] {
+                let device = device(false);
+                let graph = ModelConfig { max_seq_len, ..config.scaled_down(1) }.layer(1);
+                let mut options = PlanOptions::for_device(&device);
+                options.arithmetic = arithmetic;
+                let plan = Plan::new(&graph, &options, &KernelLibrary).expect("a plan");
+                let mut store = store(&device, &graph, 1);
+                let mut executable = plan.bind(&mut store).expect("bound");
+                executable.write_input("x", &[0.5f32; 256]).expect("written");
+                executable.write_input("positions", &[context]).expect("written");
+                executable.write_input("lengths", &[context + 1]).expect("written");
+                let execution = execute_graph(&mut executable, &KernelLibrary).expect("executed");
+                let launches = execution.launches;
+                assert!(launches <= most, "{name}, {arithmetic:?}, {max_seq_len}: {launches} launches");
+                let y = executable.read_output::<f32>("blk.0.ffn_residual").expect("the rows");
+                assert!(y.iter().all(|y| y.is_finite()) && y.iter().any(|&y| y != 0.5), "{name}: {y:?}");
+            }
+        }
+    }
+}
