@@ -556,7 +556,7 @@ fn rope_of(fused: &Fused) -> &RopeStep {
         StepOp::Rope(rope) if rope.append.is_some() => Some(rope),
         _ => None,
     });
-    ropes.last().expect("a way into the cache")
+    ropes.reduce(|_, later| later).expect("a way into the cache")
 }
 
 #[test]
