@@ -43,7 +43,7 @@ fn changed(graph: &ComputeGraph, node: &str, inputs: &[(usize, &str)]) -> Comput
 
 #[test]
 fn mistakes_are_seen() {
-    let case = Case::with_everything();
+    let case = Case::with_everything(2);
     let mistakes: [(&str, &str, &[(usize, &str)]); 9] = [
         ("nothing at all", "embedding", &[]),
         ("the residual of another layer", "blk.1.attn_residual", &[(0, "embedding")]),
