@@ -166,7 +166,7 @@ fn is_shared_by_a_residual_and_not_by_activations() {
 }
 
 /// Nodes of any kind that take what others have made, in any way that they may.
-fn random_graph(random: &mut Random) -> ComputeGraph {
+pub(crate) fn random_graph(random: &mut Random) -> ComputeGraph {
     let mut graph = ComputeGraph::new();
     let tokens = random.of(&[1, 3, 8, 11]);
     let widths = [64u32, 256];
