@@ -10,7 +10,8 @@
 //! A [`ComputeGraph`] says what is computed, node by node: what an op takes and gives is checked as it is
 //! added. A [`Program`] says in which steps: it begins with one for each node, and passes
 //! merge those for which the dispatcher has one kernel. Nothing here knows a device's addresses: a plan names
-//! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run.
+//! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run. What a graph means, whatever
+//! runs it, is what [`mod@reference`] makes of it in `f64`.
 #![forbid(unsafe_code)]
 
 mod dispatch;

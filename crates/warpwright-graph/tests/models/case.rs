@@ -96,7 +96,8 @@ impl Case {
             false => Choice::ArgMax,
             true => {
                 let top_k = Setting::Fixed(random.of(&[0, 5]));
-                Choice::Sample(SampleParams { top_k, ..SampleParams::new(Setting::Fixed(4.0)) })
+                let [top_p, min_p] = [[1.0, 0.9], [0.0, 1e-6]].map(|list| Setting::Fixed(random.of(&list)));
+                Choice::Sample(SampleParams { top_k, top_p, min_p, ..SampleParams::new(Setting::Fixed(4.0)) })
             }
         };
         let chunk = if many { None } else { random.of(&[None, Some(100), Some(3), Some(5)]) };

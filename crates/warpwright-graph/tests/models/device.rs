@@ -151,7 +151,7 @@ fn hold(case: &Case, expected: &Expected, logits: &[f32], tokens: &[u32]) -> Res
             return Err(format!("sequence {row}: a bound of {bound} for logits up to {largest}"));
         }
         let off = (f64::from(found) - exact).abs();
-        if !(off <= bound) {
+        if off.is_nan() || off > bound {
             return Err(format!("sequence {row}, logit {}: {found}, not {exact} ± {bound:e}", i % vocab));
         }
     }

@@ -46,6 +46,7 @@ impl Choices {
     #[track_caller]
     fn assert_enough(&self) {
         let Choices { all, compared } = *self;
+        println!("{compared} of {all} tokens compared");
         assert!(compared * 100 >= all * 95, "{compared} of {all} tokens could be compared");
     }
 }
