@@ -177,6 +177,28 @@ fn prompts_go_on_as_tokens() {
     assert_eq!(whole, chunked);
 }
 
+#[test]
+fn prompts_of_few_lengths_are_kept() {
+    let device = device(false);
+    let config = ModelConfig { layers: 1, ..ModelConfig::small() };
+    let mut runner = runner(&device, &config, SequenceBound::fixed(16));
+    let mut prompt = |tokens: u32| {
+        let step = runner.step(StepKind::Prefill { tokens }, 1, tokens).expect("a step");
+        step.replanned()
+    };
+    let tokens = |from, to| Some(Replanned::Tokens { from, to });
+    assert_eq!(prompt(1), Some(Replanned::First { kind: StepKind::Prefill { tokens: 1 } }));
+    for length in 2..=8 {
+        assert_eq!(prompt(length), tokens(length - 1, length));
+    }
+    // Eight are kept; the ninth takes the place of the one that was used longest ago.
+    assert_eq!(prompt(1), None);
+    assert_eq!(prompt(9), tokens(1, 9));
+    assert_eq!(prompt(1), None);
+    assert_eq!(prompt(3), None);
+    assert_eq!(prompt(2), tokens(3, 2));
+}
+
 /// A dispatcher that waits for the device in the middle of a step.
 struct Waits;
 
