@@ -8,8 +8,8 @@ use crate::graph::{Role, Tensor, TensorType};
 use crate::plan::Plan;
 use crate::program::Family;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use warpwright_runtime::{self as runtime, AnyBuffer, Buffer, Event, Stream};
 
 /// A plan that is bound to the weights and states of a [`Store`], with memory of its own for everything else, and
@@ -24,6 +24,8 @@ pub struct Executable {
     /// The store's number of moves, now and when this was bound.
     moves: (Arc<AtomicU64>, u64),
     times: bool,
+    /// Held while steps are issued.
+    issuing: Mutex<()>,
 }
 
 struct Input {
@@ -54,7 +56,7 @@ impl Executable {
         let input = |(tensor, name)| Input { tensor, name, written: false };
         let (inputs, outputs) = (named(Role::Input).into_iter().map(input).collect(), named(Role::Output));
         let moves = (store.moves.clone(), store.moves.load(Relaxed));
-        Ok(Executable { bound, inputs, outputs, moves, times: false })
+        Ok(Executable { bound, inputs, outputs, moves, times: false, issuing: Mutex::default() })
     }
 
     /// The plan.
@@ -116,7 +118,7 @@ impl Executable {
     pub fn read_output<T: runtime::Element>(&self, name: &str) -> Result<Vec<T>, ExecuteError> {
         let buffer = self.output_buffer(name)?.clone();
         let buffer = self.typed(name, &buffer)?;
-        self.recovered(self.stream().clone_dtoh(&buffer))
+        Ok(self.stream().clone_dtoh(&buffer)?)
     }
 
     /// As [`read_output`](Self::read_output), into a slice of the output's length.
@@ -127,7 +129,7 @@ impl Executable {
     ) -> Result<(), ExecuteError> {
         let buffer: Buffer<T> = self.typed(name, self.output_buffer(name)?)?;
         self.must_have(name, self.output(name)?, values.len(), buffer.len())?;
-        self.recovered(self.stream().memcpy_dtoh(&buffer, values))
+        Ok(self.stream().memcpy_dtoh(&buffer, values)?)
     }
 
     /// The memory of an output, for copies that do not wait.
@@ -194,6 +196,8 @@ impl Executable {
         dispatch: &dyn KernelDispatch,
         mut after: impl FnMut(usize) -> Result<(), ExecuteError>,
     ) -> Result<(), ExecuteError> {
+        // Steps of two threads would go through the same memory at the same time.
+        let _issuing = self.issuing.lock().unwrap_or_else(PoisonError::into_inner);
         for (index, step) in self.plan().program().steps().iter().enumerate() {
             let mut run = StepRun::new(&self.bound, index);
             let issued = match step.op.family() {
@@ -212,11 +216,22 @@ impl Executable {
         Ok(())
     }
 
+    #[cfg(test)]
+    pub(super) fn bound(&self) -> &Bound {
+        &self.bound
+    }
+
+    /// Whether states have other memory than when this was bound.
+    pub(super) fn has_moved(&self) -> bool {
+        self.moves.0.load(Relaxed) != self.moves.1
+    }
+
     /// That all inputs were written, and states are where they were.
     pub(super) fn must_be_ready(&self) -> Result<(), ExecuteError> {
-        if self.moves.0.load(Relaxed) != self.moves.1 {
+        if self.has_moved() {
             return Err(ExecuteError::Moved);
         }
+        self.bound.recover()?;
         match self.inputs.iter().find(|input| !input.written) {
             Some(input) => {
                 let ty = self.ty(input.tensor);
@@ -224,15 +239,6 @@ impl Executable {
             }
             None => Ok(()),
         }
-    }
-
-    /// What a call that waits has returned. After a failure, scratch that kernels leave zero may not be: it is
-    /// cleared, so that the next execution does not depend on the failed one.
-    pub(super) fn recovered<T>(&self, result: runtime::Result<T>) -> Result<T, ExecuteError> {
-        if result.is_err() {
-            self.bound.clear_scratch()?;
-        }
-        Ok(result?)
     }
 
     pub(super) fn node_names(&self, step: usize) -> Vec<String> {
