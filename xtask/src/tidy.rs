@@ -13,10 +13,16 @@ const MOST_LINES: usize = 700;
 /// Long files that are one table.
 const TABLES: &[&str] = &[];
 
-/// What may say `unsafe`: the crates that talk to a driver or to another language, and the file that enters
-/// code compiled for features of the processor.
-const UNSAFE_PLACES: &[&str] =
-    &["crates/warpwright-runtime/", "crates/warpwright-libcuda/", "crates/warpwright-vm/src/simd.rs"];
+/// What may say `unsafe`: the crates that talk to a driver or to another language, the file that enters
+/// code compiled for features of the processor, and tests and benches that
+/// launch PTX unchecked or count allocations.
+const UNSAFE_PLACES: &[&str] = &[
+    "crates/warpwright-runtime/",
+    "crates/warpwright-libcuda/",
+    "crates/warpwright-vm/src/simd.rs",
+    "crates/warpwright-graph/tests/",
+    "crates/warpwright-graph/benches/",
+];
 
 /// Which of our crates a crate may depend on.
 const DIRECTIONS: &[(&str, &[&str])] = &[

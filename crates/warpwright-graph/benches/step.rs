@@ -19,7 +19,7 @@ mod common;
 use common::run::{begin, device, store};
 use common::{Choice, ModelConfig};
 use std::time::{Duration, Instant};
-use warpwright_graph::{Arithmetic, Executable, KernelLibrary, Plan, PlanOptions};
+use warpwright_graph::{Arithmetic, KernelLibrary, Plan, PlanOptions};
 use warpwright_runtime::{Device, HostBuffer, LaunchConfig};
 
 const ROUNDS: usize = 7;
@@ -100,7 +100,7 @@ fn bench(arithmetic: Arithmetic) -> Outcome {
     device.synchronize()?;
     let first_binding = start.elapsed();
     let start = Instant::now();
-    let executable: Executable = plan.bind(&mut store)?;
+    let mut executable = plan.bind(&mut store)?;
     let binding = start.elapsed();
 
     let eager = held(&device, || Ok(executable.issue(&KernelLibrary)?))?;

@@ -10,7 +10,8 @@
 //! A [`ComputeGraph`] says what is computed, node by node: what an op takes and gives is checked as it is
 //! added. A [`Program`] says in which steps: it begins with one for each node, and passes
 //! merge those for which the dispatcher has one kernel. Nothing here knows a device's addresses: a plan names
-//! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run.
+//! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run. What a graph means, whatever
+//! runs it, is what [`mod@reference`] makes of it in `f64`.
 #![forbid(unsafe_code)]
 
 mod dispatch;
@@ -21,6 +22,7 @@ pub mod place;
 mod plan;
 mod program;
 pub mod reference;
+pub mod render;
 mod run;
 
 pub use dispatch::{KernelDispatch, KernelLibrary, StepRun};
@@ -42,3 +44,8 @@ pub use run::{
     Captured, Executable, ExecuteError, Execution, Replanned, Runner, RunnerError, RunnerStep, SequenceBound,
     StepKind, StepShape, StepTime, Store, StoreError, StoreStatistics, execute_graph,
 };
+
+/// The examples of the page on graphs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/graph.md")]
+struct GraphPage;

@@ -61,7 +61,8 @@ fn outcome(
 
 #[test]
 fn replays_are_what_executions_are() {
-    let device = device(false);
+    // What was never written is looked for: scratch that must be zero at first among it.
+    let device = device(true);
     let formats = Formats::q4_k_m();
     let draw = Choice::at_temperature(0.8);
     let qwen = ModelConfig { formats, head_norms: true, biases: Biases::Qkv, ..ModelConfig::small() };

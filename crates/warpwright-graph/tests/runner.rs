@@ -42,7 +42,7 @@ fn runner(device: &Device, config: &ModelConfig, bound: SequenceBound) -> Runner
 fn decode(runner: &mut Runner, batch: u32, from: u32, to: u32) -> (Vec<Vec<u32>>, Vec<Replanned>) {
     let (mut logits, mut reasons) = (Vec::new(), Vec::new());
     for length in from + 1..=to {
-        let step = runner.step(TOKENS, batch, length).expect("a step");
+        let mut step = runner.step(TOKENS, batch, length).expect("a step");
         reasons.extend(step.replanned());
         step.run().expect("run");
         let output = step.read_output::<f32>("logits").expect("logits");
@@ -140,7 +140,7 @@ fn batches_change_and_sequences_stay() {
 fn prompts_go_on_as_tokens() {
     let device = device(true);
     let config = ModelConfig::small();
-    let prompt = vec![3, 1, 4, 1, 5, 9, 2];
+    let prompt = [3, 1, 4, 1, 5, 9, 2];
     // By prompts of all lengths, and of one token after another.
     let run = |chunks: &[usize]| {
         let mut runner = runner(&device, &config, SequenceBound { initial: 4, limit: 32 });

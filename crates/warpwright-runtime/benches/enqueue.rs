@@ -6,6 +6,10 @@
 //! two counts of references. The last lines are the whole way: an operation on an idle device and back, and
 //! launches that are executed while more are issued.
 //!
+//! On two cores of a busy virtual machine: 24 ns for a prepared launch (63 on a stream that is not its buffers' own),
+//! 0.43 µs for one that is bound and checked each time, 78 ns for a graph of 200 launches, 162 ns for a buffer of the
+//! pool, 45 µs to an idle device and back.
+//!
 //! `cargo bench -p warpwright-runtime --bench enqueue`
 
 use std::hint::black_box;

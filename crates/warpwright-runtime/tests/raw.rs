@@ -5,6 +5,7 @@
 mod small;
 
 use small::*;
+use warpwright_ptx::dsl::{Extent, LaunchRule};
 use warpwright_runtime::{
     Device, Function, GraphNode, LaunchAttributes, LaunchConfig, Module, RawArg, Result, RuntimeError,
     Stream, Violation,
@@ -186,6 +187,25 @@ fn occupancy_is_what_a_multiprocessor_holds() {
     assert_eq!(fixed.occupancy(64, 0), 32);
     assert_eq!(fixed.occupancy(64, 39 << 10), 4);
     assert_eq!(fixed.occupancy(32, 0), 0, "it runs with 64 threads only");
+}
+
+/// By hand: `sm_75` holds 1024 threads, 16 blocks and 64 KiB, all of which a block may have.
+#[test]
+fn before_sm_80_a_block_takes_no_shared_memory_beyond_its_own() {
+    let device = device_of(75, 2);
+    let stream = device.default_stream();
+    let kernel = device.kernel(&Reverse { n: 16 << 10 }).unwrap();
+    for (dynamic, blocks) in [(0, 8), (8 << 10, 8), (16 << 10, 4), ((16 << 10) + 4, 3), (64 << 10, 1)] {
+        assert_eq!(kernel.function().occupancy(128, dynamic), blocks, "{dynamic} bytes");
+    }
+    assert_eq!(device.kernel(&Count).unwrap().function().occupancy(32, 0), 16);
+    // All blocks of a cooperative launch can have all of it.
+    let rule = LaunchRule { cooperative: true, ..LaunchRule::new(32).dynamic_shared(64 << 10) };
+    let kernel = device.kernel(&Nothing { entry: "all", rule: rule.grid(Extent::dim("blocks")) }).unwrap();
+    kernel.bind().dim("blocks", 2).launch(&stream).unwrap();
+    let violation = refused(kernel.bind().dim("blocks", 3).launch(&stream)).2;
+    assert_eq!(violation, Violation::NotResident { given: 3, needed: 2 });
+    stream.synchronize().unwrap();
 }
 
 #[test]

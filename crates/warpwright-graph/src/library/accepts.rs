@@ -41,8 +41,7 @@ fn judge_products(
             return form("of more than eight tokens, a launch makes one plain product");
         }
     } else if options.arithmetic == Arithmetic::Int8 {
-        let mixed = quantised.is_none();
-        if mixed {
+        if quantised.is_none() {
             return form("products with quants and with floats are multiplied in different ways");
         }
         if fusion == Fusion::NormProduct

@@ -11,7 +11,7 @@ use super::planned::PlannedStep;
 use super::storage::{ALIGNMENT, bytes};
 use crate::graph::{Role, Tensor};
 use crate::place::{Block, Placement, place};
-use crate::program::{Access, Program};
+use crate::program::Program;
 
 /// Where a tensor or a piece of scratch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,23 +48,20 @@ impl Memory {
     }
 }
 
-/// When a tensor is needed.
+/// Whose a block of the arena is.
 #[derive(Clone, Copy)]
-struct Lifetime {
-    begin: u32,
-    end: u32,
+enum Owner {
+    Tensor(Tensor),
+    Scratch(usize),
 }
 
-/// First and last step of each tensor that steps have, by tensor.
-fn lifetimes(program: &Program) -> Vec<Option<Lifetime>> {
-    let mut lifetimes: Vec<Option<Lifetime>> = vec![None; program.tensors().len()];
-    for (i, step) in (0u32..).zip(program.steps()) {
-        for operand in step.op.operands() {
-            let lifetime = lifetimes[operand.tensor.index()].get_or_insert(Lifetime { begin: i, end: i });
-            lifetime.end = i;
-        }
-    }
-    lifetimes
+/// The blocks of the arena, before they have places.
+#[derive(Default)]
+struct Arena {
+    blocks: Vec<Block>,
+    owners: Vec<Owner>,
+    /// By tensor.
+    of_tensors: Vec<Option<usize>>,
 }
 
 /// Finds the memory of all tensors and scratch.
@@ -73,81 +70,109 @@ pub(super) fn plan(
     steps: &[PlannedStep],
     scratch: &[Scratch],
 ) -> Result<Memory, PlanError> {
-    let last = u32::try_from(program.steps().len().saturating_sub(1)).unwrap_or(u32::MAX);
-    let mut memory = Memory { tensors: vec![None; program.tensors().len()], ..Memory::default() };
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut block_of: Vec<Option<usize>> = vec![None; program.tensors().len()];
-    let mut tensor_of: Vec<Option<Tensor>> = Vec::new();
-    for (tensor, lifetime) in program.handles().zip(lifetimes(program)) {
-        let info = program.info(tensor);
-        let location = &mut memory.tensors[tensor.index()];
-        let (begin, end) = match (info.role, lifetime) {
-            (Role::Weight, _) => {
-                *location = Some(Location::Weight);
-                continue;
-            }
-            (Role::State, _) => {
-                *location = Some(Location::State(program.root(tensor)));
-                continue;
-            }
-            (Role::Input | Role::Output, _) => (0, last),
-            (Role::Intermediate, Some(Lifetime { begin, end })) => (begin, end),
-            // A fusion has done away with it.
-            (Role::Intermediate, None) => continue,
-        };
-        block_of[tensor.index()] = Some(blocks.len());
-        tensor_of.push(Some(tensor));
-        blocks.push(Block { bytes: bytes(info.ty), begin, end, may_replace: Vec::new() });
-    }
-    for (step, planned) in program.steps().iter().zip(steps) {
-        for result in step.op.operands().into_iter().filter(|operand| operand.access == Access::Write) {
-            let Some(block) = block_of[result.tensor.index()] else { continue };
-            let gone = |&operand: &Tensor| program.info(operand).role == Role::Intermediate;
-            let candidates =
-                step.op.reads().filter(gone).filter(|&operand| planned.may_share(result.tensor, operand));
-            let candidates: Vec<usize> = candidates.filter_map(|operand| block_of[operand.index()]).collect();
-            blocks[block].may_replace = candidates;
-        }
-    }
+    let mut memory = Memory {
+        tensors: program.handles().map(|tensor| elsewhere(program, tensor)).collect(),
+        ..Memory::default()
+    };
+    let mut arena = Arena::of_tensors(program);
+    arena.find_in_place(program, steps);
+    memory.add_scratch(&mut arena, scratch)?;
 
-    let first_scratch = blocks.len();
-    let mut zeroed: (usize, u64) = (usize::MAX, 0);
-    for piece in scratch {
-        if piece.zeroed {
-            // Launches of one step may overlap no more than those of others, but their pieces are apart.
-            let offset = if zeroed.0 == piece.step { zeroed.1 } else { 0 };
-            memory.scratch.push(Location::Zeroed(offset));
-            let end = offset.checked_add(piece.bytes()).ok_or(PlanError::TooLarge)?;
-            memory.zeroed_bytes = memory.zeroed_bytes.max(end);
-            let next = end.checked_next_multiple_of(ALIGNMENT).ok_or(PlanError::TooLarge)?;
-            zeroed = (piece.step, next);
-        } else {
-            let step = u32::try_from(piece.step).unwrap_or(u32::MAX);
-            memory.scratch.push(Location::Arena(0));
-            tensor_of.push(None);
-            blocks.push(Block { bytes: piece.bytes(), begin: step, end: step, may_replace: Vec::new() });
-        }
-    }
-
-    let Placement { offsets, replaces, peak, bound } =
-        place(&blocks, ALIGNMENT).ok_or(PlanError::TooLarge)?;
+    let Arena { blocks, owners, .. } = arena;
+    let placement = place(&blocks, ALIGNMENT).ok_or(PlanError::TooLarge)?;
+    let Placement { offsets, replaces, peak, bound } = placement;
     (memory.arena_bytes, memory.bound) = (peak, bound);
-    for (tensor, block) in block_of.iter().enumerate() {
-        if let &Some(block) = block {
-            memory.tensors[tensor] = Some(Location::Arena(offsets[block]));
+    for (&owner, (offset, before)) in owners.iter().zip(offsets.into_iter().zip(replaces)) {
+        match owner {
+            Owner::Tensor(tensor) => memory.tensors[tensor.index()] = Some(Location::Arena(offset)),
+            Owner::Scratch(piece) => memory.scratch[piece] = Location::Arena(offset),
         }
-    }
-    let of_scratch = memory.scratch.iter_mut().filter(|location| matches!(location, Location::Arena(_)));
-    for (location, &offset) in of_scratch.zip(&offsets[first_scratch..]) {
-        *location = Location::Arena(offset);
-    }
-    for (block, before) in replaces.iter().enumerate() {
-        if let (Some(result), Some(operand)) = (tensor_of[block], before.and_then(|before| tensor_of[before]))
-        {
+        if let (Owner::Tensor(result), Some(Owner::Tensor(operand))) = (owner, before.map(|i| owners[i])) {
             memory.replaces.push((result, operand));
         }
     }
     Ok(memory)
+}
+
+/// Where a tensor is that the plan has no memory for.
+fn elsewhere(program: &Program, tensor: Tensor) -> Option<Location> {
+    match program.info(tensor).role {
+        Role::Weight => Some(Location::Weight),
+        Role::State => Some(Location::State(program.root(tensor))),
+        Role::Input | Role::Output | Role::Intermediate => None,
+    }
+}
+
+impl Arena {
+    /// A block for each tensor that is computed, written by the host or read by it.
+    fn of_tensors(program: &Program) -> Self {
+        // First and last step of each tensor that steps have.
+        let mut lifetimes: Vec<Option<(u32, u32)>> = vec![None; program.tensors().len()];
+        for (i, step) in (0..).zip(program.steps()) {
+            for operand in step.op.operands() {
+                lifetimes[operand.tensor.index()].get_or_insert((i, i)).1 = i;
+            }
+        }
+        let last = (program.steps().len() as u32).saturating_sub(1);
+        let mut arena = Arena::default();
+        for (tensor, lifetime) in program.handles().zip(lifetimes) {
+            let info = program.info(tensor);
+            let lifetime = match info.role {
+                Role::Weight | Role::State => None,
+                Role::Input | Role::Output => Some((0, last)),
+                // A tensor of no step is one that a fusion has done away with.
+                Role::Intermediate => lifetime,
+            };
+            arena.of_tensors.push(lifetime.map(|(begin, end)| {
+                arena.owners.push(Owner::Tensor(tensor));
+                arena.blocks.push(Block { bytes: bytes(info.ty), begin, end, may_replace: Vec::new() });
+                arena.blocks.len() - 1
+            }));
+        }
+        arena
+    }
+
+    /// Finds the operands whose place a result may have: none that the host writes or reads.
+    fn find_in_place(&mut self, program: &Program, steps: &[PlannedStep]) {
+        for (step, planned) in program.steps().iter().zip(steps) {
+            for result in step.op.writes() {
+                let Some(block) = self.of_tensors[result.index()] else { continue };
+                let operands = step.op.reads().filter(|&operand| {
+                    program.info(operand).role == Role::Intermediate && planned.may_share(result, operand)
+                });
+                let operands = operands.filter_map(|operand| self.of_tensors[operand.index()]);
+                self.blocks[block].may_replace = operands.collect();
+            }
+        }
+    }
+}
+
+impl Memory {
+    /// Scratch that is zeroed is shared by all steps, and apart within one; other scratch is in the arena.
+    fn add_scratch(&mut self, arena: &mut Arena, scratch: &[Scratch]) -> Result<(), PlanError> {
+        let (mut step, mut end) = (usize::MAX, 0u64);
+        for (i, piece) in scratch.iter().enumerate() {
+            if piece.zeroed {
+                let begin =
+                    if piece.step == step { end.checked_next_multiple_of(ALIGNMENT) } else { Some(0) };
+                let begin = begin.ok_or(PlanError::TooLarge)?;
+                (step, end) = (piece.step, begin.checked_add(piece.bytes()).ok_or(PlanError::TooLarge)?);
+                self.zeroed_bytes = self.zeroed_bytes.max(end);
+                self.scratch.push(Location::Zeroed(begin));
+            } else {
+                let at = piece.step as u32;
+                arena.owners.push(Owner::Scratch(i));
+                arena.blocks.push(Block {
+                    bytes: piece.bytes(),
+                    begin: at,
+                    end: at,
+                    may_replace: Vec::new(),
+                });
+                self.scratch.push(Location::Arena(0));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl PlannedStep {

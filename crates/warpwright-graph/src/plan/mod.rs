@@ -1,4 +1,12 @@
-//! From steps to launches: which kernels, with which arguments, in which memory.
+//! From a graph to launches: the passes one after the other, and what they make.
+//!
+//! ```text
+//!   ComputeGraph ──► Program ──► fuse ──► choose ──► check ──► lower ──► memory ──► Plan
+//!                                └─────────┴── the dispatcher is asked
+//! ```
+//!
+//! A plan is complete and it is data: kernels with their configurations, arguments as parts of tensors, offsets in
+//! an arena. What it has to do with a device, other than its architecture and size, is known by what binds it.
 
 mod error;
 mod launch;
@@ -12,4 +20,5 @@ pub use launch::{Action, ArgSource, ConfiguredKernel, PlannedLaunch, Scratch, Sc
 pub use memory::{Location, Memory};
 pub use options::{Arithmetic, Fusion, Fusions, PlanOptions};
 pub use planned::{Plan, PlannedStep, PlannedWeight};
+pub(crate) use storage::bytes;
 pub use storage::{Plane, WeightLayout, planes};

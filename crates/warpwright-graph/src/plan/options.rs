@@ -41,6 +41,16 @@ pub enum Arithmetic {
     Int8,
 }
 
+impl Arithmetic {
+    /// Its name: `exact` or `int8`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arithmetic::Exact => "exact",
+            Arithmetic::Int8 => "int8",
+        }
+    }
+}
+
 /// A way of doing several nodes' work in one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

@@ -1,4 +1,7 @@
-//! The plan.
+//! The plan: what the passes have made of a graph, for others to read.
+//!
+//! Invariants: there are as many planned steps as the program has; a launch has what its kernel says that it takes,
+//! in its order; every tensor of a step has a place, and so has every piece of scratch.
 
 use super::error::PlanError;
 use super::launch::{Action, PlannedLaunch, Scratch, ScratchId};

@@ -118,7 +118,7 @@ impl Bound {
     fn prepare(&self, action: &Action, arena: Option<&AnyBuffer>) -> Result<Ready, ExecuteError> {
         match action {
             Action::Launch(launch) => Ok(Ready::Launch(self.prepare_launch(launch, arena)?)),
-            Action::Copy { from, to } => match (&self.parts(*from)?[..], &self.parts(*to)?[..]) {
+            Action::Copy { from, to } => match (self.parts(*from)?, self.parts(*to)?) {
                 ([from], [to]) => Ok(Ready::Copy { from: from.clone(), to: to.clone() }),
                 _ => Err(self.no_buffer(*from)),
             },

@@ -11,6 +11,34 @@ use warpwright_runtime::{self as runtime, Graph, GraphExec, Stream};
 ///
 /// What changes from replay to replay is in device memory: inputs that the host writes between replays, and states
 /// that steps change. A replay does what an execution would, bit by bit, and allocates nothing.
+///
+/// ```
+/// use warpwright_graph::{ComputeGraph, Element, KernelLibrary, Plan, PlanOptions, Store, TensorType};
+/// use warpwright_runtime::{Device, DeviceSpec};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // Each replay counts a position up, and doubles what the host has written.
+/// let mut graph = ComputeGraph::new();
+/// let position = graph.state("position", TensorType::new(Element::U32, [1]));
+/// graph.advance("advance", &[position])?;
+/// let x = graph.input("x", TensorType::f32([1, 4]));
+/// let y = graph.add("y", x, x)?;
+/// graph.output(y)?;
+///
+/// let device = Device::open(DeviceSpec::Vm)?;
+/// let mut store = Store::new(&device.default_stream());
+/// let plan = Plan::new(&graph, &PlanOptions::for_device(&device), &KernelLibrary)?;
+/// let mut captured = plan.bind(&mut store)?.capture(&KernelLibrary)?;
+/// for x in [1f32, 2.0, 3.0] {
+///     captured.executable_mut().write_input("x", &[x; 4])?;
+///     captured.replay()?;
+///     assert_eq!(captured.executable().read_output::<f32>("y")?, [2.0 * x; 4]);
+/// }
+/// assert_eq!(store.read_state::<u32>("position")?, [3]);
+/// assert_eq!(device.statistics().graph_launches, 3);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Captured {
     executable: Executable,
     graph: Graph,

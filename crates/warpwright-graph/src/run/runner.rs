@@ -177,7 +177,7 @@ pub enum RunnerError {
 ///     assert_eq!(step.replanned().is_some(), length == 1);
 ///     assert_eq!(step.execute()?.graph_launches, 1);
 /// }
-/// let step = runner.step(StepKind::Decode, 2, 4)?;
+/// let mut step = runner.step(StepKind::Decode, 2, 4)?;
 /// assert_eq!(step.replanned(), Some(Replanned::Batch { from: 1, to: 2 }));
 /// step.run()?;
 /// assert_eq!(runner.store().read_state::<u32>("count")?, [4, 1]);
@@ -190,7 +190,7 @@ pub struct Runner {
     dispatch: Box<dyn KernelDispatch>,
     bound: SequenceBound,
     max_seq_len: u32,
-    build: Box<dyn Fn(&StepShape) -> Result<ComputeGraph, GraphError> + Send + Sync>,
+    build: Box<Build>,
     eager: bool,
     steps: HashMap<(StepKind, u32), Entry>,
     /// The shapes of the last steps: a token, a prompt.
@@ -198,6 +198,9 @@ pub struct Runner {
     /// Steps so far.
     count: u64,
 }
+
+/// What gives the graph of a shape.
+type Build = dyn Fn(&StepShape) -> Result<ComputeGraph, GraphError> + Send + Sync;
 
 /// What is known of a shape that was asked for before.
 struct Entry {
@@ -430,8 +433,8 @@ impl RunnerStep<'_> {
     }
 
     /// Issues the step, as one launch of a graph unless the runner is eager, and does not wait for it.
-    pub fn run(&self) -> Result<(), ExecuteError> {
-        match &*self.ready {
+    pub fn run(&mut self) -> Result<(), ExecuteError> {
+        match self.ready {
             Ready::Captured(captured) => captured.replay(),
             Ready::Eager(executable) => executable.issue(self.dispatch),
         }

@@ -25,7 +25,7 @@ fn moody(seed: u64, one_in: u64) -> impl Fn(Fusion, &StepOp, &Program) -> bool {
     move |fusion, op, _| {
         let mut hasher = DefaultHasher::new();
         (seed, fusion, format!("{op:?}")).hash(&mut hasher);
-        hasher.finish() % one_in == 0
+        hasher.finish().is_multiple_of(one_in)
     }
 }
 

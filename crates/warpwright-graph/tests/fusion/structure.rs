@@ -1,6 +1,7 @@
 //! Small graphs, each with one reason to fuse or not to.
 
 use super::terms::Terms;
+use std::cell::Cell;
 use warpwright_graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, Formed, Fusion, Fusions, KvCache, Pointwise,
     Products, Program, RopeParams, RopeStep, StepOp, Tensor, TensorType, fuse,
@@ -327,6 +328,26 @@ fn three_or_none() {
     assert_eq!(g.fused(&Fusion::ALL, three).matrices(), [3, 1, 1]);
 }
 
+/// Of many products as many as a launch takes, and the dispatcher is not asked without end.
+#[test]
+fn many_products() {
+    for most in [1, 4, 48] {
+        let mut g = Graph::new();
+        let x = g.input("x");
+        for i in 0..48 {
+            let y = g.product(&format!("y{i}"), x);
+            g.output(y);
+        }
+        let asked = Cell::new(0);
+        let fused = g.fused(&Fusion::ALL, |op, _| {
+            asked.set(asked.get() + 1);
+            matches!(op, StepOp::Products(products) if products.matrices.len() <= most)
+        });
+        assert_eq!(fused.matrices(), vec![most; 48 / most]);
+        assert!(asked.get() < 2000, "{} questions", asked.get());
+    }
+}
+
 /// A product that takes what comes of another one's result is not in its launch, though both take `x`.
 #[test]
 fn products_that_wait_for_one_another_stay_apart() {
@@ -535,7 +556,7 @@ fn rope_of(fused: &Fused) -> &RopeStep {
         StepOp::Rope(rope) if rope.append.is_some() => Some(rope),
         _ => None,
     });
-    ropes.last().expect("a way into the cache")
+    ropes.reduce(|_, later| later).expect("a way into the cache")
 }
 
 #[test]

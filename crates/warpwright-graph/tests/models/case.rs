@@ -2,7 +2,7 @@
 
 use crate::common::{Biases, Choice, Formats, ModelConfig, Prompt, Random, random_bytes, random_matrix};
 use std::collections::BTreeMap;
-use warpwright_graph::{ComputeGraph, RopeParams, SampleParams, TensorType};
+use warpwright_graph::{ComputeGraph, Element, Role, RopeParams, SampleParams, TensorType};
 use warpwright_kernels::{CacheDtype, RopePairs, RopeScaling, Setting, WeightFormat};
 
 /// A model and what is asked of it.
@@ -14,6 +14,8 @@ pub(crate) struct Case {
     pub(crate) prompts: Vec<Vec<u32>>,
     /// Tokens of a sequence in a chunk; none where sequences begin with one token.
     pub(crate) chunk: Option<usize>,
+    /// Tokens that the cache of each sequence holds before all this: random ones.
+    pub(crate) before: u32,
     /// Steps after the prompt.
     pub(crate) steps: usize,
     pub(crate) seed: u64,
@@ -28,26 +30,22 @@ pub(crate) enum Step {
 
 impl Case {
     pub(crate) fn random(random: &mut Random) -> Self {
-        // Formats in blocks of 256 want rows of 256.
+        // Formats in blocks of 256 want rows of 256, those in blocks of 32 such; floats go by themselves.
+        let rows = random.of(&[256, 256, 256, 32, 32, 1]);
+        let floats = [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16];
+        let thirties = [WeightFormat::Q8_0, WeightFormat::Q4_0];
         let blocks = [WeightFormat::Q4K, WeightFormat::Q5K, WeightFormat::Q6K];
-        let small = [
-            WeightFormat::F32,
-            WeightFormat::F16,
-            WeightFormat::Bf16,
-            WeightFormat::Q8_0,
-            WeightFormat::Q4_0,
-        ];
-        let wide = random.below(3) > 0;
-        let (heads, kv_heads, head_dim) = match wide {
-            true => random.of(&[(8, 2, 32), (4, 4, 64), (4, 1, 64), (8, 1, 32), (2, 1, 128), (4, 2, 64)]),
-            false => random.of(&[(4, 2, 32), (2, 1, 64), (6, 3, 32), (3, 1, 32), (2, 2, 32)]),
+        let format = |random: &mut Random| match rows {
+            256 if random.once_in(2) => random.of(&blocks),
+            32 | 256 if random.once_in(2) => random.of(&thirties),
+            _ => random.of(&floats),
         };
-        let format = |random: &mut Random| match wide {
-            true if random.once_in(2) => random.of(&blocks),
-            _ => random.of(&small),
+        let (heads, kv_heads, head_dim) = match rows {
+            256 => random.of(&[(8, 2, 32), (4, 4, 64), (4, 1, 64), (8, 1, 32), (2, 1, 128), (4, 2, 64)]),
+            _ => random.of(&[(4, 2, 32), (2, 1, 64), (6, 3, 32), (3, 1, 32), (2, 2, 32)]),
         };
         let formats = match random.below(4) {
-            0 if wide => Formats::q4_k_m(),
+            0 if rows == 256 => Formats::q4_k_m(),
             1 => Formats::all(format(random)),
             _ => Formats {
                 embedding: format(random),
@@ -65,11 +63,19 @@ impl Case {
         let formats = Formats { up: formats.gate, embedding: formats.output, ..formats };
         let model = ModelConfig {
             layers: 1 + random.below(3),
-            hidden: if wide { 256 } else { random.of(&[64, 96, 128]) },
+            hidden: match rows {
+                256 => 256,
+                32 => random.of(&[64, 96, 128]),
+                _ => random.of(&[50, 75, 100]),
+            },
             heads,
             kv_heads,
             head_dim,
-            ffn: if wide { 256 } else { random.of(&[64, 160]) },
+            ffn: match rows {
+                256 => 256,
+                32 => random.of(&[64, 160]),
+                _ => random.of(&[70, 99]),
+            },
             vocab: 48 + random.below(60),
             formats,
             biases: random.of(&[Biases::None, Biases::Qkv, Biases::All]),
@@ -80,33 +86,41 @@ impl Case {
             cache: random.of(&CacheDtype::ALL),
             max_seq_len: 24 + random.below(30),
         };
-        let batch = 1 + random.below(4);
+        // Sometimes as many as the tensor cores are for, sometimes so long that several blocks share a sequence.
+        let many = random.once_in(6);
+        let batch = if many { 9 + random.below(4) } else { 1 + random.below(4) };
+        let long = !many && model.cache != CacheDtype::Q8_0 && random.once_in(4);
+        let before = if long { 257 + random.below(250) } else { 0 };
+        let max_seq_len = if long { before + 310 } else { model.max_seq_len };
         let choice = match random.once_in(4) {
             false => Choice::ArgMax,
             true => {
                 let top_k = Setting::Fixed(random.of(&[0, 5]));
-                Choice::Sample(SampleParams { top_k, ..SampleParams::new(Setting::Fixed(4.0)) })
+                let [top_p, min_p] = [[1.0, 0.9], [0.0, 1e-6]].map(|list| Setting::Fixed(random.of(&list)));
+                Choice::Sample(SampleParams { top_k, top_p, min_p, ..SampleParams::new(Setting::Fixed(4.0)) })
             }
         };
-        let chunk = random.of(&[None, Some(100), Some(3), Some(5)]);
+        let chunk = if many { None } else { random.of(&[None, Some(100), Some(3), Some(5)]) };
         let prompts = (0..batch).map(|_| random_tokens(1 + random.below(8), model.vocab, random)).collect();
-        Case { model, choice, prompts, chunk, steps: 4 + random.below(4) as usize, seed: random.bits() }
+        let (steps, seed) = (4 + random.below(4) as usize, random.bits());
+        Case { model: ModelConfig { max_seq_len, ..model }, choice, prompts, chunk, before, steps, seed }
     }
 
-    /// A model in which every fusion can be formed, and all formats of a mix are used.
-    pub(crate) fn with_everything() -> Self {
+    /// A model in which every fusion can be formed, and all formats of a mix are used. More sequences than eight, for
+    /// which there are other kernels, begin with one token each.
+    pub(crate) fn with_everything(batch: u32) -> Self {
         let mut random = Random::new(77);
         let formats = Formats { embedding: WeightFormat::Q6K, ..Formats::q4_k_m() };
         let model = ModelConfig {
-            layers: 2,
             formats,
             biases: Biases::Qkv,
             head_norms: true,
             rope: RopeParams { factors: true, ..RopeParams::new(32) },
             ..ModelConfig::small()
         };
-        let prompts = (0..2).map(|i| random_tokens(6 + i, model.vocab, &mut random)).collect();
-        Case { model, choice: Choice::ArgMax, prompts, chunk: Some(100), steps: 3, seed: 8 }
+        let prompts = (0..batch).map(|i| random_tokens(6 + i % 2, model.vocab, &mut random)).collect();
+        let (choice, chunk) = (Choice::ArgMax, (batch <= 8).then_some(100));
+        Case { model, choice, prompts, chunk, before: 0, steps: 3, seed: 8 }
     }
 
     pub(crate) fn batch(&self) -> u32 {
@@ -115,7 +129,8 @@ impl Case {
 
     /// What is computed, one after the other.
     pub(crate) fn list(&self) -> Vec<Step> {
-        let prompt = Prompt::new(&self.prompts);
+        let before = vec![self.before; self.prompts.len()];
+        let prompt = Prompt { tokens: self.prompts.clone(), before };
         let chunks = self.chunk.map_or(vec![], |chunk| prompt.chunks(chunk));
         let prefill = chunks.into_iter().map(Step::Prefill);
         prefill.chain(vec![Step::Decode; self.steps]).collect()
@@ -133,8 +148,22 @@ impl Case {
         let first: Vec<u32> = self.prompts.iter().map(|prompt| prompt[0]).collect();
         match self.chunk {
             Some(_) => vec![],
-            None => vec![("ids", first), ("lengths", vec![1; self.prompts.len()])],
+            None => {
+                let all = |number| vec![number; self.prompts.len()];
+                vec![("ids", first), ("positions", all(self.before)), ("lengths", all(self.before + 1))]
+            }
         }
+    }
+
+    /// What caches hold before the first step, where they hold something: numbers that floats of every type have.
+    pub(crate) fn caches(&self, graph: &ComputeGraph) -> Vec<(String, TensorType, Vec<f64>)> {
+        let caches = graph.tensors().iter().filter(|info| matches!(info.ty.element, Element::Cache(_)));
+        let held = caches.filter(|info| self.before > 0 && info.state.is_none());
+        let values = |name: &str, ty: TensorType| {
+            let mut random = Random::named(self.seed, name);
+            (0..ty.shape.elements()).map(|_| f64::from(random.below(33)) / 8.0 - 2.0).collect()
+        };
+        held.map(|info| (info.name.clone(), info.ty, values(&info.name, info.ty))).collect()
     }
 
     /// The seeds of draws.
@@ -153,7 +182,7 @@ impl Case {
             let elements = (self.model.vocab * self.model.hidden) as usize;
             random_matrix(format, elements, 1.0, &mut Random::named(self.seed, "token_embd"))
         };
-        let weights = graph.tensors().iter().filter(|info| info.role == warpwright_graph::Role::Weight);
+        let weights = graph.tensors().iter().filter(|info| info.role == Role::Weight);
         let bytes = |name: &str, ty| match name {
             "token_embd.weight" => table(self.model.formats.embedding),
             "output.weight" => {

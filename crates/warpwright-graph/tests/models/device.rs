@@ -3,11 +3,14 @@
 use crate::case::{Case, Step};
 use crate::common::run::device;
 use crate::trace::{Expected, Trace};
+use half::{bf16, f16};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use warpwright_graph::{
     Arithmetic, Captured, ComputeGraph, Element, Executable, Fusions, KernelLibrary, Plan, PlanOptions,
-    Store, TensorType, execute_graph,
+    Store, StoreError, TensorType, execute_graph,
 };
+use warpwright_kernels::CacheDtype;
 
 /// How plans are made and run.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +72,12 @@ pub(crate) fn follow(
     for (name, values) in case.states() {
         store.add_state(name, numbers).and_then(|()| store.write_state(name, &values)).expect("a state");
     }
+    for (name, ty, values) in case.caches(&decode) {
+        store
+            .add_state(&name, ty)
+            .and_then(|()| write_cache(&mut store, &name, ty, &values))
+            .expect("a cache");
+    }
     if let Some(seeds) = case.seeds() {
         let ty = TensorType::new(Element::U64, [case.batch()]);
         store.add_state("seeds", ty).and_then(|()| store.write_state("seeds", &seeds)).expect("seeds");
@@ -81,10 +90,8 @@ pub(crate) fn follow(
             Step::Decode => None,
         };
         let ready = match plans.entry(tokens) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(prepare(&change(&case.graph(step)), &mut store, mode)?)
-            }
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(prepare(&change(&case.graph(step)), &mut store, mode)?),
         };
         if let Step::Prefill(prompt) = step {
             for (name, values) in prompt.inputs() {
@@ -102,6 +109,22 @@ pub(crate) fn follow(
         all.push((logits.into_iter().map(f32::to_bits).collect(), tokens));
     }
     Ok(all)
+}
+
+/// Writes a cache of floats.
+fn write_cache(store: &mut Store, name: &str, ty: TensorType, values: &[f64]) -> Result<(), StoreError> {
+    match ty.element {
+        Element::Cache(CacheDtype::F32) => {
+            store.write_state(name, &values.iter().map(|&x| x as f32).collect::<Vec<_>>())
+        }
+        Element::Cache(CacheDtype::F16) => {
+            store.write_state(name, &values.iter().map(|&x| f16::from_f64(x)).collect::<Vec<_>>())
+        }
+        Element::Cache(CacheDtype::Bf16) => {
+            store.write_state(name, &values.iter().map(|&x| bf16::from_f64(x)).collect::<Vec<_>>())
+        }
+        other => panic!("no floats: {other}"),
+    }
 }
 
 fn prepare(graph: &ComputeGraph, store: &mut Store, mode: Mode) -> Result<Ready, String> {
@@ -128,7 +151,7 @@ fn hold(case: &Case, expected: &Expected, logits: &[f32], tokens: &[u32]) -> Res
             return Err(format!("sequence {row}: a bound of {bound} for logits up to {largest}"));
         }
         let off = (f64::from(found) - exact).abs();
-        if !(off <= bound) {
+        if off.is_nan() || off > bound {
             return Err(format!("sequence {row}, logit {}: {found}, not {exact} ± {bound:e}", i % vocab));
         }
     }

@@ -46,6 +46,7 @@ impl Choices {
     #[track_caller]
     fn assert_enough(&self) {
         let Choices { all, compared } = *self;
+        println!("{compared} of {all} tokens compared");
         assert!(compared * 100 >= all * 95, "{compared} of {all} tokens could be compared");
     }
 }
@@ -73,13 +74,15 @@ fn with_integer_arithmetic_they_are_within_what_it_rounds() {
 #[test]
 fn every_fusion_by_itself_and_left_out_makes_the_same() {
     let mut choices = Choices::default();
-    for arithmetic in [Arithmetic::Exact, Arithmetic::Int8] {
-        let case = Case::with_everything();
-        let trace = Trace::new(&case, arithmetic);
-        let all = Fusions::all();
-        let each = Fusion::ALL.into_iter().flat_map(|f| [all.without(f), Fusions::none().with(f)]);
-        for fusions in [Fusions::none(), all].into_iter().chain(each) {
-            choices.follow(&case, &trace, Mode { arithmetic, fusions, captured: false });
+    for batch in [1, 10] {
+        for arithmetic in [Arithmetic::Exact, Arithmetic::Int8] {
+            let case = Case::with_everything(batch);
+            let trace = Trace::new(&case, arithmetic);
+            let all = Fusions::all();
+            let each = Fusion::ALL.into_iter().flat_map(|f| [all.without(f), Fusions::none().with(f)]);
+            for fusions in [Fusions::none(), all].into_iter().chain(each) {
+                choices.follow(&case, &trace, Mode { arithmetic, fusions, captured: false });
+            }
         }
     }
     choices.assert_enough();

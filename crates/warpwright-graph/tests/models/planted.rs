@@ -5,6 +5,9 @@ use crate::device::{Mode, follow};
 use crate::trace::Trace;
 use warpwright_graph::{Arithmetic, ComputeGraph, Role, Tensor};
 
+/// What it is, the node, and what that takes instead: which inputs, by name.
+type Mistake = (&'static str, &'static str, &'static [(usize, &'static str)]);
+
 /// The graph, but that a node takes other tensors, by name.
 fn changed(graph: &ComputeGraph, node: &str, inputs: &[(usize, &str)]) -> ComputeGraph {
     let mut copy = ComputeGraph::new();
@@ -43,8 +46,8 @@ fn changed(graph: &ComputeGraph, node: &str, inputs: &[(usize, &str)]) -> Comput
 
 #[test]
 fn mistakes_are_seen() {
-    let case = Case::with_everything();
-    let mistakes: [(&str, &str, &[(usize, &str)]); 9] = [
+    let case = Case::with_everything(2);
+    let mistakes: [Mistake; 9] = [
         ("nothing at all", "embedding", &[]),
         ("the residual of another layer", "blk.1.attn_residual", &[(0, "embedding")]),
         ("the residual before attention", "blk.1.ffn_residual", &[(0, "blk.0.ffn_residual")]),

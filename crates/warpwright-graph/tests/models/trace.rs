@@ -58,6 +58,9 @@ fn memory(case: &Case) -> Memory {
     let weights = case.weights(&graph);
     memory.load(&graph, |name| Some(weights.get(name)?.1.as_slice())).expect("all weights");
     case.states().into_iter().for_each(|(name, numbers)| set(&mut memory, case, name, &numbers));
+    for (name, ty, values) in case.caches(&graph) {
+        memory.set_state(&name, ty, Value::Floats(values)).expect("a cache");
+    }
     if let Some(seeds) = case.seeds() {
         let ty = TensorType::new(Element::U64, [case.batch()]);
         memory.set_state("seeds", ty, Value::Integers(seeds)).expect("seeds");

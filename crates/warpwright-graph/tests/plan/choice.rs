@@ -1,10 +1,10 @@
 //! What is chosen: how products take their activations, by which tiles, and what a dispatcher has to say.
 
-use crate::common::{Choice, Formats, ModelConfig};
+use crate::common::{Choice, Formats, ModelConfig, Random};
 use crate::{exact, int8, ops, plan, steps, without};
 use warpwright_graph::{
-    Arithmetic, Family, Fusion, Fusions, KernelDispatch, Plan, PlanOptions, Program, Role, StepOp,
-    WeightLayout,
+    Arithmetic, ComputeGraph, Element, Family, Fusion, Fusions, KernelDispatch, Plan, PlanError, PlanOptions,
+    Program, Role, StepOp, TensorType, WeightLayout,
 };
 use warpwright_kernels::{Activations, WeightFormat};
 use warpwright_ptx::ir::Arch;
@@ -164,6 +164,47 @@ fn nothing_is_fused_that_a_dispatcher_does_not_accept() {
             assert!(one.launches().count() <= plan.launches().count());
         }
     }
+}
+
+/// Says of everything that it has a kernel for it, and leaves it to the library.
+struct Boaster;
+
+impl KernelDispatch for Boaster {
+    fn accepts(&self, _: Fusion, _: &StepOp, _: &Program, _: &PlanOptions) -> bool {
+        true
+    }
+}
+
+#[test]
+fn what_a_dispatcher_accepts_has_a_kernel_or_is_refused() {
+    let mut random = Random::new(3);
+    for _ in 0..200 {
+        let graph = crate::memory::random_graph(&mut random);
+        let options = crate::options(random.of(&[Arithmetic::Exact, Arithmetic::Int8]));
+        let plan = Plan::new(&graph, &options, &Boaster).unwrap_or_else(|error| panic!("{error}"));
+        crate::holds::check(&plan);
+    }
+
+    // Five matrices are no launch.
+    let mut graph = ComputeGraph::new();
+    let x = graph.input("x", TensorType::f32([1, 256]));
+    for i in 0..5 {
+        let w =
+            graph.weight(&format!("w{i}"), TensorType::new(Element::Weights(WeightFormat::Q4K), [64, 256]));
+        let y = graph.mat_mul(&format!("y{i}"), x, w, None).expect("a node");
+        graph.output(y).expect("it is the graph's");
+    }
+    match Plan::new(&graph, &exact(), &Boaster) {
+        Err(PlanError::Unsupported { nodes, step, .. }) => {
+            assert_eq!(
+                (&nodes[..], step),
+                (&["y0", "y1", "y2", "y3", "y4"].map(String::from)[..], "products")
+            );
+        }
+        other => panic!("{:?}", other.map(|plan| plan.launches().count())),
+    }
+    // The library has one of four, and one.
+    assert_eq!(plan(&graph, &exact()).launches().count(), 2);
 }
 
 #[test]

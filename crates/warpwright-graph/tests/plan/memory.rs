@@ -124,6 +124,22 @@ fn is_shared_with_an_operand_that_nothing_needs_afterwards() {
 }
 
 #[test]
+fn is_not_shared_with_what_the_host_writes_or_reads() {
+    // The last step of all, after which no step needs the input.
+    let mut graph = ComputeGraph::new();
+    let x = graph.input("x", f32s(4, 256));
+    graph.silu("y", x).expect("a node");
+    assert_eq!(in_place(&graph, &exact()), []);
+
+    let mut graph = ComputeGraph::new();
+    let x = graph.input("x", f32s(4, 256));
+    let y = graph.silu("y", x).expect("a node");
+    graph.output(y).expect("it is the graph's");
+    graph.silu("z", y).expect("a node");
+    assert_eq!(in_place(&graph, &exact()), []);
+}
+
+#[test]
 fn is_shared_by_a_residual_and_not_by_activations() {
     let build = |tokens, same: bool| -> Result<ComputeGraph, warpwright_graph::GraphError> {
         let mut graph = ComputeGraph::new();
@@ -150,7 +166,7 @@ fn is_shared_by_a_residual_and_not_by_activations() {
 }
 
 /// Nodes of any kind that take what others have made, in any way that they may.
-fn random_graph(random: &mut Random) -> ComputeGraph {
+pub(crate) fn random_graph(random: &mut Random) -> ComputeGraph {
     let mut graph = ComputeGraph::new();
     let tokens = random.of(&[1, 3, 8, 11]);
     let widths = [64u32, 256];

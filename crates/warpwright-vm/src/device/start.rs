@@ -8,7 +8,7 @@ use crate::module::KernelInfo;
 use crate::tensor::TensorCore;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use warpwright_ptx::ir::Limits;
+use warpwright_ptx::ir::Arch;
 
 /// Threads that a block has at most.
 const MOST_THREADS: u32 = 1024;
@@ -46,14 +46,14 @@ impl Device {
     /// How many blocks of that many threads and bytes of dynamic shared memory are resident on a
     /// multiprocessor at once; 0 where the kernel does not run with such blocks.
     pub fn occupancy(&self, kernel: &KernelInfo, block_threads: u32, dynamic_shared: u32) -> u32 {
-        let limits = self.inner.config.arch.limits();
+        let arch = self.inner.config.arch;
         let shared = kernel.static_shared + u64::from(dynamic_shared);
         let most = kernel.max_threads.unwrap_or(MOST_THREADS).min(MOST_THREADS);
         let required = kernel.required_block.map(|block| block.iter().product::<u32>());
         let fits = (1..=most).contains(&block_threads)
             && required.is_none_or(|required| required == block_threads)
-            && shared <= limits.shared_per_block;
-        if fits { residency(block_threads, shared, limits) } else { 0 }
+            && shared <= arch.limits().shared_per_block;
+        if fits { residency(block_threads, shared, arch) } else { 0 }
     }
 
     fn settings(
@@ -65,7 +65,7 @@ impl Device {
     ) -> Result<Settings, LaunchError> {
         let device = &self.inner.config;
         let shared = shape.static_shared + u64::from(shape.dynamic_shared);
-        let per_multiprocessor = residency(shape.threads(), shared, device.arch.limits()).max(1);
+        let per_multiprocessor = residency(shape.threads(), shared, device.arch).max(1);
         let residency = u64::from(per_multiprocessor) * u64::from(device.multiprocessors);
         if config.cooperative && shape.blocks() > residency {
             return Err(LaunchError::NotResident {
@@ -169,11 +169,14 @@ fn with_workspace(
     Ok(memory)
 }
 
-/// Blocks that a multiprocessor holds: by threads, blocks and shared memory.
-fn residency(threads: u32, shared: u64, limits: Limits) -> u32 {
+/// Blocks that a multiprocessor holds: by threads, blocks and shared memory, of which a block takes 1 KiB beyond its
+/// own from `sm_80` on.
+fn residency(threads: u32, shared: u64, arch: Arch) -> u32 {
+    let limits = arch.limits();
     let by_threads = limits.threads / threads.next_multiple_of(32);
-    let by_shared = limits.shared / (shared + 1024);
-    by_threads.min(limits.blocks).min(by_shared as u32)
+    let taken = shared + if arch.sm >= 80 { 1024 } else { 0 };
+    let by_shared = limits.shared.checked_div(taken).and_then(|blocks| u32::try_from(blocks).ok());
+    by_threads.min(limits.blocks).min(by_shared.unwrap_or(u32::MAX))
 }
 
 /// A launch that may still be running.

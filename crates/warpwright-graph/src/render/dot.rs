@@ -1,0 +1,61 @@
+//! Graphviz's language.
+//!
+//! Boxes are `node0`, … in a cluster and `step0`, … in another; an edge is a tensor, by name.
+
+use super::edges::edges;
+use super::report::PlanReport;
+use super::svg::colour;
+use super::table::{dims, size};
+use std::fmt::{self, Write};
+
+/// A string of the language. Names are the user's: quotes, backslashes and ends of lines are escaped.
+fn quoted(text: &str) -> String {
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("\"{escaped}\"")
+}
+
+pub(super) fn render(report: &PlanReport) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write(&mut text, report);
+    text
+}
+
+fn write(text: &mut String, report: &PlanReport) -> fmt::Result {
+    writeln!(text, "digraph plan {{")?;
+    writeln!(text, "  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\"];")?;
+    writeln!(text, "  edge [fontname=\"Helvetica\", fontsize=9];")?;
+
+    writeln!(text, "  subgraph cluster_before {{")?;
+    writeln!(text, "    label={};", quoted(&format!("before: {} nodes", report.before.len())))?;
+    for (i, node) in report.before.iter().enumerate() {
+        let family = report.steps.get(node.step).map_or("", |step| &step.family);
+        let label = quoted(&format!("{}\n{} → {}", node.name, node.op, node.step));
+        writeln!(text, "    node{i} [label={label}, fillcolor={}];", quoted(colour(family)))?;
+    }
+    let boxes: Vec<_> = report.before.iter().map(|node| (&node.reads[..], &node.writes[..])).collect();
+    for edge in edges(&boxes) {
+        writeln!(text, "    node{} -> node{} [label={}];", edge.from, edge.to, quoted(edge.tensor))?;
+    }
+    writeln!(text, "  }}")?;
+
+    writeln!(text, "  subgraph cluster_after {{")?;
+    let launches = report.launches.len();
+    let label = format!("after: {} steps, {launches} launches", report.steps.len());
+    writeln!(text, "    label={};", quoted(&label))?;
+    for (i, step) in report.steps.iter().enumerate() {
+        let mut label = format!("{i} {}\n{}", step.op, step.nodes.join("\n"));
+        for launch in step.launches.iter().filter_map(|&launch| report.launches.get(launch)) {
+            let (grid, block) = (dims(launch.grid), dims(launch.block));
+            write!(label, "\n{}\n{grid} blocks of {block}, {}", launch.kernel, size(launch.bytes))?;
+        }
+        let (label, fill) = (quoted(&label), quoted(colour(&step.family)));
+        writeln!(text, "    step{i} [label={label}, fillcolor={fill}];")?;
+    }
+    let boxes: Vec<_> = report.steps.iter().map(|step| (&step.reads[..], &step.writes[..])).collect();
+    for edge in edges(&boxes) {
+        writeln!(text, "    step{} -> step{} [label={}];", edge.from, edge.to, quoted(edge.tensor))?;
+    }
+    writeln!(text, "  }}")?;
+    writeln!(text, "}}")
+}
