@@ -112,38 +112,6 @@ fn a_residual_is_a_state_that_becomes_the_sum() {
     }
 }
 
-/// A dispatcher that takes its time.
-struct Slow;
-
-impl KernelDispatch for Slow {
-    fn elementwise(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-        step.run_library()?;
-        std::thread::sleep(std::time::Duration::from_millis(2));
-        Ok(())
-    }
-}
-
-/// Steps that several threads issue do not get between one another.
-#[test]
-fn threads_issue_one_after_the_other() {
-    let (threads, times) = (4, 3);
-    let device = device(false);
-    let mut graph = ComputeGraph::new();
-    let x = graph.input("x", row());
-    let s = graph.state("s", row());
-    let sum = graph.add("sum", s, x).expect("a sum");
-    graph.assign("next", s, sum).expect("a state");
-    let (mut executable, store) = bound(&device, &graph, &[("s", 0.0)]);
-    executable.write_input("x", &[1f32; 64]).expect("written");
-    let executable = &executable;
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(move || (0..times).for_each(|_| executable.issue(&Slow).expect("issued")));
-        }
-    });
-    assert_eq!(states(&store, &["s"]), [(threads * times) as f32]);
-}
-
 /// A dispatcher that panics.
 struct Panics;
 

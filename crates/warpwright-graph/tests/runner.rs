@@ -255,7 +255,7 @@ fn caches_that_cannot_grow_stay() {
     for length in 2..=4 {
         let refused = runner.step(TOKENS, 1, 4000);
         assert!(matches!(refused, Err(RunnerError::Store(StoreError::Device { .. }))), "{refused:?}");
-        let step = runner.step(TOKENS, 1, length).expect("a step");
+        let mut step = runner.step(TOKENS, 1, length).expect("a step");
         assert_eq!(step.replanned(), Some(Replanned::Moved));
         step.run().expect("run");
         assert_eq!(runner.store().read_state::<u32>("count").expect("the counter"), [length]);
@@ -271,7 +271,7 @@ fn states_that_somebody_resized() {
     let mut runner = counting(&device, SequenceBound::fixed(64));
     runner.step(TOKENS, 1, 1).expect("a step").run().expect("run");
     runner.store_mut().resize_state("count", TensorType::new(Element::U32, [3])).expect("resized");
-    let step = runner.step(TOKENS, 1, 2).expect("a step");
+    let mut step = runner.step(TOKENS, 1, 2).expect("a step");
     assert_eq!(step.replanned(), Some(Replanned::Moved));
     step.run().expect("run");
     assert_eq!(runner.step(TOKENS, 1, 3).expect("a step").replanned(), None);

@@ -8,8 +8,8 @@ use crate::graph::{Role, Tensor, TensorType};
 use crate::plan::Plan;
 use crate::program::Family;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use warpwright_runtime::{self as runtime, AnyBuffer, Buffer, Event, Stream};
 
 /// A plan that is bound to the weights and states of a [`Store`], with memory of its own for everything else, and
@@ -24,8 +24,6 @@ pub struct Executable {
     /// The store's number of moves, now and when this was bound.
     moves: (Arc<AtomicU64>, u64),
     times: bool,
-    /// Held while steps are issued.
-    issuing: Mutex<()>,
 }
 
 struct Input {
@@ -56,7 +54,7 @@ impl Executable {
         let input = |(tensor, name)| Input { tensor, name, written: false };
         let (inputs, outputs) = (named(Role::Input).into_iter().map(input).collect(), named(Role::Output));
         let moves = (store.moves.clone(), store.moves.load(Relaxed));
-        Ok(Executable { bound, inputs, outputs, moves, times: false, issuing: Mutex::default() })
+        Ok(Executable { bound, inputs, outputs, moves, times: false })
     }
 
     /// The plan.
@@ -175,8 +173,8 @@ impl Executable {
 
     /// Issues every step through the dispatcher, and returns without waiting for any.
     ///
-    /// What goes wrong on the device later is returned by the next call that waits for the stream. Where that is a
-    /// call of this executable, what a failed kernel has left behind is cleared too.
+    /// What goes wrong on the device later is returned by the next call that waits for the stream. What a
+    /// failed kernel has left behind is cleared before anything is issued after that.
     pub fn issue(&mut self, dispatch: &dyn KernelDispatch) -> Result<(), ExecuteError> {
         self.issue_with(dispatch, |_| Ok(()))
     }
@@ -197,8 +195,6 @@ impl Executable {
         dispatch: &dyn KernelDispatch,
         mut after: impl FnMut(usize) -> Result<(), ExecuteError>,
     ) -> Result<(), ExecuteError> {
-        // Steps of two threads would go through the same memory at the same time.
-        let _issuing = self.issuing.lock().unwrap_or_else(PoisonError::into_inner);
         for (index, step) in self.plan().program().steps().iter().enumerate() {
             let mut run = StepRun::new(&self.bound, index);
             let issued = match step.op.family() {
@@ -257,60 +253,5 @@ impl fmt::Debug for Executable {
         let mut debug = f.debug_struct("Executable");
         debug.field("steps", &self.plan().steps().len()).field("inputs", &self.inputs().collect::<Vec<_>>());
         debug.field("outputs", &self.outputs().collect::<Vec<_>>()).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::graph::{AttentionMode, AttentionParams, ComputeGraph, Element, KvCache};
-    use crate::{KernelLibrary, PlanOptions, execute_graph};
-    use warpwright_kernels::CacheDtype;
-    use warpwright_runtime::{Device, Element as _, RuntimeError, VmConfig};
-
-    /// Attention over so much room that blocks share a sequence, and count their arrivals.
-    fn attention() -> ComputeGraph {
-        let mut graph = ComputeGraph::new();
-        let [heads, kv_heads, head_dim] = [4, 2, 32];
-        let q = graph.input("q", TensorType::f32([1, heads * head_dim]));
-        let lengths = graph.input("lengths", TensorType::new(Element::U32, [1]));
-        let ty = TensorType::new(Element::Cache(CacheDtype::F32), [1, kv_heads, 1024, head_dim]);
-        let cache: KvCache = graph.kv_cache("cache", ty);
-        let mode = AttentionMode::Decode;
-        let params = AttentionParams { heads, kv_heads, head_dim, scale: 0.5, mode };
-        let out = graph.attention("out", q, cache, &[lengths], params).expect("attention");
-        graph.output(out).expect("an output");
-        graph
-    }
-
-    #[test]
-    fn a_failure_leaves_no_counts_behind() {
-        let device = Device::vm(VmConfig::default()).expect("a device");
-        let mut store = Store::new(&device.default_stream());
-        let options = PlanOptions::for_device(&device);
-        let plan = Plan::new(&attention(), &options, &KernelLibrary).expect("a plan");
-        let mut executable = plan.bind(&mut store).expect("bound");
-        // All keys are zero, so that every value counts the same.
-        let values = |factor: f32| -> Vec<f32> {
-            (0..2 * 1024 * 32).map(|i| (i / 32 % 1024) as f32 * factor).collect()
-        };
-        store.write_state("cache.v", &values(1.0)).expect("values");
-        executable.write_input("q", &[1f32; 128]).expect("queries");
-        executable.write_input("lengths", &[1024u32]).expect("lengths");
-        execute_graph(&mut executable, &KernelLibrary).expect("executed");
-        let out = executable.read_output::<f32>("out").expect("the output");
-        assert!(out.iter().all(|v| (v - 511.5).abs() < 0.1), "{out:?}");
-
-        // As a kernel leaves it that ends in the middle.
-        let counts = executable.bound.zeroed.clone().expect("counts of arrivals");
-        let ones = vec![1u32; counts.num_bytes() as usize / 4];
-        let counts = counts.cast(u32::TYPE).and_then(|counts| counts.typed()).expect("numbers");
-        executable.stream().memcpy_htod(&ones, &counts).expect("set");
-        store.write_state("cache.v", &values(2.0)).expect("other values");
-        let failed: runtime::Result<()> = Err(RuntimeError::Incomplete);
-        assert!(executable.recovered(failed).is_err());
-        execute_graph(&mut executable, &KernelLibrary).expect("executed");
-        let out = executable.read_output::<f32>("out").expect("the output");
-        assert!(out.iter().all(|v| (v - 1023.0).abs() < 0.1), "{out:?}");
     }
 }
