@@ -43,8 +43,9 @@ pub trait KernelDispatch: Send + Sync {
         library::accepts(fusion, step, program, options)
     }
 
-    /// Whether it runs all steps of that family itself: no kernels of the library are planned for them, and steps are
-    /// as the graph says, without what the library's kernels ask for.
+    /// Whether it runs all steps of that family itself: no kernels of the library are planned for them, and no
+    /// steps are added that only those ask for. Of fused steps it gets those that [`accepts`](Self::accepts) says yes
+    /// to, which unless that is overridden too are the library's.
     fn overrides(&self, family: Family) -> bool {
         let _ = family;
         false

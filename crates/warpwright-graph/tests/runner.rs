@@ -4,12 +4,13 @@ mod common;
 
 use common::run::{add_weights, begin, device};
 use common::{Choice, ModelConfig, Prompt};
+use half::f16;
 use warpwright_graph::{
-    Element, ExecuteError, KernelDispatch, KernelLibrary, PlanOptions, Replanned, Runner, RunnerError,
-    SequenceBound, StepKind, StepRun, StepShape, Store, TensorType,
+    ComputeGraph, Element, ExecuteError, KernelDispatch, KernelLibrary, PlanOptions, Replanned, Runner,
+    RunnerError, SequenceBound, StepKind, StepRun, StepShape, Store, StoreError, TensorType,
 };
 use warpwright_kernels::CacheDtype;
-use warpwright_runtime::{Device, RuntimeError};
+use warpwright_runtime::{Device, RuntimeError, VmConfig};
 
 const TOKENS: StepKind = StepKind::Decode;
 
@@ -246,4 +247,55 @@ fn states_of_another_type_are_refused() {
         panic!("{refused:?}")
     };
     assert_eq!((name.as_str(), given), ("positions", other));
+}
+
+/// A cache of 64 elements for each token, and a counter.
+fn counting(device: &Device, bound: SequenceBound) -> Runner {
+    let graph = |shape: &StepShape| {
+        let mut graph = ComputeGraph::new();
+        let element = Element::Cache(CacheDtype::F16);
+        graph.kv_cache("cache", TensorType::new(element, [shape.batch, 1, shape.max_seq_len, 64]));
+        let count = graph.state("count", TensorType::new(Element::U32, [shape.batch]));
+        graph.advance("advance", &[count])?;
+        Ok(graph)
+    };
+    let store = Store::new(&device.default_stream());
+    Runner::new(store, PlanOptions::for_device(device), KernelLibrary, bound, graph)
+}
+
+/// There is memory for one half of the longer cache, and not for both: shorter sequences go on as before.
+#[test]
+fn caches_that_cannot_grow_stay() {
+    let mut config = warpwright_vm::DeviceConfig::default();
+    config.memory = 900 << 10;
+    let device = Device::vm(VmConfig { device: config, ..VmConfig::default() }).expect("a device");
+    let mut runner = counting(&device, SequenceBound { initial: 64, limit: 4096 });
+    runner.step(TOKENS, 1, 1).expect("a step").run().expect("run");
+    let kept: Vec<f16> = (0..64 * 64u16).map(|i| f16::from_f32(f32::from(i % 100))).collect();
+    runner.store_mut().write_state("cache.k", &kept).expect("written");
+
+    for length in 2..=4 {
+        let refused = runner.step(TOKENS, 1, 4000);
+        assert!(matches!(refused, Err(RunnerError::Store(StoreError::Device { .. }))), "{refused:?}");
+        let mut step = runner.step(TOKENS, 1, length).expect("a step");
+        assert_eq!(step.replanned(), Some(Replanned::Moved));
+        step.run().expect("run");
+        assert_eq!(runner.store().read_state::<u32>("count").expect("the counter"), [length]);
+        assert!(runner.store().read_state::<f16>("cache.k").expect("keys") == kept);
+        assert_eq!(runner.max_seq_len(), 64);
+    }
+}
+
+/// Whoever resizes a state of the store is not refused the next step.
+#[test]
+fn states_that_somebody_resized() {
+    let device = device(false);
+    let mut runner = counting(&device, SequenceBound::fixed(64));
+    runner.step(TOKENS, 1, 1).expect("a step").run().expect("run");
+    runner.store_mut().resize_state("count", TensorType::new(Element::U32, [3])).expect("resized");
+    let mut step = runner.step(TOKENS, 1, 2).expect("a step");
+    assert_eq!(step.replanned(), Some(Replanned::Moved));
+    step.run().expect("run");
+    assert_eq!(runner.step(TOKENS, 1, 3).expect("a step").replanned(), None);
+    assert_eq!(runner.store().read_state::<u32>("count").expect("the counter"), [2, 0, 0]);
 }

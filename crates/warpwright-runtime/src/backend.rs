@@ -106,6 +106,12 @@ impl Backend {
         worker.wait(ticket)
     }
 
+    /// Errors of operations that calls have returned.
+    pub(crate) fn failures(&self) -> u64 {
+        let Backend::Vm(worker) = self;
+        worker.failures()
+    }
+
     /// A copy of bytes of the host, for an operation.
     pub(crate) fn stage(&self, data: &[u8]) -> Vec<u8> {
         let Backend::Vm(worker) = self;

@@ -135,7 +135,7 @@ pub enum RuntimeError {
         asked: Type,
     },
     /// Something of another device.
-    #[error("{operation}: the {what} belongs to another device than the stream")]
+    #[error("{operation}: the {what} is of another device; what works together must be of one")]
     OtherDevice {
         /// The operation.
         operation: &'static str,

@@ -80,9 +80,12 @@ impl Event {
         !matches!(*self.mark.passed(), Passed::NotYet)
     }
 
-    /// The time on the device from an earlier event to this one; zero if that one came later. Both must be complete,
-    /// and not skipped after an error.
+    /// The time on the device from an earlier event to this one; zero if that one came later. Both must be of one
+    /// device, complete, and not skipped after an error.
     pub fn elapsed(&self, earlier: &Event) -> Result<Duration> {
+        if self.device != earlier.device {
+            return Err(RuntimeError::OtherDevice { operation: "elapsed", what: "earlier event" });
+        }
         match (earlier.mark.time(), self.mark.time()) {
             (Some(start), Some(end)) => Ok(end.saturating_duration_since(start)),
             _ => Err(RuntimeError::Incomplete),

@@ -110,8 +110,11 @@ fn launches(step: &Step, lowering: &mut Lowering<'_>) -> Result<()> {
             rows::sample(lowering, params, [logits, seeds, steps], settings, out)
         }
         StepOp::Advance { ref counters } => rows::advance(lowering, counters),
-        StepOp::Assign { value, out, .. } => {
-            lowering.copy(value, out);
+        StepOp::Assign { state, value, out } => {
+            // What a state is already need not be copied over itself.
+            if lowering.program.root(value) != lowering.program.root(state) {
+                lowering.copy(value, out);
+            }
             Ok(())
         }
     }

@@ -71,7 +71,9 @@ pub fn planes(ty: TensorType) -> Vec<Plane> {
         .into_iter()
         .map(|(dtype, len)| {
             let plane = Plane { dtype, len, offset };
-            offset = (offset + plane.bytes()).next_multiple_of(ALIGNMENT);
+            // Sizes that no device has end at the largest number there is.
+            let end = offset.saturating_add(plane.bytes());
+            offset = end.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX);
             plane
         })
         .collect()
@@ -79,5 +81,5 @@ pub fn planes(ty: TensorType) -> Vec<Plane> {
 
 /// Bytes of a tensor.
 pub(crate) fn bytes(ty: TensorType) -> u64 {
-    planes(ty).last().map_or(0, |last| last.offset + last.bytes())
+    planes(ty).last().map_or(0, |last| last.offset.saturating_add(last.bytes()))
 }

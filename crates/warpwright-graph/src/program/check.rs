@@ -122,12 +122,7 @@ impl Checked<'_> {
         for operand in operands.iter().filter(|operand| operand.access == Access::Read) {
             let tensor = operand.tensor;
             let info = self.program.info(tensor);
-            let given = match info.role {
-                Role::Input | Role::Weight => true,
-                Role::State => info.state.is_none(),
-                Role::Output | Role::Intermediate => false,
-            };
-            if !given && !self.made.contains(&tensor) {
+            if !info.is_given() && !self.made.contains(&tensor) {
                 return Err(ProgramError::Unmade { step: at, name, tensor: named(tensor) });
             }
             if info.role == Role::State {
@@ -146,9 +141,7 @@ impl Checked<'_> {
         for operand in operands.iter().filter(|operand| operand.access == Access::Write) {
             let tensor = operand.tensor;
             let info = self.program.info(tensor);
-            let given = matches!(info.role, Role::Input | Role::Weight)
-                || (info.role == Role::State && info.state.is_none());
-            if given || !self.made.insert(tensor) {
+            if info.is_given() || !self.made.insert(tensor) {
                 return Err(ProgramError::MadeTwice { step: at, name, tensor: named(tensor) });
             }
             if let Some(root) = info.state {

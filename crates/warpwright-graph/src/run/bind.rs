@@ -6,6 +6,7 @@ use crate::graph::{Role, Tensor};
 use crate::plan::{Action, ArgSource, Location, Plan, PlannedLaunch, WeightLayout, planes};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpwright_ptx::ir::Type;
 use warpwright_runtime::{AnyBuffer, PreparedLaunch, RuntimeError, Stream};
 
@@ -32,7 +33,9 @@ pub(crate) struct Bound {
     /// By step.
     pub(crate) ready: Vec<Vec<Ready>>,
     /// Scratch that is zero between launches.
-    pub(super) zeroed: Option<AnyBuffer>,
+    zeroed: Option<AnyBuffer>,
+    /// The device's number of failures when that was cleared last.
+    failures: AtomicU64,
 }
 
 impl Bound {
@@ -62,7 +65,8 @@ impl Bound {
         let memory = plan.memory();
         let arena = allocate(&stream, memory.arena_bytes, "the plan's memory")?;
         let zeroed = allocate(&stream, memory.zeroed_bytes, "the plan's scratch")?;
-        let mut bound = Bound { plan, stream, parts, matrices, ready: Vec::new(), zeroed };
+        let failures = AtomicU64::new(stream.device().failures());
+        let mut bound = Bound { plan, stream, parts, matrices, ready: Vec::new(), zeroed, failures };
         bound.clear_scratch()?;
         bound.place(arena.as_ref())?;
         let plan = bound.plan.clone();
@@ -75,9 +79,19 @@ impl Bound {
     }
 
     /// Sets the scratch to zero that kernels leave zero, unless they fail.
-    pub(super) fn clear_scratch(&self) -> Result<(), ExecuteError> {
-        if let Some(zeroed) = &self.zeroed {
-            self.stream.memset_any(zeroed, 0)?;
+    fn clear_scratch(&self) -> Result<(), RuntimeError> {
+        match &self.zeroed {
+            Some(zeroed) => self.stream.memset_any(zeroed, 0),
+            None => Ok(()),
+        }
+    }
+
+    /// Clears scratch where something has failed on the device since the last time: what comes now does not depend
+    /// on what the failure has left, whoever was told of it.
+    pub(super) fn recover(&self) -> Result<(), RuntimeError> {
+        let failures = self.stream.device().failures();
+        if self.failures.swap(failures, Relaxed) != failures {
+            self.clear_scratch()?;
         }
         Ok(())
     }
@@ -213,4 +227,69 @@ fn range(memory: Option<&AnyBuffer>, offset: u64, bytes: u64, ty: Type) -> Resul
     let (start, end) = (offset as usize, offset.saturating_add(bytes) as usize);
     let memory = memory.ok_or(RuntimeError::Range { start, end, len: 0 })?;
     memory.cast(Type::U8)?.slice(start..end)?.cast(ty)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dispatch::KernelLibrary;
+    use crate::graph::{ComputeGraph, TensorType};
+    use crate::plan::{Plan, PlanOptions};
+    use crate::run::{Store, execute_graph};
+    use warpwright_ptx::dsl::{ArgDesc, K, Kernel, LaunchRule};
+    use warpwright_runtime::{Device, VmConfig};
+
+    struct Fails;
+
+    impl Kernel for Fails {
+        fn entry(&self) -> String {
+            "fails".into()
+        }
+
+        fn args(&self) -> Vec<ArgDesc> {
+            Vec::new()
+        }
+
+        fn launch(&self) -> LaunchRule {
+            LaunchRule::new(32)
+        }
+
+        fn body(&self, k: K<'_>) {
+            k.trap();
+        }
+    }
+
+    /// Counters that a failed kernel has left are zero again before the next execution or replay, also where somebody
+    /// else was told of the failure.
+    #[test]
+    fn what_a_failure_has_left_is_cleared() {
+        let device = Device::vm(VmConfig::default()).expect("a device");
+        let mut graph = ComputeGraph::new();
+        let n = 1 << 16;
+        let x = graph.input("x", TensorType::f32([1, n]));
+        let best = graph.argmax("best", x).expect("an index");
+        graph.output(best).expect("an output");
+        let plan = Plan::new(&graph, &PlanOptions::for_device(&device), &KernelLibrary).expect("a plan");
+        let stream = device.default_stream();
+        let mut executable = plan.bind(&mut Store::new(&stream)).expect("bound");
+        let values: Vec<f32> = (0..n).map(|i| if i == 40_000 { 1.0 } else { 0.0 }).collect();
+        executable.write_input("x", &values).expect("written");
+
+        let scratch = executable.bound().zeroed.clone().expect("scratch of blocks that merge");
+        let fail = || {
+            stream.memset_any(&scratch, 0xff).expect("issued");
+            let kernel = device.kernel(&Fails).expect("a kernel");
+            kernel.bind().launch(&stream).expect("issued");
+            assert!(stream.synchronize().is_err());
+        };
+        fail();
+        execute_graph(&mut executable, &KernelLibrary).expect("executed");
+        assert_eq!(executable.read_output::<u32>("best").expect("best"), [40_000]);
+
+        let captured = executable.capture(&KernelLibrary).expect("captured");
+        fail();
+        for _ in 0..2 {
+            captured.replay().expect("replayed");
+            assert_eq!(captured.executable().read_output::<u32>("best").expect("best"), [40_000]);
+        }
+    }
 }

@@ -5,7 +5,7 @@ use super::executable::Executable;
 use super::execute::{Execution, counted};
 use crate::dispatch::KernelDispatch;
 use std::fmt;
-use warpwright_runtime::{Graph, GraphExec};
+use warpwright_runtime::{self as runtime, Graph, GraphExec, Stream};
 
 /// A plan whose launches were recorded, to be replayed as one.
 ///
@@ -53,12 +53,29 @@ impl Executable {
     pub fn capture(self, dispatch: &dyn KernelDispatch) -> Result<Captured, ExecuteError> {
         let stream = self.stream();
         stream.begin_capture()?;
-        let issued = self.issue_steps(dispatch, |_| Ok(()));
-        // The stream does not go on recording after a refusal.
-        let graph = stream.end_capture()?;
-        issued?;
+        let recording = Recording(stream);
+        self.issue_steps(dispatch, |_| Ok(()))?;
+        let graph = recording.end()?;
         let exec = graph.instantiate()?;
         Ok(Captured { executable: self, graph, exec })
+    }
+}
+
+/// A stream that records: it does not go on when a step is refused, or a dispatcher panics.
+struct Recording<'a>(&'a Stream);
+
+impl Recording<'_> {
+    fn end(self) -> runtime::Result<Graph> {
+        let stream = self.0;
+        std::mem::forget(self);
+        stream.end_capture()
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        // Nobody wants what was recorded.
+        let _ = self.0.end_capture();
     }
 }
 

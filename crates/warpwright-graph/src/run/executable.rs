@@ -116,7 +116,7 @@ impl Executable {
     pub fn read_output<T: runtime::Element>(&self, name: &str) -> Result<Vec<T>, ExecuteError> {
         let buffer = self.output_buffer(name)?.clone();
         let buffer = self.typed(name, &buffer)?;
-        self.recovered(self.stream().clone_dtoh(&buffer))
+        Ok(self.stream().clone_dtoh(&buffer)?)
     }
 
     /// As [`read_output`](Self::read_output), into a slice of the output's length.
@@ -127,7 +127,7 @@ impl Executable {
     ) -> Result<(), ExecuteError> {
         let buffer: Buffer<T> = self.typed(name, self.output_buffer(name)?)?;
         self.must_have(name, self.output(name)?, values.len(), buffer.len())?;
-        self.recovered(self.stream().memcpy_dtoh(&buffer, values))
+        Ok(self.stream().memcpy_dtoh(&buffer, values)?)
     }
 
     /// The memory of an output, for copies that do not wait.
@@ -173,8 +173,8 @@ impl Executable {
 
     /// Issues every step through the dispatcher, and returns without waiting for any.
     ///
-    /// What goes wrong on the device later is returned by the next call that waits for the stream. Where that is a
-    /// call of this executable, what a failed kernel has left behind is cleared too.
+    /// What goes wrong on the device later is returned by the next call that waits for the stream. What a
+    /// failed kernel has left behind is cleared before anything is issued after that.
     pub fn issue(&mut self, dispatch: &dyn KernelDispatch) -> Result<(), ExecuteError> {
         self.issue_with(dispatch, |_| Ok(()))
     }
@@ -213,11 +213,22 @@ impl Executable {
         Ok(())
     }
 
+    #[cfg(test)]
+    pub(super) fn bound(&self) -> &Bound {
+        &self.bound
+    }
+
+    /// Whether states have other memory than when this was bound.
+    pub(super) fn has_moved(&self) -> bool {
+        self.moves.0.load(Relaxed) != self.moves.1
+    }
+
     /// That all inputs were written, and states are where they were.
     pub(super) fn must_be_ready(&self) -> Result<(), ExecuteError> {
-        if self.moves.0.load(Relaxed) != self.moves.1 {
+        if self.has_moved() {
             return Err(ExecuteError::Moved);
         }
+        self.bound.recover()?;
         match self.inputs.iter().find(|input| !input.written) {
             Some(input) => {
                 let ty = self.ty(input.tensor);
@@ -225,15 +236,6 @@ impl Executable {
             }
             None => Ok(()),
         }
-    }
-
-    /// What a call that waits has returned. After a failure, scratch that kernels leave zero may not be: it is
-    /// cleared, so that the next execution does not depend on the failed one.
-    pub(super) fn recovered<T>(&self, result: runtime::Result<T>) -> Result<T, ExecuteError> {
-        if result.is_err() {
-            self.bound.clear_scratch()?;
-        }
-        Ok(result?)
     }
 
     pub(super) fn node_names(&self, step: usize) -> Vec<String> {
@@ -251,60 +253,5 @@ impl fmt::Debug for Executable {
         let mut debug = f.debug_struct("Executable");
         debug.field("steps", &self.plan().steps().len()).field("inputs", &self.inputs().collect::<Vec<_>>());
         debug.field("outputs", &self.outputs().collect::<Vec<_>>()).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::graph::{AttentionMode, AttentionParams, ComputeGraph, Element, KvCache};
-    use crate::{KernelLibrary, PlanOptions, execute_graph};
-    use warpwright_kernels::CacheDtype;
-    use warpwright_runtime::{Device, Element as _, RuntimeError, VmConfig};
-
-    /// Attention over so much room that blocks share a sequence, and count their arrivals.
-    fn attention() -> ComputeGraph {
-        let mut graph = ComputeGraph::new();
-        let [heads, kv_heads, head_dim] = [4, 2, 32];
-        let q = graph.input("q", TensorType::f32([1, heads * head_dim]));
-        let lengths = graph.input("lengths", TensorType::new(Element::U32, [1]));
-        let ty = TensorType::new(Element::Cache(CacheDtype::F32), [1, kv_heads, 1024, head_dim]);
-        let cache: KvCache = graph.kv_cache("cache", ty);
-        let mode = AttentionMode::Decode;
-        let params = AttentionParams { heads, kv_heads, head_dim, scale: 0.5, mode };
-        let out = graph.attention("out", q, cache, &[lengths], params).expect("attention");
-        graph.output(out).expect("an output");
-        graph
-    }
-
-    #[test]
-    fn a_failure_leaves_no_counts_behind() {
-        let device = Device::vm(VmConfig::default()).expect("a device");
-        let mut store = Store::new(&device.default_stream());
-        let options = PlanOptions::for_device(&device);
-        let plan = Plan::new(&attention(), &options, &KernelLibrary).expect("a plan");
-        let mut executable = plan.bind(&mut store).expect("bound");
-        // All keys are zero, so that every value counts the same.
-        let values = |factor: f32| -> Vec<f32> {
-            (0..2 * 1024 * 32).map(|i| (i / 32 % 1024) as f32 * factor).collect()
-        };
-        store.write_state("cache.v", &values(1.0)).expect("values");
-        executable.write_input("q", &[1f32; 128]).expect("queries");
-        executable.write_input("lengths", &[1024u32]).expect("lengths");
-        execute_graph(&mut executable, &KernelLibrary).expect("executed");
-        let out = executable.read_output::<f32>("out").expect("the output");
-        assert!(out.iter().all(|v| (v - 511.5).abs() < 0.1), "{out:?}");
-
-        // As a kernel leaves it that ends in the middle.
-        let counts = executable.bound.zeroed.clone().expect("counts of arrivals");
-        let ones = vec![1u32; counts.num_bytes() as usize / 4];
-        let counts = counts.cast(u32::TYPE).and_then(|counts| counts.typed()).expect("numbers");
-        executable.stream().memcpy_htod(&ones, &counts).expect("set");
-        store.write_state("cache.v", &values(2.0)).expect("other values");
-        let failed: runtime::Result<()> = Err(RuntimeError::Incomplete);
-        assert!(executable.recovered(failed).is_err());
-        execute_graph(&mut executable, &KernelLibrary).expect("executed");
-        let out = executable.read_output::<f32>("out").expect("the output");
-        assert!(out.iter().all(|v| (v - 1023.0).abs() < 0.1), "{out:?}");
     }
 }

@@ -100,19 +100,19 @@ pub(super) fn counted(
     issue: impl FnOnce(&Executable) -> Result<Vec<Event>, ExecuteError>,
 ) -> Result<Execution, ExecuteError> {
     let stream = executable.stream();
-    executable.recovered(stream.synchronize())?;
+    stream.synchronize()?;
     let before = stream.device().statistics();
     let start = executable.event()?;
     let events = match issue(executable) {
         Ok(events) => events,
         Err(error) => {
             // What was issued may have failed too, and the dispatcher's error is the earlier one.
-            let _ = executable.recovered(stream.synchronize());
+            let _ = stream.synchronize();
             return Err(error);
         }
     };
     let end = executable.event()?;
-    executable.recovered(stream.synchronize())?;
+    stream.synchronize()?;
     let after = stream.device().statistics();
     let steps = step_times(executable, &start, &events)?;
     let delta = |of: fn(&DeviceStatistics) -> u64| of(&after).saturating_sub(of(&before));

@@ -337,7 +337,9 @@ impl Runner {
             Some(entry) if entry.max_seq_len != max_seq_len => {
                 return Some(Replanned::Cache { from: entry.max_seq_len, to: max_seq_len });
             }
-            Some(Entry { ready: None, .. }) => return Some(Replanned::Moved),
+            Some(entry) if entry.ready.as_ref().is_none_or(|ready| ready.executable().has_moved()) => {
+                return Some(Replanned::Moved);
+            }
             Some(_) => return None,
             None => {}
         }
@@ -353,19 +355,26 @@ impl Runner {
         })
     }
 
-    /// Makes states large enough for a plan. Whether one has moved.
+    /// Makes states large enough for a plan. Whether one has moved. Where there is no memory for one, all are as
+    /// they were, as far as there is memory for that: shorter sequences go on.
     fn make_room(&mut self, plan: &Plan) -> Result<bool, StoreError> {
-        let mut moved = false;
+        let mut moved: Vec<(&str, TensorType)> = Vec::new();
         for state in plan.tensors(Role::State) {
             let info = plan.program().info(state);
             let Some((_, there)) = self.store.states().find(|(name, _)| *name == info.name) else { continue };
             let needed = room(there, info.ty);
-            if needed != there {
-                self.store.resize_state(&info.name, needed)?;
-                moved = true;
+            if needed == there {
+                continue;
             }
+            if let Err(error) = self.store.resize_state(&info.name, needed) {
+                for (name, before) in moved {
+                    let _ = self.store.resize_state(name, before);
+                }
+                return Err(error);
+            }
+            moved.push((&info.name, there));
         }
-        Ok(moved)
+        Ok(!moved.is_empty())
     }
 }
 

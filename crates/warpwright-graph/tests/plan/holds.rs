@@ -116,10 +116,10 @@ fn arguments(plan: &Plan, launch: &PlannedLaunch) {
     }
     assert!(launch.bytes > 0 && launch.bytes <= most_bytes, "{entry}: {} of {most_bytes}", launch.bytes);
 
-    for i in 0..3 {
-        let blocks = rule.grid[i].evaluate(known).unwrap_or_else(|| panic!("{entry}: no grid"));
-        assert_eq!(u64::from(launch.grid[i]), blocks, "{entry}");
-        assert!((1..=MOST_BLOCKS[i]).contains(&blocks), "{entry}: a grid of {:?}", launch.grid);
+    for ((extent, given), most) in rule.grid.iter().zip(launch.grid).zip(MOST_BLOCKS) {
+        let blocks = extent.evaluate(known).unwrap_or_else(|| panic!("{entry}: no grid"));
+        assert_eq!(u64::from(given), blocks, "{entry}");
+        assert!((1..=most).contains(&blocks), "{entry}: a grid of {:?}", launch.grid);
     }
     let (Block::Exactly(block) | Block::AtMost(block)) = rule.block;
     assert_eq!(launch.block, block, "{entry}");

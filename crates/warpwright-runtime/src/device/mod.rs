@@ -117,6 +117,12 @@ impl Device {
         self.inner.backend.statistics()
     }
 
+    /// How many errors of its operations calls have returned so far. Whoever keeps something in device memory that an
+    /// operation may leave half done, and was not the one to be told, knows by this number.
+    pub fn failures(&self) -> u64 {
+        self.inner.backend.failures()
+    }
+
     /// What its pool has done so far.
     pub fn pool_statistics(&self) -> PoolStatistics {
         self.pool().statistics()

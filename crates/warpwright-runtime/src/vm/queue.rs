@@ -26,6 +26,8 @@ pub(super) struct Queue {
     done: Condvar,
     completed: AtomicU64,
     closed: AtomicBool,
+    /// Errors that somebody was told of.
+    told: AtomicU64,
 }
 
 #[derive(Default)]
@@ -107,10 +109,16 @@ impl Queue {
         match state.error.take() {
             Some(failure) => {
                 state.skip_through = state.issued;
+                self.told.fetch_add(1, Release);
                 Err(RuntimeError::Failed(failure))
             }
             None => Ok(()),
         }
+    }
+
+    /// How many errors somebody was told of. What is issued after one is counted is executed again.
+    pub(super) fn told(&self) -> u64 {
+        self.told.load(Acquire)
     }
 
     fn passed(&self, ticket: u64) -> MutexGuard<'_, State> {

@@ -114,6 +114,10 @@ impl Worker {
         self.queue.wait(ticket)
     }
 
+    pub(crate) fn failures(&self) -> u64 {
+        self.queue.told()
+    }
+
     /// A copy of bytes of the host.
     pub(crate) fn stage(&self, data: &[u8]) -> Vec<u8> {
         let mut staging = self.queue.staging();

@@ -77,6 +77,11 @@ fn time_on_the_device_is_that_between_events() {
     assert!(end.elapsed(&start).unwrap() >= held);
     assert_eq!(start.elapsed(&end).unwrap(), Duration::ZERO);
     assert_eq!(end.elapsed(&end).unwrap(), Duration::ZERO);
+
+    // Clocks of two devices have nothing to do with one another.
+    let elsewhere = Gpu::plain().device.default_stream().record_event().unwrap();
+    elsewhere.synchronize().unwrap();
+    assert!(matches!(elsewhere.elapsed(&start), Err(RuntimeError::OtherDevice { .. })));
 }
 
 #[test]
