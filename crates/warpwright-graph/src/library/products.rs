@@ -3,11 +3,15 @@
 use super::gemm;
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::Element;
+use crate::plan::Unsupported;
 use crate::program::{Matrix, Products, Program};
 use warpwright_kernels::{self as kernels, Activations, FusedNormGemv, QuantGemv};
 
 /// Tokens that a launch has room for.
 pub(super) const TOKENS: u32 = 8;
+
+/// Tokens that so many launches serve as a plan may have for one step.
+const MOST_TOKENS: u32 = 1 << 16;
 
 const WEIGHTS: [&str; 4] = ["w0", "w1", "w2", "w3"];
 const BIASES: [&str; 4] = ["bias0", "bias1", "bias2", "bias3"];
@@ -53,6 +57,13 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, products: &Products) -> Result<
         return gemm::lower(lowering, products);
     }
     let tokens = lowering.rows(products.x)?;
+    if tokens > MOST_TOKENS {
+        return Err(Box::new(Unsupported::Limit {
+            what: "the number of tokens of products that tensor cores do not do".into(),
+            value: tokens.into(),
+            most: MOST_TOKENS.into(),
+        }));
+    }
     for first in (0..tokens).step_by(TOKENS as usize) {
         group(lowering, products, first, (tokens - first).min(TOKENS))?;
     }

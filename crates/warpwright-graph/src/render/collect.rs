@@ -23,18 +23,29 @@ impl Names<'_> {
     }
 
     fn tensors(&self, tensors: impl Iterator<Item = Tensor>) -> Vec<String> {
-        let mut seen: Vec<Tensor> = Vec::new();
-        for tensor in tensors {
-            if !seen.contains(&tensor) {
-                seen.push(tensor);
-            }
-        }
-        seen.into_iter().map(|tensor| self.tensor(tensor)).collect()
+        distinct(tensors).into_iter().map(|tensor| self.tensor(tensor)).collect()
+    }
+
+    /// Tensors of the graph, which need not be known to the program where it is another one than was planned.
+    fn of_graph(&self, tensors: &[Tensor]) -> Vec<String> {
+        let known =
+            distinct(tensors.iter().copied()).into_iter().filter_map(|tensor| self.graph.info(tensor).ok());
+        known.map(|info| info.name.clone()).collect()
     }
 
     fn nodes(&self, nodes: &[NodeId]) -> Vec<String> {
         nodes.iter().filter_map(|&id| Some(self.graph.node_of(id)?.name.clone())).collect()
     }
+}
+
+fn distinct(tensors: impl Iterator<Item = Tensor>) -> Vec<Tensor> {
+    let mut seen: Vec<Tensor> = Vec::new();
+    for tensor in tensors {
+        if !seen.contains(&tensor) {
+            seen.push(tensor);
+        }
+    }
+    seen
 }
 
 pub(super) fn collect(graph: &ComputeGraph, plan: &Plan) -> PlanReport {
@@ -113,8 +124,8 @@ fn before(names: &Names<'_>) -> Vec<NodeReport> {
         .map(|(id, node)| NodeReport {
             name: node.name.clone(),
             op: node.op.name().into(),
-            reads: names.tensors(node.inputs.iter().copied()),
-            writes: names.tensors(node.outputs.iter().copied()),
+            reads: names.of_graph(&node.inputs),
+            writes: names.of_graph(&node.outputs),
             step: step_of[id.index()],
         })
         .collect()

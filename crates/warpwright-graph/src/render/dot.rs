@@ -8,10 +8,21 @@ use super::svg::colour;
 use super::table::{dims, size};
 use std::fmt::{self, Write};
 
-/// A string of the language. Names are the user's: quotes, backslashes and ends of lines are escaped.
+/// A string of the language. Names are the user's: quotes, backslashes and ends of lines are escaped, and what else
+/// no text has is replaced.
 fn quoted(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    format!("\"{escaped}\"")
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for letter in text.chars() {
+        match letter {
+            '\\' | '"' => quoted.extend(['\\', letter]),
+            '\n' => quoted.push_str("\\n"),
+            letter if letter.is_control() => quoted.push('\u{fffd}'),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 pub(super) fn render(report: &PlanReport) -> String {

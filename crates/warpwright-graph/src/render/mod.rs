@@ -21,7 +21,8 @@ use crate::graph::ComputeGraph;
 use crate::plan::Plan;
 
 impl PlanReport {
-    /// The report of a plan of that graph.
+    /// The report of a plan of that graph: the one that was planned, with nothing added to it. Of another graph it is
+    /// the report with nodes that have no steps.
     pub fn new(graph: &ComputeGraph, plan: &Plan) -> Self {
         collect::collect(graph, plan)
     }

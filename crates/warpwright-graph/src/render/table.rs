@@ -25,13 +25,18 @@ pub(super) fn dims(dims: [u32; 3]) -> String {
     dims[..=last].iter().map(u32::to_string).collect::<Vec<_>>().join("×")
 }
 
+/// A name on one line: what a terminal takes for a command is replaced.
+fn printable(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 /// Rows of cells with columns as wide as they need; the last one is not filled up.
 fn columns<const N: usize>(text: &mut String, rows: &[[String; N]]) {
     let width = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     for row in rows {
         let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            row.iter().zip(widths).map(|(cell, width)| format!("{:<width$}", printable(cell))).collect();
         text.push_str("  ");
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
@@ -109,7 +114,7 @@ fn memory(text: &mut String, memory: &MemoryReport) -> std::fmt::Result {
     writeln!(text, "  peak {arena}, at best {bound}; {zeroed} that stay zero")?;
     writeln!(text, "  weights {}, states {}", size(*weight_bytes), size(*state_bytes))?;
     for pair in in_place {
-        writeln!(text, "  {} has the place of {}", pair.result, pair.operand)?;
+        writeln!(text, "  {} has the place of {}", printable(&pair.result), printable(&pair.operand))?;
     }
     Ok(())
 }

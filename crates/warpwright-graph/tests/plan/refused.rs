@@ -97,6 +97,24 @@ fn more_rows_than_a_grid_has_blocks() {
     assert!(matches!(reason, Unsupported::Limit { value: 65_536, most: 65_535, .. }), "{reason}");
 }
 
+/// A launch for every eight tokens is what a prompt may take, and not what numbers without bounds may.
+#[test]
+fn more_tokens_than_launches_are_planned_for() {
+    let of_tokens = |tokens| {
+        let mut graph = ComputeGraph::new();
+        let x = graph.input("x", TensorType::f32([tokens, 32]));
+        let w = graph.weight("w", TensorType::new(Element::Weights(WeightFormat::F32), [8, 32]));
+        graph.mat_mul("y", x, w, None).expect("a node");
+        graph
+    };
+    let (nodes, _, reason) = refused(&of_tokens(1 << 28), &exact());
+    assert_eq!(nodes, ["y"]);
+    let Unsupported::Limit { value, most, .. } = reason else { panic!("{reason}") };
+    assert_eq!(value, 1 << 28);
+    let plan = try_plan(&of_tokens(most as u32), &exact()).expect("a plan");
+    assert_eq!(plan.launches().count() as u64, most / 8);
+}
+
 #[test]
 fn graphs_that_nobody_can_run() {
     let mut graph = ComputeGraph::new();

@@ -305,3 +305,36 @@ fn overridden_steps_are_marked() {
         assert_eq!((said.overridden, said.launches.is_empty()), (own(&step.op), own(&step.op)));
     }
 }
+
+/// Names with letters that are commands to a terminal, or that no text has, do no harm.
+#[test]
+fn names_that_are_no_text() {
+    let mut graph = ComputeGraph::new();
+    let row = TensorType::f32([1, 64]);
+    let x = graph.input("x\u{1b}[2J", row);
+    let y = graph.silu("a\r\n\0b", x).unwrap();
+    let y = graph.silu("\u{7}c", y).unwrap();
+    graph.output(y).unwrap();
+    let plan = Plan::new(&graph, &options(Arithmetic::Exact), &KernelLibrary).unwrap();
+    let report = PlanReport::new(&graph, &plan);
+    for text in [report.to_table(), report.to_dot(), report.to_svg()] {
+        assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{text:?}");
+    }
+    assert_eq!(dot(&report.to_dot()).nodes.len(), 4);
+    assert_eq!(serde_json::from_str::<PlanReport>(&report.to_json().unwrap()).unwrap(), report);
+}
+
+/// A graph that is not the plan's, or that has grown since, is reported without its steps.
+#[test]
+fn graphs_that_were_not_planned() {
+    let mut graph = ComputeGraph::new();
+    let x = graph.input("x", TensorType::f32([1, 64]));
+    let y = graph.silu("y", x).unwrap();
+    let plan = Plan::new(&graph, &options(Arithmetic::Exact), &KernelLibrary).unwrap();
+    graph.silu("z", y).unwrap();
+    for graph in [graph, odd_names(), ComputeGraph::new()] {
+        let report = PlanReport::new(&graph, &plan);
+        assert_eq!((report.before.len(), report.steps.len()), (graph.nodes().len(), 1));
+        assert!(!report.to_svg().is_empty() && !report.to_table().is_empty());
+    }
+}
