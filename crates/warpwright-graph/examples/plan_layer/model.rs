@@ -212,7 +212,7 @@ fn layer(
     };
     let vector = |g: &mut ComputeGraph, name: &str, n| g.weight(&named(name), TensorType::f32([n]));
     // The mix of Q4_K_M: half of the layers have v and down in six bits.
-    let wide = if number % 2 == 0 { WeightFormat::Q6K } else { WeightFormat::Q4K };
+    let wide = if number.is_multiple_of(2) { WeightFormat::Q6K } else { WeightFormat::Q4K };
     let [q_dim, kv_dim] = [heads, kv_heads].map(|heads| heads * head_dim);
 
     let norm = vector(g, "attn_norm.weight", hidden);

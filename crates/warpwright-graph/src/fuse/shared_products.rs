@@ -1,7 +1,8 @@
 //! Products of one input are one step.
 //!
 //! Of the products of an input as many as can be become one step: all of them if they may, else fewer, the
-//! largest group first. What is left is grouped the same way.
+//! largest group first. What is left is grouped the same way. Inputs with many products (experts, the layers that
+//! attend to an encoder) are asked about in runs of neighbours, so that what is asked grows with their number alone.
 
 use super::Work;
 use crate::graph::Tensor;
@@ -10,8 +11,8 @@ use crate::program::{HeadNorm, Products, StepOp};
 
 /// Up to so many products, every group of them is tried; of more, runs of neighbours.
 const ALL_GROUPS: usize = 8;
-/// The longest run.
-const LONGEST_RUN: usize = 64;
+/// The longest run that is not all of them.
+const LONGEST_RUN: usize = 16;
 
 pub(super) fn form(work: &mut Work<'_>) {
     let mut inputs: Vec<(Tensor, Option<HeadNorm>)> = Vec::new();
@@ -24,10 +25,11 @@ pub(super) fn form(work: &mut Work<'_>) {
         }
     }
     for (x, norm) in inputs {
-        loop {
+        let mut size = siblings(work, x, norm).len();
+        while size > 1 {
             let siblings = siblings(work, x, norm);
-            if !groups(siblings.len()).any(|group| merge(work, &siblings, &group)) {
-                break;
+            if !groups(siblings.len(), size).any(|group| merge(work, &siblings, &group)) {
+                size = if size > ALL_GROUPS { (size - 1).min(LONGEST_RUN) } else { size - 1 };
             }
         }
     }
@@ -58,34 +60,28 @@ fn merge(work: &mut Work<'_>, siblings: &[usize], group: &[usize]) -> bool {
     work.try_merge(Fusion::SharedProducts, &parts, op).is_some()
 }
 
-/// Groups of two or more out of so many, the largest first, each in ascending order.
-fn groups(count: usize) -> Box<dyn Iterator<Item = Vec<usize>>> {
+/// Groups of a size out of so many, each in ascending order.
+fn groups(count: usize, size: usize) -> Box<dyn Iterator<Item = Vec<usize>>> {
     if count <= ALL_GROUPS {
-        let of_size = move |size: usize| {
-            let sets = (0..1_u32 << count).filter(move |set| set.count_ones() as usize == size);
-            sets.map(move |set| (0..count).filter(|i| set >> i & 1 == 1).collect())
-        };
-        return Box::new((2..=count).rev().flat_map(of_size));
+        let sets = (0..1_u32 << count).filter(move |set| set.count_ones() as usize == size);
+        return Box::new(sets.map(move |set| (0..count).filter(|i| set >> i & 1 == 1).collect()));
     }
-    let run = |size: usize, first: usize| (first..first + size).collect();
-    let of_size = move |size: usize| (0..=count - size).map(move |first| run(size, first));
-    Box::new((2..=count.min(LONGEST_RUN)).rev().flat_map(of_size))
+    Box::new((size..=count).map(move |end| (end - size..end).collect()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Each group once, ascending, from all of them down to pairs.
+    /// Of few all groups, of many those of neighbours; each once, and ascending.
     #[test]
-    fn groups_come_largest_first() {
-        assert_eq!(groups(0).count() + groups(1).count(), 0);
-        let three: Vec<_> = groups(3).collect();
-        assert_eq!(three, [vec![0, 1, 2], vec![0, 1], vec![0, 2], vec![1, 2]]);
-        assert_eq!(groups(8).count(), 256 - 8 - 1);
-        let many: Vec<_> = groups(100).collect();
-        assert_eq!((many[0].len(), many[0][0]), (LONGEST_RUN, 0));
-        assert_eq!(many.last(), Some(&vec![98, 99]));
-        assert!(many.is_sorted_by(|a, b| a.len() >= b.len()));
+    fn groups_of_a_size() {
+        let of_three: Vec<_> = groups(3, 2).collect();
+        assert_eq!(of_three, [[0, 1], [0, 2], [1, 2]]);
+        assert_eq!((2..=8).map(|size| groups(8, size).count()).sum::<usize>(), 256 - 8 - 1);
+        let runs: Vec<_> = groups(100, 98).collect();
+        assert_eq!(runs.len(), 3);
+        assert!(runs.iter().enumerate().all(|(first, run)| run.iter().copied().eq(first..first + 98)));
+        assert_eq!(groups(1, 2).count() + groups(9, 10).count(), 0);
     }
 }

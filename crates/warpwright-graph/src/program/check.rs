@@ -1,9 +1,6 @@
 //! What holds of every program, whatever passes have made of it.
 //!
-//! - A step reads what is given (inputs, weights, states) or what a step before it makes.
-//! - A tensor is made once, and what is given is not made.
-//! - Of a state a step reads the newest version, and changes that: memory has no other.
-//! - Outputs are made. Each node's work is done by one step.
+//! The rules are [`Program::check`]'s; they know nothing of kernels.
 
 use super::Program;
 use super::step::{Access, Step};
@@ -72,8 +69,18 @@ pub enum ProgramError {
 }
 
 impl Program {
-    /// Whether the program can be run as it stands: see this module's invariants. What a pass makes of a program
-    /// that can be run can be run too; this is how its tests know.
+    /// Whether the program can be run as it stands, and does what its graph says once:
+    ///
+    /// - a step reads what is given (inputs, weights, states) or what a step before it makes;
+    /// - a tensor is made once, and what is given is not made;
+    /// - of a state a step reads and changes the newest version, since memory has no other;
+    /// - outputs are made, and each node's work is done by one step.
+    ///
+    /// What a pass makes of such a program is such a program; this is how its tests know.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken, in the order of the steps, and by which step.
     pub fn check(&self) -> Result<(), ProgramError> {
         let mut state = Checked { program: self, made: HashSet::new(), newest: HashMap::new() };
         let mut done = vec![false; self.nodes.len()];

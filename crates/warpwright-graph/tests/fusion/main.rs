@@ -3,7 +3,10 @@
 mod layers;
 #[path = "../../examples/plan_layer/model.rs"]
 mod model;
+mod products;
 mod properties;
 mod random;
-mod structure;
+mod residuals;
+mod rotations;
+mod small;
 mod terms;

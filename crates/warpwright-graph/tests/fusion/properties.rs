@@ -4,7 +4,10 @@ use super::random::{Rng, graph};
 use super::terms::Terms;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use warpwright_graph::{ComputeGraph, Fusion, Fusions, Program, StepOp, fuse};
+use warpwright_graph::{
+    Arithmetic, ComputeGraph, Fusion, Fusions, KernelLibrary, Plan, PlanOptions, Program, StepOp, fuse,
+};
+use warpwright_ptx::ir::Arch;
 
 const SEEDS: u64 = 400;
 
@@ -25,7 +28,7 @@ fn moody(seed: u64, one_in: u64) -> impl Fn(Fusion, &StepOp, &Program) -> bool {
     move |fusion, op, _| {
         let mut hasher = DefaultHasher::new();
         (seed, fusion, format!("{op:?}")).hash(&mut hasher);
-        hasher.finish() % one_in == 0
+        hasher.finish().is_multiple_of(one_in)
     }
 }
 
@@ -107,4 +110,26 @@ fn only_accepted_fusions_are_formed() {
         assert_eq!(fuse(&mut other, accepted, &|_, _, _| true), formed, "seed {seed}");
         assert_eq!(other.steps(), fused.steps(), "seed {seed}");
     }
+}
+
+/// What the library can do node by node it can do fused: it accepts only what it has kernels for, and fewer
+/// launches are what it is for.
+#[test]
+fn what_is_planned_is_planned_fused() {
+    let mut planned = 0;
+    for (seed, graph, _) in graphs() {
+        for arithmetic in [Arithmetic::Exact, Arithmetic::Int8] {
+            let mut options = PlanOptions::new(Arch::sm(80), 108);
+            options.arithmetic = arithmetic;
+            let fused = Plan::new(&graph, &options, &KernelLibrary);
+            options.fusions = Fusions::none();
+            let Ok(unfused) = Plan::new(&graph, &options, &KernelLibrary) else { continue };
+            let fused = fused.unwrap_or_else(|error| panic!("seed {seed}, {arithmetic:?}: {error}"));
+            fused.program().check().unwrap_or_else(|error| panic!("seed {seed}, {arithmetic:?}: {error}"));
+            let launches = [fused.launches().count(), unfused.launches().count()];
+            assert!(launches[0] <= launches[1], "seed {seed}, {arithmetic:?}: {launches:?}");
+            planned += 1;
+        }
+    }
+    assert!(planned > SEEDS, "{planned} plans");
 }
