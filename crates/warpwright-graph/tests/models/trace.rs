@@ -100,14 +100,19 @@ fn expected(case: &Case, number: usize, logits: &[f64], tokens: Vec<u32>, others
             })
         }
         Choice::Sample(params) => {
-            let shares = |logits: &[f64]| probabilities(logits, &settings(params));
-            let own = shares(exact);
-            let moved = noisy(row)
-                .map(|other| own.iter().zip(shares(other)).map(|(a, b)| (a - b).abs()).sum::<f64>());
+            let own = probabilities(exact, &settings(params));
             let seed = case.seeds().expect("seeds of draws")[row];
             let drawn = draw(&own, Sample::new(vocab as u32).threads, seed, number as u32);
             assert_eq!(drawn.token, tokens[row], "the reference's own draw");
-            drawn.margin > FACTOR * moved.fold(0.0, f64::max)
+            // Logits that are as far off as they may be, to either side, keep the same tokens, and their shares do
+            // not reach the random number.
+            noisy(row).flat_map(|other| [(other, FACTOR), (other, -FACTOR)]).all(|(other, factor)| {
+                let off: Vec<f64> = exact.iter().zip(other).map(|(a, b)| a + factor * (b - a)).collect();
+                let moved = probabilities(&off, &settings(params));
+                let pairs = || own.iter().zip(&moved);
+                let same = pairs().all(|(a, b)| (*a > 0.0) == (*b > 0.0) || a.max(*b) < 1e-9);
+                same && pairs().map(|(a, b)| (a - b).abs()).sum::<f64>() < drawn.margin
+            })
         }
     };
     let (bounds, comparable) = (rows().map(bound).collect(), rows().map(comparable).collect());
