@@ -112,6 +112,35 @@ fn a_residual_is_a_state_that_becomes_the_sum() {
     }
 }
 
+/// A dispatcher that does everything twice.
+struct Twice;
+
+impl KernelDispatch for Twice {
+    fn elementwise(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        step.run_library()?;
+        step.run_library()
+    }
+}
+
+/// What is reported is what ran, and not what was planned.
+#[test]
+fn launches_are_those_of_the_device() {
+    let device = device(false);
+    let mut graph = ComputeGraph::new();
+    let x = graph.input("x", row());
+    let y = graph.silu("y", x).expect("its silu");
+    let z = graph.cast("z", y, Dtype::F32).expect("a copy");
+    graph.output(z).expect("an output");
+    let (mut executable, _) = bound(&device, &graph, &[]);
+    executable.write_input("x", &[1f32; 64]).expect("written");
+    let once = execute_graph(&mut executable, &KernelLibrary).expect("executed");
+    assert_eq!((once.launches, once.copies, once.bytes_copied), (1, 1, 256));
+    let twice = execute_graph(&mut executable, &Twice).expect("executed");
+    assert_eq!((twice.launches, twice.copies, twice.bytes_copied), (2, 2, 512));
+    let replayed = executable.capture(&Twice).expect("captured").execute().expect("replayed");
+    assert_eq!((replayed.graph_launches, replayed.launches, replayed.copies), (1, 2, 2));
+}
+
 /// A dispatcher that panics.
 struct Panics;
 

@@ -263,6 +263,23 @@ fn counting(device: &Device, bound: SequenceBound) -> Runner {
     Runner::new(store, PlanOptions::for_device(device), KernelLibrary, bound, graph)
 }
 
+/// While caches grow there are the old ones, the new ones, and not more than one in both sizes.
+#[test]
+fn caches_grow_one_after_the_other() {
+    let mut config = warpwright_vm::DeviceConfig::default();
+    config.memory = 1000 << 10;
+    let device = Device::vm(VmConfig { device: config, ..VmConfig::default() }).expect("a device");
+    // Each half has 256 KiB, then 320 KiB.
+    let mut runner = counting(&device, SequenceBound { initial: 2048, limit: 2560 });
+    for kind in [TOKENS, StepKind::Prefill { tokens: 3 }] {
+        runner.step(kind, 1, 1).expect("a step").run().expect("run");
+    }
+    let mut step = runner.step(TOKENS, 1, 2049).expect("a step");
+    assert_eq!(step.replanned(), Some(Replanned::Cache { from: 2048, to: 2560 }));
+    step.run().expect("run");
+    assert_eq!(runner.store().read_state::<u32>("count").expect("the counter"), [3]);
+}
+
 /// There is memory for one half of the longer cache, and not for both: shorter sequences go on as before.
 #[test]
 fn caches_that_cannot_grow_stay() {

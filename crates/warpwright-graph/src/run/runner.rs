@@ -298,10 +298,7 @@ impl Runner {
                 (Replanned::Moved, Some(entry)) => entry.plan.clone(),
                 _ => Arc::new(Plan::new(&(self.build)(&shape)?, &self.options, &*self.dispatch)?),
             };
-            if self.make_room(&plan)? || max_seq_len != self.max_seq_len {
-                // What was bound has memory that is no state's any more.
-                self.steps.values_mut().for_each(|entry| entry.ready = None);
-            }
+            self.make_room(&plan)?;
             self.max_seq_len = max_seq_len;
             let executable = Executable::new(plan.clone(), &mut self.store)?;
             let ready = match self.eager {
@@ -355,9 +352,9 @@ impl Runner {
         })
     }
 
-    /// Makes states large enough for a plan. Whether one has moved. Where there is no memory for one, all are as
-    /// they were, as far as there is memory for that: shorter sequences go on.
-    fn make_room(&mut self, plan: &Plan) -> Result<bool, StoreError> {
+    /// Makes states large enough for a plan. Where there is no memory for one, all are as they were, as far as there
+    /// is memory for that: shorter sequences go on.
+    fn make_room(&mut self, plan: &Plan) -> Result<(), StoreError> {
         let mut moved: Vec<(&str, TensorType)> = Vec::new();
         for state in plan.tensors(Role::State) {
             let info = plan.program().info(state);
@@ -366,15 +363,18 @@ impl Runner {
             if needed == there {
                 continue;
             }
+            // What is bound has memory that will be no state's any more, and that others need.
+            self.steps.values_mut().for_each(|entry| entry.ready = None);
             if let Err(error) = self.store.resize_state(&info.name, needed) {
                 for (name, before) in moved {
+                    // Where there is no memory for this either, the next step says so.
                     let _ = self.store.resize_state(name, before);
                 }
                 return Err(error);
             }
             moved.push((&info.name, there));
         }
-        Ok(!moved.is_empty())
+        Ok(())
     }
 }
 

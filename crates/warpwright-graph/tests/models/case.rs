@@ -82,7 +82,7 @@ impl Case {
             head_norms: random.once_in(3),
             tied: random.once_in(3),
             rope: random_rope(head_dim, random),
-            epsilon: random.of(&[1e-5, 1e-6]),
+            epsilon: random.of(&[1e-5, 1e-6, 0.5]),
             cache: random.of(&CacheDtype::ALL),
             max_seq_len: 24 + random.below(30),
         };
