@@ -38,14 +38,15 @@ use warpwright_runtime::{self as runtime, AnyBuffer, Buffer, Stream};
 /// }
 /// ```
 pub trait KernelDispatch: Send + Sync {
-    /// Whether there is a kernel for a step that a fusion would form. Fusion forms no others.
+    /// Whether there is a kernel for a step that a fusion would form. Fusion forms no others. Unless it says
+    /// otherwise, those are the library's, but none of a family that it [overrides](Self::overrides): what such a step
+    /// can hold besides its node is for it to know.
     fn accepts(&self, fusion: Fusion, step: &StepOp, program: &Program, options: &PlanOptions) -> bool {
-        library::accepts(fusion, step, program, options)
+        !self.overrides(step.family()) && library::accepts(fusion, step, program, options)
     }
 
     /// Whether it runs all steps of that family itself: no kernels of the library are planned for them, and no
-    /// steps are added that only those ask for. Of fused steps it gets those that [`accepts`](Self::accepts) says yes
-    /// to, which unless that is overridden too are the library's.
+    /// steps are added that only those ask for.
     fn overrides(&self, family: Family) -> bool {
         let _ = family;
         false

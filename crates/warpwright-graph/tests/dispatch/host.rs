@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpwright_graph::reference::dequantize;
 use warpwright_graph::{
-    Element, ExecuteError, Family, KernelDispatch, Matrix, Products, StepOp, StepRun, Tensor, WeightLayout,
+    Element, ExecuteError, Family, Fusion, KernelDispatch, Matrix, PlanOptions, Products, Program, StepOp,
+    StepRun, Tensor, WeightLayout, library,
 };
 
 /// Runs products on the host.
@@ -60,6 +61,11 @@ fn product(step: &StepRun<'_>, x: &[f64], matrix: &Matrix) -> Result<Vec<f64>, E
 }
 
 impl KernelDispatch for HostProducts {
+    /// It takes whatever the library takes.
+    fn accepts(&self, fusion: Fusion, step: &StepOp, program: &Program, options: &PlanOptions) -> bool {
+        library::accepts(fusion, step, program, options)
+    }
+
     fn overrides(&self, family: Family) -> bool {
         family == Family::MatMul
     }

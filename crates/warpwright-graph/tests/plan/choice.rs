@@ -149,6 +149,27 @@ fn plan_for(dispatch: &Other, options: &PlanOptions) -> Plan {
     plan
 }
 
+/// Runs a family itself, and says nothing of fusion.
+struct Owns(Family);
+
+impl KernelDispatch for Owns {
+    fn overrides(&self, family: Family) -> bool {
+        family == self.0
+    }
+}
+
+#[test]
+fn who_runs_a_family_gets_fused_steps_of_it_only_on_request() {
+    let graph = ModelConfig::small().decode(2, Choice::ArgMax);
+    for family in Family::ALL {
+        let plan = Plan::new(&graph, &crate::options(Arithmetic::Exact), &Owns(family)).expect("a plan");
+        let of_family = plan.program().steps().iter().filter(|step| step.op.family() == family);
+        assert!(of_family.into_iter().all(|step| step.nodes.len() == 1), "{family:?}");
+        let fused = plan.program().steps().iter().any(|step| step.nodes.len() > 1);
+        assert!(fused, "other families are fused");
+    }
+}
+
 #[test]
 fn nothing_is_fused_that_a_dispatcher_does_not_accept() {
     for arithmetic in [Arithmetic::Exact, Arithmetic::Int8] {
