@@ -56,7 +56,8 @@ fn a_device_waits_for_the_event_of_another() {
     hold.release();
     second.synchronize().unwrap();
     assert!(first.is_complete(), "the second comes after it");
-    second.elapsed(&first).unwrap();
+    // Their clocks have nothing to do with one another.
+    assert!(matches!(second.elapsed(&first), Err(RuntimeError::OtherDevice { .. })));
     assert_eq!(two.clone_dtoh(&y).unwrap(), [5]);
 }
 
@@ -77,11 +78,6 @@ fn time_on_the_device_is_that_between_events() {
     assert!(end.elapsed(&start).unwrap() >= held);
     assert_eq!(start.elapsed(&end).unwrap(), Duration::ZERO);
     assert_eq!(end.elapsed(&end).unwrap(), Duration::ZERO);
-
-    // Clocks of two devices have nothing to do with one another.
-    let elsewhere = Gpu::plain().device.default_stream().record_event().unwrap();
-    elsewhere.synchronize().unwrap();
-    assert!(matches!(elsewhere.elapsed(&start), Err(RuntimeError::OtherDevice { .. })));
 }
 
 #[test]
