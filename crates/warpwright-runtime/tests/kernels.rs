@@ -104,25 +104,35 @@ fn a_kernel_is_built_once_for_each_entry() {
     let device = device();
     let [first, second] = [(); 2].map(|()| device.kernel(&Reverse { n: 16 }).unwrap());
     assert_eq!(first.entry(), second.entry());
-    // Another kernel that says it is that one is refused, and so is none that is.
-    struct Impostor;
+    // Another kernel that says it is that one is refused: with other arguments, with another launch rule.
+    struct Impostor {
+        args: Vec<ArgDesc>,
+        launch: LaunchRule,
+    }
     impl Kernel for Impostor {
         fn entry(&self) -> String {
             "reverse_16".into()
         }
         fn args(&self) -> Vec<ArgDesc> {
-            vec![ArgDesc::output::<u32>("y", 16)]
+            self.args.clone()
         }
         fn launch(&self) -> LaunchRule {
-            LaunchRule::new(128)
+            self.launch.clone()
         }
         fn body(&self, k: K<'_>) {
             k.ptr_mut::<u32>("y").st(0, k.u32(0));
         }
     }
-    match device.kernel(&Impostor) {
-        Err(RuntimeError::EntryTaken { entry }) => assert_eq!(entry, "reverse_16"),
-        other => panic!("{other:?}"),
+    let honest = Reverse { n: 16 };
+    let (args, launch) = (honest.args(), honest.launch());
+    let other_args = vec![ArgDesc::output::<u32>("y", 16)];
+    let other_launch = LaunchRule::new(1024);
+    assert!(other_args != args && other_launch != launch);
+    for impostor in [Impostor { args: other_args, launch }, Impostor { args, launch: other_launch }] {
+        match device.kernel(&impostor) {
+            Err(RuntimeError::EntryTaken { entry }) => assert_eq!(entry, "reverse_16"),
+            other => panic!("{other:?}"),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The pool: which memory a buffer gets, and what the checks know of it.
 
 use crate::*;
+use warpwright_ptx::dsl::{ArgDesc, K, Kernel, LaunchRule};
 use warpwright_vm::{FaultKind, FindingKind, SpaceKind};
 
 #[test]
@@ -91,6 +92,64 @@ fn a_copy_on_another_stream_is_a_use() {
     assert_ne!(home.alloc::<u32>(3).unwrap().device_ptr(), address);
     hold.release();
     gpu.device.synchronize().unwrap();
+}
+
+/// Counts three numbers up.
+struct Touch;
+
+impl Kernel for Touch {
+    fn entry(&self) -> String {
+        "touch".into()
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        vec![ArgDesc::in_out::<u32>("x", 3)]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(32)
+    }
+
+    fn body(&self, k: K<'_>) {
+        let (x, i) = (k.ptr_mut::<u32>("x"), k.global_tid());
+        k.when(i.lt(3), || x.st(i, x.ld(i) + 1));
+    }
+}
+
+/// A replay uses the buffers of its graph, those of an update too.
+#[test]
+fn what_a_graph_uses_is_not_used_again() {
+    let gpu = Gpu::plain();
+    let (home, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let kernel = gpu.device.kernel(&Touch).unwrap();
+    let touch = |x: &Buffer<u32>| kernel.bind().buffer("x", x).prepare().unwrap();
+    for updated in [false, true] {
+        let [x, y] = [(); 2].map(|()| home.alloc_zeros::<u32>(3).unwrap());
+        home.begin_capture().unwrap();
+        home.launch(&touch(&x)).unwrap();
+        let graph = home.end_capture().unwrap();
+        let mut exec = graph.instantiate().unwrap();
+        let used = if updated {
+            let (node, _) = graph.nodes().next().unwrap();
+            exec.update(node, &touch(&y)).unwrap();
+            y
+        } else {
+            x
+        };
+        drop(graph);
+        let counter = home.alloc_zeros::<u32>(1).unwrap();
+        home.synchronize().unwrap();
+        let hold = gpu.hold(&other, &counter, 1);
+        exec.launch(&other).unwrap();
+        let address = used.device_ptr();
+        drop((used, exec));
+        // The block of the buffer that nothing uses is free for the first of them.
+        let new = [(); 2].map(|()| home.alloc::<u32>(3).unwrap());
+        assert!(new.iter().all(|new| new.device_ptr() != address), "a replay still adds to it");
+        assert_eq!(other.alloc::<u32>(3).unwrap().device_ptr(), address);
+        hold.release();
+        gpu.device.synchronize().unwrap();
+    }
 }
 
 #[test]

@@ -52,6 +52,8 @@ fn a_device_waits_for_the_event_of_another() {
     two.wait_event(&first).unwrap();
     there.launch(&two, "add", &y, &y, 5);
     let second = two.record_event().unwrap();
+    // Long enough for a device that does not wait.
+    std::thread::sleep(Duration::from_millis(20));
     assert!(!second.is_complete());
     hold.release();
     second.synchronize().unwrap();
