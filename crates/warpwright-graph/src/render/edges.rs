@@ -15,13 +15,12 @@ pub(super) struct Edge<'a> {
 /// What boxes, in order, read and make.
 pub(super) fn edges<'a>(boxes: &[(&'a [String], &'a [String])]) -> Vec<Edge<'a>> {
     let mut makers: HashMap<&str, usize> = HashMap::new();
-    for (i, (_, writes)) in boxes.iter().enumerate() {
-        makers.extend(writes.iter().map(|tensor| (tensor.as_str(), i)));
-    }
     let mut edges = Vec::new();
-    for (to, (reads, _)) in boxes.iter().enumerate() {
+    for (to, (reads, writes)) in boxes.iter().enumerate() {
+        // Names come again: what is read was made before.
         let made = reads.iter().filter_map(|tensor| Some((*makers.get(tensor.as_str())?, tensor.as_str())));
         edges.extend(made.map(|(from, tensor)| Edge { from, to, tensor }));
+        makers.extend(writes.iter().map(|tensor| (tensor.as_str(), to)));
     }
     edges
 }

@@ -42,7 +42,9 @@ fn odd_names() -> ComputeGraph {
     let w = graph.weight("w \"", TensorType::new(Element::Weights(WeightFormat::Q8_0), [256, 256]));
     let y = graph.mat_mul("a -> b [label=\"c\"]", x, w, None).unwrap();
     let sum = graph.add("</g><sum>\\", y, x).unwrap();
-    graph.assign("keep", state, sum).unwrap();
+    // What a node makes may have the name of what it changes: the one before reads the state as it was.
+    graph.silu("before", state).unwrap();
+    graph.assign("state; }", state, sum).unwrap();
     graph.output(sum).unwrap();
     graph
 }
