@@ -75,7 +75,7 @@ pub enum RuntimeError {
     /// There is not that much memory, although what was cached has been given back.
     #[error(
         "{asked} bytes of device memory were asked for: {live} of {capacity} bytes are in use, and no block of \
-         that size is free; drop buffers first"
+         that size is free; ask for less, or drop buffers first"
     )]
     OutOfMemory {
         /// Bytes asked for.

@@ -1,6 +1,7 @@
 //! Steps: what one launch may do.
 
 use crate::graph::{AttentionMode, AttentionParams, NodeId, RopeParams, SampleParams, Tensor};
+use std::fmt;
 use warpwright_kernels::{Activations, TokenSequences};
 
 /// A step, with the nodes whose work it does.
@@ -313,6 +314,26 @@ impl Family {
         Family::Sampling,
         Family::State,
     ];
+
+    /// Its name: that of the dispatcher's method for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Rows => "rows",
+            Family::MatMul => "mat_mul",
+            Family::Norm => "norm",
+            Family::Rope => "rope",
+            Family::Attention => "attention",
+            Family::Elementwise => "elementwise",
+            Family::Sampling => "sampling",
+            Family::State => "state",
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 impl StepOp {

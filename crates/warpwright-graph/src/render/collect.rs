@@ -9,7 +9,7 @@ use crate::graph::{Element, NodeId, Role, Tensor};
 use crate::plan::{
     Action, ArgSource, Fusion, Location, Plan, PlannedLaunch, PlannedWeight, WeightLayout, bytes,
 };
-use crate::program::{Family, Program, Step};
+use crate::program::{Program, Step};
 
 /// Names of what handles stand for.
 struct Names<'a> {
@@ -71,7 +71,7 @@ pub(super) fn collect(graph: &ComputeGraph, plan: &Plan) -> PlanReport {
         });
         steps.push(StepReport {
             op: step.op.name().into(),
-            family: family(step.op.family()).into(),
+            family: step.op.family().name().into(),
             nodes,
             fusions: fusions_of(plan, step),
             reads: names.tensors(step.op.reads()),
@@ -218,18 +218,5 @@ fn layout_name(layout: WeightLayout) -> &'static str {
     match layout {
         WeightLayout::Rows => "rows",
         WeightLayout::Planes => "planes",
-    }
-}
-
-fn family(family: Family) -> &'static str {
-    match family {
-        Family::Rows => "rows",
-        Family::MatMul => "mat_mul",
-        Family::Norm => "norm",
-        Family::Rope => "rope",
-        Family::Attention => "attention",
-        Family::Elementwise => "elementwise",
-        Family::Sampling => "sampling",
-        Family::State => "state",
     }
 }

@@ -204,7 +204,7 @@ pub enum ExecuteError {
     },
     /// The plan has no library launches for a step, because its dispatcher said that it runs the family itself.
     #[error(
-        "the plan has no launches of the kernel library for steps of {family:?}: its dispatcher overrides them"
+        "the plan has no launches of the kernel library for steps of the family {family}: its dispatcher overrides them"
     )]
     NoLibrary {
         /// The family.

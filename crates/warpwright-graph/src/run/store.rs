@@ -18,7 +18,8 @@ use warpwright_runtime::{AnyBuffer, Device, Stream};
 /// begin as zeros when the first plan asks for them, and keep what they hold when another plan is bound.
 ///
 /// Everything happens on one stream, in its order. Writing and reading states are such operations too: they see
-/// what executions before them have left.
+/// what executions before them have left. Plans that are bound to one store share its states: what several host
+/// threads execute at once takes turns step by step, and so belongs to one thread, or to stores of their own.
 ///
 /// ```
 /// use warpwright_graph::{Element, Store, TensorType};
