@@ -5,8 +5,9 @@
 //! planned. When the plan runs, each step goes to the method of its family.
 
 use crate::graph::Tensor;
+use crate::launch::WeightLayout;
 use crate::library;
-use crate::plan::{Fusion, PlanOptions, WeightLayout};
+use crate::options::{Fusion, PlanOptions};
 use crate::program::{Family, Operand, Program, Step, StepOp};
 use crate::run::{Bound, ExecuteError};
 use std::fmt;

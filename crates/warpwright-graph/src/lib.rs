@@ -1,10 +1,10 @@
 //! Compute graphs for LLM inference: typed tensors and operations, fused, planned, and run as few launches.
 //!
 //! ```text
-//!  ComputeGraph ──► infer ──► Program ──► fuse ──► choose ──► place ──► lower ──► Plan
-//!   nodes           types     one step    fewer    kernels    memory    launches    │
-//!                             a node      steps                                     ▼
-//!                                                        execute_graph, or captured and replayed
+//!  ComputeGraph ──► Program ──► fuse ──► choose ──► lower ──► place ──► Plan
+//!   nodes, types    one step    fewer    kernels    launches   memory     │
+//!   as inferred     a node      steps                                     ▼
+//!                                              execute_graph, or captured and replayed
 //! ```
 //!
 //! A [`ComputeGraph`] says what is computed, node by node: what an op takes and gives is checked as it is
@@ -17,7 +17,9 @@
 mod dispatch;
 mod fuse;
 mod graph;
+mod launch;
 pub mod library;
+mod options;
 pub mod place;
 mod plan;
 mod program;
@@ -31,11 +33,12 @@ pub use graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError, Role,
     RopeParams, SampleParams, Shape, Tensor, TensorInfo, TensorOp, TensorType, infer,
 };
-pub use plan::{
-    Action, ArgSource, Arithmetic, ConfiguredKernel, Fusion, Fusions, Location, Memory, Plan, PlanError,
-    PlanOptions, Plane, PlannedLaunch, PlannedStep, PlannedWeight, Scratch, ScratchId, Unsupported,
-    WeightLayout, planes,
+pub use launch::{
+    Action, ArgSource, ConfiguredKernel, PlanError, Plane, PlannedLaunch, PlannedStep, Scratch, ScratchId,
+    Unsupported, WeightLayout, planes,
 };
+pub use options::{Arithmetic, Fusion, Fusions, PlanOptions};
+pub use plan::{Location, Memory, Plan, PlannedWeight};
 pub use program::{
     Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products, Program,
     ProgramError, RopeStep, Rotate, Step, StepOp, Uses,

@@ -4,7 +4,7 @@
 
 use super::Work;
 use crate::graph::Tensor;
-use crate::plan::Fusion;
+use crate::options::Fusion;
 use crate::program::{Append, HeadNorm, RopeStep, Rotate, StepOp};
 
 pub(super) fn form(work: &mut Work<'_>) {

@@ -29,7 +29,7 @@ mod shared_products;
 mod swiglu;
 
 use crate::graph::{NodeId, Tensor};
-use crate::plan::{Fusion, Fusions};
+use crate::options::{Fusion, Fusions};
 use crate::program::{Program, Schedule, StepOp, Uses};
 use std::mem;
 

@@ -5,7 +5,7 @@
 
 use super::Work;
 use crate::graph::Element;
-use crate::plan::Fusion;
+use crate::options::Fusion;
 use crate::program::{Products, StepOp};
 
 pub(super) fn form(work: &mut Work<'_>) {

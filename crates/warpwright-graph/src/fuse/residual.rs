@@ -5,7 +5,7 @@
 
 use super::Work;
 use crate::graph::Tensor;
-use crate::plan::Fusion;
+use crate::options::Fusion;
 use crate::program::{Pointwise, Products, StepOp};
 use std::cmp::Reverse;
 

@@ -5,7 +5,7 @@
 
 use super::Work;
 use crate::graph::Tensor;
-use crate::plan::Fusion;
+use crate::options::Fusion;
 use crate::program::{Append, RopeStep, StepOp};
 
 pub(super) fn form(work: &mut Work<'_>) {

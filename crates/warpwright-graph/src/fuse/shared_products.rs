@@ -6,7 +6,7 @@
 
 use super::Work;
 use crate::graph::Tensor;
-use crate::plan::Fusion;
+use crate::options::Fusion;
 use crate::program::{HeadNorm, Products, StepOp};
 
 /// Up to so many products, every group of them is tried; of more, runs of neighbours.

@@ -6,7 +6,7 @@
 
 use super::Work;
 use crate::graph::Tensor;
-use crate::plan::Fusion;
+use crate::options::Fusion;
 use crate::program::{Matrix, Pointwise, Products, StepOp};
 
 /// `out = silu(gate) · up`, and the steps that make it of the two.

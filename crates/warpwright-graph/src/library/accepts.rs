@@ -4,7 +4,7 @@ use super::kernels::check;
 use super::lowering::{Result, form};
 use super::{gemm, products, rope, rows};
 use crate::graph::Element;
-use crate::plan::{Arithmetic, Fusion, PlanOptions};
+use crate::options::{Arithmetic, Fusion, PlanOptions};
 use crate::program::{Products, Program, StepOp};
 use warpwright_kernels::WeightFormat;
 

@@ -11,7 +11,7 @@ use super::accepts::{formats, on_tensor_cores, quantised};
 use super::{gemm, products};
 use crate::fuse::{Accepts, Formed};
 use crate::graph::{Element, Role, Tensor, TensorType};
-use crate::plan::{Arithmetic, Fusion, PlanOptions};
+use crate::options::{Arithmetic, Fusion, PlanOptions};
 use crate::program::{Family, NormStep, Products, Program, Step, StepOp};
 use std::collections::{HashMap, HashSet};
 use warpwright_kernels::{Activations, Dtype};

@@ -3,7 +3,7 @@
 use super::kernels::check;
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, Tensor};
-use crate::plan::PlanOptions;
+use crate::options::PlanOptions;
 use crate::program::Products;
 use warpwright_kernels::{Dtype, Gemm, GemmInput, QuantGemm, ScaleRows, WeightFormat};
 use warpwright_ptx::dsl::Kernel;

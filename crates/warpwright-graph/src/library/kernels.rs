@@ -1,7 +1,7 @@
 //! Kernels by configuration: what a kernel says of itself is asked once, however many layers launch it.
 
 use super::lowering::Result;
-use crate::plan::{ConfiguredKernel, Unsupported};
+use crate::launch::{ConfiguredKernel, Unsupported};
 use std::collections::HashMap;
 use std::sync::Arc;
 use warpwright_ptx::dsl::Kernel;

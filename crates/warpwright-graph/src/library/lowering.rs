@@ -2,10 +2,10 @@
 
 use super::kernels::Kernels;
 use crate::graph::{Element, Tensor, TensorType};
-use crate::plan::{
-    Action, ArgSource, ConfiguredKernel, PlanOptions, PlannedLaunch, Scratch, ScratchId, Unsupported,
-    WeightLayout, planes,
+use crate::launch::{
+    Action, ArgSource, ConfiguredKernel, PlannedLaunch, Scratch, ScratchId, Unsupported, WeightLayout, planes,
 };
+use crate::options::PlanOptions;
 use crate::program::Program;
 use warpwright_ptx::dsl::{ArgDesc, Block, Kernel, Role};
 use warpwright_ptx::ir::Type;

@@ -43,7 +43,8 @@ mod rows;
 pub use accepts::accepts;
 pub use choose::choose;
 
-use crate::plan::{PlanError, PlanOptions, PlannedStep, Scratch, WeightLayout};
+use crate::launch::{PlanError, PlannedStep, Scratch, WeightLayout};
+use crate::options::PlanOptions;
 use crate::program::{Family, Program, Step, StepOp};
 use kernels::Kernels;
 use lowering::{Lowering, Result};

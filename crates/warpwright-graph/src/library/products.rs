@@ -3,7 +3,7 @@
 use super::gemm;
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::Element;
-use crate::plan::Unsupported;
+use crate::launch::Unsupported;
 use crate::program::{Matrix, Products, Program};
 use warpwright_kernels::{self as kernels, Activations, FusedNormGemv, QuantGemv};
 

@@ -5,11 +5,8 @@
 //! it, scratch for its step. A result has the place of an operand that is not needed afterwards where every launch of
 //! the step may write it there. States and weights are elsewhere, and outlive the plan.
 
-use super::error::PlanError;
-use super::launch::{Action, ArgSource, Scratch};
-use super::planned::PlannedStep;
-use super::storage::{ALIGNMENT, bytes};
 use crate::graph::{Role, Tensor};
+use crate::launch::{ALIGNMENT, Action, ArgSource, PlanError, PlannedStep, Scratch, bytes};
 use crate::place::{Block, Placement, place};
 use crate::program::Program;
 

@@ -8,17 +8,8 @@
 //! A plan is complete and it is data: kernels with their configurations, arguments as parts of tensors, offsets in
 //! an arena. What it has to do with a device, other than its architecture and size, is known by what binds it.
 
-mod error;
-mod launch;
 mod memory;
-mod options;
 mod planned;
-mod storage;
 
-pub use error::{PlanError, Unsupported};
-pub use launch::{Action, ArgSource, ConfiguredKernel, PlannedLaunch, Scratch, ScratchId};
 pub use memory::{Location, Memory};
-pub use options::{Arithmetic, Fusion, Fusions, PlanOptions};
-pub use planned::{Plan, PlannedStep, PlannedWeight};
-pub(crate) use storage::bytes;
-pub use storage::{Plane, WeightLayout, planes};
+pub use planned::{Plan, PlannedWeight};

@@ -3,15 +3,13 @@
 //! Invariants: there are as many planned steps as the program has; a launch has what its kernel says that it takes,
 //! in its order; every tensor of a step has a place, and so has every piece of scratch.
 
-use super::error::PlanError;
-use super::launch::{Action, PlannedLaunch, Scratch, ScratchId};
 use super::memory::{self, Location, Memory};
-use super::options::{Fusion, PlanOptions};
-use super::storage::WeightLayout;
 use crate::dispatch::KernelDispatch;
 use crate::fuse::{Formed, fuse};
 use crate::graph::{ComputeGraph, Element, Role, Tensor};
+use crate::launch::{PlanError, PlannedLaunch, PlannedStep, Scratch, ScratchId, WeightLayout};
 use crate::library;
+use crate::options::{Fusion, PlanOptions};
 use crate::program::{Family, Program, StepOp};
 
 /// How a graph is computed on a kind of device: in which steps, by which launches, in which memory. It knows no
@@ -25,25 +23,6 @@ pub struct Plan {
     scratch: Vec<Scratch>,
     memory: Memory,
     weights: Vec<PlannedWeight>,
-}
-
-/// What is done for a step of the program.
-#[derive(Clone, Debug, Default)]
-pub struct PlannedStep {
-    /// One after the other; none where the dispatcher overrides the step's family.
-    pub actions: Vec<Action>,
-    /// Whether the dispatcher overrides the step's family.
-    pub overridden: bool,
-}
-
-impl PlannedStep {
-    /// The launches among the actions.
-    pub fn launches(&self) -> impl Iterator<Item = &PlannedLaunch> {
-        self.actions.iter().filter_map(|action| match action {
-            Action::Launch(launch) => Some(launch),
-            Action::Copy { .. } => None,
-        })
-    }
 }
 
 /// A weight that the plan needs.

@@ -6,9 +6,9 @@ use super::report::{
 };
 use crate::ComputeGraph;
 use crate::graph::{Element, NodeId, Role, Tensor};
-use crate::plan::{
-    Action, ArgSource, Fusion, Location, Plan, PlannedLaunch, PlannedWeight, WeightLayout, bytes,
-};
+use crate::launch::{Action, ArgSource, PlannedLaunch, WeightLayout, bytes};
+use crate::options::Fusion;
+use crate::plan::{Location, Plan, PlannedWeight};
 use crate::program::{Program, Step};
 
 /// Names of what handles stand for.

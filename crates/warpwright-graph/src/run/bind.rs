@@ -3,7 +3,8 @@
 use super::error::ExecuteError;
 use super::store::Store;
 use crate::graph::{Role, Tensor};
-use crate::plan::{Action, ArgSource, Location, Plan, PlannedLaunch, WeightLayout, planes};
+use crate::launch::{Action, ArgSource, PlannedLaunch, WeightLayout, planes};
+use crate::plan::{Location, Plan};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -103,7 +104,7 @@ impl Bound {
             self.parts[tensor.index()] = match plan.location(tensor) {
                 Some(Location::Arena(offset)) => {
                     let parts = planes(plan.program().ty(tensor)).into_iter();
-                    let part = |plane: crate::plan::Plane| {
+                    let part = |plane: crate::launch::Plane| {
                         range(arena, offset + plane.offset, plane.bytes(), plane.dtype)
                     };
                     parts.map(part).collect::<Result<_, _>>()?
@@ -233,7 +234,8 @@ fn range(memory: Option<&AnyBuffer>, offset: u64, bytes: u64, ty: Type) -> Resul
 mod tests {
     use crate::dispatch::KernelLibrary;
     use crate::graph::{ComputeGraph, TensorType};
-    use crate::plan::{Plan, PlanOptions};
+    use crate::options::PlanOptions;
+    use crate::plan::Plan;
     use crate::run::{Store, execute_graph};
     use warpwright_ptx::dsl::{ArgDesc, K, Kernel, LaunchRule};
     use warpwright_runtime::{Device, VmConfig};

@@ -1,7 +1,7 @@
 //! Why plans cannot be bound or run.
 
 use crate::graph::{Role, TensorType};
-use crate::plan::WeightLayout;
+use crate::launch::WeightLayout;
 use crate::program::Family;
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_runtime::RuntimeError;

@@ -8,7 +8,7 @@
 use super::error::StoreError;
 use super::store::Store;
 use crate::graph::{Element, Shape, TensorType};
-use crate::plan::planes;
+use crate::launch::planes;
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_runtime::{self as runtime, AnyBuffer, Buffer, RuntimeError};
 

@@ -7,7 +7,7 @@
 use super::error::StoreError;
 use super::store::Store;
 use crate::graph::{Element, TensorType};
-use crate::plan::{WeightLayout, planes};
+use crate::launch::{WeightLayout, planes};
 use warpwright_kernels::WeightFormat;
 use warpwright_kernels::weights::{Repack, Unpack};
 use warpwright_ptx::dsl::Kernel;

@@ -21,6 +21,25 @@ pub enum Action {
     },
 }
 
+/// What is done for a step of the program.
+#[derive(Clone, Debug, Default)]
+pub struct PlannedStep {
+    /// One after the other; none where the dispatcher overrides the step's family.
+    pub actions: Vec<Action>,
+    /// Whether the dispatcher overrides the step's family.
+    pub overridden: bool,
+}
+
+impl PlannedStep {
+    /// The launches among the actions.
+    pub fn launches(&self) -> impl Iterator<Item = &PlannedLaunch> {
+        self.actions.iter().filter_map(|action| match action {
+            Action::Launch(launch) => Some(launch),
+            Action::Copy { .. } => None,
+        })
+    }
+}
+
 /// A kernel that has been asked whether it has its configuration, with what it says of itself. Launches of one
 /// configuration share it.
 #[derive(Clone)]
