@@ -52,22 +52,7 @@ impl Kernel for Touch {
 }
 
 /// Waits until `flag` is not zero.
-const SPIN: &str = ".version 7.8
-.target sm_80
-.address_size 64
-.visible .entry spin(.param .u64 flag)
-{
-    .reg .pred %p<2>;
-    .reg .b32 %r<2>;
-    .reg .b64 %rd<2>;
-    ld.param.u64 %rd1, [flag];
-$trip:
-    ld.volatile.global.u32 %r1, [%rd1];
-    setp.eq.u32 %p1, %r1, 0;
-    @%p1 bra $trip;
-    ret;
-}
-";
+const SPIN: &str = include_str!("../tests/small/spin.ptx");
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
