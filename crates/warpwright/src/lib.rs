@@ -7,11 +7,14 @@
 //! - [`kernels`]: the kernel library;
 //! - [`vm`]: the virtual GPU, which runs and checks PTX on the CPU;
 //! - [`runtime`]: devices, memory, streams, and launches that are checked before they are made;
-//! - [`graph`]: what models compute, fused and planned into few launches.
+//! - [`graph`]: what models compute, fused and planned into few launches;
+//! - [`llm`]: the GGUF engine (feature `llm`).
 #![forbid(unsafe_code)]
 
 pub use warpwright_graph as graph;
 pub use warpwright_kernels as kernels;
+#[cfg(feature = "llm")]
+pub use warpwright_llm as llm;
 pub use warpwright_ptx as ptx;
 pub use warpwright_runtime as runtime;
 pub use warpwright_vm as vm;

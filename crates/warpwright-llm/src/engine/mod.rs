@@ -1,0 +1,1 @@
+//! A model on a device: prompts, tokens, logits.

@@ -1,0 +1,1 @@
+//! GGUF files: read by mapping them, checked before use, and written.

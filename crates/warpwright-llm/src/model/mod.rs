@@ -1,0 +1,1 @@
+//! Models from the metadata of a GGUF file: configuration, graphs, weights.

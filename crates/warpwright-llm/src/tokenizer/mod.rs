@@ -1,0 +1,1 @@
+//! Tokenizers from the vocabulary of a GGUF file.
