@@ -61,7 +61,7 @@ fn gives(op: TensorOp, inputs: &[TensorType], results: &[TensorType]) {
     if op == TensorOp::Advance {
         return;
     }
-    let needed = ["0", "1", "2", "3", "4", "5", "6"][inputs.len()];
+    let needed = ["0", "1", "2", "3", "4", "5", "6", "7"][inputs.len()];
     let more = [inputs, &inputs[..1]].concat();
     for wrong in [&inputs[1..], &more, &[]] {
         assert_eq!(infer(&op, wrong), Err(arity(needed, wrong.len())), "{op}");
