@@ -63,6 +63,7 @@ pub(super) fn step(graph: &ComputeGraph, id: NodeId) -> Step {
         }),
         TensorOp::SoftMax => StepOp::SoftMax { x: input(0), out },
         TensorOp::Cast { .. } => StepOp::Cast { x: input(0), out },
+        TensorOp::ResizeHeads { from, to } => StepOp::ResizeHeads { from, to, x: input(0), out },
         TensorOp::ArgMax => StepOp::ArgMax { x: input(0), out },
         TensorOp::Sample(params) => StepOp::Sample {
             params,
