@@ -86,7 +86,7 @@ pub(crate) const ENTRY: Entry = Entry {
         Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x and y" },
         THREADS,
     ],
-    examples: &["from=100 to=112", "from=112 to=100", "from=40 to=48 dtype=f16", "from=33 to=7 dtype=bf16"],
+    examples: &["from=112 to=100", "from=40 to=48 dtype=f16", "from=33 to=7 dtype=bf16"],
     make: |config| {
         Box::new(ResizeRows {
             dtype: config.dtype("dtype"),
