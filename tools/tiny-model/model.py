@@ -10,7 +10,7 @@ from torch import nn
 
 @dataclasses.dataclass
 class Config:
-    vocabulary: int = 2048
+    vocabulary: int = 3072
     hidden: int = 256
     layers: int = 6
     heads: int = 4

@@ -23,7 +23,7 @@ def train(vocabulary, stories):
 def main():
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument("-o", "--out", default="build/tokenizer.json")
-    args.add_argument("--vocabulary", type=int, default=2048)
+    args.add_argument("--vocabulary", type=int, default=3072)
     args.add_argument("--stories", type=int, default=20000)
     args = args.parse_args()
     tokenizer = train(args.vocabulary, args.stories)
