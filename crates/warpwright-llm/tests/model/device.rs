@@ -46,7 +46,7 @@ impl<'a> OnDevice<'a> {
     fn step(&mut self, kind: StepKind, outcome: Outcome) -> &mut Executable {
         let OnDevice { model, store, options, cache, room, plans, .. } = self;
         plans.entry((kind, outcome == Outcome::Cached)).or_insert_with(|| {
-            let shape = StepShape { kind, batch: 1, max_seq_len: *room };
+            let shape = StepShape { kind, batch: 1, max_seq_len: *room, variant: 0 };
             let graph = model.graph(&shape, &GraphOptions { cache: *cache, outcome }).expect("a graph");
             let plan = Plan::new(&graph, options, &KernelLibrary).unwrap_or_else(|error| panic!("{error}"));
             plan.bind(store).expect("bound")

@@ -10,7 +10,7 @@ use warpwright_llm::model::{GraphOptions, ModelConfig, Outcome};
 /// Logits, a row for each token.
 pub(crate) fn logits(gguf: &Gguf, model: &ModelConfig, ids: &[u32]) -> Vec<Vec<f64>> {
     let len = ids.len() as u32;
-    let shape = StepShape { kind: StepKind::Prefill { tokens: len }, batch: 1, max_seq_len: len };
+    let shape = StepShape { kind: StepKind::Prefill { tokens: len }, batch: 1, max_seq_len: len, variant: 0 };
     let options = GraphOptions { cache: CacheDtype::F32, outcome: Outcome::AllLogits };
     let graph = model.graph(&shape, &options).expect("a graph");
     let bytes = |name: &str| {
