@@ -1,0 +1,44 @@
+//! `warpwright inspect`: what is in a model file, and whether it can be run.
+//!
+//! ```text
+//! file ── report (what is in it) ──┬── text
+//!                                  └── JSON
+//! ```
+//!
+//! Files come from anywhere: what is shown of their text has no control characters in it, and of what is long only
+//! the beginning.
+
+mod report;
+mod shown;
+mod text;
+
+use super::json::{self, Document};
+use super::{Failure, Outcome};
+use report::Report;
+use std::io::Write;
+use std::path::PathBuf;
+use warpwright_llm::gguf::Gguf;
+
+/// Show what is in a model file, and whether it can be run
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The model, a GGUF file; of one that is split into several, any of them
+    #[arg(value_name = "MODEL.gguf")]
+    model: PathBuf,
+    /// List the tensors too
+    #[arg(long)]
+    tensors: bool,
+    /// Print a JSON document. Of long arrays it has the length and the first items
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let gguf = Gguf::open(&arguments.model).map_err(|error| Failure::Message(error.to_string()))?;
+    let report = Report::new(&gguf, arguments.tensors);
+    match arguments.json {
+        true => json::write(out, &Document::new(&report))?,
+        false => text::write(out, &report)?,
+    }
+    Ok(Outcome::Fine)
+}
