@@ -30,7 +30,7 @@ pub struct Loading<'a> {
 /// A model on a device, with one sequence of tokens.
 ///
 /// The sequence is what prompts and choices have made it. [`prefill`](Self::prefill) adds a prompt, and
-/// [`next`](Self::next) chooses a token, adds it and gives it; [`truncate`](Self::truncate) goes back to a prefix, whose
+/// [`decode`](Self::decode) chooses a token, adds it and gives it; [`truncate`](Self::truncate) goes back to a prefix, whose
 /// keys and values stay in the cache.
 ///
 /// What goes wrong on the device while a call has not waited for it is the error of a later call. After any error the
@@ -46,6 +46,8 @@ pub struct Engine {
     pub(super) outcomes: Arc<Outcomes>,
     pub(super) sequence: Sequence,
     pub(super) inbox: Inbox,
+    /// Whether the numbers of the sampler are in their states.
+    pub(super) sampler_written: bool,
 }
 
 /// Tokens that a cache has room for at first, unless its model has less.
@@ -107,8 +109,17 @@ impl Engine {
         let runner = Runner::new(store, plan_options, KernelLibrary, bound, graph)
             .eager(options.executor == Executor::Eager);
         let inbox = Inbox::new(&options.device)?;
-        let sequence = Sequence::default();
-        let mut engine = Engine { model, runner, stream, options, chosen, outcomes, sequence, inbox };
+        let mut engine = Engine {
+            model,
+            runner,
+            stream,
+            options,
+            chosen,
+            outcomes,
+            sequence: Sequence::default(),
+            inbox,
+            sampler_written: false,
+        };
         engine.decode_step(engine.options.sampler.outcome(), 1)?;
         // Matrices are brought into planes now, and not while somebody waits for the first token.
         engine.stream.synchronize()?;

@@ -40,6 +40,7 @@ impl Engine {
         let done = self.rows(before, by, &mut each);
         if done.is_err() {
             self.sequence.failed();
+            self.cut(before);
         }
         done
     }

@@ -29,7 +29,7 @@ pub struct EngineOptions {
     /// Tokens of a prompt that are computed at once. Without it 256, and 16 on a virtual GPU: there a token costs
     /// the same in larger chunks, which would only answer later.
     pub chunk: Option<u32>,
-    /// Whether [`Engine::next`](super::Engine::next) issues the step after the one that it waits for. Without it
+    /// Whether [`Engine::decode`](super::Engine::decode) issues the step after the one that it waits for. Without it
     /// devices have something to do while the host looks at a token, but not virtual GPUs: to those the host's time
     /// is nothing, and a step that nobody wanted is long.
     pub ahead: Option<bool>,

@@ -26,7 +26,7 @@ pub(super) type Told<'a> = dyn FnMut(Progress) -> ControlFlow<()> + 'a;
 const IN_FLIGHT: usize = 2;
 
 impl Engine {
-    /// Adds a prompt to the sequence, and issues what chooses the token after it: [`next`](Self::next) gives that.
+    /// Adds a prompt to the sequence, and issues what chooses the token after it: [`decode`](Self::decode) gives that.
     ///
     /// # Errors
     ///
@@ -47,10 +47,12 @@ impl Engine {
         prompt: &[u32],
         mut progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, EngineError> {
+        let before = self.position();
         self.append(prompt)?;
         let computed = self.compute(&mut progress);
         if computed.is_err() {
             self.sequence.failed();
+            self.cut(before);
         }
         computed
     }
@@ -139,16 +141,16 @@ impl Engine {
         let held = self.sequence.held;
         let before = held as u32;
         let Piece::Chunk { tokens, size } = piece else {
-            self.write_states(held)?;
+            self.write_states(held, outcome)?;
             return self.decode_step(outcome, before + 1);
         };
         let end = held + tokens as usize;
         if let Outcome::Token { .. } = outcome {
-            self.write_states(end - 1)?;
+            self.write_states(end - 1, outcome)?;
         }
-        let own = &self.sequence.tokens[held..end];
         // Padding is any token.
-        let prompt: Vec<u32> = own.iter().copied().chain(std::iter::repeat(0)).take(size as usize).collect();
+        let own = self.sequence.tokens.iter().copied().skip(held).take(tokens as usize);
+        let prompt: Vec<u32> = own.chain(std::iter::repeat(0)).take(size as usize).collect();
         let positions: Vec<u32> = (before..before + size).collect();
         let last = matches!(outcome, Outcome::Logits | Outcome::Token { .. });
         let mut step = self.chunk_step(outcome, size, before + size)?;

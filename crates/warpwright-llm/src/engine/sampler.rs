@@ -66,7 +66,8 @@ impl SamplerOptions {
 
     /// How many tokens penalties look back on; none where there are none.
     pub fn window(&self) -> Option<u32> {
-        let neutral = self.repeat_penalty == 1.0 && self.frequency_penalty == 0.0 && self.presence_penalty == 0.0;
+        let neutral =
+            self.repeat_penalty == 1.0 && self.frequency_penalty == 0.0 && self.presence_penalty == 0.0;
         (!neutral && self.repeat_last_n > 0).then_some(self.repeat_last_n)
     }
 
@@ -90,7 +91,8 @@ impl SamplerOptions {
             }
         }
         if self.repeat_last_n > MOST_LAST_N {
-            let (option, value) = ("the number of tokens that penalties look back on", self.repeat_last_n.to_string());
+            let (option, value) =
+                ("the number of tokens that penalties look back on", self.repeat_last_n.to_string());
             return Err(EngineError::Option { option, value, rule: format!("from 0 to {MOST_LAST_N}") });
         }
         Ok(())
@@ -99,7 +101,12 @@ impl SamplerOptions {
     /// The graphs that choose so: numbers are in buffers, so that other ones need no other graph.
     pub(super) fn outcome(&self) -> Outcome {
         let setting = Setting::Buffer;
-        let drawn = SampleParams { top_k: Setting::Buffer, top_p: setting, min_p: setting, ..SampleParams::new(setting) };
+        let drawn = SampleParams {
+            top_k: Setting::Buffer,
+            top_p: setting,
+            min_p: setting,
+            ..SampleParams::new(setting)
+        };
         let choice = if self.draws() { Choice::Sample(drawn) } else { Choice::ArgMax };
         Outcome::Token { choice, window: self.window() }
     }

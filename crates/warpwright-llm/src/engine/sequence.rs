@@ -14,6 +14,8 @@
 use super::error::EngineError;
 use super::load::Engine;
 use super::sampler::SamplerOptions;
+use crate::model::{Outcome, RECENT};
+use std::ops::ControlFlow;
 use warpwright_graph::{Element, Store, TensorType};
 use warpwright_runtime::{AnyBuffer, Device, Event, HostBuffer, Stream};
 
@@ -21,8 +23,8 @@ use warpwright_runtime::{AnyBuffer, Device, Event, HostBuffer, Stream};
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     pub(super) tokens: Vec<u32>,
-    /// How many of them were chosen.
-    pub(super) generated: usize,
+    /// The places of those that were chosen, in their order.
+    chosen: Vec<usize>,
     /// How many tokens the cache holds once everything that was issued is done.
     pub(super) held: usize,
     /// How many of them it holds for certain.
@@ -104,7 +106,7 @@ impl Engine {
     }
 
     /// Goes back to the first `len` tokens. Nothing is computed: the cache holds them, but for the last one that was
-    /// chosen. [`next`](Self::next) then goes on from there, and so does [`prefill`](Self::prefill).
+    /// chosen. [`decode`](Self::decode) then goes on from there, and so does [`prefill`](Self::prefill).
     ///
     /// # Errors
     ///
@@ -123,8 +125,8 @@ impl Engine {
     pub(super) fn cut(&mut self, len: usize) {
         let sequence = &mut self.sequence;
         sequence.tokens.truncate(len);
-        // What was given and what was chosen is not known of each token: the last ones are those that were chosen.
-        sequence.generated = sequence.generated.min(len);
+        let kept = sequence.chosen.partition_point(|&at| at < len);
+        sequence.chosen.truncate(kept);
         sequence.settle();
     }
 
@@ -138,6 +140,7 @@ impl Engine {
         sampler.check()?;
         if sampler != self.options.sampler {
             self.options.sampler = sampler;
+            self.sampler_written = false;
             // A token that was chosen in the old way and not given yet is chosen again.
             self.sequence.settle();
         }
@@ -155,8 +158,7 @@ impl Engine {
     ///
     /// [`EngineError::Empty`] of an empty sequence, [`EngineError::Full`] when the cache has no room for the last
     /// token: so the last one that is given may be one more than the context has. Others are the device's.
-    #[allow(clippy::should_implement_trait, reason = "it is fallible, and the sequence has no end of its own")]
-    pub fn next(&mut self) -> Result<u32, EngineError> {
+    pub fn decode(&mut self) -> Result<u32, EngineError> {
         let token = self.choose_next();
         if token.is_err() {
             self.sequence.failed();
@@ -174,8 +176,8 @@ impl Engine {
         let token = self.receive(&coming)?;
         let sequence = &mut self.sequence;
         sequence.coming = after;
+        sequence.chosen.push(sequence.tokens.len());
         sequence.tokens.push(token);
-        sequence.generated += 1;
         Ok(token)
     }
 
@@ -188,17 +190,17 @@ impl Engine {
 
     /// Issues what chooses the token after those that the host knows.
     fn issue_next(&mut self) -> Result<Coming, EngineError> {
-        let Sequence { tokens, held, generated, .. } = &self.sequence;
-        let (len, context) = (tokens.len(), self.chosen.context);
+        let Sequence { tokens, held, chosen, .. } = &self.sequence;
+        let (len, generated, context) = (tokens.len(), chosen.len(), self.chosen.context);
         if len == 0 {
             return Err(EngineError::Empty);
         }
         if len as u64 > context.into() {
-            return Err(EngineError::Full { prompt: len - generated, generated: *generated, context });
+            return Err(EngineError::Full { prompt: len - generated, generated, context });
         }
         if *held + 1 < len {
             // What a failure has left over.
-            self.compute(&mut |_| std::ops::ControlFlow::Continue(()))?;
+            let _ = self.compute(&mut |_| ControlFlow::Continue(()))?;
             if let Some(coming) = self.sequence.coming.take() {
                 return Ok(coming);
             }
@@ -209,7 +211,7 @@ impl Engine {
             self.sequence.ready = false;
         }
         if !self.sequence.ready {
-            self.write_states(self.sequence.held)?;
+            self.write_states(self.sequence.held, self.options.sampler.outcome())?;
         }
         self.issue_step()
     }
@@ -232,8 +234,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes the states that a step of decoding the token at a position takes, or a chunk that ends before it.
-    pub(super) fn write_states(&mut self, position: usize) -> Result<(), EngineError> {
+    /// Writes the states that a step of decoding the token at a position takes, or a chunk of which that is the last.
+    pub(super) fn write_states(&mut self, position: usize, outcome: Outcome) -> Result<(), EngineError> {
         let sampler = self.options.sampler;
         let at = position as u32;
         let store = self.runner.store_mut();
@@ -242,16 +244,22 @@ impl Engine {
         }
         store.write_state("positions", &[at])?;
         store.write_state("lengths", &[at + 1])?;
-        write_sampler(store, &sampler)?;
-        // The draw of a token takes its position as its step.
-        store.write_state("steps", &[at + 1])?;
-        self.write_recent(position + 1)?;
-        self.sequence.ready = true;
+        if let Outcome::Token { .. } = outcome {
+            if !self.sampler_written {
+                write_sampler(store, &sampler)?;
+            }
+            if sampler.draws() {
+                // The draw of a token takes its position as its step.
+                store.write_state("steps", &[at + 1])?;
+            }
+            self.write_recent(position + 1)?;
+            self.sampler_written = true;
+        }
         Ok(())
     }
 
     /// Writes the last tokens up to a position for penalties, in the ring that steps go on with.
-    pub(super) fn write_recent(&mut self, end: usize) -> Result<(), EngineError> {
+    fn write_recent(&mut self, end: usize) -> Result<(), EngineError> {
         let Some(window) = self.options.sampler.window() else { return Ok(()) };
         let tokens = &self.sequence.tokens;
         let window = window as usize;
@@ -260,7 +268,7 @@ impl Engine {
         for (position, &token) in tokens.iter().enumerate().take(end).skip(end.saturating_sub(window)) {
             ring[position % window] = token;
         }
-        let (name, ty) = (recent(window as u32), TensorType::new(Element::U32, [1, window as u32]));
+        let (name, ty) = (format!("{RECENT}.{window}"), TensorType::new(Element::U32, [1, window as u32]));
         let store = self.runner.store_mut();
         store.add_state(&name, ty)?;
         Ok(store.write_state(&name, &ring)?)
@@ -268,7 +276,7 @@ impl Engine {
 }
 
 /// Writes the numbers of a sampler.
-pub(super) fn write_sampler(store: &mut Store, sampler: &SamplerOptions) -> Result<(), EngineError> {
+fn write_sampler(store: &mut Store, sampler: &SamplerOptions) -> Result<(), EngineError> {
     if sampler.draws() {
         store.write_state("seeds", &[sampler.seed])?;
         store.write_state("temperatures", &[sampler.temperature])?;
@@ -282,9 +290,4 @@ pub(super) fn write_sampler(store: &mut Store, sampler: &SamplerOptions) -> Resu
         store.write_state("presences", &[sampler.presence_penalty])?;
     }
     Ok(())
-}
-
-/// The name of the state that has the last tokens, by how many they are.
-fn recent(window: u32) -> String {
-    format!("recent.{window}")
 }
