@@ -148,7 +148,7 @@ fn text_of_a_file_does_nothing_to_a_terminal() {
     // Keys and tensors have a line each, whatever is in them.
     let lines =
         |name: &str| stdout(&output).lines().filter(|line| line.trim_start().starts_with(name)).count();
-    assert_eq!((lines(r"evil\n\u{1b}]0;key "), lines(r"evil\u{1b}tensor\n "), lines("b")), (1, 1, 11));
+    assert_eq!((lines(r"evil\n\u{1b}]0;key "), lines(r"evil\u{1b}tensor\n "), lines("blk.0.")), (1, 1, 9));
 }
 
 #[test]
@@ -167,9 +167,7 @@ fn inspect_says_why_a_model_does_not_run() {
 
     let mut file = model();
     file.remove("llama.block_count");
-    let path = folder.path().join("model.gguf");
-    let expected = format!("{}: its metadata has no `llama.block_count`", path.display());
-    assert_eq!(problems(&file), json!([expected]));
+    assert_eq!(problems(&file), json!(["its metadata has no `llama.block_count`"]));
 
     let mut file = model();
     file.tensor("output.weight", &[32, 4], TensorFormat::Q5_1, [0; 4 * 24]);
@@ -262,12 +260,32 @@ fn plan_shows_the_launches_of_a_step() {
     let launches = |report: &Json| report["totals"]["launches"].as_u64().expect("a number");
     let unfused = decode["unfused"]["launches"].as_u64().expect("a number");
     assert!(launches(&decode) < unfused, "{} launches, {unfused} with nothing fused", launches(&decode));
-    // What is asked for is what is planned.
-    for different in
-        [["--tokens", "8"], ["--act", "int8"], ["--kv", "q8_0"], ["--batch", "2"], ["--target", "sm_90"]]
-    {
-        assert_ne!(plan(&different, &path), decode, "{different:?}");
-    }
+    assert_eq!((&decode["target"]["arithmetic"], ty(&decode, "prompt")), (&json!("exact"), None));
+    assert_eq!(ty(&decode, "blk.0.cache.k").as_deref(), Some("cache f16 [1 × 1 × 64 × 32]"));
+    assert_eq!(ty(&decode, "logits").as_deref(), Some("f32 [1 × 4]"));
+}
+
+#[test]
+fn plan_is_of_what_is_asked_for() {
+    let folder = Folder::new("plan_options");
+    let path = written(&model(), &folder, "model.gguf");
+    let other = plan(&["--act", "int8", "--target", "sm_75", "--multiprocessors", "40"], &path);
+    let target = &other["target"];
+    assert_eq!(
+        (&target["arithmetic"], &target["arch"], &target["multiprocessors"]),
+        (&json!("int8"), &json!("sm_75"), &json!(40))
+    );
+    let two = plan(&["--batch", "2", "--tokens", "8", "--kv", "q8_0", "-c", "16"], &path);
+    assert_eq!(ty(&two, "prompt").as_deref(), Some("u32 [16]"));
+    assert_eq!(ty(&two, "blk.0.cache.k").as_deref(), Some("cache q8_0 [2 × 1 × 16 × 32]"));
+    assert_eq!(ty(&two, "logits").as_deref(), Some("f32 [2 × 4]"));
+}
+
+/// The type of a tensor of a plan.
+fn ty(report: &Json, tensor: &str) -> Option<String> {
+    let tensors = report["tensors"].as_array().expect("a list");
+    let found = tensors.iter().find(|one| one["name"] == tensor)?;
+    Some(found["type"].as_str().expect("text").to_string())
 }
 
 #[test]

@@ -12,9 +12,13 @@ mod inspect;
 mod json;
 mod kernels;
 #[cfg(feature = "llm")]
+mod model;
+mod npy;
+#[cfg(feature = "llm")]
 mod plan;
 mod run;
 mod source;
+mod virtual_gpu;
 
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};

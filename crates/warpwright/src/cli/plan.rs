@@ -1,13 +1,12 @@
 //! `warpwright plan`: the launches of a step of a model.
 
+use super::model::ModelArguments;
 use super::{Failure, Outcome};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::io::Write;
-use std::path::PathBuf;
 use warpwright_graph::render::PlanReport;
 use warpwright_graph::{Arithmetic, Fusions, KernelLibrary, Plan, PlanOptions, StepKind, StepShape};
 use warpwright_kernels::CacheDtype;
-use warpwright_llm::gguf::Gguf;
 use warpwright_llm::model::{Choice, GraphOptions, ModelConfig, Outcome as GraphOutcome};
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::Device;
@@ -15,9 +14,8 @@ use warpwright_runtime::Device;
 /// Show the launches that a step of a model takes, before and after fusion. Nothing is loaded or run
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The model, a GGUF file; of one that is split into several, any of them
-    #[arg(short, long, value_name = "MODEL.gguf")]
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArguments,
     /// Sequences
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     batch: u32,
@@ -78,9 +76,9 @@ const USUAL_CONTEXT: u32 = 4096;
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let message = |error: &dyn std::error::Error| Failure::Message(error.to_string());
-    let gguf = Gguf::open(&arguments.model).map_err(|error| message(&error))?;
+    let gguf = arguments.model.open()?;
     let named =
-        |error: &dyn std::error::Error| Failure::Message(format!("{}: {error}", arguments.model.display()));
+        |error: &dyn std::error::Error| Failure::Message(format!("{}: {error}", arguments.model.name()));
     let model = ModelConfig::from_gguf(&gguf).map_err(|error| named(&error))?;
     let graph = model.graph(&shape(arguments, &model)?, &graph_options(arguments)).map_err(|e| named(&e))?;
     let options = plan_options(arguments)?;
@@ -121,7 +119,10 @@ fn shape(arguments: &Arguments, model: &ModelConfig) -> Result<StepShape, Failur
 }
 
 fn graph_options(arguments: &Arguments) -> GraphOptions {
-    GraphOptions { cache: arguments.kv, outcome: GraphOutcome::Token(Choice::ArgMax) }
+    GraphOptions {
+        cache: arguments.kv,
+        outcome: GraphOutcome::Token { choice: Choice::ArgMax, window: None },
+    }
 }
 
 fn plan_options(arguments: &Arguments) -> Result<PlanOptions, Failure> {

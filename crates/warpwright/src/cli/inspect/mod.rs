@@ -13,18 +13,18 @@ mod shown;
 mod text;
 
 use super::json::{self, Document};
+use super::model::ModelArguments;
 use super::{Failure, Outcome};
 use report::Report;
 use std::io::Write;
 use std::path::PathBuf;
-use warpwright_llm::gguf::Gguf;
 
 /// Show what is in a model file, and whether it can be run
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The model, a GGUF file; of one that is split into several, any of them
     #[arg(value_name = "MODEL.gguf")]
-    model: PathBuf,
+    model: Option<PathBuf>,
     /// List the tensors too
     #[arg(long)]
     tensors: bool,
@@ -34,8 +34,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
-    let gguf = Gguf::open(&arguments.model).map_err(|error| Failure::Message(error.to_string()))?;
-    let report = Report::new(&gguf, arguments.tensors);
+    let model = ModelArguments::of(arguments.model.as_ref());
+    let (gguf, name) = (model.open()?, model.name());
+    let report = Report::new(&gguf, &name, arguments.tensors);
     match arguments.json {
         true => json::write(out, &Document::new(&report))?,
         false => text::write(out, &report)?,

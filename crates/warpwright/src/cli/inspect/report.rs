@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use warpwright_llm::gguf::{Gguf, Metadata, Part, TensorFormat, TensorInfo, Value};
-use warpwright_llm::model::ModelConfig;
+use warpwright_llm::model::{ModelConfig, ModelError};
 
 /// Items of an array that are shown.
 const FIRST: usize = 8;
@@ -138,13 +138,13 @@ pub(super) struct TensorReport<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// With `tensors`, the list of them.
-    pub(super) fn new(gguf: &'a Gguf, tensors: bool) -> Self {
+    /// Of the file of that name; with `tensors`, the list of them.
+    pub(super) fn new(gguf: &'a Gguf, file: &'a str, tensors: bool) -> Self {
         let metadata = gguf.metadata();
         let parameters = sum(gguf.tensors(), TensorInfo::elements);
         let problems = problems(gguf);
         Report {
-            file: gguf.name(),
+            file,
             bytes: gguf.parts().iter().map(|part| part.bytes()).fold(0, u64::saturating_add),
             parts: gguf.parts().iter().map(part).collect(),
             name: text(metadata, "general.name"),
@@ -260,7 +260,11 @@ fn tokenizer(metadata: &Metadata) -> Option<TokenizerReport<'_>> {
 
 /// What keeps this program from running the model.
 fn problems(gguf: &Gguf) -> Vec<String> {
-    let model = ModelConfig::from_gguf(gguf).err().map(|error| error.to_string());
+    let model = ModelConfig::from_gguf(gguf).err().map(|error| match error {
+        // The file is named already.
+        ModelError::Metadata(error) => error.problem().to_string(),
+        error => error.to_string(),
+    });
     model.into_iter().collect()
 }
 
