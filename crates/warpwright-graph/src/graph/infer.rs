@@ -1,7 +1,7 @@
 //! What an op makes of what it takes: shapes and elements, and why they do not go together.
 
 use super::error::OpError;
-use super::op::{AttentionMode, AttentionParams, RopeParams, SampleParams, TensorOp};
+use super::op::{AttentionMode, AttentionParams, PenaltyParams, RopeParams, SampleParams, TensorOp};
 use super::tensor::{Element, TensorType};
 use warpwright_kernels::{RopeScaling, Setting, TokenSequences};
 
@@ -47,11 +47,13 @@ fn results(op: &TensorOp, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpEr
             let x = matrix("x", x, FLOATS)?;
             Ok(vec![TensorType { element: Element::Float(to), ..x }])
         }
+        TensorOp::ResizeHeads { from, to } => resize_heads(inputs, from, to),
         TensorOp::ArgMax => {
             let [x] = exactly(inputs, "1")?;
             matrix("x", x, FLOATS)?;
             Ok(vec![rows_of(x)])
         }
+        TensorOp::Penalties(params) => penalties(inputs, params),
         TensorOp::Sample(params) => sample(inputs, params),
         TensorOp::Advance => advance(inputs),
         TensorOp::Assign => {
@@ -223,6 +225,24 @@ fn head_norm(inputs: &[TensorType], head_dim: u32, epsilon: f32) -> Result<Vec<T
     Ok(vec![x])
 }
 
+fn resize_heads(inputs: &[TensorType], from: u32, to: u32) -> Result<Vec<TensorType>, OpError> {
+    let [x] = exactly(inputs, "1")?;
+    matrix("x", x, F32S)?;
+    let columns = x.shape.columns();
+    if from == 0 || !columns.is_multiple_of(from) {
+        let rule = format!("a divisor of {columns}, the length of the rows of `x`");
+        return Err(OpError::Parameter { parameter: "from", value: from.to_string(), rule });
+    }
+    let heads = columns / from;
+    match heads.checked_mul(to) {
+        Some(columns) if to > 0 => Ok(vec![TensorType { shape: [x.shape.dims()[0], columns].into(), ..x }]),
+        _ => {
+            let rule = format!("1 or more, and such that {heads} heads have less than 2^32 elements");
+            Err(OpError::Parameter { parameter: "to", value: to.to_string(), rule })
+        }
+    }
+}
+
 fn elementwise(
     inputs: &[TensorType],
     [a_name, b_name]: [&'static str; 2],
@@ -356,6 +376,41 @@ fn select_rows(inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
     matrix("x", x, F32S)?;
     ranked("rows", rows, U32S, 1)?;
     Ok(vec![TensorType::f32([rows.shape.columns(), x.shape.columns()])])
+}
+
+fn penalties(inputs: &[TensorType], params: PenaltyParams) -> Result<Vec<TensorType>, OpError> {
+    let fixed = [
+        ("repeat", params.repeat, 1e-3, 1e3, "from 0.001 to 1000"),
+        ("frequency", params.frequency, -1e6, 1e6, "from -1e6 to 1e6"),
+        ("presence", params.presence, -1e6, 1e6, "from -1e6 to 1e6"),
+    ];
+    for (name, setting, least, most, rule) in fixed {
+        if let Setting::Fixed(value) = setting {
+            number(name, value, (least..=most).contains(&value), rule)?;
+        }
+    }
+    let newest = [("tokens", U32S), ("positions", U32S)];
+    let newest = newest.into_iter().filter(|_| params.remembers);
+    let settings = [
+        (params.repeat, ("repeats", F32S)),
+        (params.frequency, ("frequencies", F32S)),
+        (params.presence, ("presences", F32S)),
+    ];
+    let settings = settings.into_iter().filter(|(setting, _)| *setting == Setting::Buffer);
+    let vectors: Vec<(&str, Kind)> = newest.chain(settings.map(|(_, named)| named)).collect();
+    if inputs.len() != 2 + vectors.len() {
+        let needed = ["2", "3", "4", "5", "6", "7"][vectors.len()];
+        return Err(OpError::Arity { needed, given: inputs.len() });
+    }
+    let recent = matrix("recent", inputs[0], U32S)?;
+    let logits = matrix("logits", inputs[1], FLOATS)?;
+    if recent.shape.rows() != logits.shape.rows() {
+        return Err(shapes(("recent", recent), ("logits", logits), "they must have as many rows"));
+    }
+    for ((name, kind), &input) in vectors.into_iter().zip(&inputs[2..]) {
+        for_rows((name, input), kind, ("logits", logits))?;
+    }
+    Ok(if params.remembers { vec![recent, logits] } else { vec![logits] })
 }
 
 fn sample(inputs: &[TensorType], params: SampleParams) -> Result<Vec<TensorType>, OpError> {

@@ -2,10 +2,10 @@
 
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, SampleParams, Tensor, TensorType};
-use crate::program::{NormStep, Pointwise};
+use crate::program::{NormStep, PenaltyStep, Pointwise};
 use warpwright_kernels::{
-    Argmax, Cast, Dtype, Elementwise, ElementwiseOp, Embedding, QuantizeQ8_1, RmsNorm, Sample, Setting,
-    Softmax, WeightFormat,
+    Argmax, Cast, Dtype, Elementwise, ElementwiseOp, Embedding, Penalties, QuantizeQ8_1, ResizeRows, RmsNorm,
+    Sample, Setting, Softmax, WeightFormat,
 };
 use warpwright_ptx::ir::Type;
 
@@ -108,6 +108,20 @@ pub(super) fn cast(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Resul
     lowering.launch(kernel, &[], &given)
 }
 
+/// Heads of another length: the rows of the kernel.
+pub(super) fn resize(
+    lowering: &mut Lowering<'_>,
+    [from, to]: [u32; 2],
+    x: Tensor,
+    out: Tensor,
+) -> Result<()> {
+    let ty = lowering.ty(x);
+    let kernel = ResizeRows { dtype: dtype(ty)?, ..ResizeRows::new(from, to) };
+    let heads = ty.shape.elements() / u64::from(from.max(1));
+    let Ok(rows) = u32::try_from(heads) else { return form(format!("{heads} heads to resize")) };
+    lowering.launch(kernel, &[], &[("x", x.into()), ("y", out.into()), ("rows", Given::u32(rows))])
+}
+
 /// The kernel that makes `q8_1` of rows of a type.
 pub(super) fn quantizer(x: TensorType) -> Result<QuantizeQ8_1> {
     Ok(QuantizeQ8_1 { input: dtype(x)?, ..QuantizeQ8_1::new(x.shape.columns()) })
@@ -135,6 +149,36 @@ pub(super) fn argmax(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Res
         given.push(("arrived", lowering.zeroed(Type::U32, rows).into()));
     }
     given.push(("indices", out.into()));
+    lowering.launch(kernel, &[("rows", rows)], &given)
+}
+
+/// The kernel works in place, on a copy.
+pub(super) fn penalties(lowering: &mut Lowering<'_>, step: &PenaltyStep) -> Result<()> {
+    let (ty, window) = (lowering.ty(step.logits), lowering.ty(step.recent).shape.columns());
+    let (params, input) = (step.params, dtype(ty)?);
+    let kernel = Penalties {
+        input,
+        repeat: params.repeat,
+        frequency: params.frequency,
+        presence: params.presence,
+        remembers: step.newest.is_some(),
+        ..Penalties::new(ty.shape.columns(), window)
+    };
+    lowering.copy(step.logits, step.out);
+    let in_buffers = [
+        ("repeats", params.repeat == Setting::Buffer),
+        ("frequencies", params.frequency == Setting::Buffer),
+        ("presences", params.presence == Setting::Buffer),
+    ];
+    let in_buffers = in_buffers.into_iter().filter(|&(_, is)| is).map(|(name, _)| name);
+    let rows = ty.shape.rows();
+    let moved = rows.saturating_mul((window * input.bytes()).into());
+    let recent = step.next.unwrap_or(step.recent);
+    let mut given = vec![("logits", Given::from(step.out).moves(moved)), ("recent", recent.into())];
+    if let Some([tokens, positions]) = step.newest {
+        given.extend([("tokens", tokens.into()), ("positions", positions.into())]);
+    }
+    given.extend(in_buffers.zip(&step.settings).map(|(name, &setting)| (name, setting.into())));
     lowering.launch(kernel, &[("rows", rows)], &given)
 }
 

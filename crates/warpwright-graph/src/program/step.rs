@@ -1,6 +1,6 @@
 //! Steps: what one launch may do.
 
-use crate::graph::{AttentionMode, AttentionParams, NodeId, RopeParams, SampleParams, Tensor};
+use crate::graph::{AttentionMode, AttentionParams, NodeId, PenaltyParams, RopeParams, SampleParams, Tensor};
 use std::fmt;
 use warpwright_kernels::{Activations, TokenSequences};
 
@@ -68,6 +68,17 @@ pub enum StepOp {
         /// The result.
         out: Tensor,
     },
+    /// Heads of another length.
+    ResizeHeads {
+        /// Elements of a head.
+        from: u32,
+        /// Elements of a head of the result.
+        to: u32,
+        /// The heads.
+        x: Tensor,
+        /// The result.
+        out: Tensor,
+    },
     /// Activations as `q8_1`, for integer products.
     Quantize {
         /// The activations.
@@ -89,6 +100,8 @@ pub enum StepOp {
         /// The indices.
         out: Tensor,
     },
+    /// Logits of tokens that came lately are lowered.
+    Penalties(PenaltyStep),
     /// A draw from each row.
     Sample {
         /// How.
@@ -262,6 +275,25 @@ pub struct AttentionStep {
     pub out: Tensor,
 }
 
+/// Logits of tokens that came lately are lowered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PenaltyStep {
+    /// How far.
+    pub params: PenaltyParams,
+    /// The logits.
+    pub logits: Tensor,
+    /// The tokens that came lately.
+    pub recent: Tensor,
+    /// Where they are added to, their next version.
+    pub next: Option<Tensor>,
+    /// Where they are added to, the newest tokens and their positions.
+    pub newest: Option<[Tensor; 2]>,
+    /// Settings that are in buffers, in the order of the op.
+    pub settings: Vec<Tensor>,
+    /// The logits after that.
+    pub out: Tensor,
+}
+
 /// What a step does with a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -294,9 +326,9 @@ pub enum Family {
     Rope,
     /// Attention.
     Attention,
-    /// Operations on elements, softmax, conversions.
+    /// Operations on elements, softmax, conversions, heads of another length.
     Elementwise,
-    /// Argmax and sampling.
+    /// Penalties, argmax and sampling.
     Sampling,
     /// What changes states.
     State,
@@ -345,8 +377,11 @@ impl StepOp {
             StepOp::Norm(_) => Family::Norm,
             StepOp::Rope(_) => Family::Rope,
             StepOp::Attention(_) => Family::Attention,
-            StepOp::Elementwise { .. } | StepOp::SoftMax { .. } | StepOp::Cast { .. } => Family::Elementwise,
-            StepOp::ArgMax { .. } | StepOp::Sample { .. } => Family::Sampling,
+            StepOp::Elementwise { .. }
+            | StepOp::SoftMax { .. }
+            | StepOp::Cast { .. }
+            | StepOp::ResizeHeads { .. } => Family::Elementwise,
+            StepOp::ArgMax { .. } | StepOp::Penalties(_) | StepOp::Sample { .. } => Family::Sampling,
             StepOp::Advance { .. } | StepOp::Assign { .. } => Family::State,
         }
     }
@@ -413,9 +448,15 @@ impl StepOp {
             }
             StepOp::SoftMax { x, out }
             | StepOp::Cast { x, out }
+            | StepOp::ResizeHeads { x, out, .. }
             | StepOp::Quantize { x, out }
             | StepOp::Scale { x, out }
             | StepOp::ArgMax { x, out } => all(&[*x], &[*out]),
+            StepOp::Penalties(step) => {
+                all(&[step.recent, step.logits], &[step.out]);
+                all(step.newest.as_ref().map_or(&[], |newest| newest), step.next.as_slice());
+                all(&step.settings, &[]);
+            }
             StepOp::Sample { logits, seeds, steps, settings, out, .. } => {
                 all(&[*logits, *seeds, *steps], &[*out]);
                 all(settings, &[]);
@@ -431,6 +472,7 @@ impl StepOp {
     pub fn changes(&self) -> Vec<(Tensor, Tensor)> {
         match self {
             StepOp::Rope(RopeStep { append: Some(append), .. }) => vec![append.k_cache, append.v_cache],
+            StepOp::Penalties(PenaltyStep { recent, next: Some(next), .. }) => vec![(*recent, *next)],
             StepOp::Advance { counters } => counters.clone(),
             StepOp::Assign { state, out, .. } => vec![(*state, *out)],
             _ => Vec::new(),
@@ -453,9 +495,11 @@ impl StepOp {
             StepOp::Elementwise { op, .. } => op.name(),
             StepOp::SoftMax { .. } => "softmax",
             StepOp::Cast { .. } => "cast",
+            StepOp::ResizeHeads { .. } => "resize_heads",
             StepOp::Quantize { .. } => "quantize",
             StepOp::Scale { .. } => "scale_rows",
             StepOp::ArgMax { .. } => "argmax",
+            StepOp::Penalties(_) => "penalties",
             StepOp::Sample { .. } => "sample",
             StepOp::Advance { .. } => "advance",
             StepOp::Assign { .. } => "assign",
