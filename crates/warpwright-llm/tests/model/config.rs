@@ -1,6 +1,7 @@
 //! What is said of files whose models are none, and what is read from those that are.
 
 use crate::spec::{Spec, TensorSpec};
+use std::slice::from_ref;
 use warpwright_graph::RopeParams;
 use warpwright_kernels::{RopePairs, RopeScaling, WeightFormat};
 use warpwright_llm::gguf::write::GgufWriter;
@@ -148,10 +149,9 @@ fn what_is_not_computed_is_refused_by_its_key() {
 #[test]
 fn tensors_that_are_missing_or_too_many_are_named() {
     let all = spec().tensors();
-    for i in 0..all.len() {
-        let name = all[i].name.clone();
+    for (i, TensorSpec { name, .. }) in all.iter().enumerate() {
         match with_tensors(|tensors| _ = tensors.remove(i)) {
-            Err(ModelError::MissingTensor { tensor, .. }) => assert_eq!(tensor, name),
+            Err(ModelError::MissingTensor { tensor, .. }) => assert_eq!(tensor, *name),
             // Without it, the output is tied.
             Ok(model) => assert!(name == "output.weight" && model.is_tied()),
             other => panic!("{name}: {other:?}"),
@@ -221,7 +221,7 @@ fn rotations_are_what_the_file_says() {
 
     let scaled = |parameters: &[(&'static str, Value)]| rotation(parameters).0.scaling;
     let factor = ("rope.scaling.factor", Value::from(4f32));
-    assert_eq!(scaled(&[factor.clone()]), RopeScaling::Linear { factor: 4.0 });
+    assert_eq!(scaled(from_ref(&factor)), RopeScaling::Linear { factor: 4.0 });
     assert_eq!(scaled(&[("rope.scale_linear", 4f32.into())]), RopeScaling::Linear { factor: 4.0 });
     assert_eq!(scaled(&[factor.clone(), ("rope.scaling.type", "none".into())]), RopeScaling::None);
     assert_eq!(scaled(&[("rope.scaling.factor", 0f32.into())]), RopeScaling::None);
@@ -232,7 +232,7 @@ fn rotations_are_what_the_file_says() {
     // The context of the training is that of the model where nothing else is said.
     assert_eq!(yarn(&[]), RopeScaling::yarn(4.0, 4096));
     let original = ("rope.scaling.original_context_length", Value::from(64u32));
-    assert_eq!(yarn(&[original.clone()]), RopeScaling::yarn(4.0, 64));
+    assert_eq!(yarn(from_ref(&original)), RopeScaling::yarn(4.0, 64));
     let betas = [("rope.scaling.yarn_beta_fast", 16f32.into()), ("rope.scaling.yarn_beta_slow", 2f32.into())];
     let (beta_fast, beta_slow) = (16.0, 2.0);
     let expected = RopeScaling::Yarn {

@@ -94,7 +94,8 @@ impl Tokens {
         for (position, (found, exact)) in found.iter().zip(exact).enumerate() {
             let found: Vec<f64> = found.iter().map(|&logit| logit.into()).collect();
             let error = relative_error(&found, exact);
-            if !(error <= worst.0) {
+            // NaN is the worst of all.
+            if error > worst.0 || error.is_nan() {
                 worst = (error, position);
             }
             // Errors of single logits are a few times what they are on average, seldom more.
