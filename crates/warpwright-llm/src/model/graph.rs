@@ -9,7 +9,9 @@
 //! | `positions` | state `batch`: their positions, which is how many tokens the cache has | all |
 //! | `lengths` | state `batch`: one more, what they see | all |
 //! | `seeds`, `steps` | states `batch`, `u64` and `u32`: of draws | where tokens are drawn |
-//! | `temperatures`, `top_ks`, `top_ps`, `min_ps` | inputs `batch` | where a draw takes them from buffers |
+//! | `temperatures`, `top_ks`, `top_ps`, `min_ps` | states `batch` | where a draw takes them from buffers |
+//! | `recent.64` … | state `batch × window`: the last tokens, that of a position at its place modulo the window | where tokens are chosen with penalties |
+//! | `repeats`, `frequencies`, `presences` | states `batch` | where tokens are chosen with penalties |
 //! | `blk.0.cache.k`, `blk.0.cache.v` … | states `batch × kv_heads × max_seq_len × head_dim` | all |
 //! | `prompt`, `prompt_positions` | inputs `tokens` | prefill |
 //! | `prompt_sequences` | input `tokens`: the sequence of each | prefill of several sequences |
@@ -20,12 +22,13 @@
 //! | `tokens` | output `batch`: those that were chosen, which `ids` become | where one is chosen |
 //!
 //! Every step counts `positions` and `lengths` up by its tokens. Where a graph chooses no token, `ids` stay what they
-//! are, and the host writes them before the next step of decoding.
+//! are, and the host writes them before the next step of decoding. A step of decoding with penalties adds its token to
+//! the last ones; those of prompts the host writes.
 
 use super::config::ModelConfig;
 use warpwright_graph::{
-    AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, RopeParams, SampleParams,
-    StepKind, StepShape, Tensor, TensorType,
+    AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, PenaltyParams, RopeParams,
+    SampleParams, StepKind, StepShape, Tensor, TensorType,
 };
 use warpwright_kernels::{CacheDtype, Setting, TokenSequences};
 
@@ -48,7 +51,12 @@ pub enum Outcome {
     /// The logits after every token.
     AllLogits,
     /// The logits after each sequence's last token, and a token chosen by them.
-    Token(Choice),
+    Token {
+        /// How it is chosen.
+        choice: Choice,
+        /// Of how many tokens that came last the logits are lowered first; none without penalties.
+        window: Option<u32>,
+    },
 }
 
 /// How a token is chosen by its logits.
@@ -168,7 +176,7 @@ impl Tokens {
                     wanted: match outcome {
                         Outcome::Cached => Wanted::None,
                         Outcome::AllLogits => Wanted::All,
-                        Outcome::Logits | Outcome::Token(_) => {
+                        Outcome::Logits | Outcome::Token { .. } => {
                             Wanted::Rows(graph.input("last", numbers(batch)))
                         }
                     },
@@ -178,6 +186,9 @@ impl Tokens {
         }
     }
 }
+
+/// The name of the state that has the last tokens, before a point and how many they are.
+pub(crate) const RECENT: &str = "recent";
 
 /// A graph in the making.
 struct Step<'a> {
@@ -308,16 +319,23 @@ impl Step<'_> {
     ) -> Result<(), GraphError> {
         let [ids, positions, lengths] = self.tokens.states;
         let mut counters = vec![lengths];
-        let chosen = match (logits, outcome) {
-            (Some(logits), Outcome::Token(Choice::ArgMax)) => Some(self.graph.argmax("tokens", logits)?),
-            (Some(logits), Outcome::Token(Choice::Sample(params))) => {
+        let choice = match (logits, outcome) {
+            (Some(logits), Outcome::Token { choice, window: None }) => Some((logits, choice)),
+            (Some(logits), Outcome::Token { choice, window: Some(window) }) => {
+                Some((self.penalised(logits, shape.batch, window)?, choice))
+            }
+            _ => None,
+        };
+        let chosen = match choice {
+            Some((logits, Choice::ArgMax)) => Some(self.graph.argmax("tokens", logits)?),
+            Some((logits, Choice::Sample(params))) => {
                 let [seeds, steps] = [("seeds", Element::U64), ("steps", Element::U32)]
                     .map(|(name, element)| self.graph.state(name, TensorType::new(element, [shape.batch])));
                 counters.push(steps);
                 let settings = self.settings(&params, shape.batch);
                 Some(self.graph.sample("tokens", logits, [seeds, steps], &settings, params)?)
             }
-            _ => None,
+            None => None,
         };
         match (self.tokens.mode, &self.tokens.lengths[..]) {
             (AttentionMode::Prefill, &[_, kv_lens]) => {
@@ -334,6 +352,19 @@ impl Step<'_> {
         Ok(())
     }
 
+    /// Logits after penalties, which a step of decoding adds its token for.
+    fn penalised(&mut self, logits: Tensor, batch: u32, window: u32) -> Result<Tensor, GraphError> {
+        let numbers = TensorType::new(Element::U32, [batch, window]);
+        let recent = self.graph.state(&format!("{RECENT}.{window}"), numbers);
+        let settings = ["repeats", "frequencies", "presences"];
+        let settings = settings.map(|name| self.graph.state(name, TensorType::f32([batch])));
+        let [ids, positions, _] = self.tokens.states;
+        let newest = (self.tokens.mode == AttentionMode::Decode).then_some([ids, positions]);
+        let params = PenaltyParams::in_buffers(newest.is_some());
+        let (lowered, _) = self.graph.penalties("penalties", logits, recent, newest, &settings, params)?;
+        Ok(lowered)
+    }
+
     /// The settings of draws that are in buffers.
     fn settings(&mut self, params: &SampleParams, batch: u32) -> Vec<Tensor> {
         let [float, number] = [Element::F32, Element::U32].map(|element| TensorType::new(element, [batch]));
@@ -344,6 +375,6 @@ impl Step<'_> {
             (params.min_p == Setting::Buffer, "min_ps", float),
         ];
         let given = settings.into_iter().filter(|(given, ..)| *given);
-        given.map(|(_, name, ty)| self.graph.input(name, ty)).collect()
+        given.map(|(_, name, ty)| self.graph.state(name, ty)).collect()
     }
 }

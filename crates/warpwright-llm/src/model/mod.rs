@@ -26,5 +26,6 @@ mod weights;
 pub use architecture::Architecture;
 pub use config::ModelConfig;
 pub use error::ModelError;
+pub(crate) use graph::RECENT;
 pub use graph::{Choice, GraphOptions, Outcome};
 pub use load::{LoadError, LoadProgress, load_weights};
