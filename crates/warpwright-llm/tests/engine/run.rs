@@ -106,6 +106,15 @@ fn failures_are_got_over() {
         assert_eq!(engine.position(), 23);
         tokens.extend(decode(&mut engine, 9));
         assert_eq!(tokens, expected);
+        // Waiting tells too, and what has failed is done again.
+        engine.reset();
+        engine.prefill(&prompt(20)).expect("a prompt");
+        engine.wait().expect("nothing failed");
+        fail();
+        engine.prefill(&[1]).expect("issued");
+        assert!(matches!(engine.wait(), Err(EngineError::Runtime(_))));
+        assert_eq!(engine.position(), 21);
+        engine.decode().expect("a token");
         // In the middle of a prompt: nothing of it stays, or all of it is done again.
         engine.reset();
         fail();
