@@ -286,7 +286,7 @@ fn a_file_that_may_not_be_read_says_so() {
     let folder = Folder::new("no_permission");
     let path = folder.path().join("secret.gguf");
     std::fs::write(&path, Raw::header(0, 0).0).expect("the file is written");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).expect("permissions can be set");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).expect("permissions can be set");
     match Gguf::open(&path) {
         Err(error) => assert!(matches!(error.problem(), Problem::Io { action: "open", .. })),
         // Nothing is forbidden to the administrator.

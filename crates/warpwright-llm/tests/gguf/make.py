@@ -45,7 +45,7 @@ def split():
     """Four tensors in two parts."""
     writer = gguf.GGUFWriter(HERE / "split.gguf", "llama", split_max_tensors=2)
     for i in range(4):
-        writer.add_tensor(f"t{i}", np.full((2, 3), i, dtype=np.float32))
+        writer.add_tensor(f"t{i}", np.full((2, 3), i - 4, dtype=np.float32))
     finish(writer)
 
 
