@@ -30,8 +30,8 @@ mod run;
 pub use dispatch::{KernelDispatch, KernelLibrary, StepRun};
 pub use fuse::{Accepts, Formed, fuse};
 pub use graph::{
-    AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError, Role,
-    RopeParams, SampleParams, Shape, Tensor, TensorInfo, TensorOp, TensorType, infer,
+    AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError,
+    PenaltyParams, Role, RopeParams, SampleParams, Shape, Tensor, TensorInfo, TensorOp, TensorType, infer,
 };
 pub use launch::{
     Action, ArgSource, ConfiguredKernel, PlanError, Plane, PlannedLaunch, PlannedStep, Scratch, ScratchId,
@@ -40,8 +40,8 @@ pub use launch::{
 pub use options::{Arithmetic, Fusion, Fusions, PlanOptions};
 pub use plan::{Location, Memory, Plan, PlannedWeight};
 pub use program::{
-    Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products, Program,
-    ProgramError, RopeStep, Rotate, Step, StepOp, Uses,
+    Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, PenaltyStep, Pointwise,
+    Products, Program, ProgramError, RopeStep, Rotate, Step, StepOp, Uses,
 };
 pub use run::{
     Captured, Executable, ExecuteError, Execution, Replanned, Runner, RunnerError, RunnerStep, SequenceBound,

@@ -1,8 +1,8 @@
 //! What each op takes and gives, and what is said of everything else.
 
 use warpwright_graph::{
-    AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, OpError, RopeParams, SampleParams,
-    Tensor, TensorOp, TensorType, infer,
+    AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, OpError, PenaltyParams, RopeParams,
+    SampleParams, Tensor, TensorOp, TensorType, infer,
 };
 use warpwright_kernels::{CacheDtype, Dtype, RopeScaling, Setting, TokenSequences, WeightFormat};
 
@@ -61,7 +61,7 @@ fn gives(op: TensorOp, inputs: &[TensorType], results: &[TensorType]) {
     if op == TensorOp::Advance {
         return;
     }
-    let needed = ["0", "1", "2", "3", "4", "5", "6"][inputs.len()];
+    let needed = ["0", "1", "2", "3", "4", "5", "6", "7"][inputs.len()];
     let more = [inputs, &inputs[..1]].concat();
     for wrong in [&inputs[1..], &more, &[]] {
         assert_eq!(infer(&op, wrong), Err(arity(needed, wrong.len())), "{op}");
@@ -350,6 +350,43 @@ fn tokens_are_chosen_for_each_row() {
     let two = u64s([2]);
     wrong(fixed, &[logits, two, three], beside(("seeds", two), ("logits", logits), rows));
     wrong(top, &[logits, seeds, three, u32s([4])], beside(("top_ks", u32s([4])), ("logits", logits), rows));
+}
+
+#[test]
+fn tokens_that_came_lately_are_looked_for_in_each_row() {
+    let (recent, logits, three) = (u32s([3, 64]), f32s([3, 20]), u32s([3]));
+    let fixed = |number| Setting::Fixed(number);
+    let none =
+        PenaltyParams { repeat: fixed(1.0), frequency: fixed(0.0), presence: fixed(0.0), remembers: false };
+    gives(TensorOp::Penalties(none), &[recent, logits], &[logits]);
+    let remembers = PenaltyParams { remembers: true, ..none };
+    gives(TensorOp::Penalties(remembers), &[recent, logits, three, three], &[recent, logits]);
+    let presence = PenaltyParams { presence: Setting::Buffer, ..remembers };
+    let every = [recent, f16s([3, 20]), three, three, f32s([3])];
+    gives(TensorOp::Penalties(presence), &every, &[recent, f16s([3, 20])]);
+    let all = PenaltyParams::in_buffers(true);
+    let every = [recent, logits, three, three, f32s([3]), f32s([3]), f32s([3])];
+    gives(TensorOp::Penalties(all), &every, &[recent, logits]);
+
+    let wrong = |params, inputs: &[TensorType], error| refuses(TensorOp::Penalties(params), inputs, error);
+    wrong(all, &every[..6], arity("7", 6));
+    wrong(none, &every[..1], arity("2", 1));
+    wrong(none, &[three, logits], is("recent", three, "u32 of 2 dimensions"));
+    wrong(none, &[recent, recent], is("logits", recent, "floats of 2 dimensions"));
+    let many = f32s([4, 20]);
+    let rule = "they must have as many rows";
+    wrong(none, &[recent, many], beside(("recent", recent), ("logits", many), rule));
+    let rows = "one element for each row";
+    let (two, f16) = (u32s([2]), f16s([3]));
+    wrong(remembers, &[recent, logits, two, three], beside(("tokens", two), ("logits", logits), rows));
+    wrong(remembers, &[recent, logits, three, two], beside(("positions", two), ("logits", logits), rows));
+    wrong(presence, &[recent, logits, three, three, f16], is("presences", f16, "f32 of 1 dimension"));
+    for (repeat, value) in [(0.0, "0"), (-1.0, "-1"), (f32::NAN, "NaN"), (2e3, "2000")] {
+        let error = parameter("repeat", value, "from 0.001 to 1000");
+        wrong(PenaltyParams { repeat: fixed(repeat), ..none }, &[recent, logits], error);
+    }
+    let large = PenaltyParams { frequency: fixed(f32::INFINITY), ..none };
+    wrong(large, &[recent, logits], parameter("frequency", "inf", "from -1e6 to 1e6"));
 }
 
 #[test]

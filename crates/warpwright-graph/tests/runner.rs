@@ -316,3 +316,34 @@ fn states_that_somebody_resized() {
     assert_eq!(runner.step(TOKENS, 1, 3).expect("a step").replanned(), None);
     assert_eq!(runner.store().read_state::<u32>("count").expect("the counter"), [2, 0, 0]);
 }
+
+/// Graphs of one shape by variant: each is planned once, and they share states.
+#[test]
+fn variants_have_plans_of_their_own() {
+    let device = device(false);
+    let store = Store::new(&device.default_stream());
+    let graph = |shape: &StepShape| {
+        let mut graph = ComputeGraph::new();
+        let count = graph.state("count", TensorType::new(Element::U32, [shape.batch]));
+        // As often as the variant says.
+        let steps = 0..=shape.variant;
+        steps
+            .into_iter()
+            .try_fold(count, |count, i| Ok(graph.advance(&format!("advance{i}"), &[count])?[0]))?;
+        Ok(graph)
+    };
+    let options = PlanOptions::for_device(&device);
+    let mut runner = Runner::new(store, options, KernelLibrary, SequenceBound::fixed(64), graph);
+    let mut reasons = Vec::new();
+    for variant in [0, 2, 0, 2] {
+        let mut step = runner.variant_step(variant, TOKENS, 1, 5).expect("a step");
+        assert_eq!(step.shape().variant, variant);
+        reasons.push(step.replanned());
+        step.run().expect("run");
+    }
+    let planned = [Some(Replanned::First { kind: TOKENS }), Some(Replanned::Variant { from: 0, to: 2 })];
+    assert_eq!(reasons, [planned, [None; 2]].concat());
+    assert_eq!(runner.store().read_state::<u32>("count").expect("the count"), [8]);
+    runner.step(TOKENS, 1, 6).expect("a step").run().expect("run");
+    assert_eq!(runner.store().read_state::<u32>("count").expect("the count"), [9]);
+}

@@ -1,7 +1,7 @@
 //! What an op makes of what it takes: shapes and elements, and why they do not go together.
 
 use super::error::OpError;
-use super::op::{AttentionMode, AttentionParams, RopeParams, SampleParams, TensorOp};
+use super::op::{AttentionMode, AttentionParams, PenaltyParams, RopeParams, SampleParams, TensorOp};
 use super::tensor::{Element, TensorType};
 use warpwright_kernels::{RopeScaling, Setting, TokenSequences};
 
@@ -52,6 +52,7 @@ fn results(op: &TensorOp, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpEr
             matrix("x", x, FLOATS)?;
             Ok(vec![rows_of(x)])
         }
+        TensorOp::Penalties(params) => penalties(inputs, params),
         TensorOp::Sample(params) => sample(inputs, params),
         TensorOp::Advance => advance(inputs),
         TensorOp::Assign => {
@@ -356,6 +357,41 @@ fn select_rows(inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
     matrix("x", x, F32S)?;
     ranked("rows", rows, U32S, 1)?;
     Ok(vec![TensorType::f32([rows.shape.columns(), x.shape.columns()])])
+}
+
+fn penalties(inputs: &[TensorType], params: PenaltyParams) -> Result<Vec<TensorType>, OpError> {
+    let fixed = [
+        ("repeat", params.repeat, 1e-3, 1e3, "from 0.001 to 1000"),
+        ("frequency", params.frequency, -1e6, 1e6, "from -1e6 to 1e6"),
+        ("presence", params.presence, -1e6, 1e6, "from -1e6 to 1e6"),
+    ];
+    for (name, setting, least, most, rule) in fixed {
+        if let Setting::Fixed(value) = setting {
+            number(name, value, (least..=most).contains(&value), rule)?;
+        }
+    }
+    let newest = [("tokens", U32S), ("positions", U32S)];
+    let newest = newest.into_iter().filter(|_| params.remembers);
+    let settings = [
+        (params.repeat, ("repeats", F32S)),
+        (params.frequency, ("frequencies", F32S)),
+        (params.presence, ("presences", F32S)),
+    ];
+    let settings = settings.into_iter().filter(|(setting, _)| *setting == Setting::Buffer);
+    let vectors: Vec<(&str, Kind)> = newest.chain(settings.map(|(_, named)| named)).collect();
+    if inputs.len() != 2 + vectors.len() {
+        let needed = ["2", "3", "4", "5", "6", "7"][vectors.len()];
+        return Err(OpError::Arity { needed, given: inputs.len() });
+    }
+    let recent = matrix("recent", inputs[0], U32S)?;
+    let logits = matrix("logits", inputs[1], FLOATS)?;
+    if recent.shape.rows() != logits.shape.rows() {
+        return Err(shapes(("recent", recent), ("logits", logits), "they must have as many rows"));
+    }
+    for ((name, kind), &input) in vectors.into_iter().zip(&inputs[2..]) {
+        for_rows((name, input), kind, ("logits", logits))?;
+    }
+    Ok(if params.remembers { vec![recent, logits] } else { vec![logits] })
 }
 
 fn sample(inputs: &[TensorType], params: SampleParams) -> Result<Vec<TensorType>, OpError> {

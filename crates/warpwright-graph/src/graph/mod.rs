@@ -12,5 +12,5 @@ mod tensor;
 pub use build::{ComputeGraph, KvCache, Node, NodeId, TensorInfo};
 pub use error::{GraphError, OpError};
 pub use infer::infer;
-pub use op::{AttentionMode, AttentionParams, RopeParams, SampleParams, TensorOp};
+pub use op::{AttentionMode, AttentionParams, PenaltyParams, RopeParams, SampleParams, TensorOp};
 pub use tensor::{Element, Role, Shape, Tensor, TensorType};

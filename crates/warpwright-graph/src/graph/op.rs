@@ -22,6 +22,7 @@ use warpwright_kernels::{Dtype, RopePairs, RopeScaling, Setting, TokenSequences}
 /// | `SoftMax` | x | the same shape |
 /// | `Cast` | x | the same shape, of the other type: a copy where it is the same |
 /// | `ArgMax` | x `rows × n` | `rows` |
+/// | `Penalties` | recent `rows × window` of `u32`, logits `rows × n`, where it remembers tokens `rows` and positions `rows`, then the settings that are in buffers, each `rows`: repeats, frequencies, presences | where it remembers recent, a state; logits |
 /// | `Sample` | logits `rows × n`, seeds `rows`, steps `rows`, then the settings that are in buffers, each `rows`: temperatures, top_ks, top_ps, min_ps | `rows` |
 /// | `Advance` | up to four states of `u32`, of one shape | the same states, each number one more |
 /// | `Assign` | a state, a value of its type | the state |
@@ -77,6 +78,8 @@ pub enum TensorOp {
     },
     /// The index of the largest number of a row.
     ArgMax,
+    /// Logits of tokens that came lately are lowered.
+    Penalties(PenaltyParams),
     /// A draw from the distribution of logits.
     Sample(SampleParams),
     /// Counts states up.
@@ -162,6 +165,28 @@ impl SampleParams {
     }
 }
 
+/// Parameters of penalties: those of [`warpwright_kernels::Penalties`], where their window is the length of the rows of
+/// `recent`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PenaltyParams {
+    /// What a logit is divided by, or multiplied where it is negative: 1 for nothing.
+    pub repeat: Setting<f32>,
+    /// What is taken off for each time that the token came: 0 for nothing.
+    pub frequency: Setting<f32>,
+    /// What is taken off once: 0 for nothing.
+    pub presence: Setting<f32>,
+    /// Whether each row's newest token is put into `recent` first, at its position modulo the window.
+    pub remembers: bool,
+}
+
+impl PenaltyParams {
+    /// Settings in buffers.
+    pub fn in_buffers(remembers: bool) -> Self {
+        let setting = Setting::Buffer;
+        PenaltyParams { repeat: setting, frequency: setting, presence: setting, remembers }
+    }
+}
+
 impl TensorOp {
     /// Its name: `mat_mul`, `rms_norm`.
     pub fn name(&self) -> &'static str {
@@ -181,6 +206,7 @@ impl TensorOp {
             TensorOp::SoftMax => "softmax",
             TensorOp::Cast { .. } => "cast",
             TensorOp::ArgMax => "argmax",
+            TensorOp::Penalties(_) => "penalties",
             TensorOp::Sample(_) => "sample",
             TensorOp::Advance => "advance",
             TensorOp::Assign => "assign",
@@ -192,7 +218,7 @@ impl TensorOp {
         let count = match self {
             TensorOp::KvAppend { .. } => 2,
             TensorOp::Advance => inputs,
-            TensorOp::Assign => 1,
+            TensorOp::Assign | TensorOp::Penalties(PenaltyParams { remembers: true, .. }) => 1,
             _ => 0,
         };
         (0..count).map(|i| (i, i))

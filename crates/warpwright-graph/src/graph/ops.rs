@@ -2,7 +2,7 @@
 
 use super::build::{ComputeGraph, KvCache};
 use super::error::GraphError;
-use super::op::{AttentionParams, RopeParams, SampleParams, TensorOp};
+use super::op::{AttentionParams, PenaltyParams, RopeParams, SampleParams, TensorOp};
 use super::tensor::Tensor;
 use warpwright_kernels::{Dtype, TokenSequences};
 
@@ -130,6 +130,28 @@ impl ComputeGraph {
     /// The index of the largest number of each row.
     pub fn argmax(&mut self, name: &str, x: Tensor) -> Result<Tensor, GraphError> {
         self.one(name, TensorOp::ArgMax, &[x])
+    }
+
+    /// Lowers the logits of tokens among `recent`; with `newest`, each row's newest token and its position, that one is
+    /// put into `recent` first, which is a state then. Gives the logits, and the state's next version. `settings` are
+    /// the buffers that the parameters ask for.
+    pub fn penalties(
+        &mut self,
+        name: &str,
+        logits: Tensor,
+        recent: Tensor,
+        newest: Option<[Tensor; 2]>,
+        settings: &[Tensor],
+        params: PenaltyParams,
+    ) -> Result<(Tensor, Option<Tensor>), GraphError> {
+        let params = PenaltyParams { remembers: newest.is_some(), ..params };
+        let newest = newest.into_iter().flatten();
+        let inputs: Vec<Tensor> =
+            [recent, logits].into_iter().chain(newest).chain(settings.iter().copied()).collect();
+        match self.node(name, TensorOp::Penalties(params), &inputs)?[..] {
+            [recent, logits] => Ok((logits, Some(recent))),
+            ref others => Ok((others[0], None)),
+        }
     }
 
     /// A draw from each row of logits; `settings` are the buffers that the parameters ask for.

@@ -244,7 +244,7 @@ fn moved(desc: &ArgDesc, moved: Option<u64>, len: u64) -> u64 {
         Role::Scalar => 0,
         // Rows that are read twice are read once.
         Role::In | Role::Out => moved.unwrap_or(all).min(all),
-        Role::InOut => all.saturating_mul(2),
+        Role::InOut => moved.unwrap_or(all).min(all).saturating_mul(2),
     }
 }
 

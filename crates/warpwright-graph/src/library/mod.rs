@@ -10,6 +10,7 @@
 //! | attention, prefill | [`FlashAttention`], lengths in memory; a `q8_0` cache is first made `f16` by [`Cast`] |
 //! | embedding, select rows | [`Embedding`] |
 //! | add, mul, silu, swiglu | [`Elementwise`] |
+//! | penalties | a copy of the logits, and [`Penalties`] |
 //! | softmax, cast, quantize, argmax, sample, advance | the kernel of that name |
 //! | assign, a cast to the same type | a copy |
 //!
@@ -28,6 +29,7 @@
 //! [`FlashAttention`]: warpwright_kernels::FlashAttention
 //! [`Cast`]: warpwright_kernels::Cast
 //! [`Embedding`]: warpwright_kernels::Embedding
+//! [`Penalties`]: warpwright_kernels::Penalties
 //! [`Elementwise`]: warpwright_kernels::Elementwise
 
 mod accepts;
@@ -107,6 +109,7 @@ fn launches(step: &Step, lowering: &mut Lowering<'_>) -> Result<()> {
         StepOp::Quantize { x, out } => rows::quantize(lowering, x, out),
         StepOp::Scale { x, out } => gemm::scale(lowering, x, out),
         StepOp::ArgMax { x, out } => rows::argmax(lowering, x, out),
+        StepOp::Penalties(ref penalties) => rows::penalties(lowering, penalties),
         StepOp::Sample { ref params, logits, seeds, steps, ref settings, out } => {
             rows::sample(lowering, params, [logits, seeds, steps], settings, out)
         }

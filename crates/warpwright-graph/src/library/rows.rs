@@ -2,10 +2,10 @@
 
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, SampleParams, Tensor, TensorType};
-use crate::program::{NormStep, Pointwise};
+use crate::program::{NormStep, PenaltyStep, Pointwise};
 use warpwright_kernels::{
-    Argmax, Cast, Dtype, Elementwise, ElementwiseOp, Embedding, QuantizeQ8_1, RmsNorm, Sample, Setting,
-    Softmax, WeightFormat,
+    Argmax, Cast, Dtype, Elementwise, ElementwiseOp, Embedding, Penalties, QuantizeQ8_1, RmsNorm, Sample,
+    Setting, Softmax, WeightFormat,
 };
 use warpwright_ptx::ir::Type;
 
@@ -135,6 +135,36 @@ pub(super) fn argmax(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Res
         given.push(("arrived", lowering.zeroed(Type::U32, rows).into()));
     }
     given.push(("indices", out.into()));
+    lowering.launch(kernel, &[("rows", rows)], &given)
+}
+
+/// The kernel works in place, on a copy.
+pub(super) fn penalties(lowering: &mut Lowering<'_>, step: &PenaltyStep) -> Result<()> {
+    let (ty, window) = (lowering.ty(step.logits), lowering.ty(step.recent).shape.columns());
+    let (params, input) = (step.params, dtype(ty)?);
+    let kernel = Penalties {
+        input,
+        repeat: params.repeat,
+        frequency: params.frequency,
+        presence: params.presence,
+        remembers: step.newest.is_some(),
+        ..Penalties::new(ty.shape.columns(), window)
+    };
+    lowering.copy(step.logits, step.out);
+    let in_buffers = [
+        ("repeats", params.repeat == Setting::Buffer),
+        ("frequencies", params.frequency == Setting::Buffer),
+        ("presences", params.presence == Setting::Buffer),
+    ];
+    let in_buffers = in_buffers.into_iter().filter(|&(_, is)| is).map(|(name, _)| name);
+    let rows = ty.shape.rows();
+    let moved = rows.saturating_mul((window * input.bytes()).into());
+    let recent = step.next.unwrap_or(step.recent);
+    let mut given = vec![("logits", Given::from(step.out).moves(moved)), ("recent", recent.into())];
+    if let Some([tokens, positions]) = step.newest {
+        given.extend([("tokens", tokens.into()), ("positions", positions.into())]);
+    }
+    given.extend(in_buffers.zip(&step.settings).map(|(name, &setting)| (name, setting.into())));
     lowering.launch(kernel, &[("rows", rows)], &given)
 }
 

@@ -1,7 +1,8 @@
 //! A step for each node.
 
 use super::step::{
-    Append, AttentionStep, HeadNorm, Matrix, NormStep, Pointwise, Products, RopeStep, Rotate, Step, StepOp,
+    Append, AttentionStep, HeadNorm, Matrix, NormStep, PenaltyStep, Pointwise, Products, RopeStep, Rotate,
+    Step, StepOp,
 };
 use crate::graph::{ComputeGraph, NodeId, TensorOp};
 
@@ -64,6 +65,18 @@ pub(super) fn step(graph: &ComputeGraph, id: NodeId) -> Step {
         TensorOp::SoftMax => StepOp::SoftMax { x: input(0), out },
         TensorOp::Cast { .. } => StepOp::Cast { x: input(0), out },
         TensorOp::ArgMax => StepOp::ArgMax { x: input(0), out },
+        TensorOp::Penalties(params) => {
+            let (newest, settings) = inputs[2..].split_at(if params.remembers { 2 } else { 0 });
+            StepOp::Penalties(PenaltyStep {
+                params,
+                logits: input(1),
+                recent: input(0),
+                next: params.remembers.then_some(out),
+                newest: newest.try_into().ok(),
+                settings: settings.to_vec(),
+                out: node.outputs[usize::from(params.remembers)],
+            })
+        }
         TensorOp::Sample(params) => StepOp::Sample {
             params,
             logits: input(0),

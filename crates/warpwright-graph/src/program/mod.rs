@@ -13,8 +13,8 @@ mod uses;
 pub use check::ProgramError;
 pub(crate) use schedule::Schedule;
 pub use step::{
-    Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, Pointwise, Products,
-    RopeStep, Rotate, Step, StepOp,
+    Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, PenaltyStep, Pointwise,
+    Products, RopeStep, Rotate, Step, StepOp,
 };
 pub use uses::Uses;
 

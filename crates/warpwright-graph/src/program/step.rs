@@ -1,6 +1,6 @@
 //! Steps: what one launch may do.
 
-use crate::graph::{AttentionMode, AttentionParams, NodeId, RopeParams, SampleParams, Tensor};
+use crate::graph::{AttentionMode, AttentionParams, NodeId, PenaltyParams, RopeParams, SampleParams, Tensor};
 use std::fmt;
 use warpwright_kernels::{Activations, TokenSequences};
 
@@ -89,6 +89,8 @@ pub enum StepOp {
         /// The indices.
         out: Tensor,
     },
+    /// Logits of tokens that came lately are lowered.
+    Penalties(PenaltyStep),
     /// A draw from each row.
     Sample {
         /// How.
@@ -262,6 +264,25 @@ pub struct AttentionStep {
     pub out: Tensor,
 }
 
+/// Logits of tokens that came lately are lowered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PenaltyStep {
+    /// How far.
+    pub params: PenaltyParams,
+    /// The logits.
+    pub logits: Tensor,
+    /// The tokens that came lately.
+    pub recent: Tensor,
+    /// Where they are added to, their next version.
+    pub next: Option<Tensor>,
+    /// Where they are added to, the newest tokens and their positions.
+    pub newest: Option<[Tensor; 2]>,
+    /// Settings that are in buffers, in the order of the op.
+    pub settings: Vec<Tensor>,
+    /// The logits after that.
+    pub out: Tensor,
+}
+
 /// What a step does with a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -296,7 +317,7 @@ pub enum Family {
     Attention,
     /// Operations on elements, softmax, conversions.
     Elementwise,
-    /// Argmax and sampling.
+    /// Penalties, argmax and sampling.
     Sampling,
     /// What changes states.
     State,
@@ -346,7 +367,7 @@ impl StepOp {
             StepOp::Rope(_) => Family::Rope,
             StepOp::Attention(_) => Family::Attention,
             StepOp::Elementwise { .. } | StepOp::SoftMax { .. } | StepOp::Cast { .. } => Family::Elementwise,
-            StepOp::ArgMax { .. } | StepOp::Sample { .. } => Family::Sampling,
+            StepOp::ArgMax { .. } | StepOp::Penalties(_) | StepOp::Sample { .. } => Family::Sampling,
             StepOp::Advance { .. } | StepOp::Assign { .. } => Family::State,
         }
     }
@@ -416,6 +437,11 @@ impl StepOp {
             | StepOp::Quantize { x, out }
             | StepOp::Scale { x, out }
             | StepOp::ArgMax { x, out } => all(&[*x], &[*out]),
+            StepOp::Penalties(step) => {
+                all(&[step.recent, step.logits], &[step.out]);
+                all(step.newest.as_ref().map_or(&[], |newest| newest), step.next.as_slice());
+                all(&step.settings, &[]);
+            }
             StepOp::Sample { logits, seeds, steps, settings, out, .. } => {
                 all(&[*logits, *seeds, *steps], &[*out]);
                 all(settings, &[]);
@@ -431,6 +457,7 @@ impl StepOp {
     pub fn changes(&self) -> Vec<(Tensor, Tensor)> {
         match self {
             StepOp::Rope(RopeStep { append: Some(append), .. }) => vec![append.k_cache, append.v_cache],
+            StepOp::Penalties(PenaltyStep { recent, next: Some(next), .. }) => vec![(*recent, *next)],
             StepOp::Advance { counters } => counters.clone(),
             StepOp::Assign { state, out, .. } => vec![(*state, *out)],
             _ => Vec::new(),
@@ -456,6 +483,7 @@ impl StepOp {
             StepOp::Quantize { .. } => "quantize",
             StepOp::Scale { .. } => "scale_rows",
             StepOp::ArgMax { .. } => "argmax",
+            StepOp::Penalties(_) => "penalties",
             StepOp::Sample { .. } => "sample",
             StepOp::Advance { .. } => "advance",
             StepOp::Assign { .. } => "assign",

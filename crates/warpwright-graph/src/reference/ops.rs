@@ -3,9 +3,9 @@
 use super::attention::{Queries, attention};
 use super::error::ReferenceError;
 use super::rope::rope;
-use super::sampling::{Settings, argmax, draw, probabilities};
+use super::sampling::{Settings, argmax, draw, penalise, probabilities};
 use super::value::{Value, hold_row};
-use crate::graph::{AttentionMode, Element, Node, SampleParams, TensorOp, TensorType};
+use crate::graph::{AttentionMode, Element, Node, PenaltyParams, SampleParams, TensorOp, TensorType};
 use warpwright_kernels::{Sample, Setting, TokenSequences};
 
 /// What a node makes of what it takes.
@@ -49,6 +49,7 @@ pub(super) fn compute(
         TensorOp::ArgMax => {
             return Ok(vec![Value::Integers(floats(0).chunks(columns(0)).map(argmax).collect())]);
         }
+        TensorOp::Penalties(params) => return Ok(penalties(params, columns(1), columns(0), inputs)),
         TensorOp::Sample(params) => return Ok(vec![sample(params, columns(0), inputs)]),
         TensorOp::Advance => {
             let next =
@@ -155,6 +156,39 @@ fn kv_append(
     Ok(vec![append(inputs[0], inputs[2])?, append(inputs[1], inputs[3])?])
 }
 
+/// The number of a row that a setting has.
+fn number(setting: Setting<f32>, each: Option<&&Value>, row: usize) -> f64 {
+    match setting {
+        Setting::Fixed(number) => number.into(),
+        Setting::Buffer => each.map_or(f64::NAN, |each| each.floats()[row]),
+    }
+}
+
+/// Logits after penalties, and before them the tokens that came lately with the newest.
+fn penalties(params: PenaltyParams, n: usize, window: usize, inputs: &[&Value]) -> Vec<Value> {
+    let [recent, logits, others @ ..] = inputs else { return Vec::new() };
+    let (newest, settings) = others.split_at(if params.remembers { 2 } else { 0 });
+    let mut recent = recent.integers().to_vec();
+    if let [tokens, positions] = newest {
+        let newest = tokens.integers().iter().zip(positions.integers());
+        for (row, (&token, &position)) in recent.chunks_mut(window).zip(newest) {
+            row[position as usize % window] = token;
+        }
+    }
+    let mut settings = settings.iter();
+    let mut buffer = |setting| if setting == Setting::Buffer { settings.next() } else { None };
+    let [repeats, frequencies, presences] =
+        [params.repeat, params.frequency, params.presence].map(&mut buffer);
+    let mut lowered = logits.floats().to_vec();
+    for (row, (logits, recent)) in lowered.chunks_mut(n).zip(recent.chunks(window)).enumerate() {
+        let repeat = number(params.repeat, repeats, row);
+        let frequency = number(params.frequency, frequencies, row);
+        penalise(logits, recent, repeat, frequency, number(params.presence, presences, row));
+    }
+    let lowered = Value::Floats(lowered);
+    if params.remembers { vec![Value::Integers(recent), lowered] } else { vec![lowered] }
+}
+
 /// A draw from each row, as the library's kernel has it.
 fn sample(params: SampleParams, n: usize, inputs: &[&Value]) -> Value {
     let threads = Sample::new(n as u32).threads;
@@ -165,10 +199,6 @@ fn sample(params: SampleParams, n: usize, inputs: &[&Value]) -> Value {
     let top_ks = buffer(params.top_k == Setting::Buffer);
     let top_ps = buffer(params.top_p == Setting::Buffer);
     let min_ps = buffer(params.min_p == Setting::Buffer);
-    let number = |setting: Setting<f32>, buffer: Option<&&Value>, row: usize| match (setting, buffer) {
-        (Setting::Fixed(number), _) => number.into(),
-        (Setting::Buffer, each) => each.map_or(f64::NAN, |each| each.floats()[row]),
-    };
     let token = |(row, logits): (usize, &[f64])| {
         let top_k = match params.top_k {
             Setting::Fixed(top_k) => top_k,

@@ -14,6 +14,19 @@ pub(super) fn argmax(row: &[f64]) -> u64 {
     numbers.fold(None, larger).map_or(0, |(i, _)| i as u64)
 }
 
+/// Lowers the logits of tokens that are among `recent`: by a factor towards -∞, by `frequency` for each time that a
+/// token is there, and once by `presence`. What is not finite stays as it is; ids that there are no logits for are
+/// none.
+pub(super) fn penalise(logits: &mut [f64], recent: &[u64], repeat: f64, frequency: f64, presence: f64) {
+    for (id, logit) in logits.iter_mut().enumerate().filter(|(_, logit)| logit.is_finite()) {
+        let count = recent.iter().filter(|&&token| token == id as u64).count();
+        if count > 0 {
+            let scaled = if *logit < 0.0 { *logit * repeat } else { *logit / repeat };
+            *logit = scaled - (count as f64 * frequency + presence);
+        }
+    }
+}
+
 /// What a temperature of 1 leaves of the largest is the smallest weight that is drawn.
 const LEAST: f64 = 1.0 / (1u64 << 44) as f64;
 
@@ -127,7 +140,21 @@ fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Settings, draw, philox, probabilities};
+    use super::{Settings, draw, penalise, philox, probabilities};
+
+    #[test]
+    fn what_came_lately_is_lowered() {
+        let (inf, logits) = (f64::INFINITY, [3.0, -3.0, 1.0, f64::INFINITY]);
+        let lowered = |recent: &[u64], [repeat, frequency, presence]: [f64; 3]| {
+            let mut lowered = logits;
+            penalise(&mut lowered, recent, repeat, frequency, presence);
+            lowered
+        };
+        assert_eq!(lowered(&[], [2.0, 1.0, 1.0]), logits);
+        assert_eq!(lowered(&[0, 1, 3, 3, 9], [2.0, 0.0, 0.0]), [1.5, -6.0, 1.0, inf]);
+        assert_eq!(lowered(&[1, 0, 1], [1.0, 0.5, 0.25]), [2.25, -4.25, 1.0, inf]);
+        assert_eq!(lowered(&[2, 2, 2, u64::from(u32::MAX)], [4.0, 1.0, 0.0]), [3.0, -3.0, -2.75, inf]);
+    }
 
     /// The known answers of Random123.
     #[test]

@@ -40,6 +40,9 @@ pub struct StepShape {
     pub batch: u32,
     /// Tokens that the cache of a sequence has room for.
     pub max_seq_len: u32,
+    /// Which of several graphs of such a shape: a number that means something to the function that builds them, and 0
+    /// unless [`Runner::variant_step`] has asked for another.
+    pub variant: u32,
 }
 
 /// How long sequences may become.
@@ -89,6 +92,13 @@ pub enum Replanned {
         /// Tokens now.
         to: u32,
     },
+    /// Steps of the kind were planned for another graph: see [`StepShape::variant`].
+    Variant {
+        /// The variant of the step before.
+        from: u32,
+        /// The variant now.
+        to: u32,
+    },
     /// Sequences became longer than caches had room for when the step was planned. What they hold was moved.
     Cache {
         /// Tokens that there was room for.
@@ -113,6 +123,9 @@ impl fmt::Display for Replanned {
             }
             Replanned::Tokens { from, to } => {
                 write!(f, "planned again: the prompt has {to} tokens instead of {from}")
+            }
+            Replanned::Variant { from, to } => {
+                write!(f, "planned again: the graph is of variant {to} instead of {from}")
             }
             Replanned::Cache { from, to } => {
                 write!(f, "planned again: caches have room for {to} tokens instead of {from}")
@@ -194,15 +207,18 @@ pub struct Runner {
     max_seq_len: u32,
     build: Box<Build>,
     eager: bool,
-    steps: HashMap<(StepKind, u32), Entry>,
+    steps: HashMap<Key, Entry>,
     /// The shapes of the last steps: a token, a prompt.
-    last: [Option<(StepKind, u32)>; 2],
+    last: [Option<Key>; 2],
     /// Steps so far.
     count: u64,
 }
 
 /// What gives the graph of a shape.
 type Build = dyn Fn(&StepShape) -> Result<ComputeGraph, GraphError> + Send + Sync;
+
+/// What a plan is found by: kind, sequences, variant.
+type Key = (StepKind, u32, u32);
 
 /// What is known of a shape that was asked for before.
 struct Entry {
@@ -290,10 +306,22 @@ impl Runner {
     /// Where that is longer than caches have room for, they grow and keep what they hold. A shape that is new, or
     /// that was planned for smaller caches, is planned, bound and captured; else what is there is used.
     pub fn step(&mut self, kind: StepKind, batch: u32, length: u32) -> Result<RunnerStep<'_>, RunnerError> {
+        self.variant_step(0, kind, batch, length)
+    }
+
+    /// As [`step`](Self::step), of another graph with such a shape: one that computes logits only, say, or chooses
+    /// tokens in another way. Variants have plans of their own, and share weights and states.
+    pub fn variant_step(
+        &mut self,
+        variant: u32,
+        kind: StepKind,
+        batch: u32,
+        length: u32,
+    ) -> Result<RunnerStep<'_>, RunnerError> {
         let too_long = RunnerError::TooLong { length, limit: self.bound.limit };
         let max_seq_len = self.bound.grown(self.max_seq_len, length).ok_or(too_long)?;
-        let shape = StepShape { kind, batch, max_seq_len };
-        let key = (kind, batch);
+        let shape = StepShape { kind, batch, max_seq_len, variant };
+        let key = (kind, batch, variant);
         let replanned = self.why(shape);
         if let Some(why) = replanned {
             let plan = match (why, self.steps.get(&key)) {
@@ -321,7 +349,7 @@ impl Runner {
 
     /// Forgets the plans for prompts that were used longest ago, where there are too many.
     fn forget_prompts(&mut self) {
-        let prompts = || self.steps.iter().filter(|((kind, _), _)| *kind != StepKind::Decode);
+        let prompts = || self.steps.iter().filter(|((kind, ..), _)| *kind != StepKind::Decode);
         if prompts().count() > KEPT_PROMPTS
             && let Some(oldest) = prompts().min_by_key(|(_, entry)| entry.used).map(|(&key, _)| key)
         {
@@ -331,8 +359,8 @@ impl Runner {
 
     /// Why a shape must be planned, or bound again; `None` where it is ready.
     fn why(&self, shape: StepShape) -> Option<Replanned> {
-        let StepShape { kind, batch, max_seq_len } = shape;
-        match self.steps.get(&(kind, batch)) {
+        let StepShape { kind, batch, max_seq_len, variant } = shape;
+        match self.steps.get(&(kind, batch, variant)) {
             Some(entry) if entry.max_seq_len != max_seq_len => {
                 return Some(Replanned::Cache { from: entry.max_seq_len, to: max_seq_len });
             }
@@ -346,8 +374,9 @@ impl Runner {
             return Some(Replanned::Cache { from: self.max_seq_len, to: max_seq_len });
         }
         Some(match (kind, self.last[usize::from(kind != StepKind::Decode)]) {
-            (_, Some((_, from))) if from != batch => Replanned::Batch { from, to: batch },
-            (StepKind::Prefill { tokens: to }, Some((StepKind::Prefill { tokens: from }, _))) => {
+            (_, Some((.., from))) if from != variant => Replanned::Variant { from, to: variant },
+            (_, Some((_, from, _))) if from != batch => Replanned::Batch { from, to: batch },
+            (StepKind::Prefill { tokens: to }, Some((StepKind::Prefill { tokens: from }, ..))) => {
                 Replanned::Tokens { from, to }
             }
             _ => Replanned::First { kind },

@@ -2,8 +2,8 @@
 
 use crate::{exact, int8, plan, without};
 use warpwright_graph::{
-    Arithmetic, AttentionMode, AttentionParams, ComputeGraph, Element, Fusions, GraphError, KvCache, Plan,
-    PlanOptions, RopeParams, SampleParams, Tensor, TensorType,
+    Arithmetic, AttentionMode, AttentionParams, ComputeGraph, Element, Fusions, GraphError, KvCache,
+    PenaltyParams, Plan, PlanOptions, RopeParams, SampleParams, Tensor, TensorType,
 };
 use warpwright_kernels::{CacheDtype, Dtype, RopePairs, RopeScaling, Setting, TokenSequences, WeightFormat};
 
@@ -296,6 +296,36 @@ fn of_draws_and_counters() {
                 Ok(drawn)
             });
             assert_eq!(plan(&graph, &exact()).launches().count(), 2);
+        }
+    }
+}
+
+#[test]
+fn of_penalties() {
+    for rows in TOKENS {
+        for settings in 0..16u32 {
+            let setting = |bit: u32, fixed: f32| match settings >> bit & 1 {
+                0 => Setting::Fixed(fixed),
+                _ => Setting::Buffer,
+            };
+            let (repeat, frequency, presence) = (setting(0, 1.1), setting(1, 0.2), setting(2, 0.1));
+            let params = PenaltyParams { repeat, frequency, presence, remembers: settings & 8 != 0 };
+            let graph = graph(|graph| {
+                let logits = graph.input("logits", TensorType::f32([rows, 50_257]));
+                let recent = graph.state("recent", TensorType::new(Element::U32, [rows, 64]));
+                let newest = ["ids", "positions"].map(|name| graph.state(name, numbers(rows)));
+                let newest = params.remembers.then_some(newest);
+                let buffers = (0..settings.count_ones() - (settings >> 3))
+                    .map(|i| graph.input(&format!("setting{i}"), TensorType::f32([rows])));
+                let buffers: Vec<Tensor> = buffers.collect();
+                Ok(graph.penalties("lowered", logits, recent, newest, &buffers, params)?.0)
+            });
+            let plan = plan(&graph, &exact());
+            let [(_, launch)] = plan.launches().collect::<Vec<_>>()[..] else { panic!("one launch") };
+            // Of each row's logits as many as the window has are read and written at most.
+            let each = 8 * 64 + if params.remembers { 8 * 64 + 8 } else { 4 * 64 };
+            let buffers = 4 * (settings & 7).count_ones();
+            assert_eq!(launch.bytes, u64::from(rows * (each + buffers)));
         }
     }
 }

@@ -134,12 +134,15 @@ fn operands(plan: &Plan) {
         }
         let program = plan.program();
         let (mut read, mut written) = (HashSet::new(), HashSet::new());
+        // What a copy of the step has made, launches may change in place.
+        let mut copied = HashSet::new();
         for action in &planned.actions {
             match action {
                 Action::Copy { from, to } => {
                     assert_eq!(program.ty(*from), program.ty(*to));
                     read.insert(program.root(*from));
                     written.insert(program.root(*to));
+                    copied.insert(program.root(*to));
                 }
                 Action::Launch(launch) => {
                     for (arg, &(_, source)) in launch.kernel.args().iter().zip(&launch.args) {
@@ -148,7 +151,7 @@ fn operands(plan: &Plan) {
                             continue;
                         };
                         let tensor = program.root(tensor);
-                        if arg.role != Role::Out {
+                        if arg.role != Role::Out && !copied.contains(&tensor) {
                             read.insert(tensor);
                         }
                         if arg.role != Role::In {

@@ -1,0 +1,3 @@
+//! Files: what is written is read, and what is damaged is refused.
+
+mod read;
