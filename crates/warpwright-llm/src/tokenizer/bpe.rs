@@ -2,7 +2,7 @@
 
 use super::alphabet;
 use super::error::TokenizerError;
-use super::merge::{Merge, Merger, Symbol, NO_ID};
+use super::merge::{Merge, Merger, NO_ID, Symbol};
 use super::presets::Preset;
 use super::split::Splitter;
 use super::texts::Hash;
@@ -57,7 +57,9 @@ impl Bpe {
         let bytes = alphabet::CHARS.map(|c| vocabulary.number(c.encode_utf8(&mut utf8)));
         let fallback = std::array::from_fn(|byte| match preset.raw {
             true => vocabulary.find(&format!("<0x{byte:02X}>")),
-            false => Some(byte as u8).filter(u8::is_ascii).and_then(|b| vocabulary.find(&char::from(b).to_string())),
+            false => Some(byte as u8)
+                .filter(u8::is_ascii)
+                .and_then(|b| vocabulary.find(&char::from(b).to_string())),
         });
         Ok(Bpe { splitter, preset, merges: table, bytes: Box::new(bytes), fallback: Box::new(fallback) })
     }
@@ -100,8 +102,10 @@ impl Bpe {
                     let id = vocabulary.find_number(char).unwrap_or(NO_ID);
                     Symbol { start: start as u32, len: char.len() as u32, id }
                 })),
-                false => symbols.extend(word.bytes().enumerate().map(|(start, byte)| {
-                    Symbol { start: start as u32, len: 1, id: self.bytes[usize::from(byte)] }
+                false => symbols.extend(word.bytes().enumerate().map(|(start, byte)| Symbol {
+                    start: start as u32,
+                    len: 1,
+                    id: self.bytes[usize::from(byte)],
                 })),
             }
             merger.merge(&mut symbols, |left, right| self.pair(left, right));

@@ -67,7 +67,10 @@ impl Merger {
         merges.clear();
         merges.extend(symbols.windows(2).map(|pair| pairs(&pair[0], &pair[1])));
         loop {
-            let ranked = merges.iter().enumerate().filter_map(|(left, merge)| merge.map(|(rank, id)| (rank, left, id)));
+            let ranked = merges
+                .iter()
+                .enumerate()
+                .filter_map(|(left, merge)| merge.map(|(rank, id)| (rank, left, id)));
             let Some((_, left, id)) = ranked.min() else { return };
             let right = symbols.remove(left + 1);
             merges.remove(left);

@@ -118,8 +118,13 @@ impl Tokenizer {
             }
             "llama" => {
                 let mut vocabulary = Vocabulary::load(metadata)?;
-                let defaults =
-                    Defaults { bos: Some(1), eos: Some(2), unknown: Some(0), add_bos: true, force_bos: false };
+                let defaults = Defaults {
+                    bos: Some(1),
+                    eos: Some(2),
+                    unknown: Some(0),
+                    add_bos: true,
+                    force_bos: false,
+                };
                 let roles = Roles::load(metadata, &mut vocabulary, defaults)?;
                 let space_prefix = metadata.optional("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
                 let spm = Spm::new(&vocabulary, space_prefix, roles.unknown);
@@ -130,7 +135,13 @@ impl Tokenizer {
     }
 
     /// `escaped`: tokens write a space as `▁`, and are not in the byte-level alphabet.
-    fn assemble(vocabulary: Vocabulary, roles: Roles, model: Model, escaped: bool, warnings: Vec<String>) -> Self {
+    fn assemble(
+        vocabulary: Vocabulary,
+        roles: Roles,
+        model: Model,
+        escaped: bool,
+        warnings: Vec<String>,
+    ) -> Self {
         let mut pieces = Pieces::with_capacity(vocabulary.len() as usize);
         for id in 0..vocabulary.len() {
             let text = vocabulary.text(id).unwrap_or_default();

@@ -101,7 +101,7 @@ impl Specials {
     /// Every place of every special token.
     fn hits(&self, text: &[u8], parse: bool) -> Vec<Hit<'_>> {
         let mut hits = Vec::new();
-        for (start, _) in text.iter().enumerate().filter(|(_, &byte)| self.first[usize::from(byte)]) {
+        for (start, _) in text.iter().enumerate().filter(|&(_, &byte)| self.first[usize::from(byte)]) {
             // Those whose texts agree with the first bytes from here, one byte more at a time.
             let mut agree = &self.sorted[..];
             let mut len = 0;

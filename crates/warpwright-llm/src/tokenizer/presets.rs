@@ -78,8 +78,18 @@ macro_rules! slash_ending {
 macro_rules! by_case {
     ($letter:literal, $after:expr) => {
         concat!(
-            r"[^\r\n\p{L}\p{N}]?[", $letter, "&&[^a-z]]*[", $letter, "&&[^A-Z]]+", $after,
-            r"|[^\r\n\p{L}\p{N}]?[", $letter, "&&[^a-z]]+[", $letter, "&&[^A-Z]]*", $after,
+            r"[^\r\n\p{L}\p{N}]?[",
+            $letter,
+            "&&[^a-z]]*[",
+            $letter,
+            "&&[^A-Z]]+",
+            $after,
+            r"|[^\r\n\p{L}\p{N}]?[",
+            $letter,
+            "&&[^a-z]]+[",
+            $letter,
+            "&&[^A-Z]]*",
+            $after,
         )
     };
 }
@@ -130,7 +140,17 @@ pub(super) const PRESETS: &[Preset] = &[
         ignore_merges: true,
         add_bos: true,
         ..preset(
-            &["llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano"],
+            &[
+                "llama3",
+                "llama-v3",
+                "llama-bpe",
+                "falcon3",
+                "falcon-h1",
+                "pixtral",
+                "midm-2.0",
+                "lfm2",
+                "jina-v5-nano",
+            ],
             &[LLAMA3],
         )
     },
@@ -148,8 +168,24 @@ pub(super) const PRESETS: &[Preset] = &[
     ),
     preset(
         &[
-            "gpt-2", "phi-2", "jina-es", "jina-de", "gigachat", "jina-v2-es", "jina-v2-de", "a.x-4.0", "mellum",
-            "modern-bert", "jina-v1-en", "jina-v2-code", "roberta-bpe", "mpt", "olmo", "jais", "exaone4", "trillion",
+            "gpt-2",
+            "phi-2",
+            "jina-es",
+            "jina-de",
+            "gigachat",
+            "jina-v2-es",
+            "jina-v2-de",
+            "a.x-4.0",
+            "mellum",
+            "modern-bert",
+            "jina-v1-en",
+            "jina-v2-code",
+            "roberta-bpe",
+            "mpt",
+            "olmo",
+            "jais",
+            "exaone4",
+            "trillion",
             "granite-docling",
         ],
         &[GPT2],
@@ -160,7 +196,17 @@ pub(super) const PRESETS: &[Preset] = &[
     ),
     preset(&["falcon"], &[Pattern(r"[\p{P}$+<=>^~|`]+"), GPT2, Pattern("[0-9][0-9][0-9]")]),
     preset(
-        &["qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2", "hunyuan", "solar-open", "grok-2"],
+        &[
+            "qwen2",
+            "deepseek-r1-qwen",
+            "kormo",
+            "f2llmv2",
+            "megrez",
+            "stablelm2",
+            "hunyuan",
+            "solar-open",
+            "grok-2",
+        ],
         &[QWEN2],
     ),
     preset(
@@ -243,7 +289,9 @@ pub(super) const PRESETS: &[Preset] = &[
         &["afmoe"],
         &[
             NumberGroups,
-            Pattern("[一-鿿㐀-䶿豈-\u{faff}぀-ゟ゠-ヿ･-ﾟ⼀-\u{2fdf}เ-\u{e7f}຀-\u{eff}ក-\u{17ff}က-႟ꩠ-ꩿꧠ-\u{a9ff}가-\u{d7af}ᄀ-ᇿ]+"),
+            Pattern(
+                "[一-鿿㐀-䶿豈-\u{faff}぀-ゟ゠-ヿ･-ﾟ⼀-\u{2fdf}เ-\u{e7f}຀-\u{eff}ក-\u{17ff}က-႟ꩠ-ꩿꧠ-\u{a9ff}가-\u{d7af}ᄀ-ᇿ]+",
+            ),
             DEEPSEEK,
         ],
     ),
@@ -276,7 +324,11 @@ pub(super) const PRESETS: &[Preset] = &[
         ignore_merges: true,
         ..preset(
             &["granite-embed-multi-97m"],
-            &[Pattern(concat!(by_case!(r"\p{L}\p{M}", contraction_after!()), r"|\p{N}{1,3}", slash_ending!()))],
+            &[Pattern(concat!(
+                by_case!(r"\p{L}\p{M}", contraction_after!()),
+                r"|\p{N}{1,3}",
+                slash_ending!()
+            ))],
         )
     },
     Preset {

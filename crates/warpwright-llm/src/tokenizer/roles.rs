@@ -30,8 +30,17 @@ struct Known {
 const EOT: Known = Known {
     key: "tokenizer.ggml.eot_token_id",
     texts: &[
-        "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "_<EOT>",
-        "[EOT]", "<｜end▁of▁sentence｜>", "<end_of_utterance>",
+        "<|eot_id|>",
+        "<|im_end|>",
+        "<|end|>",
+        "<end_of_turn>",
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "<EOT>",
+        "_<EOT>",
+        "[EOT]",
+        "<｜end▁of▁sentence｜>",
+        "<end_of_utterance>",
     ],
 };
 const EOM: Known = Known { key: "tokenizer.ggml.eom_token_id", texts: &["<|eom_id|>"] };
@@ -41,21 +50,39 @@ const FILL: [Known; 3] = [
     Known {
         key: "tokenizer.ggml.fim_pre_token_id",
         texts: &[
-            "<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>",
+            "<|fim_prefix|>",
+            "<fim-prefix>",
+            "<fim_prefix>",
+            "<｜fim▁begin｜>",
+            "<PRE>",
+            "▁<PRE>",
+            "<|code_prefix|>",
             "<|prefix|>",
         ],
     },
     Known {
         key: "tokenizer.ggml.fim_suf_token_id",
         texts: &[
-            "<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>",
+            "<|fim_suffix|>",
+            "<fim-suffix>",
+            "<fim_suffix>",
+            "<｜fim▁hole｜>",
+            "<SUF>",
+            "▁<SUF>",
+            "<|code_suffix|>",
             "<|suffix|>",
         ],
     },
     Known {
         key: "tokenizer.ggml.fim_mid_token_id",
         texts: &[
-            "<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>",
+            "<|fim_middle|>",
+            "<fim-middle>",
+            "<fim_middle>",
+            "<｜fim▁end｜>",
+            "<MID>",
+            "▁<MID>",
+            "<|code_middle|>",
             "<|middle|>",
         ],
     },
@@ -79,9 +106,28 @@ const FILL_ENDS: [Known; 3] = [
 
 /// Texts that end generation whatever the file says.
 const ENDS: [&str; 22] = [
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
-    "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>",
-    "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "[e~[",
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
 ];
 
 /// Texts that are shown, although files call them control tokens.
@@ -106,23 +152,27 @@ impl Roles {
         defaults: Defaults,
     ) -> Result<Roles, TokenizerError> {
         // An id that no token has is as good as none.
-        let id = |key: &str, default: Option<u32>, vocabulary: &Vocabulary| -> Result<Option<u32>, TokenizerError> {
+        let id = |key: &str,
+                  default: Option<u32>,
+                  vocabulary: &Vocabulary|
+         -> Result<Option<u32>, TokenizerError> {
             let named = metadata.optional::<u32>(key)?;
             let known = |id: &u32| vocabulary.is_token(*id);
             Ok(named.filter(known).or(default.filter(known)))
         };
         // Of several texts the first is the one, and becomes a control token.
-        let find = |role: &Known, older: Option<&str>, vocabulary: &mut Vocabulary| -> Result<_, TokenizerError> {
-            let mut found = id(role.key, None, vocabulary)?;
-            if let Some(older) = older {
-                found = id(older, found, vocabulary)?;
-            }
-            Ok(found.or_else(|| {
-                let found = role.texts.iter().find_map(|text| vocabulary.find(text))?;
-                vocabulary.kind_mut(found)?.set(Kind::CONTROL, true);
-                Some(found)
-            }))
-        };
+        let find =
+            |role: &Known, older: Option<&str>, vocabulary: &mut Vocabulary| -> Result<_, TokenizerError> {
+                let mut found = id(role.key, None, vocabulary)?;
+                if let Some(older) = older {
+                    found = id(older, found, vocabulary)?;
+                }
+                Ok(found.or_else(|| {
+                    let found = role.texts.iter().find_map(|text| vocabulary.find(text))?;
+                    vocabulary.kind_mut(found)?.set(Kind::CONTROL, true);
+                    Some(found)
+                }))
+            };
 
         let eot = find(&EOT, None, vocabulary)?;
         let eom = find(&EOM, None, vocabulary)?;
@@ -195,7 +245,8 @@ fn strip_around(metadata: &Metadata, vocabulary: &mut Vocabulary) -> Result<(), 
             of.set(kind, on);
         }
     };
-    if any(pre, &["jina-v2-de", "jina-v2-es", "jina-v2-code"]) || any(architecture, &["nomic-bert-moe", "jina-bert-v3"])
+    if any(pre, &["jina-v2-de", "jina-v2-es", "jina-v2-code"])
+        || any(architecture, &["nomic-bert-moe", "jina-bert-v3"])
     {
         set("<mask>", Kind::LEFT_STRIP, true);
     } else if any(&name, &["phi-3", "phi3"]) {

@@ -2,7 +2,7 @@
 
 use super::pattern::{Codes, Pattern, Ways};
 use super::presets::Step;
-use super::unicode::{code, Class};
+use super::unicode::{Class, code};
 
 /// The steps of a pre-tokenizer, compiled.
 #[derive(Debug)]
@@ -91,9 +91,15 @@ impl Cut {
                 };
                 (first + lead..=last).step_by(3).for_each(&mut word);
             }),
-            Cut::Thousands => runs(text, start, end, |code| code.is_ascii_digit(), |first, last| {
-                (first + (last - first) % 3..last).step_by(3).for_each(&mut word);
-            }),
+            Cut::Thousands => runs(
+                text,
+                start,
+                end,
+                |code| code.is_ascii_digit(),
+                |first, last| {
+                    (first + (last - first) % 3..last).step_by(3).for_each(&mut word);
+                },
+            ),
         }
         word(end);
     }
@@ -104,7 +110,13 @@ fn is_number(code: u8) -> bool {
 }
 
 /// The longest runs of codes that satisfy `of`, in order.
-fn runs(text: &Codes<'_>, start: usize, end: usize, of: impl Fn(u8) -> bool, mut each: impl FnMut(usize, usize)) {
+fn runs(
+    text: &Codes<'_>,
+    start: usize,
+    end: usize,
+    of: impl Fn(u8) -> bool,
+    mut each: impl FnMut(usize, usize),
+) {
     let mut at = start;
     while at < end {
         let run = text.codes[at..end].iter().take_while(|&&code| of(code)).count();
@@ -118,7 +130,7 @@ fn runs(text: &Codes<'_>, start: usize, end: usize, of: impl Fn(u8) -> bool, mut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tokenizer::presets::{named, PRESETS};
+    use crate::tokenizer::presets::{PRESETS, named};
 
     fn words<'t>(preset: &str, text: &'t str) -> Vec<&'t str> {
         let preset = named(preset).expect("a known name");
@@ -127,8 +139,14 @@ mod tests {
 
     #[test]
     fn words_are_those_of_the_models_pattern() {
-        assert_eq!(words("gpt-2", "Don't stop  now 123\n\n x"), ["Don", "'t", " stop", " ", " now", " 123", "\n\n", " x"]);
-        assert_eq!(words("llama-bpe", "DON'T 12345 (ok)\r\n\n y"), ["DON", "'T", " ", "123", "45", " (", "ok", ")\r\n\n", " y"]);
+        assert_eq!(
+            words("gpt-2", "Don't stop  now 123\n\n x"),
+            ["Don", "'t", " stop", " ", " now", " 123", "\n\n", " x"]
+        );
+        assert_eq!(
+            words("llama-bpe", "DON'T 12345 (ok)\r\n\n y"),
+            ["DON", "'T", " ", "123", "45", " (", "ok", ")\r\n\n", " y"]
+        );
         assert_eq!(words("qwen2", "a1234"), ["a", "1", "2", "3", "4"]);
         assert_eq!(words("qwen2", "कि"), ["क", "ि"]);
         assert_eq!(words("qwen35", "कि"), ["कि"]);

@@ -2,7 +2,7 @@
 //! score first.
 
 use super::error::TokenizerError;
-use super::merge::{Merge, Merger, Symbol, NO_ID};
+use super::merge::{Merge, Merger, NO_ID, Symbol};
 use super::vocabulary::Vocabulary;
 
 /// What stands for a space.
@@ -21,7 +21,11 @@ pub(super) struct Spm {
 impl Spm {
     pub(super) fn new(vocabulary: &Vocabulary, space_prefix: bool, unknown: Option<u32>) -> Spm {
         let bytes = std::array::from_fn(|byte| {
-            let char = || Some(byte as u8).filter(u8::is_ascii).and_then(|b| vocabulary.find(&char::from(b).to_string()));
+            let char = || {
+                Some(byte as u8)
+                    .filter(u8::is_ascii)
+                    .and_then(|b| vocabulary.find(&char::from(b).to_string()))
+            };
             vocabulary.find(&format!("<0x{byte:02X}>")).or_else(char)
         });
         Spm { space_prefix, bytes: Box::new(bytes), unknown }

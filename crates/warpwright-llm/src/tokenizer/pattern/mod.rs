@@ -8,7 +8,7 @@
 mod parse;
 mod set;
 
-use parse::{nullable, parse, Node, MANY};
+use parse::{MANY, Node, nullable, parse};
 use set::Set;
 
 /// A text as a pattern sees it.
@@ -34,12 +34,19 @@ pub(super) struct Pattern {
 #[derive(Clone, Copy, Debug)]
 enum Op {
     /// Takes `min` to `max` members of a set, as many as can be.
-    Run { set: usize, min: u32, max: u32 },
+    Run {
+        set: usize,
+        min: u32,
+        max: u32,
+    },
     /// Goes on at the first; at the second if that fails.
     Split(usize, usize),
     Jump(usize),
     /// What follows, up to its `Match`, holds here (or does not); goes on at `next`.
-    Look { negative: bool, next: usize },
+    Look {
+        negative: bool,
+        next: usize,
+    },
     End,
     Match,
 }
@@ -80,7 +87,13 @@ impl Pattern {
     }
 
     /// The first match in `from..end`; what lies beyond `end` is not seen.
-    pub(super) fn find(&self, text: &Codes<'_>, from: usize, end: usize, ways: &mut Ways) -> Option<(usize, usize)> {
+    pub(super) fn find(
+        &self,
+        text: &Codes<'_>,
+        from: usize,
+        end: usize,
+        ways: &mut Ways,
+    ) -> Option<(usize, usize)> {
         let mut start = from;
         while start < end {
             if self.first[text.codes[start] as usize] {
