@@ -191,10 +191,9 @@ def main():
         ("bpe", {ggml + "pre": "llama-bpe", ggml + "add_bos_token": False}, plain),
         ("bpe", {ggml + "pre": "llama-bpe"}, {"add_special": False, "parse_special": False}),
         ("bpe", {ggml + "pre": "gpt-2", ggml + "bos_token_id": None, ggml + "eos_token_id": None}, plain),
-        ("bpe", {ggml + "pre": "gpt-2", "general.name": "Phi-3 of ours"}, plain),
     ]
     cases += [("raw", {ggml + "pre": name}, plain) for name in RAW]
-    cases += [("raw", {ggml + "model": "gemma4"}, plain), ("raw", {ggml + "pre": "whitespace"}, plain)][:1]
+    cases.append(("raw", {ggml + "model": "gemma4"}, plain))
     cases += [
         ("spm", {}, plain),
         ("spm", {}, {"add_special": True, "parse_special": False}),
