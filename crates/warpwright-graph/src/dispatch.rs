@@ -5,7 +5,7 @@
 //! planned. When the plan runs, each step goes to the method of its family.
 
 use crate::graph::Tensor;
-use crate::launch::WeightLayout;
+use crate::launch::{PlannedStep, WeightLayout};
 use crate::library;
 use crate::options::{Fusion, PlanOptions};
 use crate::program::{Family, Operand, Program, Step, StepOp};
@@ -168,6 +168,11 @@ impl<'a> StepRun<'a> {
     pub fn weights(&self, tensor: Tensor, layout: WeightLayout) -> Result<Buffer<u8>, ExecuteError> {
         self.must_be_operand(tensor)?;
         Ok(self.bound.matrix(tensor, layout)?.typed()?)
+    }
+
+    /// The launches that the plan has for the step.
+    pub fn planned(&self) -> &'a PlannedStep {
+        &self.bound.plan.steps()[self.index]
     }
 
     /// Whether the plan has launches of the kernel library for the step.

@@ -181,6 +181,20 @@ fn elements_are_of_one_shape() {
 }
 
 #[test]
+fn heads_have_other_lengths() {
+    let x = f32s([3, 60]);
+    let op = |from, to| TensorOp::ResizeHeads { from, to };
+    gives(op(20, 32), &[x], &[f32s([3, 96])]);
+    gives(op(20, 1), &[x], &[f32s([3, 3])]);
+    let rule = "a divisor of 60, the length of the rows of `x`";
+    refuses(op(7, 8), &[x], parameter("from", "7", rule));
+    let rule = "1 or more, and such that 3 heads have less than 2^32 elements";
+    refuses(op(20, 0), &[x], parameter("to", "0", rule));
+    refuses(op(20, u32::MAX / 2), &[x], parameter("to", "2147483647", rule));
+    refuses(op(20, 32), &[u32s([3, 60])], is("x", u32s([3, 60]), "f32 of 2 dimensions"));
+}
+
+#[test]
 fn heads_turn_by_their_tokens_positions() {
     let params = RopeParams::new(16);
     let (x, positions) = (f32s([3, 64]), u32s([3]));

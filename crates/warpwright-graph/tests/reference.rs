@@ -86,6 +86,8 @@ fn ops_are_what_they_say() {
     add(graph.softmax("softmax", a));
     add(graph.select_rows("select", b, rows));
     add(graph.cast("cast", b, Dtype::F16));
+    add(graph.resize_heads("longer", a, 2, 3));
+    add(graph.resize_heads("shorter", a, 4, 1));
     add(graph.argmax("argmax", b));
     for tensor in all {
         graph.output(tensor).expect("an output");
@@ -121,6 +123,9 @@ fn ops_are_what_they_say() {
     let tenth = half::f16::from_f64(0.1).to_f64();
     assert_close(&found["cast"], &[tenth, 4.0, -2.0, 4.0, 65504.0, f64::NAN, 0.0, -7.0]);
     assert_eq!(found["argmax"], Value::u32s(&[1, 0]));
+    let longer = [1.0, -1.0, 0.0, 2.0, 0.5, 0.0, 0.0, 0.0, 0.0, f64::NEG_INFINITY, 3.0, 0.0];
+    assert_eq!(found["longer"], floats(&longer));
+    assert_eq!(found["shorter"], floats(&[1.0, 0.0]));
 }
 
 #[test]

@@ -19,6 +19,7 @@ const ENTRIES: &[Entry] = &[
     crate::rope::ENTRY,
     crate::rows::elementwise::ENTRY,
     crate::rows::cast::ENTRY,
+    crate::rows::resize::ENTRY,
     crate::rows::softmax::ENTRY,
     crate::sampling::argmax::ENTRY,
     crate::sampling::penalties::ENTRY,

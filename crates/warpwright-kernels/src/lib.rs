@@ -39,6 +39,7 @@ pub use rows::elementwise::{Elementwise, ElementwiseOp, Operands};
 pub use rows::embedding::Embedding;
 pub use rows::norm::RmsNorm;
 pub use rows::quantize::QuantizeQ8_1;
+pub use rows::resize::ResizeRows;
 pub use rows::softmax::Softmax;
 pub use sampling::argmax::Argmax;
 pub use sampling::penalties::Penalties;

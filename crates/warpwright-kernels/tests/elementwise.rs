@@ -1,10 +1,10 @@
-//! Elementwise operations and casts against float64, on the virtual GPU with every check on, within the bounds
+//! Elementwise operations, casts and rows of other lengths against float64, on the virtual GPU with every check on, within the bounds
 //! that they state.
 
 mod common;
 
 use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, hold, kinds, run};
-use warpwright_kernels::{CacheDtype, Cast, Dtype, Elementwise, ElementwiseOp, Operands};
+use warpwright_kernels::{CacheDtype, Cast, Dtype, Elementwise, ElementwiseOp, Operands, ResizeRows};
 use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::{Arch, Type};
 
@@ -186,6 +186,20 @@ fn what_is_beyond_a_half_saturates_and_nan_stays() {
         let found = run(sm, &cast, &[("rows", 1)], &Buffers::from([("x", x.to_vec())]));
         let same = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan();
         assert!(found["y"].iter().zip(&saturated).all(same), "{:?} on sm_{sm}", found["y"]);
+    }
+}
+
+#[test]
+fn rows_of_other_lengths_have_the_same_numbers_and_then_zeros() {
+    for (from, to) in [(1, 1), (100, 112), (112, 100), (40, 48), (8, 32), (33, 7), (5, 64), (96, 96)] {
+        for (i, dtype) in Dtype::ALL.into_iter().enumerate() {
+            let kernel = ResizeRows { dtype, threads: 32 << i, ..ResizeRows::new(from, to) };
+            let x = held(dtype.ty(), &common::numbers(7 * from as usize, 3));
+            let found = run([75, 80, 90][i], &kernel, &[("rows", 7)], &Buffers::from([("x", x.clone())]));
+            let row = |row: &[f64]| (0..to as usize).map(|i| row.get(i).copied().unwrap_or(0.0)).collect();
+            let exact: Vec<f64> = x.chunks(from as usize).flat_map::<Vec<f64>, _>(row).collect();
+            assert_eq!(found["y"], exact, "{}", kernel.entry());
+        }
     }
 }
 

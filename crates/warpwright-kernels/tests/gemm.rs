@@ -2,7 +2,7 @@
 //!
 //! Errors are held to what the kernels' documentation derives, from the activations as they were before
 //! `ScaleRows` and from the weights as the format defines them. Let `X` be the magnitude of an activation and `S`
-//! that of the parts of a weight, `|d·sc·q| + |dmin·m|`.
+//! that of a weight; of formats with a minimum, and 3/2 of that of the weight which their quant in the middle stands for.
 //!
 //! - An activation in one term of half precision is off by `u·X`, `u = 2⁻¹¹`; in two by `u²·X`; or by what the
 //!   smallest half makes of the row's scale, 2⁻³⁹ of the row's largest.
@@ -215,7 +215,17 @@ impl Weights {
         let blocks = bytes.chunks_exact(format.block_bytes() as usize);
         let all: Vec<_> =
             blocks.flat_map(|b| (0..format.block() as usize).map(move |i| weight(format, b, i))).collect();
-        let parts = |w: &common::gguf::Weight| (w.scale * f64::from(w.quant)).abs() + w.minimum.abs();
+        // Decoding counts from the quant in the middle: what rounds there is in every weight.
+        let middle =
+            |quant| move |w: &common::gguf::Weight| common::gguf::Weight { quant, ..*w }.value().abs();
+        let middle = match format {
+            WeightFormat::Q4K => Some(middle(8)),
+            WeightFormat::Q5K => Some(middle(16)),
+            _ => None,
+        };
+        let parts = |w: &common::gguf::Weight| {
+            w.value().abs() + 1.5 * middle.as_ref().map_or(0.0, |middle| middle(w))
+        };
         Weights {
             n,
             k,

@@ -4,7 +4,7 @@ use warpwright_kernels::weights::{Repack, Unpack};
 use warpwright_kernels::{
     Advance, Argmax, CacheDtype, Cast, Dtype, Elementwise, ElementwiseOp, Embedding, FlashAttention,
     FusedNormGemv, Gemm, IncrementalAttention, Matrix, Penalties, QuantGemm, QuantGemv, QuantizeQ8_1,
-    RmsNorm, Rope, Sample, ScaleRows, Softmax, WeightFormat,
+    ResizeRows, RmsNorm, Rope, Sample, ScaleRows, Softmax, WeightFormat,
 };
 use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
@@ -41,6 +41,8 @@ fn sizes_that_no_kernel_has_are_refused() {
         is_refused(&ScaleRows { terms: n, ..ScaleRows::new(n) });
         is_refused(&Elementwise { threads: n, ..Elementwise::new(ElementwiseOp::Add, n) });
         is_refused(&Cast { threads: n, ..Cast::new(n, CacheDtype::Q8_0, CacheDtype::F32) });
+        is_refused(&ResizeRows { threads: n, ..ResizeRows::new(n, 8) });
+        is_refused(&ResizeRows::new(8, n));
         is_refused(&Gemm { rows: n, columns: n, stages: n, ..Gemm::new(Dtype::F16, n, n) });
         for format in WeightFormat::ALL {
             is_refused(&QuantGemm { rows: n, columns: n, terms: n, ..QuantGemm::new(format, n, n) });

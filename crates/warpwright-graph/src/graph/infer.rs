@@ -47,6 +47,7 @@ fn results(op: &TensorOp, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpEr
             let x = matrix("x", x, FLOATS)?;
             Ok(vec![TensorType { element: Element::Float(to), ..x }])
         }
+        TensorOp::ResizeHeads { from, to } => resize_heads(inputs, from, to),
         TensorOp::ArgMax => {
             let [x] = exactly(inputs, "1")?;
             matrix("x", x, FLOATS)?;
@@ -222,6 +223,24 @@ fn head_norm(inputs: &[TensorType], head_dim: u32, epsilon: f32) -> Result<Vec<T
     vector("weights", w, F32S, head_dim)?;
     check_epsilon(epsilon)?;
     Ok(vec![x])
+}
+
+fn resize_heads(inputs: &[TensorType], from: u32, to: u32) -> Result<Vec<TensorType>, OpError> {
+    let [x] = exactly(inputs, "1")?;
+    matrix("x", x, F32S)?;
+    let columns = x.shape.columns();
+    if from == 0 || !columns.is_multiple_of(from) {
+        let rule = format!("a divisor of {columns}, the length of the rows of `x`");
+        return Err(OpError::Parameter { parameter: "from", value: from.to_string(), rule });
+    }
+    let heads = columns / from;
+    match heads.checked_mul(to) {
+        Some(columns) if to > 0 => Ok(vec![TensorType { shape: [x.shape.dims()[0], columns].into(), ..x }]),
+        _ => {
+            let rule = format!("1 or more, and such that {heads} heads have less than 2^32 elements");
+            Err(OpError::Parameter { parameter: "to", value: to.to_string(), rule })
+        }
+    }
 }
 
 fn elementwise(

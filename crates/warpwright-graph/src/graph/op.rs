@@ -21,6 +21,7 @@ use warpwright_kernels::{Dtype, RopePairs, RopeScaling, Setting, TokenSequences}
 /// | `SelectRows` | x `tokens × d`, rows `n` | `n × d` |
 /// | `SoftMax` | x | the same shape |
 /// | `Cast` | x | the same shape, of the other type: a copy where it is the same |
+/// | `ResizeHeads` | x `tokens × heads · from` | `tokens × heads · to` |
 /// | `ArgMax` | x `rows × n` | `rows` |
 /// | `Penalties` | recent `rows × window` of `u32`, logits `rows × n`, where it remembers tokens `rows` and positions `rows`, then the settings that are in buffers, each `rows`: repeats, frequencies, presences | where it remembers recent, a state; logits |
 /// | `Sample` | logits `rows × n`, seeds `rows`, steps `rows`, then the settings that are in buffers, each `rows`: temperatures, top_ks, top_ps, min_ps | `rows` |
@@ -75,6 +76,14 @@ pub enum TensorOp {
     Cast {
         /// The type of the result.
         to: Dtype,
+    },
+    /// Heads of another length: each cut off at its end, or filled up with zeros there. Kernels of attention take heads
+    /// of some lengths only; zeros at the end of queries, keys and values change no result but for zeros.
+    ResizeHeads {
+        /// Elements of a head.
+        from: u32,
+        /// Elements of a head of the result.
+        to: u32,
     },
     /// The index of the largest number of a row.
     ArgMax,
@@ -205,6 +214,7 @@ impl TensorOp {
             TensorOp::SelectRows => "select_rows",
             TensorOp::SoftMax => "softmax",
             TensorOp::Cast { .. } => "cast",
+            TensorOp::ResizeHeads { .. } => "resize_heads",
             TensorOp::ArgMax => "argmax",
             TensorOp::Penalties(_) => "penalties",
             TensorOp::Sample(_) => "sample",

@@ -127,6 +127,11 @@ impl ComputeGraph {
         self.one(name, TensorOp::Cast { to }, &[x])
     }
 
+    /// Heads of `to` elements instead of `from`: cut off, or filled up with zeros.
+    pub fn resize_heads(&mut self, name: &str, x: Tensor, from: u32, to: u32) -> Result<Tensor, GraphError> {
+        self.one(name, TensorOp::ResizeHeads { from, to }, &[x])
+    }
+
     /// The index of the largest number of each row.
     pub fn argmax(&mut self, name: &str, x: Tensor) -> Result<Tensor, GraphError> {
         self.one(name, TensorOp::ArgMax, &[x])

@@ -10,6 +10,7 @@
 //! | attention, prefill | [`FlashAttention`], lengths in memory; a `q8_0` cache is first made `f16` by [`Cast`] |
 //! | embedding, select rows | [`Embedding`] |
 //! | add, mul, silu, swiglu | [`Elementwise`] |
+//! | resize heads | [`ResizeRows`] |
 //! | penalties | a copy of the logits, and [`Penalties`] |
 //! | softmax, cast, quantize, argmax, sample, advance | the kernel of that name |
 //! | assign, a cast to the same type | a copy |
@@ -31,6 +32,7 @@
 //! [`Embedding`]: warpwright_kernels::Embedding
 //! [`Penalties`]: warpwright_kernels::Penalties
 //! [`Elementwise`]: warpwright_kernels::Elementwise
+//! [`ResizeRows`]: warpwright_kernels::ResizeRows
 
 mod accepts;
 mod attention;
@@ -106,6 +108,7 @@ fn launches(step: &Step, lowering: &mut Lowering<'_>) -> Result<()> {
         StepOp::Elementwise { op, a, b, out } => rows::elementwise(lowering, op, a, b, out),
         StepOp::SoftMax { x, out } => rows::softmax(lowering, x, out),
         StepOp::Cast { x, out } => rows::cast(lowering, x, out),
+        StepOp::ResizeHeads { from, to, x, out } => rows::resize(lowering, [from, to], x, out),
         StepOp::Quantize { x, out } => rows::quantize(lowering, x, out),
         StepOp::Scale { x, out } => gemm::scale(lowering, x, out),
         StepOp::ArgMax { x, out } => rows::argmax(lowering, x, out),

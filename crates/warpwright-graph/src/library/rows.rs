@@ -4,8 +4,8 @@ use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, SampleParams, Tensor, TensorType};
 use crate::program::{NormStep, PenaltyStep, Pointwise};
 use warpwright_kernels::{
-    Argmax, Cast, Dtype, Elementwise, ElementwiseOp, Embedding, Penalties, QuantizeQ8_1, RmsNorm, Sample,
-    Setting, Softmax, WeightFormat,
+    Argmax, Cast, Dtype, Elementwise, ElementwiseOp, Embedding, Penalties, QuantizeQ8_1, ResizeRows, RmsNorm,
+    Sample, Setting, Softmax, WeightFormat,
 };
 use warpwright_ptx::ir::Type;
 
@@ -106,6 +106,20 @@ pub(super) fn cast(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Resul
     let kernel = Cast::new(from.shape.columns(), dtype(from)?.into(), dtype(to)?.into());
     let given = [("x", x.into()), ("y", out.into()), ("rows", Given::u32(lowering.rows(x)?))];
     lowering.launch(kernel, &[], &given)
+}
+
+/// Heads of another length: the rows of the kernel.
+pub(super) fn resize(
+    lowering: &mut Lowering<'_>,
+    [from, to]: [u32; 2],
+    x: Tensor,
+    out: Tensor,
+) -> Result<()> {
+    let ty = lowering.ty(x);
+    let kernel = ResizeRows { dtype: dtype(ty)?, ..ResizeRows::new(from, to) };
+    let heads = ty.shape.elements() / u64::from(from.max(1));
+    let Ok(rows) = u32::try_from(heads) else { return form(format!("{heads} heads to resize")) };
+    lowering.launch(kernel, &[], &[("x", x.into()), ("y", out.into()), ("rows", Given::u32(rows))])
 }
 
 /// The kernel that makes `q8_1` of rows of a type.

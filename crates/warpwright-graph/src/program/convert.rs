@@ -64,6 +64,7 @@ pub(super) fn step(graph: &ComputeGraph, id: NodeId) -> Step {
         }),
         TensorOp::SoftMax => StepOp::SoftMax { x: input(0), out },
         TensorOp::Cast { .. } => StepOp::Cast { x: input(0), out },
+        TensorOp::ResizeHeads { from, to } => StepOp::ResizeHeads { from, to, x: input(0), out },
         TensorOp::ArgMax => StepOp::ArgMax { x: input(0), out },
         TensorOp::Penalties(params) => {
             let (newest, settings) = inputs[2..].split_at(if params.remembers { 2 } else { 0 });

@@ -68,6 +68,17 @@ pub enum StepOp {
         /// The result.
         out: Tensor,
     },
+    /// Heads of another length.
+    ResizeHeads {
+        /// Elements of a head.
+        from: u32,
+        /// Elements of a head of the result.
+        to: u32,
+        /// The heads.
+        x: Tensor,
+        /// The result.
+        out: Tensor,
+    },
     /// Activations as `q8_1`, for integer products.
     Quantize {
         /// The activations.
@@ -315,7 +326,7 @@ pub enum Family {
     Rope,
     /// Attention.
     Attention,
-    /// Operations on elements, softmax, conversions.
+    /// Operations on elements, softmax, conversions, heads of another length.
     Elementwise,
     /// Penalties, argmax and sampling.
     Sampling,
@@ -366,7 +377,10 @@ impl StepOp {
             StepOp::Norm(_) => Family::Norm,
             StepOp::Rope(_) => Family::Rope,
             StepOp::Attention(_) => Family::Attention,
-            StepOp::Elementwise { .. } | StepOp::SoftMax { .. } | StepOp::Cast { .. } => Family::Elementwise,
+            StepOp::Elementwise { .. }
+            | StepOp::SoftMax { .. }
+            | StepOp::Cast { .. }
+            | StepOp::ResizeHeads { .. } => Family::Elementwise,
             StepOp::ArgMax { .. } | StepOp::Penalties(_) | StepOp::Sample { .. } => Family::Sampling,
             StepOp::Advance { .. } | StepOp::Assign { .. } => Family::State,
         }
@@ -434,6 +448,7 @@ impl StepOp {
             }
             StepOp::SoftMax { x, out }
             | StepOp::Cast { x, out }
+            | StepOp::ResizeHeads { x, out, .. }
             | StepOp::Quantize { x, out }
             | StepOp::Scale { x, out }
             | StepOp::ArgMax { x, out } => all(&[*x], &[*out]),
@@ -480,6 +495,7 @@ impl StepOp {
             StepOp::Elementwise { op, .. } => op.name(),
             StepOp::SoftMax { .. } => "softmax",
             StepOp::Cast { .. } => "cast",
+            StepOp::ResizeHeads { .. } => "resize_heads",
             StepOp::Quantize { .. } => "quantize",
             StepOp::Scale { .. } => "scale_rows",
             StepOp::ArgMax { .. } => "argmax",

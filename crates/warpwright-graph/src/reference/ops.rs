@@ -46,6 +46,14 @@ pub(super) fn compute(
         TensorOp::SoftMax => floats(0).chunks(columns(0)).flat_map(softmax).collect(),
         // The result's type rounds it.
         TensorOp::Cast { .. } => floats(0).to_vec(),
+        TensorOp::ResizeHeads { from, to } => {
+            let resized = |head: &[f64]| {
+                let mut head = head.to_vec();
+                head.resize(to as usize, 0.0);
+                head
+            };
+            floats(0).chunks(from as usize).flat_map(resized).collect()
+        }
         TensorOp::ArgMax => {
             return Ok(vec![Value::Integers(floats(0).chunks(columns(0)).map(argmax).collect())]);
         }

@@ -471,6 +471,12 @@ impl RunnerStep<'_> {
         }
     }
 
+    /// Issues the step launch by launch through another dispatcher than the runner's: one that looks on, or leaves
+    /// something out. The plan is that of the runner's.
+    pub fn issue(&mut self, dispatch: &dyn KernelDispatch) -> Result<(), ExecuteError> {
+        self.ready.executable_mut().issue(dispatch)
+    }
+
     /// Runs the step, waits for it and says what the device counted.
     pub fn execute(&mut self) -> Result<Execution, ExecuteError> {
         match self.ready {

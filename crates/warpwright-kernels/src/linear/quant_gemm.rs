@@ -26,8 +26,9 @@ use warpwright_ptx::dsl::*;
 ///
 /// # Error
 ///
-/// Products of halves are exact and are added in `f32`. Let `u = 2⁻¹¹`, `X = |xᵢ|`, and `S = |d·sc·q| + |dmin·m|`
-/// of each weight, which without a minimum is the weight's magnitude. Then
+/// Products of halves are exact and are added in `f32`. Let `u = 2⁻¹¹`, `X = |xᵢ|`, and `S` the magnitude of each
+/// weight; of formats with a minimum, and `3/2 · |d·sc·z - dmin·m|` more: of the weight that the quant in the middle
+/// stands for, `z = 8` of 4 bits, 16 of 5. Then
 ///
 /// ```text
 /// |err| ≤ Σ X·S · (a + w + (2·terms·k + 16)·2⁻²³) · (1 + 2⁻⁹)  +  2⁻³⁸ · max X · Σ S  +  |y|·2⁻²³

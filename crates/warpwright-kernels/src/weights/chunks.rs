@@ -14,8 +14,11 @@
 //!
 //! Every `f16` is a multiple of 2⁻²⁴, and so is a weight that is made of `f16` and whole numbers. What is
 //! small is therefore exact in half precision, and what is not is rounded to 11 bits: once where
-//! the weight is `d · q`, and where sub-blocks have scales of their own, twice (the scale, the weight), and
-//! with a minimum three times.
+//! the weight is `d · q`, and where sub-blocks have scales of their own, twice (the scale, the weight).
+//!
+//! With a minimum, weights are differences of numbers that are larger than they: what rounding leaves of these would be
+//! much of the weight. So the weight of the middle quant is made first, of scale and minimum with what their rounding
+//! left, and others are counted from there: `d · sc · (q - middle) + (d · sc · middle - dmin · m)`.
 
 use super::WeightFormat;
 use super::planes::{Part, Planes};
@@ -180,11 +183,12 @@ impl<'k> Chunk<'k> {
                     .to_vec()
             }
             (_, &Scales::Header { all, unit }) => {
-                let scales = scales_and_minima(all, unit);
-                let runs = [0, 1].map(|part| {
-                    let (scale, minimum) = (twice(scales[part], 0), twice(scales[part], 1));
-                    let (place, quant) = self.quants_of(part as u32);
-                    run(place, quant, 0.0, |q| q.mul_add(scale, -minimum))
+                let middle = if self.format == WeightFormat::Q5K { 16.0 } else { 8.0 };
+                let runs = scales_and_minima(all, unit).map(|(part, [rounded, rest])| {
+                    let of_middle = |pair| twice(pair, 0).mul_add(middle, -twice(pair, 1));
+                    let (scale, weight) = (twice(rounded, 0), of_middle(rounded) + of_middle(rest));
+                    let (place, quant) = self.quants_of(part);
+                    run(place, quant, middle, |q| q.mul_add(scale, weight))
                 });
                 runs.to_vec()
             }
@@ -270,12 +274,16 @@ fn numbers<'k>(place: Place, bytes: Reg<'k, u32>, zero: f32) -> [Reg<'k, F16x2>;
     })
 }
 
-/// `(d · sc, dmin · m)` of the unit's two sub-blocks.
-fn scales_and_minima<'k>(all: [Reg<'k, u32>; 4], unit: Reg<'k, u32>) -> [Reg<'k, F16x2>; 2] {
+/// `(d · sc, dmin · m)` of the unit's two sub-blocks, by number: rounded, and what rounding has left, which is exact.
+fn scales_and_minima<'k>(all: [Reg<'k, u32>; 4], unit: Reg<'k, u32>) -> [(u32, [Reg<'k, F16x2>; 2]); 2] {
     // Each unit has two bits of every byte of `d` and `dmin`.
     let bits = |i: u32| moved(all[i as usize], 6, 2 * i) & (0x0303_0303 << (2 * i));
     let d = (1..4).fold(bits(0), |d, i| d | bits(i)).bits::<F16x2>();
-    numbers(Place::Low, unit & 0x3f3f_3f3f, 0.0).map(|six_bits| six_bits * d)
+    let [first, second] = numbers(Place::Low, unit & 0x3f3f_3f3f, 0.0).map(|six_bits| {
+        let rounded = six_bits * d;
+        [rounded, six_bits.mul_add(d, -rounded)]
+    });
+    [(0, first), (1, second)]
 }
 
 /// Bit `from` moved to bit `to`.

@@ -1,1 +1,104 @@
-//! Chat templates.
+//! Chat templates: messages become the text that a model was trained to continue.
+//!
+//! A GGUF file carries its template as a Jinja program (`tokenizer.chat_template`), written for the renderer of
+//! Hugging Face's `transformers`. This room runs it as that renderer does: the same settings of white space, the
+//! same functions beside Jinja's own (`raise_exception`, `strftime_now`, `tojson` as Python writes JSON), Python's
+//! methods of strings, lists and dicts, loop controls, `{% generation %}` blocks.
+//!
+//! It knows neither tokens nor models: special tokens come and go as text. A template is part of a file that
+//! somebody else made, so that what it may do is bounded: it reaches nothing but what it is given, and the
+//! steps that it may take are counted.
+
+mod clock;
+mod environment;
+mod error;
+mod json;
+mod methods;
+mod repr;
+
+pub use error::ChatError;
+
+use minijinja::{Environment, Value};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Message {
+    /// Who says it: `system`, `user`, `assistant`, or what else the template knows.
+    pub role: String,
+    /// What is said.
+    pub content: String,
+}
+
+impl Message {
+    /// A message.
+    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Message {
+        Message { role: role.into(), content: content.into() }
+    }
+}
+
+/// Texts of the special tokens that templates name; empty where a model has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpecialTokens {
+    /// `bos_token`: begins a text.
+    pub bos: String,
+    /// `eos_token`: ends a text, or a turn.
+    pub eos: String,
+}
+
+/// A chat template, compiled.
+pub struct ChatTemplate {
+    environment: Environment<'static>,
+    variables: BTreeMap<String, Value>,
+}
+
+impl std::fmt::Debug for ChatTemplate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatTemplate").field("variables", &self.variables).finish_non_exhaustive()
+    }
+}
+
+impl ChatTemplate {
+    /// Compiles a template.
+    ///
+    /// # Errors
+    ///
+    /// [`ChatError::Syntax`] if it is no template.
+    pub fn new(source: &str, tokens: &SpecialTokens) -> Result<ChatTemplate, ChatError> {
+        let environment = environment::with_template(source).map_err(ChatError::syntax)?;
+        let mut template = ChatTemplate { environment, variables: BTreeMap::new() };
+        template.set("bos_token", &tokens.bos);
+        template.set("eos_token", &tokens.eos);
+        // What a caller of Hugging Face's renderer passes without naming it.
+        template.set("tools", &());
+        template.set("documents", &());
+        Ok(template)
+    }
+
+    /// Gives the template a variable, as some have for what a model can do: `enable_thinking`, `date_string`.
+    /// `messages` and `add_generation_prompt` are always those of [`ChatTemplate::render`].
+    pub fn set(&mut self, name: &str, value: &impl Serialize) {
+        self.variables.insert(name.to_string(), Value::from_serialize(value));
+    }
+
+    /// The text of a conversation; with `add_generation_prompt` also what begins the answer of the assistant.
+    ///
+    /// # Errors
+    ///
+    /// [`ChatError::NoMessages`] for none, [`ChatError::Refused`] where the template itself says that it does not take the conversation,
+    /// [`ChatError::Render`] where it does what cannot be done.
+    pub fn render(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String, ChatError> {
+        if messages.is_empty() {
+            return Err(ChatError::NoMessages);
+        }
+        let mut variables = self.variables.clone();
+        variables.insert("messages".to_string(), Value::from_serialize(messages));
+        variables.insert("add_generation_prompt".to_string(), add_generation_prompt.into());
+        let template = self.environment.get_template(environment::NAME).map_err(ChatError::render)?;
+        // The renderer's slices with a negative step leave their list where it is too short for them.
+        let rendered = catch_unwind(AssertUnwindSafe(|| template.render(variables)));
+        rendered.map_err(|_| ChatError::Renderer)?.map_err(ChatError::render)
+    }
+}

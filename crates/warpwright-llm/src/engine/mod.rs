@@ -1,1 +1,39 @@
-//! A model on a device: prompts, tokens, logits.
+//! The engine: a model on a device, from token to token.
+//!
+//! ```text
+//!                 ┌── prefill: chunks ──┐
+//!  ids ──► Engine ┤                     ├──► the cache, and the next token: on the device
+//!                 └── next: steps ──────┘            │
+//!                                                    └──► the host, when it asks
+//! ```
+//!
+//! It knows ids, not text: tokenizers and templates are elsewhere. All plans of a model work on one
+//! [`Store`](warpwright_graph::Store), whose states are the sequence; the host keeps the ids of it, and nothing else.
+//!
+//! What holds:
+//!
+//! - **Ids that a kernel reads are in the vocabulary**: others are refused before.
+//! - **The cache holds a prefix of the sequence**, and attention sees no more of it than that: what padding, a step
+//!   issued ahead or a failure has left behind it is overwritten before it is seen.
+//! - **A token is a function of the ids before it, the sampler's options and the seed**: however the ids came into the
+//!   cache, whatever was there before, the draw of a position takes the random number of its seed and position.
+
+mod error;
+mod estimate;
+mod load;
+mod logits;
+mod options;
+mod pieces;
+mod prefill;
+mod sampler;
+mod sequence;
+mod statistics;
+
+pub use error::EngineError;
+pub use estimate::Estimate;
+pub use load::{Engine, Loading};
+pub use logits::By;
+pub use options::{EngineOptions, Executor};
+pub use prefill::Progress;
+pub use sampler::SamplerOptions;
+pub use statistics::{Description, EngineStatistics};

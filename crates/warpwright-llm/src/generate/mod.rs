@@ -1,1 +1,5 @@
-//! Text from a prompt.
+//! Generation: a prompt becomes text, piece by piece.
+
+mod stop;
+
+pub use stop::{Matched, StopMatcher};

@@ -1,1 +1,31 @@
-//! Models from the metadata of a GGUF file: configuration, graphs, weights.
+//! Models: what a file says about one, and the graphs that compute it.
+//!
+//! ```text
+//!             Architecture (a row of a table)
+//!                    │
+//!  Gguf ── metadata ─┴─► ModelConfig ──► graph(step, what is wanted) ──► ComputeGraph
+//!    │                        │
+//!    └──── tensors ───────────┴──► load_weights ──► Store
+//! ```
+//!
+//! A [`ModelConfig`] is only made from a file, and then file and configuration agree: every tensor that the graphs
+//! take is there with its shape and in a format that kernels read, and **no tensor and no parameter of the file is
+//! left out that would change the result**: what is not understood is refused by name.
+//!
+//! Nothing here knows devices, tokenizers or how tokens are chosen beyond the graph's own operations.
+
+mod architecture;
+mod config;
+mod error;
+mod graph;
+mod keys;
+mod load;
+mod rope;
+mod weights;
+
+pub use architecture::Architecture;
+pub use config::ModelConfig;
+pub use error::ModelError;
+pub(crate) use graph::RECENT;
+pub use graph::{Choice, GraphOptions, Outcome};
+pub use load::{LoadError, LoadProgress, load_weights};

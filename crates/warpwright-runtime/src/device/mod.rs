@@ -82,6 +82,11 @@ impl Device {
         &self.inner.properties
     }
 
+    /// Whether it is a virtual GPU: where everything takes longer, and the host is no slower than the device.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self.inner.backend, Backend::Vm(_))
+    }
+
     /// The stream that every device has. It is a stream as any other: nothing waits for it that was not asked to.
     pub fn default_stream(&self) -> Stream {
         let mut known = self.inner.default_stream.lock().unwrap_or_else(PoisonError::into_inner);

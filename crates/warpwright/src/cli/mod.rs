@@ -9,8 +9,10 @@ mod emit;
 mod fmt;
 mod json;
 mod kernels;
+mod npy;
 mod run;
 mod source;
+mod virtual_gpu;
 
 use clap::{Parser, Subcommand};
 use std::io::{self, Write};

@@ -3,7 +3,7 @@
 use super::Failure;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The name under which standard input is asked for.
 pub(crate) const STDIN: &str = "-";
@@ -40,28 +40,86 @@ pub(crate) fn replace(name: &str, text: &str) -> Result<(), Failure> {
 /// Writes a file as one step: whoever looks sees the old content, if there was one, or all of the new.
 /// Devices and pipes are written to as they are.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::Message(format!("cannot write {}: {error}", path.display()));
-    let (path, permissions) = match fs::metadata(path) {
-        Ok(there) if there.is_file() => (fs::canonicalize(path).map_err(failed)?, Some(there.permissions())),
-        Ok(_) => return fs::write(path, content).map_err(failed),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (path.to_path_buf(), None),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".tmp{}", std::process::id()));
-    let beside = path.with_file_name(name);
-    let write = || -> io::Result<()> {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        if let Some(permissions) = permissions {
-            fs::set_permissions(&beside, permissions)?;
+    let mut file = Replacement::create(path)?;
+    file.write_all(content).map_err(|error| cannot_write(path, &error))?;
+    file.finish()
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::Message(format!("cannot write {}: {error}", path.display()))
+}
+
+/// A file that is written beside the one whose place it takes at the end. Dropped before that, it is gone.
+/// Devices and pipes are written to as they are.
+pub(crate) struct Replacement {
+    file: io::BufWriter<fs::File>,
+    path: PathBuf,
+    /// Where it is written until it is finished.
+    beside: Option<PathBuf>,
+}
+
+impl Replacement {
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let create = || -> io::Result<Replacement> {
+            let (path, permissions) = match fs::metadata(path) {
+                // The file that a link points to is the one to replace.
+                Ok(there) if there.is_file() => (fs::canonicalize(path)?, Some(there.permissions())),
+                Ok(_) => {
+                    let file = fs::OpenOptions::new().write(true).open(path)?;
+                    return Ok(Replacement {
+                        file: io::BufWriter::new(file),
+                        path: path.into(),
+                        beside: None,
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => (path.to_path_buf(), None),
+                Err(error) => return Err(error),
+            };
+            let mut name = path.file_name().unwrap_or_default().to_os_string();
+            name.push(format!(".tmp{}", std::process::id()));
+            let beside = path.with_file_name(name);
+            let file = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
+            // From here on it is removed where something fails.
+            let made = Replacement { file: io::BufWriter::new(file), path, beside: Some(beside) };
+            if let Some(permissions) = permissions {
+                made.file.get_ref().set_permissions(permissions)?;
+            }
+            Ok(made)
+        };
+        create().map_err(|error| cannot_write(path, &error))
+    }
+
+    /// Puts it in its place.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        let mut finish = || -> io::Result<()> {
+            self.file.flush()?;
+            if let Some(beside) = &self.beside {
+                self.file.get_ref().sync_all()?;
+                fs::rename(beside, &self.path)?;
+                self.beside = None;
+            }
+            Ok(())
+        };
+        let finished = finish();
+        finished.map_err(|error| cannot_write(&self.path, &error))
+    }
+}
+
+impl Write for Replacement {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if let Some(beside) = &self.beside {
+            // Left behind only if even removing it fails.
+            let _ = fs::remove_file(beside);
         }
-        fs::rename(&beside, &path)
-    };
-    write().map_err(|error| {
-        // Left behind only if even removing it fails.
-        let _ = fs::remove_file(&beside);
-        failed(error)
-    })
+    }
 }

@@ -11,8 +11,8 @@
 //! poison:f32:1024                            a buffer that nobody has written
 //! ```
 
-use super::npy::{Dtype, element_count};
 use super::scalar;
+use crate::cli::npy::{Dtype, element_count};
 use std::path::PathBuf;
 use warpwright_ptx::ir::Type;
 

@@ -1,10 +1,10 @@
 //! Runs a kernel on a virtual device.
 
 use super::figures::Pointed;
-use super::options::{Check, Dims, Options, Race};
+use super::options::{Dims, Options, Race};
 use super::program::Program;
 use super::values::{Contents, Fill, Global, Output, Value};
-use crate::cli::Failure;
+use crate::cli::{Failure, virtual_gpu};
 use std::fmt;
 use std::time::{Duration, Instant};
 use warpwright_ptx::diag::LineIndex;
@@ -37,24 +37,6 @@ fn not_loaded(program: &Program, error: &vm::DeviceError) -> Failure {
     Failure::Message(format!("{place}: {error}"))
 }
 
-/// What is to be checked.
-pub(super) fn checks(options: &Options) -> Result<vm::Checks, Failure> {
-    let mut checks = vm::Checks::MEMORY;
-    for &check in &options.check {
-        match check {
-            Check::All => checks = vm::Checks::ALL,
-            Check::None if options.check.len() > 1 => {
-                return Err(Failure::Message("`--check none` goes with no other check".into()));
-            }
-            Check::None | Check::Memcheck => {}
-            Check::Racecheck => checks.race = true,
-            Check::Initcheck => checks.init = true,
-            Check::Synccheck => checks.sync = true,
-        }
-    }
-    Ok(checks)
-}
-
 pub(super) fn launch(
     program: &Program,
     kernel: &Function,
@@ -64,12 +46,11 @@ pub(super) fn launch(
     options: &Options,
     counters: bool,
 ) -> Result<Finished, Failure> {
-    let checks = checks(options)?;
-    let mut config = vm::DeviceConfig::default();
+    let checks = virtual_gpu::checks(&options.check)?;
+    let mut config = virtual_gpu::config();
     config.arch = options.sm.unwrap_or(program.module.target.arch);
     config.workers = options.workers.unwrap_or(0);
     config.tensor_core = options.tensor_core;
-    config.memory = config.memory.min(host_memory().unwrap_or(u64::MAX) / 2);
     let arch = config.arch;
     let device = vm::Device::new(config).map_err(refused)?;
     let module = device.load(&program.module, &program.info).map_err(|error| not_loaded(program, &error))?;
@@ -134,15 +115,6 @@ pub(super) fn launch(
         }
     }
     Ok(Finished { arch, report, elapsed, pointed, results })
-}
-
-/// Bytes that this machine could give, where it says so. The device has half of that: the checks keep
-/// books on it.
-fn host_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
 }
 
 /// A buffer with what it holds at first.

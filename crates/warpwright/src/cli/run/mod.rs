@@ -15,7 +15,6 @@ mod figures;
 mod found;
 mod launch;
 mod locate;
-mod npy;
 mod options;
 mod program;
 mod scalar;
@@ -26,7 +25,7 @@ mod table;
 mod values;
 
 use super::json::{self, Document};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, virtual_gpu};
 use launch::Finished;
 use locate::Locator;
 use options::{ARGUMENTS_HELP, Options};
@@ -86,7 +85,7 @@ pub(crate) fn profile(arguments: &ProfileArguments, out: &mut impl Write) -> Res
 
 /// Runs the kernel. With `top`, its counters are shown with that many instructions.
 fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Result<Outcome, Failure> {
-    launch::checks(options)?;
+    virtual_gpu::checks(&options.check)?;
     let program = Program::read(&options.file)?;
     let kernel = program.kernel(options.entry.as_deref())?;
     let block = program::block_of(kernel, options)?;

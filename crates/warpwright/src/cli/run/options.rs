@@ -1,5 +1,6 @@
 //! The command line of `run` and `profile`.
 
+use crate::cli::virtual_gpu::Check;
 use std::str::FromStr;
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::tensor::TensorCore;
@@ -79,17 +80,6 @@ pub(crate) struct Options {
     /// Print the report as JSON
     #[arg(long)]
     pub(super) json: bool,
-}
-
-/// A check that can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Check {
-    All,
-    None,
-    Memcheck,
-    Racecheck,
-    Initcheck,
-    Synccheck,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -2,8 +2,8 @@
 //! module-scope variables, and files to be written afterwards.
 
 use super::argument::{Argument, Buffer, Elements};
-use super::npy::{self, Array, Dtype, Kind};
 use super::signature::Signature;
+use crate::cli::npy::{self, Array, Dtype, Kind};
 use crate::cli::{Failure, source};
 use std::collections::BTreeSet;
 use std::fs;

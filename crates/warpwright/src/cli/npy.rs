@@ -220,6 +220,13 @@ fn from_fortran(data: &[u8], shape: &[u64], size: usize) -> Vec<u8> {
 
 /// The bytes of a file that holds the array.
 pub(crate) fn write(dtype: Dtype, shape: &[u64], data: &[u8]) -> Vec<u8> {
+    let mut file = header(dtype, shape);
+    file.extend_from_slice(data);
+    file
+}
+
+/// What stands before the elements of an array, which follow in C order, little-endian.
+pub(crate) fn header(dtype: Dtype, shape: &[u64]) -> Vec<u8> {
     let order = if dtype.size == 1 { '|' } else { '<' };
     let shape = match shape {
         [one] => format!("({one},)"),
@@ -235,12 +242,11 @@ pub(crate) fn write(dtype: Dtype, shape: &[u64], data: &[u8]) -> Vec<u8> {
     let padded = (before + header.len() + 1).next_multiple_of(ALIGN) - before;
     header.extend(std::iter::repeat_n(' ', padded - 1 - header.len()));
     header.push('\n');
-    let mut file = Vec::with_capacity(before + header.len() + data.len());
+    let mut file = Vec::with_capacity(before + header.len());
     file.extend_from_slice(MAGIC);
     file.extend_from_slice(&[1, 0]);
     file.extend_from_slice(&(header.len() as u16).to_le_bytes());
     file.extend_from_slice(header.as_bytes());
-    file.extend_from_slice(data);
     file
 }
 

@@ -1,0 +1,88 @@
+//! The renderer's settings and functions, as Hugging Face's `transformers` has them.
+
+use super::error::Raised;
+use super::{clock, json, methods, repr};
+use minijinja::value::{Value, ValueKind};
+use minijinja::{Environment, Error, ErrorKind};
+use std::borrow::Cow;
+
+/// What the template is called in its environment.
+pub(super) const NAME: &str = "chat_template";
+
+/// Steps of the renderer that a template may take. A long conversation takes tens of thousands.
+pub(super) const MOST_STEPS: u64 = 5_000_000;
+
+/// An environment with one template.
+pub(super) fn with_template(source: &str) -> Result<Environment<'static>, Error> {
+    let mut environment = Environment::new();
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment.set_keep_trailing_newline(false);
+    environment.set_fuel(Some(MOST_STEPS));
+    environment.set_unknown_method_callback(methods::call);
+    environment.set_formatter(repr::format);
+    environment.add_filter("tojson", json::tojson);
+    environment.add_filter("length", length);
+    environment.add_filter("count", length);
+    environment.add_test("sequence", is_sequence);
+    environment.add_test("iterable", is_iterable);
+    environment.add_function("raise_exception", raise_exception);
+    environment.add_function("strftime_now", |format: &str| clock::strftime_now(format));
+    environment.add_template_owned(NAME, generation_blocks(source).into_owned())?;
+    Ok(environment)
+}
+
+fn raise_exception(message: Value) -> Result<Value, Error> {
+    let message = message.to_string();
+    Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
+}
+
+/// To Python, strings and dicts are sequences too: they have a length and items.
+fn is_sequence(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::String | ValueKind::Map)
+}
+
+/// `None` cannot be gone through; what is not defined can, and is empty.
+fn is_iterable(value: &Value) -> bool {
+    !value.is_none() && (value.is_undefined() || value.try_iter().is_ok())
+}
+
+/// What is not defined has the length 0.
+fn length(value: &Value) -> Result<usize, Error> {
+    if value.is_undefined() {
+        return Ok(0);
+    }
+    value.len().ok_or_else(|| {
+        let detail = format!("{} has no length", value.kind());
+        Error::new(ErrorKind::InvalidOperation, detail)
+    })
+}
+
+/// `{% generation %}` marks what a model is trained on. It has no effect on the text but for a scope of its own,
+/// which `{% with %}` has too.
+fn generation_blocks(source: &str) -> Cow<'_, str> {
+    if !source.contains("generation") {
+        return Cow::Borrowed(source);
+    }
+    let mut text = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(at) = rest.find("{%") {
+        let inside = &rest[at + 2..];
+        let Some(end) = inside.find("%}") else { break };
+        let tag = &inside[..end];
+        let word = tag.trim_start_matches(['-', '+']).trim_end_matches(['-', '+']).trim();
+        text.push_str(&rest[..at + 2]);
+        match word {
+            "generation" => text.push_str(&tag.replacen("generation", "with", 1)),
+            "endgeneration" => text.push_str(&tag.replacen("endgeneration", "endwith", 1)),
+            // What looks like the end may be a part of a string: only what begins here is passed over.
+            _ => {
+                rest = inside;
+                continue;
+            }
+        }
+        rest = &inside[end..];
+    }
+    text.push_str(rest);
+    Cow::Owned(text)
+}

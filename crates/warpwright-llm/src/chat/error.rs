@@ -1,0 +1,81 @@
+//! Why a template gives no text.
+
+use minijinja::{Error, ErrorKind};
+use std::fmt;
+
+/// Why a chat template cannot be read or used. Lines count from 1.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChatError {
+    /// The template is not one.
+    #[error("chat template{}: {message}", at(line))]
+    Syntax {
+        /// Where it stops making sense.
+        line: Option<usize>,
+        /// What is wrong there.
+        message: String,
+    },
+    /// The template refuses the conversation, in its own words (`raise_exception`).
+    #[error("the chat template refuses this conversation: {message}")]
+    Refused {
+        /// What it says.
+        message: String,
+    },
+    /// There is nothing to write.
+    #[error("a conversation needs at least one message")]
+    NoMessages,
+    /// The renderer itself failed.
+    #[error("the chat template makes its renderer fail; a slice with a negative step can be why")]
+    Renderer,
+    /// The template does what cannot be done.
+    #[error("chat template{}: {message}", at(line))]
+    Render {
+        /// Where.
+        line: Option<usize>,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+fn at(line: &Option<usize>) -> String {
+    line.map(|line| format!(", line {line}")).unwrap_or_default()
+}
+
+impl ChatError {
+    pub(super) fn syntax(error: Error) -> ChatError {
+        ChatError::Syntax { line: error.line(), message: message(&error) }
+    }
+
+    pub(super) fn render(error: Error) -> ChatError {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+        while let Some(next) = cause {
+            if let Some(Raised(message)) = next.downcast_ref() {
+                return ChatError::Refused { message: message.clone() };
+            }
+            cause = next.source();
+        }
+        ChatError::Render { line: error.line(), message: message(&error) }
+    }
+}
+
+fn message(error: &Error) -> String {
+    match (error.kind(), error.detail()) {
+        (ErrorKind::OutOfFuel, _) => {
+            format!("it takes more than {} steps", super::environment::MOST_STEPS)
+        }
+        (kind, Some(detail)) => format!("{kind}: {detail}"),
+        (kind, None) => kind.to_string(),
+    }
+}
+
+/// What a template raises, as the cause of the renderer's own error.
+#[derive(Debug)]
+pub(super) struct Raised(pub(super) String);
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Raised {}

@@ -1,0 +1,41 @@
+//! Methods that values have in Python, and templates call.
+//!
+//! Most of them come with the renderer. Here are those that it lacks, and those that it has for bytes where
+//! Python means characters.
+
+use minijinja::value::{Value, ValueKind, from_args};
+use minijinja::{Error, State};
+use minijinja_contrib::pycompat;
+
+/// Calls a method of a value that is no object of the renderer.
+pub(super) fn call(
+    state: &State<'_, '_>,
+    value: &Value,
+    method: &str,
+    arguments: &[Value],
+) -> Result<Value, Error> {
+    if let (ValueKind::String, Some(text)) = (value.kind(), value.as_str()) {
+        let one = || from_args::<(&str,)>(arguments).map(|(one,)| one);
+        // Where a text is, counted in characters; −1 where it is not.
+        let place = |found: Option<usize>| found.map_or(-1, |at| text[..at].chars().count() as i64);
+        match method {
+            "find" => return Ok(place(text.find(one()?)).into()),
+            "rfind" => return Ok(place(text.rfind(one()?)).into()),
+            "count" => return Ok(text.matches(one()?).count().into()),
+            "removeprefix" => return Ok(text.strip_prefix(one()?).unwrap_or(text).into()),
+            "removesuffix" => return Ok(text.strip_suffix(one()?).unwrap_or(text).into()),
+            "partition" => {
+                let separator = one()?;
+                let parts = text.split_once(separator).map(|(before, after)| [before, separator, after]);
+                return Ok(parts.unwrap_or([text, "", ""]).map(Value::from).to_vec().into());
+            }
+            "rpartition" => {
+                let separator = one()?;
+                let parts = text.rsplit_once(separator).map(|(before, after)| [before, separator, after]);
+                return Ok(parts.unwrap_or(["", "", text]).map(Value::from).to_vec().into());
+            }
+            _ => {}
+        }
+    }
+    pycompat::unknown_method_callback(state, value, method, arguments)
+}

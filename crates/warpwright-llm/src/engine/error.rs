@@ -1,0 +1,98 @@
+//! Why an engine does not do what it is asked for.
+
+use crate::model::{LoadError, ModelError};
+use warpwright_graph::{ExecuteError, GraphError, PlanError, RunnerError, StoreError};
+use warpwright_runtime::RuntimeError;
+
+/// Why an engine cannot be loaded, or does not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The file has no model that can be computed.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// Its weights cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A step cannot be planned, or has failed.
+    #[error(transparent)]
+    Step(#[from] RunnerError),
+    /// The device's weights and states refuse.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The device refuses, or has failed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// An option is outside of what there is.
+    #[error("{option} is {value}: it must be {rule}")]
+    Option {
+        /// Which.
+        option: &'static str,
+        /// What was asked for.
+        value: String,
+        /// What it must be.
+        rule: String,
+    },
+    /// An id that is no token of the model.
+    #[error("token {at} is {id}, but the vocabulary has {vocab} tokens, 0 to {}", vocab - 1)]
+    Vocabulary {
+        /// Its place in what was given.
+        at: usize,
+        /// The id.
+        id: u32,
+        /// Tokens of the vocabulary.
+        vocab: u32,
+    },
+    /// A prompt that there is no room for.
+    #[error(
+        "a prompt of {prompt} tokens after {before} that are held: the context has room for {context}; \
+         shorten the prompt or ask for a larger context"
+    )]
+    Overflow {
+        /// Tokens that were held before.
+        before: usize,
+        /// Tokens of the prompt.
+        prompt: usize,
+        /// Tokens of the context.
+        context: u32,
+    },
+    /// There is no room for another token.
+    #[error("the context of {context} tokens is full: {prompt} of prompts and {generated} generated")]
+    Full {
+        /// Tokens that were given.
+        prompt: usize,
+        /// Tokens that were generated.
+        generated: usize,
+        /// Tokens of the context.
+        context: u32,
+    },
+    /// Nothing was given that a token could follow.
+    #[error("there is nothing to go on from: give at least one token first")]
+    Empty,
+    /// A prefix that is longer than the sequence.
+    #[error("a prefix of {asked} tokens of a sequence of {held}")]
+    Prefix {
+        /// Tokens that were asked for.
+        asked: usize,
+        /// Tokens that there are.
+        held: usize,
+    },
+}
+
+impl From<ExecuteError> for EngineError {
+    fn from(error: ExecuteError) -> Self {
+        EngineError::Step(error.into())
+    }
+}
+
+impl From<PlanError> for EngineError {
+    fn from(error: PlanError) -> Self {
+        EngineError::Step(error.into())
+    }
+}
+
+impl From<GraphError> for EngineError {
+    fn from(error: GraphError) -> Self {
+        EngineError::Step(error.into())
+    }
+}

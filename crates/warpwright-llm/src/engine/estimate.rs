@@ -1,0 +1,198 @@
+//! How long a token will take, before it is computed.
+//!
+//! Layers are alike: the beginning of a step is run, launch by launch, for as long as there is time, and the rest is
+//! reckoned from that. What is launched as something that was measured takes as long, and anything else for its bytes as
+//! long as the largest that was. A step that fits into the time is measured whole.
+
+use super::error::EngineError;
+use super::load::Engine;
+use super::pieces::{self, Piece};
+use crate::model::Outcome;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use warpwright_graph::{ExecuteError, KernelDispatch, Plan, PlannedStep, StepRun};
+
+/// Time that is spent on measuring a step.
+const BUDGET: Duration = Duration::from_millis(120);
+
+/// The position that steps are measured at, if there is room: attention takes longer the more there is to see.
+const POSITION: usize = 64;
+
+/// How long tokens will take on this device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Estimate {
+    /// A token that is chosen.
+    pub token: Duration,
+    /// A token of a long prompt.
+    pub prompt_token: Duration,
+}
+
+impl Engine {
+    /// Estimates how long tokens will take, in some tenths of a second. The sequence stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub fn estimate(&mut self) -> Result<Estimate, EngineError> {
+        self.sequence.settle();
+        let held = self.sequence.held;
+        // Behind what the cache holds, where nothing sees what is written.
+        self.sequence.held = POSITION.max(held).min(self.chosen.context as usize - 1);
+        let estimate = self.measure_both();
+        self.sequence.held = held;
+        if estimate.is_err() {
+            self.sequence.failed();
+        }
+        self.sequence.ready = false;
+        estimate
+    }
+
+    fn measure_both(&mut self) -> Result<Estimate, EngineError> {
+        let token = self.measure(Piece::Token, self.options.sampler.outcome())?;
+        let chunk = pieces::next(&self.chosen, self.sequence.held as u32, self.chosen.chunk);
+        let prompt_token = match chunk {
+            Piece::Token => token,
+            Piece::Chunk { tokens, .. } => self.measure(chunk, Outcome::Cached)? / tokens,
+        };
+        Ok(Estimate { token, prompt_token })
+    }
+
+    /// The time of a step.
+    fn measure(&mut self, piece: Piece, outcome: Outcome) -> Result<Duration, EngineError> {
+        let watch = Stopwatch::new();
+        let mut step = self.piece(piece, outcome)?;
+        step.issue(&watch)?;
+        let plan = step.executable().plan().clone();
+        let mut best = watch.reckon(&plan);
+        let stream = self.stream.clone();
+        stream.synchronize()?;
+        // What fits is measured as it will run.
+        while watch.begun.elapsed() + best < BUDGET && watch.is_whole(&plan) {
+            let mut step = self.piece(piece, outcome)?;
+            stream.synchronize()?;
+            let start = Instant::now();
+            step.run()?;
+            stream.synchronize()?;
+            let mut measured = watch.measured();
+            best = if measured.runs == 0 { start.elapsed() } else { best.min(start.elapsed()) };
+            measured.runs += 1;
+        }
+        Ok(best)
+    }
+}
+
+/// Runs the library's launches step by step while there is time, and takes the time of each.
+struct Stopwatch {
+    begun: Instant,
+    measured: Mutex<Measured>,
+}
+
+#[derive(Default)]
+struct Measured {
+    /// By step, from the first one on.
+    times: Vec<Duration>,
+    /// Of the step that moves the most bytes of those that were measured: bytes and time.
+    largest: (u64, Duration),
+    /// There is no time for the next step, nor for any after it.
+    over: bool,
+    /// Runs of the whole step.
+    runs: u32,
+}
+
+impl Measured {
+    /// How long so many bytes take.
+    fn reckon(&self, bytes: u64) -> Duration {
+        let (most, time) = self.largest;
+        time.mul_f64(bytes as f64 / most.max(1) as f64)
+    }
+}
+
+/// Bytes that a step's launches move.
+fn bytes(step: &PlannedStep) -> u64 {
+    step.launches().map(|launch| launch.bytes).sum()
+}
+
+/// What makes steps take as long as one another: the kernels, and how many blocks of them.
+fn launches(step: &PlannedStep) -> Vec<(&str, [u32; 3])> {
+    step.launches().map(|launch| (launch.kernel.entry(), launch.grid)).collect()
+}
+
+impl Stopwatch {
+    fn new() -> Self {
+        Stopwatch { begun: Instant::now(), measured: Mutex::default() }
+    }
+
+    fn measured(&self) -> MutexGuard<'_, Measured> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_whole(&self, plan: &Plan) -> bool {
+        self.measured().times.len() == plan.steps().len()
+    }
+
+    /// The time of a plan by what was measured of it.
+    fn reckon(&self, plan: &Plan) -> Duration {
+        let measured = self.measured();
+        let known: HashMap<_, _> = plan.steps().iter().map(launches).zip(&measured.times).collect();
+        let time =
+            |(i, step): (usize, &PlannedStep)| match (measured.times.get(i), known.get(&launches(step))) {
+                (Some(&time), _) | (None, Some(&&time)) => time,
+                (None, None) => measured.reckon(bytes(step)),
+            };
+        plan.steps().iter().enumerate().map(time).sum()
+    }
+
+    fn step(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        let bytes = bytes(step.planned());
+        let mut measured = self.measured();
+        measured.over |= self.begun.elapsed() + measured.reckon(bytes) > BUDGET;
+        if measured.over {
+            return Ok(());
+        }
+        let start = Instant::now();
+        step.run_library()?;
+        step.stream().synchronize()?;
+        let time = start.elapsed();
+        measured.times.push(time);
+        if bytes > measured.largest.0 {
+            measured.largest = (bytes, time);
+        }
+        Ok(())
+    }
+}
+
+impl KernelDispatch for Stopwatch {
+    fn rows(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        self.step(step)
+    }
+
+    fn mat_mul(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        self.step(step)
+    }
+
+    fn norm(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        self.step(step)
+    }
+
+    fn rope(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        self.step(step)
+    }
+
+    fn attention(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        self.step(step)
+    }
+
+    fn elementwise(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        self.step(step)
+    }
+
+    fn sampling(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        self.step(step)
+    }
+
+    fn state(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        self.step(step)
+    }
+}

@@ -1,0 +1,198 @@
+//! The engine itself, and how it comes to be.
+
+use super::error::EngineError;
+use super::options::{Chosen, EngineOptions, Executor};
+use super::sampler::SamplerOptions;
+use super::sequence::{Inbox, Sequence};
+use crate::gguf::Gguf;
+use crate::model::{GraphOptions, ModelConfig, Outcome, load_weights};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use warpwright_graph::{
+    Element, KernelLibrary, PlanOptions, Runner, RunnerStep, SequenceBound, StepKind, StepShape, Store,
+    TensorType,
+};
+use warpwright_kernels::CacheDtype;
+use warpwright_runtime::{Device, Stream};
+
+/// How far loading is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loading<'a> {
+    /// The tensor that has just been loaded.
+    pub tensor: &'a str,
+    /// Bytes of weights that have been loaded.
+    pub loaded: u64,
+    /// Bytes of weights that there are to load.
+    pub total: u64,
+}
+
+/// A model on a device, with one sequence of tokens.
+///
+/// The sequence is what prompts and choices have made it. [`prefill`](Self::prefill) adds a prompt, and
+/// [`decode`](Self::decode) chooses a token, adds it and gives it; [`truncate`](Self::truncate) goes back to a prefix, whose
+/// keys and values stay in the cache.
+///
+/// What goes wrong on the device while a call has not waited for it is the error of a later call. After any error the
+/// engine is as it was before the step that failed, and can be asked again.
+///
+/// Several engines may share a device: each has a stream and memory of its own.
+pub struct Engine {
+    pub(super) model: Arc<ModelConfig>,
+    pub(super) runner: Runner,
+    pub(super) stream: Stream,
+    pub(super) options: EngineOptions,
+    pub(super) chosen: Chosen,
+    pub(super) outcomes: Arc<Outcomes>,
+    pub(super) sequence: Sequence,
+    pub(super) inbox: Inbox,
+    /// Whether the numbers of the sampler are in their states.
+    pub(super) sampler_written: bool,
+}
+
+/// Tokens that a cache has room for at first, unless its model has less.
+const FIRST_ROOM: u32 = 512;
+
+/// What graphs were asked for: variants of the runner are places in this list.
+#[derive(Default)]
+pub(super) struct Outcomes(Mutex<Vec<Outcome>>);
+
+impl Outcomes {
+    fn number(&self, outcome: Outcome) -> u32 {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = known.iter().position(|known| *known == outcome).unwrap_or_else(|| {
+            known.push(outcome);
+            known.len() - 1
+        });
+        at as u32
+    }
+
+    fn get(&self, number: u32) -> Outcome {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(number as usize).copied().unwrap_or(Outcome::Cached)
+    }
+}
+
+impl Engine {
+    /// Loads the model of a file, which is not needed afterwards, and makes a step of decoding ready. `progress` is
+    /// told of each tensor.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::Model`] for a model that is not known, [`EngineError::Option`] for options that it does not have,
+    /// and where the device has no room or no kernel for it what that says.
+    pub fn load(
+        gguf: &Gguf,
+        options: EngineOptions,
+        mut progress: impl FnMut(Loading<'_>),
+    ) -> Result<Engine, EngineError> {
+        let model = Arc::new(ModelConfig::from_gguf(gguf)?);
+        options.sampler.check()?;
+        let chosen = options.choose(model.max_context())?;
+        let stream = options.device.new_stream();
+        let mut store = Store::new(&stream);
+        load_weights(gguf, &model, &mut store, |loading| {
+            let (tensor, loaded, total) = (loading.tensor, loading.loaded, loading.total);
+            progress(Loading { tensor, loaded, total });
+        })?;
+        for (name, element) in STATES {
+            store.add_state(name, TensorType::new(element, [1]))?;
+        }
+        let outcomes = Arc::new(Outcomes::default());
+        let bound = SequenceBound { initial: FIRST_ROOM.min(chosen.context), limit: chosen.context };
+        let mut plan_options = PlanOptions::for_device(&options.device);
+        plan_options.arithmetic = options.arithmetic;
+        let (graphs, known, cache) = (model.clone(), outcomes.clone(), options.cache);
+        let graph = move |shape: &StepShape| {
+            graphs.graph(shape, &GraphOptions { cache, outcome: known.get(shape.variant) })
+        };
+        let runner = Runner::new(store, plan_options, KernelLibrary, bound, graph)
+            .eager(options.executor == Executor::Eager);
+        let inbox = Inbox::new(&options.device)?;
+        let mut engine = Engine {
+            model,
+            runner,
+            stream,
+            options,
+            chosen,
+            outcomes,
+            sequence: Sequence::default(),
+            inbox,
+            sampler_written: false,
+        };
+        engine.decode_step(engine.options.sampler.outcome(), 1)?;
+        // Matrices are brought into planes now, and not while somebody waits for the first token.
+        engine.stream.synchronize()?;
+        Ok(engine)
+    }
+
+    /// The model.
+    pub fn model(&self) -> &ModelConfig {
+        &self.model
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.options.device
+    }
+
+    /// Tokens that a sequence has at most.
+    pub fn context(&self) -> u32 {
+        self.chosen.context
+    }
+
+    /// What the cache holds keys and values as.
+    pub fn cache(&self) -> CacheDtype {
+        self.options.cache
+    }
+
+    /// How tokens are chosen.
+    pub fn sampler(&self) -> SamplerOptions {
+        self.options.sampler
+    }
+
+    /// A step of one token, after which the cache holds `length`.
+    pub(super) fn decode_step(
+        &mut self,
+        outcome: Outcome,
+        length: u32,
+    ) -> Result<RunnerStep<'_>, EngineError> {
+        let variant = self.outcomes.number(outcome);
+        Ok(self.runner.variant_step(variant, StepKind::Decode, 1, length)?)
+    }
+
+    /// A step of several tokens, after which the cache holds `length`.
+    pub(super) fn chunk_step(
+        &mut self,
+        outcome: Outcome,
+        tokens: u32,
+        length: u32,
+    ) -> Result<RunnerStep<'_>, EngineError> {
+        let variant = self.outcomes.number(outcome);
+        Ok(self.runner.variant_step(variant, StepKind::Prefill { tokens }, 1, length)?)
+    }
+}
+
+/// States that the host writes, of one sequence.
+const STATES: [(&str, Element); 12] = [
+    ("ids", Element::U32),
+    ("positions", Element::U32),
+    ("lengths", Element::U32),
+    ("seeds", Element::U64),
+    ("steps", Element::U32),
+    ("temperatures", Element::F32),
+    ("top_ks", Element::U32),
+    ("top_ps", Element::F32),
+    ("min_ps", Element::F32),
+    ("repeats", Element::F32),
+    ("frequencies", Element::F32),
+    ("presences", Element::F32),
+];
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Engine");
+        debug.field("architecture", &self.model.architecture().name).field("options", &self.options);
+        debug.field("tokens", &self.tokens().len()).finish_non_exhaustive()
+    }
+}

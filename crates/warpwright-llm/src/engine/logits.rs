@@ -1,0 +1,86 @@
+//! Logits after every token of a prompt.
+
+use super::error::EngineError;
+use super::load::Engine;
+use super::pieces::{self, Piece};
+use crate::model::Outcome;
+use std::ops::ControlFlow;
+
+/// How logits are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum By {
+    /// Token by token, as in decoding.
+    #[default]
+    Token,
+    /// In chunks of up to so many tokens, as prompts.
+    Chunk(u32),
+}
+
+impl Engine {
+    /// Adds tokens to the sequence, and gives the logits after each: `each` is told the number of the token among `ids`
+    /// and as many numbers as the vocabulary has tokens, and may end it. A chunk's rows are held at once, and no more.
+    /// The sequence ends with the last token of which logits were given, or, where it was ended in a chunk, with that.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`prefill`](Self::prefill); [`EngineError::Option`] for a chunk of no tokens.
+    pub fn logits(
+        &mut self,
+        ids: &[u32],
+        by: By,
+        mut each: impl FnMut(usize, &[f32]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, EngineError> {
+        if by == By::Chunk(0) {
+            let (option, value, rule) = ("the chunk", "0".into(), "1 or more".into());
+            return Err(EngineError::Option { option, value, rule });
+        }
+        // What was chosen last may not be in the cache yet: its logits are nobody's, and those of the ids follow.
+        let before = self.position();
+        self.append(ids)?;
+        let done = self.rows(before, by, &mut each);
+        if done.is_err() {
+            self.sequence.failed();
+            self.cut(before);
+        }
+        done
+    }
+
+    fn rows(
+        &mut self,
+        before: usize,
+        by: By,
+        each: &mut dyn FnMut(usize, &[f32]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, EngineError> {
+        let vocab = self.model.vocab() as usize;
+        let end = self.position();
+        let mut rows = Vec::new();
+        while self.sequence.held < end {
+            let held = self.sequence.held;
+            let piece = match by {
+                By::Token => Piece::Token,
+                By::Chunk(chunk) => {
+                    let chosen = super::options::Chosen { chunk, least: chunk.min(2), ..self.chosen };
+                    pieces::next(&chosen, held as u32, (end - held) as u32)
+                }
+            };
+            let outcome = if piece == Piece::Token { Outcome::Logits } else { Outcome::AllLogits };
+            let count = piece.tokens() as usize;
+            let mut step = self.piece(piece, outcome)?;
+            step.run()?;
+            let logits = step.executable().output_buffer("logits")?.typed::<f32>()?;
+            rows.resize(count * vocab, 0.0);
+            self.stream.memcpy_dtoh(&logits.slice(..count * vocab)?, &mut rows)?;
+            self.sequence.held = held + count;
+            self.sequence.ready = false;
+            self.sequence.done();
+            for (row, at) in rows.chunks(vocab).zip(held..) {
+                if at >= before && each(at - before, row).is_break() {
+                    let held = self.sequence.held;
+                    self.cut(held);
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}

@@ -1,0 +1,105 @@
+//! How a model is loaded and run.
+
+use super::error::EngineError;
+use super::sampler::SamplerOptions;
+use warpwright_graph::Arithmetic;
+use warpwright_kernels::CacheDtype;
+use warpwright_runtime::Device;
+
+/// The context where none is asked for, if the model has it.
+const DEFAULT_CONTEXT: u32 = 4096;
+
+/// The longest chunk.
+const MOST_CHUNK: u32 = 1 << 16;
+
+/// How a model is loaded and run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// The device.
+    pub device: Device,
+    /// How activations are multiplied: [`Arithmetic::Exact`] at first.
+    pub arithmetic: Arithmetic,
+    /// What the cache of keys and values holds: `f16` at first.
+    pub cache: CacheDtype,
+    /// Tokens of prompts and answers together; without it 4096, or what the model has if that is less.
+    pub context: Option<u32>,
+    /// How steps are issued: as graphs at first.
+    pub executor: Executor,
+    /// Tokens of a prompt that are computed at once. Without it 256, and 16 on a virtual GPU: there a token costs
+    /// the same in larger chunks, which would only answer later.
+    pub chunk: Option<u32>,
+    /// Whether [`Engine::decode`](super::Engine::decode) issues the step after the one that it waits for. Without it
+    /// devices have something to do while the host looks at a token, but not virtual GPUs: to those the host's time
+    /// is nothing, and a step that nobody wanted is long.
+    pub ahead: Option<bool>,
+    /// How tokens are chosen.
+    pub sampler: SamplerOptions,
+}
+
+impl EngineOptions {
+    /// What is said of each member.
+    pub fn new(device: Device) -> Self {
+        EngineOptions {
+            device,
+            arithmetic: Arithmetic::Exact,
+            cache: CacheDtype::F16,
+            context: None,
+            executor: Executor::Graph,
+            chunk: None,
+            ahead: None,
+            sampler: SamplerOptions::default(),
+        }
+    }
+}
+
+/// How the launches of a step are issued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Executor {
+    /// Recorded once and replayed as one.
+    #[default]
+    Graph,
+    /// One by one.
+    Eager,
+}
+
+impl Executor {
+    /// Its name: `graph` or `eager`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Executor::Graph => "graph",
+            Executor::Eager => "eager",
+        }
+    }
+}
+
+/// What was chosen where nothing was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub(super) context: u32,
+    pub(super) chunk: u32,
+    /// The fewest tokens that are computed at once; fewer are computed one by one.
+    pub(super) least: u32,
+    pub(super) ahead: bool,
+}
+
+impl EngineOptions {
+    /// What is asked for, or what there is, of a model that has so long sequences.
+    pub(super) fn choose(&self, most: u32) -> Result<Chosen, EngineError> {
+        let context = self.context.unwrap_or(DEFAULT_CONTEXT.min(most));
+        if !(1..=most).contains(&context) {
+            let rule = format!("from 1 to {most}, the longest sequence of the model");
+            return Err(EngineError::Option { option: "the context", value: context.to_string(), rule });
+        }
+        // On a virtual GPU what is computed for padding costs as much as what is wanted: a chunk of sixteen as much as
+        // some ten single steps.
+        let (chunk, least) = if self.device.is_virtual() { (16, 10) } else { (256, 2) };
+        let chunk = self.chunk.unwrap_or(chunk);
+        if !(1..=MOST_CHUNK).contains(&chunk) {
+            let rule = format!("from 1 to {MOST_CHUNK}");
+            return Err(EngineError::Option { option: "the chunk", value: chunk.to_string(), rule });
+        }
+        let ahead = self.ahead.unwrap_or(!self.device.is_virtual());
+        Ok(Chosen { context, chunk, least: least.min(chunk), ahead })
+    }
+}

@@ -1,0 +1,49 @@
+//! The virtual GPU as options ask for it: what it checks, how much memory it has.
+
+use super::Failure;
+use warpwright_vm as vm;
+
+/// A check that can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Check {
+    All,
+    None,
+    Memcheck,
+    Racecheck,
+    Initcheck,
+    Synccheck,
+}
+
+/// What is to be checked.
+pub(crate) fn checks(asked: &[Check]) -> Result<vm::Checks, Failure> {
+    let mut checks = vm::Checks::MEMORY;
+    for &check in asked {
+        match check {
+            Check::All => checks = vm::Checks::ALL,
+            Check::None if asked.len() > 1 => {
+                return Err(Failure::Message("`--check none` goes with no other check".into()));
+            }
+            Check::None | Check::Memcheck => {}
+            Check::Racecheck => checks.race = true,
+            Check::Initcheck => checks.init = true,
+            Check::Synccheck => checks.sync = true,
+        }
+    }
+    Ok(checks)
+}
+
+/// What a device is like, but for its memory: of that it has half of what this machine could give, since the checks
+/// keep books on it.
+pub(crate) fn config() -> vm::DeviceConfig {
+    let mut config = vm::DeviceConfig::default();
+    config.memory = config.memory.min(host_memory().unwrap_or(u64::MAX) / 2);
+    config
+}
+
+/// Bytes that this machine could give, where it says so.
+fn host_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
