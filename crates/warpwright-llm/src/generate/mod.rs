@@ -135,7 +135,7 @@ pub fn generate(
     tokenizer: &Tokenizer,
     prompt: &[u32],
     options: &GenerateOptions,
-    mut listener: impl Listener,
+    listener: &mut impl Listener,
 ) -> Result<Generation, EngineError> {
-    run::run(engine, tokenizer, prompt, options, &mut listener)
+    run::run(engine, tokenizer, prompt, options, listener)
 }

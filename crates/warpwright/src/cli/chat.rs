@@ -6,8 +6,8 @@
 
 use super::engine::interrupt::Interrupt;
 use super::engine::sampling::SamplingArguments;
-use super::engine::{EngineArguments, Loaded, PromptBar, Wanted, failure};
-use super::{Failure, Outcome, run, source};
+use super::engine::{EngineArguments, Loaded, PromptBar, Wanted, failure, show_findings};
+use super::{Failure, Outcome, source};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -230,7 +230,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
             }
         }
         let findings = conversation.loaded.findings();
-        run::show(&findings)?;
+        show_findings(&findings)?;
         found |= !findings.is_empty();
     }
     if watched {

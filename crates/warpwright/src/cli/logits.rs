@@ -1,9 +1,9 @@
 //! `warpwright logits`: what a model makes of tokens, as an array.
 
-use super::engine::{EngineArguments, Wanted, failure};
+use super::engine::{EngineArguments, Wanted, failure, show_findings};
 use super::npy::{self, Dtype, Kind};
 use super::source::Replacement;
-use super::{Failure, Outcome, run};
+use super::{Failure, Outcome};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let _ = done.map_err(|error| failure(&loaded.engine, &error))?;
     file.finish()?;
     let findings = loaded.findings();
-    run::show(&findings)?;
+    show_findings(&findings)?;
     out.flush()?;
     Ok(if findings.is_empty() { Outcome::Fine } else { Outcome::Found })
 }

@@ -5,8 +5,8 @@
 //! llama.cpp measures it, so that figures can be compared.
 
 use super::engine::interrupt::Interrupt;
-use super::engine::{EngineArguments, EngineObject, Wanted, failure};
-use super::{Failure, Outcome, json, run, source};
+use super::engine::{EngineArguments, EngineObject, Wanted, failure, show_findings};
+use super::{Failure, Outcome, json, source};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -163,7 +163,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         writeln!(out, "PPL = {perplexity:.4} +/- {error:.5}")?;
     }
     let findings = loaded.findings();
-    run::show(&findings)?;
+    show_findings(&findings)?;
     Ok(if findings.is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 

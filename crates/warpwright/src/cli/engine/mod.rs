@@ -8,7 +8,7 @@ mod progress;
 pub(crate) mod sampling;
 mod tokens;
 
-pub(crate) use findings::failure;
+pub(crate) use findings::{Finding, failure, show_findings};
 pub(crate) use progress::PromptBar;
 pub(crate) use tokens::encode;
 

@@ -8,9 +8,9 @@ pub(crate) use show::statistics;
 
 use super::engine::interrupt::Interrupt;
 use super::engine::sampling::SamplingArguments;
-use super::engine::{Counters, EngineArguments, Loaded, PromptBar, Wanted, encode, failure};
+use super::engine::{Counters, EngineArguments, Loaded, PromptBar, Wanted, encode, failure, show_findings};
 use super::source::{self, STDIN};
-use super::{Failure, Outcome, json, run};
+use super::{Failure, Outcome, json};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use warpwright_llm::engine::Progress;
@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
             out.write_all(b"\n")?;
         }
         out.flush()?;
-        run::show(&findings)?;
+        show_findings(&findings)?;
     }
     if arguments.stats {
         show::statistics(&loaded, &generation)?;

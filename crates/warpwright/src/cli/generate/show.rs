@@ -1,8 +1,7 @@
 //! What is said of a generation at its end.
 
 use crate::cli::engine::sampling::SamplerObject;
-use crate::cli::engine::{Counters, EngineObject, Loaded};
-use crate::cli::run::Finding;
+use crate::cli::engine::{Counters, EngineObject, Finding, Loaded};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
