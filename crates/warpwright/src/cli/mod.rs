@@ -15,6 +15,8 @@ mod engine;
 mod fmt;
 #[cfg(feature = "llm")]
 mod generate;
+#[cfg(feature = "llm")]
+mod inspect;
 mod json;
 mod kernels;
 #[cfg(feature = "llm")]
@@ -24,6 +26,8 @@ mod model;
 mod npy;
 #[cfg(feature = "llm")]
 mod perplexity;
+#[cfg(feature = "llm")]
+mod plan;
 mod run;
 mod source;
 mod virtual_gpu;
@@ -59,6 +63,10 @@ enum Command {
     Bench(bench::Arguments),
     #[cfg(feature = "llm")]
     Perplexity(perplexity::Arguments),
+    #[cfg(feature = "llm")]
+    Inspect(inspect::Arguments),
+    #[cfg(feature = "llm")]
+    Plan(plan::Arguments),
 }
 
 /// How a subcommand ended.
@@ -126,6 +134,10 @@ pub(crate) fn run() -> ExitCode {
         Command::Bench(arguments) => bench::run(arguments, &mut out),
         #[cfg(feature = "llm")]
         Command::Perplexity(arguments) => perplexity::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Inspect(arguments) => inspect::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Plan(arguments) => plan::run(arguments, &mut out),
     };
     let outcome = outcome.and_then(|outcome| {
         out.flush()?;
