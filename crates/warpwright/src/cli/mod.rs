@@ -9,9 +9,13 @@ mod emit;
 mod fmt;
 mod json;
 mod kernels;
+#[cfg(feature = "llm")]
+mod model;
 mod npy;
 mod run;
 mod source;
+#[cfg(feature = "llm")]
+mod tokenize;
 mod virtual_gpu;
 
 use clap::{Parser, Subcommand};
@@ -35,6 +39,10 @@ enum Command {
     Emit(emit::Arguments),
     Run(run::Arguments),
     Profile(run::ProfileArguments),
+    #[cfg(feature = "llm")]
+    Tokenize(tokenize::Arguments),
+    #[cfg(feature = "llm")]
+    Detokenize(tokenize::DetokenizeArguments),
 }
 
 /// How a subcommand ended.
@@ -82,6 +90,10 @@ pub(crate) fn run() -> ExitCode {
         Command::Emit(arguments) => emit::run(arguments, &mut out),
         Command::Run(arguments) => run::run(arguments, &mut out),
         Command::Profile(arguments) => run::profile(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Tokenize(arguments) => tokenize::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Detokenize(arguments) => tokenize::detokenize(arguments, &mut out),
     };
     let outcome = outcome.and_then(|outcome| {
         out.flush()?;
