@@ -94,11 +94,10 @@ impl Bpe {
                     continue;
                 }
             }
-            if self.preset.whole_newlines && word.starts_with('\n') {
-                if let Some(id) = vocabulary.find(word) {
-                    out.push(id);
-                    continue;
-                }
+            let newlines = self.preset.whole_newlines && word.starts_with('\n');
+            if let Some(id) = newlines.then(|| vocabulary.find(word)).flatten() {
+                out.push(id);
+                continue;
             }
             match &self.joints {
                 Some(joints) => joints.parts(word).for_each(|part| {
