@@ -129,7 +129,7 @@ class Session:
             silu = gate / (1 + np.exp(-gate))
             x = x + m.linear(silu * m.linear(h, at + "ffn_up"), at + "ffn_down")
         h = m.norm(x, "output_norm")
-        return h @ m.weight("output.weight", m.weight("token_embd.weight")).T
+        return h @ m.weight("output.weight", m.weight("token_embd.weight")).T + m.weight("output.bias", 0.0)
 
     def attention(self, layer, x, positions):
         m, at = self.model, f"blk.{layer}."

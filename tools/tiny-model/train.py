@@ -99,12 +99,18 @@ def work(rank, args):
     norms = [p for p in model.parameters() if p.dim() < 2]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": norms, "weight_decay": 0.0}],
                                   lr=args.lr, betas=(0.9, 0.95), fused=True)
-    seeds = itertools.count(corpus.TRAIN_FIRST + rank, args.workers)
+    start, step, tokens, recent, reported, saved = time.time(), 0, 0, [], 0.0, 0.0
+    if args.resume:
+        checkpoint = torch.load(os.path.join(args.out, "checkpoint.pt"), weights_only=True)
+        model.load_state_dict(checkpoint["model"])
+        step, tokens = checkpoint["record"]["step"], checkpoint["record"]["tokens"]
+    # Stories that were trained on before are not met again: each has more than 100 tokens.
+    seeds = itertools.count(corpus.TRAIN_FIRST + tokens // 100 + rank, args.workers)
+    first_step = step
     if rank == 0:
         print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f} M parameters", flush=True)
-        log = open(os.path.join(args.out, "train.jsonl"), "w")
+        log = open(os.path.join(args.out, "train.jsonl"), "a" if args.resume else "w")
         test = held_out(tokenizer, args.length)
-    start, step, tokens, recent, reported, saved = time.time(), 0, 0, [], 0.0, 0.0
 
     def report(save):
         record = {"step": step, "tokens": tokens, "minutes": round((time.time() - start) / 60, 2),
@@ -124,7 +130,7 @@ def work(rank, args):
         done = clock.item() / (args.minutes * 60)
         if done >= 1:
             break
-        lr = args.lr * min(1, (step + 1) / args.warmup) * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
+        lr = args.lr * min(1, (step - first_step + 1) / args.warmup) * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
         for group in optimizer.param_groups:
             group["lr"] = lr
         with torch.autocast("cpu", torch.bfloat16, enabled=not args.f32):
@@ -156,6 +162,7 @@ def main():
     args.add_argument("--warmup", type=int, default=100, help="steps")
     args.add_argument("--workers", type=int, default=2, help="processes of one thread, one a core")
     args.add_argument("--seed", type=int, default=1)
+    args.add_argument("--resume", action="store_true", help="begin with the checkpoint's weights, and a new schedule")
     args.add_argument("--f32", action="store_true", help="no bf16 autocast")
     args.add_argument("--tokenizer", default="build/tokenizer.json")
     args.add_argument("--out", default="build")

@@ -147,7 +147,8 @@ mod x86 {
 }
 
 /// Declares operations of one lane as [`LaneOp`]s: up to three sources, by position the rows `a`, `b` and
-/// `c` of the instruction, and the destination `d`. The types are [`Cell`](crate::machine::Cell)s.
+/// `c` of the instruction, and the destination `d`. The types are [`Cell`](crate::machine::Cell)s. However
+/// large the expression is, it is part of the loop: by itself it would be compiled for one lane, and for no level.
 ///
 /// ```text
 /// lane_op! {
@@ -173,16 +174,36 @@ pub(crate) use lane_op;
 
 macro_rules! map_lanes {
     ($m:ident, $i:ident, () -> $ret:ty, $body:block) => {
-        $crate::machine::map0::<$ret>($m, $i, || $body)
+        $crate::machine::map0::<$ret>(
+            $m,
+            $i,
+            #[inline(always)]
+            || $body,
+        )
     };
     ($m:ident, $i:ident, ($a:ident: $ta:ty) -> $ret:ty, $body:block) => {
-        $crate::machine::map1::<$ta, $ret>($m, $i, |$a: $ta| $body)
+        $crate::machine::map1::<$ta, $ret>(
+            $m,
+            $i,
+            #[inline(always)]
+            |$a: $ta| $body,
+        )
     };
     ($m:ident, $i:ident, ($a:ident: $ta:ty, $b:ident: $tb:ty) -> $ret:ty, $body:block) => {
-        $crate::machine::map2::<$ta, $tb, $ret>($m, $i, |$a: $ta, $b: $tb| $body)
+        $crate::machine::map2::<$ta, $tb, $ret>(
+            $m,
+            $i,
+            #[inline(always)]
+            |$a: $ta, $b: $tb| $body,
+        )
     };
     ($m:ident, $i:ident, ($a:ident: $ta:ty, $b:ident: $tb:ty, $c:ident: $tc:ty) -> $ret:ty, $body:block) => {
-        $crate::machine::map3::<$ta, $tb, $tc, $ret>($m, $i, |$a: $ta, $b: $tb, $c: $tc| $body)
+        $crate::machine::map3::<$ta, $tb, $tc, $ret>(
+            $m,
+            $i,
+            #[inline(always)]
+            |$a: $ta, $b: $tb, $c: $tc| $body,
+        )
     };
 }
 pub(crate) use map_lanes;

@@ -75,7 +75,7 @@ impl Decoder<'_, '_> {
     pub(super) fn emit_assignment_check(&mut self, reg: Reg) {
         let row = self.assigned[&reg];
         // Before the instruction, and not counted as it.
-        let counted = std::mem::replace(&mut self.counted, true);
+        let opcode = self.opcode.take();
         // The guard itself cannot guard the check of it.
         let is_guard = self.guard != crate::machine::UNGUARDED && self.guard >> 1 == self.row(reg) && {
             self.register(reg).0 == super::File::Predicate
@@ -96,6 +96,6 @@ impl Decoder<'_, '_> {
             Rows { a: row, x: reg.0, ..Rows::default() },
         );
         self.guard = guard;
-        self.counted = counted;
+        self.opcode = opcode;
     }
 }

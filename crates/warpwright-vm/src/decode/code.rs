@@ -13,8 +13,9 @@ pub(crate) struct Meta {
     /// Index of the statement in its body, or [`NO_STATEMENT`].
     pub(crate) statement: u32,
     pub(crate) origin: Origin,
-    /// It is the one that counts, of those that its statement became.
-    pub(crate) counts: bool,
+    /// The place in [`Code::opcodes`] of what is counted here; `None` where another one of those that its
+    /// statement became counts, or nothing does.
+    pub(crate) opcode: Option<u16>,
 }
 
 /// The instruction was made by the decoder: joins, ends of functions.
@@ -124,6 +125,8 @@ pub(crate) struct Code {
     pub(crate) insts: Vec<Inst>,
     /// For each instruction, where it came from.
     pub(crate) meta: Vec<Meta>,
+    /// The opcodes that are counted, each once.
+    pub(crate) opcodes: Vec<&'static str>,
     pub(crate) functions: Vec<FunctionCode>,
     /// Loads and stores.
     pub(crate) memory: Vec<MemoryOp>,

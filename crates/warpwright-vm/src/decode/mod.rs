@@ -14,7 +14,7 @@ mod symbols;
 
 pub use code::Unsupported;
 pub(crate) use code::{Code, FunctionCode, Meta, NO_STATEMENT, ParamSlot};
-pub(crate) use operand::SymbolValue;
+pub(crate) use operand::{SymbolValue, immediate};
 pub(crate) use slots::File;
 pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
 
@@ -101,7 +101,10 @@ pub(crate) struct Decoder<'m, 'c> {
     guard: u32,
     statement: u32,
     origin: Origin,
-    counted: bool,
+    /// What the next instruction counts as.
+    opcode: Option<u16>,
+    /// The places of opcodes in [`Code::opcodes`].
+    opcodes: HashMap<&'static str, u16>,
     fixups: Vec<Fixup>,
     table_fixups: Vec<(usize, Vec<BlockId>)>,
     joins: Vec<BlockId>,
@@ -143,6 +146,7 @@ pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, L
         })
         .collect();
     for (number, (prepared, cfg)) in prepared.into_iter().zip(cfgs).enumerate() {
+        let opcodes = (0..).zip(&code.opcodes).map(|(at, &name)| (name, at)).collect();
         let mut decoder = Decoder {
             symbols,
             function: symbols.defined[number],
@@ -164,7 +168,8 @@ pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, L
             guard: UNGUARDED,
             statement: NO_STATEMENT,
             origin: Origin::Unknown,
-            counted: true,
+            opcode: None,
+            opcodes,
             fixups: Vec::new(),
             table_fixups: Vec::new(),
             joins: Vec::new(),
@@ -298,7 +303,7 @@ impl Decoder<'_, '_> {
             starts.push(self.code.insts.len() as u32);
             self.statement = NO_STATEMENT;
             self.guard = UNGUARDED;
-            self.counted = true;
+            self.opcode = None;
             if self.joins.binary_search(&id).is_ok() {
                 crate::op::control::join(self);
             }
@@ -313,7 +318,7 @@ impl Decoder<'_, '_> {
                 self.statement = at as u32;
                 self.origin = statement.origin;
                 self.used_temporaries = Base::default();
-                self.counted = false;
+                self.opcode = Some(self.opcode(instruction.op.name()));
                 self.guard = match instruction.guard {
                     None => UNGUARDED,
                     Some(guard) => self.row(guard.reg) << 1 | u32::from(guard.negated),
@@ -370,6 +375,15 @@ impl Decoder<'_, '_> {
         }
     }
 
+    /// The place of an opcode among those that are counted.
+    fn opcode(&mut self, name: &'static str) -> u16 {
+        let opcodes = &mut self.code.opcodes;
+        *self.opcodes.entry(name).or_insert_with(|| {
+            opcodes.push(name);
+            opcodes.len() as u16 - 1
+        })
+    }
+
     /// Emits an instruction.
     pub(crate) fn emit(&mut self, lanes: Lanes, rows: Rows) {
         self.emit_handler(lanes.at(self.level), rows);
@@ -379,13 +393,11 @@ impl Decoder<'_, '_> {
     pub(crate) fn emit_handler(&mut self, run: Handler, rows: Rows) {
         let Rows { d, a, b, c, x, imm } = rows;
         self.code.insts.push(Inst { run, guard: self.guard, d, a, b, c, x, imm });
-        let counts = !self.counted && self.statement != NO_STATEMENT;
-        self.counted = true;
         self.code.meta.push(Meta {
             function: self.function_number,
             statement: self.statement,
             origin: self.origin,
-            counts,
+            opcode: self.opcode.take(),
         });
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
-use warpwright_ptx::ir::{Function, Origin, StatementKind};
+use warpwright_ptx::ir::Origin;
 
 /// Why a launch ended before its threads did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -338,22 +338,19 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
             counters.allocations.push((allocation.name.clone(), allocation.base, *traffic));
         }
     }
-    let functions: Vec<&Function> = launch.module.ir.functions().collect();
-    for (pc, count) in tally.counts.iter().enumerate() {
+    let mut lanes = vec![0; launch.code.opcodes.len()];
+    for (pc, count) in tally.counts.iter().enumerate().filter(|(_, count)| count.warps != 0) {
         let meta = &launch.code.meta[pc];
-        if !meta.counts || count.warps == 0 {
-            continue;
-        }
-        let function = functions[launch.module.functions[meta.function as usize]];
-        let Some(opcode) = opcode(function, meta.statement) else { continue };
+        let Some(opcode) = meta.opcode else { continue };
+        let opcode = usize::from(opcode);
         counters.instructions += count.lanes;
         counters.warp_instructions += count.warps;
-        *counters.by_opcode.entry(opcode).or_default() += count.lanes;
+        lanes[opcode] += count.lanes;
         let place = tally.memory.places.get(pc).copied().unwrap_or_default();
         counters.barrier.merge(&place.barrier);
         counters.lines.push(LineCounters {
             origin: meta.origin,
-            opcode,
+            opcode: launch.code.opcodes[opcode],
             warps: count.warps,
             lanes: count.lanes,
             divergent: tally.divergent[pc],
@@ -363,13 +360,7 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
             barrier: place.barrier,
         });
     }
+    let executed = launch.code.opcodes.iter().copied().zip(lanes).filter(|(_, lanes)| *lanes != 0);
+    counters.by_opcode.extend(executed);
     counters
-}
-
-/// The opcode of a statement of a function.
-fn opcode(function: &Function, statement: u32) -> Option<&'static str> {
-    match &function.statements().get(statement as usize)?.kind {
-        StatementKind::Instruction(instruction) => Some(instruction.op.name()),
-        _ => None,
-    }
 }

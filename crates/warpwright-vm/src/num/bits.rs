@@ -191,6 +191,49 @@ pub fn prmt(a: u32, b: u32, selector: u32) -> u32 {
     })
 }
 
+/// Bytes of two words that `prmt` moves by the same distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Which bytes of `a` move, as ones.
+    a: u32,
+    /// Which of `b`.
+    b: u32,
+    /// How far they move up, cyclically.
+    by: u32,
+}
+
+impl Move {
+    /// Their part of the result.
+    #[inline(always)]
+    pub fn of(self, a: u32, b: u32) -> u32 {
+        (a & self.a | b & self.b).rotate_left(self.by)
+    }
+}
+
+/// The moves that together are `prmt` with this selector, at least one; `None` where it copies signs. Bytes that
+/// are known to be zero, those with no ones in `a` or `b`, do not move.
+pub fn moves(selector: u32, a: u32, b: u32) -> Option<Vec<Move>> {
+    let mut moves: Vec<Move> = Vec::new();
+    for index in 0..4 {
+        let nibble = selector >> (4 * index) & 0xf;
+        if nibble & 8 != 0 {
+            return None;
+        }
+        let from = nibble & 3;
+        let (byte, by) = (0xff << (8 * from), 8 * ((index + 4 - from) % 4));
+        let (a, b) = if nibble < 4 { (a & byte, 0) } else { (0, b & byte) };
+        match moves.iter_mut().find(|part| part.by == by) {
+            Some(part) => (part.a, part.b) = (part.a | a, part.b | b),
+            None if a | b != 0 => moves.push(Move { a, b, by }),
+            None => {}
+        }
+    }
+    if moves.is_empty() {
+        moves.push(Move { a: 0, b: 0, by: 0 });
+    }
+    Some(moves)
+}
+
 /// `prmt` with a mode: the selectors of the generic form, for the low two bits of `c`.
 pub mod permute {
     /// Four bytes from a position on.

@@ -49,6 +49,13 @@ pub fn f32_to_f16(x: f32) -> u16 {
     (if magnitude > 0x7f80_0000 { NAN_HALF.into() } else { result | sign }) as u16
 }
 
+/// `cvt.rn.satfinite.f16.f32`: what is too large becomes the largest finite number of its sign.
+#[inline(always)]
+pub fn f32_to_f16_finite(x: f32) -> u16 {
+    let half = f32_to_f16(x);
+    half - u16::from(half & 0x7fff == 0x7c00)
+}
+
 /// `cvt.f32.bf16`. NaN becomes the canonical one.
 #[inline(always)]
 pub fn bf16_to_f32(bits: u16) -> f32 {
@@ -62,6 +69,13 @@ pub fn f32_to_bf16(x: f32) -> u16 {
     let bits = x.to_bits();
     let nearest = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
     (if x.is_nan() { NAN_HALF.into() } else { nearest }) as u16
+}
+
+/// `cvt.rn.satfinite.bf16.f32`.
+#[inline(always)]
+pub fn f32_to_bf16_finite(x: f32) -> u16 {
+    let half = f32_to_bf16(x);
+    half - u16::from(half & 0x7fff == 0x7f80)
 }
 
 /// The `.f32` nearest to `x`, or of the two around it the one whose last bit is 1.

@@ -1,7 +1,7 @@
 //! Bitwise logic, shifts and bit fields.
 
 use super::lanes::flagged;
-use crate::decode::{Decoder, Rows};
+use crate::decode::{Decoder, Rows, immediate};
 use crate::machine::{Inst, LANES, Machine, Step, map3};
 use crate::num::bits::{self, permute};
 use crate::simd::{Handler, LaneOp, Lanes, lane_op, lanes};
@@ -106,7 +106,10 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
         Op::Prmt(op) => {
             let rows = d.rows(B32, op.d, [&op.a, &op.b, &op.c]);
             match op.mode {
-                None => d.emit(lanes::<Prmt>(), rows),
+                None => match &op.c {
+                    Src::Imm(imm) => permute_by(d, rows, immediate(*imm, B32) as u32, [&op.a, &op.b]),
+                    _ => d.emit(lanes::<Prmt>(), rows),
+                },
                 Some(mode) => {
                     let selectors = selectors(mode);
                     d.each3::<u32, u32, u32, u32>(rows, move |a, b, c| {
@@ -118,6 +121,29 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
         _ => return false,
     }
     true
+}
+
+/// `prmt` with a selector that is known: bytes that move alike move together, and zeros not at all.
+fn permute_by(d: &mut Decoder<'_, '_>, rows: Rows, selector: u32, sources: [&Src; 2]) {
+    let [a, b] = sources.map(|source| match source {
+        Src::Imm(imm) => immediate(*imm, B32) as u32,
+        _ => u32::MAX,
+    });
+    match bits::moves(selector, a, b).as_deref() {
+        Some(&[one]) => moved(d, rows, [one]),
+        Some(&[one, two]) => moved(d, rows, [one, two]),
+        Some(&[one, two, three]) => moved(d, rows, [one, two, three]),
+        Some(&[one, two, three, four]) => moved(d, rows, [one, two, three, four]),
+        _ => d.emit(lanes::<Prmt>(), rows),
+    }
+}
+
+fn moved<const N: usize>(d: &mut Decoder<'_, '_>, rows: Rows, moves: [bits::Move; N]) {
+    d.each2::<u32, u32, u32>(
+        rows,
+        #[inline(always)]
+        move |a, b| moves.iter().fold(0, |word, part| word | part.of(a, b)),
+    );
 }
 
 /// The handlers of the width of a type.

@@ -147,7 +147,10 @@ fn shuffle(
             Err(step) => return step,
         };
         let (b, c) = (m.registers.row32(b), m.registers.row32(c));
-        let Shuffled { mut out, valid, absent } = level.run(|| exchange(mode, &party, b, c));
+        let Shuffled { mut out, valid, absent } = level.run(
+            #[inline(always)]
+            || exchange(mode, &party, b, c),
+        );
         let absent = absent & m.mask;
         if absent != 0 {
             for lane in LanesOf(absent) {

@@ -3,14 +3,15 @@
 //! All of it is `f64` arithmetic that happens to be exact: a product of two factors has at most 22
 //! bits, scaling is by powers of two, and a block's sum of integers stays below 2^53. Eight columns
 //! of a row go together, without branches, so that the compiler makes vectors of them; a caller that
-//! compiles [`product`] for a wider instruction set gets wider vectors.
+//! compiles [`product`](FloatProduct::product) or [`tile`] for a wider instruction set gets wider
+//! vectors.
 
 use super::exact::ExactSum;
 use super::{Accumulation, FloatElement, Left, Size, TensorCore};
 use crate::num::half::{f16_to_f32, f32_to_f16, f64_to_f32_odd};
 
 /// Columns that are computed together.
-const LANES: usize = 8;
+pub(crate) const LANES: usize = 8;
 
 /// The longest inner dimension, that of sparse fp8.
 const MAX_K: usize = 64;
@@ -106,9 +107,18 @@ impl FloatProduct {
                 let mut sum: [f32; LANES] = *c[at..].first_chunk().expect("`c` is m × n");
                 for start in (0..kept).step_by(rule.block) {
                     let end = (start + rule.block).min(kept);
-                    let (values, exponents) = (&row_values[start..end], &row_exponents[start..end]);
-                    let stands = &row_columns[start..end];
-                    sum = block(rule.extra_bits, &columns, values, exponents, stands, sum);
+                    let factors = row_values[start..end].iter().zip(&row_exponents[start..end]);
+                    let terms =
+                        factors.zip(&row_columns[start..end]).map(|((&value, &exponent), &column)| {
+                            let column = usize::from(column) % MAX_K;
+                            Term {
+                                value,
+                                exponent,
+                                others: &columns.values[column],
+                                exponents: &columns.exponents[column],
+                            }
+                        });
+                    sum = block(rule.extra_bits, terms, sum);
                     if end.is_multiple_of(rule.step) || end == kept {
                         for value in &mut sum {
                             *value = self.sums.round(*value);
@@ -143,6 +153,81 @@ impl FloatProduct {
     }
 }
 
+/// `sums = a · b + sums` for rows of a tile and eight columns, with additions in blocks of `BLOCK`
+/// factors along k, of which there are whole blocks; `least` is the least exponent of a factor.
+///
+/// Factors within a block, and columns, may stand in any order that is the same everywhere: the result
+/// is the same.
+#[inline(always)]
+pub(crate) fn tile<const M: usize, const K: usize, const BLOCK: usize>(
+    extra_bits: i32,
+    least: i32,
+    a: &[[f32; K]; M],
+    b: &[[f32; LANES]; K],
+    sums: &mut [[f32; LANES]; M],
+) {
+    const { assert!(K.is_multiple_of(BLOCK)) };
+    let (a_values, a_exponents) = split(a, least);
+    let (b_values, b_exponents) = split(b, least);
+    // Step by step for all rows, since those do not wait for one another.
+    for first in (0..K).step_by(BLOCK) {
+        let mut largest = [[0.0; LANES]; M];
+        for row in 0..M {
+            for lane in 0..LANES {
+                largest[row][lane] = exponent(sums[row][lane], -126);
+            }
+            for k in first..first + BLOCK {
+                for lane in 0..LANES {
+                    largest[row][lane] =
+                        larger(a_exponents[row][k] + b_exponents[k][lane], largest[row][lane]);
+                }
+            }
+        }
+        let mut added = [[0.0; LANES]; M];
+        let mut units = [[0.0; LANES]; M];
+        for row in 0..M {
+            let (scale, unit) = alignment(largest[row], extra_bits);
+            units[row] = unit;
+            // Two sums, which wait half as long for one another.
+            let mut parts = [[0.0; LANES]; 2];
+            for lane in 0..LANES {
+                parts[0][lane] = (f64::from(sums[row][lane]) * scale[lane]).trunc();
+            }
+            for k in first..first + BLOCK {
+                let part = &mut parts[k % 2];
+                for lane in 0..LANES {
+                    part[lane] += (a_values[row][k] * b_values[k][lane] * scale[lane]).trunc();
+                }
+            }
+            for lane in 0..LANES {
+                added[row][lane] = parts[0][lane] + parts[1][lane];
+            }
+        }
+        for row in 0..M {
+            sums[row] = rounded(added[row], units[row], extra_bits);
+        }
+    }
+    for value in sums.as_flattened_mut() {
+        *value = if value.is_nan() { NAN } else { *value };
+    }
+}
+
+/// Factors as `f64`, and their exponents.
+#[inline(always)]
+fn split<const M: usize, const N: usize>(
+    factors: &[[f32; N]; M],
+    least: i32,
+) -> ([[f64; N]; M], [[f32; N]; M]) {
+    let (mut values, mut exponents) = ([[0.0; N]; M], [[0.0; N]; M]);
+    for (to, &factor) in values.as_flattened_mut().iter_mut().zip(factors.as_flattened()) {
+        *to = f64::from(factor);
+    }
+    for (to, &factor) in exponents.as_flattened_mut().iter_mut().zip(factors.as_flattened()) {
+        *to = exponent(factor, least);
+    }
+    (values, exponents)
+}
+
 /// Exponent of a factor or sum, not normalised below the least one; zeros have none. Exponents are
 /// `f32`: the compiler would take the largest of integers along k, not by column.
 #[inline(always)]
@@ -158,6 +243,14 @@ fn larger(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 
+/// A whole number of less than 2^22 as an integer. A cast would look for what does not fit, lane by lane.
+#[inline(always)]
+fn whole(value: f32) -> i32 {
+    // The last bit of a sum with this is that of the ones.
+    const ONES: f32 = 1.5 * (1 << 23) as f32;
+    (value + ONES).to_bits().wrapping_sub(ONES.to_bits()) as i32
+}
+
 /// 2^`exponent`, for exponents of normal numbers.
 #[inline(always)]
 fn power_of_two(exponent: i32) -> f64 {
@@ -170,45 +263,61 @@ struct Columns {
     exponents: [[f32; LANES]; MAX_K],
 }
 
+/// A factor of a row, and the ones of eight columns that it is multiplied with.
+#[derive(Clone, Copy)]
+struct Term<'a> {
+    value: f64,
+    exponent: f32,
+    others: &'a [f64; LANES],
+    exponents: &'a [f32; LANES],
+}
+
 /// One block of products of a row with eight columns, and the running values as one more term each.
 #[inline(always)]
-fn block(
+fn block<'a>(
     extra_bits: i32,
-    columns: &Columns,
-    values: &[f64],
-    exponents: &[f32],
-    stands: &[u8],
+    terms: impl Iterator<Item = Term<'a>> + Clone,
     running: [f32; LANES],
 ) -> [f32; LANES] {
     let mut largest = [NO_EXPONENT; LANES];
     for lane in 0..LANES {
         largest[lane] = exponent(running[lane], -126);
     }
-    for (&exponent, &stands) in exponents.iter().zip(stands) {
-        let others = &columns.exponents[stands as usize % MAX_K];
+    for Term { exponent, exponents, .. } in terms.clone() {
         for lane in 0..LANES {
-            largest[lane] = larger(exponent + others[lane], largest[lane]);
+            largest[lane] = larger(exponent + exponents[lane], largest[lane]);
         }
     }
-    // Aligned terms are integers; where all terms are zero, any scale will do.
-    let mut scale = [0.0; LANES];
-    let mut unit = [0.0; LANES];
-    for lane in 0..LANES {
-        let last_bit = larger(largest[lane], LEAST_EXPONENT) as i32 - 23 - extra_bits;
-        scale[lane] = power_of_two(-last_bit);
-        unit[lane] = power_of_two(last_bit);
-    }
+    let (scale, unit) = alignment(largest, extra_bits);
     let mut sum = [0.0; LANES];
     for lane in 0..LANES {
         sum[lane] = (f64::from(running[lane]) * scale[lane]).trunc();
     }
-    for (&value, &stands) in values.iter().zip(stands) {
-        let others = &columns.values[stands as usize % MAX_K];
+    for Term { value, others, .. } in terms {
         for lane in 0..LANES {
             sum[lane] += (value * others[lane] * scale[lane]).trunc();
         }
     }
-    // Toward zero: what is beyond the significant bits is cut off. NaNs and infinities stay.
+    rounded(sum, unit, extra_bits)
+}
+
+/// What makes integers of terms, by the largest of their exponents, and what is one. Where all terms are
+/// zero, any scale will do.
+#[inline(always)]
+fn alignment(largest: [f32; LANES], extra_bits: i32) -> ([f64; LANES], [f64; LANES]) {
+    let (mut scale, mut unit) = ([0.0; LANES], [0.0; LANES]);
+    for lane in 0..LANES {
+        let last_bit = whole(larger(largest[lane], LEAST_EXPONENT)) - 23 - extra_bits;
+        scale[lane] = power_of_two(-last_bit);
+        unit[lane] = power_of_two(last_bit);
+    }
+    (scale, unit)
+}
+
+/// Sums of integers in units. Toward zero: what is beyond the significant bits is cut off. NaNs and
+/// infinities stay.
+#[inline(always)]
+fn rounded(sum: [f64; LANES], unit: [f64; LANES], extra_bits: i32) -> [f32; LANES] {
     let cut = u64::MAX << (52 - (23 + extra_bits.min(0)));
     let mut result = [0.0; LANES];
     for lane in 0..LANES {
@@ -225,4 +334,62 @@ fn toward_zero(value: f64) -> f32 {
     let nearest = value as f32;
     let away = f64::from(nearest).abs() > value.abs() && nearest.is_finite();
     f32::from_bits(nearest.to_bits() - u32::from(away))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const M: usize = 16;
+    const K: usize = 16;
+
+    /// Factors of 16 bits near one another, of any kind, or zeros.
+    fn factor(random: &mut Random, element: FloatElement) -> f32 {
+        let bits = random.below(1 << 16) as u32;
+        match (random.below(16), element) {
+            (0, _) => element.decode(bits),
+            (1 | 2, _) => 0.0,
+            (_, FloatElement::F16) => element.decode(bits & 0x8fff | 0x3000),
+            _ => element.decode(bits & 0x83ff | 0x3c00),
+        }
+    }
+
+    /// Any sum, or one that has to do with the products.
+    fn sum(random: &mut Random) -> f32 {
+        match random.below(4) {
+            0 => f32::from_bits(random.below(1 << 32) as u32),
+            1 => 0.0,
+            _ => random.below(1 << 24) as f32 / (1 << 20) as f32 - 8.0,
+        }
+    }
+
+    fn compare<const BLOCK: usize>(random: &mut Random, core: TensorCore, element: FloatElement) {
+        let rule = core.accumulation(element).expect("a core that adds in blocks");
+        assert_eq!(rule.block, BLOCK);
+        let mut a = [[0.0; K]; M];
+        let mut b = [[0.0; LANES]; K];
+        let mut c = [[0.0; LANES]; M];
+        a.as_flattened_mut().iter_mut().for_each(|a| *a = factor(random, element));
+        b.as_flattened_mut().iter_mut().for_each(|b| *b = factor(random, element));
+        c.as_flattened_mut().iter_mut().for_each(|c| *c = sum(random));
+        let mut expected = [0.0; M * LANES];
+        let product = FloatProduct { core, a: element, b: element, sums: Accumulator::F32 };
+        let (left, size) = (Left::dense(a.as_flattened()), Size { m: M, n: LANES, k: K });
+        product.product(size, left, b.as_flattened(), c.as_flattened(), &mut expected);
+        tile::<M, K, BLOCK>(rule.extra_bits, core.least_exponent(element), &a, &b, &mut c);
+        let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(c.as_flattened()), bits(&expected), "{core} {element:?}");
+    }
+
+    #[test]
+    fn a_tile_is_the_product_bit_by_bit() {
+        let mut random = Random::new(21);
+        for _ in 0..300 {
+            for element in [FloatElement::F16, FloatElement::BF16] {
+                compare::<16>(&mut random, TensorCore::H100, element);
+                compare::<8>(&mut random, TensorCore::A100, element);
+            }
+        }
+    }
 }

@@ -144,3 +144,27 @@ fn bytes_are_picked() {
     assert_eq!(prmt(a, b, permute::ECR[1]), 0x1111_1180);
     assert_eq!(prmt(a, b, permute::RC16[1]), 0x3382_3382);
 }
+
+#[test]
+fn moves_of_bytes_pick_the_same() {
+    let (a, b) = (0x3382_1180, 0x7766_5544);
+    let mut random = Random::new(7);
+    for selector in 0..=0xffff {
+        let signs = selector & 0x8888 != 0;
+        assert_eq!(moves(selector, u32::MAX, u32::MAX).is_none(), signs, "{selector:04x}");
+        // Some bytes are zero, and known to be.
+        let zeros = random.next();
+        let kept = |word: u32, bits: u64| {
+            (0..4).fold(word, |w, i| w & !(((bits >> i & 1) as u32 * 0xff) << (8 * i)))
+        };
+        for (a, b, known) in [
+            (a, b, [u32::MAX; 2]),
+            (kept(a, zeros), kept(b, zeros >> 4), [kept(u32::MAX, zeros), kept(u32::MAX, zeros >> 4)]),
+        ] {
+            let Some(moves) = moves(selector, known[0], known[1]) else { continue };
+            let picked = moves.iter().fold(0, |word, part| word | part.of(a, b));
+            assert_eq!(picked, prmt(a, b, selector), "{selector:04x} of {b:08x} and {a:08x}");
+            assert!((1..=4).contains(&moves.len()));
+        }
+    }
+}

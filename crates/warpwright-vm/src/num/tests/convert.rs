@@ -173,6 +173,12 @@ fn the_fast_ways_give_what_the_general_one_does() {
         assert_eq!(f32_to_f64(a).to_bits(), general(float(Format::F64), Direction::Nearest, false));
         assert_eq!(u64::from(f32_to_f16(a)), general(float(Format::F16), Direction::Nearest, false));
         assert_eq!(u64::from(f32_to_bf16(a)), general(float(Format::BF16), Direction::Nearest, false));
+        let finite = |format| {
+            let conversion = Conversion::new(float(format), float(Format::F32), Direction::Nearest);
+            Conversion { satfinite: true, ..conversion }.apply(a.to_bits().into())
+        };
+        assert_eq!(u64::from(f32_to_f16_finite(a)), finite(Format::F16), "{a:e}");
+        assert_eq!(u64::from(f32_to_bf16_finite(a)), finite(Format::BF16), "{a:e}");
         let tf32 = general(float(Format::TF32), Direction::NearestAway, false);
         assert_eq!(u64::from(f32_to_tf32_away(a)), tf32, "{a:e}");
         let sat = Conversion {

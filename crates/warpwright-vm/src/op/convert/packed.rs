@@ -13,6 +13,7 @@ use warpwright_ptx::op::convert::{Cvt, CvtPack};
 /// `cvt` of packed values, and to `.tf32`. `false` where the formats are not known here.
 pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
     let direction = direction(op.rounding);
+    let finite = op.satfinite && !op.relu && !op.positive_zero;
     let plain = !op.satfinite && !op.relu && !op.positive_zero;
     let nearest = direction == Direction::Nearest;
     let (Some(to), Some(from)) = (format(op.d_type), format(op.a_type)) else { return false };
@@ -29,6 +30,8 @@ pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
         (TF32, _) => d.each1::<u32, u32>(rows, move |a| conversion.apply(a.into()) as u32),
         (F16X2, F32) if plain && nearest => d.emit(lanes::<PackF16>(), rows),
         (BF16X2, F32) if plain && nearest => d.emit(lanes::<PackBf16>(), rows),
+        (F16X2, F32) if finite && nearest => d.emit(lanes::<PackF16Finite>(), rows),
+        (BF16X2, F32) if finite && nearest => d.emit(lanes::<PackBf16Finite>(), rows),
         (F16X2, E4M3X2) if plain => d.emit(lanes::<UnpackE4m3>(), rows),
         (F16X2, E5M2X2) if plain => d.emit(lanes::<UnpackE5m2>(), rows),
         (_, F32) => {
@@ -76,6 +79,12 @@ lane_op! {
     ToTf32(a: f32) -> u32 { convert::f32_to_tf32_away(a) }
     PackF16(a: f32, b: f32) -> u32 { u32::from(half::f32_to_f16(a)) << 16 | u32::from(half::f32_to_f16(b)) }
     PackBf16(a: f32, b: f32) -> u32 { u32::from(half::f32_to_bf16(a)) << 16 | u32::from(half::f32_to_bf16(b)) }
+    PackF16Finite(a: f32, b: f32) -> u32 {
+        u32::from(half::f32_to_f16_finite(a)) << 16 | u32::from(half::f32_to_f16_finite(b))
+    }
+    PackBf16Finite(a: f32, b: f32) -> u32 {
+        u32::from(half::f32_to_bf16_finite(a)) << 16 | u32::from(half::f32_to_bf16_finite(b))
+    }
     UnpackE4m3(a: u32) -> u32 {
         u32::from(convert::e4m3_to_f16((a >> 8) as u8)) << 16 | u32::from(convert::e4m3_to_f16(a as u8))
     }

@@ -167,8 +167,16 @@ macro_rules! in_direction {
 fn common(op: &Cvt) -> Option<Lanes> {
     let direction = direction(op.rounding);
     let integral = conversion(op).integral;
-    if op.satfinite || op.relu || op.positive_zero {
+    if op.relu || op.positive_zero {
         return None;
+    }
+    if op.satfinite {
+        let plain = direction == Direction::Nearest && !op.sat;
+        return match (op.d_type, op.a_type) {
+            (F16, F32) if plain => Some(flagged!(F32ToF16Finite, op.ftz)),
+            (BF16, F32) if plain => Some(flagged!(F32ToBf16Finite, op.ftz)),
+            _ => None,
+        };
     }
     if op.sat && op.d_type.is_float() {
         let same = op.rounding.is_none() && op.a_type == op.d_type;
@@ -297,6 +305,8 @@ lane_op! {
     Bf16ToF32[FTZ: bool](a: u16) -> f32 { float::flush_if::<FTZ>(half::bf16_to_f32(a)) }
     F32ToF16[FTZ: bool](a: f32) -> u16 { half::f32_to_f16(float::flush_if::<FTZ>(a)) }
     F32ToBf16[FTZ: bool](a: f32) -> u16 { half::f32_to_bf16(float::flush_if::<FTZ>(a)) }
+    F32ToF16Finite[FTZ: bool](a: f32) -> u16 { half::f32_to_f16_finite(float::flush_if::<FTZ>(a)) }
+    F32ToBf16Finite[FTZ: bool](a: f32) -> u16 { half::f32_to_bf16_finite(float::flush_if::<FTZ>(a)) }
     F64ToF16(a: f64) -> u16 { half::f64_to_f16(a) }
     F64ToBf16(a: f64) -> u16 { half::f64_to_bf16(a) }
 }

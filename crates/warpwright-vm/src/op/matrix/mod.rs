@@ -3,6 +3,7 @@
 //! All of these want the whole warp: lanes that execute one without the others wait for them, and
 //! what the lanes that never come would have held is what their registers hold.
 
+mod halves;
 mod mma;
 mod product;
 mod transfer;

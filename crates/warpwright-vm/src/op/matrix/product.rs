@@ -1,5 +1,6 @@
 //! A product of matrices that the lanes of a warp hold in their registers.
 
+use super::halves;
 use crate::decode::{Decoder, Rows};
 use crate::launch::TrapKind;
 use crate::machine::{FULL, Inst, LANES, Machine, NONE, Registers, Row32, Step};
@@ -68,8 +69,9 @@ pub(crate) struct Product {
 impl Product {
     pub(crate) fn emit(self, d: &mut Decoder<'_, '_>) {
         let x = d.code.matrix.products.len() as u32;
+        let handlers = halves::handlers(&self).unwrap_or_else(lanes::<MatrixProduct>);
         d.code.matrix.products.push(self);
-        d.emit(lanes::<MatrixProduct>(), Rows { x, ..Rows::default() });
+        d.emit(handlers, Rows { x, ..Rows::default() });
     }
 
     #[inline(always)]
@@ -224,7 +226,8 @@ fn directed_fma(direction: Direction, x: f64, y: f64, z: f64) -> f64 {
     f64::from_bits(value(x).times(value(y)).add(value(z), direction).round(&Format::F64, direction, false))
 }
 
-struct MatrixProduct;
+/// Any product.
+pub(super) struct MatrixProduct;
 
 impl LaneOp for MatrixProduct {
     #[inline(always)]

@@ -65,6 +65,34 @@ impl Shuffle {
     }
 }
 
+/// The eight rows of a matrix, as the words that eight lanes have loaded, word by word.
+type Matrix<'a> = [&'a [u32; 8]; ROW];
+
+/// A matrix of 8 rows of four words: lane 4g + t gets word t of row g.
+#[inline(always)]
+fn spread(matrix: Matrix<'_>) -> Row32 {
+    let mut out = [0; LANES];
+    for g in 0..8 {
+        for t in 0..ROW {
+            out[ROW * g + t] = matrix[t][g];
+        }
+    }
+    out
+}
+
+/// A matrix of 8 rows of eight halves: lane 4g + t gets column g of rows 2t and 2t + 1.
+#[inline(always)]
+fn spread_transposed(matrix: Matrix<'_>) -> Row32 {
+    let mut out = [0; LANES];
+    for g in 0..8 {
+        for t in 0..ROW {
+            let half = |row: usize| matrix[g / 2][row] >> (16 * (g % 2)) & 0xffff;
+            out[ROW * g + t] = half(2 * t) | half(2 * t + 1) << 16;
+        }
+    }
+    out
+}
+
 /// A decoded `ldmatrix` or `stmatrix`.
 pub(crate) struct Transfer {
     /// Which memory operation moves the rows: its elements are [`Transfer::row_words`].
@@ -112,7 +140,12 @@ fn push(d: &mut Decoder<'_, '_>, transfer: Transfer) -> Rows {
 pub(super) fn ldmatrix(op: &Ldmatrix, d: &mut Decoder<'_, '_>) {
     let matrices = op.num.count();
     let registers: Box<[Option<u32>]> = op.r.as_slice().map(|reg| reg.map(|reg| d.row(reg))).collect();
-    // Word `w` of the row that `lane` loads is word lane · 4 + w.
+    // Word `w` of the row that `lane` loads is word lane · 4 + w. What is loaded as it is has a way of its own.
+    let handlers = match (op.shape, op.trans, op.source) {
+        (TileShape::M8N8, false, None) => lanes::<LoadMatrices<PLAIN>>(),
+        (TileShape::M8N8, true, None) => lanes::<LoadMatrices<TRANSPOSED>>(),
+        _ => lanes::<LoadMatrices<SHUFFLED>>(),
+    };
     let (addresses, shuffle) = match (op.shape, op.trans) {
         (TileShape::M16N16, _) => {
             // Two registers for each: rows 4t and 4t + 1 (4t + 2 and 4t + 3 in the second), columns g and
@@ -141,7 +174,7 @@ pub(super) fn ldmatrix(op: &Ldmatrix, d: &mut Decoder<'_, '_>) {
     let source = op.source;
     let givers = first_lanes(addresses);
     let rows = push(d, Transfer { memory, givers, row_words, source, shuffle, registers });
-    d.emit(lanes::<LoadMatrices>(), rows);
+    d.emit(handlers, rows);
 }
 
 pub(super) fn stmatrix(op: &Stmatrix, d: &mut Decoder<'_, '_>) {
@@ -189,9 +222,17 @@ pub(super) fn movmatrix(op: &Movmatrix, d: &mut Decoder<'_, '_>) {
     });
 }
 
-struct LoadMatrices;
+/// `ldmatrix`, and how words go from the lanes that load them to those that get them.
+struct LoadMatrices<const HOW: u8>;
 
-impl LaneOp for LoadMatrices {
+/// As [`spread`] does.
+const PLAIN: u8 = 0;
+/// As [`spread_transposed`] does.
+const TRANSPOSED: u8 = 1;
+/// By the table, for elements of any size.
+const SHUFFLED: u8 = 2;
+
+impl<const HOW: u8> LaneOp for LoadMatrices<HOW> {
     #[inline(always)]
     fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
         if let Some(step) = m.converge(FULL, NONE) {
@@ -203,6 +244,21 @@ impl LaneOp for LoadMatrices {
         m.mask = mask & transfer.givers;
         m.load(&launch.code.memory[transfer.memory]);
         m.mask = mask;
+        if let (PLAIN | TRANSPOSED, &[a, b, c, d]) = (HOW, &transfer.row_words[..]) {
+            let words = [a, b, c, d].map(|row| *m.registers.row32(row));
+            for (row, number) in transfer.registers.iter().zip(0..ROW) {
+                let Some(row) = *row else { continue };
+                let [a, b, c, d] = &words;
+                let of = |words: &'_ Row32| -> [u32; 8] {
+                    *words[8 * number..].first_chunk().expect("four matrices")
+                };
+                let (a, b, c, d) = (of(a), of(b), of(c), of(d));
+                let matrix = [&a, &b, &c, &d];
+                let values = if HOW == PLAIN { spread(matrix) } else { spread_transposed(matrix) };
+                m.registers.set32(row, &values, mask);
+            }
+            return Step::Next;
+        }
         let mut words = [0; ROW * LANES];
         for (word, &row) in transfer.row_words.iter().enumerate() {
             for (lane, &value) in m.registers.row32(row).iter().enumerate() {

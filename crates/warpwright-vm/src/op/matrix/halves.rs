@@ -1,0 +1,144 @@
+//! `mma.m16n8k16` with factors of 16 bits and sums in `f32`: what kernels are full of, without the way
+//! through row-major matrices.
+//!
+//! A register of a factor is a tile: 8 rows of the left one, or 8 columns of the right one, by 8 along k,
+//! in words of two.
+//!
+//! ```text
+//!               k ──►                                   k ──►
+//!   rows 0..8     a[0]  a[2]          columns 0..8        b[0]  b[1]      lane 4g + t: row or column g,
+//!   rows 8..16    a[1]  a[3]                                              k = 2t in the low half, 2t + 1 above
+//!
+//!   rows 0..8     c[0] c[1]           lane 4g + t: row g, column 2t in the first, 2t + 1 in the second
+//!   rows 8..16    c[2] c[3]
+//! ```
+//!
+//! Neither the order of columns nor that of eight factors along k matters, so they stay as the lanes have
+//! them: even ones before odd ones.
+
+use super::product::{Arithmetic, MatrixProduct, Product};
+use crate::machine::{FULL, Inst, LANES, Machine, NONE, Row32, Step};
+use crate::simd::{LaneOp, Lanes, Level, lanes};
+use crate::tensor::{Accumulation, Accumulator, COLUMNS, FloatElement, Size, tile};
+
+const ROWS: usize = 16;
+const K: usize = 16;
+/// Rows of a tile.
+const TILE: usize = 8;
+/// Words of a row of a tile.
+const WORDS: usize = 4;
+
+/// The handlers of a product that has this form.
+pub(super) fn handlers(product: &Product) -> Option<Lanes> {
+    use FloatElement::*;
+    let Arithmetic::Float { a, b, c: Accumulator::F32, d: Accumulator::F32 } = product.arithmetic else {
+        return None;
+    };
+    let is_plain = product.count == 1 && product.sparse.is_none();
+    if product.size != (Size { m: ROWS, n: COLUMNS, k: K }) || !is_plain {
+        return None;
+    }
+    match (a, b) {
+        (F16, F16) => Some(lanes::<HalfProduct<false>>()),
+        (BF16, BF16) => Some(lanes::<HalfProduct<true>>()),
+        _ => None,
+    }
+}
+
+/// The product, with factors of `bf16` or `f16`.
+struct HalfProduct<const BF16: bool>;
+
+impl<const BF16: bool> LaneOp for HalfProduct<BF16> {
+    #[inline(always)]
+    fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
+        let element = if BF16 { FloatElement::BF16 } else { FloatElement::F16 };
+        let (block, extra_bits) = match m.launch.options.tensor_core.accumulation(element) {
+            Some(Accumulation { block, extra_bits, .. }) if matches!(block, 8 | 16) => (block, extra_bits),
+            // The order of factors within eight matters, or there are no blocks.
+            _ => return (lanes::<MatrixProduct>().at(Level::detect()))(m, i),
+        };
+        if let Some(step) = m.converge(FULL, NONE) {
+            return step;
+        }
+        let launch = m.launch;
+        let product = &launch.code.matrix.products[i.x as usize];
+        if block == 16 {
+            multiply::<16>(m, product, element, extra_bits);
+        } else {
+            multiply::<8>(m, product, element, extra_bits);
+        }
+        Step::Next
+    }
+}
+
+#[inline(always)]
+fn multiply<const BLOCK: usize>(
+    m: &mut Machine<'_>,
+    product: &Product,
+    element: FloatElement,
+    extra_bits: i32,
+) {
+    let least = m.launch.options.tensor_core.least_exponent(element);
+    let row = |rows: &[u32], number: usize| m.registers.row32(rows[number]);
+    let mut left = [[0.0; K]; ROWS];
+    for number in 0..4 {
+        let words = row(&product.a.rows, number);
+        let (low, high) = (halves(element, words, 0), halves(element, words, 16));
+        let (first_row, first_k) = (TILE * (number % 2), TILE * (number / 2));
+        for g in 0..TILE {
+            let k = &mut left[first_row + g][first_k..first_k + TILE];
+            k[..WORDS].copy_from_slice(&low[WORDS * g..WORDS * (g + 1)]);
+            k[WORDS..].copy_from_slice(&high[WORDS * g..WORDS * (g + 1)]);
+        }
+    }
+    let mut right = [[0.0; COLUMNS]; K];
+    for number in 0..2 {
+        let words = row(&product.b.rows, number);
+        // By t, then by column: the even ones first.
+        let mut turned = [0; LANES];
+        for t in 0..WORDS {
+            for column in 0..COLUMNS {
+                let g = 2 * (column % WORDS) + column / WORDS;
+                turned[COLUMNS * t + column] = words[WORDS * g + t];
+            }
+        }
+        let (low, high) = (halves(element, &turned, 0), halves(element, &turned, 16));
+        for t in 0..WORDS {
+            let k = TILE * number + t;
+            right[k].copy_from_slice(&low[COLUMNS * t..COLUMNS * (t + 1)]);
+            right[k + WORDS].copy_from_slice(&high[COLUMNS * t..COLUMNS * (t + 1)]);
+        }
+    }
+    let mut sums = [[0.0; COLUMNS]; ROWS];
+    for number in 0..4 {
+        let words = row(&product.c.rows, number);
+        let (first_row, odd) = (TILE * (number / 2), WORDS * (number % 2));
+        for g in 0..TILE {
+            for t in 0..WORDS {
+                sums[first_row + g][odd + t] = f32::from_bits(words[WORDS * g + t]);
+            }
+        }
+    }
+    tile::<ROWS, K, BLOCK>(extra_bits, least, &left, &right, &mut sums);
+    for (number, row) in product.d.rows.iter().enumerate().take(4) {
+        let Some(row) = *row else { continue };
+        let (first_row, odd) = (TILE * (number / 2), WORDS * (number % 2));
+        let mut words: Row32 = [0; LANES];
+        for g in 0..TILE {
+            for t in 0..WORDS {
+                words[WORDS * g + t] = sums[first_row + g][odd + t].to_bits();
+            }
+        }
+        m.registers.set32(row, &words, m.mask);
+    }
+}
+
+/// The values of the halves of words.
+#[inline(always)]
+fn halves(element: FloatElement, words: &Row32, shift: u32) -> [f32; LANES] {
+    let mut values = [0.0; LANES];
+    for lane in 0..LANES {
+        values[lane] = element.decode(words[lane] >> shift);
+    }
+    values
+}
