@@ -19,7 +19,7 @@ from tokenizer import BOS, EOS
 
 PROMPTS = {
     "once": "Once upon a time",
-    "middle": '"Where is my kite?" asked Nora. She looked under the bed.',
+    "talk": 'Once there was a curious boy named Finn. "What is in that box?" asked Finn, at 8 o\'clock. "Wait',
     "long": "There was once a shy young fox called Otto, who lived near a wide river. On a rainy day in May, Otto was up "
             "early. He put on a raincoat and",
 }

@@ -37,15 +37,13 @@ impl Engine {
     /// What the device says.
     pub fn estimate(&mut self) -> Result<Estimate, EngineError> {
         self.sequence.settle();
+        // Behind what the cache holds, where nothing sees what is written; there may be one place too few.
         let held = self.sequence.held;
-        // Behind what the cache holds, where nothing sees what is written.
-        self.sequence.held = POSITION.max(held).min(self.chosen.context as usize - 1);
+        let at = POSITION.max(held).min(self.chosen.context as usize - 1);
+        self.sequence.held = at;
         let estimate = self.measure_both();
-        self.sequence.held = held;
-        if estimate.is_err() {
-            self.sequence.failed();
-        }
-        self.sequence.ready = false;
+        self.sequence.held = held.min(at);
+        self.sequence.settle();
         estimate
     }
 

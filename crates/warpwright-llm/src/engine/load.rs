@@ -50,9 +50,6 @@ pub struct Engine {
     pub(super) sampler_written: bool,
 }
 
-/// Tokens that a cache has room for at first, unless its model has less.
-const FIRST_ROOM: u32 = 512;
-
 /// What graphs were asked for: variants of the runner are places in this list.
 #[derive(Default)]
 pub(super) struct Outcomes(Mutex<Vec<Outcome>>);
@@ -99,7 +96,8 @@ impl Engine {
             store.add_state(name, TensorType::new(element, [1]))?;
         }
         let outcomes = Arc::new(Outcomes::default());
-        let bound = SequenceBound { initial: FIRST_ROOM.min(chosen.context), limit: chosen.context };
+        let room = options.room.clamp(1, chosen.context);
+        let bound = SequenceBound { initial: room, limit: chosen.context };
         let mut plan_options = PlanOptions::for_device(&options.device);
         plan_options.arithmetic = options.arithmetic;
         let (graphs, known, cache) = (model.clone(), outcomes.clone(), options.cache);

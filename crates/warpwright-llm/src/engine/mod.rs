@@ -15,8 +15,8 @@
 //! - **Ids that a kernel reads are in the vocabulary**: others are refused before.
 //! - **The cache holds a prefix of the sequence**, and attention sees no more of it than that: what padding, a step
 //!   issued ahead or a failure has left behind it is overwritten before it is seen.
-//! - **A token is a function of the ids before it, the sampler's options and the seed**: however the ids came into the
-//!   cache, whatever was there before, the draw of a position takes the random number of its seed and position.
+//! - **A token is a function of the ids before it, the sampler's options and the seed**, up to the rounding of steps and
+//!   chunks: however the ids came into the cache, a draw takes the random number of its seed and position.
 
 mod error;
 mod estimate;

@@ -24,6 +24,9 @@ pub struct EngineOptions {
     pub cache: CacheDtype,
     /// Tokens of prompts and answers together; without it 4096, or what the model has if that is less.
     pub context: Option<u32>,
+    /// Tokens that the cache has room for at first: 512, or the context if that is less. The room doubles whenever it is
+    /// too small, up to the context; each time steps are planned again.
+    pub room: u32,
     /// How steps are issued: as graphs at first.
     pub executor: Executor,
     /// Tokens of a prompt that are computed at once. Without it 256, and 16 on a virtual GPU: there a token costs
@@ -45,6 +48,7 @@ impl EngineOptions {
             arithmetic: Arithmetic::Exact,
             cache: CacheDtype::F16,
             context: None,
+            room: 512,
             executor: Executor::Graph,
             chunk: None,
             ahead: None,

@@ -130,6 +130,23 @@ impl Engine {
         sequence.settle();
     }
 
+    /// Waits until everything that was issued is done: a prompt, say.
+    ///
+    /// # Errors
+    ///
+    /// What has failed on the device. The sequence keeps its tokens, and what the cache lacks of them is computed again
+    /// when the next one is asked for.
+    pub fn wait(&mut self) -> Result<(), EngineError> {
+        match self.stream.synchronize() {
+            Ok(()) => self.sequence.done(),
+            Err(error) => {
+                self.sequence.failed();
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
     /// Chooses tokens in another way from the next one on. Other numbers need no other plan; with penalties or draws
     /// where there were none, or another window, the next step is planned.
     ///
@@ -208,7 +225,7 @@ impl Engine {
         if self.sequence.held >= len {
             // The logits of the last token are gone, and are made again.
             self.sequence.held = len - 1;
-            self.sequence.ready = false;
+            self.sequence.settle();
         }
         if !self.sequence.ready {
             self.write_states(self.sequence.held, self.options.sampler.outcome())?;

@@ -45,6 +45,18 @@ pub enum Problem {
         /// Why it failed.
         error: io::Error,
     },
+    /// The system does not give the bytes of a part of the model.
+    #[error("cannot {action} the file, which is part {} of {count} of the model: {error}", u32::from(*number) + 1)]
+    PartIo {
+        /// What was tried: `open`, `map`.
+        action: &'static str,
+        /// Its number, from 0.
+        number: u16,
+        /// How many there are.
+        count: u16,
+        /// Why it failed.
+        error: io::Error,
+    },
     /// It is a directory, a pipe or a device.
     #[error("is {}, not a file", if *.directory { "a directory" } else { "a pipe or a device" })]
     NotAFile {
@@ -75,7 +87,9 @@ pub enum Problem {
         found: u32,
     },
     /// It ends too early.
-    #[error("{field} at byte {offset} takes {needs} bytes, but the file ends {left} bytes after that")]
+    #[error(
+        "{field} at byte {offset} takes {needs} bytes, but only {left} are left: the file is cut off, or damaged"
+    )]
     Truncated {
         /// The field that does not fit.
         field: String,

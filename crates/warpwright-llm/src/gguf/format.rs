@@ -88,9 +88,9 @@ impl TensorFormat {
     /// What became of a number that files once had and that no program reads any more.
     pub(super) fn removed(number: u32) -> Option<&'static str> {
         match number {
-            4 | 5 => Some("q4_2 and q4_3 were removed before GGUF"),
-            31..=33 => Some("q4_0 that is interleaved in the file was removed: quantise to q4_0"),
-            36..=38 => Some("iq4_nl that is interleaved in the file was removed: quantise to iq4_nl"),
+            4 | 5 => Some("which is q4_2 or q4_3 and was removed before there was GGUF"),
+            31..=33 => Some("which is q4_0 interleaved in the file and was removed: quantise to q4_0"),
+            36..=38 => Some("which is iq4_nl interleaved in the file and was removed: quantise to iq4_nl"),
             _ => None,
         }
     }

@@ -85,10 +85,21 @@ impl Part {
         Ok((part, tensors))
     }
 
-    fn open(path: &Path, number: usize) -> Result<(Self, Vec<TensorInfo>), GgufError> {
+    fn open(path: &Path) -> Result<(Self, Vec<TensorInfo>), GgufError> {
         let name = path.display().to_string();
         let source = Source::map(path).map_err(|problem| GgufError::new(&name, problem))?;
-        Part::read(&name, source, number)
+        Part::read(&name, source, 0)
+    }
+
+    /// Opens part `number` of `count`.
+    fn open_one_of(path: &Path, number: u16, count: u16) -> Result<(Self, Vec<TensorInfo>), GgufError> {
+        let name = path.display().to_string();
+        let source = Source::map(path).map_err(|problem| match problem {
+            Problem::Io { action, error } => Problem::PartIo { action, number, count, error },
+            problem => problem,
+        });
+        let source = source.map_err(|problem| GgufError::new(&name, problem))?;
+        Part::read(&name, source, number.into())
     }
 
     /// Its path, as it was opened; for bytes, `<memory>`.
@@ -125,7 +136,7 @@ impl Gguf {
     /// A file cannot be opened, is not what it says, or parts do not belong together.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, GgufError> {
         let path = path.as_ref();
-        let (part, tensors) = Part::open(path, 0)?;
+        let (part, tensors) = Part::open(path)?;
         let Some(place) = split::Place::of(&part.metadata)? else {
             return Gguf::join(vec![part], tensors);
         };
@@ -136,7 +147,7 @@ impl Gguf {
     fn open_parts(paths: impl Iterator<Item = PathBuf>, place: split::Place) -> Result<Self, GgufError> {
         let (mut parts, mut tensors) = (Vec::new(), Vec::new());
         for (number, path) in (0..place.count).zip(paths) {
-            let (part, more) = Part::open(&path, number.into())?;
+            let (part, more) = Part::open_one_of(&path, number, place.count)?;
             split::check(parts.first().unwrap_or(&part), place, &part, number)?;
             parts.push(part);
             tensors.extend(more);

@@ -85,7 +85,7 @@ pub(super) fn check(first: &Part, place: Place, part: &Part, number: u16) -> Res
     }
     let own = [NUMBER_KEY, COUNT_KEY, TENSORS_KEY, ALIGNMENT_KEY];
     for (key, value) in part.metadata.iter().filter(|(key, _)| !own.contains(key)) {
-        if first.metadata.get(key).is_none_or(|there| there != value) {
+        if first.metadata.get(key).is_none_or(|there| !there.is_same(value)) {
             return Err(mismatch(format!("{} is not the same there", super::error::shown(key))));
         }
     }

@@ -156,6 +156,16 @@ impl Value {
         }
     }
 
+    /// Whether a file would have the same bytes: not a number is the same as itself.
+    pub(super) fn is_same(&self, other: &Value) -> bool {
+        let bytes = |value: &Value| {
+            let mut bytes = Vec::new();
+            value.encode(&mut bytes);
+            bytes
+        };
+        self.ty() == other.ty() && bytes(self) == bytes(other)
+    }
+
     /// What stands in a file after the type.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         match self {

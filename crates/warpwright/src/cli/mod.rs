@@ -7,11 +7,15 @@ mod check;
 mod devices;
 mod emit;
 mod fmt;
+#[cfg(feature = "llm")]
+mod inspect;
 mod json;
 mod kernels;
 #[cfg(feature = "llm")]
 mod model;
 mod npy;
+#[cfg(feature = "llm")]
+mod plan;
 mod run;
 mod source;
 #[cfg(feature = "llm")]
@@ -39,6 +43,10 @@ enum Command {
     Emit(emit::Arguments),
     Run(run::Arguments),
     Profile(run::ProfileArguments),
+    #[cfg(feature = "llm")]
+    Inspect(inspect::Arguments),
+    #[cfg(feature = "llm")]
+    Plan(plan::Arguments),
     #[cfg(feature = "llm")]
     Tokenize(tokenize::Arguments),
     #[cfg(feature = "llm")]
@@ -90,6 +98,10 @@ pub(crate) fn run() -> ExitCode {
         Command::Emit(arguments) => emit::run(arguments, &mut out),
         Command::Run(arguments) => run::run(arguments, &mut out),
         Command::Profile(arguments) => run::profile(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Inspect(arguments) => inspect::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Plan(arguments) => plan::run(arguments, &mut out),
         #[cfg(feature = "llm")]
         Command::Tokenize(arguments) => tokenize::run(arguments, &mut out),
         #[cfg(feature = "llm")]

@@ -14,6 +14,11 @@ pub(crate) struct ModelArguments {
 }
 
 impl ModelArguments {
+    /// That model, where it is not said with an option.
+    pub(crate) fn of(model: Option<&PathBuf>) -> Self {
+        ModelArguments { model: model.cloned() }
+    }
+
     /// What messages call it.
     pub(crate) fn name(&self) -> String {
         self.model

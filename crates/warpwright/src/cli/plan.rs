@@ -1,0 +1,136 @@
+//! `warpwright plan`: the launches of a step of a model.
+
+use super::model::ModelArguments;
+use super::{Failure, Outcome};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::io::Write;
+use warpwright_graph::render::PlanReport;
+use warpwright_graph::{Arithmetic, Fusions, KernelLibrary, Plan, PlanOptions, StepKind, StepShape};
+use warpwright_kernels::CacheDtype;
+use warpwright_llm::model::{Choice, GraphOptions, ModelConfig, Outcome as GraphOutcome};
+use warpwright_ptx::ir::Arch;
+use warpwright_runtime::Device;
+
+/// Show the launches that a step of a model takes, before and after fusion. Nothing is loaded or run
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    model: ModelArguments,
+    /// Sequences
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    batch: u32,
+    /// New tokens of each sequence: 1 decodes, more are a prompt
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    tokens: u32,
+    /// Tokens that the cache has room for [default: the model's context, 4096 at most]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    context: Option<u32>,
+    /// How activations are multiplied
+    #[arg(long, default_value = "exact", value_parser = arithmetic())]
+    act: Arithmetic,
+    /// What the cache holds
+    #[arg(long, default_value = "f16", value_parser = cache())]
+    kv: CacheDtype,
+    /// The architecture to plan for, such as sm_90 [default: the device's]
+    #[arg(long, value_name = "TARGET")]
+    target: Option<Arch>,
+    /// Multiprocessors to plan for [default: the device's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    multiprocessors: Option<u32>,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// What is printed; a table where nothing is said.
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct Form {
+    /// Print a JSON document
+    #[arg(long)]
+    json: bool,
+    /// Print a graph for Graphviz
+    #[arg(long)]
+    dot: bool,
+    /// Print a picture
+    #[arg(long)]
+    svg: bool,
+}
+
+/// The names of the ways to multiply.
+fn arithmetic() -> impl TypedValueParser<Value = Arithmetic> {
+    let all = [Arithmetic::Exact, Arithmetic::Int8];
+    PossibleValuesParser::new(all.map(Arithmetic::name)).map(move |name| {
+        // Only the names of these come here.
+        all.into_iter().find(|act| act.name() == name).unwrap_or_default()
+    })
+}
+
+/// The names of what caches hold.
+fn cache() -> impl TypedValueParser<Value = CacheDtype> {
+    let names = PossibleValuesParser::new(CacheDtype::ALL.map(CacheDtype::name));
+    names.map(|name| CacheDtype::from_name(&name).unwrap_or(CacheDtype::F16))
+}
+
+/// Where a model has room for more, the cache is not planned for all of it unless that is asked for.
+const USUAL_CONTEXT: u32 = 4096;
+
+pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let message = |error: &dyn std::error::Error| Failure::Message(error.to_string());
+    let gguf = arguments.model.open()?;
+    let named =
+        |error: &dyn std::error::Error| Failure::Message(format!("{}: {error}", arguments.model.name()));
+    let model = ModelConfig::from_gguf(&gguf).map_err(|error| named(&error))?;
+    let graph = model.graph(&shape(arguments, &model)?, &graph_options(arguments)).map_err(|e| named(&e))?;
+    let options = plan_options(arguments)?;
+    let plan = Plan::new(&graph, &options, &KernelLibrary).map_err(|error| named(&error))?;
+    let mut report = PlanReport::new(&graph, &plan);
+    // What only has a kernel when it is fused has no plan without it.
+    let mut unfused = options;
+    unfused.fusions = Fusions::none();
+    if let Ok(unfused) = Plan::new(&graph, &unfused, &KernelLibrary) {
+        report = report.with_unfused(&unfused);
+    }
+    let text = match &arguments.form {
+        Form { json: true, .. } => report.to_json().map_err(|error| message(&error))? + "\n",
+        Form { dot: true, .. } => report.to_dot(),
+        Form { svg: true, .. } => report.to_svg(),
+        _ => report.to_table(),
+    };
+    out.write_all(text.as_bytes())?;
+    Ok(Outcome::Fine)
+}
+
+fn shape(arguments: &Arguments, model: &ModelConfig) -> Result<StepShape, Failure> {
+    let Arguments { batch, tokens, .. } = *arguments;
+    let room = arguments.context.unwrap_or_else(|| model.max_context().min(USUAL_CONTEXT).max(tokens));
+    if tokens > room {
+        return Err(Failure::Message(format!("{tokens} tokens do not fit into a context of {room}")));
+    }
+    if room > model.max_context() {
+        let most = model.max_context();
+        return Err(Failure::Message(format!("a context of {room} is more than the model's {most}")));
+    }
+    let kind = match tokens {
+        1 => StepKind::Decode,
+        // A million: the limits of both.
+        _ => StepKind::Prefill { tokens: batch * tokens },
+    };
+    Ok(StepShape { kind, batch, max_seq_len: room, variant: 0 })
+}
+
+fn graph_options(arguments: &Arguments) -> GraphOptions {
+    GraphOptions {
+        cache: arguments.kv,
+        outcome: GraphOutcome::Token { choice: Choice::ArgMax, window: None },
+    }
+}
+
+fn plan_options(arguments: &Arguments) -> Result<PlanOptions, Failure> {
+    let auto = Device::auto();
+    let device = auto.map_err(|error| Failure::Message(format!("cannot open a device: {error}")))?;
+    let mut options = PlanOptions::for_device(&device.device);
+    options.arch = arguments.target.unwrap_or(options.arch);
+    options.multiprocessors = arguments.multiprocessors.unwrap_or(options.multiprocessors);
+    options.arithmetic = arguments.act;
+    Ok(options)
+}
