@@ -117,6 +117,11 @@ impl Machine<'_> {
         Some(Step::Reload)
     }
 
+    /// Whether all lanes of a whole warp execute the instruction, and have not come back to it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.mask == FULL && self.warp.fragments[self.warp.current].resume.is_none()
+    }
+
     /// Parks the lanes that execute the instruction.
     pub(crate) fn park(&mut self, park: Park) {
         self.warp.park(self.mask, self.pc, park);

@@ -4,8 +4,8 @@
 //! come by different ways, even to different instructions of the same kind: what a lane brings is then
 //! kept in the warp ([`Warp::brought`](crate::machine::Warp)) until all have come.
 
-use crate::decode::{Decoder, Rows};
-use crate::machine::{LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};
+use crate::decode::{Decoder, Rows, immediate};
+use crate::machine::{FULL, LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};
 use crate::num::extremum::Extremum;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
@@ -136,12 +136,27 @@ fn shuffle(
     (a, b, c): (&Src, &Src, &Src),
     mask: Option<&Src>,
 ) {
+    let known = Known::of(mode, b, c, mask);
     let mask = MaskRow::decode(d, mask);
     let [a, b, c] = [a, b, c].map(|src| d.src32(src, Type::B32));
     let to_value = to.first.map(|reg| d.row(reg));
     let to_valid = to.second.flatten().map(|reg| d.row(reg));
     let level = d.level;
     d.emit_boxed(move |m, _| {
+        if let Some(known) = known.filter(|_| m.is_whole()) {
+            let values = m.registers.row32(a);
+            let out = level.run(
+                #[inline(always)]
+                || known.exchange(values),
+            );
+            if let Some(row) = to_value {
+                m.registers.set32(row, &out, FULL);
+            }
+            if let Some(row) = to_valid {
+                m.registers.set_predicate(row, known.valid, FULL);
+            }
+            return Step::Next;
+        }
         let party = match mask.gather(m, Kind::Shuffle(mode), narrow(a)) {
             Ok(party) => party,
             Err(step) => return step,
@@ -166,6 +181,40 @@ fn shuffle(
         }
         Step::Next
     });
+}
+
+/// A shuffle of all lanes whose sources are known.
+#[derive(Clone, Copy)]
+struct Known {
+    from: Row32,
+    /// The lanes whose source is in range.
+    valid: u32,
+}
+
+impl Known {
+    fn of(mode: ShuffleMode, b: &Src, c: &Src, mask: Option<&Src>) -> Option<Known> {
+        let constant = |src: &Src| match src {
+            Src::Imm(imm) => Some(immediate(*imm, Type::B32) as u32),
+            _ => None,
+        };
+        let (b, c) = (constant(b)?, constant(c)?);
+        // Without a mask the lanes that are there are meant.
+        if mask.is_some_and(|mask| constant(mask) != Some(FULL)) {
+            return None;
+        }
+        let sources: [(u32, bool); LANES] = std::array::from_fn(|lane| source(mode, lane as u32, b, c));
+        let valid = (0..LANES).fold(0, |all, lane| all | u32::from(sources[lane].1) << lane);
+        Some(Known { from: sources.map(|(from, _)| from & 31), valid })
+    }
+
+    #[inline(always)]
+    fn exchange(&self, values: &Row32) -> Row32 {
+        let mut out = [0; LANES];
+        for lane in 0..LANES {
+            out[lane] = values[self.from[lane] as usize % LANES];
+        }
+        out
+    }
 }
 
 /// What a shuffle gives.
