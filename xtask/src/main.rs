@@ -8,6 +8,7 @@ mod bench;
 mod corpus;
 mod filetests;
 mod manifest;
+mod models;
 mod mutants;
 mod ptxas;
 mod random;
@@ -23,9 +24,10 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask TASK
 
-  test      everything: the workspace's tests, then what needs NVIDIA's ptxas
+  test      everything: the workspace's tests, then what needs NVIDIA's ptxas, or Python's gguf and numpy
               --no-ptxas        leave out what needs ptxas
-              --require-ptxas   a ptxas that cannot be had is a failure
+              --no-python       leave out what needs Python
+              --require-ptxas   a ptxas that cannot be had is a failure, and so is Python
               --full            more mutants, and the tests that take long
   validate  every kernel of the catalogue, for every target, through ptxas: no spills, and docs/kernels.md
               --write           write docs/kernels.md instead of comparing it
@@ -34,6 +36,7 @@ cargo xtask TASK
               --count N         how many (2000)
               --seed N          which (1)
               --strict          fail for each disagreement that tests/mutants/understood.md does not list
+  models    the program's logits of models with random weights against those of Python
   tidy      the invariants of the source that a script can check
   bench     the benchmarks, those of the peers included
               --no-peers        leave those out
@@ -63,6 +66,7 @@ fn task_of(task: &str, mut arguments: Arguments) -> Result<(), Failure> {
         "test" => {
             let options = test::Options {
                 no_ptxas: arguments.flag("--no-ptxas"),
+                no_python: arguments.flag("--no-python"),
                 require_ptxas: arguments.flag("--require-ptxas"),
                 full: arguments.flag("--full"),
             };
@@ -89,6 +93,10 @@ fn task_of(task: &str, mut arguments: Arguments) -> Result<(), Failure> {
             };
             arguments.end()?;
             mutants::run(&options)
+        }
+        "models" => {
+            arguments.end()?;
+            models::run()
         }
         "tidy" => {
             arguments.end()?;

@@ -3,7 +3,7 @@
 use crate::ptxas::Ptxas;
 use crate::run::cargo;
 use crate::summary::{Part, Summary};
-use crate::{Failure, corpus, filetests, mutants, tools, validate};
+use crate::{Failure, corpus, filetests, models, mutants, tools, validate};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -13,6 +13,7 @@ const FULL_MUTANTS: u64 = 20_000;
 /// What to run.
 pub(crate) struct Options {
     pub(crate) no_ptxas: bool,
+    pub(crate) no_python: bool,
     pub(crate) require_ptxas: bool,
     pub(crate) full: bool,
 }
@@ -24,7 +25,16 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         true => Err("leave out --no-ptxas to run it".to_string()),
         false => tools::set_up().and_then(|tools| Ok((Ptxas::new(&tools.ptxas)?, tools))),
     };
+    let python = match options.no_python {
+        true => Err("leave out --no-python to run it".to_string()),
+        false => models::set_up(),
+    };
     cargo_test(options, &mut summary);
+    match python {
+        Ok(python) => models::check(&python, &mut summary),
+        Err(why) if options.require_ptxas && !options.no_python => summary.add_failure(models::NAME, &why),
+        Err(why) => summary.add_not_run(models::NAME, &why),
+    }
     match ptxas {
         Ok((ptxas, tools)) => {
             filetests::check(&ptxas, &mut summary);

@@ -1,6 +1,7 @@
 //! NVIDIA's `ptxas` and `nvdisasm`, in the versions that the tests are made for.
 //!
-//! They come from PyPI into a virtual environment under `target/tools` and are used as they are.
+//! They come from PyPI into a virtual environment under `target/tools` and are used as they are; so does what scripts in
+//! Python need, each into its own.
 
 use crate::run::target_dir;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,47 @@ pub(crate) fn set_up() -> Result<Tools, String> {
         format!("PyPI cannot be reached, or lacks the packages: {why}\nrun it again with a network, {manual}")
     })?;
     installed(&folder).ok_or_else(|| format!("the packages do not hold ptxas {VERSION}: {manual}"))
+}
+
+/// A Python with the packages of a list, in a virtual environment of that name. It is made anew where the list has
+/// changed. The error says what is missing and how to get it.
+pub(crate) fn python_with(name: &str, requirements: &Path) -> Result<PathBuf, String> {
+    let list = std::fs::read_to_string(requirements)
+        .map_err(|error| format!("cannot read {}: {error}", requirements.display()))?;
+    let venv = target_dir().join("tools").join(name);
+    let (program, done) = (venv_program(&venv, "python"), venv.join("installed.txt"));
+    if program.exists() && std::fs::read_to_string(&done).is_ok_and(|installed| installed == list) {
+        return Ok(program);
+    }
+    println!(
+        "installing {} from PyPI into {}",
+        list.split_whitespace().collect::<Vec<_>>().join(", "),
+        venv.display()
+    );
+    python(&["-m", "venv", "--clear"], &venv).map_err(|why| {
+        format!(
+            "no virtual environment can be made: {why}\ninstall Python 3 with its `venv` module (Debian: apt-get \
+             install python3-venv)"
+        )
+    })?;
+    let mut pip = Command::new(&program);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--retries",
+        "2",
+        "--timeout",
+        "30",
+    ]);
+    output(pip.arg("-r").arg(requirements)).map_err(|why| {
+        format!("PyPI cannot be reached, or lacks the packages: {why}\nrun it again with a network")
+    })?;
+    // Written last: what was cut off is made again.
+    std::fs::write(&done, list).map_err(|error| format!("cannot write {}: {error}", done.display()))?;
+    Ok(program)
 }
 
 /// The tools, if they are there in the right version.

@@ -82,7 +82,8 @@ fn main() -> Outcome {
     let ids: Vec<u32> =
         (0..PROMPTS[PROMPTS.len() - 1] as u32).map(|i| (i * i * 7 + i * 131 + 5) % vocab).collect();
 
-    for len in PROMPTS.into_iter().filter(|&len| len as u32 <= engine.context()) {
+    let context = engine.context();
+    for len in PROMPTS.into_iter().filter(|&len| len as u32 <= context) {
         let mut times = Vec::new();
         for _ in 0..ROUNDS {
             engine.reset();

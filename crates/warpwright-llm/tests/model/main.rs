@@ -14,6 +14,7 @@ mod config;
 mod device;
 mod exact;
 mod held;
+mod load;
 mod spec;
 
 use device::OnDevice;
