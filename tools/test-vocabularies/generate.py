@@ -118,7 +118,7 @@ def vocabularies():
     # SentencePiece's scores are the ranks of its merges; some are equal here, for the tie.
     head = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
     head += [(f"<0x{byte:02X}>", BYTE) for byte in range(256)]
-    tail = [("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL), ("<tool>", USER), ("▁▁▁▁▁", USER)]
+    tail = [("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL), ("<tool>", USER), ("     ", USER)]
     tail += [("<|endoftext|>", CONTROL)]
     tokens = [token for token in tokens if len(token) > 1] + [token for token in tokens if len(token) == 1]
     texts = [text for text, _ in head] + tokens + [text for text, _ in tail]

@@ -2,6 +2,7 @@
 
 use super::alphabet;
 use super::error::TokenizerError;
+use super::joints::Joints;
 use super::merge::{Merge, Merger, NO_ID, Symbol};
 use super::presets::Preset;
 use super::split::Splitter;
@@ -21,6 +22,8 @@ pub(super) struct Bpe {
     /// The tokens that stand for a byte of a text that is no token: `<0xXX>` where tokens are UTF-8, else the
     /// token of that one character, which only ASCII has.
     fallback: Box<[Option<u32>; 256]>,
+    /// Where tokens are UTF-8: their words are as long as lines.
+    joints: Option<Joints>,
 }
 
 impl Bpe {
@@ -61,7 +64,9 @@ impl Bpe {
                 .filter(u8::is_ascii)
                 .and_then(|b| vocabulary.find(&char::from(b).to_string())),
         });
-        Ok(Bpe { splitter, preset, merges: table, bytes: Box::new(bytes), fallback: Box::new(fallback) })
+        let joints = preset.raw.then(|| Joints::of(vocabulary.texts()));
+        let (bytes, fallback) = (Box::new(bytes), Box::new(fallback));
+        Ok(Bpe { splitter, preset, merges: table, bytes, fallback, joints })
     }
 
     /// Appends the tokens of a text without special tokens.
@@ -89,29 +94,45 @@ impl Bpe {
                     continue;
                 }
             }
-            if self.preset.whole_newlines && word.starts_with('\n') {
-                if let Some(id) = vocabulary.find(word) {
-                    out.push(id);
-                    continue;
+            let newlines = self.preset.whole_newlines && word.starts_with('\n');
+            if let Some(id) = newlines.then(|| vocabulary.find(word)).flatten() {
+                out.push(id);
+                continue;
+            }
+            match &self.joints {
+                Some(joints) => joints.parts(word).for_each(|part| {
+                    symbols.clear();
+                    symbols.extend(part.char_indices().map(|(start, c)| {
+                        let char = &part[start..start + c.len_utf8()];
+                        let id = vocabulary.find_number(char).unwrap_or(NO_ID);
+                        Symbol { start: start as u32, len: char.len() as u32, id }
+                    }));
+                    self.merge(vocabulary, part, &mut merger, &mut symbols, out);
+                }),
+                None => {
+                    symbols.clear();
+                    symbols.extend(word.bytes().enumerate().map(|(start, byte)| Symbol {
+                        start: start as u32,
+                        len: 1,
+                        id: self.bytes[usize::from(byte)],
+                    }));
+                    self.merge(vocabulary, word, &mut merger, &mut symbols, out);
                 }
             }
-            symbols.clear();
-            match self.preset.raw {
-                true => symbols.extend(word.char_indices().map(|(start, c)| {
-                    let char = &word[start..start + c.len_utf8()];
-                    let id = vocabulary.find_number(char).unwrap_or(NO_ID);
-                    Symbol { start: start as u32, len: char.len() as u32, id }
-                })),
-                false => symbols.extend(word.bytes().enumerate().map(|(start, byte)| Symbol {
-                    start: start as u32,
-                    len: 1,
-                    id: self.bytes[usize::from(byte)],
-                })),
-            }
-            merger.merge(&mut symbols, |left, right| self.pair(left, right));
-            for symbol in &symbols {
-                self.emit(vocabulary, word, symbol, out);
-            }
+        }
+    }
+
+    fn merge(
+        &self,
+        vocabulary: &Vocabulary,
+        word: &str,
+        merger: &mut Merger,
+        symbols: &mut Vec<Symbol>,
+        out: &mut Vec<u32>,
+    ) {
+        merger.merge(symbols, |left, right| self.pair(left, right));
+        for symbol in symbols.iter() {
+            self.emit(vocabulary, word, symbol, out);
         }
     }
 

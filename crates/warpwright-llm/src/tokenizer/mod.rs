@@ -14,6 +14,7 @@ use crate::gguf::Gguf;
 mod alphabet;
 mod bpe;
 mod error;
+mod joints;
 mod merge;
 mod partition;
 mod pattern;

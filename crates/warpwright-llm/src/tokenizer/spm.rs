@@ -2,6 +2,7 @@
 //! score first.
 
 use super::error::TokenizerError;
+use super::joints::Joints;
 use super::merge::{Merge, Merger, NO_ID, Symbol};
 use super::vocabulary::Vocabulary;
 
@@ -16,6 +17,7 @@ pub(super) struct Spm {
     /// The token of each byte: `<0xXX>`, or the one with that character as its text.
     bytes: Box<[Option<u32>; 256]>,
     unknown: Option<u32>,
+    joints: Joints,
 }
 
 impl Spm {
@@ -28,7 +30,8 @@ impl Spm {
             };
             vocabulary.find(&format!("<0x{byte:02X}>")).or_else(char)
         });
-        Spm { space_prefix, bytes: Box::new(bytes), unknown }
+        let joints = Joints::of(vocabulary.texts());
+        Spm { space_prefix, bytes: Box::new(bytes), unknown, joints }
     }
 
     /// Appends the tokens of a text without special tokens; `first` where it begins a text or follows a
@@ -50,26 +53,25 @@ impl Spm {
             }
             escaped.push_str(part);
         }
-        let text = escaped;
-
-        let mut symbols: Vec<Symbol> = text
-            .char_indices()
-            .map(|(start, c)| {
+        let mut merger = Merger::default();
+        let mut symbols = Vec::new();
+        for text in self.joints.parts(&escaped) {
+            symbols.clear();
+            symbols.extend(text.char_indices().map(|(start, c)| {
                 let id = vocabulary.find(&text[start..start + c.len_utf8()]).unwrap_or(NO_ID);
                 Symbol { start: start as u32, len: c.len_utf8() as u32, id }
-            })
-            .collect();
-        Merger::default().merge(&mut symbols, |left, right| pair(vocabulary, &text, left, right));
-
-        for symbol in symbols {
-            if symbol.id != NO_ID {
-                out.push(symbol.id);
-                continue;
-            }
-            let bytes = &text.as_bytes()[symbol.start as usize..(symbol.start + symbol.len) as usize];
-            for &byte in bytes {
-                let token = self.bytes[usize::from(byte)].or(self.unknown);
-                out.push(token.ok_or(TokenizerError::Byte { byte })?);
+            }));
+            merger.merge(&mut symbols, |left, right| pair(vocabulary, text, left, right));
+            for symbol in &symbols {
+                if symbol.id != NO_ID {
+                    out.push(symbol.id);
+                    continue;
+                }
+                let bytes = &text.as_bytes()[symbol.start as usize..(symbol.start + symbol.len) as usize];
+                for &byte in bytes {
+                    let token = self.bytes[usize::from(byte)].or(self.unknown);
+                    out.push(token.ok_or(TokenizerError::Byte { byte })?);
+                }
             }
         }
         Ok(())

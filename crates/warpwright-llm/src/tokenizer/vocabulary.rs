@@ -148,6 +148,11 @@ impl Vocabulary {
         self.texts.get(number)
     }
 
+    /// The texts of all tokens and merges.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        (0..self.texts.len() as u32).filter_map(|number| self.texts.get(number))
+    }
+
     pub(super) fn kind(&self, id: u32) -> Kind {
         self.kinds.get(id as usize).copied().unwrap_or_default()
     }

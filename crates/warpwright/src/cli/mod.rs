@@ -30,6 +30,8 @@ mod perplexity;
 mod plan;
 mod run;
 mod source;
+#[cfg(feature = "llm")]
+mod tokenize;
 mod virtual_gpu;
 
 use clap::{Parser, Subcommand};
@@ -67,6 +69,10 @@ enum Command {
     Inspect(inspect::Arguments),
     #[cfg(feature = "llm")]
     Plan(plan::Arguments),
+    #[cfg(feature = "llm")]
+    Tokenize(tokenize::Arguments),
+    #[cfg(feature = "llm")]
+    Detokenize(tokenize::DetokenizeArguments),
 }
 
 /// How a subcommand ended.
@@ -138,6 +144,10 @@ pub(crate) fn run() -> ExitCode {
         Command::Inspect(arguments) => inspect::run(arguments, &mut out),
         #[cfg(feature = "llm")]
         Command::Plan(arguments) => plan::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Tokenize(arguments) => tokenize::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Detokenize(arguments) => tokenize::detokenize(arguments, &mut out),
     };
     let outcome = outcome.and_then(|outcome| {
         out.flush()?;

@@ -9,7 +9,7 @@ use crate::tokenizer::unicode::Class;
 
 #[derive(Clone, Debug)]
 pub(super) enum Node {
-    Set(Set),
+    Set(Box<Set>),
     Sequence(Vec<Node>),
     Either(Vec<Node>),
     Repeat { node: Box<Node>, min: u32, max: u32 },
@@ -143,17 +143,17 @@ impl Parser<'_> {
                     None => node,
                 })
             }
-            '[' => Ok(Node::Set(self.class()?)),
+            '[' => Ok(Node::Set(Box::new(self.class()?))),
             '$' => Ok(Node::End),
             '\\' => {
                 let mut set = Set::empty();
                 self.escape(&mut set)?;
-                Ok(Node::Set(set))
+                Ok(Node::Set(Box::new(set)))
             }
             c => {
                 let mut set = Set::empty();
                 set.add(c, c);
-                Ok(Node::Set(set))
+                Ok(Node::Set(Box::new(set)))
             }
         }
     }
