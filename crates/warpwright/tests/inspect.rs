@@ -166,6 +166,11 @@ fn inspect_says_why_a_model_does_not_run() {
     assert_eq!(problems(&file), json!(["architecture `mamba` is not known; these are: llama, qwen2, qwen3"]));
 
     let mut file = model();
+    file.set("tokenizer.ggml.model", "bert");
+    let expected = "tokenizer `bert` is not supported; `tokenizer.ggml.model` may be gpt2, gemma4 or llama";
+    assert_eq!(problems(&file), json!([expected]));
+
+    let mut file = model();
     file.remove("llama.block_count");
     assert_eq!(problems(&file), json!(["its metadata has no `llama.block_count`"]));
 
@@ -174,6 +179,13 @@ fn inspect_says_why_a_model_does_not_run() {
     let known = "f32, f16, bf16, q8_0, q4_0, q4_k, q5_k, q6_k";
     let expected = format!("tensor `output.weight` is stored as q5_1; it must be one of {known}");
     assert_eq!(problems(&file), json!([expected]));
+}
+
+#[test]
+fn inspect_without_a_file_shows_the_model_that_is_built_in() {
+    let document = json(&run(&["inspect", "--json"]));
+    assert_eq!((&document["architecture"], &document["runs"]), (&json!("llama"), &json!(true)));
+    assert_eq!(document["parts"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

@@ -22,7 +22,8 @@ use std::path::PathBuf;
 /// Show what is in a model file, and whether it can be run
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The model, a GGUF file; of one that is split into several, any of them
+    /// The model, a GGUF file; of one that is split into several, any of them [default: the tiny one that is
+    /// built in]
     #[arg(value_name = "MODEL.gguf")]
     model: Option<PathBuf>,
     /// List the tensors too

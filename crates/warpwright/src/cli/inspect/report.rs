@@ -5,6 +5,7 @@ use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use warpwright_llm::gguf::{Gguf, Metadata, Part, TensorFormat, TensorInfo, Value};
 use warpwright_llm::model::{ModelConfig, ModelError};
+use warpwright_llm::tokenizer::{Tokenizer, TokenizerError};
 
 /// Items of an array that are shown.
 const FIRST: usize = 8;
@@ -265,7 +266,11 @@ fn problems(gguf: &Gguf) -> Vec<String> {
         ModelError::Metadata(error) => error.problem().to_string(),
         error => error.to_string(),
     });
-    model.into_iter().collect()
+    let tokenizer = Tokenizer::from_gguf(gguf).err().map(|error| match error {
+        TokenizerError::Gguf(error) => error.problem().to_string(),
+        error => error.to_string(),
+    });
+    model.into_iter().chain(tokenizer).collect()
 }
 
 /// The name of a mixture of formats, by the number that llama.cpp gives to it.
