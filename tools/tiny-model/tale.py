@@ -156,4 +156,3 @@ class Tale:
 
     def close(self):
         self.maybe(0.2, "The end.", "And that is the end of the story.", "And they were all happy.")
-

@@ -1,0 +1,81 @@
+//! What can be wrong with a vocabulary, or with a text for it.
+
+use crate::gguf::GgufError;
+
+/// Why a vocabulary cannot be used, or a text not be encoded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenizerError {
+    /// A key is missing or of another type.
+    #[error(transparent)]
+    Gguf(#[from] GgufError),
+    /// Another kind of tokenizer.
+    #[error("tokenizer `{model}` is not supported; `tokenizer.ggml.model` may be gpt2, gemma4 or llama")]
+    Model {
+        /// What `tokenizer.ggml.model` says.
+        model: String,
+    },
+    /// A byte-pair vocabulary with a pre-tokenizer of another name.
+    #[error("pre-tokenizer `{name}` is not known; `tokenizer.ggml.pre` may be {known}")]
+    PreTokenizer {
+        /// What `tokenizer.ggml.pre` says.
+        name: String,
+        /// The names that are known.
+        known: String,
+    },
+    /// A pre-tokenizer's own pattern is broken.
+    #[error("the pattern of pre-tokenizer `{name}` is wrong: {rule}")]
+    Pattern {
+        /// The name of the pre-tokenizer.
+        name: String,
+        /// The rule that it breaks.
+        rule: &'static str,
+    },
+    /// No tokens.
+    #[error("`tokenizer.ggml.tokens` is empty: there is no vocabulary to encode with")]
+    Empty,
+    /// An array that goes with the tokens is shorter than they are.
+    #[error("`{key}` has {entries} entries for {tokens} tokens: each token needs one")]
+    Entries {
+        /// The array.
+        key: &'static str,
+        /// How many entries it has.
+        entries: usize,
+        /// How many tokens there are.
+        tokens: usize,
+    },
+    /// More tokens and merges than ids.
+    #[error("{tokens} tokens and merges are more than a vocabulary can have")]
+    TooMany {
+        /// How many there are.
+        tokens: usize,
+    },
+    /// The file asks for a token around every text, but names none.
+    #[error("`{flag}` asks for a token that the file does not name: `{key}` is missing or out of range")]
+    NoSpecial {
+        /// The key that asks for it.
+        flag: &'static str,
+        /// The key that would name it.
+        key: &'static str,
+    },
+    /// A byte of the text that the vocabulary cannot express.
+    #[error("the vocabulary has no token for byte 0x{byte:02X}, and none for what is unknown")]
+    Byte {
+        /// The byte.
+        byte: u8,
+    },
+    /// A text too long for the positions in it.
+    #[error("a text of {bytes} bytes is too long: encode it in parts of less than 1 GiB")]
+    TextTooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// No such token.
+    #[error("token {id} does not exist: ids are 0 to {last}")]
+    Id {
+        /// The id.
+        id: u32,
+        /// The greatest id.
+        last: u32,
+    },
+}

@@ -1,0 +1,115 @@
+//! Classes of code points, and the codes that patterns are matched against.
+//!
+//! A text is collapsed to one byte per code point: ASCII stays itself, everything else becomes
+//! [`NOT_ASCII`] plus its class. Pre-tokenizers ask for little more than "letter, number, space", so that
+//! one byte decides nearly every step, and a set of code points is 256 bits.
+//!
+//! The classes are those that llama.cpp knows: of Unicode 15.1, without the finer divisions of the letters;
+//! what is white space is that and no longer a separator or a control character.
+
+use std::sync::OnceLock;
+
+mod table;
+
+/// What a code point is to a pre-tokenizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Class {
+    /// Unassigned, control, format, private use.
+    Other,
+    Number,
+    Letter,
+    Mark,
+    Punctuation,
+    Symbol,
+    Space,
+}
+
+pub(super) const CLASSES: [Class; 7] = [
+    Class::Other,
+    Class::Number,
+    Class::Letter,
+    Class::Mark,
+    Class::Punctuation,
+    Class::Symbol,
+    Class::Space,
+];
+
+/// The code of the first class; a code below it is an ASCII character.
+pub(super) const NOT_ASCII: u8 = 0x80;
+
+impl Class {
+    /// The class of any code point, ASCII too.
+    pub(super) fn of(c: char) -> Class {
+        let index = table::RUNS.partition_point(|run| run >> 3 <= c as u32);
+        CLASSES[(table::RUNS[index.saturating_sub(1)] & 7) as usize]
+    }
+
+    /// The code of the code points of this class that are not ASCII.
+    pub(super) const fn code(self) -> u8 {
+        NOT_ASCII + self as u8
+    }
+}
+
+/// The code of a code point.
+pub(super) fn code(c: char) -> u8 {
+    match c as u32 {
+        ascii @ 0..0x80 => ascii as u8,
+        near @ 0x80..0x1_0000 => plane()[near as usize],
+        _ => Class::of(c).code(),
+    }
+}
+
+/// Codes of the first plane, where nearly all text is; the search through the runs is for the rest.
+fn plane() -> &'static [u8] {
+    static PLANE: OnceLock<Vec<u8>> = OnceLock::new();
+    PLANE.get_or_init(|| {
+        let mut codes = vec![Class::Other.code(); 0x1_0000];
+        let ends = table::RUNS.iter().skip(1).map(|run| (run >> 3) as usize);
+        for (run, end) in table::RUNS.iter().zip(ends.chain([codes.len()])) {
+            let first = (run >> 3) as usize;
+            if first < codes.len() {
+                let end = end.min(codes.len());
+                codes[first..end].fill(NOT_ASCII + (run & 7) as u8);
+            }
+        }
+        codes
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plane_is_the_runs() {
+        for c in (0x80..0x1_0000).filter_map(char::from_u32) {
+            assert_eq!(code(c), Class::of(c).code(), "U+{:04X}", c as u32);
+        }
+    }
+
+    #[test]
+    fn classes_are_unicodes_with_white_space_taken_out() {
+        for (c, class) in [
+            ('\t', Class::Space),
+            ('\u{1c}', Class::Other),
+            ('\u{85}', Class::Space),
+            ('\u{a0}', Class::Space),
+            ('\u{200b}', Class::Other),
+            ('\u{3000}', Class::Space),
+            ('5', Class::Number),
+            ('½', Class::Number),
+            ('é', Class::Letter),
+            ('中', Class::Letter),
+            ('\u{301}', Class::Mark),
+            ('«', Class::Punctuation),
+            ('$', Class::Symbol),
+            ('😀', Class::Symbol),
+            ('\u{e000}', Class::Other),
+            ('\u{2ebf0}', Class::Letter), // assigned in 15.1
+            ('\u{10ffff}', Class::Other),
+        ] {
+            assert_eq!(Class::of(c), class, "U+{:04X}", c as u32);
+        }
+    }
+}

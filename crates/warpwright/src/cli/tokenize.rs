@@ -1,0 +1,195 @@
+//! `warpwright tokenize` and `detokenize`: text to the tokens of a model, and back.
+
+use super::json::{self, Document};
+use super::model::ModelArguments;
+use super::{Failure, Outcome, source};
+use serde::Serialize;
+use std::io::{Read, Write};
+use warpwright_llm::tokenizer::{Encode, Tokenizer, TokenizerError};
+
+/// Show the tokens of a text: a line for each, with its id and its bytes
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    model: ModelArguments,
+    /// Print the ids alone, as `1,2,3`
+    #[arg(long, conflicts_with = "json")]
+    ids: bool,
+    /// Do not put BOS before the text nor EOS after it
+    #[arg(long)]
+    no_bos: bool,
+    /// Take the texts of control tokens, such as `<|im_start|>`, for those tokens
+    #[arg(long)]
+    parse_special: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// The text; `-`, or nothing, is standard input
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    text: Option<String>,
+}
+
+/// Print the text of tokens
+#[derive(clap::Args)]
+pub(crate) struct DetokenizeArguments {
+    #[command(flatten)]
+    model: ModelArguments,
+    /// Show control tokens too
+    #[arg(long)]
+    special: bool,
+    /// Ids, separated by spaces or commas, or a JSON list; `-`, or nothing, is standard input
+    #[arg(value_name = "IDS")]
+    ids: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Tokens<'a> {
+    model: String,
+    tokens: Vec<Token<'a>>,
+}
+
+#[derive(Serialize)]
+struct Token<'a> {
+    id: u32,
+    /// As the file writes it.
+    token: &'a str,
+    /// What it says, where that is UTF-8.
+    text: Option<&'a str>,
+    bytes: &'a [u8],
+    control: bool,
+}
+
+/// Encodes and prints.
+pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let tokenizer = tokenizer(&arguments.model)?;
+    let text = match &arguments.text {
+        Some(text) if text != source::STDIN => text.clone(),
+        _ => String::from_utf8(standard_input()?).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            Failure::Message(format!("byte {at} of standard input is not UTF-8, and only text has tokens"))
+        })?,
+    };
+    let how = Encode { add_special: !arguments.no_bos, parse_special: arguments.parse_special };
+    let ids = tokenizer.encode(&text, how).map_err(|error| failure(&arguments.model, &error))?;
+
+    if arguments.ids {
+        let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+        writeln!(out, "{}", ids.join(","))?;
+    } else if arguments.json {
+        let token = |&id| {
+            let bytes = tokenizer.token_bytes(id).unwrap_or_default();
+            Token {
+                id,
+                token: tokenizer.token_text(id).unwrap_or_default(),
+                text: std::str::from_utf8(bytes).ok(),
+                bytes,
+                control: tokenizer.is_control(id),
+            }
+        };
+        let tokens = Tokens { model: arguments.model.name(), tokens: ids.iter().map(token).collect() };
+        json::write(out, &Document::new(tokens))?;
+    } else {
+        for id in ids {
+            let bytes = tokenizer.token_bytes(id).unwrap_or_default();
+            writeln!(out, "{id:>7}  {}", shown(bytes))?;
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+/// Decodes and prints.
+pub(crate) fn detokenize(arguments: &DetokenizeArguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let tokenizer = tokenizer(&arguments.model)?;
+    let text = match arguments.ids.as_slice() {
+        [] => None,
+        [one] if one == source::STDIN => None,
+        ids => Some(ids.join(" ")),
+    };
+    let text = match text {
+        Some(text) => text,
+        None => String::from_utf8_lossy(&standard_input()?).into_owned(),
+    };
+    let ids = ids(&text)?;
+    tokenizer.check(&ids).map_err(|error| failure(&arguments.model, &error))?;
+    out.write_all(&tokenizer.decode(&ids, arguments.special))?;
+    Ok(Outcome::Fine)
+}
+
+/// The tokenizer of the model; what it was silent about is said on standard error.
+fn tokenizer(model: &ModelArguments) -> Result<Tokenizer, Failure> {
+    let gguf = model.open()?;
+    let tokenizer = Tokenizer::from_gguf(&gguf).map_err(|error| failure(model, &error))?;
+    for warning in tokenizer.warnings() {
+        // Nothing is left to do if standard error is gone.
+        let _ = writeln!(std::io::stderr(), "warning: {}: {warning}", model.name());
+    }
+    Ok(tokenizer)
+}
+
+fn failure(model: &ModelArguments, error: &TokenizerError) -> Failure {
+    match error {
+        // It names the file.
+        TokenizerError::Gguf(error) => Failure::Message(error.to_string()),
+        error => Failure::Message(format!("{}: {error}", model.name())),
+    }
+}
+
+fn standard_input() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    read.map_err(|error| Failure::Message(format!("cannot read standard input: {error}")))?;
+    Ok(bytes)
+}
+
+/// Ids as people and programs write them.
+fn ids(text: &str) -> Result<Vec<u32>, Failure> {
+    let text = text.trim();
+    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    inner
+        .split(|c: char| c == ',' || c.is_whitespace())
+        .filter(|word| !word.is_empty())
+        .map(|word| {
+            let wrong = || Failure::Message(format!("`{word}` is no token id: ids are whole numbers from 0"));
+            word.parse().map_err(|_| wrong())
+        })
+        .collect()
+}
+
+/// Bytes between quotes, on one line: what is not UTF-8 as `\xNN`.
+fn shown(bytes: &[u8]) -> String {
+    let mut shown = String::from("\"");
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' | '\\' => shown.extend(['\\', c]),
+                ' '..='~' => shown.push(c),
+                _ if c.is_alphanumeric() => shown.push(c),
+                c => shown.extend(c.escape_debug()),
+            }
+        }
+        shown.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    shown.push('"');
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_as_they_are_written() {
+        for text in ["1,2,3", "1 2 3", "[1, 2, 3]\n", " 1,\n2\t3 "] {
+            assert!(matches!(ids(text).as_deref(), Ok([1, 2, 3])), "{text:?}");
+        }
+        assert!(matches!(ids("[]").as_deref(), Ok([])));
+        for text in ["-1", "1.5", "x", "[1", "4294967296"] {
+            assert!(ids(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_shown_on_one_line() {
+        assert_eq!(shown(b" a\"\\\n\xc3\xa9\xff\xe2\x80\x8b"), r#"" a\"\\\né\xff\u{200b}""#);
+    }
+}
