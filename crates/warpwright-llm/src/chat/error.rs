@@ -7,6 +7,9 @@ use std::fmt;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChatError {
+    /// The model file has something else where its template should be.
+    #[error(transparent)]
+    File(#[from] crate::gguf::GgufError),
     /// The template is not one.
     #[error("chat template{}: {message}", at(line))]
     Syntax {

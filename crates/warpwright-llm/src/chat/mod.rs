@@ -5,7 +5,7 @@
 //! same functions beside Jinja's own (`raise_exception`, `strftime_now`, `tojson` as Python writes JSON), Python's
 //! methods of strings, lists and dicts, loop controls, `{% generation %}` blocks.
 //!
-//! It knows neither tokens nor models: special tokens come and go as text. A template is part of a file that
+//! It knows text: special tokens come and go as what they are written as. A template is part of a file that
 //! somebody else made, so that what it may do is bounded: it reaches nothing but what it is given, and the
 //! steps that it may take are counted.
 
@@ -18,6 +18,8 @@ mod repr;
 
 pub use error::ChatError;
 
+use crate::gguf::Gguf;
+use crate::tokenizer::Tokenizer;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -48,6 +50,17 @@ pub struct SpecialTokens {
     pub eos: String,
 }
 
+impl SpecialTokens {
+    /// Those of a model.
+    pub fn of(tokenizer: &Tokenizer) -> SpecialTokens {
+        let text = |id: Option<u32>| {
+            let bytes = id.and_then(|id| tokenizer.token_bytes(id)).unwrap_or_default();
+            String::from_utf8_lossy(bytes).into_owned()
+        };
+        SpecialTokens { bos: text(tokenizer.bos()), eos: text(tokenizer.eos()) }
+    }
+}
+
 /// A chat template, compiled.
 pub struct ChatTemplate {
     environment: Environment<'static>,
@@ -61,6 +74,16 @@ impl std::fmt::Debug for ChatTemplate {
 }
 
 impl ChatTemplate {
+    /// The template of a file (`tokenizer.chat_template`); nothing where it has none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ChatTemplate::new`], and [`ChatError::File`] where the key is no text.
+    pub fn from_gguf(gguf: &Gguf, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>, ChatError> {
+        let source = gguf.metadata().optional::<&str>("tokenizer.chat_template")?;
+        source.map(|source| ChatTemplate::new(source, &SpecialTokens::of(tokenizer))).transpose()
+    }
+
     /// Compiles a template.
     ///
     /// # Errors

@@ -16,10 +16,6 @@ pub(crate) struct Sizes {
     pub(crate) context: u32,
 }
 
-/// Small enough to be run many times.
-pub(crate) const SMALL: Sizes =
-    Sizes { layers: 2, hidden: 64, heads: 2, kv_heads: 1, head_dim: 32, ffn: 96, vocab: 96, context: 256 };
-
 /// Numbers from -1 to 1, in an order that looks random and is the same every time.
 struct Noise(u64);
 

@@ -1,7 +1,6 @@
 //! Prompts, prefixes, limits.
 
-use crate::model::SMALL;
-use crate::{By, decode, device, greedy, largest, load, logits, prompt};
+use crate::{By, SMALL, decode, device, greedy, largest, load, logits, prompt};
 use std::ops::ControlFlow;
 use warpwright_graph::Arithmetic;
 use warpwright_kernels::CacheDtype;

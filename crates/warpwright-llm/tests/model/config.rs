@@ -205,6 +205,23 @@ fn tensors_of_other_shapes_and_formats_are_named() {
     }
 }
 
+#[test]
+fn architectures_are_what_their_files_are_made_for() {
+    for (architecture, pairs, head_norms) in [
+        ("llama", RopePairs::Interleaved, false),
+        ("qwen2", RopePairs::Neox, false),
+        ("qwen3", RopePairs::Neox, true),
+    ] {
+        let spec = Spec { architecture, ..spec() };
+        let model = read(&spec.writer(spec.tensors())).expect("a model");
+        assert_eq!((model.architecture().name, model.rope().pairs), (architecture, pairs));
+        assert_eq!(model.weight_type("blk.1.attn_k_norm.weight").is_some(), head_norms);
+        let sizes = [model.layers(), model.hidden(), model.heads(), model.kv_heads(), model.head_dim()];
+        assert_eq!((sizes, model.ffn(), model.vocab()), ([2, 64, 4, 2, 16], 96, 160));
+        assert_eq!((model.context_length(), model.epsilon()), (4096, 1e-5));
+    }
+}
+
 /// What turns, by what parameters, and what scores are multiplied by.
 fn rotation(parameters: &[(&'static str, Value)]) -> (RopeParams, f32) {
     let spec = Spec { parameters: parameters.to_vec(), ..spec() };

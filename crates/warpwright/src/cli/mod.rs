@@ -3,17 +3,29 @@
 //! Every subcommand returns an [`Outcome`], which is the exit status: 0 where all is well, 1 where
 //! something was found, 2 where the program could not do what was asked.
 
+#[cfg(feature = "llm")]
+mod bench;
+#[cfg(feature = "llm")]
+mod chat;
 mod check;
 mod devices;
 mod emit;
+#[cfg(feature = "llm")]
+mod engine;
 mod fmt;
+#[cfg(feature = "llm")]
+mod generate;
 #[cfg(feature = "llm")]
 mod inspect;
 mod json;
 mod kernels;
 #[cfg(feature = "llm")]
+mod logits;
+#[cfg(feature = "llm")]
 mod model;
 mod npy;
+#[cfg(feature = "llm")]
+mod perplexity;
 #[cfg(feature = "llm")]
 mod plan;
 mod run;
@@ -44,6 +56,16 @@ enum Command {
     Run(run::Arguments),
     Profile(run::ProfileArguments),
     #[cfg(feature = "llm")]
+    Generate(generate::Arguments),
+    #[cfg(feature = "llm")]
+    Chat(chat::Arguments),
+    #[cfg(feature = "llm")]
+    Logits(logits::Arguments),
+    #[cfg(feature = "llm")]
+    Bench(bench::Arguments),
+    #[cfg(feature = "llm")]
+    Perplexity(perplexity::Arguments),
+    #[cfg(feature = "llm")]
     Inspect(inspect::Arguments),
     #[cfg(feature = "llm")]
     Plan(plan::Arguments),
@@ -60,12 +82,22 @@ pub(crate) enum Outcome {
     Fine,
     /// Something was found.
     Found,
+    /// Somebody wanted an end.
+    #[cfg(feature = "llm")]
+    Interrupted,
 }
+
+/// The exit status of what was interrupted, as shells have it: 128 and the number of the signal.
+#[cfg(feature = "llm")]
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a subcommand could not do what was asked.
 pub(crate) enum Failure {
     /// The reader of the output went away.
     OutputClosed,
+    /// Something was found that ended it, and has been shown.
+    #[cfg(feature = "llm")]
+    Found,
     /// A message for the user.
     Message(String),
 }
@@ -99,6 +131,16 @@ pub(crate) fn run() -> ExitCode {
         Command::Run(arguments) => run::run(arguments, &mut out),
         Command::Profile(arguments) => run::profile(arguments, &mut out),
         #[cfg(feature = "llm")]
+        Command::Generate(arguments) => generate::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Chat(arguments) => chat::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Logits(arguments) => logits::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Bench(arguments) => bench::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
+        Command::Perplexity(arguments) => perplexity::run(arguments, &mut out),
+        #[cfg(feature = "llm")]
         Command::Inspect(arguments) => inspect::run(arguments, &mut out),
         #[cfg(feature = "llm")]
         Command::Plan(arguments) => plan::run(arguments, &mut out),
@@ -114,6 +156,10 @@ pub(crate) fn run() -> ExitCode {
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Found) => ExitCode::from(1),
+        #[cfg(feature = "llm")]
+        Err(Failure::Found) => ExitCode::from(1),
+        #[cfg(feature = "llm")]
+        Ok(Outcome::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(Failure::OutputClosed) => ExitCode::SUCCESS,
         Err(Failure::Message(message)) => {
             // Nothing is left to do if standard error is gone too.

@@ -5,10 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use warpwright_llm::gguf::Gguf;
 
+/// The model that is used where none is named: `models/README.md` says what it is.
+static TINY: &[u8] = include_bytes!("../../models/tiny.gguf");
+
 /// Which model
 #[derive(clap::Args)]
 pub(crate) struct ModelArguments {
-    /// The model, a GGUF file; of one that is split into several, any of them
+    /// The model, a GGUF file; of one that is split into several, any of them [default: a tiny one that tells stories,
+    /// which is built in]
     #[arg(short, long, value_name = "MODEL.gguf")]
     model: Option<PathBuf>,
 }
@@ -21,15 +25,15 @@ impl ModelArguments {
 
     /// What messages call it.
     pub(crate) fn name(&self) -> String {
-        self.model
-            .as_ref()
-            .map_or_else(|| "the built-in model".to_string(), |path| path.display().to_string())
+        self.model.as_ref().map_or_else(|| "tiny".to_string(), |path| path.display().to_string())
     }
 
     /// Opens it. What is wrong with a file names it.
     pub(crate) fn open(&self) -> Result<Arc<Gguf>, Failure> {
         let Some(path) = &self.model else {
-            return Err(Failure::Message("no model: name a GGUF file with `-m MODEL.gguf`".into()));
+            return Gguf::from_static(TINY)
+                .map(Arc::new)
+                .map_err(|error| Failure::Message(format!("{}: {error}", self.name())));
         };
         Gguf::open(path).map(Arc::new).map_err(|error| Failure::Message(error.to_string()))
     }

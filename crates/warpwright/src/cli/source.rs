@@ -8,8 +8,19 @@ use std::path::{Path, PathBuf};
 /// The name under which standard input is asked for.
 pub(crate) const STDIN: &str = "-";
 
-/// Text of a file, or of standard input for `-`.
+/// PTX of a file, or of standard input for `-`.
 pub(crate) fn read(name: &str) -> Result<String, Failure> {
+    utf8(name, ", and PTX is ASCII text")
+}
+
+/// Text of a file, or of standard input for `-`.
+#[cfg(feature = "llm")]
+pub(crate) fn read_text(name: &str) -> Result<String, Failure> {
+    utf8(name, "")
+}
+
+/// Text; where it is none, `rule` is said too.
+fn utf8(name: &str, rule: &str) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     let result = if name == STDIN {
         io::stdin().lock().read_to_end(&mut bytes).map(drop)
@@ -20,7 +31,7 @@ pub(crate) fn read(name: &str) -> Result<String, Failure> {
     result.map_err(|error| Failure::Message(format!("cannot read {shown}: {error}")))?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Failure::Message(format!("cannot read {shown}: byte {at} is not UTF-8, and PTX is ASCII text"))
+        Failure::Message(format!("cannot read {shown}: byte {at} is not UTF-8{rule}"))
     })
 }
 

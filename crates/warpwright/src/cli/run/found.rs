@@ -9,7 +9,7 @@ use warpwright_vm::{Report, SpaceKind, TrapKind};
 
 /// Findings of one kind at one place.
 #[derive(Debug, Serialize)]
-pub(super) struct Finding {
+pub(crate) struct Finding {
     /// The check: `memcheck`, `racecheck`, `initcheck` or `synccheck`.
     pub(super) tool: &'static str,
     /// What it is, in a word that stays.
@@ -84,8 +84,8 @@ fn severity<S: serde::Serializer>(severity: &Severity, out: S) -> Result<S::Ok, 
     out.collect_str(severity)
 }
 
-/// The findings of a report.
-pub(super) fn findings(report: &Report, locator: &Locator<'_>) -> Vec<Finding> {
+/// What was found, with its places.
+pub(super) fn findings(found: &[warpwright_vm::check::Finding], locator: &Locator<'_>) -> Vec<Finding> {
     let convert = |found: &warpwright_vm::check::Finding| Finding {
         tool: found.tool.name(),
         kind: found.kind.name(),
@@ -104,7 +104,7 @@ pub(super) fn findings(report: &Report, locator: &Locator<'_>) -> Vec<Finding> {
         accesses: found.accesses.iter().map(|site| access(site, locator)).collect(),
         what: found.kind.clone(),
     };
-    report.findings.iter().map(convert).collect()
+    found.iter().map(convert).collect()
 }
 
 fn access(site: &AccessSite, locator: &Locator<'_>) -> Access {

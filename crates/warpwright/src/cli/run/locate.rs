@@ -37,6 +37,14 @@ pub(super) struct Locator<'a> {
     locations: BTreeMap<u32, SourceLine>,
 }
 
+#[cfg(feature = "llm")]
+impl Default for Locator<'_> {
+    /// Of kernels without a text.
+    fn default() -> Self {
+        Locator { lines: LineIndex::new(""), locations: BTreeMap::new() }
+    }
+}
+
 impl<'a> Locator<'a> {
     pub(super) fn new(module: &Module, text: &'a str) -> Self {
         let files: BTreeMap<u32, &str> = module
@@ -94,9 +102,20 @@ impl<'a> Locator<'a> {
         sources
     }
 
-    /// Where something stands; all is `None` for what does not come from the text.
+    /// Where something stands: in the text, or of a kernel of the DSL in Rust; all is `None` for what is neither.
     pub(super) fn place(&self, origin: Origin) -> Place {
-        let Origin::Text(span) = origin else { return Place::default() };
+        let span = match origin {
+            Origin::Text(span) => span,
+            // A kernel of the DSL: its line of Rust is all that there is.
+            Origin::Rust(location) => {
+                let (file, line, column) = (location.file().to_string(), location.line(), location.column());
+                return Place {
+                    source: Some(SourceLine { file, line, column, text: None }),
+                    ..Place::default()
+                };
+            }
+            Origin::Unknown => return Place::default(),
+        };
         let ptx = self.lines.text().get(span.range()).map(one_line);
         Place {
             span: Some(span),

@@ -24,6 +24,9 @@ mod sources;
 mod table;
 mod values;
 
+#[cfg(feature = "llm")]
+pub(crate) use found::Finding;
+
 use super::json::{self, Document};
 use super::{Failure, Outcome, virtual_gpu};
 use launch::Finished;
@@ -98,7 +101,7 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
     let Finished { report, .. } = &finished;
     let mut locator = Locator::new(&program.module, &program.text);
     let sources = locator.read_sources(&options.file);
-    let findings = found::findings(report, &locator);
+    let findings = found::findings(&report.findings, &locator);
     let trap = found::trap(report, &locator);
     let (mut written, mut unwritten) = (Vec::new(), None);
     if trap.is_none() {
@@ -146,6 +149,24 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
     }
     let fine = findings.is_empty() && trap.is_none();
     Ok(if fine { Outcome::Fine } else { Outcome::Found })
+}
+
+/// What a virtual GPU has found in kernels of the library.
+#[cfg(feature = "llm")]
+pub(crate) fn findings(found: &[warpwright_vm::check::Finding]) -> Vec<Finding> {
+    found::findings(found, &Locator::default())
+}
+
+/// Shows that, on standard error.
+#[cfg(feature = "llm")]
+pub(crate) fn show(findings: &[Finding]) -> io::Result<()> {
+    let (locator, sources) = (Locator::default(), sources::Sources::default());
+    show::Screen::new("", &locator, &sources, false).show(findings, None)?;
+    match findings.len() {
+        0 => Ok(()),
+        1 => writeln!(io::stderr(), "1 finding"),
+        count => writeln!(io::stderr(), "{count} findings"),
+    }
 }
 
 /// Says how many things were found, where there are any.

@@ -50,6 +50,14 @@ impl<'a> Screen<'a> {
     fn finding(&self, finding: &Finding) -> String {
         let labels: Vec<String> = finding.accesses.iter().map(Access::label).collect();
         let mut notes = self.unseen(finding.accesses.iter().map(|access| &access.place));
+        // Without a line of PTX there is no mark that says who did what.
+        for (access, label) in finding.accesses.iter().zip(&labels) {
+            if access.place.span.is_none() {
+                let place = access.place.source.as_ref();
+                let place = place.map(|line| format!(", at {}:{}", line.file, line.line)).unwrap_or_default();
+                notes.push(format!("in kernel `{}` {label}{place}", finding.kernel));
+            }
+        }
         notes.extend(finding.allocation.as_ref().map(Allocation::describe));
         if finding.count > 1 {
             notes.push(format!("found {} times; the first is shown", finding.count));
@@ -101,6 +109,7 @@ impl<'a> Screen<'a> {
         for place in places {
             if let Some(source) = &place.source
                 && source.text.is_none()
+                && place.span.is_some()
             {
                 let note = format!("{} is {}:{}", line_name(place), source.file, source.line);
                 if !notes.contains(&note) {

@@ -10,6 +10,7 @@ use warpwright_ptx::ir::Span;
 const LARGEST: u64 = 16 << 20;
 
 /// Texts of source files, by the names that the module gives them.
+#[derive(Default)]
 pub(super) struct Sources {
     texts: BTreeMap<String, String>,
 }

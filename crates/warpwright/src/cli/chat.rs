@@ -1,0 +1,240 @@
+//! `warpwright chat`: a conversation, line by line.
+//!
+//! A line of standard input is a message; the answer goes to standard output as it comes, everything else to standard
+//! error. The template writes the conversation anew for every message; what the cache holds of it already, the tokens
+//! up to the first that differs, is not computed again.
+
+use super::engine::interrupt::Interrupt;
+use super::engine::sampling::SamplingArguments;
+use super::engine::{EngineArguments, Loaded, PromptBar, Wanted, failure, show_findings};
+use super::{Failure, Outcome, source};
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use warpwright_llm::chat::{ChatTemplate, Message, SpecialTokens};
+use warpwright_llm::engine::{EngineError, Progress};
+use warpwright_llm::generate::{Finish, GenerateOptions, Generation, Listener, generate};
+use warpwright_llm::tokenizer::Encode;
+
+/// Talk with a model
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each line is a message. `/reset` begins anew, `/exit` or Ctrl-D ends, Ctrl-C stops an answer.")]
+pub(crate) struct Arguments {
+    /// What the model is told before the conversation
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    system: Option<String>,
+    /// A Jinja template of the conversation [default: the model's own]
+    #[arg(long, value_name = "FILE")]
+    template: Option<PathBuf>,
+    /// Give the template a variable, such as enable_thinking=false: JSON, or else text
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    variables: Vec<String>,
+    /// Tokens of an answer at most; -1: until the model ends it or the context is full
+    #[arg(short, long = "predict", value_name = "N", default_value_t = -1, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(-1..))]
+    n: i64,
+    /// Tokens of the whole conversation [default: 4096, or what the model has if that is less]
+    #[arg(short, long = "ctx", value_name = "TOKENS")]
+    context: Option<u32>,
+    /// End an answer where this text appears; may be given several times
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    stop: Vec<String>,
+    /// Say on standard error how long each answer took
+    #[arg(long)]
+    stats: bool,
+    #[command(flatten)]
+    sampling: SamplingArguments,
+    #[command(flatten)]
+    engine: EngineArguments,
+}
+
+/// Shows an answer as it comes.
+struct Screen<'a, W: Write> {
+    out: &'a mut W,
+    bar: PromptBar,
+    interrupt: &'a Interrupt,
+    lost: Option<io::Error>,
+}
+
+impl<W: Write> Screen<'_, W> {
+    fn go_on(&self) -> ControlFlow<()> {
+        let over = self.lost.is_some() || self.interrupt.pressed();
+        if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl<W: Write> Listener for Screen<'_, W> {
+    fn prompt(&mut self, progress: Progress) -> ControlFlow<()> {
+        self.bar.show(progress);
+        self.go_on()
+    }
+
+    fn text(&mut self, text: &str) -> ControlFlow<()> {
+        if !text.is_empty() {
+            let shown = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+            self.lost = self.lost.take().or(shown.err());
+        }
+        self.go_on()
+    }
+}
+
+fn template(arguments: &Arguments, loaded: &Loaded) -> Result<ChatTemplate, Failure> {
+    let tokens = SpecialTokens::of(&loaded.tokenizer);
+    let (name, made) = match &arguments.template {
+        Some(path) => {
+            let path = path.display().to_string();
+            let made = ChatTemplate::new(&source::read_text(&path)?, &tokens).map(Some);
+            (path, made)
+        }
+        None => (loaded.name.clone(), ChatTemplate::from_gguf(&loaded.gguf, &loaded.tokenizer)),
+    };
+    let made = made.map_err(|error| Failure::Message(format!("{name}: {error}")))?;
+    let mut template = made.ok_or_else(|| {
+        Failure::Message(format!(
+            "{name}: the model has no chat template: give one with `--template FILE`, or use `warpwright generate`"
+        ))
+    })?;
+    for variable in &arguments.variables {
+        let (name, value) = variable
+            .split_once('=')
+            .ok_or_else(|| Failure::Message(format!("`--set {variable}`: what is set is NAME=VALUE")))?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::from(value));
+        template.set(name, &value);
+    }
+    Ok(template)
+}
+
+/// A conversation and what it is held with.
+struct Conversation<'a> {
+    arguments: &'a Arguments,
+    loaded: Loaded,
+    template: ChatTemplate,
+    messages: Vec<Message>,
+}
+
+/// What comes of a message.
+enum Answer {
+    Given(Generation),
+    /// It could not be given; the conversation is as it was.
+    Refused(String),
+}
+
+impl Conversation<'_> {
+    fn reset(&mut self) {
+        let system = self.arguments.system.iter();
+        self.messages = system.map(|system| Message::new("system", system)).collect();
+        self.loaded.engine.reset();
+    }
+
+    /// The tokens of the conversation so far, up to where the answer begins.
+    fn tokens(&self) -> Result<Vec<u32>, String> {
+        let tokenizer = &self.loaded.tokenizer;
+        let text = self.template.render(&self.messages, true).map_err(|error| error.to_string())?;
+        // Many templates write BOS themselves.
+        let bos = SpecialTokens::of(tokenizer).bos;
+        let begun = !bos.is_empty() && text.starts_with(&bos);
+        let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos() && !begun);
+        let options = Encode { add_special: false, parse_special: true };
+        let ids = tokenizer.encode(&text, options).map_err(|error| error.to_string())?;
+        let ids: Vec<u32> = bos.into_iter().chain(ids).collect();
+        if ids.is_empty() { Err("the template gives no text".into()) } else { Ok(ids) }
+    }
+
+    /// Answers what was said.
+    fn answer(&mut self, said: &str, screen: &mut Screen<'_, impl Write>) -> Result<Answer, Failure> {
+        self.messages.push(Message::new("user", said));
+        let ids = match self.tokens() {
+            Ok(ids) => ids,
+            Err(why) => {
+                self.messages.pop();
+                return Ok(Answer::Refused(why));
+            }
+        };
+        let engine = &mut self.loaded.engine;
+        let known = ids.iter().zip(engine.tokens()).take_while(|(id, known)| id == known).count();
+        let options = GenerateOptions {
+            max_tokens: usize::try_from(self.arguments.n).ok(),
+            stop: self.arguments.stop.clone(),
+            ..GenerateOptions::default()
+        };
+        let made = engine
+            .truncate(known)
+            .and_then(|()| generate(engine, &self.loaded.tokenizer, &ids[known..], &options, screen));
+        match made {
+            Ok(generation) => {
+                self.messages.push(Message::new("assistant", generation.text.as_str()));
+                Ok(Answer::Given(generation))
+            }
+            Err(error @ EngineError::Overflow { .. }) => {
+                self.messages.pop();
+                Ok(Answer::Refused(format!("{error}; `/reset` begins a new conversation")))
+            }
+            Err(error) => Err(failure(engine, &error)),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let interrupt = Interrupt::listen()?;
+    let wanted = Wanted { context: arguments.context, chunk: None, sampler: arguments.sampling.sampler() };
+    let mut loaded = arguments.engine.load(wanted)?;
+    let template = template(arguments, &loaded)?;
+    loaded.announce()?;
+    let mut conversation = Conversation { arguments, loaded, template, messages: Vec::new() };
+    conversation.reset();
+    let watched = io::stdin().is_terminal();
+    let mut found = false;
+    let mut line = String::new();
+    loop {
+        if watched {
+            write!(io::stderr(), "> ")?;
+            io::stderr().flush()?;
+        }
+        line.clear();
+        let read = io::stdin().lock().read_line(&mut line);
+        if read.map_err(|error| Failure::Message(format!("cannot read a message: {error}")))? == 0 {
+            break;
+        }
+        match line.trim() {
+            "" => continue,
+            "/exit" => break,
+            "/reset" => {
+                conversation.reset();
+                continue;
+            }
+            _ => {}
+        }
+        let mut screen = Screen { out: &mut *out, bar: PromptBar::new(), interrupt: &interrupt, lost: None };
+        interrupt.begin();
+        let answer = conversation.answer(line.trim_end_matches(['\n', '\r']), &mut screen);
+        interrupt.end();
+        screen.bar.finish();
+        if let Some(error) = screen.lost {
+            return Err(error.into());
+        }
+        match answer? {
+            Answer::Refused(why) => writeln!(io::stderr(), "error: {why}")?,
+            Answer::Given(generation) => {
+                if !generation.text.ends_with('\n') {
+                    writeln!(out)?;
+                }
+                out.flush()?;
+                if generation.finish == Finish::ContextFull {
+                    let context = conversation.loaded.engine.context();
+                    writeln!(io::stderr(), "the context of {context} tokens is full; `/reset` begins anew")?;
+                }
+                if arguments.stats {
+                    super::generate::statistics(&conversation.loaded, &generation)?;
+                }
+            }
+        }
+        let findings = conversation.loaded.findings();
+        show_findings(&findings)?;
+        found |= !findings.is_empty();
+    }
+    if watched {
+        writeln!(io::stderr())?;
+    }
+    Ok(if found { Outcome::Found } else { Outcome::Fine })
+}

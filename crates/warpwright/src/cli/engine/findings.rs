@@ -1,0 +1,18 @@
+//! What is said where the engine fails, and what the virtual GPU has found.
+
+use crate::cli::{Failure, run};
+use warpwright_llm::engine::{Engine, EngineError};
+
+pub(crate) use run::{Finding, show as show_findings};
+
+/// What the engine could not do. Where the virtual GPU's checks have found why, that is shown, and is the outcome.
+pub(crate) fn failure(engine: &Engine, error: &EngineError) -> Failure {
+    let findings = run::findings(&engine.device().take_findings());
+    if findings.is_empty() {
+        return Failure::Message(error.to_string());
+    }
+    match run::show(&findings) {
+        Ok(()) => Failure::Found,
+        Err(error) => error.into(),
+    }
+}

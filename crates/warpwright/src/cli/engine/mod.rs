@@ -1,0 +1,257 @@
+//! What the commands that run a model have in common: its options, loading it, what is said of it.
+//!
+//! Standard output belongs to the result; everything here that speaks speaks on standard error.
+
+mod findings;
+pub(crate) mod interrupt;
+mod progress;
+pub(crate) mod sampling;
+mod tokens;
+
+pub(crate) use findings::{Finding, failure, show_findings};
+pub(crate) use progress::PromptBar;
+pub(crate) use tokens::encode;
+
+use super::model::ModelArguments;
+use super::virtual_gpu::{self, Check};
+use super::{Failure, run};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use warpwright_graph::Arithmetic;
+use warpwright_kernels::CacheDtype;
+use warpwright_llm::engine::{Engine, EngineError, EngineOptions, Executor, SamplerOptions};
+use warpwright_llm::gguf::Gguf;
+use warpwright_llm::tokenizer::Tokenizer;
+use warpwright_runtime::{Device, DeviceSpec, VmConfig};
+
+/// Which model, and how it is run
+#[derive(clap::Args)]
+pub(crate) struct EngineArguments {
+    #[command(flatten)]
+    pub(crate) model: ModelArguments,
+    /// Where to run it: auto, vm (the virtual GPU) or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "auto", help_heading = "Engine")]
+    device: DeviceSpec,
+    /// How launches are issued: `graph` replays a step as one
+    #[arg(long, value_name = "EXECUTOR", default_value = "graph", help_heading = "Engine")]
+    executor: ExecutorChoice,
+    /// How activations are multiplied: `exact`, or `int8` where weights are quantised
+    #[arg(long = "act", value_name = "ARITHMETIC", default_value = "exact", help_heading = "Engine")]
+    arithmetic: ArithmeticChoice,
+    /// What the cache holds keys and values as
+    #[arg(long = "kv", value_name = "TYPE", default_value = "f16", help_heading = "Engine")]
+    cache: CacheChoice,
+    /// What the virtual GPU checks besides every access's bounds: all, none, or some of memcheck, racecheck, initcheck
+    /// and synccheck
+    #[arg(
+        long,
+        value_name = "CHECKS",
+        value_delimiter = ',',
+        default_value = "memcheck",
+        hide_possible_values = true,
+        help_heading = "Engine"
+    )]
+    check: Vec<Check>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum ExecutorChoice {
+    Graph,
+    Eager,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum ArithmeticChoice {
+    Exact,
+    Int8,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum CacheChoice {
+    F32,
+    F16,
+    Bf16,
+    #[value(name = "q8_0")]
+    Q8_0,
+}
+
+/// A model that is ready.
+pub(crate) struct Loaded {
+    pub(crate) name: String,
+    pub(crate) gguf: Arc<Gguf>,
+    pub(crate) tokenizer: Tokenizer,
+    pub(crate) engine: Engine,
+    /// From the file to the first step that could be taken.
+    pub(crate) loading: Duration,
+}
+
+/// What a command wants beyond its options.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    pub(crate) context: Option<u32>,
+    pub(crate) chunk: Option<u32>,
+    pub(crate) sampler: SamplerOptions,
+}
+
+impl EngineArguments {
+    /// Opens the device.
+    fn open_device(&self) -> Result<Device, Failure> {
+        let message =
+            |error: &dyn std::fmt::Display| Failure::Message(format!("--device {}: {error}", self.device));
+        let selected = self.device.select().map_err(|error| message(&error))?;
+        let checks = virtual_gpu::checks(&self.check)?;
+        let mut options = warpwright_vm::Options::default();
+        if !selected.device.is_virtual() {
+            if checks != options.checks {
+                return Err(message(&"`--check` needs the virtual GPU: `--device vm`"));
+            }
+            return Ok(selected.device);
+        }
+        options.checks = checks;
+        Device::vm(VmConfig { device: virtual_gpu::config(), options }).map_err(|error| message(&error))
+    }
+
+    /// Loads the model.
+    pub(crate) fn load(&self, wanted: Wanted) -> Result<Loaded, Failure> {
+        let start = Instant::now();
+        let device = self.open_device()?;
+        let (gguf, name) = (self.model.open()?, self.model.name());
+        let named = |error: &dyn std::fmt::Display| Failure::Message(format!("{name}: {error}"));
+        let tokenizer = Tokenizer::from_gguf(&gguf).map_err(|error| named(&error))?;
+        for warning in tokenizer.warnings() {
+            writeln!(io::stderr(), "warning: {name}: {warning}")?;
+        }
+        let mut options = EngineOptions::new(device.clone());
+        options.executor = match self.executor {
+            ExecutorChoice::Graph => Executor::Graph,
+            ExecutorChoice::Eager => Executor::Eager,
+        };
+        options.arithmetic = match self.arithmetic {
+            ArithmeticChoice::Exact => Arithmetic::Exact,
+            ArithmeticChoice::Int8 => Arithmetic::Int8,
+        };
+        options.cache = match self.cache {
+            CacheChoice::F32 => CacheDtype::F32,
+            CacheChoice::F16 => CacheDtype::F16,
+            CacheChoice::Bf16 => CacheDtype::Bf16,
+            CacheChoice::Q8_0 => CacheDtype::Q8_0,
+        };
+        options.context = wanted.context;
+        options.chunk = wanted.chunk;
+        options.sampler = wanted.sampler;
+        let bar = progress::LoadingBar::new();
+        let engine = Engine::load(&gguf, options, |loading| bar.show(loading));
+        bar.finish();
+        let engine = engine.map_err(|error| match error {
+            EngineError::Option { .. } => Failure::Message(error.to_string()),
+            error => named(&error),
+        })?;
+        Ok(Loaded { name, gguf, tokenizer, engine, loading: start.elapsed() })
+    }
+}
+
+impl Loaded {
+    /// Says how long tokens will take, where they are computed on the virtual GPU.
+    pub(crate) fn announce(&mut self) -> Result<(), Failure> {
+        if !self.engine.device().is_virtual() {
+            return Ok(());
+        }
+        let estimate = self.engine.estimate().map_err(|error| failure(&self.engine, &error))?;
+        writeln!(
+            io::stderr(),
+            "on the virtual GPU a token of this model takes about {}, one of a long prompt {}",
+            about(estimate.token),
+            about(estimate.prompt_token)
+        )?;
+        Ok(())
+    }
+
+    /// What the virtual GPU has found so far.
+    pub(crate) fn findings(&self) -> Vec<run::Finding> {
+        run::findings(&self.engine.device().take_findings())
+    }
+
+    /// How the engine is set up, for `--json`.
+    pub(crate) fn description(&self) -> EngineObject {
+        let description = self.engine.describe();
+        EngineObject {
+            architecture: description.architecture,
+            parameters: description.parameters,
+            device: description.device,
+            arithmetic: description.arithmetic.name(),
+            cache: description.cache.to_string(),
+            executor: description.executor.name(),
+            context: description.context,
+            chunk: description.chunk,
+        }
+    }
+}
+
+/// How an engine is set up.
+#[derive(Serialize)]
+pub(crate) struct EngineObject {
+    architecture: &'static str,
+    parameters: u64,
+    device: String,
+    arithmetic: &'static str,
+    cache: String,
+    executor: &'static str,
+    context: u32,
+    chunk: u32,
+}
+
+/// What a device has done.
+#[derive(Serialize)]
+pub(crate) struct Counters {
+    launches: u64,
+    graph_launches: u64,
+    copies: u64,
+    bytes_copied: u64,
+}
+
+impl Counters {
+    /// Of this device so far.
+    pub(crate) fn of(device: &Device) -> Counters {
+        let statistics = device.statistics();
+        Counters {
+            launches: statistics.launches,
+            graph_launches: statistics.graph_launches,
+            copies: statistics.copies,
+            bytes_copied: statistics.bytes_copied,
+        }
+    }
+
+    /// What was done since then.
+    pub(crate) fn since(&self, before: &Counters) -> Counters {
+        Counters {
+            launches: self.launches - before.launches,
+            graph_launches: self.graph_launches - before.graph_launches,
+            copies: self.copies - before.copies,
+            bytes_copied: self.bytes_copied - before.bytes_copied,
+        }
+    }
+}
+
+/// A time for people: `33 ms`, `1.5 s`, `4 min`.
+fn about(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        ..0.001 => format!("{:.0} µs", seconds * 1e6),
+        ..1.0 => format!("{:.0} ms", seconds * 1e3),
+        ..100.0 => format!("{seconds:.1} s"),
+        _ => format!("{:.0} min", seconds / 60.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units_that_people_read() {
+        let times = [0.000_012, 0.0333, 1.26, 250.0].map(|seconds| about(Duration::from_secs_f64(seconds)));
+        assert_eq!(times, ["12 µs", "33 ms", "1.3 s", "4 min"]);
+    }
+}

@@ -1,0 +1,189 @@
+//! `warpwright generate`: a prompt goes on.
+//!
+//! Standard output has the prompt and the text as it comes, or with `--json` one document and nothing else.
+
+mod show;
+
+pub(crate) use show::statistics;
+
+use super::engine::interrupt::Interrupt;
+use super::engine::sampling::SamplingArguments;
+use super::engine::{Counters, EngineArguments, Loaded, PromptBar, Wanted, encode, failure, show_findings};
+use super::source::{self, STDIN};
+use super::{Failure, Outcome, json};
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use warpwright_llm::engine::Progress;
+use warpwright_llm::generate::{Finish, GenerateOptions, Generation, Listener, generate};
+
+/// Go on from a prompt with a model
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit status: 0 all is well, 1 the virtual GPU's checks found something, 2 it could not be done, 130 it was interrupted.")]
+pub(crate) struct Arguments {
+    /// The prompt
+    #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "file"])]
+    text: Option<String>,
+    /// The prompt, for texts that begin with `-`
+    #[arg(short, long, value_name = "PROMPT", allow_hyphen_values = true, conflicts_with = "file")]
+    prompt: Option<String>,
+    /// A file with the prompt, `-` for standard input
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<String>,
+    /// Tokens to generate at most; -1: until the model ends the text or the context is full
+    #[arg(short, long = "predict", value_name = "N", default_value_t = 128, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(-1..))]
+    n: i64,
+    /// Tokens of prompt and text together [default: 4096, or what the model has if that is less]
+    #[arg(short, long = "ctx", value_name = "TOKENS")]
+    context: Option<u32>,
+    /// End where this text appears; may be given several times
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    stop: Vec<String>,
+    /// Tokens of the prompt that are computed at once
+    #[arg(long, value_name = "TOKENS")]
+    chunk: Option<u32>,
+    /// Put no token before the prompt that marks its beginning
+    #[arg(long)]
+    no_bos: bool,
+    /// Show control tokens
+    #[arg(long)]
+    special: bool,
+    /// Go on where the model ends the text
+    #[arg(long)]
+    ignore_eos: bool,
+    /// Print the text alone, without the prompt
+    #[arg(long)]
+    no_display_prompt: bool,
+    /// Say on standard error how long it took, and with which seed
+    #[arg(long)]
+    stats: bool,
+    /// Print one JSON document at the end
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    sampling: SamplingArguments,
+    #[command(flatten)]
+    engine: EngineArguments,
+}
+
+impl Arguments {
+    fn prompt(&self) -> Result<String, Failure> {
+        let given = self.text.as_ref().or(self.prompt.as_ref());
+        match (given, &self.file) {
+            (Some(text), _) => Ok(text.clone()),
+            (None, Some(file)) => source::read_text(file),
+            (None, None) => Err(Failure::Message(format!(
+                "no prompt: give one as PROMPT, with `-p PROMPT`, or with `-f FILE` (`-f {STDIN}` reads standard input)"
+            ))),
+        }
+    }
+}
+
+/// Shows text as it comes.
+struct Screen<'a, W: Write> {
+    /// Nothing is shown of it where there is a document at the end.
+    out: Option<&'a mut W>,
+    bar: PromptBar,
+    interrupt: &'a Interrupt,
+    /// Why nothing more can be shown.
+    lost: Option<io::Error>,
+}
+
+impl<W: Write> Screen<'_, W> {
+    fn go_on(&self) -> ControlFlow<()> {
+        let over = self.lost.is_some() || self.interrupt.pressed();
+        if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl<W: Write> Listener for Screen<'_, W> {
+    fn prompt(&mut self, progress: Progress) -> ControlFlow<()> {
+        self.bar.show(progress);
+        self.go_on()
+    }
+
+    fn text(&mut self, text: &str) -> ControlFlow<()> {
+        if let Some(out) = &mut self.out
+            && !text.is_empty()
+        {
+            let shown = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            self.lost = self.lost.take().or(shown.err());
+        }
+        self.go_on()
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let prompt = arguments.prompt()?;
+    let interrupt = Interrupt::listen()?;
+    let sampler = arguments.sampling.sampler();
+    let wanted = Wanted { context: arguments.context, chunk: arguments.chunk, sampler };
+    let mut loaded = arguments.engine.load(wanted)?;
+    let ids = encode(&loaded.tokenizer, &prompt, !arguments.no_bos)?;
+    loaded.announce()?;
+
+    let options = GenerateOptions {
+        max_tokens: usize::try_from(arguments.n).ok(),
+        stop: arguments.stop.clone(),
+        special: arguments.special,
+        ignore_end: arguments.ignore_eos,
+    };
+    let before = Counters::of(loaded.engine.device());
+    if !arguments.json && !arguments.no_display_prompt {
+        out.write_all(prompt.as_bytes())?;
+        out.flush()?;
+    }
+    let shown = (!arguments.json).then_some(&mut *out);
+    let mut screen = Screen { out: shown, bar: PromptBar::new(), interrupt: &interrupt, lost: None };
+    interrupt.begin();
+    let generation = generate(&mut loaded.engine, &loaded.tokenizer, &ids, &options, &mut screen);
+    interrupt.end();
+    screen.bar.finish();
+    let lost = screen.lost.take();
+    let generation = generation.map_err(|error| failure(&loaded.engine, &error))?;
+    if let Some(error) = lost {
+        return Err(error.into());
+    }
+    let counters = Counters::of(loaded.engine.device()).since(&before);
+    let findings = loaded.findings();
+    if arguments.json {
+        let document = show::Document::new(&loaded, &prompt, &ids, &generation, counters, &findings);
+        json::write(out, &json::Document::new(document))?;
+    } else {
+        let all = [prompt.as_str(), generation.text.as_str()].concat();
+        if !all.ends_with('\n') {
+            out.write_all(b"\n")?;
+        }
+        out.flush()?;
+        show_findings(&findings)?;
+    }
+    if arguments.stats {
+        show::statistics(&loaded, &generation)?;
+    }
+    out.flush()?;
+    outcome(&loaded, arguments, &generation, !findings.is_empty())
+}
+
+fn outcome(
+    loaded: &Loaded,
+    arguments: &Arguments,
+    generation: &Generation,
+    found: bool,
+) -> Result<Outcome, Failure> {
+    match generation.finish {
+        _ if found => Ok(Outcome::Found),
+        Finish::Interrupted => Ok(Outcome::Interrupted),
+        Finish::ContextFull if arguments.n >= 0 => {
+            let context = loaded.engine.context();
+            let made = generation.tokens.len();
+            let prompt = generation.timings.prompt_tokens;
+            Err(Failure::Message(format!(
+                "the context of {context} tokens is full after {prompt} of the prompt and {made} of {} that were asked \
+                 for: ask for fewer, or for a larger context with `-c`",
+                arguments.n
+            )))
+        }
+        _ => Ok(Outcome::Fine),
+    }
+}

@@ -1,0 +1,221 @@
+//! The commands that run a model, as their users run them, on the model that is built in.
+
+mod common;
+
+use common::npy::to_f32s;
+use common::{Folder, json, npy, run, run_with, status, stdout};
+use serde_json::Value;
+use std::process::Output;
+
+const PROMPT: &str = "Once upon a time";
+
+fn generate(arguments: &[&str]) -> Output {
+    run(&[&["generate"], arguments].concat())
+}
+
+fn document(arguments: &[&str]) -> Value {
+    let output = generate(&[arguments, &["--json"]].concat());
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+    json(&output)
+}
+
+fn text(document: &Value) -> &str {
+    document["text"].as_str().expect("a text")
+}
+
+/// Exits with 2 and one line on standard error, which is returned; nothing on standard output.
+fn refused(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert_eq!((status(&output), stdout(&output)), (2, ""), "{arguments:?}");
+    let message = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    message
+}
+
+#[test]
+fn text_goes_to_standard_output_and_all_else_to_standard_error() {
+    let wanted = document(&[PROMPT, "-n", "6", "--temp", "0"]);
+    let output = generate(&[PROMPT, "-n", "6", "--temp", "0", "--stats"]);
+    assert_eq!((status(&output), stdout(&output)), (0, format!("{PROMPT}{}\n", text(&wanted)).as_str()));
+    let without = generate(&["-p", PROMPT, "-n", "6", "--temp", "0", "--no-display-prompt"]);
+    assert_eq!(stdout(&without), format!("{}\n", text(&wanted)));
+    let piped = run_with(&["generate", "-f", "-", "-n", "6", "--temp", "0"], PROMPT);
+    assert_eq!(stdout(&piped), stdout(&output));
+}
+
+#[test]
+fn the_document_says_what_was_done() {
+    let made = document(&[PROMPT, "-n", "5", "--temp", "0", "-c", "64", "--kv", "f32"]);
+    assert_eq!(
+        (&made["version"], &made["model"], &made["finish"]),
+        (&1.into(), &"tiny".into(), &"length".into())
+    );
+    assert_eq!(made["tokens"].as_array().expect("a list").len(), 5);
+    assert_eq!((&made["engine"]["context"], &made["engine"]["cache"]), (&64.into(), &"f32".into()));
+    assert_eq!(made["timings"]["prefill"]["tokens"], made["prompt_tokens"].as_array().expect("a list").len());
+    assert_eq!(made["timings"]["decode"]["tokens"], 4);
+    assert_eq!(made["findings"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_seed_gives_its_text_again() {
+    let first = document(&[PROMPT, "-n", "8", "--temp", "1.5", "--top-k", "0", "--min-p", "0"]);
+    let seed = first["sampling"]["seed"].to_string();
+    let with = |seed: &str| {
+        document(&[PROMPT, "-n", "8", "--temp", "1.5", "--top-k", "0", "--min-p", "0", "-s", seed])
+    };
+    assert_eq!(with(&seed)["tokens"], first["tokens"]);
+    assert_ne!(with("1")["tokens"], with("2")["tokens"], "seeds make a difference");
+}
+
+#[test]
+fn a_stop_string_ends_the_text_before_it() {
+    let whole = document(&[PROMPT, "-n", "12", "--temp", "0"]);
+    let whole = text(&whole);
+    let words: Vec<&str> = whole.split(' ').collect();
+    let stop = format!(" {} ", words[3]);
+    let stopped = document(&[PROMPT, "-n", "12", "--temp", "0", "--stop", "never", "--stop", &stop]);
+    assert_eq!((&stopped["finish"], stopped["stop"].as_str()), (&"stop".into(), Some(stop.as_str())));
+    assert_eq!(text(&stopped), &whole[..whole.find(&stop).expect("it is there")]);
+}
+
+#[test]
+fn a_context_that_does_not_suffice_is_refused_with_its_numbers() {
+    // Asked for more than there is room for: the text is printed, and then why there is no more.
+    let output = generate(&[PROMPT, "-n", "64", "-c", "16", "--temp", "0"]);
+    assert_eq!(status(&output), 2);
+    assert!(stdout(&output).starts_with(PROMPT));
+    // As many as there is room for: nothing is wrong.
+    let all = document(&[PROMPT, "-n", "-1", "-c", "16", "--temp", "0"]);
+    assert_eq!(all["finish"], "context-full");
+    // A prompt that there is no room for.
+    let output = generate(&["-c", "2", PROMPT]);
+    assert_eq!(status(&output), 2);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_in_a_line() {
+    let folder = Folder::new("generate_refused");
+    let damaged = folder.write("damaged.gguf", "GGUF, but not really");
+    refused(&["generate"]);
+    refused(&["generate", "-m", &damaged, PROMPT]);
+    refused(&["generate", "-m", "there/is/no/such.gguf", PROMPT]);
+    refused(&["generate", "--device", "cuda:0", PROMPT]);
+    refused(&["generate", "-c", "100000", PROMPT]);
+    refused(&["generate", "--temp", "nan", PROMPT]);
+    refused(&["logits", "--tokens", "1,99999", "-o", folder.path().join("x.npy").to_str().expect("UTF-8")]);
+    refused(&["bench", "-p", "0", "-n", "0"]);
+    assert!(!folder.path().join("x.npy").exists(), "no file is left");
+}
+
+#[test]
+fn the_checks_find_nothing() {
+    let output = generate(&[
+        PROMPT,
+        "-n",
+        "2",
+        "--temp",
+        "0.9",
+        "-s",
+        "3",
+        "--repeat-penalty",
+        "1.1",
+        "--check",
+        "all",
+    ]);
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Logits of these tokens.
+fn logits(name: &str, tokens: &str, further: &[&str]) -> Vec<f32> {
+    let folder = Folder::new(&format!("logits_{name}"));
+    let path = folder.path().join("logits.npy");
+    let path = path.to_str().expect("UTF-8");
+    let output = run(&[&["logits", "--tokens", tokens, "-o", path], further].concat());
+    assert_eq!((status(&output), stdout(&output)), (0, ""), "{}", String::from_utf8_lossy(&output.stderr));
+    let (header, data) = npy::read(path);
+    assert_eq!(header, npy::header("<f4", &format!("({}, 3072)", tokens.split(',').count())));
+    to_f32s(&data)
+}
+
+#[test]
+fn logits_are_the_same_token_by_token_and_in_chunks() {
+    let tokens = "0,5,100,200,300,17,4,9,80,1000,2000,3000";
+    let single = logits("single", tokens, &["--kv", "f32"]);
+    let chunks = logits("chunks", tokens, &["--kv", "f32", "--chunk", "12"]);
+    for (row, (a, b)) in single.chunks(3072).zip(chunks.chunks(3072)).enumerate() {
+        let norm =
+            |values: &mut dyn Iterator<Item = f32>| values.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+        let error = norm(&mut a.iter().zip(b).map(|(a, b)| a - b)) / norm(&mut a.iter().copied());
+        assert!(error < 3e-3, "row {row}: {error}");
+    }
+    let greedy = document(&["--no-bos", "-p", PROMPT, "-n", "1", "--temp", "0", "--kv", "f32"]);
+    let ids: Vec<String> =
+        greedy["prompt_tokens"].as_array().expect("a list").iter().map(Value::to_string).collect();
+    let last = logits("greedy", &ids.join(","), &["--kv", "f32"]);
+    let row = &last[last.len() - 3072..];
+    let best = (0..3072).max_by(|&a, &b| row[a].total_cmp(&row[b])).expect("a row");
+    assert_eq!(greedy["tokens"][0], best, "greedy takes the largest");
+}
+
+#[test]
+fn bench_measures_what_it_is_asked_for() {
+    let output = run(&["bench", "-p", "16", "-n", "2", "-r", "2", "--json"]);
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+    let document = json(&output);
+    let tests: Vec<_> = document["tests"].as_array().expect("a list").iter().collect();
+    assert_eq!([&tests[0]["test"], &tests[1]["test"]], ["pp16", "tg2"]);
+    assert!(tests.iter().all(|test| test["samples"].as_array().expect("a list").len() == 2));
+}
+
+#[test]
+fn perplexity_needs_two_windows() {
+    let story = "Once upon a time, there was a small rabbit called Dana. ".repeat(12);
+    let output = run_with(&["perplexity", "-", "-c", "32", "--windows", "2", "--json"], &story);
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+    let document = json(&output);
+    assert_eq!((&document["windows"], &document["scored"]), (&2.into(), &30.into()));
+    assert!(document["perplexity"].as_f64().is_some_and(|perplexity| (1.0..1000.0).contains(&perplexity)));
+    assert_eq!(status(&run_with(&["perplexity", "-", "-c", "32"], "short")), 2);
+}
+
+#[test]
+fn a_conversation_goes_on_line_by_line() {
+    let folder = Folder::new("chat");
+    let template =
+        folder.write("story.jinja", "{{ bos_token }}{% for m in messages %}{{ m.content }}\n{% endfor %}");
+    let talk = |input: &str| run_with(&["chat", "--template", &template, "-n", "4", "--temp", "0"], input);
+    let (one, two) = (talk("Once upon\n"), talk("Once upon\n/reset\n\nOnce upon\n/exit\nnever\n"));
+    assert_eq!((status(&one), status(&two)), (0, 0), "{}", String::from_utf8_lossy(&two.stderr));
+    assert!(!stdout(&one).is_empty());
+    assert_eq!(stdout(&two), stdout(&one).repeat(2), "after a reset it is the same");
+    // The model that is built in has no template.
+    assert_eq!(status(&run_with(&["chat"], "hello\n")), 2);
+    let refusing = folder.write("refusing.jinja", "{{ raise_exception('no') }}");
+    let output = run_with(&["chat", "--template", &refusing], "hello\n");
+    assert_eq!((status(&output), stdout(&output)), (0, ""));
+}
+
+/// Ctrl-C is sent as shells send it.
+#[cfg(unix)]
+#[test]
+fn an_interruption_ends_it_with_what_there_is() {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+        .args(["generate", PROMPT, "-n", "-1", "--ignore-eos", "--stats"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let mut out = child.stdout.take().expect("piped");
+    // Once the prompt and a piece of text have come, it generates.
+    let mut seen = vec![0; PROMPT.len() + 1];
+    out.read_exact(&mut seen).expect("it begins");
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let mut rest = Vec::new();
+    out.read_to_end(&mut rest).expect("it ends");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert_eq!(rest.last(), Some(&b'\n'), "the line is ended");
+}
