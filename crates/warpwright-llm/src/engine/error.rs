@@ -45,8 +45,9 @@ pub enum EngineError {
     },
     /// A prompt that there is no room for.
     #[error(
-        "a prompt of {prompt} tokens after {before} that are held: the context has room for {context}; \
-         shorten the prompt or ask for a larger context"
+        "a prompt of {prompt} tokens{} does not fit into the context of {context}; shorten the prompt or ask for a \
+         larger context",
+        after(*before)
     )]
     Overflow {
         /// Tokens that were held before.
@@ -77,6 +78,10 @@ pub enum EngineError {
         /// Tokens that there are.
         held: usize,
     },
+}
+
+fn after(before: usize) -> String {
+    if before == 0 { String::new() } else { format!(" after {before} that are held") }
 }
 
 impl From<ExecuteError> for EngineError {

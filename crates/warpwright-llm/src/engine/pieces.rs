@@ -3,7 +3,8 @@
 //! Each size of a chunk is a plan of its own, so that there are few of them: whole chunks, and for what is left the
 //! powers of two. Of a chunk that is larger than what is left the rest is padding: tokens behind the last one, whose
 //! keys and values lie in the cache where nothing sees them before they are overwritten, so that it must have room for
-//! them. What is too little for a chunk goes token by token.
+//! them; where it has not, the largest power of two that needs none comes first. What is too little for a chunk goes
+//! token by token.
 
 use super::options::Chosen;
 
@@ -40,10 +41,15 @@ pub(super) fn next(chosen: &Chosen, before: u32, left: u32) -> Piece {
     if tokens < chosen.least.max(2) {
         return Piece::Token;
     }
-    let size = tokens.next_power_of_two().max(SMALLEST).min(chosen.chunk);
-    match before.checked_add(size) {
-        Some(end) if end <= chosen.context => Piece::Chunk { tokens, size },
-        _ => Piece::Token,
+    let padded = tokens.next_power_of_two().max(SMALLEST).min(chosen.chunk);
+    let whole = 1 << tokens.ilog2();
+    let fits = |size: u32| before.checked_add(size).is_some_and(|end| end <= chosen.context);
+    if fits(padded) {
+        Piece::Chunk { tokens, size: padded }
+    } else if whole >= SMALLEST && fits(whole) {
+        Piece::Chunk { tokens: whole, size: whole }
+    } else {
+        Piece::Token
     }
 }
 
@@ -93,5 +99,18 @@ mod tests {
         assert_eq!(pieces(&chosen, 48, 12), [chunk(12, 16)]);
         assert_eq!(pieces(&chosen, 49, 12), [Piece::Token; 12]);
         assert_eq!(pieces(&chosen, 48, 16), [chunk(16, 16)]);
+    }
+
+    #[test]
+    fn a_context_that_is_nearly_full_still_takes_chunks() {
+        let chosen = Chosen { context: 300, chunk: 256, least: 10, ahead: false };
+        let chunk = |tokens, size| Piece::Chunk { tokens, size };
+        let mut expected = vec![chunk(256, 256), chunk(32, 32)];
+        expected.extend([Piece::Token; 11]);
+        assert_eq!(pieces(&chosen, 0, 299), expected);
+        // Also where a chunk is larger than the context.
+        let large = Chosen { chunk: 512, ..chosen };
+        assert_eq!(pieces(&large, 0, 48), [chunk(48, 64)]);
+        assert_eq!(pieces(&Chosen { context: 48, ..large }, 0, 48), [chunk(32, 32), chunk(16, 16)]);
     }
 }

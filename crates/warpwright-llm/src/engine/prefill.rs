@@ -57,8 +57,13 @@ impl Engine {
         computed
     }
 
-    /// Adds tokens to those that the host knows; nothing is computed.
-    pub(super) fn append(&mut self, ids: &[u32]) -> Result<(), EngineError> {
+    /// Whether [`prefill`](Self::prefill) would take this prompt. Nothing is computed.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::Vocabulary`] for ids that are none, [`EngineError::Overflow`] where the context has no room,
+    /// [`EngineError::Empty`] where there is nothing at all.
+    pub fn check_prompt(&self, ids: &[u32]) -> Result<(), EngineError> {
         let vocab = self.model.vocab();
         if let Some((at, &id)) = ids.iter().enumerate().find(|&(_, &id)| id >= vocab) {
             return Err(EngineError::Vocabulary { at, id, vocab });
@@ -70,6 +75,12 @@ impl Engine {
         if before + prompt == 0 {
             return Err(EngineError::Empty);
         }
+        Ok(())
+    }
+
+    /// Adds tokens to those that the host knows; nothing is computed.
+    pub(super) fn append(&mut self, ids: &[u32]) -> Result<(), EngineError> {
+        self.check_prompt(ids)?;
         self.sequence.settle();
         self.sequence.tokens.extend_from_slice(ids);
         Ok(())

@@ -68,13 +68,15 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     }
     let tokens = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     let sampler = SamplerOptions::greedy();
-    let mut loaded =
-        arguments.engine.load(Wanted { context: Some(tokens), chunk: None, sampler }).map_err(|error| {
-            match error {
-                Failure::Message(message) => Failure::Message(format!("for {tokens} tokens: {message}")),
-                error => error,
-            }
-        })?;
+    let file = arguments.engine.model.open()?;
+    let most = file.config()?.max_context();
+    if tokens > most {
+        return Err(Failure::Message(format!(
+            "`--tokens` has {tokens} tokens, and the longest sequence of the model has {most}"
+        )));
+    }
+    let wanted = Wanted { context: Some(tokens), chunk: None, sampler };
+    let mut loaded = arguments.engine.load(file, wanted)?;
     let vocab = loaded.engine.model().vocab();
     let mut file = Replacement::create(&arguments.output)?;
     let failed = |error| Failure::Message(format!("cannot write {}: {error}", arguments.output.display()));

@@ -1,9 +1,14 @@
 //! Which model: a file, or the one that is built in.
 
 use super::Failure;
+use std::fmt::Display;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 use warpwright_llm::gguf::Gguf;
+use warpwright_llm::model::{ModelConfig, ModelError};
+use warpwright_llm::tokenizer::{Tokenizer, TokenizerError};
 
 /// The model that is used where none is named: `models/README.md` says what it is.
 static TINY: &[u8] = include_bytes!("../../models/tiny.gguf");
@@ -29,12 +34,60 @@ impl ModelArguments {
     }
 
     /// Opens it. What is wrong with a file names it.
-    pub(crate) fn open(&self) -> Result<Arc<Gguf>, Failure> {
-        let Some(path) = &self.model else {
-            return Gguf::from_static(TINY)
-                .map(Arc::new)
-                .map_err(|error| Failure::Message(format!("{}: {error}", self.name())));
+    pub(crate) fn open(&self) -> Result<ModelFile, Failure> {
+        let (opened, name) = (Instant::now(), self.name());
+        let gguf = match &self.model {
+            Some(path) => Gguf::open(path).map_err(|error| Failure::Message(error.to_string()))?,
+            None => Gguf::from_static(TINY).map_err(|error| Failure::Message(format!("{name}: {error}")))?,
         };
-        Gguf::open(path).map(Arc::new).map_err(|error| Failure::Message(error.to_string()))
+        Ok(ModelFile { name, gguf: Arc::new(gguf), opened })
+    }
+}
+
+/// A model's file, and what messages call it.
+#[derive(Clone)]
+pub(crate) struct ModelFile {
+    pub(crate) name: String,
+    pub(crate) gguf: Arc<Gguf>,
+    /// When it was.
+    pub(crate) opened: Instant,
+}
+
+impl ModelFile {
+    /// A message with the file's name before it.
+    pub(crate) fn failure(&self, error: impl Display) -> Failure {
+        Failure::Message(format!("{}: {error}", self.name))
+    }
+
+    /// What the model is. A file that has no vocabulary can have one.
+    pub(crate) fn config(&self) -> Result<ModelConfig, Failure> {
+        ModelConfig::from_gguf(&self.gguf).map_err(|error| self.model_failure(&error))
+    }
+
+    /// Why there is no model.
+    pub(crate) fn model_failure(&self, error: &ModelError) -> Failure {
+        match error {
+            // The file is named already.
+            ModelError::Metadata(error) => self.failure(error.problem()),
+            error => self.failure(error),
+        }
+    }
+
+    /// The tokenizer of the model; what it was silent about is said on standard error.
+    pub(crate) fn tokenizer(&self) -> Result<Tokenizer, Failure> {
+        let tokenizer = Tokenizer::from_gguf(&self.gguf).map_err(|error| self.tokenizer_failure(&error))?;
+        for warning in tokenizer.warnings() {
+            writeln!(std::io::stderr(), "warning: {}: {warning}", self.name)?;
+        }
+        Ok(tokenizer)
+    }
+
+    /// Why there is no vocabulary, or why it does not know something.
+    pub(crate) fn tokenizer_failure(&self, error: &TokenizerError) -> Failure {
+        match error {
+            // The file is named already.
+            TokenizerError::Gguf(error) => self.failure(error.problem()),
+            error => self.failure(error),
+        }
     }
 }

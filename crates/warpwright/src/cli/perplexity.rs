@@ -50,6 +50,7 @@ struct Report<'a> {
     tokens: usize,
     /// Tokens that were foreseen, or not.
     scored: u64,
+    /// Windows that were measured whole.
     windows: usize,
     window: usize,
     engine: EngineObject,
@@ -92,18 +93,13 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let text = source::read_text(&arguments.file)?;
     let shown = source::display_name(&arguments.file);
     let interrupt = Interrupt::listen()?;
-    let gguf = arguments.engine.model.open()?;
-    let model = warpwright_llm::model::ModelConfig::from_gguf(&gguf)
-        .map_err(|error| Failure::Message(format!("{}: {error}", arguments.engine.model.name())))?;
-    let window = arguments.context.unwrap_or(DEFAULT_WINDOW.min(model.max_context()));
-    drop(gguf);
-    let wanted = Wanted { context: Some(window), chunk: arguments.chunk, sampler: SamplerOptions::greedy() };
-    let mut loaded = arguments.engine.load(wanted)?;
+    let file = arguments.engine.model.open()?;
+    let tokenizer = file.tokenizer()?;
+    let window = arguments.context.unwrap_or(DEFAULT_WINDOW.min(file.config()?.max_context()));
     let options = Encode { add_special: true, parse_special: false };
-    let ids = loaded
-        .tokenizer
-        .encode(&text, options)
-        .map_err(|error| Failure::Message(format!("{shown}: {error}")))?;
+    let ids =
+        tokenizer.encode(&text, options).map_err(|error| Failure::Message(format!("{shown}: {error}")))?;
+    let wanted = Wanted { context: Some(window), chunk: arguments.chunk, sampler: SamplerOptions::greedy() };
     let window = window as usize;
     if ids.len() < 2 * window {
         return Err(Failure::Message(format!(
@@ -113,15 +109,17 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         )));
     }
     let windows = ids.len() / window;
+    let mut loaded = arguments.engine.load(file, wanted)?;
     let windows =
         arguments.windows.map_or(windows, |most| windows.min(usize::try_from(most).unwrap_or(usize::MAX)));
     loaded.announce()?;
+    interrupt.begin();
 
     let start = Instant::now();
-    let bos = loaded.tokenizer.bos().filter(|_| loaded.tokenizer.adds_bos());
+    let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
     let by = By::Chunk(loaded.engine.describe().chunk);
     let watched = io::stderr().is_terminal();
-    let mut sums = Sums::default();
+    let (mut sums, mut measured) = (Sums::default(), 0);
     for (number, window_ids) in ids.chunks_exact(window).take(windows).enumerate() {
         let mut given = window_ids.to_vec();
         if let (Some(bos), Some(first)) = (bos, given.first_mut()) {
@@ -136,7 +134,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
                 if interrupt.pressed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
         });
-        let _ = computed.map_err(|error| failure(&loaded.engine, &error))?;
+        if computed.map_err(|error| failure(&loaded.engine, &error))?.is_break() {
+            break;
+        }
+        measured = number + 1;
         if watched {
             write!(io::stderr(), "\r{}/{windows} windows, {:.4} so far ", number + 1, sums.perplexity().0)?;
         }
@@ -144,16 +145,20 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     if watched {
         writeln!(io::stderr())?;
     }
+    interrupt.end();
+    if sums.count == 0 {
+        return Ok(Outcome::Interrupted);
+    }
     let (perplexity, error) = sums.perplexity();
     if arguments.json {
         let report = Report {
-            model: &loaded.name,
+            model: &loaded.file.name,
             file: shown,
             perplexity,
             error,
             tokens: ids.len(),
             scored: sums.count,
-            windows,
+            windows: measured,
             window,
             engine: loaded.description(),
             seconds: start.elapsed().as_secs_f64(),
@@ -164,7 +169,11 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     }
     let findings = loaded.findings();
     show_findings(&findings)?;
-    Ok(if findings.is_empty() { Outcome::Fine } else { Outcome::Found })
+    Ok(match measured == windows {
+        _ if !findings.is_empty() => Outcome::Found,
+        true => Outcome::Fine,
+        false => Outcome::Interrupted,
+    })
 }
 
 #[cfg(test)]

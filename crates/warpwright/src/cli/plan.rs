@@ -76,13 +76,13 @@ const USUAL_CONTEXT: u32 = 4096;
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let message = |error: &dyn std::error::Error| Failure::Message(error.to_string());
-    let gguf = arguments.model.open()?;
-    let named =
-        |error: &dyn std::error::Error| Failure::Message(format!("{}: {error}", arguments.model.name()));
-    let model = ModelConfig::from_gguf(&gguf).map_err(|error| named(&error))?;
-    let graph = model.graph(&shape(arguments, &model)?, &graph_options(arguments)).map_err(|e| named(&e))?;
+    let file = arguments.model.open()?;
+    let model = file.config()?;
+    let graph = model
+        .graph(&shape(arguments, &model)?, &graph_options(arguments))
+        .map_err(|error| file.failure(error))?;
     let options = plan_options(arguments)?;
-    let plan = Plan::new(&graph, &options, &KernelLibrary).map_err(|error| named(&error))?;
+    let plan = Plan::new(&graph, &options, &KernelLibrary).map_err(|error| file.failure(error))?;
     let mut report = PlanReport::new(&graph, &plan);
     // What only has a kernel when it is fused has no plan without it.
     let mut unfused = options;

@@ -5,7 +5,7 @@ use super::model::ModelArguments;
 use super::{Failure, Outcome, source};
 use serde::Serialize;
 use std::io::{Read, Write};
-use warpwright_llm::tokenizer::{Encode, Tokenizer, TokenizerError};
+use warpwright_llm::tokenizer::Encode;
 
 /// Show the tokens of a text: a line for each, with its id and its bytes
 #[derive(clap::Args)]
@@ -61,7 +61,8 @@ struct Token<'a> {
 
 /// Encodes and prints.
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
-    let tokenizer = tokenizer(&arguments.model)?;
+    let file = arguments.model.open()?;
+    let tokenizer = file.tokenizer()?;
     let text = match &arguments.text {
         Some(text) if text != source::STDIN => text.clone(),
         _ => String::from_utf8(standard_input()?).map_err(|error| {
@@ -70,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         })?,
     };
     let how = Encode { add_special: !arguments.no_bos, parse_special: arguments.parse_special };
-    let ids = tokenizer.encode(&text, how).map_err(|error| failure(&arguments.model, &error))?;
+    let ids = tokenizer.encode(&text, how).map_err(|error| file.tokenizer_failure(&error))?;
 
     if arguments.ids {
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
                 control: tokenizer.is_control(id),
             }
         };
-        let tokens = Tokens { model: arguments.model.name(), tokens: ids.iter().map(token).collect() };
+        let tokens = Tokens { model: file.name.clone(), tokens: ids.iter().map(token).collect() };
         json::write(out, &Document::new(tokens))?;
     } else {
         for id in ids {
@@ -99,7 +100,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
 
 /// Decodes and prints.
 pub(crate) fn detokenize(arguments: &DetokenizeArguments, out: &mut impl Write) -> Result<Outcome, Failure> {
-    let tokenizer = tokenizer(&arguments.model)?;
+    let file = arguments.model.open()?;
+    let tokenizer = file.tokenizer()?;
     let text = match arguments.ids.as_slice() {
         [] => None,
         [one] if one == source::STDIN => None,
@@ -110,28 +112,9 @@ pub(crate) fn detokenize(arguments: &DetokenizeArguments, out: &mut impl Write) 
         None => String::from_utf8_lossy(&standard_input()?).into_owned(),
     };
     let ids = ids(&text)?;
-    tokenizer.check(&ids).map_err(|error| failure(&arguments.model, &error))?;
+    tokenizer.check(&ids).map_err(|error| file.tokenizer_failure(&error))?;
     out.write_all(&tokenizer.decode(&ids, arguments.special))?;
     Ok(Outcome::Fine)
-}
-
-/// The tokenizer of the model; what it was silent about is said on standard error.
-fn tokenizer(model: &ModelArguments) -> Result<Tokenizer, Failure> {
-    let gguf = model.open()?;
-    let tokenizer = Tokenizer::from_gguf(&gguf).map_err(|error| failure(model, &error))?;
-    for warning in tokenizer.warnings() {
-        // Nothing is left to do if standard error is gone.
-        let _ = writeln!(std::io::stderr(), "warning: {}: {warning}", model.name());
-    }
-    Ok(tokenizer)
-}
-
-fn failure(model: &ModelArguments, error: &TokenizerError) -> Failure {
-    match error {
-        // It names the file.
-        TokenizerError::Gguf(error) => Failure::Message(error.to_string()),
-        error => Failure::Message(format!("{}: {error}", model.name())),
-    }
 }
 
 fn standard_input() -> Result<Vec<u8>, Failure> {

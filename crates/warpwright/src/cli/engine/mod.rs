@@ -12,18 +12,15 @@ pub(crate) use findings::{Finding, failure, show_findings};
 pub(crate) use progress::PromptBar;
 pub(crate) use tokens::encode;
 
-use super::model::ModelArguments;
+use super::model::{ModelArguments, ModelFile};
 use super::virtual_gpu::{self, Check};
 use super::{Failure, run};
 use serde::Serialize;
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use warpwright_graph::Arithmetic;
 use warpwright_kernels::CacheDtype;
 use warpwright_llm::engine::{Engine, EngineError, EngineOptions, Executor, SamplerOptions};
-use warpwright_llm::gguf::Gguf;
-use warpwright_llm::tokenizer::Tokenizer;
 use warpwright_runtime::{Device, DeviceSpec, VmConfig};
 
 /// Which model, and how it is run
@@ -79,11 +76,9 @@ enum CacheChoice {
 
 /// A model that is ready.
 pub(crate) struct Loaded {
-    pub(crate) name: String,
-    pub(crate) gguf: Arc<Gguf>,
-    pub(crate) tokenizer: Tokenizer,
+    pub(crate) file: ModelFile,
     pub(crate) engine: Engine,
-    /// From the file to the first step that could be taken.
+    /// From opening the file to the first step that could be taken.
     pub(crate) loading: Duration,
 }
 
@@ -113,17 +108,9 @@ impl EngineArguments {
         Device::vm(VmConfig { device: virtual_gpu::config(), options }).map_err(|error| message(&error))
     }
 
-    /// Loads the model.
-    pub(crate) fn load(&self, wanted: Wanted) -> Result<Loaded, Failure> {
-        let start = Instant::now();
-        let device = self.open_device()?;
-        let (gguf, name) = (self.model.open()?, self.model.name());
-        let named = |error: &dyn std::fmt::Display| Failure::Message(format!("{name}: {error}"));
-        let tokenizer = Tokenizer::from_gguf(&gguf).map_err(|error| named(&error))?;
-        for warning in tokenizer.warnings() {
-            writeln!(io::stderr(), "warning: {name}: {warning}")?;
-        }
-        let mut options = EngineOptions::new(device.clone());
+    /// Loads the model of a file.
+    pub(crate) fn load(&self, file: ModelFile, wanted: Wanted) -> Result<Loaded, Failure> {
+        let mut options = EngineOptions::new(self.open_device()?);
         options.executor = match self.executor {
             ExecutorChoice::Graph => Executor::Graph,
             ExecutorChoice::Eager => Executor::Eager,
@@ -142,13 +129,15 @@ impl EngineArguments {
         options.chunk = wanted.chunk;
         options.sampler = wanted.sampler;
         let bar = progress::LoadingBar::new();
-        let engine = Engine::load(&gguf, options, |loading| bar.show(loading));
+        let engine = Engine::load(&file.gguf, options, |loading| bar.show(loading));
         bar.finish();
         let engine = engine.map_err(|error| match error {
             EngineError::Option { .. } => Failure::Message(error.to_string()),
-            error => named(&error),
+            EngineError::Model(error) => file.model_failure(&error),
+            error => file.failure(error),
         })?;
-        Ok(Loaded { name, gguf, tokenizer, engine, loading: start.elapsed() })
+        let loading = file.opened.elapsed();
+        Ok(Loaded { file, engine, loading })
     }
 }
 

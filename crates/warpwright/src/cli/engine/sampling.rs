@@ -8,25 +8,61 @@ use warpwright_llm::engine::SamplerOptions;
 #[derive(clap::Args)]
 pub(crate) struct SamplingArguments {
     /// Seed of the draws: the same one gives the same text [default: another one each time]
-    #[arg(short, long, value_name = "SEED", help_heading = "Sampling")]
+    #[arg(short, long, value_name = "SEED", allow_negative_numbers = true, help_heading = "Sampling")]
     seed: Option<u64>,
     /// Temperature; 0 takes the most likely token
-    #[arg(long = "temp", value_name = "T", default_value_t = 0.8, help_heading = "Sampling")]
+    #[arg(
+        long = "temp",
+        value_name = "T",
+        default_value_t = 0.8,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     temperature: f32,
     /// Draw from so many of the most likely tokens; 0 takes all
-    #[arg(long, value_name = "K", default_value_t = 40, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "K",
+        default_value_t = 40,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     top_k: u32,
     /// Draw from as few tokens as have this share of the probability; 1 takes all
-    #[arg(long, value_name = "P", default_value_t = 0.95, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.95,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     top_p: f32,
     /// Draw from tokens that are at least so likely, as a share of the most likely; 0 takes all
-    #[arg(long, value_name = "P", default_value_t = 0.05, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.05,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     min_p: f32,
     /// Divide the logits of tokens that came lately; 1 changes nothing
-    #[arg(long, value_name = "X", default_value_t = 1.0, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 1.0,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     repeat_penalty: f32,
     /// So many tokens are lately
-    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Sampling")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 64,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     repeat_last_n: u32,
     /// Take this off the logits of tokens that came lately
     #[arg(

@@ -13,9 +13,8 @@ pub(crate) fn encode(tokenizer: &Tokenizer, text: &str, bos: bool) -> Result<Vec
         ids.pop();
     }
     if ids.is_empty() {
-        let bos = tokenizer.bos().ok_or_else(|| {
-            let why =
-                "the prompt is empty, and the model has no token to begin with: give it at least one word";
+        let bos = tokenizer.bos().filter(|_| bos).ok_or_else(|| {
+            let why = "the prompt is empty, and no token marks its beginning: give it at least one word";
             Failure::Message(why.into())
         })?;
         ids.push(bos);

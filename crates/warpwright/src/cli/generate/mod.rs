@@ -119,8 +119,12 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let interrupt = Interrupt::listen()?;
     let sampler = arguments.sampling.sampler();
     let wanted = Wanted { context: arguments.context, chunk: arguments.chunk, sampler };
-    let mut loaded = arguments.engine.load(wanted)?;
-    let ids = encode(&loaded.tokenizer, &prompt, !arguments.no_bos)?;
+    let file = arguments.engine.model.open()?;
+    let tokenizer = file.tokenizer()?;
+    let ids = encode(&tokenizer, &prompt, !arguments.no_bos)?;
+    let mut loaded = arguments.engine.load(file, wanted)?;
+    // Nothing is shown of what cannot go on.
+    loaded.engine.check_prompt(&ids).map_err(|error| Failure::Message(error.to_string()))?;
     loaded.announce()?;
 
     let options = GenerateOptions {
@@ -137,7 +141,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let shown = (!arguments.json).then_some(&mut *out);
     let mut screen = Screen { out: shown, bar: PromptBar::new(), interrupt: &interrupt, lost: None };
     interrupt.begin();
-    let generation = generate(&mut loaded.engine, &loaded.tokenizer, &ids, &options, &mut screen);
+    let generation = generate(&mut loaded.engine, &tokenizer, &ids, &options, &mut screen);
     interrupt.end();
     screen.bar.finish();
     let lost = screen.lost.take();

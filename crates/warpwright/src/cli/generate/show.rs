@@ -65,7 +65,7 @@ impl<'a> Document<'a> {
     ) -> Self {
         let timings = &generation.timings;
         Document {
-            model: &loaded.name,
+            model: &loaded.file.name,
             prompt,
             prompt_tokens,
             tokens: &generation.tokens,
@@ -96,7 +96,7 @@ pub(crate) fn statistics(loaded: &Loaded, generation: &Generation) -> io::Result
         let rate = rate.map(|rate| format!("{rate:>10.1} tokens/s")).unwrap_or_default();
         format!("{what:<8}{tokens:>7} tokens{:>10.3} s{rate}", time.as_secs_f64())
     };
-    writeln!(out, "model   {}, loaded in {:.3} s", loaded.name, loaded.loading.as_secs_f64())?;
+    writeln!(out, "model   {}, loaded in {:.3} s", loaded.file.name, loaded.loading.as_secs_f64())?;
     writeln!(out, "engine  {}", loaded.engine.describe())?;
     writeln!(out, "{}", line("prompt", timings.prompt_tokens, timings.prefill, timings.prefill_rate()))?;
     writeln!(out, "{}", line("text", timings.decoded, timings.decode, timings.decode_rate()))?;

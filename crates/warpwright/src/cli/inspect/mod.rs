@@ -36,8 +36,8 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let model = ModelArguments::of(arguments.model.as_ref());
-    let (gguf, name) = (model.open()?, model.name());
-    let report = Report::new(&gguf, &name, arguments.tensors);
+    let file = model.open()?;
+    let report = Report::new(&file.gguf, &file.name, arguments.tensors);
     match arguments.json {
         true => json::write(out, &Document::new(&report))?,
         false => text::write(out, &report)?,
