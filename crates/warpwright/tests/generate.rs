@@ -6,6 +6,8 @@ use common::npy::to_f32s;
 use common::{Folder, json, npy, run, run_with, status, stdout};
 use serde_json::Value;
 use std::process::Output;
+use warpwright::llm::gguf::TensorFormat;
+use warpwright::llm::gguf::write::GgufWriter;
 
 const PROMPT: &str = "Once upon a time";
 
@@ -88,9 +90,11 @@ fn a_context_that_does_not_suffice_is_refused_with_its_numbers() {
     // As many as there is room for: nothing is wrong.
     let all = document(&[PROMPT, "-n", "-1", "-c", "16", "--temp", "0"]);
     assert_eq!(all["finish"], "context-full");
-    // A prompt that there is no room for.
-    let output = generate(&["-c", "2", PROMPT]);
-    assert_eq!(status(&output), 2);
+    // A prompt that there is no room for: nothing is shown of it.
+    refused(&["generate", "-c", "4", PROMPT]);
+    // Room for the prompt alone: what follows it is chosen, and needs none.
+    let all = document(&[PROMPT, "-n", "1", "-c", "5", "--temp", "0"]);
+    assert_eq!((&all["finish"], all["prompt_tokens"].as_array().map(Vec::len)), (&"length".into(), Some(5)));
 }
 
 #[test]
@@ -103,6 +107,8 @@ fn what_cannot_be_done_is_said_in_a_line() {
     refused(&["generate", "--device", "cuda:0", PROMPT]);
     refused(&["generate", "-c", "100000", PROMPT]);
     refused(&["generate", "--temp", "nan", PROMPT]);
+    refused(&["generate", "--temp", "-1", PROMPT]);
+    refused(&["generate", "--no-bos", ""]);
     refused(&["logits", "--tokens", "1,99999", "-o", folder.path().join("x.npy").to_str().expect("UTF-8")]);
     refused(&["bench", "-p", "0", "-n", "0"]);
     assert!(!folder.path().join("x.npy").exists(), "no file is left");
@@ -124,6 +130,52 @@ fn the_checks_find_nothing() {
         "all",
     ]);
     assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A model of one layer, 32 wide, with 4 tokens and without a vocabulary that says what they are.
+fn wordless(folder: &Folder) -> String {
+    let mut file = GgufWriter::new();
+    file.set("general.architecture", "llama")
+        .set("llama.block_count", 1u32)
+        .set("llama.context_length", 64u32)
+        .set("llama.embedding_length", 32u32)
+        .set("llama.feed_forward_length", 32u32)
+        .set("llama.attention.head_count", 2u32)
+        .set("llama.attention.layer_norm_rms_epsilon", 1e-5f32);
+    let mut tensor = |name: &str, dims: &[u64]| {
+        let values = (0..dims.iter().product()).map(|i: u64| (i * 37 % 17) as f32 / 17.0 - 0.5);
+        file.tensor(name, dims, TensorFormat::F32, values.flat_map(f32::to_le_bytes).collect::<Vec<_>>());
+    };
+    tensor("token_embd.weight", &[32, 4]);
+    tensor("output_norm.weight", &[32]);
+    for norm in ["attn_norm", "ffn_norm"] {
+        tensor(&format!("blk.0.{norm}.weight"), &[32]);
+    }
+    for matrix in ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"] {
+        tensor(&format!("blk.0.{matrix}.weight"), &[32, 32]);
+    }
+    let path = folder.path().join("wordless.gguf");
+    file.write(&path).expect("the file is written");
+    path.to_str().expect("UTF-8").to_string()
+}
+
+#[test]
+fn what_needs_no_text_needs_no_vocabulary() {
+    let folder = Folder::new("wordless");
+    let model = wordless(&folder);
+    let path = folder.path().join("logits.npy");
+    let path = path.to_str().expect("UTF-8");
+    let output = run(&["logits", "-m", &model, "--tokens", "3,0,2", "-o", path]);
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(npy::read(path).0, npy::header("<f4", "(3, 4)"));
+    let output = run(&["bench", "-m", &model, "-p", "16", "-n", "2", "-r", "1"]);
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+    // What does is refused, by one name of the file.
+    let message = refused(&["generate", "-m", &model, PROMPT]);
+    assert_eq!(message.matches("wordless.gguf").count(), 1, "{message}");
+    // So is what is longer than the model's sequences, by what asked for it.
+    refused(&["bench", "-m", &model, "-p", "65"]);
+    refused(&["logits", "-m", &model, "--tokens", &["0"; 65].join(","), "-o", path]);
 }
 
 /// Logits of these tokens.

@@ -16,9 +16,6 @@ use warpwright_graph::{ExecuteError, Family, KernelDispatch, Plan, PlannedStep, 
 /// Time that is spent on measuring a step.
 const BUDGET: Duration = Duration::from_millis(120);
 
-/// Bytes that are enough to reckon the time of others from.
-const MATRIX: u64 = 1 << 15;
-
 /// The position that steps are measured at, if there is room: attention takes longer the more there is to see.
 const POSITION: usize = 64;
 
@@ -148,10 +145,9 @@ impl Stopwatch {
     fn step(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
         let bytes = bytes(step.planned());
         let mut measured = self.measured();
-        // Nothing is reckoned from what is smaller than a matrix: what a launch costs by itself would be taken for the
-        // cost of bytes.
-        let enough = measured.largest.0 >= MATRIX;
-        measured.over |= enough && self.begun.elapsed() + measured.reckon(bytes) > BUDGET;
+        // Before a product is measured there is nothing to reckon from.
+        let known = measured.largest.0 > 0;
+        measured.over |= known && self.begun.elapsed() + measured.reckon(bytes) > BUDGET;
         if measured.over {
             return Ok(());
         }
