@@ -6,6 +6,8 @@ use common::npy::to_f32s;
 use common::{Folder, json, npy, run, run_with, status, stdout};
 use serde_json::Value;
 use std::process::Output;
+use warpwright_llm::gguf::Gguf;
+use warpwright_llm::gguf::write::GgufWriter;
 
 const PROMPT: &str = "Once upon a time";
 
@@ -156,6 +158,32 @@ fn logits_are_the_same_token_by_token_and_in_chunks() {
     let row = &last[last.len() - 3072..];
     let best = (0..3072).max_by(|&a, &b| row[a].total_cmp(&row[b])).expect("a row");
     assert_eq!(greedy["tokens"][0], best, "greedy takes the largest");
+}
+
+/// The model that is built in, without its vocabulary.
+fn without_vocabulary(folder: &Folder) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny.gguf");
+    let gguf = Gguf::open(path).expect("the model");
+    let mut file = GgufWriter::new();
+    for (key, value) in gguf.metadata().iter().filter(|(key, _)| !key.starts_with("tokenizer.")) {
+        file.set(key, value.clone());
+    }
+    for tensor in gguf.tensors() {
+        file.tensor(tensor.name.as_str(), &tensor.dims, tensor.ty, gguf.data(tensor));
+    }
+    let path = folder.path().join("bare.gguf");
+    std::fs::write(&path, file.to_bytes().expect("a file")).expect("a folder to write to");
+    path.to_str().expect("UTF-8").to_string()
+}
+
+#[test]
+fn what_knows_tokens_by_their_ids_needs_no_vocabulary() {
+    let folder = Folder::new("no_vocabulary");
+    let bare = without_vocabulary(&folder);
+    assert_eq!(logits("bare", "3,1,2", &["-m", &bare]), logits("whole", "3,1,2", &[]));
+    let output = run(&["bench", "-m", &bare, "-p", "2", "-n", "1", "-r", "1", "--no-warmup"]);
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+    refused(&["generate", "-m", &bare, PROMPT]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use warpwright_llm::chat::{ChatTemplate, Message, SpecialTokens};
 use warpwright_llm::engine::{EngineError, Progress};
 use warpwright_llm::generate::{Finish, GenerateOptions, Generation, Listener, generate};
-use warpwright_llm::tokenizer::Encode;
+use warpwright_llm::tokenizer::{Encode, Tokenizer};
 
 /// Talk with a model
 #[derive(clap::Args)]
@@ -79,15 +79,15 @@ impl<W: Write> Listener for Screen<'_, W> {
     }
 }
 
-fn template(arguments: &Arguments, loaded: &Loaded) -> Result<ChatTemplate, Failure> {
-    let tokens = SpecialTokens::of(&loaded.tokenizer);
+fn template(arguments: &Arguments, loaded: &Loaded, tokenizer: &Tokenizer) -> Result<ChatTemplate, Failure> {
+    let tokens = SpecialTokens::of(tokenizer);
     let (name, made) = match &arguments.template {
         Some(path) => {
             let path = path.display().to_string();
             let made = ChatTemplate::new(&source::read_text(&path)?, &tokens).map(Some);
             (path, made)
         }
-        None => (loaded.name.clone(), ChatTemplate::from_gguf(&loaded.gguf, &loaded.tokenizer)),
+        None => (loaded.name.clone(), ChatTemplate::from_gguf(&loaded.gguf, tokenizer)),
     };
     let made = made.map_err(|error| Failure::Message(format!("{name}: {error}")))?;
     let mut template = made.ok_or_else(|| {
@@ -109,6 +109,7 @@ fn template(arguments: &Arguments, loaded: &Loaded) -> Result<ChatTemplate, Fail
 struct Conversation<'a> {
     arguments: &'a Arguments,
     loaded: Loaded,
+    tokenizer: Tokenizer,
     template: ChatTemplate,
     messages: Vec<Message>,
 }
@@ -129,7 +130,7 @@ impl Conversation<'_> {
 
     /// The tokens of the conversation so far, up to where the answer begins.
     fn tokens(&self) -> Result<Vec<u32>, String> {
-        let tokenizer = &self.loaded.tokenizer;
+        let tokenizer = &self.tokenizer;
         let text = self.template.render(&self.messages, true).map_err(|error| error.to_string())?;
         // Many templates write BOS themselves.
         let bos = SpecialTokens::of(tokenizer).bos;
@@ -160,7 +161,7 @@ impl Conversation<'_> {
         };
         let made = engine
             .truncate(known)
-            .and_then(|()| generate(engine, &self.loaded.tokenizer, &ids[known..], &options, screen));
+            .and_then(|()| generate(engine, &self.tokenizer, &ids[known..], &options, screen));
         match made {
             Ok(generation) => {
                 self.messages.push(Message::new("assistant", generation.text.as_str()));
@@ -178,10 +179,10 @@ impl Conversation<'_> {
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let interrupt = Interrupt::listen()?;
     let wanted = Wanted { context: arguments.context, chunk: None, sampler: arguments.sampling.sampler() };
-    let mut loaded = arguments.engine.load(wanted)?;
-    let template = template(arguments, &loaded)?;
+    let (mut loaded, tokenizer) = arguments.engine.load_with_tokenizer(wanted)?;
+    let template = template(arguments, &loaded, &tokenizer)?;
     loaded.announce()?;
-    let mut conversation = Conversation { arguments, loaded, template, messages: Vec::new() };
+    let mut conversation = Conversation { arguments, loaded, tokenizer, template, messages: Vec::new() };
     conversation.reset();
     let watched = io::stdin().is_terminal();
     let mut found = false;

@@ -98,12 +98,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let window = arguments.context.unwrap_or(DEFAULT_WINDOW.min(model.max_context()));
     drop(gguf);
     let wanted = Wanted { context: Some(window), chunk: arguments.chunk, sampler: SamplerOptions::greedy() };
-    let mut loaded = arguments.engine.load(wanted)?;
+    let (mut loaded, tokenizer) = arguments.engine.load_with_tokenizer(wanted)?;
     let options = Encode { add_special: true, parse_special: false };
-    let ids = loaded
-        .tokenizer
-        .encode(&text, options)
-        .map_err(|error| Failure::Message(format!("{shown}: {error}")))?;
+    let ids =
+        tokenizer.encode(&text, options).map_err(|error| Failure::Message(format!("{shown}: {error}")))?;
     let window = window as usize;
     if ids.len() < 2 * window {
         return Err(Failure::Message(format!(
@@ -118,7 +116,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     loaded.announce()?;
 
     let start = Instant::now();
-    let bos = loaded.tokenizer.bos().filter(|_| loaded.tokenizer.adds_bos());
+    let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
     let by = By::Chunk(loaded.engine.describe().chunk);
     let watched = io::stderr().is_terminal();
     let mut sums = Sums::default();

@@ -81,7 +81,6 @@ enum CacheChoice {
 pub(crate) struct Loaded {
     pub(crate) name: String,
     pub(crate) gguf: Arc<Gguf>,
-    pub(crate) tokenizer: Tokenizer,
     pub(crate) engine: Engine,
     /// From the file to the first step that could be taken.
     pub(crate) loading: Duration,
@@ -113,16 +112,28 @@ impl EngineArguments {
         Device::vm(VmConfig { device: virtual_gpu::config(), options }).map_err(|error| message(&error))
     }
 
-    /// Loads the model.
-    pub(crate) fn load(&self, wanted: Wanted) -> Result<Loaded, Failure> {
+    /// Loads the model and its vocabulary, for a command that reads or writes text.
+    pub(crate) fn load_with_tokenizer(&self, wanted: Wanted) -> Result<(Loaded, Tokenizer), Failure> {
         let start = Instant::now();
-        let device = self.open_device()?;
         let (gguf, name) = (self.model.open()?, self.model.name());
-        let named = |error: &dyn std::fmt::Display| Failure::Message(format!("{name}: {error}"));
-        let tokenizer = Tokenizer::from_gguf(&gguf).map_err(|error| named(&error))?;
+        let tokenizer =
+            Tokenizer::from_gguf(&gguf).map_err(|error| Failure::Message(format!("{name}: {error}")))?;
         for warning in tokenizer.warnings() {
             writeln!(io::stderr(), "warning: {name}: {warning}")?;
         }
+        Ok((self.load_opened(gguf, wanted, start)?, tokenizer))
+    }
+
+    /// Loads the model, for a command that knows tokens by their ids alone: the file need not have a vocabulary.
+    pub(crate) fn load(&self, wanted: Wanted) -> Result<Loaded, Failure> {
+        let start = Instant::now();
+        self.load_opened(self.model.open()?, wanted, start)
+    }
+
+    fn load_opened(&self, gguf: Arc<Gguf>, wanted: Wanted, start: Instant) -> Result<Loaded, Failure> {
+        let device = self.open_device()?;
+        let name = self.model.name();
+        let named = |error: &dyn std::fmt::Display| Failure::Message(format!("{name}: {error}"));
         let mut options = EngineOptions::new(device.clone());
         options.executor = match self.executor {
             ExecutorChoice::Graph => Executor::Graph,
@@ -148,7 +159,7 @@ impl EngineArguments {
             EngineError::Option { .. } => Failure::Message(error.to_string()),
             error => named(&error),
         })?;
-        Ok(Loaded { name, gguf, tokenizer, engine, loading: start.elapsed() })
+        Ok(Loaded { name, gguf, engine, loading: start.elapsed() })
     }
 }
 

@@ -119,8 +119,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let interrupt = Interrupt::listen()?;
     let sampler = arguments.sampling.sampler();
     let wanted = Wanted { context: arguments.context, chunk: arguments.chunk, sampler };
-    let mut loaded = arguments.engine.load(wanted)?;
-    let ids = encode(&loaded.tokenizer, &prompt, !arguments.no_bos)?;
+    let (mut loaded, tokenizer) = arguments.engine.load_with_tokenizer(wanted)?;
+    let ids = encode(&tokenizer, &prompt, !arguments.no_bos)?;
     loaded.announce()?;
 
     let options = GenerateOptions {
@@ -137,7 +137,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let shown = (!arguments.json).then_some(&mut *out);
     let mut screen = Screen { out: shown, bar: PromptBar::new(), interrupt: &interrupt, lost: None };
     interrupt.begin();
-    let generation = generate(&mut loaded.engine, &loaded.tokenizer, &ids, &options, &mut screen);
+    let generation = generate(&mut loaded.engine, &tokenizer, &ids, &options, &mut screen);
     interrupt.end();
     screen.bar.finish();
     let lost = screen.lost.take();
