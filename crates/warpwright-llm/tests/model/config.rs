@@ -211,7 +211,9 @@ fn last_dimensions_of_one_may_be_written_or_left_out() {
         let spec = Spec { vocab: 1, ..spec() };
         let mut file = GgufWriter::new();
         let gguf = Gguf::from_bytes(spec.writer(spec.tensors()).to_bytes().expect("a file")).expect("a file");
-        gguf.metadata().iter().for_each(|(key, value)| drop(file.set(key, value.clone())));
+        for (key, value) in gguf.metadata().iter() {
+            file.set(key, value.clone());
+        }
         for tensor in gguf.tensors() {
             file.tensor(tensor.name.clone(), &dims(&tensor.dims), tensor.ty, gguf.data(tensor).to_vec());
         }
