@@ -30,7 +30,7 @@ def main():
     args.add_argument("--model", default="../../crates/warpwright/models/tiny.gguf")
     args.add_argument("--tokenizer", default="build/tokenizer.json")
     args.add_argument("--count", type=int, default=96, help="tokens of a continuation")
-    args.add_argument("-o", "--out", default="../../crates/warpwright-llm/tests/data/tiny")
+    args.add_argument("-o", "--out", default="../../crates/warpwright/tests/tiny")
     args = args.parse_args()
     os.makedirs(args.out, exist_ok=True)
     tokenizer = Tokenizer.from_file(args.tokenizer)

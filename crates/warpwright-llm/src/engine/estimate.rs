@@ -2,7 +2,7 @@
 //!
 //! Layers are alike: the beginning of a step is run, launch by launch, for as long as there is time, and the rest is
 //! reckoned from that. What is launched as something that was measured takes as long, and anything else for its bytes as
-//! long as the largest that was. A step that fits into the time is measured whole.
+//! long as the largest product that was. A step that fits into the time is measured whole.
 
 use super::error::EngineError;
 use super::load::Engine;
@@ -11,7 +11,7 @@ use crate::model::Outcome;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use warpwright_graph::{ExecuteError, KernelDispatch, Plan, PlannedStep, StepRun};
+use warpwright_graph::{ExecuteError, Family, KernelDispatch, Plan, PlannedStep, StepRun};
 
 /// Time that is spent on measuring a step.
 const BUDGET: Duration = Duration::from_millis(120);
@@ -91,7 +91,7 @@ struct Stopwatch {
 struct Measured {
     /// By step, from the first one on.
     times: Vec<Duration>,
-    /// Of the step that moves the most bytes of those that were measured: bytes and time.
+    /// Of the products that move the most bytes of those that were measured: bytes and time.
     largest: (u64, Duration),
     /// There is no time for the next step, nor for any after it.
     over: bool,
@@ -154,7 +154,8 @@ impl Stopwatch {
         step.stream().synchronize()?;
         let time = start.elapsed();
         measured.times.push(time);
-        if bytes > measured.largest.0 {
+        // What small launches take says nothing of their bytes.
+        if step.op().family() == Family::MatMul && bytes > measured.largest.0 {
             measured.largest = (bytes, time);
         }
         Ok(())

@@ -36,7 +36,7 @@ impl Source for Engine {
     }
 
     fn wait(&mut self) -> Result<(), EngineError> {
-        Ok(self.device().synchronize()?)
+        Engine::wait(self)
     }
 }
 

@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(words("kimi-k2", "中文abc中"), ["中文", "abc", "中"]);
         assert_eq!(words("deepseek-v3", "x1234年です。"), ["x", "123", "4", "年です", "。"]);
         assert_eq!(words("falcon", "a...b 12345"), ["a", "...", "b", " ", "123", "45"]);
-        assert_eq!(words("bloom", "One, (two)"), ["One", ",", " ", "(", "two", ")"]);
+        assert_eq!(words("bloom", "One, (two)"), ["One", ", (", "two", ")"]);
         assert_eq!(words("gemma4", "a b\n\nc"), ["a b", "\n\n", "c"]);
     }
 
