@@ -8,7 +8,7 @@
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use warpwright_llm::gguf::write::GgufWriter;
-use warpwright_llm::gguf::{Gguf, Value};
+use warpwright_llm::gguf::{Array, Gguf, Value};
 use warpwright_llm::tokenizer::{Encode, TextStream, Tokenizer, TokenizerError};
 
 const PLAIN: Encode = Encode { add_special: false, parse_special: false };
@@ -208,6 +208,16 @@ fn control_tokens_are_hidden_unless_asked_for() {
     // What stands outside the alphabet says so.
     let outside = tokenizer.token("▁outside").expect("a token");
     assert_eq!(tokenizer.token_bytes(outside), Some(&b"[UNK_BYTE_0xe29681\xe2\x96\x81outside]outside"[..]));
+}
+
+#[test]
+fn a_long_token_outside_the_alphabet_takes_no_more_than_it_is_long() {
+    let long = "▁".repeat(100_000);
+    let tokens = Value::from([long.as_str(), "a"].as_slice());
+    let merges = Value::Array(Array::strings([]));
+    let keys = [("tokenizer.ggml.tokens", tokens), ("tokenizer.ggml.merges", merges)];
+    let tokenizer = small("gpt2", &keys).expect("a vocabulary");
+    assert_eq!(tokenizer.token_bytes(0), Some(long.as_bytes()));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use common::npy::to_f32s;
 use common::{Folder, json, npy, run, run_with, status, stdout};
 use serde_json::Value;
 use std::process::Output;
-use warpwright::llm::gguf::TensorFormat;
+use warpwright::llm::gguf::Gguf;
 use warpwright::llm::gguf::write::GgufWriter;
 
 const PROMPT: &str = "Once upon a time";
@@ -110,7 +110,9 @@ fn what_cannot_be_done_is_said_in_a_line() {
     refused(&["generate", "--temp", "-1", PROMPT]);
     refused(&["generate", "--no-bos", ""]);
     refused(&["logits", "--tokens", "1,99999", "-o", folder.path().join("x.npy").to_str().expect("UTF-8")]);
+    refused(&["logits", "--tokens", &["0"; 513].join(","), "-o", "no.npy"]);
     refused(&["bench", "-p", "0", "-n", "0"]);
+    refused(&["bench", "-p", "513"]);
     assert!(!folder.path().join("x.npy").exists(), "no file is left");
 }
 
@@ -130,52 +132,6 @@ fn the_checks_find_nothing() {
         "all",
     ]);
     assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// A model of one layer, 32 wide, with 4 tokens and without a vocabulary that says what they are.
-fn wordless(folder: &Folder) -> String {
-    let mut file = GgufWriter::new();
-    file.set("general.architecture", "llama")
-        .set("llama.block_count", 1u32)
-        .set("llama.context_length", 64u32)
-        .set("llama.embedding_length", 32u32)
-        .set("llama.feed_forward_length", 32u32)
-        .set("llama.attention.head_count", 2u32)
-        .set("llama.attention.layer_norm_rms_epsilon", 1e-5f32);
-    let mut tensor = |name: &str, dims: &[u64]| {
-        let values = (0..dims.iter().product()).map(|i: u64| (i * 37 % 17) as f32 / 17.0 - 0.5);
-        file.tensor(name, dims, TensorFormat::F32, values.flat_map(f32::to_le_bytes).collect::<Vec<_>>());
-    };
-    tensor("token_embd.weight", &[32, 4]);
-    tensor("output_norm.weight", &[32]);
-    for norm in ["attn_norm", "ffn_norm"] {
-        tensor(&format!("blk.0.{norm}.weight"), &[32]);
-    }
-    for matrix in ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"] {
-        tensor(&format!("blk.0.{matrix}.weight"), &[32, 32]);
-    }
-    let path = folder.path().join("wordless.gguf");
-    file.write(&path).expect("the file is written");
-    path.to_str().expect("UTF-8").to_string()
-}
-
-#[test]
-fn what_needs_no_text_needs_no_vocabulary() {
-    let folder = Folder::new("wordless");
-    let model = wordless(&folder);
-    let path = folder.path().join("logits.npy");
-    let path = path.to_str().expect("UTF-8");
-    let output = run(&["logits", "-m", &model, "--tokens", "3,0,2", "-o", path]);
-    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(npy::read(path).0, npy::header("<f4", "(3, 4)"));
-    let output = run(&["bench", "-m", &model, "-p", "16", "-n", "2", "-r", "1"]);
-    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
-    // What does is refused, by one name of the file.
-    let message = refused(&["generate", "-m", &model, PROMPT]);
-    assert_eq!(message.matches("wordless.gguf").count(), 1, "{message}");
-    // So is what is longer than the model's sequences, by what asked for it.
-    refused(&["bench", "-m", &model, "-p", "65"]);
-    refused(&["logits", "-m", &model, "--tokens", &["0"; 65].join(","), "-o", path]);
 }
 
 /// Logits of these tokens.
@@ -208,6 +164,34 @@ fn logits_are_the_same_token_by_token_and_in_chunks() {
     let row = &last[last.len() - 3072..];
     let best = (0..3072).max_by(|&a, &b| row[a].total_cmp(&row[b])).expect("a row");
     assert_eq!(greedy["tokens"][0], best, "greedy takes the largest");
+}
+
+/// The model that is built in, without its vocabulary.
+fn without_vocabulary(folder: &Folder) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny.gguf");
+    let gguf = Gguf::open(path).expect("the model");
+    let mut file = GgufWriter::new();
+    for (key, value) in gguf.metadata().iter().filter(|(key, _)| !key.starts_with("tokenizer.")) {
+        file.set(key, value.clone());
+    }
+    for tensor in gguf.tensors() {
+        file.tensor(tensor.name.as_str(), &tensor.dims, tensor.ty, gguf.data(tensor));
+    }
+    let path = folder.path().join("bare.gguf");
+    std::fs::write(&path, file.to_bytes().expect("a file")).expect("a folder to write to");
+    path.to_str().expect("UTF-8").to_string()
+}
+
+#[test]
+fn what_knows_tokens_by_their_ids_needs_no_vocabulary() {
+    let folder = Folder::new("no_vocabulary");
+    let bare = without_vocabulary(&folder);
+    assert_eq!(logits("bare", "3,1,2", &["-m", &bare]), logits("whole", "3,1,2", &[]));
+    let output = run(&["bench", "-m", &bare, "-p", "2", "-n", "1", "-r", "1", "--no-warmup"]);
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+    // What needs one is refused, and the file is named once.
+    let message = refused(&["generate", "-m", &bare, PROMPT]);
+    assert_eq!(message.matches("bare.gguf").count(), 1, "{message}");
 }
 
 #[test]

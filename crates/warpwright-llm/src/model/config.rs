@@ -192,7 +192,7 @@ impl Sizes {
         let head_dim = Self::head_dim(keys, hidden, heads)?;
         let ffn = keys.size_of_layers("feed_forward_length")?;
         let table = gguf.tensor("token_embd.weight");
-        let rows = table.and_then(|table| table.dims.get(1)).and_then(|&rows| u32::try_from(rows).ok());
+        let rows = table.and_then(|table| u32::try_from(table.rows()).ok());
         let vocab = match keys.optional_u32("vocab_size")? {
             Some(vocab) => vocab,
             None => rows.unwrap_or(1),

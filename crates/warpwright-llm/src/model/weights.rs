@@ -135,9 +135,9 @@ const FLOATS: [WeightFormat; 3] = [WeightFormat::F32, WeightFormat::F16, WeightF
 
 /// The type of a tensor that is what it must be.
 fn checked(tensor: &TensorInfo, expected: Expected) -> Result<TensorType, ModelError> {
-    // A file has the length of rows first.
+    // A file has the length of rows first, and may leave out last dimensions of one, or write them.
     let dims: Vec<u64> = tensor.dims.iter().rev().copied().collect();
-    if dims != expected.dims() {
+    if without_ones(&dims) != without_ones(&expected.dims()) {
         return Err(ModelError::Shape {
             tensor: tensor.name.clone(),
             shape: shape(&dims),
@@ -161,6 +161,12 @@ fn checked(tensor: &TensorInfo, expected: Expected) -> Result<TensorType, ModelE
         Matrix { k, .. } => Err(ModelError::Row { tensor: tensor.name.clone(), columns: k, format }),
         Vector { len } => Ok(TensorType::f32([len])),
     }
+}
+
+/// A shape from its first dimension on that is not one; of a single number, none.
+fn without_ones(dims: &[u64]) -> &[u64] {
+    let ones = dims.iter().take_while(|&&dim| dim == 1).count();
+    &dims[ones..]
 }
 
 /// A shape for people, the length of rows last: `[512 × 256]`.

@@ -42,6 +42,9 @@ use vocabulary::{Kind, Vocabulary};
 /// positions must fit 32 bits.
 const TOO_LONG: usize = 1 << 30;
 
+/// Bytes of the longest token that is shown as one outside the alphabet.
+const LONGEST_SHOWN: usize = 128;
+
 /// How a text is encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encode {
@@ -308,7 +311,11 @@ fn spell(text: &str, kind: Kind, escaped: bool, out: &mut Vec<u8>) {
         for c in text.chars() {
             match alphabet::byte(c) {
                 Some(byte) => out.push(byte),
-                // A text outside the alphabet says so, once for each character that is.
+                // A text outside the alphabet says so, once for each character that is. For a long one that
+                // would be its length squared, and no vocabulary has such.
+                None if text.len() > LONGEST_SHOWN => {
+                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes())
+                }
                 None => {
                     out.extend_from_slice(b"[UNK_BYTE_0x");
                     let mut utf8 = [0; 4];

@@ -206,6 +206,29 @@ fn tensors_of_other_shapes_and_formats_are_named() {
 }
 
 #[test]
+fn last_dimensions_of_one_may_be_written_or_left_out() {
+    let all_as = |dims: fn(&[u64]) -> Vec<u64>| {
+        let spec = Spec { vocab: 1, ..spec() };
+        let mut file = GgufWriter::new();
+        let gguf = Gguf::from_bytes(spec.writer(spec.tensors()).to_bytes().expect("a file")).expect("a file");
+        for (key, value) in gguf.metadata().iter() {
+            file.set(key, value.clone());
+        }
+        for tensor in gguf.tensors() {
+            file.tensor(tensor.name.clone(), &dims(&tensor.dims), tensor.ty, gguf.data(tensor).to_vec());
+        }
+        read(&file).expect("a model")
+    };
+    let written = all_as(|dims| [dims, &[1, 1]].concat()[..4.min(dims.len() + 2)].to_vec());
+    let left_out = all_as(|dims| match dims {
+        [row, 1] => vec![*row],
+        dims => dims.to_vec(),
+    });
+    assert_eq!(written, left_out);
+    assert_eq!(written.vocab(), 1);
+}
+
+#[test]
 fn architectures_are_what_their_files_are_made_for() {
     for (architecture, pairs, head_norms) in [
         ("llama", RopePairs::Interleaved, false),

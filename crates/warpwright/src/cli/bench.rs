@@ -128,10 +128,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         tests.push(Test::new(format!("pp{}", arguments.prompt), arguments.prompt, samples));
     }
     if arguments.text > 0 {
-        // Which token it is makes no difference to the time.
-        let first = 0;
+        let first = tokens(1, vocab);
         let samples = measure(&mut loaded, arguments.repetitions, arguments.no_warmup, |loaded| {
-            loaded.engine.prefill(&[first])?;
+            loaded.engine.prefill(&first)?;
             (0..arguments.text).try_for_each(|_| loaded.engine.decode().map(|_| ()))
         })?;
         tests.push(Test::new(format!("tg{}", arguments.text), arguments.text, samples));
