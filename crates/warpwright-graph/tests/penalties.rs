@@ -87,7 +87,8 @@ fn steps_are_those_of_the_reference() {
         let expected = execute(&graph, &mut memory, &inputs).expect("a graph that runs");
 
         let lowered = captured.executable().read_output::<f32>("lowered.1").expect("logits");
-        for ((&found, &expected), &before) in lowered.iter().zip(expected["lowered.1"].floats()).zip(&logits) {
+        for ((&found, &expected), &before) in lowered.iter().zip(expected["lowered.1"].floats()).zip(&logits)
+        {
             let bound = 2f64.powi(-22) * (f64::from(before).abs() * 3.0 + 5.0 * 4.0 + 9.0);
             assert!((f64::from(found) - expected).abs() <= bound, "step {step}: {found}, not {expected}");
             changed += usize::from(found != before);
