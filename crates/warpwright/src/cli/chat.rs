@@ -6,15 +6,14 @@
 
 use super::engine::interrupt::Interrupt;
 use super::engine::sampling::SamplingArguments;
-use super::engine::{EngineArguments, Loaded, PromptBar, Wanted, failure, show_findings};
+use super::engine::{EngineArguments, Loaded, Screen, Wanted, failure, show_findings};
 use super::model::ModelFile;
 use super::{Failure, Outcome, source};
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use warpwright_llm::chat::{ChatTemplate, Message, SpecialTokens};
-use warpwright_llm::engine::{EngineError, Progress};
-use warpwright_llm::generate::{Finish, GenerateOptions, Generation, Listener, generate};
+use warpwright_llm::engine::EngineError;
+use warpwright_llm::generate::{Finish, GenerateOptions, Generation, generate};
 use warpwright_llm::tokenizer::{Encode, Tokenizer};
 
 /// Talk with a model
@@ -48,36 +47,6 @@ pub(crate) struct Arguments {
     sampling: SamplingArguments,
     #[command(flatten)]
     engine: EngineArguments,
-}
-
-/// Shows an answer as it comes.
-struct Screen<'a, W: Write> {
-    out: &'a mut W,
-    bar: PromptBar,
-    interrupt: &'a Interrupt,
-    lost: Option<io::Error>,
-}
-
-impl<W: Write> Screen<'_, W> {
-    fn go_on(&self) -> ControlFlow<()> {
-        let over = self.lost.is_some() || self.interrupt.pressed();
-        if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-impl<W: Write> Listener for Screen<'_, W> {
-    fn prompt(&mut self, progress: Progress) -> ControlFlow<()> {
-        self.bar.show(progress);
-        self.go_on()
-    }
-
-    fn text(&mut self, text: &str) -> ControlFlow<()> {
-        if !text.is_empty() {
-            let shown = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
-            self.lost = self.lost.take().or(shown.err());
-        }
-        self.go_on()
-    }
 }
 
 fn template(arguments: &Arguments, file: &ModelFile, tokenizer: &Tokenizer) -> Result<ChatTemplate, Failure> {
@@ -209,14 +178,11 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
             }
             _ => {}
         }
-        let mut screen = Screen { out: &mut *out, bar: PromptBar::new(), interrupt: &interrupt, lost: None };
+        let mut screen = Screen::new(Some(&mut *out), &interrupt);
         interrupt.begin();
         let answer = conversation.answer(line.trim_end_matches(['\n', '\r']), &mut screen);
         interrupt.end();
-        screen.bar.finish();
-        if let Some(error) = screen.lost {
-            return Err(error.into());
-        }
+        screen.finish()?;
         match answer? {
             Answer::Refused(why) => writeln!(io::stderr(), "error: {why}")?,
             Answer::Given(generation) => {

@@ -6,10 +6,11 @@ mod findings;
 pub(crate) mod interrupt;
 mod progress;
 pub(crate) mod sampling;
+mod screen;
 mod tokens;
 
 pub(crate) use findings::{Finding, failure, show_findings};
-pub(crate) use progress::PromptBar;
+pub(crate) use screen::Screen;
 pub(crate) use tokens::encode;
 
 use super::model::{ModelArguments, ModelFile};

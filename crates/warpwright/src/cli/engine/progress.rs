@@ -33,14 +33,14 @@ impl LoadingBar {
 }
 
 /// Computing a prompt.
-pub(crate) struct PromptBar(ProgressBar);
+pub(super) struct PromptBar(ProgressBar);
 
 impl PromptBar {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         PromptBar(bar("prompt", "{pos}/{len} tokens"))
     }
 
-    pub(crate) fn show(&self, progress: Progress) {
+    pub(super) fn show(&self, progress: Progress) {
         self.0.set_length(progress.total as u64);
         self.0.set_position(progress.done as u64);
         if progress.done == progress.total {
@@ -49,7 +49,7 @@ impl PromptBar {
     }
 
     /// Takes the bar away.
-    pub(crate) fn finish(&self) {
+    pub(super) fn finish(&self) {
         self.0.finish_and_clear();
     }
 }

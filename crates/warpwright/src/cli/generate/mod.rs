@@ -8,13 +8,11 @@ pub(crate) use show::statistics;
 
 use super::engine::interrupt::Interrupt;
 use super::engine::sampling::SamplingArguments;
-use super::engine::{Counters, EngineArguments, Loaded, PromptBar, Wanted, encode, failure, show_findings};
+use super::engine::{Counters, EngineArguments, Loaded, Screen, Wanted, encode, failure, show_findings};
 use super::source::{self, STDIN};
 use super::{Failure, Outcome, json};
-use std::io::{self, Write};
-use std::ops::ControlFlow;
-use warpwright_llm::engine::Progress;
-use warpwright_llm::generate::{Finish, GenerateOptions, Generation, Listener, generate};
+use std::io::Write;
+use warpwright_llm::generate::{Finish, GenerateOptions, Generation, generate};
 
 /// Go on from a prompt with a model
 #[derive(clap::Args)]
@@ -80,40 +78,6 @@ impl Arguments {
     }
 }
 
-/// Shows text as it comes.
-struct Screen<'a, W: Write> {
-    /// Nothing is shown of it where there is a document at the end.
-    out: Option<&'a mut W>,
-    bar: PromptBar,
-    interrupt: &'a Interrupt,
-    /// Why nothing more can be shown.
-    lost: Option<io::Error>,
-}
-
-impl<W: Write> Screen<'_, W> {
-    fn go_on(&self) -> ControlFlow<()> {
-        let over = self.lost.is_some() || self.interrupt.pressed();
-        if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-impl<W: Write> Listener for Screen<'_, W> {
-    fn prompt(&mut self, progress: Progress) -> ControlFlow<()> {
-        self.bar.show(progress);
-        self.go_on()
-    }
-
-    fn text(&mut self, text: &str) -> ControlFlow<()> {
-        if let Some(out) = &mut self.out
-            && !text.is_empty()
-        {
-            let shown = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-            self.lost = self.lost.take().or(shown.err());
-        }
-        self.go_on()
-    }
-}
-
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let prompt = arguments.prompt()?;
     let interrupt = Interrupt::listen()?;
@@ -139,16 +103,13 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         out.flush()?;
     }
     let shown = (!arguments.json).then_some(&mut *out);
-    let mut screen = Screen { out: shown, bar: PromptBar::new(), interrupt: &interrupt, lost: None };
+    let mut screen = Screen::new(shown, &interrupt);
     interrupt.begin();
     let generation = generate(&mut loaded.engine, &tokenizer, &ids, &options, &mut screen);
     interrupt.end();
-    screen.bar.finish();
-    let lost = screen.lost.take();
+    let shown = screen.finish();
     let generation = generation.map_err(|error| failure(&loaded.engine, &error))?;
-    if let Some(error) = lost {
-        return Err(error.into());
-    }
+    shown?;
     let counters = Counters::of(loaded.engine.device()).since(&before);
     let findings = loaded.findings();
     if arguments.json {
