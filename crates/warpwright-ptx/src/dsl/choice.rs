@@ -30,8 +30,16 @@ impl<'k> Reg<'k, Pred> {
         if base == POISON {
             return Ptr::poison(k);
         }
-        let mut chosen =
-            Ptr::new(k, Pointer { base: Base::Reg(base), form, mutable: a.mutable && b.mutable, ..a });
+        let mut chosen = Ptr::new(
+            k,
+            Pointer {
+                base: Base::Reg(base),
+                form,
+                mutable: a.mutable && b.mutable,
+                shifting: a.shifting || b.shifting,
+                ..a
+            },
+        );
         chosen.access = yes.access;
         chosen
     }

@@ -3,7 +3,7 @@
 //! All threads of the warp, or of the block, take part.
 
 use super::reg::{IntoReg, Reg};
-use super::state::{Base, Loc, POISON};
+use super::state::{Loc, POISON};
 use super::types::*;
 use super::{K, Ptr};
 use crate::diag::Code;
@@ -273,8 +273,7 @@ impl<'k> K<'k> {
         if partial.id == POISON {
             return partial;
         }
-        let scratch = self.state().collective_scratch(loc);
-        debug_assert!(matches!(scratch.base, Base::Variable(_)));
+        let scratch = self.collective_scratch(loc);
         let scratch: Ptr<'k, Shared, T> = Ptr::new(self, scratch);
         let (lane, warp) = (self.lane(), self.warp());
         scratch.st_if(lane.eq(0), warp, partial);

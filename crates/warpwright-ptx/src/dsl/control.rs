@@ -594,6 +594,7 @@ impl<'k> K<'k> {
     /// Ends the thread where the predicate holds.
     #[track_caller]
     pub fn exit_if(self, condition: Reg<'k, Pred>) {
+        self.not_called("an exit", Location::caller());
         self.op_if(condition, crate::op::control::Exit {});
     }
 

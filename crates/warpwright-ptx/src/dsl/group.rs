@@ -93,7 +93,7 @@ impl<'k> K<'k> {
             if in_warp.id == POISON || warps == 1 {
                 return [in_warp, T::from_lane(in_warp, self.u32(31))];
             }
-            let scratch = self.state().collective_scratch(loc);
+            let scratch = self.collective_scratch(loc);
             let scratch: Ptr<'k, Shared, T> = Ptr::new(self, scratch);
             let (lane, warp) = (self.lane(), self.warp());
             scratch.st_if(lane.eq(31), warp, in_warp);

@@ -3,7 +3,7 @@
 use super::reg::Reg;
 use super::state::{Base, ENTRY, Pointer, State};
 use super::types::*;
-use super::{Extent, K, Ptr};
+use super::{Called, Extent, K, Ptr, SizeValue};
 use crate::diag::{Code, Diagnostics};
 use crate::ir::{self, Arch, Module, Name, Pointee, Space, Type, Variable};
 use crate::op::memory::Ld;
@@ -24,6 +24,25 @@ pub trait Kernel {
 
     /// The algorithm.
     fn body(&self, k: K<'_>);
+
+    /// The numbers of the configuration that the body asks for by name ([`K::size`], [`K::wide_size`],
+    /// [`K::factor`]). Where another kernel [calls](super::Call) the body they may be registers.
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        Vec::new()
+    }
+
+    /// The name of the code that the body makes where all its sizes are registers: configurations of one code differ
+    /// in their sizes alone.
+    fn code(&self) -> String {
+        self.entry()
+    }
+
+    /// What a kernel with blocks of `threads` threads calls in place of launching this one, where that is not this
+    /// one itself: the same with smaller blocks, or in parts that do not depend on one another.
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        let _ = threads;
+        None
+    }
 
     /// Whether the configuration is one that the kernel has. [`build`](Self::build) asks first, so that the
     /// body need not; the entry's name, the arguments and the launch rule are asked of any configuration.
@@ -344,6 +363,10 @@ impl<'k> K<'k> {
     #[track_caller]
     fn buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
         let loc = Location::caller();
+        let framed = self.state().framed_buffer(name, mutable, loc);
+        if let Some(pointer) = framed {
+            return Ptr::new(self, pointer);
+        }
         let mut variable = Variable::new(Space::Param, Type::U64, name);
         // Device allocations are aligned to 256 bytes, and views of them to what an access needs.
         variable.pointee = Some(Pointee { space: Some(Space::Global), align: Some(16) });
@@ -361,14 +384,22 @@ impl<'k> K<'k> {
         });
         drop(state);
         let base = Base::Reg(base);
-        Ptr::new(self, Pointer { base, form: super::form::FormId::ZERO, narrow: false, mutable })
+        Ptr::new(
+            self,
+            Pointer { base, form: super::form::FormId::ZERO, narrow: false, mutable, shifting: false },
+        )
     }
 
     /// A parameter: a number.
     #[track_caller]
     pub fn scalar<T: Data>(self, name: &str) -> Reg<'k, T> {
+        let loc = Location::caller();
+        let framed = self.state().framed_number(name, T::TYPE, loc);
+        if let Some(id) = framed {
+            return Reg::new(self, id);
+        }
         let variable = Variable::new(Space::Param, param_type(T::TYPE), name);
-        Reg::new(self, self.parameter(variable, T::TYPE, Location::caller()))
+        Reg::new(self, self.parameter(variable, T::TYPE, loc))
     }
 
     fn parameter(self, mut variable: Variable, ty: Type, loc: super::state::Loc) -> ir::Reg {
@@ -433,6 +464,9 @@ pub(super) fn dynamic_name() -> Name {
 impl State {
     /// A special register, read once for the kernel.
     pub(super) fn special(&mut self, special: ir::Special, ty: Type, loc: super::state::Loc) -> ir::Reg {
+        if let Some(reg) = self.framed(special) {
+            return reg;
+        }
         if let Some((_, reg)) = self.specials.iter().find(|(known, _)| *known == special) {
             return *reg;
         }

@@ -18,6 +18,7 @@ pub(super) fn module(state: &mut State, entry: &str, launch: &LaunchRule, loc: L
         state.mistake(Code::Syntax, loc, format!("`{entry}` is no name for a kernel"));
     }
     let mut launch = launch.clone();
+    state.size_call_memory();
     let offsets = place_shared(state, &mut launch, loc);
     if !state.mistakes.is_empty() {
         return None;

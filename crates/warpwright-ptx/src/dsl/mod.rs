@@ -43,6 +43,7 @@
 
 mod address;
 mod atomic;
+mod call;
 mod choice;
 mod collective;
 mod control;
@@ -67,6 +68,7 @@ mod trig;
 mod types;
 
 pub use atomic::{AtomicAdd, AtomicBits, AtomicMinMax};
+pub use call::{Call, Called, Size, SizeValue, Team};
 pub use collective::Reduce;
 pub use control::{Carry, Range, Var};
 pub use convert::{ConvertFrom, ToF32};

@@ -64,6 +64,9 @@ pub struct Access {
     prefetch: Option<PrefetchSize>,
 }
 
+/// Elements of 64 bits of the scratch of collectives: one for each warp of a block.
+const COLLECTIVE: u32 = 32;
+
 /// The pointer of a mistake.
 pub(super) const INVALID: u32 = u32::MAX;
 
@@ -143,8 +146,16 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
 
     /// Loads through the read-only cache: nothing may write the memory while the kernel runs.
     pub fn nc(mut self) -> Self {
-        self.access.non_coherent = true;
+        let state = self.k.state();
+        self.access.non_coherent =
+            state.pointers.get(self.id as usize).is_none_or(|pointer| !pointer.shifting);
+        drop(state);
         self
+    }
+
+    /// What the pointer means.
+    pub(super) fn pointer_in(self, state: &State) -> Option<Pointer> {
+        state.pointers.get(self.id as usize).copied()
     }
 
     /// Caches in L2 only.
@@ -554,7 +565,7 @@ impl State {
         Some((vector, lanes))
     }
 
-    fn array(&mut self, space: Space, ty: Type, count: u32, loc: Loc) -> Option<u32> {
+    pub(super) fn array(&mut self, space: Space, ty: Type, count: u32, loc: Loc) -> Option<u32> {
         if count == 0 {
             self.mistake(Code::SharedMemory, loc, "an array of no elements");
             return None;
@@ -574,17 +585,22 @@ impl State {
         let id = match self.scratch {
             Some(id) => id,
             None => {
-                let id = self.array(Space::Shared, Type::B64, 32, loc).unwrap_or(0);
+                let id = self.array(Space::Shared, Type::B64, COLLECTIVE, loc).unwrap_or(0);
                 self.arrays[id as usize].name = "collective".into();
                 self.scratch = Some(id);
                 id
             }
         };
-        Pointer { base: Base::Variable(id), form: FormId::ZERO, narrow: true, mutable: true }
+        Pointer { base: Base::Variable(id), form: FormId::ZERO, narrow: true, mutable: true, shifting: false }
     }
 }
 
 impl<'k> K<'k> {
+    /// The scratch memory of the block-wide collectives, of the block or of the team.
+    pub(super) fn collective_scratch(self, loc: Loc) -> Pointer {
+        self.framed_scratch(COLLECTIVE, loc).unwrap_or_else(|| self.state().collective_scratch(loc))
+    }
+
     /// An array of `count` elements that the block shares, aligned to 16 bytes. More than 48 KiB in
     /// all become dynamic shared memory, which the launch rule then asks for.
     #[track_caller]
@@ -593,6 +609,9 @@ impl<'k> K<'k> {
     }
 
     pub(super) fn shared_at<T: Data>(self, count: u32, loc: Loc) -> Ptr<'k, Shared, T> {
+        if let Some(framed) = self.framed_shared(count, loc) {
+            return framed;
+        }
         let array = self.state().array(Space::Shared, T::TYPE, count, loc);
         self.array_pointer(array, true)
     }
@@ -600,8 +619,10 @@ impl<'k> K<'k> {
     /// The dynamic shared memory, whose size the launch rule says. Every call means the same memory.
     #[track_caller]
     pub fn dyn_shared<T: Data>(self) -> Ptr<'k, Shared, T> {
+        self.not_called("dynamic shared memory", Location::caller());
         self.state().dynamic = Some(16);
-        let pointer = Pointer { base: Base::Dynamic, form: FormId::ZERO, narrow: true, mutable: true };
+        let pointer =
+            Pointer { base: Base::Dynamic, form: FormId::ZERO, narrow: true, mutable: true, shifting: false };
         Ptr::new(self, pointer)
     }
 
@@ -616,7 +637,7 @@ impl<'k> K<'k> {
         match array {
             Some(id) => {
                 let base = Base::Variable(id);
-                Ptr::new(self, Pointer { base, form: FormId::ZERO, narrow, mutable: true })
+                Ptr::new(self, Pointer { base, form: FormId::ZERO, narrow, mutable: true, shifting: false })
             }
             None => Ptr::poison(self),
         }
@@ -653,7 +674,7 @@ impl<'k> K<'k> {
         state.constants.push(variable);
         drop(state);
         let base = Base::Constant(id);
-        Ptr::new(self, Pointer { base, form: FormId::ZERO, narrow: false, mutable: false })
+        Ptr::new(self, Pointer { base, form: FormId::ZERO, narrow: false, mutable: false, shifting: false })
     }
 
     /// A pointer from an address in global memory.
@@ -664,6 +685,6 @@ impl<'k> K<'k> {
             return Ptr::poison(self);
         }
         let base = Base::Reg(self.state().register(address.id, loc));
-        Ptr::new(self, Pointer { base, form: FormId::ZERO, narrow: false, mutable: true })
+        Ptr::new(self, Pointer { base, form: FormId::ZERO, narrow: false, mutable: true, shifting: false })
     }
 }

@@ -4,6 +4,7 @@
 //! their names. Instructions stand in blocks, and blocks form a tree as the closures nest, so that a
 //! value is available exactly in the block that defines it and the blocks inside.
 
+use super::call::{CallMemory, Frame};
 use super::form::{FormId, Forms};
 use super::tile::{Order, Part};
 use crate::diag::{Code, Diagnostic};
@@ -157,6 +158,8 @@ pub(super) struct Pointer {
     pub(super) narrow: bool,
     /// Written through: an argument that the kernel may change.
     pub(super) mutable: bool,
+    /// Others may write it while the kernel runs, whatever the body says.
+    pub(super) shifting: bool,
 }
 
 pub(super) struct State {
@@ -192,6 +195,10 @@ pub(super) struct State {
     pub(super) shared_parts: Vec<(Part, Reg)>,
     /// Which tiles were filled and read since threads have waited for one another.
     pub(super) order: Order,
+    /// The call whose body is being run.
+    pub(super) frame: Option<Box<Frame>>,
+    /// The shared memory of calls.
+    pub(super) calls: CallMemory,
     /// The line that asked for what is being made, where that is not the one which makes it.
     pub(super) line: Option<Loc>,
     pub(super) mistakes: Vec<Diagnostic>,
@@ -224,6 +231,8 @@ impl State {
             fragments: Vec::new(),
             shared_parts: Vec::new(),
             order: Order::default(),
+            frame: None,
+            calls: CallMemory::default(),
             line: None,
             mistakes: Vec::new(),
         }

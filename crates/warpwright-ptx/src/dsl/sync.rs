@@ -17,7 +17,9 @@ impl<'k> K<'k> {
     /// Waits for all threads of the block; what they wrote is seen.
     #[track_caller]
     pub fn sync(self) {
-        self.op(BarSync { cta: false, a: number(0), b: None });
+        if !self.framed_sync(Location::caller()) {
+            self.op(BarSync { cta: false, a: number(0), b: None });
+        }
     }
 
     /// Waits at barrier `id` (1 to 15) for `threads` threads, those that [`arrive`](Self::arrive)
@@ -38,6 +40,9 @@ impl<'k> K<'k> {
     }
 
     fn named(self, id: u32, threads: u32, loc: super::state::Loc) -> bool {
+        if !self.not_called("a numbered barrier", loc) {
+            return false;
+        }
         let fits = id < 16 && threads > 0 && threads.is_multiple_of(32);
         if !fits {
             let message =

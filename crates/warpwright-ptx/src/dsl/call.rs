@@ -1,0 +1,576 @@
+//! Kernels that call the bodies of others: one launch that does the work of several.
+//!
+//! A body asks for its arguments, its place in the grid and its block, and need not know who answers. Launched, it is
+//! the launch; called, it is a [`Call`]: arguments are registers of the caller, the block is a [`Team`] of the caller's
+//! warps, barriers are the team's, and shared memory is one piece that all calls of a kernel use, one after the other.
+//!
+//! What a body asks for through [`K::size`] and its like is a constant where the kernel is launched, and may be a
+//! register where it is called: so one piece of code does for matrices of all shapes.
+
+use super::form::FormId;
+use super::reg::Reg;
+use super::state::{Base, Loc, Pointer, State};
+use super::types::*;
+use super::{K, Kernel, Ptr, Role};
+use crate::diag::Code;
+use crate::ir::{Dst, Imm, Reg as Id, Space, Special, SpecialRegister, Src, Type};
+use crate::op::convert::Cvta;
+use crate::op::sync::BarSync;
+use std::panic::Location;
+
+/// A number of a kernel's configuration that its body asks for by name: see [`Kernel::sizes`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SizeValue {
+    /// What [`K::size`] asks for.
+    U32(u32),
+    /// What [`K::wide_size`] asks for.
+    U64(u64),
+    /// What [`K::factor`] asks for.
+    F32(f32),
+}
+
+impl SizeValue {
+    /// Its bits, in the low ones of 64.
+    pub fn bits(self) -> u64 {
+        match self {
+            SizeValue::U32(value) => value.into(),
+            SizeValue::U64(value) => value,
+            SizeValue::F32(value) => value.to_bits().into(),
+        }
+    }
+}
+
+/// A size of the configuration, in a body: known while the kernel is built, or only when it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Size<'k> {
+    reg: Reg<'k, u32>,
+    known: Option<u32>,
+}
+
+impl<'k> Size<'k> {
+    /// Its value, where it is known while the kernel is built.
+    pub fn known(self) -> Option<u32> {
+        self.known
+    }
+
+    /// Its value on the device.
+    pub fn reg(self) -> Reg<'k, u32> {
+        self.reg
+    }
+}
+
+impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
+    /// The pointer to row `row` of rows of `length` elements.
+    #[track_caller]
+    pub fn row(self, row: Reg<'k, u32>, length: Size<'k>) -> Self {
+        match length.known {
+            Some(length) => self.at(row * length),
+            None => self.at(row.to::<u64>() * length.reg.to::<u64>()),
+        }
+    }
+}
+
+/// Warps of the block that run as a block of their own, and the other such teams beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Team<'k> {
+    k: K<'k>,
+    /// Its number among the teams of the block.
+    number: Reg<'k, u32>,
+    /// Its first warp.
+    first: Reg<'k, u32>,
+    /// How many warps it has.
+    warps: Reg<'k, u32>,
+    /// The same where it is known.
+    known: Option<u32>,
+    /// Warps of the block.
+    all: u32,
+}
+
+/// Most teams of a block: each has a barrier, and the first of the sixteen is the block's.
+const MOST_TEAMS: u32 = 15;
+
+impl<'k> K<'k> {
+    /// Divides the block into teams of `warps` warps: the team of this thread. `warps` divides the warps of the block.
+    #[track_caller]
+    pub fn teams(self, warps: u32) -> Team<'k> {
+        let loc = Location::caller();
+        let all = self.whole_warps(loc);
+        let fits = warps > 0 && all.is_multiple_of(warps) && all / warps.max(1) <= MOST_TEAMS;
+        if !fits {
+            let message = format!(
+                "teams of {warps} warps in a block of {all}: up to {MOST_TEAMS}, and no warps left over"
+            );
+            self.state().mistake(Code::ModifierCombination, loc, message);
+        }
+        let warps = if fits { warps } else { all };
+        let number = if warps == all { self.u32(0) } else { self.warp() / warps };
+        let first = if warps == all { number } else { number * warps };
+        Team { k: self, number, first, warps: self.u32(warps), known: Some(warps), all }
+    }
+
+    /// The same with a number of warps that is known when the kernel runs: one for all threads, which divides the warps
+    /// of the block, of which there are at most 15.
+    #[track_caller]
+    pub fn teams_of(self, warps: Reg<'k, u32>) -> Team<'k> {
+        let loc = Location::caller();
+        let all = self.whole_warps(loc);
+        if all > MOST_TEAMS {
+            let message = format!(
+                "a block of {all} warps: each may be a team, of which there are {MOST_TEAMS} at most"
+            );
+            self.state().mistake(Code::ModifierCombination, loc, message);
+        }
+        let number = self.warp() / warps;
+        Team { k: self, number, first: number * warps, warps, known: None, all }
+    }
+
+    fn whole_warps(self, loc: Loc) -> u32 {
+        match self.block_dims() {
+            Some([threads, 1, 1]) if threads.is_multiple_of(32) && threads > 0 => threads / 32,
+            _ => {
+                let message = "teams need a launch rule that fixes the block, to whole warps along x";
+                self.state().mistake(Code::ModifierCombination, loc, message);
+                1
+            }
+        }
+    }
+}
+
+impl<'k> Team<'k> {
+    /// The team's number, from 0.
+    pub fn number(self) -> Reg<'k, u32> {
+        self.number
+    }
+
+    /// Teams of the block.
+    #[track_caller]
+    pub fn count(self) -> Reg<'k, u32> {
+        match self.known {
+            Some(warps) => self.k.u32(self.all / warps),
+            None => self.k.u32(self.all) / self.warps,
+        }
+    }
+
+    /// Waits for all threads of the team; what they wrote is seen.
+    #[track_caller]
+    pub fn sync(self) {
+        self.barrier().wait(self.k, Location::caller());
+    }
+
+    fn barrier(self) -> Barrier {
+        match self.known {
+            Some(1) => Barrier::Warp,
+            Some(warps) if warps == self.all => Barrier::Block,
+            _ => Barrier::Named { id: (self.number + 1).id, threads: (self.warps * 32).id },
+        }
+    }
+}
+
+/// What the threads of a team wait at.
+#[derive(Clone, Copy, Debug)]
+enum Barrier {
+    Warp,
+    Block,
+    Named { id: Id, threads: Id },
+}
+
+impl Barrier {
+    fn wait(self, k: K<'_>, loc: Loc) {
+        match self {
+            Barrier::Warp => k.on_line(loc, || k.sync_warp()),
+            Barrier::Block => k.on_line(loc, || k.sync_block()),
+            Barrier::Named { id, threads } => {
+                let mut state = k.state();
+                if state.usable(id, loc) && state.usable(threads, loc) {
+                    let (a, b) = (state.operand(id, loc), Some(state.operand(threads, loc)));
+                    state.effect(BarSync { cta: false, a, b }, None, loc);
+                }
+            }
+        }
+    }
+}
+
+/// What a called body is given for an argument.
+#[derive(Clone, Copy, Debug)]
+enum Given {
+    /// The address of a buffer, and whether nobody writes it while the caller runs.
+    Buffer {
+        address: Id,
+        frozen: bool,
+    },
+    Number {
+        value: Id,
+        ty: Type,
+    },
+}
+
+/// A call in the making: the team that runs the body, and what the body is given.
+#[derive(Clone, Debug)]
+pub struct Call<'k> {
+    team: Team<'k>,
+    grid: [Reg<'k, u32>; 3],
+    args: Vec<(&'static str, Given)>,
+    sizes: Vec<(&'static str, Id, Type)>,
+}
+
+/// A call while its body is run.
+pub(super) struct Frame {
+    tid: Id,
+    /// Threads of the team.
+    threads: Id,
+    block: [Id; 3],
+    grid: [Id; 3],
+    barrier: Barrier,
+    /// The team's number, its first warp, the most teams, and the warps of the block.
+    team: (Id, Id, u32, u32),
+    args: Vec<(&'static str, Given)>,
+    sizes: Vec<(&'static str, Id, Type)>,
+    /// Bytes of shared memory that the body has asked for, of all teams.
+    shared: u64,
+    /// Where in it the block-wide collectives have their scratch.
+    scratch: Option<Pointer>,
+    /// Where it was called.
+    loc: Loc,
+}
+
+/// Shared memory of calls: one array, as large as the largest call needs.
+#[derive(Default)]
+pub(super) struct CallMemory {
+    array: Option<u32>,
+    bytes: u64,
+}
+
+impl<'k> Call<'k> {
+    /// A call by the team, as the only block of its grid.
+    #[track_caller]
+    pub fn new(team: Team<'k>) -> Self {
+        Call { team, grid: [team.k.u32(1); 3], args: Vec::new(), sizes: Vec::new() }
+    }
+
+    /// The grid that the body asks for.
+    pub fn grid(mut self, grid: [Reg<'k, u32>; 3]) -> Self {
+        self.grid = grid;
+        self
+    }
+
+    /// Gives a buffer by its address in generic memory. What is `frozen` is written by nobody while the caller runs: only
+    /// that is loaded through the read-only cache where the body asks for it.
+    #[track_caller]
+    pub fn buffer(mut self, name: &'static str, address: Reg<'k, u64>, frozen: bool) -> Self {
+        let loc = Location::caller();
+        let mut state = self.team.k.state();
+        if state.usable(address.id, loc) {
+            let a = state.operand(address.id, loc);
+            let address = state.pure(Type::U64, loc, |d| {
+                Cvta { to: true, space: Space::Global, ty: Type::U64, d: Dst(d), a }.into()
+            });
+            self.args.push((name, Given::Buffer { address, frozen }));
+        }
+        drop(state);
+        self
+    }
+
+    /// Gives a buffer that the caller has as a parameter, as [`buffer`](Self::buffer) does.
+    #[track_caller]
+    pub fn parameter<T: Data>(
+        mut self,
+        name: &'static str,
+        buffer: Ptr<'k, Global, T>,
+        frozen: bool,
+    ) -> Self {
+        let loc = Location::caller();
+        let mut state = self.team.k.state();
+        match buffer.pointer_in(&state) {
+            Some(Pointer { base: Base::Reg(address), form: FormId::ZERO, .. }) => {
+                self.args.push((name, Given::Buffer { address, frozen }));
+            }
+            _ => {
+                state.mistake(
+                    Code::Parameter,
+                    loc,
+                    format!("`{name}` is given a pointer that is no parameter"),
+                );
+            }
+        }
+        drop(state);
+        self
+    }
+
+    /// Gives a number.
+    pub fn number<T: Data>(mut self, name: &'static str, value: Reg<'k, T>) -> Self {
+        self.args.push((name, Given::Number { value: value.id, ty: T::TYPE }));
+        self
+    }
+
+    /// Gives a size: see [`Kernel::sizes`]. What is not given is what the configuration says.
+    pub fn size(mut self, name: &'static str, value: Reg<'k, u32>) -> Self {
+        self.sizes.push((name, value.id, Type::U32));
+        self
+    }
+
+    /// The same of 64 bits.
+    pub fn wide_size(mut self, name: &'static str, value: Reg<'k, u64>) -> Self {
+        self.sizes.push((name, value.id, Type::U64));
+        self
+    }
+
+    /// The same of a factor.
+    pub fn factor(mut self, name: &'static str, value: Reg<'k, f32>) -> Self {
+        self.sizes.push((name, value.id, Type::F32));
+        self
+    }
+
+    /// Runs the body of a kernel as block `block` of its grid, by all threads of the team. Threads of a team may return
+    /// while others are still at it: the team waits for its threads before the next call, and before a team of other
+    /// warps calls the whole block waits.
+    #[track_caller]
+    pub fn run(&self, kernel: &dyn Kernel, block: [Reg<'k, u32>; 3]) {
+        let (k, loc) = (self.team.k, Location::caller());
+        for arg in kernel.args() {
+            let given = self.args.iter().find(|(name, _)| *name == arg.name);
+            let is_number = given.map(|(_, given)| matches!(given, Given::Number { .. }));
+            if is_number != Some(arg.role == Role::Scalar) {
+                let (entry, name) = (kernel.entry(), arg.name);
+                let what = if arg.role == Role::Scalar { "number" } else { "buffer" };
+                k.state().mistake(
+                    Code::Parameter,
+                    loc,
+                    format!("`{entry}` is called without its {what} `{name}`"),
+                );
+                return;
+            }
+        }
+        let rule = kernel.launch();
+        let threads = match rule.block {
+            super::Block::Exactly([threads, 1, 1]) => Some(threads),
+            _ => None,
+        };
+        if let (Some(warps), Some(threads)) = (self.team.known, threads)
+            && warps * 32 != threads
+        {
+            let message =
+                format!("`{}` has blocks of {threads} threads; the team has {}", kernel.entry(), warps * 32);
+            k.state().mistake(Code::Parameter, loc, message);
+            return;
+        }
+        self.body(block, || kernel.body(k), loc);
+    }
+
+    fn body(&self, block: [Reg<'k, u32>; 3], body: impl FnOnce(), loc: Loc) {
+        let Team { k, number, first, warps, known, all } = self.team;
+        let tid = if known == Some(all) { k.tid() } else { k.tid() - first * 32 };
+        let threads = warps * 32;
+        let barrier = self.team.barrier();
+        let frame = Frame {
+            tid: tid.id,
+            threads: threads.id,
+            block: block.map(|coordinate| coordinate.id),
+            grid: self.grid.map(|extent| extent.id),
+            barrier,
+            team: (number.id, first.id, all / known.unwrap_or(1), all),
+            args: self.args.clone(),
+            sizes: self.sizes.clone(),
+            shared: 0,
+            scratch: None,
+            loc,
+        };
+        let before = {
+            let mut state = k.state();
+            if state.frame.is_some() {
+                state.mistake(Code::Parameter, loc, "a body that is called cannot call another");
+                return;
+            }
+            let dims = known.map(|warps| [warps * 32, 1, 1]);
+            state.frame = Some(Box::new(frame));
+            std::mem::replace(&mut state.threads, dims)
+        };
+        body();
+        let mut state = k.state();
+        state.threads = before;
+        state.frame = None;
+    }
+}
+
+impl State {
+    /// A special register as the frame has it.
+    pub(super) fn framed(&mut self, special: Special) -> Option<Id> {
+        let frame = self.frame.as_ref()?;
+        let axis = special.component.map_or(0, |component| component as usize);
+        let (tid, threads, block, grid) = (frame.tid, frame.threads, frame.block, frame.grid);
+        match special.register {
+            SpecialRegister::Tid if axis == 0 => Some(tid),
+            SpecialRegister::Tid => Some(self.constant(Type::U32, Imm::Int(0))),
+            SpecialRegister::Ntid if axis == 0 => Some(threads),
+            SpecialRegister::Ntid => Some(self.constant(Type::U32, Imm::Int(1))),
+            SpecialRegister::CtaId => Some(block[axis]),
+            SpecialRegister::NCtaId => Some(grid[axis]),
+            _ => None,
+        }
+    }
+
+    /// The buffer that the frame has for an argument. Poison where it has none.
+    pub(super) fn framed_buffer(&mut self, name: &str, mutable: bool, loc: Loc) -> Option<Pointer> {
+        let frame = self.frame.as_ref()?;
+        let given = frame.args.iter().find(|(known, _)| *known == name).map(|(_, given)| *given);
+        let (base, frozen) = match given {
+            Some(Given::Buffer { address, frozen }) if self.usable(address, loc) => (address, frozen),
+            Some(Given::Buffer { .. }) => (super::state::POISON, false),
+            _ => (self.not_given(name, loc), false),
+        };
+        Some(Pointer { base: Base::Reg(base), form: FormId::ZERO, narrow: false, mutable, shifting: !frozen })
+    }
+
+    /// The number that the frame has for an argument. Poison where it has none.
+    pub(super) fn framed_number(&mut self, name: &str, wanted: Type, loc: Loc) -> Option<Id> {
+        let frame = self.frame.as_ref()?;
+        let given = frame.args.iter().find(|(known, _)| *known == name).map(|(_, given)| *given);
+        Some(match given {
+            Some(Given::Number { value, ty }) if ty == wanted => value,
+            _ => self.not_given(name, loc),
+        })
+    }
+
+    fn not_given(&mut self, name: &str, loc: Loc) -> Id {
+        let at = self.frame.as_ref().map_or(loc, |frame| frame.loc);
+        let message =
+            format!("the call at {}:{} does not give `{name}`, or as another type", at.file(), at.line());
+        self.mistake(Code::Parameter, loc, message)
+    }
+
+    fn framed_size(&self, name: &str, wanted: Type) -> Option<Id> {
+        let sizes = &self.frame.as_ref()?.sizes;
+        sizes.iter().find(|(known, _, ty)| *known == name && *ty == wanted).map(|&(_, id, _)| id)
+    }
+
+    /// Closes the memory of calls: its array has the size that the largest needs.
+    pub(super) fn size_call_memory(&mut self) {
+        if let Some(array) = self.calls.array {
+            self.arrays[array as usize].dims = vec![Some(self.calls.bytes)];
+        }
+    }
+}
+
+impl<'k> K<'k> {
+    /// A size of the configuration, `value`, under the name that [`Kernel::sizes`] gives it.
+    #[track_caller]
+    pub fn size(self, name: &str, value: u32) -> Size<'k> {
+        let given = self.state().framed_size(name, Type::U32);
+        match given {
+            Some(id) => Size { reg: Reg::new(self, id), known: None },
+            None => Size { reg: self.u32(value), known: Some(value) },
+        }
+    }
+
+    /// The same of 64 bits.
+    #[track_caller]
+    pub fn wide_size(self, name: &str, value: u64) -> Reg<'k, u64> {
+        let given = self.state().framed_size(name, Type::U64);
+        given.map_or_else(|| self.u64(value), |id| Reg::new(self, id))
+    }
+
+    /// The same of a factor.
+    #[track_caller]
+    pub fn factor(self, name: &str, value: f32) -> Reg<'k, f32> {
+        let given = self.state().framed_size(name, Type::F32);
+        given.map_or_else(|| self.f32(value), |id| Reg::new(self, id))
+    }
+
+    /// Shared memory of `count` elements for each warp of the block, aligned to 16 bytes: where the first warp's begin.
+    /// The next warp's begin `count` elements further; `warps` are those of the block, where the kernel is launched.
+    #[track_caller]
+    pub fn shared_by_warp<T: Data>(self, count: u32, warps: u32) -> Ptr<'k, Shared, T> {
+        let loc = Location::caller();
+        let (first, all) = match &self.state().frame {
+            Some(frame) => (frame.team.1, frame.team.3),
+            None => return self.shared_at(count * warps, loc),
+        };
+        let base: Ptr<'k, Shared, T> =
+            self.call_memory(u64::from(T::TYPE.bytes()) * u64::from(count) * u64::from(all), loc);
+        base.at_loc(Reg::<u32>::new(self, first) * count, loc)
+    }
+
+    /// Shared memory of a called body: each team has its own.
+    pub(super) fn framed_shared<T: Data>(self, count: u32, loc: Loc) -> Option<Ptr<'k, Shared, T>> {
+        let (number, teams) = self.state().frame.as_ref().map(|frame| (frame.team.0, frame.team.2))?;
+        let bytes = (u64::from(T::TYPE.bytes()) * u64::from(count)).next_multiple_of(16);
+        let base: Ptr<'k, Shared, T> = self.call_memory(bytes * u64::from(teams), loc);
+        let pitch = (bytes / u64::from(T::TYPE.bytes())) as u32;
+        Some(base.at_loc(Reg::<u32>::new(self, number) * pitch, loc))
+    }
+
+    /// The next bytes of the memory of calls.
+    fn call_memory<T: Data>(self, bytes: u64, loc: Loc) -> Ptr<'k, Shared, T> {
+        let mut state = self.state();
+        let array = match state.calls.array {
+            Some(array) => array,
+            None => {
+                let array = state.array(Space::Shared, Type::B8, 16, loc).unwrap_or(0);
+                state.calls.array = Some(array);
+                array
+            }
+        };
+        let Some(frame) = state.frame.as_mut() else { return Ptr::poison(self) };
+        let at = frame.shared;
+        frame.shared = at + bytes.next_multiple_of(16);
+        state.calls.bytes = state.calls.bytes.max(at + bytes.next_multiple_of(16));
+        let form = FormId::ZERO;
+        let pointer =
+            Pointer { base: Base::Variable(array), form, narrow: true, mutable: true, shifting: false };
+        drop(state);
+        let base: Ptr<'k, Shared, u8> = Ptr::new(self, pointer);
+        base.at_loc(at as u32, loc).cast()
+    }
+
+    /// The scratch of the block-wide collectives of a called body.
+    pub(super) fn framed_scratch(self, words: u32, loc: Loc) -> Option<Pointer> {
+        let known = self.state().frame.as_ref().map(|frame| frame.scratch)?;
+        if known.is_some() {
+            return known;
+        }
+        let scratch: Ptr<'k, Shared, u64> = self.framed_shared(words, loc)?;
+        let mut state = self.state();
+        let pointer = scratch.pointer_in(&state);
+        if let Some(frame) = state.frame.as_mut() {
+            frame.scratch = pointer;
+        }
+        pointer
+    }
+
+    /// The barrier of a called body; `None` where the kernel is launched.
+    pub(super) fn framed_sync(self, loc: Loc) -> bool {
+        let barrier = self.state().frame.as_ref().map(|frame| frame.barrier);
+        if let Some(barrier) = barrier {
+            barrier.wait(self, loc);
+        }
+        barrier.is_some()
+    }
+
+    fn sync_block(self) {
+        self.op(BarSync { cta: false, a: Src::Imm(Imm::Int(0)), b: None });
+    }
+
+    /// Refuses what a called body cannot do.
+    pub(super) fn not_called(self, what: &str, loc: Loc) -> bool {
+        let called = self.state().frame.is_some();
+        if called {
+            let message = format!("{what} in a body that is called, which is not the whole kernel");
+            self.state().mistake(Code::Parameter, loc, message);
+        }
+        !called
+    }
+}
+
+/// A kernel that is called in place of launching another one, and its arguments by the names of the other one's.
+#[derive(Clone)]
+pub struct Called {
+    /// The kernel.
+    pub kernel: std::sync::Arc<dyn Kernel + Send + Sync>,
+    /// Each of its arguments: its own name, and the other kernel's.
+    pub args: Vec<(&'static str, &'static str)>,
+}
+
+impl std::fmt::Debug for Called {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Called").field("kernel", &self.kernel.entry()).field("args", &self.args).finish()
+    }
+}
