@@ -16,6 +16,7 @@ mod capture;
 mod error;
 mod executable;
 mod execute;
+mod placed;
 mod runner;
 mod states;
 mod store;
