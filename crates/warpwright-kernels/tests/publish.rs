@@ -100,7 +100,8 @@ impl Kernel for Many {
     }
 
     fn args(&self) -> Vec<ArgDesc> {
-        let token = |arg: ArgDesc| if arg.name == "tokens" { ArgDesc::in_out::<u32>("tokens", 1) } else { arg };
+        let token =
+            |arg: ArgDesc| if arg.name == "tokens" { ArgDesc::in_out::<u32>("tokens", 1) } else { arg };
         self.0.args().into_iter().map(token).collect()
     }
 
@@ -112,9 +113,10 @@ impl Kernel for Many {
         let team = k.teams(1);
         let names = ["tokens", "ends", "ring", "control", "progress"];
         let buffers = names.map(|name| k.ptr_mut::<u32>(name));
-        let call = names.into_iter().zip(buffers).fold(Call::new(team), |call, (name, buffer)| {
-            call.parameter(name, buffer, name == "ends")
-        });
+        let call = names
+            .into_iter()
+            .zip(buffers)
+            .fold(Call::new(team), |call, (name, buffer)| call.parameter(name, buffer, name == "ends"));
         let [tokens, .., progress] = buffers;
         k.when(team.number().eq(0), || {
             let running = || progress.ld(Publish::FINISHED).eq(0);

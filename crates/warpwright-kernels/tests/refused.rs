@@ -2,9 +2,9 @@
 
 use warpwright_kernels::weights::{Repack, Unpack};
 use warpwright_kernels::{
-    Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding, FlashAttention,
-    FusedNormGemv, Gemm, IncrementalAttention, Matrix, Penalties, Publish, QuantGemm, QuantGemv, QuantizeQ8_1,
-    ResizeRows, RmsNorm, Rope, Sample, ScaleRows, Softmax, WeightFormat,
+    Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding,
+    FlashAttention, FusedNormGemv, Gemm, IncrementalAttention, Matrix, Penalties, Publish, QuantGemm,
+    QuantGemv, QuantizeQ8_1, ResizeRows, RmsNorm, Rope, Sample, ScaleRows, Softmax, WeightFormat,
 };
 use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;

@@ -56,7 +56,7 @@ impl Kernel for CopyBytes {
     fn body(&self, k: K<'_>) {
         let (x, y) = (k.ptr::<u8>("x"), k.ptr_mut::<u8>("y"));
         let bytes = k.wide_size("bytes", self.bytes);
-        let chunks = (bytes >> CHUNK.trailing_zeros()).to::<u32>();
+        let chunks = (bytes / u64::from(CHUNK)).to::<u32>();
         let chunk = k.global_tid();
         k.when(chunk.lt(chunks), || {
             let at = chunk.to::<u64>() * u64::from(CHUNK);
@@ -76,16 +76,9 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "copy_bytes",
     doc: "y = x, byte by byte, whatever they hold",
     fields: &[
-        Field {
-            name: "bytes",
-            domain: Domain::int(1, u32::MAX),
-            default: "513024",
-            doc: "how many",
-        },
+        Field { name: "bytes", domain: Domain::int(1, u32::MAX), default: "513024", doc: "how many" },
         THREADS,
     ],
     examples: &["bytes=4 threads=32", "bytes=607744", "bytes=33 threads=64"],
-    make: |config| {
-        Box::new(CopyBytes { bytes: config.u32("bytes").into(), threads: config.u32("threads") })
-    },
+    make: |config| Box::new(CopyBytes { bytes: config.u32("bytes").into(), threads: config.u32("threads") }),
 };

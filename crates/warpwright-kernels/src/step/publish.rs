@@ -152,12 +152,7 @@ pub(crate) const ENTRY: Entry = Entry {
             default: "1024",
             doc: "tokens that the ring has room for, a power of two",
         },
-        Field {
-            name: "ends",
-            domain: Domain::int(0, 1024),
-            default: "2",
-            doc: "ids that end a text",
-        },
+        Field { name: "ends", domain: Domain::int(0, 1024), default: "2", doc: "ids that end a text" },
     ],
     examples: &["capacity=1 ends=0", "capacity=4096 ends=40"],
     make: |config| Box::new(Publish::new(config.u32("capacity"), config.u32("ends"))),
