@@ -119,7 +119,8 @@ impl Schedule {
                     Some(Some(exactly)) => exactly,
                     _ => {
                         // Blocks that it has to itself, in thousandths.
-                        let share = u128::from(blocks) * 1000 * u128::from(instance.bytes.max(1)) / all.max(1);
+                        let share =
+                            u128::from(blocks) * 1000 * u128::from(instance.bytes.max(1)) / all.max(1);
                         let tiles = (u128::from(instance.tiles()) * 1000).div_ceil(share.max(1)) as u64;
                         self.team(instance, tiles)
                     }

@@ -53,7 +53,12 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
         if let Origin::Plan { step, action } = instance.origin
             && !wanted.contains_key(&instance.origin)
         {
-            return Err(ScheduleFault::Instances { step, action, needed: 0, found: own(instance.origin).count() });
+            return Err(ScheduleFault::Instances {
+                step,
+                action,
+                needed: 0,
+                found: own(instance.origin).count(),
+            });
         }
         if i > 0 && schedule.instances[i - 1].origin > instance.origin {
             return Err(ScheduleFault::InstanceOrder { instance: i });
@@ -84,7 +89,9 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
             if given.args.len() != wanted.args.len() {
                 return Err(differs("arguments"));
             }
-            if let Some((arg, _)) = given.args.iter().zip(&wanted.args).find(|(given, wanted)| given != wanted) {
+            if let Some((arg, _)) =
+                given.args.iter().zip(&wanted.args).find(|(given, wanted)| given != wanted)
+            {
                 return Err(differs(arg.0));
             }
         }
@@ -134,10 +141,13 @@ impl Check<'_> {
     /// Lists have all items, each that of its phase, in the order of stages; items are tiles of instances.
     fn lists(&self) -> Result<(), ScheduleFault> {
         let Assigned { assignment, blocks, ref warps, ref items, ref lists, .. } = *self.assigned;
-        let (phases, of_a_phase) = (self.schedule.phases.len(), match assignment {
-            Assignment::Static => blocks as usize,
-            Assignment::Queue => 1,
-        });
+        let (phases, of_a_phase) = (
+            self.schedule.phases.len(),
+            match assignment {
+                Assignment::Static => blocks as usize,
+                Assignment::Queue => 1,
+            },
+        );
         let needed = phases * of_a_phase;
         let bounds = ScheduleFault::Lists { needed, items: items.len() };
         let mut end = 0;
@@ -351,7 +361,8 @@ impl<'a> Before<'a> {
     /// Whether all of the first is done before any of the second begins.
     fn is_done(&self, first: usize, second: usize) -> bool {
         let (a, b) = (self.check.places[first].0, self.check.places[second].0);
-        let counted = |counter: &u32| self.done.get(counter).is_some_and(|done| done.binary_search(&first).is_ok());
+        let counted =
+            |counter: &u32| self.done.get(counter).is_some_and(|done| done.binary_search(&first).is_ok());
         match &self.waits[second] {
             _ if a != b => a < b,
             Some(waits) => waits.iter().all(counted) && !waits.is_empty(),

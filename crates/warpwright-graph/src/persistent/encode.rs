@@ -79,9 +79,8 @@ impl Schedule {
         }
         let items = assigned.items.iter().map(|item| {
             let instance = self.instances.get(item.instance).zip(records.get(item.instance));
-            let unknown = || {
-                BuildError::field("instance", item.instance, format!("one of {}", self.instances.len()))
-            };
+            let unknown =
+                || BuildError::field("instance", item.instance, format!("one of {}", self.instances.len()));
             let (instance, &operands) = instance.ok_or_else(unknown)?;
             Ok(format::Item {
                 op: index(instance.op)?,

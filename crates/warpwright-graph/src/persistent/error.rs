@@ -49,7 +49,9 @@ pub enum ScheduleError {
         error: BuildError,
     },
     /// A copy that no kernel does.
-    #[error("no kernel copies `{from}` to `{to}`: a tensor that is copied lies in one piece, of the same size")]
+    #[error(
+        "no kernel copies `{from}` to `{to}`: a tensor that is copied lies in one piece, of the same size"
+    )]
     Copy {
         /// What is copied.
         from: String,
@@ -217,7 +219,9 @@ pub enum ScheduleFault {
         tile: u32,
     },
     /// An item comes behind one of a later stage in the same list.
-    #[error("item {item} of stage {stage} is listed behind an item of stage {before}: it might never be reached")]
+    #[error(
+        "item {item} of stage {stage} is listed behind an item of stage {before}: it might never be reached"
+    )]
     ItemOrder {
         /// The item.
         item: usize,
@@ -239,7 +243,9 @@ pub enum ScheduleFault {
         counters: u32,
     },
     /// An item waits for what is not before it.
-    #[error("item {item} of stage {stage} of phase {phase} waits for counter {counter}, which item {signaller} counts that is in no earlier stage of the phase")]
+    #[error(
+        "item {item} of stage {stage} of phase {phase} waits for counter {counter}, which item {signaller} counts that is in no earlier stage of the phase"
+    )]
     WaitOrder {
         /// The item.
         item: usize,
@@ -265,7 +271,9 @@ pub enum ScheduleFault {
         signallers: u32,
     },
     /// An instance may read before another has written.
-    #[error("instance {reader}, `{kernel}`, reads `{argument}`, and does not wait for instance {writer} that writes it")]
+    #[error(
+        "instance {reader}, `{kernel}`, reads `{argument}`, and does not wait for instance {writer} that writes it"
+    )]
     ReadEarly {
         /// The instance that reads.
         reader: usize,
@@ -277,7 +285,9 @@ pub enum ScheduleFault {
         writer: usize,
     },
     /// An instance may write what another has still to read.
-    #[error("instance {writer}, `{kernel}`, writes `{argument}`, and does not wait for instance {reader} that reads what was there")]
+    #[error(
+        "instance {writer}, `{kernel}`, writes `{argument}`, and does not wait for instance {reader} that reads what was there"
+    )]
     WrittenWhileRead {
         /// The instance that writes.
         writer: usize,
@@ -289,7 +299,9 @@ pub enum ScheduleFault {
         reader: usize,
     },
     /// Two instances may write the same at the same time.
-    #[error("instance {second}, `{kernel}`, writes `{argument}`, and does not wait for instance {first} that writes it too")]
+    #[error(
+        "instance {second}, `{kernel}`, writes `{argument}`, and does not wait for instance {first} that writes it too"
+    )]
     WrittenTwice {
         /// The instance that comes second in the plan.
         second: usize,

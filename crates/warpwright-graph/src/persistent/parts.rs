@@ -78,7 +78,8 @@ impl<'a> Parts<'a> {
             Some(called) => {
                 let part = |called: warpwright_ptx::dsl::Called| {
                     let of = |desc: ArgDesc| {
-                        let whole = called.args.iter().find(|(own, _)| *own == desc.name).map(|&(_, name)| name);
+                        let whole =
+                            called.args.iter().find(|(own, _)| *own == desc.name).map(|&(_, name)| name);
                         let lacks =
                             || ScheduleError::Called { kernel: called.kernel.entry(), argument: desc.name };
                         whole.ok_or_else(lacks).map(|name| (desc, name))
@@ -101,8 +102,7 @@ impl<'a> Parts<'a> {
         origin: Origin,
         instances: &mut Vec<Instance>,
     ) -> Result<(), ScheduleError> {
-        let args: Vec<_> =
-            launch.args.iter().map(|&(name, source)| (name, Operand::Plan(source))).collect();
+        let args: Vec<_> = launch.args.iter().map(|&(name, source)| (name, Operand::Plan(source))).collect();
         for part in parts {
             let mut instance = self.instance(part, &args, &launch.dims, origin)?;
             // A plan knows how much of a table or a cache is touched.
