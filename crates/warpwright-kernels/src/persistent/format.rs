@@ -10,10 +10,10 @@
 //! | `barrier` | `u32` | [`BARRIER_WORDS`]: arrivals, generation, the flag of a fault | the kernel; zeroed by the host |
 //! | `counters` | `u32` | [`COUNTER_STRIDE`] for each counter | the kernel; zeroed by the host |
 //! | `fault` | `u32` | [`FAULT_WORDS`]: see [`Fault`] | the kernel; zeroed by the host |
-//! | `finished` | `u32` | one word: not zero ends the launch after a token | an op; zeroed by the host |
+//! | `progress` | `u32` | what [`Publish`](crate::Publish) says | that op; the host, as it says |
 //!
-//! The first three do not change while the kernel runs. **The host zeroes the others before each launch**: one that has
-//! given up leaves them as they were, and counters begin at zero in each launch. Within a launch nothing is reset:
+//! The first three do not change while the kernel runs. **The host zeroes `barrier`, `counters` and `fault` before each
+//! launch**: one that has given up leaves them as they were, and counters begin at zero in each launch. Within a launch nothing is reset:
 //! counters and heads of queues go on from token to token, and what they are compared with does too, modulo 2³².
 
 use std::fmt;

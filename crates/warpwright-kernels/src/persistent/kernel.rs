@@ -18,12 +18,13 @@ use warpwright_ptx::dsl::*;
 /// | `barrier` | in and out, `u32` | 96, zero before each launch |
 /// | `counters` | in and out, `u32` | 8 for each counter, zero before each launch; with a queue, the first `phases` are its heads |
 /// | `fault` | in and out, `u32` | 8, zero before each launch |
-/// | `finished` | in and out, `u32` | 1: an op of the last phase that makes it other than zero ends the launch |
+/// | `progress` | in and out, `u32` | 3, those of [`Publish`](crate::Publish): when it says that it is finished, so is the launch |
 /// | `phases` | `u32` | phases of a token: one or more |
 /// | `tokens` | `u32` | tokens at most |
 /// | `budget` | `u32` | polls of a wait at most |
 ///
-/// Words are laid out by [`format`](super::format). Operands are addresses of device memory: what bodies access through
+/// Words are laid out by [`format`](super::format). [`Publish`](crate::Publish) is an op of any phase but the first, so
+/// that no block is still looking at `progress` when it is written; a schedule of one phase needs an empty one more. Operands are addresses of device memory: what bodies access through
 /// them no argument shows. The grid is `blocks`, which all must be resident at once, and for which a static schedule has
 /// been made.
 ///
@@ -100,7 +101,7 @@ impl PersistentDecoder {
         let operands = k.ptr("operands");
         let (items, bounds) = (k.ptr("items"), k.ptr("bounds"));
         let (words, counters) = (k.ptr_mut("barrier"), k.ptr_mut("counters"));
-        let (fault, finished) = (k.ptr_mut("fault"), k.ptr_mut("finished"));
+        let (fault, progress) = (k.ptr_mut("fault"), k.ptr_mut("progress"));
         let (phases, tokens) = (k.scalar("phases"), k.scalar("tokens"));
         let waits = Waits::new(k, words, fault, k.scalar("budget"));
         let (ops, assignment, taken) = (&self.ops[..], self.assignment, k.shared(1));
@@ -113,7 +114,7 @@ impl PersistentDecoder {
             items,
             bounds,
             counters,
-            finished,
+            progress,
             phases,
             tokens,
             taken,
@@ -142,7 +143,7 @@ impl Kernel for PersistentDecoder {
             ArgDesc::in_out::<u32>("barrier", BARRIER_WORDS),
             ArgDesc::in_out::<u32>("counters", counters),
             ArgDesc::in_out::<u32>("fault", FAULT_WORDS),
-            ArgDesc::in_out::<u32>("finished", 1),
+            ArgDesc::in_out::<u32>("progress", 3),
             ArgDesc::scalar::<u32>("phases"),
             ArgDesc::scalar::<u32>("tokens"),
             ArgDesc::scalar::<u32>("budget"),

@@ -7,6 +7,7 @@ use super::barrier::Between;
 use super::format::{COUNTER_STRIDE, ITEM_WORDS, NONE};
 use super::wait::{Place, Sought, Waits};
 use super::{Assignment, Op};
+use crate::Publish;
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Scope;
 
@@ -21,7 +22,7 @@ pub(super) struct Walk<'k, 'a> {
     pub(super) items: Ptr<'k, Global, u32>,
     pub(super) bounds: Ptr<'k, Global, u32>,
     pub(super) counters: Ptr<'k, Global, u32>,
-    pub(super) finished: Ptr<'k, Global, u32>,
+    pub(super) progress: Ptr<'k, Global, u32>,
     pub(super) phases: Reg<'k, u32>,
     /// At most.
     pub(super) tokens: Reg<'k, u32>,
@@ -44,8 +45,9 @@ impl<'k> Walk<'k, '_> {
                     |(phase, _)| (phase + 1, self.phase(Place { token, phase }, between)),
                 );
                 // Nobody writes it before the first barrier of the next token, at which this block has looked.
-                let finished = || self.finished.relaxed(Scope::Gpu).ld(0).eq(0).select(1, 0);
-                let on = k.if_else(on.ne(0), finished, || k.u32(0));
+                let progress = self.progress.relaxed(Scope::Gpu);
+                let more = || progress.ld(Publish::FINISHED).eq(0).select(1, 0);
+                let on = k.if_else(on.ne(0), more, || k.u32(0));
                 (token + 1, on)
             },
         );

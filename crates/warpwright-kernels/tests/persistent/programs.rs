@@ -52,7 +52,7 @@ pub(crate) fn layers() -> Program {
         phases.push(vec![vec![elementwise(ElementwiseOp::Add, from, to, 3), norm(to, 4, 2, 64)]]);
         phases.push(vec![vec![elementwise(ElementwiseOp::Add, 2, 3, to)]]);
     }
-    let program = Program { buffers, phases, mapped: Vec::new(), finished: None };
+    let program = Program { buffers, phases, mapped: Vec::new(), progress: None };
     assert!(program.phases.iter().flatten().flatten().all(is_complete));
     program
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use warpwright_kernels::persistent::format::{
     BARRIER_WORDS, COUNTER_STRIDE, FAULT_WORDS, Fault, Item, Wait, encode_bounds, encode_items,
 };
-use warpwright_kernels::{Assignment, Op, PersistentDecoder};
+use warpwright_kernels::{Assignment, Op, PersistentDecoder, Publish};
 use warpwright_ptx::dsl::{Block, Built, Kernel, Role};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_vm::{
@@ -65,8 +65,8 @@ pub(crate) struct Program {
     pub(crate) phases: Vec<Vec<Vec<Step>>>,
     /// Buffers that the host and the device share.
     pub(crate) mapped: Vec<usize>,
-    /// The buffer that ends the launch, if one does.
-    pub(crate) finished: Option<usize>,
+    /// The buffer with what `Publish` says of the progress, if there is one.
+    pub(crate) progress: Option<usize>,
 }
 
 pub(crate) fn device() -> Device {
@@ -121,7 +121,7 @@ impl Program {
                 let report = report.expect("a launch").wait();
                 assert!(report.is_clean(), "{report}");
             }
-            if self.finished.is_some_and(|finished| memory[finished].read()[0] != 0) {
+            if self.progress.is_some_and(|progress| memory[progress].read()[Publish::FINISHED as usize] != 0) {
                 break;
             }
         }
@@ -274,11 +274,11 @@ impl Run {
         let zeros = |count: u32| device.alloc_zeros::<u32>(count as usize).expect("memory");
         let given =
             [words(&items), words(&bounds), zeros(BARRIER_WORDS), zeros(schedule.counters * COUNTER_STRIDE)];
-        let (fault, never) = (zeros(FAULT_WORDS), zeros(1));
-        let finished = program.finished.map_or(&never, |finished| &memory[finished]);
+        let (fault, never) = (zeros(FAULT_WORDS), zeros(3));
+        let progress = program.progress.map_or(&never, |progress| &memory[progress]);
         let numbers = [program.phases.len() as u32, self.tokens, self.budget];
         let mut args = vec![Arg::buffer(&operands)];
-        args.extend(given.iter().chain([&fault, finished]).map(Arg::buffer));
+        args.extend(given.iter().chain([&fault, progress]).map(Arg::buffer));
         args.extend(numbers.map(Arg::U32));
         assert_eq!(args.len(), decoder.args().len());
         let config = LaunchConfig { cooperative: true, ..LaunchConfig::new(self.blocks, decoder.warps * 32) };
