@@ -34,7 +34,7 @@ fn holds(sm: u16, capacity: u32, step: &Step, finish: Option<Finish>) {
         .input("ends", &padded)
         .input("ring", &vec![OPEN; capacity as usize])
         .input("control", &[stop, published])
-        .input("progress", &[0, made, limit])
+        .input("progress", &[made, 0, limit])
         .run()
         .unwrap_or_else(|error| panic!("{error}"));
     let mut ring = vec![OPEN; capacity as usize];
@@ -42,7 +42,7 @@ fn holds(sm: u16, capacity: u32, step: &Step, finish: Option<Finish>) {
     assert_eq!(ran.output::<u32>("ring"), ring);
     assert_eq!(ran.output::<u32>("control"), [stop, published.wrapping_add(1)]);
     let word = finish.map_or(0, Finish::word);
-    assert_eq!(ran.output::<u32>("progress"), [word, made + 1, limit], "{finish:?} of {ends:?}, {stop}");
+    assert_eq!(ran.output::<u32>("progress"), [made + 1, word, limit], "{finish:?} of {ends:?}, {stop}");
     assert_eq!(Finish::from_word(word), finish);
 }
 
@@ -203,7 +203,7 @@ fn the_host_reads_tokens_while_they_are_made_and_stops_them() {
         let Running { ring, control, progress, launch } = running;
         let report = spawn(move || launch.wait()).join().expect("no panic");
         assert!(report.is_clean(), "{report}");
-        let [finished, made, _] = progress.read()[..] else { panic!("three words") };
+        let [made, finished, _] = progress.read()[..] else { panic!("three words") };
         assert_eq!(Finish::from_word(finished), Some(Finish::Stopped));
         assert_eq!(control.read(), [1, made]);
         assert!(made >= before);
@@ -222,7 +222,7 @@ fn many_tokens_end_at_an_end_of_text_or_at_the_limit() {
         let Running { ring, control, progress, launch } = start(16, end, limit, &Options::checked());
         let report = launch.wait();
         assert!(report.is_clean(), "{report}");
-        assert_eq!(progress.read(), [finish.word(), made, limit]);
+        assert_eq!(progress.read(), [made, finish.word(), limit]);
         assert_eq!(control.read(), [0, made]);
         // Of more tokens than the ring has room for, it has the last ones.
         for i in made.saturating_sub(16)..made {

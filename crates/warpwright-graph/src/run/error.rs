@@ -218,7 +218,9 @@ pub enum ExecuteError {
     #[error(transparent)]
     Persistent(Box<PersistentFault>),
     /// A launch for many tokens was asked for more than its options say.
-    #[error("a launch with {given} {what}: there can be from {least} to {most}, by the options it was bound with")]
+    #[error(
+        "a launch with {given} {what}: there can be from {least} to {most}, by the options it was bound with"
+    )]
     PersistentLimit {
         /// What there are so many of.
         what: &'static str,

@@ -15,8 +15,8 @@ use warpwright_ptx::ir::Scope;
 /// - `control`: two words in memory that is mapped for the host, [`Publish::STOP`] and [`Publish::COUNT`]. The host sets
 ///   the first one to anything but 0 to end the launch; the second one is the number of tokens published so far, modulo
 ///   2³², and goes on from launch to launch.
-/// - `progress`: three words, [`Publish::FINISHED`], [`Publish::TOKENS`] and [`Publish::LIMIT`]: 0 while another token
-///   follows, else a [`Finish`] ([`Finish::from_word`]); tokens of this launch so far; and the most tokens of this launch.
+/// - `progress`: three words, [`Publish::TOKENS`], [`Publish::FINISHED`] and [`Publish::LIMIT`]: tokens of this launch so
+///   far; 0 while another one follows, else a [`Finish`] ([`Finish::from_word`]); and the most tokens of this launch.
 ///   The host sets them to 0, 0 and the limit.
 ///
 /// At system scope the token is stored, relaxed, and then the count, releasing: a host that has read the count,
@@ -64,11 +64,10 @@ impl Publish {
     pub const STOP: u32 = 0;
     /// The word of `control` that counts the tokens that were published.
     pub const COUNT: u32 = 1;
-    /// The word of `progress` that is not 0 once no token follows: the first one, so that whoever looks only at it can be
-    /// given a buffer of one word.
-    pub const FINISHED: u32 = 0;
     /// The word of `progress` that counts the tokens of this launch.
-    pub const TOKENS: u32 = 1;
+    pub const TOKENS: u32 = 0;
+    /// The word of `progress` that is not 0 once no token follows.
+    pub const FINISHED: u32 = 1;
     /// The word of `progress` that says how many tokens the launch may make.
     pub const LIMIT: u32 = 2;
 

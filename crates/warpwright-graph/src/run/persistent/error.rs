@@ -22,6 +22,9 @@ pub enum PersistentError {
         /// Its type.
         ty: TensorType,
     },
+    /// The plan is too small.
+    #[error("the plan's work for a token is one phase: a launch that stays has two at least")]
+    OnePhase,
     /// The device cannot hold such a block at all.
     #[error(
         "the device holds no block of `{kernel}`, of {threads} threads and {shared} bytes of shared memory: take blocks \

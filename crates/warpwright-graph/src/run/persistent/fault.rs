@@ -33,7 +33,8 @@ pub struct PersistentFault {
 
 impl fmt::Display for PersistentFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PersistentFault { block, token, phase, nodes, awaited, awaited_nodes, wanted, seen, budget } = self;
+        let PersistentFault { block, token, phase, nodes, awaited, awaited_nodes, wanted, seen, budget } =
+            self;
         write!(f, "block {block} gave up in phase {phase} ({}) of token {token}: ", list(nodes))?;
         match awaited {
             Awaited::Barrier => write!(f, "not all blocks came to the barrier behind it")?,
@@ -103,6 +104,16 @@ impl Names {
             Awaited::Counter(counter) => self.counters.get(counter as usize).cloned().unwrap_or_default(),
             _ => nodes.clone(),
         };
-        PersistentFault { block, token, phase, nodes, awaited, awaited_nodes, wanted, seen, budget: self.budget }
+        PersistentFault {
+            block,
+            token,
+            phase,
+            nodes,
+            awaited,
+            awaited_nodes,
+            wanted,
+            seen,
+            budget: self.budget,
+        }
     }
 }

@@ -72,7 +72,25 @@ impl Persistent {
         options: &PersistentOptions,
     ) -> Result<Self, PersistentError> {
         // What stands against it is known before anything is laid out or allocated.
-        let schedule = schedule(&plan, options)?;
+        let schedule = Persistent::schedule_of(&plan, options)?;
+        Persistent::scheduled(plan, store, options, schedule)
+    }
+
+    /// The schedule of a plan.
+    pub(in crate::run) fn schedule_of(
+        plan: &Plan,
+        options: &PersistentOptions,
+    ) -> Result<Schedule, PersistentError> {
+        schedule(plan, options)
+    }
+
+    /// As [`new`](Self::new), with the schedule that was made.
+    pub(in crate::run) fn scheduled(
+        plan: Arc<Plan>,
+        store: &mut Store,
+        options: &PersistentOptions,
+        schedule: Schedule,
+    ) -> Result<Self, PersistentError> {
         let kernel = store.device().kernel(&schedule.decoder(options.assignment));
         let kernel = kernel.map_err(|error| PersistentError::Kernel(Box::new(error)))?;
         let assigned = schedule.assign(blocks(&kernel, options)?, options.assignment)?;
@@ -115,7 +133,7 @@ impl Persistent {
             .buffer("barrier", words.slice(..BARRIER_WORDS as usize)?)
             .buffer("counters", words.slice(BARRIER_WORDS as usize..)?)
             .buffer("fault", mailbox.fault_words())
-            .buffer("finished", progress.slice(..1)?)
+            .buffer("progress", &progress)
             .scalar("phases", encoded.phases)
             // The last op counts tokens, and ends the launch before that.
             .scalar("tokens", capacity(options))
@@ -303,13 +321,18 @@ fn schedule(plan: &Plan, options: &PersistentOptions) -> Result<Schedule, Persis
     let mut scheduling = ScheduleOptions::default();
     scheduling.warps = options.warps;
     scheduling.appended = vec![Appended { kernel: Arc::new(publish), args, dims: Vec::new() }];
-    Ok(Schedule::new(plan, &scheduling)?)
+    let schedule = Schedule::new(plan, &scheduling)?;
+    // In a schedule of one phase the next token could say that it is the last while blocks still ask whether this was.
+    if schedule.phases.len() < 2 {
+        return Err(PersistentError::OnePhase);
+    }
+    Ok(schedule)
 }
 
 /// Blocks of the launch: what was asked for, if they are all resident at once.
 fn blocks(kernel: &CompiledKernel, options: &PersistentOptions) -> Result<u32, PersistentError> {
     let rule = kernel.launch_rule();
-    let Block::Exactly([threads, ..]) | Block::AtMost([threads, ..]) = rule.block;
+    let (Block::Exactly([threads, ..]) | Block::AtMost([threads, ..])) = rule.block;
     let most = kernel.function().max_cooperative_grid(threads, rule.dynamic_shared);
     let name = || kernel.entry().to_owned();
     if most == 0 {

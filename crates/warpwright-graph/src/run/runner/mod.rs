@@ -4,20 +4,26 @@
 //! was not is planned, and the step says so and why. The runner knows no model: a function gives it the graph of a
 //! shape.
 
-use super::capture::Captured;
+mod persistent;
+mod shape;
+mod step;
+
+pub use persistent::PersistentStep;
+pub use shape::{Replanned, RunnerError, SequenceBound, StepKind, StepShape};
+pub use step::RunnerStep;
+
 use super::error::{ExecuteError, StoreError};
 use super::executable::Executable;
-use super::execute::{Execution, execute_graph};
 use super::store::Store;
 use crate::dispatch::KernelDispatch;
 use crate::graph::{ComputeGraph, Element, GraphError, Role, Shape, TensorType};
-use crate::launch::PlanError;
 use crate::options::PlanOptions;
 use crate::plan::Plan;
+use persistent::Resident;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_runtime as runtime;
+use step::Ready;
 
 /// What a model does from token to token.
 ///
@@ -64,6 +70,8 @@ pub struct Runner {
     build: Box<Build>,
     eager: bool,
     steps: HashMap<Key, Entry>,
+    /// Steps that stay on the device, by variant.
+    resident: HashMap<u32, Resident>,
     /// The shapes of the last steps: a token, a prompt.
     last: [Option<Key>; 2],
     /// Steps so far.
@@ -84,6 +92,21 @@ struct Entry {
     ready: Option<Ready>,
     /// The number of the step that it was used for last.
     used: u64,
+}
+
+/// What there is of a shape.
+#[derive(Clone, Copy)]
+struct Known {
+    max_seq_len: u32,
+    /// Whether its states have moved.
+    moved: bool,
+}
+
+impl Entry {
+    fn known(&self) -> Known {
+        let moved = self.ready.as_ref().is_none_or(|ready| ready.executable().has_moved());
+        Known { max_seq_len: self.max_seq_len, moved }
+    }
 }
 
 /// Plans for prompts that are kept: those that were used last. Prompts have all lengths.
@@ -108,6 +131,7 @@ impl Runner {
             build: Box::new(build),
             eager: false,
             steps: HashMap::new(),
+            resident: HashMap::new(),
             last: [None; 2],
             count: 0,
         }
@@ -152,17 +176,14 @@ impl Runner {
         batch: u32,
         length: u32,
     ) -> Result<RunnerStep<'_>, RunnerError> {
-        let too_long = RunnerError::TooLong { length, limit: self.bound.limit };
-        let max_seq_len = self.bound.grown(self.max_seq_len, length).ok_or(too_long)?;
-        let shape = StepShape { kind, batch, max_seq_len, variant };
+        let shape = self.shape(variant, kind, batch, length)?;
         let key = (kind, batch, variant);
-        let replanned = self.why(shape);
-        if let Some(why) = replanned {
-            let plan = match (why, self.steps.get(&key)) {
-                (Replanned::Moved, Some(entry)) => entry.plan.clone(),
-                _ => Arc::new(Plan::new(&(self.build)(&shape)?, &self.options, &*self.dispatch)?),
-            };
+        let known = self.steps.get(&key).map(Entry::known);
+        let replanned = self.why(shape, known);
+        if replanned.is_some() {
+            let plan = self.plan(shape)?;
             self.make_room(&plan)?;
+            let max_seq_len = shape.max_seq_len;
             self.max_seq_len = max_seq_len;
             let executable = Executable::new(plan.clone(), &mut self.store)?;
             let ready = match self.eager {
@@ -191,16 +212,36 @@ impl Runner {
         }
     }
 
-    /// Why a shape must be planned, or bound again; `None` where it is ready.
-    fn why(&self, shape: StepShape) -> Option<Replanned> {
+    /// What a step is that leaves sequences of a length.
+    fn shape(&self, variant: u32, kind: StepKind, batch: u32, length: u32) -> Result<StepShape, RunnerError> {
+        let too_long = RunnerError::TooLong { length, limit: self.bound.limit };
+        let max_seq_len = self.bound.grown(self.max_seq_len, length).ok_or(too_long)?;
+        Ok(StepShape { kind, batch, max_seq_len, variant })
+    }
+
+    /// The plan of a shape: the one that is there, in whichever form, or a new one.
+    fn plan(&self, shape: StepShape) -> Result<Arc<Plan>, RunnerError> {
         let StepShape { kind, batch, max_seq_len, variant } = shape;
-        match self.steps.get(&(kind, batch, variant)) {
-            Some(entry) if entry.max_seq_len != max_seq_len => {
-                return Some(Replanned::Cache { from: entry.max_seq_len, to: max_seq_len });
+        let of_step = self.steps.get(&(kind, batch, variant)).map(|entry| (entry.max_seq_len, &entry.plan));
+        let of_resident = match (kind, batch) {
+            (StepKind::Decode, 1) => self.resident.get(&variant).map(Resident::plan),
+            _ => None,
+        };
+        let known = of_step.into_iter().chain(of_resident).find(|(room, _)| *room == max_seq_len);
+        Ok(match known {
+            Some((_, plan)) => plan.clone(),
+            None => Arc::new(Plan::new(&(self.build)(&shape)?, &self.options, &*self.dispatch)?),
+        })
+    }
+
+    /// Why a shape must be planned, or bound again; `None` where it is ready. `known` is what there is of that form.
+    fn why(&self, shape: StepShape, known: Option<Known>) -> Option<Replanned> {
+        let StepShape { kind, batch, max_seq_len, variant } = shape;
+        match known {
+            Some(known) if known.max_seq_len != max_seq_len => {
+                return Some(Replanned::Cache { from: known.max_seq_len, to: max_seq_len });
             }
-            Some(entry) if entry.ready.as_ref().is_none_or(|ready| ready.executable().has_moved()) => {
-                return Some(Replanned::Moved);
-            }
+            Some(known) if known.moved => return Some(Replanned::Moved),
             Some(_) => return None,
             None => {}
         }
@@ -230,6 +271,7 @@ impl Runner {
             }
             // What is bound has memory that will be no state's any more, and that others need.
             self.steps.values_mut().for_each(|entry| entry.ready = None);
+            self.resident.values_mut().for_each(Resident::let_go);
             if let Err(error) = self.store.resize_state(&info.name, needed) {
                 for (name, before) in moved {
                     // Where there is no memory for this either, the next step says so.
@@ -241,6 +283,23 @@ impl Runner {
         }
         Ok(())
     }
+}
+
+/// The type of a state that has room for what there is and for what a plan takes it for. What cannot be both is left
+/// as the plan has it, and is the store's to refuse.
+fn room(there: TensorType, needed: TensorType) -> TensorType {
+    let (have, want) = (there.shape.dims(), needed.shape.dims());
+    if have.len() != want.len() {
+        return needed;
+    }
+    let mut dims = want.to_vec();
+    if let (Some(dim), Some(&have)) = (dims.first_mut(), have.first()) {
+        *dim = have.max(*dim);
+    }
+    if let (Element::Cache(_), Some(dim), Some(&have)) = (needed.element, dims.get_mut(2), have.get(2)) {
+        *dim = have.max(*dim);
+    }
+    Shape::new(&dims).map_or(needed, |shape| TensorType { shape, ..needed })
 }
 
 impl fmt::Debug for Runner {

@@ -28,7 +28,7 @@ pub struct StepShape {
     /// Tokens that the cache of a sequence has room for.
     pub max_seq_len: u32,
     /// Which of several graphs of such a shape: a number that means something to the function that builds them, and 0
-    /// unless [`Runner::variant_step`] has asked for another.
+    /// unless [`Runner::variant_step`](super::Runner::variant_step) has asked for another.
     pub variant: u32,
 }
 
@@ -48,7 +48,7 @@ impl SequenceBound {
     }
 
     /// The room for sequences of a length, from what there is now; `None` beyond the limit.
-    fn grown(self, now: u32, length: u32) -> Option<u32> {
+    pub(super) fn grown(self, now: u32, length: u32) -> Option<u32> {
         (length <= self.limit).then(|| match length <= now {
             true => now,
             false => length.max(now.saturating_mul(2)).min(self.limit),
@@ -96,6 +96,8 @@ pub enum Replanned {
     /// The plan is the one that it was, but states have moved, to make room for more sequences: it was bound and
     /// captured again.
     Moved,
+    /// A step that stays on the device was bound with other options.
+    Options,
 }
 
 impl fmt::Display for Replanned {
@@ -120,6 +122,7 @@ impl fmt::Display for Replanned {
             Replanned::Moved => {
                 f.write_str("bound again: states have moved, to make room for more sequences")
             }
+            Replanned::Options => f.write_str("bound again: a launch for many tokens has other options"),
         }
     }
 }
@@ -137,6 +140,9 @@ pub enum RunnerError {
     /// The plan cannot be bound or run.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
+    /// The plan cannot be one launch for many tokens.
+    #[error(transparent)]
+    Persistent(#[from] PersistentError),
     /// The store refuses.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -148,4 +154,12 @@ pub enum RunnerError {
         /// The limit.
         limit: u32,
     },
+}
+
+impl RunnerError {
+    /// Whether a step cannot stay on the device, and can be had in another way: see
+    /// [`PersistentError::is_unsupported`].
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, RunnerError::Persistent(error) if error.is_unsupported())
+    }
 }
