@@ -15,6 +15,7 @@ use super::schedule::{Instance, Schedule, Stage};
 use std::ops::Range;
 use warpwright_kernels::persistent::Assignment;
 pub use warpwright_kernels::persistent::format::Wait;
+use warpwright_ptx::dsl::Block;
 
 /// The items of a schedule, for a number of blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl Schedule {
         let mut assigned = Assigned {
             assignment,
             blocks,
-            warps: self.teams(blocks),
+            warps: self.teams(),
             items: Vec::new(),
             lists: Vec::new(),
             counters: assignment.first_counter(phases),
@@ -107,38 +108,13 @@ impl Schedule {
         Ok(assigned)
     }
 
-    /// Warps of the teams of each instance: where there is a choice, as many as leave the fewest warps idle in the last
-    /// round of a block, and of those the fewest, since every round has a beginning and an end.
-    fn teams(&self, blocks: u32) -> Vec<u32> {
-        let mut warps = vec![1; self.instances.len()];
-        for stage in self.phases.iter().flat_map(|phase| &phase.stages) {
-            let instances = || stage.instances.iter().filter_map(|&i| Some((i, self.instances.get(i)?)));
-            let all: u128 = instances().map(|(_, instance)| u128::from(instance.bytes.max(1))).sum();
-            for (i, instance) in instances() {
-                warps[i] = match self.ops.get(instance.op).map(|op| op.warps()) {
-                    Some(Some(exactly)) => exactly,
-                    _ => {
-                        // Blocks that it has to itself, in thousandths.
-                        let share =
-                            u128::from(blocks) * 1000 * u128::from(instance.bytes.max(1)) / all.max(1);
-                        let tiles = (u128::from(instance.tiles()) * 1000).div_ceil(share.max(1)) as u64;
-                        self.team(instance, tiles)
-                    }
-                };
-            }
-        }
-        warps
-    }
-
-    /// Warps of a team for an instance of which each block has so many tiles.
-    fn team(&self, instance: &Instance, tiles: u64) -> u32 {
-        let tile = instance.bytes / instance.tiles().max(1);
-        let time = |warps: &u32| {
-            let teams = u64::from(self.warps / warps);
-            // A round takes as long as if all teams had a tile.
-            tiles.div_ceil(teams) * (teams * tile + Cost::default().round)
+    /// Warps of the teams of each instance: as many as its kernel has where it is launched, so that results are the same
+    /// whatever the number of blocks.
+    fn teams(&self) -> Vec<u32> {
+        let warps = |instance: &Instance| match instance.kernel.launch().block {
+            Block::Exactly([threads, ..]) | Block::AtMost([threads, ..]) => (threads / 32).max(1),
         };
-        [1, 2, 4, 8].into_iter().filter(|&warps| warps <= self.warps).min_by_key(time).unwrap_or(1)
+        self.instances.iter().map(warps).collect()
     }
 
     /// Teams of a block that run an instance.
