@@ -35,6 +35,7 @@ pub use linear::quant_gemm::QuantGemm;
 pub use linear::scale_rows::ScaleRows;
 pub use rope::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 pub use rows::cast::Cast;
+pub use rows::copy::CopyBytes;
 pub use rows::elementwise::{Elementwise, ElementwiseOp, Operands};
 pub use rows::embedding::Embedding;
 pub use rows::norm::RmsNorm;
@@ -46,6 +47,7 @@ pub use sampling::penalties::Penalties;
 pub use sampling::sample::Sample;
 pub use sampling::setting::Setting;
 pub use step::advance::Advance;
+pub use step::publish::{Finish, Publish};
 pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.
