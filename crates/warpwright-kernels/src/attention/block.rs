@@ -56,8 +56,8 @@ pub(super) fn attend(config: &IncrementalAttention, k: K<'_>) {
 fn place<'k>(config: &IncrementalAttention, k: K<'k>) -> Place<'k> {
     let Plan { group, heads, .. } = config.plan();
     let passes = config.passes();
-    let [kv_heads, max_seq_len] =
-        [("kv_heads", config.kv_heads), ("max_seq_len", config.max_seq_len)].map(|(name, size)| k.size(name, size));
+    let [kv_heads, max_seq_len] = [("kv_heads", config.kv_heads), ("max_seq_len", config.max_seq_len)]
+        .map(|(name, size)| k.size(name, size));
     let (sequence, kv_head, pass) = (k.ctaid_z(), k.ctaid_y() / passes, k.ctaid_y() % passes);
     let (kv_head, of_group) = (sequence * kv_heads.reg() + kv_head, pass * heads);
     let ragged = (!group.is_multiple_of(heads)).then_some(group);

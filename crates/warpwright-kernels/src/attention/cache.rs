@@ -143,12 +143,7 @@ pub(super) struct CacheRows<'k> {
 impl<'k> CacheRows<'k> {
     /// The rows of head `head` of the buffer `name` (and its scales, `scales`), of which there are `rows` for each
     /// head. Those that are read nothing may write while the body runs; each is read once: nothing is kept in L1.
-    pub(super) fn new(
-        lane: Lane<'k>,
-        [name, scales]: [&str; 2],
-        head: Reg<'k, u32>,
-        rows: Size<'k>,
-    ) -> Self {
+    pub(super) fn new(lane: Lane<'k>, [name, scales]: [&str; 2], head: Reg<'k, u32>, rows: Size<'k>) -> Self {
         let (k, RowLayout { cache, head_dim, .. }) = (lane.k, lane.layout);
         let words: Ptr<'k, Global, u32> = match cache {
             CacheDtype::F32 => k.ptr::<f32>(name).cast(),

@@ -316,7 +316,9 @@ impl Kernel for IncrementalAttention {
         let splits = if self.splits > 1 { "split" } else { "whole" };
         let products = if self.tensor_state().is_some() { "_tc" } else { "" };
         let warps = self.warps();
-        format!("incremental_attention_{q}_{cache}_{out}_g{group}_d{head_dim}_{lengths}_{splits}_w{warps}{products}")
+        format!(
+            "incremental_attention_{q}_{cache}_{out}_g{group}_d{head_dim}_{lengths}_{splits}_w{warps}{products}"
+        )
     }
 
     fn body(&self, k: K<'_>) {

@@ -160,8 +160,8 @@ pub struct Call<'k> {
     grid: [Reg<'k, u32>; 3],
     args: Vec<(&'static str, Given)>,
     sizes: Vec<(&'static str, Id, Type)>,
-    /// Addresses in global memory.
-    tables: Vec<(&'static str, Id)>,
+    /// Pointers, by their numbers.
+    tables: Vec<(&'static str, u32)>,
 }
 
 /// A call while its body is run.
@@ -176,8 +176,8 @@ pub(super) struct Frame {
     team: (Id, Id, u32, u32),
     args: Vec<(&'static str, Given)>,
     sizes: Vec<(&'static str, Id, Type)>,
-    /// Addresses in global memory.
-    tables: Vec<(&'static str, Id)>,
+    /// Pointers, by their numbers.
+    tables: Vec<(&'static str, u32)>,
     /// Bytes of shared memory that the body has asked for, of all teams.
     shared: u64,
     /// Where in it the block-wide collectives have their scratch.
@@ -211,21 +211,17 @@ impl<'k> Call<'k> {
     /// that is loaded through the read-only cache where the body asks for it.
     #[track_caller]
     pub fn buffer(mut self, name: &'static str, address: Reg<'k, u64>, frozen: bool) -> Self {
-        if let Some(address) = self.in_global(address, Location::caller()) {
+        let loc = Location::caller();
+        let mut state = self.team.k.state();
+        if state.usable(address.id, loc) {
+            let a = state.operand(address.id, loc);
+            let address = state.pure(Type::U64, loc, |d| {
+                Cvta { to: true, space: Space::Global, ty: Type::U64, d: Dst(d), a }.into()
+            });
             self.args.push((name, Given::Buffer { address, frozen }));
         }
+        drop(state);
         self
-    }
-
-    /// The address in global memory of one in generic memory; `None` of what is no address.
-    fn in_global(&self, address: Reg<'k, u64>, loc: Loc) -> Option<Id> {
-        let mut state = self.team.k.state();
-        if !state.usable(address.id, loc) {
-            return None;
-        }
-        let a = state.operand(address.id, loc);
-        let cvta = |d| Cvta { to: true, space: Space::Global, ty: Type::U64, d: Dst(d), a }.into();
-        Some(state.pure(Type::U64, loc, cvta))
     }
 
     /// Gives a buffer that the caller has as a parameter, as [`buffer`](Self::buffer) does.
@@ -278,12 +274,9 @@ impl<'k> Call<'k> {
         self
     }
 
-    /// Gives a table by its address in generic memory: see [`Kernel::tables`]. Nobody writes it while the caller runs.
-    #[track_caller]
-    pub fn table(mut self, name: &'static str, address: Reg<'k, u64>) -> Self {
-        if let Some(address) = self.in_global(address, Location::caller()) {
-            self.tables.push((name, address));
-        }
+    /// Gives a table by its first word: see [`Kernel::tables`]. Nobody writes it while the caller runs.
+    pub fn table(mut self, name: &'static str, words: Ptr<'k, Global, u64>) -> Self {
+        self.tables.push((name, words.id));
         self
     }
 
@@ -404,8 +397,8 @@ impl State {
         sizes.iter().find(|(known, _, ty)| *known == name && *ty == wanted).map(|&(_, id, _)| id)
     }
 
-    /// The address that the frame has for a table.
-    pub(super) fn framed_table(&self, name: &str) -> Option<Id> {
+    /// The pointer that the frame has for a table.
+    pub(super) fn framed_table(&self, name: &str) -> Option<u32> {
         self.frame.as_ref()?.tables.iter().find(|(known, _)| *known == name).map(|&(_, id)| id)
     }
 

@@ -153,7 +153,7 @@ impl<'k> K<'k> {
         const { assert!(matches!(T::TYPE, Type::U64 | Type::S64 | Type::F64), "an element has 64 bits") }
         let given = self.state().framed_table(name);
         match given {
-            Some(address) => self.global_at(Reg::new(self, address)).nc(),
+            Some(words) => Ptr::with_id(self, words).nc(),
             None => self.global_table::<T>(values),
         }
     }
