@@ -20,6 +20,7 @@ mod graph;
 mod launch;
 pub mod library;
 mod options;
+pub mod persistent;
 pub mod place;
 mod plan;
 mod program;
