@@ -40,10 +40,10 @@ fn calls<'a>(kernel: &'a IncrementalAttention, lengths: &[u32]) -> Calls<'a> {
     let IncrementalAttention { head_dim, heads, splits, .. } = *kernel;
     let batch = lengths.len();
     let query = encode(kernel.q.ty(), &numbers(batch * (heads * head_dim) as usize, 3));
-    let mut calls = Calls::new(kernel).dim("batch", batch as u64).input("q", &query);
+    let mut calls = Calls::new(kernel).dim("batch", batch as u64).elements("q", kernel.q.ty(), &query);
     for (name, scales, seed) in [("k", "k_scales", 5), ("v", "v_scales", 9)] {
         let (elements, of_blocks) = cache(kernel, lengths, seed);
-        calls = calls.input(name, &elements);
+        calls = calls.elements(name, kernel.cache.ty(), &elements);
         if kernel.cache == CacheDtype::Q8_0 {
             calls = calls.input(scales, &of_blocks);
         }
@@ -245,9 +245,8 @@ impl Kernel for Beside {
     }
 
     fn body(&self, k: K<'_>) {
-        let [q, new, out] = ["q", "new", "out"].map(|name| k.ptr_mut::<u8>(name));
-        let [positions, lengths] = ["positions", "lengths"].map(|name| k.ptr::<u8>(name));
-        let [keys, values] = ["k", "v"].map(|name| k.ptr_mut::<u8>(name));
+        let [q, new, positions, lengths] = ["q", "new", "positions", "lengths"].map(|name| k.ptr::<u8>(name));
+        let [keys, values, out] = ["k", "v", "out"].map(|name| k.ptr_mut::<u8>(name));
         let (zero, team) = ([k.u32(0); 3], k.teams(4));
         let attend = || {
             let call = Call::new(team).parameter("q", q, true).parameter("k", keys, false);
@@ -280,16 +279,20 @@ fn no_row_is_touched_that_another_block_may_write() {
         let kernel = Beside { attention, append: Rope { cache, ..Rope::append(1, d, room) } };
         for position in [0, 1, 31, 32, 64, 127, 128, 129, 255, 300, 699] {
             let run = |length: u32| {
-                let rows = encode(cache.ty(), &numbers((room * d) as usize, 4));
+                let rows = numbers((room * d) as usize, 4);
+                let halves: Vec<u16> = rows.iter().map(|&x| f16_bits(x as f32)).collect();
+                let singles: Vec<f32> = rows.iter().map(|&x| x as f32).collect();
                 let of_one: Vec<f32> = (0..d).map(|i| i as f32 / 64.0).collect();
-                KernelTest::new(&kernel)
-                    .options(Options::checked())
+                let test = KernelTest::new(&kernel);
+                let test = match cache {
+                    CacheDtype::F32 => test.input("k", &singles).input("v", &singles),
+                    _ => test.input("k", &halves).input("v", &halves),
+                };
+                test.options(Options::checked())
                     .input("q", &of_one)
                     .input("new", &of_one)
                     .input("positions", &[position])
                     .input("lengths", &[length])
-                    .input("k", &rows)
-                    .input("v", &rows)
                     .run()
             };
             if let Err(error) = run(position) {

@@ -30,7 +30,7 @@ fn calls(rope: &Rope) -> Calls<'_> {
                 let factors: Vec<f32> = (0..count).map(|i| 1.0 + i as f32 * 0.37).collect();
                 calls.input("freq_factors", &factors)
             }
-            name => calls.input(name, &encode(arg.dtype, &numbers(count, seed))),
+            name => calls.elements(name, arg.dtype, &encode(arg.dtype, &numbers(count, seed))),
         };
     }
     calls

@@ -261,6 +261,18 @@ impl<'a> Calls<'a> {
         self
     }
 
+    /// As [`input`](Self::input), by the bytes of elements of a type.
+    pub(crate) fn elements(mut self, name: &str, ty: Type, bytes: &[u8]) -> Self {
+        let data = match ty.bytes() {
+            1 => Data::One(bytes.to_vec()),
+            2 => Data::Two(bytes.chunks_exact(2).map(u16::get).collect()),
+            4 => Data::Four(bytes.chunks_exact(4).map(u32::get).collect()),
+            _ => Data::Eight(bytes.chunks_exact(8).map(u64::get).collect()),
+        };
+        self.inputs.push((name.into(), data));
+        self
+    }
+
     /// As [`KernelTest::in_place`].
     pub(crate) fn in_place(mut self, output: &str, input: &str) -> Self {
         self.shared.push((output.into(), input.into()));

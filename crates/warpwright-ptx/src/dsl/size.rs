@@ -4,6 +4,7 @@
 //! What is known while the kernel is built stays so through the arithmetic here, so that a body that asks for its
 //! sizes is printed as one that has them in its text.
 
+use super::form::FormId;
 use super::reg::Reg;
 use super::types::*;
 use super::{K, Ptr};
@@ -64,13 +65,24 @@ impl<'k> Size<'k> {
     pub fn div_ceil(self, part: u32) -> Self {
         match self.known {
             Some(known) if part > 0 => constant(self.reg.kernel(), known.div_ceil(part)),
-            _ => Size { reg: (self.reg + part.saturating_sub(1)) / part, known: None },
+            _ => computed((self.reg + part.saturating_sub(1)) / part),
         }
     }
 }
 
 fn constant(k: K<'_>, value: u32) -> Size<'_> {
     Size { reg: k.u32(value), known: Some(value) }
+}
+
+/// A size that is computed when the kernel runs. All threads have the same: it counts as one in addresses, which are
+/// not to compute it again.
+fn computed(reg: Reg<'_, u32>) -> Size<'_> {
+    let mut state = reg.kernel().state();
+    if let Some(value) = state.values.get_mut(reg.id.0 as usize) {
+        value.form = FormId::OPAQUE;
+    }
+    drop(state);
+    Size { reg, known: None }
 }
 
 impl<'k> Add for Size<'k> {
@@ -81,7 +93,7 @@ impl<'k> Add for Size<'k> {
     fn add(self, other: Self) -> Self {
         match (self.known, other.known) {
             (Some(a), Some(b)) => constant(self.reg.kernel(), a.wrapping_add(b)),
-            _ => Size { reg: self.reg + other.reg, known: None },
+            _ => computed(self.reg + other.reg),
         }
     }
 }
@@ -94,7 +106,7 @@ impl<'k> Mul<u32> for Size<'k> {
     fn mul(self, factor: u32) -> Self {
         match self.known {
             Some(known) => constant(self.reg.kernel(), known.wrapping_mul(factor)),
-            None => Size { reg: self.reg * factor, known: None },
+            None => computed(self.reg * factor),
         }
     }
 }
