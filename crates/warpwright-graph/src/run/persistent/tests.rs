@@ -5,7 +5,7 @@ use super::{Persistent, PersistentFault, PersistentOptions};
 use crate::dispatch::KernelLibrary;
 use crate::graph::{ComputeGraph, Element, TensorType};
 use crate::options::PlanOptions;
-use crate::persistent::{Assigned, Wait};
+use crate::persistent::Assigned;
 use crate::plan::Plan;
 use crate::run::{ExecuteError, Store};
 use std::sync::Arc;
@@ -78,14 +78,13 @@ fn a_wait_that_never_ends_says_what_it_was_for() {
     let mut good = bind(&plan, &mut store, 1 << 24, |_| {});
     assert_eq!(tokens(&mut good, 5), [1, 2, 3, 4, 5]);
 
-    // An item more than there are is waited for.
+    // An item more than there are is waited for, by all that wait for those.
     let mut waited = None;
     let mut wrong = bind(&plan, &mut store, 200, |assigned| {
-        let item = assigned.items.iter_mut().find(|item| item.wait.is_some()).expect("an item that waits");
-        if let Some(Wait { value, counter }) = &mut item.wait {
-            *value += 1;
-            waited = Some((*counter, *value));
-        }
+        let first = assigned.items.iter().find_map(|item| item.wait).expect("an item that waits");
+        let waits = assigned.items.iter_mut().filter_map(|item| item.wait.as_mut());
+        waits.filter(|wait| **wait == first).for_each(|wait| wait.value += 1);
+        waited = Some((first.counter, first.value + 1));
     });
     let (counter, value) = waited.expect("a wait");
     for _ in 0..2 {
