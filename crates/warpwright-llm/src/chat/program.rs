@@ -19,7 +19,6 @@ use minijinja::machinery::ast::{self, CallArg, Expr, Spanned, Stmt};
 use minijinja::machinery::{
     CodeGenerator, Instructions, Span, Token, Vm, WhitespaceConfig, make_string_output, parse, tokenize,
 };
-use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind};
 use std::collections::BTreeMap;
@@ -43,11 +42,12 @@ impl<'source> Program<'source> {
     /// Compiles a template.
     pub(super) fn new(source: &'source str) -> Result<Program<'source>, Error> {
         if source.len() > LONGEST << 10 {
-            let why = format!("it has {} bytes, and the longest that is taken has {LONGEST} KiB", source.len());
+            let why =
+                format!("it has {} bytes, and the longest that is taken has {LONGEST} KiB", source.len());
             return Err(Error::new(ErrorKind::SyntaxError, why));
         }
         chains(source)?;
-        let tree = parse(source, NAME, SyntaxConfig::default(), white_space())?;
+        let tree = parse(source, NAME, Default::default(), white_space())?;
         let tree = rewritten(&tree);
         let mut code = CodeGenerator::new(NAME, source);
         tree.iter().for_each(|statement| code.compile_stmt(statement));
@@ -83,7 +83,7 @@ fn chains(source: &str) -> Result<(), Error> {
     // Of each `if` that is open, how many branches it has.
     let mut branches: Vec<usize> = Vec::new();
     let (mut operators, mut begins) = (0, false);
-    for token in tokenize(source, false, SyntaxConfig::default(), white_space()) {
+    for token in tokenize(source, false, Default::default(), white_space()) {
         // What is no token is the parser's to say.
         let Ok((token, span)) = token else { return Ok(()) };
         let word = if begins { token_word(&token) } else { None };
@@ -296,15 +296,13 @@ fn expr_of<'a>(expr: &Expr<'a>) -> Expr<'a> {
         Expr::Var(s) => Expr::Var(Spanned::new(ast::Var { id: s.id }, s.span())),
         Expr::Const(s) => Expr::Const(Spanned::new(ast::Const { value: s.value.clone() }, s.span())),
         Expr::Slice(s) => {
-            let [start, stop, step] = [&s.start, &s.stop, &s.step].map(|part| maybe(part));
+            let [start, stop, step] = [&s.start, &s.stop, &s.step].map(maybe);
             let new = ast::Slice { expr: expr_of(&s.expr), start, stop, step };
             kept(Expr::Slice(Spanned::new(new, s.span())), s.span())
         }
         Expr::UnaryOp(s) => {
-            let op = match s.op {
-                ast::UnaryOpKind::Not => ast::UnaryOpKind::Not,
-                ast::UnaryOpKind::Neg => ast::UnaryOpKind::Neg,
-            };
+            let not = matches!(s.op, ast::UnaryOpKind::Not);
+            let op = if not { ast::UnaryOpKind::Not } else { ast::UnaryOpKind::Neg };
             Expr::UnaryOp(Spanned::new(ast::UnaryOp { op, expr: expr_of(&s.expr) }, s.span()))
         }
         Expr::BinOp(s) => match s.op {
