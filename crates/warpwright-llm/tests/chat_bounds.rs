@@ -130,6 +130,13 @@ fn numbers_ask_for_no_memory() {
 }
 
 #[test]
+fn indents_of_deep_values_are_counted() {
+    let deep =
+        "{% set ns = namespace(x=[1] * 100000) %}{% for i in range(60) %}{% set ns.x = [ns.x] %}{% endfor %}";
+    too_much(&format!("{deep}{{{{ ns.x | tojson(indent=64) }}}}"));
+}
+
+#[test]
 fn a_value_that_is_a_part_of_itself_is_refused() {
     too_much("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns ~ '' }}");
     too_much("{% set ns = namespace() %}{% set ns.x = [ns] %}{{ ns == ns }}");
