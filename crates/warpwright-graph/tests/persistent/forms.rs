@@ -49,6 +49,32 @@ fn a_layer_has_five_phases() {
 }
 
 #[test]
+fn odd_heads_and_penalties_take_stages() {
+    let graph = models::odd_heads_and_penalties().expect("a graph");
+    for arithmetic in [Arithmetic::Exact, Arithmetic::Int8] {
+        let plan = plan_of(&graph, arithmetic);
+        let schedule = schedule_of(&plan);
+        let steps = steps(&plan, &schedule);
+        assert_eq!(
+            steps,
+            [
+                vec![vec!["embedding"], vec!["products"; 3]],
+                vec![vec!["resize_heads"; 3], vec!["rope"], vec!["attention"]],
+                vec![vec!["resize_heads"], vec!["products"]],
+                vec![vec!["products"]],
+                // A copy of the logits, and what lowers it.
+                vec![vec!["penalties"], vec!["penalties"], vec!["sample"], vec!["advance", "assign"]],
+            ]
+        );
+        for assignment in Assignment::ALL {
+            for blocks in [1, 3, 32] {
+                assigned(&plan, &schedule, blocks, assignment);
+            }
+        }
+    }
+}
+
+#[test]
 fn models_of_all_kinds_have_schedules() {
     let mut codes = HashSet::new();
     for seed in 0..60 {
@@ -134,7 +160,8 @@ fn only_weights_are_frozen() {
         let op = &schedule.ops[instance.op];
         assert_eq!(op.args().len(), instance.args.len());
         for (name, operand) in &instance.args {
-            let frozen = op.code().split(" frozen ").nth(1).is_some_and(|names| names.split(' ').any(|n| n == *name));
+            let frozen =
+                op.code().split(" frozen ").nth(1).is_some_and(|names| names.split(' ').any(|n| n == *name));
             let weight = match operand {
                 Operand::Plan(ArgSource::Weights { .. }) => true,
                 Operand::Plan(ArgSource::Tensor { tensor, .. }) => {

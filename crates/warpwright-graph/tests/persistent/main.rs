@@ -6,6 +6,7 @@ mod faults;
 mod forms;
 mod models;
 mod refused;
+mod report;
 mod words;
 
 use warpwright_graph::persistent::{Assigned, Schedule, ScheduleOptions, check};

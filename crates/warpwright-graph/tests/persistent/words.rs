@@ -4,8 +4,8 @@ use crate::{assigned, models, plan_of, schedule_of};
 use std::collections::HashMap;
 use warpwright_graph::persistent::{Buffer, Operand};
 use warpwright_graph::{ArgSource, Arithmetic};
-use warpwright_kernels::persistent::format::{ITEM_WORDS, Item, RECORD_HEAD};
 use warpwright_kernels::persistent::Assignment;
+use warpwright_kernels::persistent::format::{ITEM_WORDS, Item, RECORD_HEAD};
 use warpwright_ptx::dsl::BuildError;
 
 /// Every item reads the record of its instance: numbers as they are, buffers by the address that was given for them.
@@ -34,7 +34,10 @@ fn items_find_the_records_of_their_instances() {
             assert_eq!(items.len(), assigned.items.len());
             for (item, of) in items.iter().zip(&assigned.items) {
                 let instance = &schedule.instances[of.instance];
-                assert_eq!((item.first, item.end, item.wait, item.signal), (of.first, of.end, of.wait, of.signal));
+                assert_eq!(
+                    (item.first, item.end, item.wait, item.signal),
+                    (of.first, of.end, of.wait, of.signal)
+                );
                 assert_eq!(item.op as usize, instance.op);
                 let record = &words.operands[item.operands as usize..];
                 let warps = assigned.warps[of.instance];

@@ -58,8 +58,14 @@ text {{ fill: #1d2430; font-size: 10px; }}
         totals.barriers,
         100.0 * totals.idle
     );
-    writeln!(text, r#"<text class="heading" x="{MARGIN}" y="{:.1}">{}</text>"#, MARGIN + 14.0, Escaped(&heading))?;
-    let moved = format!("{} moved; a round of tiles costs {} more", size(totals.bytes), size(report.round_bytes));
+    writeln!(
+        text,
+        r#"<text class="heading" x="{MARGIN}" y="{:.1}">{}</text>"#,
+        MARGIN + 14.0,
+        Escaped(&heading)
+    )?;
+    let moved =
+        format!("{} moved; a round of tiles costs {} more", size(totals.bytes), size(report.round_bytes));
     writeln!(text, r#"<text x="{MARGIN}" y="{:.1}">{}</text>"#, MARGIN + 30.0, Escaped(&moved))?;
     // As many numbers as there is room for.
     let every = (12.0 / row).ceil().max(1.0) as usize;
