@@ -146,8 +146,8 @@ impl Kernel for RmsNorm {
         if self.output.is_none() && !self.q8_1 {
             return Err(BuildError::field("output", "none", "a type where the output is not q8_1"));
         }
-        check_columns(self.columns())?;
-        check_threads(threads)
+        check_threads(threads)?;
+        check_columns(self.columns())
     }
 
     fn body<'k>(&self, k: K<'k>) {

@@ -86,8 +86,8 @@ impl Kernel for Softmax {
         if !(1..=1 << 20).contains(&self.d) {
             return Err(BuildError::field("d", self.d, "from 1 to 1048576"));
         }
-        check_columns(self.columns())?;
-        check_threads(self.threads)
+        check_threads(self.threads)?;
+        check_columns(self.columns())
     }
 
     fn body<'k>(&self, k: K<'k>) {

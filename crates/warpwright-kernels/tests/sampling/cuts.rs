@@ -28,7 +28,7 @@ fn rows_are_cut_as_their_settings_say() {
                 temperature: each,
                 top_k: Setting::Buffer,
                 top_p: each,
-                columns: threads as u32,
+                columns: threads,
                 threads,
                 ..Sample::new(n as u32)
             };

@@ -24,14 +24,8 @@ fn draws_are_where_their_random_numbers_are() {
             let count = if n > 4000 { 3 } else { 14 };
             let logits = common::numbers(count * n, 30).iter().map(|x| x * 8.0).collect();
             let (temperature, top_k) = (Setting::Buffer, Setting::Buffer);
-            let sample = Sample {
-                input,
-                temperature,
-                top_k,
-                columns: threads as u32,
-                threads,
-                ..Sample::new(n as u32)
-            };
+            let sample =
+                Sample { input, temperature, top_k, columns: threads, threads, ..Sample::new(n as u32) };
             draw([75, 80, 90][i % 3], &sample, &rows(logits, count));
         }
     }
