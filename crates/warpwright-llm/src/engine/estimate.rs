@@ -85,7 +85,7 @@ impl Engine {
             stream.synchronize()?;
             let start = Instant::now();
             if let Some(mut launch) = self.issue_launch(1)? {
-                launch.next()?;
+                launch.next_token()?;
                 stream.synchronize()?;
                 return Ok(start.elapsed());
             }

@@ -74,14 +74,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether tokens are decoded by launches of many, the next of which makes a sequence of `length` tokens. Where that
+    /// Whether tokens are decoded by launches of many, of which the next can make a sequence of `length` tokens. Where that
     /// is wanted and cannot be, graphs are used from now on.
     fn launches(&mut self, length: u32) -> Result<bool, EngineError> {
         if self.executor() != Executor::Persistent {
             return Ok(false);
         }
         let asked = Executor::Persistent;
-        let figures = self.persistent_step(length).map(|step| (step.blocks(), step.barriers_per_token()));
+        let figures = self.persistent_step(length, 1).map(|step| {
+            let persistent = step.persistent();
+            (persistent.blocks(), persistent.schedule().phases.len() as u32)
+        });
         match figures {
             Ok((blocks, barriers_per_token)) => {
                 self.launched = PersistentStatistics { blocks, barriers_per_token, ..self.launched };
@@ -96,29 +99,41 @@ impl Engine {
         }
     }
 
-    fn persistent_step(&mut self, length: u32) -> Result<PersistentStep<'_>, RunnerError> {
+    /// Steps that are one launch, of so many tokens, the first of which makes a sequence of `length` tokens.
+    fn persistent_step(&mut self, length: u32, tokens: u32) -> Result<PersistentStep<'_>, RunnerError> {
         let variant = self.outcomes.number(self.options.sampler.outcome());
-        let options = PersistentOptions { blocks: self.options.blocks, ..PersistentOptions::default() };
-        self.runner.persistent_step(variant, length, &options)
+        let mut options = PersistentOptions::default();
+        options.blocks = self.options.blocks;
+        options.tokens = self.options.tokens_per_launch;
+        options.ends = options.ends.max(self.ends.len() as u32);
+        self.runner.persistent_step(variant, length, tokens, &options)
     }
 
     /// Issues a launch at the end of the cache, of as many tokens as are wanted, as the cache has room for, and as
     /// launches may have; nothing where another executor is used.
     pub(super) fn issue_launch(&mut self, wanted: usize) -> Result<Option<PersistentLaunch>, EngineError> {
-        let held = self.sequence.held as u32;
-        if !self.launches(held + 1)? {
+        let length = self.sequence.held as u32 + 1;
+        if !self.launches(length)? {
             return Ok(None);
         }
-        // A cache that is to grow grows when its room is used up, as with other executors: how tokens are summed up may
-        // depend on the room.
-        let room = self.runner.max_seq_len() - held;
+        // A cache that is to grow grows when its room is used up, as with other executors: in which order numbers are
+        // summed up may depend on the room.
+        let room = self.runner.max_seq_len().saturating_sub(length) + 1;
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
         let tokens = self.options.tokens_per_launch.min(room).min(wanted).max(1);
         let ends = self.ends.clone();
-        let launch = self.persistent_step(held + 1)?.launch(tokens, &ends)?;
+        let launch = self.persistent_step(length, tokens)?.launch(&ends)?;
         self.launched.launches += 1;
         // States go on as it does.
         self.sequence.ready = false;
         Ok(Some(launch))
     }
+}
+
+/// Tokens that end a text, as far as a device is told: others end it on the host.
+const MOST_ENDS: usize = 1024;
+
+/// What the device is told of the tokens that end a text.
+pub(super) fn ends(ids: &[u32], vocab: u32) -> Vec<u32> {
+    ids.iter().copied().filter(|&id| id < vocab).take(MOST_ENDS).collect()
 }

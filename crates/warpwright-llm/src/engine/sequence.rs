@@ -19,6 +19,7 @@
 use super::error::EngineError;
 use super::inbox::Sent;
 use super::load::Engine;
+use super::persistent;
 use super::sampler::SamplerOptions;
 use std::ops::ControlFlow;
 use warpwright_graph::PersistentLaunch;
@@ -123,7 +124,8 @@ impl Engine {
     /// go on with it.
     pub fn pause(&mut self) {
         if let Some(Coming::Launch(launch)) = &self.sequence.coming {
-            launch.stop();
+            // What the device refuses it says again where a token is asked for.
+            let _ = launch.stop();
         }
     }
 
@@ -165,7 +167,7 @@ impl Engine {
     /// Tells which tokens end a text: a launch of several tokens chooses none after one of these. Who goes on all the same
     /// gets what comes after it, by another launch. At first there are none; what is no token of the model never comes.
     pub fn set_ends(&mut self, ids: &[u32]) {
-        self.ends = ids.to_vec();
+        self.ends = persistent::ends(ids, self.model.vocab());
     }
 
     /// Chooses the next token, adds it to the sequence and gives it.
@@ -212,7 +214,7 @@ impl Engine {
                     return Ok(token);
                 }
                 Coming::Launch(mut launch) => {
-                    if let Some(token) = launch.next()? {
+                    if let Some(token) = launch.next_token()? {
                         self.sequence.held += 1;
                         self.sequence.done();
                         self.launched.tokens += 1;
