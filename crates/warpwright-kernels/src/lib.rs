@@ -13,6 +13,7 @@ mod data;
 mod entry;
 pub mod ladder;
 mod linear;
+pub mod persistent;
 mod rope;
 mod rows;
 mod sampling;
@@ -33,8 +34,10 @@ pub use linear::gemm::{Gemm, GemmInput};
 pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 pub use linear::quant_gemm::QuantGemm;
 pub use linear::scale_rows::ScaleRows;
+pub use persistent::{Assignment, Op, PersistentDecoder};
 pub use rope::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 pub use rows::cast::Cast;
+pub use rows::copy::CopyBytes;
 pub use rows::elementwise::{Elementwise, ElementwiseOp, Operands};
 pub use rows::embedding::Embedding;
 pub use rows::norm::RmsNorm;
@@ -46,6 +49,7 @@ pub use sampling::penalties::Penalties;
 pub use sampling::sample::Sample;
 pub use sampling::setting::Setting;
 pub use step::advance::Advance;
+pub use step::publish::{Finish, Publish};
 pub use weights::WeightFormat;
 
 /// The examples of the page on tiles.

@@ -4,9 +4,12 @@
 mod common;
 
 use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, hold, kinds, run};
-use warpwright_kernels::{CacheDtype, Cast, Dtype, Elementwise, ElementwiseOp, Operands, ResizeRows};
+use warpwright_kernels::{
+    CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Operands, ResizeRows,
+};
 use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_vm::testing::KernelTest;
 
 fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
     let what = format!("{kind} of {} on sm_{sm}", kernel.entry());
@@ -204,6 +207,16 @@ fn rows_of_other_lengths_have_the_same_numbers_and_then_zeros() {
 }
 
 #[test]
+fn copies_are_byte_for_byte() {
+    for (i, bytes) in [1, 2, 15, 16, 17, 511, 512, 513, 1023, 4 * 16 * 32, 5000].into_iter().enumerate() {
+        let kernel = CopyBytes { threads: 32 << (i % 3), ..CopyBytes::new(bytes as u64) };
+        let x: Vec<u8> = (0..bytes).map(|i| (i * 37 % 251 + i / 251) as u8).collect();
+        let test = KernelTest::new(&kernel).arch(Arch::sm([75, 80, 90][i % 3])).input("x", &x);
+        assert_eq!(test.run().expect("no findings").output::<u8>("y"), x, "{bytes} bytes");
+    }
+}
+
+#[test]
 fn what_these_kernels_cannot_be_is_said() {
     let refused = |kernel: &dyn Kernel| match kernel.build(Arch::sm(80)) {
         Err(BuildError::Field { field, .. }) => field,
@@ -222,4 +235,6 @@ fn what_these_kernels_cannot_be_is_said() {
     let cast = Cast::new(64, CacheDtype::Q8_0, CacheDtype::F32);
     assert_eq!(refused(&Cast { from_pitch: 72, ..cast }), "from_pitch");
     assert_eq!(refused(&Cast { to_pitch: 32, ..cast }), "to_pitch");
+    assert_eq!(refused(&CopyBytes::new(0)), "bytes");
+    assert_eq!(refused(&CopyBytes::new((1 << 36) + 1)), "bytes");
 }

@@ -2,9 +2,9 @@
 
 use warpwright_kernels::weights::{Repack, Unpack};
 use warpwright_kernels::{
-    Advance, Argmax, CacheDtype, Cast, Dtype, Elementwise, ElementwiseOp, Embedding, FlashAttention,
-    FusedNormGemv, Gemm, IncrementalAttention, Matrix, Penalties, QuantGemm, QuantGemv, QuantizeQ8_1,
-    ResizeRows, RmsNorm, Rope, Sample, ScaleRows, Softmax, WeightFormat,
+    Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding,
+    FlashAttention, FusedNormGemv, Gemm, IncrementalAttention, Matrix, Penalties, Publish, QuantGemm,
+    QuantGemv, QuantizeQ8_1, ResizeRows, RmsNorm, Rope, Sample, ScaleRows, Softmax, WeightFormat,
 };
 use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
@@ -36,6 +36,8 @@ fn sizes_that_no_kernel_has_are_refused() {
         is_refused(&Argmax { blocks: n, threads: n, ..Argmax::new(n) });
         is_refused(&Sample { threads: n, ..Sample::new(n) });
         is_refused(&Advance::new(n));
+        is_refused(&Publish::new(n, n));
+        is_refused(&CopyBytes { threads: n, ..CopyBytes::new(u64::from(n) << 32) });
         is_refused(&Penalties::new(n, n));
         is_refused(&QuantizeQ8_1 { threads: n, ..QuantizeQ8_1::new(n) });
         is_refused(&ScaleRows { terms: n, ..ScaleRows::new(n) });

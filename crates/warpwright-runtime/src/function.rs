@@ -67,11 +67,13 @@ impl Kernel {
         params: impl Iterator<Item = Param>,
         buffers: impl Iterator<Item = &'a AnyBuffer>,
     ) -> Launch {
+        let mut memory = Vec::with_capacity(buffers.size_hint().0);
+        buffers.for_each(|buffer| buffer.reach(&mut memory));
         Launch {
             kernel: self.name.clone(),
             shape,
             code: self.module.code(&self.name, shape, params),
-            _memory: buffers.map(|buffer| buffer.memory().clone()).collect(),
+            _memory: memory,
         }
     }
 

@@ -5,8 +5,9 @@
 //!                                                        └─────prepare──► PreparedLaunch ──┘ as often as wanted
 //! ```
 
+use crate::bindings::Bindings;
 use crate::buffer::{AnyBuffer, Element};
-use crate::contract::{Arguments, Contract, ContractError, Limits, Number, Resolved, Span};
+use crate::contract::{Contract, Limits, Resolved};
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::function::{self, Function};
@@ -181,13 +182,7 @@ impl CompiledKernel {
     /// Begins a launch: nothing is given yet.
     pub fn bind(&self) -> Binder<'_> {
         let contract = &self.compiled.contract;
-        Binder {
-            kernel: self,
-            arguments: contract.arguments(),
-            buffers: Vec::with_capacity(contract.args().len()),
-            block: contract.block(),
-            refused: None,
-        }
+        Binder { kernel: self, bindings: Bindings::new(contract), block: contract.block() }
     }
 }
 
@@ -202,39 +197,28 @@ impl fmt::Debug for CompiledKernel {
 #[must_use = "nothing is launched before `launch`"]
 pub struct Binder<'a> {
     kernel: &'a CompiledKernel,
-    arguments: Arguments,
-    buffers: Vec<AnyBuffer>,
+    bindings: Bindings,
     block: [u32; 3],
-    refused: Option<Box<ContractError>>,
 }
 
 impl<'a> Binder<'a> {
     /// Gives a buffer, or a part of one.
     pub fn buffer(mut self, name: &str, buffer: impl AsRef<AnyBuffer>) -> Self {
-        let buffer = buffer.as_ref();
-        let span = Span {
-            dtype: buffer.element(),
-            address: buffer.device_ptr(),
-            bytes: buffer.num_bytes(),
-            device: buffer.device().number(),
-        };
-        let given = self.contract().give_buffer(&mut self.arguments, name, span);
-        self.buffers.push(buffer.clone());
-        self.after(given)
+        self.bindings.buffer(self.contract(), name, buffer.as_ref());
+        self
     }
 
     /// Gives a number. Lengths and the grid may depend on it.
     pub fn scalar<T: Element>(mut self, name: &str, value: T) -> Self {
-        let number = Number::new(T::TYPE, bytemuck::bytes_of(&value));
-        let given = self.contract().give_number(&mut self.arguments, name, number);
-        self.after(given)
+        self.bindings.scalar(self.contract(), name, value);
+        self
     }
 
     /// Gives a number that lengths or the grid depend on, such as `rows`: one of [`CompiledKernel::dims`], or a
     /// whole number among the arguments.
     pub fn dim(mut self, name: &str, count: u64) -> Self {
-        let given = self.contract().give_dim(&mut self.arguments, name, count);
-        self.after(given)
+        self.bindings.dim(self.contract(), name, count);
+        self
     }
 
     /// Chooses the block, in threads along x, y and z. Kernels of the library take one block only, which need not be
@@ -246,13 +230,6 @@ impl<'a> Binder<'a> {
 
     fn contract(&self) -> &'a Contract {
         &self.kernel.compiled.contract
-    }
-
-    fn after(mut self, given: Result<(), ContractError>) -> Self {
-        if let Err(error) = given {
-            self.refused.get_or_insert(Box::new(error));
-        }
-        self
     }
 
     /// Checks everything; nothing runs yet. What comes of it can be launched as often as wanted, without another
@@ -271,10 +248,8 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    fn resolve(mut self) -> Result<(Launch, Vec<AnyBuffer>)> {
-        if let Some(error) = self.refused.take() {
-            return Err(error.into());
-        }
+    fn resolve(self) -> Result<(Launch, Vec<AnyBuffer>)> {
+        let (arguments, buffers) = self.bindings.finish()?;
         let Compiled { contract, kernel, resident, .. } = &*self.kernel.compiled;
         let most_blocks = || {
             if self.block == contract.block() {
@@ -283,9 +258,9 @@ impl<'a> Binder<'a> {
             let dynamic_shared = contract.rule().dynamic_shared;
             self.kernel.function().max_cooperative_grid(threads(self.block), dynamic_shared)
         };
-        let Resolved { shape, params } = contract.resolve(&self.arguments, self.block, most_blocks)?;
-        let launch = kernel.launch(shape, params.into_iter(), self.buffers.iter());
-        Ok((launch, self.buffers))
+        let Resolved { shape, params } = contract.resolve(&arguments, self.block, most_blocks)?;
+        let launch = kernel.launch(shape, params.into_iter(), buffers.iter());
+        Ok((launch, buffers))
     }
 }
 

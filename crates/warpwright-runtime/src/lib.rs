@@ -82,6 +82,7 @@
 #![deny(unsafe_code)]
 
 mod backend;
+mod bindings;
 mod buffer;
 mod contract;
 mod device;
@@ -93,6 +94,7 @@ mod kernel;
 mod launch;
 mod module;
 mod op;
+mod operands;
 mod pool;
 mod stream;
 mod vm;
@@ -107,6 +109,7 @@ pub use graph::{Graph, GraphExec, GraphNode, NodeId};
 pub use kernel::{Binder, CompiledKernel, PreparedLaunch};
 pub use launch::{LaunchAttributes, LaunchBuilder, LaunchConfig, RawArg};
 pub use module::Module;
+pub use operands::{OperandBinder, OperandList, OperandTable, Operands};
 pub use pool::PoolStatistics;
 pub use stream::Stream;
 pub use vm::VmConfig;

@@ -101,10 +101,16 @@ impl Stream {
     /// ([`wait_event`](Self::wait_event)). Refused if memory is out, even after everything that the pool keeps was
     /// given back.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        self.alloc_holding(len, Box::default())
+    }
+
+    /// The same for elements that are addresses of these buffers: they live as long as the memory does.
+    pub(crate) fn alloc_holding<T: Element>(&self, len: usize, held: Box<[AnyBuffer]>) -> Result<Buffer<T>> {
         self.must_not_capture("alloc")?;
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
         let (memory, used) = self.inner.device.take(bytes, &self.inner.state)?;
-        let block = Block::new(self.inner.device.clone(), memory.clone(), Some(self.inner.state.clone()));
+        let (device, home) = (self.inner.device.clone(), Some(self.inner.state.clone()));
+        let block = Block::holding(device, memory.clone(), home, held);
         let buffer = Buffer::new(AnyBuffer::new(block, bytes, T::TYPE));
         if used && self.inner.device.looks_for_uninitialised() {
             self.push(Op::Forget(memory));

@@ -70,6 +70,13 @@ impl<'k> K<'k> {
         self.op(Fence { semantics: Some(Semantics::SeqCst), scope, restrict: None });
     }
 
+    /// Lets the thread sleep for about that many nanoseconds, from none to twice as many: what a loop does that waits
+    /// for other blocks.
+    #[track_caller]
+    pub fn nanosleep(self, nanoseconds: u32) {
+        self.op(Nanosleep { ty: crate::ir::Type::U32, t: number(nanoseconds) });
+    }
+
     /// Copies 4, 8 or 16 bytes from global to shared memory beside the thread; both are aligned to
     /// that.
     #[track_caller]

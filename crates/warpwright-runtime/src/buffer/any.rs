@@ -127,6 +127,17 @@ impl AnyBuffer {
         &self.block.memory
     }
 
+    /// The memory that whoever is given the buffer can reach: its own, and what its addresses lead to.
+    pub(crate) fn reach(&self, into: &mut Vec<Arc<Memory>>) {
+        into.push(self.block.memory.clone());
+        self.held().iter().for_each(|buffer| buffer.reach(into));
+    }
+
+    /// The buffers whose addresses are in its memory: see [`OperandTable`](crate::OperandTable).
+    pub(crate) fn held(&self) -> &[AnyBuffer] {
+        self.block.held()
+    }
+
     /// An operation of that stream uses it: the memory belongs to nobody else before it is over.
     pub(crate) fn used_by(&self, stream: &Arc<StreamState>) {
         self.block.used_by(stream);

@@ -1,5 +1,6 @@
 //! Blocks of the pool that buffers hold.
 
+use super::AnyBuffer;
 use crate::backend::Memory;
 use crate::device::Device;
 use crate::pool::Point;
@@ -14,15 +15,33 @@ pub(crate) struct Block {
     pub(crate) home: Option<Arc<StreamState>>,
     /// Other streams that have used it.
     foreign: Mutex<Vec<Arc<StreamState>>>,
+    /// Buffers whose addresses are in it: whoever uses it uses them.
+    held: Box<[AnyBuffer]>,
 }
 
 impl Block {
     pub(crate) fn new(device: Device, memory: Arc<Memory>, home: Option<Arc<StreamState>>) -> Self {
-        Block { device, memory, home, foreign: Mutex::default() }
+        Block::holding(device, memory, home, Box::default())
+    }
+
+    /// A block with the addresses of these buffers in it, which live as long as it does.
+    pub(crate) fn holding(
+        device: Device,
+        memory: Arc<Memory>,
+        home: Option<Arc<StreamState>>,
+        held: Box<[AnyBuffer]>,
+    ) -> Self {
+        Block { device, memory, home, foreign: Mutex::default(), held }
+    }
+
+    /// Buffers whose addresses are in it.
+    pub(crate) fn held(&self) -> &[AnyBuffer] {
+        &self.held
     }
 
     /// An operation of that stream uses it. Streams other than its own are few: each is noted once.
     pub(crate) fn used_by(&self, stream: &Arc<StreamState>) {
+        self.held.iter().for_each(|buffer| buffer.used_by(stream));
         let Some(home) = &self.home else { return };
         if home.id == stream.id {
             return;

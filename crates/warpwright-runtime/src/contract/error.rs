@@ -234,6 +234,12 @@ pub enum Violation {
         /// The most blocks of that shape that are resident at once.
         needed: u64,
     },
+    /// Operands for a kernel whose blocks run together, which other kernels do not run in its place.
+    #[error(
+        "its blocks run together, cooperatively or in clusters, as they do in a launch of its own alone; operands are \
+         made for kernels whose blocks run one by one"
+    )]
+    NotCallable,
     /// The device runs no clusters.
     #[error("clusters of {given:?} blocks; the device runs none")]
     Cluster {
@@ -267,6 +273,7 @@ impl Violation {
             | Violation::ParameterCount { .. }
             | Violation::Architecture { .. }
             | Violation::NotResident { .. }
+            | Violation::NotCallable
             | Violation::Cluster { .. } => None,
         }
     }

@@ -275,6 +275,11 @@ fn refusals_say_what_is_wrong_and_what_is_needed() {
             Violation::NotResident { given: 7, needed: 6 },
             "a cooperative launch of 7 blocks, which must all be resident; at most 6 can be",
         ),
+        (
+            Violation::NotCallable,
+            "its blocks run together, cooperatively or in clusters, as they do in a launch of its own alone; \
+             operands are made for kernels whose blocks run one by one",
+        ),
         (Violation::Cluster { given: [2, 1, 1] }, "clusters of [2, 1, 1] blocks; the device runs none"),
     ];
     for (violation, message) in messages {

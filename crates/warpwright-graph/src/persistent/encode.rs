@@ -1,0 +1,112 @@
+//! From a schedule to the words that the decoder reads: `warpwright_kernels::persistent::format` says how they lie.
+//!
+//! Numbers are known here. Addresses are not: whoever binds a schedule to memory is asked for each buffer.
+
+use super::assign::Assigned;
+use super::schedule::{Instance, Operand, Schedule};
+use crate::launch::ArgSource;
+use warpwright_kernels::persistent::{Assignment, PersistentDecoder, format};
+use warpwright_ptx::dsl::{BuildError, SizeValue};
+
+/// The words of an assigned schedule, for the buffers of the decoder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Encoded {
+    /// Records of the instances, one behind the other, in their order.
+    pub operands: Vec<u64>,
+    /// Items.
+    pub items: Vec<u32>,
+    /// Bounds of lists.
+    pub bounds: Vec<u32>,
+    /// How many counters there are.
+    pub counters: u32,
+    /// Phases of a token.
+    pub phases: u32,
+    /// Blocks.
+    pub blocks: u32,
+}
+
+/// A buffer that an instance is given.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Buffer<'a> {
+    /// The instance.
+    pub instance: &'a Instance,
+    /// The argument's place in its kernel's list.
+    pub arg: usize,
+    /// The argument's name.
+    pub name: &'static str,
+    /// What it is.
+    pub operand: Operand,
+}
+
+impl Schedule {
+    /// The kernel that runs the schedule.
+    pub fn decoder(&self, assignment: Assignment) -> PersistentDecoder {
+        PersistentDecoder { warps: self.warps, assignment, ..PersistentDecoder::new(self.ops.clone()) }
+    }
+
+    /// The words of the schedule. `address` gives the address of each buffer of each instance, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Those of `address`, and where an instance is none of its op: of a schedule that [`check`](super::check) takes each
+    /// is.
+    pub fn encode<E: From<BuildError>>(
+        &self,
+        assigned: &Assigned,
+        mut address: impl FnMut(Buffer<'_>) -> Result<u64, E>,
+    ) -> Result<Encoded, E> {
+        let mut operands: Vec<u64> = Vec::new();
+        let mut records = Vec::with_capacity(self.instances.len());
+        for (i, instance) in self.instances.iter().enumerate() {
+            let mut args = Vec::with_capacity(instance.args.len());
+            for (arg, &(name, operand)) in instance.args.iter().enumerate() {
+                args.push(match operand {
+                    Operand::Plan(ArgSource::U32(value)) => value.into(),
+                    Operand::Plan(ArgSource::F32(value)) => value.to_bits().into(),
+                    _ => address(Buffer { instance, arg, name, operand })?,
+                });
+            }
+            let warps = assigned.warps.get(i).copied().unwrap_or(0);
+            let sizes = instance.kernel.sizes().into_iter();
+            let sizes = sizes.map(|(name, value)| if name == WARPS { SizeValue::U32(warps) } else { value });
+            let sizes: Vec<SizeValue> = sizes.collect();
+            let unknown = || BuildError::field("op", instance.op, format!("one of {}", self.ops.len()));
+            let op = self.ops.get(instance.op).ok_or_else(unknown)?;
+            records.push(index(operands.len())?);
+            operands.extend(op.record(instance.grid, warps, &args, &sizes)?);
+        }
+        let items = assigned.items.iter().map(|item| {
+            let instance = self.instances.get(item.instance).zip(records.get(item.instance));
+            let unknown =
+                || BuildError::field("instance", item.instance, format!("one of {}", self.instances.len()));
+            let (instance, &operands) = instance.ok_or_else(unknown)?;
+            Ok(format::Item {
+                op: index(instance.op)?,
+                operands,
+                first: item.first,
+                end: item.end,
+                wait: item.wait,
+                signal: item.signal,
+            })
+        });
+        let items: Vec<format::Item> = items.collect::<Result<_, BuildError>>()?;
+        Ok(Encoded {
+            operands,
+            items: format::encode_items(items),
+            bounds: format::encode_bounds(assigned.lists.iter().cloned()),
+            counters: assigned.counters,
+            phases: index(self.phases.len())?,
+            blocks: assigned.blocks,
+        })
+    }
+}
+
+/// The size that says how many warps a team has.
+const WARPS: &str = "warps";
+
+/// A place as the words have it.
+fn index(place: usize) -> Result<u32, BuildError> {
+    u32::try_from(place).map_err(|_| BuildError::field("operands", place, "less than 2³² words"))
+}

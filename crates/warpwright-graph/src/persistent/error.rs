@@ -1,0 +1,315 @@
+//! Why there is no schedule for a plan, and what is wrong with one.
+
+use thiserror::Error;
+use warpwright_ptx::dsl::BuildError;
+
+/// Why there is no schedule for a plan. What runs such plans is [`execute_graph`](crate::execute_graph), or a
+/// captured launch of it.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// A step is not done by launches of the library.
+    #[error("{step} of {} is done by the dispatcher, which a resident launch cannot ask: its launches must be the library's", names(.nodes))]
+    Overridden {
+        /// Names of the nodes whose work the step does.
+        nodes: Vec<String>,
+        /// What the step does.
+        step: &'static str,
+    },
+    /// The plan is for more than one token.
+    #[error("{} is for {tokens} tokens at a time: a resident launch decodes one sequence, token by token", names(.nodes))]
+    Batch {
+        /// Names of the nodes whose work the step does.
+        nodes: Vec<String>,
+        /// How many.
+        tokens: u64,
+    },
+    /// The plan is for a prompt.
+    #[error("{} attends to a prompt: a resident launch decodes one sequence, token by token", names(.nodes))]
+    Prompt {
+        /// Names of the nodes whose work the step does.
+        nodes: Vec<String>,
+    },
+    /// A kernel has more threads than a block, or a number that blocks cannot be divided into.
+    #[error("`{kernel}` has blocks of {threads} threads: they must divide the {most} of a resident block")]
+    Threads {
+        /// The kernel.
+        kernel: String,
+        /// Threads of its blocks.
+        threads: u32,
+        /// Threads of the decoder's blocks.
+        most: u32,
+    },
+    /// A kernel is none that a resident launch can call.
+    #[error("`{kernel}`: {error}")]
+    Op {
+        /// The kernel.
+        kernel: String,
+        /// What stands against it.
+        error: BuildError,
+    },
+    /// A copy that no kernel does.
+    #[error(
+        "no kernel copies `{from}` to `{to}`: a tensor that is copied lies in one piece, of the same size"
+    )]
+    Copy {
+        /// What is copied.
+        from: String,
+        /// Where it is copied to.
+        to: String,
+    },
+    /// What a kernel says that is called in its place takes an argument that it does not name: a mistake of the kernel's.
+    #[error("`{kernel}` is called with no `{argument}`")]
+    Called {
+        /// The kernel that is called.
+        kernel: String,
+        /// Its argument.
+        argument: &'static str,
+    },
+    /// Kernels that say that they are of one code are not: a mistake of the kernel's.
+    #[error("`{kernel}` is not called as others of the code `{code}` are")]
+    Code {
+        /// The code.
+        code: String,
+        /// The kernel.
+        kernel: String,
+    },
+    /// The tiles of a launch cannot be counted.
+    #[error("`{kernel}` has a grid of no tiles, of more than 2³², or of a number that is not known")]
+    Grid {
+        /// The kernel.
+        kernel: String,
+    },
+    /// The decoder cannot have such blocks.
+    #[error("blocks of {warps} warps: there must be 1, 2, 4 or 8")]
+    BlockWarps {
+        /// Warps of a block.
+        warps: u32,
+    },
+    /// There is nobody to do the work.
+    #[error("a schedule for {blocks} blocks: there must be from 1 to 65535")]
+    Blocks {
+        /// How many.
+        blocks: u32,
+    },
+}
+
+fn names(nodes: &[String]) -> String {
+    if nodes.is_empty() {
+        return "a step of no node".into();
+    }
+    let names: Vec<String> = nodes.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+/// What is wrong with a schedule. Instances are named by their places, and by their kernels' entry points.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ScheduleFault {
+    /// A launch of the plan is not in the schedule, or in part.
+    #[error("action {action} of step {step} of the plan has {found} instances: there must be {needed}")]
+    Instances {
+        /// The step's place in the program.
+        step: usize,
+        /// The action's place in the step.
+        action: usize,
+        /// How many instances do its work.
+        needed: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// An instance is not what the plan says.
+    #[error("instance {instance}, `{kernel}`, differs from the plan in its {what}")]
+    NotThePlans {
+        /// The instance.
+        instance: usize,
+        /// Its kernel.
+        kernel: String,
+        /// What differs: `kernel`, `grid`, or the name of an argument.
+        what: String,
+    },
+    /// An instance is in no stage, or in several.
+    #[error("instance {instance}, `{kernel}`, is in {stages} stages: it must be in one")]
+    Placed {
+        /// The instance.
+        instance: usize,
+        /// Its kernel.
+        kernel: String,
+        /// In how many stages it is.
+        stages: usize,
+    },
+    /// A stage or a phase has nothing in it, or what no instance is.
+    #[error("stage {stage} of phase {phase} is empty, or names an instance that does not exist")]
+    Stage {
+        /// The phase.
+        phase: usize,
+        /// The stage.
+        stage: usize,
+    },
+    /// The plan has no schedule at all.
+    #[error("the plan has no schedule: {error}")]
+    Plan {
+        /// Why.
+        error: String,
+    },
+    /// Instances are not in the order of the plan.
+    #[error("instance {instance} is listed behind one that comes later in the plan")]
+    InstanceOrder {
+        /// The instance.
+        instance: usize,
+    },
+    /// The lists are not those of all items.
+    #[error("there must be {needed} lists, one behind the other, of all {items} items")]
+    Lists {
+        /// How many there must be.
+        needed: usize,
+        /// Items.
+        items: usize,
+    },
+    /// A team has a number of warps that its kernel does not take.
+    #[error("instance {instance}, `{kernel}`, has teams of {warps} warps, which it does not take")]
+    Team {
+        /// The instance.
+        instance: usize,
+        /// Its kernel.
+        kernel: String,
+        /// Warps of its teams.
+        warps: u32,
+    },
+    /// An item is of no instance, of no tiles, or of tiles beyond the last.
+    #[error("item {item} is of instance {instance} and tiles {first}..{end}, which is nothing")]
+    Item {
+        /// The item.
+        item: usize,
+        /// The instance that it names.
+        instance: usize,
+        /// Its first tile.
+        first: u32,
+        /// The tile behind its last.
+        end: u32,
+    },
+    /// An item is in the list of another phase than its instance.
+    #[error("item {item} is in a list of phase {listed}, and its instance in phase {phase}")]
+    ItemPhase {
+        /// The item.
+        item: usize,
+        /// The phase of its list.
+        listed: usize,
+        /// The phase of its instance.
+        phase: usize,
+    },
+    /// A tile is in no item.
+    #[error("tile {tile} of instance {instance}, `{kernel}`, is in no item")]
+    TileMissing {
+        /// The instance.
+        instance: usize,
+        /// Its kernel.
+        kernel: String,
+        /// The tile.
+        tile: u32,
+    },
+    /// A tile is in two items.
+    #[error("tile {tile} of instance {instance}, `{kernel}`, is in two items")]
+    TileTwice {
+        /// The instance.
+        instance: usize,
+        /// Its kernel.
+        kernel: String,
+        /// The tile.
+        tile: u32,
+    },
+    /// An item comes behind one of a later stage in the same list.
+    #[error(
+        "item {item} of stage {stage} is listed behind an item of stage {before}: it might never be reached"
+    )]
+    ItemOrder {
+        /// The item.
+        item: usize,
+        /// Its stage.
+        stage: usize,
+        /// The stage of the item before it.
+        before: usize,
+    },
+    /// An item counts or waits for a counter that there is not.
+    #[error("item {item} names counter {counter}: those of items are from {heads} to {counters}")]
+    Counter {
+        /// The item.
+        item: usize,
+        /// The counter.
+        counter: u32,
+        /// The first one that is no head of a queue.
+        heads: u32,
+        /// How many there are.
+        counters: u32,
+    },
+    /// An item waits for what is not before it.
+    #[error(
+        "item {item} of stage {stage} of phase {phase} waits for counter {counter}, which item {signaller} counts that is in no earlier stage of the phase"
+    )]
+    WaitOrder {
+        /// The item.
+        item: usize,
+        /// Its phase.
+        phase: usize,
+        /// Its stage.
+        stage: usize,
+        /// The counter.
+        counter: u32,
+        /// An item that counts it.
+        signaller: usize,
+    },
+    /// An item waits for another value than its counter has when all have counted.
+    #[error("item {item} waits for {value} of counter {counter}, which {signallers} items count")]
+    WaitValue {
+        /// The item.
+        item: usize,
+        /// The counter.
+        counter: u32,
+        /// What it waits for.
+        value: u32,
+        /// What the counter has in the end.
+        signallers: u32,
+    },
+    /// An instance may read before another has written.
+    #[error(
+        "instance {reader}, `{kernel}`, reads `{argument}`, and does not wait for instance {writer} that writes it"
+    )]
+    ReadEarly {
+        /// The instance that reads.
+        reader: usize,
+        /// Its kernel.
+        kernel: String,
+        /// The argument that it reads.
+        argument: String,
+        /// The instance that writes.
+        writer: usize,
+    },
+    /// An instance may write what another has still to read.
+    #[error(
+        "instance {writer}, `{kernel}`, writes `{argument}`, and does not wait for instance {reader} that reads what was there"
+    )]
+    WrittenWhileRead {
+        /// The instance that writes.
+        writer: usize,
+        /// Its kernel.
+        kernel: String,
+        /// The argument that it writes.
+        argument: String,
+        /// The instance that reads.
+        reader: usize,
+    },
+    /// Two instances may write the same at the same time.
+    #[error(
+        "instance {second}, `{kernel}`, writes `{argument}`, and does not wait for instance {first} that writes it too"
+    )]
+    WrittenTwice {
+        /// The instance that comes second in the plan.
+        second: usize,
+        /// Its kernel.
+        kernel: String,
+        /// The argument that it writes.
+        argument: String,
+        /// The instance that comes first in the plan.
+        first: usize,
+    },
+}

@@ -1,0 +1,49 @@
+//! How instances become phases and stages.
+//!
+//! One rule: *a phase ends where something depends on a large instance of it.* What is large all blocks share in, so
+//! that all of them have to wait for its end anyway, and a barrier is the cheapest way. What is small keeps a few
+//! blocks busy for a moment: what depends on that waits for those few, as a later stage of the same phase.
+//!
+//! ```text
+//!  embedding, q · k · v │ rope and append, attention │ o │ gate · up │ down, ...│ logits │ penalties, draw, advance
+//!  small      large     │ small            large     │   │           │          │        │ small
+//! ```
+//!
+//! So a layer has five phases, as it has five large instances or groups of them that wait for one another; and whatever
+//! a plan leaves unfused, such as norms or heads of another length, is a stage before what needs it.
+
+use super::access::{accesses, conflict};
+use super::schedule::{Instance, Phase, Stage};
+use crate::plan::Plan;
+
+/// Phases of instances in the order of the plan. What depends on what is seen by the bytes that they touch, so that
+/// memory which several tensors have one after the other keeps its order too.
+pub(super) fn phases(plan: &Plan, instances: &[Instance]) -> Vec<Phase> {
+    let touched: Vec<_> = instances.iter().map(|instance| accesses(plan, instance)).collect();
+    let mut phases: Vec<Phase> = Vec::new();
+    // Instances of the last phase with their stages.
+    let mut placed: Vec<(usize, usize)> = Vec::new();
+    for (i, instance) in instances.iter().enumerate() {
+        // Parts of one launch do not depend on one another.
+        let needed = placed.iter().filter(|&&(other, _)| {
+            instances[other].origin != instance.origin && conflict(&touched[other], &touched[i])
+        });
+        let (mut stage, mut ends) = (0, phases.is_empty());
+        for &(other, at) in needed {
+            stage = stage.max(at + 1);
+            ends |= instances[other].large;
+        }
+        if ends {
+            phases.push(Phase::default());
+            placed.clear();
+            stage = 0;
+        }
+        if let Some(phase) = phases.last_mut() {
+            // A stage more than there are, at most: what is needed is in the one before.
+            phase.stages.resize_with(phase.stages.len().max(stage + 1), Stage::default);
+            phase.stages[stage].instances.push(i);
+        }
+        placed.push((i, stage));
+    }
+    phases
+}

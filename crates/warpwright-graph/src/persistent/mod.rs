@@ -1,0 +1,46 @@
+//! A plan as the work of one resident launch: the schedule of the persistent decoder.
+//!
+//! ```text
+//!  Plan ──► parts ──► form ──► Schedule ──► assign ──► Assigned ──► encode ──► words for the device
+//!           launches   phases,   ops,        blocks,     │
+//!           as         stages    instances   items       └──► check: does it do what the plan does?
+//!           instances
+//!
+//!            phase 0                 phase 1                      phase 2
+//!            stage 0    stage 1     │stage 0  stage 1            │stage 0
+//!  block 0   embedding  q  q  k  k  │rope     attention attention│o  o  o
+//!  block 1   embedding  q  q  k  v  │rope     attention attention│o  o  o
+//!  block 2              q  q  k  v  │         attention          │o  o
+//!                       ▲           ▲         ▲                  ▲
+//!                       waits for   barrier   waits for          barrier
+//!                       embedding             rope
+//! ```
+//!
+//! An *instance* is a launch of the plan, or an independent part of one; its tiles are the blocks of its grid. An *item*
+//! is a run of tiles of an instance that one block of the decoder does. Items are in *stages*, stages in *phases*.
+//! Between phases all blocks meet at a barrier; within a phase, items of a later stage wait until all items of the stage
+//! before have been counted, and blocks without such items do not wait.
+//!
+//! Invariants, which [`check`] tells of any schedule however it was made: an instance does what the plan says; each of
+//! its tiles is in one item; whatever two instances have in common in memory, and one of them writes, they touch in the
+//! order of the plan; waits are for earlier stages of the phase, and every block has its items in the order of stages,
+//! so that some item can always run.
+//!
+//! It knows neither devices nor addresses, and nothing of how the kernel waits.
+
+mod access;
+mod assign;
+mod check;
+mod cost;
+mod encode;
+mod error;
+mod form;
+mod parts;
+mod schedule;
+
+pub use assign::{Assigned, Item, Wait};
+pub use check::check;
+pub use cost::{Cost, Timeline};
+pub use encode::{Buffer, Encoded};
+pub use error::{ScheduleError, ScheduleFault};
+pub use schedule::{Appended, Instance, Operand, Origin, Phase, Schedule, ScheduleOptions, Stage};

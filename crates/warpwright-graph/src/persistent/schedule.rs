@@ -1,0 +1,256 @@
+//! What a schedule is: ops, instances of them, and in which phases and stages those are.
+
+use super::error::ScheduleError;
+use super::form;
+use super::parts::Parts;
+use crate::graph::Role;
+use crate::launch::ArgSource;
+use crate::plan::Plan;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use warpwright_kernels::persistent::Op;
+use warpwright_ptx::dsl::{Kernel, Role as ArgRole};
+
+/// The work of a plan's step as phases and stages, for a launch that stays resident. It is data: blocks get their share
+/// of it by [`assign`](Schedule::assign), and [`check`](super::check) says whether that does what the plan does.
+///
+/// ```
+/// use warpwright_graph::persistent::{Schedule, ScheduleOptions, check};
+/// use warpwright_graph::{ComputeGraph, Element, KernelLibrary, Plan, PlanOptions, TensorType};
+/// use warpwright_kernels::WeightFormat;
+/// use warpwright_kernels::persistent::Assignment;
+/// use warpwright_ptx::ir::Arch;
+///
+/// let mut graph = ComputeGraph::new();
+/// let x = graph.input("x", TensorType::f32([1, 256]));
+/// let matrix = TensorType::new(Element::Weights(WeightFormat::Q8_0), [512, 256]);
+/// let (up, down) = (graph.weight("up", matrix), graph.weight("down", TensorType::new(matrix.element, [256, 512])));
+/// let h = graph.mat_mul("h", x, up, None)?;
+/// let y = graph.mat_mul("y", h, down, None)?;
+/// graph.output(y)?;
+///
+/// let plan = Plan::new(&graph, &PlanOptions::new(Arch::sm(90), 132), &KernelLibrary)?;
+/// let schedule = Schedule::new(&plan, &ScheduleOptions::default())?;
+/// // The second product needs all of the first.
+/// assert_eq!(schedule.phases.len(), 2);
+/// let assigned = schedule.assign(16, Assignment::Static)?;
+/// check(&schedule, &plan, &assigned)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Schedule {
+    /// The codes that the decoder needs, each once, in the order in which they are needed first.
+    pub ops: Vec<Op>,
+    /// What is done for a token, in the order of the plan.
+    pub instances: Vec<Instance>,
+    /// In which phases, one after the other.
+    pub phases: Vec<Phase>,
+    /// Warps of a block of the decoder.
+    pub warps: u32,
+}
+
+/// How a schedule is made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ScheduleOptions {
+    /// Warps of a block of the decoder: a power of two up to 8.
+    pub warps: u32,
+    /// What is done after the plan's work, such as telling the host of the token.
+    pub appended: Vec<Appended>,
+}
+
+impl Default for ScheduleOptions {
+    /// Eight warps, and nothing after the plan's work.
+    fn default() -> Self {
+        ScheduleOptions { warps: 8, appended: Vec::new() }
+    }
+}
+
+/// A launch that is not the plan's, after all of those.
+#[derive(Clone)]
+pub struct Appended {
+    /// The kernel.
+    pub kernel: Arc<dyn Kernel + Send + Sync>,
+    /// Its arguments by name, in its order.
+    pub args: Vec<(&'static str, Operand)>,
+    /// Numbers that lengths and the grid depend on, beside scalar arguments.
+    pub dims: Vec<(&'static str, u64)>,
+}
+
+impl fmt::Debug for Appended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Appended").field("kernel", &self.kernel.entry()).field("args", &self.args).finish()
+    }
+}
+
+/// What an argument of an instance is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Operand {
+    /// What the plan has, in the plan's memory, or a number.
+    Plan(ArgSource),
+    /// A buffer of this name that is not the plan's: whoever binds the schedule has it.
+    External(&'static str),
+}
+
+/// Whose work an instance does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Origin {
+    /// That of an action of a step of the plan, or a part of it.
+    Plan {
+        /// The step's place in the program.
+        step: usize,
+        /// The action's place in the step.
+        action: usize,
+    },
+    /// That of a launch behind the plan's, by its place in [`ScheduleOptions::appended`].
+    Appended(usize),
+}
+
+/// A launch of the plan, or a part of one that does not depend on the others.
+#[derive(Clone)]
+pub struct Instance {
+    /// The kernel, with all its sizes.
+    pub kernel: Arc<dyn Kernel + Send + Sync>,
+    /// Its code: a place in [`Schedule::ops`].
+    pub op: usize,
+    /// Its arguments by name, in its order.
+    pub args: Vec<(&'static str, Operand)>,
+    /// Numbers that lengths and the grid depend on, beside scalar arguments.
+    pub dims: Vec<(&'static str, u64)>,
+    /// The grid, in tiles.
+    pub grid: [u32; 3],
+    /// Bytes that it moves, as [`PlannedLaunch::bytes`](crate::PlannedLaunch::bytes) counts them.
+    pub bytes: u64,
+    /// Bytes of matrices of products among them.
+    pub weight_bytes: u64,
+    /// Whether all blocks should share in it, so that what depends on it is in a later phase: it reads matrices or
+    /// caches, which grow with the model and the context, or moves as much as a device does in the time of a barrier.
+    pub large: bool,
+    /// Whose work it does.
+    pub origin: Origin,
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instance")
+            .field("kernel", &self.kernel.entry())
+            .field("op", &self.op)
+            .field("args", &self.args)
+            .field("grid", &self.grid)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Instance {
+    /// Tiles of its grid.
+    pub fn tiles(&self) -> u64 {
+        self.grid.iter().fold(1, |tiles, &extent| tiles * u64::from(extent))
+    }
+}
+
+/// What happens between two barriers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Phase {
+    /// One after the other: never none.
+    pub stages: Vec<Stage>,
+}
+
+/// What can happen at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stage {
+    /// Places in [`Schedule::instances`]: never none.
+    pub instances: Vec<usize>,
+}
+
+impl Schedule {
+    /// The schedule of a plan.
+    ///
+    /// # Errors
+    ///
+    /// Where the plan is none that a resident launch can do: see [`ScheduleError`].
+    pub fn new(plan: &Plan, options: &ScheduleOptions) -> Result<Self, ScheduleError> {
+        if !matches!(options.warps, 1 | 2 | 4 | 8) {
+            return Err(ScheduleError::BlockWarps { warps: options.warps });
+        }
+        let instances = Parts::new(plan, options.warps)?.instances(&options.appended)?;
+        let phases = form::phases(plan, &instances);
+        let mut schedule = Schedule { ops: Vec::new(), instances, phases, warps: options.warps };
+        schedule.find_ops(plan)?;
+        Ok(schedule)
+    }
+
+    /// Gives each instance its code. What is a weight in all instances of a code nobody writes.
+    fn find_ops(&mut self, plan: &Plan) -> Result<(), ScheduleError> {
+        let mut known: HashMap<String, usize> = HashMap::new();
+        let mut codes: HashMap<String, String> = HashMap::new();
+        let mut frozen: Vec<Vec<bool>> = Vec::new();
+        for instance in &mut self.instances {
+            let entry = instance.kernel.entry();
+            let code = codes.entry(entry).or_insert_with(|| instance.kernel.code());
+            instance.op = match known.get(code) {
+                Some(&op) => op,
+                None => {
+                    let op = op(&instance.kernel, self.warps)?;
+                    frozen.push(op.args().iter().map(|arg| arg.role == ArgRole::In).collect());
+                    self.ops.push(op);
+                    known.insert(code.clone(), self.ops.len() - 1);
+                    self.ops.len() - 1
+                }
+            };
+            let op = &self.ops[instance.op];
+            if op.args().iter().map(|arg| arg.name).ne(instance.args.iter().map(|&(name, _)| name)) {
+                return Err(ScheduleError::Code { code: code.clone(), kernel: instance.kernel.entry() });
+            }
+            for (frozen, (_, operand)) in frozen[instance.op].iter_mut().zip(&instance.args) {
+                *frozen &= is_weight(plan, operand);
+            }
+        }
+        for (op, frozen) in self.ops.iter_mut().zip(frozen) {
+            let names = op.args().iter().zip(frozen).filter(|(_, frozen)| *frozen).map(|(arg, _)| arg.name);
+            let names: Vec<&str> = names.collect();
+            let refused = |error| ScheduleError::Op { kernel: op.kernel().entry(), error };
+            *op = op.clone().frozen(&names).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Grid barriers of a token: one behind each phase.
+    pub fn barriers(&self) -> usize {
+        self.phases.len()
+    }
+
+    /// Bytes that a token moves: what its instances move by their arguments.
+    pub fn bytes(&self) -> u64 {
+        self.instances.iter().fold(0, |sum, instance| sum.saturating_add(instance.bytes))
+    }
+
+    /// Bytes of the matrices of products that a token reads.
+    pub fn weight_bytes(&self) -> u64 {
+        self.instances.iter().fold(0, |sum, instance| sum.saturating_add(instance.weight_bytes))
+    }
+}
+
+/// Whether nobody writes an operand.
+fn is_weight(plan: &Plan, operand: &Operand) -> bool {
+    match *operand {
+        Operand::Plan(ArgSource::Weights { .. }) => true,
+        Operand::Plan(ArgSource::Tensor { tensor, .. }) => plan.program().info(tensor).role == Role::Weight,
+        _ => false,
+    }
+}
+
+/// A kernel as an op of blocks of so many warps.
+fn op(kernel: &Arc<dyn Kernel + Send + Sync>, most: u32) -> Result<Op, ScheduleError> {
+    let refused = |error| ScheduleError::Op { kernel: kernel.entry(), error };
+    let op = Op::new(Arc::clone(kernel)).map_err(refused)?;
+    match op.warps() {
+        Some(warps) if !most.is_multiple_of(warps) => {
+            Err(ScheduleError::Threads { kernel: kernel.entry(), threads: 32 * warps, most: 32 * most })
+        }
+        _ => Ok(op),
+    }
+}

@@ -1,0 +1,66 @@
+//! How the blocks of the grid wait for one another between two phases.
+//!
+//! Blocks count their arrivals; the last one sets the count back to zero and begins the next generation, for which the
+//! others wait. So the words are ready for the next barrier, and for the next launch. The count is taken with acquire and
+//! release, the generation is stored with release and looked at with acquire, all at the scope of the device: what a block
+//! wrote before it arrived is seen by all blocks behind the barrier.
+
+use super::format::{ARRIVED, GENERATION};
+use super::wait::{Place, Sought, Waits};
+use warpwright_ptx::dsl::*;
+use warpwright_ptx::ir::Scope;
+
+/// What separates a phase from the next. The walk knows no more of it, so that something finer can take its place.
+pub(super) trait Between<'k> {
+    /// The block has done its items of the phase. All threads call it.
+    fn leave(&self, place: Place<'k>);
+
+    /// Waits until what the next phase reads has been written; yields 1 to go on, 0 to give up.
+    fn enter(&self, place: Place<'k>) -> Reg<'k, u32>;
+}
+
+/// A barrier of all blocks.
+#[derive(Clone, Copy)]
+pub(super) struct GridBarrier<'k> {
+    pub(super) k: K<'k>,
+    pub(super) waits: Waits<'k>,
+    pub(super) words: Ptr<'k, Global, u32>,
+    /// How many arrive.
+    pub(super) blocks: Reg<'k, u32>,
+    /// Phases of a token.
+    pub(super) phases: Reg<'k, u32>,
+    /// The generation in which the launch begins.
+    pub(super) first: Reg<'k, u32>,
+}
+
+impl<'k> GridBarrier<'k> {
+    /// The barrier of the whole grid. All blocks see the same first generation: the next one cannot begin before all
+    /// have arrived, which they do later.
+    pub(super) fn new(k: K<'k>, waits: Waits<'k>, words: Ptr<'k, Global, u32>, phases: Reg<'k, u32>) -> Self {
+        let first = words.relaxed(Scope::Gpu).ld(GENERATION);
+        GridBarrier { k, waits, words, blocks: k.nctaid(), phases, first }
+    }
+
+    /// The generation that begins when all blocks have left the phase.
+    fn next(&self, place: Place<'k>) -> Reg<'k, u32> {
+        self.first + 1 + place.token * self.phases + place.phase
+    }
+}
+
+impl<'k> Between<'k> for GridBarrier<'k> {
+    fn leave(&self, place: Place<'k>) {
+        let GridBarrier { k, words, blocks, .. } = *self;
+        k.sync();
+        k.when(k.tid().eq(0), || {
+            let before = words.acq_rel(Scope::Gpu).atomic_add(ARRIVED, 1);
+            k.when(before.eq(blocks - 1), || {
+                words.relaxed(Scope::Gpu).st(ARRIVED, 0);
+                words.release(Scope::Gpu).st(GENERATION, self.next(place));
+            });
+        });
+    }
+
+    fn enter(&self, place: Place<'k>) -> Reg<'k, u32> {
+        self.waits.until(place, Sought::Barrier, self.words.at(GENERATION), self.next(place))
+    }
+}

@@ -1,0 +1,221 @@
+//! An op: a kernel whose body the decoder calls, and how its operands are read.
+//!
+//! Two launches are instances of one op where their kernels have the same [`code`](Kernel::code) and the same frozen
+//! arguments: then they differ in what a record of `operands` holds, and in nothing else.
+
+use super::format;
+use std::fmt;
+use std::sync::Arc;
+use warpwright_ptx::dsl::*;
+use warpwright_ptx::ir::Type;
+
+/// The size that says how many warps a block has, where that is chosen for each instance.
+const WARPS: &str = "warps";
+
+/// A kernel whose body a [`PersistentDecoder`](super::PersistentDecoder) calls.
+#[derive(Clone)]
+pub struct Op {
+    kernel: Arc<dyn Kernel + Send + Sync>,
+    args: Vec<ArgDesc>,
+    sizes: Vec<(&'static str, SizeValue)>,
+    /// For each argument, whether nobody writes it while the decoder runs.
+    frozen: Vec<bool>,
+    /// Warps of a team; none where any number will do.
+    warps: Option<u32>,
+    code: String,
+}
+
+/// Ops of equal codes are the same.
+impl PartialEq for Op {
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code
+    }
+}
+
+impl Eq for Op {}
+
+impl fmt::Debug for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Op").field(&self.code).finish()
+    }
+}
+
+impl Op {
+    /// The op that calls the kernel's body. None of its arguments is frozen.
+    ///
+    /// # Errors
+    /// Where the kernel refuses its configuration; and where it cannot be called: its blocks are not whole warps along
+    /// x, it wants dynamic shared memory, clusters or a cooperative launch, or it has an argument that is no buffer and
+    /// no number of 32 or 64 bits.
+    pub fn new(kernel: Arc<dyn Kernel + Send + Sync>) -> Result<Self, BuildError> {
+        kernel.check()?;
+        let (args, sizes, rule) = (kernel.args(), kernel.sizes(), kernel.launch());
+        let refuse = |rule: &str| Err(BuildError::field("ops", kernel.entry(), rule));
+        let threads = match rule.block {
+            Block::Exactly([threads, 1, 1]) if threads > 0 && threads.is_multiple_of(32) => threads,
+            _ => return refuse("a kernel with blocks of whole warps along x, of a number that it fixes"),
+        };
+        if rule.dynamic_shared > 0 {
+            return refuse("a kernel without dynamic shared memory, which the caller does not have");
+        }
+        if rule.cooperative || rule.cluster.is_some() {
+            return refuse("a kernel whose blocks do not wait for one another");
+        }
+        let is_number = |arg: &ArgDesc| {
+            matches!(arg.dtype, Type::U32 | Type::S32 | Type::F32 | Type::U64 | Type::S64 | Type::F64)
+        };
+        if let Some(arg) = args.iter().find(|arg| arg.role == Role::Scalar && !is_number(arg)) {
+            let (name, ty) = (arg.name, arg.dtype.name());
+            return refuse(&format!("a kernel whose numbers have 32 or 64 bits: `{name}` is {ty}"));
+        }
+        let any = sizes.iter().any(|(name, _)| *name == WARPS);
+        let code = kernel.code();
+        let frozen = vec![false; args.len()];
+        Ok(Op { kernel, args, sizes, frozen, warps: (!any).then_some(threads / 32), code })
+    }
+
+    /// The same with arguments that nobody writes while the decoder runs, such as weights: they may be loaded through
+    /// the read-only cache.
+    ///
+    /// # Errors
+    /// Where the kernel has no argument of that name, or writes it.
+    pub fn frozen(mut self, names: &[&str]) -> Result<Self, BuildError> {
+        for name in names {
+            let known = self.args.iter().position(|arg| arg.name == *name && arg.role == Role::In);
+            let Some(at) = known else {
+                let rule = format!("a buffer that `{}` only reads", self.kernel.entry());
+                return Err(BuildError::field("frozen", name, rule));
+            };
+            self.frozen[at] = true;
+        }
+        let frozen = self.args.iter().zip(&self.frozen).filter(|(_, frozen)| **frozen);
+        let names: Vec<_> = frozen.map(|(arg, _)| arg.name).collect();
+        self.code = self.kernel.code();
+        if !names.is_empty() {
+            self.code += &format!(" frozen {}", names.join(" "));
+        }
+        Ok(self)
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Arc<dyn Kernel + Send + Sync> {
+        &self.kernel
+    }
+
+    /// The name of its code: [`Kernel::code`], and its frozen arguments.
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// The arguments of an instance, in the order of its record.
+    pub fn args(&self) -> &[ArgDesc] {
+        &self.args
+    }
+
+    /// The sizes of an instance, in the order of its record, with the values of the kernel that the op was made of.
+    pub fn sizes(&self) -> &[(&'static str, SizeValue)] {
+        &self.sizes
+    }
+
+    /// Warps of a team that runs it; `None` where each instance may choose.
+    pub fn warps(&self) -> Option<u32> {
+        self.warps
+    }
+
+    /// Warps that its own launch rule wants on a multiprocessor at once; `None` where it does not say.
+    pub fn resident_warps(&self) -> Option<u32> {
+        let rule = self.kernel.launch();
+        let Block::Exactly([threads, ..]) = rule.block else { return None };
+        rule.resident_blocks.map(|blocks| blocks * (threads / 32))
+    }
+
+    /// The record of an instance in `operands`: see [`format::record`]. `args` and `sizes` are in the order of
+    /// [`args`](Self::args) and [`sizes`](Self::sizes), `grid` is in blocks of the op's kernel, and `warps` is the
+    /// number of warps of a team.
+    ///
+    /// # Errors
+    /// Where they are not as many, or of other types, or `warps` is not what the op or the size of that name says.
+    pub fn record(
+        &self,
+        grid: [u32; 3],
+        warps: u32,
+        args: &[u64],
+        sizes: &[SizeValue],
+    ) -> Result<Vec<u64>, BuildError> {
+        let refuse = |field: &'static str, value: String, rule: String| {
+            Err(BuildError::field(field, value, format!("{rule}, for `{}`", self.code)))
+        };
+        if args.len() != self.args.len() {
+            return refuse("args", args.len().to_string(), self.args.len().to_string());
+        }
+        if sizes.len() != self.sizes.len() {
+            return refuse("sizes", sizes.len().to_string(), self.sizes.len().to_string());
+        }
+        for (given, (name, wanted)) in sizes.iter().zip(&self.sizes) {
+            if std::mem::discriminant(given) != std::mem::discriminant(wanted) {
+                return refuse("sizes", format!("{given:?}"), format!("`{name}`, like {wanted:?}"));
+            }
+            if *name == WARPS && given.bits() != u64::from(warps) {
+                return refuse(WARPS, warps.to_string(), format!("the size of that name, {}", given.bits()));
+            }
+        }
+        if self.warps.is_some_and(|own| own != warps) {
+            return refuse(WARPS, warps.to_string(), self.warps.unwrap_or(0).to_string());
+        }
+        Ok(format::record(grid, warps, args, sizes))
+    }
+
+    /// Runs tiles `first .. end` of the instance whose record begins at `record`, by the teams of the block.
+    pub(super) fn run<'k>(
+        &self,
+        k: K<'k>,
+        record: Ptr<'k, Global, u64>,
+        (first, end): (Reg<'k, u32>, Reg<'k, u32>),
+    ) {
+        let [x, y, z, warps] = record.cast::<u32>().nc().ld_vec::<4>(0);
+        let team = match self.warps {
+            Some(warps) => k.teams(warps),
+            None => k.teams_of(warps),
+        };
+        let words = self.args.len() + self.sizes.len();
+        let operands: Vec<Reg<'k, u64>> = (0..words.div_ceil(2))
+            .flat_map(|pair| record.nc().ld_vec::<2>((format::RECORD_HEAD + 2 * pair) as u32))
+            .collect();
+        let (args, sizes) = operands.split_at(self.args.len());
+        let mut call = Call::new(team).grid([x, y, z]);
+        for ((arg, frozen), &bits) in self.args.iter().zip(&self.frozen).zip(args) {
+            let name = arg.name;
+            call = match (arg.role, arg.dtype) {
+                (Role::Scalar, Type::U32) => call.number(name, bits.to::<u32>()),
+                (Role::Scalar, Type::S32) => call.number(name, bits.to::<i32>()),
+                (Role::Scalar, Type::F32) => call.number(name, bits.to::<u32>().bits::<f32>()),
+                (Role::Scalar, Type::S64) => call.number(name, bits.to::<i64>()),
+                (Role::Scalar, Type::F64) => call.number(name, bits.bits::<f64>()),
+                (Role::Scalar, _) => call.number(name, bits),
+                _ => call.buffer(name, bits, *frozen),
+            };
+        }
+        for ((name, value), &bits) in self.sizes.iter().zip(sizes) {
+            call = match value {
+                SizeValue::U32(_) if *name == WARPS => call.size(name, warps),
+                SizeValue::U32(_) => call.size(name, bits.to::<u32>()),
+                SizeValue::U64(_) => call.wide_size(name, bits),
+                SizeValue::F32(_) => call.factor(name, bits.to::<u32>().bits::<f32>()),
+            };
+        }
+        // Most grids have one dimension, and a division costs as much as some tiles.
+        let flat = (y * z).eq(1);
+        k.each(k.range(first + team.number()..end).step(team.count()), |tile| {
+            let place = k.if_else(
+                flat,
+                || [tile, k.u32(0), k.u32(0)],
+                || {
+                    let row = tile / x;
+                    [tile - row * x, row % y, row / y]
+                },
+            );
+            call.run(&*self.kernel, place);
+            team.sync();
+        });
+    }
+}

@@ -1,0 +1,109 @@
+//! Waiting that ends: a word of global memory is looked at until it has been counted far enough, or until too many
+//! looks were in vain.
+//!
+//! One thread looks, with acquire at the scope of the device, and the block waits for it at its own barrier: what was
+//! released with the count is seen by all of the block. Words count up, modulo 2³².
+//!
+//! The first block whose budget runs out writes the fault and raises the flag; all others see the flag between two
+//! looks, and give up too.
+
+use super::format::{AT_BARRIER, AT_COUNTER, GAVE_UP};
+use warpwright_ptx::dsl::*;
+use warpwright_ptx::ir::Scope;
+
+/// Looks in a row, before each further one waits a little.
+const EAGER: u32 = 16;
+
+/// Nanoseconds between looks after those.
+const PAUSE: u32 = 64;
+
+/// Where in the schedule a block is.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'k> {
+    /// The token, from 0 in each launch.
+    pub(super) token: Reg<'k, u32>,
+    pub(super) phase: Reg<'k, u32>,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy)]
+pub(super) enum Sought<'k> {
+    /// The grid's barrier.
+    Barrier,
+    /// A counter, by its index.
+    Counter(Reg<'k, u32>),
+}
+
+/// The waits of a block.
+#[derive(Clone, Copy)]
+pub(super) struct Waits<'k> {
+    k: K<'k>,
+    /// The buffer `barrier`, which has the flag.
+    words: Ptr<'k, Global, u32>,
+    fault: Ptr<'k, Global, u32>,
+    /// Looks at most.
+    budget: Reg<'k, u32>,
+    /// What the thread that looks tells the others: of the barrier, and of counters. The block is at its own barrier
+    /// between two waits for either, but not between one for the barrier and one for a counter.
+    verdicts: [Ptr<'k, Shared, u32>; 2],
+}
+
+impl<'k> Waits<'k> {
+    pub(super) fn new(
+        k: K<'k>,
+        words: Ptr<'k, Global, u32>,
+        fault: Ptr<'k, Global, u32>,
+        budget: Reg<'k, u32>,
+    ) -> Self {
+        Waits { k, words, fault, budget, verdicts: [k.shared(1), k.shared(1)] }
+    }
+
+    /// Waits until `word` has been counted up to `wanted`; yields 1 to go on, and 0 to give up. All threads of the block
+    /// call it.
+    pub(super) fn until(
+        self,
+        place: Place<'k>,
+        sought: Sought<'k>,
+        word: Ptr<'k, Global, u32>,
+        wanted: Reg<'k, u32>,
+    ) -> Reg<'k, u32> {
+        let Waits { k, words, budget, verdicts: [of_barrier, of_counter], .. } = self;
+        let verdict = if matches!(sought, Sought::Barrier) { of_barrier } else { of_counter };
+        k.when(k.tid().eq(0), || {
+            let look = || word.acquire(Scope::Gpu).ld(0);
+            let missing = |seen: Reg<'k, u32>| (seen - wanted).bits::<i32>().lt(0);
+            let zero = k.u32(0);
+            let (seen, _, gave_up) = k.fold_while(
+                (look(), zero, zero),
+                |(seen, looks, gave_up)| missing(seen) & looks.lt(budget) & gave_up.eq(0),
+                |(_, looks, _)| {
+                    k.when(looks.ge(EAGER), || k.nanosleep(PAUSE));
+                    // Asked for first, so that both are under way at once.
+                    let gave_up = words.relaxed(Scope::Gpu).ld(GAVE_UP);
+                    (look(), looks + 1, gave_up)
+                },
+            );
+            k.when(missing(seen) & gave_up.eq(0), || self.report(place, sought, wanted, seen));
+            verdict.st(0, missing(seen).select(0, 1));
+        });
+        k.sync();
+        verdict.ld(0)
+    }
+
+    /// Raises the flag; the first to do so says why.
+    fn report(self, place: Place<'k>, sought: Sought<'k>, wanted: Reg<'k, u32>, seen: Reg<'k, u32>) {
+        let Waits { k, words, fault, .. } = self;
+        let (code, counter) = match sought {
+            Sought::Barrier => (AT_BARRIER, k.u32(0)),
+            Sought::Counter(counter) => (AT_COUNTER, counter),
+        };
+        let before = words.atomic_cas(GAVE_UP, 0u32, 1u32);
+        k.when(before.eq(0), || {
+            let values = [k.ctaid(), place.phase, place.token, counter, wanted, seen];
+            for (value, word) in values.into_iter().zip(1u32..) {
+                fault.relaxed(Scope::Sys).st(word, value);
+            }
+            fault.release(Scope::Sys).st(0, code);
+        });
+    }
+}

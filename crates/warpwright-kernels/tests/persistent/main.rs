@@ -1,0 +1,5 @@
+//! The persistent decoder runs programs as their launches do, one after the other.
+
+mod chains;
+mod programs;
+mod rig;

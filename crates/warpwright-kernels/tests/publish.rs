@@ -1,0 +1,232 @@
+//! Tokens that are handed to the host, on the virtual GPU with every check on: what is written and why it ends; and a
+//! kernel for many tokens, which a host thread reads and stops.
+
+use std::thread::spawn;
+use std::time::{Duration, Instant};
+use warpwright_kernels::{Finish, Publish};
+use warpwright_ptx::dsl::*;
+use warpwright_ptx::ir::Arch;
+use warpwright_ptx::verify;
+use warpwright_vm::testing::KernelTest;
+use warpwright_vm::{Arg, Buffer, Device, DeviceConfig, LaunchConfig, Options, Schedule};
+
+/// What a step begins with.
+#[derive(Clone)]
+struct Step {
+    token: u32,
+    ends: Vec<u32>,
+    stop: u32,
+    published: u32,
+    made: u32,
+    limit: u32,
+}
+
+const OPEN: u32 = 0xdead_beef;
+
+/// Runs a step and holds it to what is said of it; `finish` is why it ends.
+fn holds(sm: u16, capacity: u32, step: &Step, finish: Option<Finish>) {
+    let Step { token, ref ends, stop, published, made, limit } = *step;
+    let publish = Publish::new(capacity, ends.len() as u32);
+    let padded = if ends.is_empty() { vec![token] } else { ends.clone() };
+    let ran = KernelTest::new(&publish)
+        .arch(Arch::sm(sm))
+        .input("tokens", &[token])
+        .input("ends", &padded)
+        .input("ring", &vec![OPEN; capacity as usize])
+        .input("control", &[stop, published])
+        .input("progress", &[made, 0, limit])
+        .run()
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut ring = vec![OPEN; capacity as usize];
+    ring[(published % capacity) as usize] = token;
+    assert_eq!(ran.output::<u32>("ring"), ring);
+    assert_eq!(ran.output::<u32>("control"), [stop, published.wrapping_add(1)]);
+    let word = finish.map_or(0, Finish::word);
+    assert_eq!(ran.output::<u32>("progress"), [made + 1, word, limit], "{finish:?} of {ends:?}, {stop}");
+    assert_eq!(Finish::from_word(word), finish);
+}
+
+#[test]
+fn tokens_take_their_places_and_end_for_a_reason() {
+    let step = Step { token: 7, ends: vec![], stop: 0, published: 0, made: 0, limit: 10 };
+    for sm in [75, 80, 90] {
+        holds(sm, 8, &step, None);
+        // No id ends a text where there is none.
+        holds(sm, 1, &Step { token: 0, ..step.clone() }, None);
+        // The place goes round the ring, and the count round its word.
+        for published in [5, 8, 15, u32::MAX - 1, u32::MAX] {
+            holds(sm, 8, &Step { published, ..step.clone() }, None);
+        }
+        // An id anywhere in a list that is longer than a warp.
+        for (count, at) in [(1, 0), (2, 1), (31, 30), (32, 31), (33, 32), (100, 40), (100, 99)] {
+            let mut ends: Vec<u32> = (1000..1000 + count).collect();
+            holds(sm, 4, &Step { ends: ends.clone(), ..step.clone() }, None);
+            ends[at] = step.token;
+            holds(sm, 4, &Step { ends, ..step.clone() }, Some(Finish::EndOfText));
+        }
+        for stop in [1, u32::MAX, 1 << 31] {
+            holds(sm, 4, &Step { stop, ..step.clone() }, Some(Finish::Stopped));
+        }
+        holds(sm, 4, &Step { made: 8, ..step.clone() }, None);
+        for made in [9, 10, 1000] {
+            holds(sm, 4, &Step { made, ..step.clone() }, Some(Finish::Limit));
+        }
+        // Of several reasons the one that says most of the text.
+        let last = Step { made: 9, stop: 1, ends: vec![3, 7], ..step.clone() };
+        holds(sm, 4, &last, Some(Finish::EndOfText));
+        holds(sm, 4, &Step { ends: vec![3], ..last }, Some(Finish::Stopped));
+    }
+    assert_eq!(Finish::from_word(4), None);
+}
+
+#[test]
+fn what_publishing_cannot_be_is_said() {
+    let refused = |publish: Publish| match publish.build(Arch::sm(80)) {
+        Err(BuildError::Field { field, .. }) => field,
+        other => panic!("{:?}", other.map(|_| ())),
+    };
+    for capacity in [0, 3, 1000, 1 << 25, u32::MAX] {
+        assert_eq!(refused(Publish::new(capacity, 1)), "capacity");
+    }
+    assert_eq!(refused(Publish::new(8, 1025)), "ends");
+}
+
+/// Makes tokens 1, 2, 3 and so on, and publishes each, until it is told that none follows.
+struct Many(Publish);
+
+impl Kernel for Many {
+    fn entry(&self) -> String {
+        "many".into()
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let token =
+            |arg: ArgDesc| if arg.name == "tokens" { ArgDesc::in_out::<u32>("tokens", 1) } else { arg };
+        self.0.args().into_iter().map(token).collect()
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(64)
+    }
+
+    fn body(&self, k: K<'_>) {
+        let team = k.teams(1);
+        let names = ["tokens", "ends", "ring", "control", "progress"];
+        let buffers = names.map(|name| k.ptr_mut::<u32>(name));
+        let call = names
+            .into_iter()
+            .zip(buffers)
+            .fold(Call::new(team), |call, (name, buffer)| call.parameter(name, buffer, name == "ends"));
+        let [tokens, .., progress] = buffers;
+        k.when(team.number().eq(0), || {
+            let running = || progress.ld(Publish::FINISHED).eq(0);
+            k.while_(running, || {
+                k.when(k.lane().eq(0), || tokens.st(0, progress.ld(Publish::TOKENS) + 1));
+                team.sync();
+                call.run(&self.0, [k.u32(0); 3]);
+                team.sync();
+            });
+        });
+    }
+}
+
+/// A launch of [`Many`] and what the host has of it.
+struct Running {
+    ring: Buffer<u32>,
+    control: Buffer<u32>,
+    progress: Buffer<u32>,
+    launch: warpwright_vm::Running,
+}
+
+fn start(capacity: u32, end: u32, limit: u32, options: &Options) -> Running {
+    let many = Many(Publish::new(capacity, 1));
+    let built = many.build(Arch::sm(80)).unwrap_or_else(|error| panic!("{error}"));
+    let info = verify(&built.module).expect("a valid module");
+    let device = Device::new(DeviceConfig::default()).expect("a device");
+    let module = device.load(&built.module, &info).expect("loaded");
+    let ring = device.alloc_mapped::<u32>(capacity as usize).expect("memory");
+    let control = device.alloc_mapped::<u32>(2).expect("memory");
+    let tokens = device.alloc_zeros::<u32>(1).expect("memory");
+    let ends = device.clone_htod(&[end]).expect("memory");
+    let progress = device.clone_htod(&[0, 0, limit]).expect("memory");
+    let args = [
+        Arg::buffer(&tokens),
+        Arg::buffer(&ends),
+        Arg::buffer(&ring),
+        Arg::buffer(&control),
+        Arg::buffer(&progress),
+    ];
+    let launch = device.launch(&module, "many", &LaunchConfig::new(1, 64), &args, options).expect("launched");
+    Running { ring, control, progress, launch }
+}
+
+impl Running {
+    fn count(&self) -> u32 {
+        self.control.peek(Publish::COUNT as usize).expect("a word")
+    }
+
+    /// The tokens from number `from` on that have been counted, which must be what they should: `i + 1` as number `i`.
+    fn read(&self, from: u32) -> u32 {
+        let count = self.count();
+        for i in from..count {
+            let token = self.ring.peek((i as usize) % self.ring.len());
+            assert_eq!(token, Some(i + 1), "of {count}");
+        }
+        count
+    }
+
+    fn until(&self, holds: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !holds() {
+            assert!(start.elapsed() < Duration::from_secs(60), "it never comes");
+            std::thread::yield_now();
+        }
+    }
+}
+
+const NO_END: u32 = u32::MAX;
+
+#[test]
+fn the_host_reads_tokens_while_they_are_made_and_stops_them() {
+    for schedule in [Schedule::Parallel, Schedule::Seeded(1), Schedule::Seeded(2)] {
+        let options = Options { schedule, ..Options::checked() };
+        // More than it will ever make, and a ring in which none is overwritten before the host stops it.
+        let running = start(1 << 20, NO_END, u32::MAX, &options);
+        let mut read = 0;
+        for more in [1, 2, 40] {
+            running.until(|| running.count() >= read + more);
+            read = running.read(read);
+        }
+        assert!(!running.launch.is_complete());
+        let before = running.count();
+        running.control.poke(Publish::STOP as usize, 1);
+        let Running { ring, control, progress, launch } = running;
+        let report = spawn(move || launch.wait()).join().expect("no panic");
+        assert!(report.is_clean(), "{report}");
+        let [made, finished, _] = progress.read()[..] else { panic!("three words") };
+        assert_eq!(Finish::from_word(finished), Some(Finish::Stopped));
+        assert_eq!(control.read(), [1, made]);
+        assert!(made >= before);
+        assert!(ring.read()[..made as usize].iter().zip(1..).all(|(&token, i)| token == i));
+    }
+}
+
+#[test]
+fn many_tokens_end_at_an_end_of_text_or_at_the_limit() {
+    for (end, limit, made, finish) in [
+        (5, 100, 5, Finish::EndOfText),
+        (NO_END, 37, 37, Finish::Limit),
+        (1, 100, 1, Finish::EndOfText),
+        (NO_END, 1, 1, Finish::Limit),
+    ] {
+        let Running { ring, control, progress, launch } = start(16, end, limit, &Options::checked());
+        let report = launch.wait();
+        assert!(report.is_clean(), "{report}");
+        assert_eq!(progress.read(), [made, finish.word(), limit]);
+        assert_eq!(control.read(), [0, made]);
+        // Of more tokens than the ring has room for, it has the last ones.
+        for i in made.saturating_sub(16)..made {
+            assert_eq!(ring.peek((i % 16) as usize), Some(i + 1));
+        }
+    }
+}

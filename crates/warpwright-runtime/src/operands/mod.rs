@@ -1,0 +1,214 @@
+//! Arguments of kernels that are not launched themselves: held against their contracts, and put into device memory.
+//!
+//! A kernel that [calls](warpwright_ptx::dsl::Call) the bodies of others finds what it gives them in memory: addresses
+//! and numbers. Nobody writes those down here: [`Operands`] are made by name under the called kernel's contract, and a
+//! list of them is uploaded as one [`OperandTable`].
+//!
+//! ```text
+//!  Kernel ──Device::operands──► OperandBinder ──resolve──► Operands ──push──► OperandList ──upload──► OperandTable
+//!                                                                                                     a buffer of u64
+//! ```
+//!
+//! **Whoever uses a table uses what its addresses lead to**: the memory that it lies in holds those buffers, so that
+//! any handle of it keeps them alive, and an operation or a captured graph that is given the table as an argument is
+//! one that uses them too.
+//!
+//! What is not known here is what the caller does with the words. Its own contract is that it reads the table as it was
+//! laid out, and that calls of which one writes what another takes are in order: two records may have one buffer. A
+//! virtual GPU reports what goes beyond that, as it does for every kernel. On a CUDA device nothing would: there the
+//! launch of such a kernel asks for the trust that a raw launch asks for, and for memory that the context maps as long
+//! as the table is there, which holding the buffers gives.
+
+mod table;
+
+pub use table::{OperandList, OperandTable};
+
+use crate::bindings::Bindings;
+use crate::buffer::{AnyBuffer, Element};
+use crate::contract::{Contract, ContractError, Limits, Param, Resolved, Violation};
+use crate::device::Device;
+use crate::error::{Result, RuntimeError};
+use std::fmt;
+use std::sync::Arc;
+use warpwright_ptx::dsl::{ArgDesc, Kernel};
+
+impl Device {
+    /// Begins the operands of a kernel that another one calls: nothing is given yet. The kernel is not built.
+    ///
+    /// Refused where the configuration is none that the kernel has, where the device cannot run it, and where its blocks
+    /// run together ([`Violation::NotCallable`]).
+    ///
+    /// ```
+    /// use warpwright_ptx::dsl::*;
+    /// use warpwright_runtime::{Device, OperandList, RuntimeError, Violation, VmConfig};
+    ///
+    /// /// `y = 2 x`, 64 elements for each block.
+    /// struct Double { n: u32 }
+    ///
+    /// impl Kernel for Double {
+    ///     fn entry(&self) -> String { format!("double_{}", self.n) }
+    ///     fn args(&self) -> Vec<ArgDesc> {
+    ///         vec![ArgDesc::input::<f32>("x", self.n), ArgDesc::output::<f32>("y", self.n)]
+    ///     }
+    ///     fn launch(&self) -> LaunchRule { LaunchRule::new(64).grid(self.n / 64) }
+    ///     fn body(&self, k: K<'_>) {
+    ///         let (x, y, i) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"), k.global_tid());
+    ///         y.st(i, x.ld(i) + x.ld(i));
+    ///     }
+    /// }
+    ///
+    /// /// Calls it, for as many blocks as it has itself, with operands in memory.
+    /// struct Caller { calls: Double }
+    ///
+    /// impl Kernel for Caller {
+    ///     fn entry(&self) -> String { format!("calls_{}", self.calls.entry()) }
+    ///     fn args(&self) -> Vec<ArgDesc> { vec![ArgDesc::input::<u64>("operands", 2)] }
+    ///     fn launch(&self) -> LaunchRule { self.calls.launch() }
+    ///     fn body(&self, k: K<'_>) {
+    ///         let operands = k.ptr::<u64>("operands");
+    ///         let call = Call::new(k.teams(2)).buffer("x", operands.ld(0), true).buffer("y", operands.ld(1), false);
+    ///         call.run(&self.calls, [k.ctaid(), k.u32(0), k.u32(0)]);
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), RuntimeError> {
+    /// let device = Device::vm(VmConfig::default())?;
+    /// let stream = device.default_stream();
+    /// let (x, y) = (stream.clone_htod(&[1.5f32; 128])?, stream.alloc::<f32>(128)?);
+    /// let mut list = OperandList::new();
+    /// list.push(&device.operands(&Double { n: 128 })?.buffer("x", &x).buffer("y", &y).resolve()?);
+    /// let table = list.upload(&stream)?;
+    /// // The table has what it refers to: the caller may let go of it.
+    /// drop(x);
+    /// device.kernel(&Caller { calls: Double { n: 128 } })?.bind().buffer("operands", &table).launch(&stream)?;
+    /// assert_eq!(stream.clone_dtoh(&y)?, [3.0; 128]);
+    ///
+    /// // What a launch would refuse is refused: the input is too short.
+    /// let short = device.operands(&Double { n: 128 })?.buffer("x", y.slice(..64)?).buffer("y", &y).resolve();
+    /// let Err(RuntimeError::Contract(error)) = short else { panic!() };
+    /// assert!(matches!(error.violation, Violation::TooShort { argument: "x", given: 64, needed: 128, .. }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn operands(&self, kernel: &dyn Kernel) -> Result<OperandBinder> {
+        let entry = kernel.entry();
+        kernel.check().map_err(|source| RuntimeError::Build { kernel: entry.clone(), source })?;
+        let rule = kernel.launch();
+        if rule.cooperative || rule.cluster.is_some() {
+            return Err(ContractError::new(&entry, Violation::NotCallable).into());
+        }
+        let contract = Contract::new(&entry, kernel.args(), rule, Limits::of(self))?;
+        Ok(OperandBinder { bindings: Bindings::new(&contract), contract, device: self.clone() })
+    }
+}
+
+/// Operands in the making: what a kernel is given, by name and in any order, as [`Binder`](crate::Binder) takes it.
+/// The first mistake is what [`resolve`](Self::resolve) returns.
+#[must_use = "nothing comes of it before `resolve`"]
+pub struct OperandBinder {
+    device: Device,
+    contract: Contract,
+    bindings: Bindings,
+}
+
+impl OperandBinder {
+    /// Gives a buffer, or a part of one.
+    pub fn buffer(mut self, name: &str, buffer: impl AsRef<AnyBuffer>) -> Self {
+        self.bindings.buffer(&self.contract, name, buffer.as_ref());
+        self
+    }
+
+    /// Gives a number. Lengths and the grid may depend on it.
+    pub fn scalar<T: Element>(mut self, name: &str, value: T) -> Self {
+        self.bindings.scalar(&self.contract, name, value);
+        self
+    }
+
+    /// Gives a number that lengths or the grid depend on, such as `rows`, or a whole number among the arguments.
+    pub fn dim(mut self, name: &str, count: u64) -> Self {
+        self.bindings.dim(&self.contract, name, count);
+        self
+    }
+
+    /// The kernel's arguments, in order.
+    pub fn args(&self) -> &[ArgDesc] {
+        self.contract.args()
+    }
+
+    /// The numbers that lengths and the grid depend on and that are no arguments: see [`dim`](Self::dim).
+    pub fn dims(&self) -> &[&'static str] {
+        self.contract.dims()
+    }
+
+    /// Holds what was given against the contract.
+    pub fn resolve(self) -> Result<Operands> {
+        let OperandBinder { device, contract, bindings } = self;
+        let (arguments, buffers) = bindings.finish()?;
+        // Cooperative kernels, whose blocks would be counted, have no operands.
+        let Resolved { shape, params } = contract.resolve(&arguments, contract.block(), || u64::MAX)?;
+        let words = params.iter().map(|param| match param {
+            Param::Address(address) => *address,
+            Param::Number(number) => u64::from_le_bytes(number.bytes),
+            // No argument of a contract is a structure.
+            Param::Bytes(_) => 0,
+        });
+        let words = words.collect();
+        Ok(Operands { kernel: contract.kernel().clone(), device, words, grid: shape.grid, buffers })
+    }
+}
+
+impl fmt::Debug for OperandBinder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperandBinder").field("kernel", self.contract.kernel()).finish_non_exhaustive()
+    }
+}
+
+/// What a kernel is given that another one calls, with every check done: a word for each argument in the kernel's
+/// order, the address of a buffer or the bits of a number. It keeps the buffers alive.
+#[derive(Clone)]
+pub struct Operands {
+    kernel: Arc<str>,
+    device: Device,
+    words: Vec<u64>,
+    grid: [u32; 3],
+    buffers: Vec<AnyBuffer>,
+}
+
+impl Operands {
+    /// The kernel's entry.
+    pub fn kernel(&self) -> &str {
+        &self.kernel
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Number of words.
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether the kernel has no arguments.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Blocks along x, y and z that a launch of the kernel would have.
+    pub fn grid(&self) -> [u32; 3] {
+        self.grid
+    }
+
+    /// The buffers that it was given.
+    pub fn buffers(&self) -> &[AnyBuffer] {
+        &self.buffers
+    }
+}
+
+impl fmt::Debug for Operands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Operands");
+        debug.field("kernel", &self.kernel).field("grid", &self.grid).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,118 @@
+//! Operands of many calls in one buffer.
+
+use super::Operands;
+use crate::buffer::{AnyBuffer, Buffer};
+use crate::error::{Result, RuntimeError};
+use crate::stream::Stream;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// Operands and other words, one after the other, before they are uploaded.
+#[derive(Clone, Default)]
+pub struct OperandList {
+    words: Vec<u64>,
+    /// A buffer for each piece of memory that addresses lead to.
+    buffers: Vec<AnyBuffer>,
+    /// That memory, by its place in this process.
+    known: HashSet<usize>,
+}
+
+impl OperandList {
+    /// No words.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the words of operands. The place of the first of them.
+    pub fn push(&mut self, operands: &Operands) -> usize {
+        for buffer in &operands.buffers {
+            if self.known.insert(Arc::as_ptr(buffer.memory()).addr()) {
+                self.buffers.push(buffer.clone());
+            }
+        }
+        self.push_words(operands.words.iter().copied())
+    }
+
+    /// Adds words that are numbers: sizes, grids. The place of the first of them.
+    pub fn push_words(&mut self, words: impl IntoIterator<Item = u64>) -> usize {
+        let at = self.words.len();
+        self.words.extend(words);
+        at
+    }
+
+    /// Number of words.
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Puts the words into memory of the stream's device: see [`Stream::clone_htod`]. Refused where a buffer that they
+    /// lead to is of another device.
+    pub fn upload(self, stream: &Stream) -> Result<OperandTable> {
+        for buffer in &self.buffers {
+            if buffer.device() != stream.device() {
+                return Err(RuntimeError::OtherDevice { operation: "upload", what: "buffer of an operand" });
+            }
+        }
+        let buffer = stream.alloc_holding(self.words.len(), self.buffers.into())?;
+        stream.memcpy_htod(&self.words, &buffer)?;
+        Ok(OperandTable { buffer })
+    }
+}
+
+impl fmt::Debug for OperandList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("OperandList");
+        debug.field("len", &self.len()).field("buffers", &self.buffers.len()).finish_non_exhaustive()
+    }
+}
+
+/// Operands of many calls in device memory: an argument of the kernel that calls. A cheap handle: its clones are one
+/// table.
+///
+/// As long as there is a handle of its memory, or an operation or a graph that was given it, there are the buffers that
+/// its addresses lead to.
+#[derive(Clone)]
+pub struct OperandTable {
+    buffer: Buffer<u64>,
+}
+
+impl OperandTable {
+    /// Number of words.
+    pub fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// The words, as launches take them. Whoever writes others there says what the calls are given.
+    pub fn buffer(&self) -> &Buffer<u64> {
+        &self.buffer
+    }
+
+    /// A buffer for each piece of memory that its addresses lead to.
+    pub fn references(&self) -> &[AnyBuffer] {
+        self.buffer.as_any().held()
+    }
+}
+
+impl AsRef<AnyBuffer> for OperandTable {
+    fn as_ref(&self) -> &AnyBuffer {
+        self.buffer.as_ref()
+    }
+}
+
+impl fmt::Debug for OperandTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("OperandTable");
+        debug.field("len", &self.len()).field("references", &self.references().len()).finish()
+    }
+}
