@@ -25,8 +25,6 @@ mod mailbox;
 mod operands;
 mod options;
 mod resident;
-#[cfg(test)]
-mod tests;
 
 pub use error::PersistentError;
 pub use fault::PersistentFault;

@@ -1,8 +1,0 @@
-//! A plan as one launch for many tokens: what it leaves is what as many executions leave, and nothing is lost on the way.
-
-#[path = "../common/mod.rs"]
-mod common;
-
-mod pair;
-mod same;
-
