@@ -318,9 +318,10 @@ fn schedule(plan: &Plan, options: &PersistentOptions) -> Result<Schedule, Persis
         external("control"),
         external("progress"),
     ];
-    let mut scheduling = ScheduleOptions::default();
-    scheduling.warps = options.warps;
-    scheduling.appended = vec![Appended { kernel: Arc::new(publish), args, dims: Vec::new() }];
+    let scheduling = ScheduleOptions {
+        warps: options.warps,
+        appended: vec![Appended { kernel: Arc::new(publish), args, dims: Vec::new() }],
+    };
     let schedule = Schedule::new(plan, &scheduling)?;
     // In a schedule of one phase the next token could say that it is the last while blocks still ask whether this was.
     if schedule.phases.len() < 2 {
