@@ -100,34 +100,33 @@ impl<'k> Workspace<'k> {
         last.ld(0).ne(0)
     }
 
-    /// Merges the parts of `heads` query heads from `first` on, a head for each warp, and stores the results
-    /// where `counts` says so. `warps` are those of the block.
+    /// Merges the parts of those of `heads` query heads from `first` on that are `there`, a head for each warp, and
+    /// stores the results. `warps` are those of the block.
     pub(super) fn merge(
         self,
         k: K<'k>,
         (first, heads, warps): (Reg<'k, u32>, u32, u32),
         used: Reg<'k, u32>,
         result: Floats<'k>,
-        counts: impl Fn(Reg<'k, u32>) -> Option<Reg<'k, Pred>>,
+        there: impl Fn(Reg<'k, u32>) -> Option<Reg<'k, Pred>>,
     ) {
         // What the parts of a warp's head are multiplied by.
         let room = self.splits.known().unwrap_or(MAX_SPLITS);
         let factors = k.shared::<f32>(warps * room).at(k.warp() * room);
         k.each(k.range(k.warp()..k.u32(heads)).step(warps), |head| {
-            let rows = (first + head) * self.splits.reg();
-            let (stats, out) = (self.stats.at(rows * 2), self.out.at(rows * self.head_dim));
-            let reference =
-                k.fold(k.warp_strided(used), k.f32(f32::MIN), |split, most| most.max(stats.ld(split * 2)));
-            let reference = k.warp_max(reference);
-            let sum = k.fold(k.warp_strided(used), k.f32(0.0), |split, sum| {
-                let [of_split, weights] = stats.ld_vec::<2>(split * 2);
-                let factor = (of_split - reference).exp2_ftz();
-                factors.st(split, factor);
-                factor.mul_add(weights, sum)
-            });
-            let inverse = inverse(k.warp_sum(sum));
-            k.sync_warp();
             let merge = || {
+                let rows = (first + head) * self.splits.reg();
+                let (stats, out) = (self.stats.at(rows * 2), self.out.at(rows * self.head_dim));
+                let most = |split, most: Reg<'k, f32>| most.max(stats.ld(split * 2));
+                let reference = k.warp_max(k.fold(k.warp_strided(used), k.f32(f32::MIN), most));
+                let sum = k.fold(k.warp_strided(used), k.f32(0.0), |split, sum| {
+                    let [of_split, weights] = stats.ld_vec::<2>(split * 2);
+                    let factor = (of_split - reference).exp2_ftz();
+                    factors.st(split, factor);
+                    factor.mul_add(weights, sum)
+                });
+                let inverse = inverse(k.warp_sum(sum));
+                k.sync_warp();
                 k.each(k.warp_strided(self.head_dim / 4), |vector| {
                     let element = vector * 4;
                     let sums = k.fold(k.upto(used).unroll(8), [k.f32(0.0); 4], |split, sums| {
@@ -138,12 +137,12 @@ impl<'k> Workspace<'k> {
                     let row = result.at((first + head) * self.head_dim);
                     row.st_vec(element, &sums.map(|sum| sum * inverse));
                 });
+                k.sync_warp();
             };
-            match counts(head) {
-                Some(counts) => k.when(counts, merge),
+            match there(head) {
+                Some(there) => k.when(there, merge),
                 None => merge(),
             }
-            k.sync_warp();
         });
     }
 }

@@ -34,7 +34,7 @@ pub struct Persistent {
     options: PersistentOptions,
     prepared: PreparedLaunch,
     /// What blocks wait by: zero when a launch begins.
-    words: Buffer<u32>,
+    pub(super) words: Buffer<u32>,
     progress: Buffer<u32>,
     ends: Buffer<u32>,
     mailbox: Arc<Mailbox>,
@@ -272,7 +272,7 @@ impl Persistent {
             self.placed.clear_scratch()?;
         }
         // Whoever has the launch is told by it.
-        let error = if Arc::strong_count(last) == 1 { last.take_error() } else { None };
+        let error = if Arc::strong_count(last) == 1 { last.untold() } else { None };
         self.last = None;
         error.map_or(Ok(()), Err)
     }
