@@ -121,7 +121,8 @@ impl Program {
                 let report = report.expect("a launch").wait();
                 assert!(report.is_clean(), "{report}");
             }
-            if self.progress.is_some_and(|progress| memory[progress].read()[Publish::FINISHED as usize] != 0) {
+            if self.progress.is_some_and(|progress| memory[progress].read()[Publish::FINISHED as usize] != 0)
+            {
                 break;
             }
         }
