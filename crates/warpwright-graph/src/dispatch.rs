@@ -125,7 +125,7 @@ impl<'a> StepRun<'a> {
 
     /// The program that it belongs to: shapes and names of tensors.
     pub fn program(&self) -> &'a Program {
-        self.bound.plan.program()
+        self.bound.placed.plan.program()
     }
 
     /// The step.
@@ -140,7 +140,7 @@ impl<'a> StepRun<'a> {
 
     /// The stream that everything of the plan is issued on.
     pub fn stream(&self) -> &'a Stream {
-        &self.bound.stream
+        &self.bound.placed.stream
     }
 
     /// The parts of an operand, in the order of [`planes`](crate::planes). Of matrices of weights see
@@ -149,17 +149,17 @@ impl<'a> StepRun<'a> {
     /// What the step reads must not be written, unless it is a state that the step changes.
     pub fn parts(&self, tensor: Tensor) -> Result<&'a [AnyBuffer], ExecuteError> {
         self.must_be_operand(tensor)?;
-        self.bound.parts(tensor)
+        self.bound.placed.parts(tensor)
     }
 
     /// An operand that is in one piece.
     pub fn buffer<T: runtime::Element>(&self, tensor: Tensor) -> Result<Buffer<T>, ExecuteError> {
         let [part] = self.parts(tensor)? else {
-            return Err(ExecuteError::NoBuffer { name: self.bound.name(tensor) });
+            return Err(ExecuteError::NoBuffer { name: self.bound.placed.name(tensor) });
         };
         let (given, needed) = (T::TYPE, part.element());
         if given != needed {
-            return Err(ExecuteError::Element { name: self.bound.name(tensor), given, needed });
+            return Err(ExecuteError::Element { name: self.bound.placed.name(tensor), given, needed });
         }
         Ok(part.typed()?)
     }
@@ -167,17 +167,17 @@ impl<'a> StepRun<'a> {
     /// A matrix of weights, in the layout that the dispatcher has asked for.
     pub fn weights(&self, tensor: Tensor, layout: WeightLayout) -> Result<Buffer<u8>, ExecuteError> {
         self.must_be_operand(tensor)?;
-        Ok(self.bound.matrix(tensor, layout)?.typed()?)
+        Ok(self.bound.placed.matrix(tensor, layout)?.typed()?)
     }
 
     /// The launches that the plan has for the step.
     pub fn planned(&self) -> &'a PlannedStep {
-        &self.bound.plan.steps()[self.index]
+        &self.bound.placed.plan.steps()[self.index]
     }
 
     /// Whether the plan has launches of the kernel library for the step.
     pub fn has_library(&self) -> bool {
-        !self.bound.plan.steps()[self.index].overridden
+        !self.bound.placed.plan.steps()[self.index].overridden
     }
 
     /// Issues the launches of the kernel library.
@@ -193,7 +193,7 @@ impl<'a> StepRun<'a> {
         if self.op().operands().iter().any(is) {
             return Ok(());
         }
-        Err(ExecuteError::NotAnOperand { name: self.bound.name(tensor) })
+        Err(ExecuteError::NotAnOperand { name: self.bound.placed.name(tensor) })
     }
 }
 

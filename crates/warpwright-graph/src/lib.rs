@@ -45,8 +45,9 @@ pub use program::{
     Products, Program, ProgramError, RopeStep, Rotate, Step, StepOp, Uses,
 };
 pub use run::{
-    Captured, Executable, ExecuteError, Execution, Replanned, Runner, RunnerError, RunnerStep, SequenceBound,
-    StepKind, StepShape, StepTime, Store, StoreError, StoreStatistics, execute_graph,
+    Captured, Executable, ExecuteError, Execution, Finished, Persistent, PersistentError, PersistentFault,
+    PersistentLaunch, PersistentOptions, PersistentStep, Replanned, Runner, RunnerError, RunnerStep,
+    SequenceBound, StepKind, StepShape, StepTime, Store, StoreError, StoreStatistics, execute_graph,
 };
 
 /// The examples of the page on graphs.

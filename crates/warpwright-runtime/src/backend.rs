@@ -54,6 +54,13 @@ impl Backend {
         worker.occupancy(module, kernel, threads, dynamic_shared)
     }
 
+    /// Host threads that run blocks; `None` where no host does.
+    pub(crate) fn host_threads(&self) -> Option<u32> {
+        match self {
+            Backend::Vm(worker) => Some(worker.host_threads()),
+        }
+    }
+
     /// Whether the device runs clusters of blocks.
     pub(crate) fn runs_clusters(&self) -> bool {
         match self {

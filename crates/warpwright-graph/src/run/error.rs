@@ -1,5 +1,6 @@
 //! Why plans cannot be bound or run.
 
+use super::persistent::PersistentFault;
 use crate::graph::{Role, TensorType};
 use crate::launch::WeightLayout;
 use crate::program::Family;
@@ -213,6 +214,23 @@ pub enum ExecuteError {
     /// States have other memory than when the plan was bound.
     #[error("states of the store were resized after the plan was bound; bind it again")]
     Moved,
+    /// A launch for many tokens gave up.
+    #[error(transparent)]
+    Persistent(Box<PersistentFault>),
+    /// A launch for many tokens was asked for more than its options say.
+    #[error(
+        "a launch with {given} {what}: there can be from {least} to {most}, by the options it was bound with"
+    )]
+    PersistentLimit {
+        /// What there are so many of.
+        what: &'static str,
+        /// How many.
+        given: usize,
+        /// The fewest.
+        least: u32,
+        /// The most.
+        most: u32,
+    },
     /// The device refuses, or has failed.
     #[error(transparent)]
     Runtime(Box<RuntimeError>),

@@ -3,8 +3,10 @@
 //! ```text
 //!  Store ── weights, states ──┐
 //!                             ├─► Executable ──► execute_graph        every launch issued by the host
-//!  Plan ── launches, memory ──┘        │
-//!                                      └───────► Captured::replay     one launch of a graph
+//!  Plan ── launches, memory ──┤        │
+//!                             │        └───────► Captured::replay     one launch of a graph
+//!                             │
+//!                             └─► Persistent ──► launch               one launch for many tokens
 //!
 //!  Runner: all of this from token to token, for batches and sequences that change
 //! ```
@@ -16,6 +18,8 @@ mod capture;
 mod error;
 mod executable;
 mod execute;
+mod persistent;
+mod placed;
 mod runner;
 mod states;
 mod store;
@@ -26,5 +30,10 @@ pub use capture::Captured;
 pub use error::{ExecuteError, StoreError};
 pub use executable::Executable;
 pub use execute::{Execution, StepTime, execute_graph};
-pub use runner::{Replanned, Runner, RunnerError, RunnerStep, SequenceBound, StepKind, StepShape};
+pub use persistent::{
+    Finished, Persistent, PersistentError, PersistentFault, PersistentLaunch, PersistentOptions,
+};
+pub use runner::{
+    PersistentStep, Replanned, Runner, RunnerError, RunnerStep, SequenceBound, StepKind, StepShape,
+};
 pub use store::{Store, StoreStatistics};

@@ -49,6 +49,8 @@ fn fixed_warps(kernel: &dyn Kernel) -> Option<u32> {
 pub(crate) struct Caller<'a> {
     /// Whose code is run.
     pub(crate) kernel: &'a dyn Kernel,
+    /// The arguments of the kernel that is meant: their lengths are its own.
+    pub(crate) args: Vec<ArgDesc>,
     /// Blocks that it is launched with.
     pub(crate) blocks: u32,
     /// Whether what the kernel only reads is given as what nobody writes.
@@ -141,7 +143,7 @@ impl Kernel for Caller<'_> {
     }
 
     fn args(&self) -> Vec<ArgDesc> {
-        let mut args = self.kernel.args();
+        let mut args = self.args.clone();
         args.push(ArgDesc::input::<u64>(OPERANDS, self.words()));
         args
     }
@@ -151,8 +153,7 @@ impl Kernel for Caller<'_> {
     }
 
     fn body(&self, k: K<'_>) {
-        let params: Vec<_> =
-            self.kernel.args().iter().map(|arg| (arg.name, Param::declare(k, arg))).collect();
+        let params: Vec<_> = self.args.iter().map(|arg| (arg.name, Param::declare(k, arg))).collect();
         let mut operands = k.ptr::<u64>(OPERANDS);
         parts(self.kernel, |parts| {
             for (kernel, args) in parts {
@@ -165,7 +166,7 @@ impl Kernel for Caller<'_> {
 
 /// The text of the caller of the kernel with all its sizes open, which is one for all kernels of one code.
 pub(crate) fn called_ptx(kernel: &dyn Kernel, arch: Arch) -> String {
-    let caller = Caller { kernel, blocks: 1, frozen: true };
+    let caller = Caller { kernel, args: kernel.args(), blocks: 1, frozen: true };
     caller.ptx(arch).unwrap_or_else(|error| panic!("{} called: {error}", kernel.entry()))
 }
 
@@ -304,7 +305,7 @@ impl<'a> Calls<'a> {
 
     /// Calls it from so many blocks.
     pub(crate) fn called(&self, blocks: u32, frozen: bool) -> Result<TestRun, TestError> {
-        let caller = Caller { kernel: self.code, blocks, frozen };
+        let caller = Caller { kernel: self.code, args: self.kernel.args(), blocks, frozen };
         self.test(&caller).input(OPERANDS, &self.operands()).run()
     }
 

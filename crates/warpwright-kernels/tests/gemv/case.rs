@@ -15,8 +15,8 @@ const U: f64 = 1.0 / 16_777_216.0;
 const TINY: f64 = 1e-45;
 
 /// A matrix as it is on the device and in the file.
-struct Weights {
-    planes: Vec<u8>,
+pub(crate) struct Weights {
+    pub(crate) planes: Vec<u8>,
     file: Vec<u8>,
     format: WeightFormat,
 }
@@ -37,7 +37,7 @@ impl Weights {
 }
 
 /// Rows of blocks with any quants and any scales, whose factors are of the size that models have.
-fn weights(matrix: Matrix, k: u32, seed: u64) -> Weights {
+pub(crate) fn weights(matrix: Matrix, k: u32, seed: u64) -> Weights {
     let Matrix { format, n, .. } = matrix;
     let bytes = u64::from(n) * format.row_bytes(k);
     let random = numbers(bytes as usize, seed);
@@ -70,7 +70,7 @@ fn weights(matrix: Matrix, k: u32, seed: u64) -> Weights {
 pub(crate) const INPUTS: [&str; 8] =
     ["normal", "large", "cancelling", "constant", "one hot", "outliers", "denormal", "zero"];
 
-fn activations(kind: &str, count: usize, seed: u64) -> Vec<f32> {
+pub(crate) fn activations(kind: &str, count: usize, seed: u64) -> Vec<f32> {
     let values = numbers(count, seed);
     let value = |(i, &v): (usize, &f64)| match kind {
         "large" => v * 1e6,
@@ -92,7 +92,7 @@ fn activations(kind: &str, count: usize, seed: u64) -> Vec<f32> {
 }
 
 /// Rows quantised to `q8_1`, 32 at a time: quants, scales, sums.
-fn q8_1(x: &[f32]) -> (Vec<i8>, Vec<f32>, Vec<f32>) {
+pub(crate) fn q8_1(x: &[f32]) -> (Vec<i8>, Vec<f32>, Vec<f32>) {
     let (mut quants, mut scales, mut sums) = (Vec::new(), Vec::new(), Vec::new());
     for block in x.chunks_exact(32) {
         let scale = block.iter().fold(0.0f32, |most, v| most.max(v.abs())) / 127.0;

@@ -53,8 +53,12 @@ impl Path {
         };
         match self.arithmetic {
             Arithmetic::Exact => of_cache,
-            // Roundings of every layer's activations: many layers add like the root of their number.
-            Arithmetic::Int8 => 3e-2 * (f64::from(layers) / 4.0).sqrt().max(1.0),
+            // Roundings of every layer's activations: many layers add like the root of their number. Where the cache
+            // rounds as coarsely, that adds in squares.
+            Arithmetic::Int8 => {
+                let of_activations = 3e-2 * (f64::from(layers) / 4.0).sqrt().max(1.0);
+                if self.cache == CacheDtype::Q8_0 { of_activations.hypot(of_cache) } else { of_activations }
+            }
         }
     }
 }

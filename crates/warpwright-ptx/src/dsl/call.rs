@@ -216,6 +216,8 @@ pub struct Call<'k> {
 /// A call while its body is run.
 pub(super) struct Frame {
     tid: Id,
+    /// The warp's number in the team: told from the block's, which is seen to be one for all lanes.
+    warp: Id,
     /// Threads of the team.
     threads: Id,
     block: [Id; 3],
@@ -359,10 +361,12 @@ impl<'k> Call<'k> {
     fn body(&self, block: [Reg<'k, u32>; 3], body: impl FnOnce(), loc: Loc) {
         let Team { k, number, first, warps, known, all } = self.team;
         let tid = if known == Some(all) { k.tid() } else { k.tid() - first * 32 };
+        let warp = if known == Some(all) { k.warp() } else { k.warp() - first };
         let threads = warps * 32;
         let barrier = self.team.barrier();
         let frame = Frame {
             tid: tid.id,
+            warp: warp.id,
             threads: threads.id,
             block: block.map(|coordinate| coordinate.id),
             grid: self.grid.map(|extent| extent.id),
@@ -534,6 +538,12 @@ impl<'k> K<'k> {
             frame.scratch = pointer;
         }
         pointer
+    }
+
+    /// The number of the warp in the team of a called body.
+    pub(super) fn framed_warp(self) -> Option<Reg<'k, u32>> {
+        let warp = self.state().frame.as_ref().map(|frame| frame.warp)?;
+        Some(Reg::new(self, warp))
     }
 
     /// The barrier of a called body; `None` where the kernel is launched.

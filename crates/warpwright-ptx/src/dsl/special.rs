@@ -237,6 +237,9 @@ impl<'k> K<'k> {
     /// The warp's number in the block.
     #[track_caller]
     pub fn warp(self) -> Reg<'k, u32> {
-        self.linear_tid() >> 5
+        match self.framed_warp() {
+            Some(warp) => warp,
+            None => self.linear_tid() >> 5,
+        }
     }
 }

@@ -87,6 +87,12 @@ impl Device {
         matches!(self.inner.backend, Backend::Vm(_))
     }
 
+    /// Host threads that run the blocks of a virtual GPU: of blocks that wait for one another, no more than that make
+    /// headway at once. `None` for other devices.
+    pub fn host_threads(&self) -> Option<u32> {
+        self.inner.backend.host_threads()
+    }
+
     /// The stream that every device has. It is a stream as any other: nothing waits for it that was not asked to.
     pub fn default_stream(&self) -> Stream {
         let mut known = self.inner.default_stream.lock().unwrap_or_else(PoisonError::into_inner);

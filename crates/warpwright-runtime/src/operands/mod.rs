@@ -30,7 +30,7 @@ use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use std::fmt;
 use std::sync::Arc;
-use warpwright_ptx::dsl::Kernel;
+use warpwright_ptx::dsl::{ArgDesc, Kernel};
 
 impl Device {
     /// Begins the operands of a kernel that another one calls: nothing is given yet. The kernel is not built.
@@ -128,6 +128,16 @@ impl OperandBinder {
     pub fn dim(mut self, name: &str, count: u64) -> Self {
         self.bindings.dim(&self.contract, name, count);
         self
+    }
+
+    /// The kernel's arguments, in order.
+    pub fn args(&self) -> &[ArgDesc] {
+        self.contract.args()
+    }
+
+    /// The numbers that lengths and the grid depend on and that are no arguments: see [`dim`](Self::dim).
+    pub fn dims(&self) -> &[&'static str] {
+        self.contract.dims()
     }
 
     /// Holds what was given against the contract.

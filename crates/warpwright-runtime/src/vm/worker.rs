@@ -64,6 +64,11 @@ impl Worker {
         }
     }
 
+    /// Host threads that run blocks.
+    pub(crate) fn host_threads(&self) -> u32 {
+        self.device().workers()
+    }
+
     pub(crate) fn statistics(&self) -> DeviceStatistics {
         let counts = &self.executor.counts;
         DeviceStatistics {

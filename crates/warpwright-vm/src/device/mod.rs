@@ -94,6 +94,11 @@ impl Device {
         &self.inner.config
     }
 
+    /// Host threads that run blocks.
+    pub fn workers(&self) -> u32 {
+        self.inner.workers
+    }
+
     /// Loads a module that the verifier has accepted.
     pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module, DeviceError> {
         let (target, device) = (module.target.arch, self.inner.config.arch);

@@ -125,18 +125,19 @@ fn prompts_have_the_ids_that_the_tokenizer_was_trained_to_give() {
     }
 }
 
-/// Activations as bytes are what makes the error of `Int8`: where they are rounded so and all else is exact, in numpy, the
-/// worst of these rows is 5.7e-2 off, and all together 1.3e-2.
+/// What is rounded is what makes the errors: where all else is exact, in numpy, keys and values as halves put the worst of
+/// these rows 1.7e-3 off (all together 2.9e-4), and activations as bytes 6.7e-2 (1.8e-2). It is one row for both: a prompt
+/// such as no story has, where little is certain.
 #[test]
 fn logits_are_the_exact_ones_within_the_bounds() {
     use Arithmetic::{Exact, Int8};
     use CacheDtype::{F16, F32};
     for (arithmetic, cache, by, bound, mean) in [
         (Exact, F32, By::Token, 1e-4, 1e-5),
-        (Exact, F16, By::Token, 1e-3, 3e-4),
+        (Exact, F16, By::Token, 2e-3, 4e-4),
         (Exact, F32, By::Chunk(512), 3e-3, 1e-3),
         (Exact, F16, By::Chunk(16), 3e-3, 1e-3),
-        (Int8, F16, By::Token, 7e-2, 3e-2),
+        (Int8, F16, By::Token, 8e-2, 3e-2),
         (Int8, F16, By::Chunk(16), 3e-2, 1e-2),
     ] {
         let mut engine = engine(arithmetic, cache);

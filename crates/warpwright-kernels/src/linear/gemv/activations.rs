@@ -84,7 +84,7 @@ pub(super) struct Floats<'k> {
 #[derive(Clone, Copy)]
 pub(super) struct Stage<'k> {
     pub(super) staging: Staging,
-    /// Weights of a row of the matrix.
+    /// Weights of a row of the matrix: where one more column begins, and whether in fours.
     k: u32,
     pub(super) lanes: Lanes<'k>,
     memory: Ptr<'k, Shared, f32>,
@@ -182,13 +182,13 @@ impl<'k> Stage<'k> {
         let (at, place) = (slice.number * layout.slice() + self.begin + further, self.begin + further);
         let load = |from: Ptr<'k, Global, f32>| {
             let from = from.at(at);
-            let whole = slice.weights == layout.slice();
-            if self.k.is_multiple_of(CHUNK) {
-                if whole { from.ld_vec(0) } else { from.ld_vec_if(place.lt(slice.weights), 0, k.f32(0.0)) }
-            } else {
-                [0, 1, 2, 3].map(|i| {
-                    if whole { from.ld(i) } else { from.ld_if((place + i).lt(slice.weights), i, k.f32(0.0)) }
-                })
+            match slice.rest {
+                None if self.k.is_multiple_of(CHUNK) => from.ld_vec(0),
+                None => [0, 1, 2, 3].map(|i| from.ld(i)),
+                Some(rest) if self.k.is_multiple_of(CHUNK) => {
+                    from.ld_vec_if(place.lt(rest.weights), 0, k.f32(0.0))
+                }
+                Some(rest) => [0, 1, 2, 3].map(|i| from.ld_if((place + i).lt(rest.weights), i, k.f32(0.0))),
             }
         };
         let values: [_; 4] = load(floats.x);
@@ -223,20 +223,23 @@ impl<'k> Stage<'k> {
 
     fn bring_q8_1(self, k: K<'k>, quants: Ptr<'k, Global, u32>, slice: Slice<'k>, column: u32) {
         let (layout, lane, begin) = (self.staging.layout, self.lanes.lane, self.begin_int8);
-        let whole = slice.weights == layout.slice();
         let stage = self.column(column);
         let base = u64::from(column) * u64::from(self.k);
         // Sixteen bytes a lane: four chunks.
         let from = quants.at(k.u64(base / 4)).at(slice.number * (layout.slice() / 4) + begin / 4);
-        let words: [_; 4] =
-            if whole { from.ld_vec(0) } else { from.ld_vec_if(begin.lt(slice.weights), 0, 0) };
+        let words: [_; 4] = match slice.rest {
+            None => from.ld_vec(0),
+            Some(rest) => from.ld_vec_if(begin.lt(rest.weights), 0, 0),
+        };
         stage.cast::<u32>().st_vec(lane * 4, words);
         let Some(factors) = self.factors else { return };
         // Half of the lanes bring the scales of sixteen blocks, the others their sums.
         let (block, blocks) = (lane % 16, layout.slice() / BLOCK);
         let from = factors.at(k.u64(base / u64::from(BLOCK))).at(slice.number * blocks + block);
-        let factor =
-            if whole { from.ld(0) } else { from.ld_if((block * BLOCK).lt(slice.weights), 0, k.f32(0.0)) };
+        let factor = match slice.rest {
+            None => from.ld(0),
+            Some(rest) => from.ld_if((block * BLOCK).lt(rest.weights), 0, k.f32(0.0)),
+        };
         stage.at(self.staging.staged()).st(block * 2 + lane / 16, factor);
     }
 

@@ -3,7 +3,8 @@
 use super::dot::unit;
 use super::format::Layout;
 use super::plan::{LANES, Lanes, Rows};
-use super::tile::Product;
+use super::size::Shape;
+use super::tile::{Product, Scratch};
 use warpwright_ptx::dsl::*;
 
 /// Where results go, `columns × n`, and what is added to them.
@@ -23,7 +24,7 @@ pub(super) fn words(product: &Product) -> u32 {
 }
 
 /// Sums of a warp: by matrix, column and row of the tile.
-fn warp_words(product: &Product) -> u32 {
+pub(super) fn warp_words(product: &Product) -> u32 {
     product.tile_rows() * product.batch * if product.swiglu { 2 } else { 1 }
 }
 
@@ -31,14 +32,13 @@ fn warp_words(product: &Product) -> u32 {
 pub(super) fn finish<'k>(
     k: K<'k>,
     product: &Product,
-    (tile, rows, lanes): (Reg<'k, u32>, Rows<'k>, Lanes<'k>),
-    partial: Ptr<'k, Shared, f32>,
+    (shape, tile, rows, lanes): (&Shape<'k>, Reg<'k, u32>, Rows<'k>, Lanes<'k>),
+    scratch: Scratch<'k>,
     (sums, squares): (&[Vec<Var<'k, f32>>], &[Var<'k, f32>]),
     output: Output<'k>,
 ) {
     let batch = product.batch;
-    let mine = partial.at(lanes.warp * warp_words(product));
-    let squares_at = partial.at(product.warps * warp_words(product));
+    let mine = scratch.partial.at(lanes.warp * warp_words(product));
     let first = lanes.unit.eq(0);
     for (r, columns) in (0..).zip(sums) {
         let (matrix, r) = (r / rows.group, r % rows.group);
@@ -50,14 +50,15 @@ pub(super) fn finish<'k>(
     }
     for (column, squares) in (0..).zip(squares) {
         let total = k.warp_sum(squares.get());
-        squares_at.at(column).st_if(lanes.lane.eq(0), lanes.warp * batch, total);
+        scratch.squares.at(column).st_if(lanes.lane.eq(0), lanes.warp * batch, total);
     }
     k.sync();
 
-    let (results, threads) = (rows.tile * batch, product.warps * 32);
+    // One column makes no more results than a warp has lanes.
+    let (results, threads) = (rows.tile * batch, shape.slices.warps.known().unwrap_or(1) * 32);
     for from in (0..results).step_by(threads as usize) {
         let i = k.tid() + from;
-        let store = || one(k, product, (tile, rows), (partial, squares_at), i, output);
+        let store = || one(k, product, (shape, tile, rows), scratch, i, output);
         if results - from >= threads { store() } else { k.when(i.lt(results), store) }
     }
 }
@@ -66,20 +67,26 @@ pub(super) fn finish<'k>(
 fn one<'k>(
     k: K<'k>,
     product: &Product,
-    (tile, rows): (Reg<'k, u32>, Rows<'k>),
-    (partial, squares): (Ptr<'k, Shared, f32>, Ptr<'k, Shared, f32>),
+    (shape, tile, rows): (&Shape<'k>, Reg<'k, u32>, Rows<'k>),
+    Scratch { partial, squares, .. }: Scratch<'k>,
     i: Reg<'k, u32>,
     output: Output<'k>,
 ) {
-    let Product { warps, batch, n, .. } = *product;
+    let batch = product.batch;
     let (column, row_of_tile) = (i / rows.tile, i % rows.tile);
     let (row, own) = rows.stored(tile, row_of_tile);
     let over_warps = |from: Ptr<'k, Shared, f32>, pitch: u32| {
-        (1..warps).fold(from.ld(0), |sum, warp| sum + from.ld(warp * pitch))
+        let warps = shape.slices.warps;
+        match warps.known() {
+            Some(warps) => (1..warps).fold(from.ld(0), |sum, warp| sum + from.ld(warp * pitch)),
+            None => {
+                k.fold(k.range(k.u32(1)..warps.reg()), from.ld(0), |warp, sum| sum + from.ld(warp * pitch))
+            }
+        }
     };
     let mut factor = k.f32(unit(Layout::new(product.format), product.exact));
-    if let Some(epsilon) = product.epsilon {
-        let mean = over_warps(squares.at(column), batch) * (1.0 / product.k as f32);
+    if let Some([inverse, epsilon]) = shape.mean {
+        let mean = over_warps(squares.at(column), batch) * inverse;
         // A column of zeros stays one where epsilon is zero.
         factor = (mean + epsilon).max(f32::MIN_POSITIVE).rsqrt() * factor;
     }
@@ -95,7 +102,8 @@ fn one<'k>(
     if product.swiglu {
         y = y * y.sigmoid() * result(1, output.bias[1]);
     }
-    let at = column * n + row;
+    // Where the rows are open there is one column.
+    let at = rows.n.known().map_or(row, |n| column * n + row);
     let store = || {
         let y = match output.residual {
             Some(residual) => y + residual.ld(at),

@@ -4,8 +4,10 @@ use super::activations::Source;
 use super::epilogue::Output;
 use super::format::Layout;
 use super::plan;
+use super::size::WARPS;
 use super::tile::{Operands, Product};
 use crate::weights::{Planes, WeightFormat};
+use std::sync::Arc;
 use std::{fmt, slice};
 use warpwright_ptx::dsl::*;
 
@@ -22,6 +24,8 @@ const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2", "w3"];
 const BIASES: [&str; MAX_MATRICES] = ["bias0", "bias1", "bias2", "bias3"];
 const RESIDUALS: &[&str; MAX_MATRICES] = &["residual0", "residual1", "residual2", "residual3"];
 const RESULTS: [&str; MAX_MATRICES] = ["y0", "y1", "y2", "y3"];
+/// The arguments of which each matrix has its own.
+pub(super) const MATRIX_NAMES: [[&str; MAX_MATRICES]; 4] = [WEIGHTS, BIASES, *RESIDUALS, RESULTS];
 
 /// How a [`QuantGemv`] takes its activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -315,7 +319,8 @@ impl QuantGemv {
             .collect();
         let products = self.products(epsilon);
         let words = products.iter().map(Product::scratch_words).max().unwrap_or(0);
-        let scratch = k.shared::<f32>(words.max(1));
+        let warps = products.first().map_or(1, |product| product.warps);
+        let shared = k.size(WARPS, warps).known().map(|_| k.shared::<f32>(words.max(1)));
         let mut first = 0;
         for (i, product) in products.iter().enumerate() {
             let (weights, bias, residual, Some(y)) = operands[i] else { continue };
@@ -326,6 +331,7 @@ impl QuantGemv {
                 output: Output { y, bias: [bias, second.and_then(|operand| operand.1)], residual },
             };
             let tile = k.ctaid() - first;
+            let scratch = product.scratch(k, shared);
             let run = || product.run(k, tile, scratch, operands);
             let end = first + product.tiles();
             match (i == 0, i + 1 == products.len()) {
@@ -358,6 +364,19 @@ impl Kernel for QuantGemv {
 
     fn body(&self, k: K<'_>) {
         self.run(k, None);
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        self.open_sizes(None)
+    }
+
+    fn code(&self) -> String {
+        self.open_code(None).map_or(self.entry(), |code| format!("quant_gemv_{code}"))
+    }
+
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        let called = |(kernel, args)| Called { kernel: Arc::new(kernel), args };
+        Some(self.parts(None, threads)?.into_iter().map(called).collect())
     }
 }
 
@@ -410,5 +429,22 @@ impl Kernel for FusedNormGemv {
 
     fn body(&self, k: K<'_>) {
         self.gemv.run(k, Some(self.epsilon));
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        self.gemv.open_sizes(Some(self.epsilon))
+    }
+
+    fn code(&self) -> String {
+        let code = self.gemv.open_code(Some(self.epsilon));
+        code.map_or(self.entry(), |code| format!("fused_norm_gemv_{code}"))
+    }
+
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        let called = |(gemv, args)| {
+            let kernel = Arc::new(FusedNormGemv { gemv, epsilon: self.epsilon });
+            Called { kernel, args }
+        };
+        Some(self.gemv.parts(Some(self.epsilon), threads)?.into_iter().map(called).collect())
     }
 }

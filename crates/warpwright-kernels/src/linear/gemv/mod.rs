@@ -20,6 +20,7 @@ mod kernel;
 mod plan;
 mod rounding;
 mod scales;
+mod size;
 mod tile;
 
 pub(crate) use entry::{FUSED_NORM_GEMV, QUANT_GEMV};

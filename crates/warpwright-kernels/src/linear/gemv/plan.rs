@@ -57,46 +57,44 @@ impl<'k> Lanes<'k> {
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'k> {
     /// Rows of the matrix.
-    pub(super) n: u32,
+    pub(super) n: Size<'k>,
     /// Rows of the tile.
     pub(super) tile: u32,
     /// Rows of a group.
     pub(super) group: u32,
     /// The first row of the tile.
     first: Reg<'k, u32>,
+    /// Whether the matrix has fewer rows than a tile.
+    few: bool,
 }
 
 impl<'k> Rows<'k> {
     /// The rows of tile `tile`. The last tile begins earlier where it would end beyond the last row, so that
     /// no load needs a condition; what an earlier tile has stored is not stored again.
-    pub(super) fn new(k: K<'k>, tile: Reg<'k, u32>, n: u32, group: u32) -> Self {
+    pub(super) fn new(k: K<'k>, tile: Reg<'k, u32>, n: Size<'k>, few: bool, group: u32) -> Self {
         let rows = group * GROUPS;
         let begin = tile * rows;
-        let first = if n < rows {
-            k.u32(0)
-        } else if n.is_multiple_of(rows) {
-            begin
-        } else {
-            begin.min(n - rows)
+        let first = match n.known() {
+            _ if few => k.u32(0),
+            Some(n) if n.is_multiple_of(rows) => begin,
+            _ => begin.min(n.reg() - rows),
         };
-        Rows { n, tile: rows, group, first }
+        Rows { n, tile: rows, group, first, few }
     }
 
     /// Row `r` of the lane's group. Beyond the last row it is that one.
     pub(super) fn of_group(self, lanes: Lanes<'k>, r: impl IntoReg<'k, u32>) -> Reg<'k, u32> {
         let row = self.first + lanes.group * self.group + r;
-        if self.n < self.tile { row.min(self.n - 1) } else { row }
+        if self.few { row.min(self.n.reg() - 1) } else { row }
     }
 
     /// Row `i` of the tile, and whether it is this tile's to store.
     pub(super) fn stored(self, tile: Reg<'k, u32>, i: Reg<'k, u32>) -> (Reg<'k, u32>, Option<Reg<'k, Pred>>) {
         let row = self.first + i;
-        let own = if self.n < self.tile {
-            Some(i.lt(self.n))
-        } else if self.n.is_multiple_of(self.tile) {
-            None
-        } else {
-            Some(row.ge(tile * self.tile))
+        let own = match self.n.known() {
+            _ if self.few => Some(i.lt(self.n.reg())),
+            Some(n) if n.is_multiple_of(self.tile) => None,
+            _ => Some(row.ge(tile * self.tile)),
         };
         (row, own)
     }
@@ -107,8 +105,27 @@ impl<'k> Rows<'k> {
 pub(super) struct Slice<'k> {
     /// Its number.
     pub(super) number: Reg<'k, u32>,
-    /// Weights of a row in it: fewer than the layout's where it is the last.
-    pub(super) weights: u32,
+    /// Weights of a row in it where it is the last and not whole.
+    pub(super) rest: Option<Rest<'k>>,
+}
+
+/// Weights of a slice that is not whole.
+#[derive(Clone, Copy)]
+pub(super) struct Rest<'k> {
+    pub(super) weights: Reg<'k, u32>,
+    /// The same where it is known.
+    pub(super) known: Option<u32>,
+}
+
+/// How rows are divided into slices.
+#[derive(Clone, Copy)]
+pub(super) struct Slices<'k> {
+    /// Whole ones of a row.
+    pub(super) whole: Size<'k>,
+    /// Weights of the last where it is not whole, else none.
+    pub(super) rest: Size<'k>,
+    /// Warps that share them.
+    pub(super) warps: Size<'k>,
 }
 
 /// Slices of rows of `k` weights: whole ones, and the weights of the last where it is not whole.
@@ -120,21 +137,33 @@ pub(super) fn slices(layout: Layout, k: u32) -> (u32, u32) {
 pub(super) fn each_slice<'k>(
     k: K<'k>,
     layout: Layout,
-    length: u32,
-    warps: u32,
+    slices: Slices<'k>,
     lanes: Lanes<'k>,
     body: impl Fn(Slice<'k>),
 ) {
-    let (whole, rest) = slices(layout, length);
-    let full = |number| body(Slice { number, weights: layout.slice() });
-    if whole > 0 && whole % warps == 0 {
-        k.each(k.range(0..whole / warps).no_unroll(), |round| full(round * warps + lanes.warp));
-    } else if whole > 0 {
-        k.each(k.range(lanes.warp..k.u32(whole)).step(warps).no_unroll(), full);
+    let Slices { whole, rest, warps } = slices;
+    let full = |number| body(Slice { number, rest: None });
+    match (whole.known(), warps.known()) {
+        (Some(0), _) => {}
+        (Some(whole), Some(warps)) if whole % warps == 0 => {
+            k.each(k.range(0..whole / warps).no_unroll(), |round| full(round * warps + lanes.warp));
+        }
+        _ => k.each(k.range(lanes.warp..whole.reg()).step(warps.reg()).no_unroll(), full),
     }
-    if rest > 0 {
-        let last = || body(Slice { number: k.u32(whole), weights: rest });
-        if warps == 1 { last() } else { k.when(lanes.warp.eq(whole % warps), last) }
+    let last = |known: Option<u32>| {
+        let weights = known.map_or(rest.reg(), |known| k.u32(known));
+        body(Slice { number: whole.reg(), rest: Some(Rest { weights, known }) });
+    };
+    match (rest.known(), whole.known(), warps.known()) {
+        (Some(0), ..) => {}
+        (known @ Some(_), _, Some(1)) => last(known),
+        (known @ Some(_), Some(whole), Some(warps)) => k.when(lanes.warp.eq(whole % warps), || last(known)),
+        _ => {
+            // Superblocks are half a slice: if anything is left, it is one.
+            let known = layout.units().then_some(layout.slice() / 2);
+            let mine = lanes.warp.eq(whole.reg() % warps.reg()) & rest.reg().ne(0);
+            k.when(mine, || last(known));
+        }
     }
 }
 
@@ -147,5 +176,17 @@ pub(super) fn warps(layout: Layout, k: u32, tiles: u64, most: u32) -> u32 {
     let idle = |warps: u32| slices.div_ceil(warps) * warps - slices;
     let most = (2 * wanted).min(most).min(slices).max(1);
     let candidates = (wanted / 2).clamp(1, most)..=most;
+    candidates.min_by_key(|&warps| (idle(warps) * 16 / slices, warps.abs_diff(wanted))).unwrap_or(1)
+}
+
+/// Warps that a team of a caller's block may have.
+pub(super) const TEAMS: [u32; 4] = [1, 2, 4, 8];
+
+/// [`warps`] for a team.
+pub(super) fn team_warps(layout: Layout, k: u32, tiles: u64, most: u32) -> u32 {
+    let wanted = warps(layout, k, tiles, most);
+    let slices = k.div_ceil(layout.slice()).max(1);
+    let idle = |warps: u32| slices.div_ceil(warps) * warps - slices;
+    let candidates = TEAMS.into_iter().filter(|&warps| warps <= most && warps < 2 * slices);
     candidates.min_by_key(|&warps| (idle(warps) * 16 / slices, warps.abs_diff(wanted))).unwrap_or(1)
 }

@@ -6,7 +6,7 @@
 //! the loads of words meet in a bank.
 
 use super::format::Layout;
-use super::plan::{GROUPS, LANES, Lanes, QUAD, Slice};
+use super::plan::{GROUPS, LANES, Lanes, QUAD, Rest, Slice};
 use crate::weights::WeightFormat;
 use warpwright_ptx::dsl::*;
 
@@ -73,43 +73,62 @@ impl<'k> Exchange<'k> {
 
     /// Whether this lane loads scales of the slice.
     fn loads(self, slice: Slice<'k>) -> Option<Reg<'k, Pred>> {
-        let mut condition = (self.rows < QUAD).then(|| self.lanes.in_quad.lt(self.rows));
-        if slice.weights <= self.layout.slice() / 2 {
-            let first = self.lanes.half.eq(0);
-            condition = Some(condition.map_or(first, |condition| condition & first));
+        let of_group = (self.rows < QUAD).then(|| self.lanes.in_quad.lt(self.rows));
+        let half = self.layout.slice() / 2;
+        let there = match slice.rest {
+            None => None,
+            Some(Rest { known: Some(weights), .. }) => (weights <= half).then(|| self.lanes.half.eq(0)),
+            Some(Rest { weights, known: None }) => Some((self.lanes.half * half).lt(weights)),
+        };
+        match (of_group, there) {
+            (Some(of_group), Some(there)) => Some(of_group & there),
+            (one, other) => one.or(other),
         }
-        condition
     }
 
     /// Loads the scales of the slice from the row's scales, and factors where they have a plane.
     pub(super) fn load(
         self,
         k: K<'k>,
-        length: u32,
+        pitch: Size<'k>,
         slice: Slice<'k>,
         scales: Ptr<'k, Global, u32>,
         factors: Option<Ptr<'k, Global, F16>>,
     ) -> Loaded<'k> {
         let condition = self.loads(slice);
         let at = slice.number * 8 + self.lanes.half * 4;
-        let words = if length.is_multiple_of(256) {
-            let words: [_; 4] = match condition {
+        let together = || -> [_; 4] {
+            match condition {
                 Some(condition) => scales.ld_vec_if(condition, at, 0),
                 None => scales.ld_vec(at),
-            };
-            words.to_vec()
-        } else {
-            // The scales of a row begin anywhere.
+            }
+        };
+        // The scales of a row begin anywhere.
+        let by_halves = || -> [_; 4] {
+            let weights = slice.rest.map_or(k.u32(self.layout.slice()), |rest| rest.weights);
             let half = |i: u32| {
                 let block = self.lanes.half * 8 + i;
-                let mut present = (block * 32).lt(slice.weights);
+                let mut present = (block * 32).lt(weights);
                 if let Some(condition) = condition {
                     present = present & condition;
                 }
                 scales.cast::<u16>().ld_if(present, at * 2 + i, k.value::<u16>(0)).to::<u32>()
             };
-            (0..4).map(|i| half(2 * i) | half(2 * i + 1) << 16).collect()
+            std::array::from_fn(|i| half(2 * i as u32) | half(2 * i as u32 + 1) << 16)
         };
+        let words = match pitch.known() {
+            _ if self.layout.units() => together(),
+            Some(pitch) => {
+                if pitch.is_multiple_of(16) {
+                    together()
+                } else {
+                    by_halves()
+                }
+            }
+            None if slice.rest.is_some() => by_halves(),
+            None => k.if_else((pitch.reg() % 16).eq(0), together, by_halves),
+        };
+        let words = words.to_vec();
         let d = factors.map(|factors| {
             let at = slice.number * 2 + self.lanes.half;
             match condition {

@@ -7,7 +7,8 @@ use super::epilogue::{self, Output};
 use super::format::{Layout, Share};
 use super::plan::{self, GROUPS, LANES, Lanes, Rows, Slice};
 use super::scales::{Exchange, Loaded};
-use crate::weights::{Part, Planes, WeightFormat};
+use super::size::{PlaneAt, Shape};
+use crate::weights::{Part, WeightFormat};
 use std::ops::Range;
 use warpwright_ptx::dsl::*;
 
@@ -43,8 +44,19 @@ pub(crate) struct Operands<'k> {
     pub(crate) output: Output<'k>,
 }
 
+/// Shared memory of a tile: where the first warp's begins of each.
+#[derive(Clone, Copy)]
+pub(crate) struct Scratch<'k> {
+    /// What a warp stages.
+    stage: Ptr<'k, Shared, f32>,
+    /// Sums of the warps.
+    pub(super) partial: Ptr<'k, Shared, f32>,
+    /// Sums of squares of the warps.
+    pub(super) squares: Ptr<'k, Shared, f32>,
+}
+
 impl Product {
-    fn layout(&self) -> Layout {
+    pub(super) fn layout(&self) -> Layout {
         Layout::new(self.format)
     }
 
@@ -93,29 +105,37 @@ impl Product {
         self.warps * self.warp_words() + epilogue::words(self)
     }
 
+    /// The parts of the block's shared memory, or where that is none, memory of the caller's warps.
+    pub(super) fn scratch<'k>(&self, k: K<'k>, shared: Option<Ptr<'k, Shared, f32>>) -> Scratch<'k> {
+        let words = epilogue::warp_words(self);
+        if let Some(stage) = shared {
+            let partial = stage.at(self.warps * self.warp_words());
+            return Scratch { stage, partial, squares: partial.at(self.warps * words) };
+        }
+        let by_warp = |words: u32| k.shared_by_warp::<f32>(words, self.warps);
+        let (stage, partial) = (by_warp(self.warp_words()), by_warp(words));
+        let squares = if self.epsilon.is_some() { by_warp(self.batch) } else { partial };
+        Scratch { stage, partial, squares }
+    }
+
     /// Runs tile `tile`, with all threads of the block. When it returns, others may still read the scratch.
-    pub(crate) fn run<'k>(
-        &self,
-        k: K<'k>,
-        tile: Reg<'k, u32>,
-        scratch: Ptr<'k, Shared, f32>,
-        operands: Operands<'k>,
-    ) {
+    pub(crate) fn run<'k>(&self, k: K<'k>, tile: Reg<'k, u32>, scratch: Scratch<'k>, operands: Operands<'k>) {
         let layout = self.layout();
         let lanes = Lanes::new(k);
-        let rows = Rows::new(k, tile, self.n, self.group_rows() / self.matrices());
-        let memory = scratch.at(lanes.warp * self.warp_words());
+        let shape = Shape::new(k, self);
+        let rows = Rows::new(k, tile, shape.n, self.few_rows(), self.group_rows() / self.matrices());
+        let memory = scratch.stage.at(lanes.warp * self.warp_words());
         let stage = Stage::new(self.staging(), self.k, lanes, memory, operands.x);
         let exchange = Exchange::new(layout, lanes, self.group_rows(), memory.at(self.staging().words()));
-        let matrices = Matrices::new(*self, operands.weights, lanes, rows, exchange);
+        let matrices = Matrices::new(*self, &shape, operands.weights, lanes, rows, exchange);
 
         let zeros = |count: u32| (0..count).map(|_| k.var(0.0f32)).collect::<Vec<_>>();
         let sums: Vec<_> = (0..self.group_rows()).map(|_| zeros(self.batch)).collect();
         let squares = zeros(if self.epsilon.is_some() { self.batch } else { 0 });
 
-        plan::each_slice(k, layout, self.k, self.warps, lanes, |slice| {
+        plan::each_slice(k, layout, shape.slices, lanes, |slice| {
             // All loads of weights are under way before the first is waited for.
-            let shares: Vec<_> = (0..self.group_rows()).map(|r| matrices.share(k, slice, r)).collect();
+            let shares: Vec<_> = (0..self.group_rows()).map(|r| matrices.share(slice, r)).collect();
             let loaded = matrices.scales(k, slice, exchange);
             let bring = |pass: &Range<u32>| {
                 for column in 0..self.batch {
@@ -149,15 +169,14 @@ impl Product {
             }
         });
 
-        let partial = scratch.at(self.warps * self.warp_words());
-        epilogue::finish(k, self, (tile, rows, lanes), partial, (&sums, &squares), operands.output);
+        epilogue::finish(k, self, (&shape, tile, rows, lanes), scratch, (&sums, &squares), operands.output);
     }
 }
 
 /// The matrices of a product, as a lane loads them.
 struct Matrices<'k> {
     product: Product,
-    planes: Planes,
+    planes: Vec<PlaneAt<'k>>,
     lanes: Lanes<'k>,
     /// The rows that the lane works on, each with its matrix.
     rows: Vec<(Ptr<'k, Global, u8>, Reg<'k, u32>)>,
@@ -168,6 +187,7 @@ struct Matrices<'k> {
 impl<'k> Matrices<'k> {
     fn new(
         product: Product,
+        shape: &Shape<'k>,
         (first, second): (Ptr<'k, Global, u8>, Option<Ptr<'k, Global, u8>>),
         lanes: Lanes<'k>,
         rows: Rows<'k>,
@@ -181,7 +201,7 @@ impl<'k> Matrices<'k> {
         };
         Matrices {
             product,
-            planes: Planes::new(product.format, product.n, product.k),
+            planes: shape.planes.clone(),
             lanes,
             rows: (0..product.group_rows())
                 .map(|r| (matrix(r), rows.of_group(lanes, r % rows.group)))
@@ -190,25 +210,26 @@ impl<'k> Matrices<'k> {
         }
     }
 
+    fn plane(&self, part: Part) -> Option<&PlaneAt<'k>> {
+        self.planes.iter().find(|plane| plane.part == part)
+    }
+
     /// A row of a plane, as words.
     fn row(
         &self,
-        k: K<'k>,
         part: Part,
         (weights, row): (Ptr<'k, Global, u8>, Reg<'k, u32>),
     ) -> Option<Ptr<'k, Global, u32>> {
-        let plane = self.planes.get(part)?;
-        // The scales of an odd number of blocks are an odd number of halves.
-        let halves = weights.cast::<u16>().at(k.u64(plane.offset / 2)).at(row * (plane.row_bytes / 2) as u32);
-        Some(halves.cast())
+        let plane = self.plane(part)?;
+        let from = plane.offset.map_or(weights, |offset| weights.at(offset));
+        Some(from.at(row * plane.pitch.reg()).cast())
     }
 
     /// The lane's share of row `r` of its group.
-    fn share(&self, k: K<'k>, slice: Slice<'k>, r: u32) -> Share<'k> {
+    fn share(&self, slice: Slice<'k>, r: u32) -> Share<'k> {
         let layout = self.product.layout();
         let Lanes { unit, half, in_quad, .. } = self.lanes;
-        let plane = |part| self.row(k, part, self.rows[r as usize]);
-        let whole = slice.weights == layout.slice();
+        let plane = |part| self.row(part, self.rows[r as usize]);
         let part = if self.product.format.is_float() { Part::Values } else { Part::Quants };
         let Some(quants) = plane(part) else { return Share { words: Vec::new(), upper: Vec::new() } };
 
@@ -216,7 +237,7 @@ impl<'k> Matrices<'k> {
         let mut upper = Vec::new();
         let run = layout.run();
         if layout.units() {
-            let condition = (!whole).then(|| unit.lt(slice.weights / run));
+            let condition = slice.rest.map(|rest| unit.lt(rest.weights / run));
             // The halves of four units lie one after the other.
             let at = slice.number * 64 + half * 32 + in_quad * 4;
             for half in [0, 16] {
@@ -230,7 +251,7 @@ impl<'k> Matrices<'k> {
             }
         } else {
             for i in 0..layout.runs() {
-                let condition = (!whole).then(|| (unit * run + i * LANES * run).lt(slice.weights));
+                let condition = slice.rest.map(|rest| (unit * run + i * LANES * run).lt(rest.weights));
                 let at = slice.number * (layout.runs() * LANES * 4) + unit * 4;
                 words.extend(load::<4>(quants.at(i * LANES * 4), at, condition));
             }
@@ -241,9 +262,9 @@ impl<'k> Matrices<'k> {
     /// This lane's part of the scales of all rows.
     fn scales(&self, k: K<'k>, slice: Slice<'k>, exchange: Exchange<'k>) -> Option<Loaded<'k>> {
         let part = if self.product.layout().has_minima() { Part::Headers } else { Part::Scales };
-        let scales = self.row(k, part, self.scales)?;
-        let factors = self.row(k, Part::D, self.scales).map(Ptr::cast);
-        Some(exchange.load(k, self.product.k, slice, scales, factors))
+        let scales = self.row(part, self.scales)?;
+        let factors = self.row(Part::D, self.scales).map(Ptr::cast);
+        Some(exchange.load(k, self.plane(part)?.pitch, slice, scales, factors))
     }
 }
 

@@ -4,164 +4,26 @@
 //! was not is planned, and the step says so and why. The runner knows no model: a function gives it the graph of a
 //! shape.
 
-use super::capture::Captured;
+mod persistent;
+mod shape;
+mod step;
+
+pub use persistent::PersistentStep;
+pub use shape::{Replanned, RunnerError, SequenceBound, StepKind, StepShape};
+pub use step::RunnerStep;
+
 use super::error::{ExecuteError, StoreError};
 use super::executable::Executable;
-use super::execute::{Execution, execute_graph};
 use super::store::Store;
 use crate::dispatch::KernelDispatch;
 use crate::graph::{ComputeGraph, Element, GraphError, Role, Shape, TensorType};
-use crate::launch::PlanError;
 use crate::options::PlanOptions;
 use crate::plan::Plan;
+use persistent::Resident;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_runtime as runtime;
-
-/// What a step computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StepKind {
-    /// One token of each sequence.
-    Decode,
-    /// So many tokens of all sequences together: prompts, or chunks of them.
-    Prefill {
-        /// Tokens of all sequences.
-        tokens: u32,
-    },
-}
-
-/// What a graph is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct StepShape {
-    /// What it computes.
-    pub kind: StepKind,
-    /// Sequences.
-    pub batch: u32,
-    /// Tokens that the cache of a sequence has room for.
-    pub max_seq_len: u32,
-    /// Which of several graphs of such a shape: a number that means something to the function that builds them, and 0
-    /// unless [`Runner::variant_step`] has asked for another.
-    pub variant: u32,
-}
-
-/// How long sequences may become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SequenceBound {
-    /// Tokens that caches have room for at first.
-    pub initial: u32,
-    /// Tokens that they have room for at most. Until then the room doubles whenever it is too small.
-    pub limit: u32,
-}
-
-impl SequenceBound {
-    /// Room for so many tokens, no more and no less.
-    pub fn fixed(tokens: u32) -> Self {
-        SequenceBound { initial: tokens, limit: tokens }
-    }
-
-    /// The room for sequences of a length, from what there is now; `None` beyond the limit.
-    fn grown(self, now: u32, length: u32) -> Option<u32> {
-        (length <= self.limit).then(|| match length <= now {
-            true => now,
-            false => length.max(now.saturating_mul(2)).min(self.limit),
-        })
-    }
-}
-
-/// Why a step was planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Replanned {
-    /// It is the first of its kind.
-    First {
-        /// Which kind.
-        kind: StepKind,
-    },
-    /// Steps of the kind were planned for another batch size.
-    Batch {
-        /// Sequences of the step before.
-        from: u32,
-        /// Sequences now.
-        to: u32,
-    },
-    /// Prompts were planned for other numbers of tokens.
-    Tokens {
-        /// Tokens of the prompt before.
-        from: u32,
-        /// Tokens now.
-        to: u32,
-    },
-    /// Steps of the kind were planned for another graph: see [`StepShape::variant`].
-    Variant {
-        /// The variant of the step before.
-        from: u32,
-        /// The variant now.
-        to: u32,
-    },
-    /// Sequences became longer than caches had room for when the step was planned. What they hold was moved.
-    Cache {
-        /// Tokens that there was room for.
-        from: u32,
-        /// Tokens that there is room for now.
-        to: u32,
-    },
-    /// The plan is the one that it was, but states have moved, to make room for more sequences: it was bound and
-    /// captured again.
-    Moved,
-}
-
-impl fmt::Display for Replanned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Replanned::First { kind: StepKind::Decode } => f.write_str("planned: the first token"),
-            Replanned::First { kind: StepKind::Prefill { tokens } } => {
-                write!(f, "planned: the first prompt, of {tokens} tokens")
-            }
-            Replanned::Batch { from, to } => {
-                write!(f, "planned again: the batch has {to} sequences instead of {from}")
-            }
-            Replanned::Tokens { from, to } => {
-                write!(f, "planned again: the prompt has {to} tokens instead of {from}")
-            }
-            Replanned::Variant { from, to } => {
-                write!(f, "planned again: the graph is of variant {to} instead of {from}")
-            }
-            Replanned::Cache { from, to } => {
-                write!(f, "planned again: caches have room for {to} tokens instead of {from}")
-            }
-            Replanned::Moved => {
-                f.write_str("bound again: states have moved, to make room for more sequences")
-            }
-        }
-    }
-}
-
-/// Why there is no step.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunnerError {
-    /// The graph of a shape cannot be built.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// The graph cannot be planned.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The plan cannot be bound or run.
-    #[error(transparent)]
-    Execute(#[from] ExecuteError),
-    /// The store refuses.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Sequences cannot be that long.
-    #[error("a sequence of {length} tokens: there is room for {limit} at most")]
-    TooLong {
-        /// Tokens that were asked for.
-        length: u32,
-        /// The limit.
-        limit: u32,
-    },
-}
+use step::Ready;
 
 /// What a model does from token to token.
 ///
@@ -208,6 +70,8 @@ pub struct Runner {
     build: Box<Build>,
     eager: bool,
     steps: HashMap<Key, Entry>,
+    /// Steps that stay on the device, by variant.
+    resident: HashMap<u32, Resident>,
     /// The shapes of the last steps: a token, a prompt.
     last: [Option<Key>; 2],
     /// Steps so far.
@@ -230,30 +94,23 @@ struct Entry {
     used: u64,
 }
 
+/// What there is of a shape.
+#[derive(Clone, Copy)]
+struct Known {
+    max_seq_len: u32,
+    /// Whether its states have moved.
+    moved: bool,
+}
+
+impl Entry {
+    fn known(&self) -> Known {
+        let moved = self.ready.as_ref().is_none_or(|ready| ready.executable().has_moved());
+        Known { max_seq_len: self.max_seq_len, moved }
+    }
+}
+
 /// Plans for prompts that are kept: those that were used last. Prompts have all lengths.
 const KEPT_PROMPTS: usize = 8;
-
-/// A plan that can run.
-enum Ready {
-    Captured(Box<Captured>),
-    Eager(Box<Executable>),
-}
-
-impl Ready {
-    fn executable(&self) -> &Executable {
-        match self {
-            Ready::Captured(captured) => captured.executable(),
-            Ready::Eager(executable) => executable,
-        }
-    }
-
-    fn executable_mut(&mut self) -> &mut Executable {
-        match self {
-            Ready::Captured(captured) => captured.executable_mut(),
-            Ready::Eager(executable) => executable,
-        }
-    }
-}
 
 impl Runner {
     /// A runner of a model whose weights are in the store. `build` gives the graph of a shape; nothing is planned
@@ -274,6 +131,7 @@ impl Runner {
             build: Box::new(build),
             eager: false,
             steps: HashMap::new(),
+            resident: HashMap::new(),
             last: [None; 2],
             count: 0,
         }
@@ -318,17 +176,14 @@ impl Runner {
         batch: u32,
         length: u32,
     ) -> Result<RunnerStep<'_>, RunnerError> {
-        let too_long = RunnerError::TooLong { length, limit: self.bound.limit };
-        let max_seq_len = self.bound.grown(self.max_seq_len, length).ok_or(too_long)?;
-        let shape = StepShape { kind, batch, max_seq_len, variant };
+        let shape = self.shape(variant, kind, batch, length)?;
         let key = (kind, batch, variant);
-        let replanned = self.why(shape);
-        if let Some(why) = replanned {
-            let plan = match (why, self.steps.get(&key)) {
-                (Replanned::Moved, Some(entry)) => entry.plan.clone(),
-                _ => Arc::new(Plan::new(&(self.build)(&shape)?, &self.options, &*self.dispatch)?),
-            };
+        let known = self.steps.get(&key).map(Entry::known);
+        let replanned = self.why(shape, known);
+        if replanned.is_some() {
+            let plan = self.plan(shape)?;
             self.make_room(&plan)?;
+            let max_seq_len = shape.max_seq_len;
             self.max_seq_len = max_seq_len;
             let executable = Executable::new(plan.clone(), &mut self.store)?;
             let ready = match self.eager {
@@ -357,16 +212,36 @@ impl Runner {
         }
     }
 
-    /// Why a shape must be planned, or bound again; `None` where it is ready.
-    fn why(&self, shape: StepShape) -> Option<Replanned> {
+    /// What a step is that leaves sequences of a length.
+    fn shape(&self, variant: u32, kind: StepKind, batch: u32, length: u32) -> Result<StepShape, RunnerError> {
+        let too_long = RunnerError::TooLong { length, limit: self.bound.limit };
+        let max_seq_len = self.bound.grown(self.max_seq_len, length).ok_or(too_long)?;
+        Ok(StepShape { kind, batch, max_seq_len, variant })
+    }
+
+    /// The plan of a shape: the one that is there, in whichever form, or a new one.
+    fn plan(&self, shape: StepShape) -> Result<Arc<Plan>, RunnerError> {
         let StepShape { kind, batch, max_seq_len, variant } = shape;
-        match self.steps.get(&(kind, batch, variant)) {
-            Some(entry) if entry.max_seq_len != max_seq_len => {
-                return Some(Replanned::Cache { from: entry.max_seq_len, to: max_seq_len });
+        let of_step = self.steps.get(&(kind, batch, variant)).map(|entry| (entry.max_seq_len, &entry.plan));
+        let of_resident = match (kind, batch) {
+            (StepKind::Decode, 1) => self.resident.get(&variant).map(Resident::plan),
+            _ => None,
+        };
+        let known = of_step.into_iter().chain(of_resident).find(|(room, _)| *room == max_seq_len);
+        Ok(match known {
+            Some((_, plan)) => plan.clone(),
+            None => Arc::new(Plan::new(&(self.build)(&shape)?, &self.options, &*self.dispatch)?),
+        })
+    }
+
+    /// Why a shape must be planned, or bound again; `None` where it is ready. `known` is what there is of that form.
+    fn why(&self, shape: StepShape, known: Option<Known>) -> Option<Replanned> {
+        let StepShape { kind, batch, max_seq_len, variant } = shape;
+        match known {
+            Some(known) if known.max_seq_len != max_seq_len => {
+                return Some(Replanned::Cache { from: known.max_seq_len, to: max_seq_len });
             }
-            Some(entry) if entry.ready.as_ref().is_none_or(|ready| ready.executable().has_moved()) => {
-                return Some(Replanned::Moved);
-            }
+            Some(known) if known.moved => return Some(Replanned::Moved),
             Some(_) => return None,
             None => {}
         }
@@ -396,6 +271,7 @@ impl Runner {
             }
             // What is bound has memory that will be no state's any more, and that others need.
             self.steps.values_mut().for_each(|entry| entry.ready = None);
+            self.resident.values_mut().for_each(Resident::let_go);
             if let Err(error) = self.store.resize_state(&info.name, needed) {
                 for (name, before) in moved {
                     // Where there is no memory for this either, the next step says so.
@@ -431,69 +307,5 @@ impl fmt::Debug for Runner {
         let mut debug = f.debug_struct("Runner");
         debug.field("store", &self.store).field("max_seq_len", &self.max_seq_len);
         debug.field("shapes", &self.steps.keys().collect::<Vec<_>>()).finish_non_exhaustive()
-    }
-}
-
-/// A step that is ready.
-pub struct RunnerStep<'a> {
-    ready: &'a mut Ready,
-    dispatch: &'a dyn KernelDispatch,
-    shape: StepShape,
-    replanned: Option<Replanned>,
-}
-
-impl RunnerStep<'_> {
-    /// What it is for.
-    pub fn shape(&self) -> StepShape {
-        self.shape
-    }
-
-    /// Why it was planned for this call; `None` where it was ready.
-    pub fn replanned(&self) -> Option<Replanned> {
-        self.replanned
-    }
-
-    /// Its plan, with its inputs and outputs.
-    pub fn executable(&self) -> &Executable {
-        self.ready.executable()
-    }
-
-    /// Writes an input: see [`Executable::write_input`].
-    pub fn write_input<T: runtime::Element>(&mut self, name: &str, values: &[T]) -> Result<(), ExecuteError> {
-        self.ready.executable_mut().write_input(name, values)
-    }
-
-    /// Issues the step, as one launch of a graph unless the runner is eager, and does not wait for it.
-    pub fn run(&mut self) -> Result<(), ExecuteError> {
-        match self.ready {
-            Ready::Captured(captured) => captured.replay(),
-            Ready::Eager(executable) => executable.issue(self.dispatch),
-        }
-    }
-
-    /// Issues the step launch by launch through another dispatcher than the runner's: one that looks on, or leaves
-    /// something out. The plan is that of the runner's.
-    pub fn issue(&mut self, dispatch: &dyn KernelDispatch) -> Result<(), ExecuteError> {
-        self.ready.executable_mut().issue(dispatch)
-    }
-
-    /// Runs the step, waits for it and says what the device counted.
-    pub fn execute(&mut self) -> Result<Execution, ExecuteError> {
-        match self.ready {
-            Ready::Captured(captured) => captured.execute(),
-            Ready::Eager(executable) => execute_graph(executable, self.dispatch),
-        }
-    }
-
-    /// Reads an output: see [`Executable::read_output`].
-    pub fn read_output<T: runtime::Element>(&self, name: &str) -> Result<Vec<T>, ExecuteError> {
-        self.executable().read_output(name)
-    }
-}
-
-impl fmt::Debug for RunnerStep<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("RunnerStep");
-        debug.field("shape", &self.shape).field("replanned", &self.replanned).finish_non_exhaustive()
     }
 }

@@ -1,0 +1,77 @@
+//! Why a plan cannot stay on a device.
+
+use super::super::error::ExecuteError;
+use crate::graph::TensorType;
+use crate::persistent::{ScheduleError, ScheduleFault};
+use warpwright_ptx::dsl::BuildError;
+use warpwright_runtime::RuntimeError;
+
+/// Why a plan was not made to stay on a device. What runs it all the same is an [`Executable`](crate::Executable), or
+/// that [captured](crate::Captured).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PersistentError {
+    /// The plan has no schedule.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// The output that the options name is no token.
+    #[error("output `{name}` is {ty}: the token of a launch that stays is one u32")]
+    Token {
+        /// The output.
+        name: String,
+        /// Its type.
+        ty: TensorType,
+    },
+    /// The plan is too small.
+    #[error("the plan's work for a token is one phase: a launch that stays has two at least")]
+    OnePhase,
+    /// The device cannot hold such a block at all.
+    #[error(
+        "the device holds no block of `{kernel}`, of {threads} threads and {shared} bytes of shared memory: take blocks \
+         of fewer warps"
+    )]
+    NoBlock {
+        /// The kernel.
+        kernel: String,
+        /// Threads of a block.
+        threads: u32,
+        /// Bytes of shared memory of a block.
+        shared: u64,
+    },
+    /// More blocks than are resident at once.
+    #[error("{asked} blocks of `{kernel}` wait for one another: the device holds from 1 to {most} at once")]
+    Blocks {
+        /// The kernel.
+        kernel: String,
+        /// How many were asked for.
+        asked: u32,
+        /// How many there can be.
+        most: u64,
+    },
+    /// A number of the options.
+    #[error("the options: {0}")]
+    Option(BuildError),
+    /// The device refuses the kernel.
+    #[error("the device does not take the kernel: {0}")]
+    Kernel(Box<RuntimeError>),
+    /// The schedule does not do what the plan does: a mistake of this crate's, found before anything ran.
+    #[error("the schedule is wrong, which is a mistake in it and not in the plan: {0}")]
+    Fault(Box<ScheduleFault>),
+    /// The plan cannot be bound.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+}
+
+impl PersistentError {
+    /// Whether it is the plan, the device or the options that stand against it, so that the plan runs in another way:
+    /// what is left are mistakes, and failures that would be met there too.
+    pub fn is_unsupported(&self) -> bool {
+        !matches!(self, PersistentError::Fault(_) | PersistentError::Execute(_))
+    }
+}
+
+impl From<RuntimeError> for PersistentError {
+    fn from(error: RuntimeError) -> Self {
+        PersistentError::Execute(error.into())
+    }
+}

@@ -1,0 +1,246 @@
+//! A launch that runs: its tokens as they appear, and how it ends.
+
+use super::super::error::ExecuteError;
+use super::fault::PersistentFault;
+use super::mailbox::Mailbox;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use warpwright_kernels::Finish;
+use warpwright_runtime::{Event, RuntimeError};
+
+/// How a launch has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finished {
+    /// Tokens that it has made.
+    pub tokens: u32,
+    /// Why there are no more.
+    pub reason: Finish,
+}
+
+/// The tokens of a launch, from the device as it makes them. Dropped, it asks the launch to end, and does not wait.
+///
+/// It has nothing of the plan's: while it is read the plan may be asked for whatever does not wait for the stream.
+pub struct PersistentLaunch {
+    pub(super) running: Arc<Running>,
+}
+
+/// A launch, as the plan and whoever reads it know it.
+pub(super) struct Running {
+    mailbox: Arc<Mailbox>,
+    over: Event,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The number of the next token to be read from the ring, and of the first.
+    next: u32,
+    first: u32,
+    /// Tokens that were read, and that nobody has taken.
+    read: VecDeque<u32>,
+    outcome: Option<Outcome>,
+}
+
+/// How a launch has ended.
+enum Outcome {
+    Finished(Finished),
+    Fault(PersistentFault),
+    /// The device has failed; nobody was told yet of what it said.
+    Failed(Option<ExecuteError>),
+}
+
+/// How long the host sleeps between two looks, at first and at most: the device is not to wait for who looks.
+const LOOKS: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(500)];
+
+impl Running {
+    /// A launch that was issued when so many tokens had been counted; the event is behind all of it.
+    pub(super) fn new(mailbox: Arc<Mailbox>, over: Event, first: u32) -> Self {
+        let state = State { next: first, first, read: VecDeque::new(), outcome: None };
+        Running { mailbox, over, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what the ring has, and what became of the launch if it is over.
+    fn look(&self, state: &mut State) -> Result<(), ExecuteError> {
+        if state.outcome.is_some() {
+            return Ok(());
+        }
+        // Asked for first: what is counted when a launch is over is all that there is.
+        let over = self.over.is_complete();
+        let count = self.mailbox.count()?;
+        while state.next != count {
+            state.read.push_back(self.mailbox.token(state.next)?);
+            state.next = state.next.wrapping_add(1);
+        }
+        if over {
+            state.outcome = Some(self.outcome(count.wrapping_sub(state.first))?);
+        }
+        Ok(())
+    }
+
+    /// How the launch has ended, of which the event has been reached.
+    fn outcome(&self, tokens: u32) -> Result<Outcome, ExecuteError> {
+        if let Err(error) = self.over.synchronize() {
+            return Ok(Outcome::Failed(Some(error.into())));
+        }
+        if let Some(fault) = self.mailbox.fault()? {
+            return Ok(Outcome::Fault(fault));
+        }
+        Ok(match self.mailbox.reason()? {
+            Some(reason) => Outcome::Finished(Finished { tokens, reason }),
+            // Another call was told of what failed.
+            None => Outcome::Failed(None),
+        })
+    }
+
+    /// Waits until the launch is over and has been read.
+    pub(super) fn wait(&self) -> Result<(), ExecuteError> {
+        let mut pause = LOOKS[0];
+        loop {
+            let mut state = self.state();
+            self.look(&mut state)?;
+            if state.outcome.is_some() {
+                return Ok(());
+            }
+            drop(state);
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LOOKS[1]);
+        }
+    }
+
+    /// Whether it gave up, or failed: what it has left in memory means nothing. It is over.
+    pub(super) fn gave_up(&self) -> bool {
+        !matches!(self.state().outcome, Some(Outcome::Finished(_)))
+    }
+
+    /// What the device said and nobody was told.
+    pub(super) fn take_error(&self) -> Option<ExecuteError> {
+        match &mut self.state().outcome {
+            Some(Outcome::Failed(error)) => error.take(),
+            Some(Outcome::Fault(fault)) => Some(ExecuteError::Persistent(Box::new(fault.clone()))),
+            _ => None,
+        }
+    }
+}
+
+impl State {
+    /// How the launch has ended; `None` while it runs.
+    fn ended(&mut self) -> Option<Result<Finished, ExecuteError>> {
+        Some(match self.outcome.as_mut()? {
+            Outcome::Finished(finished) => Ok(*finished),
+            Outcome::Fault(fault) => Err(ExecuteError::Persistent(Box::new(fault.clone()))),
+            Outcome::Failed(error) => {
+                let skipped = || RuntimeError::Skipped { operation: "a launch for many tokens" }.into();
+                Err(error.take().unwrap_or_else(skipped))
+            }
+        })
+    }
+}
+
+impl PersistentLaunch {
+    /// The next token, if it is there. `None` does not say that there is none to come: see
+    /// [`is_over`](Self::is_over).
+    ///
+    /// # Errors
+    ///
+    /// When all tokens that were made have been taken: what became of a launch that gave up, or failed.
+    pub fn poll(&mut self) -> Result<Option<u32>, ExecuteError> {
+        let mut state = self.running.state();
+        self.running.look(&mut state)?;
+        match state.read.pop_front() {
+            Some(token) => Ok(Some(token)),
+            None => state.ended().transpose().map(|_| None),
+        }
+    }
+
+    /// Whether the launch is over and all its tokens have been taken.
+    pub fn is_over(&self) -> bool {
+        let state = self.running.state();
+        state.outcome.is_some() && state.read.is_empty()
+    }
+
+    /// Waits for the next token; `None` when there is none to come.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`poll`](Self::poll).
+    pub fn next_token(&mut self) -> Result<Option<u32>, ExecuteError> {
+        let mut pause = LOOKS[0];
+        loop {
+            if let Some(token) = self.poll()? {
+                return Ok(Some(token));
+            }
+            if self.is_over() {
+                return Ok(None);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LOOKS[1]);
+        }
+    }
+
+    /// As [`next_token`](Self::next_token), but that it waits no longer than that; `None` too where there was no token
+    /// until then.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`poll`](Self::poll).
+    pub fn next_token_within(&mut self, timeout: Duration) -> Result<Option<u32>, ExecuteError> {
+        let (start, mut pause) = (Instant::now(), LOOKS[0]);
+        loop {
+            let token = self.poll()?;
+            let left = timeout.saturating_sub(start.elapsed());
+            if token.is_some() || self.is_over() || left.is_zero() {
+                return Ok(token);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LOOKS[1]);
+        }
+    }
+
+    /// Asks the launch to end: with the token that it is making, or with the one after it. Those that it has made can
+    /// still be taken.
+    ///
+    /// # Errors
+    ///
+    /// Where the device refuses to write its memory.
+    pub fn stop(&self) -> Result<(), ExecuteError> {
+        let state = self.running.state();
+        // The flag is that of the launch that runs: one that is over has none.
+        match state.outcome {
+            None => self.running.mailbox.stop(),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Waits for the end of the launch, and says how it has ended. Tokens that have not been taken can still be.
+    ///
+    /// # Errors
+    ///
+    /// [`ExecuteError::Persistent`] where it gave up, and what the device says where that has failed.
+    pub fn finish(&mut self) -> Result<Finished, ExecuteError> {
+        self.running.wait()?;
+        let skipped = || RuntimeError::Skipped { operation: "a launch for many tokens" };
+        self.running.state().ended().unwrap_or_else(|| Err(skipped().into()))
+    }
+}
+
+impl Drop for PersistentLaunch {
+    fn drop(&mut self) {
+        // Nobody reads on: there is nobody to tell, either.
+        let _ = self.stop();
+    }
+}
+
+impl fmt::Debug for PersistentLaunch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.running.state();
+        let mut debug = f.debug_struct("PersistentLaunch");
+        debug.field("read", &state.next.wrapping_sub(state.first));
+        debug.field("over", &state.outcome.is_some()).finish_non_exhaustive()
+    }
+}

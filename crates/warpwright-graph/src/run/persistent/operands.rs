@@ -1,0 +1,79 @@
+//! The operands of a schedule in device memory, held against the contracts of the kernels that are called.
+
+use super::super::error::ExecuteError;
+use super::super::placed::{Given, Placed};
+use super::error::PersistentError;
+use crate::persistent::{Assigned, Encoded, Instance, Operand, Origin, Schedule};
+use warpwright_kernels::persistent::format::RECORD_HEAD;
+use warpwright_ptx::dsl::{BuildError, Role};
+use warpwright_runtime::{AnyBuffer, OperandList, Operands};
+
+/// Buffers that are not the plan's, by name.
+pub(super) type Externals = [(&'static str, AnyBuffer)];
+
+/// The words of the schedule, and its operands as a list that is ready to be uploaded.
+///
+/// Records are laid out by the schedule with nothing where the arguments go, which come from the contracts: nobody but
+/// those knows addresses.
+pub(super) fn list(
+    placed: &Placed,
+    schedule: &Schedule,
+    assigned: &Assigned,
+    externals: &Externals,
+) -> Result<(Encoded, OperandList), PersistentError> {
+    let encoded = schedule.encode(assigned, |_| Ok::<u64, BuildError>(0)).map_err(PersistentError::Option)?;
+    let mut list = OperandList::new();
+    for instance in &schedule.instances {
+        let operands = operands(placed, instance, externals)?;
+        let sizes = instance.kernel.sizes().len();
+        let record = (RECORD_HEAD + operands.len() + sizes).next_multiple_of(2);
+        let words = encoded.operands.get(list.len()..).unwrap_or_default();
+        let (head, rest) = words.split_at(RECORD_HEAD.min(words.len()));
+        list.push_words(head.iter().copied());
+        list.push(&operands);
+        let rest = rest.iter().skip(operands.len()).take(record - RECORD_HEAD - operands.len());
+        list.push_words(rest.copied());
+    }
+    Ok((encoded, list))
+}
+
+/// What an instance is given.
+fn operands(
+    placed: &Placed,
+    instance: &Instance,
+    externals: &Externals,
+) -> Result<Operands, PersistentError> {
+    let bind = || -> Result<Operands, ExecuteError> {
+        let mut binder = placed.stream.device().operands(&*instance.kernel)?;
+        let descs = instance.kernel.args();
+        for (&(name, operand), desc) in instance.args.iter().zip(&descs) {
+            let given = match operand {
+                Operand::Plan(source) => placed.given(source, desc.dtype)?,
+                Operand::External(wanted) => {
+                    let found = externals.iter().find(|(name, _)| *name == wanted);
+                    let missing = || ExecuteError::NoBuffer { name: wanted.into() };
+                    Given::Buffer(found.ok_or_else(missing)?.1.clone())
+                }
+            };
+            binder = match given {
+                Given::Buffer(buffer) => binder.buffer(name, buffer),
+                Given::U32(value) => binder.scalar(name, value),
+                Given::F32(value) => binder.scalar(name, value),
+            };
+        }
+        // A part of a launch need not depend on all that the launch depends on.
+        let is_number = |name: &str| descs.iter().any(|desc| desc.name == name && desc.role == Role::Scalar);
+        for &(name, count) in &instance.dims {
+            if binder.dims().contains(&name) || is_number(name) {
+                binder = binder.dim(name, count);
+            }
+        }
+        Ok(binder.resolve()?)
+    };
+    bind().map_err(|error| {
+        PersistentError::Execute(match instance.origin {
+            Origin::Plan { step, .. } => placed.at_step(step, error),
+            Origin::Appended(_) => error,
+        })
+    })
+}

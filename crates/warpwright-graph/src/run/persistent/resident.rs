@@ -1,0 +1,348 @@
+//! A plan bound to be one launch for many tokens.
+
+use super::super::error::ExecuteError;
+use super::super::placed::Placed;
+use super::super::store::Store;
+use super::error::PersistentError;
+use super::fault::Names;
+use super::launch::{PersistentLaunch, Running};
+use super::mailbox::{Mailbox, PROGRESS_WORDS};
+use super::operands;
+use super::options::PersistentOptions;
+use crate::graph::{Element, TensorType};
+use crate::launch::ArgSource;
+use crate::persistent::{Appended, Assigned, Operand, Schedule, ScheduleOptions, check};
+use crate::plan::Plan;
+use std::fmt;
+use std::sync::Arc;
+use warpwright_kernels::Publish;
+use warpwright_kernels::persistent::format::{BARRIER_WORDS, COUNTER_STRIDE};
+use warpwright_ptx::dsl::{Block, BuildError, Kernel};
+use warpwright_runtime::{
+    self as runtime, AnyBuffer, Buffer, CompiledKernel, PreparedLaunch, RuntimeError, Stream,
+};
+
+/// A plan of one token of one sequence that is bound to the weights and states of a [`Store`], and to one kernel that
+/// does all of it for many tokens: see [`Executable`](crate::Executable) for what is the same.
+///
+/// A launch begins where the states say, and leaves them as so many executions would have. It has no inputs of its own:
+/// what was written to those of the plan holds for all its tokens. Outputs are those of its last token.
+pub struct Persistent {
+    placed: Placed,
+    schedule: Schedule,
+    assigned: Assigned,
+    options: PersistentOptions,
+    prepared: PreparedLaunch,
+    /// What blocks wait by: zero when a launch begins.
+    words: Buffer<u32>,
+    progress: Buffer<u32>,
+    ends: Buffer<u32>,
+    mailbox: Arc<Mailbox>,
+    /// The launch that was issued last, until it is over.
+    last: Option<Arc<Running>>,
+}
+
+/// Padding of the ids that end a text: no vocabulary has that many.
+const NO_TOKEN: u32 = u32::MAX;
+
+impl Plan {
+    /// Binds the plan to a store as [`bind`](Self::bind) does, to be run as one launch for many tokens.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`bind`](Self::bind), and whatever stands against such a launch: see [`PersistentError`].
+    pub fn bind_persistent(
+        self,
+        store: &mut Store,
+        options: &PersistentOptions,
+    ) -> Result<Persistent, PersistentError> {
+        Persistent::new(Arc::new(self), store, options)
+    }
+}
+
+impl Persistent {
+    /// As [`Plan::bind_persistent`], for a plan that is bound several times.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::bind_persistent`].
+    pub fn new(
+        plan: Arc<Plan>,
+        store: &mut Store,
+        options: &PersistentOptions,
+    ) -> Result<Self, PersistentError> {
+        // What stands against it is known before anything is laid out or allocated.
+        let schedule = Persistent::schedule_of(&plan, options)?;
+        Persistent::scheduled(plan, store, options, schedule)
+    }
+
+    /// The schedule of a plan.
+    pub(in crate::run) fn schedule_of(
+        plan: &Plan,
+        options: &PersistentOptions,
+    ) -> Result<Schedule, PersistentError> {
+        schedule(plan, options)
+    }
+
+    /// As [`new`](Self::new), with the schedule that was made.
+    pub(in crate::run) fn scheduled(
+        plan: Arc<Plan>,
+        store: &mut Store,
+        options: &PersistentOptions,
+        schedule: Schedule,
+    ) -> Result<Self, PersistentError> {
+        let kernel = store.device().kernel(&schedule.decoder(options.assignment));
+        let kernel = kernel.map_err(|error| PersistentError::Kernel(Box::new(error)))?;
+        let assigned = schedule.assign(blocks(&kernel, options)?, options.assignment)?;
+        check(&schedule, &plan, &assigned).map_err(|fault| PersistentError::Fault(Box::new(fault)))?;
+        Persistent::with(plan, store, options, kernel, schedule, assigned)
+    }
+
+    /// Binds what was scheduled and assigned, as it is.
+    pub(super) fn with(
+        plan: Arc<Plan>,
+        store: &mut Store,
+        options: &PersistentOptions,
+        kernel: CompiledKernel,
+        schedule: Schedule,
+        assigned: Assigned,
+    ) -> Result<Self, PersistentError> {
+        let placed = Placed::new(plan, store)?;
+        let (stream, device) = (&placed.stream, store.device());
+        let budget = options.budget(device.is_virtual());
+        let names = Names::new(&placed, &schedule, &assigned, budget);
+        let mailbox = Arc::new(Mailbox::new(device, capacity(options), names)?);
+        let progress = stream.alloc_zeros::<u32>(PROGRESS_WORDS)?;
+        let ends = stream.alloc_zeros::<u32>(options.ends.max(1) as usize)?;
+        let externals: [(&str, AnyBuffer); 4] = [
+            ("ends", ends.clone().into_any()),
+            ("ring", mailbox.ring().clone().into_any()),
+            ("control", mailbox.control().clone().into_any()),
+            ("progress", progress.clone().into_any()),
+        ];
+        let (encoded, list) = operands::list(&placed, &schedule, &assigned, &externals)?;
+        let counters = u64::from(encoded.counters) * u64::from(COUNTER_STRIDE);
+        let words = stream.alloc_zeros::<u32>(BARRIER_WORDS as usize + counters as usize)?;
+        let (items, bounds) = (stream.clone_htod(&encoded.items)?, stream.clone_htod(&encoded.bounds)?);
+        let operands = list.upload(stream)?;
+        let binder = kernel
+            .bind()
+            .buffer("operands", &operands)
+            .buffer("items", &items)
+            .buffer("bounds", &bounds)
+            .buffer("barrier", words.slice(..BARRIER_WORDS as usize)?)
+            .buffer("counters", words.slice(BARRIER_WORDS as usize..)?)
+            .buffer("fault", mailbox.fault_words())
+            .buffer("progress", &progress)
+            .scalar("phases", encoded.phases)
+            // The last op counts tokens, and ends the launch before that.
+            .scalar("tokens", capacity(options))
+            .scalar("budget", budget)
+            .dim("operands", operands.len() as u64)
+            .dim("items", assigned.items.len() as u64)
+            .dim("counters", encoded.counters.into())
+            .dim("blocks", encoded.blocks.into());
+        let prepared = binder.prepare()?;
+        let options = options.clone();
+        Ok(Persistent {
+            placed,
+            schedule,
+            assigned,
+            options,
+            prepared,
+            words,
+            progress,
+            ends,
+            mailbox,
+            last: None,
+        })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.placed.plan
+    }
+
+    /// The stream that it runs on: the store's.
+    pub fn stream(&self) -> &Stream {
+        &self.placed.stream
+    }
+
+    /// What the launch does for a token.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// Which blocks do what of it.
+    pub fn assigned(&self) -> &Assigned {
+        &self.assigned
+    }
+
+    /// How it was made.
+    pub fn options(&self) -> &PersistentOptions {
+        &self.options
+    }
+
+    /// Blocks of the launch.
+    pub fn blocks(&self) -> u32 {
+        self.assigned.blocks
+    }
+
+    /// Names and types of what the host writes.
+    pub fn inputs(&self) -> impl Iterator<Item = (&str, TensorType)> {
+        self.placed.inputs()
+    }
+
+    /// Names and types of what the host reads.
+    pub fn outputs(&self) -> impl Iterator<Item = (&str, TensorType)> {
+        self.placed.outputs()
+    }
+
+    /// Writes an input: all of it, for the launches after this.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such input, or it has another type or length.
+    pub fn write_input<T: runtime::Element>(&mut self, name: &str, values: &[T]) -> Result<(), ExecuteError> {
+        self.placed.write_input(name, values)
+    }
+
+    /// Reads an output, as the last token has left it; waits for everything that the stream was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such output, or it has another type, and where the device fails.
+    pub fn read_output<T: runtime::Element>(&self, name: &str) -> Result<Vec<T>, ExecuteError> {
+        self.placed.read_output(name)
+    }
+
+    /// Whether states have other memory than when this was bound.
+    pub fn has_moved(&self) -> bool {
+        self.placed.has_moved()
+    }
+
+    /// Issues one launch that makes up to so many tokens, and returns: it ends earlier with one of `ends`, which is its
+    /// last token, and when it is asked to.
+    ///
+    /// The first token follows those that states hold; caches have room for all. A launch before this one is waited for;
+    /// its tokens can still be taken. What one that gave up or failed has left is cleared first.
+    ///
+    /// # Errors
+    ///
+    /// Where states have moved or an input was not written; where `tokens` is 0 or more than the options say, or there
+    /// are more `ends`; where the device refuses; and where the launch before this has failed and nobody is there
+    /// any more who could be told.
+    pub fn launch(&mut self, tokens: u32, ends: &[u32]) -> Result<PersistentLaunch, ExecuteError> {
+        let refuse = |what, given: usize, least, most: u32| {
+            Err(ExecuteError::PersistentLimit { what, given, least, most })
+        };
+        if !(1..=self.options.tokens).contains(&tokens) {
+            return refuse("tokens", tokens as usize, 1, self.options.tokens);
+        }
+        if ends.len() > self.options.ends as usize {
+            return refuse("ids that end a text", ends.len(), 0, self.options.ends);
+        }
+        self.wait_for_last()?;
+        self.placed.must_be_ready()?;
+        let stream = &self.placed.stream;
+        if stream.is_capturing() {
+            return Err(RuntimeError::Capturing { operation: "launch" }.into());
+        }
+        let first = self.mailbox.begin()?;
+        let mut padded = ends.to_vec();
+        padded.resize(self.ends.len(), NO_TOKEN);
+        stream.memcpy_htod(&padded, &self.ends)?;
+        let mut progress = [0; PROGRESS_WORDS];
+        progress[Publish::LIMIT as usize] = tokens;
+        stream.memcpy_htod(&progress, &self.progress)?;
+        stream.memset_zeros(&self.words)?;
+        stream.launch(&self.prepared)?;
+        stream.memcpy_dtod(&self.progress, self.mailbox.outcome())?;
+        let over = stream.record_event()?;
+        let running = Arc::new(Running::new(self.mailbox.clone(), over, first));
+        self.last = Some(running.clone());
+        Ok(PersistentLaunch { running })
+    }
+
+    /// Waits for the launch before the next one.
+    fn wait_for_last(&mut self) -> Result<(), ExecuteError> {
+        let Some(last) = &self.last else { return Ok(()) };
+        last.wait()?;
+        if last.gave_up() {
+            self.placed.clear_scratch()?;
+        }
+        // Whoever has the launch is told by it.
+        let error = if Arc::strong_count(last) == 1 { last.take_error() } else { None };
+        self.last = None;
+        error.map_or(Ok(()), Err)
+    }
+}
+
+impl fmt::Debug for Persistent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Persistent");
+        debug.field("kernel", &self.prepared.kernel()).field("blocks", &self.blocks());
+        debug.field("phases", &self.schedule.phases.len()).finish_non_exhaustive()
+    }
+}
+
+/// Tokens that the ring has room for.
+fn capacity(options: &PersistentOptions) -> u32 {
+    options.tokens.checked_next_power_of_two().unwrap_or(u32::MAX)
+}
+
+/// The work of the plan, and the token told to the host.
+fn schedule(plan: &Plan, options: &PersistentOptions) -> Result<Schedule, PersistentError> {
+    let publish = Publish::new(capacity(options), options.ends);
+    publish.check().map_err(PersistentError::Option)?;
+    if options.tokens == 0 {
+        return Err(PersistentError::Option(BuildError::field("tokens", 0, "one at least")));
+    }
+    let name = &options.token;
+    let outputs = || plan.tensors(crate::graph::Role::Output);
+    let found = outputs().find(|&tensor| plan.program().info(tensor).name == *name);
+    let known = || outputs().map(|tensor| plan.program().info(tensor).name.clone()).collect();
+    let role = crate::graph::Role::Output;
+    let unknown = || ExecuteError::Unknown { role, name: name.clone(), known: known() };
+    let tensor = found.ok_or_else(unknown)?;
+    let ty = plan.program().ty(tensor);
+    if ty.element != Element::U32 || ty.shape.elements() != 1 {
+        return Err(PersistentError::Token { name: name.clone(), ty });
+    }
+    let token = ArgSource::Tensor { tensor, plane: 0, at: 0, len: 1 };
+    let external = |name| (name, Operand::External(name));
+    let args = vec![
+        ("tokens", Operand::Plan(token)),
+        external("ends"),
+        external("ring"),
+        external("control"),
+        external("progress"),
+    ];
+    let mut scheduling = ScheduleOptions::default();
+    scheduling.warps = options.warps;
+    scheduling.appended = vec![Appended { kernel: Arc::new(publish), args, dims: Vec::new() }];
+    let schedule = Schedule::new(plan, &scheduling)?;
+    // In a schedule of one phase the next token could say that it is the last while blocks still ask whether this was.
+    if schedule.phases.len() < 2 {
+        return Err(PersistentError::OnePhase);
+    }
+    Ok(schedule)
+}
+
+/// Blocks of the launch: what was asked for, if they are all resident at once.
+fn blocks(kernel: &CompiledKernel, options: &PersistentOptions) -> Result<u32, PersistentError> {
+    let rule = kernel.launch_rule();
+    let (Block::Exactly([threads, ..]) | Block::AtMost([threads, ..])) = rule.block;
+    let most = kernel.function().max_cooperative_grid(threads, rule.dynamic_shared);
+    let name = || kernel.entry().to_owned();
+    if most == 0 {
+        let shared = u64::from(rule.static_shared) + u64::from(rule.dynamic_shared);
+        return Err(PersistentError::NoBlock { kernel: name(), threads, shared });
+    }
+    let all = u32::try_from(most).unwrap_or(u32::MAX);
+    match options.blocks {
+        None => Ok(kernel.device().host_threads().unwrap_or(all).clamp(1, all)),
+        Some(asked) if (1..=all).contains(&asked) => Ok(asked),
+        Some(asked) => Err(PersistentError::Blocks { kernel: name(), asked, most }),
+    }
+}
