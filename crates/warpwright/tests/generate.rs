@@ -270,10 +270,7 @@ fn a_persistent_launch_tells_the_same_story() {
         assert_eq!(graph["persistent"], Value::Null);
         // One launch for all tokens but the one that the prompt chooses.
         let done = &persistent["persistent"];
-        assert_eq!(
-            (&done["launches"], &done["tokens"], &done["blocks"]),
-            (&1.into(), &23.into(), &2.into())
-        );
+        assert_eq!((&done["launches"], &done["tokens"], &done["blocks"]), (&1.into(), &23.into(), &2.into()));
     }
     let short = document(&[PROMPT, "-n", "13", "--executor", "persistent", "--tokens-per-launch", "5"]);
     assert_eq!((&short["persistent"]["launches"], &short["persistent"]["tokens"]), (&3.into(), &12.into()));
@@ -281,7 +278,8 @@ fn a_persistent_launch_tells_the_same_story() {
 
 #[test]
 fn the_checks_find_nothing_in_a_persistent_launch() {
-    let arguments = [PROMPT, "-n", "3", "-s", "3", "--executor", "persistent", "--blocks", "4", "--check", "all"];
+    let arguments =
+        [PROMPT, "-n", "3", "-s", "3", "--executor", "persistent", "--blocks", "4", "--check", "all"];
     let output = generate(&arguments);
     assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -51,7 +51,7 @@ impl Engine {
         self.append(prompt)?;
         let computed = self.compute(&mut progress);
         if computed.is_err() {
-            self.sequence.failed();
+            self.failed();
             self.cut(before);
         }
         computed

@@ -60,7 +60,7 @@ impl Sequence {
     }
 
     /// Something has failed: what is not certain is not there.
-    pub(super) fn failed(&mut self) {
+    fn failed(&mut self) {
         self.held = self.certain;
         self.settle();
     }
@@ -129,6 +129,12 @@ impl Engine {
         }
     }
 
+    /// Something has failed: what is not certain is not there, in the cache or in states.
+    pub(super) fn failed(&mut self) {
+        self.sequence.failed();
+        self.sampler_written = false;
+    }
+
     /// Waits until everything that was issued is done: a prompt, say. A launch that is ahead is [paused](Self::pause).
     ///
     /// # Errors
@@ -140,7 +146,7 @@ impl Engine {
         match self.stream.synchronize() {
             Ok(()) => self.sequence.done(),
             Err(error) => {
-                self.sequence.failed();
+                self.failed();
                 return Err(error.into());
             }
         }
@@ -194,7 +200,7 @@ impl Engine {
     pub fn decode_of(&mut self, wanted: usize) -> Result<u32, EngineError> {
         let token = self.choose_next(wanted);
         if token.is_err() {
-            self.sequence.failed();
+            self.failed();
         }
         token
     }

@@ -176,7 +176,15 @@ mod tests {
     impl Script {
         fn new(tokens: &[u32]) -> Script {
             let (ends, wanted) = (Vec::new(), Vec::new());
-            Script { tokens: tokens.to_vec(), next: 0, room: usize::MAX, chunks: 1, ends, wanted, paused: false }
+            Script {
+                tokens: tokens.to_vec(),
+                next: 0,
+                room: usize::MAX,
+                chunks: 1,
+                ends,
+                wanted,
+                paused: false,
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which executor decodes, and where its launches begin and end, changes no token.
 
 use crate::random::Random;
+use crate::run::Fails;
 use crate::spec::{Formats, Spec};
 use crate::{decode, device, greedy, load, prompt};
 use warpwright_graph::Arithmetic;
@@ -273,6 +274,32 @@ fn launches_are_given_up_at_any_time() {
     }
 }
 
+/// What fails on the device is an error of the call that waits for it, and then it goes on as if it had not been.
+#[test]
+fn failures_are_got_over() {
+    let device = device(false);
+    let mut options = greedy(&device);
+    options.sampler = samplers()[3];
+    let expected = {
+        let mut engine = load(GRAPH.of(&options));
+        engine.prefill(&prompt(20)).expect("a prompt");
+        decode(&mut engine, 12)
+    };
+    for way in OTHERS {
+        let mut engine = load(way.of(&options));
+        engine.prefill(&prompt(20)).expect("a prompt");
+        let mut tokens = decode(&mut engine, 5);
+        let fails = device.kernel(&Fails).expect("a kernel");
+        fails.bind().launch(&device.new_stream()).expect("issued");
+        engine.truncate(23).expect("a prefix");
+        tokens.truncate(3);
+        engine.decode().expect_err("the kernel's error");
+        assert_eq!(engine.position(), 23);
+        tokens.extend(decode(&mut engine, 9));
+        assert_eq!(tokens, expected, "{way:?}");
+    }
+}
+
 /// Tokens of a model after a prompt.
 fn tokens(gguf: &Gguf, options: EngineOptions, prompt: &[u32], count: usize) -> Vec<u32> {
     let mut engine = Engine::load(gguf, options, |_| {}).expect("an engine");
@@ -342,7 +369,11 @@ fn every_check_finds_nothing() {
         let options = Options { schedule: Schedule::Seeded(seed), ..Options::checked() };
         let device = Device::vm(VmConfig { options, ..VmConfig::default() }).expect("a virtual GPU");
         let cache = CacheDtype::ALL[seed as usize % 4];
-        let spec = Spec { layers: 1, formats: Formats::Q4KM, ..Spec::small(["llama", "qwen3"][blocks as usize % 2]) };
+        let spec = Spec {
+            layers: 1,
+            formats: Formats::Q4KM,
+            ..Spec::small(["llama", "qwen3"][blocks as usize % 2])
+        };
         let mut options = greedy(&device);
         (options.cache, options.sampler) = (cache, samplers()[seed as usize % 5]);
         let way = persistent(3, blocks, false);
@@ -359,7 +390,10 @@ fn what_does_not_fit_falls_back_to_graphs() {
     let graph = tokens(&crate::gguf(crate::SMALL, 1), GRAPH.of(&options), &prompt(12), 8);
     let mut options = persistent(128, 1 << 20, false).of(&options);
     let refused = Engine::load(&crate::gguf(crate::SMALL, 1), options.clone(), |_| {});
-    assert!(matches!(refused, Err(EngineError::Executor { executor: Executor::Persistent, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(EngineError::Executor { executor: Executor::Persistent, .. })),
+        "{refused:?}"
+    );
     options.fall_back = true;
     let mut engine = load(options);
     let fallback = engine.fallback().expect("a reason");

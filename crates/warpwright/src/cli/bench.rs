@@ -135,9 +135,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         let first = tokens(1, vocab);
         let samples = measure(&mut loaded, arguments.repetitions, arguments.no_warmup, |loaded| {
             loaded.engine.prefill(&first)?;
-            (0..arguments.text).rev().try_for_each(|after| {
-                loaded.engine.decode_of(after as usize + 1).map(|_| ())
-            })
+            (0..arguments.text)
+                .rev()
+                .try_for_each(|after| loaded.engine.decode_of(after as usize + 1).map(|_| ()))
         })?;
         tests.push(Test::new(format!("tg{}", arguments.text), arguments.text, samples));
     }
