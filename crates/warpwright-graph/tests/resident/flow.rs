@@ -186,7 +186,7 @@ fn what_cannot_stay_says_why() {
         let refused: Result<Persistent, _> = plan.bind_persistent(&mut store, options);
         // Nothing was laid out for it.
         assert_eq!(store.statistics().states, 0);
-        refused.err().expect("a plan that cannot stay")
+        refused.expect_err("a plan that cannot stay")
     };
     let one = || model.decode(1, Choice::ArgMax);
     let error = bind(model.decode(2, Choice::ArgMax), &KernelLibrary, &options(2));

@@ -28,7 +28,7 @@ use warpwright_runtime::{
 /// A launch begins where the states say, and leaves them as so many executions would have. It has no inputs of its own:
 /// what was written to those of the plan holds for all its tokens. Outputs are those of its last token.
 pub struct Persistent {
-    placed: Placed,
+    pub(super) placed: Placed,
     schedule: Schedule,
     assigned: Assigned,
     options: PersistentOptions,

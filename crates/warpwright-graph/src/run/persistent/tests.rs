@@ -5,23 +5,24 @@ use super::{Persistent, PersistentFault, PersistentOptions};
 use crate::dispatch::KernelLibrary;
 use crate::graph::{ComputeGraph, Element, TensorType};
 use crate::options::PlanOptions;
-use crate::persistent::{Assigned, Wait};
+use crate::persistent::Assigned;
 use crate::plan::Plan;
 use crate::run::{ExecuteError, Store};
 use std::sync::Arc;
 use warpwright_kernels::WeightFormat;
 use warpwright_kernels::persistent::format::Awaited;
+use warpwright_ptx::ir::Type;
 use warpwright_runtime::{Device, VmConfig};
 use warpwright_vm::Options;
 
-const ROWS: u32 = 48;
 const K: u32 = 64;
 
-/// A token says which comes next: the row of the table that is most like its own, which is that of the token after it.
-fn store(device: &Device) -> (Arc<Plan>, Store) {
+/// A token says which comes next: the row of `w` that is most like its row of the table, which is that of the token after
+/// it. There are so many.
+fn store(device: &Device, rows: u32) -> (Arc<Plan>, Store) {
     let mut graph = ComputeGraph::new();
     let ids = graph.state("ids", TensorType::new(Element::U32, [1]));
-    let matrix = TensorType::new(Element::Weights(WeightFormat::F32), [ROWS, K]);
+    let matrix = TensorType::new(Element::Weights(WeightFormat::F32), [rows, K]);
     let (table, w) = (graph.weight("table", matrix), graph.weight("w", matrix));
     let x = graph.embedding("embedding", table, ids).expect("a row");
     let logits = graph.mat_mul("logits", x, w, None).expect("logits");
@@ -31,10 +32,10 @@ fn store(device: &Device) -> (Arc<Plan>, Store) {
     let plan = Plan::new(&graph, &PlanOptions::for_device(device), &KernelLibrary).expect("a plan");
     let mut store = Store::new(&device.default_stream());
     let unit = |row: u32, column: u32| if row == column { 1f32 } else { 0.0 };
-    for (name, shift) in [("table", 0), ("w", ROWS - 1)] {
-        let rows = (0..ROWS).flat_map(|row| (0..K).map(move |column| unit((row + shift) % ROWS, column)));
-        let bytes: Vec<u8> = rows.flat_map(f32::to_le_bytes).collect();
-        store.add_matrix(name, WeightFormat::F32, ROWS, K, &bytes).expect("a weight");
+    for (name, shift) in [("table", 0), ("w", rows - 1)] {
+        let row = |row| (0..K).map(move |column| unit((row + shift) % rows, column));
+        let bytes: Vec<u8> = (0..rows).flat_map(row).flat_map(f32::to_le_bytes).collect();
+        store.add_matrix(name, WeightFormat::F32, rows, K, &bytes).expect("a weight");
     }
     (Arc::new(plan), store)
 }
@@ -73,18 +74,17 @@ fn fault(persistent: &mut Persistent) -> PersistentFault {
 #[test]
 fn a_wait_that_never_ends_says_what_it_was_for() {
     let device = device();
-    let (plan, mut store) = store(&device);
+    let (plan, mut store) = store(&device, 48);
     let mut good = bind(&plan, &mut store, 1 << 24, |_| {});
     assert_eq!(tokens(&mut good, 5), [1, 2, 3, 4, 5]);
 
-    // An item more than there are is waited for.
+    // An item more than there are is waited for, by all that wait for those.
     let mut waited = None;
     let mut wrong = bind(&plan, &mut store, 200, |assigned| {
-        let item = assigned.items.iter_mut().find(|item| item.wait.is_some()).expect("an item that waits");
-        if let Some(Wait { value, counter }) = &mut item.wait {
-            *value += 1;
-            waited = Some((*counter, *value));
-        }
+        let first = assigned.items.iter().find_map(|item| item.wait).expect("an item that waits");
+        let waits = assigned.items.iter_mut().filter_map(|item| item.wait.as_mut());
+        waits.filter(|wait| **wait == first).for_each(|wait| wait.value += 1);
+        waited = Some((first.counter, first.value + 1));
     });
     let (counter, value) = waited.expect("a wait");
     for _ in 0..2 {
@@ -106,11 +106,12 @@ fn a_wait_that_never_ends_says_what_it_was_for() {
     assert!(device.take_findings().is_empty());
 }
 
-/// What kernels leave zero is zero again after a launch that gave up.
+/// What kernels leave zero is zero again after a launch that gave up, and so are the words that blocks wait by.
 #[test]
 fn what_a_launch_that_gave_up_has_left_is_cleared() {
     let device = device();
-    let (plan, mut store) = store(&device);
+    // So many that blocks merge what they have found, and count one another for that.
+    let (plan, mut store) = store(&device, 1 << 16);
     let mut wrong = bind(&plan, &mut store, 200, |assigned| {
         let items = assigned.items.iter_mut().filter_map(|item| item.wait.as_mut());
         items.for_each(|wait| wait.value += 1);
@@ -120,6 +121,11 @@ fn what_a_launch_that_gave_up_has_left_is_cleared() {
     let left = wrong.stream().clone_dtoh(&words).expect("read");
     assert!(left.iter().any(|&word| word != 0), "a launch that has left nothing behind");
     // Whatever it has left: the words of the next launch are its own.
-    wrong.stream().memset_any(words.as_any(), 0xff).expect("set");
+    let scratch = wrong.placed.zeroed().cloned().expect("scratch of blocks that merge");
+    for memory in [words.as_any(), &scratch] {
+        wrong.stream().memset_any(memory, 0xff).expect("set");
+    }
     fault(&mut wrong);
+    let scratch = scratch.cast(Type::U32).and_then(|scratch| scratch.typed::<u32>()).expect("words");
+    assert!(wrong.stream().clone_dtoh(&scratch).expect("read").iter().all(|&word| word == 0));
 }
