@@ -209,7 +209,10 @@ fn texts_end_on_the_device() {
         engine.wait().expect("nothing failed");
         assert_eq!(decode(&mut engine, 40 - at - 1), plain[at + 1..], "{way:?}");
         if way.tokens_per_launch == 128 && way.executor == Executor::Persistent {
-            assert_eq!((launches, engine.statistics().persistent.launches), (1, 2), "{way:?}");
+            // The token may come again before the last.
+            let again = plain[at + 1..39].iter().filter(|&&id| id == plain[at]).count() as u64;
+            let all = engine.statistics().persistent.launches;
+            assert_eq!((launches, all), (1, 2 + again), "{way:?}");
         }
     }
 }
