@@ -59,7 +59,8 @@ fn odd_heads_and_penalties_take_stages() {
             steps,
             [
                 vec![vec!["embedding"], vec!["products"; 3]],
-                vec![vec!["resize_heads"; 3], vec!["rope"], vec!["attention"]],
+                // The keys that were widened lie where the queries were that are not.
+                vec![vec!["resize_heads"], vec!["resize_heads"; 2], vec!["rope"], vec!["attention"]],
                 vec![vec!["resize_heads"], vec!["products"]],
                 vec![vec!["products"]],
                 // A copy of the logits, and what lowers it.

@@ -91,10 +91,11 @@ impl ScheduleReport {
             PhaseReport {
                 from: time.start,
                 to: time.end,
-                idle: if length == 0.0 { 0.0 } else { 1.0 - busy as f64 / (blocks * length) },
+                idle: if length == 0.0 { 0.0 } else { part(1.0 - busy as f64 / (blocks * length)) },
             }
         });
-        let busy = (0..).zip(&timeline.busy).map(|(i, &busy)| BlockReport { busy, idle: timeline.idle(i) });
+        let busy =
+            (0..).zip(&timeline.busy).map(|(i, &busy)| BlockReport { busy, idle: part(timeline.idle(i)) });
         ScheduleReport {
             version: VERSION,
             assignment: assigned.assignment.to_string(),
@@ -109,7 +110,7 @@ impl ScheduleReport {
                 bytes: schedule.bytes(),
                 weight_bytes: schedule.weight_bytes(),
                 cost: timeline.total(),
-                idle: timeline.mean_idle(),
+                idle: part(timeline.mean_idle()),
             },
             phases: phases.collect(),
             blocks: busy.collect(),
@@ -137,6 +138,11 @@ impl ScheduleReport {
     pub fn to_svg(&self) -> String {
         svg::render(self)
     }
+}
+
+/// A part of something with four digits: more would say nothing.
+fn part(part: f64) -> f64 {
+    (part * 1e4).round() / 1e4
 }
 
 /// Names of the tensors that an instance writes, each once.
