@@ -123,7 +123,7 @@ impl Product {
         let layout = self.layout();
         let lanes = Lanes::new(k);
         let shape = Shape::new(k, self);
-        let rows = Rows::new(k, tile, shape.n, self.few_rows(), self.group_rows() / self.matrices());
+        let rows = Rows::new(k, lanes, tile, shape.n, (self.few_rows(), self.group_rows() / self.matrices()));
         let memory = scratch.stage.at(lanes.warp * self.warp_words());
         let stage = Stage::new(self.staging(), self.k, lanes, memory, operands.x);
         let exchange = Exchange::new(layout, lanes, self.group_rows(), memory.at(self.staging().words()));
