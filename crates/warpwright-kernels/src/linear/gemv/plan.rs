@@ -91,6 +91,11 @@ impl<'k> Rows<'k> {
         Rows { n, tile: rows, group, first, of_group, few }
     }
 
+    /// Whether the rows of a group follow one another at a distance that is not known.
+    pub(super) fn follow(self) -> bool {
+        self.of_group.is_some() && !self.few
+    }
+
     /// Row `r` of the lane's group. Beyond the last row it is that one.
     pub(super) fn of_group(self, lanes: Lanes<'k>, r: impl IntoReg<'k, u32>) -> Reg<'k, u32> {
         let row = match self.of_group {
