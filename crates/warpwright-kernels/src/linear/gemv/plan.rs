@@ -47,9 +47,17 @@ pub(super) struct Lanes<'k> {
 impl<'k> Lanes<'k> {
     /// Computed once, outside of all loops, so that addresses are too.
     pub(super) fn new(k: K<'k>) -> Self {
-        let lane = k.lane();
+        Self::of(k.lane(), k.warp())
+    }
+
+    fn of(lane: Reg<'k, u32>, warp: Reg<'k, u32>) -> Self {
         let unit = lane % LANES;
-        Lanes { group: lane / LANES, unit, lane, warp: k.warp(), half: unit / QUAD, in_quad: lane % QUAD }
+        Lanes { group: lane / LANES, unit, lane, warp, half: unit / QUAD, in_quad: lane % QUAD }
+    }
+
+    /// The same, computed again: what comes of it takes no registers before this.
+    fn again(self, k: K<'k>) -> Self {
+        Self::of(here(k, self.lane), self.warp)
     }
 }
 
@@ -124,6 +132,8 @@ pub(super) struct Slice<'k> {
     pub(super) number: Reg<'k, u32>,
     /// Weights of a row in it where it is the last and not whole.
     pub(super) rest: Option<Rest<'k>>,
+    /// How the lanes stand to it, where that is to be computed for it alone.
+    pub(super) lanes: Option<Lanes<'k>>,
 }
 
 /// Weights of a slice that is not whole.
@@ -159,7 +169,7 @@ pub(super) fn each_slice<'k>(
     body: impl Fn(Slice<'k>),
 ) {
     let Slices { whole, rest, warps } = slices;
-    let full = |number| body(Slice { number, rest: None });
+    let full = |number| body(Slice { number, rest: None, lanes: None });
     match (whole.known(), warps.known()) {
         (Some(0), _) => {}
         (Some(whole), Some(warps)) if whole % warps == 0 => {
@@ -172,8 +182,11 @@ pub(super) fn each_slice<'k>(
     }
     let last = |known: Option<u32>| {
         let weights = known.map_or(rest.reg(), |known| k.u32(known));
-        let number = if whole.known().is_some() { whole.reg() } else { here(k, whole.reg()) };
-        body(Slice { number, rest: Some(Rest { weights, known }) });
+        let rest = Some(Rest { weights, known });
+        body(match whole.known() {
+            Some(_) => Slice { number: whole.reg(), rest, lanes: None },
+            None => Slice { number: here(k, whole.reg()), rest, lanes: Some(lanes.again(k)) },
+        });
     };
     match (rest.known(), whole.known(), warps.known()) {
         (Some(0), ..) => {}

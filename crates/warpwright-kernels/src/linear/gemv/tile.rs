@@ -123,17 +123,26 @@ impl Product {
         let layout = self.layout();
         let lanes = Lanes::new(k);
         let shape = Shape::new(k, self);
-        let rows = Rows::new(k, lanes, tile, shape.n, (self.few_rows(), self.group_rows() / self.matrices()));
         let memory = scratch.stage.at(lanes.warp * self.warp_words());
-        let stage = Stage::new(self.staging(), self.k, lanes, memory, operands.x);
-        let exchange = Exchange::new(layout, lanes, self.group_rows(), memory.at(self.staging().words()));
-        let matrices = Matrices::new(k, *self, &shape, operands.weights, lanes, rows, exchange);
+        let rows_of = |lanes| {
+            Rows::new(k, lanes, tile, shape.n, (self.few_rows(), self.group_rows() / self.matrices()))
+        };
+        let sources = |lanes, rows| {
+            let stage = Stage::new(self.staging(), self.k, lanes, memory, operands.x);
+            let exchange = Exchange::new(layout, lanes, self.group_rows(), memory.at(self.staging().words()));
+            (stage, exchange, Matrices::new(k, *self, &shape, operands.weights, lanes, rows, exchange))
+        };
+        let rows = rows_of(lanes);
+        let shared = sources(lanes, rows);
 
         let zeros = |count: u32| (0..count).map(|_| k.var(0.0f32)).collect::<Vec<_>>();
         let sums: Vec<_> = (0..self.group_rows()).map(|_| zeros(self.batch)).collect();
         let squares = zeros(if self.epsilon.is_some() { self.batch } else { 0 });
 
         plan::each_slice(k, layout, shape.slices, lanes, |slice| {
+            let own = slice.lanes.map(|lanes| sources(lanes, rows_of(lanes)));
+            let (stage, exchange, matrices) = own.as_ref().unwrap_or(&shared);
+            let (stage, exchange) = (*stage, *exchange);
             let steps = matrices.steps();
             // All loads of weights are under way before the first is waited for.
             let shares: Vec<_> = (0..self.group_rows()).map(|r| matrices.share(slice, &steps, r)).collect();
