@@ -6,7 +6,8 @@
 
 use crate::Dtype;
 use std::fmt;
-use warpwright_ptx::dsl::{BuildError, Kernel};
+use std::sync::Arc;
+use warpwright_ptx::dsl::{BuildError, Called, Kernel};
 
 /// A kernel of the catalogue.
 #[derive(Clone, Copy, Debug)]
@@ -248,12 +249,43 @@ pub(crate) const DTYPE: Field =
 pub(crate) const THREADS: Field =
     Field { name: "threads", domain: Domain::THREADS, default: "256", doc: "threads of a block" };
 
+/// The field of kernels whose sums are in an order of their own.
+pub(crate) const COLUMNS: Field = Field {
+    name: "columns",
+    domain: Domain::Auto(&Domain::THREADS),
+    default: "auto",
+    doc: "sums that are added up beside one another: as many as threads",
+};
+
+/// The rule of [`COLUMNS`].
+pub(crate) fn check_columns(columns: u32) -> Result<(), BuildError> {
+    let right = Domain::THREADS.contains(&columns.to_string());
+    if right { Ok(()) } else { Err(BuildError::field("columns", columns, Domain::THREADS.to_string())) }
+}
+
 /// The rule of kernels whose blocks have any number of warps.
 pub(crate) fn check_threads(threads: u32) -> Result<(), BuildError> {
     if threads.is_multiple_of(32) && (32..=1024).contains(&threads) {
         return Ok(());
     }
     Err(BuildError::field("threads", threads, Domain::THREADS.to_string()))
+}
+
+/// What is called in place of a kernel with blocks of `own` threads by one with blocks of `threads`: the same with
+/// blocks of fewer, where they have more or are no power of two, so that teams of a block divide it.
+pub(crate) fn smaller<T: Kernel + Send + Sync + 'static>(
+    kernel: &impl Kernel,
+    own: u32,
+    threads: u32,
+    with: impl FnOnce(u32) -> T,
+) -> Option<Vec<Called>> {
+    let most = 1 << threads.max(32).ilog2();
+    let fits = own.max(32).next_power_of_two().min(most);
+    if fits == own {
+        return None;
+    }
+    let args = kernel.args().iter().map(|arg| (arg.name, arg.name)).collect();
+    Some(vec![Called { kernel: Arc::new(with(fits)), args }])
 }
 
 /// The field of kernels that work on rows.

@@ -148,6 +148,10 @@ fn what_a_norm_cannot_be_is_said() {
     assert_eq!(refused(&RmsNorm { epsilon: f32::NAN, ..norm }), "epsilon");
     assert_eq!(refused(&RmsNorm { output: None, ..norm }), "output");
     assert_eq!(refused(&RmsNorm { threads: 48, ..norm }), "threads");
+    for columns in [0, 48, 1056] {
+        assert_eq!(refused(&RmsNorm { columns: Some(columns), ..norm }), "columns");
+        assert_eq!(refused(&Softmax { columns: Some(columns), ..Softmax::new(7) }), "columns");
+    }
     assert_eq!(refused(&Softmax { threads: 0, ..Softmax::new(7) }), "threads");
     assert_eq!(refused(&Softmax::new(0)), "d");
 }

@@ -2,7 +2,7 @@
 //! compute in `f32`.
 
 use std::fmt;
-use warpwright_ptx::dsl::{Bf16, Bf16x2, F16, F16x2, Global, Index, K, Number, Pred, Ptr, Reg};
+use warpwright_ptx::dsl::{Bf16, Bf16x2, F16, F16x2, Global, Index, K, Number, Pred, Ptr, Reg, Size};
 use warpwright_ptx::ir::Type;
 
 /// The element type of a buffer of floats.
@@ -128,6 +128,16 @@ impl<'k> Floats<'k> {
             Floats::F32(ptr) => Floats::F32(ptr.at(index)),
             Floats::F16(ptr) => Floats::F16(ptr.at(index)),
             Floats::Bf16(ptr) => Floats::Bf16(ptr.at(index)),
+        }
+    }
+
+    /// The pointer to row `row` of rows of `length` elements: see [`Ptr::row`].
+    #[track_caller]
+    pub(crate) fn row(self, row: Reg<'k, u32>, length: Size<'k>) -> Self {
+        match self {
+            Floats::F32(ptr) => Floats::F32(ptr.row(row, length)),
+            Floats::F16(ptr) => Floats::F16(ptr.row(row, length)),
+            Floats::Bf16(ptr) => Floats::Bf16(ptr.row(row, length)),
         }
     }
 

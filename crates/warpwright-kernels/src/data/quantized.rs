@@ -3,6 +3,7 @@
 use crate::CacheDtype;
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, FloatBuffers, Floats};
+use crate::data::wide;
 use warpwright_ptx::dsl::*;
 
 /// A buffer of rows that are written as floats or as `q8_0`: a handle, free to copy.
@@ -87,6 +88,19 @@ impl<'k> Rows<'k> {
             Rows::Q8_0 { quants, scales } => Rows::Q8_0 {
                 quants: quants.at(row * u64::from(d)),
                 scales: scales.at(row * u64::from(d / BLOCK)),
+            },
+        }
+    }
+
+    /// The rows from row `row` on, rows of `pitch` elements; for `q8_0` a multiple of 32.
+    #[track_caller]
+    pub(crate) fn row_of(self, row: Reg<'k, u64>, pitch: Size<'k>) -> Self {
+        let pitch = wide(pitch);
+        match self {
+            Rows::Floats(floats) => Rows::Floats(floats.at(row * pitch)),
+            Rows::Q8_0 { quants, scales } => Rows::Q8_0 {
+                quants: quants.at(row * pitch),
+                scales: scales.at(row * (pitch / u64::from(BLOCK))),
             },
         }
     }

@@ -66,6 +66,18 @@ impl Kernel for Cast {
         LaunchRule::new(self.threads).grid(Extent::dim("rows").times(chunks).per(self.threads.max(1).into()))
     }
 
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        let Cast { columns, from_pitch, to_pitch, .. } = *self;
+        [("columns", columns), ("from_pitch", from_pitch), ("to_pitch", to_pitch)]
+            .map(|(name, size)| (name, SizeValue::U32(size)))
+            .to_vec()
+    }
+
+    fn code(&self) -> String {
+        let Cast { from, to, threads, .. } = self;
+        format!("cast_{from}_{to}_v{}_t{threads}", self.vector())
+    }
+
     fn check(&self) -> Result<(), BuildError> {
         let Cast { columns, from, to, from_pitch, to_pitch, threads } = *self;
         if from == CacheDtype::Q8_0 && to == CacheDtype::Q8_0 {
@@ -88,13 +100,15 @@ impl Kernel for Cast {
     fn body(&self, k: K<'_>) {
         let (x, y) = (Rows::read_only(k, X, self.from), Rows::parameter(k, Y, self.to));
         let rows = k.scalar::<u32>("rows");
-        let chunks = self.columns / self.vector();
+        let [from_pitch, to_pitch] = [("from_pitch", self.from_pitch), ("to_pitch", self.to_pitch)]
+            .map(|(name, pitch)| k.size(name, pitch));
+        let chunks = k.size("columns", self.columns).reg() / self.vector();
         let chunk = k.global_tid();
         let (row, at) = (chunk / chunks, chunk % chunks * self.vector());
         // All lanes go on, for a scale is made by several.
         let inside = Some(row.lt(rows));
-        let numbers = x.row(row.to(), self.from_pitch).load(k, inside, at, self.vector());
-        y.row(row.to(), self.to_pitch).store(k, inside, at, &numbers);
+        let numbers = x.row_of(row.to(), from_pitch).load(k, inside, at, self.vector());
+        y.row_of(row.to(), to_pitch).store(k, inside, at, &numbers);
     }
 }
 

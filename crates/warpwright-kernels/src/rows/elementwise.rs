@@ -113,6 +113,16 @@ impl Kernel for Elementwise {
         LaunchRule::new(self.threads).grid(Extent::dim("rows").times(chunks).per(self.threads.max(1).into()))
     }
 
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        vec![("columns", SizeValue::U32(self.columns))]
+    }
+
+    fn code(&self) -> String {
+        let Elementwise { op, a, b, output, threads, .. } = self;
+        let halves = if self.operands == Operands::Halves { "_halves" } else { "" };
+        format!("elementwise_{}{halves}_{a}_{b}_y{output}_v{}_t{threads}", op.name(), self.vector())
+    }
+
     fn check(&self) -> Result<(), BuildError> {
         if !(1..=1 << 24).contains(&self.columns) {
             return Err(BuildError::field("columns", self.columns, "from 1 to 16777216"));
@@ -130,7 +140,7 @@ impl Kernel for Elementwise {
     }
 
     fn body<'k>(&self, k: K<'k>) {
-        let (columns, vector) = (self.columns, self.vector());
+        let (columns, vector) = (k.size("columns", self.columns).reg(), self.vector());
         let chunks = columns / vector;
         let chunk = k.global_tid();
         let at = chunk * vector;

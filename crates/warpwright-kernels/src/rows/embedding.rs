@@ -36,9 +36,19 @@ impl Embedding {
         Embedding { format, rows, d, out: Dtype::F32 }
     }
 
-    /// Groups of weights in a row: what threads decode.
+    /// Weights of a group: what a thread decodes.
+    fn group(&self) -> u32 {
+        GgufRow::group(self.format, self.d)
+    }
+
+    /// Groups of weights in a row.
     fn groups(&self) -> u32 {
-        self.d / GgufRow::group(self.format, self.d)
+        self.d / self.group()
+    }
+
+    /// Bytes of a row of the table.
+    fn row_bytes(&self) -> u32 {
+        self.format.row_bytes(self.d) as u32
     }
 }
 
@@ -60,6 +70,16 @@ impl Kernel for Embedding {
         LaunchRule::new(THREADS).grid_3d([Extent::dim("tokens"), across.into(), Extent::new(1)])
     }
 
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        [("rows", self.rows), ("d", self.d), ("row_bytes", self.row_bytes())]
+            .map(|(name, size)| (name, SizeValue::U32(size)))
+            .to_vec()
+    }
+
+    fn code(&self) -> String {
+        format!("embedding_{}_{}_g{}", self.format, self.out, self.group())
+    }
+
     fn check(&self) -> Result<(), BuildError> {
         self.format.check_row("d", self.d)?;
         if self.rows == 0 {
@@ -74,19 +94,22 @@ impl Kernel for Embedding {
     fn body(&self, k: K<'_>) {
         let (table, ids) = (k.ptr::<u8>("table").nc(), k.ptr::<u32>("ids"));
         let y = k.floats_mut("y", self.out);
-        let count = GgufRow::group(self.format, self.d);
+        let (d, row_bytes) = (k.size("d", self.d), k.size("row_bytes", self.row_bytes()));
+        let (rows, count) = (k.size("rows", self.rows).reg(), self.group());
         let group = k.ctaid_y() * THREADS + k.tid();
 
         let store = || {
             let id = ids.ld(k.ctaid());
-            let row_bytes = self.format.row_bytes(self.d) as u32;
-            let row = GgufRow { format: self.format, k: self.d, bytes: table.at(id * row_bytes) };
-            let y = y.at(k.ctaid() * self.d).at(group * count);
-            let known = id.lt(self.rows);
+            let row = GgufRow { format: self.format, k: self.d, bytes: table.row(id, row_bytes) };
+            let y = y.row(k.ctaid(), d).at(group * count);
+            let known = id.lt(rows);
             k.when(known, || y.st_vec(0, &row.decode(group)));
             k.when(!known, || y.st_vec(0, &vec![k.f32(0.0); count as usize]));
         };
-        if self.groups().is_multiple_of(THREADS) { store() } else { k.when(group.lt(self.groups()), store) }
+        match d.known() {
+            Some(d) if (d / count).is_multiple_of(THREADS) => store(),
+            _ => k.when(group.lt(d.reg() / count), store),
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field, ROW, THREADS, check_threads};
-use crate::rows::row::{Part, Walk};
+use crate::entry::{COLUMNS, Domain, Entry, Field, ROW, THREADS, check_columns, check_threads, smaller};
+use crate::rows::row::{Part, Walk, threads_for, vector};
 use warpwright_ptx::dsl::*;
 
 /// `y = h · rsqrt(mean(h²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019), where `h` is
@@ -17,7 +17,7 @@ use warpwright_ptx::dsl::*;
 ///
 /// A row is read once where a thread's part is 32 numbers or fewer, else twice, by 16 bytes where the type
 /// and `d` allow. Sums are in `f32`, so that rows of any length of numbers up to 10¹⁵ have a finite result, as
-/// have rows of zeros, with an epsilon of zero too. With `n = ⌈d / threads⌉` the relative error of `y` is
+/// have rows of zeros, with an epsilon of zero too. With `n = ⌈d / columns⌉` the relative error of `y` is
 /// at most `(n / 2 + 11) · 2⁻²⁴`, and one rounding to its type: `n` squares and ten partial sums are added,
 /// the root halves what they err, and the rest is its approximation (2⁻²²·⁹) and two products. Of q8_1
 /// `scale · q` is within `0.501 · scale` of that `y`; blocks whose scale would be below 2⁻¹²⁶ are zeros.
@@ -37,6 +37,10 @@ pub struct RmsNorm {
     pub output: Option<Dtype>,
     /// Whether `y` is written as q8_1. `d` is a multiple of 32 then.
     pub q8_1: bool,
+    /// How many sums of squares are added up beside one another, which is what `y` depends on in its last bits: a
+    /// multiple of 32 up to 1024, and as many as there are threads where that is not said. So a block of other threads
+    /// can have the same result to the bit; each thread has its own sum where they are as many.
+    pub columns: Option<u32>,
     /// Threads of a block: a multiple of 32.
     pub threads: u32,
 }
@@ -52,21 +56,25 @@ impl RmsNorm {
             residual: None,
             output: Some(Dtype::F32),
             q8_1: false,
-            threads: Walk::threads_for(d, 4),
+            columns: None,
+            threads: threads_for(d, 4),
         }
     }
 
-    fn walk(&self) -> Walk {
+    fn columns(&self) -> u32 {
+        self.columns.unwrap_or(self.threads)
+    }
+
+    /// Neighbours that a thread takes at a time.
+    fn vector(&self) -> u32 {
         let dtypes = [Some(self.input), self.residual, self.output];
         let bytes = dtypes.into_iter().flatten().map(Dtype::bytes).max();
-        Walk::new(self.d, bytes.unwrap_or(4), self.threads)
+        vector(self.d, bytes.unwrap_or(4))
     }
-}
 
-impl Kernel for RmsNorm {
-    fn entry(&self) -> String {
-        let RmsNorm { d, epsilon, input, weight, threads, .. } = *self;
-        let mut name = format!("rms_norm_d{d}_e{:08x}_x{input}_w{weight}", epsilon.to_bits());
+    /// Its part of names that says what is read and written.
+    fn forms(&self) -> String {
+        let mut name = format!("x{}_w{}", self.input, self.weight);
         if let Some(residual) = self.residual {
             name += &format!("_r{residual}");
         }
@@ -76,7 +84,15 @@ impl Kernel for RmsNorm {
         if self.q8_1 {
             name += "_q8_1";
         }
-        name + &format!("_t{threads}")
+        name
+    }
+}
+
+impl Kernel for RmsNorm {
+    fn entry(&self) -> String {
+        let RmsNorm { d, epsilon, threads, .. } = *self;
+        let columns = self.columns.map(|columns| format!("_c{columns}")).unwrap_or_default();
+        format!("rms_norm_d{d}_e{:08x}_{}{columns}_t{threads}", epsilon.to_bits(), self.forms())
     }
 
     fn args(&self) -> Vec<ArgDesc> {
@@ -98,6 +114,24 @@ impl Kernel for RmsNorm {
         LaunchRule::new(self.threads).grid(Extent::dim("rows"))
     }
 
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        vec![
+            ("d", SizeValue::U32(self.d)),
+            ("columns", SizeValue::U32(self.columns())),
+            ("epsilon", SizeValue::F32(self.epsilon)),
+        ]
+    }
+
+    fn code(&self) -> String {
+        format!("rms_norm_{}_v{}_t{}", self.forms(), self.vector(), self.threads)
+    }
+
+    /// With blocks that teams divide, and the same sums.
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        let columns = Some(self.columns());
+        smaller(self, self.threads, threads, |threads| RmsNorm { columns, threads, ..*self })
+    }
+
     fn check(&self) -> Result<(), BuildError> {
         let RmsNorm { d, epsilon, threads, .. } = *self;
         if !(1..=1 << 20).contains(&d) {
@@ -112,21 +146,24 @@ impl Kernel for RmsNorm {
         if self.output.is_none() && !self.q8_1 {
             return Err(BuildError::field("output", "none", "a type where the output is not q8_1"));
         }
-        check_threads(threads)
+        check_threads(threads)?;
+        check_columns(self.columns())
     }
 
     fn body<'k>(&self, k: K<'k>) {
-        let row = k.ctaid() * self.d;
-        let x = k.floats("x", self.input).at(row);
-        let residual = self.residual.map(|dtype| k.floats_mut("residual", dtype).at(row));
+        let (row, d) = (k.ctaid(), k.size("d", self.d));
+        let x = k.floats("x", self.input).row(row, d);
+        let residual = self.residual.map(|dtype| k.floats_mut("residual", dtype).row(row, d));
         let w = k.floats("w", self.weight);
-        let y = self.output.map(|dtype| k.floats_mut("y", dtype).at(row));
+        let y = self.output.map(|dtype| k.floats_mut("y", dtype).row(row, d));
         let q8_1 = self.q8_1.then(|| {
-            let block = k.ctaid() * (self.d / BLOCK);
-            let quants = k.ptr_mut::<i8>("quants").at(row);
+            let block = row * (d.reg() / BLOCK);
+            let quants = k.ptr_mut::<i8>("quants").row(row, d);
             (quants, k.ptr_mut::<f32>("scales").at(block), k.ptr_mut::<f32>("sums").at(block))
         });
-        let vector = self.walk().vector();
+        let (columns, epsilon) = (k.size("columns", self.columns()), k.factor("epsilon", self.epsilon));
+        let vector = self.vector();
+        let walk = Walk { k, d, columns, vector, threads: self.threads };
 
         let read = |part: &Part<'k>| {
             let x = x.load(part.inside, part.at, vector);
@@ -139,12 +176,11 @@ impl Kernel for RmsNorm {
         };
         let read_again = |part: &Part<'k>| residual.unwrap_or(x).load(part.inside, part.at, vector);
 
-        let (row, squares) = self.walk().first(k, read, k.f32(0.0), |part, sum| {
-            part.values.iter().fold(sum, |sum, &h| h.mul_add(h, sum))
-        });
-        let mean = k.block_sum(squares) / self.d as f32;
+        let (row, squares) =
+            walk.first_sum(read, |part, sum| part.values.iter().fold(sum, |sum, &h| h.mul_add(h, sum)));
+        let mean = squares / d.known().map_or_else(|| d.reg().f32(), |d| k.f32(d as f32));
         // A row of zeros stays one where epsilon is zero.
-        let scale = (mean + self.epsilon).max(f32::MIN_POSITIVE).rsqrt();
+        let scale = (mean + epsilon).max(f32::MIN_POSITIVE).rsqrt();
 
         row.each(read_again, |part| {
             let w = w.load(part.inside, part.at, vector);
@@ -192,6 +228,7 @@ pub(crate) const ENTRY: Entry = Entry {
             doc: "element type of y; none where it is written as q8_1 only",
         },
         Field { name: "q8_1", domain: Domain::FLAG, default: "false", doc: "whether y is written as q8_1" },
+        COLUMNS,
         THREADS,
     ],
     examples: &[
@@ -202,6 +239,7 @@ pub(crate) const ENTRY: Entry = Entry {
         "d=33 threads=96 dtype=f16 output=bf16",
         "d=1",
         "d=1048576 threads=1024 dtype=f16 residual=f16",
+        "d=4096 columns=512 threads=256 residual=f32",
     ],
     make: |config| {
         Box::new(RmsNorm {
@@ -212,6 +250,7 @@ pub(crate) const ENTRY: Entry = Entry {
             residual: Dtype::from_name(config.text("residual")),
             output: Dtype::from_name(config.text("output")),
             q8_1: config.flag("q8_1"),
+            columns: config.auto_u32("columns"),
             threads: config.u32("threads"),
         })
     },

@@ -56,6 +56,14 @@ impl Kernel for QuantizeQ8_1 {
         LaunchRule::new(self.threads).grid(parts.per(self.threads.max(1).into()))
     }
 
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        vec![("d", SizeValue::U32(self.d))]
+    }
+
+    fn code(&self) -> String {
+        format!("quantize_q8_1_x{}_t{}", self.input, self.threads)
+    }
+
     fn check(&self) -> Result<(), BuildError> {
         if !(1..=1 << 20).contains(&self.d) || !self.d.is_multiple_of(BLOCK) {
             return Err(BuildError::field("d", self.d, "a multiple of 32 from 32 to 1048576"));
@@ -69,7 +77,7 @@ impl Kernel for QuantizeQ8_1 {
         let (scales, sums) = (k.ptr_mut::<f32>("scales"), k.ptr_mut::<f32>("sums"));
         let rows = k.scalar::<u32>("rows");
         let part = k.global_tid();
-        let inside = part.lt(rows * (self.d / PART));
+        let inside = part.lt(rows * (k.size("d", self.d).reg() / PART));
         let quantized = quantize(k, &x.ld_vec_if(inside, part * PART, PART), |scale| scale);
         quantized.store(Some(inside), quants, part * PART);
         let stores = inside & quantized.is_first(k);

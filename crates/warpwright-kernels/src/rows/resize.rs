@@ -1,6 +1,7 @@
 //! Rows made longer or shorter: heads of a length that kernels of attention take.
 
 use crate::data::floats::{Dtype, FloatBuffers};
+use crate::data::wide;
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
 use warpwright_ptx::dsl::*;
 
@@ -52,6 +53,14 @@ impl Kernel for ResizeRows {
         LaunchRule::new(self.threads).grid(Extent::dim("rows").times(chunks).per(self.threads.max(1).into()))
     }
 
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        vec![("from", SizeValue::U32(self.from)), ("to", SizeValue::U32(self.to))]
+    }
+
+    fn code(&self) -> String {
+        format!("resize_rows_{}_v{}_t{}", self.dtype, self.vector(), self.threads)
+    }
+
     fn check(&self) -> Result<(), BuildError> {
         for (field, len) in [("from", self.from), ("to", self.to)] {
             if !(1..=1 << 20).contains(&len) {
@@ -63,13 +72,15 @@ impl Kernel for ResizeRows {
 
     fn body(&self, k: K<'_>) {
         let (x, y) = (k.floats("x", self.dtype).nc(), k.floats_mut("y", self.dtype));
-        let (chunks, vector) = (self.to / self.vector(), self.vector());
+        let (from, to) = (k.size("from", self.from), k.size("to", self.to));
+        let vector = self.vector();
+        let chunks = to.reg() / vector;
         let chunk = k.global_tid();
         let (row, at) = (chunk / chunks, chunk % chunks * vector);
         let inside = row.lt(k.scalar::<u32>("rows"));
-        let numbers =
-            x.at(row.to::<u64>() * u64::from(self.from)).load(Some(inside & at.lt(self.from)), at, vector);
-        y.at(row.to::<u64>() * u64::from(self.to)).store(Some(inside), at, &numbers);
+        let there = inside & at.lt(from.reg());
+        let numbers = x.at(row.to::<u64>() * wide(from)).load(Some(there), at, vector);
+        y.at(row.to::<u64>() * wide(to)).store(Some(inside), at, &numbers);
     }
 }
 

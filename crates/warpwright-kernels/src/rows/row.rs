@@ -1,17 +1,36 @@
 //! A row of numbers that a block walks several times: kept in registers from the first time on where it
 //! fits there, read again where it does not.
+//!
+//! Sums are in the order of *columns*: column `c` adds up chunks `c`, `c + columns` and so on, 32 neighbouring columns
+//! are added as the lanes of a warp are, and then these sums as those of a block's warps are. A block with a thread to
+//! each column does just that, and keeps what fits; a block of any other size has the same sums.
 
-use warpwright_ptx::dsl::{Carry, K, Pred, Reg};
+use warpwright_ptx::dsl::{Carry, K, Pred, Reg, Size};
 
 /// The most numbers of a row that a thread keeps.
 const KEPT: u32 = 32;
 
+/// Neighbours of a row of `d` numbers that a thread takes at a time, in buffers whose widest elements have `bytes`
+/// bytes: accesses of 16 bytes where every row begins at a multiple of that.
+pub(crate) fn vector(d: u32, bytes: u32) -> u32 {
+    (1 << d.max(1).trailing_zeros()).min(16 / bytes)
+}
+
+/// Threads for which a row is about two rounds.
+pub(crate) fn threads_for(d: u32, bytes: u32) -> u32 {
+    let chunks = d.div_ceil(vector(d, bytes));
+    chunks.div_ceil(2).next_multiple_of(32).clamp(32, 1024)
+}
+
 /// How a block of `threads` threads walks a row of `d` numbers: in rounds, `vector` neighbours to a thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Walk {
-    d: u32,
-    vector: u32,
-    threads: u32,
+#[derive(Clone, Copy)]
+pub(crate) struct Walk<'k> {
+    pub(crate) k: K<'k>,
+    pub(crate) d: Size<'k>,
+    /// Whole warps, up to 1024.
+    pub(crate) columns: Size<'k>,
+    pub(crate) vector: u32,
+    pub(crate) threads: u32,
 }
 
 /// What a thread holds of a row in a round.
@@ -25,75 +44,105 @@ pub(crate) struct Part<'k> {
     pub(crate) values: Vec<Reg<'k, f32>>,
 }
 
-impl Walk {
-    /// Rows of `d` numbers in buffers whose widest elements have `bytes` bytes: accesses of 16 bytes where
-    /// every row begins at a multiple of that.
-    pub(crate) fn new(d: u32, bytes: u32, threads: u32) -> Self {
-        let vector = (1 << d.max(1).trailing_zeros()).min(16 / bytes);
-        Walk { d, vector, threads }
+impl<'k> Walk<'k> {
+    fn chunks(self) -> Reg<'k, u32> {
+        self.d.reg() / self.vector
     }
 
-    /// Threads for which a row is about two rounds.
-    pub(crate) fn threads_for(d: u32, bytes: u32) -> u32 {
-        let chunks = d.div_ceil(Walk::new(d, bytes, 32).vector);
-        chunks.div_ceil(2).next_multiple_of(32).clamp(32, 1024)
+    /// The number of chunks, where that is known and a thread has one column.
+    fn known(self) -> Option<u32> {
+        let d = self.d.known().filter(|_| self.columns.known() == Some(self.threads))?;
+        Some(d / self.vector)
     }
 
-    /// Numbers that a thread takes at a time.
-    pub(crate) fn vector(self) -> u32 {
-        self.vector
+    /// The rounds of a row that is kept.
+    fn kept(self) -> Option<u32> {
+        let rounds = self.known()?.div_ceil(self.threads);
+        (rounds * self.vector <= KEPT).then_some(rounds)
     }
 
-    fn chunks(self) -> u32 {
-        self.d / self.vector
-    }
-
-    fn rounds(self) -> u32 {
-        self.chunks().div_ceil(self.threads)
-    }
-
-    fn is_kept(self) -> bool {
-        self.rounds() * self.vector <= KEPT
-    }
-
-    fn part<'k>(
+    fn part(
         self,
-        k: K<'k>,
-        round: Reg<'k, u32>,
+        chunk: Reg<'k, u32>,
+        inside: Option<Reg<'k, Pred>>,
         read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
     ) -> Part<'k> {
-        let chunk = round * self.threads + k.tid();
-        let inside = (!self.chunks().is_multiple_of(self.threads)).then(|| chunk.lt(self.chunks()));
         let mut part = Part { at: chunk * self.vector, inside, values: Vec::new() };
         part.values = read(&part);
         part
     }
 
-    /// Reads a row for the first time, and folds it. All threads read in every round, so that `step` may be
-    /// a collective.
+    fn round(self, round: Reg<'k, u32>, read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>) -> Part<'k> {
+        let chunk = round * self.threads + self.k.tid();
+        let whole = self.known().is_some_and(|chunks| chunks.is_multiple_of(self.threads));
+        let inside = (!whole).then(|| chunk.lt(self.chunks()));
+        self.part(chunk, inside, read)
+    }
+
+    /// Reads a row for the first time, and folds it: what comes out does not depend on which thread has which part. All
+    /// threads read in every round, so that `step` may be a collective.
     #[track_caller]
-    pub(crate) fn first<'k, C: Carry<'k>>(
+    pub(crate) fn first<C: Carry<'k>>(
         self,
-        k: K<'k>,
         read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
         init: C,
         step: impl Fn(&Part<'k>, C) -> C,
     ) -> (Row<'k>, C) {
-        if !self.is_kept() {
-            let row = Row { k, walk: self, kept: None };
-            let folded = row.fold(read, init, step);
-            return (row, folded);
-        }
-        let kept: Vec<_> = (0..self.rounds()).map(|round| self.part(k, k.u32(round), &read)).collect();
-        let folded = kept.iter().fold(init, |carry, part| step(part, carry));
-        (Row { k, walk: self, kept: Some(kept) }, folded)
+        let row = self.keep(&read);
+        let folded = row.fold(read, init, step);
+        (row, folded)
+    }
+
+    /// Reads a row for the first time, and adds it up: `add` adds what it makes of a part to a sum that is not negative.
+    /// Yields the sum over the block.
+    #[track_caller]
+    pub(crate) fn first_sum(
+        self,
+        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
+        add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
+    ) -> (Row<'k>, Reg<'k, f32>) {
+        let row = self.keep(&read);
+        let sum = row.sum(read, add);
+        (row, sum)
+    }
+
+    fn keep(self, read: &impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>) -> Row<'k> {
+        let round = |round| self.round(self.k.u32(round), read);
+        Row { walk: self, kept: self.kept().map(|rounds| (0..rounds).map(round).collect()) }
+    }
+
+    /// The sum of a row by columns, of which a thread has several or none.
+    #[track_caller]
+    fn sum_of_columns(
+        self,
+        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
+        add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
+    ) -> Reg<'k, f32> {
+        let Walk { k, threads, .. } = self;
+        let (chunks, columns) = (self.chunks(), self.columns.reg());
+        // One for the sum of each 32 columns.
+        let sums = k.shared::<f32>(32);
+        // The whole block goes through all rounds, for lanes are added up in each.
+        k.each(k.upto(columns).step(threads), |first| {
+            let column = first + k.tid();
+            let inside = column.lt(columns);
+            let own = k.range(inside.select(column, chunks)..chunks).step(columns).unroll(2);
+            let sum = k.fold(own, k.f32(0.0), |chunk, sum| add(&self.part(chunk, None, &read), sum));
+            let sum = k.warp_sum(sum);
+            sums.st_if(inside & k.lane().eq(0), column / 32, sum);
+        });
+        k.sync();
+        // Adding zero to a sum that is not negative changes nothing.
+        let sum = k.warp_sum(sums.ld_if(k.lane().lt(columns / 32), k.lane(), 0.0));
+        // The sums have been read before others take their places.
+        k.sync();
+        sum
     }
 }
 
-/// A row that was read.
+/// A row that is kept, or read again.
 pub(crate) struct Row<'k> {
-    k: K<'k>,
-    walk: Walk,
+    walk: Walk<'k>,
     kept: Option<Vec<Part<'k>>>,
 }
 
@@ -106,12 +155,28 @@ impl<'k> Row<'k> {
         init: C,
         step: impl Fn(&Part<'k>, C) -> C,
     ) -> C {
-        match &self.kept {
-            Some(kept) => kept.iter().fold(init, |carry, part| step(part, carry)),
-            None => {
-                let rounds = self.k.range(0..self.walk.rounds()).unroll(2);
-                self.k.fold(rounds, init, |round, carry| step(&self.walk.part(self.k, round, &read), carry))
-            }
+        if let Some(kept) = &self.kept {
+            return kept.iter().fold(init, |carry, part| step(part, carry));
+        }
+        let Walk { k, threads, .. } = self.walk;
+        let rounds = match self.walk.known() {
+            Some(chunks) => k.u32(chunks.div_ceil(threads)),
+            None => (self.walk.chunks() + (threads - 1)) / threads,
+        };
+        k.fold(k.upto(rounds).unroll(2), init, |round, carry| step(&self.walk.round(round, &read), carry))
+    }
+
+    /// Adds it up: see [`Walk::first_sum`].
+    #[track_caller]
+    pub(crate) fn sum(
+        &self,
+        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
+        add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
+    ) -> Reg<'k, f32> {
+        let k = self.walk.k;
+        match self.walk.known() {
+            Some(_) => k.block_sum(self.fold(read, k.f32(0.0), add)),
+            None => self.walk.sum_of_columns(read, add),
         }
     }
 

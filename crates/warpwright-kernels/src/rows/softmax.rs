@@ -1,8 +1,8 @@
 //! Softmax over rows.
 
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field, ROW, THREADS, check_threads};
-use crate::rows::row::{Part, Walk};
+use crate::entry::{COLUMNS, Domain, Entry, Field, ROW, THREADS, check_columns, check_threads, smaller};
+use crate::rows::row::{Part, Walk, threads_for, vector};
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 
@@ -14,7 +14,7 @@ use warpwright_ptx::dsl::*;
 ///
 /// A row is read once where a thread's part is 32 numbers or fewer, else three times, by 16 bytes where the
 /// type and `d` allow. Exponentials are to 2 ulp of an argument that was rounded three times, and sums are
-/// in `f32`: with `n = ⌈d / threads⌉` it is `|err| ≤ (n + 3 (max − x + ln d) + 23) · 2⁻²⁴` of the result, and
+/// in `f32`: with `n = ⌈d / columns⌉` it is `|err| ≤ (n + 3 (max − x + ln d) + 23) · 2⁻²⁴` of the result, and
 /// one rounding to its type; what is below 2⁻¹²⁶ may become zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Softmax {
@@ -24,6 +24,10 @@ pub struct Softmax {
     pub input: Dtype,
     /// Element type of `y`.
     pub output: Dtype,
+    /// How many sums are added up beside one another, which is what `y` depends on in its last bits: a multiple of 32
+    /// up to 1024, and as many as there are threads where that is not said. So a block of other threads can have the
+    /// same result to the bit; each thread has its own sum where they are as many.
+    pub columns: Option<u32>,
     /// Threads of a block: a multiple of 32.
     pub threads: u32,
 }
@@ -31,18 +35,24 @@ pub struct Softmax {
 impl Softmax {
     /// Rows of `d` numbers in `f32`, with blocks for which a row is about two rounds.
     pub fn new(d: u32) -> Self {
-        Softmax { d, input: Dtype::F32, output: Dtype::F32, threads: Walk::threads_for(d, 4) }
+        Softmax { d, input: Dtype::F32, output: Dtype::F32, columns: None, threads: threads_for(d, 4) }
     }
 
-    fn walk(&self) -> Walk {
-        Walk::new(self.d, self.input.bytes().max(self.output.bytes()), self.threads)
+    fn columns(&self) -> u32 {
+        self.columns.unwrap_or(self.threads)
+    }
+
+    /// Neighbours that a thread takes at a time.
+    fn vector(&self) -> u32 {
+        vector(self.d, self.input.bytes().max(self.output.bytes()))
     }
 }
 
 impl Kernel for Softmax {
     fn entry(&self) -> String {
-        let Softmax { d, input, output, threads } = self;
-        format!("softmax_d{d}_x{input}_y{output}_t{threads}")
+        let Softmax { d, input, output, threads, .. } = self;
+        let columns = self.columns.map(|columns| format!("_c{columns}")).unwrap_or_default();
+        format!("softmax_d{d}_x{input}_y{output}{columns}_t{threads}")
     }
 
     fn args(&self) -> Vec<ArgDesc> {
@@ -57,18 +67,35 @@ impl Kernel for Softmax {
         LaunchRule::new(self.threads).grid(Extent::dim("rows"))
     }
 
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        vec![("d", SizeValue::U32(self.d)), ("columns", SizeValue::U32(self.columns()))]
+    }
+
+    fn code(&self) -> String {
+        let Softmax { input, output, threads, .. } = self;
+        format!("softmax_x{input}_y{output}_v{}_t{threads}", self.vector())
+    }
+
+    /// With blocks that teams divide, and the same sums.
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        let columns = Some(self.columns());
+        smaller(self, self.threads, threads, |threads| Softmax { columns, threads, ..*self })
+    }
+
     fn check(&self) -> Result<(), BuildError> {
         if !(1..=1 << 20).contains(&self.d) {
             return Err(BuildError::field("d", self.d, "from 1 to 1048576"));
         }
-        check_threads(self.threads)
+        check_threads(self.threads)?;
+        check_columns(self.columns())
     }
 
     fn body<'k>(&self, k: K<'k>) {
-        let row = k.ctaid() * self.d;
-        let x = k.floats("x", self.input).at(row);
-        let y = k.floats_mut("y", self.output).at(row);
-        let vector = self.walk().vector();
+        let (row, d) = (k.ctaid(), k.size("d", self.d));
+        let x = k.floats("x", self.input).row(row, d);
+        let y = k.floats_mut("y", self.output).row(row, d);
+        let (columns, vector) = (k.size("columns", self.columns()), self.vector());
+        let walk = Walk { k, d, columns, vector, threads: self.threads };
 
         let read = |part: &Part<'k>| {
             let values = x.load(part.inside, part.at, vector);
@@ -77,15 +104,12 @@ impl Kernel for Softmax {
             values.into_iter().map(|x| masked(finite(x))).collect()
         };
         // From the smallest finite number on: in a row of masks the others are still infinitely far below.
-        let (row, max) = self
-            .walk()
-            .first(k, read, k.f32(f32::MIN), |part, max| part.values.iter().fold(max, |max, &x| max.max(x)));
+        let (row, max) =
+            walk.first(read, k.f32(f32::MIN), |part, max| part.values.iter().fold(max, |max, &x| max.max(x)));
         let max = k.block_max(max);
         let exp = |x: Reg<'k, f32>| ((x - max) * LOG2_E).exp2();
 
-        let sum =
-            row.fold(read, k.f32(0.0), |part, sum| part.values.iter().fold(sum, |sum, &x| sum + exp(x)));
-        let sum = k.block_sum(sum);
+        let sum = row.sum(read, |part, sum| part.values.iter().fold(sum, |sum, &x| sum + exp(x)));
         let scale = sum.eq(0.0).select(0.0, sum.rcp());
 
         row.each(read, |part| {
@@ -102,6 +126,7 @@ pub(crate) const ENTRY: Entry = Entry {
         ROW,
         Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x" },
         Field { name: "output", domain: Domain::DTYPE, default: "f32", doc: "element type of y" },
+        COLUMNS,
         THREADS,
     ],
     examples: &[
@@ -110,12 +135,14 @@ pub(crate) const ENTRY: Entry = Entry {
         "d=33 dtype=bf16 output=bf16 threads=96",
         "d=1 dtype=f16 output=f16",
         "d=1048576 dtype=bf16 threads=1024",
+        "d=1000 columns=128 threads=32",
     ],
     make: |config| {
         Box::new(Softmax {
             d: config.u32("d"),
             input: config.dtype("dtype"),
             output: config.dtype("output"),
+            columns: config.auto_u32("columns"),
             threads: config.u32("threads"),
         })
     },

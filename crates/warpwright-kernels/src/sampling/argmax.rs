@@ -2,7 +2,7 @@
 
 use super::rank;
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field, check_threads};
+use crate::entry::{Domain, Entry, Field, check_threads, smaller};
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Scope;
 
@@ -61,6 +61,20 @@ impl Kernel for Argmax {
         LaunchRule::new(self.threads).grid_3d(grid)
     }
 
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        vec![("n", SizeValue::U32(self.n)), ("blocks", SizeValue::U32(self.blocks))]
+    }
+
+    fn code(&self) -> String {
+        let merges = if self.blocks > 1 { "_merges" } else { "" };
+        format!("argmax_{}_v{}{merges}_t{}", self.input, self.vector(), self.threads)
+    }
+
+    /// With smaller blocks: the index does not depend on them.
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        smaller(self, self.threads, threads, |threads| Argmax { threads, ..*self })
+    }
+
     fn check(&self) -> Result<(), BuildError> {
         if !(1..=1 << 24).contains(&self.n) {
             return Err(BuildError::field("n", self.n, "from 1 to 16777216"));
@@ -73,14 +87,15 @@ impl Kernel for Argmax {
 
     fn body(&self, k: K<'_>) {
         let row = k.ctaid();
-        let x = k.floats("x", self.input).at(row * self.n);
+        let (n, blocks) = (k.size("n", self.n), k.size("blocks", self.blocks).reg());
+        let x = k.floats("x", self.input).row(row, n);
         let merge = (self.blocks > 1).then(|| (k.ptr_mut::<u64>("best"), k.ptr_mut::<u32>("arrived")));
         let indices = k.ptr_mut::<u32>("indices");
         let vector = self.vector();
 
         // Indices grow, so that what is not larger came later. A NaN to begin with: anything is better.
         let first = k.ctaid_y() * self.threads + k.tid();
-        let chunks = k.range(first..k.u32(self.n / vector)).step(self.blocks * self.threads).unroll(4);
+        let chunks = k.range(first..n.reg() / vector).step(blocks * self.threads).unroll(4);
         let none = (k.f32(f32::NAN), k.u32(u32::MAX));
         let (value, index) = k.fold(chunks, none, |chunk, best| {
             let values = x.ld_vec(chunk * vector, vector);
@@ -101,7 +116,7 @@ impl Kernel for Argmax {
             let key = (best.to::<u64>() << 32) | (!index).to::<u64>();
             merged.reduce_max(row, key);
             let before = arrived.acq_rel(Scope::Gpu).atomic_add(row, 1);
-            k.when(before.eq(self.blocks - 1), || {
+            k.when(before.eq(blocks - 1), || {
                 let key = merged.atomic_exch(row, 0);
                 arrived.st(row, 0);
                 let (best, index) = (key >> 32, !key.to::<u32>());

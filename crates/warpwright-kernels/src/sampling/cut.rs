@@ -1,5 +1,6 @@
 //! How many of a row's tokens are kept: those from the top of the order down to a place in it.
 
+use super::logits::Logits;
 use super::radix::{Place, Radix, SHORT, WORD, Weight};
 use warpwright_ptx::dsl::{K, Pred, Reg};
 
@@ -25,27 +26,27 @@ impl<'k> Cut<'k> {
         rank.gt(self.rank) | rank.eq(self.rank) & index.le(self.index)
     }
 
-    /// After the token with which the weight of those that are kept reaches what is `wanted` of that of all `n`; a
+    /// After the token with which the weight of those that are kept reaches what is `wanted` of that of all; a
     /// cut only if the predicate, which is the same in all threads of the block, holds. `token` says of an index
-    /// whether the token takes part, its rank and its weight; tokens of one rank weigh the same.
+    /// and its logit whether the token takes part, its rank and its weight; tokens of one rank weigh the same.
     #[track_caller]
     pub(super) fn after<W: Weight>(
         k: K<'k>,
         cuts: Reg<'k, Pred>,
         radix: Radix<'k, W>,
-        n: u32,
+        logits: Logits<'k>,
         wanted: impl Fn(Reg<'k, W>) -> Reg<'k, W>,
-        token: impl Fn(Reg<'k, u32>) -> (Reg<'k, Pred>, Reg<'k, u32>, Reg<'k, W>),
+        token: impl Fn(Reg<'k, u32>, Reg<'k, f32>) -> (Reg<'k, Pred>, Reg<'k, u32>, Reg<'k, W>),
     ) -> Self {
         let cut = || {
-            let Place { word: least, wanted, there } = radix.select(WORD, n, &wanted, &token);
+            let Place { word: least, wanted, there } = radix.select(WORD, logits, &wanted, &token);
             let all = || k.u32(MAX_INDEX);
             let some = || {
-                let equal = |i| {
-                    let (candidate, rank, weight) = token(i);
+                let equal = |i, x| {
+                    let (candidate, rank, weight) = token(i, x);
                     (candidate & rank.eq(least), k.u32(MAX_INDEX) - i, weight)
                 };
-                k.u32(MAX_INDEX) - radix.select(SHORT, n, |_| wanted, equal).word
+                k.u32(MAX_INDEX) - radix.select(SHORT, logits, |_| wanted, equal).word
             };
             [least, k.if_else(wanted.lt(there), some, all)]
         };

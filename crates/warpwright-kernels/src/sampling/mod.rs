@@ -2,6 +2,7 @@
 
 pub(crate) mod argmax;
 mod cut;
+mod logits;
 pub(crate) mod penalties;
 mod philox;
 mod radix;

@@ -2,7 +2,7 @@
 
 use super::setting::Setting;
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{Domain, Entry, Field, check_threads, smaller};
 use warpwright_ptx::dsl::*;
 
 /// Lowers the logits of the tokens among the last `window` of each row, in place, before a token is drawn. A token
@@ -18,7 +18,7 @@ use warpwright_ptx::dsl::*;
 /// `recent`, which is a ring then: of a step of decoding, these are its token and its position, and the step
 /// can be replayed. To do it again changes nothing.
 ///
-/// A block to a row, a thread to a token of the window. `|err| ≤ 2⁻²³ · (|s| + count · |frequency| + |presence|)`,
+/// A block to a row; a thread to a token of the window, or to several where the block has fewer. `|err| ≤ 2⁻²³ · (|s| + count · |frequency| + |presence|)`,
 /// where `s` is the logit after `repeat`, and one rounding to its type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Penalties {
@@ -36,13 +36,32 @@ pub struct Penalties {
     pub presence: Setting<f32>,
     /// Whether the newest token is written into `recent` first.
     pub remembers: bool,
+    /// Threads of a block, a multiple of 32: as many as the window has tokens where that is not said.
+    pub threads: Option<u32>,
 }
+
+/// The most tokens of a window.
+const MOST: u32 = 1024;
 
 impl Penalties {
     /// None, for logits in `f32`: the other members say more.
     pub fn new(n: u32, window: u32) -> Self {
         let (repeat, none) = (Setting::Fixed(1.0), Setting::Fixed(0.0));
-        Penalties { n, window, input: Dtype::F32, repeat, frequency: none, presence: none, remembers: false }
+        Penalties {
+            n,
+            window,
+            input: Dtype::F32,
+            repeat,
+            frequency: none,
+            presence: none,
+            remembers: false,
+            threads: None,
+        }
+    }
+
+    /// Threads of a block.
+    fn threads(&self) -> u32 {
+        self.threads.unwrap_or(self.window.clamp(1, MOST).next_multiple_of(32))
     }
 
     /// The settings, with the names of their buffers.
@@ -56,7 +75,8 @@ impl Kernel for Penalties {
         let Penalties { n, window, input, .. } = self;
         let [repeat, frequency, presence] = self.settings().map(|(setting, _)| setting.tag());
         let remembers = if self.remembers { "_remembers" } else { "" };
-        format!("penalties_n{n}_w{window}_{input}_{repeat}_{frequency}_{presence}{remembers}")
+        let threads = self.threads.map(|threads| format!("_t{threads}")).unwrap_or_default();
+        format!("penalties_n{n}_w{window}_{input}_{repeat}_{frequency}_{presence}{remembers}{threads}")
     }
 
     fn args(&self) -> Vec<ArgDesc> {
@@ -77,16 +97,34 @@ impl Kernel for Penalties {
     }
 
     fn launch(&self) -> LaunchRule {
-        LaunchRule::new(self.window.clamp(1, 1024).next_multiple_of(32)).grid(Extent::dim("rows"))
+        LaunchRule::new(self.threads()).grid(Extent::dim("rows"))
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        let mut sizes = vec![("n", SizeValue::U32(self.n)), ("window", SizeValue::U32(self.window))];
+        sizes.extend(self.settings().into_iter().filter_map(|(setting, name)| setting.size(name)));
+        sizes
+    }
+
+    fn code(&self) -> String {
+        let [repeat, frequency, presence] = self.settings().map(|(setting, _)| setting.class());
+        let remembers = if self.remembers { "_remembers" } else { "" };
+        format!("penalties_{}_{repeat}_{frequency}_{presence}{remembers}_t{}", self.input, self.threads())
+    }
+
+    /// With blocks that teams divide.
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        smaller(self, self.threads(), threads, |threads| Penalties { threads: Some(threads), ..*self })
     }
 
     fn check(&self) -> Result<(), BuildError> {
         if !(1..=1 << 24).contains(&self.n) {
             return Err(BuildError::field("n", self.n, "from 1 to 16777216"));
         }
-        if !(1..=1024).contains(&self.window) {
+        if !(1..=MOST).contains(&self.window) {
             return Err(BuildError::field("window", self.window, "from 1 to 1024"));
         }
+        check_threads(self.threads())?;
         if let Setting::Fixed(repeat) = self.repeat
             && !(1e-3..=1e3).contains(&repeat)
         {
@@ -103,41 +141,59 @@ impl Kernel for Penalties {
     }
 
     fn body<'k>(&self, k: K<'k>) {
-        let (n, window) = (self.n, self.window);
         let (row, place) = (k.ctaid(), k.tid());
-        let logits = k.floats_mut("logits", self.input).at(row * n);
+        let (n, size) = (k.size("n", self.n), k.size("window", self.window));
+        let logits = k.floats_mut("logits", self.input).row(row, n);
+        let (n, window) = (n.reg(), size.reg());
         let recent = if self.remembers { k.ptr_mut::<u32>("recent") } else { k.ptr::<u32>("recent") };
-        let recent = recent.at(row * window);
+        let recent = recent.row(row, size);
         let newest = self.remembers.then(|| {
             let (tokens, positions) = (k.ptr::<u32>("tokens"), k.ptr::<u32>("positions"));
             (tokens.ld(row), positions.ld(row) % window)
         });
         let [repeat, frequency, presence] = self.settings().map(|(setting, name)| setting.of(k, name, row));
 
-        let inside = place.lt(window);
-        let remembered = recent.ld_if(inside, place, u32::MAX);
-        let id = match newest {
-            Some((token, at)) => {
-                recent.st_if(place.eq(at), place, token);
-                place.eq(at).select(token, remembered)
+        let remembered = |place: Reg<'k, u32>, inside| {
+            let remembered = recent.ld_if(inside, place, u32::MAX);
+            match newest {
+                Some((token, at)) => {
+                    recent.st_if(place.eq(at), place, token);
+                    place.eq(at).select(token, remembered)
+                }
+                None => remembered,
             }
-            None => remembered,
         };
-        let ids = k.shared::<u32>(window);
-        ids.st_if(inside, place, id);
-        k.sync();
-        // How often it is there, and how often before this place: the first of them does the work.
-        let none = (k.u32(0), k.u32(0));
-        let (count, before) = k.fold(k.range(0..window).unroll(4), none, |other, (count, before)| {
-            let same = ids.ld(other).eq(id).select(k.u32(1), 0);
-            (count + same, other.lt(place).select(before + same, before))
-        });
-        k.when(inside & id.lt(n) & before.eq(0), || {
-            let logit = logits.ld(id);
-            let scaled = logit.lt(0.0).select(logit * repeat, logit / repeat);
-            let lowered = scaled - count.f32().mul_add(frequency, presence);
-            logits.st_if(logit.abs().lt(f32::INFINITY), id, lowered);
-        });
+        let lower =
+            |ids: Ptr<'k, Shared, u32>, place: Reg<'k, u32>, inside: Reg<'k, Pred>, id: Reg<'k, u32>| {
+                // How often it is there, and how often before this place: the first of them does the work.
+                let none = (k.u32(0), k.u32(0));
+                let others = k.upto(window).unroll(4);
+                let (count, before) = k.fold(others, none, |other, (count, before)| {
+                    let same = ids.ld(other).eq(id).select(k.u32(1), 0);
+                    (count + same, other.lt(place).select(before + same, before))
+                });
+                k.when(inside & id.lt(n) & before.eq(0), || {
+                    let logit = logits.ld(id);
+                    let scaled = logit.lt(0.0).select(logit * repeat, logit / repeat);
+                    let lowered = scaled - count.f32().mul_add(frequency, presence);
+                    logits.st_if(logit.abs().lt(f32::INFINITY), id, lowered);
+                });
+            };
+
+        // A place to a thread, or several.
+        if size.known().is_some_and(|window| window <= self.threads()) {
+            let inside = place.lt(window);
+            let id = remembered(place, inside);
+            let ids = k.shared::<u32>(self.window);
+            ids.st_if(inside, place, id);
+            k.sync();
+            lower(ids, place, inside, id);
+        } else {
+            let (ids, all) = (k.shared::<u32>(MOST), k.pred(true));
+            k.each(k.strided(window), |place| ids.st(place, remembered(place, all)));
+            k.sync();
+            k.each(k.strided(window), |place| lower(ids, place, all, ids.ld(place)));
+        }
     }
 }
 
@@ -183,12 +239,19 @@ pub(crate) const ENTRY: Entry = Entry {
             default: "false",
             doc: "whether the newest token is written among the last ones first",
         },
+        Field {
+            name: "threads",
+            domain: Domain::Auto(&Domain::THREADS),
+            default: "auto",
+            doc: "threads of a block: as many as the window has tokens, rounded up",
+        },
     ],
     examples: &[
         "n=151936 remembers=true",
         "settings=buffer remembers=true window=256",
         "n=32000 dtype=f16 frequency=0.5 presence=0.25 window=1024",
         "n=1 window=1 dtype=bf16",
+        "window=1024 threads=256 remembers=true",
     ],
     make: |config| {
         let buffers = config.text("settings") == "buffer";
@@ -199,6 +262,7 @@ pub(crate) const ENTRY: Entry = Entry {
             frequency: number("frequency"),
             presence: number("presence"),
             remembers: config.flag("remembers"),
+            threads: config.auto_u32("threads"),
             ..Penalties::new(config.u32("n"), config.u32("window"))
         })
     },

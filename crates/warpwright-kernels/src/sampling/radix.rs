@@ -1,6 +1,7 @@
 //! A place in the order of many words, by adding up digits: how far from the top a number of words, or a share of
 //! what they weigh, reaches.
 
+use super::logits::Logits;
 use warpwright_ptx::dsl::{AtomicAdd, K, Pred, Ptr, Reg, Scan, Shared};
 use warpwright_ptx::ir::Scope;
 
@@ -57,7 +58,7 @@ impl<'k, W: Weight> Radix<'k, W> {
     }
 
     /// Goes down from the largest word until what it has passed weighs at least what is `wanted`, which is more
-    /// than nothing, of the weight of all. `word` says of number `i` out of `n` whether it takes part, its word
+    /// than nothing, of the weight of all. `word` says of a logit, after its index, whether it takes part, its word
     /// and its weight. Where all weigh less, the place is a word of zero.
     ///
     /// From the highest digit down, all words with the digits that were found are added up by their next
@@ -66,9 +67,9 @@ impl<'k, W: Weight> Radix<'k, W> {
     pub(super) fn select(
         self,
         digits: &[Digit],
-        n: u32,
+        logits: Logits<'k>,
         wanted: impl Fn(Reg<'k, W>) -> Reg<'k, W>,
-        word: impl Fn(Reg<'k, u32>) -> (Reg<'k, Pred>, Reg<'k, u32>, Reg<'k, W>),
+        word: impl Fn(Reg<'k, u32>, Reg<'k, f32>) -> (Reg<'k, Pred>, Reg<'k, u32>, Reg<'k, W>),
     ) -> Place<'k, W> {
         let Radix { k, sums, digit, found, .. } = self;
         let zero = W::zero(k);
@@ -84,8 +85,8 @@ impl<'k, W: Weight> Radix<'k, W> {
                     found.st(0, zero);
                     found.st(1, zero);
                 });
-                k.each(k.strided(n).unroll(4), |i| {
-                    let (candidate, word, weight) = word(i);
+                logits.each(4, |i, x| {
+                    let (candidate, word, weight) = word(i, x);
                     let added =
                         if number == 0 { candidate } else { candidate & (word >> (shift + bits)).eq(prefix) };
                     k.when(added, || {

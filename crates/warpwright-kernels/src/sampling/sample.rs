@@ -1,12 +1,13 @@
 //! A draw from the distribution of logits.
 
 use super::cut::Cut;
+use super::logits::Logits;
 use super::philox::philox;
 use super::radix::Radix;
 use super::rank;
 use super::setting::Setting;
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{Domain, Entry, Field, smaller};
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 
@@ -33,11 +34,11 @@ use warpwright_ptx::dsl::*;
 /// is `exp((logit − max) / temperature)` in units of 2⁻⁴⁴, an integer: their sums are exact and do not depend on
 /// the order of execution, and `top_p` compares such sums, at a temperature of 1, with the product of `top_p` and
 /// the whole, exactly. A random fraction of the sum falls to a token in a fixed order, by index modulo
-/// `threads` and then by index. A weight is right to `(3 |logit − max| / temperature + 6) · 2⁻²⁴` of itself
+/// `columns` and then by index, so that the token does not depend on `threads`. A weight is right to `(3 |logit − max| / temperature + 6) · 2⁻²⁴` of itself
 /// and 2⁻⁴³; what is below 2⁻⁴⁴ of the most likely is never drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Numbers of a row: up to the square of `threads`, and less than 2²⁰.
+    /// Numbers of a row: less than 2²⁰.
     pub n: u32,
     /// Element type of `logits`.
     pub input: Dtype,
@@ -50,9 +51,14 @@ pub struct Sample {
     /// How much less likely than the most likely a token may be, 0 for any; in a buffer `min_ps`, an `f32` for
     /// each row.
     pub min_p: Setting<f32>,
+    /// What indices are taken modulo of in the order in which a draw falls: a power of two from `threads` to 1024.
+    pub columns: u32,
     /// Threads of a block: a power of two.
     pub threads: u32,
 }
+
+/// Neighbouring columns that a thread has at most.
+const NEIGHBOURS: u32 = 4;
 
 impl Sample {
     /// Draws from all of `n` tokens in `f32` at a temperature of 1.
@@ -64,6 +70,7 @@ impl Sample {
             top_k: Setting::Fixed(0),
             top_p: Setting::Fixed(1.0),
             min_p: Setting::Fixed(0.0),
+            columns: 1024,
             threads: 1024,
         }
     }
@@ -78,28 +85,43 @@ impl Sample {
         self.min_p == Setting::Buffer || matches!(self.min_p, Setting::Fixed(min_p) if min_p > 0.0)
     }
 
-    /// The largest `n` that blocks of so many threads take: each thread looks at one of another's numbers, and
-    /// the sum of 2²⁰ weights of 2⁴⁴ would not fit 64 bits.
-    fn max_n(&self) -> u32 {
-        self.threads.saturating_mul(self.threads).min((1 << 20) - 1)
+    /// Neighbouring columns of a thread.
+    fn neighbours(&self) -> u32 {
+        (self.columns / self.threads.max(1)).clamp(1, NEIGHBOURS)
+    }
+
+    /// Neighbouring logits that a thread loads at once: all that it has of neighbouring columns, or one.
+    fn vector(&self) -> u32 {
+        let neighbours = self.neighbours();
+        if self.n.is_multiple_of(neighbours) { neighbours } else { 1 }
+    }
+
+    /// Its part of names that says which settings there are.
+    fn tag(&self, temperature: &str, top_k: &str, top_p: &str, min_p: &str) -> String {
+        let mut tag = format!("temperature_{temperature}_top_{top_k}");
+        if self.has_top_p() {
+            tag += &format!("_top_p_{top_p}");
+        }
+        if self.has_min_p() {
+            tag += &format!("_min_p_{min_p}");
+        }
+        tag
     }
 }
 
+/// The largest `n`: the sum of 2²⁰ weights of 2⁴⁴ would not fit 64 bits.
+const MAX_N: u32 = (1 << 20) - 1;
+
 impl Kernel for Sample {
     fn entry(&self) -> String {
-        let Sample { n, input, threads, .. } = self;
+        let Sample { n, input, columns, threads, .. } = self;
         let top_k = match self.top_k {
             Setting::Fixed(top_k) => top_k.to_string(),
             Setting::Buffer => "each".into(),
         };
-        let mut name = format!("sample_n{n}_{input}_temperature_{}_top_{top_k}", self.temperature.tag());
-        if self.has_top_p() {
-            name += &format!("_top_p_{}", self.top_p.tag());
-        }
-        if self.has_min_p() {
-            name += &format!("_min_p_{}", self.min_p.tag());
-        }
-        name + &format!("_t{threads}")
+        let [temperature, top_p, min_p] = [self.temperature, self.top_p, self.min_p].map(Setting::tag);
+        let settings = self.tag(&temperature, &top_k, &top_p, &min_p);
+        format!("sample_n{n}_{input}_{settings}_c{columns}_t{threads}")
     }
 
     fn args(&self) -> Vec<ArgDesc> {
@@ -129,25 +151,51 @@ impl Kernel for Sample {
         LaunchRule { resident_blocks: Some(1), ..rule }
     }
 
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        let mut sizes = vec![("n", SizeValue::U32(self.n))];
+        sizes.extend(self.temperature.size("temperatures"));
+        if let Setting::Fixed(top_k) = self.top_k {
+            sizes.push(("top_ks", SizeValue::U32(top_k)));
+        }
+        sizes.extend(self.top_p.size("top_ps").filter(|_| self.has_top_p()));
+        sizes.extend(self.min_p.size("min_ps").filter(|_| self.has_min_p()));
+        sizes
+    }
+
+    fn code(&self) -> String {
+        let Sample { input, temperature, top_k, top_p, min_p, columns, threads, .. } = self;
+        let settings = self.tag(temperature.class(), top_k.class(), top_p.class(), min_p.class());
+        format!("sample_{input}_{settings}_c{columns}_v{}_t{threads}", self.vector())
+    }
+
+    /// With smaller blocks: the token does not depend on them.
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        smaller(self, self.threads, threads, |threads| Sample { threads, ..*self })
+    }
+
     fn check(&self) -> Result<(), BuildError> {
-        let threads = self.threads;
+        let Sample { n, columns, threads, .. } = *self;
         if !threads.is_power_of_two() || !(32..=1024).contains(&threads) {
             return Err(BuildError::field("threads", threads, "a power of two from 32 to 1024"));
         }
-        if !(1..=self.max_n()).contains(&self.n) {
-            let rule = format!("from 1 to {}: up to the square of threads, and less than 2^20", self.max_n());
-            return Err(BuildError::field("n", self.n, rule));
+        if !columns.is_power_of_two() || !(threads..=1024).contains(&columns) {
+            let rule = format!("a power of two from the {threads} threads to 1024");
+            return Err(BuildError::field("columns", columns, rule));
+        }
+        if !(1..=MAX_N).contains(&n) {
+            return Err(BuildError::field("n", n, format!("from 1 to {MAX_N}")));
         }
         Ok(())
     }
 
     fn body<'k>(&self, k: K<'k>) {
-        let (n, threads) = (self.n, self.threads);
         let row = k.ctaid();
-        let logits = k.floats("logits", self.input).at(row * n);
+        let size = k.size("n", self.n);
+        let (n, vector) = (size.reg(), self.vector());
+        let logits = Logits { k, row: k.floats("logits", self.input).row(row, size), n, vector };
         let temperature = self.temperature.of(k, "temperatures", row);
         let top_k = match self.top_k {
-            Setting::Fixed(top_k) => k.u32(top_k),
+            Setting::Fixed(top_k) => k.size("top_ks", top_k).reg(),
             Setting::Buffer => k.ptr::<u32>("top_ks").ld(row),
         };
         let top_p = self.has_top_p().then(|| self.top_p.of(k, "top_ps", row));
@@ -161,29 +209,27 @@ impl Kernel for Sample {
         let per_degree = (k.f32(LOG2_E) / warm.select(temperature, 1.0)).min(f32::MAX);
 
         let finite = |x: Reg<'k, f32>| x.gt(f32::MAX).select(f32::MAX, x);
-        let columns = k.strided(n).unroll(8);
-        let max = k.fold(columns, k.f32(f32::MIN), |i, max| max.max(finite(logits.ld(i))));
+        let max = logits.fold(8, k.f32(f32::MIN), |_, x, max| max.max(finite(x)));
         let max = k.block_max(max);
         let share = |x: Reg<'k, f32>, per_degree: Reg<'k, f32>| ((finite(x) - max) * per_degree).exp2();
         let units = |share: Reg<'k, f32>| (share * 2f32.powi(44)).to::<u64>();
 
-        let counts = Radix::<u32>::new(k, threads);
-        let all = |i| (k.pred(true), rank(logits.ld(i)), k.u32(1));
-        let of_top_k = Cut::after(k, top_k.lt(n), counts, n, |_| top_k, all);
+        let counts = Radix::<u32>::new(k, self.threads);
+        let all = |_, x| (k.pred(true), rank(x), k.u32(1));
+        let of_top_k = Cut::after(k, top_k.lt(n), counts, logits, |_| top_k, all);
         let of_top_p = top_p.map(|top_p| {
-            let weights = Radix::<u64>::new(k, threads);
+            let weights = Radix::<u64>::new(k, self.threads);
             // In units of 2⁻⁶⁴, exactly where the most likely token alone is not enough.
             let fraction = (top_p.max(0.0) * 2f32.powi(64)).to::<u64>();
             let wanted = |total: Reg<'k, u64>| {
                 let rest = (fraction * total).ne(0).select(k.u64(1), 0);
                 (fraction.mul_hi(total) + rest).max(1)
             };
-            let token = |i| {
-                let x = logits.ld(i);
+            let token = |i, x| {
                 let (rank, weight) = (rank(x), units(share(x, k.f32(LOG2_E))));
                 (rank.ne(0) & of_top_k.keeps(rank, i) & weight.ne(0), rank, weight)
             };
-            Cut::after(k, top_p.lt(1.0) & warm, weights, n, wanted, token)
+            Cut::after(k, top_p.lt(1.0) & warm, weights, logits, wanted, token)
         });
         // No share is larger than 1; that of NaN, which is off, is not less than anything.
         let least = min_p.map(|min_p| min_p.gt(0.0).select(min_p.min(1.0), 0.0));
@@ -199,8 +245,7 @@ impl Kernel for Sample {
             }
             drawn.select(units(share(x, per_degree)), 0)
         };
-        let own = k.fold(columns, k.u64(0), |i, sum| sum + weight(logits.ld(i), i));
-        let [up_to, total] = k.block_scan(own);
+        let (parts, total) = self.parts(logits, weight);
 
         let key = [seed.to::<u32>(), (seed >> 32).to::<u32>()];
         let [low, high, ..] = philox(k, [step, k.u32(0), k.u32(0), k.u32(0)], key);
@@ -216,21 +261,96 @@ impl Kernel for Sample {
             tokens.st(row, 0);
         });
         k.sync();
-        let before = up_to - own;
-        k.when(before.le(at) & at.lt(up_to), || {
-            owner.st(0, k.tid());
-            rest.st(0, at - before);
-        });
+        for Part { column, own, up_to } in parts {
+            let before = up_to - own;
+            k.when(before.le(at) & at.lt(up_to), || {
+                owner.st(0, column);
+                rest.st(0, at - before);
+            });
+        }
         k.sync();
 
-        // The block looks at the owner's numbers, one to a thread.
-        let (at, i) = (rest.ld(0), owner.ld(0) + k.tid() * threads);
-        let x = logits.ld_if(i.lt(n), i);
-        let own = i.lt(n).select(weight(x, i), 0);
-        let [up_to, _] = k.block_scan(own);
-        k.when((up_to - own).le(at) & at.lt(up_to), || tokens.st(row, i));
+        // The block looks at the column's numbers, one to a thread, until it has seen them all.
+        let (at, column) = (rest.ld(0), owner.ld(0));
+        let look = |first: Reg<'k, u32>, before: Reg<'k, u64>| {
+            let i = column + (first + k.tid()) * self.columns;
+            let x = logits.row.ld_if(i.lt(n), i);
+            let own = i.lt(n).select(weight(x, i), 0);
+            let [up_to, all] = k.block_scan(own);
+            let up_to = before + up_to;
+            k.when((up_to - own).le(at) & at.lt(up_to), || tokens.st(row, i));
+            before + all
+        };
+        match size.known() {
+            Some(n) if n <= self.columns * self.threads => _ = look(k.u32(0), k.u64(0)),
+            _ => {
+                let rows = (n + (self.columns - 1)) / self.columns;
+                k.fold(k.upto(rows).step(self.threads), k.u64(0), look);
+            }
+        }
     }
 }
+
+/// A column, the sum of its weights, and that of all columns up to it.
+struct Part<'k> {
+    column: Reg<'k, u32>,
+    own: Reg<'k, u64>,
+    up_to: Reg<'k, u64>,
+}
+
+impl Sample {
+    /// The columns of a thread, in their order among all, and the sum of all weights. A block has its columns in groups
+    /// of `threads · neighbours`, one group after the other, a thread some neighbours in each.
+    #[track_caller]
+    fn parts<'k>(
+        &self,
+        logits: Logits<'k>,
+        weight: impl Fn(Reg<'k, f32>, Reg<'k, u32>) -> Reg<'k, u64>,
+    ) -> (Vec<Part<'k>>, Reg<'k, u64>) {
+        let Logits { k, row, n, vector } = logits;
+        let neighbours = self.neighbours();
+        if self.columns == self.threads {
+            let own = logits.fold(8, k.u64(0), |i, x, sum| sum + weight(x, i));
+            let [up_to, total] = k.block_scan(own);
+            return (vec![Part { column: k.tid(), own, up_to }], total);
+        }
+        let group = self.threads * neighbours;
+        let (mut parts, mut before) = (Vec::new(), k.u64(0));
+        for first in (0..self.columns).step_by(group as usize) {
+            let first = k.tid() * neighbours + first;
+            let range = k.range(first..n).step(self.columns).unroll(8);
+            let sums = k.fold(range, [k.u64(0); NEIGHBOURS as usize], |i, mut sums| {
+                // Where they are not loaded together, some of them may be beyond the end.
+                let load = |j: u32| match j {
+                    0 => row.ld(i),
+                    _ => row.ld_if((i + j).lt(n), i + j),
+                };
+                let values = match vector {
+                    1 => (0..neighbours).map(load).collect(),
+                    _ => row.ld_vec(i, neighbours),
+                };
+                for ((j, x), sum) in (0..).zip(values).zip(&mut sums) {
+                    let weight = weight(x, i + j);
+                    let there = vector > 1 || j == 0;
+                    *sum = *sum + if there { weight } else { (i + j).lt(n).select(weight, 0) };
+                }
+                sums
+            });
+            let own = sums.iter().take(neighbours as usize).fold(k.u64(0), |own, &sum| own + sum);
+            let [up_to, all] = k.block_scan(own);
+            let mut up_to = before + (up_to - own);
+            for (column, own) in (0..neighbours).zip(sums) {
+                up_to = up_to + own;
+                parts.push(Part { column: first + column, own, up_to });
+            }
+            before = before + all;
+        }
+        (parts, before)
+    }
+}
+
+/// What threads and columns may be.
+const POWERS: &[&str] = &["32", "64", "128", "256", "512", "1024"];
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "sample",
@@ -240,7 +360,7 @@ pub(crate) const ENTRY: Entry = Entry {
             name: "n",
             domain: Domain::int(1, (1 << 20) - 1),
             default: "128256",
-            doc: "numbers of a row, up to the square of threads",
+            doc: "numbers of a row",
         },
         Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of the logits" },
         Field {
@@ -274,10 +394,16 @@ pub(crate) const ENTRY: Entry = Entry {
             doc: "temperature, top_k, top_p and min_p as they are here, or read for each row",
         },
         Field {
-            name: "threads",
-            domain: Domain::OneOf(&["32", "64", "128", "256", "512", "1024"]),
+            name: "columns",
+            domain: Domain::OneOf(POWERS),
             default: "1024",
-            doc: "threads of a block",
+            doc: "what indices are taken modulo of in the order in which a draw falls: at least the threads",
+        },
+        Field {
+            name: "threads",
+            domain: Domain::OneOf(POWERS),
+            default: "1024",
+            doc: "threads of a block; the draw does not depend on them",
         },
     ],
     examples: &[
@@ -288,6 +414,8 @@ pub(crate) const ENTRY: Entry = Entry {
         "n=151936 temperature=0.7 top_k=20 top_p=0.8",
         "n=128256 temperature=0.6 top_p=0.9 dtype=bf16",
         "n=32000 min_p=0.05",
+        "n=151936 settings=buffer threads=256",
+        "n=1023 columns=32 threads=32",
     ],
     make: |config| {
         let buffers = config.text("settings") == "buffer";
@@ -299,6 +427,7 @@ pub(crate) const ENTRY: Entry = Entry {
             top_k: if buffers { Setting::Buffer } else { Setting::Fixed(config.u32("top_k")) },
             top_p: number("top_p"),
             min_p: number("min_p"),
+            columns: config.u32("columns"),
             threads: config.u32("threads"),
         })
     },

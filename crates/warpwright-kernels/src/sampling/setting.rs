@@ -1,6 +1,6 @@
 //! Numbers of a row that a configuration has, or device memory.
 
-use warpwright_ptx::dsl::{K, Reg};
+use warpwright_ptx::dsl::{K, Reg, SizeValue};
 
 /// A number that all rows share, or that each row has in device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,12 +20,30 @@ impl Setting<f32> {
         }
     }
 
-    /// The number of a row.
+    /// The number of a row: a size of that name where it is fixed, else in the buffer.
     #[track_caller]
     pub(super) fn of<'k>(self, k: K<'k>, name: &str, row: Reg<'k, u32>) -> Reg<'k, f32> {
         match self {
-            Setting::Fixed(number) => k.f32(number),
+            Setting::Fixed(number) => k.factor(name, number),
             Setting::Buffer => k.ptr::<f32>(name).ld(row),
+        }
+    }
+
+    /// The size that it is where it is fixed.
+    pub(super) fn size(self, name: &'static str) -> Option<(&'static str, SizeValue)> {
+        match self {
+            Setting::Fixed(number) => Some((name, SizeValue::F32(number))),
+            Setting::Buffer => None,
+        }
+    }
+}
+
+impl<T> Setting<T> {
+    /// Its part of the code's name.
+    pub(super) fn class(&self) -> &'static str {
+        match self {
+            Setting::Fixed(_) => "fixed",
+            Setting::Buffer => "each",
         }
     }
 }

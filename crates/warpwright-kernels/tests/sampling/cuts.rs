@@ -28,6 +28,7 @@ fn rows_are_cut_as_their_settings_say() {
                 temperature: each,
                 top_k: Setting::Buffer,
                 top_p: each,
+                columns: threads,
                 threads,
                 ..Sample::new(n as u32)
             };
@@ -51,6 +52,7 @@ fn logits_of_every_kind_are_cut() {
                 top_k: Setting::Fixed(top_k),
                 top_p: Setting::Fixed(top_p),
                 min_p: Setting::Fixed(min_p),
+                columns: 64,
                 threads: 64,
                 ..Sample::new(n as u32)
             };
@@ -69,7 +71,7 @@ fn drawn(sample: &Sample, row: &[f64], count: usize) -> BTreeSet<usize> {
 /// little more not.
 #[test]
 fn shares_of_equals_are_exact() {
-    let sample = Sample { threads: 32, ..Sample::new(40) };
+    let sample = Sample { columns: 32, threads: 32, ..Sample::new(40) };
     // Eight equals, others between them that weigh nothing.
     let mut row = vec![-200.0; 40];
     let equals: Vec<_> = (0..8).map(|i| 3 + 4 * i).collect();
@@ -93,7 +95,7 @@ fn shares_of_equals_are_exact() {
 
 #[test]
 fn shares_are_of_what_the_step_before_has_left() {
-    let sample = Sample { threads: 32, ..Sample::new(40) };
+    let sample = Sample { columns: 32, threads: 32, ..Sample::new(40) };
     let mut row = vec![-200.0; 40];
     let equals: Vec<_> = (0..8).map(|i| 3 + 4 * i).collect();
     equals.iter().for_each(|&i| row[i] = 5.0);
@@ -114,7 +116,7 @@ fn the_temperature_comes_last() {
     let row: Vec<_> = (0..20).rev().map(|i| -f64::from(i) * std::f64::consts::LN_2).collect();
     for temperature in [0.25, 1.0, 50.0] {
         let temperature = Setting::Fixed(temperature);
-        let sample = Sample { temperature, threads: 32, ..Sample::new(20) };
+        let sample = Sample { temperature, columns: 32, threads: 32, ..Sample::new(20) };
         let kept = |sample| drawn(&sample, &row, 100);
         let last = |count: usize| (20 - count..20).collect::<BTreeSet<_>>();
         let kept_of = |found: BTreeSet<usize>, count: usize| {
@@ -144,7 +146,7 @@ fn what_is_off_changes_nothing() {
         ..rows(logits.clone(), count)
     };
     let (temperature, top_k) = (Setting::Buffer, Setting::Buffer);
-    let plain = Sample { temperature, top_k, threads: 32, ..Sample::new(n as u32) };
+    let plain = Sample { temperature, top_k, columns: 32, threads: 32, ..Sample::new(n as u32) };
     let with = Sample { top_p: Setting::Buffer, min_p: Setting::Buffer, ..plain };
     let expected = draw(80, &plain, &draws(0.5, 0.5));
     for (top_p, min_p) in [(1.0, 0.0), (2.0, -1.0), (f64::INFINITY, f64::NEG_INFINITY), (f64::NAN, f64::NAN)]
@@ -186,6 +188,7 @@ fn masks_and_infinities_are_cut_too() {
                     top_k: Setting::Fixed(top_k),
                     top_p: Setting::Fixed(top_p),
                     min_p: Setting::Fixed(min_p),
+                    columns: 32,
                     threads: 32,
                     ..Sample::new(n as u32)
                 };

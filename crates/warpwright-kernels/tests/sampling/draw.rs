@@ -123,7 +123,7 @@ pub(crate) struct Draws {
 /// Draws, and holds each token to the place in the sums of probabilities that its random number is at.
 pub(crate) fn draw(sm: u16, sample: &Sample, draws: &Draws) -> Vec<usize> {
     let what = format!("{} on sm_{sm}", sample.entry());
-    let (n, threads) = (sample.n as usize, sample.threads as usize);
+    let (n, columns) = (sample.n as usize, sample.columns as usize);
     let ty = sample.input.ty();
     let logits: Vec<_> = draws.logits.iter().map(|&x| if x.is_finite() { hold(ty, x) } else { x }).collect();
     // Settings that are fixed have no buffer, and what is given for it is not looked at.
@@ -161,7 +161,7 @@ pub(crate) fn draw(sm: u16, sample: &Sample, draws: &Draws) -> Vec<usize> {
             if token >= n || shares[token] == 0.0 {
                 return false;
             }
-            let earlier = (0..n).filter(|&i| (i % threads, i) < (token % threads, token));
+            let earlier = (0..n).filter(|&i| (i % columns, i) < (token % columns, token));
             let before = earlier.map(|i| shares[i]).sum::<f64>();
             let at = fraction(draws.seeds[row] as u64, draws.steps[row] as u32);
             let off = (before - at).max(at - before - shares[token]);

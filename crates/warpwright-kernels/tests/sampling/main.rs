@@ -24,7 +24,8 @@ fn draws_are_where_their_random_numbers_are() {
             let count = if n > 4000 { 3 } else { 14 };
             let logits = common::numbers(count * n, 30).iter().map(|x| x * 8.0).collect();
             let (temperature, top_k) = (Setting::Buffer, Setting::Buffer);
-            let sample = Sample { input, temperature, top_k, threads, ..Sample::new(n as u32) };
+            let sample =
+                Sample { input, temperature, top_k, columns: threads, threads, ..Sample::new(n as u32) };
             draw([75, 80, 90][i % 3], &sample, &rows(logits, count));
         }
     }
@@ -40,6 +41,7 @@ fn logits_of_every_kind_are_drawn_from() {
                     input,
                     temperature: Setting::Fixed(temperature),
                     top_k: Setting::Fixed(top_k),
+                    columns: 64,
                     threads: 64,
                     ..Sample::new(n as u32)
                 };
@@ -78,7 +80,7 @@ fn ties_masks_and_infinities_have_their_places() {
         for step in 0..5 {
             let draws = Draws { steps: vec![f64::from(step); 9], ..rows(logits.clone(), 9) };
             let top_k = Setting::Fixed(top_k);
-            draw(80, &Sample { top_k, threads: 32, ..Sample::new(n as u32) }, &draws);
+            draw(80, &Sample { top_k, columns: 32, threads: 32, ..Sample::new(n as u32) }, &draws);
         }
     }
 }
@@ -95,7 +97,8 @@ fn draws_are_distributed_as_the_logits_say() {
             steps: (0..count).map(|step| step as f64).collect(),
             ..rows(Vec::new(), 0)
         };
-        let sample = Sample { top_k: Setting::Fixed(top_k), threads: 32, ..Sample::new(n as u32) };
+        let sample =
+            Sample { top_k: Setting::Fixed(top_k), columns: 32, threads: 32, ..Sample::new(n as u32) };
         let tokens = draw(80, &sample, &draws);
         let settings = Settings { temperature: 1.0, top_k: top_k as usize, top_p: 1.0, min_p: 0.0 };
         let shares = probabilities(&row, settings).remove(0);
@@ -111,6 +114,43 @@ fn draws_are_distributed_as_the_logits_say() {
 }
 
 #[test]
+fn draws_do_not_depend_on_the_threads() {
+    let setting = |fixed: bool, number| if fixed { Setting::Fixed(number) } else { Setting::Buffer };
+    let sizes = [1, 3, 31, 1000, 1023, 1024, 1025, 2048, 4099, 9000, 40_960];
+    for (i, n) in sizes.into_iter().enumerate() {
+        let count = if n > 2000 { 3 } else { 9 };
+        let logits: Vec<f64> = common::numbers(count * n, 70 + i as u64).iter().map(|x| x * 6.0).collect();
+        let fixed = i % 3 == 0;
+        let sample = Sample {
+            input: Dtype::ALL[i % 3],
+            temperature: setting(fixed, 0.8),
+            top_k: if i % 2 == 0 { Setting::Buffer } else { Setting::Fixed(0) },
+            top_p: setting(i % 4 == 0, [1.0, 0.95][i % 2]),
+            min_p: setting(i % 4 < 3, [0.0, 0.01][i % 2]),
+            ..Sample::new(n as u32)
+        };
+        let all = draw(80, &sample, &rows(logits.clone(), count));
+        for (j, threads) in [32, 64, 128, 256, 512].into_iter().enumerate() {
+            let fewer =
+                draw([75, 80, 90][j % 3], &Sample { threads, ..sample }, &rows(logits.clone(), count));
+            assert_eq!(fewer, all, "{n} logits, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn columns_of_more_numbers_than_threads_are_looked_through() {
+    let (n, count) = (5000, 40);
+    let logits: Vec<f64> = common::numbers(count * n, 80).iter().map(|x| x * 3.0).collect();
+    for (columns, threads) in [(32, 32), (64, 32), (128, 32)] {
+        let sample = Sample { columns, threads, ..Sample::new(n as u32) };
+        let tokens = draw(80, &sample, &rows(logits.clone(), count));
+        // Some of them are those that a first look at the column does not reach.
+        assert!(tokens.iter().any(|&token| token >= (columns * threads) as usize), "{columns} columns");
+    }
+}
+
+#[test]
 fn what_sampling_cannot_be_is_said() {
     let refused = |kernel: &dyn Kernel| match kernel.build(Arch::sm(80)) {
         Err(BuildError::Field { field, .. }) => field,
@@ -120,7 +160,7 @@ fn what_sampling_cannot_be_is_said() {
     assert_eq!(refused(&Argmax { blocks: 0, ..Argmax::new(8) }), "blocks");
     assert_eq!(refused(&Argmax { threads: 16, ..Argmax::new(8) }), "threads");
     assert_eq!(refused(&Sample { threads: 96, ..Sample::new(8) }), "threads");
-    assert_eq!(refused(&Sample { threads: 32, ..Sample::new(1025) }), "n");
+    assert_eq!(refused(&Sample { columns: 512, ..Sample::new(8) }), "columns");
     assert_eq!(refused(&Sample::new(0)), "n");
     assert_eq!(refused(&Sample::new(1 << 20)), "n");
 }

@@ -47,17 +47,17 @@ pub(super) struct Lanes<'k> {
 impl<'k> Lanes<'k> {
     /// Computed once, outside of all loops, so that addresses are too.
     pub(super) fn new(k: K<'k>) -> Self {
-        Self::of(k.lane(), k.warp())
+        Self::of(k.lane(), || k.warp())
     }
 
-    fn of(lane: Reg<'k, u32>, warp: Reg<'k, u32>) -> Self {
+    fn of(lane: Reg<'k, u32>, warp: impl FnOnce() -> Reg<'k, u32>) -> Self {
         let unit = lane % LANES;
-        Lanes { group: lane / LANES, unit, lane, warp, half: unit / QUAD, in_quad: lane % QUAD }
+        Lanes { group: lane / LANES, unit, lane, warp: warp(), half: unit / QUAD, in_quad: lane % QUAD }
     }
 
     /// The same, computed again: what comes of it takes no registers before this.
     fn again(self, k: K<'k>) -> Self {
-        Self::of(here(k, self.lane), self.warp)
+        Self::of(here(k, self.lane), || self.warp)
     }
 }
 
