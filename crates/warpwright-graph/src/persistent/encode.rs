@@ -5,6 +5,8 @@
 use super::assign::Assigned;
 use super::schedule::{Instance, Operand, Schedule};
 use crate::launch::ArgSource;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use warpwright_kernels::persistent::{Assignment, PersistentDecoder, format};
 use warpwright_ptx::dsl::{BuildError, SizeValue};
 
@@ -12,7 +14,7 @@ use warpwright_ptx::dsl::{BuildError, SizeValue};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Encoded {
-    /// Records of the instances, one behind the other, in their order.
+    /// Records of the instances in their order, and tables between them.
     pub operands: Vec<u64>,
     /// Items.
     pub items: Vec<u32>,
@@ -58,6 +60,8 @@ impl Schedule {
         mut address: impl FnMut(Buffer<'_>) -> Result<u64, E>,
     ) -> Result<Encoded, E> {
         let mut operands: Vec<u64> = Vec::new();
+        // Where the words of tables are, of which many instances have the same.
+        let mut tables: HashMap<Vec<u64>, u32> = HashMap::new();
         let mut records = Vec::with_capacity(self.instances.len());
         for (i, instance) in self.instances.iter().enumerate() {
             let mut args = Vec::with_capacity(instance.args.len());
@@ -74,8 +78,19 @@ impl Schedule {
             let sizes: Vec<SizeValue> = sizes.collect();
             let unknown = || BuildError::field("op", instance.op, format!("one of {}", self.ops.len()));
             let op = self.ops.get(instance.op).ok_or_else(unknown)?;
+            let tables = instance.kernel.tables().into_iter().map(|(_, words)| match tables.entry(words) {
+                Entry::Occupied(known) => Ok(*known.get()),
+                Entry::Vacant(new) => {
+                    let at = index(operands.len())?;
+                    operands.extend(new.key());
+                    // Records are multiples of 16 bytes.
+                    operands.resize(operands.len().next_multiple_of(2), 0);
+                    Ok(*new.insert(at))
+                }
+            });
+            let tables: Vec<u32> = tables.collect::<Result<_, BuildError>>()?;
             records.push(index(operands.len())?);
-            operands.extend(op.record(instance.grid, warps, &args, &sizes)?);
+            operands.extend(op.record(instance.grid, warps, &args, &sizes, &tables)?);
         }
         let items = assigned.items.iter().map(|item| {
             let instance = self.instances.get(item.instance).zip(records.get(item.instance));

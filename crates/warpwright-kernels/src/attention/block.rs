@@ -9,7 +9,6 @@ use super::tensor::{self, TensorOnline};
 use super::warps::{self, Part};
 use crate::CacheDtype;
 use crate::data::floats::{FloatBuffers, Floats};
-use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 
 /// Where a block is.
@@ -23,6 +22,10 @@ struct Place<'k> {
     of_group: Reg<'k, u32>,
     /// Heads of the group, where the last pass has fewer than others.
     ragged: Option<u32>,
+    /// Heads of the cache that a sequence has.
+    kv_heads: Size<'k>,
+    /// Rows that a head of the cache has.
+    max_seq_len: Size<'k>,
 }
 
 impl<'k> Place<'k> {
@@ -37,7 +40,8 @@ impl<'k> Place<'k> {
 struct Rest<'k> {
     out: Floats<'k>,
     length: Reg<'k, u32>,
-    workspace: Option<Workspace<'k>>,
+    /// Parts of a sequence, and where they are left, where there may be several.
+    several: Option<(Size<'k>, Workspace<'k>)>,
 }
 
 /// The body of [`IncrementalAttention`].
@@ -52,20 +56,25 @@ pub(super) fn attend(config: &IncrementalAttention, k: K<'_>) {
 fn place<'k>(config: &IncrementalAttention, k: K<'k>) -> Place<'k> {
     let Plan { group, heads, .. } = config.plan();
     let passes = config.passes();
+    let [kv_heads, max_seq_len] = [("kv_heads", config.kv_heads), ("max_seq_len", config.max_seq_len)]
+        .map(|(name, size)| k.size(name, size));
     let (sequence, kv_head, pass) = (k.ctaid_z(), k.ctaid_y() / passes, k.ctaid_y() % passes);
-    let (kv_head, of_group) = (sequence * config.kv_heads + kv_head, pass * heads);
+    let (kv_head, of_group) = (sequence * kv_heads.reg() + kv_head, pass * heads);
     let ragged = (!group.is_multiple_of(heads)).then_some(group);
-    Place { sequence, kv_head, first: kv_head * group + of_group, of_group, ragged }
+    Place { sequence, kv_head, first: kv_head * group + of_group, of_group, ragged, kv_heads, max_seq_len }
 }
 
-fn rest<'k>(config: &IncrementalAttention, k: K<'k>, sequence: Reg<'k, u32>) -> Rest<'k> {
+fn rest<'k>(config: &IncrementalAttention, k: K<'k>, place: Place<'k>) -> Rest<'k> {
     let out = k.floats_mut("out", config.out);
     let length = match config.lengths_in_memory {
-        true => k.ptr::<u32>("lengths").ld(sequence),
+        true => k.ptr::<u32>("lengths").ld(place.sequence),
         false => k.scalar::<u32>("length"),
     };
-    let workspace = (config.splits > 1).then(|| Workspace::new(k, config.splits, config.head_dim));
-    Rest { out, length: length.min(config.max_seq_len), workspace }
+    let several = (config.splits > 1).then(|| {
+        let splits = k.size("splits", config.splits);
+        (splits, Workspace::new(k, splits, config.head_dim))
+    });
+    Rest { out, length: length.min(place.max_seq_len.reg()), several }
 }
 
 /// With fused multiplications and additions of lanes.
@@ -73,10 +82,9 @@ fn on_lanes<'k>(config: &IncrementalAttention, k: K<'k>) {
     let Plan { layout, heads, depth, .. } = config.plan();
     let (place, lane) = (place(config, k), Lane::new(k, layout));
     let q = k.floats("q", config.q).nc();
-    let rows = place.kv_head * config.max_seq_len;
-    let keys = CacheRows::new(lane, "k", "k_scales", rows);
-    let values = CacheRows::new(lane, "v", "v_scales", rows);
-    let rest = rest(config, k, place.sequence);
+    let [keys, values] = [["k", "k_scales"], ["v", "v_scales"]]
+        .map(|names| CacheRows::new(lane, names, place.kv_head, place.max_seq_len));
+    let rest = rest(config, k, place);
     let query = query(config, lane, |head| {
         let head = place.has(head).map_or(head, |has| has.select(head, 0));
         lane.read(q.at((place.first + head) * config.head_dim))
@@ -89,11 +97,11 @@ fn on_tensor_cores<'k, T: Half + Float>(config: &IncrementalAttention, k: K<'k>)
     let Plan { heads, .. } = config.plan();
     let place = place(config, k);
     let q = k.floats("q", config.q).nc();
-    let rows = place.kv_head * config.max_seq_len;
-    let [keys, values] = ["k", "v"].map(|name| k.ptr::<T>(name).at(rows * config.head_dim));
-    let rest = rest(config, k, place.sequence);
+    let rows = place.max_seq_len * config.head_dim;
+    let [keys, values] = ["k", "v"].map(|name| k.ptr::<T>(name).row(place.kv_head, rows));
+    let rest = rest(config, k, place);
     let layout = tensor::Layout { k, head_dim: config.head_dim, heads };
-    let query = tensor::Query::read(layout, (config.q, config.scale * LOG2_E), |head| {
+    let query = tensor::Query::read(layout, (config.q, scale(config, k)), |head| {
         let head = place.has(head).map_or(head, |has| has.select(head, 0));
         q.at((place.first + head) * config.head_dim)
     });
@@ -101,12 +109,33 @@ fn on_tensor_cores<'k, T: Half + Float>(config: &IncrementalAttention, k: K<'k>)
     finish(config, place, rest, &TensorOnline { layout, query: &query, depth, keys, values });
 }
 
+/// What scores are scaled by for powers of two.
+fn scale<'k>(config: &IncrementalAttention, k: K<'k>) -> Reg<'k, f32> {
+    k.factor("scale", config.scale_of_exponents())
+}
+
 /// Goes through the block's keys, puts together what its warps have seen, and what blocks have.
 fn finish<'k>(config: &IncrementalAttention, place: Place<'k>, rest: Rest<'k>, steps: &impl Steps<'k>) {
-    let Rest { out, length, workspace } = rest;
+    let (k, granule) = (rest.length.kernel(), config.warps() * steps.step_keys());
+    match rest.several {
+        None => over(config, place, rest, steps, Chunk::whole(k, rest.length)),
+        Some((splits, _)) => {
+            let chunk = Chunk::of(k, rest.length, splits, granule);
+            k.when(chunk.split.lt(chunk.used), || over(config, place, rest, steps, chunk));
+        }
+    }
+}
+
+/// The same for a part of the sequence that has tokens, or is all that there is.
+fn over<'k>(
+    config: &IncrementalAttention,
+    place: Place<'k>,
+    Rest { out, length, several }: Rest<'k>,
+    steps: &impl Steps<'k>,
+    chunk: Chunk<'k>,
+) {
     let (k, warps) = (length.kernel(), config.warps());
     let Plan { heads, .. } = config.plan();
-    let chunk = Chunk::new(k, length, config.splits, warps * steps.step_keys());
     let seen = steps.over(k, chunk.begin, chunk.end, warps);
 
     let result = |lane: Lane<'k>, head: Reg<'k, u32>, part: &Part<'k>| {
@@ -117,18 +146,18 @@ fn finish<'k>(config: &IncrementalAttention, place: Place<'k>, rest: Rest<'k>, s
         lane.write(out.at((place.first + head) * config.head_dim), &mean, here);
     };
     let shape = (config.head_dim, warps);
-    warps::over_warps(k, shape, &*steps.of_warp(seen), |lane, head, part| match workspace {
+    warps::over_warps(k, shape, &*steps.of_warp(seen), |lane, head, part| match several {
         None => result(lane, head, &part),
-        Some(workspace) => {
+        Some((_, workspace)) => {
             let several = chunk.used.gt(1);
             k.when(!several, || result(lane, head, &part));
             let several = place.has(head).map_or(several, |has| has & several);
             k.when(several, || workspace.leave(lane, place.first + head, chunk.split, &part));
         }
     });
-    let Some(workspace) = workspace else { return };
+    let Some((_, workspace)) = several else { return };
     k.when(chunk.used.gt(1), || {
-        let counter = place.sequence * (config.kv_heads * config.passes()) + k.ctaid_y();
+        let counter = place.sequence * (place.kv_heads * config.passes()).reg() + k.ctaid_y();
         let last = workspace.arrive(k, counter, chunk.used);
         let has = |head| place.has(head);
         k.when(last, || workspace.merge(k, (place.first, heads, warps), chunk.used, out, has));
@@ -143,18 +172,16 @@ fn query<'k>(
 ) -> impl Fn(u32) -> Vec<Reg<'k, f32>> {
     let Plan { layout, heads, query_in_registers, .. } = config.plan();
     let k = lane.kernel();
-    let scaled = move |head, scale: f32| -> Vec<Reg<'k, f32>> {
-        read(head).into_iter().map(|q| q * (scale * LOG2_E)).collect()
-    };
-    let scale = config.scale;
+    let scale = scale(config, k);
+    let scaled = move |head| -> Vec<Reg<'k, f32>> { read(head).into_iter().map(|q| q * scale).collect() };
     let in_registers: Vec<_> = match query_in_registers {
-        true => (0..heads).map(|head| scaled(k.u32(head), scale)).collect(),
+        true => (0..heads).map(|head| scaled(k.u32(head))).collect(),
         false => Vec::new(),
     };
     let in_shared = (!query_in_registers).then(|| {
         let shared = k.shared::<f32>(heads * layout.room());
         k.each(k.range(k.warp()..k.u32(heads)).step(config.warps()), |head| {
-            let query = scaled(head, scale);
+            let query = scaled(head);
             for (place, query) in lane.shared_places().zip(query.chunks_exact(4)) {
                 let vector = [query[0], query[1], query[2], query[3]];
                 shared.at(head * layout.room()).st_vec_if(lane.row.eq(0), place, vector);

@@ -141,9 +141,9 @@ pub(super) struct CacheRows<'k> {
 }
 
 impl<'k> CacheRows<'k> {
-    /// Rows from row `first` of the buffer `name` (and its scales, `scales`) on, which nothing may write while
-    /// the kernel runs. Each is read once: nothing is kept in L1.
-    pub(super) fn new(lane: Lane<'k>, name: &str, scales: &str, first: Reg<'k, u32>) -> Self {
+    /// The rows of head `head` of the buffer `name` (and its scales, `scales`), of which there are `rows` for each
+    /// head. Those that are read nothing may write while the body runs; each is read once: nothing is kept in L1.
+    pub(super) fn new(lane: Lane<'k>, [name, scales]: [&str; 2], head: Reg<'k, u32>, rows: Size<'k>) -> Self {
         let (k, RowLayout { cache, head_dim, .. }) = (lane.k, lane.layout);
         let words: Ptr<'k, Global, u32> = match cache {
             CacheDtype::F32 => k.ptr::<f32>(name).cast(),
@@ -154,8 +154,8 @@ impl<'k> CacheRows<'k> {
         let scales = (cache == CacheDtype::Q8_0).then(|| k.ptr::<F16>(scales));
         CacheRows {
             lane,
-            words: words.nc().no_allocate().at(first * (head_dim * cache.bytes() / 4)),
-            scales: scales.map(|scales| scales.nc().no_allocate().at(first * (head_dim / BLOCK))),
+            words: words.nc().no_allocate().row(head, rows * (head_dim * cache.bytes() / 4)),
+            scales: scales.map(|scales| scales.nc().no_allocate().row(head, rows * (head_dim / BLOCK))),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::Dtype;
 use crate::attention::SCALE;
 use crate::data::eight_bits::BLOCK;
 use crate::entry::{Domain, Entry, Field};
+use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 
 /// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a
@@ -215,6 +216,11 @@ impl IncrementalAttention {
     pub(super) fn warps(&self) -> u32 {
         self.warps.clamp(1, 8)
     }
+
+    /// What scores are multiplied by, as exponents of 2.
+    pub(super) fn scale_of_exponents(&self) -> f32 {
+        self.scale * LOG2_E
+    }
 }
 
 impl Kernel for IncrementalAttention {
@@ -290,6 +296,29 @@ impl Kernel for IncrementalAttention {
             resident_blocks: Some(self.resident_blocks().max(1)),
             ..LaunchRule::new(32 * self.warps()).grid_3d(grid)
         }
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        let mut sizes = vec![
+            ("kv_heads", SizeValue::U32(self.kv_heads)),
+            ("max_seq_len", SizeValue::U32(self.max_seq_len)),
+            ("scale", SizeValue::F32(self.scale_of_exponents())),
+        ];
+        if self.splits > 1 {
+            sizes.push(("splits", SizeValue::U32(self.splits)));
+        }
+        sizes
+    }
+
+    fn code(&self) -> String {
+        let (IncrementalAttention { head_dim, q, cache, out, .. }, group) = (*self, self.plan().group);
+        let lengths = if self.lengths_in_memory { "lengths" } else { "length" };
+        let splits = if self.splits > 1 { "split" } else { "whole" };
+        let products = if self.tensor_state().is_some() { "_tc" } else { "" };
+        let warps = self.warps();
+        format!(
+            "incremental_attention_{q}_{cache}_{out}_g{group}_d{head_dim}_{lengths}_{splits}_w{warps}{products}"
+        )
     }
 
     fn body(&self, k: K<'_>) {

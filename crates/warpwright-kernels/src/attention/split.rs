@@ -26,23 +26,23 @@ pub(super) struct Chunk<'k> {
     pub(super) split: Reg<'k, u32>,
     pub(super) begin: Reg<'k, u32>,
     pub(super) end: Reg<'k, u32>,
-    /// Parts of the sequence that have tokens; one where it has none.
+    /// Parts of the sequence that have tokens; one where it has none. The block's is one of them if `split` is less.
     pub(super) used: Reg<'k, u32>,
 }
 
 impl<'k> Chunk<'k> {
+    /// All tokens of a sequence.
+    pub(super) fn whole(k: K<'k>, length: Reg<'k, u32>) -> Self {
+        Chunk { split: k.ctaid(), begin: k.u32(0), end: length, used: k.u32(1) }
+    }
+
     /// The tokens of part `split` of `splits`, in multiples of `granule`. Parts are equal, but for the last, and
-    /// no smaller than [`MIN_CHUNK`]: of a short sequence only the first parts have tokens, and blocks of others
-    /// end here.
-    pub(super) fn new(k: K<'k>, length: Reg<'k, u32>, splits: u32, granule: u32) -> Self {
-        let split = k.ctaid();
-        if splits == 1 {
-            return Chunk { split, begin: k.u32(0), end: length, used: k.u32(1) };
-        }
+    /// no smaller than [`MIN_CHUNK`]: of a short sequence only the first parts have tokens.
+    pub(super) fn of(k: K<'k>, length: Reg<'k, u32>, splits: Size<'k>, granule: u32) -> Self {
+        let (split, splits) = (k.ctaid(), splits.reg());
         let equal = (length + (splits - 1)) / splits;
         let tokens = (equal.max(MIN_CHUNK) + (granule - 1)) / granule * granule;
         let used = ((length + tokens - 1) / tokens).max(1);
-        k.exit_if(split.ge(used));
         let begin = split * tokens;
         Chunk { split, begin, end: (begin + tokens).min(length), used }
     }
@@ -62,13 +62,13 @@ pub(super) struct Workspace<'k> {
     stats: Ptr<'k, Global, f32>,
     /// Blocks that have arrived: sequence × (kv head, pass). Zero between launches.
     arrivals: Ptr<'k, Global, u32>,
-    splits: u32,
+    splits: Size<'k>,
     head_dim: u32,
 }
 
 impl<'k> Workspace<'k> {
     /// Declares the buffers.
-    pub(super) fn new(k: K<'k>, splits: u32, head_dim: u32) -> Self {
+    pub(super) fn new(k: K<'k>, splits: Size<'k>, head_dim: u32) -> Self {
         Workspace {
             out: k.ptr_mut("partial_out"),
             stats: k.ptr_mut("partial_stats"),
@@ -80,7 +80,7 @@ impl<'k> Workspace<'k> {
 
     /// Leaves a part of query head `head`, counted over all sequences; by the first run of lanes.
     pub(super) fn leave(self, lane: Lane<'k>, head: Reg<'k, u32>, split: Reg<'k, u32>, part: &Part<'k>) {
-        let row = head * self.splits + split;
+        let row = head * self.splits.reg() + split;
         let out = Floats::F32(self.out.at(row * self.head_dim));
         lane.write(out, &part.out, lane.row.eq(0));
         let first = lane.row.eq(0) & lane.place.eq(0);
@@ -100,33 +100,33 @@ impl<'k> Workspace<'k> {
         last.ld(0).ne(0)
     }
 
-    /// Merges the parts of `heads` query heads from `first` on, a head for each warp, and stores the results
-    /// where `counts` says so. `warps` are those of the block.
+    /// Merges the parts of those of `heads` query heads from `first` on that are `there`, a head for each warp, and
+    /// stores the results. `warps` are those of the block.
     pub(super) fn merge(
         self,
         k: K<'k>,
         (first, heads, warps): (Reg<'k, u32>, u32, u32),
         used: Reg<'k, u32>,
         result: Floats<'k>,
-        counts: impl Fn(Reg<'k, u32>) -> Option<Reg<'k, Pred>>,
+        there: impl Fn(Reg<'k, u32>) -> Option<Reg<'k, Pred>>,
     ) {
         // What the parts of a warp's head are multiplied by.
-        let factors = k.shared::<f32>(warps * self.splits).at(k.warp() * self.splits);
+        let room = self.splits.known().unwrap_or(MAX_SPLITS);
+        let factors = k.shared::<f32>(warps * room).at(k.warp() * room);
         k.each(k.range(k.warp()..k.u32(heads)).step(warps), |head| {
-            let rows = (first + head) * self.splits;
-            let (stats, out) = (self.stats.at(rows * 2), self.out.at(rows * self.head_dim));
-            let reference =
-                k.fold(k.warp_strided(used), k.f32(f32::MIN), |split, most| most.max(stats.ld(split * 2)));
-            let reference = k.warp_max(reference);
-            let sum = k.fold(k.warp_strided(used), k.f32(0.0), |split, sum| {
-                let [of_split, weights] = stats.ld_vec::<2>(split * 2);
-                let factor = (of_split - reference).exp2_ftz();
-                factors.st(split, factor);
-                factor.mul_add(weights, sum)
-            });
-            let inverse = inverse(k.warp_sum(sum));
-            k.sync_warp();
             let merge = || {
+                let rows = (first + head) * self.splits.reg();
+                let (stats, out) = (self.stats.at(rows * 2), self.out.at(rows * self.head_dim));
+                let most = |split, most: Reg<'k, f32>| most.max(stats.ld(split * 2));
+                let reference = k.warp_max(k.fold(k.warp_strided(used), k.f32(f32::MIN), most));
+                let sum = k.fold(k.warp_strided(used), k.f32(0.0), |split, sum| {
+                    let [of_split, weights] = stats.ld_vec::<2>(split * 2);
+                    let factor = (of_split - reference).exp2_ftz();
+                    factors.st(split, factor);
+                    factor.mul_add(weights, sum)
+                });
+                let inverse = inverse(k.warp_sum(sum));
+                k.sync_warp();
                 k.each(k.warp_strided(self.head_dim / 4), |vector| {
                     let element = vector * 4;
                     let sums = k.fold(k.upto(used).unroll(8), [k.f32(0.0); 4], |split, sums| {
@@ -137,12 +137,12 @@ impl<'k> Workspace<'k> {
                     let row = result.at((first + head) * self.head_dim);
                     row.st_vec(element, &sums.map(|sum| sum * inverse));
                 });
+                k.sync_warp();
             };
-            match counts(head) {
-                Some(counts) => k.when(counts, merge),
+            match there(head) {
+                Some(there) => k.when(there, merge),
                 None => merge(),
             }
-            k.sync_warp();
         });
     }
 }

@@ -138,7 +138,7 @@ impl<'k, T: Half + Float> Query<'k, T> {
     /// two.
     pub(super) fn read(
         layout: Layout<'k>,
-        (dtype, scale): (Dtype, f32),
+        (dtype, scale): (Dtype, Reg<'k, f32>),
         row: impl Fn(Reg<'k, u32>) -> Floats<'k>,
     ) -> Self {
         let k = layout.k;
@@ -208,7 +208,7 @@ pub(super) struct TensorOnline<'a, 'k, T> {
     pub(super) query: &'a Query<'k, T>,
     /// Sixteens of keys in a step.
     pub(super) depth: u32,
-    /// From the first row on, which nothing may write while the kernel runs.
+    /// From the first row on. Those that are read nothing may write while the body runs.
     pub(super) keys: Ptr<'k, Global, T>,
     pub(super) values: Ptr<'k, Global, T>,
 }

@@ -18,6 +18,7 @@ pub struct Op {
     kernel: Arc<dyn Kernel + Send + Sync>,
     args: Vec<ArgDesc>,
     sizes: Vec<(&'static str, SizeValue)>,
+    tables: Vec<&'static str>,
     /// For each argument, whether nobody writes it while the decoder runs.
     frozen: Vec<bool>,
     /// Warps of a team; none where any number will do.
@@ -71,7 +72,8 @@ impl Op {
         let any = sizes.iter().any(|(name, _)| *name == WARPS);
         let code = kernel.code();
         let frozen = vec![false; args.len()];
-        Ok(Op { kernel, args, sizes, frozen, warps: (!any).then_some(threads / 32), code })
+        let tables = kernel.tables().into_iter().map(|(name, _)| name).collect();
+        Ok(Op { kernel, args, sizes, tables, frozen, warps: (!any).then_some(threads / 32), code })
     }
 
     /// The same with arguments that nobody writes while the decoder runs, such as weights: they may be loaded through
@@ -117,6 +119,11 @@ impl Op {
         &self.sizes
     }
 
+    /// The [tables](Kernel::tables) of an instance, in the order of its record.
+    pub fn tables(&self) -> &[&'static str] {
+        &self.tables
+    }
+
     /// Warps of a team that runs it; `None` where each instance may choose.
     pub fn warps(&self) -> Option<u32> {
         self.warps
@@ -129,9 +136,9 @@ impl Op {
         rule.resident_blocks.map(|blocks| blocks * (threads / 32))
     }
 
-    /// The record of an instance in `operands`: see [`format::record`]. `args` and `sizes` are in the order of
-    /// [`args`](Self::args) and [`sizes`](Self::sizes), `grid` is in blocks of the op's kernel, and `warps` is the
-    /// number of warps of a team.
+    /// The record of an instance in `operands`: see [`format::record`]. `args`, `sizes` and `tables` are in the order of
+    /// [`args`](Self::args), [`sizes`](Self::sizes) and [`tables`](Self::tables), `grid` is in blocks of the op's
+    /// kernel, and `warps` is the number of warps of a team.
     ///
     /// # Errors
     /// Where they are not as many, or of other types, or `warps` is not what the op or the size of that name says.
@@ -141,6 +148,7 @@ impl Op {
         warps: u32,
         args: &[u64],
         sizes: &[SizeValue],
+        tables: &[u32],
     ) -> Result<Vec<u64>, BuildError> {
         let refuse = |field: &'static str, value: String, rule: String| {
             Err(BuildError::field(field, value, format!("{rule}, for `{}`", self.code)))
@@ -150,6 +158,9 @@ impl Op {
         }
         if sizes.len() != self.sizes.len() {
             return refuse("sizes", sizes.len().to_string(), self.sizes.len().to_string());
+        }
+        if tables.len() != self.tables.len() {
+            return refuse("tables", tables.len().to_string(), self.tables.len().to_string());
         }
         for (given, (name, wanted)) in sizes.iter().zip(&self.sizes) {
             if std::mem::discriminant(given) != std::mem::discriminant(wanted) {
@@ -162,26 +173,29 @@ impl Op {
         if self.warps.is_some_and(|own| own != warps) {
             return refuse(WARPS, warps.to_string(), self.warps.unwrap_or(0).to_string());
         }
-        Ok(format::record(grid, warps, args, sizes))
+        Ok(format::record(grid, warps, args, sizes, tables))
     }
 
-    /// Runs tiles `first .. end` of the instance whose record begins at `record`, by the teams of the block.
+    /// Runs tiles `first .. end` of the instance whose record begins at element `record` of the operands, by the teams
+    /// of the block.
     pub(super) fn run<'k>(
         &self,
         k: K<'k>,
-        record: Ptr<'k, Global, u64>,
+        (all, record): (Ptr<'k, Global, u64>, Reg<'k, u32>),
         (first, end): (Reg<'k, u32>, Reg<'k, u32>),
     ) {
+        let record = all.at(record);
         let [x, y, z, warps] = record.cast::<u32>().nc().ld_vec::<4>(0);
         let team = match self.warps {
             Some(warps) => k.teams(warps),
             None => k.teams_of(warps),
         };
-        let words = self.args.len() + self.sizes.len();
+        let words = self.args.len() + self.sizes.len() + self.tables.len();
         let operands: Vec<Reg<'k, u64>> = (0..words.div_ceil(2))
             .flat_map(|pair| record.nc().ld_vec::<2>((format::RECORD_HEAD + 2 * pair) as u32))
             .collect();
-        let (args, sizes) = operands.split_at(self.args.len());
+        let (args, rest) = operands.split_at(self.args.len());
+        let (sizes, tables) = rest.split_at(self.sizes.len());
         let mut call = Call::new(team).grid([x, y, z]);
         for ((arg, frozen), &bits) in self.args.iter().zip(&self.frozen).zip(args) {
             let name = arg.name;
@@ -202,6 +216,9 @@ impl Op {
                 SizeValue::U64(_) => call.wide_size(name, bits),
                 SizeValue::F32(_) => call.factor(name, bits.to::<u32>().bits::<f32>()),
             };
+        }
+        for (name, &at) in self.tables.iter().zip(tables) {
+            call = call.table(name, all.at(at.to::<u32>()));
         }
         // Most grids have one dimension, and a division costs as much as some tiles.
         let flat = (y * z).eq(1);

@@ -122,9 +122,8 @@ impl<'k> Walk<'k, '_> {
             || k.u32(1),
         );
         k.when(on.ne(0), || {
-            let record = self.operands.at(record);
             k.switch(op, self.ops.len() as u32, |case| {
-                self.ops[case as usize].run(k, record, (first, end));
+                self.ops[case as usize].run(k, (self.operands, record), (first, end));
             });
             k.sync();
             k.when(signal.ne(NONE) & k.tid().eq(0), || {

@@ -96,6 +96,15 @@ pub enum RopePairs {
     Neox,
 }
 
+impl RopePairs {
+    fn name(self) -> &'static str {
+        match self {
+            RopePairs::Interleaved => "interleaved",
+            RopePairs::Neox => "neox",
+        }
+    }
+}
+
 /// Where `q`, `k` and `v` are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QkvLayout {
@@ -117,6 +126,16 @@ pub enum TokenSequences {
     Each,
     /// Token `t` to `sequences[t]`, less than `batch`.
     Listed,
+}
+
+impl TokenSequences {
+    fn name(self) -> &'static str {
+        match self {
+            TokenSequences::One => "one",
+            TokenSequences::Each => "each",
+            TokenSequences::Listed => "listed",
+        }
+    }
 }
 
 /// How a head lies over lanes: lane `l` has the elements from `(l + slot · lanes) · vector` on.
@@ -205,6 +224,11 @@ impl Rope {
         (32 / self.split().lanes).saturating_mul(self.rounds)
     }
 
+    /// Whether it reads positions.
+    fn has_positions(&self) -> bool {
+        self.turns() || self.has_kv()
+    }
+
     /// Warps for the heads of `q`, and for those of `k` or `v`.
     fn warps(&self) -> [u32; 2] {
         [self.heads, self.kv_heads].map(|heads| heads.div_ceil(self.heads_of_warp().max(1)))
@@ -220,11 +244,8 @@ impl Kernel for Rope {
         let Rope { heads, kv_heads, head_dim, rotary_dim, input, rounds, .. } = *self;
         let mut name = format!("rope_h{heads}_{kv_heads}_d{head_dim}_{rotary_dim}_x{input}_n{rounds}");
         if self.turns() {
-            let pairs = match self.pairs {
-                RopePairs::Interleaved => "interleaved",
-                RopePairs::Neox => "neox",
-            };
-            name += &format!("_{pairs}_b{:08x}_{}", self.base.to_bits(), self.scaling.tag());
+            let (pairs, base) = (self.pairs.name(), self.base.to_bits());
+            name += &format!("_{pairs}_b{base:08x}_{}", self.scaling.tag());
             if self.freq_factors {
                 name += "_factors";
             }
@@ -239,12 +260,7 @@ impl Kernel for Rope {
             name += &self.output.map_or("_inplace".into(), |output| format!("_y{output}"));
         }
         if self.has_kv() {
-            let sequences = match self.sequences {
-                TokenSequences::One => "one",
-                TokenSequences::Each => "each",
-                TokenSequences::Listed => "listed",
-            };
-            name += &format!("_{}_s{}_{sequences}", self.cache, self.max_seq_len);
+            name += &format!("_{}_s{}_{}", self.cache, self.max_seq_len, self.sequences.name());
         }
         name
     }
@@ -271,7 +287,7 @@ impl Kernel for Rope {
             let names = names.into_iter().filter(|&(_, has)| has);
             args.extend(names.map(|(name, _)| ArgDesc::input::<f32>(name, self.head_dim)));
         }
-        if self.turns() || self.has_kv() {
+        if self.has_positions() {
             args.push(ArgDesc::input::<u32>("positions", tokens));
         }
         if self.has_kv() && self.sequences == TokenSequences::Listed {
@@ -306,14 +322,66 @@ impl Kernel for Rope {
         entry::check(self)
     }
 
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        let mut sizes = Vec::new();
+        if self.has_q() {
+            sizes.push(("heads", SizeValue::U32(self.heads)));
+        }
+        if self.has_kv() {
+            sizes.push(("kv_heads", SizeValue::U32(self.kv_heads)));
+            sizes.push(("max_seq_len", SizeValue::U32(self.max_seq_len)));
+        }
+        if let QkvLayout::Fused { pitch } = self.layout {
+            sizes.push(("pitch", SizeValue::U32(pitch)));
+        }
+        if let Some(epsilon) = self.norm {
+            sizes.push(("epsilon", SizeValue::F32(epsilon)));
+        }
+        if self.turns() {
+            sizes.push(("magnitude", SizeValue::F32(self.scaling.magnitude())));
+        }
+        sizes
+    }
+
+    fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
+        if self.turns() { turn::tables(self) } else { Vec::new() }
+    }
+
+    fn code(&self) -> String {
+        let Rope { head_dim, rotary_dim, input, rounds, .. } = *self;
+        let vector = self.split().vector;
+        let mut name = format!("rope_d{head_dim}_{rotary_dim}_x{input}_n{rounds}_v{vector}");
+        if self.turns() {
+            name += &format!("_{}", self.pairs.name());
+            if self.freq_factors {
+                name += "_factors";
+            }
+        }
+        if self.norm.is_some() {
+            name += "_norm";
+        }
+        if let QkvLayout::Fused { .. } = self.layout {
+            name += "_fused";
+        }
+        if self.has_q() {
+            name += &self.output.map_or("_inplace".into(), |output| format!("_y{output}"));
+        }
+        if self.has_kv() {
+            name += &format!("_{}_{}", self.cache, self.sequences.name());
+        }
+        name
+    }
+
     fn body<'k>(&self, k: K<'k>) {
-        let Rope { heads, kv_heads, head_dim, max_seq_len, .. } = *self;
+        let Rope { head_dim, .. } = *self;
+        let (heads, kv_heads) = (k.size("heads", self.heads), k.size("kv_heads", self.kv_heads));
+        let max_seq_len = k.size("max_seq_len", self.max_seq_len);
         let token = k.ctaid();
-        let Inputs { q, kv } = self.inputs(k, token);
-        let norm = |name| self.norm.map(|epsilon| (epsilon, k.ptr::<f32>(name)));
+        let Inputs { q, kv } = self.inputs(k, token, (heads, kv_heads));
+        let norm = |name| self.norm.map(|epsilon| (k.factor("epsilon", epsilon), k.ptr::<f32>(name)));
         let q_norm = q.and_then(|_| norm("q_norm"));
         let k_norm = kv.and_then(|_| norm("k_norm"));
-        let position = match self.turns() || self.has_kv() {
+        let position = match self.has_positions() {
             true => k.ptr::<u32>("positions").ld(token),
             false => k.u32(0),
         };
@@ -324,25 +392,26 @@ impl Kernel for Rope {
         };
         let angles = self.turns().then(|| Angles::new(self, k, position));
         let rotated = q.map(|q| match self.output {
-            Some(dtype) => k.floats_mut("rotated", dtype).at(token * (heads * head_dim)),
+            Some(dtype) => k.floats_mut("rotated", dtype).row(token, heads * head_dim),
             None => q,
         });
         let caches = kv.map(|_| [K_CACHE, V_CACHE].map(|names| Rows::parameter(k, names, self.cache)));
 
         let lanes = Lanes::new(self, k);
-        let in_cache = position.lt(max_seq_len);
+        let in_cache = position.lt(max_seq_len.reg());
         let append = |cache: Rows<'k>, head: Head<'k>, slots: &[Vec<Reg<'k, f32>>]| {
-            let of_sequence = sequence.to::<u64>() * u64::from(kv_heads) + head.number.to::<u64>();
-            let row = cache.row(of_sequence * u64::from(max_seq_len) + position.to::<u64>(), head_dim);
+            let of_sequence = sequence.to::<u64>() * kv_heads.wide() + head.number.to::<u64>();
+            let row = cache.row(of_sequence * max_seq_len.wide() + position.to::<u64>(), head_dim);
             let inside = Some(head.inside.map_or(in_cache, |inside| inside & in_cache));
             lanes.store(slots, inside, |at, inside, values| row.store(k, inside, at, values));
         };
 
         // Warps for the heads of q, then for those of k, then for those of v.
-        let [q_warps, kv_warps] = self.warps();
+        let of_warp = self.heads_of_warp();
+        let (q_warps, kv_warps) = (heads.div_ceil(of_warp), kv_heads.div_ceil(of_warp));
         let warp = k.ctaid_y() * WARPS + k.warp();
         if let (Some(q), Some(rotated)) = (q, rotated) {
-            k.when(warp.lt(q_warps), || {
+            k.when(warp.lt(q_warps.reg()), || {
                 let loaded = lanes.load(q, heads, warp, self.turns());
                 let angles = angles.map(|angles| angles.of(lanes));
                 if self.is_in_place() {
@@ -359,6 +428,8 @@ impl Kernel for Rope {
         }
         if let (Some([key, value]), Some([k_cache, v_cache])) = (kv, caches) {
             let first = q_warps + kv_warps;
+            let (q_warps, behind) = (q_warps.reg(), (first + kv_warps).reg());
+            let first = first.reg();
             k.when(warp.ge(q_warps) & warp.lt(first), || {
                 let loaded = lanes.load(key, kv_heads, warp - q_warps, self.turns());
                 let angles = angles.map(|angles| angles.of(lanes));
@@ -366,7 +437,7 @@ impl Kernel for Rope {
                     append(k_cache, head, &lanes.rotate(&x, k_norm, angles.as_deref()));
                 }
             });
-            k.when(warp.ge(first) & warp.lt(first + kv_warps), || {
+            k.when(warp.ge(first) & warp.lt(behind), || {
                 for (head, x) in lanes.load(value, kv_heads, warp - first, false) {
                     let values: Vec<_> = x.into_iter().map(|slot| slot.values).collect();
                     append(v_cache, head, &values);
@@ -386,21 +457,26 @@ struct Inputs<'k> {
 }
 
 impl Rope {
-    fn inputs<'k>(&self, k: K<'k>, token: Reg<'k, u32>) -> Inputs<'k> {
-        let Rope { heads, kv_heads, head_dim, input, .. } = *self;
+    fn inputs<'k>(
+        &self,
+        k: K<'k>,
+        token: Reg<'k, u32>,
+        (heads, kv_heads): (Size<'k>, Size<'k>),
+    ) -> Inputs<'k> {
+        let Rope { head_dim, input, .. } = *self;
         let queries = |name| match self.is_in_place() {
             true => k.floats_mut(name, input),
             false => k.floats(name, input),
         };
         match self.layout {
             QkvLayout::Separate => {
-                let q = self.has_q().then(|| queries("q").at(token * (heads * head_dim)));
-                let of = |name| k.floats(name, input).at(token * (kv_heads * head_dim));
+                let q = self.has_q().then(|| queries("q").row(token, heads * head_dim));
+                let of = |name| k.floats(name, input).row(token, kv_heads * head_dim);
                 Inputs { q, kv: self.has_kv().then(|| ["k", "v"].map(of)) }
             }
             QkvLayout::Fused { pitch } => {
-                let row = queries("qkv").at(token * pitch);
-                let of = |before: u32| row.at(before * head_dim);
+                let row = queries("qkv").row(token, k.size("pitch", pitch));
+                let of = |before: Size<'k>| row.at((before * head_dim).reg());
                 let kv = self.has_kv().then(|| [heads, heads + kv_heads].map(of));
                 Inputs { q: self.has_q().then_some(row), kv }
             }

@@ -14,7 +14,12 @@ pub(super) struct Angles<'a, 'k> {
     k: K<'k>,
     position: Reg<'k, u32>,
     turns: Turns<'k>,
+    /// What cosines and sines are multiplied by, where that is not known to be 1.
+    magnitude: Option<Reg<'k, f32>>,
 }
+
+/// The name of the table of [`Turns`].
+const TURNS: &str = "turns";
 
 /// What a pair turns from one position to the next.
 #[derive(Clone, Copy)]
@@ -25,20 +30,37 @@ enum Turns<'k> {
     Divided(Ptr<'k, Global, f64>, Ptr<'k, Global, f32>),
 }
 
+/// What each pair turns from one position to the next, in units of `2^-bits`.
+fn turns(rope: &Rope, bits: i32) -> impl Iterator<Item = f64> + '_ {
+    (0..rope.rotary_dim / 2)
+        .map(move |pair| rope.scaling.turns(pair, rope.rotary_dim, rope.base) * 2f64.powi(bits))
+}
+
+fn fixed_turns(rope: &Rope) -> Vec<u64> {
+    turns(rope, 64).map(|turns| turns as u64).collect()
+}
+
+/// What [`Kernel::tables`] says.
+pub(super) fn tables(rope: &Rope) -> Vec<(&'static str, Vec<u64>)> {
+    let words = match rope.freq_factors {
+        true => turns(rope, 60).map(f64::to_bits).collect(),
+        false => fixed_turns(rope),
+    };
+    vec![(TURNS, words)]
+}
+
 impl<'a, 'k> Angles<'a, 'k> {
     pub(super) fn new(rope: &'a Rope, k: K<'k>, position: Reg<'k, u32>) -> Self {
-        let turns = |scale: f64| {
-            let turns = move |pair| rope.scaling.turns(pair, rope.rotary_dim, rope.base) * scale;
-            (0..rope.rotary_dim / 2).map(turns)
-        };
         let turns = if rope.freq_factors {
             let factors = k.ptr::<f32>("freq_factors");
-            Turns::Divided(k.global_table::<f64>(&turns(2f64.powi(60)).collect::<Vec<_>>()), factors)
+            let divided: Vec<_> = turns(rope, 60).collect();
+            Turns::Divided(k.configured_table::<f64>(TURNS, &divided), factors)
         } else {
-            let fixed: Vec<_> = turns(2f64.powi(64)).map(|turns| turns as u64).collect();
-            Turns::Fixed(k.global_table::<u64>(&fixed))
+            Turns::Fixed(k.configured_table::<u64>(TURNS, &fixed_turns(rope)))
         };
-        Angles { rope, k, position, turns }
+        let magnitude = k.factor("magnitude", rope.scaling.magnitude());
+        let magnitude = (magnitude.known() != Some(1.0)).then_some(magnitude);
+        Angles { rope, k, position, turns, magnitude }
     }
 
     /// Cosine and sine of the angle of a pair.
@@ -51,8 +73,8 @@ impl<'a, 'k> Angles<'a, 'k> {
         };
         // Modulo 2⁶⁴: whole turns vanish.
         let turned = fraction * self.position.to::<u64>();
-        let magnitude = self.rope.scaling.magnitude();
-        (turned >> 32).to::<u32>().cos_sin_turns().map(|x| if magnitude == 1.0 { x } else { x * magnitude })
+        let turned = (turned >> 32).to::<u32>();
+        turned.cos_sin_turns().map(|x| self.magnitude.map_or(x, |magnitude| x * magnitude))
     }
 
     /// The angles of the elements of each slot.
@@ -147,7 +169,7 @@ impl<'a, 'k> Lanes<'a, 'k> {
     pub(super) fn load(
         self,
         from: Floats<'k>,
-        heads: u32,
+        heads: Size<'k>,
         warp: Reg<'k, u32>,
         turning: bool,
     ) -> Vec<(Head<'k>, Vec<Slot<'k>>)> {
@@ -155,7 +177,8 @@ impl<'a, 'k> Lanes<'a, 'k> {
         let of_warp = together * self.rope.rounds;
         let load = |round: u32| {
             let number = warp * of_warp + (self.run + round * together);
-            let inside = (!heads.is_multiple_of(of_warp)).then(|| number.lt(heads));
+            let whole = heads.known().is_some_and(|heads| heads.is_multiple_of(of_warp));
+            let inside = (!whole).then(|| number.lt(heads.reg()));
             let row = from.at(number * self.rope.head_dim);
             let slot = |slot| {
                 let has = self.has(slot, inside);
@@ -178,7 +201,7 @@ impl<'a, 'k> Lanes<'a, 'k> {
     pub(super) fn rotate(
         self,
         head: &[Slot<'k>],
-        norm: Option<(f32, Ptr<'k, Global, f32>)>,
+        norm: Option<(Reg<'k, f32>, Ptr<'k, Global, f32>)>,
         angles: Option<&[Vec<Angle<'k>>]>,
     ) -> Vec<Vec<Reg<'k, f32>>> {
         let scale = norm.map(|(epsilon, _)| {

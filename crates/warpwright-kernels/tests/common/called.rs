@@ -45,7 +45,7 @@ fn fixed_warps(kernel: &dyn Kernel) -> Option<u32> {
 /// Calls the body of a kernel, or those of its parts one after the other, for all blocks of their grids.
 ///
 /// Its arguments are the kernel's, and `operands`: for each part its sizes in their order, the extents of its grid,
-/// and the warps of a team, 64 bits each.
+/// the warps of a team, and its tables, 64 bits each.
 pub(crate) struct Caller<'a> {
     /// Whose code is run.
     pub(crate) kernel: &'a dyn Kernel,
@@ -91,10 +91,16 @@ impl<'k> Param<'k> {
     }
 }
 
+/// Operands of a part.
+fn words_of(kernel: &dyn Kernel) -> u32 {
+    let tables: usize = kernel.tables().iter().map(|(_, words)| words.len()).sum();
+    (kernel.sizes().len() + 4 + tables) as u32
+}
+
 impl Caller<'_> {
     /// Operands of all parts.
     fn words(&self) -> u32 {
-        parts(self.kernel, |parts| parts.iter().map(|(kernel, _)| kernel.sizes().len() as u32 + 4).sum())
+        parts(self.kernel, |parts| parts.iter().map(|(kernel, _)| words_of(*kernel)).sum())
     }
 
     /// Calls a part with operands from `from` on.
@@ -125,6 +131,11 @@ impl Caller<'_> {
                 SizeValue::U64(_) => call.wide_size(name, bits),
                 SizeValue::F32(_) => call.factor(name, bits.to::<u32>().bits()),
             };
+        }
+        let mut at = count + 4;
+        for (name, words) in kernel.tables() {
+            call = call.table(name, from.at(at));
+            at += words.len() as u32;
         }
         let [x, y, z] = grid;
         let first = k.ctaid() * team.count() + team.number();
@@ -158,7 +169,7 @@ impl Kernel for Caller<'_> {
         parts(self.kernel, |parts| {
             for (kernel, args) in parts {
                 self.call(k, (*kernel, args), &params, operands);
-                operands = operands.at(kernel.sizes().len() as u32 + 4);
+                operands = operands.at(words_of(*kernel));
             }
         });
     }
@@ -251,6 +262,18 @@ impl<'a> Calls<'a> {
         self
     }
 
+    /// As [`input`](Self::input), by the bytes of elements of a type.
+    pub(crate) fn elements(mut self, name: &str, ty: Type, bytes: &[u8]) -> Self {
+        let data = match ty.bytes() {
+            1 => Data::One(bytes.to_vec()),
+            2 => Data::Two(bytes.chunks_exact(2).map(u16::get).collect()),
+            4 => Data::Four(bytes.chunks_exact(4).map(u32::get).collect()),
+            _ => Data::Eight(bytes.chunks_exact(8).map(u64::get).collect()),
+        };
+        self.inputs.push((name.into(), data));
+        self
+    }
+
     /// As [`KernelTest::in_place`].
     pub(crate) fn in_place(mut self, output: &str, input: &str) -> Self {
         self.shared.push((output.into(), input.into()));
@@ -293,6 +316,7 @@ impl<'a> Calls<'a> {
             let mut words: Vec<u64> = sizes.iter().map(|(_, size)| size.bits()).collect();
             words.extend(kernel.launch().grid.iter().map(extent));
             words.push(warps);
+            words.extend(kernel.tables().into_iter().flat_map(|(_, table)| table));
             words
         };
         parts(self.kernel, |parts| parts.iter().flat_map(|(kernel, _)| of_part(*kernel)).collect())

@@ -178,9 +178,16 @@ impl Schedule {
                         })
                         .collect();
                     let sizes: Vec<_> = step.op.sizes().iter().map(|(_, value)| *value).collect();
+                    let mut tables = Vec::new();
+                    for (_, words) in step.op.kernel().tables() {
+                        tables.push(operands.len() as u32);
+                        operands.extend(words);
+                        operands.resize(operands.len().next_multiple_of(2), 0);
+                    }
                     let record = operands.len() as u32;
-                    operands
-                        .extend(step.op.record(step.grid, step.warps(), &args, &sizes).expect("a record"));
+                    operands.extend(
+                        step.op.record(step.grid, step.warps(), &args, &sizes, &tables).expect("a record"),
+                    );
                     let op = ops.iter().position(|op| *op == step.op).expect("an op") as u32;
                     for first in (0..step.tiles()).step_by(grain as usize) {
                         let end = (first + grain).min(step.tiles());

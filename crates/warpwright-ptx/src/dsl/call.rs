@@ -5,7 +5,8 @@
 //! warps, barriers are the team's, and shared memory is one piece that all calls of a kernel use, one after the other.
 //!
 //! What a body asks for through [`K::size`] and its like is a constant where the kernel is launched, and may be a
-//! register where it is called: so one piece of code does for matrices of all shapes.
+//! register where it is called: so one piece of code does for matrices of all shapes. A table that it asks for through
+//! [`K::configured_table`] is part of the module, or memory that the caller has the address of.
 
 use super::form::FormId;
 use super::reg::Reg;
@@ -17,58 +18,6 @@ use crate::ir::{Dst, Imm, Reg as Id, Space, Special, SpecialRegister, Src, Type}
 use crate::op::convert::Cvta;
 use crate::op::sync::BarSync;
 use std::panic::Location;
-
-/// A number of a kernel's configuration that its body asks for by name: see [`Kernel::sizes`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SizeValue {
-    /// What [`K::size`] asks for.
-    U32(u32),
-    /// What [`K::wide_size`] asks for.
-    U64(u64),
-    /// What [`K::factor`] asks for.
-    F32(f32),
-}
-
-impl SizeValue {
-    /// Its bits, in the low ones of 64.
-    pub fn bits(self) -> u64 {
-        match self {
-            SizeValue::U32(value) => value.into(),
-            SizeValue::U64(value) => value,
-            SizeValue::F32(value) => value.to_bits().into(),
-        }
-    }
-}
-
-/// A size of the configuration, in a body: known while the kernel is built, or only when it runs.
-#[derive(Clone, Copy, Debug)]
-pub struct Size<'k> {
-    reg: Reg<'k, u32>,
-    known: Option<u32>,
-}
-
-impl<'k> Size<'k> {
-    /// Its value, where it is known while the kernel is built.
-    pub fn known(self) -> Option<u32> {
-        self.known
-    }
-
-    /// Its value on the device.
-    pub fn reg(self) -> Reg<'k, u32> {
-        self.reg
-    }
-}
-
-impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
-    /// The pointer to row `row` of rows of `length` elements.
-    #[track_caller]
-    pub fn row(self, row: Reg<'k, u32>, length: Size<'k>) -> Self {
-        match length.known {
-            Some(length) => self.at(row * length),
-            None => self.at(row.to::<u64>() * length.reg.to::<u64>()),
-        }
-    }
-}
 
 /// Warps of the block that run as a block of their own, and the other such teams beside it.
 #[derive(Clone, Copy, Debug)]
@@ -211,6 +160,8 @@ pub struct Call<'k> {
     grid: [Reg<'k, u32>; 3],
     args: Vec<(&'static str, Given)>,
     sizes: Vec<(&'static str, Id, Type)>,
+    /// Pointers, by their numbers.
+    tables: Vec<(&'static str, u32)>,
 }
 
 /// A call while its body is run.
@@ -227,6 +178,8 @@ pub(super) struct Frame {
     team: (Id, Id, u32, u32),
     args: Vec<(&'static str, Given)>,
     sizes: Vec<(&'static str, Id, Type)>,
+    /// Pointers, by their numbers.
+    tables: Vec<(&'static str, u32)>,
     /// Bytes of shared memory that the body has asked for, of all teams.
     shared: u64,
     /// Where in it the block-wide collectives have their scratch.
@@ -246,7 +199,8 @@ impl<'k> Call<'k> {
     /// A call by the team, as the only block of its grid.
     #[track_caller]
     pub fn new(team: Team<'k>) -> Self {
-        Call { team, grid: [team.k.u32(1); 3], args: Vec::new(), sizes: Vec::new() }
+        let grid = [team.k.u32(1); 3];
+        Call { team, grid, args: Vec::new(), sizes: Vec::new(), tables: Vec::new() }
     }
 
     /// The grid that the body asks for.
@@ -322,6 +276,12 @@ impl<'k> Call<'k> {
         self
     }
 
+    /// Gives a table by its first word: see [`Kernel::tables`]. Nobody writes it while the caller runs.
+    pub fn table(mut self, name: &'static str, words: Ptr<'k, Global, u64>) -> Self {
+        self.tables.push((name, words.id));
+        self
+    }
+
     /// Runs the body of a kernel as block `block` of its grid, by all threads of the team. Threads of a team may return
     /// while others are still at it: the team waits for its threads before the next call, and before a team of other
     /// warps calls the whole block waits.
@@ -374,6 +334,7 @@ impl<'k> Call<'k> {
             team: (number.id, first.id, all / known.unwrap_or(1), all),
             args: self.args.clone(),
             sizes: self.sizes.clone(),
+            tables: self.tables.clone(),
             shared: 0,
             scratch: None,
             loc,
@@ -434,16 +395,22 @@ impl State {
         })
     }
 
+    /// What the frame has for a size.
+    pub(super) fn framed_size(&self, name: &str, wanted: Type) -> Option<Id> {
+        let sizes = &self.frame.as_ref()?.sizes;
+        sizes.iter().find(|(known, _, ty)| *known == name && *ty == wanted).map(|&(_, id, _)| id)
+    }
+
+    /// The pointer that the frame has for a table.
+    pub(super) fn framed_table(&self, name: &str) -> Option<u32> {
+        self.frame.as_ref()?.tables.iter().find(|(known, _)| *known == name).map(|&(_, id)| id)
+    }
+
     fn not_given(&mut self, name: &str, loc: Loc) -> Id {
         let at = self.frame.as_ref().map_or(loc, |frame| frame.loc);
         let message =
             format!("the call at {}:{} does not give `{name}`, or as another type", at.file(), at.line());
         self.mistake(Code::Parameter, loc, message)
-    }
-
-    fn framed_size(&self, name: &str, wanted: Type) -> Option<Id> {
-        let sizes = &self.frame.as_ref()?.sizes;
-        sizes.iter().find(|(known, _, ty)| *known == name && *ty == wanted).map(|&(_, id, _)| id)
     }
 
     /// Closes the memory of calls: its array has the size that the largest needs.
@@ -455,30 +422,6 @@ impl State {
 }
 
 impl<'k> K<'k> {
-    /// A size of the configuration, `value`, under the name that [`Kernel::sizes`] gives it.
-    #[track_caller]
-    pub fn size(self, name: &str, value: u32) -> Size<'k> {
-        let given = self.state().framed_size(name, Type::U32);
-        match given {
-            Some(id) => Size { reg: Reg::new(self, id), known: None },
-            None => Size { reg: self.u32(value), known: Some(value) },
-        }
-    }
-
-    /// The same of 64 bits.
-    #[track_caller]
-    pub fn wide_size(self, name: &str, value: u64) -> Reg<'k, u64> {
-        let given = self.state().framed_size(name, Type::U64);
-        given.map_or_else(|| self.u64(value), |id| Reg::new(self, id))
-    }
-
-    /// The same of a factor.
-    #[track_caller]
-    pub fn factor(self, name: &str, value: f32) -> Reg<'k, f32> {
-        let given = self.state().framed_size(name, Type::F32);
-        given.map_or_else(|| self.f32(value), |id| Reg::new(self, id))
-    }
-
     /// Shared memory of `count` elements for each warp of the block, aligned to 16 bytes: where the first warp's begin.
     /// The next warp's begin `count` elements further; `warps` are those of the block, where the kernel is launched.
     #[track_caller]

@@ -31,8 +31,15 @@ pub trait Kernel {
         Vec::new()
     }
 
-    /// The name of the code that the body makes where all its sizes are registers: configurations of one code differ
-    /// in their sizes alone.
+    /// The tables that the body computes of its configuration, and asks for by name ([`K::configured_table`]), as the
+    /// bits of their elements. Where another kernel [calls](super::Call) the body they may be anywhere in memory, aligned
+    /// to 8 bytes.
+    fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
+        Vec::new()
+    }
+
+    /// The name of the code that the body makes where all its sizes are registers and all its tables are in memory:
+    /// configurations of one code differ in these alone.
     fn code(&self) -> String {
         self.entry()
     }

@@ -59,6 +59,7 @@ mod lower;
 mod math;
 mod pointer;
 mod reg;
+mod size;
 mod special;
 mod spread;
 mod state;
@@ -68,7 +69,7 @@ mod trig;
 mod types;
 
 pub use atomic::{AtomicAdd, AtomicBits, AtomicMinMax};
-pub use call::{Call, Called, Size, SizeValue, Team};
+pub use call::{Call, Called, Team};
 pub use collective::Reduce;
 pub use control::{Carry, Range, Var};
 pub use convert::{ConvertFrom, ToF32};
@@ -79,6 +80,7 @@ pub use kernel::{ArgDesc, Block, BuildError, Built, Kernel, LaunchRule, Role, bu
 pub use math::{Bytes, Fused, Rounded, Wide};
 pub use pointer::{Access, Index, Ptr};
 pub use reg::{IntoReg, Reg};
+pub use size::{Size, SizeValue};
 pub use spread::{List, Spread};
 pub use tile::*;
 pub use types::*;
