@@ -228,28 +228,113 @@ fn a_conversation_goes_on_line_by_line() {
     // The model that is built in has no template.
     assert_eq!(status(&run_with(&["chat"], "hello\n")), 2);
     let refusing = folder.write("refusing.jinja", "{{ raise_exception('no') }}");
+    // Nobody sees the message where there is no terminal: the exit status says it.
     let output = run_with(&["chat", "--template", &refusing], "hello\n");
-    assert_eq!((status(&output), stdout(&output)), (0, ""));
+    assert_eq!((status(&output), stdout(&output)), (2, ""));
+    // What comes after a refused message is answered.
+    let choosy = folder.write(
+        "choosy.jinja",
+        "{% if messages[-1].content == 'no' %}{{ raise_exception('no') }}{% endif %}\
+         {{ bos_token }}{% for m in messages %}{{ m.content }}\n{% endfor %}",
+    );
+    let talk = |input: &str| run_with(&["chat", "--template", &choosy, "-n", "4", "--temp", "0"], input);
+    let (one, two) = (talk("Once upon\n"), talk("no\nOnce upon\n"));
+    assert_eq!((status(&one), status(&two), stdout(&two)), (0, 2, stdout(&one)));
+}
+
+#[test]
+fn a_line_break_at_the_end_of_a_file_is_not_part_of_the_prompt() {
+    let folder = Folder::new("line_break");
+    let prompt = |text: &str| {
+        let file = folder.write("prompt.txt", text);
+        document(&["-f", &file, "-n", "1", "--temp", "0"])["prompt"].clone()
+    };
+    assert_eq!(prompt("Once upon a time\n"), "Once upon a time");
+    assert_eq!(prompt("Once upon a time\r\n"), "Once upon a time");
+    assert_eq!(prompt("Once\n\n"), "Once\n");
+    assert_eq!(prompt(" Once upon a time "), " Once upon a time ");
+}
+
+/// Starts the program, with what it reads and writes in pipes.
+#[cfg(unix)]
+fn start(arguments: &[&str]) -> std::process::Child {
+    use std::process::{Command, Stdio};
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpwright"));
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the program starts")
 }
 
 /// Ctrl-C is sent as shells send it.
 #[cfg(unix)]
+fn interrupt(child: &std::process::Child) {
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.expect("kill runs").success());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_prompt_is_over_soon_and_its_text_is_what_there_is() {
+    use std::io::Read;
+    let prompt = "There was once a fox. ".repeat(40);
+    let mut child = start(&["generate", &prompt, "-n", "1", "--check", "all", "--json"]);
+    // How long it will take is said when all is loaded.
+    let mut said = [0];
+    child.stderr.as_mut().expect("piped").read_exact(&mut said).expect("it is loaded");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    interrupt(&child);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(status(&output), 130);
+    let made = json(&output);
+    assert_eq!((&made["finish"], &made["tokens"]), (&"interrupted".into(), &Value::Array(Vec::new())));
+    let (done, all) = (&made["timings"]["prefill"]["tokens"], made["prompt_tokens"].as_array().map(Vec::len));
+    assert!(done.as_u64().expect("a number") < all.expect("a list") as u64);
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_logits_leave_no_file() {
+    let folder = Folder::new("interrupted_logits");
+    let path = folder.path().join("logits.npy");
+    let tokens = ["5"; 512].join(",");
+    let path = path.to_str().expect("UTF-8");
+    let child = start(&["logits", "--tokens", &tokens, "-o", path, "--check", "all"]);
+    // It is written beside its place.
+    let files = || std::fs::read_dir(folder.path()).expect("a folder").count();
+    while files() == 0 {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    interrupt(&child);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((status(&output), files()), (130, 0));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_conversation_ends_where_nobody_watches() {
+    use std::io::{Read, Write};
+    let folder = Folder::new("interrupted_chat");
+    let template =
+        folder.write("plain.jinja", "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}");
+    let mut child = start(&["chat", "--template", &template, "--check", "all"]);
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(b"Once upon a time\nOnce upon\n").expect("it reads");
+    let mut seen = [0];
+    child.stdout.as_mut().expect("piped").read_exact(&mut seen).expect("it answers");
+    interrupt(&child);
+    assert_eq!(status(&child.wait_with_output().expect("it ends")), 130);
+}
+
+#[cfg(unix)]
 #[test]
 fn an_interruption_ends_it_with_what_there_is() {
     use std::io::Read;
-    use std::process::{Command, Stdio};
-    let mut child = Command::new(env!("CARGO_BIN_EXE_warpwright"))
-        .args(["generate", PROMPT, "-n", "-1", "--ignore-eos", "--stats"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the program starts");
+    let mut child = start(&["generate", PROMPT, "-n", "-1", "--ignore-eos"]);
     let mut out = child.stdout.take().expect("piped");
     // Once the prompt and a piece of text have come, it generates.
     let mut seen = vec![0; PROMPT.len() + 1];
     out.read_exact(&mut seen).expect("it begins");
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
-    assert!(killed.success());
+    interrupt(&child);
     let mut rest = Vec::new();
     out.read_to_end(&mut rest).expect("it ends");
     assert_eq!(child.wait().expect("it ends").code(), Some(130));

@@ -16,6 +16,8 @@ use warpwright_ptx::dsl::{BuildError, SizeValue};
 pub struct Encoded {
     /// Records of the instances in their order, and tables between them.
     pub operands: Vec<u64>,
+    /// Where the record of each instance begins.
+    pub records: Vec<u32>,
     /// Items.
     pub items: Vec<u32>,
     /// Bounds of lists.
@@ -109,6 +111,7 @@ impl Schedule {
         let items: Vec<format::Item> = items.collect::<Result<_, BuildError>>()?;
         Ok(Encoded {
             operands,
+            records,
             items: format::encode_items(items),
             bounds: format::encode_bounds(assigned.lists.iter().cloned()),
             counters: assigned.counters,

@@ -1,26 +1,24 @@
 //! The renderer's settings and functions, as Hugging Face's `transformers` has them.
 
 use super::error::Raised;
-use super::{clock, json, methods, repr};
+use super::{bounds, clock, filters, json, methods, repr};
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 use std::borrow::Cow;
 
-/// What the template is called in its environment.
-pub(super) const NAME: &str = "chat_template";
-
 /// Steps of the renderer that a template may take. A long conversation takes tens of thousands.
 pub(super) const MOST_STEPS: u64 = 5_000_000;
 
-/// An environment with one template.
-pub(super) fn with_template(source: &str) -> Result<Environment<'static>, Error> {
+/// What templates have around them.
+pub(super) fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
-    environment.set_keep_trailing_newline(false);
     environment.set_fuel(Some(MOST_STEPS));
     environment.set_unknown_method_callback(methods::call);
     environment.set_formatter(repr::format);
+    filters::bounded(&mut environment);
+    environment.add_filter(bounds::KEPT, bounds::kept);
+    environment.add_filter(bounds::FITS, bounds::fits);
+    environment.add_function(bounds::KEPT, bounds::kept);
     environment.add_filter("tojson", json::tojson);
     environment.add_filter("length", length);
     environment.add_filter("count", length);
@@ -28,8 +26,7 @@ pub(super) fn with_template(source: &str) -> Result<Environment<'static>, Error>
     environment.add_test("iterable", is_iterable);
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", |format: &str| clock::strftime_now(format));
-    environment.add_template_owned(NAME, generation_blocks(source).into_owned())?;
-    Ok(environment)
+    environment
 }
 
 fn raise_exception(message: Value) -> Result<Value, Error> {
@@ -60,7 +57,7 @@ fn length(value: &Value) -> Result<usize, Error> {
 
 /// `{% generation %}` marks what a model is trained on. It has no effect on the text but for a scope of its own,
 /// which `{% with %}` has too.
-fn generation_blocks(source: &str) -> Cow<'_, str> {
+pub(super) fn generation_blocks(source: &str) -> Cow<'_, str> {
     if !source.contains("generation") {
         return Cow::Borrowed(source);
     }

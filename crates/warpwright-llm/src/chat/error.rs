@@ -30,6 +30,14 @@ pub enum ChatError {
     /// The renderer itself failed.
     #[error("the chat template makes its renderer fail; a slice with a negative step can be why")]
     Renderer,
+    /// The template would take more than it may have: steps, memory, values in values.
+    #[error("chat template{}: {rule}", at(line))]
+    TooMuch {
+        /// Where.
+        line: Option<usize>,
+        /// What it does too much of, and what the limit is.
+        rule: String,
+    },
     /// The template does what cannot be done.
     #[error("chat template{}: {message}", at(line))]
     Render {
@@ -55,17 +63,23 @@ impl ChatError {
             if let Some(Raised(message)) = next.downcast_ref() {
                 return ChatError::Refused { message: message.clone() };
             }
+            if let Some(TooMuch(rule)) = next.downcast_ref() {
+                return ChatError::TooMuch { line: error.line(), rule: rule.clone() };
+            }
             cause = next.source();
         }
-        ChatError::Render { line: error.line(), message: message(&error) }
+        match error.kind() {
+            ErrorKind::OutOfFuel => {
+                let rule = format!("it takes more than {} steps", super::environment::MOST_STEPS);
+                ChatError::TooMuch { line: error.line(), rule }
+            }
+            _ => ChatError::Render { line: error.line(), message: message(&error) },
+        }
     }
 }
 
 fn message(error: &Error) -> String {
     match (error.kind(), error.detail()) {
-        (ErrorKind::OutOfFuel, _) => {
-            format!("it takes more than {} steps", super::environment::MOST_STEPS)
-        }
         (kind, Some(detail)) => format!("{kind}: {detail}"),
         (kind, None) => kind.to_string(),
     }
@@ -75,10 +89,19 @@ fn message(error: &Error) -> String {
 #[derive(Debug)]
 pub(super) struct Raised(pub(super) String);
 
-impl fmt::Display for Raised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+/// Which limit a template reached, as the cause of the renderer's own error.
+#[derive(Debug)]
+pub(super) struct TooMuch(pub(super) String);
 
-impl std::error::Error for Raised {}
+macro_rules! causes {
+    ($($cause:ident),*) => {$(
+        impl fmt::Display for $cause {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl std::error::Error for $cause {}
+    )*};
+}
+causes!(Raised, TooMuch);

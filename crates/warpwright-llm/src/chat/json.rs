@@ -3,12 +3,13 @@
 //! It differs from Jinja's own filter, which writes for HTML, and from compact JSON: there is a space behind
 //! commas and colons, as the models have seen it.
 
+use super::bounds;
 use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 use std::fmt::Write;
 
-/// Values may stand in each other this deep.
-const DEEPEST: usize = 100;
+/// The widest indent; what is wider is cut.
+const WIDEST: usize = 64;
 
 /// How it is written.
 struct Style {
@@ -44,7 +45,7 @@ pub(super) fn tojson(value: Value, positional: Rest<Value>, named: Kwargs) -> Re
     }
     let indent = match indent.kind() {
         ValueKind::None => None,
-        ValueKind::String => indent.as_str().map(str::to_string),
+        ValueKind::String => indent.as_str().map(|indent| indent.chars().take(WIDEST).collect()),
         _ => Some(" ".repeat(spaces(&indent)?)),
     };
     let comma = if indent.is_some() { "," } else { ", " };
@@ -59,6 +60,8 @@ pub(super) fn tojson(value: Value, positional: Rest<Value>, named: Kwargs) -> Re
         }
     };
     let style = Style { ascii: ascii.is_true(), indent, comma, colon, sorted: sorted.is_true() };
+    // It is not too deep, and its parts are looked at one by one as they are written.
+    bounds::weight(&value)?;
     let mut text = String::new();
     write(&mut text, &value, &style, 0)?;
     Ok(text)
@@ -71,13 +74,11 @@ fn invalid(what: impl std::fmt::Display) -> Error {
 fn spaces(indent: &Value) -> Result<usize, Error> {
     let number = i64::try_from(indent.clone()).map_err(|_| invalid("`indent` is a number or a string"))?;
     // Python takes negative numbers for none.
-    Ok(usize::try_from(number.clamp(0, 64)).unwrap_or(0))
+    Ok(usize::try_from(number.clamp(0, WIDEST as i64)).unwrap_or(0))
 }
 
 fn write(out: &mut String, value: &Value, style: &Style, depth: usize) -> Result<(), Error> {
-    if depth > DEEPEST {
-        return Err(invalid(format_args!("values stand in each other more than {DEEPEST} deep")));
-    }
+    bounds::room(out.len() as u64)?;
     match value.kind() {
         ValueKind::None => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),

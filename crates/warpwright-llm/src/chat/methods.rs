@@ -3,6 +3,7 @@
 //! Most of them come with the renderer. Here are those that it lacks, and those that it has for bytes where
 //! Python means characters.
 
+use super::filters;
 use minijinja::value::{Value, ValueKind, from_args};
 use minijinja::{Error, State};
 use minijinja_contrib::pycompat;
@@ -15,6 +16,7 @@ pub(super) fn call(
     arguments: &[Value],
 ) -> Result<Value, Error> {
     if let (ValueKind::String, Some(text)) = (value.kind(), value.as_str()) {
+        filters::method(method, value, arguments)?;
         let one = || from_args::<(&str,)>(arguments).map(|(one,)| one);
         // Where a text is, counted in characters; −1 where it is not.
         let place = |found: Option<usize>| found.map_or(-1, |at| text[..at].chars().count() as i64);

@@ -7,13 +7,16 @@
 //!
 //! It knows text: special tokens come and go as what they are written as. A template is part of a file that
 //! somebody else made, so that what it may do is bounded: it reaches nothing but what it is given, and the
-//! steps that it may take are counted.
+//! steps that it may take and the memory that it may fill are counted.
 
+mod bounds;
 mod clock;
 mod environment;
 mod error;
+mod filters;
 mod json;
 mod methods;
+mod program;
 mod repr;
 
 pub use error::ChatError;
@@ -21,6 +24,7 @@ pub use error::ChatError;
 use crate::gguf::Gguf;
 use crate::tokenizer::Tokenizer;
 use minijinja::{Environment, Value};
+use program::Program;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,6 +67,7 @@ impl SpecialTokens {
 
 /// A chat template, compiled.
 pub struct ChatTemplate {
+    source: String,
     environment: Environment<'static>,
     variables: BTreeMap<String, Value>,
 }
@@ -88,10 +93,13 @@ impl ChatTemplate {
     ///
     /// # Errors
     ///
-    /// [`ChatError::Syntax`] if it is no template.
+    /// [`ChatError::Syntax`] if it is no template, or if its tags are chains of more operators and branches than any
+    /// template needs.
     pub fn new(source: &str, tokens: &SpecialTokens) -> Result<ChatTemplate, ChatError> {
-        let environment = environment::with_template(source).map_err(ChatError::syntax)?;
-        let mut template = ChatTemplate { environment, variables: BTreeMap::new() };
+        let source = environment::generation_blocks(source).into_owned();
+        Program::new(&source).map_err(ChatError::syntax)?;
+        let environment = environment::environment();
+        let mut template = ChatTemplate { source, environment, variables: BTreeMap::new() };
         template.set("bos_token", &tokens.bos);
         template.set("eos_token", &tokens.eos);
         // What a caller of Hugging Face's renderer passes without naming it.
@@ -111,7 +119,8 @@ impl ChatTemplate {
     /// # Errors
     ///
     /// [`ChatError::NoMessages`] for none, [`ChatError::Refused`] where the template itself says that it does not take the conversation,
-    /// [`ChatError::Render`] where it does what cannot be done.
+    /// [`ChatError::TooMuch`] where it takes more steps or memory than a conversation needs, [`ChatError::Render`] where
+    /// it does what cannot be done.
     pub fn render(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String, ChatError> {
         if messages.is_empty() {
             return Err(ChatError::NoMessages);
@@ -119,9 +128,10 @@ impl ChatTemplate {
         let mut variables = self.variables.clone();
         variables.insert("messages".to_string(), Value::from_serialize(messages));
         variables.insert("add_generation_prompt".to_string(), add_generation_prompt.into());
-        let template = self.environment.get_template(environment::NAME).map_err(ChatError::render)?;
+        let program = Program::new(&self.source).map_err(ChatError::syntax)?;
+        let variables = Value::from_serialize(variables);
         // The renderer's slices with a negative step leave their list where it is too short for them.
-        let rendered = catch_unwind(AssertUnwindSafe(|| template.render(variables)));
+        let rendered = catch_unwind(AssertUnwindSafe(|| program.render(&self.environment, variables)));
         rendered.map_err(|_| ChatError::Renderer)?.map_err(ChatError::render)
     }
 }

@@ -1,31 +1,27 @@
 //! What Python shows of a list or a dict: a template that prints one gets this.
 
+use super::bounds;
 use minijinja::value::ValueKind;
 use minijinja::{Error, Output, State, Value, escape_formatter};
 use std::fmt::{self, Write};
 
-/// Values may stand in each other this deep.
-const DEEPEST: usize = 100;
-
-/// Prints a value as `{{ value }}` does.
+/// Prints a value, none of which is too deep, as `{{ value }}` does.
 pub(super) fn format(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+    bounds::printed(state, value)?;
     match value.kind() {
-        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => Ok(repr(out, value, 0)?),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => Ok(repr(out, value)?),
         _ => escape_formatter(out, state, value),
     }
 }
 
-fn repr(out: &mut Output<'_>, value: &Value, depth: usize) -> fmt::Result {
-    if depth > DEEPEST {
-        return out.write_str("...");
-    }
+fn repr(out: &mut Output<'_>, value: &Value) -> fmt::Result {
     match value.kind() {
         ValueKind::String => quoted(out, value.as_str().unwrap_or_default()),
         ValueKind::Seq | ValueKind::Iterable => {
             out.write_char('[')?;
             for (index, item) in value.try_iter().into_iter().flatten().enumerate() {
                 out.write_str(if index > 0 { ", " } else { "" })?;
-                repr(out, &item, depth + 1)?;
+                repr(out, &item)?;
             }
             out.write_char(']')
         }
@@ -33,9 +29,9 @@ fn repr(out: &mut Output<'_>, value: &Value, depth: usize) -> fmt::Result {
             out.write_char('{')?;
             for (index, key) in value.try_iter().into_iter().flatten().enumerate() {
                 out.write_str(if index > 0 { ", " } else { "" })?;
-                repr(out, &key, depth + 1)?;
+                repr(out, &key)?;
                 out.write_str(": ")?;
-                repr(out, &value.get_item(&key).unwrap_or_default(), depth + 1)?;
+                repr(out, &value.get_item(&key).unwrap_or_default())?;
             }
             out.write_char('}')
         }

@@ -1,53 +1,10 @@
 //! Files that somebody damaged on purpose: whatever a byte becomes and wherever the file ends, it is refused or
 //! read; nothing panics, and no count makes more memory be taken than the file is worth.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use crate::counting::most_allocated;
 use std::hint::black_box;
 use warpwright_llm::gguf::write::GgufWriter;
 use warpwright_llm::gguf::{Array, Gguf, TensorFormat, Value};
-
-/// Counts what the calling thread has allocated, and the most that it had.
-struct Counting;
-
-thread_local! {
-    static LIVE: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(bytes: isize) {
-    // Threads that end may allocate when the counters are gone.
-    let _ = LIVE.try_with(|live| {
-        live.set(live.get() + bytes);
-        let _ = MOST.try_with(|most| most.set(most.get().max(live.get())));
-    });
-}
-
-// SAFETY: all is the system's allocator's work; counting touches no memory that is allocated.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The most bytes that the thread has during `run` beyond what it had.
-fn most_allocated<T>(run: impl FnOnce() -> T) -> (T, usize) {
-    let before = LIVE.get();
-    MOST.set(before);
-    let result = run();
-    (result, MOST.get().saturating_sub(before) as usize)
-}
 
 /// Opens a file whose bytes are leaked, so that only what is made of them is counted. What a file that is
 /// accepted says is all there.

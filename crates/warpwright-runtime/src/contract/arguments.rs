@@ -151,7 +151,9 @@ impl Contract {
 
     /// Gives a number that lengths and the grid depend on, and the scalar argument of that name if there is one.
     pub(crate) fn give_dim(&self, to: &mut Arguments, name: &str, count: u64) -> Result<(), ContractError> {
-        if let Some(arg) = self.args.iter().find(|arg| arg.name == name) {
+        let dim = self.dims.iter().position(|dim| *dim == name);
+        // A number may have the name of the buffer whose length it is.
+        if let (None, Some(arg)) = (dim, self.args.iter().find(|arg| arg.name == name)) {
             if arg.role != Role::Scalar {
                 let (given, needed) = (Kind::Number(Type::U64), Kind::Buffer(arg.dtype));
                 return Err(self.refuse(Violation::Kind { argument: arg.name, given, needed }));
@@ -162,7 +164,7 @@ impl Contract {
             })?;
             return self.give_number(to, name, number);
         }
-        let Some(at) = self.dims.iter().position(|dim| *dim == name) else { return Err(self.unknown(name)) };
+        let Some(at) = dim else { return Err(self.unknown(name)) };
         if to.dims[at].replace(count).is_some() {
             return Err(self.refuse(Violation::Twice { argument: self.dims[at] }));
         }

@@ -167,6 +167,24 @@ fn numbers_that_lengths_depend_on_are_counts() {
     assert!(contract.give_dim(&mut arguments, "n", (1 << 31) - 1).is_ok());
 }
 
+#[test]
+fn a_number_may_have_the_name_of_the_buffer_whose_length_it_is() {
+    let args = vec![ArgDesc::buffer("items", Type::U8, Role::In, Extent::dim("items").times(8))];
+    let contract = Contract::new("k", args, LaunchRule::new(32), LIMITS).expect("a contract");
+    let mut arguments = contract.arguments();
+    let span = Span { dtype: Type::U8, address: 0, bytes: 100, device: LIMITS.device };
+    contract.give_dim(&mut arguments, "items", 12).expect("a number");
+    contract.give_buffer(&mut arguments, "items", span).expect("a buffer");
+    let twice = contract.give_dim(&mut arguments, "items", 12).map_err(|error| error.violation);
+    assert_eq!(twice, Err(Violation::Twice { argument: "items" }));
+    assert!(contract.resolve(&arguments, contract.block(), || 0).is_ok());
+    let mut arguments = contract.arguments();
+    contract.give_dim(&mut arguments, "items", 13).expect("a number");
+    contract.give_buffer(&mut arguments, "items", span).expect("a buffer");
+    let short = contract.resolve(&arguments, contract.block(), || 0).map_err(|error| error.violation);
+    assert!(matches!(short, Err(Violation::TooShort { argument: "items", given: 100, needed: 104, .. })));
+}
+
 /// The messages, which are documentation: each names the kernel, the argument, what was given and what is needed.
 #[test]
 fn refusals_say_what_is_wrong_and_what_is_needed() {

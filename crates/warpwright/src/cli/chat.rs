@@ -19,7 +19,10 @@ use warpwright_llm::tokenizer::{Encode, Tokenizer};
 /// Talk with a model
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each line is a message. `/reset` begins anew, `/exit` or Ctrl-D ends, Ctrl-C stops an answer.")]
+Each line is a message. `/reset` begins anew, `/exit` or Ctrl-D ends, Ctrl-C stops an answer.
+
+Exit status: 0 all is well, 1 the virtual GPU's checks found something, 2 it could not be done, or messages that did not come
+from a terminal were refused, 130 it was interrupted.")]
 pub(crate) struct Arguments {
     /// What the model is told before the conversation
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -133,6 +136,11 @@ impl Conversation<'_> {
             .truncate(known)
             .and_then(|()| generate(engine, &self.tokenizer, &ids[known..], &options, screen));
         match made {
+            // Of a message that was taken back before there was a word of an answer nothing is left.
+            Ok(generation) if generation.finish == Finish::Interrupted && generation.text.is_empty() => {
+                self.messages.pop();
+                Ok(Answer::Given(generation))
+            }
             Ok(generation) => {
                 self.messages.push(Message::new("assistant", generation.text.as_str()));
                 Ok(Answer::Given(generation))
@@ -157,7 +165,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let mut conversation = Conversation { arguments, loaded, tokenizer, template, messages: Vec::new() };
     conversation.reset();
     let watched = io::stdin().is_terminal();
-    let mut found = false;
+    let (mut found, mut refused) = (false, false);
     let mut line = String::new();
     loop {
         if watched {
@@ -184,7 +192,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         interrupt.end();
         screen.finish()?;
         match answer? {
-            Answer::Refused(why) => writeln!(io::stderr(), "error: {why}")?,
+            Answer::Refused(why) => {
+                writeln!(io::stderr(), "error: {why}")?;
+                refused = true;
+            }
             Answer::Given(generation) => {
                 if !generation.text.ends_with('\n') {
                     writeln!(out)?;
@@ -202,9 +213,17 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         let findings = conversation.loaded.findings();
         show_findings(&findings)?;
         found |= !findings.is_empty();
+        // Who is not there does not see that it goes on.
+        if !watched && interrupt.pressed() {
+            return Ok(Outcome::Interrupted);
+        }
     }
     if watched {
         writeln!(io::stderr())?;
     }
-    Ok(if found { Outcome::Found } else { Outcome::Fine })
+    match (found, refused && !watched) {
+        (true, _) => Ok(Outcome::Found),
+        (false, true) => Err(Failure::Message("a message was refused".into())),
+        (false, false) => Ok(Outcome::Fine),
+    }
 }

@@ -1,5 +1,6 @@
 //! `warpwright logits`: what a model makes of tokens, as an array.
 
+use super::engine::interrupt::Interrupt;
 use super::engine::{EngineArguments, Wanted, failure, show_findings};
 use super::npy::{self, Dtype, Kind};
 use super::source::Replacement;
@@ -66,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     if ids.is_empty() {
         return Err(Failure::Message("`--tokens` has no tokens: give at least one".into()));
     }
+    let interrupt = Interrupt::listen()?;
     let tokens = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     let sampler = SamplerOptions::greedy();
     let file = arguments.engine.model.open()?;
@@ -84,15 +86,22 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     file.write_all(&npy::header(Dtype { kind: Kind::Float, size: 4 }, &shape)).map_err(failed)?;
     let by = arguments.chunk.map_or(By::Token, By::Chunk);
     let mut written = Ok(());
+    // Interrupted, it leaves no part of a file.
+    interrupt.begin();
     let mut bytes = Vec::with_capacity(vocab as usize * 4);
     let done: Result<_, EngineError> = loaded.engine.logits(&ids, by, |_, row| {
         bytes.clear();
         bytes.extend(row.iter().flat_map(|logit| logit.to_le_bytes()));
         written = file.write_all(&bytes);
-        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        let go_on = written.is_ok() && !interrupt.pressed();
+        if go_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     written.map_err(failed)?;
     let _ = done.map_err(|error| failure(&loaded.engine, &error))?;
+    if interrupt.pressed() {
+        return Ok(Outcome::Interrupted);
+    }
+    interrupt.end();
     file.finish()?;
     let findings = loaded.findings();
     show_findings(&findings)?;

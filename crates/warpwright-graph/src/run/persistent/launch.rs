@@ -41,6 +41,8 @@ struct State {
     /// Tokens that were read, and that nobody has taken.
     read: VecDeque<u32>,
     outcome: Option<Outcome>,
+    /// Whether somebody was told of it.
+    told: bool,
 }
 
 /// How a launch has ended.
@@ -57,7 +59,7 @@ const LOOKS: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(5
 impl Running {
     /// A launch that was issued when so many tokens had been counted; the event is behind all of it.
     pub(super) fn new(mailbox: Arc<Mailbox>, over: Event, first: u32) -> Self {
-        let state = State { next: first, first, read: VecDeque::new(), outcome: None };
+        let state = State { next: first, first, read: VecDeque::new(), outcome: None, told: false };
         Running { mailbox, over, state: Mutex::new(state) }
     }
 
@@ -118,20 +120,19 @@ impl Running {
         !matches!(self.state().outcome, Some(Outcome::Finished(_)))
     }
 
-    /// What the device said and nobody was told.
-    pub(super) fn take_error(&self) -> Option<ExecuteError> {
-        match &mut self.state().outcome {
-            Some(Outcome::Failed(error)) => error.take(),
-            Some(Outcome::Fault(fault)) => Some(ExecuteError::Persistent(Box::new(fault.clone()))),
-            _ => None,
-        }
+    /// What became of it, where that is an error that nobody was told of.
+    pub(super) fn untold(&self) -> Option<ExecuteError> {
+        let mut state = self.state();
+        if state.told { None } else { state.ended()?.err() }
     }
 }
 
 impl State {
     /// How the launch has ended; `None` while it runs.
     fn ended(&mut self) -> Option<Result<Finished, ExecuteError>> {
-        Some(match self.outcome.as_mut()? {
+        let outcome = self.outcome.as_mut()?;
+        self.told = true;
+        Some(match outcome {
             Outcome::Finished(finished) => Ok(*finished),
             Outcome::Fault(fault) => Err(ExecuteError::Persistent(Box::new(fault.clone()))),
             Outcome::Failed(error) => {

@@ -25,6 +25,8 @@ mod mailbox;
 mod operands;
 mod options;
 mod resident;
+#[cfg(test)]
+mod tests;
 
 pub use error::PersistentError;
 pub use fault::PersistentFault;

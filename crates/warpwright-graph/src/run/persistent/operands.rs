@@ -23,17 +23,14 @@ pub(super) fn list(
 ) -> Result<(Encoded, OperandList), PersistentError> {
     let encoded = schedule.encode(assigned, |_| Ok::<u64, BuildError>(0)).map_err(PersistentError::Option)?;
     let mut list = OperandList::new();
-    for instance in &schedule.instances {
+    for (instance, &record) in schedule.instances.iter().zip(&encoded.records) {
         let operands = operands(placed, instance, externals)?;
-        let sizes = instance.kernel.sizes().len();
-        let record = (RECORD_HEAD + operands.len() + sizes).next_multiple_of(2);
-        let words = encoded.operands.get(list.len()..).unwrap_or_default();
-        let (head, rest) = words.split_at(RECORD_HEAD.min(words.len()));
-        list.push_words(head.iter().copied());
+        // What is between the arguments: sizes, tables, the heads of records.
+        let words = encoded.operands.get(list.len()..record as usize + RECORD_HEAD);
+        list.push_words(words.unwrap_or_default().iter().copied());
         list.push(&operands);
-        let rest = rest.iter().skip(operands.len()).take(record - RECORD_HEAD - operands.len());
-        list.push_words(rest.copied());
     }
+    list.push_words(encoded.operands.get(list.len()..).unwrap_or_default().iter().copied());
     Ok((encoded, list))
 }
 

@@ -28,13 +28,13 @@ use warpwright_runtime::{
 /// A launch begins where the states say, and leaves them as so many executions would have. It has no inputs of its own:
 /// what was written to those of the plan holds for all its tokens. Outputs are those of its last token.
 pub struct Persistent {
-    placed: Placed,
+    pub(super) placed: Placed,
     schedule: Schedule,
     assigned: Assigned,
     options: PersistentOptions,
     prepared: PreparedLaunch,
     /// What blocks wait by: zero when a launch begins.
-    words: Buffer<u32>,
+    pub(super) words: Buffer<u32>,
     progress: Buffer<u32>,
     ends: Buffer<u32>,
     mailbox: Arc<Mailbox>,
@@ -272,7 +272,7 @@ impl Persistent {
             self.placed.clear_scratch()?;
         }
         // Whoever has the launch is told by it.
-        let error = if Arc::strong_count(last) == 1 { last.take_error() } else { None };
+        let error = if Arc::strong_count(last) == 1 { last.untold() } else { None };
         self.last = None;
         error.map_or(Ok(()), Err)
     }
@@ -318,9 +318,10 @@ fn schedule(plan: &Plan, options: &PersistentOptions) -> Result<Schedule, Persis
         external("control"),
         external("progress"),
     ];
-    let mut scheduling = ScheduleOptions::default();
-    scheduling.warps = options.warps;
-    scheduling.appended = vec![Appended { kernel: Arc::new(publish), args, dims: Vec::new() }];
+    let scheduling = ScheduleOptions {
+        warps: options.warps,
+        appended: vec![Appended { kernel: Arc::new(publish), args, dims: Vec::new() }],
+    };
     let schedule = Schedule::new(plan, &scheduling)?;
     // In a schedule of one phase the next token could say that it is the last while blocks still ask whether this was.
     if schedule.phases.len() < 2 {

@@ -8,7 +8,14 @@ use warpwright_llm::engine::SamplerOptions;
 #[derive(clap::Args)]
 pub(crate) struct SamplingArguments {
     /// Seed of the draws: the same one gives the same text [default: another one each time]
-    #[arg(short, long, value_name = "SEED", allow_negative_numbers = true, help_heading = "Sampling")]
+    #[arg(
+        short,
+        long,
+        value_name = "SEED",
+        value_parser = parse_seed,
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     seed: Option<u64>,
     /// Temperature; 0 takes the most likely token
     #[arg(
@@ -99,6 +106,11 @@ impl SamplingArguments {
             seed: self.seed.unwrap_or_else(random_seed),
         }
     }
+}
+
+fn parse_seed(text: &str) -> Result<u64, String> {
+    let rule = format!("a seed is a whole number from 0 to {}; without one each run has another", u64::MAX);
+    text.parse().map_err(|_| rule)
 }
 
 /// A seed that people can write down. The standard library's hasher has random keys.

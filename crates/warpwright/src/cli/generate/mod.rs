@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// The prompt, for texts that begin with `-`
     #[arg(short, long, value_name = "PROMPT", allow_hyphen_values = true, conflicts_with = "file")]
     prompt: Option<String>,
-    /// A file with the prompt, `-` for standard input
+    /// A file with the prompt, `-` for standard input; a line break at its end is not part of it
     #[arg(short, long, value_name = "FILE")]
     file: Option<String>,
     /// Tokens to generate at most; -1: until the model ends the text or the context is full
@@ -70,7 +70,14 @@ impl Arguments {
         let given = self.text.as_ref().or(self.prompt.as_ref());
         match (given, &self.file) {
             (Some(text), _) => Ok(text.clone()),
-            (None, Some(file)) => source::read_text(file),
+            // Editors and `echo` end the last line, and no prompt means that.
+            (None, Some(file)) => source::read_text(file).map(|mut text| {
+                let kept = text
+                    .strip_suffix('\n')
+                    .map_or(text.len(), |rest| rest.strip_suffix('\r').unwrap_or(rest).len());
+                text.truncate(kept);
+                text
+            }),
             (None, None) => Err(Failure::Message(format!(
                 "no prompt: give one as PROMPT, with `-p PROMPT`, or with `-f FILE` (`-f {STDIN}` reads standard input)"
             ))),

@@ -1,0 +1,380 @@
+//! Templates as programs in which memory is counted.
+//!
+//! The renderer counts steps, but one step may double a text, and thirty may fill any memory. So a template is
+//! rewritten before it is compiled: what an operator, a filter, a call, a slice or a literal makes passes through
+//! [`bounds::KEPT`](super::bounds::KEPT), and text between tags is printed like a value, so that the formatter sees
+//! everything that is printed, also what a block or a macro captures.
+//!
+//! ```text
+//!  {% set ns.x = ns.x ~ ns.x %} ──► {% set ns.x = (ns.x ~ ns.x)|kept %}{% do kept(ns) %}
+//! ```
+//!
+//! The renderer's parser follows chains (`a ~ b ~ …`, `elif` after `elif`) without limit into a tree that is as deep
+//! as they are long, and everything after it goes through that tree by recursion. So chains have a limit here, which
+//! holds before anything is parsed. Its lexer looks for the next tag up to the end of the text, again and again, so that
+//! templates have one too.
+
+use super::bounds;
+use minijinja::machinery::ast::{self, CallArg, Expr, Spanned, Stmt};
+use minijinja::machinery::{
+    CodeGenerator, Instructions, Span, Token, Vm, WhitespaceConfig, make_string_output, parse, tokenize,
+};
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind};
+use std::collections::BTreeMap;
+
+/// What a template is called in its messages.
+const NAME: &str = "chat_template";
+
+/// KiB of the longest template. Those of models have up to some twenty.
+const LONGEST: usize = 512;
+
+/// Operators that one tag may have, and blocks or branches that may stand in each other.
+const LONGEST_CHAIN: usize = 256;
+
+/// A template that can be run.
+pub(super) struct Program<'source> {
+    instructions: Instructions<'source>,
+    blocks: BTreeMap<&'source str, Instructions<'source>>,
+}
+
+impl<'source> Program<'source> {
+    /// Compiles a template.
+    pub(super) fn new(source: &'source str) -> Result<Program<'source>, Error> {
+        if source.len() > LONGEST << 10 {
+            let why =
+                format!("it has {} bytes, and the longest that is taken has {LONGEST} KiB", source.len());
+            return Err(Error::new(ErrorKind::SyntaxError, why));
+        }
+        chains(source)?;
+        let tree = parse(source, NAME, Default::default(), white_space())?;
+        let tree = rewritten(&tree);
+        let mut code = CodeGenerator::new(NAME, source);
+        tree.iter().for_each(|statement| code.compile_stmt(statement));
+        let (instructions, blocks) = code.finish();
+        Ok(Program { instructions, blocks })
+    }
+
+    /// The text that it makes of these variables.
+    pub(super) fn render(
+        &self,
+        environment: &'source Environment<'source>,
+        root: Value,
+    ) -> Result<String, Error> {
+        let mut text = String::new();
+        let mut out = make_string_output(&mut text);
+        Vm::new(environment).eval(&self.instructions, root, &self.blocks, &mut out, AutoEscape::None)?;
+        drop(out);
+        Ok(text)
+    }
+}
+
+/// As Hugging Face's renderer has it.
+fn white_space() -> WhitespaceConfig {
+    WhitespaceConfig { keep_trailing_newline: false, lstrip_blocks: true, trim_blocks: true }
+}
+
+/// Refuses chains that are too long.
+fn chains(source: &str) -> Result<(), Error> {
+    let too_long = |line: u16, what: &str| {
+        let why = format!("line {line} has {what} than {LONGEST_CHAIN}");
+        Err(Error::new(ErrorKind::SyntaxError, why))
+    };
+    // Of each `if` that is open, how many branches it has.
+    let mut branches: Vec<usize> = Vec::new();
+    let (mut operators, mut begins) = (0, false);
+    for token in tokenize(source, false, Default::default(), white_space()) {
+        // What is no token is the parser's to say.
+        let Ok((token, span)) = token else { return Ok(()) };
+        let word = if begins { token_word(&token) } else { None };
+        begins = matches!(token, Token::BlockStart);
+        match (token, word) {
+            (Token::BlockStart | Token::VariableStart, _) => operators = 0,
+            (_, Some("if")) => branches.push(0),
+            (_, Some("elif")) => {
+                if let Some(branches) = branches.last_mut() {
+                    *branches += 1;
+                }
+            }
+            (_, Some("endif")) => drop(branches.pop()),
+            (
+                Token::TemplateData(_)
+                | Token::VariableEnd
+                | Token::BlockEnd
+                | Token::Str(_)
+                | Token::String(_)
+                | Token::Int(_)
+                | Token::Int128(_)
+                | Token::Float(_)
+                | Token::Comma
+                | Token::Colon
+                | Token::Assign
+                | Token::BracketClose
+                | Token::ParenClose
+                | Token::BraceOpen
+                | Token::BraceClose,
+                _,
+            ) => {}
+            (Token::Ident(name), _)
+                if !matches!(name, "and" | "or" | "not" | "in" | "is" | "if" | "else") => {}
+            _ => operators += 1,
+        }
+        if operators > LONGEST_CHAIN {
+            return too_long(span.start_line, "a tag with more operators");
+        }
+        if branches.iter().sum::<usize>() > LONGEST_CHAIN {
+            return too_long(span.start_line, "more branches of `if` around it");
+        }
+    }
+    Ok(())
+}
+
+fn token_word<'t>(token: &Token<'t>) -> Option<&'t str> {
+    if let Token::Ident(word) = token { Some(word) } else { None }
+}
+
+fn all<'a>(statements: &[Stmt<'a>]) -> Vec<Stmt<'a>> {
+    statements.iter().flat_map(|statement| rewritten(statement)).collect()
+}
+
+/// A statement, with what counts put in, and what is looked at behind it.
+fn rewritten<'a>(statement: &Stmt<'a>) -> Vec<Stmt<'a>> {
+    let mut checks = Vec::new();
+    let new = match statement {
+        Stmt::Template(s) => {
+            Stmt::Template(Spanned::new(ast::Template { children: all(&s.children) }, s.span()))
+        }
+        Stmt::EmitExpr(s) => {
+            // A call that is printed may be one that only counts where it is printed: `loop(…)`, `super()`.
+            let expr = match &s.expr {
+                Expr::Call(call) => Expr::Call(call_of(call)),
+                expr => expr_of(expr),
+            };
+            Stmt::EmitExpr(Spanned::new(ast::EmitExpr { expr }, s.span()))
+        }
+        Stmt::EmitRaw(s) => {
+            let value = Value::from_safe_string(s.raw.to_string());
+            let expr = Expr::Const(Spanned::new(ast::Const { value }, s.span()));
+            Stmt::EmitExpr(Spanned::new(ast::EmitExpr { expr }, s.span()))
+        }
+        Stmt::ForLoop(s) => {
+            let new = ast::ForLoop {
+                target: target_of(&s.target),
+                iter: expr_of(&s.iter),
+                filter_expr: maybe(&s.filter_expr),
+                recursive: s.recursive,
+                body: all(&s.body),
+                else_body: all(&s.else_body),
+            };
+            Stmt::ForLoop(Spanned::new(new, s.span()))
+        }
+        Stmt::IfCond(s) => {
+            let new = ast::IfCond {
+                expr: expr_of(&s.expr),
+                true_body: all(&s.true_body),
+                false_body: all(&s.false_body),
+            };
+            Stmt::IfCond(Spanned::new(new, s.span()))
+        }
+        Stmt::WithBlock(s) => {
+            let mut body = Vec::new();
+            s.assignments.iter().for_each(|(target, _)| assigned(target, &mut body));
+            body.extend(all(&s.body));
+            let assignments = s.assignments.iter();
+            let assignments = assignments.map(|(target, expr)| (target_of(target), expr_of(expr))).collect();
+            Stmt::WithBlock(Spanned::new(ast::WithBlock { assignments, body }, s.span()))
+        }
+        Stmt::Set(s) => {
+            assigned(&s.target, &mut checks);
+            let new = ast::Set { target: target_of(&s.target), expr: expr_of(&s.expr) };
+            Stmt::Set(Spanned::new(new, s.span()))
+        }
+        Stmt::SetBlock(s) => {
+            let new =
+                ast::SetBlock { target: target_of(&s.target), filter: maybe(&s.filter), body: all(&s.body) };
+            Stmt::SetBlock(Spanned::new(new, s.span()))
+        }
+        Stmt::AutoEscape(s) => {
+            let new = ast::AutoEscape { enabled: expr_of(&s.enabled), body: all(&s.body) };
+            Stmt::AutoEscape(Spanned::new(new, s.span()))
+        }
+        Stmt::FilterBlock(s) => {
+            let new = ast::FilterBlock { filter: expr_of(&s.filter), body: all(&s.body) };
+            Stmt::FilterBlock(Spanned::new(new, s.span()))
+        }
+        Stmt::Block(s) => {
+            let new = ast::Block { name: s.name, required: s.required, body: all(&s.body) };
+            Stmt::Block(Spanned::new(new, s.span()))
+        }
+        Stmt::Import(s) => {
+            let new = ast::Import { expr: expr_of(&s.expr), name: target_of(&s.name) };
+            Stmt::Import(Spanned::new(new, s.span()))
+        }
+        Stmt::FromImport(s) => {
+            let names = s.names.iter();
+            let names =
+                names.map(|(name, alias)| (target_of(name), alias.as_ref().map(|alias| target_of(alias))));
+            let new = ast::FromImport { expr: expr_of(&s.expr), names: names.collect() };
+            Stmt::FromImport(Spanned::new(new, s.span()))
+        }
+        Stmt::Extends(s) => Stmt::Extends(Spanned::new(ast::Extends { name: expr_of(&s.name) }, s.span())),
+        Stmt::Include(s) => {
+            let new = ast::Include { name: expr_of(&s.name), ignore_missing: s.ignore_missing };
+            Stmt::Include(Spanned::new(new, s.span()))
+        }
+        Stmt::Macro(s) => Stmt::Macro(macro_of(s)),
+        Stmt::CallBlock(s) => {
+            let new = ast::CallBlock { call: call_of(&s.call), macro_decl: macro_of(&s.macro_decl) };
+            Stmt::CallBlock(Spanned::new(new, s.span()))
+        }
+        Stmt::Continue(s) => Stmt::Continue(Spanned::new(ast::Continue, s.span())),
+        Stmt::Break(s) => Stmt::Break(Spanned::new(ast::Break, s.span())),
+        Stmt::Do(s) => Stmt::Do(Spanned::new(ast::Do { call: call_of(&s.call) }, s.span())),
+    };
+    let mut statements = vec![new];
+    statements.append(&mut checks);
+    statements
+}
+
+fn macro_of<'a>(s: &Spanned<ast::Macro<'a>>) -> Spanned<ast::Macro<'a>> {
+    let new = ast::Macro {
+        name: s.name,
+        args: s.args.iter().map(|arg| target_of(arg)).collect(),
+        defaults: s.defaults.iter().map(|default| expr_of(default)).collect(),
+        body: all(&s.body),
+    };
+    Spanned::new(new, s.span())
+}
+
+/// What is assigned to. Where that is an attribute of a namespace, the namespace is looked at behind it: it may
+/// have become a part of itself.
+fn assigned<'a>(target: &Expr<'a>, checks: &mut Vec<Stmt<'a>>) {
+    match target {
+        Expr::List(list) => list.items.iter().for_each(|item| assigned(item, checks)),
+        Expr::GetAttr(attr) => {
+            let span = attr.span();
+            let call = ast::Call {
+                expr: Expr::Var(Spanned::new(ast::Var { id: bounds::KEPT }, span)),
+                args: vec![CallArg::Pos(target_of(&attr.expr))],
+            };
+            checks.push(Stmt::Do(Spanned::new(ast::Do { call: Spanned::new(call, span) }, span)));
+        }
+        _ => {}
+    }
+}
+
+fn target_of<'a>(target: &Expr<'a>) -> Expr<'a> {
+    match target {
+        Expr::List(s) => {
+            let items = s.items.iter().map(|item| target_of(item)).collect();
+            Expr::List(Spanned::new(ast::List { items }, s.span()))
+        }
+        other => expr_of(other),
+    }
+}
+
+fn maybe<'a>(expr: &Option<Expr<'a>>) -> Option<Expr<'a>> {
+    expr.as_ref().map(|expr| expr_of(expr))
+}
+
+fn args_of<'a>(args: &[CallArg<'a>]) -> Vec<CallArg<'a>> {
+    let one = |arg: &CallArg<'a>| match arg {
+        CallArg::Pos(expr) => CallArg::Pos(expr_of(expr)),
+        CallArg::Kwarg(name, expr) => CallArg::Kwarg(name, expr_of(expr)),
+        CallArg::PosSplat(expr) => CallArg::PosSplat(expr_of(expr)),
+        CallArg::KwargSplat(expr) => CallArg::KwargSplat(expr_of(expr)),
+    };
+    args.iter().map(one).collect()
+}
+
+fn call_of<'a>(s: &Spanned<ast::Call<'a>>) -> Spanned<ast::Call<'a>> {
+    Spanned::new(ast::Call { expr: expr_of(&s.expr), args: args_of(&s.args) }, s.span())
+}
+
+fn expr_of<'a>(expr: &Expr<'a>) -> Expr<'a> {
+    match expr {
+        Expr::Var(s) => Expr::Var(Spanned::new(ast::Var { id: s.id }, s.span())),
+        Expr::Const(s) => Expr::Const(Spanned::new(ast::Const { value: s.value.clone() }, s.span())),
+        Expr::Slice(s) => {
+            let [start, stop, step] = [&s.start, &s.stop, &s.step].map(maybe);
+            let new = ast::Slice { expr: expr_of(&s.expr), start, stop, step };
+            kept(Expr::Slice(Spanned::new(new, s.span())), s.span())
+        }
+        Expr::UnaryOp(s) => {
+            let not = matches!(s.op, ast::UnaryOpKind::Not);
+            let op = if not { ast::UnaryOpKind::Not } else { ast::UnaryOpKind::Neg };
+            Expr::UnaryOp(Spanned::new(ast::UnaryOp { op, expr: expr_of(&s.expr) }, s.span()))
+        }
+        Expr::BinOp(s) => match s.op {
+            ast::BinOpKind::Add | ast::BinOpKind::Mul | ast::BinOpKind::Concat => kept(sum_of(s), s.span()),
+            _ => Expr::BinOp(binary(s, expr_of(&s.left))),
+        },
+        Expr::Compare(s) => {
+            let ops = s.ops.iter();
+            let ops = ops.map(|op| ast::CompareOp { op: op.op, expr: expr_of(&op.expr) }).collect();
+            Expr::Compare(Spanned::new(ast::Compare { expr: expr_of(&s.expr), ops }, s.span()))
+        }
+        Expr::IfExpr(s) => {
+            let new = ast::IfExpr {
+                test_expr: expr_of(&s.test_expr),
+                true_expr: expr_of(&s.true_expr),
+                false_expr: maybe(&s.false_expr),
+            };
+            Expr::IfExpr(Spanned::new(new, s.span()))
+        }
+        Expr::Filter(s) => {
+            let new = ast::Filter { name: s.name, expr: maybe(&s.expr), args: args_of(&s.args) };
+            kept(Expr::Filter(Spanned::new(new, s.span())), s.span())
+        }
+        Expr::Test(s) => {
+            let new = ast::Test { name: s.name, expr: expr_of(&s.expr), args: args_of(&s.args) };
+            Expr::Test(Spanned::new(new, s.span()))
+        }
+        Expr::GetAttr(s) => {
+            let new = ast::GetAttr { expr: expr_of(&s.expr), name: s.name };
+            Expr::GetAttr(Spanned::new(new, s.span()))
+        }
+        Expr::GetItem(s) => {
+            let new = ast::GetItem { expr: expr_of(&s.expr), subscript_expr: expr_of(&s.subscript_expr) };
+            Expr::GetItem(Spanned::new(new, s.span()))
+        }
+        Expr::Call(s) => kept(Expr::Call(call_of(s)), s.span()),
+        Expr::List(s) => {
+            let items = s.items.iter().map(|item| expr_of(item)).collect();
+            kept(Expr::List(Spanned::new(ast::List { items }, s.span())), s.span())
+        }
+        Expr::Map(s) => {
+            let [keys, values] =
+                [&s.keys, &s.values].map(|part| part.iter().map(|expr| expr_of(expr)).collect());
+            kept(Expr::Map(Spanned::new(ast::Map { keys, values }, s.span())), s.span())
+        }
+    }
+}
+
+/// A sum, a product or texts one behind the other. Of a chain (`a ~ b ~ c`) what is made on the way is gone at once, so
+/// that it need only fit.
+fn sum_of<'a>(s: &Spanned<ast::BinOp<'a>>) -> Expr<'a> {
+    use ast::BinOpKind::{Add, Concat, Mul};
+    let left = match &s.left {
+        Expr::BinOp(inner) if matches!(inner.op, Add | Concat | Mul) => {
+            through(bounds::FITS, sum_of(inner), inner.span())
+        }
+        // What is constant is not computed by the compiler, which does not count.
+        left @ Expr::Const(_) => through(bounds::FITS, expr_of(left), left.span()),
+        left => expr_of(left),
+    };
+    Expr::BinOp(binary(s, left))
+}
+
+fn binary<'a>(s: &Spanned<ast::BinOp<'a>>, left: Expr<'a>) -> Spanned<ast::BinOp<'a>> {
+    Spanned::new(ast::BinOp { op: s.op, left, right: expr_of(&s.right) }, s.span())
+}
+
+/// The value of an expression, counted.
+fn kept<'a>(expr: Expr<'a>, span: Span) -> Expr<'a> {
+    through(bounds::KEPT, expr, span)
+}
+
+fn through<'a>(name: &'a str, expr: Expr<'a>, span: Span) -> Expr<'a> {
+    Expr::Filter(Spanned::new(ast::Filter { name, expr: Some(expr), args: Vec::new() }, span))
+}
