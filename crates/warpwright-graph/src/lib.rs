@@ -54,3 +54,8 @@ pub use run::{
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/graph.md")]
 struct GraphPage;
+
+/// The examples of the page on the persistent decoder.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/persistent.md")]
+struct PersistentPage;

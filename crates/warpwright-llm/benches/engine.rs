@@ -2,14 +2,15 @@
 //!
 //! `cargo bench -p warpwright-llm --bench engine [-- MODEL.gguf]`; without a file the tiny model that the program has,
 //! and where that is not there either, one of its form with random weights. Goals with it, on two cores and the
-//! virtual GPU: loading in 100 ms, 30 tokens a second decoded, 150 of a prompt, 200 MB.
+//! virtual GPU: loading in 100 ms, 30 tokens a second decoded, 150 of a prompt, 200 MB, and persistent launches within
+//! a tenth of graphs. With `--executors` that comparison alone.
 
 #[path = "../tests/engine/model.rs"]
 mod model;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
-use warpwright_llm::engine::{Engine, EngineOptions, SamplerOptions};
+use warpwright_llm::engine::{Engine, EngineOptions, Executor, SamplerOptions};
 use warpwright_llm::gguf::Gguf;
 use warpwright_runtime::Device;
 
@@ -69,7 +70,52 @@ fn load() -> Outcome<(Engine, Duration)> {
     Ok((engine, start.elapsed()))
 }
 
+/// Tokens decoded by graphs and by persistent launches, in turn, so that what else the machine does hits all alike.
+fn executors() -> Outcome {
+    let gguf = open()?;
+    let ways = [None, Some(1), Some(2), Some(4)].map(|blocks| (Executor::Persistent, blocks));
+    let ways = [&[(Executor::Graph, None)], &ways[..]].concat();
+    let mut engines = Vec::new();
+    for (executor, blocks) in ways {
+        let mut options = EngineOptions::new(Device::auto()?.device);
+        (options.executor, options.blocks) = (executor, blocks);
+        let engine = Engine::load(&gguf, options, |_| {})?;
+        if let Some(fallback) = engine.fallback() {
+            println!("{fallback}");
+        }
+        engines.push((engine, blocks, Duration::MAX));
+    }
+    for _ in 0..ROUNDS {
+        for (engine, _, best) in &mut engines {
+            engine.reset();
+            engine.prefill(&[1, 2, 3])?;
+            engine.decode()?;
+            let start = Instant::now();
+            for after in (0..DECODED).rev() {
+                engine.decode_of(after + 1)?;
+            }
+            *best = start.elapsed().min(*best);
+        }
+    }
+    let graph = engines[0].2;
+    for (engine, blocks, best) in &engines {
+        let what = match (engine.describe().executor, blocks) {
+            (Executor::Persistent, None) => {
+                format!("persistent, {} blocks by itself", engine.statistics().persistent.blocks)
+            }
+            (Executor::Persistent, Some(blocks)) => format!("persistent, {blocks} blocks"),
+            (executor, _) => executor.name().into(),
+        };
+        line(&format!("tokens, drawn: {what}"), rate(DECODED, *best));
+        line("  of the rate of graphs", format!("{:.2}", graph.as_secs_f64() / best.as_secs_f64()));
+    }
+    Ok(())
+}
+
 fn main() -> Outcome {
+    if std::env::args().any(|word| word == "--executors") {
+        return executors();
+    }
     let (mut engine, first) = load()?;
     println!("{}", engine.describe());
     line("loading, the first time", ms(first));
@@ -117,6 +163,7 @@ fn main() -> Outcome {
         best = best.min(load()?.1);
     }
     line("loading, the best of six", ms(best));
+    executors()?;
     if let Some(peak) = peak() {
         line("memory at most", format!("{peak:.0} MiB"));
     }

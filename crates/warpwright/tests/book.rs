@@ -114,6 +114,11 @@ fn the_page_of_models_shows_what_the_program_prints() {
 }
 
 #[test]
+fn the_page_of_the_persistent_decoder_shows_what_the_program_prints() {
+    check("docs/persistent.md", Folder::new("persistent").path());
+}
+
+#[test]
 fn the_page_of_run_shows_what_the_program_prints() {
     let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels");
     let folder = Folder::new("book");

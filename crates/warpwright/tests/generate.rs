@@ -340,3 +340,50 @@ fn an_interruption_ends_it_with_what_there_is() {
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
     assert_eq!(rest.last(), Some(&b'\n'), "the line is ended");
 }
+
+/// The text does not depend on what decodes it.
+#[test]
+fn a_persistent_launch_tells_the_same_story() {
+    for further in [&["--temp", "0"][..], &["-s", "7", "--repeat-penalty", "1.1"]] {
+        let arguments = [&[PROMPT, "-n", "24"], further].concat();
+        let graph = document(&arguments);
+        let persistent = document(&[&arguments[..], &["--executor", "persistent", "--blocks", "2"]].concat());
+        assert_eq!(persistent["tokens"], graph["tokens"]);
+        assert_eq!(persistent["text"], graph["text"]);
+        let engine = &persistent["engine"];
+        assert_eq!((&engine["executor"], &engine["fallback"]), (&"persistent".into(), &Value::Null));
+        assert_eq!(graph["persistent"], Value::Null);
+        // One launch for all tokens but the one that the prompt chooses.
+        let done = &persistent["persistent"];
+        assert_eq!((&done["launches"], &done["tokens"], &done["blocks"]), (&1.into(), &23.into(), &2.into()));
+    }
+    let short = document(&[PROMPT, "-n", "13", "--executor", "persistent", "--tokens-per-launch", "5"]);
+    assert_eq!((&short["persistent"]["launches"], &short["persistent"]["tokens"]), (&3.into(), &12.into()));
+}
+
+#[test]
+fn the_checks_find_nothing_in_a_persistent_launch() {
+    let arguments =
+        [PROMPT, "-n", "3", "-s", "3", "--executor", "persistent", "--blocks", "4", "--check", "all"];
+    let output = generate(&arguments);
+    assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Where blocks cannot all be resident, graphs are used, which is said in a line, or it is an error.
+#[test]
+fn what_cannot_be_persistent_is_said() {
+    let arguments = ["-n", "4", "--temp", "0", "--executor", "persistent", "--blocks", "1000000"];
+    let output = generate(&[&[PROMPT, "--json"], &arguments[..]].concat());
+    let stderr = String::from_utf8(output.stderr.clone()).expect("UTF-8");
+    assert_eq!((status(&output), stderr.lines().filter(|line| line.starts_with("note: ")).count()), (0, 1));
+    let document = json(&output);
+    assert_eq!(document["engine"]["executor"], "graph");
+    assert!(document["engine"]["fallback"].is_string() && document["persistent"].is_null());
+    refused(&[&["generate", PROMPT, "--no-fallback"], &arguments[..]].concat());
+    // What goes with it alone, and what it does not go with.
+    refused(&["generate", PROMPT, "--blocks", "2"]);
+    refused(&["generate", PROMPT, "--executor", "persistent", "--blocks", "0"]);
+    refused(&["generate", PROMPT, "--executor", "persistent", "--tokens-per-launch", "0"]);
+    refused(&["logits", "--tokens", "1", "-o", "no.npy", "--executor", "persistent"]);
+    refused(&["perplexity", "no.txt", "--executor", "persistent"]);
+}

@@ -89,7 +89,18 @@ fn place(plan: &Plan, operand: &Operand, size: u64) -> Option<(Space, Range<u64>
     }
 }
 
-/// Whether the order of two instances matters.
-pub(super) fn conflict(a: &[Access], b: &[Access]) -> bool {
-    a.iter().any(|a| b.iter().any(|b| a.conflicts(b)))
+/// Why the order of two instances matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Conflict {
+    /// The second one writes where the first has read or written something else.
+    Place,
+    /// The second one reads what the first has written.
+    Value,
+}
+
+/// Why the order of two instances matters, if it does: what the first and the second one touch.
+pub(super) fn conflict(first: &[Access], second: &[Access]) -> Option<Conflict> {
+    let pairs = first.iter().flat_map(|a| second.iter().map(move |b| (a, b)));
+    let conflicts = pairs.filter(|(a, b)| a.conflicts(b));
+    conflicts.map(|(a, b)| if a.writes && b.reads { Conflict::Value } else { Conflict::Place }).max()
 }

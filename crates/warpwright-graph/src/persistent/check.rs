@@ -284,21 +284,15 @@ impl Check<'_> {
 
     /// That an instance may run beside one that comes before it.
     fn compare(&self, touched: &[Vec<Access>], first: usize, second: usize) -> Result<(), ScheduleFault> {
-        let pairs = touched[first].iter().flat_map(|a| touched[second].iter().map(move |b| (a, b)));
-        for (a, b) in pairs.filter(|(a, b)| a.conflicts(b)) {
-            let argument = self.schedule.instances[second].args[b.arg].0.to_owned();
-            let kernel = self.kernel(second);
-            return Err(match (a.writes, b.writes) {
-                (true, _) if b.reads => {
-                    ScheduleFault::ReadEarly { reader: second, kernel, argument, writer: first }
-                }
-                (true, _) => ScheduleFault::WrittenTwice { second, kernel, argument, first },
-                (false, _) => {
-                    ScheduleFault::WrittenWhileRead { writer: second, kernel, argument, reader: first }
-                }
-            });
-        }
-        Ok(())
+        let mut pairs = touched[first].iter().flat_map(|a| touched[second].iter().map(move |b| (a, b)));
+        let Some((a, b)) = pairs.find(|(a, b)| a.conflicts(b)) else { return Ok(()) };
+        let argument = self.schedule.instances[second].args[b.arg].0.to_owned();
+        let kernel = self.kernel(second);
+        Err(match a.writes {
+            true if b.reads => ScheduleFault::ReadEarly { reader: second, kernel, argument, writer: first },
+            true => ScheduleFault::WrittenTwice { second, kernel, argument, first },
+            false => ScheduleFault::WrittenWhileRead { writer: second, kernel, argument, reader: first },
+        })
     }
 }
 

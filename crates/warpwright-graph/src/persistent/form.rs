@@ -1,8 +1,9 @@
 //! How instances become phases and stages.
 //!
-//! One rule: *a phase ends where something depends on a large instance of it.* What is large all blocks share in, so
+//! One rule: *a phase ends where something reads what a large instance of it makes.* What is large all blocks share in, so
 //! that all of them have to wait for its end anyway, and a barrier is the cheapest way. What is small keeps a few
-//! blocks busy for a moment: what depends on that waits for those few, as a later stage of the same phase.
+//! blocks busy for a moment: what depends on that waits for those few, as a later stage of the same phase. So does
+//! what has only its memory from something large: products of the same activations may come in several launches.
 //!
 //! ```text
 //!  embedding, q · k · v │ rope and append, attention │ o │ gate · up │ down, ...│ logits │ penalties, draw, advance
@@ -12,7 +13,7 @@
 //! So a layer has five phases, as it has five large instances or groups of them that wait for one another; and whatever
 //! a plan leaves unfused, such as norms or heads of another length, is a stage before what needs it.
 
-use super::access::{accesses, conflict};
+use super::access::{Conflict, accesses, conflict};
 use super::schedule::{Instance, Phase, Stage};
 use crate::plan::Plan;
 
@@ -24,14 +25,16 @@ pub(super) fn phases(plan: &Plan, instances: &[Instance]) -> Vec<Phase> {
     // Instances of the last phase with their stages.
     let mut placed: Vec<(usize, usize)> = Vec::new();
     for (i, instance) in instances.iter().enumerate() {
-        // Parts of one launch do not depend on one another.
-        let needed = placed.iter().filter(|&&(other, _)| {
-            instances[other].origin != instance.origin && conflict(&touched[other], &touched[i])
-        });
         let (mut stage, mut ends) = (0, phases.is_empty());
-        for &(other, at) in needed {
-            stage = stage.max(at + 1);
-            ends |= instances[other].large;
+        for &(other, at) in &placed {
+            // Parts of one launch do not depend on one another.
+            if instances[other].origin == instance.origin {
+                continue;
+            }
+            if let Some(conflict) = conflict(&touched[other], &touched[i]) {
+                stage = stage.max(at + 1);
+                ends |= instances[other].large && conflict == Conflict::Value;
+            }
         }
         if ends {
             phases.push(Phase::default());

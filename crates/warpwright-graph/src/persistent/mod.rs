@@ -36,6 +36,7 @@ mod encode;
 mod error;
 mod form;
 mod parts;
+pub mod render;
 mod schedule;
 
 pub use assign::{Assigned, Item, Wait};

@@ -109,6 +109,7 @@ impl<'a> Parts<'a> {
             if parts.len() == 1 {
                 instance.bytes = launch.bytes;
             }
+            instance.large |= instance.bytes >= LARGE;
             instances.push(instance);
         }
         Ok(())
@@ -188,7 +189,6 @@ impl<'a> Parts<'a> {
         if tiles.is_none_or(|tiles| tiles == 0) {
             return Err(ScheduleError::Grid { kernel: kernel() });
         }
-        large |= bytes >= LARGE;
         Ok(Instance {
             kernel: Arc::clone(&part.kernel),
             op: 0,

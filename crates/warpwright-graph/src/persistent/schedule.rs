@@ -6,9 +6,11 @@ use super::parts::Parts;
 use crate::graph::Role;
 use crate::launch::ArgSource;
 use crate::plan::Plan;
+use crate::program::StepOp;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::Op;
 use warpwright_ptx::dsl::{Kernel, Role as ArgRole};
 
@@ -252,5 +254,24 @@ fn op(kernel: &Arc<dyn Kernel + Send + Sync>, most: u32) -> Result<Op, ScheduleE
             Err(ScheduleError::Threads { kernel: kernel.entry(), threads: 32 * warps, most: 32 * most })
         }
         _ => Ok(op),
+    }
+}
+
+impl Appended {
+    /// The launch that hands the token of a plan to the host, and says whether another one follows: the token is what the
+    /// plan's last step that chooses one makes; the other buffers are [`Operand::External`], by the names of the kernel's
+    /// arguments. `None` where the plan chooses no token.
+    pub fn publish(plan: &Plan, kernel: Publish) -> Option<Self> {
+        let chosen = plan.program().steps().iter().rev().find_map(|step| match step.op {
+            StepOp::ArgMax { out, .. } | StepOp::Sample { out, .. } => Some(out),
+            _ => None,
+        });
+        let token = ArgSource::Tensor { tensor: chosen?, plane: 0, at: 0, len: 1 };
+        let args = kernel.args().into_iter().map(|desc| match desc.name {
+            "tokens" => (desc.name, Operand::Plan(token)),
+            name => (name, Operand::External(name)),
+        });
+        let args = args.collect();
+        Some(Appended { kernel: Arc::new(kernel), args, dims: Vec::new() })
     }
 }

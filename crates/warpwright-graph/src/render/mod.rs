@@ -9,8 +9,8 @@ mod dot;
 mod edges;
 mod layers;
 mod report;
-mod svg;
-mod table;
+pub(crate) mod svg;
+pub(crate) mod table;
 
 pub use report::{
     ArgReport, CopyReport, InPlaceReport, LaunchReport, MemoryReport, NodeReport, PlanReport, SourceReport,

@@ -25,7 +25,7 @@ const HEADING: f64 = 44.0;
 const WRAP: usize = 46;
 
 /// Families with their colours.
-const COLOURS: [(&str, &str); 8] = [
+pub(crate) const COLOURS: [(&str, &str); 8] = [
     ("rows", "#e8e3d3"),
     ("mat_mul", "#c9defa"),
     ("norm", "#d8efd0"),
@@ -37,12 +37,12 @@ const COLOURS: [(&str, &str); 8] = [
 ];
 
 /// The colour of a family's boxes.
-pub(super) fn colour(family: &str) -> &'static str {
+pub(crate) fn colour(family: &str) -> &'static str {
     COLOURS.iter().find(|(name, _)| *name == family).map_or("#ffffff", |&(_, colour)| colour)
 }
 
 /// A text as XML has it.
-struct Escaped<'a>(&'a str);
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

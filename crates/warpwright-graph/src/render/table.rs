@@ -4,7 +4,7 @@ use super::report::{LaunchReport, MemoryReport, PlanReport, TotalsReport};
 use std::fmt::Write;
 
 /// Bytes with three digits or so: `6.24 MiB`.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
         return format!("{bytes} B");
@@ -26,12 +26,12 @@ pub(super) fn dims(dims: [u32; 3]) -> String {
 }
 
 /// A name on one line: what a terminal takes for a command is replaced.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Rows of cells with columns as wide as they need; the last one is not filled up.
-fn columns<const N: usize>(text: &mut String, rows: &[[String; N]]) {
+pub(crate) fn columns<const N: usize>(text: &mut String, rows: &[[String; N]]) {
     let width = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     for row in rows {

@@ -17,6 +17,10 @@ const EAGER: u32 = 16;
 /// Nanoseconds between looks after those.
 const PAUSE: u32 = 64;
 
+/// How many times as many looks a block has at the barrier: those that wait for a counter know better what is missing,
+/// and are to be the first to give up.
+const AT_BARRIER_TIMES: u32 = 4;
+
 /// Where in the schedule a block is.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'k> {
@@ -41,7 +45,7 @@ pub(super) struct Waits<'k> {
     /// The buffer `barrier`, which has the flag.
     words: Ptr<'k, Global, u32>,
     fault: Ptr<'k, Global, u32>,
-    /// Looks at most.
+    /// Looks at most, for a counter.
     budget: Reg<'k, u32>,
     /// What the thread that looks tells the others: of the barrier, and of counters. The block is at its own barrier
     /// between two waits for either, but not between one for the barrier and one for a counter.
@@ -68,7 +72,10 @@ impl<'k> Waits<'k> {
         wanted: Reg<'k, u32>,
     ) -> Reg<'k, u32> {
         let Waits { k, words, budget, verdicts: [of_barrier, of_counter], .. } = self;
-        let verdict = if matches!(sought, Sought::Barrier) { of_barrier } else { of_counter };
+        let (verdict, budget) = match sought {
+            Sought::Barrier => (of_barrier, budget.min(u32::MAX / AT_BARRIER_TIMES) * AT_BARRIER_TIMES),
+            Sought::Counter(_) => (of_counter, budget),
+        };
         k.when(k.tid().eq(0), || {
             let look = || word.acquire(Scope::Gpu).ld(0);
             let missing = |seen: Reg<'k, u32>| (seen - wanted).bits::<i32>().lt(0);

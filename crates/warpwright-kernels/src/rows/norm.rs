@@ -3,7 +3,7 @@
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{COLUMNS, Domain, Entry, Field, ROW, THREADS, check_columns, check_threads, smaller};
-use crate::rows::row::{Part, Walk, threads_for, vector};
+use crate::rows::row::{Part, Walk, is_short, threads_for, vector};
 use warpwright_ptx::dsl::*;
 
 /// `y = h · rsqrt(mean(h²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019), where `h` is
@@ -65,6 +65,11 @@ impl RmsNorm {
         self.columns.unwrap_or(self.threads)
     }
 
+    /// Whether a thread of several columns keeps its part of a row.
+    fn is_short(&self) -> bool {
+        is_short(self.d, self.vector(), self.columns(), self.threads)
+    }
+
     /// Neighbours that a thread takes at a time.
     fn vector(&self) -> u32 {
         let dtypes = [Some(self.input), self.residual, self.output];
@@ -123,7 +128,8 @@ impl Kernel for RmsNorm {
     }
 
     fn code(&self) -> String {
-        format!("rms_norm_{}_v{}_t{}", self.forms(), self.vector(), self.threads)
+        let short = if self.is_short() { "_short" } else { "" };
+        format!("rms_norm_{}_v{}{short}_t{}", self.forms(), self.vector(), self.threads)
     }
 
     /// With blocks that teams divide, and the same sums.
@@ -163,7 +169,7 @@ impl Kernel for RmsNorm {
         });
         let (columns, epsilon) = (k.size("columns", self.columns()), k.factor("epsilon", self.epsilon));
         let vector = self.vector();
-        let walk = Walk { k, d, columns, vector, threads: self.threads };
+        let walk = Walk { k, d, columns, vector, threads: self.threads, short: self.is_short() };
 
         let read = |part: &Part<'k>| {
             let x = x.load(part.inside, part.at, vector);

@@ -5,7 +5,7 @@
 //! are added as the lanes of a warp are, and then these sums as those of a block's warps are. A block with a thread to
 //! each column does just that, and keeps what fits; a block of any other size has the same sums.
 
-use warpwright_ptx::dsl::{Carry, K, Pred, Reg, Size};
+use warpwright_ptx::dsl::{Carry, K, Pred, Ptr, Reg, Shared, Size};
 
 /// The most numbers of a row that a thread keeps.
 const KEPT: u32 = 32;
@@ -22,6 +22,19 @@ pub(crate) fn threads_for(d: u32, bytes: u32) -> u32 {
     chunks.div_ceil(2).next_multiple_of(32).clamp(32, 1024)
 }
 
+/// The most columns of a thread whose row is short.
+const COLUMNS: u32 = 4;
+
+/// The most chunks of a column of a short row.
+fn rounds(vector: u32) -> u32 {
+    (KEPT / COLUMNS / vector.max(1)).clamp(1, 2)
+}
+
+/// Whether a thread that has several columns can keep its part of a row.
+pub(crate) fn is_short(d: u32, vector: u32, columns: u32, threads: u32) -> bool {
+    d / vector <= rounds(vector).saturating_mul(columns) && columns <= COLUMNS.saturating_mul(threads)
+}
+
 /// How a block of `threads` threads walks a row of `d` numbers: in rounds, `vector` neighbours to a thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk<'k> {
@@ -31,6 +44,8 @@ pub(crate) struct Walk<'k> {
     pub(crate) columns: Size<'k>,
     pub(crate) vector: u32,
     pub(crate) threads: u32,
+    /// Whether rows are such as [`is_short`] says.
+    pub(crate) short: bool,
 }
 
 /// What a thread holds of a row in a round.
@@ -108,7 +123,30 @@ impl<'k> Walk<'k> {
 
     fn keep(self, read: &impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>) -> Row<'k> {
         let round = |round| self.round(self.k.u32(round), read);
-        Row { walk: self, kept: self.kept().map(|rounds| (0..rounds).map(round).collect()) }
+        let kept = match self.kept() {
+            Some(rounds) => Some((0..rounds).map(round).collect()),
+            None if self.known().is_none() && self.short => Some(self.short_row(read)),
+            None => None,
+        };
+        Row { walk: self, kept }
+    }
+
+    /// A thread's column of that number, and whether there is one.
+    fn column(self, number: Reg<'k, u32>) -> (Reg<'k, u32>, Reg<'k, Pred>) {
+        let column = number * self.threads + self.k.tid();
+        (column, column.lt(self.columns.reg()))
+    }
+
+    /// The parts of a short row, column by column.
+    fn short_row(self, read: &impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>) -> Vec<Part<'k>> {
+        let parts = (0..COLUMNS).flat_map(|number| {
+            let (column, inside) = self.column(self.k.u32(number));
+            (0..rounds(self.vector)).map(move |round| {
+                let chunk = column + self.columns.reg() * round;
+                self.part(chunk, Some(inside & chunk.lt(self.chunks())), read)
+            })
+        });
+        parts.collect()
     }
 
     /// The sum of a row by columns, of which a thread has several or none.
@@ -118,19 +156,46 @@ impl<'k> Walk<'k> {
         read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
         add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
     ) -> Reg<'k, f32> {
-        let Walk { k, threads, .. } = self;
+        let k = self.k;
         let (chunks, columns) = (self.chunks(), self.columns.reg());
-        // One for the sum of each 32 columns.
         let sums = k.shared::<f32>(32);
-        // The whole block goes through all rounds, for lanes are added up in each.
-        k.each(k.upto(columns).step(threads), |first| {
-            let column = first + k.tid();
-            let inside = column.lt(columns);
+        // The whole block goes through all of them, for lanes are added up in each.
+        let numbers = (columns + (self.threads - 1)) / self.threads;
+        k.each(k.upto(numbers), |number| {
+            let (column, inside) = self.column(number);
             let own = k.range(inside.select(column, chunks)..chunks).step(columns).unroll(2);
             let sum = k.fold(own, k.f32(0.0), |chunk, sum| add(&self.part(chunk, None, &read), sum));
-            let sum = k.warp_sum(sum);
-            sums.st_if(inside & k.lane().eq(0), column / 32, sum);
+            self.leave(sums, number, sum);
         });
+        self.total(sums)
+    }
+
+    /// The same of a short row.
+    #[track_caller]
+    fn sum_of_parts(
+        self,
+        parts: &[Part<'k>],
+        add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
+    ) -> Reg<'k, f32> {
+        let k = self.k;
+        let sums = k.shared::<f32>(32);
+        for (number, column) in (0..).zip(parts.chunks(rounds(self.vector) as usize)) {
+            let sum = column.iter().fold(k.f32(0.0), |sum, part| add(part, sum));
+            self.leave(sums, k.u32(number), sum);
+        }
+        self.total(sums)
+    }
+
+    /// Leaves the sum of the warp's columns of that number, one of 32.
+    fn leave(self, sums: Ptr<'k, Shared, f32>, number: Reg<'k, u32>, sum: Reg<'k, f32>) {
+        let (column, inside) = self.column(number);
+        let sum = self.k.warp_sum(sum);
+        sums.st_if(inside & self.k.lane().eq(0), column / 32, sum);
+    }
+
+    /// The sum of what all warps have left.
+    fn total(self, sums: Ptr<'k, Shared, f32>) -> Reg<'k, f32> {
+        let (k, columns) = (self.k, self.columns.reg());
         k.sync();
         // Adding zero to a sum that is not negative changes nothing.
         let sum = k.warp_sum(sums.ld_if(k.lane().lt(columns / 32), k.lane(), 0.0));
@@ -174,9 +239,10 @@ impl<'k> Row<'k> {
         add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
     ) -> Reg<'k, f32> {
         let k = self.walk.k;
-        match self.walk.known() {
-            Some(_) => k.block_sum(self.fold(read, k.f32(0.0), add)),
-            None => self.walk.sum_of_columns(read, add),
+        match (self.walk.known(), &self.kept) {
+            (Some(_), _) => k.block_sum(self.fold(read, k.f32(0.0), add)),
+            (None, Some(parts)) => self.walk.sum_of_parts(parts, add),
+            (None, None) => self.walk.sum_of_columns(read, add),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{COLUMNS, Domain, Entry, Field, ROW, THREADS, check_columns, check_threads, smaller};
-use crate::rows::row::{Part, Walk, threads_for, vector};
+use crate::rows::row::{Part, Walk, is_short, threads_for, vector};
 use std::f32::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
 
@@ -42,6 +42,11 @@ impl Softmax {
         self.columns.unwrap_or(self.threads)
     }
 
+    /// Whether a thread of several columns keeps its part of a row.
+    fn is_short(&self) -> bool {
+        is_short(self.d, self.vector(), self.columns(), self.threads)
+    }
+
     /// Neighbours that a thread takes at a time.
     fn vector(&self) -> u32 {
         vector(self.d, self.input.bytes().max(self.output.bytes()))
@@ -73,7 +78,8 @@ impl Kernel for Softmax {
 
     fn code(&self) -> String {
         let Softmax { input, output, threads, .. } = self;
-        format!("softmax_x{input}_y{output}_v{}_t{threads}", self.vector())
+        let short = if self.is_short() { "_short" } else { "" };
+        format!("softmax_x{input}_y{output}_v{}{short}_t{threads}", self.vector())
     }
 
     /// With blocks that teams divide, and the same sums.
@@ -95,7 +101,7 @@ impl Kernel for Softmax {
         let x = k.floats("x", self.input).row(row, d);
         let y = k.floats_mut("y", self.output).row(row, d);
         let (columns, vector) = (k.size("columns", self.columns()), self.vector());
-        let walk = Walk { k, d, columns, vector, threads: self.threads };
+        let walk = Walk { k, d, columns, vector, threads: self.threads, short: self.is_short() };
 
         let read = |part: &Part<'k>| {
             let values = x.load(part.inside, part.at, vector);

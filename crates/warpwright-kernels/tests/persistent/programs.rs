@@ -1,7 +1,7 @@
 //! Programs that a decoder runs in the tests.
 
 use crate::rig::{Program, Step, Value, floats, is_complete};
-use warpwright_kernels::{Elementwise, ElementwiseOp, QuantGemv, RmsNorm, WeightFormat};
+use warpwright_kernels::{Advance, Elementwise, ElementwiseOp, Publish, QuantGemv, RmsNorm, WeightFormat};
 
 /// Length of the vectors.
 const D: u32 = 256;
@@ -55,4 +55,35 @@ pub(crate) fn layers() -> Program {
     let program = Program { buffers, phases, mapped: Vec::new(), progress: None };
     assert!(program.phases.iter().flatten().flatten().all(is_complete));
     program
+}
+
+/// Buffers of [`counting`], behind those of the layers.
+pub(crate) const RING: usize = 8;
+pub(crate) const CONTROL: usize = 9;
+pub(crate) const PROGRESS: usize = 10;
+
+/// Layers, and behind them a token, which is a number that goes up by one from token to token, and is published. The
+/// launch is finished by a token of `end`, by the limit, or by the host.
+pub(crate) fn counting(end: u32, limit: u32) -> Program {
+    let mut program = layers();
+    let (token, ends) = (program.buffers.len(), program.buffers.len() + 1);
+    program.buffers.extend([vec![0], vec![end], vec![0; 64], vec![0; 2], vec![0, 0, limit]]);
+    assert_eq!(program.buffers.len(), PROGRESS + 1);
+    let next = Step::new(Advance::new(1), vec![Value::Buffer(token), Value::Number(1)], [1, 1, 1]);
+    let args = [token, ends, RING, CONTROL, PROGRESS].map(Value::Buffer).into();
+    let publish = Step::new(Publish::new(64, 1), args, [1, 1, 1]);
+    program.phases.push(vec![vec![next], vec![publish]]);
+    program.mapped = vec![RING, CONTROL];
+    program.progress = Some(PROGRESS);
+    assert!(program.phases.iter().flatten().flatten().all(is_complete));
+    program
+}
+
+/// A vector to which another is added in place, and then once more, and a phase later it is copied.
+pub(crate) fn in_place() -> Program {
+    let sums =
+        vec![vec![elementwise(ElementwiseOp::Add, 0, 1, 0)], vec![elementwise(ElementwiseOp::Add, 0, 1, 0)]];
+    let buffers = (0..3).map(|i| floats(D as usize, i)).collect();
+    let phases = vec![sums, vec![vec![elementwise(ElementwiseOp::Mul, 0, 1, 2)]]];
+    Program { buffers, phases, mapped: Vec::new(), progress: None }
 }

@@ -1,5 +1,6 @@
 //! Why an engine does not do what it is asked for.
 
+use super::options::Executor;
 use crate::model::{LoadError, ModelError};
 use warpwright_graph::{ExecuteError, GraphError, PlanError, RunnerError, StoreError};
 use warpwright_runtime::RuntimeError;
@@ -32,6 +33,15 @@ pub enum EngineError {
         value: String,
         /// What it must be.
         rule: String,
+    },
+    /// An executor that the device or the model cannot be used with.
+    #[error("executor {}: {why}", executor.name())]
+    Executor {
+        /// Which.
+        executor: Executor,
+        /// Why not.
+        #[source]
+        why: RunnerError,
     },
     /// An id that is no token of the model.
     #[error("token {at} is {id}, but the vocabulary has {vocab} tokens, 0 to {}", vocab - 1)]

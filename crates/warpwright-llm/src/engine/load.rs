@@ -1,9 +1,11 @@
 //! The engine itself, and how it comes to be.
 
 use super::error::EngineError;
+use super::inbox::Inbox;
 use super::options::{Chosen, EngineOptions, Executor};
+use super::persistent::{Fallback, PersistentStatistics};
 use super::sampler::SamplerOptions;
-use super::sequence::{Inbox, Sequence};
+use super::sequence::Sequence;
 use crate::gguf::Gguf;
 use crate::model::{GraphOptions, ModelConfig, Outcome, load_weights};
 use std::fmt;
@@ -38,16 +40,22 @@ pub struct Loading<'a> {
 ///
 /// Several engines may share a device: each has a stream and memory of its own.
 pub struct Engine {
+    /// Before what it works on: a launch that is running is stopped first.
+    pub(super) sequence: Sequence,
     pub(super) model: Arc<ModelConfig>,
     pub(super) runner: Runner,
     pub(super) stream: Stream,
     pub(super) options: EngineOptions,
     pub(super) chosen: Chosen,
     pub(super) outcomes: Arc<Outcomes>,
-    pub(super) sequence: Sequence,
     pub(super) inbox: Inbox,
     /// Whether the numbers of the sampler are in their states.
     pub(super) sampler_written: bool,
+    /// Tokens that end a text.
+    pub(super) ends: Vec<u32>,
+    /// Why graphs are used, where something else was asked for.
+    pub(super) fallback: Option<Fallback>,
+    pub(super) launched: PersistentStatistics,
 }
 
 /// What graphs were asked for: variants of the runner are places in this list.
@@ -55,7 +63,7 @@ pub struct Engine {
 pub(super) struct Outcomes(Mutex<Vec<Outcome>>);
 
 impl Outcomes {
-    fn number(&self, outcome: Outcome) -> u32 {
+    pub(super) fn number(&self, outcome: Outcome) -> u32 {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = known.iter().position(|known| *known == outcome).unwrap_or_else(|| {
             known.push(outcome);
@@ -108,17 +116,20 @@ impl Engine {
             .eager(options.executor == Executor::Eager);
         let inbox = Inbox::new(&options.device)?;
         let mut engine = Engine {
+            sequence: Sequence::default(),
             model,
             runner,
             stream,
             options,
             chosen,
             outcomes,
-            sequence: Sequence::default(),
             inbox,
             sampler_written: false,
+            ends: Vec::new(),
+            fallback: None,
+            launched: PersistentStatistics::default(),
         };
-        engine.decode_step(engine.options.sampler.outcome(), 1)?;
+        engine.make_ready()?;
         // Matrices are brought into planes now, and not while somebody waits for the first token.
         engine.stream.synchronize()?;
         Ok(engine)

@@ -39,7 +39,7 @@ impl Engine {
         self.append(ids)?;
         let done = self.rows(before, by, &mut each);
         if done.is_err() {
-            self.sequence.failed();
+            self.failed();
             self.cut(before);
         }
         done

@@ -3,7 +3,8 @@
 //! ```text
 //!                 ┌── prefill: chunks ──┐
 //!  ids ──► Engine ┤                     ├──► the cache, and the next token: on the device
-//!                 └── next: steps ──────┘            │
+//!                 └── next: steps,  ────┘            │
+//!                     or one launch                  │
 //!                                                    └──► the host, when it asks
 //! ```
 //!
@@ -16,17 +17,21 @@
 //! - **The cache holds a prefix of the sequence**, and attention sees no more of it than that: what padding, a step
 //!   issued ahead or a failure has left behind it is overwritten before it is seen.
 //! - **A token is a function of the ids before it, the sampler's options and the seed**, up to the rounding of steps and
-//!   chunks: however the ids came into the cache, a draw takes the random number of its seed and position.
+//!   chunks: however the ids came into the cache, a draw takes the random number of its seed and position. Which
+//!   executor decodes, and where its launches begin and end, changes no token.
 
 mod error;
 mod estimate;
+mod inbox;
 mod load;
 mod logits;
 mod options;
+mod persistent;
 mod pieces;
 mod prefill;
 mod sampler;
 mod sequence;
+mod states;
 mod statistics;
 
 pub use error::EngineError;
@@ -34,6 +39,7 @@ pub use estimate::Estimate;
 pub use load::{Engine, Loading};
 pub use logits::By;
 pub use options::{EngineOptions, Executor};
+pub use persistent::{Fallback, PersistentStatistics};
 pub use prefill::Progress;
 pub use sampler::SamplerOptions;
 pub use statistics::{Description, EngineStatistics};

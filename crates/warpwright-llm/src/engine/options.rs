@@ -12,6 +12,9 @@ const DEFAULT_CONTEXT: u32 = 4096;
 /// The longest chunk.
 const MOST_CHUNK: u32 = 1 << 16;
 
+/// The most tokens of a launch.
+const MOST_TOKENS_PER_LAUNCH: u32 = 1 << 16;
+
 /// How a model is loaded and run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -27,14 +30,23 @@ pub struct EngineOptions {
     /// Tokens that the cache has room for at first: 512, or the context if that is less. The room doubles whenever it is
     /// too small, up to the context; each time steps are planned again.
     pub room: u32,
-    /// How steps are issued: as graphs at first.
+    /// How tokens are decoded: as graphs at first.
     pub executor: Executor,
+    /// Tokens of a launch of [`Executor::Persistent`] at most: 128 at first. A launch has fewer where the cache has no
+    /// room for more, and ends at a token that ends the text.
+    pub tokens_per_launch: u32,
+    /// Blocks of such a launch; without it as many as are resident at once, and on a virtual GPU as many as it has
+    /// threads for.
+    pub blocks: Option<u32>,
+    /// Whether graphs are used where an executor cannot do what is asked for:
+    /// [`Engine::fallback`](super::Engine::fallback) says so then. Without it that is an error. It is so at first.
+    pub fall_back: bool,
     /// Tokens of a prompt that are computed at once. Without it 256, and 16 on a virtual GPU: there a token costs
     /// the same in larger chunks, which would only answer later.
     pub chunk: Option<u32>,
-    /// Whether [`Engine::decode`](super::Engine::decode) issues the step after the one that it waits for. Without it
-    /// devices have something to do while the host looks at a token, but not virtual GPUs: to those the host's time
-    /// is nothing, and a step that nobody wanted is long.
+    /// Whether [`Engine::decode`](super::Engine::decode) issues the step after the one that it waits for, or the launch
+    /// after a prompt. Without it devices have something to do while the host looks at a token, but not virtual GPUs: to
+    /// those the host's time is nothing, and a step that nobody wanted is long.
     pub ahead: Option<bool>,
     /// How tokens are chosen.
     pub sampler: SamplerOptions,
@@ -50,6 +62,9 @@ impl EngineOptions {
             context: None,
             room: 512,
             executor: Executor::Graph,
+            tokens_per_launch: 128,
+            blocks: None,
+            fall_back: true,
             chunk: None,
             ahead: None,
             sampler: SamplerOptions::default(),
@@ -57,22 +72,27 @@ impl EngineOptions {
     }
 }
 
-/// How the launches of a step are issued.
+/// How the launches of a step are issued. Tokens are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Executor {
     /// Recorded once and replayed as one.
     #[default]
     Graph,
     /// One by one.
     Eager,
+    /// One launch for many tokens: a kernel that stays resident, and goes on with the token that it has chosen.
+    /// Prompts are computed as with `Graph`.
+    Persistent,
 }
 
 impl Executor {
-    /// Its name: `graph` or `eager`.
+    /// Its name: `graph`, `eager` or `persistent`.
     pub fn name(self) -> &'static str {
         match self {
             Executor::Graph => "graph",
             Executor::Eager => "eager",
+            Executor::Persistent => "persistent",
         }
     }
 }
@@ -102,6 +122,15 @@ impl EngineOptions {
         if !(1..=MOST_CHUNK).contains(&chunk) {
             let rule = format!("from 1 to {MOST_CHUNK}");
             return Err(EngineError::Option { option: "the chunk", value: chunk.to_string(), rule });
+        }
+        if !(1..=MOST_TOKENS_PER_LAUNCH).contains(&self.tokens_per_launch) {
+            let (option, value) = ("the number of tokens of a launch", self.tokens_per_launch.to_string());
+            let rule = format!("from 1 to {MOST_TOKENS_PER_LAUNCH}");
+            return Err(EngineError::Option { option, value, rule });
+        }
+        if self.blocks == Some(0) {
+            let (option, value, rule) = ("the number of blocks", "0".into(), "1 or more".into());
+            return Err(EngineError::Option { option, value, rule });
         }
         let ahead = self.ahead.unwrap_or(!self.device.is_virtual());
         Ok(Chosen { context, chunk, least: least.min(chunk), ahead })

@@ -51,7 +51,7 @@ impl Engine {
         self.append(prompt)?;
         let computed = self.compute(&mut progress);
         if computed.is_err() {
-            self.sequence.failed();
+            self.failed();
             self.cut(before);
         }
         computed
@@ -99,7 +99,7 @@ impl Engine {
             let piece = pieces::next(&self.chosen, held as u32, (end - held) as u32);
             let last = held + piece.tokens() as usize == end;
             let outcome = if last { self.options.sampler.outcome() } else { Outcome::Cached };
-            self.issue(piece, outcome)?;
+            self.issue_piece(piece, outcome)?;
             if last {
                 break;
             }
@@ -126,7 +126,7 @@ impl Engine {
     }
 
     /// Issues a piece at the end of the cache, with what is wanted of its last token.
-    fn issue(&mut self, piece: Piece, outcome: Outcome) -> Result<(), EngineError> {
+    fn issue_piece(&mut self, piece: Piece, outcome: Outcome) -> Result<(), EngineError> {
         let wanted = matches!(outcome, Outcome::Token { .. });
         let end = self.sequence.held + piece.tokens() as usize;
         let mut step = self.piece(piece, outcome)?;

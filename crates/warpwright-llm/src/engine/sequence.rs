@@ -8,16 +8,22 @@
 //! ```
 //!
 //! A step of decoding takes the token that comes next from device memory, where the step before has put it: the host
-//! need not have seen it. So one step can be issued ahead, and then the cache holds one token that the host does not know
-//! yet.
+//! need not have seen it. So steps can be issued ahead, and then the device is ahead of the host:
+//!
+//! - by one step, whose token is sent behind it: the cache will hold one token that the host does not know yet. That is
+//!   known when the step is issued, and `held` counts it;
+//! - by as many tokens as a persistent launch has chosen so far. How many that are the host learns token by token, and
+//!   `held` counts those that it has read. Of what lies behind them in the cache nobody knows, and nothing sees it: who
+//!   goes on otherwise than by reading stops the launch, and writes the states anew.
 
 use super::error::EngineError;
+use super::inbox::Sent;
 use super::load::Engine;
+use super::persistent;
 use super::sampler::SamplerOptions;
-use crate::model::{Outcome, RECENT};
 use std::ops::ControlFlow;
-use warpwright_graph::{Element, Store, TensorType};
-use warpwright_runtime::{AnyBuffer, Device, Event, HostBuffer, Stream};
+use warpwright_graph::PersistentLaunch;
+use warpwright_runtime::AnyBuffer;
 
 /// What the host knows of the sequence.
 #[derive(Debug, Default)]
@@ -29,43 +35,19 @@ pub(super) struct Sequence {
     pub(super) held: usize,
     /// How many of them it holds for certain.
     certain: usize,
-    /// Tokens that were chosen and not read, in their order.
+    /// What was issued and not read.
     coming: Option<Coming>,
     /// Whether the states on the device are those that a step of decoding at `held` needs.
     pub(super) ready: bool,
 }
 
-/// A token on its way to the host.
+/// Where the next tokens come from.
 #[derive(Debug)]
-struct Coming {
-    slot: usize,
-    event: Event,
-    /// What the cache holds when it is there.
-    held: usize,
-}
-
-/// Memory that the host sees, for tokens on their way.
-#[derive(Debug)]
-pub(super) struct Inbox {
-    tokens: HostBuffer<u32>,
-    next: usize,
-}
-
-/// One is waited for while another one is made.
-const SLOTS: usize = 2;
-
-impl Inbox {
-    pub(super) fn new(device: &Device) -> Result<Self, EngineError> {
-        Ok(Inbox { tokens: device.alloc_mapped(SLOTS)?, next: 0 })
-    }
-
-    /// Has a token sent, after what the stream was asked for.
-    fn send(&mut self, stream: &Stream, token: &AnyBuffer, held: usize) -> Result<Coming, EngineError> {
-        let slot = self.next;
-        self.next = (slot + 1) % SLOTS;
-        stream.memcpy_dtod_any(token, self.tokens.buffer().slice(slot..=slot)?.as_any())?;
-        Ok(Coming { slot, event: stream.record_event()?, held })
-    }
+pub(super) enum Coming {
+    /// A step that was issued sends one.
+    Step(Sent),
+    /// A launch goes on from token to token.
+    Launch(PersistentLaunch),
 }
 
 impl Sequence {
@@ -78,9 +60,16 @@ impl Sequence {
     }
 
     /// Something has failed: what is not certain is not there.
-    pub(super) fn failed(&mut self) {
+    fn failed(&mut self) {
         self.held = self.certain;
         self.settle();
+    }
+
+    /// A token was chosen; what comes after it.
+    fn chose(&mut self, token: u32, after: Option<Coming>) {
+        self.coming = after;
+        self.chosen.push(self.tokens.len());
+        self.tokens.push(token);
     }
 
     /// Everything that was issued is done.
@@ -130,17 +119,34 @@ impl Engine {
         sequence.settle();
     }
 
-    /// Waits until everything that was issued is done: a prompt, say.
+    /// Ends a launch that is ahead of the tokens that were asked for, at its next token: for who asks for no more, or not
+    /// soon. What it has chosen until then is given when it is asked for. Other executors are ahead by a step at most, and
+    /// go on with it.
+    pub fn pause(&mut self) {
+        if let Some(Coming::Launch(launch)) = &self.sequence.coming {
+            // What the device refuses it says again where a token is asked for.
+            let _ = launch.stop();
+        }
+    }
+
+    /// Something has failed: what is not certain is not there, in the cache or in states.
+    pub(super) fn failed(&mut self) {
+        self.sequence.failed();
+        self.sampler_written = false;
+    }
+
+    /// Waits until everything that was issued is done: a prompt, say. A launch that is ahead is [paused](Self::pause).
     ///
     /// # Errors
     ///
     /// What has failed on the device. The sequence keeps its tokens, and what the cache lacks of them is computed again
     /// when the next one is asked for.
     pub fn wait(&mut self) -> Result<(), EngineError> {
+        self.pause();
         match self.stream.synchronize() {
             Ok(()) => self.sequence.done(),
             Err(error) => {
-                self.sequence.failed();
+                self.failed();
                 return Err(error.into());
             }
         }
@@ -164,49 +170,72 @@ impl Engine {
         Ok(())
     }
 
+    /// Tells which tokens end a text: a launch of several tokens chooses none after one of these. Who goes on all the same
+    /// gets what comes after it, by another launch. At first there are none; what is no token of the model never comes.
+    pub fn set_ends(&mut self, ids: &[u32]) {
+        self.ends = persistent::ends(ids, self.model.vocab());
+    }
+
     /// Chooses the next token, adds it to the sequence and gives it.
     ///
-    /// With [`EngineOptions::ahead`](super::EngineOptions::ahead) the step after it has been issued when this returns:
-    /// who stops at the token, since it ends a text, stops one step late on the device, and nothing more of it is
-    /// seen: the next call of [`truncate`](Self::truncate), [`prefill`](Self::prefill) or [`reset`](Self::reset)
-    /// forgets it.
+    /// With [`EngineOptions::ahead`](super::EngineOptions::ahead) the step after it has been issued when this returns, and
+    /// a launch of [`Executor::Persistent`](super::Executor::Persistent) is some tokens ahead: who stops at the token, since
+    /// it ends a text, stops late on the device, and nothing more of it is seen: the next call of
+    /// [`truncate`](Self::truncate), [`prefill`](Self::prefill) or [`reset`](Self::reset) forgets it.
     ///
     /// # Errors
     ///
     /// [`EngineError::Empty`] of an empty sequence, [`EngineError::Full`] when the cache has no room for the last
     /// token: so the last one that is given may be one more than the context has. Others are the device's.
     pub fn decode(&mut self) -> Result<u32, EngineError> {
-        let token = self.choose_next();
+        self.decode_of(usize::MAX)
+    }
+
+    /// As [`decode`](Self::decode), where no more than `wanted` tokens will be asked for, this one included: nothing is
+    /// issued for more of them. Who asks for more all the same gets them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`decode`](Self::decode).
+    pub fn decode_of(&mut self, wanted: usize) -> Result<u32, EngineError> {
+        let token = self.choose_next(wanted);
         if token.is_err() {
-            self.sequence.failed();
+            self.failed();
         }
         token
     }
 
-    fn choose_next(&mut self) -> Result<u32, EngineError> {
-        let coming = match self.sequence.coming.take() {
-            Some(coming) => coming,
-            None => self.issue_next()?,
-        };
-        let has_room = (self.sequence.held as u64) < self.chosen.context.into();
-        let after = if self.chosen.ahead && has_room { Some(self.issue_step()?) } else { None };
-        let token = self.receive(&coming)?;
-        let sequence = &mut self.sequence;
-        sequence.coming = after;
-        sequence.chosen.push(sequence.tokens.len());
-        sequence.tokens.push(token);
-        Ok(token)
-    }
-
-    /// Waits for a token.
-    fn receive(&mut self, coming: &Coming) -> Result<u32, EngineError> {
-        coming.event.synchronize()?;
-        self.sequence.certain = coming.held;
-        Ok(self.inbox.tokens.get(coming.slot)?)
+    fn choose_next(&mut self, wanted: usize) -> Result<u32, EngineError> {
+        loop {
+            let coming = match self.sequence.coming.take() {
+                Some(coming) => coming,
+                None => self.issue_next(wanted)?,
+            };
+            match coming {
+                Coming::Step(sent) => {
+                    let after = self.issue_ahead(wanted.saturating_sub(1))?;
+                    let token = self.inbox.receive(&sent)?;
+                    self.sequence.certain = sent.held;
+                    self.sequence.chose(token, after);
+                    return Ok(token);
+                }
+                Coming::Launch(mut launch) => {
+                    if let Some(token) = launch.next_token()? {
+                        self.sequence.held += 1;
+                        self.sequence.done();
+                        self.launched.tokens += 1;
+                        self.sequence.chose(token, Some(Coming::Launch(launch)));
+                        return Ok(token);
+                    }
+                    // It has ended, and left the states behind its last token.
+                    self.sequence.ready = true;
+                }
+            }
+        }
     }
 
     /// Issues what chooses the token after those that the host knows.
-    fn issue_next(&mut self) -> Result<Coming, EngineError> {
+    fn issue_next(&mut self, wanted: usize) -> Result<Coming, EngineError> {
         let Sequence { tokens, held, chosen, .. } = &self.sequence;
         let (len, generated, context) = (tokens.len(), chosen.len(), self.chosen.context);
         if len == 0 {
@@ -230,11 +259,26 @@ impl Engine {
         if !self.sequence.ready {
             self.write_states(self.sequence.held, self.options.sampler.outcome())?;
         }
-        self.issue_step()
+        self.issue(wanted)
     }
 
-    /// Issues a step of decoding at the end of the cache, whose token is on the device.
-    fn issue_step(&mut self) -> Result<Coming, EngineError> {
+    /// Issues what chooses the tokens after one that is on its way, where that is wanted and there is room.
+    fn issue_ahead(&mut self, wanted: usize) -> Result<Option<Coming>, EngineError> {
+        let has_room = (self.sequence.held as u64) < self.chosen.context.into();
+        let ahead = self.chosen.ahead && wanted > 0 && has_room;
+        if ahead { self.issue(wanted).map(Some) } else { Ok(None) }
+    }
+
+    /// Issues what decodes at the end of the cache, from a token and states that are on the device.
+    fn issue(&mut self, wanted: usize) -> Result<Coming, EngineError> {
+        match self.issue_launch(wanted)? {
+            Some(launch) => Ok(Coming::Launch(launch)),
+            None => self.issue_step().map(Coming::Step),
+        }
+    }
+
+    /// Issues a step.
+    fn issue_step(&mut self) -> Result<Sent, EngineError> {
         let held = self.sequence.held + 1;
         let mut step = self.decode_step(self.options.sampler.outcome(), held as u32)?;
         step.run()?;
@@ -246,65 +290,8 @@ impl Engine {
 
     /// Has the token sent that a prompt's last chunk has chosen.
     pub(super) fn send(&mut self, token: &AnyBuffer) -> Result<(), EngineError> {
-        let coming = self.inbox.send(&self.stream, token, self.sequence.held)?;
-        self.sequence.coming = Some(coming);
+        let sent = self.inbox.send(&self.stream, token, self.sequence.held)?;
+        self.sequence.coming = Some(Coming::Step(sent));
         Ok(())
     }
-
-    /// Writes the states that a step of decoding the token at a position takes, or a chunk of which that is the last.
-    pub(super) fn write_states(&mut self, position: usize, outcome: Outcome) -> Result<(), EngineError> {
-        let sampler = self.options.sampler;
-        let at = position as u32;
-        let store = self.runner.store_mut();
-        if let Some(&id) = self.sequence.tokens.get(position) {
-            store.write_state("ids", &[id])?;
-        }
-        store.write_state("positions", &[at])?;
-        store.write_state("lengths", &[at + 1])?;
-        if let Outcome::Token { .. } = outcome {
-            if !self.sampler_written {
-                write_sampler(store, &sampler)?;
-            }
-            if sampler.draws() {
-                // The draw of a token takes its position as its step.
-                store.write_state("steps", &[at + 1])?;
-            }
-            self.write_recent(position + 1)?;
-            self.sampler_written = true;
-        }
-        Ok(())
-    }
-
-    /// Writes the last tokens up to a position for penalties, in the ring that steps go on with.
-    fn write_recent(&mut self, end: usize) -> Result<(), EngineError> {
-        let Some(window) = self.options.sampler.window() else { return Ok(()) };
-        let tokens = &self.sequence.tokens;
-        let window = window as usize;
-        let mut ring = vec![u32::MAX; window];
-        let end = end.min(tokens.len());
-        for (position, &token) in tokens.iter().enumerate().take(end).skip(end.saturating_sub(window)) {
-            ring[position % window] = token;
-        }
-        let (name, ty) = (format!("{RECENT}.{window}"), TensorType::new(Element::U32, [1, window as u32]));
-        let store = self.runner.store_mut();
-        store.add_state(&name, ty)?;
-        Ok(store.write_state(&name, &ring)?)
-    }
-}
-
-/// Writes the numbers of a sampler.
-fn write_sampler(store: &mut Store, sampler: &SamplerOptions) -> Result<(), EngineError> {
-    if sampler.draws() {
-        store.write_state("seeds", &[sampler.seed])?;
-        store.write_state("temperatures", &[sampler.temperature])?;
-        store.write_state("top_ks", &[sampler.top_k])?;
-        store.write_state("top_ps", &[sampler.top_p])?;
-        store.write_state("min_ps", &[sampler.min_p])?;
-    }
-    if sampler.window().is_some() {
-        store.write_state("repeats", &[sampler.repeat_penalty])?;
-        store.write_state("frequencies", &[sampler.frequency_penalty])?;
-        store.write_state("presences", &[sampler.presence_penalty])?;
-    }
-    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::load::Engine;
 use super::options::Executor;
+use super::persistent::PersistentStatistics;
 use std::fmt;
 use warpwright_graph::{Arithmetic, StoreStatistics};
 use warpwright_kernels::CacheDtype;
@@ -19,6 +20,8 @@ pub struct EngineStatistics {
     pub store: StoreStatistics,
     /// What the pool of the device has done, for all that use it.
     pub pool: PoolStatistics,
+    /// What persistent launches have done.
+    pub persistent: PersistentStatistics,
 }
 
 /// How an engine does what it does.
@@ -35,8 +38,12 @@ pub struct Description {
     pub arithmetic: Arithmetic,
     /// What the cache holds.
     pub cache: CacheDtype,
-    /// How launches are issued.
+    /// How tokens are decoded: by the executor that is used, which may be another one than was asked for.
     pub executor: Executor,
+    /// Tokens of a persistent launch at most.
+    pub tokens_per_launch: u32,
+    /// Blocks of a persistent launch; nothing where another executor is used.
+    pub blocks: Option<u32>,
     /// Tokens of a sequence at most.
     pub context: u32,
     /// Tokens of a prompt that are computed at once.
@@ -55,6 +62,7 @@ impl Engine {
             room: self.runner.max_seq_len(),
             store: self.runner.store().statistics(),
             pool: self.device().pool_statistics(),
+            persistent: self.launched,
         }
     }
 
@@ -66,7 +74,9 @@ impl Engine {
             device: self.device().properties().name.clone(),
             arithmetic: self.options.arithmetic,
             cache: self.options.cache,
-            executor: self.options.executor,
+            executor: self.executor(),
+            tokens_per_launch: self.options.tokens_per_launch,
+            blocks: (self.executor() == Executor::Persistent).then_some(self.launched.blocks),
             context: self.chosen.context,
             chunk: self.chosen.chunk,
             least_chunk: self.chosen.least,
@@ -85,6 +95,12 @@ impl fmt::Display for Description {
             write!(f, " and fewer than {} token by token", self.least_chunk)?;
         }
         write!(f, ", {} executor", self.executor.name())?;
-        if self.ahead { f.write_str(", a step ahead") } else { Ok(()) }
+        match self.blocks {
+            Some(blocks) => {
+                write!(f, " of {blocks} blocks, up to {} tokens a launch", self.tokens_per_launch)
+            }
+            None if self.ahead => f.write_str(", a step ahead"),
+            None => Ok(()),
+        }
     }
 }

@@ -15,8 +15,14 @@ pub(super) trait Source {
         progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, EngineError>;
 
-    /// Chooses a token and adds it.
-    fn next(&mut self) -> Result<u32, EngineError>;
+    /// Tokens that end the text: nothing needs to be computed after one.
+    fn set_ends(&mut self, ids: &[u32]);
+
+    /// Chooses a token and adds it; so many are wanted at most, this one included.
+    fn next(&mut self, wanted: usize) -> Result<u32, EngineError>;
+
+    /// No more are wanted for now.
+    fn pause(&mut self);
 
     /// Waits until everything is done that was begun.
     fn wait(&mut self) -> Result<(), EngineError>;
@@ -31,8 +37,16 @@ impl Source for Engine {
         self.prefill_with(ids, progress)
     }
 
-    fn next(&mut self) -> Result<u32, EngineError> {
-        self.decode()
+    fn set_ends(&mut self, ids: &[u32]) {
+        Engine::set_ends(self, ids);
+    }
+
+    fn next(&mut self, wanted: usize) -> Result<u32, EngineError> {
+        self.decode_of(wanted)
+    }
+
+    fn pause(&mut self) {
+        Engine::pause(self);
     }
 
     fn wait(&mut self) -> Result<(), EngineError> {
@@ -54,6 +68,8 @@ pub(super) fn run(
         finish: Finish::Length,
         timings: Timings { prompt_tokens: prompt.len(), ..Timings::default() },
     };
+    let ends: Vec<u32> = if options.ignore_end { Vec::new() } else { tokenizer.ends().collect() };
+    source.set_ends(&ends);
     let start = Instant::now();
     let mut done = 0;
     let told = source.prompt(prompt, &mut |progress| {
@@ -73,7 +89,7 @@ pub(super) fn run(
     let mut stops = StopMatcher::new(options.stop.iter().map(String::as_str));
     let mut first = None;
     while generation.tokens.len() < most {
-        let id = match source.next() {
+        let id = match source.next(most - generation.tokens.len()) {
             Ok(id) => id,
             Err(EngineError::Full { .. }) => {
                 generation.finish = Finish::ContextFull;
@@ -101,6 +117,7 @@ pub(super) fn run(
             break;
         }
     }
+    source.pause();
     let end = Instant::now();
     let first = first.unwrap_or(end);
     generation.timings.prefill = first - start;
@@ -150,11 +167,24 @@ mod tests {
         next: usize,
         room: usize,
         chunks: usize,
+        /// What it was told.
+        ends: Vec<u32>,
+        wanted: Vec<usize>,
+        paused: bool,
     }
 
     impl Script {
         fn new(tokens: &[u32]) -> Script {
-            Script { tokens: tokens.to_vec(), next: 0, room: usize::MAX, chunks: 1 }
+            let (ends, wanted) = (Vec::new(), Vec::new());
+            Script {
+                tokens: tokens.to_vec(),
+                next: 0,
+                room: usize::MAX,
+                chunks: 1,
+                ends,
+                wanted,
+                paused: false,
+            }
         }
     }
 
@@ -173,12 +203,21 @@ mod tests {
             Ok(ControlFlow::Continue(()))
         }
 
-        fn next(&mut self) -> Result<u32, EngineError> {
+        fn set_ends(&mut self, ids: &[u32]) {
+            self.ends = ids.to_vec();
+        }
+
+        fn next(&mut self, wanted: usize) -> Result<u32, EngineError> {
+            self.wanted.push(wanted);
             if self.next >= self.room {
                 return Err(EngineError::Full { prompt: 1, generated: self.next, context: 1 });
             }
             self.next += 1;
             self.tokens.get(self.next - 1).copied().ok_or(EngineError::Empty)
+        }
+
+        fn pause(&mut self) {
+            self.paused = true;
         }
 
         fn wait(&mut self) -> Result<(), EngineError> {
@@ -231,6 +270,18 @@ mod tests {
         // What was held back is given when it ends otherwise.
         let (made, told) = pieces(&mut Script::new(&[HELLO, USER, END]), &stops(&["\nUser:"]), usize::MAX);
         assert_eq!((made.finish, told.concat().as_str()), (Finish::EndOfText, "Hello\nUser"));
+    }
+
+    #[test]
+    fn it_says_how_many_tokens_it_wants_and_where_they_end() {
+        let options = GenerateOptions { max_tokens: Some(3), ..GenerateOptions::default() };
+        let mut script = Script::new(&[HELLO; 9]);
+        let (made, _) = pieces(&mut script, &options, usize::MAX);
+        assert_eq!((made.tokens.len(), script.wanted), (3, vec![3, 2, 1]));
+        assert_eq!((script.ends, script.paused), (vec![END], true));
+        let mut script = Script::new(&[HELLO; 9]);
+        let (_, _) = pieces(&mut script, &GenerateOptions { ignore_end: true, ..options }, usize::MAX);
+        assert_eq!((script.ends, script.paused), (vec![], true));
     }
 
     #[test]

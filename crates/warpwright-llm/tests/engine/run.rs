@@ -62,7 +62,7 @@ fn long_runs_take_no_more_memory() {
 }
 
 /// A kernel that ends in a trap.
-struct Fails;
+pub(crate) struct Fails;
 
 impl Kernel for Fails {
     fn entry(&self) -> String {

@@ -10,11 +10,12 @@
 
 use super::form::FormId;
 use super::reg::Reg;
-use super::state::{Base, Loc, Pointer, State};
+use super::state::{Base, BlockId, Def, Loc, Pointer, State};
 use super::types::*;
 use super::{K, Kernel, Ptr, Role};
 use crate::diag::Code;
 use crate::ir::{Dst, Imm, Reg as Id, Space, Special, SpecialRegister, Src, Type};
+use crate::op::Access;
 use crate::op::convert::Cvta;
 use crate::op::sync::BarSync;
 use std::panic::Location;
@@ -33,6 +34,12 @@ pub struct Team<'k> {
     known: Option<u32>,
     /// Warps of the block.
     all: u32,
+    /// The thread's number in it.
+    tid: Reg<'k, u32>,
+    /// The warp's number in it: told from the block's, which is seen to be one for all lanes.
+    warp: Reg<'k, u32>,
+    threads: Reg<'k, u32>,
+    barrier: Barrier,
 }
 
 /// Most teams of a block: each has a barrier, and the first of the sixteen is the block's.
@@ -53,8 +60,7 @@ impl<'k> K<'k> {
         }
         let warps = if fits { warps } else { all };
         let number = if warps == all { self.u32(0) } else { self.warp() / warps };
-        let first = if warps == all { number } else { number * warps };
-        Team { k: self, number, first, warps: self.u32(warps), known: Some(warps), all }
+        self.team(number, self.u32(warps), Some(warps), all)
     }
 
     /// The same with a number of warps that is known when the kernel runs: one for all threads, which divides the warps
@@ -69,8 +75,26 @@ impl<'k> K<'k> {
             );
             self.state().mistake(Code::ModifierCombination, loc, message);
         }
-        let number = self.warp() / warps;
-        Team { k: self, number, first: number * warps, warps, known: None, all }
+        self.team(self.warp() / warps, warps, None, all)
+    }
+
+    fn team(self, number: Reg<'k, u32>, warps: Reg<'k, u32>, known: Option<u32>, all: u32) -> Team<'k> {
+        let loc = Location::caller();
+        let whole = known == Some(all);
+        let sealed = |reg: Reg<'k, u32>| Reg::new(self, self.state().sealed(reg.id, loc));
+        let number = sealed(number);
+        let first = if whole { number } else { sealed(number * warps) };
+        let (tid, warp) = match whole {
+            true => (self.tid(), self.warp()),
+            false => (sealed(self.tid() - first * 32), sealed(self.warp() - first)),
+        };
+        let threads = sealed(warps * 32);
+        let barrier = match known {
+            Some(1) => Barrier::Warp,
+            _ if whole => Barrier::Block,
+            _ => Barrier::Named { id: (number + 1).id, threads: threads.id },
+        };
+        Team { k: self, number, first, warps, known, all, tid, warp, threads, barrier }
     }
 
     fn whole_warps(self, loc: Loc) -> u32 {
@@ -103,15 +127,7 @@ impl<'k> Team<'k> {
     /// Waits for all threads of the team; what they wrote is seen.
     #[track_caller]
     pub fn sync(self) {
-        self.barrier().wait(self.k, Location::caller());
-    }
-
-    fn barrier(self) -> Barrier {
-        match self.known {
-            Some(1) => Barrier::Warp,
-            Some(warps) if warps == self.all => Barrier::Block,
-            _ => Barrier::Named { id: (self.number + 1).id, threads: (self.warps * 32).id },
-        }
+        self.barrier.wait(self.k, Location::caller());
     }
 }
 
@@ -157,6 +173,8 @@ enum Given {
 #[derive(Clone, Debug)]
 pub struct Call<'k> {
     team: Team<'k>,
+    /// Where it was made: what a body computes of what it is given here is computed here.
+    home: BlockId,
     grid: [Reg<'k, u32>; 3],
     args: Vec<(&'static str, Given)>,
     sizes: Vec<(&'static str, Id, Type)>,
@@ -166,8 +184,8 @@ pub struct Call<'k> {
 
 /// A call while its body is run.
 pub(super) struct Frame {
+    home: BlockId,
     tid: Id,
-    /// The warp's number in the team: told from the block's, which is seen to be one for all lanes.
     warp: Id,
     /// Threads of the team.
     threads: Id,
@@ -199,8 +217,9 @@ impl<'k> Call<'k> {
     /// A call by the team, as the only block of its grid.
     #[track_caller]
     pub fn new(team: Team<'k>) -> Self {
+        let home = team.k.state().current;
         let grid = [team.k.u32(1); 3];
-        Call { team, grid, args: Vec::new(), sizes: Vec::new(), tables: Vec::new() }
+        Call { team, home, grid, args: Vec::new(), sizes: Vec::new(), tables: Vec::new() }
     }
 
     /// The grid that the body asks for.
@@ -253,26 +272,34 @@ impl<'k> Call<'k> {
     }
 
     /// Gives a number.
+    #[track_caller]
     pub fn number<T: Data>(mut self, name: &'static str, value: Reg<'k, T>) -> Self {
-        self.args.push((name, Given::Number { value: value.id, ty: T::TYPE }));
+        let value = self.team.k.state().sealed(value.id, Location::caller());
+        self.args.push((name, Given::Number { value, ty: T::TYPE }));
         self
     }
 
     /// Gives a size: see [`Kernel::sizes`]. What is not given is what the configuration says.
-    pub fn size(mut self, name: &'static str, value: Reg<'k, u32>) -> Self {
-        self.sizes.push((name, value.id, Type::U32));
-        self
+    #[track_caller]
+    pub fn size(self, name: &'static str, value: Reg<'k, u32>) -> Self {
+        self.sealed(name, value.id, Type::U32, Location::caller())
     }
 
     /// The same of 64 bits.
-    pub fn wide_size(mut self, name: &'static str, value: Reg<'k, u64>) -> Self {
-        self.sizes.push((name, value.id, Type::U64));
-        self
+    #[track_caller]
+    pub fn wide_size(self, name: &'static str, value: Reg<'k, u64>) -> Self {
+        self.sealed(name, value.id, Type::U64, Location::caller())
     }
 
     /// The same of a factor.
-    pub fn factor(mut self, name: &'static str, value: Reg<'k, f32>) -> Self {
-        self.sizes.push((name, value.id, Type::F32));
+    #[track_caller]
+    pub fn factor(self, name: &'static str, value: Reg<'k, f32>) -> Self {
+        self.sealed(name, value.id, Type::F32, Location::caller())
+    }
+
+    fn sealed(mut self, name: &'static str, value: Id, ty: Type, loc: Loc) -> Self {
+        let value = self.team.k.state().sealed(value, loc);
+        self.sizes.push((name, value, ty));
         self
     }
 
@@ -319,16 +346,14 @@ impl<'k> Call<'k> {
     }
 
     fn body(&self, block: [Reg<'k, u32>; 3], body: impl FnOnce(), loc: Loc) {
-        let Team { k, number, first, warps, known, all } = self.team;
-        let tid = if known == Some(all) { k.tid() } else { k.tid() - first * 32 };
-        let warp = if known == Some(all) { k.warp() } else { k.warp() - first };
-        let threads = warps * 32;
-        let barrier = self.team.barrier();
+        let Team { k, number, first, known, all, tid, warp, threads, barrier, .. } = self.team;
+        let block = block.map(|coordinate| k.state().sealed(coordinate.id, loc));
         let frame = Frame {
+            home: self.home,
             tid: tid.id,
             warp: warp.id,
             threads: threads.id,
-            block: block.map(|coordinate| coordinate.id),
+            block,
             grid: self.grid.map(|extent| extent.id),
             barrier,
             team: (number.id, first.id, all / known.unwrap_or(1), all),
@@ -393,6 +418,38 @@ impl State {
             Some(Given::Number { value, ty }) if ty == wanted => value,
             _ => self.not_given(name, loc),
         })
+    }
+
+    /// The value by itself: what it was computed from is no business of a body, whose addresses would have its terms.
+    fn sealed(&mut self, reg: Id, loc: Loc) -> Id {
+        if !self.usable(reg, loc) || self.constant_of(reg).is_some() {
+            return reg;
+        }
+        let ty = self.value(reg).ty;
+        self.pure(ty, loc, |d| super::emit::mov(super::emit::register_type(ty), d, Src::Reg(reg)))
+    }
+
+    /// Where an instruction without effects goes: in a body that is called, out of the loop over its tiles if it can,
+    /// and no further than where the call was made.
+    pub(super) fn place_of(&self, inst: u32) -> BlockId {
+        let Some(frame) = &self.frame else { return self.current };
+        let mut place = frame.home;
+        if !self.block(place).open {
+            return self.current;
+        }
+        for &(access, reg) in self.operands_of(inst) {
+            let value = self.value(reg);
+            match value.def {
+                _ if access == Access::Write => continue,
+                Def::Inst(_) | Def::Const(_) | Def::Carried(..) | Def::Result(_) => {}
+                // Written by others too, and maybe later.
+                _ => return self.current,
+            }
+            if self.block(value.block).depth > self.block(place).depth {
+                place = value.block;
+            }
+        }
+        place
     }
 
     /// What the frame has for a size.

@@ -329,7 +329,13 @@ impl State {
 
     /// Appends a pure instruction that defines a value.
     pub(super) fn pure(&mut self, ty: Type, loc: Loc, op: impl FnOnce(Reg) -> Op) -> Reg {
-        self.pure_in(self.current, ty, loc, op)
+        let inst = self.insts.len() as u32;
+        let reg = self.define(ty, Def::Inst(inst));
+        self.push_inst(op(reg), None, reg, loc);
+        let block = self.place_of(inst);
+        self.values[reg.0 as usize].block = block;
+        self.blocks[block.0 as usize].nodes.push(Node::Inst(inst));
+        reg
     }
 
     pub(super) fn pure_in(&mut self, block: BlockId, ty: Type, loc: Loc, op: impl FnOnce(Reg) -> Op) -> Reg {

@@ -1,11 +1,13 @@
 //! `warpwright bench`: tokens a second, of prompts and of text.
 
-use super::engine::{EngineArguments, EngineObject, Loaded, Wanted, failure, show_findings};
+use super::engine::{
+    EngineArguments, EngineObject, Loaded, PersistentObject, Wanted, failure, show_findings,
+};
 use super::{Failure, Outcome, json};
 use serde::Serialize;
 use std::io::Write;
 use std::time::Instant;
-use warpwright_llm::engine::{EngineError, SamplerOptions};
+use warpwright_llm::engine::{EngineError, PersistentStatistics, SamplerOptions};
 
 /// Measure how fast a model computes prompts and generates text
 #[derive(clap::Args)]
@@ -39,6 +41,8 @@ struct Report<'a> {
     size: u64,
     engine: EngineObject,
     tests: Vec<Test>,
+    /// What launches of many tokens did for the texts; nothing where another executor is used.
+    persistent: Option<PersistentObject>,
 }
 
 /// A measurement.
@@ -131,15 +135,20 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         let first = tokens(1, vocab);
         let samples = measure(&mut loaded, arguments.repetitions, arguments.no_warmup, |loaded| {
             loaded.engine.prefill(&first)?;
-            (0..arguments.text).try_for_each(|_| loaded.engine.decode().map(|_| ()))
+            (0..arguments.text)
+                .rev()
+                .try_for_each(|after| loaded.engine.decode_of(after as usize + 1).map(|_| ()))
         })?;
         tests.push(Test::new(format!("tg{}", arguments.text), arguments.text, samples));
     }
     let size =
         loaded.file.gguf.tensors().iter().map(|tensor| loaded.file.gguf.data(tensor).len() as u64).sum();
     let engine = loaded.description();
+    loaded.note()?;
+    let persistent = loaded.persistent(&PersistentStatistics::default());
     if arguments.json {
-        json::write(out, &json::Document::new(Report { model: &loaded.file.name, size, engine, tests }))?;
+        let report = Report { model: &loaded.file.name, size, engine, tests, persistent };
+        json::write(out, &json::Document::new(report))?;
     } else {
         let description = loaded.engine.describe();
         let (mebibytes, millions) = (size as f64 / 1_048_576.0, description.parameters as f64 / 1e6);

@@ -186,11 +186,13 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
             }
             _ => {}
         }
+        let launched = conversation.loaded.engine.statistics().persistent;
         let mut screen = Screen::new(Some(&mut *out), &interrupt);
         interrupt.begin();
         let answer = conversation.answer(line.trim_end_matches(['\n', '\r']), &mut screen);
         interrupt.end();
         screen.finish()?;
+        conversation.loaded.note()?;
         match answer? {
             Answer::Refused(why) => {
                 writeln!(io::stderr(), "error: {why}")?;
@@ -206,7 +208,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
                     writeln!(io::stderr(), "the context of {context} tokens is full; `/reset` begins anew")?;
                 }
                 if arguments.stats {
-                    super::generate::statistics(&conversation.loaded, &generation)?;
+                    let persistent = conversation.loaded.persistent(&launched);
+                    super::generate::statistics(&conversation.loaded, &generation, persistent)?;
                 }
             }
         }

@@ -63,6 +63,7 @@ impl Tokens {
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    arguments.engine.must_not_decode("warpwright logits")?;
     let ids = arguments.tokens.ids()?;
     if ids.is_empty() {
         return Err(Failure::Message("`--tokens` has no tokens: give at least one".into()));

@@ -90,6 +90,7 @@ impl Sums {
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    arguments.engine.must_not_decode("warpwright perplexity")?;
     let text = source::read_text(&arguments.file)?;
     let shown = source::display_name(&arguments.file);
     let interrupt = Interrupt::listen()?;

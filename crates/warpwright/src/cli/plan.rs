@@ -1,17 +1,21 @@
-//! `warpwright plan`: the launches of a step of a model.
+//! `warpwright plan`: the launches of a step of a model, or the schedule of one launch that makes many tokens.
 
 use super::model::ModelArguments;
 use super::{Failure, Outcome};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::io::Write;
+use warpwright_graph::persistent::render::ScheduleReport;
+use warpwright_graph::persistent::{self, Appended, Cost, Schedule, ScheduleOptions};
 use warpwright_graph::render::PlanReport;
 use warpwright_graph::{Arithmetic, Fusions, KernelLibrary, Plan, PlanOptions, StepKind, StepShape};
-use warpwright_kernels::CacheDtype;
+use warpwright_kernels::persistent::Assignment;
+use warpwright_kernels::{CacheDtype, Publish};
 use warpwright_llm::model::{Choice, GraphOptions, ModelConfig, Outcome as GraphOutcome};
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::Device;
 
-/// Show the launches that a step of a model takes, before and after fusion. Nothing is loaded or run
+/// Show the launches that a step of a model takes, before and after fusion, or what one launch that stays for many tokens
+/// does. Nothing is loaded or run
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -37,6 +41,15 @@ pub(crate) struct Arguments {
     /// Multiprocessors to plan for [default: the device's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     multiprocessors: Option<u32>,
+    /// Show the schedule of the persistent decoder: what its blocks do for each token
+    #[arg(long, conflicts_with = "dot")]
+    persistent: bool,
+    /// Blocks of the persistent decoder [default: one for each multiprocessor]
+    #[arg(long, value_name = "N", requires = "persistent", value_parser = clap::value_parser!(u32).range(1..=65535))]
+    blocks: Option<u32>,
+    /// Let the blocks of the persistent decoder take their work from a queue
+    #[arg(long, requires = "persistent")]
+    queue: bool,
     #[command(flatten)]
     form: Form,
 }
@@ -83,6 +96,16 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         .map_err(|error| file.failure(error))?;
     let options = plan_options(arguments)?;
     let plan = Plan::new(&graph, &options, &KernelLibrary).map_err(|error| file.failure(error))?;
+    if arguments.persistent {
+        let report = schedule(arguments, &plan).map_err(|error| file.failure(error))?;
+        let text = match &arguments.form {
+            Form { json: true, .. } => report.to_json().map_err(|error| message(&error))? + "\n",
+            Form { svg: true, .. } => report.to_svg(),
+            _ => report.to_table(),
+        };
+        out.write_all(text.as_bytes())?;
+        return Ok(Outcome::Fine);
+    }
     let mut report = PlanReport::new(&graph, &plan);
     // What only has a kernel when it is fused has no plan without it.
     let mut unfused = options;
@@ -98,6 +121,22 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     };
     out.write_all(text.as_bytes())?;
     Ok(Outcome::Fine)
+}
+
+/// Tokens that the decoder's ring has room for, and ids that end a text: they change no form.
+const RING: u32 = 1024;
+const ENDS: u32 = 1;
+
+/// The schedule of a plan, with the launch that tells the host of the token, as it is assigned to blocks.
+fn schedule(arguments: &Arguments, plan: &Plan) -> Result<ScheduleReport, Box<dyn std::error::Error>> {
+    let mut options = ScheduleOptions::default();
+    options.appended.extend(Appended::publish(plan, Publish::new(RING, ENDS)));
+    let schedule = Schedule::new(plan, &options)?;
+    let blocks = arguments.blocks.unwrap_or(plan.options().multiprocessors);
+    let assignment = if arguments.queue { Assignment::Queue } else { Assignment::Static };
+    let assigned = schedule.assign(blocks, assignment)?;
+    persistent::check(&schedule, plan, &assigned)?;
+    Ok(ScheduleReport::new(&schedule, plan, &assigned, Cost::default()))
 }
 
 fn shape(arguments: &Arguments, model: &ModelConfig) -> Result<StepShape, Failure> {

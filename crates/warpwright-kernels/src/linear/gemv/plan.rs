@@ -47,9 +47,17 @@ pub(super) struct Lanes<'k> {
 impl<'k> Lanes<'k> {
     /// Computed once, outside of all loops, so that addresses are too.
     pub(super) fn new(k: K<'k>) -> Self {
-        let lane = k.lane();
+        Self::of(k.lane(), || k.warp())
+    }
+
+    fn of(lane: Reg<'k, u32>, warp: impl FnOnce() -> Reg<'k, u32>) -> Self {
         let unit = lane % LANES;
-        Lanes { group: lane / LANES, unit, lane, warp: k.warp(), half: unit / QUAD, in_quad: lane % QUAD }
+        Lanes { group: lane / LANES, unit, lane, warp: warp(), half: unit / QUAD, in_quad: lane % QUAD }
+    }
+
+    /// The same, computed again: what comes of it takes no registers before this.
+    fn again(self, k: K<'k>) -> Self {
+        Self::of(here(k, self.lane), || self.warp)
     }
 }
 
@@ -64,6 +72,8 @@ pub(super) struct Rows<'k> {
     pub(super) group: u32,
     /// The first row of the tile.
     first: Reg<'k, u32>,
+    /// The first row of the group, where what a row begins with is not known.
+    of_group: Option<Reg<'k, u32>>,
     /// Whether the matrix has fewer rows than a tile.
     few: bool,
 }
@@ -71,7 +81,13 @@ pub(super) struct Rows<'k> {
 impl<'k> Rows<'k> {
     /// The rows of tile `tile`. The last tile begins earlier where it would end beyond the last row, so that
     /// no load needs a condition; what an earlier tile has stored is not stored again.
-    pub(super) fn new(k: K<'k>, tile: Reg<'k, u32>, n: Size<'k>, few: bool, group: u32) -> Self {
+    pub(super) fn new(
+        k: K<'k>,
+        lanes: Lanes<'k>,
+        tile: Reg<'k, u32>,
+        n: Size<'k>,
+        (few, group): (bool, u32),
+    ) -> Self {
         let rows = group * GROUPS;
         let begin = tile * rows;
         let first = match n.known() {
@@ -79,12 +95,21 @@ impl<'k> Rows<'k> {
             Some(n) if n.is_multiple_of(rows) => begin,
             _ => begin.min(n.reg() - rows),
         };
-        Rows { n, tile: rows, group, first, few }
+        let of_group = n.known().is_none().then(|| (first + lanes.group * group).bits());
+        Rows { n, tile: rows, group, first, of_group, few }
+    }
+
+    /// Whether the rows of a group follow one another at a distance that is not known.
+    pub(super) fn follow(self) -> bool {
+        self.of_group.is_some() && !self.few
     }
 
     /// Row `r` of the lane's group. Beyond the last row it is that one.
     pub(super) fn of_group(self, lanes: Lanes<'k>, r: impl IntoReg<'k, u32>) -> Reg<'k, u32> {
-        let row = self.first + lanes.group * self.group + r;
+        let row = match self.of_group {
+            Some(first) => first + r,
+            None => self.first + lanes.group * self.group + r,
+        };
         if self.few { row.min(self.n.reg() - 1) } else { row }
     }
 
@@ -107,6 +132,8 @@ pub(super) struct Slice<'k> {
     pub(super) number: Reg<'k, u32>,
     /// Weights of a row in it where it is the last and not whole.
     pub(super) rest: Option<Rest<'k>>,
+    /// How the lanes stand to it, where that is to be computed for it alone.
+    pub(super) lanes: Option<Lanes<'k>>,
 }
 
 /// Weights of a slice that is not whole.
@@ -142,17 +169,24 @@ pub(super) fn each_slice<'k>(
     body: impl Fn(Slice<'k>),
 ) {
     let Slices { whole, rest, warps } = slices;
-    let full = |number| body(Slice { number, rest: None });
+    let full = |number| body(Slice { number, rest: None, lanes: None });
     match (whole.known(), warps.known()) {
         (Some(0), _) => {}
         (Some(whole), Some(warps)) if whole % warps == 0 => {
             k.each(k.range(0..whole / warps).no_unroll(), |round| full(round * warps + lanes.warp));
         }
-        _ => k.each(k.range(lanes.warp..whole.reg()).step(warps.reg()).no_unroll(), full),
+        (Some(whole), Some(warps)) => {
+            k.each(k.range(lanes.warp..k.u32(whole)).step(warps).no_unroll(), full);
+        }
+        _ => k.each(k.range(here(k, lanes.warp)..whole.reg()).step(warps.reg()).no_unroll(), full),
     }
     let last = |known: Option<u32>| {
         let weights = known.map_or(rest.reg(), |known| k.u32(known));
-        body(Slice { number: whole.reg(), rest: Some(Rest { weights, known }) });
+        let rest = Some(Rest { weights, known });
+        body(match whole.known() {
+            Some(_) => Slice { number: whole.reg(), rest, lanes: None },
+            None => Slice { number: here(k, whole.reg()), rest, lanes: Some(lanes.again(k)) },
+        });
     };
     match (rest.known(), whole.known(), warps.known()) {
         (Some(0), ..) => {}
@@ -161,10 +195,16 @@ pub(super) fn each_slice<'k>(
         _ => {
             // Superblocks are half a slice: if anything is left, it is one.
             let known = layout.units().then_some(layout.slice() / 2);
-            let mine = lanes.warp.eq(whole.reg() % warps.reg()) & rest.reg().ne(0);
+            let mine = lanes.warp.eq(whole.reg() & (warps.reg() - 1)) & rest.reg().ne(0);
             k.when(mine, || last(known));
         }
     }
+}
+
+/// The value, as one that is known from here on: the addresses of all rows have the same beginning, to which it is
+/// added last.
+fn here<'k>(k: K<'k>, value: Reg<'k, u32>) -> Reg<'k, u32> {
+    k.var(value).get()
 }
 
 /// Warps of a block: enough in all to keep a device busy, and a number that shares the slices evenly. Fewer

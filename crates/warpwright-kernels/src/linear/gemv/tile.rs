@@ -123,20 +123,30 @@ impl Product {
         let layout = self.layout();
         let lanes = Lanes::new(k);
         let shape = Shape::new(k, self);
-        let rows = Rows::new(k, tile, shape.n, self.few_rows(), self.group_rows() / self.matrices());
         let memory = scratch.stage.at(lanes.warp * self.warp_words());
-        let stage = Stage::new(self.staging(), self.k, lanes, memory, operands.x);
-        let exchange = Exchange::new(layout, lanes, self.group_rows(), memory.at(self.staging().words()));
-        let matrices = Matrices::new(*self, &shape, operands.weights, lanes, rows, exchange);
+        let rows_of = |lanes| {
+            Rows::new(k, lanes, tile, shape.n, (self.few_rows(), self.group_rows() / self.matrices()))
+        };
+        let sources = |lanes, rows| {
+            let stage = Stage::new(self.staging(), self.k, lanes, memory, operands.x);
+            let exchange = Exchange::new(layout, lanes, self.group_rows(), memory.at(self.staging().words()));
+            (stage, exchange, Matrices::new(k, *self, &shape, operands.weights, lanes, rows, exchange))
+        };
+        let rows = rows_of(lanes);
+        let shared = sources(lanes, rows);
 
         let zeros = |count: u32| (0..count).map(|_| k.var(0.0f32)).collect::<Vec<_>>();
         let sums: Vec<_> = (0..self.group_rows()).map(|_| zeros(self.batch)).collect();
         let squares = zeros(if self.epsilon.is_some() { self.batch } else { 0 });
 
         plan::each_slice(k, layout, shape.slices, lanes, |slice| {
+            let own = slice.lanes.map(|lanes| sources(lanes, rows_of(lanes)));
+            let (stage, exchange, matrices) = own.as_ref().unwrap_or(&shared);
+            let (stage, exchange) = (*stage, *exchange);
+            let steps = matrices.steps();
             // All loads of weights are under way before the first is waited for.
-            let shares: Vec<_> = (0..self.group_rows()).map(|r| matrices.share(slice, r)).collect();
-            let loaded = matrices.scales(k, slice, exchange);
+            let shares: Vec<_> = (0..self.group_rows()).map(|r| matrices.share(slice, &steps, r)).collect();
+            let loaded = matrices.scales(k, slice, &steps, exchange);
             let bring = |pass: &Range<u32>| {
                 for column in 0..self.batch {
                     let seen = stage.bring(k, operands.x, slice, column, pass.clone());
@@ -179,13 +189,28 @@ struct Matrices<'k> {
     planes: Vec<PlaneAt<'k>>,
     lanes: Lanes<'k>,
     /// The rows that the lane works on, each with its matrix.
-    rows: Vec<(Ptr<'k, Global, u8>, Reg<'k, u32>)>,
+    rows: Vec<WeightRow<'k>>,
     /// The row whose scales the lane loads.
-    scales: (Ptr<'k, Global, u8>, Reg<'k, u32>),
+    scales: WeightRow<'k>,
+    /// Beside each plane its pitch, where that is not known.
+    steps: Vec<Option<Var<'k, u32>>>,
+}
+
+/// For each plane its pitch, where that is not known.
+type Steps<'k> = Vec<Option<Reg<'k, u32>>>;
+
+/// A row of a matrix.
+#[derive(Clone, Copy)]
+struct WeightRow<'k> {
+    weights: Ptr<'k, Global, u8>,
+    /// Its number, less `further`.
+    number: Reg<'k, u32>,
+    further: u32,
 }
 
 impl<'k> Matrices<'k> {
     fn new(
+        k: K<'k>,
         product: Product,
         shape: &Shape<'k>,
         (first, second): (Ptr<'k, Global, u8>, Option<Ptr<'k, Global, u8>>),
@@ -199,37 +224,49 @@ impl<'k> Matrices<'k> {
             Some(second) => r.lt(rows.group).select_ptr(first, second),
             None => first,
         };
+        let row = |r: u32| {
+            let weights = matrix(r);
+            let r = r % rows.group;
+            if rows.follow() {
+                WeightRow { weights, number: rows.of_group(lanes, 0), further: r }
+            } else {
+                WeightRow { weights, number: rows.of_group(lanes, r), further: 0 }
+            }
+        };
+        let step = |plane: &PlaneAt<'k>| rows.follow().then(|| k.var(plane.pitch.reg()));
         Matrices {
             product,
             planes: shape.planes.clone(),
             lanes,
-            rows: (0..product.group_rows())
-                .map(|r| (matrix(r), rows.of_group(lanes, r % rows.group)))
-                .collect(),
-            scales: (of_scales, rows.of_group(lanes, r % rows.group)),
+            rows: (0..product.group_rows()).map(row).collect(),
+            scales: WeightRow {
+                weights: of_scales,
+                number: rows.of_group(lanes, r % rows.group),
+                further: 0,
+            },
+            steps: shape.planes.iter().map(step).collect(),
         }
     }
 
-    fn plane(&self, part: Part) -> Option<&PlaneAt<'k>> {
-        self.planes.iter().find(|plane| plane.part == part)
+    /// What the slice that is being worked on has between rows, for each plane. Read for each slice: so that one address
+    /// is counted along for all rows of a group, and not one for each.
+    fn steps(&self) -> Steps<'k> {
+        self.steps.iter().map(|step| step.map(Var::get)).collect()
     }
 
     /// A row of a plane, as words.
-    fn row(
-        &self,
-        part: Part,
-        (weights, row): (Ptr<'k, Global, u8>, Reg<'k, u32>),
-    ) -> Option<Ptr<'k, Global, u32>> {
-        let plane = self.plane(part)?;
-        let from = plane.offset.map_or(weights, |offset| weights.at(offset));
-        Some(from.at(row * plane.pitch.reg()).cast())
+    fn row(&self, steps: &Steps<'k>, part: Part, row: WeightRow<'k>) -> Option<Ptr<'k, Global, u32>> {
+        let (plane, step) = self.planes.iter().zip(steps).find(|(plane, _)| plane.part == part)?;
+        let from = plane.offset.map_or(row.weights, |offset| row.weights.at(offset));
+        let first = from.at(row.number * plane.pitch.reg());
+        Some(step.map_or(first, |step| first.at(step * row.further)).cast())
     }
 
     /// The lane's share of row `r` of its group.
-    fn share(&self, slice: Slice<'k>, r: u32) -> Share<'k> {
+    fn share(&self, slice: Slice<'k>, steps: &Steps<'k>, r: u32) -> Share<'k> {
         let layout = self.product.layout();
         let Lanes { unit, half, in_quad, .. } = self.lanes;
-        let plane = |part| self.row(part, self.rows[r as usize]);
+        let plane = |part| self.row(steps, part, self.rows[r as usize]);
         let part = if self.product.format.is_float() { Part::Values } else { Part::Quants };
         let Some(quants) = plane(part) else { return Share { words: Vec::new(), upper: Vec::new() } };
 
@@ -260,11 +297,18 @@ impl<'k> Matrices<'k> {
     }
 
     /// This lane's part of the scales of all rows.
-    fn scales(&self, k: K<'k>, slice: Slice<'k>, exchange: Exchange<'k>) -> Option<Loaded<'k>> {
+    fn scales(
+        &self,
+        k: K<'k>,
+        slice: Slice<'k>,
+        steps: &Steps<'k>,
+        exchange: Exchange<'k>,
+    ) -> Option<Loaded<'k>> {
         let part = if self.product.layout().has_minima() { Part::Headers } else { Part::Scales };
-        let scales = self.row(part, self.scales)?;
-        let factors = self.row(Part::D, self.scales).map(Ptr::cast);
-        Some(exchange.load(k, self.plane(part)?.pitch, slice, scales, factors))
+        let scales = self.row(steps, part, self.scales)?;
+        let factors = self.row(steps, Part::D, self.scales).map(Ptr::cast);
+        let plane = self.planes.iter().find(|plane| plane.part == part)?;
+        Some(exchange.load(k, plane.pitch, slice, scales, factors))
     }
 }
 

@@ -21,7 +21,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 use warpwright_graph::Arithmetic;
 use warpwright_kernels::CacheDtype;
-use warpwright_llm::engine::{Engine, EngineError, EngineOptions, Executor, SamplerOptions};
+use warpwright_llm::engine::{
+    Engine, EngineError, EngineOptions, Executor, PersistentStatistics, SamplerOptions,
+};
 use warpwright_runtime::{Device, DeviceSpec, VmConfig};
 
 /// Which model, and how it is run
@@ -32,9 +34,18 @@ pub(crate) struct EngineArguments {
     /// Where to run it: auto, vm (the virtual GPU) or cuda:N
     #[arg(long, value_name = "DEVICE", default_value = "auto", help_heading = "Engine")]
     device: DeviceSpec,
-    /// How launches are issued: `graph` replays a step as one
+    /// How launches are issued: `graph` replays a step as one, `persistent` decodes many tokens in one
     #[arg(long, value_name = "EXECUTOR", default_value = "graph", help_heading = "Engine")]
     executor: ExecutorChoice,
+    /// With `--executor persistent`: tokens of a launch at most [default: 128]
+    #[arg(long, value_name = "N", help_heading = "Engine")]
+    tokens_per_launch: Option<u32>,
+    /// With `--executor persistent`: blocks of a launch [default: as many as are resident at once]
+    #[arg(long, value_name = "N", help_heading = "Engine")]
+    blocks: Option<u32>,
+    /// With `--executor persistent`: fail where that cannot be used, instead of using graphs
+    #[arg(long, help_heading = "Engine")]
+    no_fallback: bool,
     /// How activations are multiplied: `exact`, or `int8` where weights are quantised
     #[arg(long = "act", value_name = "ARITHMETIC", default_value = "exact", help_heading = "Engine")]
     arithmetic: ArithmeticChoice,
@@ -54,10 +65,11 @@ pub(crate) struct EngineArguments {
     check: Vec<Check>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum ExecutorChoice {
     Graph,
     Eager,
+    Persistent,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -81,6 +93,8 @@ pub(crate) struct Loaded {
     pub(crate) engine: Engine,
     /// From opening the file to the first step that could be taken.
     pub(crate) loading: Duration,
+    /// Whether it was said that another executor is used than was asked for.
+    noted: bool,
 }
 
 /// What a command wants beyond its options.
@@ -111,11 +125,16 @@ impl EngineArguments {
 
     /// Loads the model of a file.
     pub(crate) fn load(&self, file: ModelFile, wanted: Wanted) -> Result<Loaded, Failure> {
+        self.check_executor()?;
         let mut options = EngineOptions::new(self.open_device()?);
         options.executor = match self.executor {
             ExecutorChoice::Graph => Executor::Graph,
             ExecutorChoice::Eager => Executor::Eager,
+            ExecutorChoice::Persistent => Executor::Persistent,
         };
+        options.tokens_per_launch = self.tokens_per_launch.unwrap_or(options.tokens_per_launch);
+        options.blocks = self.blocks;
+        options.fall_back = !self.no_fallback;
         options.arithmetic = match self.arithmetic {
             ArithmeticChoice::Exact => Arithmetic::Exact,
             ArithmeticChoice::Int8 => Arithmetic::Int8,
@@ -133,16 +152,63 @@ impl EngineArguments {
         let engine = Engine::load(&file.gguf, options, |loading| bar.show(loading));
         bar.finish();
         let engine = engine.map_err(|error| match error {
-            EngineError::Option { .. } => Failure::Message(error.to_string()),
+            EngineError::Option { .. } | EngineError::Executor { .. } => Failure::Message(error.to_string()),
             EngineError::Model(error) => file.model_failure(&error),
             error => file.failure(error),
         })?;
         let loading = file.opened.elapsed();
-        Ok(Loaded { file, engine, loading })
+        let mut loaded = Loaded { file, engine, loading, noted: false };
+        loaded.note()?;
+        Ok(loaded)
+    }
+
+    /// Refuses options of another executor than the one that is asked for.
+    fn check_executor(&self) -> Result<(), Failure> {
+        let of_launches = [
+            ("--tokens-per-launch", self.tokens_per_launch.is_some()),
+            ("--blocks", self.blocks.is_some()),
+            ("--no-fallback", self.no_fallback),
+        ];
+        match of_launches.into_iter().find(|(_, given)| *given) {
+            Some((option, _)) if self.executor != ExecutorChoice::Persistent => {
+                Err(Failure::Message(format!("`{option}` goes with `--executor persistent`")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses an executor of many tokens for a command that chooses none.
+    pub(crate) fn must_not_decode(&self, command: &str) -> Result<(), Failure> {
+        self.check_executor()?;
+        if self.executor == ExecutorChoice::Persistent {
+            return Err(Failure::Message(format!(
+                "`--executor persistent` chooses tokens, and `{command}` computes logits of tokens that are given: \
+                 use `graph` or `eager`"
+            )));
+        }
+        Ok(())
     }
 }
 
 impl Loaded {
+    /// Says once, on standard error, that another executor is used than was asked for, where that is so.
+    pub(crate) fn note(&mut self) -> io::Result<()> {
+        match self.engine.fallback() {
+            Some(fallback) if !self.noted => {
+                self.noted = true;
+                writeln!(io::stderr(), "note: {fallback}")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What persistent launches did since then; nothing where another executor is used.
+    pub(crate) fn persistent(&self, before: &PersistentStatistics) -> Option<PersistentObject> {
+        let now = self.engine.statistics().persistent;
+        let used = self.engine.describe().executor == Executor::Persistent;
+        used.then(|| PersistentObject::new(now.since(before), self.engine.describe().tokens_per_launch))
+    }
+
     /// Says how long tokens will take, where they are computed on the virtual GPU.
     pub(crate) fn announce(&mut self) -> Result<(), Failure> {
         if !self.engine.device().is_virtual() {
@@ -173,6 +239,7 @@ impl Loaded {
             arithmetic: description.arithmetic.name(),
             cache: description.cache.to_string(),
             executor: description.executor.name(),
+            fallback: self.engine.fallback().map(|fallback| fallback.why.to_string()),
             context: description.context,
             chunk: description.chunk,
         }
@@ -188,8 +255,34 @@ pub(crate) struct EngineObject {
     arithmetic: &'static str,
     cache: String,
     executor: &'static str,
+    /// Why it is not the executor that was asked for.
+    fallback: Option<String>,
     context: u32,
     chunk: u32,
+}
+
+/// What persistent launches have done.
+#[derive(Serialize)]
+pub(crate) struct PersistentObject {
+    pub(crate) launches: u64,
+    pub(crate) tokens: u64,
+    pub(crate) launches_per_token: Option<f64>,
+    pub(crate) barriers_per_token: u32,
+    pub(crate) blocks: u32,
+    pub(crate) tokens_per_launch: u32,
+}
+
+impl PersistentObject {
+    fn new(done: PersistentStatistics, tokens_per_launch: u32) -> Self {
+        PersistentObject {
+            launches: done.launches,
+            tokens: done.tokens,
+            launches_per_token: done.launches_per_token(),
+            barriers_per_token: done.barriers_per_token,
+            blocks: done.blocks,
+            tokens_per_launch,
+        }
+    }
 }
 
 /// What a device has done.

@@ -105,6 +105,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         ignore_end: arguments.ignore_eos,
     };
     let before = Counters::of(loaded.engine.device());
+    let launched = loaded.engine.statistics().persistent;
     if !arguments.json && !arguments.no_display_prompt {
         out.write_all(prompt.as_bytes())?;
         out.flush()?;
@@ -117,10 +118,13 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let shown = screen.finish();
     let generation = generation.map_err(|error| failure(&loaded.engine, &error))?;
     shown?;
+    loaded.note()?;
+    let persistent = loaded.persistent(&launched);
     let counters = Counters::of(loaded.engine.device()).since(&before);
     let findings = loaded.findings();
     if arguments.json {
-        let document = show::Document::new(&loaded, &prompt, &ids, &generation, counters, &findings);
+        let done = show::Done { counters, persistent, findings: &findings };
+        let document = show::Document::new(&loaded, &prompt, &ids, &generation, done);
         json::write(out, &json::Document::new(document))?;
     } else {
         let all = [prompt.as_str(), generation.text.as_str()].concat();
@@ -131,7 +135,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         show_findings(&findings)?;
     }
     if arguments.stats {
-        show::statistics(&loaded, &generation)?;
+        show::statistics(&loaded, &generation, loaded.persistent(&launched))?;
     }
     out.flush()?;
     outcome(&loaded, arguments, &generation, !findings.is_empty())

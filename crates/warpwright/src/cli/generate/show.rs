@@ -1,7 +1,7 @@
 //! What is said of a generation at its end.
 
 use crate::cli::engine::sampling::SamplerObject;
-use crate::cli::engine::{Counters, EngineObject, Finding, Loaded};
+use crate::cli::engine::{Counters, EngineObject, Finding, Loaded, PersistentObject};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -25,8 +25,17 @@ pub(super) struct Document<'a> {
     sampling: SamplerObject,
     engine: EngineObject,
     timings: TimingsObject,
-    counters: Counters,
-    findings: &'a [Finding],
+    #[serde(flatten)]
+    done: Done<'a>,
+}
+
+/// What the device has done.
+#[derive(Serialize)]
+pub(super) struct Done<'a> {
+    pub(super) counters: Counters,
+    /// Nothing where another executor is used.
+    pub(super) persistent: Option<PersistentObject>,
+    pub(super) findings: &'a [Finding],
 }
 
 /// Times in seconds.
@@ -60,8 +69,7 @@ impl<'a> Document<'a> {
         prompt: &'a str,
         prompt_tokens: &'a [u32],
         generation: &'a Generation,
-        counters: Counters,
-        findings: &'a [Finding],
+        done: Done<'a>,
     ) -> Self {
         let timings = &generation.timings;
         Document {
@@ -82,14 +90,17 @@ impl<'a> Document<'a> {
                 prefill: Timing::new(Some(timings.prompt_tokens), timings.prefill, timings.prefill_rate()),
                 decode: Timing::new(Some(timings.decoded), timings.decode, timings.decode_rate()),
             },
-            counters,
-            findings,
+            done,
         }
     }
 }
 
 /// Says how long it took, on standard error.
-pub(crate) fn statistics(loaded: &Loaded, generation: &Generation) -> io::Result<()> {
+pub(crate) fn statistics(
+    loaded: &Loaded,
+    generation: &Generation,
+    persistent: Option<PersistentObject>,
+) -> io::Result<()> {
     let mut out = io::stderr().lock();
     let timings = &generation.timings;
     let line = |what: &str, tokens: usize, time: Duration, rate: Option<f64>| {
@@ -100,6 +111,12 @@ pub(crate) fn statistics(loaded: &Loaded, generation: &Generation) -> io::Result
     writeln!(out, "engine  {}", loaded.engine.describe())?;
     writeln!(out, "{}", line("prompt", timings.prompt_tokens, timings.prefill, timings.prefill_rate()))?;
     writeln!(out, "{}", line("text", timings.decoded, timings.decode, timings.decode_rate()))?;
+    if let Some(PersistentObject { launches, tokens, barriers_per_token, .. }) = persistent {
+        writeln!(
+            out,
+            "launched{launches:>7} times for {tokens} tokens, {barriers_per_token} barriers a token"
+        )?;
+    }
     let sampler = loaded.engine.sampler();
     if sampler.draws() {
         writeln!(out, "seed    {}", sampler.seed)?;
