@@ -30,20 +30,23 @@ pub(super) struct GridBarrier<'k> {
     /// Phases of a token.
     pub(super) phases: Reg<'k, u32>,
     /// The generation in which the launch begins.
-    pub(super) first: Reg<'k, u32>,
+    pub(super) first: Ptr<'k, Shared, u32>,
 }
 
 impl<'k> GridBarrier<'k> {
     /// The barrier of the whole grid. All blocks see the same first generation: the next one cannot begin before all
     /// have arrived, which they do later.
     pub(super) fn new(k: K<'k>, waits: Waits<'k>, words: Ptr<'k, Global, u32>, phases: Reg<'k, u32>) -> Self {
-        let first = words.relaxed(Scope::Gpu).ld(GENERATION);
+        // In shared memory, where it takes no register of the bodies.
+        let first = k.shared(1);
+        k.when(k.tid().eq(0), || first.st(0, words.relaxed(Scope::Gpu).ld(GENERATION)));
+        k.sync();
         GridBarrier { k, waits, words, blocks: k.nctaid(), phases, first }
     }
 
     /// The generation that begins when all blocks have left the phase.
     fn next(&self, place: Place<'k>) -> Reg<'k, u32> {
-        self.first + 1 + place.token * self.phases + place.phase
+        self.first.ld(0) + 1 + place.token * self.phases + place.phase
     }
 }
 

@@ -4,7 +4,7 @@ use super::Op;
 use super::barrier::GridBarrier;
 use super::format::{BARRIER_WORDS, COUNTER_STRIDE, FAULT_WORDS, ITEM_WORDS};
 use super::wait::Waits;
-use super::walk::Walk;
+use super::walk::{KEPT, Walk};
 use std::fmt;
 use warpwright_ptx::dsl::*;
 
@@ -104,7 +104,8 @@ impl PersistentDecoder {
         let (fault, progress) = (k.ptr_mut("fault"), k.ptr_mut("progress"));
         let (phases, tokens) = (k.scalar("phases"), k.scalar("tokens"));
         let waits = Waits::new(k, words, fault, k.scalar("budget"));
-        let (ops, assignment, taken) = (&self.ops[..], self.assignment, k.shared(1));
+        let (ops, assignment) = (&self.ops[..], self.assignment);
+        let (taken, kept) = (k.shared(1), k.shared(KEPT));
         let walk = Walk {
             k,
             ops,
@@ -118,6 +119,7 @@ impl PersistentDecoder {
             phases,
             tokens,
             taken,
+            kept,
         };
         (walk, words)
     }

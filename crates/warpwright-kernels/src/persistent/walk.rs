@@ -28,6 +28,18 @@ pub(super) struct Walk<'k, 'a> {
     pub(super) tokens: Reg<'k, u32>,
     /// The item that the block has taken from a queue.
     pub(super) taken: Ptr<'k, Shared, u32>,
+    /// Where it is while a body runs: [`KEPT`] words.
+    pub(super) kept: Ptr<'k, Shared, u32>,
+}
+
+/// Token, phase, item and end: where a block is in its list, or in the phase's queue.
+type At<'k> = [Reg<'k, u32>; 4];
+
+/// Words of shared memory in which the walk waits while a body runs: those of [`At`], and the counter to signal.
+pub(super) const KEPT: u32 = 5;
+
+fn place<'k>([token, phase, ..]: At<'k>) -> Place<'k> {
+    Place { token, phase }
 }
 
 impl<'k> Walk<'k, '_> {
@@ -39,10 +51,13 @@ impl<'k> Walk<'k, '_> {
             zero_and_on,
             |(token, on)| token.lt(tokens) & on.ne(0),
             |(token, _)| {
-                let (_, on) = k.fold_while(
-                    zero_and_on,
-                    |(phase, on)| phase.lt(phases) & on.ne(0),
-                    |(phase, _)| (phase + 1, self.phase(Place { token, phase }, between)),
+                let (_, token, on) = k.fold_while(
+                    (k.u32(0), token, k.u32(1)),
+                    |(phase, _, on)| phase.lt(phases) & on.ne(0),
+                    |(phase, token, _)| {
+                        let (Place { token, phase }, on) = self.phase(Place { token, phase }, between);
+                        (phase + 1, token, on)
+                    },
                 );
                 // Nobody writes it before the first barrier of the next token, at which this block has looked.
                 let progress = self.progress.relaxed(Scope::Gpu);
@@ -53,63 +68,68 @@ impl<'k> Walk<'k, '_> {
         );
     }
 
-    /// The block's items of a phase, and the wait for the others: 1 to go on, 0 to give up.
-    fn phase(&self, place: Place<'k>, between: &impl Between<'k>) -> Reg<'k, u32> {
+    /// The block's items of a phase, and the wait for the others: where it is then, and 1 to go on, 0 to give up.
+    fn phase(&self, place: Place<'k>, between: &impl Between<'k>) -> (Place<'k>, Reg<'k, u32>) {
         let k = self.k;
-        let on = match self.assignment {
+        let (place, on) = match self.assignment {
             Assignment::Static => self.list(place),
             Assignment::Queue => self.queue(place),
         };
-        k.if_else(
+        let on = k.if_else(
             on.ne(0),
             || {
                 between.leave(place);
                 between.enter(place)
             },
             || k.u32(0),
-        )
+        );
+        (place, on)
     }
 
     /// The items of the block's own list.
-    fn list(&self, place: Place<'k>) -> Reg<'k, u32> {
+    fn list(&self, Place { token, phase }: Place<'k>) -> (Place<'k>, Reg<'k, u32>) {
         let k = self.k;
-        let list = place.phase * k.nctaid() + k.ctaid();
-        let [first, end] = self.bounds.nc().ld_vec::<2>(list * 2);
-        let (_, on) = k.fold_while(
-            (first, k.u32(1)),
-            |(item, on)| item.lt(end) & on.ne(0),
-            |(item, _)| (item + 1, self.item(item, place)),
+        let [first, end] = self.bounds.nc().ld_vec::<2>((phase * k.nctaid() + k.ctaid()) * 2);
+        let (at, on) = k.fold_while(
+            ([token, phase, first, end], k.u32(1)),
+            |([.., item, end], on)| item.lt(end) & on.ne(0),
+            |(at, _)| {
+                let ([token, phase, item, end], on) = self.item(at[2], at);
+                ([token, phase, item + 1, end], on)
+            },
         );
-        on
+        (place(at), on)
     }
 
     /// Items that the block takes from the phase's queue. Each block takes one more than there are for it, so that the
     /// head goes up by a known number with each token.
-    fn queue(&self, place: Place<'k>) -> Reg<'k, u32> {
+    fn queue(&self, Place { token, phase }: Place<'k>) -> (Place<'k>, Reg<'k, u32>) {
         let k = self.k;
-        let [first, end] = self.bounds.nc().ld_vec::<2>(place.phase * 2);
-        let count = end - first;
-        let before = place.token * (count + k.nctaid());
-        let head = self.counters.at(place.phase * COUNTER_STRIDE);
-        let take = || {
+        let bounds = |phase: Reg<'k, u32>| self.bounds.nc().ld_vec::<2>(phase * 2);
+        let take = |[token, phase, _, count]: At<'k>| {
+            let before = token * (count + k.nctaid());
+            let head = self.counters.at(phase * COUNTER_STRIDE);
             k.when(k.tid().eq(0), || self.taken.st(0, head.atomic_add(0, 1) - before));
             k.sync();
-            self.taken.ld(0)
+            [token, phase, self.taken.ld(0), count]
         };
-        let (_, on) = k.fold_while(
-            (take(), k.u32(1)),
-            |(taken, on)| taken.lt(count) & on.ne(0),
-            |(taken, _)| {
-                let on = self.item(first + taken, place);
-                (k.if_else(on.ne(0), take, || taken), on)
+        let [first, end] = bounds(phase);
+        let (at, on) = k.fold_while(
+            (take([token, phase, first, end - first]), k.u32(1)),
+            |([.., taken, count], on)| taken.lt(count) & on.ne(0),
+            |(at, _)| {
+                let [first, _] = bounds(at[1]);
+                let (at, on) = self.item(first + at[2], at);
+                (k.if_else(on.ne(0), || take(at), || at), on)
             },
         );
-        on
+        (place(at), on)
     }
 
-    /// One item: 1 to go on, 0 to give up. Behind it all threads of the block have done their part.
-    fn item(&self, item: Reg<'k, u32>, place: Place<'k>) -> Reg<'k, u32> {
-        let k = self.k;
+    /// One item: 1 to go on, 0 to give up, and where the block is, as before. Behind it all threads of the block have
+    /// done their part.
+    fn item(&self, item: Reg<'k, u32>, at: At<'k>) -> (At<'k>, Reg<'k, u32>) {
+        let Walk { k, kept, .. } = *self;
         let words = self.items.at(item * ITEM_WORDS).nc();
         let [op, record, first, end] = words.ld_vec::<4>(0);
         let [counter, value, signal, _] = words.ld_vec::<4>(4);
@@ -117,19 +137,32 @@ impl<'k> Walk<'k, '_> {
             counter.ne(NONE),
             || {
                 let word = self.counters.at(counter * COUNTER_STRIDE);
-                self.waits.until(place, Sought::Counter(counter), word, value * (place.token + 1))
+                let wanted = value * (at[0] + 1);
+                self.waits.until(place(at), Sought::Counter(counter), word, wanted)
             },
             || k.u32(1),
         );
-        k.when(on.ne(0), || {
-            k.switch(op, self.ops.len() as u32, |case| {
-                self.ops[case as usize].run(k, (self.operands, record), (first, end));
-            });
-            k.sync();
-            k.when(signal.ne(NONE) & k.tid().eq(0), || {
-                self.counters.at(signal * COUNTER_STRIDE).release(Scope::Gpu).reduce_add(0, 1);
-            });
-        });
-        on
+        k.if_else(
+            on.ne(0),
+            || {
+                // Bodies want all registers: what is needed behind them waits in shared memory, once all threads have
+                // read what waited there before.
+                k.sync();
+                k.when(k.tid().eq(0), || {
+                    kept.st_vec(0, at);
+                    kept.st(4, signal);
+                });
+                k.switch(op, self.ops.len() as u32, |case| {
+                    self.ops[case as usize].run(k, (self.operands, record), (first, end));
+                });
+                k.sync();
+                let (at, signal) = (kept.ld_vec::<4>(0), kept.ld(4));
+                k.when(signal.ne(NONE) & k.tid().eq(0), || {
+                    self.counters.at(signal * COUNTER_STRIDE).release(Scope::Gpu).reduce_add(0, 1);
+                });
+                (at, k.u32(1))
+            },
+            || (at, k.u32(0)),
+        )
     }
 }
