@@ -4,7 +4,7 @@ use super::Op;
 use super::barrier::GridBarrier;
 use super::format::{BARRIER_WORDS, COUNTER_STRIDE, FAULT_WORDS, ITEM_WORDS};
 use super::wait::Waits;
-use super::walk::{KEPT, Walk};
+use super::walk::{Kept, Walk};
 use std::fmt;
 use warpwright_ptx::dsl::*;
 
@@ -105,7 +105,7 @@ impl PersistentDecoder {
         let (phases, tokens) = (k.scalar("phases"), k.scalar("tokens"));
         let waits = Waits::new(k, words, fault, k.scalar("budget"));
         let (ops, assignment) = (&self.ops[..], self.assignment);
-        let (taken, kept) = (k.shared(1), k.shared(KEPT));
+        let (taken, kept) = (k.shared(1), k.shared(Kept::WORDS));
         let walk = Walk {
             k,
             ops,

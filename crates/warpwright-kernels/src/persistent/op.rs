@@ -4,6 +4,7 @@
 //! arguments: then they differ in what a record of `operands` holds, and in nothing else.
 
 use super::format;
+use super::walk::Kept;
 use std::fmt;
 use std::sync::Arc;
 use warpwright_ptx::dsl::*;
@@ -176,20 +177,63 @@ impl Op {
         Ok(format::record(grid, warps, args, sizes, tables))
     }
 
-    /// Runs tiles `first .. end` of the instance whose record begins at element `record` of the operands, by the teams
-    /// of the block.
+    /// Runs the tiles from `first` on, up to the end that is kept, of the instance whose record is kept, by the teams of
+    /// the block.
+    ///
+    /// Where the grid is a line, as that of products is, there are many tiles, and what they have in common is computed
+    /// before the first. The other bodies run once or twice and want all registers: they read their operands each time.
     pub(super) fn run<'k>(
         &self,
         k: K<'k>,
-        (all, record): (Ptr<'k, Global, u64>, Reg<'k, u32>),
-        (first, end): (Reg<'k, u32>, Reg<'k, u32>),
+        all: Ptr<'k, Global, u64>,
+        first: Reg<'k, u32>,
+        kept: Ptr<'k, Shared, u32>,
     ) {
-        let record = all.at(record);
-        let [x, y, z, warps] = record.cast::<u32>().nc().ld_vec::<4>(0);
+        let record = || all.at(kept.ld(Kept::RECORD));
+        let head = || record().cast::<u32>().nc().ld_vec::<4>(0);
         let team = match self.warps {
             Some(warps) => k.teams(warps),
-            None => k.teams_of(warps),
+            None => k.teams_of(head()[3]),
         };
+        let one = Extent::new(1);
+        let [_, y_is, z_is] = self.kernel.launch().grid;
+        let line = (y_is == one && z_is == one).then(|| self.call(team, all, record()));
+        k.fold_while(
+            first + team.number(),
+            |tile| tile.lt(kept.ld(Kept::END)),
+            |tile| {
+                let zero = k.u32(0);
+                let next = match &line {
+                    Some(call) => {
+                        call.run(&*self.kernel, [tile, zero, zero]);
+                        team.sync();
+                        tile
+                    }
+                    None => {
+                        let mine = kept.at(Kept::TILES).at(team.number());
+                        // All have read what is there of the last tile.
+                        team.sync();
+                        k.when(k.lane().eq(0) & k.warp().eq(team.first_warp()), || mine.st(0, tile));
+                        let [x, y, ..] = head();
+                        // A division costs as much as some tiles, and most grids are a line after all.
+                        let row = || {
+                            let row = tile / x;
+                            [tile - row * x, row % y, row / y]
+                        };
+                        let place = k.if_else(tile.lt(x), || [tile, zero, zero], row);
+                        self.call(team, all, record()).run(&*self.kernel, place);
+                        team.sync();
+                        mine.ld(0)
+                    }
+                };
+                next + team.count()
+            },
+        );
+    }
+
+    /// A call with the operands of a record.
+    fn call<'k>(&self, team: Team<'k>, all: Ptr<'k, Global, u64>, record: Ptr<'k, Global, u64>) -> Call<'k> {
+        let [x, y, z, warps] = record.cast::<u32>().nc().ld_vec::<4>(0);
         let words = self.args.len() + self.sizes.len() + self.tables.len();
         let operands: Vec<Reg<'k, u64>> = (0..words.div_ceil(2))
             .flat_map(|pair| record.nc().ld_vec::<2>((format::RECORD_HEAD + 2 * pair) as u32))
@@ -220,19 +264,6 @@ impl Op {
         for (name, &at) in self.tables.iter().zip(tables) {
             call = call.table(name, all.at(at.to::<u32>()));
         }
-        // Most grids have one dimension, and a division costs as much as some tiles.
-        let flat = (y * z).eq(1);
-        k.each(k.range(first + team.number()..end).step(team.count()), |tile| {
-            let place = k.if_else(
-                flat,
-                || [tile, k.u32(0), k.u32(0)],
-                || {
-                    let row = tile / x;
-                    [tile - row * x, row % y, row / y]
-                },
-            );
-            call.run(&*self.kernel, place);
-            team.sync();
-        });
+        call
     }
 }

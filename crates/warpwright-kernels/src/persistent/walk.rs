@@ -28,15 +28,29 @@ pub(super) struct Walk<'k, 'a> {
     pub(super) tokens: Reg<'k, u32>,
     /// The item that the block has taken from a queue.
     pub(super) taken: Ptr<'k, Shared, u32>,
-    /// Where it is while a body runs: [`KEPT`] words.
+    /// Where it is while a body runs: [`Kept::WORDS`].
     pub(super) kept: Ptr<'k, Shared, u32>,
 }
 
 /// Token, phase, item and end: where a block is in its list, or in the phase's queue.
 type At<'k> = [Reg<'k, u32>; 4];
 
-/// Words of shared memory in which the walk waits while a body runs: those of [`At`], and the counter to signal.
-pub(super) const KEPT: u32 = 5;
+/// Words of shared memory that keep what is needed again behind a body, which wants all registers. They begin with those
+/// of [`At`].
+pub(super) struct Kept;
+
+impl Kept {
+    /// The counter to signal.
+    const SIGNAL: u32 = 4;
+    /// The tile behind the item's last.
+    pub(super) const END: u32 = 5;
+    /// Where the instance's record begins.
+    pub(super) const RECORD: u32 = 6;
+    /// The tile of each team.
+    pub(super) const TILES: u32 = 8;
+    /// All of them.
+    pub(super) const WORDS: u32 = 16;
+}
 
 fn place<'k>([token, phase, ..]: At<'k>) -> Place<'k> {
     Place { token, phase }
@@ -145,18 +159,18 @@ impl<'k> Walk<'k, '_> {
         k.if_else(
             on.ne(0),
             || {
-                // Bodies want all registers: what is needed behind them waits in shared memory, once all threads have
-                // read what waited there before.
+                // Once all threads have read what was there before.
                 k.sync();
                 k.when(k.tid().eq(0), || {
                     kept.st_vec(0, at);
-                    kept.st(4, signal);
-                });
-                k.switch(op, self.ops.len() as u32, |case| {
-                    self.ops[case as usize].run(k, (self.operands, record), (first, end));
+                    kept.st_vec(Kept::SIGNAL, [signal, end, record, k.u32(0)]);
                 });
                 k.sync();
-                let (at, signal) = (kept.ld_vec::<4>(0), kept.ld(4));
+                k.switch(op, self.ops.len() as u32, |case| {
+                    self.ops[case as usize].run(k, self.operands, first, kept);
+                });
+                k.sync();
+                let (at, signal) = (kept.ld_vec::<4>(0), kept.ld(Kept::SIGNAL));
                 k.when(signal.ne(NONE) & k.tid().eq(0), || {
                     self.counters.at(signal * COUNTER_STRIDE).release(Scope::Gpu).reduce_add(0, 1);
                 });

@@ -110,6 +110,11 @@ impl<'k> K<'k> {
 }
 
 impl<'k> Team<'k> {
+    /// Its first warp, by its number in the block.
+    pub fn first_warp(self) -> Reg<'k, u32> {
+        self.first
+    }
+
     /// The team's number, from 0.
     pub fn number(self) -> Reg<'k, u32> {
         self.number
