@@ -3,7 +3,7 @@
 use super::error::ScheduleError;
 use super::form;
 use super::parts::Parts;
-use crate::graph::Role;
+use crate::graph::{Role, Tensor};
 use crate::launch::ArgSource;
 use crate::plan::Plan;
 use crate::program::StepOp;
@@ -266,12 +266,17 @@ impl Appended {
             StepOp::ArgMax { out, .. } | StepOp::Sample { out, .. } => Some(out),
             _ => None,
         });
-        let token = ArgSource::Tensor { tensor: chosen?, plane: 0, at: 0, len: 1 };
+        chosen.map(|token| Appended::publish_token(token, kernel))
+    }
+
+    /// The same of the one `u32` of a tensor of the plan.
+    pub fn publish_token(token: Tensor, kernel: Publish) -> Self {
+        let token = ArgSource::Tensor { tensor: token, plane: 0, at: 0, len: 1 };
         let args = kernel.args().into_iter().map(|desc| match desc.name {
             "tokens" => (desc.name, Operand::Plan(token)),
             name => (name, Operand::External(name)),
         });
         let args = args.collect();
-        Some(Appended { kernel: Arc::new(kernel), args, dims: Vec::new() })
+        Appended { kernel: Arc::new(kernel), args, dims: Vec::new() }
     }
 }

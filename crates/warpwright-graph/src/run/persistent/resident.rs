@@ -10,8 +10,7 @@ use super::mailbox::{Mailbox, PROGRESS_WORDS};
 use super::operands;
 use super::options::PersistentOptions;
 use crate::graph::{Element, TensorType};
-use crate::launch::ArgSource;
-use crate::persistent::{Appended, Assigned, Operand, Schedule, ScheduleOptions, check};
+use crate::persistent::{Appended, Assigned, Schedule, ScheduleOptions, check};
 use crate::plan::Plan;
 use std::fmt;
 use std::sync::Arc;
@@ -309,19 +308,8 @@ fn schedule(plan: &Plan, options: &PersistentOptions) -> Result<Schedule, Persis
     if ty.element != Element::U32 || ty.shape.elements() != 1 {
         return Err(PersistentError::Token { name: name.clone(), ty });
     }
-    let token = ArgSource::Tensor { tensor, plane: 0, at: 0, len: 1 };
-    let external = |name| (name, Operand::External(name));
-    let args = vec![
-        ("tokens", Operand::Plan(token)),
-        external("ends"),
-        external("ring"),
-        external("control"),
-        external("progress"),
-    ];
-    let scheduling = ScheduleOptions {
-        warps: options.warps,
-        appended: vec![Appended { kernel: Arc::new(publish), args, dims: Vec::new() }],
-    };
+    let scheduling =
+        ScheduleOptions { warps: options.warps, appended: vec![Appended::publish_token(tensor, publish)] };
     let schedule = Schedule::new(plan, &scheduling)?;
     // In a schedule of one phase the next token could say that it is the last while blocks still ask whether this was.
     if schedule.phases.len() < 2 {
