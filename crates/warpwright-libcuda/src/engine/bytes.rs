@@ -106,7 +106,12 @@ impl ClientMemory {
     }
 
     /// Calls `each` with the bytes of a range, a piece at a time, and where they are in it.
-    pub(super) fn read(self, offset: u64, bytes: u64, mut each: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+    pub(super) fn read(
+        self,
+        offset: u64,
+        bytes: u64,
+        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let pointer = self.pointer(offset, bytes)?;
         let mut piece = [0; PIECE];
         for at in (0..bytes).step_by(PIECE) {
@@ -120,7 +125,12 @@ impl ClientMemory {
     }
 
     /// Fills a range with what `each` puts in pieces of it.
-    pub(super) fn write(self, offset: u64, bytes: u64, mut each: impl FnMut(u64, &mut [u8]) -> Result<()>) -> Result<()> {
+    pub(super) fn write(
+        self,
+        offset: u64,
+        bytes: u64,
+        mut each: impl FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
         let pointer = self.pointer(offset, bytes)?;
         let mut piece = [0; PIECE];
         for at in (0..bytes).step_by(PIECE) {

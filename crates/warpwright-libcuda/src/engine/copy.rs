@@ -152,9 +152,8 @@ impl Copy {
         if self.is_flat() {
             return self.row(0, 0, self.bytes());
         }
-        self.rows().try_for_each(|row| {
-            self.row(self.target.layout.at(row), self.source.layout.at(row), self.width)
-        })
+        self.rows()
+            .try_for_each(|row| self.row(self.target.layout.at(row), self.source.layout.at(row), self.width))
     }
 
     fn row(&self, to: u64, from: u64, bytes: u64) -> Result<()> {

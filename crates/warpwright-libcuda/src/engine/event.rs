@@ -118,7 +118,9 @@ impl Event {
         if !self.has_times || !start.has_times || self.context.id() != start.context.id() {
             return Err(Status::INVALID_HANDLE);
         }
-        let (Some(start), Some(end)) = (start.mark()?, self.mark()?) else { return Err(Status::INVALID_HANDLE) };
+        let (Some(start), Some(end)) = (start.mark()?, self.mark()?) else {
+            return Err(Status::INVALID_HANDLE);
+        };
         self.context.check()?;
         let (Some(start), Some(end)) = (start.reached.get(), end.reached.get()) else {
             return Err(Status::NOT_READY);

@@ -41,7 +41,8 @@ pub(super) fn start(engine: &Arc<Engine>) -> Result<()> {
     let spawn = |name: &str, life: Box<dyn FnOnce() + Send>| {
         std::thread::Builder::new().name(format!("{name}-{ordinal}")).spawn(life).map(drop)
     };
-    let started = spawn("cuda-host", Box::new(call)).and_then(|()| spawn("cuda-device", Box::new(move || worker.serve())));
+    let started = spawn("cuda-host", Box::new(call))
+        .and_then(|()| spawn("cuda-device", Box::new(move || worker.serve())));
     started.map_err(|error| {
         log::note(&error);
         Status::OPERATING_SYSTEM

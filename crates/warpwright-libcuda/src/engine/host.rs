@@ -90,7 +90,8 @@ impl HostMemory {
         let maps = self.maps();
         let (ordinal, _) = maps.first().ok_or(Status::INVALID_VALUE)?;
         let engines = engines()?;
-        let engine = engines.iter().find(|engine| engine.ordinal() == *ordinal).ok_or(Status::INVALID_VALUE)?;
+        let engine =
+            engines.iter().find(|engine| engine.ordinal() == *ordinal).ok_or(Status::INVALID_VALUE)?;
         engine.vm().span(address, bytes).map_err(|error| status(&error))
     }
 
@@ -206,8 +207,15 @@ impl Hosts {
             words,
             own,
         });
-        engines()?.iter().try_for_each(|engine| memory.map_into(engine))?;
-        self.pieces().insert(memory.base, memory);
+        // First the one and then the other: a device that begins to work meanwhile does it the other way round.
+        self.pieces().insert(memory.base, memory.clone());
+        let mapped =
+            engines().and_then(|engines| engines.iter().try_for_each(|engine| memory.map_into(engine)));
+        if let Err(status) = mapped {
+            self.pieces().remove(&memory.base);
+            memory.maps().clear();
+            return Err(status);
+        }
         Ok(address as u64)
     }
 
@@ -227,14 +235,18 @@ impl Hosts {
     }
 
     /// All of them into a device that begins to work.
-    pub(super) fn map_into(&self, engine: &Engine) -> Result<()> {
-        self.pieces().values().try_for_each(|piece| piece.map_into(engine))
+    pub(crate) fn map_into(&self, engine: &Engine) -> Result<()> {
+        self.alive().iter().try_for_each(|piece| piece.map_into(engine))
     }
 
     /// A context ends, and what was allocated in it. The devices have been waited for.
     pub(super) fn release(&self, context: u64) {
-        let addresses: Vec<(u64, HostKind)> =
-            self.pieces().values().filter(|piece| piece.context == context).map(|p| (p.base, p.kind)).collect();
+        let addresses: Vec<(u64, HostKind)> = self
+            .pieces()
+            .values()
+            .filter(|piece| piece.context == context)
+            .map(|p| (p.base, p.kind))
+            .collect();
         for (address, kind) in addresses {
             // Somebody else may have given it back.
             let _ = self.free(address, kind);

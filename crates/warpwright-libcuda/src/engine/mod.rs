@@ -21,11 +21,12 @@ mod queue;
 mod stream;
 
 pub(crate) use bytes::{Bytes, ClientMemory};
-pub(crate) use copy::{Copy, Layout, Side};
+pub(crate) use copy::{Copy, Layout, Memory as AnyMemory, Side};
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Mark, Recorded};
-pub(crate) use host::{HostKind, HostMemory, hosts};
+pub(crate) use execute::is_engine_thread;
+pub(crate) use host::{Asker, HostKind, HostMemory, hosts};
 pub(crate) use memory::{Block, BlockKind};
-pub(crate) use op::{Comparison, HostFunction, Op, StreamCallback, Work};
+pub(crate) use op::{CallbackFunction, Comparison, HostFunction, Op, Pattern, StreamCallback, Work, record};
 pub(crate) use pool::{POOLS, Pool};
 pub(crate) use queue::Queue;
 pub(crate) use stream::{Recorder, STREAMS, Stream, StreamKind};
@@ -58,7 +59,6 @@ impl Engine {
             pools: Pools::default(),
             streams: stream::Defaults::default(),
         });
-        hosts().map_into(&engine)?;
         execute::start(&engine)?;
         Ok(engine)
     }
@@ -98,11 +98,12 @@ impl Engine {
         self.drain();
         self.memory.release(context.id());
         self.streams.release(context.id());
+        // Whoever removes a handle first has removed it.
         for handle in STREAMS.handles(|stream| stream.context().id() == context.id()) {
-            let _ = STREAMS.take(handle);
+            let _ = STREAMS.remove(handle);
         }
         for handle in EVENTS.handles(|event| event.context().id() == context.id()) {
-            let _ = EVENTS.take(handle);
+            let _ = EVENTS.remove(handle);
         }
         hosts().release(context.id());
     }
@@ -111,6 +112,11 @@ impl Engine {
 /// The devices that have begun to work.
 pub(crate) fn engines() -> Result<Vec<Arc<Engine>>> {
     Ok(state()?.devices().iter().filter_map(|device| device.engine_if_started()).collect())
+}
+
+/// The client's functions that streams call must not call the driver: they would wait for themselves.
+pub(crate) fn permitted() -> Result<()> {
+    if is_engine_thread() { Err(Status::NOT_PERMITTED) } else { Ok(()) }
 }
 
 /// The device of a context, at work.

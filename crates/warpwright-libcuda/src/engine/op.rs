@@ -159,7 +159,9 @@ impl Op {
     pub(super) fn is_ready(&self) -> bool {
         match self {
             Op::Wait(mark) | Op::Running(mark) => mark.is_reached(),
-            Op::WaitValue { at, value, comparison } => at.value().is_none_or(|found| comparison.holds(found, *value, at.len())),
+            Op::WaitValue { at, value, comparison } => {
+                at.value().is_none_or(|found| comparison.holds(found, *value, at.len()))
+            }
             Op::Batch(ops, next) => ops.get(*next).is_none_or(Op::is_ready),
             _ => true,
         }

@@ -4,7 +4,7 @@
 //! are checked to the byte. So what is reserved is what is used.
 
 use crate::state::{Handles, Kind};
-use crate::types::{CUdevice, CUmemoryPool, Result};
+use crate::types::{CUdevice, CUmemoryPool, Result, Status};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -42,7 +42,7 @@ impl Pool {
             });
             made.insert(pool).clone()
         })?;
-        made.ok_or(crate::types::Status::UNKNOWN)
+        made.ok_or(Status::UNKNOWN)
     }
 
     /// What clients call it.
@@ -91,7 +91,7 @@ pub(crate) struct Pools {
 
 impl Pools {
     /// The one that the device has by itself.
-    pub(crate) fn default(&self, device: CUdevice) -> Result<Arc<Pool>> {
+    pub(crate) fn own(&self, device: CUdevice) -> Result<Arc<Pool>> {
         let mut slot = self.default.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = &*slot {
             return Ok(pool.clone());
@@ -102,7 +102,7 @@ impl Pools {
     /// The one that allocations come from.
     pub(crate) fn current(&self, device: CUdevice) -> Result<Arc<Pool>> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        current.map_or_else(|| self.default(device), Ok)
+        current.map_or_else(|| self.own(device), Ok)
     }
 
     /// From now on allocations come from that one.

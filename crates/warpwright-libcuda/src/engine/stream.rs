@@ -98,6 +98,7 @@ impl Stream {
 
     /// The stream of a handle, whatever the state of its context.
     pub(crate) fn find(handle: CUstream) -> Result<Arc<Stream>> {
+        super::permitted()?;
         match handle {
             CUstream::NULL | CUstream::LEGACY => Stream::legacy(&current()?),
             CUstream::PER_THREAD => Stream::per_thread(&current()?),
