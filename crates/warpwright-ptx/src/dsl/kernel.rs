@@ -17,7 +17,7 @@ pub trait Kernel {
     /// The entry point's name, unique to the configuration.
     fn entry(&self) -> String;
 
-    /// The arguments, in order.
+    /// The arguments, in the order of the parameters; the body asks for each once, in any order.
     fn args(&self) -> Vec<ArgDesc>;
 
     /// How it is launched. The shared memory is that which the body asks for: see [`Built::launch`].
