@@ -77,7 +77,6 @@ missing! {
     cuCtxSetFlags
     cuCtxSetLimit
     cuCtxSetSharedMemConfig
-    cuCtxSynchronize
     cuCtxSynchronize_v2
     cuCtxWaitEvent
     cuDestroyExternalMemory
@@ -93,14 +92,12 @@ missing! {
     cuDeviceGetCliqueCount
     cuDeviceGetCliqueInfo
     cuDeviceGetCount
-    cuDeviceGetDefaultMemPool
     cuDeviceGetDevResource
     cuDeviceGetExecAffinitySupport
     cuDeviceGetFabricClusterUuid
     cuDeviceGetGraphMemAttribute
     cuDeviceGetHostAtomicCapabilities
     cuDeviceGetLuid
-    cuDeviceGetMemPool
     cuDeviceGetName
     cuDeviceGetP2PAtomicCapabilities
     cuDeviceGetP2PAttribute
@@ -117,17 +114,8 @@ missing! {
     cuDevicePrimaryCtxSetFlags_v2
     cuDeviceRegisterAsyncNotification
     cuDeviceSetGraphMemAttribute
-    cuDeviceSetMemPool
     cuDeviceTotalMem_v2
     cuDeviceUnregisterAsyncNotification
-    cuEventCreate
-    cuEventDestroy_v2
-    cuEventElapsedTime
-    cuEventElapsedTime_v2
-    cuEventQuery
-    cuEventRecord
-    cuEventRecordWithFlags
-    cuEventSynchronize
     cuExternalMemoryGetMappedBuffer
     cuExternalMemoryGetMappedMipmappedArray
     cuFlushGPUDirectRDMAWrites
@@ -278,7 +266,6 @@ missing! {
     cuLaunchCooperativeKernelMultiDevice
     cuLaunchGrid
     cuLaunchGridAsync
-    cuLaunchHostFunc
     cuLaunchHostFunc_v2
     cuLaunchKernel
     cuLaunchKernelEx
@@ -316,52 +303,25 @@ missing! {
     cuLogsUnregisterCallback
     cuMemAddressFree
     cuMemAddressReserve
-    cuMemAdvise
-    cuMemAdvise_v2
-    cuMemAllocAsync
-    cuMemAllocFromPoolAsync
-    cuMemAllocHost_v2
-    cuMemAllocManaged
-    cuMemAllocPitch_v2
-    cuMemAlloc_v2
     cuMemBatchDecompressAsync
     cuMemCreate
     cuMemDiscardAndPrefetchBatchAsync
     cuMemDiscardBatchAsync
     cuMemExportToShareableHandle
-    cuMemFreeAsync
-    cuMemFreeHost
-    cuMemFree_v2
     cuMemGetAccess
-    cuMemGetAddressRange_v2
     cuMemGetAllocationGranularity
     cuMemGetAllocationPropertiesFromHandle
     cuMemGetDefaultMemPool
     cuMemGetHandleForAddressRange
-    cuMemGetInfo_v2
     cuMemGetLocationInfo
     cuMemGetMemPool
-    cuMemHostAlloc
-    cuMemHostGetDevicePointer_v2
-    cuMemHostGetFlags
-    cuMemHostRegister_v2
-    cuMemHostUnregister
     cuMemImportFromShareableHandle
     cuMemMap
     cuMemMapArrayAsync
-    cuMemPoolCreate
-    cuMemPoolDestroy
     cuMemPoolExportPointer
     cuMemPoolExportToShareableHandle
-    cuMemPoolGetAccess
-    cuMemPoolGetAttribute
     cuMemPoolImportFromShareableHandle
     cuMemPoolImportPointer
-    cuMemPoolSetAccess
-    cuMemPoolSetAttribute
-    cuMemPoolTrimTo
-    cuMemPrefetchAsync
-    cuMemPrefetchAsync_v2
     cuMemPrefetchBatchAsync
     cuMemRangeGetAttribute
     cuMemRangeGetAttributes
@@ -370,18 +330,9 @@ missing! {
     cuMemSetAccess
     cuMemSetMemPool
     cuMemUnmap
-    cuMemcpy
-    cuMemcpy2DAsync_v2
-    cuMemcpy2DUnaligned_v2
-    cuMemcpy2D_v2
-    cuMemcpy3DAsync_v2
     cuMemcpy3DBatchAsync
     cuMemcpy3DBatchAsync_v2
-    cuMemcpy3DPeer
-    cuMemcpy3DPeerAsync
     cuMemcpy3DWithAttributesAsync
-    cuMemcpy3D_v2
-    cuMemcpyAsync
     cuMemcpyAtoA_v2
     cuMemcpyAtoD_v2
     cuMemcpyAtoHAsync_v2
@@ -389,29 +340,9 @@ missing! {
     cuMemcpyBatchAsync
     cuMemcpyBatchAsync_v2
     cuMemcpyDtoA_v2
-    cuMemcpyDtoDAsync_v2
-    cuMemcpyDtoD_v2
-    cuMemcpyDtoHAsync_v2
-    cuMemcpyDtoH_v2
     cuMemcpyHtoAAsync_v2
     cuMemcpyHtoA_v2
-    cuMemcpyHtoDAsync_v2
-    cuMemcpyHtoD_v2
-    cuMemcpyPeer
-    cuMemcpyPeerAsync
     cuMemcpyWithAttributesAsync
-    cuMemsetD16Async
-    cuMemsetD16_v2
-    cuMemsetD2D16Async
-    cuMemsetD2D16_v2
-    cuMemsetD2D32Async
-    cuMemsetD2D32_v2
-    cuMemsetD2D8Async
-    cuMemsetD2D8_v2
-    cuMemsetD32Async
-    cuMemsetD32_v2
-    cuMemsetD8Async
-    cuMemsetD8_v2
     cuMipmappedArrayCreate
     cuMipmappedArrayDestroy
     cuMipmappedArrayGetLevel
@@ -449,54 +380,30 @@ missing! {
     cuParamSetf
     cuParamSeti
     cuParamSetv
-    cuPointerGetAttribute
-    cuPointerGetAttributes
-    cuPointerSetAttribute
     cuProfilerInitialize
     cuProfilerStart
     cuProfilerStop
     cuSignalExternalSemaphoresAsync
-    cuStreamAddCallback
-    cuStreamAttachMemAsync
     cuStreamBatchMemOp
-    cuStreamBatchMemOp_v2
     cuStreamBeginCaptureToCig
     cuStreamBeginCaptureToGraph
     cuStreamBeginCapture_v2
     cuStreamBeginRecaptureToGraph
-    cuStreamCopyAttributes
-    cuStreamCreate
-    cuStreamCreateWithPriority
-    cuStreamDestroy_v2
     cuStreamEndCapture
     cuStreamEndCaptureToCig
-    cuStreamGetAttribute
     cuStreamGetCaptureInfo
     cuStreamGetCaptureInfo_v2
     cuStreamGetCaptureInfo_v3
-    cuStreamGetCtx
     cuStreamGetCtx_v2
     cuStreamGetDevResource
-    cuStreamGetDevice
-    cuStreamGetFlags
     cuStreamGetGreenCtx
-    cuStreamGetId
-    cuStreamGetPriority
     cuStreamIsCapturing
-    cuStreamQuery
-    cuStreamSetAttribute
-    cuStreamSynchronize
     cuStreamUpdateCaptureDependencies
     cuStreamUpdateCaptureDependencies_v2
-    cuStreamWaitEvent
     cuStreamWaitValue32
-    cuStreamWaitValue32_v2
     cuStreamWaitValue64
-    cuStreamWaitValue64_v2
     cuStreamWriteValue32
-    cuStreamWriteValue32_v2
     cuStreamWriteValue64
-    cuStreamWriteValue64_v2
     cuSurfObjectCreate
     cuSurfObjectDestroy
     cuSurfObjectGetResourceDesc

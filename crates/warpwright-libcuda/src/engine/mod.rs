@@ -21,12 +21,12 @@ mod queue;
 mod stream;
 
 pub(crate) use bytes::{Bytes, ClientMemory};
-pub(crate) use copy::{Copy, Layout, Memory as AnyMemory, Side};
+pub(crate) use copy::{issue, Copy, Layout, Memory as AnyMemory, Side};
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Mark, Recorded};
 pub(crate) use execute::is_engine_thread;
 pub(crate) use host::{Asker, HostKind, HostMemory, hosts};
 pub(crate) use memory::{Block, BlockKind};
-pub(crate) use op::{CallbackFunction, Comparison, HostFunction, Op, Pattern, StreamCallback, Work, record};
+pub(crate) use op::{CallbackFunction, Comparison, HostFunction, Op, Pattern, StreamCallback, Work, record, record_outside};
 pub(crate) use pool::{POOLS, Pool};
 pub(crate) use queue::Queue;
 pub(crate) use stream::{Recorder, STREAMS, Stream, StreamKind};

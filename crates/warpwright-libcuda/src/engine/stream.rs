@@ -51,6 +51,9 @@ pub(crate) trait Recorder: Send + Sync {
 
     /// An event is recorded.
     fn record_event(&self, stream: &Arc<Stream>, event: &Arc<super::Event>) -> Result<()>;
+
+    /// An event is recorded that each run of the graph is to record for those outside.
+    fn record_outside(&self, stream: &Arc<Stream>, event: &Arc<super::Event>) -> Result<()>;
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

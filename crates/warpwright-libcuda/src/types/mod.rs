@@ -6,11 +6,13 @@
 
 mod device;
 mod handle;
+mod memory;
 mod pointer;
 mod status;
 
 pub use device::*;
 pub use handle::*;
+pub use memory::*;
 pub(crate) use pointer::text;
 pub use pointer::{In, Out};
 pub use status::{Result, Status};
