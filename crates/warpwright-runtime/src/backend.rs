@@ -156,16 +156,11 @@ impl Backend {
 }
 
 impl Module {
-    /// The names of its kernels, sorted.
-    pub(crate) fn kernels(&self) -> Vec<String> {
-        let Module::Vm(module) = self;
-        module.kernels()
-    }
-
-    /// What a kernel is like; `None` where the module has none of that name.
-    pub(crate) fn attributes(&self, kernel: &str) -> Option<FunctionAttributes> {
-        let Module::Vm(module) = self;
-        module.attributes(kernel)
+    /// What a kernel is like, of which the module declares that.
+    pub(crate) fn attributes(&self, _kernel: &str, declared: FunctionAttributes) -> FunctionAttributes {
+        match self {
+            Module::Vm(_) => declared,
+        }
     }
 
     /// A launch of a kernel as the device takes it.

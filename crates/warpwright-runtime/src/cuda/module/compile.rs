@@ -5,7 +5,7 @@
 
 use crate::cuda::CallError;
 use crate::cuda::error::check;
-use cudarc::driver::sys::{self, CUjitInputType, CUjit_option, CUlinkState};
+use cudarc::driver::sys::{self, CUjit_option, CUjitInputType, CUlinkState};
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 
@@ -49,12 +49,8 @@ fn link(ptx: &str, errors: &mut [u8], infos: &mut [u8]) -> Result<Vec<u8>, CallE
     ];
     // A number stands in the place of a pointer.
     let number = |value: usize| std::ptr::without_provenance_mut::<c_void>(value);
-    let mut values = [
-        errors.as_mut_ptr().cast(),
-        number(errors.len()),
-        infos.as_mut_ptr().cast(),
-        number(infos.len()),
-    ];
+    let mut values =
+        [errors.as_mut_ptr().cast(), number(errors.len()), infos.as_mut_ptr().cast(), number(infos.len())];
     let mut state = null_mut();
     // SAFETY: as many options as values, each of its option's kind. The driver writes to the logs, their sizes and the
     // options as long as the state lives, which is destroyed before they go.
@@ -110,7 +106,10 @@ mod tests {
     fn what_compilers_refuse_in_comments_is_replaced_and_lines_stay() {
         let clean = "// plain\nret;\n";
         assert_eq!(sanitise(clean.into()), clean);
-        assert_eq!(sanitise(".file 1 \"/home/jörg/k.rs\"\n// \0 ☃\nret;".into()), ".file 1 \"/home/j?rg/k.rs\"\n// ? ?\nret;");
+        assert_eq!(
+            sanitise(".file 1 \"/home/jörg/k.rs\"\n// \0 ☃\nret;".into()),
+            ".file 1 \"/home/j?rg/k.rs\"\n// ? ?\nret;"
+        );
     }
 
     #[test]

@@ -12,7 +12,9 @@ use warpwright_ptx::ir::Arch;
 #[non_exhaustive]
 pub enum ModuleError {
     /// The module is for a target that the device does not run.
-    #[error("the module is for {module}, which a device of {device} does not run; build it for {device} or before")]
+    #[error(
+        "the module is for {module}, which a device of {device} does not run; build it for {device} or before"
+    )]
     Target {
         /// The target.
         module: Arch,

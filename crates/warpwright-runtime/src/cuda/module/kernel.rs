@@ -50,7 +50,9 @@ impl Kernel {
     fn ask(&self, attribute: CUfunction_attribute) -> Result<u32, CallError> {
         let mut value = 0;
         // SAFETY: writes the value; the kernel's module is loaded, and its context current.
-        check("cuFuncGetAttribute", unsafe { sys::cuFuncGetAttribute(&mut value, attribute, self.function) })?;
+        check("cuFuncGetAttribute", unsafe {
+            sys::cuFuncGetAttribute(&mut value, attribute, self.function)
+        })?;
         Ok(u32::try_from(value).unwrap_or(0))
     }
 

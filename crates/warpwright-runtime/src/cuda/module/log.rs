@@ -155,7 +155,8 @@ impl<'a> Places<'a> {
             ItemKind::Function(function) => Some((item.origin, function)),
             _ => None,
         });
-        let mut before = functions.filter(|(origin, _)| self.line_of(*origin).is_some_and(|line| line <= number));
+        let mut before =
+            functions.filter(|(origin, _)| self.line_of(*origin).is_some_and(|line| line <= number));
         before.next().map(|(_, function)| &**function)
     }
 
@@ -274,8 +275,10 @@ mod tests {
         for log in ["", "\n\n", "no luck today", "ptxas: 12 terrors : none", "line 13; errors", "error"] {
             assert_eq!(messages(log, PTX), [], "{log:?}");
         }
-        let odd = "ptxas x, line 99999999999999; error : large\nptxas x, line ; error : none\nline 0; error : zero";
-        let numbers: Vec<_> = messages(odd, PTX).into_iter().map(|message| message.line.map(|l| l.number)).collect();
+        let odd =
+            "ptxas x, line 99999999999999; error : large\nptxas x, line ; error : none\nline 0; error : zero";
+        let numbers: Vec<_> =
+            messages(odd, PTX).into_iter().map(|message| message.line.map(|l| l.number)).collect();
         assert_eq!(numbers, [None, None, Some(0)]);
     }
 

@@ -170,7 +170,11 @@ impl Loader {
     }
 
     /// A module from its image, with its kernels.
-    fn load_image(&self, image: &[u8], declared: &[(String, FunctionAttributes)]) -> Result<Module, CallError> {
+    fn load_image(
+        &self,
+        image: &[u8],
+        declared: &[(String, FunctionAttributes)],
+    ) -> Result<Module, CallError> {
         let mut handle = null_mut();
         // SAFETY: the driver reads the image, which says its own size, in this call alone. It came from the driver, and
         // if from the cache, by way of a checksum.

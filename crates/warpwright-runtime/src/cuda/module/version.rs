@@ -45,7 +45,11 @@ impl fmt::Display for PtxVersionError {
         }
         match needed.cuda_release() {
             Some(release) => {
-                write!(f, ": install a driver of CUDA {} or later", DriverVersion::from_number(release as i32))
+                write!(
+                    f,
+                    ": install a driver of CUDA {} or later",
+                    DriverVersion::from_number(release as i32)
+                )
             }
             None => f.write_str(": install a newer driver"),
         }
@@ -69,9 +73,7 @@ pub(super) fn version_for(
     let (needed, feature) = info.lowest_version(target);
     match accepted {
         Some(accepted) if needed <= accepted => Ok(accepted),
-        _ => {
-            Err(PtxVersionError { found: module.version, needed, feature, target, driver, accepted })
-        }
+        _ => Err(PtxVersionError { found: module.version, needed, feature, target, driver, accepted }),
     }
 }
 
@@ -97,7 +99,11 @@ mod tests {
         assert_eq!(given("7.0", "sm_80", COPY, 13000), Ok(v(7, 0)), "nothing is raised");
         assert_eq!(given("9.0", "sm_80", COPY, 12040), Ok(v(8, 4)));
         assert_eq!(given("9.0", "sm_80", LANE, 12030), Ok(v(8, 3)), "just what is needed");
-        assert_eq!(given("9.5", "sm_80", COPY, 14010), Ok(v(9, 5)), "drivers that are not known accept all that is");
+        assert_eq!(
+            given("9.5", "sm_80", COPY, 14010),
+            Ok(v(9, 5)),
+            "drivers that are not known accept all that is"
+        );
     }
 
     #[test]

@@ -26,8 +26,10 @@ impl Scratch {
 
     /// Names of its files, sorted.
     fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).map(|entries| entries.flatten().collect()).unwrap_or_else(|_| vec![]);
-        let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().into_string().expect("ASCII")).collect();
+        let entries =
+            fs::read_dir(&self.0).map(|entries| entries.flatten().collect()).unwrap_or_else(|_| vec![]);
+        let mut names: Vec<_> =
+            entries.iter().map(|entry| entry.file_name().into_string().expect("ASCII")).collect();
         names.sort();
         names
     }
@@ -208,7 +210,9 @@ fn files_of_others_stay_and_what_was_abandoned_goes() {
     for name in foreign.iter().chain([&abandoned, &fresh]) {
         fs::write(scratch.0.join(name), vec![0; 5000]).expect("writable");
         let age = if *name == fresh { SystemTime::now() } else { old };
-        fs::File::open(scratch.0.join(name)).and_then(|file| file.set_modified(age)).expect("its times can be set");
+        fs::File::open(scratch.0.join(name))
+            .and_then(|file| file.set_modified(age))
+            .expect("its times can be set");
     }
     fs::create_dir(scratch.0.join("0".repeat(64) + IMAGE)).expect("writable");
     for n in 0..20u64 {
