@@ -1,6 +1,7 @@
 //! Contexts, and which one a thread works in.
 
 use super::entries;
+use crate::engine::permitted;
 use crate::state::{Context, ContextSettings, current, limit, stack, state};
 use crate::types::{CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUfunc_cache, CUlimit};
 use crate::types::{CUsharedconfig, In, Out, Result, Status};
@@ -32,6 +33,7 @@ fn alive() -> Result<Arc<Context>> {
 
 fn destroy(handle: CUcontext) -> Result<()> {
     state()?;
+    permitted()?;
     let context = Context::find(handle)?;
     if context.is_primary() {
         return Err(Status::INVALID_CONTEXT);
@@ -131,6 +133,18 @@ entries! {
     /// Where a context is.
     fn cuCtxGetDevice_v2(device: Out<CUdevice>, context: CUcontext) {
         device.set(given(context)?.device().ordinal())
+    }
+
+    /// Waits for all that was asked for in the current context.
+    fn cuCtxSynchronize() {
+        current()?.synchronize()
+    }
+
+    /// Waits for all that was asked for in a context; null is the current one.
+    fn cuCtxSynchronize_v2(context: CUcontext) {
+        let context = given(context)?;
+        context.check()?;
+        context.synchronize()
     }
 
     /// The flags of the current context.

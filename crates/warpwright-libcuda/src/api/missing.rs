@@ -63,8 +63,6 @@ missing! {
     cuCtxFromGreenCtx
     cuCtxGetDevResource
     cuCtxRecordEvent
-    cuCtxSynchronize
-    cuCtxSynchronize_v2
     cuCtxWaitEvent
     cuDestroyExternalMemory
     cuDestroyExternalSemaphore

@@ -6,6 +6,7 @@
 //! had, and nothing else of what it had.
 
 use super::{Device, Handles, Kind, Stale};
+use crate::engine;
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -182,10 +183,23 @@ impl Context {
 
     /// Ends it with all that is in it. Whoever comes second has nothing to do.
     pub(crate) fn destroy(&self) {
-        if self.is_alive.swap(false, Relaxed) && !self.is_primary {
+        if !self.is_alive.swap(false, Relaxed) {
+            return;
+        }
+        if !self.is_primary {
             // It is there: only who ends it takes the handle back.
             let _ = CONTEXTS.remove(self.handle.0);
         }
+        if let Some(engine) = self.device.engine_if_started() {
+            engine.release(self);
+        }
+    }
+
+    /// Waits for all that was asked for, and says whether all of it was done.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        engine::permitted()?;
+        self.device.engine()?.drain();
+        self.check()
     }
 
     fn peers(&self) -> MutexGuard<'_, Vec<u64>> {

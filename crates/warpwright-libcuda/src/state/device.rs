@@ -2,6 +2,7 @@
 
 use super::context::{Context, ContextSettings};
 use super::{Config, Model};
+use crate::engine::{Engine, hosts};
 use crate::report::log;
 use crate::types::{CUcontext, CUdevice, CUuuid, Result, Status};
 use std::ffi::c_int;
@@ -16,7 +17,7 @@ pub(crate) const GREATEST_PRIORITY: c_int = -5;
 pub(crate) struct Device {
     ordinal: CUdevice,
     config: DeviceConfig,
-    vm: OnceLock<Result<warpwright_vm::Device>>,
+    engine: OnceLock<Result<Arc<Engine>>>,
     primary: Mutex<Primary>,
 }
 
@@ -36,13 +37,16 @@ impl Primary {
 }
 
 impl Device {
+    /// The device of an ordinal, of those that the configuration has.
     pub(super) fn new(ordinal: CUdevice, arch: Arch, config: &Config) -> Self {
         let mut device = DeviceConfig::default();
         device.arch = arch;
         device.memory = config.memory;
         device.workers = config.workers;
         device.multiprocessors = Model::of(arch).multiprocessors;
-        Device { ordinal, config: device, vm: OnceLock::new(), primary: Mutex::default() }
+        // An address says which device it is of.
+        device.addresses = (ordinal as u32, config.devices.len() as u32);
+        Device { ordinal, config: device, engine: OnceLock::new(), primary: Mutex::default() }
     }
 
     /// Its number.
@@ -88,21 +92,36 @@ impl Device {
 
     /// The virtual GPU.
     pub(crate) fn vm(&self) -> Result<&warpwright_vm::Device> {
-        let vm = self.vm.get_or_init(|| {
-            warpwright_vm::Device::new(self.config.clone()).map_err(|error| {
+        self.engine().map(|engine| engine.vm())
+    }
+
+    /// The virtual GPU at work.
+    pub(crate) fn engine(&self) -> Result<&Arc<Engine>> {
+        let mut starts = false;
+        let engine = self.engine.get_or_init(|| {
+            starts = true;
+            let vm = warpwright_vm::Device::new(self.config.clone()).map_err(|error| {
                 log::note(&error);
                 Status::OPERATING_SYSTEM
-            })
+            })?;
+            Engine::start(self.ordinal, vm)
         });
-        vm.as_ref().map_err(|status| *status)
+        let engine = engine.as_ref().map_err(|status| *status)?;
+        // What of the host's memory was made known before; it is made known to this device from now on.
+        if starts {
+            hosts().map_into(engine)?;
+        }
+        Ok(engine)
+    }
+
+    /// The same, if something has needed it.
+    pub(crate) fn engine_if_started(&self) -> Option<Arc<Engine>> {
+        self.engine.get()?.as_ref().ok().cloned()
     }
 
     /// Host threads that run blocks, as the configuration has it: 0 for one for each core.
     pub(crate) fn host_threads(&self) -> u32 {
-        match &self.vm.get() {
-            Some(Ok(vm)) => vm.workers(),
-            _ => self.config.workers,
-        }
+        self.engine_if_started().map_or(self.config.workers, |engine| engine.vm().workers())
     }
 
     fn primary(&self) -> MutexGuard<'_, Primary> {
