@@ -37,7 +37,11 @@ impl Given {
         let invalid = Status::INVALID_VALUE;
         // One row needs no pitch, one slice no height.
         let row = self.x.checked_add(width).ok_or(invalid)?;
-        let pitch = if self.pitch == 0 && height == 1 && depth == 1 && self.y == 0 && self.z == 0 { row } else { self.pitch };
+        let pitch = if self.pitch == 0 && height == 1 && depth == 1 && self.y == 0 && self.z == 0 {
+            row
+        } else {
+            self.pitch
+        };
         let rows = self.y.checked_add(height).ok_or(invalid)?;
         let has_slices = depth > 1 || self.z > 0;
         if row > pitch || self.pitch > MOST_PITCH || has_slices && rows > self.height || self.lod != 0 {

@@ -18,7 +18,8 @@ fn allocate(pointer: Out<*mut c_void>, bytes: usize, flags: c_uint) -> Result<()
     if flags & !ALLOCATION_FLAGS != 0 {
         return Err(Status::INVALID_VALUE);
     }
-    let address = hosts().allocate(bytes as u64, HostKind::Pinned, flags, pointer.required().map(|_| asker)?)?;
+    let address =
+        hosts().allocate(bytes as u64, HostKind::Pinned, flags, pointer.required().map(|_| asker)?)?;
     pointer.set(std::ptr::with_exposed_provenance_mut(address as usize))
 }
 

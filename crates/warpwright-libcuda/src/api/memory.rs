@@ -4,7 +4,7 @@ use super::entries;
 use crate::engine::{self, Asker, BlockKind, Bytes, Engine, HostKind, hosts};
 use crate::state::{Context, current};
 use crate::types::{
-    CUdevice, CUdeviceptr, CUmemLocation, CUmemLocationType, CUmem_advise, CUstream, Out, Result, Status,
+    CUdevice, CUdeviceptr, CUmem_advise, CUmemLocation, CUmemLocationType, CUstream, Out, Result, Status,
 };
 use std::ffi::c_uint;
 use std::sync::Arc;

@@ -31,14 +31,25 @@ macro_rules! missing {
 }
 
 missing! {
+    cuArray3DCreate
     cuArray3DCreate_v2
+    cuArray3DGetDescriptor
     cuArray3DGetDescriptor_v2
+    cuArrayCreate
     cuArrayCreate_v2
     cuArrayDestroy
+    cuArrayGetDescriptor
     cuArrayGetDescriptor_v2
     cuArrayGetMemoryRequirements
     cuArrayGetPlane
     cuArrayGetSparseProperties
+    cuCheckpointOperationComplete
+    cuCheckpointProcessCheckpoint
+    cuCheckpointProcessGetRestoreThreadId
+    cuCheckpointProcessGetState
+    cuCheckpointProcessLock
+    cuCheckpointProcessRestore
+    cuCheckpointProcessUnlock
     cuCoredumpDeregisterCompleteCallback
     cuCoredumpDeregisterStartCallback
     cuCoredumpGetAttribute
@@ -48,76 +59,36 @@ missing! {
     cuCoredumpSetAttribute
     cuCoredumpSetAttributeGlobal
     cuCtxAttach
-    cuCtxCreate_v2
-    cuCtxCreate_v3
-    cuCtxCreate_v4
-    cuCtxDestroy_v2
     cuCtxDetach
-    cuCtxDisablePeerAccess
-    cuCtxEnablePeerAccess
     cuCtxFromGreenCtx
-    cuCtxGetApiVersion
-    cuCtxGetCacheConfig
-    cuCtxGetCurrent
     cuCtxGetDevResource
-    cuCtxGetDevice
-    cuCtxGetDevice_v2
-    cuCtxGetExecAffinity
-    cuCtxGetFlags
-    cuCtxGetId
-    cuCtxGetLimit
-    cuCtxGetSharedMemConfig
-    cuCtxGetStreamPriorityRange
-    cuCtxPopCurrent_v2
-    cuCtxPushCurrent_v2
     cuCtxRecordEvent
-    cuCtxResetPersistingL2Cache
-    cuCtxSetCacheConfig
-    cuCtxSetCurrent
-    cuCtxSetFlags
-    cuCtxSetLimit
-    cuCtxSetSharedMemConfig
-    cuCtxSynchronize_v2
     cuCtxWaitEvent
     cuDestroyExternalMemory
     cuDestroyExternalSemaphore
     cuDevResourceGenerateDesc
     cuDevSmResourceSplit
     cuDevSmResourceSplitByCount
-    cuDeviceCanAccessPeer
-    cuDeviceComputeCapability
-    cuDeviceGet
-    cuDeviceGetAttribute
-    cuDeviceGetByPCIBusId
     cuDeviceGetCliqueCount
     cuDeviceGetCliqueInfo
-    cuDeviceGetCount
     cuDeviceGetDevResource
-    cuDeviceGetExecAffinitySupport
     cuDeviceGetFabricClusterUuid
     cuDeviceGetGraphMemAttribute
     cuDeviceGetHostAtomicCapabilities
     cuDeviceGetLuid
-    cuDeviceGetName
+    cuDeviceGetNvSciSyncAttributes
     cuDeviceGetP2PAtomicCapabilities
-    cuDeviceGetP2PAttribute
-    cuDeviceGetPCIBusId
-    cuDeviceGetProperties
     cuDeviceGetTexture1DLinearMaxWidth
-    cuDeviceGetUuid
-    cuDeviceGetUuid_v2
     cuDeviceGraphMemTrim
-    cuDevicePrimaryCtxGetState
-    cuDevicePrimaryCtxRelease_v2
-    cuDevicePrimaryCtxReset_v2
-    cuDevicePrimaryCtxRetain
-    cuDevicePrimaryCtxSetFlags_v2
     cuDeviceRegisterAsyncNotification
     cuDeviceSetGraphMemAttribute
-    cuDeviceTotalMem_v2
+    cuDeviceTotalMem
     cuDeviceUnregisterAsyncNotification
+    cuEventDestroy
     cuExternalMemoryGetMappedBuffer
     cuExternalMemoryGetMappedMipmappedArray
+    cuFabricCpyBatchAsync
+    cuFabricCpyBatchAsync_ptsz
     cuFlushGPUDirectRDMAWrites
     cuFuncGetAttribute
     cuFuncGetModule
@@ -131,11 +102,6 @@ missing! {
     cuFuncSetCacheConfig
     cuFuncSetSharedMemConfig
     cuFuncSetSharedSize
-    cuGetErrorName
-    cuGetErrorString
-    cuGetExportTable
-    cuGetProcAddress
-    cuGetProcAddress_v2
     cuGraphAddBatchMemOpNode
     cuGraphAddChildGraphNode
     cuGraphAddDependencies
@@ -196,8 +162,10 @@ missing! {
     cuGraphGetRootNodes
     cuGraphHostNodeGetParams
     cuGraphHostNodeSetParams
+    cuGraphInstantiate
     cuGraphInstantiateWithFlags
     cuGraphInstantiateWithParams
+    cuGraphInstantiateWithParams_ptsz
     cuGraphInstantiate_v2
     cuGraphKernelNodeCopyAttributes
     cuGraphKernelNodeGetAttribute
@@ -207,6 +175,7 @@ missing! {
     cuGraphKernelNodeSetParams
     cuGraphKernelNodeSetParams_v2
     cuGraphLaunch
+    cuGraphLaunch_ptsz
     cuGraphMemAllocNodeGetParams
     cuGraphMemFreeNodeGetParams
     cuGraphMemcpyNodeGetParams
@@ -232,12 +201,17 @@ missing! {
     cuGraphRemoveDependencies_v2
     cuGraphRetainUserObject
     cuGraphUpload
+    cuGraphUpload_ptsz
     cuGraphicsMapResources
+    cuGraphicsMapResources_ptsz
     cuGraphicsResourceGetMappedMipmappedArray
+    cuGraphicsResourceGetMappedPointer
     cuGraphicsResourceGetMappedPointer_v2
+    cuGraphicsResourceSetMapFlags
     cuGraphicsResourceSetMapFlags_v2
     cuGraphicsSubResourceGetMappedArray
     cuGraphicsUnmapResources
+    cuGraphicsUnmapResources_ptsz
     cuGraphicsUnregisterResource
     cuGreenCtxCreate
     cuGreenCtxDestroy
@@ -252,6 +226,7 @@ missing! {
     cuIpcGetEventHandle
     cuIpcGetMemHandle
     cuIpcOpenEventHandle
+    cuIpcOpenMemHandle
     cuIpcOpenMemHandle_v2
     cuKernelGetAttribute
     cuKernelGetFunction
@@ -264,11 +239,15 @@ missing! {
     cuLaunch
     cuLaunchCooperativeKernel
     cuLaunchCooperativeKernelMultiDevice
+    cuLaunchCooperativeKernel_ptsz
     cuLaunchGrid
     cuLaunchGridAsync
     cuLaunchHostFunc_v2
+    cuLaunchHostFunc_v2_ptsz
     cuLaunchKernel
     cuLaunchKernelEx
+    cuLaunchKernelEx_ptsz
+    cuLaunchKernel_ptsz
     cuLibraryEnumerateKernels
     cuLibraryGetGlobal
     cuLibraryGetKernel
@@ -279,9 +258,12 @@ missing! {
     cuLibraryLoadData
     cuLibraryLoadFromFile
     cuLibraryUnload
+    cuLinkAddData
     cuLinkAddData_v2
+    cuLinkAddFile
     cuLinkAddFile_v2
     cuLinkComplete
+    cuLinkCreate
     cuLinkCreate_v2
     cuLinkDestroy
     cuLogicalEndpointAddDevice
@@ -303,26 +285,39 @@ missing! {
     cuLogsUnregisterCallback
     cuMemAddressFree
     cuMemAddressReserve
+    cuMemAlloc
+    cuMemAllocHost
+    cuMemAllocPitch
     cuMemBatchDecompressAsync
+    cuMemBatchDecompressAsync_ptsz
     cuMemCreate
     cuMemDiscardAndPrefetchBatchAsync
+    cuMemDiscardAndPrefetchBatchAsync_ptsz
     cuMemDiscardBatchAsync
+    cuMemDiscardBatchAsync_ptsz
     cuMemExportToShareableHandle
+    cuMemFree
     cuMemGetAccess
+    cuMemGetAddressRange
     cuMemGetAllocationGranularity
     cuMemGetAllocationPropertiesFromHandle
     cuMemGetDefaultMemPool
     cuMemGetHandleForAddressRange
+    cuMemGetInfo
     cuMemGetLocationInfo
     cuMemGetMemPool
+    cuMemHostGetDevicePointer
+    cuMemHostRegister
     cuMemImportFromShareableHandle
     cuMemMap
     cuMemMapArrayAsync
+    cuMemMapArrayAsync_ptsz
     cuMemPoolExportPointer
     cuMemPoolExportToShareableHandle
     cuMemPoolImportFromShareableHandle
     cuMemPoolImportPointer
     cuMemPrefetchBatchAsync
+    cuMemPrefetchBatchAsync_ptsz
     cuMemRangeGetAttribute
     cuMemRangeGetAttributes
     cuMemRelease
@@ -330,19 +325,56 @@ missing! {
     cuMemSetAccess
     cuMemSetMemPool
     cuMemUnmap
+    cuMemcpy2D
+    cuMemcpy2DAsync
+    cuMemcpy2DUnaligned
+    cuMemcpy3D
+    cuMemcpy3DAsync
     cuMemcpy3DBatchAsync
+    cuMemcpy3DBatchAsync_ptsz
     cuMemcpy3DBatchAsync_v2
+    cuMemcpy3DBatchAsync_v2_ptsz
     cuMemcpy3DWithAttributesAsync
+    cuMemcpy3DWithAttributesAsync_ptsz
+    cuMemcpyAtoA
     cuMemcpyAtoA_v2
+    cuMemcpyAtoA_v2_ptds
+    cuMemcpyAtoD
     cuMemcpyAtoD_v2
+    cuMemcpyAtoD_v2_ptds
+    cuMemcpyAtoH
+    cuMemcpyAtoHAsync
     cuMemcpyAtoHAsync_v2
+    cuMemcpyAtoHAsync_v2_ptsz
     cuMemcpyAtoH_v2
+    cuMemcpyAtoH_v2_ptds
     cuMemcpyBatchAsync
+    cuMemcpyBatchAsync_ptsz
     cuMemcpyBatchAsync_v2
+    cuMemcpyBatchAsync_v2_ptsz
+    cuMemcpyDtoA
     cuMemcpyDtoA_v2
+    cuMemcpyDtoA_v2_ptds
+    cuMemcpyDtoD
+    cuMemcpyDtoDAsync
+    cuMemcpyDtoH
+    cuMemcpyDtoHAsync
+    cuMemcpyHtoA
+    cuMemcpyHtoAAsync
     cuMemcpyHtoAAsync_v2
+    cuMemcpyHtoAAsync_v2_ptsz
     cuMemcpyHtoA_v2
+    cuMemcpyHtoA_v2_ptds
+    cuMemcpyHtoD
+    cuMemcpyHtoDAsync
     cuMemcpyWithAttributesAsync
+    cuMemcpyWithAttributesAsync_ptsz
+    cuMemsetD16
+    cuMemsetD2D16
+    cuMemsetD2D32
+    cuMemsetD2D8
+    cuMemsetD32
+    cuMemsetD8
     cuMipmappedArrayCreate
     cuMipmappedArrayDestroy
     cuMipmappedArrayGetLevel
@@ -351,6 +383,7 @@ missing! {
     cuModuleEnumerateFunctions
     cuModuleGetFunction
     cuModuleGetFunctionCount
+    cuModuleGetGlobal
     cuModuleGetGlobal_v2
     cuModuleGetLoadingMode
     cuModuleGetSurfRef
@@ -381,29 +414,50 @@ missing! {
     cuParamSeti
     cuParamSetv
     cuProfilerInitialize
-    cuProfilerStart
-    cuProfilerStop
     cuSignalExternalSemaphoresAsync
+    cuSignalExternalSemaphoresAsync_ptsz
     cuStreamBatchMemOp
+    cuStreamBatchMemOp_ptsz
+    cuStreamBeginCapture
     cuStreamBeginCaptureToCig
+    cuStreamBeginCaptureToCig_ptsz
     cuStreamBeginCaptureToGraph
+    cuStreamBeginCaptureToGraph_ptsz
+    cuStreamBeginCapture_ptsz
     cuStreamBeginCapture_v2
+    cuStreamBeginCapture_v2_ptsz
     cuStreamBeginRecaptureToGraph
+    cuStreamBeginRecaptureToGraph_ptsz
+    cuStreamDestroy
     cuStreamEndCapture
     cuStreamEndCaptureToCig
+    cuStreamEndCaptureToCig_ptsz
+    cuStreamEndCapture_ptsz
     cuStreamGetCaptureInfo
+    cuStreamGetCaptureInfo_ptsz
     cuStreamGetCaptureInfo_v2
+    cuStreamGetCaptureInfo_v2_ptsz
     cuStreamGetCaptureInfo_v3
+    cuStreamGetCaptureInfo_v3_ptsz
     cuStreamGetCtx_v2
+    cuStreamGetCtx_v2_ptsz
     cuStreamGetDevResource
+    cuStreamGetDevResource_ptsz
     cuStreamGetGreenCtx
     cuStreamIsCapturing
+    cuStreamIsCapturing_ptsz
     cuStreamUpdateCaptureDependencies
+    cuStreamUpdateCaptureDependencies_ptsz
     cuStreamUpdateCaptureDependencies_v2
+    cuStreamUpdateCaptureDependencies_v2_ptsz
     cuStreamWaitValue32
+    cuStreamWaitValue32_ptsz
     cuStreamWaitValue64
+    cuStreamWaitValue64_ptsz
     cuStreamWriteValue32
+    cuStreamWriteValue32_ptsz
     cuStreamWriteValue64
+    cuStreamWriteValue64_ptsz
     cuSurfObjectCreate
     cuSurfObjectDestroy
     cuSurfObjectGetResourceDesc
@@ -413,6 +467,7 @@ missing! {
     cuTensorMapEncodeIm2colWide
     cuTensorMapEncodeTiled
     cuTensorMapReplaceAddress
+    cuTensorMapSetAllocationClass
     cuTexObjectCreate
     cuTexObjectDestroy
     cuTexObjectGetResourceDesc
@@ -420,6 +475,7 @@ missing! {
     cuTexObjectGetTextureDesc
     cuTexRefCreate
     cuTexRefDestroy
+    cuTexRefGetAddress
     cuTexRefGetAddressMode
     cuTexRefGetAddress_v2
     cuTexRefGetArray
@@ -432,6 +488,9 @@ missing! {
     cuTexRefGetMipmapLevelBias
     cuTexRefGetMipmapLevelClamp
     cuTexRefGetMipmappedArray
+    cuTexRefSetAddress
+    cuTexRefSetAddress2D
+    cuTexRefSetAddress2D_v2
     cuTexRefSetAddress2D_v3
     cuTexRefSetAddressMode
     cuTexRefSetAddress_v2
@@ -450,5 +509,5 @@ missing! {
     cuUserObjectRelease
     cuUserObjectRetain
     cuWaitExternalSemaphoresAsync
-    culib
+    cuWaitExternalSemaphoresAsync_ptsz
 }

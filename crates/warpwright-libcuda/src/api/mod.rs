@@ -15,36 +15,64 @@
 //! ```
 #![allow(non_snake_case)] // The interface's names.
 
+mod context;
 mod copy;
 mod copy_rows;
+mod device;
+mod error;
 mod event;
 mod fill;
 mod host;
+mod init;
+mod lookup;
 mod memory;
+mod missing;
 mod pointer;
 mod pool;
+mod primary;
 mod stream;
-mod init;
-mod missing;
+mod versions;
 
 use crate::report::{calls, log};
 use crate::types::{CUstream, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+pub use context::*;
 pub use copy::*;
 pub use copy_rows::*;
+pub use device::*;
+pub use error::*;
 pub use event::*;
 pub use fill::*;
 pub use host::*;
+pub use init::*;
+pub use lookup::*;
 pub use memory::*;
 pub use pointer::*;
 pub use pool::*;
+pub use primary::*;
 pub use stream::*;
-pub use init::*;
 
 /// Every exported function, by group.
-static GROUPS: &[&[&Entry]] = &[init::ENTRIES, copy::ENTRIES, copy_rows::ENTRIES, event::ENTRIES, fill::ENTRIES, host::ENTRIES, memory::ENTRIES, pointer::ENTRIES, pool::ENTRIES, stream::ENTRIES, missing::ENTRIES];
+static GROUPS: &[&[&Entry]] = &[
+    init::ENTRIES,
+    lookup::ENTRIES,
+    error::ENTRIES,
+    device::ENTRIES,
+    primary::ENTRIES,
+    context::ENTRIES,
+    memory::ENTRIES,
+    host::ENTRIES,
+    pool::ENTRIES,
+    pointer::ENTRIES,
+    copy::ENTRIES,
+    copy_rows::ENTRIES,
+    fill::ENTRIES,
+    stream::ENTRIES,
+    event::ENTRIES,
+    missing::ENTRIES,
+];
 
 /// An exported function.
 pub(crate) struct Entry {
@@ -90,6 +118,11 @@ impl Entry {
 /// The functions in the order of their groups.
 pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
+}
+
+/// Whether a function does something.
+pub(crate) fn is_supported(name: &str) -> bool {
+    all().any(|entry| entry.name == name && entry.is_supported)
 }
 
 /// What stream 0 is for a variant of a function.

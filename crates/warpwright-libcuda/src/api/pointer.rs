@@ -4,8 +4,8 @@ use super::entries;
 use crate::engine::{BlockKind, HostKind, engines, hosts, permitted};
 use crate::state::state;
 use crate::types::{
-    CUcontext, CUdeviceptr, CUmemAccess_flags, CUmemoryPool, CUmemorytype, CUpointer_attribute as Attribute, In, Out,
-    Result, Status,
+    CUcontext, CUdeviceptr, CUmemAccess_flags, CUmemoryPool, CUmemorytype, CUpointer_attribute as Attribute,
+    In, Out, Result, Status,
 };
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::Ordering::Relaxed;
@@ -56,7 +56,16 @@ fn find(address: u64) -> Result<Option<Known>> {
         // A variable of a module.
         if let Some((base, bytes)) = engine.vm().extent(address) {
             let (context, pool, device) = (CUcontext::NULL, CUmemoryPool::NULL, engine.ordinal());
-            return Ok(Some(Known { base, bytes, context, device, id: 0, sync_operations: false, host: None, pool }));
+            return Ok(Some(Known {
+                base,
+                bytes,
+                context,
+                device,
+                id: 0,
+                sync_operations: false,
+                host: None,
+                pool,
+            }));
         }
     }
     Ok(None)
@@ -89,20 +98,23 @@ fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_voi
             Some(_) if !is_host => Err(Status::INVALID_VALUE),
             known => put::<u64>(value, known.map_or(0, |_| address)),
         },
-        Attribute::SYNC_MEMOPS => put::<c_int>(value, known.is_some_and(|known| known.sync_operations).into()),
+        Attribute::SYNC_MEMOPS => {
+            put::<c_int>(value, known.is_some_and(|known| known.sync_operations).into())
+        }
         Attribute::BUFFER_ID => put(value, number(|known| known.id)),
         Attribute::IS_MANAGED => put::<c_int>(value, is_managed.into()),
         Attribute::DEVICE_ORDINAL => put(value, known.map_or(NO_DEVICE, |known| known.device)),
-        Attribute::IS_LEGACY_CUDA_IPC_CAPABLE | Attribute::IS_GPU_DIRECT_RDMA_CAPABLE => put::<c_int>(value, 0),
+        Attribute::IS_LEGACY_CUDA_IPC_CAPABLE | Attribute::IS_GPU_DIRECT_RDMA_CAPABLE => {
+            put::<c_int>(value, 0)
+        }
         Attribute::IS_HW_DECOMPRESS_CAPABLE => put::<c_int>(value, 0),
         Attribute::RANGE_START_ADDR | Attribute::MAPPING_BASE_ADDR => put(value, number(|known| known.base)),
         Attribute::RANGE_SIZE | Attribute::MAPPING_SIZE => put(value, number(|known| known.bytes)),
         Attribute::MAPPED => put::<c_int>(value, known.is_some().into()),
         Attribute::ALLOWED_HANDLE_TYPES => put::<u64>(value, 0),
-        Attribute::ACCESS_FLAGS => put(
-            value,
-            if known.is_some() { CUmemAccess_flags::READWRITE } else { CUmemAccess_flags::NONE },
-        ),
+        Attribute::ACCESS_FLAGS => {
+            put(value, if known.is_some() { CUmemAccess_flags::READWRITE } else { CUmemAccess_flags::NONE })
+        }
         Attribute::MEMPOOL_HANDLE => put(value, known.map_or(CUmemoryPool::NULL, |known| known.pool)),
         Attribute::MEMORY_BLOCK_ID => put(value, number(|known| known.id)),
         Attribute::P2P_TOKENS => Err(Status::NOT_SUPPORTED),

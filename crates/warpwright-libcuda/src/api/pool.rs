@@ -5,8 +5,8 @@ use crate::engine::{BlockKind, Op, POOLS, Pool, Stream, engines, permitted};
 use crate::report::log;
 use crate::state::state;
 use crate::types::{
-    CUdevice, CUdeviceptr, CUmemAccessDesc, CUmemAccess_flags, CUmemLocation, CUmemLocationType, CUmemPoolProps,
-    CUmemPool_attribute, CUmemoryPool, CUstream, In, Out, Result, Status,
+    CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUmemLocationType,
+    CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUstream, In, Out, Result, Status,
 };
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -26,7 +26,12 @@ fn not_captured(stream: &Stream) -> Result<()> {
     Ok(())
 }
 
-fn allocate(address: Out<CUdeviceptr>, bytes: usize, pool: Option<CUmemoryPool>, stream: CUstream) -> Result<()> {
+fn allocate(
+    address: Out<CUdeviceptr>,
+    bytes: usize,
+    pool: Option<CUmemoryPool>,
+    stream: CUstream,
+) -> Result<()> {
     let stream = Stream::get(stream)?;
     let engine = stream.engine();
     let pool = match pool {

@@ -3,8 +3,8 @@
 use super::entries;
 use super::memory::{bytes_at, here};
 use crate::engine::{
-    CallbackFunction, Comparison, EVENTS, HostFunction, Op, Recorded, STREAMS, Stream, StreamCallback, StreamKind,
-    permitted,
+    CallbackFunction, Comparison, EVENTS, HostFunction, Op, Recorded, STREAMS, Stream, StreamCallback,
+    StreamKind, permitted,
 };
 use crate::types::{
     CUcontext, CUdevice, CUdeviceptr, CUevent, CUlaunchAttributeID, CUstream, CUstreamAttrValue,
@@ -269,12 +269,5 @@ entries! {
         }
         let ops: Vec<Op> = ops.get_all(count as usize)?.iter().map(value_op).collect::<Result<_>>()?;
         stream.submit(Op::batch(ops))
-    }
-
-    /// Waits for everything that the current context was asked for. Other contexts of the device are waited for too.
-    fn cuCtxSynchronize() {
-        let (context, engine) = here()?;
-        engine.drain();
-        context.check()
     }
 }

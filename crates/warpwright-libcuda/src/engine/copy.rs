@@ -209,7 +209,8 @@ pub(crate) fn issue(stream: &Arc<Stream>, mut copy: Copy, synchronous: bool) -> 
         copy.stage()?;
     }
     let is_own = copy.target.memory.is_client() || copy.source.memory.is_client();
-    let is_between = copy.target.memory.is_device() && !matches!(&copy.source.memory, Memory::Known(bytes) if bytes.is_host());
+    let is_between = copy.target.memory.is_device()
+        && !matches!(&copy.source.memory, Memory::Known(bytes) if bytes.is_host());
     stream.submit(Op::Copy(Arc::new(copy)))?;
     if is_own || synchronous && !is_between {
         stream.wait();
