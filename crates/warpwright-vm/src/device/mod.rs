@@ -4,12 +4,14 @@ mod argument;
 mod buffer;
 mod bytes;
 mod error;
+mod span;
 mod start;
 mod variable;
 
 pub use argument::Arg;
 pub use buffer::{Buffer, Element};
 pub use error::DeviceError;
+pub use span::Span;
 pub use start::Running;
 
 use crate::decode::Unsupported;
