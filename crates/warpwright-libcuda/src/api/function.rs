@@ -180,6 +180,8 @@ fn best_block(
 
 /// Says that the virtual GPU has none.
 pub(super) fn no_clusters() -> Result<()> {
-    log::misuse(&"a virtual GPU runs no clusters of blocks: it says so by CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH");
+    log::misuse(
+        &"a virtual GPU runs no clusters of blocks: it says so by CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH",
+    );
     Err(Status::NOT_SUPPORTED)
 }

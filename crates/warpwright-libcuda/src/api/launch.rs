@@ -79,7 +79,10 @@ fn launch(
     let function = code::function(function)?;
     let stream = Stream::get(stream)?;
     if function.code().context().id() != stream.context().id() {
-        log::misuse(&format_args!("kernel `{}` is loaded in another context than the stream's", function.name()));
+        log::misuse(&format_args!(
+            "kernel `{}` is loaded in another context than the stream's",
+            function.name()
+        ));
         return Err(Status::INVALID_HANDLE);
     }
     graph::launch(&stream, Launch::new(function, shape, params, extra)?)

@@ -131,17 +131,7 @@ missing! {
     cuExternalMemoryGetMappedBuffer
     cuExternalMemoryGetMappedMipmappedArray
     cuFlushGPUDirectRDMAWrites
-    cuFuncGetAttribute
-    cuFuncGetModule
-    cuFuncGetName
-    cuFuncGetParamCount
-    cuFuncGetParamInfo
-    cuFuncIsLoaded
-    cuFuncLoad
-    cuFuncSetAttribute
     cuFuncSetBlockShape
-    cuFuncSetCacheConfig
-    cuFuncSetSharedMemConfig
     cuFuncSetSharedSize
     cuGetErrorName
     cuGetErrorString
@@ -265,38 +255,13 @@ missing! {
     cuIpcGetMemHandle
     cuIpcOpenEventHandle
     cuIpcOpenMemHandle_v2
-    cuKernelGetAttribute
-    cuKernelGetFunction
-    cuKernelGetLibrary
-    cuKernelGetName
-    cuKernelGetParamCount
-    cuKernelGetParamInfo
-    cuKernelSetAttribute
-    cuKernelSetCacheConfig
     cuLaunch
-    cuLaunchCooperativeKernel
     cuLaunchCooperativeKernelMultiDevice
     cuLaunchGrid
     cuLaunchGridAsync
     cuLaunchHostFunc
     cuLaunchHostFunc_v2
-    cuLaunchKernel
-    cuLaunchKernelEx
-    cuLibraryEnumerateKernels
-    cuLibraryGetGlobal
-    cuLibraryGetKernel
-    cuLibraryGetKernelCount
-    cuLibraryGetManaged
-    cuLibraryGetModule
     cuLibraryGetUnifiedFunction
-    cuLibraryLoadData
-    cuLibraryLoadFromFile
-    cuLibraryUnload
-    cuLinkAddData_v2
-    cuLinkAddFile_v2
-    cuLinkComplete
-    cuLinkCreate_v2
-    cuLinkDestroy
     cuLogicalEndpointAddDevice
     cuLogicalEndpointBindAddr
     cuLogicalEndpointBindMem
@@ -417,18 +382,6 @@ missing! {
     cuMipmappedArrayGetLevel
     cuMipmappedArrayGetMemoryRequirements
     cuMipmappedArrayGetSparseProperties
-    cuModuleEnumerateFunctions
-    cuModuleGetFunction
-    cuModuleGetFunctionCount
-    cuModuleGetGlobal_v2
-    cuModuleGetLoadingMode
-    cuModuleGetSurfRef
-    cuModuleGetTexRef
-    cuModuleLoad
-    cuModuleLoadData
-    cuModuleLoadDataEx
-    cuModuleLoadFatBinary
-    cuModuleUnload
     cuMulticastAddDevice
     cuMulticastBindAddr
     cuMulticastBindAddr_v2
@@ -437,13 +390,6 @@ missing! {
     cuMulticastCreate
     cuMulticastGetGranularity
     cuMulticastUnbind
-    cuOccupancyAvailableDynamicSMemPerBlock
-    cuOccupancyMaxActiveBlocksPerMultiprocessor
-    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
-    cuOccupancyMaxActiveClusters
-    cuOccupancyMaxPotentialBlockSize
-    cuOccupancyMaxPotentialBlockSizeWithFlags
-    cuOccupancyMaxPotentialClusterSize
     cuParamSetSize
     cuParamSetTexRef
     cuParamSetf

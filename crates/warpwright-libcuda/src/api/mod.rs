@@ -15,18 +15,27 @@
 //! ```
 #![allow(non_snake_case)] // The interface's names.
 
+mod function;
 mod init;
+mod launch;
+mod library;
 mod missing;
+mod module;
 
 use crate::report::{calls, log};
 use crate::types::{CUstream, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+pub use function::*;
 pub use init::*;
+pub use launch::*;
+pub use library::*;
+pub use module::*;
 
 /// Every exported function, by group.
-static GROUPS: &[&[&Entry]] = &[init::ENTRIES, missing::ENTRIES];
+static GROUPS: &[&[&Entry]] =
+    &[function::ENTRIES, init::ENTRIES, launch::ENTRIES, library::ENTRIES, missing::ENTRIES, module::ENTRIES];
 
 /// An exported function.
 pub(crate) struct Entry {
@@ -96,18 +105,28 @@ impl DefaultStream {
 
 /// Exports functions, and makes the group's `ENTRIES`.
 macro_rules! entries {
-    ($($(#[$meta:meta])* fn $name:ident $(, $per_thread:ident |$default:ident|)? $params:tt $body:block)*) => {
-        $(
-            $crate::api::entry! { [$(#[$meta])*] $name [$($default = Legacy)?] $params $body }
-            $($crate::api::entry! {
-                [#[doc = concat!("[`", stringify!($name), "`] where stream 0 is the calling thread's.")]]
-                $per_thread [$default = PerThread] $params $body
-            })?
-        )*
+    ($($(#[$meta:meta])* fn $name:ident $(, $per_thread:ident |$default:ident|)? ($($params:tt)*) $body:block)*) => {
+        $($crate::api::export! {
+            [$(#[$meta])*] $name [$($per_thread $default)?] ($($params)*) $body
+        })*
 
         /// The functions of this group.
         pub(super) static ENTRIES: &[&$crate::api::Entry] =
             &[$(&$name::ENTRY, $(&$per_thread::ENTRY,)?)*];
+    };
+}
+
+/// Exports a function, with its variant for the default stream of the thread where it has one.
+macro_rules! export {
+    ([$($meta:tt)*] $name:ident [] $params:tt $body:block) => {
+        $crate::api::entry! { [$($meta)*] $name [] $params $body }
+    };
+    ([$($meta:tt)*] $name:ident [$per_thread:ident $default:ident] $params:tt $body:block) => {
+        $crate::api::entry! { [$($meta)*] $name [$default = Legacy] $params $body }
+        $crate::api::entry! {
+            [#[doc = concat!("[`", stringify!($name), "`] where stream 0 is the calling thread's.")]]
+            $per_thread [$default = PerThread] $params $body
+        }
     };
 }
 
@@ -133,4 +152,4 @@ macro_rules! entry {
     };
 }
 
-pub(crate) use {entries, entry};
+pub(crate) use {entries, entry, export};

@@ -4,8 +4,8 @@ use super::entries;
 use crate::code::{self, Image, LINKS, Link, Module, Options};
 use crate::state::current;
 use crate::types::{
-    CUdeviceptr, CUfunction, CUjit_option, CUjitInputType, CUlinkState, CUmodule, CUmoduleLoadingMode, CUsurfref,
-    CUtexref, In, Out, Result, Status, text,
+    CUdeviceptr, CUfunction, CUjit_option, CUjitInputType, CUlinkState, CUmodule, CUmoduleLoadingMode,
+    CUsurfref, CUtexref, In, Out, Result, Status, text,
 };
 use std::ffi::{c_char, c_uint};
 

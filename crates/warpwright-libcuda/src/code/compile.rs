@@ -7,7 +7,7 @@ use super::Options;
 use crate::state::{Device, config};
 use crate::types::{Result, Status};
 use std::time::Instant;
-use warpwright_ptx::diag::{Diagnostic, LineIndex, Severity};
+use warpwright_ptx::diag::{Diagnostic, Diagnostics, LineIndex, Severity};
 use warpwright_ptx::ir::{self, Arch, Space, Version};
 use warpwright_ptx::verify::ModuleInfo;
 use warpwright_vm::DeviceError;
@@ -75,7 +75,9 @@ pub(crate) fn compile(
         DeviceError::OutOfMemory { .. } => Status::OUT_OF_MEMORY,
         error => {
             let line = match &error {
-                DeviceError::Load(error) => line_of(error.origin, &String::from_utf8_lossy(text)),
+                DeviceError::Load(error) => {
+                    line_of(error.origin, &LineIndex::new(&String::from_utf8_lossy(text)))
+                }
                 _ => None,
             };
             options.error(&message(line, "error   ", &error.to_string()));
@@ -139,23 +141,25 @@ fn version(text: &str) -> Option<(u32, Version)> {
 }
 
 fn read(text: &str, options: &mut Options) -> Result<Checked> {
-    let refused = |diagnostics: &warpwright_ptx::diag::Diagnostics, options: &mut Options| {
-        for diagnostic in diagnostics {
-            diagnose(diagnostic, text, options);
-        }
+    let tell = |diagnostics: &Diagnostics, options: &mut Options| {
+        let lines = LineIndex::new(text);
+        diagnostics.iter().for_each(|diagnostic| diagnose(diagnostic, &lines, options));
+    };
+    let refused = |diagnostics: Diagnostics, options: &mut Options| {
+        tell(&diagnostics, options);
         options.error(ABORTED);
         Status::INVALID_PTX
     };
-    let module = warpwright_ptx::parse(text).map_err(|diagnostics| refused(&diagnostics, options))?;
-    let info = warpwright_ptx::verify(&module).map_err(|diagnostics| refused(&diagnostics, options))?;
-    for diagnostic in &info.diagnostics {
-        diagnose(diagnostic, text, options);
+    let module = warpwright_ptx::parse(text).map_err(|diagnostics| refused(diagnostics, options))?;
+    let info = warpwright_ptx::verify(&module).map_err(|diagnostics| refused(diagnostics, options))?;
+    if !info.diagnostics.is_empty() {
+        tell(&info.diagnostics, options);
     }
     Ok(Checked { module, info })
 }
 
 /// A diagnostic: errors to one log, warnings to the other, notes there if the client wants to know all.
-fn diagnose(diagnostic: &Diagnostic, text: &str, options: &mut Options) {
+fn diagnose(diagnostic: &Diagnostic, lines: &LineIndex<'_>, options: &mut Options) {
     let severity = diagnostic.severity();
     let kind = match severity {
         Severity::Error => "error   ",
@@ -164,7 +168,7 @@ fn diagnose(diagnostic: &Diagnostic, text: &str, options: &mut Options) {
     };
     let help = diagnostic.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
     let what = format!("{}{help} [{}]", diagnostic.message, diagnostic.code);
-    let line = message(line_of(diagnostic.origin, text), kind, &what);
+    let line = message(line_of(diagnostic.origin, lines), kind, &what);
     match severity {
         Severity::Error => options.error(&line),
         Severity::Warning => options.info(&line),
@@ -173,9 +177,11 @@ fn diagnose(diagnostic: &Diagnostic, text: &str, options: &mut Options) {
     }
 }
 
-fn line_of(origin: ir::Origin, text: &str) -> Option<u32> {
-    let lines = LineIndex::new(text);
-    origin.position(&lines).map(|position| position.line)
+fn line_of(origin: ir::Origin, lines: &LineIndex<'_>) -> Option<u32> {
+    match origin {
+        ir::Origin::Text(span) => Some(lines.position(span.start).line),
+        _ => None,
+    }
 }
 
 fn message(line: Option<u32>, kind: &str, what: &str) -> String {

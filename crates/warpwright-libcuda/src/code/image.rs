@@ -14,7 +14,7 @@
 //! in a file and damaged there is refused, as a cubin would be.
 
 use crate::report::log;
-use crate::types::{In, Result, Status};
+use crate::types::{In, Status};
 use std::ffi::{CStr, c_char};
 use warpwright_ptx::ir::Arch;
 
@@ -60,7 +60,9 @@ impl Refused {
                   PTX: compile to PTX (`nvcc -ptx`; `cuobjdump -xptx all FILE` gets it out of a fat binary that has \
                   it) and load that",
             ),
-            Refused::Damaged => log::misuse(&"the code is an image of this library's linker, and damaged: link again"),
+            Refused::Damaged => {
+                log::misuse(&"the code is an image of this library's linker, and damaged: link again")
+            }
             Refused::Empty => log::misuse(&"there is no code"),
         }
         match self {
@@ -72,7 +74,7 @@ impl Refused {
 
 impl Image {
     /// Reads what the client gives by its address alone.
-    pub(crate) fn at(code: In<u8>) -> Result<Image> {
+    pub(crate) fn at(code: In<u8>) -> Result<Image, Status> {
         if code.is_null() {
             return Err(Status::INVALID_VALUE);
         }
@@ -99,7 +101,7 @@ impl Image {
     }
 
     /// Reads bytes of a known length: a file, or an input of the linker.
-    pub(crate) fn of(bytes: &[u8]) -> Result<Image> {
+    pub(crate) fn of(bytes: &[u8]) -> Result<Image, Status> {
         let image = if bytes.starts_with(&MAGIC) {
             Image::linked(bytes)
         } else if bytes.starts_with(ELF) {
@@ -179,7 +181,7 @@ mod tests {
         Image::of(bytes).unwrap_err()
     }
 
-    fn at(bytes: &[u8]) -> Result<Image> {
+    fn at(bytes: &[u8]) -> Result<Image, Status> {
         Image::at(In::from(bytes.as_ptr()))
     }
 

@@ -3,9 +3,9 @@
 
 use super::Function;
 use crate::engine::{Engine, Work};
-use crate::report::{findings, log};
+use crate::report::log;
 use crate::state::config;
-use crate::types::{Extra, KernelParams, Result, Status};
+use crate::types::{Extra, In, KernelParams, Result, Status};
 use std::io::Write;
 use std::sync::Arc;
 use warpwright_vm::{Arg, DeviceError, FaultKind, FindingKind, LaunchConfig, Options, Report, TrapKind};
@@ -117,7 +117,9 @@ impl Work for Launch {
             // Nobody can be told where the output is closed.
             let _ = out.write_all(report.output.as_bytes()).and_then(|()| out.flush());
         }
-        findings::launched(&report);
+        for finding in &report.findings {
+            log::note(finding);
+        }
         outcome(&report)
     }
 }
@@ -226,35 +228,37 @@ fn read_params(function: &Function, params: KernelParams, extra: Extra) -> Resul
         (false, true) => {
             let mut bytes = vec![0; total];
             for (param, value) in wanted.iter().zip(params.get_all(wanted.len())?) {
-                let value = value.get_all(param.bytes as usize)?;
-                bytes[param.offset as usize..][..value.len()].copy_from_slice(&value);
+                value.copy_to(&mut bytes[param.offset as usize..][..param.bytes as usize])?;
             }
             Ok(bytes)
         }
         (true, false) => {
-            let mut bytes = read_buffer(extra)?;
-            if bytes.len() < total {
+            let (buffer, size) = find_buffer(extra)?;
+            if size < total {
                 log::misuse(&format_args!(
-                    "kernel `{}` has {total} bytes of parameters, and the buffer {}",
-                    function.name(),
-                    bytes.len()
+                    "kernel `{}` has {total} bytes of parameters, and the buffer {size}",
+                    function.name()
                 ));
                 return Err(Status::INVALID_VALUE);
             }
-            bytes.truncate(total);
+            let mut bytes = vec![0; total];
+            buffer.copy_to(&mut bytes)?;
             Ok(bytes)
         }
         (true, true) if wanted.is_empty() => Ok(Vec::new()),
         (true, true) => {
-            log::misuse(&format_args!("kernel `{}` has {} parameters, and none are given", function.name(), wanted.len()));
+            log::misuse(&format_args!(
+                "kernel `{}` has {} parameters, and none are given",
+                function.name(),
+                wanted.len()
+            ));
             Err(Status::INVALID_VALUE)
         }
     }
 }
 
-/// The buffer that a list of names and values leads to.
-fn read_buffer(extra: Extra) -> Result<Vec<u8>> {
-    use crate::types::In;
+/// The buffer that a list of names and values leads to, and its size in bytes.
+fn find_buffer(extra: Extra) -> Result<(In<u8>, usize)> {
     let word = |at: usize| In::from(extra.as_ptr().wrapping_add(at)).get();
     let (mut buffer, mut size) = (None, None);
     let mut at = 0;
@@ -270,5 +274,5 @@ fn read_buffer(extra: Extra) -> Result<Vec<u8>> {
         }
         at += 2;
     }
-    buffer.ok_or(Status::INVALID_VALUE)?.get_all(size.ok_or(Status::INVALID_VALUE)?)
+    buffer.zip(size).ok_or(Status::INVALID_VALUE)
 }

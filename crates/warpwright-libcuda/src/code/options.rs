@@ -127,6 +127,10 @@ impl Options {
 
     /// Tells the client what is wrong.
     pub(crate) fn error(&mut self, text: &str) {
+        // Whoever wants to be told nothing gets a number that says nothing.
+        if self.errors.buffer.is_none() {
+            log::misuse(&text);
+        }
         self.errors.add(text);
     }
 
@@ -200,7 +204,10 @@ mod tests {
             (CUjit_option::INFO_LOG_BUFFER_SIZE_BYTES, 100),
         ]);
         let mut options = client.read().unwrap();
-        assert_eq!((options.is_verbose(), options.max_registers(), options.target()), (true, Some(0x40), Some(80)));
+        assert_eq!(
+            (options.is_verbose(), options.max_registers(), options.target()),
+            (true, Some(0x40), Some(80))
+        );
         options.info("goes nowhere");
         options.spent(Duration::from_micros(1500));
         options.spent(Duration::from_micros(500));
