@@ -24,13 +24,13 @@ entries! {
     /// What it prefers makes no difference here.
     fn cuFuncSetCacheConfig(function: CUfunction, config: CUfunc_cache) {
         code::function(function)?;
-        if config > 3 { Err(Status::INVALID_VALUE) } else { Ok(()) }
+        config.check()
     }
 
     /// Banks are four bytes wide.
     fn cuFuncSetSharedMemConfig(function: CUfunction, config: CUsharedconfig) {
         code::function(function)?;
-        if config > 2 { Err(Status::INVALID_VALUE) } else { Ok(()) }
+        config.check()
     }
 
     /// The module that it is in.

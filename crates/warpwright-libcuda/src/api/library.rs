@@ -133,7 +133,7 @@ entries! {
     fn cuKernelSetCacheConfig(kernel: CUkernel, config: CUfunc_cache, device: CUdevice) {
         let device = state()?.device(device)?;
         KERNELS.get(kernel.0)?.function_on(device)?;
-        if config > 3 { Err(Status::INVALID_VALUE) } else { Ok(()) }
+        config.check()
     }
 
     /// Place and size of a parameter, in bytes.

@@ -15,27 +15,49 @@
 //! ```
 #![allow(non_snake_case)] // The interface's names.
 
+mod context;
+mod device;
+mod error;
 mod function;
 mod init;
 mod launch;
 mod library;
+mod lookup;
 mod missing;
 mod module;
+mod primary;
+mod versions;
 
 use crate::report::{calls, log};
 use crate::types::{CUstream, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+pub use context::*;
+pub use device::*;
+pub use error::*;
 pub use function::*;
 pub use init::*;
 pub use launch::*;
 pub use library::*;
+pub use lookup::*;
 pub use module::*;
+pub use primary::*;
 
 /// Every exported function, by group.
-static GROUPS: &[&[&Entry]] =
-    &[function::ENTRIES, init::ENTRIES, launch::ENTRIES, library::ENTRIES, missing::ENTRIES, module::ENTRIES];
+static GROUPS: &[&[&Entry]] = &[
+    context::ENTRIES,
+    device::ENTRIES,
+    error::ENTRIES,
+    function::ENTRIES,
+    init::ENTRIES,
+    launch::ENTRIES,
+    library::ENTRIES,
+    lookup::ENTRIES,
+    module::ENTRIES,
+    primary::ENTRIES,
+    missing::ENTRIES,
+];
 
 /// An exported function.
 pub(crate) struct Entry {
@@ -81,6 +103,11 @@ impl Entry {
 /// The functions in the order of their groups.
 pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
+}
+
+/// Whether a function does something.
+pub(crate) fn is_supported(name: &str) -> bool {
+    all().any(|entry| entry.name == name && entry.is_supported)
 }
 
 /// What stream 0 is for a variant of a function.

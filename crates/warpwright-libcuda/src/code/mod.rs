@@ -23,11 +23,11 @@ pub(crate) mod occupancy;
 mod options;
 
 use compile::{Facts, check, compile};
-use function::registers;
 pub(crate) use function::Function;
+use function::registers;
 pub(crate) use image::Image;
 pub(crate) use launch::{Launch, Shape};
-pub(crate) use library::{KERNELS, Kernel, LIBRARIES, Library};
+pub(crate) use library::{KERNELS, LIBRARIES, Library};
 pub(crate) use link::{LINKS, Link};
-pub(crate) use module::{FUNCTIONS, MODULES, Module, forget, function, module, unload};
+pub(crate) use module::{MODULES, Module, forget, function, module, unload};
 pub(crate) use options::Options;

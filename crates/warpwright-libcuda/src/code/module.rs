@@ -114,7 +114,10 @@ impl Module {
             let known: Vec<&str> = self.functions.iter().map(|function| function.name()).collect();
             match known.as_slice() {
                 [] => log::misuse(&format_args!("the module has no kernels, and so no `{name}`")),
-                known => log::misuse(&format_args!("the module has no kernel `{name}`: it has {}", known.join(", "))),
+                known => log::misuse(&format_args!(
+                    "the module has no kernel `{name}`: it has {}",
+                    known.join(", ")
+                )),
             }
             Status::NOT_FOUND
         })

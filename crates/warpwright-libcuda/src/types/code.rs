@@ -1,12 +1,12 @@
 //! Code and its launches: options of the compiler, attributes of functions, what a launch says.
 
-use super::enumeration::enumeration;
+use super::device::enumerations;
 use super::{CUcontext, CUevent, CUfunction, CUkernel, CUstream, In};
 use std::ffi::{c_char, c_int, c_uint};
 
-enumeration! {
+enumerations! {
     /// An option of the compiler or the linker: `CUjit_option`.
-    CUjit_option: c_uint {
+    CUjit_option {
         MAX_REGISTERS = 0,
         THREADS_PER_BLOCK = 1,
         WALL_TIME = 2,
@@ -25,9 +25,9 @@ enumeration! {
     }
 }
 
-enumeration! {
+enumerations! {
     /// What is given to the linker: `CUjitInputType`.
-    CUjitInputType: c_uint {
+    CUjitInputType {
         CUBIN = 0,
         PTX = 1,
         FATBINARY = 2,
@@ -37,9 +37,9 @@ enumeration! {
     }
 }
 
-enumeration! {
+enumerations! {
     /// What a function is asked for: `CUfunction_attribute`.
-    CUfunction_attribute: c_uint {
+    CUfunction_attribute {
         MAX_THREADS_PER_BLOCK = 0,
         SHARED_SIZE_BYTES = 1,
         CONST_SIZE_BYTES = 2,
@@ -59,9 +59,9 @@ enumeration! {
     }
 }
 
-enumeration! {
+enumerations! {
     /// What a launch is given beyond its shape: `CUlaunchAttributeID`.
-    CUlaunchAttributeID: c_uint {
+    CUlaunchAttributeID {
         IGNORE = 0,
         ACCESS_POLICY_WINDOW = 1,
         COOPERATIVE = 2,
@@ -81,27 +81,21 @@ enumeration! {
     }
 }
 
-enumeration! {
+enumerations! {
     /// How a module's functions are loaded: `CUmoduleLoadingMode`.
-    CUmoduleLoadingMode: c_uint {
+    CUmoduleLoadingMode {
         EAGER = 1,
         LAZY = 2,
     }
 }
 
-enumeration! {
+enumerations! {
     /// Whether a function is loaded: `CUfunctionLoadingState`.
-    CUfunctionLoadingState: c_uint {
+    CUfunctionLoadingState {
         UNLOADED = 0,
         LOADED = 1,
     }
 }
-
-/// Whether a function prefers cache or shared memory: `CUfunc_cache`.
-pub type CUfunc_cache = c_uint;
-
-/// How wide banks of shared memory are: `CUsharedconfig`.
-pub type CUsharedconfig = c_uint;
 
 /// What a library is loaded with: `CUlibraryOption`.
 pub type CUlibraryOption = c_uint;

@@ -1,12 +1,12 @@
 //! Graphs, and the capture of streams.
 
-use super::enumeration::enumeration;
+use super::device::enumerations;
 use super::{CUdeviceptr, CUgraphNode, CUstream};
 use std::ffi::{c_uint, c_void};
 
-enumeration! {
+enumerations! {
     /// What a node does: `CUgraphNodeType`.
-    CUgraphNodeType: c_uint {
+    CUgraphNodeType {
         KERNEL = 0,
         MEMCPY = 1,
         MEMSET = 2,
@@ -19,27 +19,27 @@ enumeration! {
     }
 }
 
-enumeration! {
+enumerations! {
     /// Whether a stream captures: `CUstreamCaptureStatus`.
-    CUstreamCaptureStatus: c_uint {
+    CUstreamCaptureStatus {
         NONE = 0,
         ACTIVE = 1,
         INVALIDATED = 2,
     }
 }
 
-enumeration! {
+enumerations! {
     /// Which calls are forbidden while a stream captures: `CUstreamCaptureMode`.
-    CUstreamCaptureMode: c_uint {
+    CUstreamCaptureMode {
         GLOBAL = 0,
         THREAD_LOCAL = 1,
         RELAXED = 2,
     }
 }
 
-enumeration! {
+enumerations! {
     /// Why an executable graph could not be made what another graph is: `CUgraphExecUpdateResult`.
-    CUgraphExecUpdateResult: c_uint {
+    CUgraphExecUpdateResult {
         SUCCESS = 0,
         ERROR = 1,
         TOPOLOGY_CHANGED = 2,
@@ -52,9 +52,9 @@ enumeration! {
     }
 }
 
-enumeration! {
+enumerations! {
     /// How instantiating a graph went: `CUgraphInstantiateResult`.
-    CUgraphInstantiateResult: c_uint {
+    CUgraphInstantiateResult {
         SUCCESS = 0,
         ERROR = 1,
         INVALID_STRUCTURE = 2,

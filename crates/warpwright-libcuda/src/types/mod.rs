@@ -6,7 +6,6 @@
 
 mod code;
 mod device;
-mod enumeration;
 mod graph;
 mod handle;
 mod pointer;
