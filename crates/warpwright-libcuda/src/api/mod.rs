@@ -18,9 +18,13 @@
 mod context;
 mod device;
 mod error;
+mod function;
 mod init;
+mod launch;
+mod library;
 mod lookup;
 mod missing;
+mod module;
 mod primary;
 mod versions;
 
@@ -32,18 +36,26 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub use context::*;
 pub use device::*;
 pub use error::*;
+pub use function::*;
 pub use init::*;
+pub use launch::*;
+pub use library::*;
 pub use lookup::*;
+pub use module::*;
 pub use primary::*;
 
 /// Every exported function, by group.
 static GROUPS: &[&[&Entry]] = &[
-    init::ENTRIES,
-    lookup::ENTRIES,
-    error::ENTRIES,
-    device::ENTRIES,
-    primary::ENTRIES,
     context::ENTRIES,
+    device::ENTRIES,
+    error::ENTRIES,
+    function::ENTRIES,
+    init::ENTRIES,
+    launch::ENTRIES,
+    library::ENTRIES,
+    lookup::ENTRIES,
+    module::ENTRIES,
+    primary::ENTRIES,
     missing::ENTRIES,
 ];
 
@@ -120,18 +132,28 @@ impl DefaultStream {
 
 /// Exports functions, and makes the group's `ENTRIES`.
 macro_rules! entries {
-    ($($(#[$meta:meta])* fn $name:ident $(, $per_thread:ident |$default:ident|)? $params:tt $body:block)*) => {
-        $(
-            $crate::api::entry! { [$(#[$meta])*] $name [$($default = Legacy)?] $params $body }
-            $($crate::api::entry! {
-                [#[doc = concat!("[`", stringify!($name), "`] where stream 0 is the calling thread's.")]]
-                $per_thread [$default = PerThread] $params $body
-            })?
-        )*
+    ($($(#[$meta:meta])* fn $name:ident $(, $per_thread:ident |$default:ident|)? ($($params:tt)*) $body:block)*) => {
+        $($crate::api::export! {
+            [$(#[$meta])*] $name [$($per_thread $default)?] ($($params)*) $body
+        })*
 
         /// The functions of this group.
         pub(super) static ENTRIES: &[&$crate::api::Entry] =
             &[$(&$name::ENTRY, $(&$per_thread::ENTRY,)?)*];
+    };
+}
+
+/// Exports a function, with its variant for the default stream of the thread where it has one.
+macro_rules! export {
+    ([$($meta:tt)*] $name:ident [] $params:tt $body:block) => {
+        $crate::api::entry! { [$($meta)*] $name [] $params $body }
+    };
+    ([$($meta:tt)*] $name:ident [$per_thread:ident $default:ident] $params:tt $body:block) => {
+        $crate::api::entry! { [$($meta)*] $name [$default = Legacy] $params $body }
+        $crate::api::entry! {
+            [#[doc = concat!("[`", stringify!($name), "`] where stream 0 is the calling thread's.")]]
+            $per_thread [$default = PerThread] $params $body
+        }
     };
 }
 
@@ -157,4 +179,4 @@ macro_rules! entry {
     };
 }
 
-pub(crate) use {entries, entry};
+pub(crate) use {entries, entry, export};
