@@ -90,17 +90,7 @@ missing! {
     cuFabricCpyBatchAsync
     cuFabricCpyBatchAsync_ptsz
     cuFlushGPUDirectRDMAWrites
-    cuFuncGetAttribute
-    cuFuncGetModule
-    cuFuncGetName
-    cuFuncGetParamCount
-    cuFuncGetParamInfo
-    cuFuncIsLoaded
-    cuFuncLoad
-    cuFuncSetAttribute
     cuFuncSetBlockShape
-    cuFuncSetCacheConfig
-    cuFuncSetSharedMemConfig
     cuFuncSetSharedSize
     cuGraphAddBatchMemOpNode
     cuGraphAddChildGraphNode
@@ -228,44 +218,16 @@ missing! {
     cuIpcOpenEventHandle
     cuIpcOpenMemHandle
     cuIpcOpenMemHandle_v2
-    cuKernelGetAttribute
-    cuKernelGetFunction
-    cuKernelGetLibrary
-    cuKernelGetName
-    cuKernelGetParamCount
-    cuKernelGetParamInfo
-    cuKernelSetAttribute
-    cuKernelSetCacheConfig
     cuLaunch
-    cuLaunchCooperativeKernel
     cuLaunchCooperativeKernelMultiDevice
-    cuLaunchCooperativeKernel_ptsz
     cuLaunchGrid
     cuLaunchGridAsync
     cuLaunchHostFunc_v2
     cuLaunchHostFunc_v2_ptsz
-    cuLaunchKernel
-    cuLaunchKernelEx
-    cuLaunchKernelEx_ptsz
-    cuLaunchKernel_ptsz
-    cuLibraryEnumerateKernels
-    cuLibraryGetGlobal
-    cuLibraryGetKernel
-    cuLibraryGetKernelCount
-    cuLibraryGetManaged
-    cuLibraryGetModule
     cuLibraryGetUnifiedFunction
-    cuLibraryLoadData
-    cuLibraryLoadFromFile
-    cuLibraryUnload
     cuLinkAddData
-    cuLinkAddData_v2
     cuLinkAddFile
-    cuLinkAddFile_v2
-    cuLinkComplete
     cuLinkCreate
-    cuLinkCreate_v2
-    cuLinkDestroy
     cuLogicalEndpointAddDevice
     cuLogicalEndpointBindAddr
     cuLogicalEndpointBindMem
@@ -380,19 +342,7 @@ missing! {
     cuMipmappedArrayGetLevel
     cuMipmappedArrayGetMemoryRequirements
     cuMipmappedArrayGetSparseProperties
-    cuModuleEnumerateFunctions
-    cuModuleGetFunction
-    cuModuleGetFunctionCount
     cuModuleGetGlobal
-    cuModuleGetGlobal_v2
-    cuModuleGetLoadingMode
-    cuModuleGetSurfRef
-    cuModuleGetTexRef
-    cuModuleLoad
-    cuModuleLoadData
-    cuModuleLoadDataEx
-    cuModuleLoadFatBinary
-    cuModuleUnload
     cuMulticastAddDevice
     cuMulticastBindAddr
     cuMulticastBindAddr_v2
@@ -401,13 +351,6 @@ missing! {
     cuMulticastCreate
     cuMulticastGetGranularity
     cuMulticastUnbind
-    cuOccupancyAvailableDynamicSMemPerBlock
-    cuOccupancyMaxActiveBlocksPerMultiprocessor
-    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
-    cuOccupancyMaxActiveClusters
-    cuOccupancyMaxPotentialBlockSize
-    cuOccupancyMaxPotentialBlockSizeWithFlags
-    cuOccupancyMaxPotentialClusterSize
     cuParamSetSize
     cuParamSetTexRef
     cuParamSetf

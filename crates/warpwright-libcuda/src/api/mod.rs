@@ -22,11 +22,15 @@ mod device;
 mod error;
 mod event;
 mod fill;
+mod function;
 mod host;
 mod init;
+mod launch;
+mod library;
 mod lookup;
 mod memory;
 mod missing;
+mod module;
 mod pointer;
 mod pool;
 mod primary;
@@ -45,10 +49,14 @@ pub use device::*;
 pub use error::*;
 pub use event::*;
 pub use fill::*;
+pub use function::*;
 pub use host::*;
 pub use init::*;
+pub use launch::*;
+pub use library::*;
 pub use lookup::*;
 pub use memory::*;
+pub use module::*;
 pub use pointer::*;
 pub use pool::*;
 pub use primary::*;
@@ -56,21 +64,25 @@ pub use stream::*;
 
 /// Every exported function, by group.
 static GROUPS: &[&[&Entry]] = &[
-    init::ENTRIES,
-    lookup::ENTRIES,
-    error::ENTRIES,
-    device::ENTRIES,
-    primary::ENTRIES,
     context::ENTRIES,
-    memory::ENTRIES,
-    host::ENTRIES,
-    pool::ENTRIES,
-    pointer::ENTRIES,
     copy::ENTRIES,
     copy_rows::ENTRIES,
-    fill::ENTRIES,
-    stream::ENTRIES,
+    device::ENTRIES,
+    error::ENTRIES,
     event::ENTRIES,
+    fill::ENTRIES,
+    function::ENTRIES,
+    host::ENTRIES,
+    init::ENTRIES,
+    launch::ENTRIES,
+    library::ENTRIES,
+    lookup::ENTRIES,
+    memory::ENTRIES,
+    module::ENTRIES,
+    pointer::ENTRIES,
+    pool::ENTRIES,
+    primary::ENTRIES,
+    stream::ENTRIES,
     missing::ENTRIES,
 ];
 

@@ -6,8 +6,8 @@
 //! had, and nothing else of what it had.
 
 use super::{Device, Handles, Kind, Stale};
-use crate::engine;
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
+use crate::{code, engine};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -197,6 +197,7 @@ impl Context {
         if let Some(engine) = self.device.engine_if_started() {
             engine.release(self);
         }
+        code::forget(self);
     }
 
     /// Waits for all that was asked for, and says whether all of it was done.
