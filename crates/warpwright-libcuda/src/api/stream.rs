@@ -83,7 +83,7 @@ fn value_op(op: &CUstreamBatchMemOpParams) -> Result<Op> {
 }
 
 /// An attribute that streams have, which nothing depends on here.
-fn attribute(id: CUlaunchAttributeID) -> Result<u32> {
+fn attribute(id: CUlaunchAttributeID) -> Result<i32> {
     match id {
         CUlaunchAttributeID::ACCESS_POLICY_WINDOW
         | CUlaunchAttributeID::SYNCHRONIZATION_POLICY

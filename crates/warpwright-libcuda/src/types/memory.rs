@@ -42,8 +42,6 @@ numbers! {
     CUmemLocationType { INVALID = 0 DEVICE = 1 HOST = 2 HOST_NUMA = 3 HOST_NUMA_CURRENT = 4 }
     /// Whether a device reaches memory.
     CUmemAccess_flags { NONE = 0 READ = 1 READWRITE = 3 }
-    /// What can be set of a stream, and of launches.
-    CUlaunchAttributeID { ACCESS_POLICY_WINDOW = 1 SYNCHRONIZATION_POLICY = 3 PRIORITY = 8 MEM_SYNC_DOMAIN_MAP = 9 MEM_SYNC_DOMAIN = 10 }
     /// What an operation on a value in memory is.
     CUstreamBatchMemOpType {
         WAIT_VALUE_32 = 1 WRITE_VALUE_32 = 2 FLUSH_REMOTE_WRITES = 3 WAIT_VALUE_64 = 4 WRITE_VALUE_64 = 5 BARRIER = 6
