@@ -7,6 +7,7 @@ use warpwright_kernels::{Finish, Publish};
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Arch;
 use warpwright_ptx::verify;
+use warpwright_testing::RunHere;
 use warpwright_vm::testing::KernelTest;
 use warpwright_vm::{Arg, Buffer, Device, DeviceConfig, LaunchConfig, Options, Schedule};
 
@@ -35,7 +36,7 @@ fn holds(sm: u16, capacity: u32, step: &Step, finish: Option<Finish>) {
         .input("ring", &vec![OPEN; capacity as usize])
         .input("control", &[stop, published])
         .input("progress", &[made, 0, limit])
-        .run()
+        .run_here()
         .unwrap_or_else(|error| panic!("{error}"));
     let mut ring = vec![OPEN; capacity as usize];
     ring[(published % capacity) as usize] = token;

@@ -59,6 +59,7 @@ fn spread_sums_share_their_shuffles() {
     let x = numbers(512, 1);
     let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, 32)];
     let (_, report) = super::common::run(Arch::sm(80), "body", &built, (1, 1, 1), &given);
+    let report = report.expect("the report of a virtual GPU");
     assert_eq!(report.counters.by_opcode["shfl.sync"] / 32, 15);
 }
 
