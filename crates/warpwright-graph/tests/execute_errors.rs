@@ -97,24 +97,6 @@ fn plans_for_another_architecture() {
 }
 
 #[test]
-fn memory_that_is_not_there() {
-    let mut config = DeviceConfig::default();
-    config.memory = 1 << 20;
-    let device = Device::vm(VmConfig { device: config, ..VmConfig::default() }).expect("a device");
-    let mut graph = ComputeGraph::new();
-    let x = graph.input("x", TensorType::f32([1024, 1024]));
-    let y = graph.silu("y", x).expect("its silu");
-    graph.output(y).expect("an output");
-    let plan = Plan::new(&graph, &PlanOptions::for_device(&device), &KernelLibrary).expect("a plan");
-    let refused = plan.bind(&mut store(&device)).expect_err("8 MiB of one");
-    let ExecuteError::Memory { bytes, error, .. } = &refused else { panic!("{refused}") };
-    assert!(*bytes >= 2 * (4 << 20) && matches!(**error, RuntimeError::OutOfMemory { .. }), "{refused}");
-
-    let state = store(&device).add_state("cache", TensorType::f32([1024, 1024])).expect_err("4 MiB of one");
-    assert!(matches!(&state, StoreError::Device { name, .. } if name == "cache"), "{state}");
-}
-
-#[test]
 fn inputs_and_outputs() {
     let device = device(true);
     let mut store = whole(&device);
@@ -178,6 +160,28 @@ fn states_that_moved() {
     assert_eq!(store.read_state::<u32>("count").expect("the counter"), [2, 0]);
 }
 
+/// Devices of little memory, and devices that go on after a failure.
+mod on_the_vm {
+    use super::*;
+
+#[test]
+fn memory_that_is_not_there() {
+    let mut config = DeviceConfig::default();
+    config.memory = 1 << 20;
+    let device = Device::vm(VmConfig { device: config, ..VmConfig::default() }).expect("a device");
+    let mut graph = ComputeGraph::new();
+    let x = graph.input("x", TensorType::f32([1024, 1024]));
+    let y = graph.silu("y", x).expect("its silu");
+    graph.output(y).expect("an output");
+    let plan = Plan::new(&graph, &PlanOptions::for_device(&device), &KernelLibrary).expect("a plan");
+    let refused = plan.bind(&mut store(&device)).expect_err("8 MiB of one");
+    let ExecuteError::Memory { bytes, error, .. } = &refused else { panic!("{refused}") };
+    assert!(*bytes >= 2 * (4 << 20) && matches!(**error, RuntimeError::OutOfMemory { .. }), "{refused}");
+
+    let state = store(&device).add_state("cache", TensorType::f32([1024, 1024])).expect_err("4 MiB of one");
+    assert!(matches!(&state, StoreError::Device { name, .. } if name == "cache"), "{state}");
+}
+
 /// A dispatcher whose kernel for `silu` fails on the device, once.
 struct Fails(warpwright_runtime::Function, std::sync::atomic::AtomicBool);
 
@@ -214,4 +218,5 @@ fn kernels_that_fail_are_named_and_the_next_execution_is_right() {
     assert!(y.iter().all(|y| (y - 32.0).abs() < 1e-4), "{y:?}");
     // The step that was skipped has counted nothing.
     assert_eq!(store.read_state::<u32>("count").expect("the counter"), [1]);
+}
 }

@@ -215,6 +215,10 @@ fn equal_codes_are_equal_texts() {
     assert!(shared > 60, "{shared} pairs");
 }
 
+/// What the virtual GPU alone finds.
+mod on_the_vm {
+    use super::*;
+
 /// Attention by one block while another appends the row of position `position` to the same cache.
 struct Beside {
     attention: IncrementalAttention,
@@ -305,4 +309,5 @@ fn no_row_is_touched_that_another_block_may_write() {
             assert!(report.findings.iter().all(is_race), "{report}");
         }
     }
+}
 }

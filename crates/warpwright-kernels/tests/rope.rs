@@ -419,6 +419,35 @@ fn what_has_no_part_is_no_argument() {
     assert_eq!((others.entry(), others.args()), (rotation.entry(), rotation.args()));
 }
 
+#[test]
+fn what_a_rope_cannot_be_is_said() {
+    let rope = Rope::new(4, 2, 48, 16);
+    let refused = |rope: Rope| match rope.build(Arch::sm(80)) {
+        Err(BuildError::Field { field, .. }) => field,
+        other => panic!("{:?}", other.map(|_| ())),
+    };
+    assert_eq!(refused(Rope { heads: 1025, ..rope }), "heads");
+    assert_eq!(refused(Rope { heads: 0, kv_heads: 0, ..rope }), "heads");
+    assert_eq!(refused(Rope { kv_heads: u32::MAX, ..rope }), "kv_heads");
+    assert_eq!(refused(Rope { head_dim: 4, ..rope }), "head_dim");
+    assert_eq!(refused(Rope { cache: CacheDtype::Q8_0, ..rope }), "head_dim");
+    assert_eq!(refused(Rope { rotary_dim: 50, ..rope }), "rotary_dim");
+    assert_eq!(refused(Rope { rotary_dim: 7, ..rope }), "rotary_dim");
+    assert_eq!(refused(Rope { rotary_dim: 0, ..Rope::rotation(4, 64) }), "rotary_dim");
+    assert_eq!(refused(Rope { base: 1.0, ..rope }), "base");
+    assert_eq!(refused(Rope { scaling: RopeScaling::Linear { factor: 0.0 }, ..rope }), "factor");
+    assert_eq!(refused(Rope { scaling: RopeScaling::yarn(2.0, 0), ..rope }), "original_context");
+    assert_eq!(refused(Rope { norm: Some(f32::NAN), ..rope }), "epsilon");
+    assert_eq!(refused(Rope { layout: QkvLayout::Fused { pitch: 8 }, ..rope }), "pitch");
+    assert_eq!(refused(Rope { max_seq_len: 0, ..rope }), "max_seq_len");
+    assert_eq!(refused(Rope::append(2, 48, 0)), "max_seq_len");
+    assert_eq!(refused(Rope { rounds: 0, ..rope }), "rounds");
+}
+
+/// What the virtual GPU alone finds.
+mod on_the_vm {
+    use super::*;
+
 /// Pairs of different lanes, rotated in place: without the barrier between loads and stores that is a race.
 #[test]
 fn rotating_in_place_needs_its_barrier() {
@@ -454,28 +483,4 @@ fn rotating_in_place_needs_its_barrier() {
         assert_eq!(found, races, "{}: {report}", rope.entry());
     }
 }
-
-#[test]
-fn what_a_rope_cannot_be_is_said() {
-    let rope = Rope::new(4, 2, 48, 16);
-    let refused = |rope: Rope| match rope.build(Arch::sm(80)) {
-        Err(BuildError::Field { field, .. }) => field,
-        other => panic!("{:?}", other.map(|_| ())),
-    };
-    assert_eq!(refused(Rope { heads: 1025, ..rope }), "heads");
-    assert_eq!(refused(Rope { heads: 0, kv_heads: 0, ..rope }), "heads");
-    assert_eq!(refused(Rope { kv_heads: u32::MAX, ..rope }), "kv_heads");
-    assert_eq!(refused(Rope { head_dim: 4, ..rope }), "head_dim");
-    assert_eq!(refused(Rope { cache: CacheDtype::Q8_0, ..rope }), "head_dim");
-    assert_eq!(refused(Rope { rotary_dim: 50, ..rope }), "rotary_dim");
-    assert_eq!(refused(Rope { rotary_dim: 7, ..rope }), "rotary_dim");
-    assert_eq!(refused(Rope { rotary_dim: 0, ..Rope::rotation(4, 64) }), "rotary_dim");
-    assert_eq!(refused(Rope { base: 1.0, ..rope }), "base");
-    assert_eq!(refused(Rope { scaling: RopeScaling::Linear { factor: 0.0 }, ..rope }), "factor");
-    assert_eq!(refused(Rope { scaling: RopeScaling::yarn(2.0, 0), ..rope }), "original_context");
-    assert_eq!(refused(Rope { norm: Some(f32::NAN), ..rope }), "epsilon");
-    assert_eq!(refused(Rope { layout: QkvLayout::Fused { pitch: 8 }, ..rope }), "pitch");
-    assert_eq!(refused(Rope { max_seq_len: 0, ..rope }), "max_seq_len");
-    assert_eq!(refused(Rope::append(2, 48, 0)), "max_seq_len");
-    assert_eq!(refused(Rope { rounds: 0, ..rope }), "rounds");
 }

@@ -206,6 +206,10 @@ fn layers_of_models() {
     }
 }
 
+/// What the virtual GPU alone counts.
+mod on_the_vm {
+    use super::*;
+
 /// Keys and values are copied once for each tile of queries that sees them, 16 bytes a thread and every sector
 /// in full; tiles that none of them sees are not. Every product is one instruction, with fragments that are
 /// loaded four matrices at a time.
@@ -234,4 +238,5 @@ fn nothing_is_loaded_twice_and_nothing_in_vain() {
     assert_eq!(warps("mma.sync.aligned"), tiles * heads * 8 * (64 + 64 + 4));
     let q_fragments = 2 * heads * 8 * 8;
     assert_eq!(warps("ldmatrix.sync.aligned"), tiles * heads * 8 * (32 + 32) + q_fragments);
+}
 }

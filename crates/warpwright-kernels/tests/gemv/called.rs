@@ -206,6 +206,10 @@ fn equal_codes_are_the_same_text() {
     assert!(seen.len() * 3 <= shapes, "{} codes of {shapes} shapes", seen.len());
 }
 
+/// What the virtual GPU alone finds and counts.
+mod on_the_vm {
+    use super::*;
+
 /// A kernel that lies about its sizes.
 struct Liar<'a> {
     kernel: &'a dyn Kernel,
@@ -319,4 +323,5 @@ fn a_tile_costs_no_more() {
             }
         }
     }
+}
 }
