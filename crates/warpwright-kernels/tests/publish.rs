@@ -208,7 +208,12 @@ fn the_host_reads_tokens_while_they_are_made_and_stops_them() {
         assert_eq!(Finish::from_word(finished), Some(Finish::Stopped));
         assert_eq!(running.control.to_vec().expect("read"), [1, made]);
         assert!(made >= before);
-        assert!(running.ring.to_vec().expect("read")[..made as usize].iter().zip(1..).all(|(&token, i)| token == i));
+        assert!(
+            running.ring.to_vec().expect("read")[..made as usize]
+                .iter()
+                .zip(1..)
+                .all(|(&token, i)| token == i)
+        );
     }
 }
 

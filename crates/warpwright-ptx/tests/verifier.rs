@@ -339,6 +339,49 @@ fn lowest_version_and_target() {
 }
 
 #[test]
+fn the_lowest_version_for_a_target_names_what_asks_for_it() {
+    let table = [
+        (".entry k() { ret; }", Arch::sm(50), (6, 0), None),
+        (".entry k() { ret; }", Arch::sm(80), (7, 0), None),
+        (".func f() .noreturn { exit; }", Arch::sm(50), (6, 4), Some("`.noreturn`")),
+        (".func f() .noreturn { exit; }", Arch::sm(80), (7, 0), None),
+        (".entry k() { .reg .b128 x; ret; }", Arch::specific(90), (8, 3), Some("a `.b128` variable")),
+    ];
+    for (text, arch, (major, minor), feature) in table {
+        let info = verify(&module(&format!("{HEADER}{text}"))).expect("it is valid");
+        assert_eq!(info.lowest_version(arch), (Version::new(major, minor), feature), "{text} for {arch}");
+    }
+}
+
+#[test]
+fn drivers_accept_what_their_release_introduced_and_all_before_it() {
+    let accepted = [
+        (5050, None),
+        (6000, Some((4, 0))),
+        (11080, Some((7, 8))),
+        (12000, Some((8, 0))),
+        (12040, Some((8, 4))),
+        (12060, Some((8, 5))),
+        (12080, Some((8, 7))),
+        (12090, Some((8, 8))),
+        (13000, Some((9, 0))),
+        (13050, Some((9, 5))),
+        // Newer than what is known here.
+        (14000, Some((9, 5))),
+    ];
+    for (release, version) in accepted {
+        let version = version.map(|(major, minor)| Version::new(major, minor));
+        assert_eq!(Version::accepted_by(release), version, "CUDA {release}");
+    }
+    let published = (0..16).flat_map(|major| (0..16).map(move |minor| Version::new(major, minor)));
+    for version in published {
+        let release = version.cuda_release();
+        assert_eq!(release.is_some(), version.is_published(), "{version}");
+        assert!(release.is_none_or(|release| Version::accepted_by(release) == Some(version)), "{version}");
+    }
+}
+
+#[test]
 fn blocks_and_dominators() {
     let module = module(&kernel(
         "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 7; @%p0 bra B; mov.u32 %r1, 1; bra C; B: mov.u32 %r1, 2;

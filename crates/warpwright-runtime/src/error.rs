@@ -29,6 +29,9 @@ pub enum RuntimeError {
     /// The virtual GPU refuses.
     #[error(transparent)]
     Vm(#[from] warpwright_vm::DeviceError),
+    /// CUDA, or its driver, refuses.
+    #[error(transparent)]
+    Cuda(#[from] Box<crate::cuda::CudaError>),
     /// A launch, or a kernel, is against the contract: nothing has run.
     #[error(transparent)]
     Contract(#[from] Box<ContractError>),
@@ -171,6 +174,18 @@ pub enum RuntimeError {
 impl From<ContractError> for RuntimeError {
     fn from(error: ContractError) -> Self {
         RuntimeError::Contract(Box::new(error))
+    }
+}
+
+impl From<crate::cuda::CudaError> for RuntimeError {
+    fn from(error: crate::cuda::CudaError) -> Self {
+        RuntimeError::Cuda(Box::new(error))
+    }
+}
+
+impl From<crate::cuda::CallError> for RuntimeError {
+    fn from(error: crate::cuda::CallError) -> Self {
+        crate::cuda::CudaError::Call(error).into()
     }
 }
 

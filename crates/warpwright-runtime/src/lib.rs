@@ -85,6 +85,7 @@ mod backend;
 mod bindings;
 mod buffer;
 mod contract;
+mod cuda;
 mod device;
 mod error;
 mod event;
@@ -101,6 +102,7 @@ mod vm;
 
 pub use buffer::{AnyBuffer, Buffer, Element, HostBuffer};
 pub use contract::{ContractError, Kind, Measure, Violation};
+pub use cuda::{CallError, CudaError, DriverVersion};
 pub use device::{Device, DeviceSpec, DeviceStatistics, Properties, Selected};
 pub use error::{Failure, Result, RuntimeError};
 pub use event::Event;

@@ -78,7 +78,7 @@ pub use check::{
 };
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::{LoadError, Unsupported};
-pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running};
+pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running, Span};
 pub use launch::{
     Checks, Counters, LaunchConfig, LaunchError, LineCounters, Options, Race, Report, Schedule, Trap,
     TrapKind, Waiting,

@@ -215,19 +215,19 @@ fn counters_wrap() {
 mod on_the_vm {
     use super::*;
 
-/// As many sums as lanes take fewer shuffles than a butterfly for each.
-#[test]
-fn spread_sums_share_their_shuffles() {
-    let built = build("body", &LaunchRule::new(32), Arch::sm(80), |k| {
-        let x = k.ptr::<f32>("x");
-        let values: Vec<_> = (0..16).map(|i| x.ld(k.lane() * 16 + i)).collect();
-        k.ptr_mut::<f32>("y").st(k.lane(), k.spread(16, 16).sums(&values)[0]);
-    })
-    .expect("a kernel");
-    let x = numbers(512, 1);
-    let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, 32)];
-    let (_, report) = crate::common::run(Arch::sm(80), "body", &built, (1, 1, 1), &given);
-    let report = report.expect("the report of a virtual GPU");
-    assert_eq!(report.counters.by_opcode["shfl.sync"] / 32, 15);
-}
+    /// As many sums as lanes take fewer shuffles than a butterfly for each.
+    #[test]
+    fn spread_sums_share_their_shuffles() {
+        let built = build("body", &LaunchRule::new(32), Arch::sm(80), |k| {
+            let x = k.ptr::<f32>("x");
+            let values: Vec<_> = (0..16).map(|i| x.ld(k.lane() * 16 + i)).collect();
+            k.ptr_mut::<f32>("y").st(k.lane(), k.spread(16, 16).sums(&values)[0]);
+        })
+        .expect("a kernel");
+        let x = numbers(512, 1);
+        let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, 32)];
+        let (_, report) = crate::common::run(Arch::sm(80), "body", &built, (1, 1, 1), &given);
+        let report = report.expect("the report of a virtual GPU");
+        assert_eq!(report.counters.by_opcode["shfl.sync"] / 32, 15);
+    }
 }

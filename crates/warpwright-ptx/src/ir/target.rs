@@ -36,7 +36,64 @@ impl Version {
         };
         self.minor <= last
     }
+
+    /// The first CUDA release whose compiler and driver accept this version, as `cuDriverGetVersion` says it:
+    /// 1000 · major + 10 · minor. `None` where the version is not a published one.
+    pub fn cuda_release(self) -> Option<u32> {
+        RELEASES.iter().find(|&&(_, version)| version == self).map(|&(release, _)| release)
+    }
+
+    /// The newest version that a driver of that CUDA release accepts, among those that are known here: it accepts
+    /// all before it too. `None` for drivers before CUDA 6.0.
+    pub fn accepted_by(cuda_release: u32) -> Option<Version> {
+        RELEASES.iter().rev().find(|&&(release, _)| release <= cuda_release).map(|&(_, version)| version)
+    }
 }
+
+/// CUDA releases and the PTX versions that they introduced, oldest first (release history of the PTX ISA). CUDA 12.6
+/// introduced none, and CUDA 12.7 was a driver alone.
+const RELEASES: &[(u32, Version)] = {
+    const fn row(release: u32, major: u8, minor: u8) -> (u32, Version) {
+        (release, Version::new(major, minor))
+    }
+    &[
+        row(6000, 4, 0),
+        row(6050, 4, 1),
+        row(7000, 4, 2),
+        row(7050, 4, 3),
+        row(8000, 5, 0),
+        row(9000, 6, 0),
+        row(9010, 6, 1),
+        row(9020, 6, 2),
+        row(10000, 6, 3),
+        row(10010, 6, 4),
+        row(10020, 6, 5),
+        row(11000, 7, 0),
+        row(11010, 7, 1),
+        row(11020, 7, 2),
+        row(11030, 7, 3),
+        row(11040, 7, 4),
+        row(11050, 7, 5),
+        row(11060, 7, 6),
+        row(11070, 7, 7),
+        row(11080, 7, 8),
+        row(12000, 8, 0),
+        row(12010, 8, 1),
+        row(12020, 8, 2),
+        row(12030, 8, 3),
+        row(12040, 8, 4),
+        row(12050, 8, 5),
+        row(12070, 8, 6),
+        row(12080, 8, 7),
+        row(12090, 8, 8),
+        row(13000, 9, 0),
+        row(13010, 9, 1),
+        row(13020, 9, 2),
+        row(13030, 9, 3),
+        row(13040, 9, 4),
+        row(13050, 9, 5),
+    ]
+};
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

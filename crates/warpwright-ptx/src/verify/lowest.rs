@@ -92,6 +92,16 @@ impl Requirements {
         }
     }
 
+    /// The lowest version that has what is used and the target, and what asks for it; `None` where that is the
+    /// target, or nothing in particular.
+    pub(super) fn version(&self, arch: Arch) -> (Version, Option<Feature>) {
+        let introduced = arch.introduced().unwrap_or(BASE);
+        if introduced >= self.version {
+            return (introduced, None);
+        }
+        (self.version, self.newest[0].map(|(feature, _)| feature))
+    }
+
     pub(super) fn lowest(&self) -> Result<Lowest, NoTarget> {
         // The plain form of an architecture runs in more places than the others.
         let mut archs: Vec<Arch> = Arch::all().filter(|arch| arch.sm >= self.sm).collect();

@@ -57,6 +57,12 @@ impl ModuleInfo {
     pub fn lowest(&self) -> Result<Lowest, NoTarget> {
         self.requirements.lowest()
     }
+
+    /// The lowest PTX version under which the module means what it says for a target that it may have, and the
+    /// feature that asks for that version; `None` where it is the target that does, or nothing in particular.
+    pub fn lowest_version(&self, arch: Arch) -> (Version, Option<Feature>) {
+        self.requirements.version(arch)
+    }
 }
 
 /// What the verifier found out about a function.

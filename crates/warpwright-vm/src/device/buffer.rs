@@ -1,10 +1,10 @@
 //! Memory that the host has on a device.
 
 use super::{Device, DeviceError};
-use crate::memory::{Allocation, AllocationKind};
+use crate::memory::{Allocation, AllocationKind, Overlap};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 impl Device {
     /// Allocates `len` elements. They are not initialised: the checks say so if a kernel reads them.
@@ -38,6 +38,34 @@ impl Device {
     /// the latest with [`Options::max_instructions`](crate::Options::max_instructions).
     pub fn alloc_mapped<T: Element>(&self, len: usize) -> Result<Buffer<T>, DeviceError> {
         self.allocate("", len, AllocationKind::Mapped)
+    }
+
+    /// Maps memory of the host into the device, at the address that it has for the host, until the buffer is dropped:
+    /// the first `bytes` bytes of `words`. It counts as what [`alloc_mapped`](Self::alloc_mapped) gives, but takes none
+    /// of the device's memory. The name is for reports.
+    ///
+    /// Its addresses may be those of memory that was mapped before and is not any more; they may not be those of
+    /// anything else that the device has.
+    pub fn map_host(
+        &self,
+        words: &'static [AtomicU32],
+        bytes: u64,
+        name: &str,
+    ) -> Result<Buffer<u8>, DeviceError> {
+        let (address, room) = (words.as_ptr().addr() as u64, size_of_val(words) as u64);
+        if bytes == 0 || bytes > room {
+            return Err(DeviceError::Range { offset: 0, bytes, buffer: room });
+        }
+        let mut memory = self.inner.memory();
+        let allocation = Arc::make_mut(&mut memory.map).map_host(words, bytes, name);
+        drop(memory);
+        let allocation = allocation.map_err(|overlap| match overlap {
+            Overlap::Memory(other, other_bytes) => {
+                DeviceError::Overlap { address, bytes, other, other_bytes }
+            }
+            Overlap::Window(window) => DeviceError::Window { address, bytes, window },
+        })?;
+        Ok(Buffer { device: self.clone(), allocation, len: bytes as usize, element: PhantomData })
     }
 
     /// Allocates `len` elements of zero.

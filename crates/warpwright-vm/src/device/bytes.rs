@@ -4,6 +4,7 @@
 //! hardware: bytes come and go in some order, and nothing else happens.
 
 use super::{Buffer, DeviceError, Element};
+use crate::memory::Allocation;
 use std::sync::Arc;
 
 /// Bytes that are copied at a time, without memory of their own.
@@ -14,7 +15,7 @@ impl<T: Element> Buffer<T> {
     pub fn write_bytes(&self, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
         self.inside(offset, data.len() as u64)?;
         self.allocation.write(offset, data);
-        self.written(offset, data.len() as u64);
+        written(&self.allocation, offset, data.len() as u64);
         Ok(())
     }
 
@@ -41,14 +42,7 @@ impl<T: Element> Buffer<T> {
     /// Sets `bytes` bytes from byte `offset` on to `value`, without waiting for launches.
     pub fn fill_bytes(&self, offset: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
         self.inside(offset, bytes)?;
-        let piece = [value; PIECE];
-        let mut at = offset;
-        while at < offset + bytes {
-            let take = (offset + bytes - at).min(PIECE as u64);
-            self.allocation.write(at, &piece[..take as usize]);
-            at += take;
-        }
-        self.written(offset, bytes);
+        fill(&self.allocation, offset, bytes, &[value]);
         Ok(())
     }
 
@@ -64,24 +58,7 @@ impl<T: Element> Buffer<T> {
     ) -> Result<(), DeviceError> {
         self.inside(offset, bytes)?;
         source.inside(from, bytes)?;
-        let same = Arc::ptr_eq(&self.allocation, &source.allocation);
-        // From the end where the destination lies behind, so that nothing is overwritten before it is read.
-        let backwards = same && offset > from;
-        let mut piece = [0; PIECE];
-        let mut done = 0;
-        while done < bytes {
-            let take = (bytes - done).min(PIECE as u64);
-            let at = if backwards { bytes - done - take } else { done };
-            let piece = &mut piece[..take as usize];
-            source.allocation.read(from + at, piece);
-            self.allocation.write(offset + at, piece);
-            done += take;
-        }
-        if same {
-            self.written(offset, bytes);
-        } else {
-            self.allocation.written.set_like(offset, &source.allocation.written, from, bytes);
-        }
+        copy(&self.allocation, offset, &source.allocation, from, bytes);
         Ok(())
     }
 
@@ -91,19 +68,59 @@ impl<T: Element> Buffer<T> {
         self.allocation.written.clear_all();
     }
 
-    fn written(&self, offset: u64, bytes: u64) {
-        if bytes == self.allocation.bytes {
-            self.allocation.written.set_all();
-        } else {
-            self.allocation.written.set(offset, bytes);
-        }
-    }
-
     fn inside(&self, offset: u64, bytes: u64) -> Result<(), DeviceError> {
         let size = self.allocation.bytes;
         match offset.checked_add(bytes) {
             Some(end) if end <= size => Ok(()),
             _ => Err(DeviceError::Range { offset, bytes, buffer: size }),
         }
+    }
+}
+
+/// The bytes of a range were written.
+pub(super) fn written(allocation: &Allocation, offset: u64, bytes: u64) {
+    if bytes == allocation.bytes {
+        allocation.written.set_all();
+    } else {
+        allocation.written.set(offset, bytes);
+    }
+}
+
+/// Fills a range that is inside with a pattern of bytes, from the pattern's first one on.
+pub(super) fn fill(allocation: &Allocation, offset: u64, bytes: u64, pattern: &[u8]) {
+    let mut piece = [0; PIECE];
+    // As many whole patterns as there is room for, so that each piece begins with one.
+    let whole = PIECE / pattern.len() * pattern.len();
+    piece[..whole].chunks_exact_mut(pattern.len()).for_each(|part| part.copy_from_slice(pattern));
+    let mut at = 0;
+    while at < bytes {
+        let take = (bytes - at).min(whole as u64);
+        allocation.write(offset + at, &piece[..take as usize]);
+        at += take;
+    }
+    written(allocation, offset, bytes);
+}
+
+/// Copies a range to another one; both are inside and may overlap.
+pub(super) fn copy(target: &Arc<Allocation>, offset: u64, source: &Arc<Allocation>, from: u64, bytes: u64) {
+    // Two devices may have mapped the same memory of the host.
+    let same = Arc::ptr_eq(target, source);
+    let backwards = (same || target.is_mapped() && source.is_mapped())
+        && target.base.wrapping_add(offset) > source.base.wrapping_add(from);
+    // From the end where the destination lies behind, so that nothing is overwritten before it is read.
+    let mut piece = [0; PIECE];
+    let mut done = 0;
+    while done < bytes {
+        let take = (bytes - done).min(PIECE as u64);
+        let at = if backwards { bytes - done - take } else { done };
+        let piece = &mut piece[..take as usize];
+        source.read(from + at, piece);
+        target.write(offset + at, piece);
+        done += take;
+    }
+    if same {
+        written(target, offset, bytes);
+    } else {
+        target.written.set_like(offset, &source.written, from, bytes);
     }
 }

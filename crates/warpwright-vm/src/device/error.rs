@@ -51,6 +51,33 @@ pub enum DeviceError {
         /// Bytes of the buffer.
         buffer: u64,
     },
+    /// Memory of the host cannot be mapped: some of its addresses are those of other memory of the device.
+    Overlap {
+        /// Where it begins.
+        address: u64,
+        /// Its size in bytes.
+        bytes: u64,
+        /// Where the other memory begins.
+        other: u64,
+        /// Size of the other memory in bytes.
+        other_bytes: u64,
+    },
+    /// Memory of the host cannot be mapped: the device has another use for some of its addresses.
+    Window {
+        /// Where it begins.
+        address: u64,
+        /// Its size in bytes.
+        bytes: u64,
+        /// Where the addresses begin that are shared or local memory, parameters or functions.
+        window: u64,
+    },
+    /// Bytes that are not, or not all, in one buffer, variable or piece of mapped memory.
+    NoMemory {
+        /// Where they begin.
+        address: u64,
+        /// How many.
+        bytes: u64,
+    },
     /// The operating system gave no threads.
     Threads(std::io::Error),
 }
@@ -78,6 +105,19 @@ impl fmt::Display for DeviceError {
             }
             DeviceError::Range { offset, bytes, buffer } => {
                 write!(f, "{bytes} bytes from byte {offset} on are not inside a buffer of {buffer} bytes")
+            }
+            DeviceError::Overlap { address, bytes, other, other_bytes } => write!(
+                f,
+                "{bytes} bytes of the host at {address:#x} cannot be mapped: the device has {other_bytes} bytes at \
+                 {other:#x}"
+            ),
+            DeviceError::Window { address, bytes, window } => write!(
+                f,
+                "{bytes} bytes of the host at {address:#x} cannot be mapped: addresses from {window:#x} on mean \
+                 shared or local memory, parameters or functions"
+            ),
+            DeviceError::NoMemory { address, bytes } => {
+                write!(f, "the device has no memory of {bytes} bytes at {address:#x}")
             }
             DeviceError::Threads(error) => write!(f, "cannot start host threads: {error}"),
         }

@@ -38,3 +38,9 @@ pub(crate) fn window(address: u64) -> Window {
         _ => Window::Global,
     }
 }
+
+/// The window, of the smaller ones, that has addresses of that range.
+pub(crate) fn overlapped_window(start: u64, end: u64) -> Option<u64> {
+    let windows = [FUNCTION_WINDOW, PARAM_WINDOW, LOCAL_WINDOW, SHARED_WINDOW];
+    windows.into_iter().find(|&window| start < window + WINDOW_BYTES && end > window)
+}

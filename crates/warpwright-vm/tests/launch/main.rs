@@ -5,6 +5,7 @@ mod bytes;
 mod end;
 mod findings;
 mod host;
+mod mapped;
 mod memory;
 mod order;
 mod shapes;

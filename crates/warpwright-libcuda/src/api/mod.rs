@@ -1,0 +1,136 @@
+//! The exported functions, a file per group of the driver API.
+//!
+//! Each is a line or two: it takes the client's values apart, calls what is inside and hands the result out. The macro
+//! [`entries!`] makes the C function around that, and a row of the table in which `cuGetProcAddress` looks.
+//! **No panic crosses the interface**: it becomes `CUDA_ERROR_UNKNOWN` and a line of the log.
+//!
+//! ```text
+//! entries! {
+//!     /// Doc.
+//!     fn cuDeviceGetCount(count: Out<c_int>) { count.set(state()?.devices().len() as c_int) }
+//!
+//!     /// What takes a stream and has a variant for the default stream of the thread: `default` says which one it is.
+//!     fn cuStreamQuery, cuStreamQuery_ptsz |default| (stream: CUstream) { query(default.resolve(stream)) }
+//! }
+//! ```
+#![allow(non_snake_case)] // The interface's names.
+
+mod init;
+mod missing;
+
+use crate::report::{calls, log};
+use crate::types::{CUstream, Result, Status};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+pub use init::*;
+
+/// Every exported function, by group.
+static GROUPS: &[&[&Entry]] = &[init::ENTRIES, missing::ENTRIES];
+
+/// An exported function.
+pub(crate) struct Entry {
+    /// Its name, with the suffix of its version.
+    pub(crate) name: &'static str,
+    /// What a client calls. It has the signature that the interface gives to the name.
+    pub(crate) address: *const (),
+    /// Whether there is more to it than saying that it is missing.
+    pub(crate) is_supported: bool,
+    calls: AtomicU64,
+}
+
+// SAFETY: the address of a function is not followed here, and functions may be called from any thread.
+unsafe impl Sync for Entry {}
+
+impl Entry {
+    const fn new(name: &'static str, address: *const (), is_supported: bool) -> Self {
+        Entry { name, address, is_supported, calls: AtomicU64::new(0) }
+    }
+
+    /// How often it was called.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Relaxed)
+    }
+
+    fn call(&'static self, body: impl FnOnce() -> Result<()>) -> Status {
+        self.calls.fetch_add(1, Relaxed);
+        let outer = calls::enter(self.name);
+        // What a panic leaves behind is behind locks that take poison for granted.
+        let status = match catch_unwind(AssertUnwindSafe(body)) {
+            Ok(result) => Status::from(result),
+            Err(panic) => {
+                log::panicked(self.name, panic.as_ref());
+                Status::UNKNOWN
+            }
+        };
+        log::called(self.name, status);
+        calls::leave(outer);
+        status
+    }
+}
+
+/// The functions in the order of their groups.
+pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
+    GROUPS.iter().flat_map(|group| group.iter().copied())
+}
+
+/// What stream 0 is for a variant of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DefaultStream {
+    /// The one that waits for all others.
+    Legacy,
+    /// The calling thread's.
+    PerThread,
+}
+
+impl DefaultStream {
+    /// The stream that is meant: never null.
+    pub(crate) fn resolve(self, stream: CUstream) -> CUstream {
+        match self {
+            _ if !stream.is_null() => stream,
+            DefaultStream::Legacy => CUstream::LEGACY,
+            DefaultStream::PerThread => CUstream::PER_THREAD,
+        }
+    }
+}
+
+/// Exports functions, and makes the group's `ENTRIES`.
+macro_rules! entries {
+    ($($(#[$meta:meta])* fn $name:ident $(, $per_thread:ident |$default:ident|)? $params:tt $body:block)*) => {
+        $(
+            $crate::api::entry! { [$(#[$meta])*] $name [$($default = Legacy)?] $params $body }
+            $($crate::api::entry! {
+                [#[doc = concat!("[`", stringify!($name), "`] where stream 0 is the calling thread's.")]]
+                $per_thread [$default = PerThread] $params $body
+            })?
+        )*
+
+        /// The functions of this group.
+        pub(super) static ENTRIES: &[&$crate::api::Entry] =
+            &[$(&$name::ENTRY, $(&$per_thread::ENTRY,)?)*];
+    };
+}
+
+/// Exports one function. Its row of the table is in a module of the same name.
+macro_rules! entry {
+    ([$(#[$meta:meta])*] $name:ident [$($default:ident = $kind:ident)?] ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        mod $name {
+            pub(super) static ENTRY: $crate::api::Entry =
+                $crate::api::Entry::new(stringify!($name), super::$name as *const (), true);
+        }
+
+        $(#[$meta])*
+        ///
+        /// # Safety
+        ///
+        /// Pointers are as the interface says: null, or good for what it reads and writes there.
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> $crate::types::Status {
+            $(let $default = $crate::api::DefaultStream::$kind;)?
+            $name::ENTRY.call(move || $body)
+        }
+    };
+}
+
+pub(crate) use {entries, entry};

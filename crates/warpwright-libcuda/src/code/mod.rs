@@ -1,0 +1,1 @@
+//! Modules from PTX text, their functions and variables, occupancy.

@@ -1,0 +1,52 @@
+//! Calls of the driver, numbered over all threads, so that a report can say which one it is about.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// The first call of the process has number 1; 0 is outside of any.
+    pub(crate) number: u64,
+    /// What was called.
+    pub(crate) function: &'static str,
+}
+
+const NONE: Call = Call { number: 0, function: "no call" };
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static CURRENT: Cell<Call> = const { Cell::new(NONE) };
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            0 => f.write_str(self.function),
+            number => write!(f, "call {number}, {}", self.function),
+        }
+    }
+}
+
+/// A call begins. Gives the one that it is made within, if a callback makes it.
+pub(crate) fn enter(function: &'static str) -> Call {
+    let number = CALLS.fetch_add(1, Relaxed) + 1;
+    CURRENT.replace(Call { number, function })
+}
+
+/// A call is over.
+pub(crate) fn leave(outer: Call) {
+    CURRENT.set(outer);
+}
+
+/// The call that the thread is in.
+pub(crate) fn current() -> Call {
+    CURRENT.get()
+}
+
+/// How many there were.
+pub(crate) fn total() -> u64 {
+    CALLS.load(Relaxed)
+}

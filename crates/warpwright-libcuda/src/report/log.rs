@@ -1,0 +1,70 @@
+//! The log: lines to stderr that say what is missing, misused or refused, and on request every call.
+//!
+//! The same line is written once, so that a loop does not fill the terminal.
+
+use super::calls;
+use crate::state::{self, LogLevel};
+use crate::types::Status;
+use std::any::Any;
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+/// Different lines that are written; then the log says that it is full.
+const MOST_LINES: usize = 200;
+
+static WRITTEN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+
+fn level() -> LogLevel {
+    // While the configuration is read it is not known, and what is wrong with it must be told.
+    state::log_level()
+}
+
+/// One line, whole, whatever other threads write. Nobody can be told where stderr is closed.
+pub(super) fn line(text: &str) {
+    let _ = std::io::stderr().lock().write_all(format!("warpwright: {text}\n").as_bytes());
+}
+
+/// Something that the user should know, once.
+pub(crate) fn note(message: &dyn Display) {
+    if level() == LogLevel::Off {
+        return;
+    }
+    let text = message.to_string();
+    let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let written = written.get_or_insert_default();
+    if written.len() > MOST_LINES || !written.insert(text.clone()) {
+        return;
+    }
+    match written.len() > MOST_LINES {
+        true => line("the log is full: more is not told"),
+        false => line(&text),
+    }
+}
+
+/// Something that the client does wrong, with the function in which it does.
+pub(crate) fn misuse(message: &dyn Display) {
+    if level() > LogLevel::Off {
+        note(&format_args!("{}: {message}", calls::current().function));
+    }
+}
+
+/// A function that is not there.
+pub(crate) fn missing(function: &str) {
+    note(&format_args!("{function} is not supported"));
+}
+
+/// A panic of ours, which the client sees as `CUDA_ERROR_UNKNOWN`.
+pub(crate) fn panicked(function: &str, panic: &(dyn Any + Send)) {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    line(&format!("{function} panicked, which is a mistake of this library: {text}"));
+}
+
+/// A call that is over.
+pub(crate) fn called(function: &str, status: Status) {
+    if level() == LogLevel::Calls {
+        line(&format!("{} {function}: {status:?}", calls::current().number));
+    }
+}

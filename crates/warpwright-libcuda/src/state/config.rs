@@ -1,0 +1,258 @@
+//! The configuration, which `warpwright exec` writes into the environment.
+//!
+//! | variable | what it says | default |
+//! | --- | --- | --- |
+//! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck` | `memcheck` |
+//! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
+//! | `WARPWRIGHT_MEMORY` | bytes of each device, with `K`, `M`, `G` or `T` | `64G` |
+//! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
+//! | `WARPWRIGHT_DRIVER_VERSION` | what the driver says it is | `12080` |
+//! | `WARPWRIGHT_LOG` | `missing`: what is missing or misused; `calls`: each call too; `off` | `missing` |
+//! | `WARPWRIGHT_FINDINGS` | a file that findings are appended to as lines of JSON | text, to stderr |
+//! | `WARPWRIGHT_EXIT_STATUS` | exit status of a process that had errors and would have said 0 | none |
+//! | `WARPWRIGHT_LEAKS` | `1`: what is alive at exit is an error too, and reported | `0` |
+//! | `CUDA_VISIBLE_DEVICES` | as the driver has it: ordinals, until the first that is none | all |
+
+use std::path::PathBuf;
+use thiserror::Error;
+use warpwright_ptx::ir::Arch;
+use warpwright_vm::Checks;
+
+/// How the library behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Config {
+    /// What is looked for in launches.
+    pub(crate) checks: Checks,
+    /// The architectures of the devices that the client sees.
+    pub(crate) devices: Vec<Arch>,
+    /// Bytes of each device.
+    pub(crate) memory: u64,
+    /// Host threads of each device, 0 for one for each core.
+    pub(crate) workers: u32,
+    /// 1000 · major + 10 · minor.
+    pub(crate) driver_version: u32,
+    /// What the log tells.
+    pub(crate) log: LogLevel,
+    /// Where findings go as lines of JSON; `None` for stderr as text.
+    pub(crate) findings: Option<PathBuf>,
+    /// The exit status after errors.
+    pub(crate) exit_status: Option<u8>,
+    /// Whether leaks are errors.
+    pub(crate) leaks: bool,
+}
+
+/// What the log tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LogLevel {
+    /// Nothing.
+    Off,
+    /// What is missing, misused or refused.
+    Missing,
+    /// Every call too.
+    Calls,
+}
+
+/// A variable that says nothing that can be done.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{variable}={value}: {rule}")]
+pub(crate) struct ConfigError {
+    variable: &'static str,
+    value: String,
+    rule: &'static str,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            checks: Checks::MEMORY,
+            devices: vec![Arch::sm(90)],
+            memory: 64 << 30,
+            workers: 0,
+            driver_version: 12080,
+            log: LogLevel::Missing,
+            findings: None,
+            exit_status: None,
+            leaks: false,
+        }
+    }
+}
+
+impl Config {
+    /// What the environment says.
+    pub(crate) fn from_environment() -> Result<Config, ConfigError> {
+        Config::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
+        let mut config = Config::default();
+        let read = |name: &'static str, rule: &'static str, set: &mut dyn FnMut(&str) -> Option<()>| {
+            let Some(value) = variable(name) else { return Ok(()) };
+            set(value.trim()).ok_or(ConfigError { variable: name, value, rule })
+        };
+        read(
+            "WARPWRIGHT_CHECK",
+            "all, none, or some of memcheck, racecheck, initcheck, synccheck",
+            &mut |text| {
+                config.checks = checks(text)?;
+                Some(())
+            },
+        )?;
+        read("WARPWRIGHT_DEVICES", "architectures such as 75,80,90", &mut |text| {
+            let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+            config.devices = names.map(arch).collect::<Option<_>>()?;
+            Some(())
+        })?;
+        read("WARPWRIGHT_MEMORY", "bytes, at least 1M, with K, M, G or T", &mut |text| {
+            config.memory = bytes(text).filter(|bytes| (1 << 20..1 << 46).contains(bytes))?;
+            Some(())
+        })?;
+        read("WARPWRIGHT_WORKERS", "a number of threads up to 1024", &mut |text| {
+            config.workers = text.parse().ok().filter(|workers| *workers <= 1024)?;
+            Some(())
+        })?;
+        read("WARPWRIGHT_DRIVER_VERSION", "1000 · major + 10 · minor, from 11000", &mut |text| {
+            config.driver_version = text.parse().ok().filter(|version| (11000..100_000).contains(version))?;
+            Some(())
+        })?;
+        read("WARPWRIGHT_LOG", "missing, calls or off", &mut |text| {
+            config.log = match text {
+                "off" => LogLevel::Off,
+                "missing" => LogLevel::Missing,
+                "calls" => LogLevel::Calls,
+                _ => return None,
+            };
+            Some(())
+        })?;
+        read("WARPWRIGHT_FINDINGS", "a file", &mut |text| {
+            config.findings = Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
+            Some(())
+        })?;
+        read("WARPWRIGHT_EXIT_STATUS", "a status from 1 to 255", &mut |text| {
+            config.exit_status = Some(text.parse().ok().filter(|status| *status > 0)?);
+            Some(())
+        })?;
+        read("WARPWRIGHT_LEAKS", "0 or 1", &mut |text| {
+            config.leaks = match text {
+                "" | "0" => false,
+                "1" => true,
+                _ => return None,
+            };
+            Some(())
+        })?;
+        if let Some(visible) = variable("CUDA_VISIBLE_DEVICES") {
+            config.devices = visible_devices(&config.devices, &visible);
+        }
+        Ok(config)
+    }
+}
+
+fn checks(text: &str) -> Option<Checks> {
+    let mut checks = Checks::MEMORY;
+    for name in text.split(',').map(str::trim) {
+        match name {
+            "all" => checks = Checks::ALL,
+            "none" | "memcheck" | "" => {}
+            "racecheck" => checks.race = true,
+            "initcheck" => checks.init = true,
+            "synccheck" => checks.sync = true,
+            _ => return None,
+        }
+    }
+    Some(checks)
+}
+
+/// `90`, `sm_90`, `90a`. Architectures that no instruction set was published for are refused.
+fn arch(name: &str) -> Option<Arch> {
+    let digits = name.strip_prefix("sm_").unwrap_or(name);
+    let arch: Arch = format!("sm_{digits}").parse().ok()?;
+    arch.introduced().map(|_| Arch::sm(arch.sm))
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    let shift = match text.bytes().last()?.to_ascii_uppercase() {
+        b'K' => 10,
+        b'M' => 20,
+        b'G' => 30,
+        b'T' => 40,
+        _ => return text.parse().ok(),
+    };
+    text[..text.len() - 1].trim().parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// The driver takes ordinals until the first that no device has, and shows none where one is named twice.
+fn visible_devices(devices: &[Arch], text: &str) -> Vec<Arch> {
+    let ordinals = text.split(',').map_while(|name| name.trim().parse::<usize>().ok());
+    let ordinals: Vec<usize> = ordinals.take_while(|ordinal| *ordinal < devices.len()).collect();
+    let twice = ordinals.iter().enumerate().any(|(i, ordinal)| ordinals[..i].contains(ordinal));
+    if twice { Vec::new() } else { ordinals.iter().map(|ordinal| devices[*ordinal]).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        Config::read(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.to_string()))
+    }
+
+    #[test]
+    fn nothing_said_is_the_default() {
+        assert_eq!(read(&[]), Ok(Config::default()));
+    }
+
+    #[test]
+    fn everything_can_be_said() {
+        let config = read(&[
+            ("WARPWRIGHT_CHECK", "racecheck, synccheck"),
+            ("WARPWRIGHT_DEVICES", "75, sm_80,90a"),
+            ("WARPWRIGHT_MEMORY", "3g"),
+            ("WARPWRIGHT_WORKERS", "2"),
+            ("WARPWRIGHT_DRIVER_VERSION", "12020"),
+            ("WARPWRIGHT_LOG", "calls"),
+            ("WARPWRIGHT_FINDINGS", "found.jsonl"),
+            ("WARPWRIGHT_EXIT_STATUS", "9"),
+            ("WARPWRIGHT_LEAKS", "1"),
+            ("CUDA_VISIBLE_DEVICES", "2,0,5,1"),
+        ]);
+        let expected = Config {
+            checks: Checks { race: true, init: false, sync: true },
+            devices: vec![Arch::sm(90), Arch::sm(75)],
+            memory: 3 << 30,
+            workers: 2,
+            driver_version: 12020,
+            log: LogLevel::Calls,
+            findings: Some("found.jsonl".into()),
+            exit_status: Some(9),
+            leaks: true,
+        };
+        assert_eq!(config, Ok(expected));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused() {
+        for (variable, value) in [
+            ("WARPWRIGHT_CHECK", "everything"),
+            ("WARPWRIGHT_DEVICES", "80,81"),
+            ("WARPWRIGHT_MEMORY", "1000"),
+            ("WARPWRIGHT_MEMORY", "99999999T"),
+            ("WARPWRIGHT_MEMORY", "€"),
+            ("WARPWRIGHT_WORKERS", "-1"),
+            ("WARPWRIGHT_DRIVER_VERSION", "12.8"),
+            ("WARPWRIGHT_LOG", "loud"),
+            ("WARPWRIGHT_EXIT_STATUS", "256"),
+            ("WARPWRIGHT_LEAKS", "yes"),
+        ] {
+            let error = read(&[(variable, value)]).unwrap_err();
+            assert_eq!((error.variable, error.value.as_str()), (variable, value));
+        }
+    }
+
+    #[test]
+    fn a_device_named_twice_hides_all() {
+        let of = |text| visible_devices(&[Arch::sm(75), Arch::sm(80)], text);
+        assert_eq!(of("1"), [Arch::sm(80)]);
+        assert_eq!(of("1,1"), []);
+        assert_eq!(of(""), []);
+        assert_eq!(of("-1"), []);
+    }
+}

@@ -1,0 +1,298 @@
+//! Handles: opaque values that stand for objects.
+//!
+//! ```text
+//! 63      56 55    48 47            24 23             0
+//! │ 0x57    │ kind   │ generation     │ place in table │
+//! ```
+//!
+//! The upper bits make it an address that no process has, so a client that follows one fails at once. **A handle is
+//! looked up, never followed**: one of another kind, one that was never given out and one that was destroyed are told
+//! apart. A place whose generations are used up is not used again, so no handle ever comes back.
+
+use crate::report::calls::{self, Call};
+use crate::report::log;
+use crate::types::Status;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// What a handle stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Context = 1,
+    Stream,
+    Event,
+    Module,
+    Function,
+    Library,
+    Kernel,
+    Link,
+    Pool,
+    Graph,
+    GraphNode,
+    GraphExec,
+    UserObject,
+    Array,
+}
+
+impl Kind {
+    const ALL: [Kind; 14] = [
+        Kind::Context,
+        Kind::Stream,
+        Kind::Event,
+        Kind::Module,
+        Kind::Function,
+        Kind::Library,
+        Kind::Kernel,
+        Kind::Link,
+        Kind::Pool,
+        Kind::Graph,
+        Kind::GraphNode,
+        Kind::GraphExec,
+        Kind::UserObject,
+        Kind::Array,
+    ];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Context => "context",
+            Kind::Stream => "stream",
+            Kind::Event => "event",
+            Kind::Module => "module",
+            Kind::Function => "function",
+            Kind::Library => "library",
+            Kind::Kernel => "kernel",
+            Kind::Link => "linker",
+            Kind::Pool => "memory pool",
+            Kind::Graph => "graph",
+            Kind::GraphNode => "node of a graph",
+            Kind::GraphExec => "executable graph",
+            Kind::UserObject => "user object",
+            Kind::Array => "array",
+        })
+    }
+}
+
+/// Why a value is no handle that is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stale {
+    /// It is zero.
+    Null,
+    /// It was never given out.
+    Unknown,
+    /// It stands for something else.
+    Wrong(Kind),
+    /// What it stood for was destroyed.
+    Destroyed,
+}
+
+impl From<Stale> for Status {
+    fn from(_: Stale) -> Self {
+        Status::INVALID_HANDLE
+    }
+}
+
+const MARK: usize = 0x57;
+const INDEX_BITS: u32 = 24;
+const GENERATION_BITS: u32 = 24;
+const MOST: usize = 1 << INDEX_BITS;
+const LAST_GENERATION: u32 = (1 << GENERATION_BITS) - 1;
+
+/// The objects of a kind.
+pub(crate) struct Handles<T> {
+    kind: Kind,
+    slots: RwLock<Slots<T>>,
+}
+
+struct Slots<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+}
+
+struct Slot<T> {
+    /// Of the object that is here, or of the next one.
+    generation: u32,
+    object: Option<(Arc<T>, Call)>,
+}
+
+/// An object that has not been destroyed.
+pub(crate) struct Alive<T> {
+    pub(crate) object: Arc<T>,
+    /// The call that made it.
+    pub(crate) made_by: Call,
+}
+
+impl<T> Handles<T> {
+    pub(crate) const fn new(kind: Kind) -> Self {
+        Handles { kind, slots: RwLock::new(Slots { slots: Vec::new(), free: Vec::new() }) }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Slots<T>> {
+        self.slots.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Slots<T>> {
+        self.slots.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A handle for an object. There is room for 2²⁴ at once.
+    pub(crate) fn insert(&self, object: Arc<T>) -> Result<usize, Status> {
+        self.insert_with(|_| object)
+    }
+
+    /// A handle for an object that knows its handle.
+    pub(crate) fn insert_with(&self, object: impl FnOnce(usize) -> Arc<T>) -> Result<usize, Status> {
+        let mut slots = self.write();
+        let index = match slots.free.pop() {
+            Some(index) => index as usize,
+            None if slots.slots.len() < MOST => {
+                slots.slots.push(Slot { generation: 0, object: None });
+                slots.slots.len() - 1
+            }
+            None => return Err(Status::OUT_OF_MEMORY),
+        };
+        let slot = &mut slots.slots[index];
+        let handle = self.encode(index, slot.generation);
+        slot.object = Some((object(handle), calls::current()));
+        Ok(handle)
+    }
+
+    /// The object of a handle. What is wrong with a bad one stands in the log.
+    pub(crate) fn get(&self, handle: usize) -> Result<Arc<T>, Stale> {
+        let found = self.find(handle);
+        found.inspect_err(|stale| self.complain(handle, *stale))
+    }
+
+    /// The object of a handle, without a word to the log.
+    pub(crate) fn find(&self, handle: usize) -> Result<Arc<T>, Stale> {
+        let (index, generation) = self.decode(handle)?;
+        let slots = self.read();
+        let slot = slots.slots.get(index).ok_or(Stale::Unknown)?;
+        match &slot.object {
+            Some((object, _)) if slot.generation == generation => Ok(object.clone()),
+            _ if generation < slot.generation => Err(Stale::Destroyed),
+            _ => Err(Stale::Unknown),
+        }
+    }
+
+    /// Takes a handle back.
+    pub(crate) fn remove(&self, handle: usize) -> Result<Arc<T>, Stale> {
+        let removed = self.take(handle);
+        removed.inspect_err(|stale| self.complain(handle, *stale))
+    }
+
+    fn take(&self, handle: usize) -> Result<Arc<T>, Stale> {
+        let (index, generation) = self.decode(handle)?;
+        let mut slots = self.write();
+        let slot = slots.slots.get_mut(index).ok_or(Stale::Unknown)?;
+        if slot.generation != generation {
+            return Err(if generation < slot.generation { Stale::Destroyed } else { Stale::Unknown });
+        }
+        let (object, _) = slot.object.take().ok_or(Stale::Unknown)?;
+        slot.generation += 1;
+        if slot.generation <= LAST_GENERATION {
+            slots.free.push(index as u32);
+        }
+        Ok(object)
+    }
+
+    /// What has not been destroyed, in no order.
+    pub(crate) fn alive(&self) -> Vec<Alive<T>> {
+        let slots = self.read();
+        let objects = slots.slots.iter().filter_map(|slot| slot.object.as_ref());
+        objects.map(|(object, made_by)| Alive { object: object.clone(), made_by: *made_by }).collect()
+    }
+
+    /// The handles of the objects that a condition holds for.
+    pub(crate) fn handles(&self, mut holds: impl FnMut(&T) -> bool) -> Vec<usize> {
+        let slots = self.read();
+        let all = slots.slots.iter().enumerate();
+        let held = all.filter(|(_, slot)| slot.object.as_ref().is_some_and(|(object, _)| holds(object)));
+        held.map(|(index, slot)| self.encode(index, slot.generation)).collect()
+    }
+
+    fn encode(&self, index: usize, generation: u32) -> usize {
+        MARK << 56 | (self.kind as usize) << 48 | (generation as usize) << INDEX_BITS | index
+    }
+
+    fn decode(&self, handle: usize) -> Result<(usize, u32), Stale> {
+        if handle == 0 {
+            return Err(Stale::Null);
+        }
+        let kind = Kind::ALL.into_iter().find(|kind| *kind as usize == handle >> 48 & 0xff);
+        match kind {
+            Some(kind) if handle >> 56 == MARK => match kind == self.kind {
+                true => {}
+                false => return Err(Stale::Wrong(kind)),
+            },
+            _ => return Err(Stale::Unknown),
+        }
+        let generation = (handle >> INDEX_BITS) as u32 & LAST_GENERATION;
+        Ok((handle & (MOST - 1), generation))
+    }
+
+    fn complain(&self, handle: usize, stale: Stale) {
+        let kind = self.kind;
+        match stale {
+            Stale::Null => log::misuse(&format_args!("null is no {kind}")),
+            Stale::Unknown => log::misuse(&format_args!("{handle:#x} was never a {kind}")),
+            Stale::Wrong(is) => log::misuse(&format_args!("{handle:#x} is a {is}, not a {kind}")),
+            Stale::Destroyed => {
+                log::misuse(&format_args!("the {kind} {handle:#x} was destroyed before"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stale_handles_are_told_apart() {
+        let events = Handles::<u32>::new(Kind::Event);
+        let streams = Handles::<u32>::new(Kind::Stream);
+        let event = events.insert(Arc::new(7)).unwrap();
+        let stream = streams.insert(Arc::new(8)).unwrap();
+        assert_eq!((*events.get(event).unwrap(), *streams.get(stream).unwrap()), (7, 8));
+
+        assert_eq!(events.get(0).unwrap_err(), Stale::Null);
+        assert_eq!(events.get(stream).unwrap_err(), Stale::Wrong(Kind::Stream));
+        assert_eq!(events.get(0x7fff_dead_0010).unwrap_err(), Stale::Unknown);
+        assert_eq!(events.get(event + 1).unwrap_err(), Stale::Unknown, "a place that is not there");
+        assert_eq!(events.get(event + MOST).unwrap_err(), Stale::Unknown, "a generation to come");
+
+        assert_eq!(*events.remove(event).unwrap(), 7);
+        assert_eq!(events.get(event).unwrap_err(), Stale::Destroyed);
+        assert_eq!(events.remove(event).unwrap_err(), Stale::Destroyed);
+        let next = events.insert(Arc::new(9)).unwrap();
+        assert_ne!(next, event);
+        assert_eq!(events.get(event).unwrap_err(), Stale::Destroyed, "its place is used again");
+        assert_eq!(*events.get(next).unwrap(), 9);
+    }
+
+    #[test]
+    fn a_place_is_given_up_before_its_handles_repeat() {
+        let events = Handles::<u32>::new(Kind::Event);
+        let first = events.insert(Arc::new(0)).unwrap();
+        events.write().slots[0].generation = LAST_GENERATION;
+        let last = events.encode(0, LAST_GENERATION);
+        events.remove(last).unwrap();
+        let next = events.insert(Arc::new(1)).unwrap();
+        assert_eq!(next & (MOST - 1), 1, "another place");
+        assert_eq!(events.get(first).unwrap_err(), Stale::Destroyed);
+        assert_eq!(events.get(last).unwrap_err(), Stale::Destroyed);
+    }
+
+    #[test]
+    fn what_is_alive_is_known() {
+        let events = Handles::<u32>::new(Kind::Event);
+        let made: Vec<usize> = (0..4).map(|n| events.insert(Arc::new(n)).unwrap()).collect();
+        events.remove(made[1]).unwrap();
+        let alive: Vec<u32> = events.alive().iter().map(|alive| *alive.object).collect();
+        assert_eq!(alive, [0, 2, 3]);
+        assert_eq!(events.handles(|n| *n >= 2), made[2..]);
+    }
+}

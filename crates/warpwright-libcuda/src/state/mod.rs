@@ -1,0 +1,84 @@
+//! What the process has: configuration, devices, contexts, handles.
+//!
+//! It begins with `cuInit` and lasts as long as the process. **A child that was forked has none of it**: its threads are
+//! gone, so whatever needs it says that the driver is not initialised, as CUDA does.
+
+mod config;
+mod context;
+mod device;
+mod handles;
+mod process;
+
+pub(crate) use config::{Config, LogLevel};
+pub(crate) use context::{CONTEXTS, Context, current, stack};
+pub(crate) use device::Device;
+pub(crate) use handles::{Handles, Kind, Stale};
+pub(crate) use process::is_shutting_down;
+
+use crate::report::log;
+use crate::types::{CUdevice, Result, Status};
+use std::sync::{Arc, OnceLock};
+
+/// What `cuInit` makes.
+pub(crate) struct State {
+    devices: Vec<Arc<Device>>,
+}
+
+impl State {
+    /// The devices by ordinal.
+    pub(crate) fn devices(&self) -> &[Arc<Device>] {
+        &self.devices
+    }
+
+    /// The device of an ordinal.
+    pub(crate) fn device(&self, ordinal: CUdevice) -> Result<&Arc<Device>> {
+        let found = usize::try_from(ordinal).ok().and_then(|index| self.devices.get(index));
+        found.ok_or(Status::INVALID_DEVICE)
+    }
+}
+
+static STATE: OnceLock<Result<State>> = OnceLock::new();
+static CONFIG: OnceLock<Result<Config>> = OnceLock::new();
+
+/// The configuration, read from the environment once.
+pub(crate) fn config() -> Result<&'static Config> {
+    let config = CONFIG.get_or_init(|| {
+        Config::from_environment().map_err(|error| {
+            log::note(&error);
+            Status::INVALID_VALUE
+        })
+    });
+    config.as_ref().map_err(|status| *status)
+}
+
+/// Begins. Doing it again says what it said before.
+pub(crate) fn initialise() -> Result<()> {
+    process::check()?;
+    let config = config()?;
+    let state = STATE.get_or_init(|| {
+        if config.devices.is_empty() {
+            return Err(Status::NO_DEVICE);
+        }
+        process::watch();
+        let device = |(ordinal, arch)| Arc::new(Device::new(ordinal, arch, config));
+        Ok(State { devices: (0..).zip(config.devices.iter().copied()).map(device).collect() })
+    });
+    state.as_ref().map(|_| ()).map_err(|status| *status)
+}
+
+/// What `cuInit` has made.
+pub(crate) fn state() -> Result<&'static State> {
+    process::check()?;
+    match STATE.get() {
+        Some(Ok(state)) => Ok(state),
+        _ => Err(Status::NOT_INITIALIZED),
+    }
+}
+
+/// What the log tells. While the configuration is being read it tells what is wrong with that.
+pub(crate) fn log_level() -> LogLevel {
+    match CONFIG.get() {
+        Some(Ok(config)) => config.log,
+        _ => LogLevel::Missing,
+    }
+}

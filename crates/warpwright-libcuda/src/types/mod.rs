@@ -1,0 +1,16 @@
+//! The interface's types and constants, as C has them.
+//!
+//! Everything is an integer in a newtype, enumerations too: a client may pass any value, and a Rust enum must not hold
+//! one that it lacks. Names are the interface's own. Layouts are held against cudarc's in the tests.
+#![allow(non_camel_case_types)]
+
+mod device;
+mod handle;
+mod pointer;
+mod status;
+
+pub use device::*;
+pub use handle::*;
+pub(crate) use pointer::text;
+pub use pointer::{In, Out};
+pub use status::{Result, Status};

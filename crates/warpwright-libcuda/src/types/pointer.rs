@@ -1,0 +1,167 @@
+//! Pointers to the client's memory.
+//!
+//! They are parameters of exported functions and come from nowhere else within the library, so that what the
+//! interface says of such a parameter (null, or good for one value; for several where it takes a count) is what
+//! `unsafe` relies on here.
+
+use super::{Result, Status};
+use std::ffi::{CStr, c_char};
+
+/// Where the client wants a value.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Out<T>(*mut T);
+
+/// Where the client has a value.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct In<T>(*const T);
+
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Out<T> {}
+
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for In<T> {}
+
+impl<T> From<*mut T> for Out<T> {
+    fn from(pointer: *mut T) -> Self {
+        Out(pointer)
+    }
+}
+
+impl<T> From<&mut T> for Out<T> {
+    fn from(place: &mut T) -> Self {
+        Out(place)
+    }
+}
+
+impl<T> From<*const T> for In<T> {
+    fn from(pointer: *const T) -> Self {
+        In(pointer)
+    }
+}
+
+impl<T> From<&T> for In<T> {
+    fn from(place: &T) -> Self {
+        In(place)
+    }
+}
+
+impl<T> Out<T> {
+    /// Whether the client wants none.
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// It must be there.
+    pub(crate) fn required(self) -> Result<Self> {
+        if self.is_null() { Err(Status::INVALID_VALUE) } else { Ok(self) }
+    }
+
+    /// The pointer itself.
+    pub(crate) fn as_ptr(self) -> *mut T {
+        self.0
+    }
+
+    /// Writes where the client wants the value; it must be there.
+    pub(crate) fn set(self, value: T) -> Result<()> {
+        self.required()?.set_if(value);
+        Ok(())
+    }
+
+    /// Writes if the client wants the value.
+    pub(crate) fn set_if(self, value: T) {
+        if !self.is_null() {
+            // SAFETY: the client's pointer, which the interface says is good for one value. C aligns its values;
+            // a client in another language may not.
+            unsafe { self.0.write_unaligned(value) }
+        }
+    }
+
+    /// Writes several values, one after the other.
+    pub(crate) fn set_all(self, values: impl IntoIterator<Item = T>) -> Result<()> {
+        self.required()?;
+        for (i, value) in values.into_iter().enumerate() {
+            // SAFETY: as above, for as many values as the client has said that there is room for: callers bound
+            // `values` by that.
+            unsafe { self.0.add(i).write_unaligned(value) }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Copy> Out<T> {
+    /// What the client has put there before, where a parameter goes both ways.
+    pub(crate) fn get(self) -> Result<T> {
+        In(self.0.cast_const()).get()
+    }
+}
+
+impl Out<c_char> {
+    /// Writes a text and its end, cut to `room` bytes.
+    pub(crate) fn set_text(self, text: &str, room: usize) -> Result<()> {
+        if room == 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        let kept = text.bytes().take(room - 1).map(|byte| byte as c_char);
+        self.set_all(kept.chain([0]))
+    }
+}
+
+impl<T> In<T> {
+    /// Whether the client gives none.
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The pointer itself.
+    pub(crate) fn as_ptr(self) -> *const T {
+        self.0
+    }
+}
+
+impl<T: Copy> In<T> {
+    /// The value; it must be there.
+    pub(crate) fn get(self) -> Result<T> {
+        self.get_if().ok_or(Status::INVALID_VALUE)
+    }
+
+    /// The value, if the client gives one.
+    pub(crate) fn get_if(self) -> Option<T> {
+        // SAFETY: the client's pointer, which the interface says holds a value of this type. Types of the interface
+        // are integers, pointers and structs of them, which may have any bits.
+        (!self.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+
+    /// Several values. None is needed where there are none of them.
+    pub(crate) fn get_all(self, count: usize) -> Result<Vec<T>> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        if self.is_null() {
+            return Err(Status::INVALID_VALUE);
+        }
+        // SAFETY: as above, for as many values as the client says that there are.
+        Ok((0..count).map(|i| unsafe { self.0.add(i).read_unaligned() }).collect())
+    }
+}
+
+/// A text of the client's, which ends with a zero byte and must be UTF-8.
+pub(crate) fn text(pointer: In<c_char>) -> Result<String> {
+    if pointer.is_null() {
+        return Err(Status::INVALID_VALUE);
+    }
+    // SAFETY: the client's pointer, which the interface says leads to a text with its end.
+    let text = unsafe { CStr::from_ptr(pointer.0) };
+    text.to_str().map(str::to_owned).map_err(|_| Status::INVALID_VALUE)
+}

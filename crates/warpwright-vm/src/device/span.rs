@@ -1,0 +1,121 @@
+//! Bytes of a device by their addresses: of buffers, of variables of modules, of memory of the host. For hosts that
+//! have addresses and no handles, as those of the driver API do.
+//!
+//! As with ranges of bytes of buffers, nothing here waits for launches.
+
+use super::bytes::{copy, fill, written};
+use super::{Device, DeviceError};
+use crate::memory::Allocation;
+use std::sync::Arc;
+
+/// A range of bytes of a device. What it holds stays as long as it does, even if its owner gives it back.
+#[derive(Clone)]
+pub struct Span {
+    allocation: Arc<Allocation>,
+    /// Where it begins in the allocation.
+    start: u64,
+    bytes: u64,
+}
+
+impl Device {
+    /// The bytes at an address. They must be in one buffer, variable or piece of mapped memory.
+    pub fn span(&self, address: u64, bytes: u64) -> Result<Span, DeviceError> {
+        let map = self.inner.memory().map.clone();
+        let found = map.lookup(address).filter(|found| !found.freed && found.heap.is_none());
+        let unknown = DeviceError::NoMemory { address, bytes };
+        let Some(allocation) = found.and_then(|found| map.get(found.id)) else { return Err(unknown) };
+        let start = address - allocation.base;
+        match start.checked_add(bytes) {
+            Some(end) if end <= allocation.bytes && start < allocation.bytes.max(1) => {
+                Ok(Span { allocation: allocation.clone(), start, bytes })
+            }
+            _ => Err(unknown),
+        }
+    }
+
+    /// What an address is in: where the buffer, the variable or the piece of mapped memory begins, and its size.
+    pub fn extent(&self, address: u64) -> Option<(u64, u64)> {
+        let map = self.inner.memory().map.clone();
+        let found = map.lookup(address).filter(|found| !found.freed && found.heap.is_none())?;
+        (address - found.base < found.bytes).then_some((found.base, found.bytes))
+    }
+}
+
+impl Span {
+    /// Address of its first byte.
+    pub fn address(&self) -> u64 {
+        self.allocation.base + self.start
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether the memory is the host's.
+    pub fn is_mapped(&self) -> bool {
+        self.allocation.is_mapped()
+    }
+
+    /// Copies bytes in, from its byte `offset` on.
+    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
+        let at = self.inside(offset, data.len() as u64)?;
+        self.allocation.write(at, data);
+        written(&self.allocation, at, data.len() as u64);
+        Ok(())
+    }
+
+    /// Copies bytes out, from its byte `offset` on.
+    pub fn read(&self, offset: u64, data: &mut [u8]) -> Result<(), DeviceError> {
+        let at = self.inside(offset, data.len() as u64)?;
+        self.allocation.read(at, data);
+        Ok(())
+    }
+
+    /// Copies the first bytes out, as one value that was there, while kernels may be running.
+    pub fn peek(&self, data: &mut [u8]) -> Result<(), DeviceError> {
+        let _wide = (data.len() > 4).then(|| self.allocation.exclusive());
+        self.read(0, data)
+    }
+
+    /// Copies the first bytes in, as one value, while kernels may be running.
+    pub fn poke(&self, data: &[u8]) -> Result<(), DeviceError> {
+        let _wide = (data.len() > 4).then(|| self.allocation.exclusive());
+        self.write(0, data)
+    }
+
+    /// Fills `bytes` bytes from its byte `offset` on with a pattern of up to 16 bytes, again and again; an empty
+    /// pattern, or a longer one, fills nothing.
+    pub fn fill(&self, offset: u64, bytes: u64, pattern: &[u8]) -> Result<(), DeviceError> {
+        let at = self.inside(offset, bytes)?;
+        if (1..=16).contains(&pattern.len()) {
+            fill(&self.allocation, at, bytes, pattern);
+        }
+        Ok(())
+    }
+
+    /// Copies `bytes` bytes of another one, or of this one, from its byte `from` on to byte `offset` of this one.
+    /// The ranges may overlap. What was never written there counts as never written here.
+    pub fn copy(&self, offset: u64, source: &Span, from: u64, bytes: u64) -> Result<(), DeviceError> {
+        let at = self.inside(offset, bytes)?;
+        let from = source.inside(from, bytes)?;
+        copy(&self.allocation, at, &source.allocation, from, bytes);
+        Ok(())
+    }
+
+    /// Its bytes count as never written, as those of a new buffer, if it is all of its buffer; those of mapped
+    /// memory and of variables always are.
+    pub fn forget(&self) {
+        if self.bytes == self.allocation.bytes {
+            self.allocation.written.clear_all();
+        }
+    }
+
+    /// Where a range begins in the allocation.
+    fn inside(&self, offset: u64, bytes: u64) -> Result<u64, DeviceError> {
+        match offset.checked_add(bytes) {
+            Some(end) if end <= self.bytes => Ok(self.start + offset),
+            _ => Err(DeviceError::Range { offset, bytes, buffer: self.bytes }),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Memory that the host has, mapped where it is for the host; and bytes by their addresses.
+
+use crate::*;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use warpwright_vm::check::*;
+
+/// Words of the host that stay.
+fn words(count: usize) -> &'static [AtomicU32] {
+    Vec::leak((0..count).map(|_| AtomicU32::new(0)).collect())
+}
+
+fn address(words: &[AtomicU32]) -> u64 {
+    words.as_ptr().addr() as u64
+}
+
+/// Adds one to the word at `p`, atomically, and stores 7 in the next one.
+fn add_and_store() -> String {
+    kernel("    red.global.add.u32 [%rd1], 1;\n    st.global.u32 [%rd1+4], 7;\n    ret;")
+}
+
+fn run(device: &Device, text: &str, address: u64, threads: u32) -> Report {
+    let module = load(device, text);
+    let config = LaunchConfig::new(1, threads);
+    device.launch(&module, "k", &config, &[Arg::Pointer(address)], &Options::checked()).unwrap().wait()
+}
+
+/// What the only finding is, and what it says of the memory: its name, the offset in it, and whether it was freed.
+fn finding(report: &Report) -> (FindingKind, Option<(String, i64, bool)>) {
+    let [finding] = &report.findings[..] else { panic!("one finding is expected: {report}") };
+    let memory = finding.accesses[0].memory.as_ref().and_then(|memory| memory.allocation.as_ref());
+    (finding.kind.clone(), memory.map(|found| (found.name.clone(), found.offset, found.freed)))
+}
+
+#[test]
+fn kernels_find_memory_of_the_host_at_its_own_address() {
+    let device = device();
+    let before = device.free_memory();
+    let (first, second) = (words(2), words(2));
+    let maps = [first, second].map(|words| device.map_host(words, 8, "flags").unwrap());
+    assert_eq!(maps.each_ref().map(Buffer::address), [address(first), address(second)]);
+    assert_eq!(device.free_memory(), before, "it takes none of the device's");
+    let other = device.alloc_zeros::<u32>(2).unwrap();
+    for (at, threads) in [(address(first), 3), (address(second), 5), (other.address(), 1)] {
+        let report = run(&device, &add_and_store(), at, 1);
+        assert!(report.is_clean(), "{report}");
+        // Threads that store one value race only by the letter.
+        assert!(run(&device, &add_and_store(), at, threads).trap.is_none());
+    }
+    let values = |words: &[AtomicU32]| [words[0].load(Relaxed), words[1].load(Relaxed)];
+    assert_eq!((values(first), values(second)), ([4, 7], [6, 7]));
+    assert_eq!(other.read(), [2, 7]);
+    assert_eq!(maps[1].read(), [6, 0, 0, 0, 7, 0, 0, 0]);
+}
+
+#[test]
+fn only_what_was_mapped_is_reached() {
+    let device = device();
+    let room = words(8);
+    let map = device.map_host(&room[2..], 6, "narrow").unwrap();
+    // The second word has two bytes only.
+    let report = run(&device, &add_and_store(), map.address(), 1);
+    let place = |offset| Some(("narrow".to_owned(), offset, false));
+    assert_eq!(finding(&report), (FindingKind::Access(FaultKind::OutOfBounds), place(4)));
+    let text = kernel("    ld.global.u32 %r1, [%rd1+-4];\n    st.global.u8 [%rd1+5], %r1;\n    ret;");
+    let report = run(&device, &text, map.address(), 1);
+    assert_eq!(finding(&report), (FindingKind::Access(FaultKind::OutOfBounds), place(-4)));
+    assert_eq!(room.iter().map(|word| word.load(Relaxed)).collect::<Vec<_>>(), [0, 0, 1, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn addresses_of_the_host_are_mapped_again() {
+    let device = device();
+    let room = words(8);
+    for round in 0..3 {
+        let map = device.map_host(room, 32, "first").unwrap();
+        assert!(run(&device, &add_and_store(), map.address(), 1).is_clean());
+        drop(map);
+        let report = run(&device, &kernel("    st.global.u32 [%rd1], 9;\n    ret;"), address(room), 1);
+        let freed = Some(("first".to_owned(), 0, true));
+        assert_eq!(finding(&report), (FindingKind::Access(FaultKind::Freed), freed));
+        assert_eq!(room[0].load(Relaxed), round + 1);
+    }
+    // Other pieces of the same memory, and what lies between them.
+    let low = device.map_host(&room[..2], 8, "low").unwrap();
+    let high = device.map_host(&room[4..], 16, "high").unwrap();
+    assert!(run(&device, &add_and_store(), low.address(), 1).is_clean());
+    assert!(run(&device, &add_and_store(), high.address(), 1).is_clean());
+    let report = run(&device, &add_and_store(), address(room) + 4, 1);
+    let (kind, _) = finding(&report);
+    assert_eq!(kind, FindingKind::Access(FaultKind::OutOfBounds), "the old piece is forgotten");
+}
+
+#[test]
+fn what_overlaps_is_refused() {
+    let device = device();
+    let room = words(16);
+    let map = device.map_host(&room[4..8], 16, "taken").unwrap();
+    for range in [4..8, 0..5, 7..9, 5..6, 0..16] {
+        let words = &room[range];
+        let refused = device.map_host(words, 4 * words.len() as u64, "").map(|map| map.address());
+        let Err(DeviceError::Overlap { address: at, other, other_bytes, .. }) = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!((at, other, other_bytes), (address(words), map.address(), 16));
+    }
+    let beside = [&room[..4], &room[8..]].map(|words| device.map_host(words, 16, "").unwrap());
+    assert_eq!(beside.each_ref().map(|map| map.len()), [16, 16]);
+    for bytes in [0, 65, u64::MAX] {
+        assert!(matches!(device.map_host(room, bytes, ""), Err(DeviceError::Range { .. })), "{bytes}");
+    }
+    // Another device has its own.
+    assert!(super::device().map_host(room, 64, "").is_ok());
+}
+
+#[test]
+fn what_is_wide_is_whole() {
+    let device = device();
+    let room = words(2);
+    let map = device.map_host(room, 8, "").unwrap();
+    let text = kernel(
+        "    mov.u64 %rd2, 0x100000001;
+    mov.u32 %r1, 0;
+$trip:
+    atom.global.add.u64 %rd3, [%rd1], %rd2;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 100;
+    @%p1 bra $trip;
+    ret;",
+    );
+    let module = load(&device, &text);
+    let args = [Arg::buffer(&map)];
+    let launch = device.launch(&module, "k", &LaunchConfig::new(8, 64), &args, &Options::checked());
+    let report = launch.unwrap().wait();
+    assert!(report.is_clean(), "{report}");
+    assert_eq!([room[0].load(Relaxed), room[1].load(Relaxed)], [51200, 51200]);
+}
+
+#[test]
+fn devices_can_have_addresses_of_their_own() {
+    let device = |addresses, memory| {
+        let mut config = DeviceConfig::default();
+        (config.addresses, config.memory, config.workers) = (addresses, memory, 1);
+        Device::new(config).unwrap()
+    };
+    let devices: Vec<Device> = (0..4).map(|index| device((index, 3), 1 << 30)).collect();
+    let buffers: Vec<_> = devices.iter().map(|device| device.alloc_zeros::<u32>(2).unwrap()).collect();
+    let at = |index: usize| buffers[index].address();
+    assert!(at(0) < at(1) && at(1) < at(2));
+    assert_eq!(at(3), at(2), "an index that is none means the last part");
+    assert_eq!(at(1) - at(0), at(2) - at(1));
+    for (device, buffer) in devices.iter().zip(&buffers) {
+        assert!(run(device, &add_and_store(), buffer.address(), 1).is_clean());
+        assert_eq!(buffer.read(), [1, 7]);
+    }
+    let report = run(&devices[0], &add_and_store(), at(1), 1);
+    assert!(report.findings.iter().all(|f| f.kind == FindingKind::Access(FaultKind::OutOfBounds)));
+    assert_eq!((report.findings.len(), buffers[1].read()), (2, vec![1, 7]));
+    assert!(matches!(devices[0].span(at(1), 1), Err(DeviceError::NoMemory { .. })));
+    // A small part is soon used up.
+    let narrow = device((0, 1 << 22), 1 << 40);
+    assert!(narrow.alloc::<u8>(1 << 20).is_ok() && narrow.alloc::<u8>(1 << 20).is_ok());
+    assert!(matches!(narrow.alloc::<u8>(1), Err(DeviceError::OutOfMemory { .. })));
+}
+
+#[test]
+fn bytes_are_found_by_their_addresses() {
+    let device = device();
+    let text = ".version 7.8
+.target sm_80
+.address_size 64
+.global .align 4 .b8 table[12];
+.visible .entry k() { ret; }
+";
+    let module = load(&device, text);
+    let (table, _) = module.variable("table").unwrap();
+    let room = words(4);
+    let map = device.map_host(room, 16, "").unwrap();
+    let buffer = device.alloc::<u8>(100).unwrap();
+
+    let inside = device.span(buffer.address() + 10, 90).unwrap();
+    inside.fill(1, 7, &[1, 2, 3]).unwrap();
+    let mut bytes = [9; 9];
+    inside.read(0, &mut bytes[..8]).unwrap();
+    assert_eq!(bytes, [0, 1, 2, 3, 1, 2, 3, 1, 9]);
+    device.span(table, 12).unwrap().copy(4, &inside, 1, 7).unwrap();
+    assert_eq!(device.read_variable(&module, "table").unwrap(), [0, 0, 0, 0, 1, 2, 3, 1, 2, 3, 1, 0]);
+    device.span(map.address() + 3, 5).unwrap().copy(0, &device.span(table + 4, 7).unwrap(), 0, 5).unwrap();
+    assert_eq!(room[0].load(Relaxed).to_le_bytes(), [0, 0, 0, 1]);
+    assert_eq!(room[1].load(Relaxed).to_le_bytes(), [2, 3, 1, 2]);
+
+    // A pattern that does not divide what is filled at a time.
+    let large = device.alloc::<u8>(10_000).unwrap();
+    device.span(large.address(), 10_000).unwrap().fill(0, 10_000, &[5, 6, 7]).unwrap();
+    assert!(large.read().iter().enumerate().all(|(index, &byte)| byte == 5 + (index % 3) as u8));
+    // Ranges of one buffer that overlap, either way.
+    let all = device.span(large.address(), 10_000).unwrap();
+    let order: Vec<u8> = (0..10_000).map(|n| (n % 251) as u8).collect();
+    for (to, from) in [(1, 0), (0, 1), (5000, 4999), (0, 4097)] {
+        all.write(0, &order).unwrap();
+        all.copy(to, &all, from, 5000).unwrap();
+        assert_eq!(large.read()[to as usize..][..5000], order[from as usize..][..5000]);
+    }
+
+    let outside = |address, bytes| matches!(device.span(address, bytes), Err(DeviceError::NoMemory { .. }));
+    assert!(outside(buffer.address(), 101) && outside(buffer.address() + 100, 1) && outside(0, 1));
+    assert!(outside(buffer.address() + 1, u64::MAX) && outside(map.address() + 16, 0));
+    assert!(matches!(inside.write(90, &[1]), Err(DeviceError::Range { .. })));
+    let at = buffer.address();
+    drop(buffer);
+    assert!(outside(at, 1));
+    inside.read(0, &mut bytes).expect("what is held stays");
+}
