@@ -31,14 +31,25 @@ macro_rules! missing {
 }
 
 missing! {
+    cuArray3DCreate
     cuArray3DCreate_v2
+    cuArray3DGetDescriptor
     cuArray3DGetDescriptor_v2
+    cuArrayCreate
     cuArrayCreate_v2
     cuArrayDestroy
+    cuArrayGetDescriptor
     cuArrayGetDescriptor_v2
     cuArrayGetMemoryRequirements
     cuArrayGetPlane
     cuArrayGetSparseProperties
+    cuCheckpointOperationComplete
+    cuCheckpointProcessCheckpoint
+    cuCheckpointProcessGetRestoreThreadId
+    cuCheckpointProcessGetState
+    cuCheckpointProcessLock
+    cuCheckpointProcessRestore
+    cuCheckpointProcessUnlock
     cuCoredumpDeregisterCompleteCallback
     cuCoredumpDeregisterStartCallback
     cuCoredumpGetAttribute
@@ -48,106 +59,39 @@ missing! {
     cuCoredumpSetAttribute
     cuCoredumpSetAttributeGlobal
     cuCtxAttach
-    cuCtxCreate_v2
-    cuCtxCreate_v3
-    cuCtxCreate_v4
-    cuCtxDestroy_v2
     cuCtxDetach
-    cuCtxDisablePeerAccess
-    cuCtxEnablePeerAccess
     cuCtxFromGreenCtx
-    cuCtxGetApiVersion
-    cuCtxGetCacheConfig
-    cuCtxGetCurrent
     cuCtxGetDevResource
-    cuCtxGetDevice
-    cuCtxGetDevice_v2
-    cuCtxGetExecAffinity
-    cuCtxGetFlags
-    cuCtxGetId
-    cuCtxGetLimit
-    cuCtxGetSharedMemConfig
-    cuCtxGetStreamPriorityRange
-    cuCtxPopCurrent_v2
-    cuCtxPushCurrent_v2
     cuCtxRecordEvent
-    cuCtxResetPersistingL2Cache
-    cuCtxSetCacheConfig
-    cuCtxSetCurrent
-    cuCtxSetFlags
-    cuCtxSetLimit
-    cuCtxSetSharedMemConfig
-    cuCtxSynchronize
-    cuCtxSynchronize_v2
     cuCtxWaitEvent
     cuDestroyExternalMemory
     cuDestroyExternalSemaphore
     cuDevResourceGenerateDesc
     cuDevSmResourceSplit
     cuDevSmResourceSplitByCount
-    cuDeviceCanAccessPeer
-    cuDeviceComputeCapability
-    cuDeviceGet
-    cuDeviceGetAttribute
-    cuDeviceGetByPCIBusId
     cuDeviceGetCliqueCount
     cuDeviceGetCliqueInfo
-    cuDeviceGetCount
-    cuDeviceGetDefaultMemPool
     cuDeviceGetDevResource
-    cuDeviceGetExecAffinitySupport
     cuDeviceGetFabricClusterUuid
     cuDeviceGetGraphMemAttribute
     cuDeviceGetHostAtomicCapabilities
     cuDeviceGetLuid
-    cuDeviceGetMemPool
-    cuDeviceGetName
+    cuDeviceGetNvSciSyncAttributes
     cuDeviceGetP2PAtomicCapabilities
-    cuDeviceGetP2PAttribute
-    cuDeviceGetPCIBusId
-    cuDeviceGetProperties
     cuDeviceGetTexture1DLinearMaxWidth
-    cuDeviceGetUuid
-    cuDeviceGetUuid_v2
     cuDeviceGraphMemTrim
-    cuDevicePrimaryCtxGetState
-    cuDevicePrimaryCtxRelease_v2
-    cuDevicePrimaryCtxReset_v2
-    cuDevicePrimaryCtxRetain
-    cuDevicePrimaryCtxSetFlags_v2
     cuDeviceRegisterAsyncNotification
     cuDeviceSetGraphMemAttribute
-    cuDeviceSetMemPool
-    cuDeviceTotalMem_v2
+    cuDeviceTotalMem
     cuDeviceUnregisterAsyncNotification
-    cuEventCreate
-    cuEventDestroy_v2
-    cuEventElapsedTime
-    cuEventElapsedTime_v2
-    cuEventQuery
-    cuEventRecord
-    cuEventRecordWithFlags
-    cuEventSynchronize
+    cuEventDestroy
     cuExternalMemoryGetMappedBuffer
     cuExternalMemoryGetMappedMipmappedArray
+    cuFabricCpyBatchAsync
+    cuFabricCpyBatchAsync_ptsz
     cuFlushGPUDirectRDMAWrites
-    cuFuncGetAttribute
-    cuFuncGetModule
-    cuFuncGetName
-    cuFuncGetParamCount
-    cuFuncGetParamInfo
-    cuFuncIsLoaded
-    cuFuncLoad
-    cuFuncSetAttribute
     cuFuncSetBlockShape
-    cuFuncSetCacheConfig
-    cuFuncSetSharedMemConfig
     cuFuncSetSharedSize
-    cuGetErrorName
-    cuGetErrorString
-    cuGetExportTable
-    cuGetProcAddress
-    cuGetProcAddress_v2
     cuGraphAddBatchMemOpNode
     cuGraphAddChildGraphNode
     cuGraphAddDependencies
@@ -208,8 +152,10 @@ missing! {
     cuGraphGetRootNodes
     cuGraphHostNodeGetParams
     cuGraphHostNodeSetParams
+    cuGraphInstantiate
     cuGraphInstantiateWithFlags
     cuGraphInstantiateWithParams
+    cuGraphInstantiateWithParams_ptsz
     cuGraphInstantiate_v2
     cuGraphKernelNodeCopyAttributes
     cuGraphKernelNodeGetAttribute
@@ -219,6 +165,7 @@ missing! {
     cuGraphKernelNodeSetParams
     cuGraphKernelNodeSetParams_v2
     cuGraphLaunch
+    cuGraphLaunch_ptsz
     cuGraphMemAllocNodeGetParams
     cuGraphMemFreeNodeGetParams
     cuGraphMemcpyNodeGetParams
@@ -244,12 +191,17 @@ missing! {
     cuGraphRemoveDependencies_v2
     cuGraphRetainUserObject
     cuGraphUpload
+    cuGraphUpload_ptsz
     cuGraphicsMapResources
+    cuGraphicsMapResources_ptsz
     cuGraphicsResourceGetMappedMipmappedArray
+    cuGraphicsResourceGetMappedPointer
     cuGraphicsResourceGetMappedPointer_v2
+    cuGraphicsResourceSetMapFlags
     cuGraphicsResourceSetMapFlags_v2
     cuGraphicsSubResourceGetMappedArray
     cuGraphicsUnmapResources
+    cuGraphicsUnmapResources_ptsz
     cuGraphicsUnregisterResource
     cuGreenCtxCreate
     cuGreenCtxDestroy
@@ -264,39 +216,18 @@ missing! {
     cuIpcGetEventHandle
     cuIpcGetMemHandle
     cuIpcOpenEventHandle
+    cuIpcOpenMemHandle
     cuIpcOpenMemHandle_v2
-    cuKernelGetAttribute
-    cuKernelGetFunction
-    cuKernelGetLibrary
-    cuKernelGetName
-    cuKernelGetParamCount
-    cuKernelGetParamInfo
-    cuKernelSetAttribute
-    cuKernelSetCacheConfig
     cuLaunch
-    cuLaunchCooperativeKernel
     cuLaunchCooperativeKernelMultiDevice
     cuLaunchGrid
     cuLaunchGridAsync
-    cuLaunchHostFunc
     cuLaunchHostFunc_v2
-    cuLaunchKernel
-    cuLaunchKernelEx
-    cuLibraryEnumerateKernels
-    cuLibraryGetGlobal
-    cuLibraryGetKernel
-    cuLibraryGetKernelCount
-    cuLibraryGetManaged
-    cuLibraryGetModule
+    cuLaunchHostFunc_v2_ptsz
     cuLibraryGetUnifiedFunction
-    cuLibraryLoadData
-    cuLibraryLoadFromFile
-    cuLibraryUnload
-    cuLinkAddData_v2
-    cuLinkAddFile_v2
-    cuLinkComplete
-    cuLinkCreate_v2
-    cuLinkDestroy
+    cuLinkAddData
+    cuLinkAddFile
+    cuLinkCreate
     cuLogicalEndpointAddDevice
     cuLogicalEndpointBindAddr
     cuLogicalEndpointBindMem
@@ -316,53 +247,39 @@ missing! {
     cuLogsUnregisterCallback
     cuMemAddressFree
     cuMemAddressReserve
-    cuMemAdvise
-    cuMemAdvise_v2
-    cuMemAllocAsync
-    cuMemAllocFromPoolAsync
-    cuMemAllocHost_v2
-    cuMemAllocManaged
-    cuMemAllocPitch_v2
-    cuMemAlloc_v2
+    cuMemAlloc
+    cuMemAllocHost
+    cuMemAllocPitch
     cuMemBatchDecompressAsync
+    cuMemBatchDecompressAsync_ptsz
     cuMemCreate
     cuMemDiscardAndPrefetchBatchAsync
+    cuMemDiscardAndPrefetchBatchAsync_ptsz
     cuMemDiscardBatchAsync
+    cuMemDiscardBatchAsync_ptsz
     cuMemExportToShareableHandle
-    cuMemFreeAsync
-    cuMemFreeHost
-    cuMemFree_v2
+    cuMemFree
     cuMemGetAccess
-    cuMemGetAddressRange_v2
+    cuMemGetAddressRange
     cuMemGetAllocationGranularity
     cuMemGetAllocationPropertiesFromHandle
     cuMemGetDefaultMemPool
     cuMemGetHandleForAddressRange
-    cuMemGetInfo_v2
+    cuMemGetInfo
     cuMemGetLocationInfo
     cuMemGetMemPool
-    cuMemHostAlloc
-    cuMemHostGetDevicePointer_v2
-    cuMemHostGetFlags
-    cuMemHostRegister_v2
-    cuMemHostUnregister
+    cuMemHostGetDevicePointer
+    cuMemHostRegister
     cuMemImportFromShareableHandle
     cuMemMap
     cuMemMapArrayAsync
-    cuMemPoolCreate
-    cuMemPoolDestroy
+    cuMemMapArrayAsync_ptsz
     cuMemPoolExportPointer
     cuMemPoolExportToShareableHandle
-    cuMemPoolGetAccess
-    cuMemPoolGetAttribute
     cuMemPoolImportFromShareableHandle
     cuMemPoolImportPointer
-    cuMemPoolSetAccess
-    cuMemPoolSetAttribute
-    cuMemPoolTrimTo
-    cuMemPrefetchAsync
-    cuMemPrefetchAsync_v2
     cuMemPrefetchBatchAsync
+    cuMemPrefetchBatchAsync_ptsz
     cuMemRangeGetAttribute
     cuMemRangeGetAttributes
     cuMemRelease
@@ -370,65 +287,62 @@ missing! {
     cuMemSetAccess
     cuMemSetMemPool
     cuMemUnmap
-    cuMemcpy
-    cuMemcpy2DAsync_v2
-    cuMemcpy2DUnaligned_v2
-    cuMemcpy2D_v2
-    cuMemcpy3DAsync_v2
+    cuMemcpy2D
+    cuMemcpy2DAsync
+    cuMemcpy2DUnaligned
+    cuMemcpy3D
+    cuMemcpy3DAsync
     cuMemcpy3DBatchAsync
+    cuMemcpy3DBatchAsync_ptsz
     cuMemcpy3DBatchAsync_v2
-    cuMemcpy3DPeer
-    cuMemcpy3DPeerAsync
+    cuMemcpy3DBatchAsync_v2_ptsz
     cuMemcpy3DWithAttributesAsync
-    cuMemcpy3D_v2
-    cuMemcpyAsync
+    cuMemcpy3DWithAttributesAsync_ptsz
+    cuMemcpyAtoA
     cuMemcpyAtoA_v2
+    cuMemcpyAtoA_v2_ptds
+    cuMemcpyAtoD
     cuMemcpyAtoD_v2
+    cuMemcpyAtoD_v2_ptds
+    cuMemcpyAtoH
+    cuMemcpyAtoHAsync
     cuMemcpyAtoHAsync_v2
+    cuMemcpyAtoHAsync_v2_ptsz
     cuMemcpyAtoH_v2
+    cuMemcpyAtoH_v2_ptds
     cuMemcpyBatchAsync
+    cuMemcpyBatchAsync_ptsz
     cuMemcpyBatchAsync_v2
+    cuMemcpyBatchAsync_v2_ptsz
+    cuMemcpyDtoA
     cuMemcpyDtoA_v2
-    cuMemcpyDtoDAsync_v2
-    cuMemcpyDtoD_v2
-    cuMemcpyDtoHAsync_v2
-    cuMemcpyDtoH_v2
+    cuMemcpyDtoA_v2_ptds
+    cuMemcpyDtoD
+    cuMemcpyDtoDAsync
+    cuMemcpyDtoH
+    cuMemcpyDtoHAsync
+    cuMemcpyHtoA
+    cuMemcpyHtoAAsync
     cuMemcpyHtoAAsync_v2
+    cuMemcpyHtoAAsync_v2_ptsz
     cuMemcpyHtoA_v2
-    cuMemcpyHtoDAsync_v2
-    cuMemcpyHtoD_v2
-    cuMemcpyPeer
-    cuMemcpyPeerAsync
+    cuMemcpyHtoA_v2_ptds
+    cuMemcpyHtoD
+    cuMemcpyHtoDAsync
     cuMemcpyWithAttributesAsync
-    cuMemsetD16Async
-    cuMemsetD16_v2
-    cuMemsetD2D16Async
-    cuMemsetD2D16_v2
-    cuMemsetD2D32Async
-    cuMemsetD2D32_v2
-    cuMemsetD2D8Async
-    cuMemsetD2D8_v2
-    cuMemsetD32Async
-    cuMemsetD32_v2
-    cuMemsetD8Async
-    cuMemsetD8_v2
+    cuMemcpyWithAttributesAsync_ptsz
+    cuMemsetD16
+    cuMemsetD2D16
+    cuMemsetD2D32
+    cuMemsetD2D8
+    cuMemsetD32
+    cuMemsetD8
     cuMipmappedArrayCreate
     cuMipmappedArrayDestroy
     cuMipmappedArrayGetLevel
     cuMipmappedArrayGetMemoryRequirements
     cuMipmappedArrayGetSparseProperties
-    cuModuleEnumerateFunctions
-    cuModuleGetFunction
-    cuModuleGetFunctionCount
-    cuModuleGetGlobal_v2
-    cuModuleGetLoadingMode
-    cuModuleGetSurfRef
-    cuModuleGetTexRef
-    cuModuleLoad
-    cuModuleLoadData
-    cuModuleLoadDataEx
-    cuModuleLoadFatBinary
-    cuModuleUnload
+    cuModuleGetGlobal
     cuMulticastAddDevice
     cuMulticastBindAddr
     cuMulticastBindAddr_v2
@@ -437,66 +351,56 @@ missing! {
     cuMulticastCreate
     cuMulticastGetGranularity
     cuMulticastUnbind
-    cuOccupancyAvailableDynamicSMemPerBlock
-    cuOccupancyMaxActiveBlocksPerMultiprocessor
-    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
-    cuOccupancyMaxActiveClusters
-    cuOccupancyMaxPotentialBlockSize
-    cuOccupancyMaxPotentialBlockSizeWithFlags
-    cuOccupancyMaxPotentialClusterSize
     cuParamSetSize
     cuParamSetTexRef
     cuParamSetf
     cuParamSeti
     cuParamSetv
-    cuPointerGetAttribute
-    cuPointerGetAttributes
-    cuPointerSetAttribute
     cuProfilerInitialize
-    cuProfilerStart
-    cuProfilerStop
     cuSignalExternalSemaphoresAsync
-    cuStreamAddCallback
-    cuStreamAttachMemAsync
+    cuSignalExternalSemaphoresAsync_ptsz
     cuStreamBatchMemOp
-    cuStreamBatchMemOp_v2
+    cuStreamBatchMemOp_ptsz
+    cuStreamBeginCapture
     cuStreamBeginCaptureToCig
+    cuStreamBeginCaptureToCig_ptsz
     cuStreamBeginCaptureToGraph
+    cuStreamBeginCaptureToGraph_ptsz
+    cuStreamBeginCapture_ptsz
     cuStreamBeginCapture_v2
+    cuStreamBeginCapture_v2_ptsz
     cuStreamBeginRecaptureToGraph
-    cuStreamCopyAttributes
-    cuStreamCreate
-    cuStreamCreateWithPriority
-    cuStreamDestroy_v2
+    cuStreamBeginRecaptureToGraph_ptsz
+    cuStreamDestroy
     cuStreamEndCapture
     cuStreamEndCaptureToCig
-    cuStreamGetAttribute
+    cuStreamEndCaptureToCig_ptsz
+    cuStreamEndCapture_ptsz
     cuStreamGetCaptureInfo
+    cuStreamGetCaptureInfo_ptsz
     cuStreamGetCaptureInfo_v2
+    cuStreamGetCaptureInfo_v2_ptsz
     cuStreamGetCaptureInfo_v3
-    cuStreamGetCtx
+    cuStreamGetCaptureInfo_v3_ptsz
     cuStreamGetCtx_v2
+    cuStreamGetCtx_v2_ptsz
     cuStreamGetDevResource
-    cuStreamGetDevice
-    cuStreamGetFlags
+    cuStreamGetDevResource_ptsz
     cuStreamGetGreenCtx
-    cuStreamGetId
-    cuStreamGetPriority
     cuStreamIsCapturing
-    cuStreamQuery
-    cuStreamSetAttribute
-    cuStreamSynchronize
+    cuStreamIsCapturing_ptsz
     cuStreamUpdateCaptureDependencies
+    cuStreamUpdateCaptureDependencies_ptsz
     cuStreamUpdateCaptureDependencies_v2
-    cuStreamWaitEvent
+    cuStreamUpdateCaptureDependencies_v2_ptsz
     cuStreamWaitValue32
-    cuStreamWaitValue32_v2
+    cuStreamWaitValue32_ptsz
     cuStreamWaitValue64
-    cuStreamWaitValue64_v2
+    cuStreamWaitValue64_ptsz
     cuStreamWriteValue32
-    cuStreamWriteValue32_v2
+    cuStreamWriteValue32_ptsz
     cuStreamWriteValue64
-    cuStreamWriteValue64_v2
+    cuStreamWriteValue64_ptsz
     cuSurfObjectCreate
     cuSurfObjectDestroy
     cuSurfObjectGetResourceDesc
@@ -506,6 +410,7 @@ missing! {
     cuTensorMapEncodeIm2colWide
     cuTensorMapEncodeTiled
     cuTensorMapReplaceAddress
+    cuTensorMapSetAllocationClass
     cuTexObjectCreate
     cuTexObjectDestroy
     cuTexObjectGetResourceDesc
@@ -513,6 +418,7 @@ missing! {
     cuTexObjectGetTextureDesc
     cuTexRefCreate
     cuTexRefDestroy
+    cuTexRefGetAddress
     cuTexRefGetAddressMode
     cuTexRefGetAddress_v2
     cuTexRefGetArray
@@ -525,6 +431,9 @@ missing! {
     cuTexRefGetMipmapLevelBias
     cuTexRefGetMipmapLevelClamp
     cuTexRefGetMipmappedArray
+    cuTexRefSetAddress
+    cuTexRefSetAddress2D
+    cuTexRefSetAddress2D_v2
     cuTexRefSetAddress2D_v3
     cuTexRefSetAddressMode
     cuTexRefSetAddress_v2
@@ -543,5 +452,5 @@ missing! {
     cuUserObjectRelease
     cuUserObjectRetain
     cuWaitExternalSemaphoresAsync
-    culib
+    cuWaitExternalSemaphoresAsync_ptsz
 }
