@@ -220,11 +220,16 @@ fn place_driver(built: &str, folder: &Path) -> Result<(), String> {
         .flat_map(|line| line.split('"'))
         .find(|text| text.ends_with("/libwarpwright_cuda.so"));
     let library = library.ok_or("warpwright-libcuda was built, and no libwarpwright_cuda.so came of it")?;
-    let link = folder.join("libcuda.so.1");
-    if link.symlink_metadata().is_ok() {
-        fs::remove_file(&link).map_err(|error| format!("cannot remove {}: {error}", link.display()))?;
+    // Programs ask for both names.
+    for name in ["libcuda.so.1", "libcuda.so"] {
+        let link = folder.join(name);
+        if link.symlink_metadata().is_ok() {
+            fs::remove_file(&link).map_err(|error| format!("cannot remove {}: {error}", link.display()))?;
+        }
+        symlink(Path::new(library), &link)
+            .map_err(|error| format!("cannot make {}: {error}", link.display()))?;
     }
-    symlink(Path::new(library), &link).map_err(|error| format!("cannot make {}: {error}", link.display()))
+    Ok(())
 }
 
 #[cfg(unix)]
@@ -307,8 +312,9 @@ impl Tally {
             return Err(format!("the driver has no device for some tests: {}", archs.join(", ")));
         }
         // A line for each process that was there.
-        let number =
-            |line: &str| line.split_once("\"launches\":")?.1.split([',', '}']).next()?.trim().parse().ok();
+        let number = |line: &str| {
+            line.split_once("\"launches\":")?.1.split([',', '}']).next()?.trim().parse::<u64>().ok()
+        };
         let launches: u64 = read(&self.driver).lines().filter_map(number).sum();
         match launches {
             0 => Err("no launch came to the driver".into()),

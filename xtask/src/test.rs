@@ -110,8 +110,9 @@ pub(crate) struct Counts {
 
 /// Runs tests with what they print shown; counts them.
 pub(crate) fn stream_output(command: &mut Command) -> Result<(Counts, ExitStatus), String> {
-    let cannot = |error| format!("{} cannot be run: {error}", command.get_program().to_string_lossy());
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(cannot)?;
+    let child = command.stdout(Stdio::piped()).spawn();
+    let mut child = child
+        .map_err(|error| format!("{} cannot be run: {error}", command.get_program().to_string_lossy()))?;
     let mut counts = Counts::default();
     let lines = child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines());
     for line in lines.map_while(Result::ok) {
