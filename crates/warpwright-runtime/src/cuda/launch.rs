@@ -115,8 +115,7 @@ impl Call {
         if let Some([x, y, z]) = self.shape.cluster {
             attributes[count] = attribute(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
             let value = &mut attributes[count].value;
-            // SAFETY: all bytes of the union are set, and any bytes are three numbers.
-            unsafe { (value.clusterDim.x, value.clusterDim.y, value.clusterDim.z) = (x, y, z) };
+            (value.clusterDim.x, value.clusterDim.y, value.clusterDim.z) = (x, y, z);
             count += 1;
         }
         (attributes, count as u32)

@@ -195,14 +195,14 @@ impl Memory {
         let aligned = (to as usize).is_multiple_of(value.len().max(1));
         // SAFETY: as for `peek`.
         unsafe {
-            match (*value, aligned) {
-                ([a, b, c, d, e, f, g, h], true) => {
+            match (value, aligned) {
+                (&[a, b, c, d, e, f, g, h], true) => {
                     AtomicU64::from_ptr(to.cast()).store(u64::from_ne_bytes([a, b, c, d, e, f, g, h]), Release);
                 }
-                ([a, b, c, d], true) => {
+                (&[a, b, c, d], true) => {
                     AtomicU32::from_ptr(to.cast()).store(u32::from_ne_bytes([a, b, c, d]), Release);
                 }
-                ([a, b], true) => AtomicU16::from_ptr(to.cast()).store(u16::from_ne_bytes([a, b]), Release),
+                (&[a, b], true) => AtomicU16::from_ptr(to.cast()).store(u16::from_ne_bytes([a, b]), Release),
                 _ => {
                     for (at, &byte) in value.iter().enumerate() {
                         AtomicU8::from_ptr(to.add(at)).store(byte, Release);
