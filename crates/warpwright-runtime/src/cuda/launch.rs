@@ -7,8 +7,8 @@ use super::handles::Stream;
 use crate::contract::{Number, Param};
 use crate::op::Shape;
 use cudarc::driver::sys::{
-    self, CUDA_KERNEL_NODE_PARAMS, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue,
-    CUlaunchConfig,
+    self, CUDA_KERNEL_NODE_PARAMS, CUfunction, CUlaunchAttribute, CUlaunchAttributeID,
+    CUlaunchAttributeValue, CUlaunchConfig,
 };
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -104,7 +104,8 @@ impl Call {
 
     /// How it is launched, besides its dimensions, and how many of the attributes say so.
     fn attributes(&self) -> ([CUlaunchAttribute; 2], u32) {
-        let attribute = |id| CUlaunchAttribute { id, pad: [0; 4], value: CUlaunchAttributeValue { pad: [0; 64] } };
+        let attribute =
+            |id| CUlaunchAttribute { id, pad: [0; 4], value: CUlaunchAttributeValue { pad: [0; 64] } };
         let mut attributes = [attribute(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE); 2];
         let mut count = 0;
         if self.shape.cooperative {
