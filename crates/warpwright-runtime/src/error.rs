@@ -93,6 +93,9 @@ pub enum RuntimeError {
         /// Bytes of the device.
         capacity: u64,
     },
+    /// A buffer of memory that was lent for a time which is over.
+    #[error("a buffer is used whose memory was lent, and the loan has ended; lend it again for as long as it is used")]
+    LoanEnded,
     /// Both sides of a copy must have the same number of elements.
     #[error(
         "{operation}: the source has {source_len} elements and the target {target_len}; both must be equal"
