@@ -27,6 +27,7 @@ const ENTRIES: &[Entry] = &[
     crate::sampling::sample::ENTRY,
     crate::step::advance::ENTRY,
     crate::step::publish::ENTRY,
+    crate::persistent::entry::ENTRY,
     crate::ladder::vector_add::ENTRY,
     crate::ladder::transpose::ENTRY,
     crate::ladder::matmul_tiled::ENTRY,

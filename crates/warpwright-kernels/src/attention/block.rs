@@ -8,7 +8,7 @@ use super::steps::Steps;
 use super::tensor::{self, TensorOnline};
 use super::warps::{self, Part};
 use crate::CacheDtype;
-use crate::data::floats::{FloatBuffers, Floats};
+use crate::data::floats::FloatBuffers;
 use warpwright_ptx::dsl::*;
 
 /// Where a block is.
@@ -35,15 +35,6 @@ impl<'k> Place<'k> {
     }
 }
 
-/// What follows the query and the cache among the parameters.
-#[derive(Clone, Copy)]
-struct Rest<'k> {
-    out: Floats<'k>,
-    length: Reg<'k, u32>,
-    /// Parts of a sequence, and where they are left, where there may be several.
-    several: Option<(Size<'k>, Workspace<'k>)>,
-}
-
 /// The body of [`IncrementalAttention`].
 pub(super) fn attend(config: &IncrementalAttention, k: K<'_>) {
     match config.cache {
@@ -64,17 +55,13 @@ fn place<'k>(config: &IncrementalAttention, k: K<'k>) -> Place<'k> {
     Place { sequence, kv_head, first: kv_head * group + of_group, of_group, ragged, kv_heads, max_seq_len }
 }
 
-fn rest<'k>(config: &IncrementalAttention, k: K<'k>, place: Place<'k>) -> Rest<'k> {
-    let out = k.floats_mut("out", config.out);
+/// The tokens of the sequence.
+fn length<'k>(config: &IncrementalAttention, k: K<'k>, place: Place<'k>) -> Reg<'k, u32> {
     let length = match config.lengths_in_memory {
         true => k.ptr::<u32>("lengths").ld(place.sequence),
         false => k.scalar::<u32>("length"),
     };
-    let several = (config.splits > 1).then(|| {
-        let splits = k.size("splits", config.splits);
-        (splits, Workspace::new(k, splits, config.head_dim))
-    });
-    Rest { out, length: length.min(place.max_seq_len.reg()), several }
+    length.min(place.max_seq_len.reg())
 }
 
 /// With fused multiplications and additions of lanes.
@@ -84,12 +71,12 @@ fn on_lanes<'k>(config: &IncrementalAttention, k: K<'k>) {
     let q = k.floats("q", config.q).nc();
     let [keys, values] = [["k", "k_scales"], ["v", "v_scales"]]
         .map(|names| CacheRows::new(lane, names, place.kv_head, place.max_seq_len));
-    let rest = rest(config, k, place);
+    let length = length(config, k, place);
     let query = query(config, lane, |head| {
         let head = place.has(head).map_or(head, |has| has.select(head, 0));
         lane.read(q.at((place.first + head) * config.head_dim))
     });
-    finish(config, place, rest, &Online { k, lane, query: &query, keys, values, heads, depth });
+    finish(config, place, length, &Online { k, lane, query: &query, keys, values, heads, depth });
 }
 
 /// With the products on the tensor cores, of a cache of `T`.
@@ -99,14 +86,14 @@ fn on_tensor_cores<'k, T: Half + Float>(config: &IncrementalAttention, k: K<'k>)
     let q = k.floats("q", config.q).nc();
     let rows = place.max_seq_len * config.head_dim;
     let [keys, values] = ["k", "v"].map(|name| k.ptr::<T>(name).row(place.kv_head, rows));
-    let rest = rest(config, k, place);
+    let length = length(config, k, place);
     let layout = tensor::Layout { k, head_dim: config.head_dim, heads };
     let query = tensor::Query::read(layout, (config.q, scale(config, k)), |head| {
         let head = place.has(head).map_or(head, |has| has.select(head, 0));
         q.at((place.first + head) * config.head_dim)
     });
     let depth = config.tensor_depth();
-    finish(config, place, rest, &TensorOnline { layout, query: &query, depth, keys, values });
+    finish(config, place, length, &TensorOnline { layout, query: &query, depth, keys, values });
 }
 
 /// What scores are scaled by for powers of two.
@@ -115,28 +102,32 @@ fn scale<'k>(config: &IncrementalAttention, k: K<'k>) -> Reg<'k, f32> {
 }
 
 /// Goes through the block's keys, puts together what its warps have seen, and what blocks have.
-fn finish<'k>(config: &IncrementalAttention, place: Place<'k>, rest: Rest<'k>, steps: &impl Steps<'k>) {
-    let (k, granule) = (rest.length.kernel(), config.warps() * steps.step_keys());
-    match rest.several {
-        None => over(config, place, rest, steps, Chunk::whole(k, rest.length)),
-        Some((splits, _)) => {
-            let chunk = Chunk::of(k, rest.length, splits, granule);
-            k.when(chunk.split.lt(chunk.used), || over(config, place, rest, steps, chunk));
-        }
+fn finish<'k>(config: &IncrementalAttention, place: Place<'k>, length: Reg<'k, u32>, steps: &impl Steps<'k>) {
+    let (k, granule) = (length.kernel(), config.warps() * steps.step_keys());
+    if config.splits > 1 {
+        let splits = k.size("splits", config.splits);
+        let chunk = Chunk::of(k, length, splits, granule);
+        k.when(chunk.split.lt(chunk.used), || over(config, place, Some(splits), steps, chunk));
+    } else {
+        over(config, place, None, steps, Chunk::whole(k, length));
     }
 }
 
-/// The same for a part of the sequence that has tokens, or is all that there is.
+/// The same for a part of the sequence that has tokens, or is all that there is. What the results need is asked for
+/// behind the keys, which want all registers.
 fn over<'k>(
     config: &IncrementalAttention,
     place: Place<'k>,
-    Rest { out, length, several }: Rest<'k>,
+    splits: Option<Size<'k>>,
     steps: &impl Steps<'k>,
     chunk: Chunk<'k>,
 ) {
-    let (k, warps) = (length.kernel(), config.warps());
+    let (k, warps) = (chunk.begin.kernel(), config.warps());
     let Plan { heads, .. } = config.plan();
     let seen = steps.over(k, chunk.begin, chunk.end, warps);
+
+    let out = k.floats_mut("out", config.out);
+    let workspace = splits.map(|splits| Workspace::new(k, splits, config.head_dim));
 
     let result = |lane: Lane<'k>, head: Reg<'k, u32>, part: &Part<'k>| {
         let inverse = split::inverse(part.sum);
@@ -146,16 +137,16 @@ fn over<'k>(
         lane.write(out.at((place.first + head) * config.head_dim), &mean, here);
     };
     let shape = (config.head_dim, warps);
-    warps::over_warps(k, shape, &*steps.of_warp(seen), |lane, head, part| match several {
+    warps::over_warps(k, shape, &*steps.of_warp(seen), |lane, head, part| match workspace {
         None => result(lane, head, &part),
-        Some((_, workspace)) => {
+        Some(workspace) => {
             let several = chunk.used.gt(1);
             k.when(!several, || result(lane, head, &part));
             let several = place.has(head).map_or(several, |has| has & several);
             k.when(several, || workspace.leave(lane, place.first + head, chunk.split, &part));
         }
     });
-    let Some((_, workspace)) = several else { return };
+    let Some(workspace) = workspace else { return };
     k.when(chunk.used.gt(1), || {
         let counter = place.sequence * (place.kv_heads * config.passes()).reg() + k.ctaid_y();
         let last = workspace.arrive(k, counter, chunk.used);

@@ -37,8 +37,10 @@
 //! | `barrier` | how blocks wait for one another |
 //! | `walk` | tokens, phases, items |
 //! | `kernel` | arguments, the launch rule, names |
+//! | `entry` | what the catalogue says |
 
 mod barrier;
+pub(crate) mod entry;
 pub mod format;
 mod kernel;
 mod op;

@@ -197,7 +197,7 @@ impl Op {
         };
         let one = Extent::new(1);
         let [_, y_is, z_is] = self.kernel.launch().grid;
-        let line = (y_is == one && z_is == one).then(|| self.call(team, all, record()));
+        let line = (y_is == one && z_is == one).then(|| self.call(team, all, record(), None));
         k.fold_while(
             first + team.number(),
             |tile| tile.lt(kept.ld(Kept::END)),
@@ -221,7 +221,7 @@ impl Op {
                             [tile - row * x, row % y, row / y]
                         };
                         let place = k.if_else(tile.lt(x), || [tile, zero, zero], row);
-                        self.call(team, all, record()).run(&*self.kernel, place);
+                        self.call(team, all, record(), Some(kept.at(Kept::RECORD))).run(&*self.kernel, place);
                         team.sync();
                         mine.ld(0)
                     }
@@ -231,8 +231,15 @@ impl Op {
         );
     }
 
-    /// A call with the operands of a record.
-    fn call<'k>(&self, team: Team<'k>, all: Ptr<'k, Global, u64>, record: Ptr<'k, Global, u64>) -> Call<'k> {
+    /// A call with the operands of a record. Where it is `kept` where the record begins, buffers that the body writes
+    /// are looked up when it asks for them: that is late, and until then its registers are better used.
+    fn call<'k>(
+        &self,
+        team: Team<'k>,
+        all: Ptr<'k, Global, u64>,
+        record: Ptr<'k, Global, u64>,
+        kept: Option<Ptr<'k, Shared, u32>>,
+    ) -> Call<'k> {
         let [x, y, z, warps] = record.cast::<u32>().nc().ld_vec::<4>(0);
         let words = self.args.len() + self.sizes.len() + self.tables.len();
         let operands: Vec<Reg<'k, u64>> = (0..words.div_ceil(2))
@@ -241,9 +248,15 @@ impl Op {
         let (args, rest) = operands.split_at(self.args.len());
         let (sizes, tables) = rest.split_at(self.sizes.len());
         let mut call = Call::new(team).grid([x, y, z]);
-        for ((arg, frozen), &bits) in self.args.iter().zip(&self.frozen).zip(args) {
+        if let Some(kept) = kept {
+            call = call.record(all, kept);
+        }
+        for (i, ((arg, frozen), &bits)) in self.args.iter().zip(&self.frozen).zip(args).enumerate() {
             let name = arg.name;
             call = match (arg.role, arg.dtype) {
+                (Role::Out | Role::InOut, _) if kept.is_some() => {
+                    call.recorded(name, (format::RECORD_HEAD + i) as u32, *frozen)
+                }
                 (Role::Scalar, Type::U32) => call.number(name, bits.to::<u32>()),
                 (Role::Scalar, Type::S32) => call.number(name, bits.to::<i32>()),
                 (Role::Scalar, Type::F32) => call.number(name, bits.to::<u32>().bits::<f32>()),

@@ -1,9 +1,10 @@
 //! A device as a client finds it, and the virtual GPU behind it.
 
 use super::Config;
+use crate::engine::{Engine, hosts};
 use crate::report::log;
 use crate::types::{CUdevice, Result, Status};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::DeviceConfig;
 
@@ -11,16 +12,19 @@ use warpwright_vm::DeviceConfig;
 pub(crate) struct Device {
     ordinal: CUdevice,
     config: DeviceConfig,
-    vm: OnceLock<Result<warpwright_vm::Device>>,
+    engine: OnceLock<Result<Arc<Engine>>>,
 }
 
 impl Device {
+    /// The device of an ordinal, of those that the configuration has.
     pub(super) fn new(ordinal: CUdevice, arch: Arch, config: &Config) -> Self {
         let mut device = DeviceConfig::default();
         device.arch = arch;
         device.memory = config.memory;
         device.workers = config.workers;
-        Device { ordinal, config: device, vm: OnceLock::new() }
+        // An address says which device it is of.
+        device.addresses = (ordinal as u32, config.devices.len() as u32);
+        Device { ordinal, config: device, engine: OnceLock::new() }
     }
 
     /// Its number.
@@ -40,12 +44,30 @@ impl Device {
 
     /// The virtual GPU.
     pub(crate) fn vm(&self) -> Result<&warpwright_vm::Device> {
-        let vm = self.vm.get_or_init(|| {
-            warpwright_vm::Device::new(self.config.clone()).map_err(|error| {
+        self.engine().map(|engine| engine.vm())
+    }
+
+    /// The virtual GPU at work.
+    pub(crate) fn engine(&self) -> Result<&Arc<Engine>> {
+        let mut starts = false;
+        let engine = self.engine.get_or_init(|| {
+            starts = true;
+            let vm = warpwright_vm::Device::new(self.config.clone()).map_err(|error| {
                 log::note(&error);
                 Status::OPERATING_SYSTEM
-            })
+            })?;
+            Engine::start(self.ordinal, vm)
         });
-        vm.as_ref().map_err(|status| *status)
+        let engine = engine.as_ref().map_err(|status| *status)?;
+        // What of the host's memory was made known before; it is made known to this device from now on.
+        if starts {
+            hosts().map_into(engine)?;
+        }
+        Ok(engine)
+    }
+
+    /// The same, if something has needed it.
+    pub(crate) fn engine_if_started(&self) -> Option<Arc<Engine>> {
+        self.engine.get()?.as_ref().ok().cloned()
     }
 }

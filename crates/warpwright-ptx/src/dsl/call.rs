@@ -14,9 +14,8 @@ use super::state::{Base, BlockId, Def, Loc, Pointer, State};
 use super::types::*;
 use super::{K, Kernel, Ptr, Role};
 use crate::diag::Code;
-use crate::ir::{Dst, Imm, Reg as Id, Space, Special, SpecialRegister, Src, Type};
+use crate::ir::{Imm, Reg as Id, Space, Special, SpecialRegister, Src, Type};
 use crate::op::Access;
-use crate::op::convert::Cvta;
 use crate::op::sync::BarSync;
 use std::panic::Location;
 
@@ -168,11 +167,20 @@ enum Given {
         address: Id,
         frozen: bool,
     },
+    /// The same, whose address is in the record of the call.
+    Recorded {
+        index: u32,
+        frozen: bool,
+    },
     Number {
         value: Id,
         ty: Type,
     },
 }
+
+/// Where the record of a call is: words of global memory, and the word of shared memory that says where it begins.
+/// Pointers, by their numbers.
+type Record = (u32, u32);
 
 /// A call in the making: the team that runs the body, and what the body is given.
 #[derive(Clone, Debug)]
@@ -185,6 +193,7 @@ pub struct Call<'k> {
     sizes: Vec<(&'static str, Id, Type)>,
     /// Pointers, by their numbers.
     tables: Vec<(&'static str, u32)>,
+    record: Option<Record>,
 }
 
 /// A call while its body is run.
@@ -203,6 +212,7 @@ pub(super) struct Frame {
     sizes: Vec<(&'static str, Id, Type)>,
     /// Pointers, by their numbers.
     tables: Vec<(&'static str, u32)>,
+    record: Option<Record>,
     /// Bytes of shared memory that the body has asked for, of all teams.
     shared: u64,
     /// Where in it the block-wide collectives have their scratch.
@@ -224,7 +234,7 @@ impl<'k> Call<'k> {
     pub fn new(team: Team<'k>) -> Self {
         let home = team.k.state().current;
         let grid = [team.k.u32(1); 3];
-        Call { team, home, grid, args: Vec::new(), sizes: Vec::new(), tables: Vec::new() }
+        Call { team, home, grid, args: Vec::new(), sizes: Vec::new(), tables: Vec::new(), record: None }
     }
 
     /// The grid that the body asks for.
@@ -238,15 +248,23 @@ impl<'k> Call<'k> {
     #[track_caller]
     pub fn buffer(mut self, name: &'static str, address: Reg<'k, u64>, frozen: bool) -> Self {
         let loc = Location::caller();
-        let mut state = self.team.k.state();
-        if state.usable(address.id, loc) {
-            let a = state.operand(address.id, loc);
-            let address = state.pure(Type::U64, loc, |d| {
-                Cvta { to: true, space: Space::Global, ty: Type::U64, d: Dst(d), a }.into()
-            });
+        if self.team.k.state().usable(address.id, loc) {
+            let address = self.team.k.global_address(address, loc);
             self.args.push((name, Given::Buffer { address, frozen }));
         }
-        drop(state);
+        self
+    }
+
+    /// Gives a record: `words` from the one on whose index is in `at`. Nobody writes either while the body runs.
+    pub fn record(mut self, words: Ptr<'k, Global, u64>, at: Ptr<'k, Shared, u32>) -> Self {
+        self.record = Some((words.id, at.id));
+        self
+    }
+
+    /// Gives a buffer as [`buffer`](Self::buffer) does, by the word of the [record](Self::record) that is its address.
+    /// It is loaded where the body asks for the buffer, and takes no registers before.
+    pub fn recorded(mut self, name: &'static str, index: u32, frozen: bool) -> Self {
+        self.args.push((name, Given::Recorded { index, frozen }));
         self
     }
 
@@ -365,6 +383,7 @@ impl<'k> Call<'k> {
             args: self.args.clone(),
             sizes: self.sizes.clone(),
             tables: self.tables.clone(),
+            record: self.record,
             shared: 0,
             scratch: None,
             loc,
@@ -403,13 +422,21 @@ impl State {
         }
     }
 
-    /// The buffer that the frame has for an argument. Poison where it has none.
-    pub(super) fn framed_buffer(&mut self, name: &str, mutable: bool, loc: Loc) -> Option<Pointer> {
+    /// The buffer that the frame has for an argument, whose address is `recorded` where the call's record has it. Poison
+    /// where it has none.
+    pub(super) fn framed_buffer(
+        &mut self,
+        name: &str,
+        recorded: Option<Id>,
+        mutable: bool,
+        loc: Loc,
+    ) -> Option<Pointer> {
         let frame = self.frame.as_ref()?;
         let given = frame.args.iter().find(|(known, _)| *known == name).map(|(_, given)| *given);
         let (base, frozen) = match given {
             Some(Given::Buffer { address, frozen }) if self.usable(address, loc) => (address, frozen),
             Some(Given::Buffer { .. }) => (super::state::POISON, false),
+            Some(Given::Recorded { frozen, .. }) => (recorded.unwrap_or(super::state::POISON), frozen),
             _ => (self.not_given(name, loc), false),
         };
         Some(Pointer { base: Base::Reg(base), form: FormId::ZERO, narrow: false, mutable, shifting: !frozen })
@@ -549,6 +576,24 @@ impl<'k> K<'k> {
     pub(super) fn framed_warp(self) -> Option<Reg<'k, u32>> {
         let warp = self.state().frame.as_ref().map(|frame| frame.warp)?;
         Some(Reg::new(self, warp))
+    }
+
+    /// The address of a buffer that the record of the call has.
+    #[track_caller]
+    pub(super) fn framed_address(self, name: &str) -> Option<Reg<'k, u64>> {
+        let (words, at, index) = {
+            let state = self.state();
+            let frame = state.frame.as_ref()?;
+            let (_, given) = frame.args.iter().find(|(known, _)| *known == name)?;
+            let (&Given::Recorded { index, .. }, Some((words, at))) = (given, frame.record) else {
+                return None;
+            };
+            (words, at, index)
+        };
+        let at: Ptr<'k, Shared, u32> = Ptr::with_id(self, at);
+        let words: Ptr<'k, Global, u64> = Ptr::with_id(self, words);
+        let address = words.at(at.ld(0)).nc().ld(index);
+        Some(address)
     }
 
     /// The barrier of a called body; `None` where the kernel is launched.

@@ -6,6 +6,7 @@ use super::types::*;
 use super::{Called, Extent, K, Ptr, SizeValue};
 use crate::diag::{Code, Diagnostics};
 use crate::ir::{self, Arch, Module, Name, Pointee, Space, Type, Variable};
+use crate::op::convert::Cvta;
 use crate::op::memory::Ld;
 use std::cell::RefCell;
 use std::fmt;
@@ -16,7 +17,7 @@ pub trait Kernel {
     /// The entry point's name, unique to the configuration.
     fn entry(&self) -> String;
 
-    /// The arguments, in order.
+    /// The arguments, in the order of the parameters; the body asks for each once, in any order.
     fn args(&self) -> Vec<ArgDesc>;
 
     /// How it is launched. The shared memory is that which the body asks for: see [`Built::launch`].
@@ -60,8 +61,9 @@ pub trait Kernel {
     /// The kernel for a target, with all its mistakes if there are any.
     fn build(&self, target: Arch) -> Result<Built, BuildError> {
         self.check()?;
-        let built = build(&self.entry(), &self.launch(), target, |k| self.body(k))?;
-        check_args(&self.args(), &built)?;
+        let args = self.args();
+        let built = build_with(&self.entry(), &self.launch(), target, &args, |k| self.body(k))?;
+        check_args(&args, &built)?;
         Ok(built)
     }
 
@@ -277,18 +279,39 @@ pub fn build(
     target: Arch,
     body: impl for<'k> FnOnce(K<'k>),
 ) -> Result<Built, Diagnostics> {
+    build_with(entry, launch, target, &[], body)
+}
+
+/// The same with parameters in the order of `args`, whatever order the body asks for them in.
+#[track_caller]
+fn build_with(
+    entry: &str,
+    launch: &LaunchRule,
+    target: Arch,
+    args: &[ArgDesc],
+    body: impl for<'k> FnOnce(K<'k>),
+) -> Result<Built, Diagnostics> {
     let loc = Location::caller();
     let threads = match launch.block {
         Block::Exactly(dims) => Some(dims),
         Block::AtMost(_) => None,
     };
     let state = RefCell::new(State::new(target, threads));
+    for arg in args {
+        let ty = if arg.role == Role::Scalar { param_type(arg.dtype) } else { Type::U64 };
+        state.borrow_mut().params.push((Variable::new(Space::Param, ty, arg.name), false));
+    }
     if target.sm < launch.min_sm {
         let message = format!("`{entry}` needs sm_{} or later; the target is {target}", launch.min_sm);
         state.borrow_mut().mistake(Code::NeedsTarget, loc, message);
     }
     body(K::new(&state));
     let mut state = state.into_inner();
+    for arg in args {
+        if state.params.iter().any(|(param, asked)| *param.name == *arg.name && !asked) {
+            state.mistake(Code::Parameter, loc, format!("the body declares no parameter `{}`", arg.name));
+        }
+    }
     let built = super::lower::module(&mut state, entry, launch, loc);
     match built {
         Some(built) if state.mistakes.is_empty() => Ok(built),
@@ -303,16 +326,11 @@ fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
         let mut report = |message: String| {
             diagnostics.push(crate::diag::Diagnostic::new(Code::Parameter, function.origin, message));
         };
-        for (i, arg) in args.iter().enumerate() {
-            let Some(&ir::Param::Variable(id)) = function.params.get(i) else {
-                report(format!("the body declares no parameter `{}`", arg.name));
-                continue;
-            };
+        for (arg, param) in args.iter().zip(&function.params) {
+            let &ir::Param::Variable(id) = param else { continue };
             let param = function.variable(id);
             let scalar = param.pointee.is_none();
-            if *param.name != *arg.name {
-                report(format!("argument {i} is `{}`, but the body declares `{}`", arg.name, param.name));
-            } else if scalar != (arg.role == Role::Scalar) {
+            if scalar != (arg.role == Role::Scalar) {
                 report(format!("the body disagrees on whether `{}` is a buffer", arg.name));
             } else if scalar && param_type(arg.dtype) != param.ty {
                 report(format!(
@@ -370,7 +388,8 @@ impl<'k> K<'k> {
     #[track_caller]
     fn buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
         let loc = Location::caller();
-        let framed = self.state().framed_buffer(name, mutable, loc);
+        let recorded = self.framed_address(name).map(|address| self.global_address(address, loc));
+        let framed = self.state().framed_buffer(name, recorded, mutable, loc);
         if let Some(pointer) = framed {
             return Ptr::new(self, pointer);
         }
@@ -380,14 +399,7 @@ impl<'k> K<'k> {
         let loaded = self.parameter(variable, Type::U64, loc);
         let mut state = self.state();
         let base = state.pure_in(ENTRY, Type::U64, loc, |d| {
-            crate::op::convert::Cvta {
-                to: true,
-                space: Space::Global,
-                ty: Type::U64,
-                d: ir::Dst(d),
-                a: loaded.into(),
-            }
-            .into()
+            Cvta { to: true, space: Space::Global, ty: Type::U64, d: ir::Dst(d), a: loaded.into() }.into()
         });
         drop(state);
         let base = Base::Reg(base);
@@ -395,6 +407,15 @@ impl<'k> K<'k> {
             self,
             Pointer { base, form: super::form::FormId::ZERO, narrow: false, mutable, shifting: false },
         )
+    }
+
+    /// A generic address as one of global memory.
+    pub(super) fn global_address(self, address: Reg<'k, u64>, loc: super::state::Loc) -> ir::Reg {
+        let mut state = self.state();
+        let a = state.operand(address.id, loc);
+        state.pure(Type::U64, loc, |d| {
+            Cvta { to: true, space: Space::Global, ty: Type::U64, d: ir::Dst(d), a }.into()
+        })
     }
 
     /// A parameter: a number.
@@ -411,7 +432,8 @@ impl<'k> K<'k> {
 
     fn parameter(self, mut variable: Variable, ty: Type, loc: super::state::Loc) -> ir::Reg {
         let mut state = self.state();
-        if state.params.iter().any(|param| param.name == variable.name) {
+        let known = state.params.iter().position(|(param, _)| param.name == variable.name);
+        if known.is_some_and(|at| state.params[at].1) {
             return state.mistake(Code::Redeclared, loc, format!("two parameters `{}`", variable.name));
         }
         if !is_identifier(&variable.name) {
@@ -419,9 +441,13 @@ impl<'k> K<'k> {
             return state.mistake(Code::Syntax, loc, message);
         }
         variable.origin = ir::Origin::Rust(loc);
-        let symbol = ir::Symbol::Local(ir::VarId(state.params.len() as u32));
         let memory = variable.ty;
-        state.params.push(variable);
+        let at = known.unwrap_or(state.params.len());
+        match state.params.get_mut(at) {
+            Some(known) => *known = (variable, true),
+            None => state.params.push((variable, true)),
+        }
+        let symbol = ir::Symbol::Local(ir::VarId(at as u32));
         state.pure_in(ENTRY, ty, loc, |d| {
             Ld {
                 mmio: false,

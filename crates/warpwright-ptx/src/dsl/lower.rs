@@ -113,7 +113,7 @@ fn function(
     function.origin = Origin::Rust(loc);
     function.linkage = Linkage::Visible;
     function.params = (0..state.params.len() as u32).map(|id| Param::Variable(VarId(id))).collect();
-    function.variables = std::mem::take(&mut state.params);
+    function.variables = std::mem::take(&mut state.params).into_iter().map(|(param, _)| param).collect();
     function.directives.push(match launch.block {
         Block::Exactly(dims) => FunctionDirective::ReqNtid(dims.to_vec()),
         Block::AtMost(dims) => FunctionDirective::MaxNtid(dims.to_vec()),

@@ -180,7 +180,8 @@ pub(super) struct State {
     pub(super) ifs: Vec<If>,
     pub(super) switches: Vec<Switch>,
     pub(super) pointers: Vec<Pointer>,
-    pub(super) params: Vec<Variable>,
+    /// Parameters, and whether the body has asked for them.
+    pub(super) params: Vec<(Variable, bool)>,
     pub(super) specials: Vec<(Special, Reg)>,
     /// Shared and local arrays.
     pub(super) arrays: Vec<Variable>,
