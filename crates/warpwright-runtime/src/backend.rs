@@ -152,6 +152,21 @@ impl Backend {
         }
     }
 
+    /// Waits until everything is complete, and what it held is free again.
+    pub(crate) fn reclaim(&self) -> Result<()> {
+        self.pass_all();
+        match self {
+            Backend::Vm(_) => Ok(()),
+        }
+    }
+
+    /// Bytes of memory that nobody has.
+    pub(crate) fn free_memory(&self) -> Result<u64> {
+        match self {
+            Backend::Vm(worker) => Ok(worker.device().free_memory()),
+        }
+    }
+
     /// Gives memory back that operations until these points may use. On a virtual GPU they hold it themselves.
     pub(crate) fn release(&self, memory: Arc<Memory>, _uses: &[Point]) {
         match self {

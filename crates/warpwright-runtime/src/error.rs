@@ -77,14 +77,19 @@ pub enum RuntimeError {
     },
     /// There is not that much memory, although what was cached has been given back.
     #[error(
-        "{asked} bytes of device memory were asked for: {live} of {capacity} bytes are in use, and no block of \
-         that size is free; ask for less, or drop buffers first"
+        "{asked} bytes of device memory were asked for: of {capacity} bytes {free} are free, in no block of that size, and \
+         {live} are in buffers that live; {cached} that the cache held have been given back; ask for less, or drop \
+         buffers first"
     )]
     OutOfMemory {
         /// Bytes asked for.
         asked: u64,
+        /// Bytes of the device that nobody has, in this process or another one.
+        free: u64,
         /// Bytes of buffers that live.
         live: u64,
+        /// Bytes of dropped buffers that the pool held when it was asked, and has given back.
+        cached: u64,
         /// Bytes of the device.
         capacity: u64,
     },

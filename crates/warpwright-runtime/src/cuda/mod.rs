@@ -10,8 +10,9 @@
 //! - `context`: the context, and that it is current on the calling thread.
 //! - `driver`: [`Driver`], the backend.
 //! - `module/`: images from PTX, their cache, functions, occupancy.
-//! - `memory`: allocations. `staging`: copies from and to the host. `graph`: captured graphs. `peer`: copies between
-//!   devices.
+//! - `handles`: streams and events. `launch`: launches with their arguments. `graph`: captured graphs.
+//! - `memory`: allocations. `reaper`: giving back what the device may still use. `staging`: copies from and to the host.
+//!   `peer`: copies between devices.
 //!
 //! **Nothing outside of this folder calls the driver.**
 #![allow(unsafe_code, reason = "the driver API is C")]
@@ -20,6 +21,13 @@
 mod context;
 mod driver;
 mod error;
+mod graph;
+mod handles;
+mod launch;
 mod library;
+mod memory;
+mod peer;
+mod reaper;
+mod staging;
 
 pub use error::{CallError, CudaError, DriverVersion};

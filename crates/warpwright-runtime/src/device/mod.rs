@@ -193,9 +193,12 @@ impl Device {
         if let Some(memory) = allocate(&self.inner.backend)? {
             return Ok(memory);
         }
-        let cached = self.pool().trim(0);
-        if !cached.is_empty() {
-            self.give_back(cached);
+        let (cached, blocks) = {
+            let mut pool = self.pool();
+            (pool.statistics().cached_bytes, pool.trim(0))
+        };
+        if !blocks.is_empty() {
+            self.give_back(blocks);
             if let Some(memory) = allocate(&self.inner.backend)? {
                 return Ok(memory);
             }
@@ -205,12 +208,13 @@ impl Device {
         let capacity = self.inner.properties.memory;
         let live = self.pool().statistics().live_bytes;
         if live.saturating_add(bytes) <= capacity {
-            self.inner.backend.pass_all();
+            self.inner.backend.reclaim()?;
             if let Some(memory) = allocate(&self.inner.backend)? {
                 return Ok(memory);
             }
         }
-        Err(RuntimeError::OutOfMemory { asked: bytes, live, capacity })
+        let free = self.inner.backend.free_memory()?;
+        Err(RuntimeError::OutOfMemory { asked: bytes, free, live, cached, capacity })
     }
 
     /// A block is not used by anyone any more, after these points.
