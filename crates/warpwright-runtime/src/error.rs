@@ -20,18 +20,15 @@ pub enum RuntimeError {
         /// The name.
         given: String,
     },
-    /// A CUDA device was asked for.
-    #[error("cuda:{ordinal} cannot be opened: this version has no CUDA devices; use `vm`, the virtual GPU")]
-    NoCuda {
-        /// Which.
-        ordinal: u32,
-    },
     /// The virtual GPU refuses.
     #[error(transparent)]
     Vm(#[from] warpwright_vm::DeviceError),
     /// CUDA, or its driver, refuses.
     #[error(transparent)]
     Cuda(#[from] Box<crate::cuda::CudaError>),
+    /// A CUDA device does not load a module: its target, its PTX version, or what the driver's compiler says.
+    #[error(transparent)]
+    Module(#[from] Box<crate::cuda::ModuleError>),
     /// A launch, or a kernel, is against the contract: nothing has run.
     #[error(transparent)]
     Contract(#[from] Box<ContractError>),
@@ -185,6 +182,12 @@ impl From<ContractError> for RuntimeError {
     }
 }
 
+impl From<crate::cuda::ModuleError> for RuntimeError {
+    fn from(error: crate::cuda::ModuleError) -> Self {
+        RuntimeError::Module(Box::new(error))
+    }
+}
+
 impl From<crate::cuda::CudaError> for RuntimeError {
     fn from(error: crate::cuda::CudaError) -> Self {
         RuntimeError::Cuda(Box::new(error))
@@ -205,21 +208,42 @@ fn lines(diagnostics: &Diagnostics) -> String {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The kernel; or what it was that failed, if it was no launch.
+    /// The kernel; or what it was that failed, if it was no launch. The first of several that it may have been.
     pub kernel: String,
     /// The launch's number on its device, from 0 on, if it began.
     pub launch: Option<u64>,
+    /// Where it is not known which launch has failed, the last that it may have been: kernel and number. It was that
+    /// one, `kernel`, or one between them.
+    pub last: Option<(String, u64)>,
+    /// Whether the device does nothing any more in this process. Every call that waits returns this error then.
+    pub lost: bool,
     /// What happened.
     pub message: String,
 }
 
+impl Failure {
+    /// Of an operation that is known, on a device that goes on.
+    pub(crate) fn new(kernel: &str, launch: Option<u64>, message: String) -> Self {
+        Failure { kernel: kernel.to_owned(), launch, last: None, lost: false, message }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { kernel, launch, message } = self;
-        match launch {
-            Some(number) => write!(f, "kernel `{kernel}` failed (launch {number} of the device): {message}"),
-            None => write!(f, "`{kernel}` failed before it began: {message}"),
+        let Failure { kernel, launch, last, lost, message } = self;
+        match (launch, last) {
+            (Some(number), None) => {
+                write!(f, "kernel `{kernel}` failed (launch {number} of the device): {message}")?;
+            }
+            (Some(number), Some((last, at))) => write!(
+                f,
+                "one of the launches {number} (`{kernel}`) to {at} (`{last}`) of the device failed: {message}; \
+                 with WARPWRIGHT_SYNC_LAUNCHES=1 in the environment it is known which one"
+            )?,
+            (None, _) if *lost => write!(f, "the device failed, which `{kernel}` has met: {message}")?,
+            (None, _) => write!(f, "`{kernel}` failed before it began: {message}")?,
         }
+        if *lost { f.write_str("; the device is lost for this process") } else { Ok(()) }
     }
 }
 

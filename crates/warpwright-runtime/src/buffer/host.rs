@@ -80,7 +80,11 @@ impl<T: Element> HostBuffer<T> {
     /// First byte of elements. The buffer has its memory to itself, from the first byte on.
     fn range(&self, start: usize, count: usize) -> Result<u64> {
         let (end, len) = (start.saturating_add(count), self.len());
-        if end <= len { Ok((start * size_of::<T>()) as u64) } else { Err(RuntimeError::Range { start, end, len }) }
+        if end <= len {
+            Ok((start * size_of::<T>()) as u64)
+        } else {
+            Err(RuntimeError::Range { start, end, len })
+        }
     }
 }
 

@@ -314,7 +314,9 @@ fn refusals_say_what_is_wrong_and_what_is_needed() {
 fn a_grid_is_made_of_whole_clusters() {
     let limits = Limits { clusters: true, ..LIMITS };
     let check = |cluster, grid| limits.check_cluster(Some(cluster), grid);
-    for (cluster, grid) in [([1, 1, 1], [1, 1, 1]), ([2, 1, 1], [6, 1, 1]), ([8, 1, 1], [8, 3, 1]), ([2, 2, 2], [4, 6, 2])] {
+    for (cluster, grid) in
+        [([1, 1, 1], [1, 1, 1]), ([2, 1, 1], [6, 1, 1]), ([8, 1, 1], [8, 3, 1]), ([2, 2, 2], [4, 6, 2])]
+    {
         assert_eq!(check(cluster, grid), Ok(()), "{cluster:?} in {grid:?}");
     }
     for (cluster, grid) in [
@@ -328,5 +330,8 @@ fn a_grid_is_made_of_whole_clusters() {
         assert_eq!(check(cluster, grid), Err(Violation::ClusterShape { given: cluster, grid }));
     }
     assert_eq!(limits.check_cluster(None, [5, 1, 1]), Ok(()));
-    assert_eq!(LIMITS.check_cluster(Some([1, 1, 1]), [1, 1, 1]), Err(Violation::Cluster { given: [1, 1, 1] }));
+    assert_eq!(
+        LIMITS.check_cluster(Some([1, 1, 1]), [1, 1, 1]),
+        Err(Violation::Cluster { given: [1, 1, 1] })
+    );
 }

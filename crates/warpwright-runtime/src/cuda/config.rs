@@ -1,5 +1,6 @@
 //! How a CUDA device is used.
 
+use super::module::CubinCache;
 use std::ffi::OsStr;
 
 /// Makes every launch wait for itself, for all CUDA devices of the process.
@@ -28,6 +29,8 @@ pub struct CudaConfig {
     pub sync_launches: bool,
     /// Bytes that the pool of the device keeps of buffers that were dropped: 1 GiB at first.
     pub release_threshold: u64,
+    /// Where compiled kernels are kept between processes.
+    pub cubin_cache: CubinCache,
 }
 
 impl CudaConfig {
@@ -37,6 +40,7 @@ impl CudaConfig {
             ordinal,
             sync_launches: is_on(std::env::var_os(SYNC_LAUNCHES).as_deref()),
             release_threshold: crate::device::RELEASE_THRESHOLD,
+            cubin_cache: CubinCache::default(),
         }
     }
 }

@@ -2,16 +2,18 @@
 
 use super::config::CudaConfig;
 use super::context::Context;
-use super::error::{CallError, CudaError};
+use super::error::CallError;
 use super::faults::{Faults, Suspects};
 use super::handles::Stream;
 use super::info::{self, Description};
+use super::library;
 use super::line::{Line, Lines, StreamHandle};
 use super::mark::Spares;
 use super::memory::{Allocator, Memory};
+use super::module::{Loader, Module};
 use super::reaper::Reaper;
 use super::staging::{Lane, Staging};
-use crate::device::DeviceStatistics;
+use crate::device::{DeviceStatistics, Properties};
 use crate::error::Result;
 use crate::pool::Point;
 use cudarc::driver::CudaContext;
@@ -19,6 +21,8 @@ use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use warpwright_ptx::ir;
+use warpwright_ptx::verify::ModuleInfo;
 
 /// A CUDA device with what it needs to run.
 pub(crate) struct Driver {
@@ -33,6 +37,7 @@ pub(crate) struct Driver {
     pub(super) lines: Arc<Lines>,
     pub(super) spares: Arc<Spares>,
     pub(super) staging: Arc<Staging>,
+    loader: Loader,
     pub(super) allocator: Allocator,
     reaper: Arc<Reaper>,
     /// The device is going away: nobody waits for other devices any more.
@@ -63,7 +68,11 @@ impl Driver {
     fn new(context: Arc<CudaContext>, description: Description, config: &CudaConfig) -> Result<Self> {
         let context = Arc::new(Context::new(context));
         let reaper = Arc::new(Reaper::new(&context)?);
+        let Properties { name, arch, .. } = &description.properties;
+        let library = library::open()?;
+        let loader = Loader::new(context.clone(), library.version, name.clone(), *arch, &config.cubin_cache);
         Ok(Driver {
+            loader,
             allocator: Allocator::new(&context, &reaper)?,
             staging: Arc::new(Staging::new(&context)),
             runs_clusters: context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)? != 0,
@@ -81,8 +90,8 @@ impl Driver {
     }
 
     /// What it is like.
-    pub(crate) fn description(&self) -> &Description {
-        &self.description
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.description.properties
     }
 
     /// Host threads that run blocks, where the device is a virtual one.
@@ -92,11 +101,6 @@ impl Driver {
 
     pub(crate) fn runs_clusters(&self) -> bool {
         self.runs_clusters
-    }
-
-    /// The context, which everything that lives in it holds.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
     }
 
     /// A new stream with that number.
@@ -147,8 +151,22 @@ impl Driver {
     pub(crate) fn pass_all(&self) {
         self.lines.all().iter().for_each(|line| self.pass(line));
         self.lines.sweep();
-        // Memory that was given back behind what has been waited for is free now, which an error does not change.
-        let _ = self.allocator.reclaim();
+    }
+
+    /// Waits until everything is complete, and what it held is free again.
+    pub(crate) fn reclaim(&self) -> Result<()> {
+        self.pass_all();
+        Ok(self.allocator.reclaim()?)
+    }
+
+    /// Bytes of memory that nobody has, in this process or another one.
+    pub(crate) fn free_memory(&self) -> Result<u64> {
+        Ok(self.allocator.room()?.free)
+    }
+
+    /// Loads a module that the verifier has accepted.
+    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
+        self.loader.load(module, info)
     }
 
     fn pass(&self, line: &Line) {

@@ -1,8 +1,8 @@
 //! What CUDA devices are like, by the driver's attributes: asked without a context, so that looking costs nothing.
 
+use super::context::attribute;
 use super::error::{CallError, CudaError, check};
 use super::library::{self, Library};
-use super::context::attribute;
 use crate::device::Properties;
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute_enum as Attribute, CUuuid};
 use std::ffi::{CStr, c_char, c_int};
@@ -53,7 +53,8 @@ pub(crate) fn describe(ordinal: u32) -> Result<Description, CudaError> {
         threads_per_multiprocessor: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
         blocks_per_multiprocessor: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
         threads_per_block: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        shared_per_multiprocessor: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?.into(),
+        shared_per_multiprocessor: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?
+            .into(),
         shared_per_block: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?.into(),
         shared_per_block_optin: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?.into(),
         memory: memory as u64,
@@ -87,7 +88,9 @@ fn arch(ordinal: u32, (major, minor): (u32, u32)) -> Result<Arch, CudaError> {
 fn name(device: CUdevice) -> Result<String, CallError> {
     let mut text: [c_char; 256] = [0; 256];
     // SAFETY: writes at most that many bytes, a zero among them.
-    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), text.len() as c_int, device) })?;
+    check("cuDeviceGetName", unsafe {
+        sys::cuDeviceGetName(text.as_mut_ptr(), text.len() as c_int, device)
+    })?;
     Ok(read(&mut text))
 }
 

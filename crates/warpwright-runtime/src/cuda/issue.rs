@@ -4,17 +4,43 @@ use super::driver::{Counts, Driver};
 use super::error::{CallError, CudaError, check};
 use super::graph::{Exec, Refused};
 use super::handles::Stream;
+use super::launch::Call;
 use super::line::{Line, Order, StreamHandle};
 use super::mark::Mark;
-use crate::backend::{self, Code};
+use super::module::{Kernel, Module};
+use crate::backend;
+use crate::contract::Param;
 use crate::error::Result;
-use crate::op::{Launch, Op, Place};
+use crate::op::{Launch, Op, Place, Shape};
 use crate::stream::StreamState;
 use crate::vm;
 use cudarc::driver::sys;
 use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A kernel with everything that its launch needs.
+pub(crate) struct Code {
+    call: Call,
+    /// The module that the call's function is of.
+    _module: Arc<backend::Module>,
+}
+
+impl Code {
+    /// A launch of a kernel that the module has. `module` is what `holder` holds.
+    pub(crate) fn new(
+        holder: &Arc<backend::Module>,
+        module: &Module,
+        kernel: &str,
+        shape: Shape,
+        params: impl Iterator<Item = Param>,
+    ) -> Self {
+        // The driver refuses a kernel that is none.
+        let function = module.kernel(kernel).map_or(null_mut(), Kernel::function);
+        Code { call: Call::new(function, shape, params), _module: holder.clone() }
+    }
+}
 
 /// A list of operations that the driver replays with one call.
 pub(crate) struct Replay {
@@ -122,7 +148,9 @@ impl Driver {
                 let (to, bytes) = (address(target), target.bytes as usize);
                 if bytes > 0 {
                     // SAFETY: as above.
-                    check("cuMemsetD8Async", unsafe { sys::cuMemsetD8Async(to, *value, bytes, stream.raw()) })?;
+                    check("cuMemsetD8Async", unsafe {
+                        sys::cuMemsetD8Async(to, *value, bytes, stream.raw())
+                    })?;
                 }
                 if order.is_some() {
                     self.counts.memsets.fetch_add(1, Relaxed);
@@ -154,11 +182,8 @@ impl Driver {
     /// As for [`operate`](Self::operate).
     #[inline]
     unsafe fn launch(&self, launch: &Launch, stream: &Stream) -> Result<(), CallError> {
-        match &launch.code {
-            // SAFETY: the code has the function's module; the rest is the caller's promise.
-            Code::Cuda(code) => unsafe { code.issue(stream) },
-            Code::Vm(_) => unreachable!("callers have checked that a launch is of the device"),
-        }
+        // SAFETY: the code has the function's module; the rest is the caller's promise.
+        unsafe { launch.code.cuda().call.issue(stream) }
     }
 
     /// With [`sync_launches`](super::CudaConfig::sync_launches) a launch waits for itself.
@@ -240,7 +265,8 @@ impl Driver {
         }
         let data = Box::into_raw(Box::new(Wait { mark, closed: self.closed.clone() })).cast();
         // SAFETY: the function takes what it is given, and calls nothing of the driver.
-        let asked = check("cuLaunchHostFunc", unsafe { sys::cuLaunchHostFunc(stream.raw(), Some(wait), data) });
+        let asked =
+            check("cuLaunchHostFunc", unsafe { sys::cuLaunchHostFunc(stream.raw(), Some(wait), data) });
         if asked.is_err() {
             // SAFETY: the driver has refused, and calls nothing with it.
             drop(unsafe { Box::from_raw(data.cast::<Wait>()) });
@@ -270,10 +296,7 @@ impl Driver {
 
     /// Replays from now on have that launch in that place of the list.
     pub(crate) fn update(&self, replay: &Replay, node: usize, launch: &Launch) -> Result<()> {
-        match &launch.code {
-            Code::Cuda(code) => Ok(replay.exec.update(node, code.call())?),
-            Code::Vm(_) => unreachable!("callers have checked that a launch is of the device"),
-        }
+        Ok(replay.exec.update(node, &launch.code.cuda().call)?)
     }
 }
 

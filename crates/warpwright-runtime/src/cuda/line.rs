@@ -87,6 +87,11 @@ impl Line {
         Line { id, stream, order, completed: AtomicU64::new(0), closed: AtomicBool::new(false) }
     }
 
+    /// Its number on the device.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// The stream.
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
