@@ -249,7 +249,12 @@ impl Stream {
         Ok(())
     }
 
-    fn backend(&self) -> &Backend {
+    /// What blocks of memory know of it.
+    pub(crate) fn state(&self) -> &Arc<StreamState> {
+        &self.inner.state
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
         self.inner.device.backend()
     }
 

@@ -7,8 +7,8 @@
 
 use super::handles::{Event, Stream as Raw};
 use super::memory::Allocator;
-use crate::backend::{self, Backend, StreamHandle};
-use crate::buffer::{AnyBuffer, Block, Buffer, Element, Loan};
+use crate::backend::{self, StreamHandle};
+use crate::buffer::{AnyBuffer, Block, Buffer, Element, Issuing, Loan};
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::stream::Stream;
@@ -44,7 +44,7 @@ impl Device {
         if stream.context().cu_ctx() != context.cu_ctx() {
             return Err(RuntimeError::OtherDevice { operation: "from_cudarc", what: "stream" });
         }
-        Device::cuda_from(context, stream)
+        Device::cuda_of(context, stream)
     }
 
     /// Has slices of cudarc as buffers for the time of a call: `&CudaSlice`, `&mut CudaSlice`, `&CudaView`, `&mut
@@ -57,7 +57,7 @@ impl Device {
     /// Refused where a slice is not of the device's context, or the device is none of CUDA's.
     pub fn borrow<L: Lendable, R>(&self, slices: L, call: impl FnOnce(L::Buffers) -> R) -> Result<R> {
         let stream = self.default_stream();
-        let raw = stream.raw("borrow")?;
+        let raw = stream.driver("borrow")?;
         let ours = raw.cudarc();
         // Whatever happens in the call, this is dropped before the slices are free.
         let mut loans = Loans { device: self, raw, ours: &ours, lent: Vec::new() };
@@ -82,28 +82,33 @@ impl Stream {
         /// Gives the memory back, which is not the slice's to free.
         struct Returned<'a, T> {
             slice: Option<CudaSlice<T>>,
-            stream: &'a CudaStream,
+            ours: &'a CudaStream,
+            stream: &'a Stream,
         }
 
         impl<T> Drop for Returned<'_, T> {
             fn drop(&mut self) {
                 if let Some(mut slice) = self.slice.take() {
                     // The stream waits for what cudarc has issued on others.
-                    drop(slice.device_ptr_mut(self.stream));
+                    drop(slice.device_ptr_mut(self.ours));
                     slice.leak();
+                    // What cudarc has issued has no ticket: this one is behind it.
+                    let _ = self.stream.record_event();
                 }
             }
         }
 
         self.must_not_capture("lend")?;
         self.must_own("lend", "buffer", buffer.as_any())?;
-        let ours = self.raw("lend")?.cudarc();
-        let _issuing = self.uses(buffer.as_any())?;
-        ours.context().bind_to_thread().map_err(|error| super::error::CallError::new("cuCtxSetCurrent", error.0))?;
+        let ours = self.driver("lend")?.cudarc();
+        let mut issuing = Issuing::default();
+        buffer.as_any().used_by(self.state(), &mut issuing)?;
+        // The bindings make events, and panic where they cannot.
+        drop(Event::new(self.driver("lend")?.context(), false)?);
         // SAFETY: the memory is there and has that many elements for as long as `buffer` is borrowed, which is longer
         // than the slice lives; any bytes are elements. It is leaked and not freed.
         let slice = unsafe { ours.upgrade_device_ptr::<T>(buffer.device_ptr(), buffer.len()) };
-        let mut lent = Returned { slice: Some(slice), stream: &ours };
+        let mut lent = Returned { slice: Some(slice), ours: &ours, stream: self };
         let Some(slice) = &mut lent.slice else { return Err(RuntimeError::LoanEnded) };
         // Other streams of cudarc wait for what this one was asked for.
         drop(slice.device_ptr_mut(&ours));
@@ -111,7 +116,7 @@ impl Stream {
     }
 
     /// The driver's stream.
-    fn raw(&self, operation: &'static str) -> Result<&Arc<Raw>> {
+    fn driver(&self, operation: &'static str) -> Result<&Arc<Raw>> {
         match &self.state().handle {
             StreamHandle::Cuda(handle) => Ok(handle.stream()),
             StreamHandle::Vm(_) => Err(RuntimeError::NotCuda { operation }),
