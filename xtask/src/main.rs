@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod clients;
 mod corpus;
 mod filetests;
 mod manifest;
@@ -36,6 +37,8 @@ cargo xtask TASK
               --count N         how many (2000)
               --seed N          which (1)
               --strict          fail for each disagreement that tests/mutants/understood.md does not list
+  clients   programs of others that use the CUDA driver API, on virtual GPUs
+              --no-python       leave out those that need what comes from PyPI
   models    the program's logits of models with random weights against those of Python
   tidy      the invariants of the source that a script can check
   bench     the benchmarks, those of the peers included
@@ -93,6 +96,11 @@ fn task_of(task: &str, mut arguments: Arguments) -> Result<(), Failure> {
             };
             arguments.end()?;
             mutants::run(&options)
+        }
+        "clients" => {
+            let python = !arguments.flag("--no-python");
+            arguments.end()?;
+            clients::run_all(python)
         }
         "models" => {
             arguments.end()?;

@@ -3,7 +3,7 @@
 use crate::ptxas::Ptxas;
 use crate::run::cargo;
 use crate::summary::{Part, Summary};
-use crate::{Failure, corpus, filetests, models, mutants, tools, validate};
+use crate::{Failure, clients, corpus, filetests, models, mutants, tools, validate};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -35,6 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         Err(why) if options.require_ptxas && !options.no_python => summary.add_failure(models::NAME, &why),
         Err(why) => summary.add_not_run(models::NAME, &why),
     }
+    clients::check(!options.no_python, &mut summary);
     match ptxas {
         Ok((ptxas, tools)) => {
             filetests::check(&ptxas, &mut summary);

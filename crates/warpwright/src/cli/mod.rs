@@ -12,6 +12,7 @@ mod devices;
 mod emit;
 #[cfg(feature = "llm")]
 mod engine;
+mod exec;
 mod fmt;
 #[cfg(feature = "llm")]
 mod generate;
@@ -50,6 +51,7 @@ struct Arguments {
 enum Command {
     Check(check::Arguments),
     Devices(devices::Arguments),
+    Exec(exec::Arguments),
     Fmt(fmt::Arguments),
     Kernels(kernels::Arguments),
     Emit(emit::Arguments),
@@ -85,6 +87,9 @@ pub(crate) enum Outcome {
     /// Somebody wanted an end.
     #[cfg(feature = "llm")]
     Interrupted,
+    /// A program that was run ended with this exit status.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "programs are run on Linux"))]
+    Status(u8),
 }
 
 /// The exit status of what was interrupted, as shells have it: 128 and the number of the signal.
@@ -125,6 +130,7 @@ pub(crate) fn run() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Check(arguments) => check::run(arguments, &mut out),
         Command::Devices(arguments) => devices::run(arguments, &mut out),
+        Command::Exec(arguments) => exec::run(arguments),
         Command::Fmt(arguments) => fmt::run(arguments, &mut out),
         Command::Kernels(arguments) => kernels::run(arguments, &mut out),
         Command::Emit(arguments) => emit::run(arguments, &mut out),
@@ -160,6 +166,7 @@ pub(crate) fn run() -> ExitCode {
         Err(Failure::Found) => ExitCode::from(1),
         #[cfg(feature = "llm")]
         Ok(Outcome::Interrupted) => ExitCode::from(INTERRUPTED),
+        Ok(Outcome::Status(status)) => ExitCode::from(status),
         Err(Failure::OutputClosed) => ExitCode::SUCCESS,
         Err(Failure::Message(message)) => {
             // Nothing is left to do if standard error is gone too.

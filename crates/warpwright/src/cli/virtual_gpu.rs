@@ -1,6 +1,8 @@
 //! The virtual GPU as options ask for it: what it checks, how much memory it has.
 
 use super::Failure;
+use std::str::FromStr;
+use warpwright_ptx::ir::Arch;
 use warpwright_vm as vm;
 
 /// A check that can be asked for.
@@ -32,6 +34,12 @@ pub(crate) fn checks(asked: &[Check]) -> Result<vm::Checks, Failure> {
     Ok(checks)
 }
 
+/// A compute capability: `90`, `90a` or `sm_90a`.
+pub(crate) fn compute_capability(text: &str) -> Result<Arch, String> {
+    let name = if text.starts_with("sm_") { text.to_string() } else { format!("sm_{text}") };
+    Arch::from_str(&name).map_err(|error| error.to_string())
+}
+
 /// What a device is like, but for its memory: of that it has half of what this machine could give, since the checks
 /// keep books on it.
 pub(crate) fn config() -> vm::DeviceConfig {
@@ -46,4 +54,18 @@ fn host_memory() -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kibibytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compute_capabilities() {
+        assert_eq!(compute_capability("90"), Ok(Arch::sm(90)));
+        assert_eq!(compute_capability("90a"), Ok(Arch::specific(90)));
+        assert_eq!(compute_capability("sm_80"), Ok(Arch::sm(80)));
+        assert!(compute_capability("81").is_err());
+        assert!(compute_capability("hopper").is_err());
+    }
 }

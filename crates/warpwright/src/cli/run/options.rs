@@ -1,6 +1,6 @@
 //! The command line of `run` and `profile`.
 
-use crate::cli::virtual_gpu::Check;
+use crate::cli::virtual_gpu::{Check, compute_capability};
 use std::str::FromStr;
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::tensor::TensorCore;
@@ -120,12 +120,6 @@ fn tensor_core(text: &str) -> Result<TensorCore, String> {
     })
 }
 
-/// `90`, `90a` or `sm_90a`.
-fn compute_capability(text: &str) -> Result<Arch, String> {
-    let name = if text.starts_with("sm_") { text.to_string() } else { format!("sm_{text}") };
-    Arch::from_str(&name).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,14 +133,5 @@ mod tests {
         for text in ["", "0", "4,", "4,0", "4,5,6,7", "-1", "+1", "x", "4 ,5", "4294967296"] {
             assert_eq!(dims(text), None, "{text:?}");
         }
-    }
-
-    #[test]
-    fn compute_capabilities() {
-        assert_eq!(compute_capability("90"), Ok(Arch::sm(90)));
-        assert_eq!(compute_capability("90a"), Ok(Arch::specific(90)));
-        assert_eq!(compute_capability("sm_80"), Ok(Arch::sm(80)));
-        assert!(compute_capability("81").is_err());
-        assert!(compute_capability("hopper").is_err());
     }
 }

@@ -1,0 +1,111 @@
+//! The program: started with its environment, told of signals, waited for.
+//!
+//! Signals that end a program, or that programs give a meaning to, go on to it. Ctrl-C and Ctrl-\ come from the
+//! terminal to every process of the foreground, and so to the program without our doing: there they are left out,
+//! since for many programs a second one means something else than the first.
+
+use super::environment::Variables;
+use super::folder::Folder;
+use crate::cli::Failure;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+
+/// Signals that go on to the program.
+const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
+/// The loader's path.
+const PATH: &str = "LD_LIBRARY_PATH";
+
+/// Runs the program with the library as its driver: its exit status, as a shell has it.
+pub(super) fn run(command: &[OsString], library: &Path, variables: &Variables) -> Result<u8, Failure> {
+    let (program, arguments) =
+        command.split_first().ok_or_else(|| Failure::Message("a program is missing".into()))?;
+    let listen = |error| Failure::Message(format!("cannot listen for signals: {error}"));
+    // What was ignored before stays so, for the program too: `nohup` means it.
+    let ignored = fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
+    let passed_on = PASSED_ON.iter().filter(|&&signal| ignored & mask(signal) == 0);
+    let mut signals = Signals::new(passed_on.chain(&[SIGCHLD])).map_err(listen)?;
+
+    let folder = Folder::new(library)?;
+    if let Some(signal) = signals.pending().find(|&signal| signal != SIGCHLD) {
+        return Ok(of_signal(signal));
+    }
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env(PATH, folder.before(std::env::var_os(PATH)))
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .spawn()
+        .map_err(|error| {
+            Failure::Message(format!("cannot start {}: {error}", Path::new(program).display()))
+        })?;
+    let status = wait(&mut child, &mut signals)
+        .map_err(|error| Failure::Message(format!("cannot wait for the program: {error}")))?;
+    drop(folder);
+    Ok(match (status.code(), status.signal()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+        (None, Some(signal)) => of_signal(signal),
+        (None, None) => u8::MAX,
+    })
+}
+
+/// Waits for the program, and passes signals on. Both happen here, so that no signal can go to a process that took
+/// the program's number after it.
+fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<ExitStatus> {
+    if let Some(status) = child.try_wait()? {
+        return Ok(status);
+    }
+    for signal in signals.forever() {
+        if signal == SIGCHLD {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+        } else if !(matches!(signal, SIGINT | SIGQUIT) && in_foreground())
+            && let (Ok(signal), Ok(pid)) = (Signal::try_from(signal), i32::try_from(child.id()))
+        {
+            // It may have ended meanwhile, which is what comes next.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+    child.wait()
+}
+
+/// Whether what is typed at the terminal goes to this process, and to the program with it.
+fn in_foreground() -> bool {
+    let terminal = File::open("/dev/tty").ok();
+    terminal.and_then(|terminal| tcgetpgrp(terminal).ok()) == Some(getpgrp())
+}
+
+/// The exit status of what a signal has ended.
+fn of_signal(signal: i32) -> u8 {
+    u8::try_from(signal).map_or(u8::MAX, |signal| signal.saturating_add(128))
+}
+
+fn mask(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// The signals that a process ignores, a bit each, by `/proc/PID/status`.
+fn ignored(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+        assert_eq!(ignored(status), mask(SIGHUP) | mask(nix::libc::SIGPIPE));
+        assert_eq!(ignored("Name:\tx\n"), 0);
+    }
+}

@@ -1,0 +1,216 @@
+//! `warpwright exec` around programs that use no CUDA: what they are given, and what becomes of them. The library is
+//! any file here; `cargo xtask clients` runs programs that use it.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{Folder, status, stdout};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A folder with a library and a folder for temporary files.
+struct Place {
+    folder: Folder,
+    library: String,
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = Folder::new(name);
+        let library = folder.write("some.so", "a library");
+        fs::create_dir(folder.path().join("temporary")).expect("the folder is made");
+        Place { folder, library }
+    }
+
+    /// `warpwright exec` with these arguments, and an environment that says nothing of ours.
+    fn exec(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpwright"));
+        let ours = std::env::vars_os().map(|(name, _)| name);
+        ours.filter(|name| name.as_encoded_bytes().starts_with(b"WARPWRIGHT_")).for_each(|name| {
+            command.env_remove(name);
+        });
+        command.env("TMPDIR", self.folder.path().join("temporary")).env_remove("LD_LIBRARY_PATH");
+        command.current_dir(self.folder.path()).arg("exec").args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    /// The same with the library, around a script.
+    fn script(&self, options: &[&str], script: &str) -> Command {
+        let mut arguments = vec!["--library", &self.library];
+        arguments.extend(options);
+        arguments.extend(["--", "sh", "-c", script]);
+        self.exec(&arguments)
+    }
+
+    /// Whether nothing was left behind.
+    fn is_clean(&self) -> bool {
+        fs::read_dir(self.folder.path().join("temporary")).expect("readable").next().is_none()
+    }
+}
+
+fn output(mut command: Command) -> Output {
+    command.output().expect("the program starts")
+}
+
+#[test]
+fn options_become_the_environment_that_the_library_reads() {
+    let place = Place::new("exec_environment");
+    let show = "env | grep ^WARPWRIGHT_ | sort";
+    let unasked = output(place.script(&[], show));
+    assert_eq!((stdout(&unasked), status(&unasked)), ("", 0), "what nobody asks for is not said");
+    let options = [
+        &["--check", "racecheck,initcheck", "--sm", "75,sm_90", "--memory", "8G", "--workers", "2"][..],
+        &["--findings", "found.json", "--fail", "--leaks", "--log", "calls"],
+    ];
+    let file = place.folder.path().join("found.json");
+    let expected = [
+        "WARPWRIGHT_CHECK=racecheck,initcheck",
+        "WARPWRIGHT_DEVICES=75,90",
+        "WARPWRIGHT_EXIT_STATUS=1",
+        &format!("WARPWRIGHT_FINDINGS={}", file.display()),
+        "WARPWRIGHT_LEAKS=1",
+        "WARPWRIGHT_LOG=calls",
+        "WARPWRIGHT_MEMORY=8589934592",
+        "WARPWRIGHT_WORKERS=2",
+    ]
+    .map(|line| format!("{line}\n"))
+    .concat();
+    fs::write(&file, "of an earlier run").expect("the file is written");
+    assert_eq!(stdout(&output(place.script(&options.concat(), show))), expected);
+    assert_eq!(fs::read(&file).expect("the file is there"), b"");
+    let mut inherited = place.script(&["--fail=9"], show);
+    inherited.env("WARPWRIGHT_CHECK", "all");
+    assert_eq!(stdout(&output(inherited)), "WARPWRIGHT_CHECK=all\nWARPWRIGHT_EXIT_STATUS=9\n");
+}
+
+#[test]
+fn the_program_alone_sees_the_library_under_the_drivers_name() {
+    let place = Place::new("exec_folder");
+    let script = "dir=${LD_LIBRARY_PATH%%:*}; echo \"${LD_LIBRARY_PATH#*:}\"; stat -c %a \"$dir\"; \
+                  cd \"$dir\" && for link in *; do echo \"$link\" \"$(readlink \"$link\")\"; done";
+    let mut command = place.script(&[], script);
+    command.env("LD_LIBRARY_PATH", "some:folders");
+    let library = Path::new(&place.library).canonicalize().expect("it is there");
+    let library = library.display();
+    let expected = format!("some:folders\n700\nlibcuda.so {library}\nlibcuda.so.1 {library}\n");
+    assert_eq!(stdout(&output(command)), expected);
+    assert!(place.is_clean());
+    // An entry without a name would be the current folder.
+    let alone = output(place.script(&[], "echo \"${LD_LIBRARY_PATH##*/temporary/}\""));
+    assert_eq!(stdout(&alone).matches(':').count(), 0);
+}
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    let place = Place::new("exec_status");
+    assert_eq!(status(&output(place.script(&[], "exit 7"))), 7);
+    assert_eq!(status(&output(place.script(&[], "kill -KILL $$"))), 128 + 9);
+    let none = output(place.exec(&["--library", &place.library, "--", "./not-there"]));
+    assert_eq!((status(&none), stdout(&none)), (2, ""));
+    assert!(place.is_clean());
+}
+
+/// Sends a signal to a process.
+fn send(signal: &str, pid: u32) {
+    let sent = Command::new("kill").args([signal, &pid.to_string()]).status().expect("kill runs");
+    assert!(sent.success());
+}
+
+#[test]
+fn signals_go_on_to_the_program() {
+    for (signal, expected) in [("-TERM", "TERM\n"), ("-USR1", "USR1\n"), ("-INT", "INT\n")] {
+        let place = Place::new(&format!("exec_signal{signal}"));
+        let script = "for name in TERM USR1 INT; do trap \"echo $name; exit 3\" $name; done; \
+                      echo ready; while :; do sleep 0.02; done";
+        // In a session of its own: what comes from the terminal of these tests would not be passed on.
+        let exec = place.script(&[], script);
+        let mut command = Command::new("setsid");
+        command.arg("--wait").arg(exec.get_program()).args(exec.get_args());
+        for (name, value) in exec.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(place.folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("readable");
+        assert_eq!(line, "ready\n");
+        // `setsid` waits for a child only where it leads a group.
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
+        let pid = children.ok().and_then(|list| list.split(' ').next()?.parse().ok());
+        let is_setsid = fs::read_link(format!("/proc/{}/exe", child.id()))
+            .is_ok_and(|path| path.file_name().is_some_and(|name| name == "setsid"));
+        send(signal, if is_setsid { pid.expect("it has started it") } else { child.id() });
+        let mut rest = String::new();
+        lines.read_to_string(&mut rest).expect("readable");
+        assert_eq!((rest.as_str(), child.wait().expect("it ends").code()), (expected, Some(3)));
+        assert!(place.is_clean());
+    }
+}
+
+#[test]
+fn what_was_ignored_stays_so() {
+    let place = Place::new("exec_nohup");
+    let exec = place.script(&[], "kill -HUP $$; echo on");
+    let line = "trap '' HUP; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", line, "sh"]).arg(exec.get_program()).args(exec.get_args());
+    command.env("TMPDIR", place.folder.path().join("temporary"));
+    let output = output(command);
+    assert_eq!((stdout(&output), status(&output)), ("on\n", 0));
+}
+
+#[test]
+fn without_the_library_nothing_starts() {
+    let place = Place::new("exec_library");
+    let named = output(place.exec(&["--library", "missing.so", "--", "echo", "started"]));
+    assert_eq!((status(&named), stdout(&named)), (2, ""));
+    let mut variable = place.exec(&["--", "echo", "started"]);
+    variable.env("WARPWRIGHT_LIBCUDA", place.folder.path());
+    assert_eq!(status(&output(variable)), 2, "the folder has no library of that name");
+
+    // A copy of the program in a folder of its own, where cargo has built nothing.
+    let bin = place.folder.path().join("installed/bin");
+    fs::create_dir_all(&bin).expect("the folder is made");
+    let program = bin.join("warpwright");
+    fs::hard_link(env!("CARGO_BIN_EXE_warpwright"), &program).expect("it is on the same disk");
+    let run = || {
+        let mut command = Command::new(&program);
+        command.args(["exec", "echo", "started"]).env_remove("WARPWRIGHT_LIBCUDA");
+        output(command)
+    };
+    let alone = run();
+    assert_eq!((status(&alone), stdout(&alone)), (2, ""));
+    let lib = place.folder.path().join("installed/lib");
+    fs::create_dir(&lib).expect("the folder is made");
+    fs::write(lib.join("libwarpwright_cuda.so"), "a library").expect("it is written");
+    let with_library = run();
+    assert_eq!((status(&with_library), stdout(&with_library)), (0, "started\n"));
+}
+
+#[test]
+fn options_that_make_no_sense_start_nothing() {
+    let place = Place::new("exec_usage");
+    for options in [
+        &["--check", "none,all"][..],
+        &["--check", "rececheck"],
+        &["--sm", "81"],
+        &["--memory", "0"],
+        &["--memory", "8X"],
+        &["--fail=0"],
+        &["--fail=256"],
+        &["--workers", "0"],
+        &["--log", "some"],
+        &["--findings", "no/such/folder/found.json"],
+    ] {
+        let output = output(place.script(options, "echo started"));
+        assert_eq!((status(&output), stdout(&output)), (2, ""), "{options:?}");
+    }
+    assert_eq!(status(&output(place.exec(&["--library", &place.library]))), 2, "a program is missing");
+    assert!(place.is_clean());
+}
