@@ -106,7 +106,9 @@ pub enum RuntimeError {
         operation: &'static str,
     },
     /// A buffer of memory that was lent for a time which is over.
-    #[error("a buffer is used whose memory was lent, and the loan has ended; lend it again for as long as it is used")]
+    #[error(
+        "a buffer is used whose memory was lent, and the loan has ended; lend it again for as long as it is used"
+    )]
     LoanEnded,
     /// Both sides of a copy must have the same number of elements.
     #[error(

@@ -17,9 +17,9 @@ use crate::device::{DeviceStatistics, Properties};
 use crate::error::Result;
 use crate::pool::Point;
 use crate::stream::StreamState;
-use cudarc::driver::{CudaContext, CudaStream};
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
+use cudarc::driver::{CudaContext, CudaStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use warpwright_ptx::ir;
@@ -85,7 +85,8 @@ impl Driver {
         let reaper = Arc::new(Reaper::new(&context)?);
         let Properties { name, arch, .. } = &description.properties;
         let library = library::open()?;
-        let loader = Loader::new(context.clone(), library.version, name.clone(), *arch, &config.cubin_cache);
+        let (version, cache) = (library.version, &config.cubin_cache);
+        let loader = Loader::new(context.clone(), reaper.clone(), version, name.clone(), *arch, cache);
         Ok(Driver {
             loader,
             theirs,

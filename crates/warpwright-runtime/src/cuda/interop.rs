@@ -13,7 +13,8 @@ use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::stream::Stream;
 use cudarc::driver::{
-    CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice, SyncOnDrop,
+    CudaContext, CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, DeviceSlice,
+    SyncOnDrop,
 };
 use std::sync::Arc;
 

@@ -25,9 +25,8 @@ impl Driver {
                 let (target, source) = (address(target), address(source));
                 // SAFETY: both sides have that many bytes, which buffers hold that know of the copy; the contexts live
                 // as long as their drivers do.
-                let asked = unsafe {
-                    sys::cuMemcpyPeerAsync(target, to, source, from, bytes, line.stream().raw())
-                };
+                let asked =
+                    unsafe { sys::cuMemcpyPeerAsync(target, to, source, from, bytes, line.stream().raw()) };
                 check("cuMemcpyPeerAsync", asked)?;
             }
             self.copied(target.bytes);

@@ -105,7 +105,10 @@ fn memory_that_is_not_there_is_said_to_be() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(matches!(stream.alloc::<u64>(usize::MAX), Err(RuntimeError::OutOfMemory { asked: u64::MAX, .. })));
+    assert!(matches!(
+        stream.alloc::<u64>(usize::MAX),
+        Err(RuntimeError::OutOfMemory { asked: u64::MAX, .. })
+    ));
     assert_eq!(gpu.device.pool_statistics().cached_bytes, 0, "what was cached has been given back");
     assert_eq!(stream.clone_dtoh(&live).unwrap(), [0; 3000]);
 }

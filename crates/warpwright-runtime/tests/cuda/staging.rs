@@ -32,7 +32,10 @@ fn a_slice_is_free_when_its_upload_returns() {
 fn copies_of_every_length_come_back() {
     let gpu = Gpu::open();
     let stream = gpu.device.default_stream();
-    for (seed, len) in [0, 1, 2, 255, PIECE - 1, PIECE, PIECE + 1, 4 * PIECE, 5 * PIECE + 3, 20 * PIECE].into_iter().enumerate() {
+    for (seed, len) in [0, 1, 2, 255, PIECE - 1, PIECE, PIECE + 1, 4 * PIECE, 5 * PIECE + 3, 20 * PIECE]
+        .into_iter()
+        .enumerate()
+    {
         let data = numbers(seed as u32, len);
         let buffer = stream.clone_htod(&data).unwrap();
         assert!(stream.clone_dtoh(&buffer).unwrap() == data, "{len} elements");
