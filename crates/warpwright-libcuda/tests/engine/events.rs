@@ -24,7 +24,7 @@ fn what_was_never_recorded_is_over() {
         assert_eq!(status, Status::INVALID_HANDLE);
     }
     for flags in [4, 8, 16] {
-        assert_eq!(call!(cuEventCreate(Out::from(&mut CUevent::NULL), flags)), INVALID, "{flags}");
+        assert_eq!(call!(cuEventCreate(Out::from(&mut CUevent::default()), flags)), INVALID, "{flags}");
     }
     ok!(cuStreamDestroy_v2(stream));
 }

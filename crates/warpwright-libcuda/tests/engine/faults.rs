@@ -36,7 +36,7 @@ fn after_a_trap_nothing_of_the_context_is_done() {
         ("a copy", call!(cuMemcpyDtoH_v2(pointer_mut(&mut [0u8; 4]), at, 4))),
         ("a fill", call!(cuMemsetD8Async(at, 0, 4, one))),
         ("a launch", kernels.launch(c"trap", &[], other)),
-        ("a stream", call!(cuStreamCreate(Out::from(&mut CUstream::NULL), 0))),
+        ("a stream", call!(cuStreamCreate(Out::from(&mut CUstream::default()), 0))),
     ] {
         assert_eq!(found, failed, "{what}");
     }

@@ -59,7 +59,7 @@ fn without_a_context_there_is_no_memory() {
     for status in [
         call!(cuMemAlloc_v2(Out::from(&mut 0), 4)),
         call!(cuMemFree_v2(4)),
-        call!(cuStreamCreate(Out::from(&mut CUstream::NULL), 0)),
+        call!(cuStreamCreate(Out::from(&mut CUstream::default()), 0)),
         call!(cuMemcpy(4, 8, 4)),
     ] {
         assert_eq!(status, Status::INVALID_CONTEXT);

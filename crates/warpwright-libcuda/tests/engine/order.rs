@@ -240,7 +240,7 @@ fn streams_say_what_they_are() {
     assert_eq!(found.0, [3; 64]);
     let unknown = call!(cuStreamGetAttribute(other, CUlaunchAttributeID(77), Out::from(&mut found)));
     assert_eq!(unknown, INVALID);
-    assert_eq!(call!(cuStreamCreate(Out::from(&mut CUstream::NULL), 2)), INVALID);
+    assert_eq!(call!(cuStreamCreate(Out::from(&mut CUstream::default()), 2)), INVALID);
     for null in [CUstream::NULL, CUstream::LEGACY, CUstream::PER_THREAD] {
         assert_eq!(call!(cuStreamDestroy_v2(null)), Status::INVALID_HANDLE);
     }

@@ -115,7 +115,7 @@ fn a_device_has_a_pool_and_may_have_another() {
     export.handle_types = 1;
     let mut host = properties(1, 0);
     host.location.kind = CUmemLocationType::HOST;
-    let null = || Out::from(&mut CUmemoryPool::NULL);
+    let null = || Out::from(&mut CUmemoryPool::default());
     for (what, found, expected) in [
         ("the pool of another device", call!(cuDeviceSetMemPool(0, other)), INVALID),
         (

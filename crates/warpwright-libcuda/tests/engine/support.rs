@@ -174,9 +174,11 @@ impl Kernels {
 
     /// Launches one thread of a kernel with parameters of eight bytes, of which it takes what it needs.
     pub(crate) fn launch(&self, name: &std::ffi::CStr, params: &[u64], stream: CUstream) -> Status {
-        let function =
-            out(|function| call!(cuModuleGetFunction(function, self.module, In::from(name.as_ptr()))))
-                .unwrap();
+        let name = In::from(name.as_ptr());
+        let function = match out(|function| call!(cuModuleGetFunction(function, self.module, name))) {
+            Ok(function) => function,
+            Err(status) => return status,
+        };
         let pointers: Vec<In<u8>> =
             params.iter().map(|value| In::from(std::ptr::from_ref(value).cast::<u8>())).collect();
         let (params, extra) = (In::from(pointers.as_ptr()), In::from(std::ptr::null()));
