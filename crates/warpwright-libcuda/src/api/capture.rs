@@ -4,8 +4,8 @@ use super::entries;
 use crate::engine::{Stream, permitted};
 use crate::graph::{capture, graph, guard, ids};
 use crate::types::{
-    CUgraph, CUgraphEdgeData, CUgraphNode, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus, In, Out, Result,
-    Status,
+    CUgraph, CUgraphEdgeData, CUgraphNode, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus, In, Out,
+    Result, Status,
 };
 use std::ffi::c_uint;
 use std::sync::Arc;

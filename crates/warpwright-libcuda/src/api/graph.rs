@@ -9,8 +9,8 @@ use crate::graph::{self, Entry, Exec, Graph, NodeId, Task, ids, node};
 use crate::report::log;
 use crate::types::{
     CUDA_GRAPH_INSTANTIATE_PARAMS, CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphExecUpdateResult,
-    CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphNode, CUgraphNodeType, CUstream, In, Out, Result,
-    Status, text,
+    CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphNode, CUgraphNodeType, CUstream, In, Out,
+    Result, Status, text,
 };
 use std::ffi::{c_char, c_uint};
 

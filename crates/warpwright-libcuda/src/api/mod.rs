@@ -34,6 +34,7 @@ mod memory;
 mod missing;
 mod module;
 mod node;
+mod own;
 mod pointer;
 mod pool;
 mod primary;
@@ -63,6 +64,7 @@ pub use lookup::*;
 pub use memory::*;
 pub use module::*;
 pub use node::*;
+pub use own::*;
 pub use pointer::*;
 pub use pool::*;
 pub use primary::*;
@@ -139,6 +141,11 @@ impl Entry {
 /// The functions in the order of their groups.
 pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
+}
+
+/// The names of all exported functions of the driver API, those that are missing too.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    all().map(|entry| entry.name)
 }
 
 /// Whether a function does something.

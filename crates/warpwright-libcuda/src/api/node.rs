@@ -5,13 +5,13 @@ use super::entries;
 use super::graph::add_node;
 use crate::code::{self, Launch, Shape};
 use crate::engine::EVENTS;
-use crate::graph::graph::with_node;
-use crate::graph::{self, EventTask, Fill, Host, Kernel, Task};
+use crate::graph::graph::{DEEPEST, with_node};
+use crate::graph::{self, EventTask, Fill, Graph, Host, Kernel, Task};
 use crate::report::log;
 use crate::types::{
     CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
-    CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphNodeType,
-    CUkernel, CUlaunchAttributeID, CUlaunchAttributeValue, In, Out, Result, Status,
+    CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode,
+    CUgraphNodeType, CUkernel, CUlaunchAttributeID, CUlaunchAttributeValue, In, Out, Result, Status,
 };
 
 entries! {
@@ -198,7 +198,7 @@ entries! {
     fn cuGraphAddChildGraphNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, child: CUgraph,
     ) {
-        add_node(node, graph, behind, count, |_| Ok(Task::Child(graph::graph(child)?.copy(true)?)))
+        add_node(node, graph, behind, count, |into| self::child(into, child))
     }
 
     /// The graph that a node is.
@@ -271,6 +271,15 @@ entries! {
     fn cuGraphExecEventWaitNodeSetEvent(exec: CUgraphExec, node: CUgraphNode, event: CUevent) {
         replace_in(exec, node, Task::Wait(event_task(event)?))
     }
+}
+
+fn child(into: &Graph, child: CUgraph) -> Result<Task> {
+    let child = graph::graph(child)?;
+    if into.depth() + child.depth() > DEEPEST {
+        log::misuse(&format_args!("more than {DEEPEST} graphs inside of one another"));
+        return Err(Status::INVALID_VALUE);
+    }
+    Ok(Task::Child(child.copy(true)?))
 }
 
 fn launch(params: &CUDA_KERNEL_NODE_PARAMS_v1, cooperative: bool) -> Result<Launch> {

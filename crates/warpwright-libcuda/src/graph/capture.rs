@@ -14,7 +14,8 @@ use crate::code::Launch;
 use crate::engine::{CapturedEvent, Event, Op, Recorded, Recorder, Stream, StreamKind};
 use crate::report::log;
 use crate::types::{
-    CUevent, CUgraph, CUgraphNode, CUstreamCaptureMode as Mode, CUstreamCaptureStatus as CaptureStatus, Result, Status,
+    CUevent, CUgraph, CUgraphNode, CUstreamCaptureMode as Mode, CUstreamCaptureStatus as CaptureStatus,
+    Result, Status,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -201,16 +202,24 @@ impl Recorder for Recording {
             Op::Host(function) => Task::Host(Host(function)),
             Op::WaitValue { .. } | Op::WriteValue { .. } => Task::Values([op].into()),
             Op::Batch(ops, 0)
-                if ops.iter().all(|op| matches!(op, Op::WaitValue { .. } | Op::WriteValue { .. } | Op::Nothing)) =>
+                if ops
+                    .iter()
+                    .all(|op| matches!(op, Op::WaitValue { .. } | Op::WriteValue { .. } | Op::Nothing)) =>
             {
                 Task::Values(ops)
             }
             Op::Nothing => return Ok(()),
             Op::Wait(_) => {
-                let why = "a stream that captures waits for an event that was recorded outside of the capture";
+                let why =
+                    "a stream that captures waits for an event that was recorded outside of the capture";
                 return Err(capture.refuse(Status::STREAM_CAPTURE_ISOLATION, why));
             }
-            Op::Launch(_) | Op::Callback(_) | Op::Record(_) | Op::Running(_) | Op::Free(_) | Op::Batch(..) => {
+            Op::Launch(_)
+            | Op::Callback(_)
+            | Op::Record(_)
+            | Op::Running(_)
+            | Op::Free(_)
+            | Op::Batch(..) => {
                 let why = "this cannot be captured";
                 return Err(capture.refuse(Status::STREAM_CAPTURE_UNSUPPORTED, why));
             }
@@ -244,7 +253,10 @@ impl CapturedEvent for Captured {
         }
         if let Some(other) = of(stream).filter(|other| other.id != capture.id) {
             other.invalidate();
-            return Err(capture.refuse(Status::STREAM_CAPTURE_MERGE, "a stream of another capture waits for an event of this one"));
+            return Err(capture.refuse(
+                Status::STREAM_CAPTURE_MERGE,
+                "a stream of another capture waits for an event of this one",
+            ));
         }
         let mut state = capture.state();
         match state.phase {
@@ -259,7 +271,8 @@ impl CapturedEvent for Captured {
             participant.behind.extend(new);
             return Ok(());
         }
-        let participant = Participant { stream: stream.clone(), behind: self.behind.clone(), told: Box::default() };
+        let participant =
+            Participant { stream: stream.clone(), behind: self.behind.clone(), told: Box::default() };
         state.streams.insert(stream.id(), participant);
         drop(state);
         stream.capture(Some(Arc::new(Recording(capture.clone()))));
@@ -324,7 +337,9 @@ pub(crate) fn end(stream: &Arc<Stream>) -> Result<CUgraph> {
     let failed = match phase {
         Phase::Active if joined => return Ok(capture.graph.handle()),
         Phase::Active => {
-            log::misuse(&"another stream of the capture has work that the one it began on has not waited for");
+            log::misuse(
+                &"another stream of the capture has work that the one it began on has not waited for",
+            );
             Status::STREAM_CAPTURE_UNJOINED
         }
         _ => Status::STREAM_CAPTURE_INVALIDATED,
@@ -342,13 +357,8 @@ pub(crate) fn end(stream: &Arc<Stream>) -> Result<CUgraph> {
 /// What a stream's capture is like.
 pub(crate) fn info(stream: &Arc<Stream>) -> Result<Info> {
     guard::asks(stream)?;
-    let none = Info {
-        status: CaptureStatus::NONE,
-        id: 0,
-        graph: CUgraph::NULL,
-        behind: std::ptr::null(),
-        count: 0,
-    };
+    let none =
+        Info { status: CaptureStatus::NONE, id: 0, graph: CUgraph::NULL, behind: std::ptr::null(), count: 0 };
     let Some(capture) = of(stream) else { return Ok(none) };
     let mut state = capture.state();
     if state.phase == Phase::Invalidated {

@@ -3,7 +3,7 @@
 //! A run is one operation of a stream. **What was launched does not change**: parameters that are set later are those of
 //! later runs. Runs of one executable graph follow one another, whatever streams they are on.
 
-use super::graph::{self, Graph, NodeId, in_order};
+use super::graph::{self, DEEPEST, Graph, NodeId, in_order};
 use super::{EventTask, Task, capture};
 use crate::engine::{Mark, Op, Recorded, Stream};
 use crate::report::log;
@@ -25,9 +25,6 @@ const AUTO_FREE_ON_LAUNCH: u64 = 1;
 pub(crate) const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
 const USE_NODE_PRIORITY: u64 = 8;
-
-/// How deep graphs are in graphs, at most.
-const DEEPEST: usize = 64;
 
 /// An executable graph.
 pub(crate) struct Exec {
@@ -86,9 +83,8 @@ impl Exec {
             return Err(fail(Instantiated::ERROR, Status::INVALID_VALUE, CUgraphNode::NULL));
         }
         let mut nodes = Vec::new();
-        flatten(graph, &mut nodes, 0).map_err(|status| {
-            fail(Instantiated::INVALID_STRUCTURE, status, CUgraphNode::NULL)
-        })?;
+        flatten(graph, &mut nodes, 0)
+            .map_err(|status| fail(Instantiated::INVALID_STRUCTURE, status, CUgraphNode::NULL))?;
         let mut context: Option<Arc<Context>> = None;
         for node in &nodes {
             let Task::Kernel(kernel) = &node.task else { continue };
@@ -215,7 +211,10 @@ impl State {
     fn node(&mut self, handle: CUgraphNode) -> Result<&mut Node> {
         let (_, id) = graph::node(handle)?;
         let place = self.places.get(&id).copied().ok_or_else(|| {
-            log::misuse(&format_args!("the executable graph was not made from the graph of node {:#x}", handle.0));
+            log::misuse(&format_args!(
+                "the executable graph was not made from the graph of node {:#x}",
+                handle.0
+            ));
             Status::INVALID_VALUE
         })?;
         self.nodes.get_mut(place).ok_or(Status::INVALID_VALUE)
@@ -264,7 +263,8 @@ impl State {
                 _ if !node.is_enabled => Task::Empty,
                 task => task.clone(),
             };
-            let behind: Vec<NodeId> = node.dependencies.iter().filter_map(|place| ids.get(place).copied()).collect();
+            let behind: Vec<NodeId> =
+                node.dependencies.iter().filter_map(|place| ids.get(place).copied()).collect();
             ids.insert(place, graph.add(task, &behind)?.0);
             place = node.inside.end.max(place + 1);
         }
@@ -310,7 +310,8 @@ fn flatten_within(graph: &Graph, nodes: &mut Vec<Node>, first: usize, depth: usi
 
 /// Whether nodes can become others: as many, of the same kinds, in the same order.
 fn compare(old: &[Node], new: &[Node]) -> std::result::Result<(), Mismatch> {
-    let mismatch = |result, node: Option<&Node>| Mismatch { result, node: node.map_or(CUgraphNode::NULL, |n| n.handle) };
+    let mismatch =
+        |result, node: Option<&Node>| Mismatch { result, node: node.map_or(CUgraphNode::NULL, |n| n.handle) };
     if old.len() != new.len() {
         return Err(mismatch(Update::TOPOLOGY_CHANGED, new.get(old.len())));
     }

@@ -18,6 +18,9 @@ pub(crate) static GRAPHS: Handles<Graph> = Handles::new(Kind::Graph);
 /// The nodes of all graphs.
 pub(crate) static NODES: Handles<Node> = Handles::new(Kind::GraphNode);
 
+/// How many graphs are inside of one another, at most.
+pub(crate) const DEEPEST: usize = 64;
+
 /// The number of a node.
 pub(crate) type NodeId = u64;
 
@@ -129,7 +132,8 @@ impl Graph {
     /// Takes edges away, all of which there must be. Either all or none.
     pub(crate) fn remove_edges(&self, edges: &[(NodeId, NodeId)]) -> Result<()> {
         let mut state = self.state();
-        let known = |(from, to): &(NodeId, NodeId)| state.get(to).is_some_and(|to| to.dependencies.contains(from));
+        let known =
+            |(from, to): &(NodeId, NodeId)| state.get(to).is_some_and(|to| to.dependencies.contains(from));
         if !edges.iter().all(known) {
             return Err(Status::INVALID_VALUE);
         }
@@ -139,6 +143,17 @@ impl Graph {
             }
         }
         Ok(())
+    }
+
+    /// How many graphs are inside of one another here, with this one.
+    pub(crate) fn depth(&self) -> usize {
+        let inside = |entry: &Entry| match &entry.task {
+            Task::Child(graph) => Some(graph.clone()),
+            _ => None,
+        };
+        // Their locks are taken one after the other.
+        let inside: Vec<Arc<Graph>> = self.state().values().filter_map(inside).collect();
+        1 + inside.iter().map(|graph| graph.depth()).max().unwrap_or(0)
     }
 
     /// The edges, in the order of the nodes that they lead to.
@@ -160,7 +175,9 @@ impl Graph {
             entry.dependencies.retain(|dependency| *dependency != id);
         }
         drop(state);
-        drop(removed.map(forget));
+        if let Some(removed) = removed {
+            forget(removed);
+        }
     }
 
     /// Takes all nodes away.
@@ -182,7 +199,8 @@ impl Graph {
         for (id, entry) in &state {
             if let Some(node) = copies.get(id).and_then(|new_id| new.get_mut(new_id)) {
                 node.copy_of = Some(*id);
-                node.dependencies = entry.dependencies.iter().filter_map(|id| copies.get(id).copied()).collect();
+                node.dependencies =
+                    entry.dependencies.iter().filter_map(|id| copies.get(id).copied()).collect();
             }
         }
         drop(new);

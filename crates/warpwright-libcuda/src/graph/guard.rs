@@ -25,7 +25,8 @@ pub(crate) fn exchange_mode(mode: Mode) -> Result<Mode> {
 
 /// The captures of blocking streams of a context.
 fn of_blocking(context: &Context) -> Vec<Arc<Capture>> {
-    let blocking = |stream: &Stream| stream.kind() == StreamKind::Blocking && stream.context().id() == context.id();
+    let blocking =
+        |stream: &Stream| stream.kind() == StreamKind::Blocking && stream.context().id() == context.id();
     ongoing().into_iter().filter(|capture| capture.has(blocking)).collect()
 }
 
@@ -61,7 +62,10 @@ pub(crate) fn waits(stream: &Stream) -> Result<()> {
     }
     let id = stream.id();
     let captures = ongoing();
-    captures.iter().filter(|capture| capture.has(|stream| stream.id() == id)).for_each(|capture| capture.invalidate());
+    captures
+        .iter()
+        .filter(|capture| capture.has(|stream| stream.id() == id))
+        .for_each(|capture| capture.invalidate());
     log::misuse(&"a stream that captures has nothing to wait for: the capture is invalid now");
     Err(Status::STREAM_CAPTURE_UNSUPPORTED)
 }

@@ -21,8 +21,8 @@ mod task;
 
 pub(crate) use capture::launch;
 pub(crate) use dot::dot;
-pub(crate) use exec::{EXECS, Exec, Failure, Mismatch, exec};
-pub(crate) use graph::{Entry, Graph, GRAPHS, NodeId, graph, ids, node, with_node};
+pub(crate) use exec::{EXECS, Exec, exec};
+pub(crate) use graph::{Entry, GRAPHS, Graph, NodeId, graph, ids, node};
 pub(crate) use task::{EventTask, Fill, Host, Kernel, Task};
 
 use std::sync::Arc;

@@ -5,8 +5,9 @@ use crate::code::{Launch, Shape};
 use crate::engine::{AnyMemory, Bytes, Copy, Event, HostFunction, Op, Pattern};
 use crate::report::log;
 use crate::types::{
-    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray, CUcontext,
-    CUevent, CUgraphNodeType, CUlaunchAttributeID, CUlaunchAttributeValue, CUmemorytype, Extra, In, Result, Status,
+    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray,
+    CUcontext, CUevent, CUgraphNodeType, CUlaunchAttributeID, CUlaunchAttributeValue, CUmemorytype, Extra,
+    In, Result, Status,
 };
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -203,13 +204,19 @@ impl Kernel {
     pub(crate) fn attribute(&self, id: CUlaunchAttributeID) -> Result<CUlaunchAttributeValue> {
         check_attribute(id)?;
         Ok(match id {
-            CUlaunchAttributeID::COOPERATIVE => CUlaunchAttributeValue::of(self.launch.shape().cooperative.into()),
+            CUlaunchAttributeID::COOPERATIVE => {
+                CUlaunchAttributeValue::of(self.launch.shape().cooperative.into())
+            }
             _ => self.attributes.get(&id.0).copied().unwrap_or(CUlaunchAttributeValue::of(0)),
         })
     }
 
     /// Sets an attribute.
-    pub(crate) fn set_attribute(&mut self, id: CUlaunchAttributeID, value: CUlaunchAttributeValue) -> Result<()> {
+    pub(crate) fn set_attribute(
+        &mut self,
+        id: CUlaunchAttributeID,
+        value: CUlaunchAttributeValue,
+    ) -> Result<()> {
         check_attribute(id)?;
         match id {
             CUlaunchAttributeID::COOPERATIVE => {
@@ -337,7 +344,13 @@ fn describe(copy: &Copy) -> CUDA_MEMCPY3D {
             AnyMemory::Staged(_) => (CUmemorytype::HOST, null, 0),
         };
         let layout = side.layout;
-        (kind, host, device, layout.pitch as usize, layout.slice.checked_div(layout.pitch).unwrap_or(0) as usize)
+        (
+            kind,
+            host,
+            device,
+            layout.pitch as usize,
+            layout.slice.checked_div(layout.pitch).unwrap_or(0) as usize,
+        )
     };
     let (dst_type, dst_host, dst_device, dst_pitch, dst_height) = side(&copy.target);
     let (src_type, src_host, src_device, src_pitch, src_height) = side(&copy.source);

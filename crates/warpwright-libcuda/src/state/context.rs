@@ -6,6 +6,8 @@
 //! had, and nothing else of what it had.
 
 use super::{Device, Handles, Kind, Stale};
+use crate::graph::guard;
+use crate::report::leaks;
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
 use crate::{code, engine};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
@@ -194,6 +196,7 @@ impl Context {
             // It is there: only who ends it takes the handle back.
             let _ = CONTEXTS.remove(self.handle.0);
         }
+        leaks::context_ends(self.id);
         if let Some(engine) = self.device.engine_if_started() {
             engine.release(self);
         }
@@ -203,6 +206,7 @@ impl Context {
     /// Waits for all that was asked for, and says whether all of it was done.
     pub(crate) fn synchronize(&self) -> Result<()> {
         engine::permitted()?;
+        guard::waits_for_all(self)?;
         self.device.engine()?.drain();
         self.check()
     }
