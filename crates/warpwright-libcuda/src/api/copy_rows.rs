@@ -67,14 +67,22 @@ impl Given {
     }
 }
 
-fn issue_rows(stream: CUstream, to: &Given, from: &Given, extent: Extent, waits: bool) -> Result<()> {
-    let stream = Stream::get(stream)?;
+/// The copy; `None` of nothing.
+fn rows(to: &Given, from: &Given, extent: Extent) -> Result<Option<Copy>> {
     let Extent { width, height, depth } = extent;
     if width == 0 || height == 0 || depth == 0 {
-        return Ok(());
+        return Ok(None);
     }
     let (target, source) = (to.side(extent)?, from.side(extent)?);
-    issue(&stream, Copy { target, source, width, height, depth }, waits)
+    Ok(Some(Copy { target, source, width, height, depth }))
+}
+
+fn issue_rows(stream: CUstream, to: &Given, from: &Given, extent: Extent, waits: bool) -> Result<()> {
+    let stream = Stream::get(stream)?;
+    match rows(to, from, extent)? {
+        Some(copy) => issue(&stream, copy, waits),
+        None => Ok(()),
+    }
 }
 
 fn copy_2d(stream: CUstream, copy: In<CUDA_MEMCPY2D>, waits: bool) -> Result<()> {
@@ -110,7 +118,8 @@ fn copy_2d(stream: CUstream, copy: In<CUDA_MEMCPY2D>, waits: bool) -> Result<()>
     )
 }
 
-fn copy_3d(stream: CUstream, c: CUDA_MEMCPY3D, waits: bool) -> Result<()> {
+/// The sides and the extent of a copy of slices.
+fn taken_apart(c: &CUDA_MEMCPY3D) -> (Given, Given, Extent) {
     let from = Given {
         kind: c.srcMemoryType,
         host: c.srcHost.expose_provenance() as u64,
@@ -134,6 +143,17 @@ fn copy_3d(stream: CUstream, c: CUDA_MEMCPY3D, waits: bool) -> Result<()> {
         height: c.dstHeight as u64,
     };
     let extent = Extent { width: c.WidthInBytes as u64, height: c.Height as u64, depth: c.Depth as u64 };
+    (to, from, extent)
+}
+
+/// What a copy of slices is; `None` of nothing.
+pub(super) fn copy_of(copy: &CUDA_MEMCPY3D) -> Result<Option<Copy>> {
+    let (to, from, extent) = taken_apart(copy);
+    rows(&to, &from, extent)
+}
+
+fn copy_3d(stream: CUstream, copy: CUDA_MEMCPY3D, waits: bool) -> Result<()> {
+    let (to, from, extent) = taken_apart(&copy);
     issue_rows(stream, &to, &from, extent, waits)
 }
 

@@ -2,6 +2,7 @@
 
 use super::entries;
 use crate::engine::{self, Asker, BlockKind, Bytes, Engine, HostKind, hosts};
+use crate::graph::guard;
 use crate::state::{Context, current};
 use crate::types::{
     CUdevice, CUdeviceptr, CUmem_advise, CUmemLocation, CUmemLocationType, CUstream, Out, Result, Status,
@@ -28,6 +29,7 @@ pub(super) fn asker() -> Result<Asker> {
 
 fn allocate(bytes: u64) -> Result<CUdeviceptr> {
     let (context, engine) = here()?;
+    guard::may_wait()?;
     let owner = (context.id(), context.handle());
     match engine.memory().allocate(engine.vm(), bytes, BlockKind::Plain, owner) {
         // What streams give back may not have come to its turn.
@@ -45,6 +47,7 @@ fn free(address: CUdeviceptr) -> Result<()> {
         return engine::permitted().and_then(|()| current().map(drop));
     }
     let (context, _) = here()?;
+    guard::may_wait()?;
     if hosts().find(address).is_some() {
         return hosts().free(address, HostKind::Managed);
     }

@@ -68,9 +68,12 @@ fn an_error_is_of_one_context() {
     let (first, second) = (Ctx::new(0), Ctx::new(1));
     ok!(cuCtxSetCurrent(first.0));
     let kernels = Kernels::load();
+    let words = pinned(2);
     let mark = event();
+    kernels.store_after(&words[0], address(&words[1..]), 1, CUstream::NULL);
     assert_eq!(kernels.launch(c"trap", &[], CUstream::NULL), OK);
     ok!(cuEventRecord(mark, CUstream::NULL));
+    set(&words[0]);
     ok!(cuCtxSetCurrent(second.0));
     // Whoever waits for the failed one is not held up for ever.
     let stream = stream(1);
