@@ -268,3 +268,27 @@ fn threads_make_and_destroy_contexts() {
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
+
+#[test]
+fn a_context_waits_for_itself_alone() {
+    begin();
+    let mut word = 0u32;
+    let place = &raw mut word;
+    // SAFETY: places for handles and addresses; the word stays until the context that waits for it is gone.
+    unsafe {
+        let waiting = context(PLAIN);
+        let flags = 2; // mapped
+        ok(cuMemHostRegister_v2(place.cast::<std::ffi::c_void>().into(), 4, flags));
+        let at = place as CUdeviceptr;
+        ok(cuStreamWaitValue32_v2(CUstream::NULL, at, 1, 0));
+        let other = context(PLAIN);
+        ok(synchronize());
+        ok(destroy(other));
+        // The first one still waits; now it need not.
+        place.write_volatile(1);
+        ok(cuCtxSetCurrent(waiting));
+        ok(synchronize());
+        ok(cuMemHostUnregister(place.cast::<std::ffi::c_void>().into()));
+        ok(destroy(waiting));
+    }
+}
