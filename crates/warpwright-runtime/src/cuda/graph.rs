@@ -50,8 +50,10 @@ struct Captured(CUgraph);
 
 impl Drop for Captured {
     fn drop(&mut self) {
-        // SAFETY: nothing else has the handle. An error has nobody to be told to.
-        let _ = unsafe { sys::cuGraphDestroy(self.0) };
+        if !self.0.is_null() {
+            // SAFETY: nothing else has the handle. An error has nobody to be told to.
+            let _ = unsafe { sys::cuGraphDestroy(self.0) };
+        }
     }
 }
 

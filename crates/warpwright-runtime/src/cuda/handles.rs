@@ -96,6 +96,11 @@ impl Event {
         self.handle
     }
 
+    /// The context that it is in.
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// From now on it covers what the stream was asked for so far. The context is bound.
     pub(crate) fn record(&self, stream: &Stream) -> Result<(), CallError> {
         // SAFETY: both handles live.

@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::function::{self, FunctionAttributes};
 use cache::{Cache, Key, Platform};
 use cudarc::driver::sys::{self, CUmodule, CUresult};
-use kernel::Kernel;
+pub(crate) use kernel::Kernel;
 use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::Arc;
