@@ -165,7 +165,7 @@ impl Backend {
         match self {
             Backend::Vm(worker) => Ok(worker.allocate(bytes)?.map(|memory| Arc::new(Memory::Vm(memory)))),
             Backend::Cuda(driver) => {
-                let memory = driver.allocate(bytes, stream.cuda())?;
+                let memory = driver.allocate(bytes, stream, stream.cuda())?;
                 Ok(memory.map(|memory| Arc::new(Memory::Cuda(memory))))
             }
         }
@@ -261,6 +261,27 @@ impl Backend {
         match self {
             Backend::Vm(worker) => worker.push(op, stream),
             Backend::Cuda(driver) => driver.push(&op, stream, stream.cuda()),
+        }
+    }
+
+    /// Copies from a device to another one of the same kind, of which one is `self`, in the order of a stream.
+    pub(crate) fn copy_peer(
+        &self,
+        operation: &'static str,
+        source: (&Backend, Place),
+        target: (&Backend, Place),
+        stream: &StreamState,
+    ) -> Result<()> {
+        match (self, source, target) {
+            (Backend::Vm(worker), (Backend::Vm(_), source), (Backend::Vm(_), target)) => {
+                worker.push(Op::Copy { source, target }, stream);
+                Ok(())
+            }
+            (Backend::Cuda(driver), (Backend::Cuda(reads), source), (Backend::Cuda(writes), target)) => {
+                driver.copy_peer((reads, &source), (writes, &target), stream, stream.cuda());
+                Ok(())
+            }
+            _ => Err(RuntimeError::OtherKind { operation }),
         }
     }
 

@@ -90,6 +90,26 @@ pub enum RuntimeError {
         /// Bytes of the device.
         capacity: u64,
     },
+    /// What only CUDA devices do.
+    #[error("{operation}: the device is a virtual GPU, and this is between a CUDA device and cudarc")]
+    NotCuda {
+        /// The operation.
+        operation: &'static str,
+    },
+    /// Memory of a CUDA device and of a virtual GPU of this process.
+    #[error(
+        "{operation}: one buffer is of a CUDA device and the other one of a virtual GPU, between which nothing is copied \
+         but by the host; use `clone_dtoh` and `memcpy_htod`"
+    )]
+    OtherKind {
+        /// The operation.
+        operation: &'static str,
+    },
+    /// A buffer of memory that was lent for a time which is over.
+    #[error(
+        "a buffer is used whose memory was lent, and the loan has ended; lend it again for as long as it is used"
+    )]
+    LoanEnded,
     /// Both sides of a copy must have the same number of elements.
     #[error(
         "{operation}: the source has {source_len} elements and the target {target_len}; both must be equal"

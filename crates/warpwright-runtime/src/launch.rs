@@ -202,8 +202,7 @@ impl LaunchBuilder<'_> {
             Value::Param(param) => param.clone(),
         });
         let launch = function.kernel().launch(shape, params, buffers());
-        stream.enqueue(Op::Launch(Arc::new(launch)), buffers());
-        Ok(())
+        stream.enqueue(Op::Launch(Arc::new(launch)), buffers())
     }
 }
 

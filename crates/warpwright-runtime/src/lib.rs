@@ -96,15 +96,18 @@ mod launch;
 mod module;
 mod op;
 mod operands;
+mod peer;
 mod pool;
 mod stream;
 mod vm;
 
+pub use cudarc;
+
 pub use buffer::{AnyBuffer, Buffer, Element, HostBuffer};
 pub use contract::{ContractError, Kind, Measure, Violation};
 pub use cuda::{
-    CallError, CubinCache, CudaConfig, CudaError, DriverVersion, JitError, JitMessage, ModuleError, PtxLine,
-    PtxVersionError,
+    CallError, CubinCache, CudaConfig, CudaError, DriverVersion, JitError, JitMessage, Lendable, ModuleError,
+    PtxLine, PtxVersionError,
 };
 pub use device::{
     Device, DeviceInfo, DeviceSpec, DeviceStatistics, Properties, Selected, cuda_driver, devices,

@@ -16,9 +16,10 @@ use super::staging::{Lane, Staging};
 use crate::device::{DeviceStatistics, Properties};
 use crate::error::Result;
 use crate::pool::Point;
-use cudarc::driver::CudaContext;
+use crate::stream::StreamState;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
+use cudarc::driver::{CudaContext, CudaStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use warpwright_ptx::ir;
@@ -40,6 +41,8 @@ pub(crate) struct Driver {
     loader: Loader,
     pub(super) allocator: Allocator,
     reaper: Arc<Reaper>,
+    /// The first stream, where it is someone else's.
+    theirs: Option<Arc<CudaStream>>,
     /// The device is going away: nobody waits for other devices any more.
     pub(super) closed: Arc<AtomicBool>,
 }
@@ -61,18 +64,32 @@ impl Driver {
         let context = CudaContext::new(config.ordinal as usize);
         let context =
             context.map_err(|DriverError(result)| CallError::new("cuDevicePrimaryCtxRetain", result))?;
-        Self::new(context, description, config)
+        Self::new(context, None, description, config)
+    }
+
+    /// The device of a context of someone else's, whose stream is the first one of the device.
+    pub(crate) fn of(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
+        let ordinal = u32::try_from(context.ordinal()).unwrap_or(u32::MAX);
+        let description = info::describe(ordinal)?;
+        Self::new(context, Some(stream), description, &CudaConfig::new(ordinal))
     }
 
     /// The device of a context.
-    fn new(context: Arc<CudaContext>, description: Description, config: &CudaConfig) -> Result<Self> {
+    fn new(
+        context: Arc<CudaContext>,
+        theirs: Option<Arc<CudaStream>>,
+        description: Description,
+        config: &CudaConfig,
+    ) -> Result<Self> {
         let context = Arc::new(Context::new(context));
         let reaper = Arc::new(Reaper::new(&context)?);
         let Properties { name, arch, .. } = &description.properties;
         let library = library::open()?;
-        let loader = Loader::new(context.clone(), library.version, name.clone(), *arch, &config.cubin_cache);
+        let (version, cache) = (library.version, &config.cubin_cache);
+        let loader = Loader::new(context.clone(), reaper.clone(), version, name.clone(), *arch, cache);
         Ok(Driver {
             loader,
+            theirs,
             allocator: Allocator::new(&context, &reaper)?,
             staging: Arc::new(Staging::new(&context)),
             runs_clusters: context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)? != 0,
@@ -106,7 +123,11 @@ impl Driver {
     /// A new stream with that number.
     pub(crate) fn new_stream(&self, id: u64) -> Result<StreamHandle> {
         self.lines.sweep();
-        Ok(self.stream(id, Stream::new(&self.context)?))
+        let stream = match &self.theirs {
+            Some(theirs) if id == 0 => Stream::theirs(&self.context, theirs.clone()),
+            _ => Stream::new(&self.context)?,
+        };
+        Ok(self.stream(id, stream))
     }
 
     fn stream(&self, id: u64, stream: Stream) -> StreamHandle {
@@ -116,8 +137,16 @@ impl Driver {
     }
 
     /// New memory for what a stream does next. `None` where there is no room.
-    pub(crate) fn allocate(&self, bytes: u64, stream: &StreamHandle) -> Result<Option<Memory>> {
-        let line = stream.line();
+    pub(crate) fn allocate(
+        &self,
+        bytes: u64,
+        state: &StreamState,
+        handle: &StreamHandle,
+    ) -> Result<Option<Memory>> {
+        let line = handle.line();
+        let mut order = line.order();
+        // The memory is there behind this point of the stream: no other one has it before.
+        self.ticket(&mut order, state);
         Ok(self.allocator.allocate(bytes, line.stream(), line.id())?)
     }
 

@@ -99,8 +99,15 @@ impl Driver {
         }
     }
 
+    /// Gives a stream its next ticket.
+    pub(super) fn ticket(&self, order: &mut Order, state: &StreamState) {
+        let ticket = self.tickets.fetch_add(1, Relaxed) + 1;
+        order.issued = ticket;
+        state.issued(ticket);
+    }
+
     /// Does something in the order of a stream. Nothing is done while an error stands: `Ok(None)`.
-    fn in_order<T>(
+    pub(super) fn in_order<T>(
         &self,
         state: &StreamState,
         handle: &StreamHandle,
@@ -108,9 +115,7 @@ impl Driver {
     ) -> Result<Option<T>, CallError> {
         let line = handle.line();
         let mut order = line.order();
-        let ticket = self.tickets.fetch_add(1, Relaxed) + 1;
-        order.issued = ticket;
-        state.issued(ticket);
+        self.ticket(&mut order, state);
         if self.faults.stand() {
             return Ok(None);
         }
@@ -191,7 +196,7 @@ impl Driver {
         if self.sync_launches { stream.synchronize() } else { Ok(()) }
     }
 
-    fn copied(&self, bytes: u64) {
+    pub(super) fn copied(&self, bytes: u64) {
         self.counts.copies.fetch_add(1, Relaxed);
         self.counts.bytes_copied.fetch_add(bytes, Relaxed);
     }
@@ -301,7 +306,7 @@ impl Driver {
 }
 
 /// Where a place begins. Memory of the device is the only one that operations are given.
-fn address(place: &Place) -> u64 {
+pub(super) fn address(place: &Place) -> u64 {
     place.memory.address() + place.offset
 }
 

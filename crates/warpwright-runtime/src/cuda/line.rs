@@ -70,6 +70,11 @@ impl StreamHandle {
     pub(super) fn line(&self) -> &Arc<Line> {
         &self.line
     }
+
+    /// The driver's stream.
+    pub(super) fn stream(&self) -> &Arc<Stream> {
+        &self.line.stream
+    }
 }
 
 impl Drop for StreamHandle {

@@ -14,7 +14,7 @@
 //! - `module/`: images from PTX, their cache, functions, occupancy.
 //! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: captured graphs.
 //! - `memory`: allocations. `reaper`: giving back what the device may still use. `staging`: copies from and to the host.
-//!   `peer`: copies between devices.
+//!   `peer`: copies between devices. `interop`: programs that have cudarc already.
 //!
 //! **Nothing outside of this folder calls the driver.**
 #![allow(unsafe_code, reason = "the driver API is C")]
@@ -27,6 +27,7 @@ mod faults;
 mod graph;
 mod handles;
 mod info;
+mod interop;
 mod issue;
 mod launch;
 mod library;
@@ -42,6 +43,7 @@ pub use config::CudaConfig;
 pub(crate) use driver::Driver;
 pub use error::{CallError, CudaError, DriverVersion};
 pub(crate) use info::{Description, count, describe};
+pub use interop::Lendable;
 pub(crate) use issue::{Code, Replay};
 pub(crate) use library::open as library;
 pub(crate) use line::StreamHandle;

@@ -18,6 +18,7 @@ use crate::kernel::Kernels;
 use crate::pool::{Free, Point, Pool, PoolStatistics};
 use crate::stream::{self, Stream, StreamState};
 use crate::vm::{self, VmConfig};
+use cudarc::driver::{CudaContext, CudaStream};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -84,6 +85,13 @@ impl Device {
         let driver = Driver::open(&config)?;
         let properties = driver.properties().clone();
         Device::new(Backend::Cuda(Box::new(driver)), properties, config.release_threshold)
+    }
+
+    /// The CUDA device of a context of someone else's, whose stream is its default one.
+    pub(crate) fn cuda_of(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Device> {
+        let driver = Driver::of(context, stream)?;
+        let properties = driver.properties().clone();
+        Device::new(Backend::Cuda(Box::new(driver)), properties, RELEASE_THRESHOLD)
     }
 
     fn new(backend: Backend, properties: Properties, release_threshold: u64) -> Result<Device> {
@@ -271,6 +279,11 @@ impl Device {
     /// The kernels that were built for it.
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.inner.kernels
+    }
+
+    /// The stream that waits for what other devices do with a buffer: the one that it was allocated on.
+    pub(crate) fn follower(&self, buffer: &AnyBuffer) -> Arc<StreamState> {
+        buffer.block().home.as_ref().unwrap_or(&self.inner.default_state).clone()
     }
 
     /// What it runs on.
