@@ -583,7 +583,7 @@ fn large_static_arrays_become_dynamic() {
 }
 
 /// Its arguments are `x` and `n`; its body is given.
-struct Asking(fn(K<'_>));
+struct Asking(Body);
 
 impl Kernel for Asking {
     fn entry(&self) -> String {
@@ -602,7 +602,7 @@ impl Kernel for Asking {
 
 #[test]
 fn arguments_must_be_those_of_the_body() {
-    let wrong: [(&str, fn(K<'_>)); 5] = [
+    let wrong: [(&str, Body); 5] = [
         ("a number of another type", |k| k.ptr_mut::<f32>("x").st(0, k.scalar::<f32>("n"))),
         ("a buffer that is a number", |k| k.ptr_mut::<u32>("n").st(0, k.scalar::<u64>("x").to::<u32>())),
         ("one that is not asked for", |k| k.ptr_mut::<f32>("x").st(0, 1.0)),

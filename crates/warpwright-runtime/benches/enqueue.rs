@@ -132,7 +132,7 @@ fn main() -> Outcome {
     let Bench { device, stream, buffers: [a, b, c, d], prepared } = &bench;
     let kernel = device.kernel(&Touch)?;
     bench.held("launch, prepared, 4 buffers", OPERATIONS, || Ok(stream.launch(prepared)?))?;
-    let other = device.new_stream();
+    let other = device.new_stream()?;
     bench.held("launch, prepared, on another stream", OPERATIONS, || Ok(other.launch(prepared)?))?;
     bench.held("launch, bound and checked each time", OPERATIONS, || {
         let binder = kernel.bind().buffer("a", a).buffer("b", b).buffer("c", c).buffer("d", d);

@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     let names: Vec<_> = norm.args().iter().map(|arg| arg.name).collect();
     println!("{} takes {} and depends on {}", norm.entry(), names.join(", "), norm.dims().join(", "));
 
-    let stream = device.new_stream();
+    let stream = device.new_stream()?;
     let x: Vec<f32> = (0..ROWS * D).map(|i| (i % 7) as f32 - 3.0).collect();
     let x = stream.clone_htod(&x)?;
     let residual = stream.alloc_zeros::<f32>(ROWS * D)?;

@@ -4,6 +4,7 @@
 //! its nodes alive; what they hold when a replay gets there is what the replay works on, so that positions, lengths
 //! and ids that change from replay to replay live in device memory.
 
+use crate::backend::Exec;
 use crate::buffer::AnyBuffer;
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
@@ -89,8 +90,6 @@ pub enum GraphNode {
         /// How many nodes it has.
         nodes: usize,
     },
-    /// Does nothing.
-    Empty,
 }
 
 impl fmt::Display for GraphNode {
@@ -102,7 +101,6 @@ impl fmt::Display for GraphNode {
             GraphNode::Copy { bytes } => write!(f, "a copy of {bytes} bytes"),
             GraphNode::Memset { bytes, value } => write!(f, "a memset of {bytes} bytes to {value}"),
             GraphNode::Graph { nodes } => write!(f, "a graph of {nodes} nodes"),
-            GraphNode::Empty => f.write_str("empty"),
         }
     }
 }
@@ -148,9 +146,11 @@ impl Graph {
     /// Makes it ready for replays.
     pub fn instantiate(&self) -> Result<GraphExec> {
         let uses: Vec<_> = self.nodes.iter().map(|node| node.uses.clone()).collect();
+        let ops: Vec<_> = self.nodes.iter().map(|node| node.op.clone()).collect();
         Ok(GraphExec {
             device: self.device.clone(),
-            ops: Arc::new(self.nodes.iter().map(|node| node.op.clone()).collect()),
+            exec: self.device.backend().instantiate(&ops)?,
+            ops: Arc::new(ops),
             blocks: uses.iter().flatten().fold(Blocks::default(), |mut blocks, buffer| {
                 blocks.add(buffer);
                 blocks
@@ -178,10 +178,8 @@ fn describe(op: &Op) -> GraphNode {
             }
         }
         Op::Fill { target, value } => GraphNode::Memset { bytes: target.bytes, value: *value },
-        Op::Copy { target, .. } | Op::Upload { target, .. } => GraphNode::Copy { bytes: target.bytes },
-        Op::Download { source, .. } => GraphNode::Copy { bytes: source.bytes },
-        Op::Replay(ops) => GraphNode::Graph { nodes: ops.len() },
-        Op::Forget(_) | Op::Record(_) | Op::Wait(_) => GraphNode::Empty,
+        Op::Copy { target, .. } => GraphNode::Copy { bytes: target.bytes },
+        Op::Replay { ops, .. } => GraphNode::Graph { nodes: ops.len() },
     }
 }
 
@@ -189,6 +187,7 @@ fn describe(op: &Op) -> GraphNode {
 pub struct GraphExec {
     device: Device,
     ops: Arc<Vec<Op>>,
+    exec: Exec,
     /// The buffers of each node.
     uses: Vec<Vec<AnyBuffer>>,
     /// The memory among them: what a replay uses.
@@ -212,7 +211,8 @@ impl GraphExec {
         if stream.device() != &self.device {
             return Err(RuntimeError::OtherDevice { operation: "launch", what: "graph" });
         }
-        stream.enqueue(Op::Replay(self.ops.clone()), &self.blocks.buffers);
+        let op = Op::Replay { ops: self.ops.clone(), exec: self.exec.clone() };
+        stream.enqueue(op, &self.blocks.buffers);
         Ok(())
     }
 
@@ -240,6 +240,7 @@ impl GraphExec {
                 });
             }
         }
+        self.device.backend().update(&self.exec, at, prepared.op())?;
         // Replays that are under way keep the list that they have.
         Arc::make_mut(&mut self.ops)[at] = Op::Launch(prepared.op().clone());
         prepared.buffers().iter().for_each(|buffer| self.blocks.add(buffer));

@@ -1,4 +1,5 @@
-//! What a device is asked to do, as it stands in queues and graphs.
+//! What a device is asked to do and graphs record. What only streams are asked for, such as events and copies from and to
+//! the host, are calls of the [backend](crate::backend).
 //!
 //! An operation holds the memory that it touches, so that this outlives it, but no handle of a
 //! [`Buffer`](crate::Buffer): a buffer that is dropped while operations are queued is free for what its
@@ -6,9 +7,8 @@
 //!
 //! [`Stream::enqueue`]: crate::Stream
 
-use crate::backend::{Code, Memory};
-use crate::event::Mark;
-use std::sync::{Arc, Mutex};
+use crate::backend::{Code, Exec, Memory};
+use std::sync::Arc;
 
 /// A range of bytes of device memory. It is inside.
 #[derive(Clone, Debug)]
@@ -53,10 +53,7 @@ pub(crate) struct Launch {
     pub(crate) _memory: Vec<Arc<Memory>>,
 }
 
-/// What came back from the device; `None` where the copy was not executed.
-pub(crate) type Landing = Arc<Mutex<Option<Vec<u8>>>>;
-
-/// An operation.
+/// An operation that a graph may have.
 #[derive(Clone)]
 pub(crate) enum Op {
     /// Launches a kernel.
@@ -68,20 +65,6 @@ pub(crate) enum Op {
         /// To where.
         target: Place,
     },
-    /// Copies bytes of the host.
-    Upload {
-        /// The bytes, as many as the place has.
-        data: Vec<u8>,
-        /// To where.
-        target: Place,
-    },
-    /// Copies bytes to the host.
-    Download {
-        /// From where.
-        source: Place,
-        /// Where they land.
-        landing: Landing,
-    },
     /// Sets every byte.
     Fill {
         /// Which.
@@ -89,12 +72,11 @@ pub(crate) enum Op {
         /// To what.
         value: u8,
     },
-    /// The bytes of this memory mean nothing any more: it has a new owner.
-    Forget(Arc<Memory>),
-    /// Records an event.
-    Record(Mark),
-    /// Waits for a recorded event.
-    Wait(Mark),
-    /// Replays a graph: its operations, in their order.
-    Replay(Arc<Vec<Op>>),
+    /// Replays a graph.
+    Replay {
+        /// Its operations, in their order.
+        ops: Arc<Vec<Op>>,
+        /// The same, ready on the device.
+        exec: Exec,
+    },
 }

@@ -1,10 +1,11 @@
 //! Streams: operations in their order.
 
+use crate::backend::{Backend, StreamHandle};
 use crate::buffer::{AnyBuffer, Block, Buffer, Element};
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::event::Event;
-use crate::op::{Landing, Op};
+use crate::op::Op;
 use crate::pool::Point;
 use std::fmt;
 use std::sync::atomic::{
@@ -28,8 +29,6 @@ pub(crate) struct Inner {
     /// Whether operations are recorded instead of executed. Changes under the lock of `captured`.
     capturing: AtomicBool,
     captured: Mutex<Vec<Captured>>,
-    /// Where the last copy to the host landed: a place for the next one.
-    landing: Mutex<Option<Landing>>,
 }
 
 /// What blocks of memory know of a stream.
@@ -38,6 +37,8 @@ pub(crate) struct StreamState {
     pub(crate) id: u64,
     /// The ticket of its last operation; 0 before the first.
     tail: AtomicU64,
+    /// The stream as the device has it.
+    pub(crate) handle: StreamHandle,
 }
 
 /// An operation that was recorded.
@@ -50,8 +51,8 @@ pub(crate) struct Captured {
 }
 
 impl StreamState {
-    pub(crate) fn new(id: u64) -> Self {
-        StreamState { id, tail: AtomicU64::new(0) }
+    pub(crate) fn new(id: u64, handle: StreamHandle) -> Self {
+        StreamState { id, tail: AtomicU64::new(0), handle }
     }
 
     /// The end of what it has been asked for.
@@ -69,16 +70,12 @@ impl Inner {
     fn captured(&self) -> MutexGuard<'_, Vec<Captured>> {
         self.captured.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn landing(&self) -> MutexGuard<'_, Option<Landing>> {
-        self.landing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Stream {
     pub(crate) fn new(device: Device, state: Arc<StreamState>) -> Self {
-        let (capturing, captured, landing) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
-        Stream { inner: Arc::new(Inner { device, state, capturing, captured, landing }) }
+        let (capturing, captured) = (AtomicBool::new(false), Mutex::default());
+        Stream { inner: Arc::new(Inner { device, state, capturing, captured }) }
     }
 
     /// The handle, if there still is one.
@@ -113,7 +110,7 @@ impl Stream {
         let block = Block::holding(device, memory.clone(), home, held);
         let buffer = Buffer::new(AnyBuffer::new(block, bytes, T::TYPE));
         if used && self.inner.device.looks_for_uninitialised() {
-            self.push(Op::Forget(memory));
+            self.backend().forget(memory, &self.inner.state);
         }
         Ok(buffer)
     }
@@ -139,8 +136,8 @@ impl Stream {
         self.must_not_capture(NAME)?;
         self.must_own(NAME, "target", target.as_any())?;
         same_len(NAME, source.len(), target.len())?;
-        let data = self.inner.device.stage(bytemuck::cast_slice(source));
-        self.enqueue(Op::Upload { data, target: target.as_any().place() }, [target.as_any()]);
+        target.as_any().used_by(&self.inner.state);
+        self.backend().upload(bytemuck::cast_slice(source), target.as_any().place(), &self.inner.state);
         Ok(())
     }
 
@@ -150,16 +147,9 @@ impl Stream {
         self.must_not_capture(NAME)?;
         self.must_own(NAME, "source", source.as_any())?;
         same_len(NAME, source.len(), target.len())?;
-        let landing = self.inner.landing().take().unwrap_or_default();
-        let op = Op::Download { source: source.as_any().place(), landing: landing.clone() };
-        let ticket = self.enqueue(op, [source.as_any()]);
-        self.inner.device.wait(ticket)?;
-        let data = landing.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let data = data.ok_or(RuntimeError::Skipped { operation: NAME })?;
-        bytemuck::cast_slice_mut::<T, u8>(target).copy_from_slice(&data);
-        self.inner.device.unstage(data);
-        *self.inner.landing() = Some(landing);
-        Ok(())
+        source.as_any().used_by(&self.inner.state);
+        let bytes = bytemuck::cast_slice_mut::<T, u8>(target);
+        self.backend().download(NAME, source.as_any().place(), &self.inner.state, bytes)
     }
 
     /// The elements, after what the stream was asked for so far; waits for that.
@@ -211,15 +201,14 @@ impl Stream {
     /// Records an event behind what the stream was asked for so far.
     pub fn record_event(&self) -> Result<Event> {
         self.must_not_capture("record_event")?;
-        let mark = crate::event::Mark::default();
-        let ticket = self.push(Op::Record(mark.clone()));
-        Ok(Event { device: self.inner.device.clone(), mark, ticket })
+        let mark = self.backend().record(&self.inner.state)?;
+        Ok(Event { device: self.inner.device.clone(), mark })
     }
 
     /// What the stream is asked for from now on waits for the event, also for one of another device.
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.must_not_capture("wait_event")?;
-        self.push(Op::Wait(event.mark.clone()));
+        self.backend().wait_mark(&event.mark, &self.inner.state);
         Ok(())
     }
 
@@ -227,12 +216,12 @@ impl Stream {
     /// if nothing has returned that yet.
     pub fn synchronize(&self) -> Result<()> {
         self.must_not_capture("synchronize")?;
-        self.inner.device.wait(self.inner.state.point().ticket)
+        self.backend().wait(&self.inner.state)
     }
 
     /// Whether the stream has done what it was asked for.
     pub fn is_idle(&self) -> bool {
-        self.inner.device.is_complete(self.inner.state.point().ticket)
+        self.backend().is_complete(self.inner.state.point())
     }
 
     /// Whether operations are recorded instead of executed.
@@ -240,27 +229,26 @@ impl Stream {
         self.inner.capturing.load(Relaxed)
     }
 
-    /// Issues an operation that uses these buffers, or records it while the stream captures. Its ticket; 0 for
-    /// what was recorded.
+    /// Issues an operation that uses these buffers, or records it while the stream captures.
     ///
     /// The caller has checked everything: that the buffers are on the stream's device, and that the operation may
     /// be captured.
-    pub(crate) fn enqueue<'a>(&self, op: Op, uses: impl IntoIterator<Item = &'a AnyBuffer>) -> u64 {
+    pub(crate) fn enqueue<'a>(&self, op: Op, uses: impl IntoIterator<Item = &'a AnyBuffer>) {
         if self.inner.capturing.load(Acquire) {
             let mut captured = self.inner.captured();
             if self.inner.capturing.load(Relaxed) {
                 captured.push(Captured { op, uses: uses.into_iter().cloned().collect() });
-                return 0;
+                return;
             }
         }
         for buffer in uses {
             buffer.used_by(&self.inner.state);
         }
-        self.push(op)
+        self.backend().push(op, &self.inner.state);
     }
 
-    fn push(&self, op: Op) -> u64 {
-        self.inner.device.push(op, &self.inner.state)
+    fn backend(&self) -> &Backend {
+        self.inner.device.backend()
     }
 
     /// From now on operations are recorded.

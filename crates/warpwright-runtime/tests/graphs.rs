@@ -45,7 +45,7 @@ fn capture(stream: &Stream, record: impl FnOnce() -> Result<()>) -> Graph {
 #[test]
 fn replays_are_bit_identical_to_what_they_were_recorded_from() {
     let device = device();
-    let stream = device.new_stream();
+    let stream = device.new_stream().unwrap();
     let kernel = device.kernel(&Affine).unwrap();
     let [eager, replayed] = [(); 2].map(|()| stream.clone_htod(&numbers()).unwrap());
     let [eager_old, replayed_old] = [(); 2].map(|()| stream.alloc::<f32>(N).unwrap());
@@ -188,7 +188,7 @@ fn what_is_updated_is_kept_and_what_it_replaces_is_given_back() {
 #[test]
 fn what_waits_or_allocates_is_refused_while_a_stream_captures() {
     let device = device();
-    let stream = device.new_stream();
+    let stream = device.new_stream().unwrap();
     let buffer = stream.alloc_zeros::<u32>(4).unwrap();
     let event = stream.record_event().unwrap();
     type Call<'a> = (&'a str, Box<dyn Fn() -> Result<()> + 'a>);
@@ -223,7 +223,7 @@ fn what_waits_or_allocates_is_refused_while_a_stream_captures() {
 #[test]
 fn other_streams_go_on_while_one_captures() {
     let device = device();
-    let [capturing, other] = [(); 2].map(|()| device.new_stream());
+    let [capturing, other] = [(); 2].map(|()| device.new_stream().unwrap());
     let buffer = other.alloc::<u32>(8).unwrap();
     let graph = capture(&capturing, || {
         other.memcpy_htod(&[3; 8], &buffer)?;
@@ -294,7 +294,7 @@ fn a_graph_runs_on_its_device() {
         exec.launch(&other.default_stream()),
         Err(RuntimeError::OtherDevice { what: "graph", .. })
     ));
-    exec.launch(&device.new_stream()).unwrap();
+    exec.launch(&device.new_stream().unwrap()).unwrap();
     device.synchronize().unwrap();
 }
 
@@ -314,7 +314,7 @@ fn handles_go_to_other_threads() {
     let buffers: Vec<_> = std::thread::scope(|scope| {
         let run = |_| {
             scope.spawn(|| {
-                let stream = device.new_stream();
+                let stream = device.new_stream().unwrap();
                 let counters = stream.alloc_zeros::<u32>(32)?;
                 let exec = capture(&stream, || {
                     kernel.bind().buffer("counters", &counters).dim("rows", 1).launch(&stream)

@@ -80,7 +80,7 @@ impl Hold {
     fn new(device: &Device) -> Hold {
         let hold = Hold(device.alloc_mapped(1).unwrap());
         let spin = device.kernel(&Spin).unwrap();
-        spin.bind().buffer("flag", &hold.0).launch(&device.new_stream()).unwrap();
+        spin.bind().buffer("flag", &hold.0).launch(&device.new_stream().unwrap()).unwrap();
         hold
     }
 }
@@ -213,7 +213,7 @@ fn what_was_captured_has_what_the_table_refers_to() {
 #[test]
 fn another_stream_that_uses_the_table_uses_what_it_refers_to() {
     let device = device();
-    let (home, other) = (device.new_stream(), device.new_stream());
+    let (home, other) = (device.new_stream().unwrap(), device.new_stream().unwrap());
     let z = home.alloc::<f32>(N).unwrap();
     let caller = device.kernel(&CallsAffine).unwrap();
     for used in [false, true] {

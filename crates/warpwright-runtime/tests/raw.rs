@@ -119,7 +119,7 @@ fn launch(stream: &Stream, function: &Function, args: Vec<RawArg>, config: Launc
 #[test]
 fn parameters_are_passed_as_they_stand_in_the_signature() {
     let device = device();
-    let stream = device.new_stream();
+    let stream = device.new_stream().unwrap();
     let axpy = function(&device, "axpy");
     let x: Vec<f32> = (0..100).map(|i| i as f32).collect();
     let (given, y) = (stream.clone_htod(&x).unwrap(), stream.alloc::<f32>(100).unwrap());
@@ -377,7 +377,7 @@ fn buffers_and_functions_are_of_the_streams_device() {
 #[test]
 fn raw_launches_are_captured_too() {
     let device = device();
-    let stream = device.new_stream();
+    let stream = device.new_stream().unwrap();
     let meet = function(&device, "meet");
     let arrived = stream.alloc_zeros::<u32>(1).unwrap();
     stream.begin_capture().unwrap();

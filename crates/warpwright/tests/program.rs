@@ -183,6 +183,8 @@ fn emit_says_how_to_launch() {
     assert_eq!(column("dtype"), ["f32", "f32", "f32"]);
     assert_eq!(column("role"), ["in", "in", "out"]);
     assert_eq!(column("length"), [Value::from("128*rows"), Value::from(128), Value::from("128*rows")]);
+    assert_eq!(column("alignment"), [16, 16, 16]);
+    assert_eq!(column("may_share"), [serde_json::json!([]), serde_json::json!([]), serde_json::json!([])]);
     // The entry that the document names is the one that the text defines.
     let module = warpwright::ptx::parse(stdout(&ptx)).expect("the text is PTX");
     let entries: Vec<_> = module.entries().map(|entry| entry.name.to_string()).collect();

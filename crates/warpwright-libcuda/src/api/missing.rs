@@ -31,14 +31,25 @@ macro_rules! missing {
 }
 
 missing! {
+    cuArray3DCreate
     cuArray3DCreate_v2
+    cuArray3DGetDescriptor
     cuArray3DGetDescriptor_v2
+    cuArrayCreate
     cuArrayCreate_v2
     cuArrayDestroy
+    cuArrayGetDescriptor
     cuArrayGetDescriptor_v2
     cuArrayGetMemoryRequirements
     cuArrayGetPlane
     cuArrayGetSparseProperties
+    cuCheckpointOperationComplete
+    cuCheckpointProcessCheckpoint
+    cuCheckpointProcessGetRestoreThreadId
+    cuCheckpointProcessGetState
+    cuCheckpointProcessLock
+    cuCheckpointProcessRestore
+    cuCheckpointProcessUnlock
     cuCoredumpDeregisterCompleteCallback
     cuCoredumpDeregisterStartCallback
     cuCoredumpGetAttribute
@@ -48,88 +59,49 @@ missing! {
     cuCoredumpSetAttribute
     cuCoredumpSetAttributeGlobal
     cuCtxAttach
-    cuCtxCreate_v2
-    cuCtxCreate_v3
-    cuCtxCreate_v4
-    cuCtxDestroy_v2
     cuCtxDetach
-    cuCtxDisablePeerAccess
-    cuCtxEnablePeerAccess
     cuCtxFromGreenCtx
-    cuCtxGetApiVersion
-    cuCtxGetCacheConfig
-    cuCtxGetCurrent
     cuCtxGetDevResource
-    cuCtxGetDevice
-    cuCtxGetDevice_v2
-    cuCtxGetExecAffinity
-    cuCtxGetFlags
-    cuCtxGetId
-    cuCtxGetLimit
-    cuCtxGetSharedMemConfig
-    cuCtxGetStreamPriorityRange
-    cuCtxPopCurrent_v2
-    cuCtxPushCurrent_v2
     cuCtxRecordEvent
-    cuCtxResetPersistingL2Cache
-    cuCtxSetCacheConfig
-    cuCtxSetCurrent
-    cuCtxSetFlags
-    cuCtxSetLimit
-    cuCtxSetSharedMemConfig
-    cuCtxSynchronize
-    cuCtxSynchronize_v2
     cuCtxWaitEvent
     cuDestroyExternalMemory
     cuDestroyExternalSemaphore
     cuDevResourceGenerateDesc
     cuDevSmResourceSplit
     cuDevSmResourceSplitByCount
-    cuDeviceCanAccessPeer
-    cuDeviceComputeCapability
-    cuDeviceGet
-    cuDeviceGetAttribute
-    cuDeviceGetByPCIBusId
     cuDeviceGetCliqueCount
     cuDeviceGetCliqueInfo
-    cuDeviceGetCount
     cuDeviceGetDefaultMemPool
     cuDeviceGetDevResource
-    cuDeviceGetExecAffinitySupport
     cuDeviceGetFabricClusterUuid
     cuDeviceGetGraphMemAttribute
     cuDeviceGetHostAtomicCapabilities
     cuDeviceGetLuid
     cuDeviceGetMemPool
-    cuDeviceGetName
+    cuDeviceGetNvSciSyncAttributes
     cuDeviceGetP2PAtomicCapabilities
-    cuDeviceGetP2PAttribute
-    cuDeviceGetPCIBusId
-    cuDeviceGetProperties
     cuDeviceGetTexture1DLinearMaxWidth
-    cuDeviceGetUuid
-    cuDeviceGetUuid_v2
     cuDeviceGraphMemTrim
-    cuDevicePrimaryCtxGetState
-    cuDevicePrimaryCtxRelease_v2
-    cuDevicePrimaryCtxReset_v2
-    cuDevicePrimaryCtxRetain
-    cuDevicePrimaryCtxSetFlags_v2
     cuDeviceRegisterAsyncNotification
     cuDeviceSetGraphMemAttribute
     cuDeviceSetMemPool
-    cuDeviceTotalMem_v2
+    cuDeviceTotalMem
     cuDeviceUnregisterAsyncNotification
     cuEventCreate
+    cuEventDestroy
     cuEventDestroy_v2
     cuEventElapsedTime
     cuEventElapsedTime_v2
     cuEventQuery
     cuEventRecord
     cuEventRecordWithFlags
+    cuEventRecordWithFlags_ptsz
+    cuEventRecord_ptsz
     cuEventSynchronize
     cuExternalMemoryGetMappedBuffer
     cuExternalMemoryGetMappedMipmappedArray
+    cuFabricCpyBatchAsync
+    cuFabricCpyBatchAsync_ptsz
     cuFlushGPUDirectRDMAWrites
     cuFuncGetAttribute
     cuFuncGetModule
@@ -143,11 +115,6 @@ missing! {
     cuFuncSetCacheConfig
     cuFuncSetSharedMemConfig
     cuFuncSetSharedSize
-    cuGetErrorName
-    cuGetErrorString
-    cuGetExportTable
-    cuGetProcAddress
-    cuGetProcAddress_v2
     cuGraphAddBatchMemOpNode
     cuGraphAddChildGraphNode
     cuGraphAddDependencies
@@ -208,8 +175,10 @@ missing! {
     cuGraphGetRootNodes
     cuGraphHostNodeGetParams
     cuGraphHostNodeSetParams
+    cuGraphInstantiate
     cuGraphInstantiateWithFlags
     cuGraphInstantiateWithParams
+    cuGraphInstantiateWithParams_ptsz
     cuGraphInstantiate_v2
     cuGraphKernelNodeCopyAttributes
     cuGraphKernelNodeGetAttribute
@@ -219,6 +188,7 @@ missing! {
     cuGraphKernelNodeSetParams
     cuGraphKernelNodeSetParams_v2
     cuGraphLaunch
+    cuGraphLaunch_ptsz
     cuGraphMemAllocNodeGetParams
     cuGraphMemFreeNodeGetParams
     cuGraphMemcpyNodeGetParams
@@ -244,12 +214,17 @@ missing! {
     cuGraphRemoveDependencies_v2
     cuGraphRetainUserObject
     cuGraphUpload
+    cuGraphUpload_ptsz
     cuGraphicsMapResources
+    cuGraphicsMapResources_ptsz
     cuGraphicsResourceGetMappedMipmappedArray
+    cuGraphicsResourceGetMappedPointer
     cuGraphicsResourceGetMappedPointer_v2
+    cuGraphicsResourceSetMapFlags
     cuGraphicsResourceSetMapFlags_v2
     cuGraphicsSubResourceGetMappedArray
     cuGraphicsUnmapResources
+    cuGraphicsUnmapResources_ptsz
     cuGraphicsUnregisterResource
     cuGreenCtxCreate
     cuGreenCtxDestroy
@@ -264,6 +239,7 @@ missing! {
     cuIpcGetEventHandle
     cuIpcGetMemHandle
     cuIpcOpenEventHandle
+    cuIpcOpenMemHandle
     cuIpcOpenMemHandle_v2
     cuKernelGetAttribute
     cuKernelGetFunction
@@ -276,12 +252,17 @@ missing! {
     cuLaunch
     cuLaunchCooperativeKernel
     cuLaunchCooperativeKernelMultiDevice
+    cuLaunchCooperativeKernel_ptsz
     cuLaunchGrid
     cuLaunchGridAsync
     cuLaunchHostFunc
+    cuLaunchHostFunc_ptsz
     cuLaunchHostFunc_v2
+    cuLaunchHostFunc_v2_ptsz
     cuLaunchKernel
     cuLaunchKernelEx
+    cuLaunchKernelEx_ptsz
+    cuLaunchKernel_ptsz
     cuLibraryEnumerateKernels
     cuLibraryGetGlobal
     cuLibraryGetKernel
@@ -292,9 +273,12 @@ missing! {
     cuLibraryLoadData
     cuLibraryLoadFromFile
     cuLibraryUnload
+    cuLinkAddData
     cuLinkAddData_v2
+    cuLinkAddFile
     cuLinkAddFile_v2
     cuLinkComplete
+    cuLinkCreate
     cuLinkCreate_v2
     cuLinkDestroy
     cuLogicalEndpointAddDevice
@@ -318,37 +302,52 @@ missing! {
     cuMemAddressReserve
     cuMemAdvise
     cuMemAdvise_v2
+    cuMemAlloc
     cuMemAllocAsync
+    cuMemAllocAsync_ptsz
     cuMemAllocFromPoolAsync
+    cuMemAllocFromPoolAsync_ptsz
+    cuMemAllocHost
     cuMemAllocHost_v2
     cuMemAllocManaged
+    cuMemAllocPitch
     cuMemAllocPitch_v2
     cuMemAlloc_v2
     cuMemBatchDecompressAsync
+    cuMemBatchDecompressAsync_ptsz
     cuMemCreate
     cuMemDiscardAndPrefetchBatchAsync
+    cuMemDiscardAndPrefetchBatchAsync_ptsz
     cuMemDiscardBatchAsync
+    cuMemDiscardBatchAsync_ptsz
     cuMemExportToShareableHandle
+    cuMemFree
     cuMemFreeAsync
+    cuMemFreeAsync_ptsz
     cuMemFreeHost
     cuMemFree_v2
     cuMemGetAccess
+    cuMemGetAddressRange
     cuMemGetAddressRange_v2
     cuMemGetAllocationGranularity
     cuMemGetAllocationPropertiesFromHandle
     cuMemGetDefaultMemPool
     cuMemGetHandleForAddressRange
+    cuMemGetInfo
     cuMemGetInfo_v2
     cuMemGetLocationInfo
     cuMemGetMemPool
     cuMemHostAlloc
+    cuMemHostGetDevicePointer
     cuMemHostGetDevicePointer_v2
     cuMemHostGetFlags
+    cuMemHostRegister
     cuMemHostRegister_v2
     cuMemHostUnregister
     cuMemImportFromShareableHandle
     cuMemMap
     cuMemMapArrayAsync
+    cuMemMapArrayAsync_ptsz
     cuMemPoolCreate
     cuMemPoolDestroy
     cuMemPoolExportPointer
@@ -361,8 +360,11 @@ missing! {
     cuMemPoolSetAttribute
     cuMemPoolTrimTo
     cuMemPrefetchAsync
+    cuMemPrefetchAsync_ptsz
     cuMemPrefetchAsync_v2
+    cuMemPrefetchAsync_v2_ptsz
     cuMemPrefetchBatchAsync
+    cuMemPrefetchBatchAsync_ptsz
     cuMemRangeGetAttribute
     cuMemRangeGetAttributes
     cuMemRelease
@@ -371,47 +373,113 @@ missing! {
     cuMemSetMemPool
     cuMemUnmap
     cuMemcpy
+    cuMemcpy2D
+    cuMemcpy2DAsync
     cuMemcpy2DAsync_v2
+    cuMemcpy2DAsync_v2_ptsz
+    cuMemcpy2DUnaligned
     cuMemcpy2DUnaligned_v2
+    cuMemcpy2DUnaligned_v2_ptds
     cuMemcpy2D_v2
+    cuMemcpy2D_v2_ptds
+    cuMemcpy3D
+    cuMemcpy3DAsync
     cuMemcpy3DAsync_v2
+    cuMemcpy3DAsync_v2_ptsz
     cuMemcpy3DBatchAsync
+    cuMemcpy3DBatchAsync_ptsz
     cuMemcpy3DBatchAsync_v2
+    cuMemcpy3DBatchAsync_v2_ptsz
     cuMemcpy3DPeer
     cuMemcpy3DPeerAsync
+    cuMemcpy3DPeerAsync_ptsz
+    cuMemcpy3DPeer_ptds
     cuMemcpy3DWithAttributesAsync
+    cuMemcpy3DWithAttributesAsync_ptsz
     cuMemcpy3D_v2
+    cuMemcpy3D_v2_ptds
     cuMemcpyAsync
+    cuMemcpyAsync_ptsz
+    cuMemcpyAtoA
     cuMemcpyAtoA_v2
+    cuMemcpyAtoA_v2_ptds
+    cuMemcpyAtoD
     cuMemcpyAtoD_v2
+    cuMemcpyAtoD_v2_ptds
+    cuMemcpyAtoH
+    cuMemcpyAtoHAsync
     cuMemcpyAtoHAsync_v2
+    cuMemcpyAtoHAsync_v2_ptsz
     cuMemcpyAtoH_v2
+    cuMemcpyAtoH_v2_ptds
     cuMemcpyBatchAsync
+    cuMemcpyBatchAsync_ptsz
     cuMemcpyBatchAsync_v2
+    cuMemcpyBatchAsync_v2_ptsz
+    cuMemcpyDtoA
     cuMemcpyDtoA_v2
+    cuMemcpyDtoA_v2_ptds
+    cuMemcpyDtoD
+    cuMemcpyDtoDAsync
     cuMemcpyDtoDAsync_v2
+    cuMemcpyDtoDAsync_v2_ptsz
     cuMemcpyDtoD_v2
+    cuMemcpyDtoD_v2_ptds
+    cuMemcpyDtoH
+    cuMemcpyDtoHAsync
     cuMemcpyDtoHAsync_v2
+    cuMemcpyDtoHAsync_v2_ptsz
     cuMemcpyDtoH_v2
+    cuMemcpyDtoH_v2_ptds
+    cuMemcpyHtoA
+    cuMemcpyHtoAAsync
     cuMemcpyHtoAAsync_v2
+    cuMemcpyHtoAAsync_v2_ptsz
     cuMemcpyHtoA_v2
+    cuMemcpyHtoA_v2_ptds
+    cuMemcpyHtoD
+    cuMemcpyHtoDAsync
     cuMemcpyHtoDAsync_v2
+    cuMemcpyHtoDAsync_v2_ptsz
     cuMemcpyHtoD_v2
+    cuMemcpyHtoD_v2_ptds
     cuMemcpyPeer
     cuMemcpyPeerAsync
+    cuMemcpyPeerAsync_ptsz
+    cuMemcpyPeer_ptds
     cuMemcpyWithAttributesAsync
+    cuMemcpyWithAttributesAsync_ptsz
+    cuMemcpy_ptds
+    cuMemsetD16
     cuMemsetD16Async
+    cuMemsetD16Async_ptsz
     cuMemsetD16_v2
+    cuMemsetD16_v2_ptds
+    cuMemsetD2D16
     cuMemsetD2D16Async
+    cuMemsetD2D16Async_ptsz
     cuMemsetD2D16_v2
+    cuMemsetD2D16_v2_ptds
+    cuMemsetD2D32
     cuMemsetD2D32Async
+    cuMemsetD2D32Async_ptsz
     cuMemsetD2D32_v2
+    cuMemsetD2D32_v2_ptds
+    cuMemsetD2D8
     cuMemsetD2D8Async
+    cuMemsetD2D8Async_ptsz
     cuMemsetD2D8_v2
+    cuMemsetD2D8_v2_ptds
+    cuMemsetD32
     cuMemsetD32Async
+    cuMemsetD32Async_ptsz
     cuMemsetD32_v2
+    cuMemsetD32_v2_ptds
+    cuMemsetD8
     cuMemsetD8Async
+    cuMemsetD8Async_ptsz
     cuMemsetD8_v2
+    cuMemsetD8_v2_ptds
     cuMipmappedArrayCreate
     cuMipmappedArrayDestroy
     cuMipmappedArrayGetLevel
@@ -420,6 +488,7 @@ missing! {
     cuModuleEnumerateFunctions
     cuModuleGetFunction
     cuModuleGetFunctionCount
+    cuModuleGetGlobal
     cuModuleGetGlobal_v2
     cuModuleGetLoadingMode
     cuModuleGetSurfRef
@@ -453,50 +522,89 @@ missing! {
     cuPointerGetAttributes
     cuPointerSetAttribute
     cuProfilerInitialize
-    cuProfilerStart
-    cuProfilerStop
     cuSignalExternalSemaphoresAsync
+    cuSignalExternalSemaphoresAsync_ptsz
     cuStreamAddCallback
+    cuStreamAddCallback_ptsz
     cuStreamAttachMemAsync
+    cuStreamAttachMemAsync_ptsz
     cuStreamBatchMemOp
+    cuStreamBatchMemOp_ptsz
     cuStreamBatchMemOp_v2
+    cuStreamBatchMemOp_v2_ptsz
+    cuStreamBeginCapture
     cuStreamBeginCaptureToCig
+    cuStreamBeginCaptureToCig_ptsz
     cuStreamBeginCaptureToGraph
+    cuStreamBeginCaptureToGraph_ptsz
+    cuStreamBeginCapture_ptsz
     cuStreamBeginCapture_v2
+    cuStreamBeginCapture_v2_ptsz
     cuStreamBeginRecaptureToGraph
+    cuStreamBeginRecaptureToGraph_ptsz
     cuStreamCopyAttributes
+    cuStreamCopyAttributes_ptsz
     cuStreamCreate
     cuStreamCreateWithPriority
+    cuStreamDestroy
     cuStreamDestroy_v2
     cuStreamEndCapture
     cuStreamEndCaptureToCig
+    cuStreamEndCaptureToCig_ptsz
+    cuStreamEndCapture_ptsz
     cuStreamGetAttribute
+    cuStreamGetAttribute_ptsz
     cuStreamGetCaptureInfo
+    cuStreamGetCaptureInfo_ptsz
     cuStreamGetCaptureInfo_v2
+    cuStreamGetCaptureInfo_v2_ptsz
     cuStreamGetCaptureInfo_v3
+    cuStreamGetCaptureInfo_v3_ptsz
     cuStreamGetCtx
+    cuStreamGetCtx_ptsz
     cuStreamGetCtx_v2
+    cuStreamGetCtx_v2_ptsz
     cuStreamGetDevResource
+    cuStreamGetDevResource_ptsz
     cuStreamGetDevice
+    cuStreamGetDevice_ptsz
     cuStreamGetFlags
+    cuStreamGetFlags_ptsz
     cuStreamGetGreenCtx
     cuStreamGetId
+    cuStreamGetId_ptsz
     cuStreamGetPriority
+    cuStreamGetPriority_ptsz
     cuStreamIsCapturing
+    cuStreamIsCapturing_ptsz
     cuStreamQuery
+    cuStreamQuery_ptsz
     cuStreamSetAttribute
+    cuStreamSetAttribute_ptsz
     cuStreamSynchronize
+    cuStreamSynchronize_ptsz
     cuStreamUpdateCaptureDependencies
+    cuStreamUpdateCaptureDependencies_ptsz
     cuStreamUpdateCaptureDependencies_v2
+    cuStreamUpdateCaptureDependencies_v2_ptsz
     cuStreamWaitEvent
+    cuStreamWaitEvent_ptsz
     cuStreamWaitValue32
+    cuStreamWaitValue32_ptsz
     cuStreamWaitValue32_v2
+    cuStreamWaitValue32_v2_ptsz
     cuStreamWaitValue64
+    cuStreamWaitValue64_ptsz
     cuStreamWaitValue64_v2
+    cuStreamWaitValue64_v2_ptsz
     cuStreamWriteValue32
+    cuStreamWriteValue32_ptsz
     cuStreamWriteValue32_v2
+    cuStreamWriteValue32_v2_ptsz
     cuStreamWriteValue64
+    cuStreamWriteValue64_ptsz
     cuStreamWriteValue64_v2
+    cuStreamWriteValue64_v2_ptsz
     cuSurfObjectCreate
     cuSurfObjectDestroy
     cuSurfObjectGetResourceDesc
@@ -506,6 +614,7 @@ missing! {
     cuTensorMapEncodeIm2colWide
     cuTensorMapEncodeTiled
     cuTensorMapReplaceAddress
+    cuTensorMapSetAllocationClass
     cuTexObjectCreate
     cuTexObjectDestroy
     cuTexObjectGetResourceDesc
@@ -513,6 +622,7 @@ missing! {
     cuTexObjectGetTextureDesc
     cuTexRefCreate
     cuTexRefDestroy
+    cuTexRefGetAddress
     cuTexRefGetAddressMode
     cuTexRefGetAddress_v2
     cuTexRefGetArray
@@ -525,6 +635,9 @@ missing! {
     cuTexRefGetMipmapLevelBias
     cuTexRefGetMipmapLevelClamp
     cuTexRefGetMipmappedArray
+    cuTexRefSetAddress
+    cuTexRefSetAddress2D
+    cuTexRefSetAddress2D_v2
     cuTexRefSetAddress2D_v3
     cuTexRefSetAddressMode
     cuTexRefSetAddress_v2
@@ -543,5 +656,5 @@ missing! {
     cuUserObjectRelease
     cuUserObjectRetain
     cuWaitExternalSemaphoresAsync
-    culib
+    cuWaitExternalSemaphoresAsync_ptsz
 }

@@ -15,18 +15,37 @@
 //! ```
 #![allow(non_snake_case)] // The interface's names.
 
+mod context;
+mod device;
+mod error;
 mod init;
+mod lookup;
 mod missing;
+mod primary;
+mod versions;
 
 use crate::report::{calls, log};
 use crate::types::{CUstream, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+pub use context::*;
+pub use device::*;
+pub use error::*;
 pub use init::*;
+pub use lookup::*;
+pub use primary::*;
 
 /// Every exported function, by group.
-static GROUPS: &[&[&Entry]] = &[init::ENTRIES, missing::ENTRIES];
+static GROUPS: &[&[&Entry]] = &[
+    init::ENTRIES,
+    lookup::ENTRIES,
+    error::ENTRIES,
+    device::ENTRIES,
+    primary::ENTRIES,
+    context::ENTRIES,
+    missing::ENTRIES,
+];
 
 /// An exported function.
 pub(crate) struct Entry {
@@ -72,6 +91,11 @@ impl Entry {
 /// The functions in the order of their groups.
 pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
+}
+
+/// Whether a function does something.
+pub(crate) fn is_supported(name: &str) -> bool {
+    all().any(|entry| entry.name == name && entry.is_supported)
 }
 
 /// What stream 0 is for a variant of a function.

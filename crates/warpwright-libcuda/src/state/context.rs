@@ -2,14 +2,14 @@
 //!
 //! A thread has a stack of contexts, the top of which is current. **A context that was destroyed stays where it is on
 //! the stacks of other threads**, and using it there says so. An error of a kernel stays with the context until it is
-//! destroyed, and is what every later call of it returns.
+//! destroyed, and is what every later call of it returns. A primary context that comes again has the handle that it
+//! had, and nothing else of what it had.
 
-use super::{Device, Handles, Kind};
-use crate::types::{CUcontext, Result, Status};
-use std::cell::RefCell;
-use std::ffi::c_int;
-use std::sync::Arc;
+use super::{Device, Handles, Kind, Stale};
+use crate::engine;
+use crate::types::{CUcontext, CUfunc_cache, Result, Status};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All contexts, primary ones too.
 pub(crate) static CONTEXTS: Handles<Context> = Handles::new(Kind::Context);
@@ -20,28 +20,107 @@ pub(crate) struct Context {
     id: u64,
     device: Arc<Device>,
     is_primary: bool,
+    api_version: u32,
+    settings: Mutex<ContextSettings>,
+    /// The contexts whose memory its kernels may use, by their numbers.
+    peers: Mutex<Vec<u64>>,
     is_alive: AtomicBool,
     /// The first error of an operation that ran asynchronously; 0 for none.
     error: AtomicI32,
 }
 
+/// What a client can set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ContextSettings {
+    pub(crate) flags: u32,
+    pub(crate) cache: CUfunc_cache,
+    pub(crate) limits: super::limit::Limits,
+}
+
+/// Contexts wait in one of these ways.
+const SCHEDULE_MASK: u32 = 7;
+const SCHEDULES: [u32; 4] = [0, 1, 2, 4];
+/// Flags beside the way to wait: host memory is mapped, local memory is kept, core dumps of two kinds, copies wait.
+const OTHER_FLAGS: u32 = 8 | 16 | 32 | 64 | 128;
+
+impl ContextSettings {
+    /// What a context begins with.
+    pub(crate) fn with_flags(flags: u32) -> Result<Self> {
+        let is_known =
+            SCHEDULES.contains(&(flags & SCHEDULE_MASK)) && flags & !(SCHEDULE_MASK | OTHER_FLAGS) == 0;
+        if !is_known {
+            return Err(Status::INVALID_VALUE);
+        }
+        Ok(ContextSettings {
+            flags,
+            cache: CUfunc_cache::PREFER_NONE,
+            limits: super::limit::Limits::default(),
+        })
+    }
+}
+
 impl Context {
-    /// A context of a device, with its handle.
-    pub(crate) fn create(device: &Arc<Device>, is_primary: bool) -> Result<Arc<Context>> {
-        static IDS: AtomicU64 = AtomicU64::new(1);
+    /// A context that a client asks for.
+    pub(crate) fn create(
+        device: &Arc<Device>,
+        settings: ContextSettings,
+        api_version: u32,
+    ) -> Result<Arc<Context>> {
+        device.vm()?;
         let mut made = None;
-        CONTEXTS.insert_with(|handle| {
-            let context = Arc::new(Context {
-                handle: CUcontext(handle),
-                id: IDS.fetch_add(1, Relaxed),
-                device: device.clone(),
-                is_primary,
-                is_alive: AtomicBool::new(true),
-                error: AtomicI32::new(0),
-            });
-            made.insert(context).clone()
-        })?;
+        let make = |handle| {
+            made.insert(Arc::new(Context::new(handle, device, settings, api_version, false))).clone()
+        };
+        CONTEXTS.insert_with(make)?;
         made.ok_or(Status::UNKNOWN)
+    }
+
+    /// The primary context of a device. It has the handle that it had before, if it was there before.
+    pub(super) fn create_primary(
+        device: &Arc<Device>,
+        settings: ContextSettings,
+        before: Option<&Context>,
+    ) -> Result<Arc<Context>> {
+        device.vm()?;
+        let mut made = None;
+        let make = |handle| made.insert(Arc::new(Context::new(handle, device, settings, 3020, true))).clone();
+        match before {
+            Some(before) => CONTEXTS.replace_with(before.handle.0, make)?,
+            None => {
+                CONTEXTS.insert_with(make)?;
+            }
+        }
+        made.ok_or(Status::UNKNOWN)
+    }
+
+    fn new(
+        handle: usize,
+        device: &Arc<Device>,
+        settings: ContextSettings,
+        api_version: u32,
+        is_primary: bool,
+    ) -> Context {
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        Context {
+            handle: CUcontext(handle),
+            id: IDS.fetch_add(1, Relaxed),
+            device: device.clone(),
+            is_primary,
+            api_version,
+            settings: Mutex::new(settings),
+            peers: Mutex::default(),
+            is_alive: AtomicBool::new(true),
+            error: AtomicI32::new(0),
+        }
+    }
+
+    /// The context of a handle. It has not been destroyed.
+    pub(crate) fn find(handle: CUcontext) -> Result<Arc<Context>> {
+        let context = CONTEXTS.get(handle.0).map_err(|stale| match stale {
+            Stale::Destroyed => Status::CONTEXT_IS_DESTROYED,
+            _ => Status::INVALID_CONTEXT,
+        })?;
+        if context.is_alive() { Ok(context) } else { Err(Status::CONTEXT_IS_DESTROYED) }
     }
 
     /// What clients call it.
@@ -64,16 +143,34 @@ impl Context {
         self.is_primary
     }
 
+    /// The version of the interface that it was made with.
+    pub(crate) fn api_version(&self) -> u32 {
+        self.api_version
+    }
+
     /// Whether it has not been destroyed.
     pub(crate) fn is_alive(&self) -> bool {
         self.is_alive.load(Relaxed)
     }
 
+    fn lock_settings(&self) -> MutexGuard<'_, ContextSettings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was set.
+    pub(crate) fn settings(&self) -> ContextSettings {
+        *self.lock_settings()
+    }
+
+    /// Sets something.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut ContextSettings)) {
+        change(&mut self.lock_settings());
+    }
+
     /// From now on every call of the context returns this error. The first one stays.
     pub(crate) fn poison(&self, error: Status) {
-        let c_int = |status: Status| -> c_int { status.0 };
         // Somebody else's error was first: nothing to do.
-        let _ = self.error.compare_exchange(0, c_int(error), Relaxed, Relaxed);
+        let _ = self.error.compare_exchange(Status::SUCCESS.0, error.0, Relaxed, Relaxed);
     }
 
     /// Whether it can be used: it was not destroyed, and nothing in it has failed.
@@ -83,11 +180,66 @@ impl Context {
         }
         Status(self.error.load(Relaxed)).into_result()
     }
+
+    /// Ends it with all that is in it. Whoever comes second has nothing to do.
+    pub(crate) fn destroy(&self) {
+        if !self.is_alive.swap(false, Relaxed) {
+            return;
+        }
+        if !self.is_primary {
+            // It is there: only who ends it takes the handle back.
+            let _ = CONTEXTS.remove(self.handle.0);
+        }
+        if let Some(engine) = self.device.engine_if_started() {
+            engine.release(self);
+        }
+    }
+
+    /// Waits for all that was asked for, and says whether all of it was done.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        engine::permitted()?;
+        self.device.engine()?.drain();
+        self.check()
+    }
+
+    fn peers(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets its kernels use the memory of a context of another device.
+    pub(crate) fn enable_peer(&self, peer: &Context) -> Result<()> {
+        if self.device.ordinal() == peer.device.ordinal() {
+            return Err(Status::INVALID_DEVICE);
+        }
+        if !peers_are_supported() {
+            return Err(Status::PEER_ACCESS_UNSUPPORTED);
+        }
+        let mut peers = self.peers();
+        if peers.contains(&peer.id) {
+            return Err(Status::PEER_ACCESS_ALREADY_ENABLED);
+        }
+        peers.push(peer.id);
+        Ok(())
+    }
+
+    /// Takes that back.
+    pub(crate) fn disable_peer(&self, peer: &Context) -> Result<()> {
+        let mut peers = self.peers();
+        let place = peers.iter().position(|id| *id == peer.id).ok_or(Status::PEER_ACCESS_NOT_ENABLED)?;
+        peers.swap_remove(place);
+        Ok(())
+    }
+}
+
+/// Whether kernels of a device can use the memory of another one. Virtual GPUs have address spaces of their own.
+pub(crate) fn peers_are_supported() -> bool {
+    false
 }
 
 /// The calling thread's stack of contexts.
 pub(crate) mod stack {
-    use super::{Arc, CUcontext, Context, RefCell};
+    use super::{Arc, CONTEXTS, CUcontext, Context};
+    use std::cell::RefCell;
 
     thread_local! {
         static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
@@ -98,15 +250,25 @@ pub(crate) mod stack {
         STACK.try_with(|stack| stack.try_borrow_mut().ok().map(|mut stack| f(&mut stack))).ok().flatten()
     }
 
-    /// The current context, whatever its state.
-    pub(crate) fn top() -> Option<Arc<Context>> {
-        with(|stack| stack.last().cloned()).flatten()
+    /// A primary context may have come again.
+    fn renewed(context: &Arc<Context>) -> Arc<Context> {
+        if context.is_alive() || !context.is_primary() {
+            return context.clone();
+        }
+        CONTEXTS.find(context.handle().0).unwrap_or_else(|_| context.clone())
     }
 
+    /// The current context, whatever its state.
+    pub(crate) fn top() -> Option<Arc<Context>> {
+        with(|stack| stack.last().map(renewed)).flatten()
+    }
+
+    /// Makes a context current.
     pub(crate) fn push(context: Arc<Context>) {
         with(|stack| stack.push(context));
     }
 
+    /// Makes the context before the current one current.
     pub(crate) fn pop() -> Option<Arc<Context>> {
         with(Vec::pop).flatten()
     }
@@ -121,7 +283,7 @@ pub(crate) mod stack {
 
     /// Whether a context is current here.
     pub(crate) fn is_current(context: CUcontext) -> bool {
-        top().is_some_and(|top| top.handle() == context)
+        with(|stack| stack.last().is_some_and(|top| top.handle() == context)).unwrap_or(false)
     }
 }
 

@@ -1,26 +1,52 @@
 //! A device as a client finds it, and the virtual GPU behind it.
 
-use super::Config;
+use super::context::{Context, ContextSettings};
+use super::{Config, Model};
+use crate::engine::{Engine, hosts};
 use crate::report::log;
-use crate::types::{CUdevice, Result, Status};
-use std::sync::OnceLock;
+use crate::types::{CUcontext, CUdevice, CUuuid, Result, Status};
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::DeviceConfig;
+
+/// The greatest priority of a stream; the least is 0.
+pub(crate) const GREATEST_PRIORITY: c_int = -5;
 
 /// A device. The virtual GPU is made when it is first needed: many clients look at all devices and use one.
 pub(crate) struct Device {
     ordinal: CUdevice,
     config: DeviceConfig,
-    vm: OnceLock<Result<warpwright_vm::Device>>,
+    engine: OnceLock<Result<Arc<Engine>>>,
+    primary: Mutex<Primary>,
+}
+
+/// The primary context.
+#[derive(Default)]
+struct Primary {
+    /// As it is now, or was before it was destroyed. Its handle stays.
+    context: Option<Arc<Context>>,
+    retained: u32,
+    flags: u32,
+}
+
+impl Primary {
+    fn active(&self) -> Option<&Arc<Context>> {
+        self.context.as_ref().filter(|context| context.is_alive())
+    }
 }
 
 impl Device {
+    /// The device of an ordinal, of those that the configuration has.
     pub(super) fn new(ordinal: CUdevice, arch: Arch, config: &Config) -> Self {
         let mut device = DeviceConfig::default();
         device.arch = arch;
         device.memory = config.memory;
         device.workers = config.workers;
-        Device { ordinal, config: device, vm: OnceLock::new() }
+        device.multiprocessors = Model::of(arch).multiprocessors;
+        // An address says which device it is of.
+        device.addresses = (ordinal as u32, config.devices.len() as u32);
+        Device { ordinal, config: device, engine: OnceLock::new(), primary: Mutex::default() }
     }
 
     /// Its number.
@@ -38,14 +64,171 @@ impl Device {
         self.config.arch
     }
 
+    /// Major and minor number of its architecture.
+    pub(crate) fn compute_capability(&self) -> (c_int, c_int) {
+        let sm = c_int::from(self.config.arch.sm);
+        (sm / 10, sm % 10)
+    }
+
+    /// What it is called.
+    pub(crate) fn name(&self) -> String {
+        format!("Warpwright virtual GPU ({})", self.config.arch)
+    }
+
+    /// A name that depends on the ordinal and the architecture alone.
+    pub(crate) fn uuid(&self) -> CUuuid {
+        let mut bytes = *b"warpwright\0\0\0\0\0\0";
+        bytes[10..12].copy_from_slice(&self.config.arch.sm.to_be_bytes());
+        bytes[12..].copy_from_slice(&self.ordinal.to_be_bytes());
+        CUuuid { bytes }
+    }
+
+    /// Where it is.
+    pub(crate) fn pci_place(&self) -> PciPlace {
+        // Each on a bus of its own, of which a domain has 255.
+        let (domain, bus) = (self.ordinal / 255, self.ordinal % 255 + 1);
+        PciPlace { domain: domain as u32, bus: bus as u32, device: 0 }
+    }
+
     /// The virtual GPU.
     pub(crate) fn vm(&self) -> Result<&warpwright_vm::Device> {
-        let vm = self.vm.get_or_init(|| {
-            warpwright_vm::Device::new(self.config.clone()).map_err(|error| {
+        self.engine().map(|engine| engine.vm())
+    }
+
+    /// The virtual GPU at work.
+    pub(crate) fn engine(&self) -> Result<&Arc<Engine>> {
+        let mut starts = false;
+        let engine = self.engine.get_or_init(|| {
+            starts = true;
+            let vm = warpwright_vm::Device::new(self.config.clone()).map_err(|error| {
                 log::note(&error);
                 Status::OPERATING_SYSTEM
-            })
+            })?;
+            Engine::start(self.ordinal, vm)
         });
-        vm.as_ref().map_err(|status| *status)
+        let engine = engine.as_ref().map_err(|status| *status)?;
+        // What of the host's memory was made known before; it is made known to this device from now on.
+        if starts {
+            hosts().map_into(engine)?;
+        }
+        Ok(engine)
+    }
+
+    /// The same, if something has needed it.
+    pub(crate) fn engine_if_started(&self) -> Option<Arc<Engine>> {
+        self.engine.get()?.as_ref().ok().cloned()
+    }
+
+    /// Host threads that run blocks, as the configuration has it: 0 for one for each core.
+    pub(crate) fn host_threads(&self) -> u32 {
+        self.engine_if_started().map_or(self.config.workers, |engine| engine.vm().workers())
+    }
+
+    fn primary(&self) -> MutexGuard<'_, Primary> {
+        self.primary.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Retains the primary context, which is made if it is not there.
+    pub(crate) fn retain_primary(self: &Arc<Self>) -> Result<CUcontext> {
+        let mut primary = self.primary();
+        let context = match primary.active() {
+            Some(context) => context.clone(),
+            None => {
+                let settings = ContextSettings::with_flags(primary.flags)?;
+                let context = Context::create_primary(self, settings, primary.context.as_deref())?;
+                primary.context.insert(context).clone()
+            }
+        };
+        primary.retained += 1;
+        Ok(context.handle())
+    }
+
+    /// Releases it. The last one to do so destroys it.
+    pub(crate) fn release_primary(&self) -> Result<()> {
+        let mut primary = self.primary();
+        primary.retained = primary.retained.checked_sub(1).ok_or(Status::INVALID_CONTEXT)?;
+        let last = if primary.retained == 0 { primary.active().cloned() } else { None };
+        drop(primary);
+        if let Some(context) = last {
+            context.destroy();
+        }
+        Ok(())
+    }
+
+    /// Destroys it. Whoever has retained it has to release it nevertheless.
+    pub(crate) fn reset_primary(&self) -> Result<()> {
+        let active = self.primary().active().cloned();
+        if let Some(context) = active {
+            context.destroy();
+        }
+        Ok(())
+    }
+
+    /// The flags of the primary context, of the one that is there and of later ones.
+    pub(crate) fn set_primary_flags(&self, flags: u32) -> Result<()> {
+        let ContextSettings { flags, .. } = ContextSettings::with_flags(flags)?;
+        let mut primary = self.primary();
+        primary.flags = flags;
+        if let Some(context) = primary.active() {
+            context.change(|settings| settings.flags = flags);
+        }
+        Ok(())
+    }
+
+    /// The flags of the primary context, and whether it is there.
+    pub(crate) fn primary_state(&self) -> (u32, bool) {
+        let primary = self.primary();
+        (primary.flags, primary.active().is_some())
+    }
+}
+
+/// Where a device is. Each has one function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PciPlace {
+    pub(crate) domain: u32,
+    pub(crate) bus: u32,
+    pub(crate) device: u32,
+}
+
+impl std::fmt::Display for PciPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:04x}:{:02x}:{:02x}.0", self.domain, self.bus, self.device)
+    }
+}
+
+impl PciPlace {
+    /// Reads `domain:bus:device.function`, which may lack the domain and the function. A place with another function
+    /// than 0 is none.
+    pub(crate) fn parse(text: &str) -> Option<PciPlace> {
+        let number = |text: &str| match text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            true => u32::from_str_radix(text, 16).ok(),
+            false => None,
+        };
+        let (place, function) = text.split_once('.').unwrap_or((text, "0"));
+        if number(function)? != 0 {
+            return None;
+        }
+        let parts: Vec<u32> = place.split(':').map(number).collect::<Option<_>>()?;
+        match parts[..] {
+            [domain, bus, device] => Some(PciPlace { domain, bus, device }),
+            [bus, device] => Some(PciPlace { domain: 0, bus, device }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_is_written() {
+        let place = PciPlace { domain: 1, bus: 0xa0, device: 3 };
+        assert_eq!(PciPlace::parse(&place.to_string()), Some(place));
+        assert_eq!(PciPlace::parse("0001:A0:03"), Some(place));
+        assert_eq!(PciPlace::parse("a0:3.0"), Some(PciPlace { domain: 0, ..place }));
+        for wrong in ["", "1", "1:2:3:4", "1:2.1", "+1:2", "1:2.", "::", "g:1", "123456789:1:1"] {
+            assert_eq!(PciPlace::parse(wrong), None, "{wrong}");
+        }
     }
 }

@@ -159,6 +159,20 @@ impl<T> Handles<T> {
         Ok(handle)
     }
 
+    /// Puts another object behind a handle that is good.
+    pub(crate) fn replace_with(
+        &self,
+        handle: usize,
+        object: impl FnOnce(usize) -> Arc<T>,
+    ) -> Result<(), Stale> {
+        let (index, generation) = self.decode(handle)?;
+        let mut slots = self.write();
+        let slot = slots.slots.get_mut(index).filter(|slot| slot.generation == generation);
+        let place = slot.and_then(|slot| slot.object.as_mut()).ok_or(Stale::Destroyed)?;
+        *place = (object(handle), calls::current());
+        Ok(())
+    }
+
     /// The object of a handle. What is wrong with a bad one stands in the log.
     pub(crate) fn get(&self, handle: usize) -> Result<Arc<T>, Stale> {
         let found = self.find(handle);

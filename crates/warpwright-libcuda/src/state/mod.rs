@@ -3,16 +3,21 @@
 //! It begins with `cuInit` and lasts as long as the process. **A child that was forked has none of it**: its threads are
 //! gone, so whatever needs it says that the driver is not initialised, as CUDA does.
 
+mod attributes;
 mod config;
 mod context;
 mod device;
 mod handles;
+pub(crate) mod limit;
+mod model;
 mod process;
 
+pub(crate) use attributes::attribute;
 pub(crate) use config::{Config, LogLevel};
-pub(crate) use context::{CONTEXTS, Context, current, stack};
-pub(crate) use device::Device;
+pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, peers_are_supported, stack};
+pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};
 pub(crate) use handles::{Handles, Kind, Stale};
+use model::Model;
 pub(crate) use process::is_shutting_down;
 
 use crate::report::log;

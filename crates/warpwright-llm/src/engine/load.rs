@@ -94,7 +94,7 @@ impl Engine {
         let model = Arc::new(ModelConfig::from_gguf(gguf)?);
         options.sampler.check()?;
         let chosen = options.choose(model.max_context())?;
-        let stream = options.device.new_stream();
+        let stream = options.device.new_stream()?;
         let mut store = Store::new(&stream);
         load_weights(gguf, &model, &mut store, |loading| {
             let (tensor, loaded, total) = (loading.tensor, loading.loaded, loading.total);

@@ -293,7 +293,7 @@ fn failures_are_got_over() {
         engine.prefill(&prompt(20)).expect("a prompt");
         let mut tokens = decode(&mut engine, 5);
         let fails = device.kernel(&Fails).expect("a kernel");
-        fails.bind().launch(&device.new_stream()).expect("issued");
+        fails.bind().launch(&device.new_stream().expect("a stream")).expect("issued");
         engine.truncate(23).expect("a prefix");
         tokens.truncate(3);
         engine.decode().expect_err("the kernel's error");

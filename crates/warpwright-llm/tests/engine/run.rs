@@ -94,8 +94,14 @@ fn failures_are_got_over() {
         let expected = decode(&mut engine, 12);
 
         let mut engine = load(options);
-        let fail =
-            || device.kernel(&Fails).expect("a kernel").bind().launch(&device.new_stream()).expect("issued");
+        let fail = || {
+            device
+                .kernel(&Fails)
+                .expect("a kernel")
+                .bind()
+                .launch(&device.new_stream().expect("a stream"))
+                .expect("issued")
+        };
         engine.prefill(&prompt(20)).expect("a prompt");
         let mut tokens = decode(&mut engine, 5);
         fail();

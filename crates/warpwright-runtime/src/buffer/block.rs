@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Block {
     pub(crate) device: Device,
     pub(crate) memory: Arc<Memory>,
-    /// The stream that it was allocated on; `None` for mapped memory, which no pool has.
+    /// The stream that it was allocated on; `None` for mapped memory, which no pool has, and no stream.
     pub(crate) home: Option<Arc<StreamState>>,
     /// Other streams that have used it.
     foreign: Mutex<Vec<Arc<StreamState>>>,
@@ -42,8 +42,7 @@ impl Block {
     /// An operation of that stream uses it. Streams other than its own are few: each is noted once.
     pub(crate) fn used_by(&self, stream: &Arc<StreamState>) {
         self.held.iter().for_each(|buffer| buffer.used_by(stream));
-        let Some(home) = &self.home else { return };
-        if home.id == stream.id {
+        if self.home.as_ref().is_some_and(|home| home.id == stream.id) {
             return;
         }
         let mut foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,10 +54,12 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let Some(home) = &self.home else { return };
         // What its streams have been asked for until now may use it.
         let foreign = self.foreign.get_mut().unwrap_or_else(PoisonError::into_inner);
         let others: Vec<Point> = foreign.iter().map(|stream| stream.point()).collect();
-        self.device.release(self.memory.clone(), home.point(), others);
+        match &self.home {
+            Some(home) => self.device.release(self.memory.clone(), home.point(), others),
+            None => self.device.release_mapped(self.memory.clone(), &others),
+        }
     }
 }

@@ -12,8 +12,7 @@ use crate::backend::{Backend, Memory};
 use crate::buffer::{AnyBuffer, Block, Buffer, Element, HostBuffer};
 use crate::error::{Result, RuntimeError};
 use crate::kernel::Kernels;
-use crate::op::Op;
-use crate::pool::{Point, Pool, PoolStatistics};
+use crate::pool::{Free, Point, Pool, PoolStatistics};
 use crate::stream::{self, Stream, StreamState};
 use crate::vm::{self, VmConfig};
 use std::fmt;
@@ -64,12 +63,17 @@ impl Device {
     pub fn vm(config: VmConfig) -> Result<Device> {
         let worker = vm::Worker::new(config)?;
         let properties = worker.properties();
+        Device::new(Backend::Vm(worker), properties)
+    }
+
+    fn new(backend: Backend, properties: Properties) -> Result<Device> {
+        let default_state = StreamState::new(0, backend.new_stream()?);
         let inner = Inner {
             number: DEVICES.fetch_add(1, Relaxed),
-            backend: Backend::Vm(worker),
+            backend,
             properties,
             pool: Mutex::new(Pool::new(RELEASE_THRESHOLD)),
-            default_state: Arc::new(StreamState::new(0)),
+            default_state: Arc::new(default_state),
             default_stream: Mutex::default(),
             streams: AtomicU64::new(1),
             kernels: Kernels::default(),
@@ -84,7 +88,7 @@ impl Device {
 
     /// Whether it is a virtual GPU: where everything takes longer, and the host is no slower than the device.
     pub fn is_virtual(&self) -> bool {
-        matches!(self.inner.backend, Backend::Vm(_))
+        self.inner.backend.is_virtual()
     }
 
     /// Host threads that run the blocks of a virtual GPU: of blocks that wait for one another, no more than that make
@@ -103,16 +107,17 @@ impl Device {
         })
     }
 
-    /// A new stream.
-    pub fn new_stream(&self) -> Stream {
+    /// A new stream. Refused where the device has no room for another one.
+    pub fn new_stream(&self) -> Result<Stream> {
+        let handle = self.inner.backend.new_stream()?;
         let id = self.inner.streams.fetch_add(1, Relaxed);
-        Stream::new(self.clone(), Arc::new(StreamState::new(id)))
+        Ok(Stream::new(self.clone(), Arc::new(StreamState::new(id, handle))))
     }
 
     /// Waits until the device has done everything that it was asked for. Returns the error of what failed, if
     /// nothing has returned that yet.
     pub fn synchronize(&self) -> Result<()> {
-        self.inner.backend.wait(self.inner.backend.issued())
+        self.inner.backend.wait_all()
     }
 
     /// Allocates `len` elements of zero in memory of the host's, which kernels see too.
@@ -143,14 +148,14 @@ impl Device {
     /// many bytes.
     pub fn trim_pool(&self, keep: u64) {
         let blocks = self.pool().trim(keep);
-        drop(blocks);
+        self.give_back(blocks);
     }
 
     /// Sets how many bytes the pool keeps of buffers that were dropped: 1 GiB at first. What is more goes back to
     /// the device at once.
     pub fn set_release_threshold(&self, bytes: u64) {
         let blocks = self.pool().set_threshold(bytes);
-        drop(blocks);
+        self.give_back(blocks);
     }
 
     /// The report of the last launch that is complete. Virtual GPUs have them.
@@ -170,11 +175,11 @@ impl Device {
 
     /// Memory of that size for what a stream does next, and whether it was used before.
     pub(crate) fn take(&self, bytes: u64, stream: &StreamState) -> Result<(Arc<Memory>, bool)> {
-        let passed = |point: Point| self.is_complete(point.ticket);
+        let passed = |point: Point| self.inner.backend.is_complete(point);
         if let Some(memory) = self.pool().take(bytes, stream.id, passed) {
             return Ok((memory, true));
         }
-        let memory = self.with_room(bytes, |backend| backend.allocate(bytes))?;
+        let memory = self.with_room(bytes, |backend| backend.allocate(bytes, stream))?;
         self.pool().allocated(bytes);
         Ok((memory, false))
     }
@@ -190,7 +195,7 @@ impl Device {
         }
         let cached = self.pool().trim(0);
         if !cached.is_empty() {
-            drop(cached);
+            self.give_back(cached);
             if let Some(memory) = allocate(&self.inner.backend)? {
                 return Ok(memory);
             }
@@ -200,7 +205,7 @@ impl Device {
         let capacity = self.inner.properties.memory;
         let live = self.pool().statistics().live_bytes;
         if live.saturating_add(bytes) <= capacity {
-            self.inner.backend.pass(self.inner.backend.issued());
+            self.inner.backend.pass_all();
             if let Some(memory) = allocate(&self.inner.backend)? {
                 return Ok(memory);
             }
@@ -212,38 +217,25 @@ impl Device {
     pub(crate) fn release(&self, memory: Arc<Memory>, home: Point, others: Vec<Point>) {
         let bytes = memory.bytes();
         let blocks = self.pool().give(memory, bytes, home, others);
-        // Outside of the lock.
-        drop(blocks);
+        self.give_back(blocks);
+    }
+
+    /// Mapped memory, which no pool has, is not used by anyone any more, after these points.
+    pub(crate) fn release_mapped(&self, memory: Arc<Memory>, uses: &[Point]) {
+        self.inner.backend.release(memory, uses);
+    }
+
+    /// Gives blocks of the pool back to the device. The pool is not locked meanwhile.
+    fn give_back(&self, blocks: Vec<Free<Arc<Memory>>>) {
+        for Free { block, mut others, home, .. } in blocks {
+            others.push(home);
+            self.inner.backend.release(block, &others);
+        }
     }
 
     /// Whether reads of memory that was never written are looked for.
     pub(crate) fn looks_for_uninitialised(&self) -> bool {
         self.inner.backend.looks_for_uninitialised()
-    }
-
-    /// Issues an operation of a stream: its ticket.
-    pub(crate) fn push(&self, op: Op, stream: &StreamState) -> u64 {
-        self.inner.backend.push(op, stream)
-    }
-
-    /// Waits until an operation is complete, and returns the error of what failed on the device.
-    pub(crate) fn wait(&self, ticket: u64) -> Result<()> {
-        self.inner.backend.wait(ticket)
-    }
-
-    /// Whether an operation is complete.
-    pub(crate) fn is_complete(&self, ticket: u64) -> bool {
-        self.inner.backend.is_complete(ticket)
-    }
-
-    /// A copy of bytes of the host, in memory that was used for that before if there is some.
-    pub(crate) fn stage(&self, data: &[u8]) -> Vec<u8> {
-        self.inner.backend.stage(data)
-    }
-
-    /// Such memory is not used any more.
-    pub(crate) fn unstage(&self, data: Vec<u8>) {
-        self.inner.backend.unstage(data);
     }
 
     /// Its number in this process, which no other device ever has.

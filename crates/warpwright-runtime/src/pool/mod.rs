@@ -42,11 +42,11 @@ pub struct PoolStatistics {
 
 /// A block that nothing holds.
 #[derive(Debug)]
-struct Free<M> {
-    block: M,
+pub(crate) struct Free<M> {
+    pub(crate) block: M,
     /// The last operations that may use it: of the stream that had it, and of others.
-    home: Point,
-    others: Vec<Point>,
+    pub(crate) home: Point,
+    pub(crate) others: Vec<Point>,
     /// Counts up with every block that is given back.
     age: u64,
 }
@@ -100,7 +100,7 @@ impl<M> Pool<M> {
     }
 
     /// A block is given back: operations until these points may use it. What is more than the pool keeps comes out.
-    pub(crate) fn give(&mut self, block: M, bytes: u64, home: Point, others: Vec<Point>) -> Vec<M> {
+    pub(crate) fn give(&mut self, block: M, bytes: u64, home: Point, others: Vec<Point>) -> Vec<Free<M>> {
         self.statistics.live -= 1;
         self.statistics.live_bytes -= bytes;
         self.statistics.cached += 1;
@@ -112,7 +112,7 @@ impl<M> Pool<M> {
     }
 
     /// Keeps up to that many bytes: what is more comes out, the oldest first.
-    pub(crate) fn trim(&mut self, keep: u64) -> Vec<M> {
+    pub(crate) fn trim(&mut self, keep: u64) -> Vec<Free<M>> {
         let mut out = Vec::new();
         while self.statistics.cached_bytes > keep || (keep == 0 && self.statistics.cached > 0) {
             let oldest = |list: &VecDeque<Free<M>>| list.front().map_or(u64::MAX, |free| free.age);
@@ -126,14 +126,14 @@ impl<M> Pool<M> {
             if let Some(free) = free {
                 self.uncached(size);
                 self.statistics.released += 1;
-                out.push(free.block);
+                out.push(free);
             }
         }
         out
     }
 
     /// Keeps up to that many bytes from now on.
-    pub(crate) fn set_threshold(&mut self, bytes: u64) -> Vec<M> {
+    pub(crate) fn set_threshold(&mut self, bytes: u64) -> Vec<Free<M>> {
         self.threshold = bytes;
         self.trim(bytes)
     }

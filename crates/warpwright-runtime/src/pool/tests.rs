@@ -162,8 +162,8 @@ fn simulate(seed: u64, threshold: u64) {
 }
 
 /// Blocks came out because the pool keeps `keep` bytes: the oldest, and no more than necessary.
-fn forget(model: &mut Model, out: Vec<u32>, keep: u64) {
-    for block in out {
+fn forget(model: &mut Model, out: Vec<Free<u32>>, keep: u64) {
+    for Free { block, .. } in out {
         let excess = model.expected.cached_bytes > keep || keep == 0;
         assert!(excess, "what may be kept is kept");
         let oldest = model.cached.iter().min_by_key(|(_, life)| life.given_back).map(|(&block, _)| block);
@@ -193,11 +193,16 @@ fn no_more_is_kept_than_the_threshold() {
 #[test]
 fn a_lower_threshold_holds_at_once() {
     let mut pool = Pool::new(100);
+    let point = |ticket| Point { stream: 0, ticket };
+    let other = Point { stream: 1, ticket: 7 };
+    let out = |free: Vec<Free<u32>>| -> Vec<_> {
+        free.into_iter().map(|Free { block, home, others, .. }| (block, home, others)).collect()
+    };
     for block in 0..3 {
         pool.allocated(30);
-        assert_eq!(pool.give(block, 30, Point { stream: 0, ticket: 0 }, Vec::new()), []);
+        assert_eq!(out(pool.give(block, 30, point(block.into()), vec![other])), []);
     }
-    assert_eq!(pool.set_threshold(60), [0]);
+    assert_eq!(out(pool.set_threshold(60)), [(0, point(0), vec![other])], "with its last uses");
     pool.allocated(30);
-    assert_eq!(pool.give(3, 30, Point { stream: 0, ticket: 0 }, Vec::new()), [1]);
+    assert_eq!(out(pool.give(3, 30, point(3), Vec::new())), [(1, point(1), vec![other])]);
 }

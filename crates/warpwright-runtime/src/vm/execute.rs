@@ -1,9 +1,10 @@
 //! How the virtual GPU executes operations.
 
-use crate::backend;
+use crate::backend::{self, Mark};
 use crate::error::Failure;
-use crate::op::{Landing, Launch, Op, Place};
+use crate::op::{Launch, Op, Place};
 use crate::vm::queue::Queue;
+use crate::vm::task::{Landing, Task};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -66,8 +67,27 @@ impl Executor {
         std::mem::take(&mut self.seen().findings)
     }
 
-    /// Executes an operation. `staging` is memory for what it copies to the host.
-    pub(super) fn execute(&self, op: &Op, staging: Vec<u8>, queue: &Queue) -> Result<(), Box<Failure>> {
+    /// Executes an entry of the queue. `staging` is memory for what it copies to the host.
+    pub(super) fn execute(&self, task: &Task, staging: Vec<u8>, queue: &Queue) -> Result<(), Box<Failure>> {
+        match task {
+            Task::Op(op) => self.operate(op, queue)?,
+            Task::Upload { data, target } => {
+                named("copy to the device", memory(target).write_bytes(target.offset, data))?;
+                self.copied(target.bytes);
+            }
+            Task::Download { source, landing } => {
+                self.download(source, landing, staging)?;
+                self.copied(source.bytes);
+            }
+            Task::Forget(memory) => forget(memory),
+            Task::Record(mark) => mark.reach(Some(Instant::now())),
+            // One that waits for another device gives up when there is nothing left to do for.
+            Task::Wait(Mark::Vm(mark)) => mark.wait_unless(|| queue.is_closed()),
+        }
+        Ok(())
+    }
+
+    fn operate(&self, op: &Op, queue: &Queue) -> Result<(), Box<Failure>> {
         match op {
             Op::Launch(launch) => self.launch(launch)?,
             Op::Copy { source, target } => {
@@ -75,29 +95,17 @@ impl Executor {
                 named("copy", to.copy_bytes(target.offset, from, source.offset, target.bytes))?;
                 self.copied(target.bytes);
             }
-            Op::Upload { data, target } => {
-                named("copy to the device", memory(target).write_bytes(target.offset, data))?;
-                self.copied(target.bytes);
-            }
-            Op::Download { source, landing } => {
-                self.download(source, landing, staging)?;
-                self.copied(source.bytes);
-            }
             Op::Fill { target, value } => {
                 named("memset", memory(target).fill_bytes(target.offset, target.bytes, *value))?;
                 self.counts.memsets.fetch_add(1, Relaxed);
             }
-            Op::Forget(memory) => forget(memory),
-            Op::Record(mark) => mark.reach(Some(Instant::now())),
-            // One that waits for another device gives up when there is nothing left to do for.
-            Op::Wait(mark) => mark.wait_unless(|| queue.is_closed()),
-            Op::Replay(ops) => {
+            Op::Replay { ops, .. } => {
                 self.counts.graph_launches.fetch_add(1, Relaxed);
                 for op in ops.iter() {
                     if queue.is_closed() {
                         break;
                     }
-                    self.execute(op, Vec::new(), queue)?;
+                    self.operate(op, queue)?;
                 }
             }
         }
@@ -144,12 +152,12 @@ impl Executor {
     }
 }
 
-/// What is true although an operation is not executed: an event is over for those who wait for it, and memory has
+/// What is true although an entry is not executed: an event is over for those who wait for it, and memory has
 /// its new owner.
-pub(super) fn skip(op: &Op) {
-    match op {
-        Op::Record(mark) => mark.reach(None),
-        Op::Forget(memory) => forget(memory),
+pub(super) fn skip(task: &Task) {
+    match task {
+        Task::Record(mark) => mark.reach(None),
+        Task::Forget(memory) => forget(memory),
         _ => {}
     }
 }

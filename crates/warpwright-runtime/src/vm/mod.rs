@@ -10,14 +10,18 @@
 //! returned the error.
 
 mod execute;
+mod mark;
 mod memory;
 mod module;
 mod queue;
+mod task;
 mod worker;
 
 pub(crate) use execute::Code;
+pub(crate) use mark::Mark;
 pub(crate) use memory::Memory;
 pub(crate) use module::Module;
+pub(crate) use task::StreamHandle;
 pub(crate) use worker::Worker;
 
 use warpwright_vm::{DeviceConfig, Options};

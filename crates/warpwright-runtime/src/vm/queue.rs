@@ -4,8 +4,8 @@
 //! that failed completes, so whoever waits for it finds it.
 
 use crate::error::{Failure, Result, RuntimeError};
-use crate::op::Op;
 use crate::stream::StreamState;
+use crate::vm::task::Task;
 use std::collections::VecDeque;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
@@ -33,7 +33,7 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct State {
     /// What was issued and not begun; the first has the ticket `begun + 1`.
-    ops: VecDeque<Op>,
+    tasks: VecDeque<Task>,
     issued: u64,
     begun: u64,
     /// The worker waits for an operation.
@@ -50,7 +50,7 @@ struct State {
 
 /// An operation whose turn it is.
 pub(super) struct Turn {
-    pub(super) op: Op,
+    pub(super) task: Task,
     pub(super) ticket: u64,
     /// It must not be executed.
     pub(super) skipped: bool,
@@ -72,11 +72,11 @@ impl Queue {
     }
 
     /// Issues an operation of a stream: its ticket.
-    pub(super) fn push(&self, op: Op, stream: &StreamState) -> u64 {
+    pub(super) fn push(&self, task: Task, stream: &StreamState) -> u64 {
         let mut state = self.state();
         state.issued += 1;
         let ticket = state.issued;
-        state.ops.push_back(op);
+        state.tasks.push_back(task);
         // Under the lock, so that the stream's last ticket never goes back.
         stream.issued(ticket);
         let wake = std::mem::take(&mut state.sleeping);
@@ -150,13 +150,13 @@ impl Queue {
             if self.is_closed() {
                 return None;
             }
-            if let Some(op) = state.ops.pop_front() {
+            if let Some(task) = state.tasks.pop_front() {
                 state.begun += 1;
                 let ticket = state.begun;
                 let skipped = state.error.is_some() || ticket <= state.skip_through;
-                let lands = matches!(op, Op::Download { .. });
+                let lands = matches!(task, Task::Download { .. });
                 let staging = if lands { state.staging.pop().unwrap_or_default() } else { Vec::new() };
-                return Some(Turn { op, ticket, skipped, staging });
+                return Some(Turn { task, ticket, skipped, staging });
             }
             state.sleeping = true;
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -175,13 +175,13 @@ impl Queue {
     }
 
     /// Nothing is executed any more. What was not begun.
-    pub(super) fn close(&self) -> VecDeque<Op> {
+    pub(super) fn close(&self) -> VecDeque<Task> {
         let mut state = self.state();
         self.closed.store(true, Relaxed);
-        let ops = std::mem::take(&mut state.ops);
+        let tasks = std::mem::take(&mut state.tasks);
         drop(state);
         self.work.notify_all();
-        ops
+        tasks
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -1,15 +1,18 @@
 //! The thread that executes what a virtual GPU is asked for, and what others ask it.
 
 use super::execute::{Executor, skip};
+use super::mark::{Mark, MarkState};
 use super::queue::{Outcome, Queue, Turn};
+use super::task::Task;
 use super::{Memory, VmConfig};
+use crate::backend;
 use crate::device::{DeviceStatistics, Properties};
 use crate::error::{Failure, Result, RuntimeError};
-use crate::op::Op;
+use crate::op::{Op, Place};
 use crate::stream::StreamState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use warpwright_vm::{Buffer, Device, DeviceError, Finding, Options, Report};
@@ -97,8 +100,50 @@ impl Worker {
         room(self.device().alloc_mapped(to_len(bytes)))
     }
 
-    pub(crate) fn push(&self, op: Op, stream: &StreamState) -> u64 {
-        self.queue.push(op, stream)
+    pub(crate) fn push(&self, op: Op, stream: &StreamState) {
+        self.queue.push(Task::Op(op), stream);
+    }
+
+    /// The memory's bytes mean nothing any more.
+    pub(crate) fn forget(&self, memory: Arc<backend::Memory>, stream: &StreamState) {
+        self.queue.push(Task::Forget(memory), stream);
+    }
+
+    /// Copies bytes of the host. They are copied here first, since the queue gets there later.
+    pub(crate) fn upload(&self, bytes: &[u8], target: Place, stream: &StreamState) {
+        let mut data = self.queue.staging();
+        data.extend_from_slice(bytes);
+        self.queue.push(Task::Upload { data, target }, stream);
+    }
+
+    /// Copies to the host, and waits.
+    pub(crate) fn download(
+        &self,
+        operation: &'static str,
+        source: Place,
+        stream: &StreamState,
+        target: &mut [u8],
+    ) -> Result<()> {
+        let backend::StreamHandle::Vm(handle) = &stream.handle;
+        let landing = handle.take_landing();
+        let ticket = self.queue.push(Task::Download { source, landing: landing.clone() }, stream);
+        self.queue.wait(ticket)?;
+        let data = landing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let data = data.ok_or(RuntimeError::Skipped { operation })?;
+        target.copy_from_slice(&data);
+        self.queue.keep(data);
+        handle.keep_landing(landing);
+        Ok(())
+    }
+
+    pub(crate) fn record(&self, stream: &StreamState) -> Mark {
+        let state = Arc::new(MarkState::default());
+        let ticket = self.queue.push(Task::Record(state.clone()), stream);
+        Mark::new(state, ticket)
+    }
+
+    pub(crate) fn wait_mark(&self, mark: backend::Mark, stream: &StreamState) {
+        self.queue.push(Task::Wait(mark), stream);
     }
 
     pub(crate) fn issued(&self) -> u64 {
@@ -122,17 +167,6 @@ impl Worker {
     pub(crate) fn failures(&self) -> u64 {
         self.queue.told()
     }
-
-    /// A copy of bytes of the host.
-    pub(crate) fn stage(&self, data: &[u8]) -> Vec<u8> {
-        let mut staging = self.queue.staging();
-        staging.extend_from_slice(data);
-        staging
-    }
-
-    pub(crate) fn unstage(&self, staging: Vec<u8>) {
-        self.queue.keep(staging);
-    }
 }
 
 /// Memory, or that there is none.
@@ -152,17 +186,17 @@ fn to_len(bytes: u64) -> usize {
 /// The life of the thread.
 fn serve(queue: &Queue, executor: &Executor) {
     let mut outcome = None;
-    while let Some(Turn { op, ticket, skipped, staging }) = queue.next(outcome.take()) {
+    while let Some(Turn { task, ticket, skipped, staging }) = queue.next(outcome.take()) {
         let mut error = None;
         if skipped {
-            skip(&op);
+            skip(&task);
         } else {
             // A mistake of ours ends the operation, and leaves nobody waiting.
-            let result = catch_unwind(AssertUnwindSafe(|| executor.execute(&op, staging, queue)));
+            let result = catch_unwind(AssertUnwindSafe(|| executor.execute(&task, staging, queue)));
             error = result.unwrap_or_else(|_| Err(Box::new(internal()))).err();
         }
         // What it held is given back before anyone is told that it is over.
-        let staging = if let Op::Upload { data, .. } = op { Some(data) } else { None };
+        let staging = if let Task::Upload { data, .. } = task { Some(data) } else { None };
         outcome = Some(Outcome { ticket, error, staging });
     }
 }

@@ -141,7 +141,7 @@ fn a_buffer_of_another_device_is_refused() {
     let (here, there) = (Gpu::plain().device, Gpu::plain().device);
     let stream = here.default_stream();
     let (own, foreign) =
-        (stream.alloc_zeros::<u8>(1).unwrap(), there.new_stream().alloc_zeros::<u8>(1).unwrap());
+        (stream.alloc_zeros::<u8>(1).unwrap(), there.new_stream().unwrap().alloc_zeros::<u8>(1).unwrap());
     let mut byte = [0];
     for result in [
         stream.memcpy_htod(&byte, &foreign),

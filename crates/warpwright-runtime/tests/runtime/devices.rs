@@ -61,7 +61,7 @@ fn handles_of_a_device_are_equal() {
     assert_eq!(one, one.clone());
     assert_ne!(one, other);
     assert_eq!(one.default_stream().device(), &one);
-    assert_eq!(other.new_stream().alloc::<u8>(1).unwrap().device(), &other);
+    assert_eq!(other.new_stream().unwrap().alloc::<u8>(1).unwrap().device(), &other);
 }
 
 #[test]

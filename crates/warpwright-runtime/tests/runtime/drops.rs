@@ -5,7 +5,7 @@ use crate::*;
 #[test]
 fn a_stream_may_go_before_its_work() {
     let gpu = Gpu::plain();
-    let stream = gpu.device.new_stream();
+    let stream = gpu.device.new_stream().unwrap();
     let x = stream.clone_htod(&[1u32]).unwrap();
     let hold = gpu.hold(&stream, &x, 1);
     gpu.launch(&stream, "add", &x, &x, 10);
@@ -19,7 +19,7 @@ fn a_stream_may_go_before_its_work() {
 #[test]
 fn buffers_may_go_before_their_work() {
     let gpu = Gpu::checked();
-    let stream = gpu.device.new_stream();
+    let stream = gpu.device.new_stream().unwrap();
     let out = gpu.device.alloc_mapped::<u32>(1).unwrap();
     let x = stream.clone_htod(&[1u32]).unwrap();
     let hold = gpu.hold(&stream, &x, 1);
@@ -39,7 +39,7 @@ fn every_handle_keeps_the_device() {
     drop((device, module));
     let buffer = stream.clone_htod(&[1u32, 2]).unwrap();
     drop(stream);
-    assert_eq!(buffer.device().new_stream().clone_dtoh(&buffer).unwrap(), [1, 2]);
+    assert_eq!(buffer.device().new_stream().unwrap().clone_dtoh(&buffer).unwrap(), [1, 2]);
 }
 
 #[test]

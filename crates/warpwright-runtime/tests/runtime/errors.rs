@@ -28,7 +28,7 @@ fn a_trap_is_told_once_with_its_kernel_and_number() {
 #[test]
 fn what_is_behind_a_failure_is_not_done() {
     let gpu = Gpu::plain();
-    let (stream, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let (stream, other) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
     let x = stream.clone_htod(&[1u32]).unwrap();
     let y = other.clone_htod(&[1u32]).unwrap();
     let hold = gpu.hold(&stream, &x, 1);
@@ -54,7 +54,7 @@ fn what_is_behind_a_failure_is_not_done() {
 #[test]
 fn nothing_that_was_issued_before_somebody_was_told_is_done() {
     let gpu = Gpu::plain();
-    let (stream, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let (stream, other) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
     let x = stream.clone_htod(&[0u32]).unwrap();
     let y = other.clone_htod(&[0u32]).unwrap();
     for _ in 0..5 {

@@ -27,7 +27,7 @@ fn a_stream_uses_memory_again_at_once() {
 #[test]
 fn another_stream_gets_memory_when_what_used_it_is_done() {
     let gpu = Gpu::plain();
-    let (one, two) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let (one, two) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
     let x = one.alloc_zeros::<u32>(2).unwrap();
     let hold = gpu.hold(&one, &x, 5);
     let address = x.device_ptr();
@@ -43,7 +43,7 @@ fn another_stream_gets_memory_when_what_used_it_is_done() {
 #[test]
 fn a_buffer_that_another_stream_uses_is_not_used_again() {
     let gpu = Gpu::plain();
-    let (home, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let (home, other) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
     let x = home.alloc_zeros::<u32>(2).unwrap();
     let allocated = home.record_event().unwrap();
     other.wait_event(&allocated).unwrap();
@@ -52,7 +52,7 @@ fn a_buffer_that_another_stream_uses_is_not_used_again() {
     drop(x);
     let y = home.alloc::<u32>(2).unwrap();
     assert_ne!(y.device_ptr(), address, "a kernel of another stream still adds to it");
-    let w = gpu.device.new_stream().alloc::<u32>(2).unwrap();
+    let w = gpu.device.new_stream().unwrap().alloc::<u32>(2).unwrap();
     assert_ne!(w.device_ptr(), address);
     // Its own operations come after that kernel, and the first stream is done with the buffer.
     let z = other.alloc::<u32>(2).unwrap();
@@ -64,7 +64,7 @@ fn a_buffer_that_another_stream_uses_is_not_used_again() {
 #[test]
 fn a_buffer_that_two_streams_use_is_of_neither() {
     let gpu = Gpu::plain();
-    let (home, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let (home, other) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
     let x = home.alloc_zeros::<u32>(2).unwrap();
     let hold = gpu.hold(&home, &x, 5);
     other.memset_zeros(&x).unwrap();
@@ -80,7 +80,7 @@ fn a_buffer_that_two_streams_use_is_of_neither() {
 #[test]
 fn a_copy_on_another_stream_is_a_use() {
     let gpu = Gpu::plain();
-    let (home, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let (home, other) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
     let (x, y) = (home.alloc_zeros::<u32>(3).unwrap(), other.alloc_zeros::<u32>(1).unwrap());
     home.synchronize().unwrap();
     let hold = gpu.hold(&other, &y, 0);
@@ -120,7 +120,7 @@ impl Kernel for Touch {
 #[test]
 fn what_a_graph_uses_is_not_used_again() {
     let gpu = Gpu::plain();
-    let (home, other) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let (home, other) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
     let kernel = gpu.device.kernel(&Touch).unwrap();
     let touch = |x: &Buffer<u32>| kernel.bind().buffer("x", x).prepare().unwrap();
     for updated in [false, true] {

@@ -24,7 +24,7 @@ fn a_stream_keeps_its_order() {
 #[test]
 fn a_stream_waits_for_the_event_of_another() {
     let gpu = Gpu::plain();
-    let (one, two) = (gpu.device.new_stream(), gpu.device.new_stream());
+    let (one, two) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
     let x = one.clone_htod(&[1u32]).unwrap();
     let out = gpu.device.alloc_mapped::<u32>(1).unwrap();
     let hold = gpu.hold(&one, &x, 6);
@@ -88,7 +88,7 @@ fn the_default_stream_is_one() {
     let x = gpu.device.default_stream().alloc_zeros::<u32>(1).unwrap();
     let hold = gpu.hold(&gpu.device.default_stream(), &x, 3);
     assert!(!gpu.device.default_stream().is_idle());
-    assert!(gpu.device.new_stream().is_idle(), "one that was asked for nothing");
+    assert!(gpu.device.new_stream().unwrap().is_idle(), "one that was asked for nothing");
     hold.release();
     assert_eq!(gpu.device.default_stream().clone_dtoh(&x).unwrap(), [3]);
 }
@@ -96,7 +96,7 @@ fn the_default_stream_is_one() {
 #[test]
 fn a_device_waits_for_all_its_streams() {
     let gpu = Gpu::plain();
-    let streams: Vec<Stream> = (0..3).map(|_| gpu.device.new_stream()).collect();
+    let streams: Vec<Stream> = (0..3).map(|_| gpu.device.new_stream().unwrap()).collect();
     let x: Vec<_> = streams.iter().map(|stream| stream.alloc_zeros::<u32>(1).unwrap()).collect();
     let hold = gpu.hold(&streams[0], &x[0], 1);
     for (stream, x) in streams.iter().zip(&x) {
@@ -116,7 +116,7 @@ fn threads_use_a_device_at_once() {
         for thread in 0..4u32 {
             let (gpu, shared) = (&gpu, shared.clone());
             scope.spawn(move || {
-                let own = gpu.device.new_stream();
+                let own = gpu.device.new_stream().unwrap();
                 let x = own.clone_htod(&[thread]).unwrap();
                 for round in 0..20 {
                     gpu.launch(&own, "add", &x, &x, 10);

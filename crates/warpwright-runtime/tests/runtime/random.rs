@@ -117,7 +117,7 @@ fn programs_of_several_streams_do_what_they_say() {
     let mut reused = 0;
     for seed in 1..=12 {
         let gpu = Gpu::checked();
-        let streams = (0..3).map(|_| gpu.device.new_stream()).collect();
+        let streams = (0..3).map(|_| gpu.device.new_stream().unwrap()).collect();
         let random = Random(0x9e37_79b9_7f4a_7c15u64.rotate_left(seed));
         let mut program = Program { gpu: &gpu, streams, known: Vec::new(), random };
         for _ in 0..300 {

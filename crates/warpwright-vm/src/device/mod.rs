@@ -41,6 +41,10 @@ pub struct DeviceConfig {
     pub memory: u64,
     /// The heap of `malloc` in kernels, in bytes.
     pub heap: u64,
+    /// Which part of the addresses of global memory it has, and of how many equal parts. Devices that have different
+    /// parts of one number never have memory at the same address; all that there are is the part 0 of 1. An index that
+    /// is not below the number means the last part.
+    pub addresses: (u32, u32),
 }
 
 impl Default for DeviceConfig {
@@ -52,6 +56,7 @@ impl Default for DeviceConfig {
             multiprocessors: 132,
             memory: 64 << 30,
             heap: 8 << 20,
+            addresses: (0, 1),
         }
     }
 }
@@ -86,7 +91,9 @@ impl Device {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let workers = if config.workers == 0 { cores } else { config.workers };
         let executor = Executor::new(workers).map_err(DeviceError::Threads)?;
-        let memory = Mutex::new(Memory { map: Arc::new(GlobalMap::new(config.memory)) });
+        let (index, count) = config.addresses;
+        let map = GlobalMap::new(config.memory, index, count);
+        let memory = Mutex::new(Memory { map: Arc::new(map) });
         let inner = Inner { config, executor, workers, memory, launches: AtomicU64::new(0) };
         Ok(Device { inner: Arc::new(inner) })
     }

@@ -32,6 +32,13 @@ impl Device {
             _ => Err(unknown),
         }
     }
+
+    /// What an address is in: where the buffer, the variable or the piece of mapped memory begins, and its size.
+    pub fn extent(&self, address: u64) -> Option<(u64, u64)> {
+        let map = self.inner.memory().map.clone();
+        let found = map.lookup(address).filter(|found| !found.freed && found.heap.is_none())?;
+        (address - found.base < found.bytes).then_some((found.base, found.bytes))
+    }
 }
 
 impl Span {
@@ -63,6 +70,18 @@ impl Span {
         let at = self.inside(offset, data.len() as u64)?;
         self.allocation.read(at, data);
         Ok(())
+    }
+
+    /// Copies the first bytes out, as one value that was there, while kernels may be running.
+    pub fn peek(&self, data: &mut [u8]) -> Result<(), DeviceError> {
+        let _wide = (data.len() > 4).then(|| self.allocation.exclusive());
+        self.read(0, data)
+    }
+
+    /// Copies the first bytes in, as one value, while kernels may be running.
+    pub fn poke(&self, data: &[u8]) -> Result<(), DeviceError> {
+        let _wide = (data.len() > 4).then(|| self.allocation.exclusive());
+        self.write(0, data)
     }
 
     /// Fills `bytes` bytes from its byte `offset` on with a pattern of up to 16 bytes, again and again; an empty

@@ -228,6 +228,9 @@ pub(crate) fn update(word: &AtomicU32, mask: u32, value: u32) {
 /// All allocations, by address.
 #[derive(Clone, Debug)]
 pub(crate) struct GlobalMap {
+    /// Where its addresses begin, and how many bytes of address space it has.
+    first: u64,
+    capacity: u64,
     /// Bytes that may be allocated at once, and that are.
     limit: u64,
     used: u64,
@@ -249,12 +252,17 @@ pub(crate) enum Overlap {
 }
 
 impl GlobalMap {
-    /// The most bytes that can be allocated in all.
+    /// Bytes of addresses that all devices of a host have that must differ in them.
     const CAPACITY: u64 = 1 << 44;
 
-    /// Memory of which that many bytes can be allocated at once.
-    pub(crate) fn new(limit: u64) -> Self {
-        GlobalMap { limit, used: 0, pages: Vec::new(), allocations: Vec::new(), host: BTreeMap::new() }
+    /// Memory of which that many bytes can be allocated at once. The addresses are those of the part `index` of
+    /// `count` equal parts of all.
+    pub(crate) fn new(limit: u64, index: u32, count: u32) -> Self {
+        let count = u64::from(count.max(1));
+        let capacity = Self::CAPACITY / count >> PAGE_BITS << PAGE_BITS;
+        let first = GLOBAL_WINDOW + u64::from(index).min(count - 1) * capacity;
+        let (pages, allocations, host) = (Vec::new(), Vec::new(), BTreeMap::new());
+        GlobalMap { first, capacity, limit, used: 0, pages, allocations, host }
     }
 
     /// Bytes that are not allocated.
@@ -271,8 +279,8 @@ impl GlobalMap {
     ) -> Option<Arc<Allocation>> {
         let pages = (bytes >> PAGE_BITS) + 1;
         if bytes > self.unused()
-            || bytes > Self::CAPACITY
-            || (self.pages.len() as u64 + pages) << PAGE_BITS > Self::CAPACITY
+            || bytes > self.capacity
+            || (self.pages.len() as u64 + pages) << PAGE_BITS > self.capacity
         {
             return None;
         }
@@ -292,7 +300,7 @@ impl GlobalMap {
 
     /// Where the addresses end that were given to allocations.
     fn end(&self) -> u64 {
-        GLOBAL_WINDOW + ((self.pages.len() as u64) << PAGE_BITS)
+        self.first + ((self.pages.len() as u64) << PAGE_BITS)
     }
 
     /// Maps memory of the host, where it is for the host.
@@ -309,9 +317,9 @@ impl GlobalMap {
             return Err(Overlap::Window(window));
         }
         // Addresses that the device has given stay its own.
-        if start < self.end() && end > GLOBAL_WINDOW {
+        if start < self.end() && end > self.first {
             let other = self.lookup(start).or_else(|| self.nearest(start));
-            let (base, bytes) = other.map_or((GLOBAL_WINDOW, 0), |other| (other.base, other.bytes));
+            let (base, bytes) = other.map_or((self.first, 0), |other| (other.base, other.bytes));
             return Err(Overlap::Memory(base, bytes));
         }
         if let Some(other) = self.host_overlap(start, end) {
@@ -362,7 +370,7 @@ impl GlobalMap {
     /// The allocation whose address space `address` is in. Its end may lie before.
     #[inline(always)]
     pub(crate) fn lookup(&self, address: u64) -> Option<&Allocation> {
-        let page = address.wrapping_sub(GLOBAL_WINDOW) >> PAGE_BITS;
+        let page = address.wrapping_sub(self.first) >> PAGE_BITS;
         match self.pages.get(page as usize) {
             Some(&index) => Some(&self.allocations[index as usize - 1]),
             None => self.lookup_host(address),

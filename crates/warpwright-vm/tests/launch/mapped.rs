@@ -136,6 +136,33 @@ $trip:
 }
 
 #[test]
+fn devices_can_have_addresses_of_their_own() {
+    let device = |addresses, memory| {
+        let mut config = DeviceConfig::default();
+        (config.addresses, config.memory, config.workers) = (addresses, memory, 1);
+        Device::new(config).unwrap()
+    };
+    let devices: Vec<Device> = (0..4).map(|index| device((index, 3), 1 << 30)).collect();
+    let buffers: Vec<_> = devices.iter().map(|device| device.alloc_zeros::<u32>(2).unwrap()).collect();
+    let at = |index: usize| buffers[index].address();
+    assert!(at(0) < at(1) && at(1) < at(2));
+    assert_eq!(at(3), at(2), "an index that is none means the last part");
+    assert_eq!(at(1) - at(0), at(2) - at(1));
+    for (device, buffer) in devices.iter().zip(&buffers) {
+        assert!(run(device, &add_and_store(), buffer.address(), 1).is_clean());
+        assert_eq!(buffer.read(), [1, 7]);
+    }
+    let report = run(&devices[0], &add_and_store(), at(1), 1);
+    assert!(report.findings.iter().all(|f| f.kind == FindingKind::Access(FaultKind::OutOfBounds)));
+    assert_eq!((report.findings.len(), buffers[1].read()), (2, vec![1, 7]));
+    assert!(matches!(devices[0].span(at(1), 1), Err(DeviceError::NoMemory { .. })));
+    // A small part is soon used up.
+    let narrow = device((0, 1 << 22), 1 << 40);
+    assert!(narrow.alloc::<u8>(1 << 20).is_ok() && narrow.alloc::<u8>(1 << 20).is_ok());
+    assert!(matches!(narrow.alloc::<u8>(1), Err(DeviceError::OutOfMemory { .. })));
+}
+
+#[test]
 fn bytes_are_found_by_their_addresses() {
     let device = device();
     let text = ".version 7.8

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use warpwright_kernels::find;
 use warpwright_ptx::dsl::{ArgDesc, Block, Built, Extent, LaunchRule, Role};
-use warpwright_ptx::ir::Arch;
+use warpwright_ptx::ir::{Arch, Space};
 use warpwright_ptx::print::{Options, print_with};
 
 /// Print a kernel's PTX; with `--json`, also how to launch it
@@ -52,6 +52,10 @@ struct Argument {
     role: &'static str,
     /// Elements.
     length: Count,
+    /// What the address of a buffer is a multiple of, in bytes; `null` for a scalar.
+    alignment: Option<u32>,
+    /// The inputs whose buffer an output may be. Nothing else that is written may overlap.
+    may_share: &'static [&'static str],
 }
 
 /// Shared memory is in bytes.
@@ -86,15 +90,21 @@ impl From<Extent> for Count {
     }
 }
 
-impl From<&ArgDesc> for Argument {
-    fn from(arg: &ArgDesc) -> Self {
+impl Argument {
+    /// An argument of a kernel that was built.
+    fn new(arg: &ArgDesc, built: &Built) -> Self {
         let role = match arg.role {
             Role::In => "in",
             Role::Out => "out",
             Role::InOut => "inout",
             Role::Scalar => "scalar",
         };
-        Argument { name: arg.name, dtype: arg.dtype.name(), role, length: arg.len.into() }
+        let mut declared = built.module.entries().flat_map(|entry| &entry.variables);
+        let alignment = declared
+            .find(|variable| variable.space == Space::Param && *variable.name == *arg.name)
+            .and_then(|parameter| parameter.pointee?.align);
+        let (name, dtype) = (arg.name, arg.dtype.name());
+        Argument { name, dtype, role, length: arg.len.into(), alignment, may_share: arg.shares }
     }
 }
 
@@ -133,7 +143,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
             entry: kernel.entry(),
             target: module.target.arch.to_string(),
             ptx_version: module.version.to_string(),
-            arguments: kernel.args().iter().map(Argument::from).collect(),
+            arguments: kernel.args().iter().map(|arg| Argument::new(arg, &built)).collect(),
             launch: launch.into(),
             ptx: &text,
         });

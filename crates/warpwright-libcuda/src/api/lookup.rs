@@ -1,0 +1,169 @@
+//! Functions by name, and what the driver keeps to itself.
+
+use super::versions::SINCE;
+use super::{Entry, all, entries};
+use crate::report::log;
+use crate::state;
+use crate::types::{CUuuid, In, Out, Result, Status, text};
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+/// What `cuGetProcAddress` says of a search: `CUdriverProcAddressQueryResult`.
+const FOUND: c_int = 0;
+const SYMBOL_NOT_FOUND: c_int = 1;
+const VERSION_NOT_SUFFICIENT: c_int = 2;
+
+/// Its flags.
+const LEGACY_STREAM: u64 = 1;
+const PER_THREAD_DEFAULT_STREAM: u64 = 2;
+
+/// A variant of a function.
+struct Variant {
+    since: u32,
+    is_per_thread: bool,
+    entry: &'static Entry,
+}
+
+/// The variants by their base names, the oldest first.
+fn variants() -> &'static HashMap<&'static str, Vec<Variant>> {
+    static VARIANTS: OnceLock<HashMap<&str, Vec<Variant>>> = OnceLock::new();
+    VARIANTS.get_or_init(|| {
+        let entries: HashMap<&str, &'static Entry> = all().map(|entry| (entry.name, entry)).collect();
+        let mut variants: HashMap<&str, Vec<Variant>> = HashMap::new();
+        for (since, names) in SINCE {
+            for name in *names {
+                let Some(entry) = entries.get(name) else { continue };
+                let (base, is_per_thread) = base(name);
+                variants.entry(base).or_default().push(Variant { since: *since, is_per_thread, entry });
+            }
+        }
+        variants
+    })
+}
+
+/// A name without the version of its signature and the kind of its default stream.
+fn base(name: &str) -> (&str, bool) {
+    let plain = name.strip_suffix("_ptds").or_else(|| name.strip_suffix("_ptsz"));
+    let (name, is_per_thread) = (plain.unwrap_or(name), plain.is_some());
+    let base = name.rsplit_once("_v").filter(|(_, v)| v.bytes().all(|b| b.is_ascii_digit()));
+    (base.map_or(name, |(base, _)| base), is_per_thread)
+}
+
+/// The function that a client of a version of CUDA means by a name; else what the search says.
+fn find(name: &str, version: u32, per_thread: bool) -> std::result::Result<&'static Entry, c_int> {
+    let variants = variants().get(name).ok_or(SYMBOL_NOT_FOUND)?;
+    let driver = state::config().map_or(u32::MAX, |config| config.driver_version);
+    let mut known = variants.iter().filter(|variant| variant.since <= driver).peekable();
+    known.peek().ok_or(SYMBOL_NOT_FOUND)?;
+    let fits = known.filter(|variant| variant.since <= version && (per_thread || !variant.is_per_thread));
+    let best = fits.max_by_key(|variant| (variant.is_per_thread, variant.since));
+    best.map(|variant| variant.entry).ok_or(VERSION_NOT_SUFFICIENT)
+}
+
+/// A search, as a client asks for it.
+fn search(
+    name: In<c_char>,
+    function: Out<*mut c_void>,
+    version: c_int,
+    flags: u64,
+) -> Result<std::result::Result<(), c_int>> {
+    function.set(std::ptr::null_mut())?;
+    let name = text(name)?;
+    let known = [0, LEGACY_STREAM, PER_THREAD_DEFAULT_STREAM].contains(&flags);
+    let driver = state::config()?.driver_version;
+    let version = u32::try_from(version).ok().filter(|version| known && *version <= driver);
+    let version = version.ok_or(Status::INVALID_VALUE)?;
+    Ok(match find(&name, version, flags == PER_THREAD_DEFAULT_STREAM) {
+        Ok(entry) => {
+            function.set(entry.address.cast_mut().cast())?;
+            Ok(())
+        }
+        Err(status) => Err(status),
+    })
+}
+
+entries! {
+    /// The function that a client of a version of CUDA means by a base name such as `cuMemAlloc`.
+    fn cuGetProcAddress(name: In<c_char>, function: Out<*mut c_void>, version: c_int, flags: u64) {
+        search(name, function, version, flags)?.map_err(|_| Status::NOT_FOUND)
+    }
+
+    /// The same. That there is none is no failure: the pointer is null, and `status` says why.
+    fn cuGetProcAddress_v2(
+        name: In<c_char>, function: Out<*mut c_void>, version: c_int, flags: u64, status: Out<c_int>
+    ) {
+        let found = search(name, function, version, flags)?;
+        status.set_if(found.err().unwrap_or(FOUND));
+        Ok(())
+    }
+
+    /// Tables of private functions, by which NVIDIA's own libraries reach into their driver. There are none.
+    fn cuGetExportTable(table: Out<*const c_void>, id: In<CUuuid>) {
+        table.set(std::ptr::null())?;
+        let id = id.get()?.bytes.map(|byte| format!("{byte:02x}")).concat();
+        log::note(&format_args!(
+            "the private table {id} is not supported: libraries that need it, such as the CUDA runtime, \
+             do not run on the driver API alone"
+        ));
+        Err(Status::INVALID_VALUE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(name: &str, version: u32, per_thread: bool) -> std::result::Result<&'static str, c_int> {
+        find(name, version, per_thread).map(|entry| entry.name)
+    }
+
+    #[test]
+    fn a_version_has_its_signature() {
+        assert_eq!(name("cuCtxCreate", 2000, false), Ok("cuCtxCreate"));
+        assert_eq!(name("cuCtxCreate", 3020, false), Ok("cuCtxCreate_v2"));
+        assert_eq!(name("cuCtxCreate", 11030, false), Ok("cuCtxCreate_v2"));
+        assert_eq!(name("cuCtxCreate", 11040, false), Ok("cuCtxCreate_v3"));
+        assert_eq!(name("cuCtxCreate", 12080, false), Ok("cuCtxCreate_v4"));
+        assert_eq!(name("cuMemAlloc", 3010, false), Ok("cuMemAlloc"));
+        assert_eq!(name("cuMemAlloc", 12000, true), Ok("cuMemAlloc_v2"), "it takes no stream");
+        assert_eq!(name("cuMemcpyHtoD", 12000, false), Ok("cuMemcpyHtoD_v2"));
+        assert_eq!(name("cuMemcpyHtoD", 12000, true), Ok("cuMemcpyHtoD_v2_ptds"));
+        assert_eq!(
+            name("cuMemcpyHtoD", 6050, true),
+            Ok("cuMemcpyHtoD_v2"),
+            "before there were threads' streams"
+        );
+        assert_eq!(name("cuStreamBeginCapture", 10000, true), Ok("cuStreamBeginCapture_ptsz"));
+        assert_eq!(name("cuStreamBeginCapture", 12000, true), Ok("cuStreamBeginCapture_v2_ptsz"));
+    }
+
+    #[test]
+    fn what_is_not_there_says_why() {
+        assert_eq!(name("cuGraphCreate", 9000, false), Err(VERSION_NOT_SUFFICIENT));
+        assert_eq!(name("cuMemAlloc_v2", 12000, false), Err(SYMBOL_NOT_FOUND), "a base name is wanted");
+        assert_eq!(name("cuNothing", 12000, false), Err(SYMBOL_NOT_FOUND));
+        assert_eq!(name("", 12000, false), Err(SYMBOL_NOT_FOUND));
+        assert_eq!(
+            name("cuDeviceGetHostAtomicCapabilities", 12080, false),
+            Err(SYMBOL_NOT_FOUND),
+            "of CUDA 13"
+        );
+    }
+
+    #[test]
+    fn every_function_is_found_by_its_name() {
+        let mut names: Vec<&str> = SINCE.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut exported: Vec<&str> = all().map(|entry| entry.name).collect();
+        exported.retain(|name| !name.starts_with("warpwright"));
+        names.sort_unstable();
+        exported.sort_unstable();
+        assert_eq!(names, exported);
+        for (since, names) in SINCE.iter().filter(|(since, _)| *since <= 12080) {
+            for exact in *names {
+                let (base, is_per_thread) = base(exact);
+                assert_eq!(name(base, *since, is_per_thread), Ok(*exact));
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The context that a device has for all of the process.
+
+use super::entries;
+use crate::state::state;
+use crate::types::{CUcontext, CUdevice, Out};
+use std::ffi::{c_int, c_uint};
+
+entries! {
+    /// The primary context, made with the first call and alive until it was released as often.
+    fn cuDevicePrimaryCtxRetain(context: Out<CUcontext>, device: CUdevice) {
+        let context = context.required()?;
+        context.set(state()?.device(device)?.retain_primary()?)
+    }
+
+    /// Releases it; the last one destroys it.
+    fn cuDevicePrimaryCtxRelease_v2(device: CUdevice) {
+        state()?.device(device)?.release_primary()
+    }
+
+    /// Releases it; the last one destroys it.
+    fn cuDevicePrimaryCtxRelease(device: CUdevice) {
+        state()?.device(device)?.release_primary()
+    }
+
+    /// Destroys it with all that is in it, however often it is retained.
+    fn cuDevicePrimaryCtxReset_v2(device: CUdevice) {
+        state()?.device(device)?.reset_primary()
+    }
+
+    /// Destroys it with all that is in it, however often it is retained.
+    fn cuDevicePrimaryCtxReset(device: CUdevice) {
+        state()?.device(device)?.reset_primary()
+    }
+
+    /// How it is to wait, and the like.
+    fn cuDevicePrimaryCtxSetFlags_v2(device: CUdevice, flags: c_uint) {
+        state()?.device(device)?.set_primary_flags(flags)
+    }
+
+    /// How it is to wait, and the like.
+    fn cuDevicePrimaryCtxSetFlags(device: CUdevice, flags: c_uint) {
+        state()?.device(device)?.set_primary_flags(flags)
+    }
+
+    /// Its flags, and whether it is there.
+    fn cuDevicePrimaryCtxGetState(device: CUdevice, flags: Out<c_uint>, active: Out<c_int>) {
+        let (set, is_active) = state()?.device(device)?.primary_state();
+        active.required()?;
+        flags.set(set)?;
+        active.set(is_active.into())
+    }
+}

@@ -1,0 +1,155 @@
+//! Bytes that operations reach: of devices and pinned memory, by their addresses; of the client's own memory, by
+//! pointers.
+
+use super::{HostMemory, engines, hosts, status};
+use crate::types::{Result, Status};
+use std::sync::Arc;
+use warpwright_vm::Span;
+
+/// Bytes of a device, or of memory of the host that devices know. They stay as long as this does.
+#[derive(Clone)]
+pub(crate) struct Bytes {
+    span: Span,
+    /// What the bytes are in, where it is memory of the host.
+    _host: Option<Arc<HostMemory>>,
+}
+
+impl Bytes {
+    /// The bytes at an address of any device; they must be in one allocation, or in one variable.
+    pub(crate) fn at(address: u64, bytes: u64) -> Result<Bytes> {
+        if let Some(host) = hosts().find(address) {
+            let span = host.span(address, bytes)?;
+            return Ok(Bytes { span, _host: Some(host) });
+        }
+        for engine in engines()? {
+            if let Ok(span) = engine.vm().span(address, bytes) {
+                if engine.memory().is_freed(address) {
+                    return Err(Status::INVALID_VALUE);
+                }
+                return Ok(Bytes { span, _host: None });
+            }
+        }
+        Err(Status::INVALID_VALUE)
+    }
+
+    /// How many.
+    pub(crate) fn len(&self) -> u64 {
+        self.span.bytes()
+    }
+
+    /// Where they are.
+    pub(crate) fn address(&self) -> u64 {
+        self.span.address()
+    }
+
+    /// Whether the host reaches them too.
+    pub(crate) fn is_host(&self) -> bool {
+        self._host.is_some()
+    }
+
+    /// Copies bytes in.
+    pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.span.write(offset, data).map_err(|error| status(&error))
+    }
+
+    /// Copies bytes out.
+    pub(crate) fn read(&self, offset: u64, data: &mut [u8]) -> Result<()> {
+        self.span.read(offset, data).map_err(|error| status(&error))
+    }
+
+    /// Writes a pattern again and again.
+    pub(crate) fn fill(&self, offset: u64, bytes: u64, pattern: &[u8]) -> Result<()> {
+        self.span.fill(offset, bytes, pattern).map_err(|error| status(&error))
+    }
+
+    /// Copies from others.
+    pub(crate) fn copy(&self, offset: u64, source: &Bytes, from: u64, bytes: u64) -> Result<()> {
+        self.span.copy(offset, &source.span, from, bytes).map_err(|error| status(&error))
+    }
+
+    /// The number that four or eight bytes are.
+    pub(super) fn value(&self) -> Option<u64> {
+        let mut value = [0; 8];
+        let len = self.len().min(8) as usize;
+        self.span.peek(&mut value[..len]).ok()?;
+        Some(u64::from_le_bytes(value))
+    }
+
+    /// Makes them that number.
+    pub(super) fn set_value(&self, value: u64) -> Result<()> {
+        let len = self.len().min(8) as usize;
+        self.span.poke(&value.to_le_bytes()[..len]).map_err(|error| status(&error))
+    }
+}
+
+/// Memory of the client's that no device knows.
+///
+/// It is reached while the client waits, or by a captured copy at the time for which the client has promised it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientMemory {
+    address: usize,
+    bytes: u64,
+}
+
+impl ClientMemory {
+    /// Memory that a client gave as good for so many bytes.
+    pub(crate) fn new(address: u64, bytes: u64) -> Self {
+        let pointer: *mut u8 = std::ptr::without_provenance_mut(address as usize);
+        ClientMemory { address: pointer.expose_provenance(), bytes }
+    }
+
+    /// A pointer to bytes that are inside.
+    fn pointer(self, offset: u64, bytes: u64) -> Result<*mut u8> {
+        let end = offset.checked_add(bytes).filter(|end| *end <= self.bytes);
+        end.ok_or(Status::INVALID_VALUE)?;
+        Ok(std::ptr::with_exposed_provenance_mut(self.address.wrapping_add(offset as usize)))
+    }
+
+    /// Calls `each` with the bytes of a range, a piece at a time, and where they are in it.
+    pub(super) fn read(
+        self,
+        offset: u64,
+        bytes: u64,
+        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let pointer = self.pointer(offset, bytes)?;
+        let mut piece = [0; PIECE];
+        for at in (0..bytes).step_by(PIECE) {
+            let take = (bytes - at).min(PIECE as u64) as usize;
+            // SAFETY: the client's memory, which the interface says can be read there. It is copied by a pointer and
+            // not lent, since others may change it meanwhile.
+            unsafe { pointer.add(at as usize).copy_to(piece.as_mut_ptr(), take) };
+            each(at, &piece[..take])?;
+        }
+        Ok(())
+    }
+
+    /// Fills a range with what `each` puts in pieces of it.
+    pub(super) fn write(
+        self,
+        offset: u64,
+        bytes: u64,
+        mut each: impl FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let pointer = self.pointer(offset, bytes)?;
+        let mut piece = [0; PIECE];
+        for at in (0..bytes).step_by(PIECE) {
+            let take = (bytes - at).min(PIECE as u64) as usize;
+            each(at, &mut piece[..take])?;
+            // SAFETY: the client's memory, which the interface says can be written there, as above.
+            unsafe { pointer.add(at as usize).copy_from(piece.as_ptr(), take) };
+        }
+        Ok(())
+    }
+
+    /// Copies from other such memory; they may overlap.
+    pub(super) fn copy(self, offset: u64, source: ClientMemory, from: u64, bytes: u64) -> Result<()> {
+        let (to, from) = (self.pointer(offset, bytes)?, source.pointer(from, bytes)?);
+        // SAFETY: both are the client's memory, as above.
+        unsafe { to.copy_from(from, bytes as usize) };
+        Ok(())
+    }
+}
+
+/// Bytes that are copied at a time.
+const PIECE: usize = 16 << 10;

@@ -1,0 +1,141 @@
+//! What was allocated on a device, by address. The address of what was given back never comes back.
+
+use super::{Pool, status};
+use crate::report::calls::{self, Call};
+use crate::types::{CUcontext, Result, Status};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use warpwright_vm::{Buffer, Device};
+
+/// What the client has allocated with one call.
+pub(crate) struct Block {
+    buffer: Buffer<u8>,
+    pub(crate) kind: BlockKind,
+    /// A number that no other allocation of the process ever has.
+    pub(crate) id: u64,
+    pub(crate) context: u64,
+    pub(crate) context_handle: CUcontext,
+    /// The call that made it.
+    pub(crate) made_by: Call,
+    /// Whether copies wait for it always: a wish of the client's, which holds anyway.
+    pub(crate) sync_operations: AtomicBool,
+    /// It was given back in the order of a stream, which has not come to it.
+    is_freed: AtomicBool,
+}
+
+/// How it was allocated.
+#[derive(Clone)]
+pub(crate) enum BlockKind {
+    /// At once.
+    Plain,
+    /// In the order of a stream, from a pool.
+    Pooled(Arc<Pool>),
+}
+
+impl Block {
+    /// Where it begins.
+    pub(crate) fn base(&self) -> u64 {
+        self.buffer.address()
+    }
+
+    /// Its size.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.buffer.len() as u64
+    }
+}
+
+/// A number for an allocation.
+pub(super) fn next_id() -> u64 {
+    static IDS: AtomicU64 = AtomicU64::new(1);
+    IDS.fetch_add(1, Relaxed)
+}
+
+/// The allocations of a device.
+#[derive(Default)]
+pub(crate) struct Memory {
+    blocks: Mutex<BTreeMap<u64, Arc<Block>>>,
+}
+
+impl Memory {
+    fn blocks(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Block>>> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Allocates for a context; not nothing.
+    pub(crate) fn allocate(
+        &self,
+        vm: &Device,
+        bytes: u64,
+        kind: BlockKind,
+        context: (u64, CUcontext),
+    ) -> Result<Arc<Block>> {
+        if bytes == 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        let len = usize::try_from(bytes).map_err(|_| Status::OUT_OF_MEMORY)?;
+        let id = next_id();
+        let made_by = calls::current();
+        let name = format!("allocation {id} ({made_by})");
+        let buffer = vm.alloc_named::<u8>(&name, len).map_err(|error| status(&error))?;
+        if let BlockKind::Pooled(pool) = &kind {
+            pool.take(bytes);
+        }
+        let block = Arc::new(Block {
+            buffer,
+            kind,
+            id,
+            context: context.0,
+            context_handle: context.1,
+            made_by,
+            sync_operations: AtomicBool::new(false),
+            is_freed: AtomicBool::new(false),
+        });
+        self.blocks().insert(block.base(), block.clone());
+        Ok(block)
+    }
+
+    /// The allocation that an address is in.
+    pub(crate) fn find(&self, address: u64) -> Option<Arc<Block>> {
+        let blocks = self.blocks();
+        let (_, block) = blocks.range(..=address).next_back()?;
+        (address - block.base() < block.bytes()).then(|| block.clone())
+    }
+
+    /// Whether an address is in memory that was given back in the order of a stream.
+    pub(super) fn is_freed(&self, address: u64) -> bool {
+        self.find(address).is_some_and(|block| block.is_freed.load(Relaxed))
+    }
+
+    /// Takes back what begins at an address, once. It is there until [`forget`](Self::forget).
+    pub(crate) fn take(&self, address: u64) -> Result<Arc<Block>> {
+        let block = self.blocks().get(&address).cloned().ok_or(Status::INVALID_VALUE)?;
+        if block.is_freed.swap(true, Relaxed) { Err(Status::INVALID_VALUE) } else { Ok(block) }
+    }
+
+    /// What was taken back is gone.
+    pub(crate) fn forget(&self, block: &Arc<Block>) {
+        let removed = self.blocks().remove(&block.base());
+        if let Some(block) = removed
+            && let BlockKind::Pooled(pool) = &block.kind
+        {
+            pool.give_back(block.bytes());
+        }
+    }
+
+    /// All that a context has is gone.
+    pub(super) fn release(&self, context: u64) {
+        // Pools belong to the device.
+        let is_its = |block: &Block| block.context == context && matches!(block.kind, BlockKind::Plain);
+        let mut blocks = self.blocks();
+        let (gone, kept) = std::mem::take(&mut *blocks).into_iter().partition(|(_, block)| is_its(block));
+        *blocks = kept;
+        drop(blocks);
+        drop::<BTreeMap<u64, Arc<Block>>>(gone);
+    }
+
+    /// What is there and was not given back.
+    pub(crate) fn alive(&self) -> Vec<Arc<Block>> {
+        self.blocks().values().filter(|block| !block.is_freed.load(Relaxed)).cloned().collect()
+    }
+}

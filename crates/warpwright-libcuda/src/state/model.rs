@@ -1,0 +1,70 @@
+//! What the card of an architecture is like that people have: what the virtual GPU does not define itself.
+
+use warpwright_ptx::ir::Arch;
+
+/// A card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Model {
+    pub(crate) multiprocessors: u32,
+    /// Of its multiprocessors, in kHz.
+    pub(crate) clock: u32,
+    /// Of its memory, in kHz.
+    pub(crate) memory_clock: u32,
+    /// In bits.
+    pub(crate) bus_width: u32,
+    /// In bytes.
+    pub(crate) l2: u32,
+    /// How many times as fast single precision is as double precision.
+    pub(crate) double_ratio: u32,
+    /// It shares the memory of the host.
+    pub(crate) is_integrated: bool,
+}
+
+impl Model {
+    const fn new(
+        multiprocessors: u32,
+        clock: u32,
+        (memory_clock, bus_width): (u32, u32),
+        l2: u32,
+        ratio: u32,
+    ) -> Model {
+        let l2 = l2 << 20;
+        Model {
+            multiprocessors,
+            clock,
+            memory_clock,
+            bus_width,
+            l2,
+            double_ratio: ratio,
+            is_integrated: false,
+        }
+    }
+
+    const fn integrated(self) -> Model {
+        Model { is_integrated: true, ..self }
+    }
+
+    /// The card of an architecture. One that is not known is like the known one before it.
+    pub(crate) const fn of(arch: Arch) -> Model {
+        match arch.sm {
+            ..53 => Model::new(24, 1_216_000, (3_505_000, 384), 3, 32),
+            53 => Model::new(1, 921_600, (1_600_000, 64), 1, 32).integrated(),
+            54..61 => Model::new(56, 1_480_500, (715_000, 4096), 4, 2),
+            61 => Model::new(28, 1_582_000, (5_505_000, 352), 3, 32),
+            62 => Model::new(2, 1_300_500, (1_600_000, 128), 1, 32).integrated(),
+            63..72 => Model::new(80, 1_530_000, (877_000, 4096), 6, 2),
+            72 => Model::new(8, 1_377_000, (2_133_000, 256), 1, 32).integrated(),
+            73..80 => Model::new(40, 1_590_000, (5_001_000, 256), 4, 32),
+            80 => Model::new(108, 1_410_000, (1_215_000, 5120), 40, 2),
+            81..87 => Model::new(82, 1_695_000, (9_751_000, 384), 6, 64),
+            87 | 88 => Model::new(16, 1_300_000, (3_200_000, 256), 4, 64).integrated(),
+            89 => Model::new(128, 2_520_000, (10_501_000, 384), 72, 64),
+            90 => Model::new(132, 1_980_000, (2_619_000, 5120), 50, 2),
+            91..103 => Model::new(148, 1_965_000, (3_996_000, 8192), 126, 2),
+            103 => Model::new(152, 1_965_000, (3_996_000, 8192), 126, 64),
+            104..120 => Model::new(20, 1_575_000, (4_266_000, 256), 32, 64).integrated(),
+            121 => Model::new(48, 2_418_000, (4_266_000, 256), 24, 64).integrated(),
+            120.. => Model::new(170, 2_407_000, (14_001_000, 512), 96, 64),
+        }
+    }
+}

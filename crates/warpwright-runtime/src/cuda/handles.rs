@@ -1,0 +1,128 @@
+//! Streams and events of the driver, which go when they are dropped.
+//!
+//! A handle that goes while the device still works for it is no mistake: the driver keeps what it needs.
+
+use super::context::Context;
+use super::error::{CallError, check};
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::{self, CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags};
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// A stream of the driver.
+pub(crate) struct Stream {
+    context: Arc<Context>,
+    handle: CUstream,
+    /// The stream of someone else that this is, which is not ours to destroy.
+    theirs: Option<Arc<CudaStream>>,
+}
+
+/// An event of the driver.
+pub(crate) struct Event {
+    context: Arc<Context>,
+    handle: CUevent,
+}
+
+// SAFETY: handles are names that the driver looks up; its functions may be called from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above, and at the same time.
+unsafe impl Sync for Stream {}
+// SAFETY: as for streams.
+unsafe impl Send for Event {}
+// SAFETY: as for streams.
+unsafe impl Sync for Event {}
+
+impl Stream {
+    /// A new stream, which waits for no other one, the legacy default stream included.
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CallError> {
+        context.bind()?;
+        let (mut handle, flags) = (null_mut(), CUstream_flags::CU_STREAM_NON_BLOCKING as u32);
+        // SAFETY: writes the handle.
+        check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut handle, flags) })?;
+        Ok(Stream { context: context.clone(), handle, theirs: None })
+    }
+
+    /// Someone else's stream, of that context.
+    pub(crate) fn theirs(context: &Arc<Context>, stream: Arc<CudaStream>) -> Self {
+        Stream { context: context.clone(), handle: stream.cu_stream(), theirs: Some(stream) }
+    }
+
+    /// The driver's handle.
+    pub(crate) fn raw(&self) -> CUstream {
+        self.handle
+    }
+
+    /// The context that it is in.
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// What it is asked for from now on waits for what the event covers now. The context is bound.
+    pub(crate) fn wait(&self, event: &Event) -> Result<(), CallError> {
+        // SAFETY: both handles live.
+        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.handle, event.handle, 0) })
+    }
+
+    /// Waits until it has done what it was asked for. The context is bound.
+    pub(crate) fn synchronize(&self) -> Result<(), CallError> {
+        // SAFETY: the handle lives.
+        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.handle) })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.theirs.is_none() && self.context.bind().is_ok() {
+            // SAFETY: nothing else has the handle. An error has nobody to be told to.
+            let _ = unsafe { sys::cuStreamDestroy_v2(self.handle) };
+        }
+    }
+}
+
+impl Event {
+    /// A new event, which knows times or only whether it is complete.
+    pub(crate) fn new(context: &Arc<Context>, timing: bool) -> Result<Self, CallError> {
+        context.bind()?;
+        let flags =
+            if timing { CUevent_flags::CU_EVENT_DEFAULT } else { CUevent_flags::CU_EVENT_DISABLE_TIMING };
+        let mut handle = null_mut();
+        // SAFETY: writes the handle.
+        check("cuEventCreate", unsafe { sys::cuEventCreate(&mut handle, flags as u32) })?;
+        Ok(Event { context: context.clone(), handle })
+    }
+
+    /// The driver's handle.
+    pub(crate) fn raw(&self) -> CUevent {
+        self.handle
+    }
+
+    /// From now on it covers what the stream was asked for so far. The context is bound.
+    pub(crate) fn record(&self, stream: &Stream) -> Result<(), CallError> {
+        // SAFETY: both handles live.
+        check("cuEventRecord", unsafe { sys::cuEventRecord(self.handle, stream.handle) })
+    }
+
+    /// Whether what it covers is done. The context is bound.
+    pub(crate) fn is_complete(&self) -> Result<bool, CallError> {
+        // SAFETY: the handle lives.
+        match unsafe { sys::cuEventQuery(self.handle) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            result => check("cuEventQuery", result).map(|()| true),
+        }
+    }
+
+    /// Waits until what it covers is done. The context is bound.
+    pub(crate) fn synchronize(&self) -> Result<(), CallError> {
+        // SAFETY: the handle lives.
+        check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.handle) })
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: nothing else has the handle. An error has nobody to be told to.
+            let _ = unsafe { sys::cuEventDestroy_v2(self.handle) };
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Memory of a CUDA device, and memory of the host's that it sees.
+//!
+//! Allocation is stream-ordered where the device has pools: memory is there for what the stream is asked for next, and
+//! is given back behind all streams that have used it, without anybody waiting. Devices without pools allocate at
+//! once, and free what is not in use any more when there is an opportunity.
+//!
+//! What uses the memory is not known here: whoever drops it has said so ([`Memory::used_by`]). Memory of the host's
+//! belongs to no stream, and counts as used by all of them.
+
+use super::context::Context;
+use super::error::{CallError, check};
+use super::handles::Stream;
+use super::reaper::{Reaper, Users};
+use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What hands out memory of a device.
+pub(crate) struct Allocator {
+    context: Arc<Context>,
+    reaper: Arc<Reaper>,
+    /// Whether the device has memory pools.
+    pooled: bool,
+}
+
+/// Memory of a device, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// That nobody has, in this process or another one.
+    pub(crate) free: u64,
+    /// Of the whole device.
+    pub(crate) total: u64,
+}
+
+/// A piece of memory, given back when it is dropped.
+pub(crate) struct Memory {
+    address: u64,
+    bytes: u64,
+    kind: Kind,
+    /// The streams that may use it.
+    users: Mutex<Vec<u64>>,
+}
+
+enum Kind {
+    /// No bytes: no memory.
+    Empty,
+    /// Of the device's pool.
+    Pooled(Arc<Reaper>),
+    /// Of a device without one.
+    Plain { context: Arc<Context>, reaper: Arc<Reaper> },
+    /// Of the host's.
+    Mapped { block: Option<HostBlock>, reaper: Arc<Reaper> },
+    /// Someone else's.
+    Borrowed,
+}
+
+impl Allocator {
+    pub(crate) fn new(context: &Arc<Context>, reaper: &Arc<Reaper>) -> Result<Self, CallError> {
+        let pooled = context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0;
+        Ok(Allocator { context: context.clone(), reaper: reaper.clone(), pooled })
+    }
+
+    /// New memory of exactly that many bytes for what the stream, whose number is `id`, is asked for from now on.
+    /// `None` where there is no room.
+    pub(crate) fn allocate(&self, bytes: u64, stream: &Stream, id: u64) -> Result<Option<Memory>, CallError> {
+        if bytes == 0 {
+            return Ok(Some(Memory::new(0, 0, Kind::Empty, Vec::new())));
+        }
+        let Ok(size) = usize::try_from(bytes) else { return Ok(None) };
+        self.context.bind()?;
+        self.reaper.sweep();
+        let mut address = 0;
+        let (call, result) = if self.pooled {
+            // SAFETY: writes the address; the stream lives.
+            ("cuMemAllocAsync", unsafe { sys::cuMemAllocAsync(&mut address, size, stream.raw()) })
+        } else {
+            // SAFETY: writes the address.
+            ("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, size) })
+        };
+        if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            return Ok(None);
+        }
+        check(call, result)?;
+        let reaper = self.reaper.clone();
+        let kind = if self.pooled {
+            Kind::Pooled(reaper)
+        } else {
+            Kind::Plain { context: self.context.clone(), reaper }
+        };
+        Ok(Some(Memory::new(address, bytes, kind, vec![id])))
+    }
+
+    /// New memory of the host's, zero, which the device sees. `None` where there is no room.
+    pub(crate) fn allocate_mapped(&self, bytes: u64) -> Result<Option<Memory>, CallError> {
+        if bytes == 0 {
+            return Ok(Some(Memory::new(0, 0, Kind::Empty, Vec::new())));
+        }
+        let Ok(size) = usize::try_from(bytes) else { return Ok(None) };
+        self.reaper.sweep();
+        let Some(block) = HostBlock::new(&self.context, size)? else { return Ok(None) };
+        // SAFETY: the block has that many bytes, and nobody else knows it yet.
+        unsafe { block.start().write_bytes(0, size) };
+        let (address, reaper) = (block.address()?, self.reaper.clone());
+        Ok(Some(Memory::new(address, bytes, Kind::Mapped { block: Some(block), reaper }, Vec::new())))
+    }
+
+    /// Someone else's memory, which is there for as long as they promise.
+    pub(crate) fn borrowed(address: u64, bytes: u64) -> Memory {
+        Memory::new(address, bytes, Kind::Borrowed, Vec::new())
+    }
+
+    /// Gives what is free of the driver's pool back to the device, after waiting for what uses it.
+    pub(crate) fn reclaim(&self) -> Result<(), CallError> {
+        self.reaper.settle()?;
+        if self.pooled {
+            let mut pool = null_mut();
+            // SAFETY: writes the handle.
+            let asked = unsafe { sys::cuDeviceGetDefaultMemPool(&mut pool, self.context.device()) };
+            check("cuDeviceGetDefaultMemPool", asked)?;
+            // SAFETY: the pool is the device's, and lives as long.
+            check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(pool, 0) })?;
+        }
+        Ok(())
+    }
+
+    /// How much memory there is.
+    pub(crate) fn room(&self) -> Result<Room, CallError> {
+        self.context.bind()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes both numbers.
+        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok(Room { free: free as u64, total: total as u64 })
+    }
+}
+
+impl Memory {
+    fn new(address: u64, bytes: u64, kind: Kind, users: Vec<u64>) -> Self {
+        Memory { address, bytes, kind, users: Mutex::new(users) }
+    }
+
+    /// Address on the device; 0 of no bytes.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Its size.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The streams of these numbers may use it, and no others do. It is given back behind them.
+    pub(crate) fn used_by(&self, streams: impl IntoIterator<Item = u64>) {
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        users.clear();
+        users.extend(streams);
+    }
+
+    /// Memory of the host's, if it is that and has those bytes.
+    fn host(&self, offset: u64, bytes: usize) -> Option<*mut u8> {
+        let Kind::Mapped { block: Some(block), .. } = &self.kind else { return None };
+        let inside = offset.checked_add(bytes as u64).is_some_and(|end| end <= self.bytes);
+        // SAFETY: inside of the block.
+        inside.then(|| unsafe { block.start().add(offset as usize) })
+    }
+
+    /// Reads memory of the host's as it is now: up to 8 bytes at an aligned address as one value. Whether it is such
+    /// memory.
+    pub(crate) fn peek(&self, offset: u64, value: &mut [u8]) -> bool {
+        let Some(from) = self.host(offset, value.len()) else { return false };
+        let aligned = (from as usize).is_multiple_of(value.len().max(1));
+        // SAFETY: the bytes are inside of the block, which lives as long as `self`; all accesses of the host are
+        // atomic, and the device's are not the host's.
+        unsafe {
+            match (value.len(), aligned) {
+                (8, true) => value.copy_from_slice(&AtomicU64::from_ptr(from.cast()).load(Acquire).to_ne_bytes()),
+                (4, true) => value.copy_from_slice(&AtomicU32::from_ptr(from.cast()).load(Acquire).to_ne_bytes()),
+                (2, true) => value.copy_from_slice(&AtomicU16::from_ptr(from.cast()).load(Acquire).to_ne_bytes()),
+                _ => {
+                    for (at, byte) in value.iter_mut().enumerate() {
+                        *byte = AtomicU8::from_ptr(from.add(at)).load(Acquire);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Changes memory of the host's now, as [`peek`](Self::peek) reads it.
+    pub(crate) fn poke(&self, offset: u64, value: &[u8]) -> bool {
+        let Some(to) = self.host(offset, value.len()) else { return false };
+        let aligned = (to as usize).is_multiple_of(value.len().max(1));
+        // SAFETY: as for `peek`.
+        unsafe {
+            match (*value, aligned) {
+                ([a, b, c, d, e, f, g, h], true) => {
+                    AtomicU64::from_ptr(to.cast()).store(u64::from_ne_bytes([a, b, c, d, e, f, g, h]), Release);
+                }
+                ([a, b, c, d], true) => {
+                    AtomicU32::from_ptr(to.cast()).store(u32::from_ne_bytes([a, b, c, d]), Release);
+                }
+                ([a, b], true) => AtomicU16::from_ptr(to.cast()).store(u16::from_ne_bytes([a, b]), Release),
+                _ => {
+                    for (at, &byte) in value.iter().enumerate() {
+                        AtomicU8::from_ptr(to.add(at)).store(byte, Release);
+                    }
+                }
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let users = self.users.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match &mut self.kind {
+            Kind::Empty | Kind::Borrowed => {}
+            Kind::Pooled(reaper) => {
+                // An error is the context's, which is lost, and its memory with it.
+                let _ = reaper.free(self.address, users);
+            }
+            Kind::Plain { context, reaper } => {
+                let plain = Plain { context: context.clone(), address: self.address };
+                reaper.after(&Users::Streams(users), Box::new(plain));
+            }
+            Kind::Mapped { block, reaper } => reaper.after(&Users::All, Box::new(block.take())),
+        }
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {:#x}", self.bytes, self.address)
+    }
+}
+
+/// Memory of a device without pools that nothing uses any more.
+struct Plain {
+    context: Arc<Context>,
+    address: u64,
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: nothing leads to the memory any more, on the host or the device. An error is the context's.
+            let _ = unsafe { sys::cuMemFree_v2(self.address) };
+        }
+    }
+}
+
+/// Memory of the host's that every device of the process can reach. Whoever drops it knows that no device does.
+pub(crate) struct HostBlock {
+    context: Arc<Context>,
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: it is memory; those who have a reference see to it that accesses do not meet.
+unsafe impl Send for HostBlock {}
+// SAFETY: as above.
+unsafe impl Sync for HostBlock {}
+
+impl HostBlock {
+    /// New memory, at an address that is a multiple of the size of any element. `None` where there is no room.
+    pub(crate) fn new(context: &Arc<Context>, bytes: usize) -> Result<Option<Self>, CallError> {
+        context.bind()?;
+        let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        let mut start: *mut c_void = null_mut();
+        // SAFETY: writes the address.
+        let result = unsafe { sys::cuMemHostAlloc(&mut start, bytes, flags) };
+        if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            return Ok(None);
+        }
+        check("cuMemHostAlloc", result)?;
+        let start = NonNull::new(start.cast());
+        Ok(start.map(|start| HostBlock { context: context.clone(), start, bytes }))
+    }
+
+    /// The first byte.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Number of bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The first byte as the device sees it.
+    fn address(&self) -> Result<u64, CallError> {
+        let mut address = 0;
+        // SAFETY: writes the address; the memory is mapped.
+        let asked =
+            unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, self.start.as_ptr().cast(), 0) };
+        check("cuMemHostGetDevicePointer", asked)?;
+        Ok(address)
+    }
+}
+
+impl Drop for HostBlock {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: nobody uses the memory any more: see the type. An error is the context's, which is lost.
+            let _ = unsafe { sys::cuMemFreeHost(self.start.as_ptr().cast()) };
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Copies from and to memory of the host's that is not pinned.
+//!
+//! The device copies pinned memory while the host goes on, and nothing else. So bytes go through pieces of pinned
+//! memory that streams take turns with:
+//!
+//! ```text
+//!  slice ──memcpy──► piece ──device──► buffer          a piece is full, or the stream goes: an event behind its copies
+//!                      ▲                               the event is complete: the piece is free
+//! ```
+//!
+//! A stream has one piece that small copies fill one after the other, with one event for all of them. Where a stream
+//! has many pieces that the device has not come to yet, the host waits for the first of them, and for nothing else.
+
+use super::context::Context;
+use super::error::{CallError, check};
+use super::handles::{Event, Stream};
+use super::memory::HostBlock;
+use cudarc::driver::sys::{self, CUresult};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a piece: a copy of them takes the device much longer than it takes to ask for it.
+const PIECE: usize = 1 << 20;
+/// Pieces that a stream may have before it waits.
+const MOST: usize = 16;
+/// Pieces that a copy to the host is ahead of what the host has taken.
+const AHEAD: usize = 4;
+/// Copies in a piece begin at multiples of this.
+const ALIGN: usize = 64;
+
+/// The pieces of a device that no stream has.
+pub(crate) struct Staging {
+    context: Arc<Context>,
+    pieces: Mutex<Pieces>,
+}
+
+#[derive(Default)]
+struct Pieces {
+    free: Vec<Piece>,
+    /// Of streams that are gone, in use until their events are complete.
+    left: Vec<Piece>,
+}
+
+/// A piece of pinned memory with the event behind the copies that use it.
+struct Piece {
+    block: HostBlock,
+    event: Event,
+}
+
+/// The pieces of a stream.
+pub(crate) struct Lane {
+    staging: Arc<Staging>,
+    stream: Arc<Stream>,
+    /// The one that is being filled, and up to where.
+    open: Option<(Piece, usize)>,
+    /// Those that are full, in the order of the stream.
+    full: VecDeque<Piece>,
+}
+
+impl Staging {
+    pub(crate) fn new(context: &Arc<Context>) -> Self {
+        Staging { context: context.clone(), pieces: Mutex::default() }
+    }
+
+    fn pieces(&self) -> MutexGuard<'_, Pieces> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A piece that nothing uses. The context is bound.
+    fn take(&self) -> Result<Piece, CallError> {
+        let mut pieces = self.pieces();
+        if pieces.free.is_empty() {
+            let (free, left) = std::mem::take(&mut pieces.left).into_iter().partition(|piece| {
+                // An error is the context's, which the next call will tell.
+                piece.event.is_complete().unwrap_or(false)
+            });
+            (pieces.free, pieces.left) = (free, left);
+        }
+        if let Some(piece) = pieces.free.pop() {
+            return Ok(piece);
+        }
+        drop(pieces);
+        let event = Event::new(&self.context, false)?;
+        match HostBlock::new(&self.context, PIECE)? {
+            Some(block) => Ok(Piece { block, event }),
+            None => Err(CallError::new("cuMemHostAlloc", CUresult::CUDA_ERROR_OUT_OF_MEMORY)),
+        }
+    }
+
+    fn give(&self, pieces: impl IntoIterator<Item = Piece>) {
+        self.pieces().free.extend(pieces);
+    }
+
+    /// Copies to the host behind what the stream was asked for so far, and waits for that. The context is bound.
+    pub(crate) fn download(&self, stream: &Stream, source: u64, target: &mut [u8]) -> Result<(), CallError> {
+        let mut ahead = VecDeque::with_capacity(AHEAD);
+        let result = self.fetch(stream, source, target, &mut ahead);
+        if result.is_err() && !ahead.is_empty() {
+            // The device may still write them. Where that fails too, the context is lost, and writes nothing.
+            let _ = stream.synchronize();
+        }
+        self.give(ahead.into_iter().map(|(piece, _)| piece));
+        result
+    }
+
+    fn fetch<'a>(
+        &self,
+        stream: &Stream,
+        source: u64,
+        target: &'a mut [u8],
+        ahead: &mut VecDeque<(Piece, &'a mut [u8])>,
+    ) -> Result<(), CallError> {
+        let mut from = source;
+        for part in target.chunks_mut(PIECE) {
+            if ahead.len() == AHEAD {
+                self.land(ahead)?;
+            }
+            let piece = self.take()?;
+            let to = piece.block.start();
+            // SAFETY: the piece has room for the part, and stays until the event that follows is complete; the caller
+            // says that the source is so long, and allocated in the order of the stream.
+            let asked = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from, part.len(), stream.raw()) };
+            let asked = check("cuMemcpyDtoHAsync", asked).and_then(|()| piece.event.record(stream));
+            from += part.len() as u64;
+            ahead.push_back((piece, part));
+            asked?;
+        }
+        while !ahead.is_empty() {
+            self.land(ahead)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what the first piece has, when it has it.
+    fn land(&self, ahead: &mut VecDeque<(Piece, &mut [u8])>) -> Result<(), CallError> {
+        if let Some((piece, _)) = ahead.front() {
+            piece.event.synchronize()?;
+        }
+        if let Some((piece, part)) = ahead.pop_front() {
+            // SAFETY: the device has written as many bytes as the part has, and is done with the piece.
+            unsafe { piece.block.start().copy_to_nonoverlapping(part.as_mut_ptr(), part.len()) };
+            self.give([piece]);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        let pieces = self.pieces.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if self.context.bind().is_ok() {
+            // The device must be done with what goes. An error is the context's: it is lost, and nothing is in use.
+            pieces.left.iter().for_each(|piece| drop(piece.event.synchronize()));
+        }
+    }
+}
+
+impl Lane {
+    pub(crate) fn new(staging: &Arc<Staging>, stream: &Arc<Stream>) -> Self {
+        Lane { staging: staging.clone(), stream: stream.clone(), open: None, full: VecDeque::new() }
+    }
+
+    /// Copies to the device behind what the stream was asked for so far. The bytes are not needed any more when this
+    /// returns. The context is bound.
+    pub(crate) fn upload(&mut self, data: &[u8], target: u64) -> Result<(), CallError> {
+        let mut to = target;
+        for part in data.chunks(PIECE) {
+            let at = self.room(part.len())?;
+            let Some((piece, used)) = &mut self.open else { continue };
+            // SAFETY: `room` has found that many bytes there which no copy uses.
+            let from = unsafe { piece.block.start().add(at) };
+            // SAFETY: as above; the slice is none of our pieces.
+            unsafe { from.copy_from_nonoverlapping(part.as_ptr(), part.len()) };
+            *used = at + part.len();
+            // SAFETY: the piece stays until an event behind this copy is complete; the caller says that the target
+            // has the room, and is allocated in the order of the stream.
+            let asked = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.cast(), part.len(), self.stream.raw()) };
+            check("cuMemcpyHtoDAsync", asked)?;
+            to += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Where that many bytes fit into the open piece, which is a new one if need be.
+    fn room(&mut self, bytes: usize) -> Result<usize, CallError> {
+        if let Some((piece, used)) = &self.open {
+            let at = used.next_multiple_of(ALIGN);
+            if at + bytes <= piece.block.bytes() {
+                return Ok(at);
+            }
+            piece.event.record(&self.stream)?;
+            self.full.extend(self.open.take().map(|(piece, _)| piece));
+        }
+        let piece = self.next()?;
+        self.open = Some((piece, 0));
+        Ok(0)
+    }
+
+    /// A piece that nothing uses.
+    fn next(&mut self) -> Result<Piece, CallError> {
+        let mut free = None;
+        while let Some(first) = self.full.front() {
+            // With as many pieces as it may have, the stream waits for its first one.
+            if free.is_none() && self.full.len() >= MOST {
+                first.event.synchronize()?;
+            } else if !first.event.is_complete()? {
+                break;
+            }
+            let more = std::mem::replace(&mut free, self.full.pop_front());
+            self.staging.give(more);
+        }
+        match free {
+            Some(piece) => Ok(piece),
+            None => self.staging.take(),
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        let open = self.open.take().map(|(piece, _)| piece);
+        if let Some(piece) = &open
+            && self.staging.context.bind().is_ok()
+        {
+            // Where that fails the context is lost, and nothing is in use.
+            let _ = piece.event.record(&self.stream);
+        }
+        self.staging.pieces().left.extend(self.full.drain(..).chain(open));
+    }
+}
