@@ -294,17 +294,10 @@ impl Mark {
 }
 
 impl Module {
-    /// The names of its kernels, sorted.
-    pub(crate) fn kernels(&self) -> Vec<String> {
+    /// What a kernel is like, of which the module declares that.
+    pub(crate) fn attributes(&self, _kernel: &str, declared: FunctionAttributes) -> FunctionAttributes {
         match self {
-            Module::Vm(module) => module.kernels(),
-        }
-    }
-
-    /// What a kernel is like; `None` where the module has none of that name.
-    pub(crate) fn attributes(&self, kernel: &str) -> Option<FunctionAttributes> {
-        match self {
-            Module::Vm(module) => module.attributes(kernel),
+            Module::Vm(_) => declared,
         }
     }
 

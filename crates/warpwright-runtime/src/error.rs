@@ -32,6 +32,9 @@ pub enum RuntimeError {
     /// CUDA, or its driver, refuses.
     #[error(transparent)]
     Cuda(#[from] Box<crate::cuda::CudaError>),
+    /// A CUDA device does not load a module: its target, its PTX version, or what the driver's compiler says.
+    #[error(transparent)]
+    Module(#[from] Box<crate::cuda::ModuleError>),
     /// A launch, or a kernel, is against the contract: nothing has run.
     #[error(transparent)]
     Contract(#[from] Box<ContractError>),
@@ -174,6 +177,12 @@ pub enum RuntimeError {
 impl From<ContractError> for RuntimeError {
     fn from(error: ContractError) -> Self {
         RuntimeError::Contract(Box::new(error))
+    }
+}
+
+impl From<crate::cuda::ModuleError> for RuntimeError {
+    fn from(error: crate::cuda::ModuleError) -> Self {
+        RuntimeError::Module(Box::new(error))
     }
 }
 

@@ -9,6 +9,11 @@ use crate::op::{Launch, Shape};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use warpwright_ptx::ir::{self, FunctionDirective, FunctionKind};
+use warpwright_ptx::verify::{FunctionInfo, ModuleInfo};
+
+/// The most threads that a block has on any GPU.
+const MAX_THREADS: u32 = 1024;
 
 /// A kernel of a module. A cheap handle: its clones are one function, and so is what a module yields again for its
 /// name.
@@ -30,6 +35,11 @@ pub struct FunctionAttributes {
     pub max_threads_per_block: u32,
     /// The only block that it runs with (`.reqntid`), in threads along x, y and z.
     pub required_block: Option<[u32; 3]>,
+    /// Registers of a thread. A virtual GPU does not assign registers as a GPU has them.
+    pub registers: Option<u32>,
+    /// Local memory of a thread, in bytes: its arrays, its stack, and registers that were spilled. A virtual GPU does not
+    /// say.
+    pub local_bytes: Option<u64>,
 }
 
 /// A parameter of a kernel.
@@ -44,6 +54,54 @@ pub struct FunctionParam {
     pub is_pointer: bool,
     /// What the PTX says that an address given for it is a multiple of, in bytes.
     pub alignment: Option<u32>,
+}
+
+/// The kernels of a module, and what the module itself says of them.
+pub(crate) fn declared<'a>(
+    module: &'a ir::Module,
+    info: &'a ModuleInfo,
+) -> impl Iterator<Item = (String, FunctionAttributes)> + 'a {
+    let functions = module.functions().zip(&info.functions);
+    let kernels =
+        functions.filter(|(function, _)| function.kind == FunctionKind::Entry && function.body.is_some());
+    kernels.map(|(function, info)| (function.name.to_string(), FunctionAttributes::declared(function, info)))
+}
+
+impl FunctionAttributes {
+    fn declared(function: &ir::Function, info: &FunctionInfo) -> Self {
+        let variables = function.params.iter().filter_map(|param| match param {
+            ir::Param::Variable(id) => Some(function.variable(*id)),
+            ir::Param::Register(_) => None,
+        });
+        let params = variables.map(|variable| FunctionParam {
+            name: variable.name.to_string(),
+            bytes: variable.bytes().and_then(|bytes| bytes.try_into().ok()).unwrap_or(0),
+            is_pointer: variable.pointee.is_some(),
+            alignment: variable.pointee.and_then(|pointee| pointee.align),
+        });
+        let mut attributes = FunctionAttributes {
+            params: params.collect(),
+            static_shared: info.static_shared,
+            max_threads_per_block: MAX_THREADS,
+            required_block: None,
+            registers: None,
+            local_bytes: None,
+        };
+        for directive in &function.directives {
+            match directive {
+                FunctionDirective::ReqNtid(dims) => {
+                    let dim = |axis: usize| dims.get(axis).copied().unwrap_or(1);
+                    attributes.required_block = Some(std::array::from_fn(dim));
+                }
+                FunctionDirective::MaxNtid(dims) => {
+                    let threads = dims.iter().fold(1, |product: u32, &n| product.saturating_mul(n));
+                    attributes.max_threads_per_block = threads.min(MAX_THREADS);
+                }
+                _ => {}
+            }
+        }
+        attributes
+    }
 }
 
 /// A kernel of a loaded module, without a handle of its device: what the device itself may hold.

@@ -213,7 +213,7 @@ fn check(
     config: LaunchConfig,
     attributes: LaunchAttributes,
 ) -> Result<Shape, Violation> {
-    let FunctionAttributes { params, static_shared, max_threads_per_block, required_block } =
+    let FunctionAttributes { params, static_shared, max_threads_per_block, required_block, .. } =
         function.attributes();
     if params.len() != args.len() {
         return Err(Violation::ParameterCount { given: args.len(), needed: params.len() });

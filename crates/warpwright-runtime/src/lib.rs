@@ -102,7 +102,9 @@ mod vm;
 
 pub use buffer::{AnyBuffer, Buffer, Element, HostBuffer};
 pub use contract::{ContractError, Kind, Measure, Violation};
-pub use cuda::{CallError, CudaError, DriverVersion};
+pub use cuda::{
+    CallError, CubinCache, CudaError, DriverVersion, JitError, JitMessage, ModuleError, PtxLine, PtxVersionError,
+};
 pub use device::{Device, DeviceSpec, DeviceStatistics, Properties, Selected};
 pub use error::{Failure, Result, RuntimeError};
 pub use event::Event;

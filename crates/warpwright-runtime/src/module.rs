@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
-use crate::function::{Function, Kernel};
+use crate::function::{self, Function, Kernel};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -29,13 +29,12 @@ impl Device {
     /// Loads a module that the verifier has accepted: `info` is what it said of this very module.
     pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
         let loaded = Arc::new(self.backend().load(module, info)?);
-        let kernel = |name: String| {
-            let attributes = loaded.attributes(&name)?;
+        let kernels = function::declared(module, info).map(|(name, declared)| {
+            let attributes = loaded.attributes(&name, declared);
             let kernel = Kernel::new(&name, loaded.clone(), attributes);
-            Some((name, Arc::new(kernel)))
-        };
-        let kernels = loaded.kernels().into_iter().filter_map(kernel).collect();
-        Ok(Module { device: self.clone(), kernels: Arc::new(kernels) })
+            (name, Arc::new(kernel))
+        });
+        Ok(Module { device: self.clone(), kernels: Arc::new(kernels.collect()) })
     }
 }
 

@@ -57,6 +57,11 @@ impl DriverVersion {
         let number = number.max(0).unsigned_abs();
         DriverVersion { major: number / 1000, minor: number % 1000 / 10 }
     }
+
+    /// The number again, as releases of CUDA are counted: 1000 · major + 10 · minor.
+    pub(crate) fn release(self) -> u32 {
+        1000 * self.major + 10 * self.minor
+    }
 }
 
 impl fmt::Display for DriverVersion {

@@ -21,5 +21,7 @@ mod context;
 mod driver;
 mod error;
 mod library;
+mod module;
 
 pub use error::{CallError, CudaError, DriverVersion};
+pub use module::{CubinCache, JitError, JitMessage, ModuleError, PtxLine, PtxVersionError};

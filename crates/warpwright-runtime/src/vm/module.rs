@@ -3,7 +3,6 @@
 use super::{Code, Worker};
 use crate::contract::{Number, Param};
 use crate::error::Result;
-use crate::function::{FunctionAttributes, FunctionParam};
 use crate::op::Shape;
 use std::sync::Arc;
 use warpwright_ptx::ir;
@@ -28,29 +27,6 @@ impl Worker {
 }
 
 impl Module {
-    pub(crate) fn kernels(&self) -> Vec<String> {
-        let mut names: Vec<_> = self.module.kernels().map(|kernel| kernel.name.clone()).collect();
-        names.sort_unstable();
-        names
-    }
-
-    /// `None` where it has no such kernel.
-    pub(crate) fn attributes(&self, kernel: &str) -> Option<FunctionAttributes> {
-        let kernel = self.module.kernel(kernel).ok()?;
-        let params = kernel.params.iter().map(|param| FunctionParam {
-            name: param.name.clone(),
-            bytes: param.bytes,
-            is_pointer: param.is_pointer,
-            alignment: param.pointee_align,
-        });
-        Some(FunctionAttributes {
-            params: params.collect(),
-            static_shared: kernel.static_shared,
-            max_threads_per_block: kernel.max_threads.unwrap_or(1024).min(1024),
-            required_block: kernel.required_block,
-        })
-    }
-
     pub(crate) fn code(&self, kernel: &Arc<str>, shape: Shape, params: impl Iterator<Item = Param>) -> Code {
         let Shape { grid, block, dynamic_shared, cooperative } = shape;
         Code {

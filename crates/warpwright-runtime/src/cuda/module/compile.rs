@@ -1,0 +1,121 @@
+//! From PTX to an image, by the driver's compiler.
+//!
+//! The compiler is asked through the linker, which hands out what it has made, so that it can be kept. (A module that is
+//! loaded from PTX directly has its image inside of the driver.)
+
+use crate::cuda::CallError;
+use crate::cuda::error::check;
+use cudarc::driver::sys::{self, CUjit_option, CUjitInputType, CUlinkState};
+use std::ffi::{CString, c_void};
+use std::ptr::null_mut;
+
+/// Room for a log of the compiler, in bytes; it cuts off what is more.
+const LOG: usize = 64 << 10;
+
+/// The text that the compiler is given: what may not be in it is in comments and names of files alone, so that it is
+/// replaced. Compilers before CUDA 13 refuse what is not ASCII, and a zero ends the text.
+pub(super) fn sanitise(ptx: String) -> String {
+    let is_taken = |byte: u8| byte.is_ascii() && byte != 0;
+    if ptx.bytes().all(is_taken) {
+        return ptx;
+    }
+    ptx.chars().map(|c| if u8::try_from(c).is_ok_and(is_taken) { c } else { '?' }).collect()
+}
+
+/// The compiler did not do it.
+pub(super) struct Refused {
+    /// The call that failed.
+    pub(super) error: CallError,
+    /// What the compiler says.
+    pub(super) log: String,
+}
+
+/// The image of a PTX text for the device whose context is current on this thread.
+pub(super) fn compile(ptx: &str) -> Result<Vec<u8>, Refused> {
+    let (mut errors, mut infos) = (vec![0u8; LOG], vec![0u8; LOG]);
+    let image = link(ptx, &mut errors, &mut infos);
+    image.map_err(|error| Refused { error, log: [said(&errors), said(&infos)].concat() })
+}
+
+/// The same, with a place for each of the compiler's logs.
+fn link(ptx: &str, errors: &mut [u8], infos: &mut [u8]) -> Result<Vec<u8>, CallError> {
+    // The text ends at a zero, for whoever has not sanitised it.
+    let text = CString::new(ptx.split('\0').next().unwrap_or_default()).unwrap_or_default();
+    let mut options = [
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+        CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+    ];
+    // A number stands in the place of a pointer.
+    let number = |value: usize| std::ptr::without_provenance_mut::<c_void>(value);
+    let mut values =
+        [errors.as_mut_ptr().cast(), number(errors.len()), infos.as_mut_ptr().cast(), number(infos.len())];
+    let mut state = null_mut();
+    // SAFETY: as many options as values, each of its option's kind. The driver writes to the logs, their sizes and the
+    // options as long as the state lives, which is destroyed before they go.
+    check("cuLinkCreate", unsafe {
+        sys::cuLinkCreate_v2(options.len() as u32, options.as_mut_ptr(), values.as_mut_ptr(), &mut state)
+    })?;
+    let link = Link(state);
+    let bytes = text.as_bytes_with_nul();
+    // SAFETY: the text has that many bytes, of which the last is zero, and is read in this call alone, as is the name.
+    check("cuLinkAddData", unsafe {
+        sys::cuLinkAddData_v2(
+            link.0,
+            CUjitInputType::CU_JIT_INPUT_PTX,
+            bytes.as_ptr().cast_mut().cast(),
+            bytes.len(),
+            c"module".as_ptr(),
+            0,
+            null_mut(),
+            null_mut(),
+        )
+    })?;
+    let (mut image, mut size) = (null_mut(), 0);
+    // SAFETY: writes where the image is, and its size.
+    check("cuLinkComplete", unsafe { sys::cuLinkComplete(link.0, &mut image, &mut size) })?;
+    if image.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the image has that many bytes, and is the state's as long as that lives.
+    Ok(unsafe { std::slice::from_raw_parts(image.cast::<u8>(), size) }.to_vec())
+}
+
+/// A state of the linker.
+struct Link(CUlinkState);
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // SAFETY: the state is this value's own. Nothing can be done where it is not destroyed.
+        let _ = unsafe { sys::cuLinkDestroy(self.0) };
+    }
+}
+
+/// What is in a log: a text up to a zero, or to the end.
+fn said(log: &[u8]) -> String {
+    let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
+    String::from_utf8_lossy(&log[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_compilers_refuse_in_comments_is_replaced_and_lines_stay() {
+        let clean = "// plain\nret;\n";
+        assert_eq!(sanitise(clean.into()), clean);
+        assert_eq!(
+            sanitise(".file 1 \"/home/jörg/k.rs\"\n// \0 ☃\nret;".into()),
+            ".file 1 \"/home/j?rg/k.rs\"\n// ? ?\nret;"
+        );
+    }
+
+    #[test]
+    fn a_log_ends_at_a_zero_or_with_its_room() {
+        assert_eq!(said(b"two\nlines\0\0rest"), "two\nlines");
+        assert_eq!(said(b"cut of"), "cut of");
+        assert_eq!(said(b"\0"), "");
+    }
+}

@@ -1,0 +1,83 @@
+//! Why a module was not loaded.
+
+use super::log::JitMessage;
+use super::version::PtxVersionError;
+use crate::cuda::{CallError, DriverVersion};
+use std::fmt;
+use std::path::PathBuf;
+use warpwright_ptx::ir::Arch;
+
+/// Why a CUDA device did not load a module.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModuleError {
+    /// The module is for a target that the device does not run.
+    #[error(
+        "the module is for {module}, which a device of {device} does not run; build it for {device} or before"
+    )]
+    Target {
+        /// The target.
+        module: Arch,
+        /// The device.
+        device: Arch,
+    },
+    /// The module needs a newer driver.
+    #[error(transparent)]
+    Version(#[from] PtxVersionError),
+    /// The driver's compiler refuses the module.
+    #[error(transparent)]
+    Jit(#[from] Box<JitError>),
+}
+
+/// The driver's compiler refuses a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JitError {
+    /// The kernels of the module.
+    pub kernels: Vec<String>,
+    /// The device's architecture.
+    pub arch: Arch,
+    /// The driver.
+    pub driver: DriverVersion,
+    /// The call that failed.
+    pub source: CallError,
+    /// What the compiler says, message by message, with the lines that it speaks of. Empty where its log is, or has a
+    /// shape that is not known.
+    pub messages: Vec<JitMessage>,
+    /// The compiler's log, as it is.
+    pub log: String,
+    /// The text that the driver was given.
+    pub ptx: String,
+    /// Where that text was put for people to look at, if there was a place for it.
+    pub file: Option<PathBuf>,
+}
+
+impl fmt::Display for JitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let JitError { kernels, arch, driver, source, messages, log, file, .. } = self;
+        write!(f, "the driver, of CUDA {driver}, cannot compile ")?;
+        match &kernels[..] {
+            [] => f.write_str("a module without kernels")?,
+            [kernel] => write!(f, "kernel `{kernel}`")?,
+            [first, rest @ ..] => write!(f, "a module of `{first}` and {} more", rest.len())?,
+        }
+        write!(f, " for {arch}: {source}")?;
+        if messages.is_empty() {
+            match log.trim() {
+                "" => f.write_str("\nits log is empty")?,
+                log => write!(f, "\nits log:\n{log}")?,
+            }
+        }
+        messages.iter().try_for_each(|message| write!(f, "\n{message}"))?;
+        match file {
+            Some(file) => write!(f, "\nthe PTX is in {}", file.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for JitError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}

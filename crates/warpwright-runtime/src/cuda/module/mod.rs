@@ -1,0 +1,279 @@
+//! Modules of a CUDA device: from verified PTX to kernels that can be launched.
+//!
+//! ```text
+//!  ir::Module ── version the driver accepts ── PTX text ──┬── cache ──────────────────────┬── CUmodule ── kernels
+//!                                                         └── compiler ── image ── cache ─┘
+//! ```
+//!
+//! - `version`: the PTX version that the text says.
+//! - `compile`: the driver's compiler. `log`: what it says, and which lines of Rust that is about.
+//! - `cache/`: images on disk.
+//! - `kernel`: a kernel's attributes, shared memory and occupancy.
+//!
+//! The text has `.loc` directives for the Rust lines of kernels, so that profilers, sanitizers and the compiler's log lead
+//! there. **No lock is held while the compiler runs**: threads that load the same module compile it each.
+
+mod cache;
+mod compile;
+mod error;
+mod kernel;
+mod log;
+mod version;
+
+pub use cache::CubinCache;
+pub use error::{JitError, ModuleError};
+pub use log::{JitMessage, PtxLine};
+pub use version::PtxVersionError;
+
+use super::context::Context;
+use super::error::{CallError, DriverVersion, check};
+use crate::error::Result;
+use crate::function::{self, FunctionAttributes};
+use cache::{Cache, Key, Platform};
+use cudarc::driver::sys::{self, CUmodule, CUresult};
+use kernel::Kernel;
+use std::collections::HashMap;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use warpwright_ptx::ir::{self, Arch};
+use warpwright_ptx::print::{Options, print_with};
+use warpwright_ptx::verify::ModuleInfo;
+
+/// Loads modules on a device.
+pub(crate) struct Loader {
+    context: Arc<Context>,
+    driver: DriverVersion,
+    /// The device's name.
+    device: String,
+    arch: Arch,
+    build: String,
+    cache: Option<Cache>,
+    compiled: AtomicU64,
+    cached: AtomicU64,
+    compile_nanoseconds: AtomicU64,
+}
+
+/// What a loader has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LoaderStatistics {
+    /// Modules that the driver has compiled.
+    pub(crate) compiled: u64,
+    /// Modules whose image was in the cache.
+    pub(crate) cached: u64,
+    /// The time that the driver has spent compiling.
+    pub(crate) compile_time: Duration,
+}
+
+/// A module that a CUDA device has loaded.
+pub(crate) struct Module {
+    handle: CUmodule,
+    context: Arc<Context>,
+    kernels: HashMap<String, Kernel>,
+}
+
+// SAFETY: a module's handle may be used from any thread on which its context is current; every use binds it first.
+unsafe impl Send for Module {}
+// SAFETY: as above; nothing of it changes.
+unsafe impl Sync for Module {}
+
+impl Loader {
+    /// For the device of a context, with its name and architecture.
+    pub(crate) fn new(
+        context: Arc<Context>,
+        driver: DriverVersion,
+        device: String,
+        arch: Arch,
+        cache: &CubinCache,
+    ) -> Self {
+        let cache = Cache::open(cache);
+        // A driver of the same version of the API may have another compiler. Where there is no such file, the version has to do.
+        let build = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
+        Loader {
+            context,
+            driver,
+            device,
+            arch,
+            build,
+            cache,
+            compiled: AtomicU64::new(0),
+            cached: AtomicU64::new(0),
+            compile_nanoseconds: AtomicU64::new(0),
+        }
+    }
+
+    /// What it has done.
+    pub(crate) fn statistics(&self) -> LoaderStatistics {
+        LoaderStatistics {
+            compiled: self.compiled.load(Relaxed),
+            cached: self.cached.load(Relaxed),
+            compile_time: Duration::from_nanos(self.compile_nanoseconds.load(Relaxed)),
+        }
+    }
+
+    /// Loads a module that the verifier has accepted.
+    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
+        let target = module.target.arch;
+        if !self.arch.runs(target) {
+            return Err(ModuleError::Target { module: target, device: self.arch }.into());
+        }
+        let version = version::version_for(module, info, self.driver).map_err(ModuleError::from)?;
+        let ptx = text(module, version);
+        let declared: Vec<(String, FunctionAttributes)> = function::declared(module, info).collect();
+        let key = Key::new(&ptx, &self.platform());
+        self.context.bind()?;
+        if let Some(image) = self.cache.as_ref().and_then(|cache| cache.get(&key)) {
+            match self.load_image(&image, &declared) {
+                Ok(module) => {
+                    self.cached.fetch_add(1, Relaxed);
+                    return Ok(module);
+                }
+                Err(error) if is_about_image(&error) => self.forget(&key),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let refused = |error: CallError, log: String| self.refused(&key, &declared, error, log, ptx.clone());
+        let begin = Instant::now();
+        let image = compile::compile(&ptx);
+        let time = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.compile_nanoseconds.fetch_add(time, Relaxed);
+        let image = image.map_err(|compile::Refused { error, log }| refused(error, log))?;
+        self.compiled.fetch_add(1, Relaxed);
+        let module = self.load_image(&image, &declared);
+        let module = module.map_err(|error| match is_about_image(&error) {
+            true => refused(error, String::new()),
+            false => error.into(),
+        })?;
+        if let Some(cache) = &self.cache {
+            cache.put(&key, &image);
+        }
+        Ok(module)
+    }
+
+    /// What images depend on, beside their PTX.
+    fn platform(&self) -> Platform<'_> {
+        // The compiler is given no options.
+        Platform {
+            driver: self.driver.release(),
+            build: &self.build,
+            device: &self.device,
+            arch: self.arch,
+            options: "",
+        }
+    }
+
+    fn forget(&self, key: &Key) {
+        if let Some(cache) = &self.cache {
+            cache.remove(key);
+        }
+    }
+
+    /// A module from its image, with its kernels.
+    fn load_image(
+        &self,
+        image: &[u8],
+        declared: &[(String, FunctionAttributes)],
+    ) -> Result<Module, CallError> {
+        let mut handle = null_mut();
+        // SAFETY: the driver reads the image, which says its own size, in this call alone. It came from the driver, and
+        // if from the cache, by way of a checksum.
+        check("cuModuleLoadDataEx", unsafe {
+            sys::cuModuleLoadDataEx(&mut handle, image.as_ptr().cast(), 0, null_mut(), null_mut())
+        })?;
+        let mut module = Module { handle, context: self.context.clone(), kernels: HashMap::new() };
+        for (name, attributes) in declared {
+            let kernel = Kernel::of(handle, name, attributes)?;
+            module.kernels.insert(name.clone(), kernel);
+        }
+        Ok(module)
+    }
+
+    /// The error of a text that the driver does not take. What it says of the device, and not of the text, is that.
+    fn refused(
+        &self,
+        key: &Key,
+        declared: &[(String, FunctionAttributes)],
+        error: CallError,
+        log: String,
+        ptx: String,
+    ) -> crate::RuntimeError {
+        if log.trim().is_empty() && !is_about_image(&error) {
+            return error.into();
+        }
+        let file = self.cache.as_ref().and_then(|cache| cache.keep_refused(key, &ptx));
+        let error = JitError {
+            kernels: declared.iter().map(|(name, _)| name.clone()).collect(),
+            arch: self.arch,
+            driver: self.driver,
+            source: error,
+            messages: log::messages(&log, &ptx),
+            log,
+            ptx,
+            file,
+        };
+        ModuleError::from(Box::new(error)).into()
+    }
+}
+
+impl Module {
+    /// A kernel; `None` where the module has none of that name.
+    pub(crate) fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.kernels.get(name)
+    }
+
+    /// Blocks of a kernel that a multiprocessor holds; 0 where it has no such kernel or blocks.
+    pub(crate) fn occupancy(&self, kernel: &str, threads: u32, dynamic_shared: u32) -> u32 {
+        let kernel = self.kernel(kernel).filter(|_| self.context.bind().is_ok());
+        kernel.and_then(|kernel| kernel.occupancy(threads, dynamic_shared).ok()).unwrap_or(0)
+    }
+
+    /// Allows launches of a kernel that much dynamic shared memory.
+    pub(crate) fn allow_dynamic_shared(&self, kernel: &str, bytes: u32) -> Result<()> {
+        self.context.bind()?;
+        match self.kernel(kernel) {
+            Some(kernel) => Ok(kernel.allow_dynamic_shared(bytes)?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        if self.context.bind().is_err() {
+            return;
+        }
+        // Kernels of it may be running, and an error can come of nothing that is done here: whoever waits is told.
+        // SAFETY: calls of the driver with the handle of a module that is this value's own, in its context.
+        unsafe {
+            let _ = sys::cuCtxSynchronize();
+            let _ = sys::cuModuleUnload(self.handle);
+        }
+    }
+}
+
+/// The text of a module that says that version.
+fn text(module: &ir::Module, version: ir::Version) -> String {
+    let options = Options { rust_locations: true };
+    compile::sanitise(if module.version == version {
+        print_with(module, &options)
+    } else {
+        print_with(&ir::Module { version, ..module.clone() }, &options)
+    })
+}
+
+/// Whether an error is about what was to be loaded, and not about the device or its memory.
+fn is_about_image(error: &CallError) -> bool {
+    [
+        CUresult::CUDA_ERROR_INVALID_IMAGE,
+        CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
+        CUresult::CUDA_ERROR_INVALID_PTX,
+        CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+        CUresult::CUDA_ERROR_INVALID_SOURCE,
+        CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
+        CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED,
+        CUresult::CUDA_ERROR_NOT_FOUND,
+    ]
+    .into_iter()
+    .any(|result| error.is(result))
+}
