@@ -169,7 +169,8 @@ fn graph_options(arguments: &Arguments) -> GraphOptions {
 
 fn plan_options(arguments: &Arguments) -> Result<PlanOptions, Failure> {
     let device = Device::open(arguments.device);
-    let device = device.map_err(|error| Failure::Message(format!("--device {}: {error}", arguments.device)))?;
+    let device =
+        device.map_err(|error| Failure::Message(format!("--device {}: {error}", arguments.device)))?;
     let mut options = PlanOptions::for_device(&device);
     options.arch = arguments.target.unwrap_or(options.arch);
     options.multiprocessors = arguments.multiprocessors.unwrap_or(options.multiprocessors);

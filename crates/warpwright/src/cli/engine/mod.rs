@@ -54,7 +54,13 @@ pub(crate) struct EngineArguments {
     cache: CacheChoice,
     /// What the virtual GPU checks besides every access's bounds: all, none, or some of memcheck, racecheck, initcheck
     /// and synccheck [default: memcheck]
-    #[arg(long, value_name = "CHECKS", value_delimiter = ',', hide_possible_values = true, help_heading = "Engine")]
+    #[arg(
+        long,
+        value_name = "CHECKS",
+        value_delimiter = ',',
+        hide_possible_values = true,
+        help_heading = "Engine"
+    )]
     check: Vec<Check>,
 }
 

@@ -96,7 +96,8 @@ pub(super) fn launch(
     if options.shared > function.max_dynamic_shared() {
         function.set_max_dynamic_shared(options.shared)?;
     }
-    let values: Vec<_> = values.into_iter().map(|value| Parameter::new(&stream, value)).collect::<Result<_, _>>()?;
+    let values: Vec<_> =
+        values.into_iter().map(|value| Parameter::new(&stream, value)).collect::<Result<_, _>>()?;
     let Dims([x, y, z]) = options.grid;
     let config =
         LaunchConfig { grid_dim: (x, y, z), block_dim: block.into(), shared_mem_bytes: options.shared };
@@ -111,10 +112,11 @@ pub(super) fn launch(
         // SAFETY: the kernel is given buffers that were made for it and are kept until it is over. If it goes beyond
         // them, it can change what else this process has on the device: buffers that it made for the same kernel.
         // Running it there is what the user of this command has asked for.
-        #[allow(unsafe_code, reason = "a kernel that nobody here has written, with parameters as they are given")]
-        unsafe {
-            launch.launch(config)
-        }?;
+        #[allow(
+            unsafe_code,
+            reason = "a kernel that nobody here has written, with parameters as they are given"
+        )]
+        unsafe { launch.launch(config) }?;
         let after = stream.record_event()?;
         stream.synchronize()?;
         measured.push(after.elapsed(&before)?);
@@ -192,7 +194,8 @@ impl Finished {
     /// What a profile shows.
     pub(super) fn print(&self, out: &mut impl Write, device: &str) -> io::Result<()> {
         let (best, median) = self.best_and_median();
-        let Resources { static_shared, dynamic_shared, blocks_per_multiprocessor: blocks, .. } = self.resources;
+        let Resources { static_shared, dynamic_shared, blocks_per_multiprocessor: blocks, .. } =
+            self.resources;
         let known = |number: Option<u64>, unit: &str| {
             number.map_or_else(|| "not known".to_string(), |number| format!("{number} {unit}"))
         };
@@ -201,7 +204,12 @@ impl Finished {
             ("device", device.to_string()),
             (
                 "time of a launch",
-                format!("{}, the fastest of {}; {} in the middle", time(best), self.times.len(), time(median)),
+                format!(
+                    "{}, the fastest of {}; {} in the middle",
+                    time(best),
+                    self.times.len(),
+                    time(median)
+                ),
             ),
             ("registers", known(resources.registers.map(u64::from), "a thread")),
             ("local memory", known(resources.local_bytes, "bytes a thread")),

@@ -132,7 +132,8 @@ fn cuda_device(options: &Options) -> Result<Option<Device>, Failure> {
         return Ok(None);
     }
     let selected = options.device.select();
-    let selected = selected.map_err(|error| Failure::Message(format!("--device {}: {error}", options.device)))?;
+    let selected =
+        selected.map_err(|error| Failure::Message(format!("--device {}: {error}", options.device)))?;
     Ok(Some(selected.device).filter(|device| !device.is_virtual()))
 }
 
