@@ -41,6 +41,11 @@ pub struct KernelInfo {
     pub required_block: Option<[u32; 3]>,
     /// The most threads of a block (`.maxntid`).
     pub max_threads: Option<u32>,
+    /// The 32-bit registers that its values take where most of them are live at once, in the order of the text: what a
+    /// compiler that neither moves nor spills anything needs. Functions that it calls are not counted.
+    pub registers: u32,
+    /// Its local variables and the arguments of its calls, in bytes of a thread's local memory.
+    pub local_bytes: u64,
     pub(crate) function: u32,
     /// Static shared variables, sorted: offset and size.
     pub(crate) shared_regions: Vec<(u64, u64)>,
@@ -92,7 +97,7 @@ impl Loaded {
             module.functions().zip(&info.functions).filter(|(function, _)| function.body.is_some()).collect();
         for (number, (function, info)) in with_info.into_iter().enumerate() {
             if function.kind == FunctionKind::Entry {
-                let kernel = kernel_info(function, info.static_shared, number as u32, &symbols);
+                let kernel = kernel_info(function, info.static_shared, number as u32, &symbols, &code);
                 kernels.insert(kernel.name.clone(), kernel);
             }
         }
@@ -112,7 +117,9 @@ fn kernel_info(
     static_shared: u64,
     number: u32,
     symbols: &Symbols<'_>,
+    code: &Code,
 ) -> KernelInfo {
+    let frame = &code.functions[number as usize];
     let mut offset = 0u32;
     let params = function
         .params
@@ -145,6 +152,8 @@ fn kernel_info(
         static_shared,
         required_block: None,
         max_threads: None,
+        registers: frame.registers,
+        local_bytes: frame.local_regions.iter().map(|(_, bytes)| bytes).sum(),
         function: number,
         shared_regions: shared.regions().to_vec(),
         shared_names: names.map(str::to_owned).collect(),

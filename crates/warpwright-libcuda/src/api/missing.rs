@@ -71,49 +71,26 @@ missing! {
     cuDevSmResourceSplitByCount
     cuDeviceGetCliqueCount
     cuDeviceGetCliqueInfo
-    cuDeviceGetDefaultMemPool
     cuDeviceGetDevResource
     cuDeviceGetFabricClusterUuid
     cuDeviceGetGraphMemAttribute
     cuDeviceGetHostAtomicCapabilities
     cuDeviceGetLuid
-    cuDeviceGetMemPool
     cuDeviceGetNvSciSyncAttributes
     cuDeviceGetP2PAtomicCapabilities
     cuDeviceGetTexture1DLinearMaxWidth
     cuDeviceGraphMemTrim
     cuDeviceRegisterAsyncNotification
     cuDeviceSetGraphMemAttribute
-    cuDeviceSetMemPool
     cuDeviceTotalMem
     cuDeviceUnregisterAsyncNotification
-    cuEventCreate
     cuEventDestroy
-    cuEventDestroy_v2
-    cuEventElapsedTime
-    cuEventElapsedTime_v2
-    cuEventQuery
-    cuEventRecord
-    cuEventRecordWithFlags
-    cuEventRecordWithFlags_ptsz
-    cuEventRecord_ptsz
-    cuEventSynchronize
     cuExternalMemoryGetMappedBuffer
     cuExternalMemoryGetMappedMipmappedArray
     cuFabricCpyBatchAsync
     cuFabricCpyBatchAsync_ptsz
     cuFlushGPUDirectRDMAWrites
-    cuFuncGetAttribute
-    cuFuncGetModule
-    cuFuncGetName
-    cuFuncGetParamCount
-    cuFuncGetParamInfo
-    cuFuncIsLoaded
-    cuFuncLoad
-    cuFuncSetAttribute
     cuFuncSetBlockShape
-    cuFuncSetCacheConfig
-    cuFuncSetSharedMemConfig
     cuFuncSetSharedSize
     cuGraphAddBatchMemOpNode
     cuGraphAddChildGraphNode
@@ -241,46 +218,16 @@ missing! {
     cuIpcOpenEventHandle
     cuIpcOpenMemHandle
     cuIpcOpenMemHandle_v2
-    cuKernelGetAttribute
-    cuKernelGetFunction
-    cuKernelGetLibrary
-    cuKernelGetName
-    cuKernelGetParamCount
-    cuKernelGetParamInfo
-    cuKernelSetAttribute
-    cuKernelSetCacheConfig
     cuLaunch
-    cuLaunchCooperativeKernel
     cuLaunchCooperativeKernelMultiDevice
-    cuLaunchCooperativeKernel_ptsz
     cuLaunchGrid
     cuLaunchGridAsync
-    cuLaunchHostFunc
-    cuLaunchHostFunc_ptsz
     cuLaunchHostFunc_v2
     cuLaunchHostFunc_v2_ptsz
-    cuLaunchKernel
-    cuLaunchKernelEx
-    cuLaunchKernelEx_ptsz
-    cuLaunchKernel_ptsz
-    cuLibraryEnumerateKernels
-    cuLibraryGetGlobal
-    cuLibraryGetKernel
-    cuLibraryGetKernelCount
-    cuLibraryGetManaged
-    cuLibraryGetModule
     cuLibraryGetUnifiedFunction
-    cuLibraryLoadData
-    cuLibraryLoadFromFile
-    cuLibraryUnload
     cuLinkAddData
-    cuLinkAddData_v2
     cuLinkAddFile
-    cuLinkAddFile_v2
-    cuLinkComplete
     cuLinkCreate
-    cuLinkCreate_v2
-    cuLinkDestroy
     cuLogicalEndpointAddDevice
     cuLogicalEndpointBindAddr
     cuLogicalEndpointBindMem
@@ -300,19 +247,9 @@ missing! {
     cuLogsUnregisterCallback
     cuMemAddressFree
     cuMemAddressReserve
-    cuMemAdvise
-    cuMemAdvise_v2
     cuMemAlloc
-    cuMemAllocAsync
-    cuMemAllocAsync_ptsz
-    cuMemAllocFromPoolAsync
-    cuMemAllocFromPoolAsync_ptsz
     cuMemAllocHost
-    cuMemAllocHost_v2
-    cuMemAllocManaged
     cuMemAllocPitch
-    cuMemAllocPitch_v2
-    cuMemAlloc_v2
     cuMemBatchDecompressAsync
     cuMemBatchDecompressAsync_ptsz
     cuMemCreate
@@ -322,47 +259,25 @@ missing! {
     cuMemDiscardBatchAsync_ptsz
     cuMemExportToShareableHandle
     cuMemFree
-    cuMemFreeAsync
-    cuMemFreeAsync_ptsz
-    cuMemFreeHost
-    cuMemFree_v2
     cuMemGetAccess
     cuMemGetAddressRange
-    cuMemGetAddressRange_v2
     cuMemGetAllocationGranularity
     cuMemGetAllocationPropertiesFromHandle
     cuMemGetDefaultMemPool
     cuMemGetHandleForAddressRange
     cuMemGetInfo
-    cuMemGetInfo_v2
     cuMemGetLocationInfo
     cuMemGetMemPool
-    cuMemHostAlloc
     cuMemHostGetDevicePointer
-    cuMemHostGetDevicePointer_v2
-    cuMemHostGetFlags
     cuMemHostRegister
-    cuMemHostRegister_v2
-    cuMemHostUnregister
     cuMemImportFromShareableHandle
     cuMemMap
     cuMemMapArrayAsync
     cuMemMapArrayAsync_ptsz
-    cuMemPoolCreate
-    cuMemPoolDestroy
     cuMemPoolExportPointer
     cuMemPoolExportToShareableHandle
-    cuMemPoolGetAccess
-    cuMemPoolGetAttribute
     cuMemPoolImportFromShareableHandle
     cuMemPoolImportPointer
-    cuMemPoolSetAccess
-    cuMemPoolSetAttribute
-    cuMemPoolTrimTo
-    cuMemPrefetchAsync
-    cuMemPrefetchAsync_ptsz
-    cuMemPrefetchAsync_v2
-    cuMemPrefetchAsync_v2_ptsz
     cuMemPrefetchBatchAsync
     cuMemPrefetchBatchAsync_ptsz
     cuMemRangeGetAttribute
@@ -372,34 +287,17 @@ missing! {
     cuMemSetAccess
     cuMemSetMemPool
     cuMemUnmap
-    cuMemcpy
     cuMemcpy2D
     cuMemcpy2DAsync
-    cuMemcpy2DAsync_v2
-    cuMemcpy2DAsync_v2_ptsz
     cuMemcpy2DUnaligned
-    cuMemcpy2DUnaligned_v2
-    cuMemcpy2DUnaligned_v2_ptds
-    cuMemcpy2D_v2
-    cuMemcpy2D_v2_ptds
     cuMemcpy3D
     cuMemcpy3DAsync
-    cuMemcpy3DAsync_v2
-    cuMemcpy3DAsync_v2_ptsz
     cuMemcpy3DBatchAsync
     cuMemcpy3DBatchAsync_ptsz
     cuMemcpy3DBatchAsync_v2
     cuMemcpy3DBatchAsync_v2_ptsz
-    cuMemcpy3DPeer
-    cuMemcpy3DPeerAsync
-    cuMemcpy3DPeerAsync_ptsz
-    cuMemcpy3DPeer_ptds
     cuMemcpy3DWithAttributesAsync
     cuMemcpy3DWithAttributesAsync_ptsz
-    cuMemcpy3D_v2
-    cuMemcpy3D_v2_ptds
-    cuMemcpyAsync
-    cuMemcpyAsync_ptsz
     cuMemcpyAtoA
     cuMemcpyAtoA_v2
     cuMemcpyAtoA_v2_ptds
@@ -421,16 +319,8 @@ missing! {
     cuMemcpyDtoA_v2_ptds
     cuMemcpyDtoD
     cuMemcpyDtoDAsync
-    cuMemcpyDtoDAsync_v2
-    cuMemcpyDtoDAsync_v2_ptsz
-    cuMemcpyDtoD_v2
-    cuMemcpyDtoD_v2_ptds
     cuMemcpyDtoH
     cuMemcpyDtoHAsync
-    cuMemcpyDtoHAsync_v2
-    cuMemcpyDtoHAsync_v2_ptsz
-    cuMemcpyDtoH_v2
-    cuMemcpyDtoH_v2_ptds
     cuMemcpyHtoA
     cuMemcpyHtoAAsync
     cuMemcpyHtoAAsync_v2
@@ -439,65 +329,20 @@ missing! {
     cuMemcpyHtoA_v2_ptds
     cuMemcpyHtoD
     cuMemcpyHtoDAsync
-    cuMemcpyHtoDAsync_v2
-    cuMemcpyHtoDAsync_v2_ptsz
-    cuMemcpyHtoD_v2
-    cuMemcpyHtoD_v2_ptds
-    cuMemcpyPeer
-    cuMemcpyPeerAsync
-    cuMemcpyPeerAsync_ptsz
-    cuMemcpyPeer_ptds
     cuMemcpyWithAttributesAsync
     cuMemcpyWithAttributesAsync_ptsz
-    cuMemcpy_ptds
     cuMemsetD16
-    cuMemsetD16Async
-    cuMemsetD16Async_ptsz
-    cuMemsetD16_v2
-    cuMemsetD16_v2_ptds
     cuMemsetD2D16
-    cuMemsetD2D16Async
-    cuMemsetD2D16Async_ptsz
-    cuMemsetD2D16_v2
-    cuMemsetD2D16_v2_ptds
     cuMemsetD2D32
-    cuMemsetD2D32Async
-    cuMemsetD2D32Async_ptsz
-    cuMemsetD2D32_v2
-    cuMemsetD2D32_v2_ptds
     cuMemsetD2D8
-    cuMemsetD2D8Async
-    cuMemsetD2D8Async_ptsz
-    cuMemsetD2D8_v2
-    cuMemsetD2D8_v2_ptds
     cuMemsetD32
-    cuMemsetD32Async
-    cuMemsetD32Async_ptsz
-    cuMemsetD32_v2
-    cuMemsetD32_v2_ptds
     cuMemsetD8
-    cuMemsetD8Async
-    cuMemsetD8Async_ptsz
-    cuMemsetD8_v2
-    cuMemsetD8_v2_ptds
     cuMipmappedArrayCreate
     cuMipmappedArrayDestroy
     cuMipmappedArrayGetLevel
     cuMipmappedArrayGetMemoryRequirements
     cuMipmappedArrayGetSparseProperties
-    cuModuleEnumerateFunctions
-    cuModuleGetFunction
-    cuModuleGetFunctionCount
     cuModuleGetGlobal
-    cuModuleGetGlobal_v2
-    cuModuleGetLoadingMode
-    cuModuleGetSurfRef
-    cuModuleGetTexRef
-    cuModuleLoad
-    cuModuleLoadData
-    cuModuleLoadDataEx
-    cuModuleLoadFatBinary
-    cuModuleUnload
     cuMulticastAddDevice
     cuMulticastBindAddr
     cuMulticastBindAddr_v2
@@ -506,32 +351,16 @@ missing! {
     cuMulticastCreate
     cuMulticastGetGranularity
     cuMulticastUnbind
-    cuOccupancyAvailableDynamicSMemPerBlock
-    cuOccupancyMaxActiveBlocksPerMultiprocessor
-    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
-    cuOccupancyMaxActiveClusters
-    cuOccupancyMaxPotentialBlockSize
-    cuOccupancyMaxPotentialBlockSizeWithFlags
-    cuOccupancyMaxPotentialClusterSize
     cuParamSetSize
     cuParamSetTexRef
     cuParamSetf
     cuParamSeti
     cuParamSetv
-    cuPointerGetAttribute
-    cuPointerGetAttributes
-    cuPointerSetAttribute
     cuProfilerInitialize
     cuSignalExternalSemaphoresAsync
     cuSignalExternalSemaphoresAsync_ptsz
-    cuStreamAddCallback
-    cuStreamAddCallback_ptsz
-    cuStreamAttachMemAsync
-    cuStreamAttachMemAsync_ptsz
     cuStreamBatchMemOp
     cuStreamBatchMemOp_ptsz
-    cuStreamBatchMemOp_v2
-    cuStreamBatchMemOp_v2_ptsz
     cuStreamBeginCapture
     cuStreamBeginCaptureToCig
     cuStreamBeginCaptureToCig_ptsz
@@ -542,69 +371,36 @@ missing! {
     cuStreamBeginCapture_v2_ptsz
     cuStreamBeginRecaptureToGraph
     cuStreamBeginRecaptureToGraph_ptsz
-    cuStreamCopyAttributes
-    cuStreamCopyAttributes_ptsz
-    cuStreamCreate
-    cuStreamCreateWithPriority
     cuStreamDestroy
-    cuStreamDestroy_v2
     cuStreamEndCapture
     cuStreamEndCaptureToCig
     cuStreamEndCaptureToCig_ptsz
     cuStreamEndCapture_ptsz
-    cuStreamGetAttribute
-    cuStreamGetAttribute_ptsz
     cuStreamGetCaptureInfo
     cuStreamGetCaptureInfo_ptsz
     cuStreamGetCaptureInfo_v2
     cuStreamGetCaptureInfo_v2_ptsz
     cuStreamGetCaptureInfo_v3
     cuStreamGetCaptureInfo_v3_ptsz
-    cuStreamGetCtx
-    cuStreamGetCtx_ptsz
     cuStreamGetCtx_v2
     cuStreamGetCtx_v2_ptsz
     cuStreamGetDevResource
     cuStreamGetDevResource_ptsz
-    cuStreamGetDevice
-    cuStreamGetDevice_ptsz
-    cuStreamGetFlags
-    cuStreamGetFlags_ptsz
     cuStreamGetGreenCtx
-    cuStreamGetId
-    cuStreamGetId_ptsz
-    cuStreamGetPriority
-    cuStreamGetPriority_ptsz
     cuStreamIsCapturing
     cuStreamIsCapturing_ptsz
-    cuStreamQuery
-    cuStreamQuery_ptsz
-    cuStreamSetAttribute
-    cuStreamSetAttribute_ptsz
-    cuStreamSynchronize
-    cuStreamSynchronize_ptsz
     cuStreamUpdateCaptureDependencies
     cuStreamUpdateCaptureDependencies_ptsz
     cuStreamUpdateCaptureDependencies_v2
     cuStreamUpdateCaptureDependencies_v2_ptsz
-    cuStreamWaitEvent
-    cuStreamWaitEvent_ptsz
     cuStreamWaitValue32
     cuStreamWaitValue32_ptsz
-    cuStreamWaitValue32_v2
-    cuStreamWaitValue32_v2_ptsz
     cuStreamWaitValue64
     cuStreamWaitValue64_ptsz
-    cuStreamWaitValue64_v2
-    cuStreamWaitValue64_v2_ptsz
     cuStreamWriteValue32
     cuStreamWriteValue32_ptsz
-    cuStreamWriteValue32_v2
-    cuStreamWriteValue32_v2_ptsz
     cuStreamWriteValue64
     cuStreamWriteValue64_ptsz
-    cuStreamWriteValue64_v2
-    cuStreamWriteValue64_v2_ptsz
     cuSurfObjectCreate
     cuSurfObjectDestroy
     cuSurfObjectGetResourceDesc

@@ -16,12 +16,25 @@
 #![allow(non_snake_case)] // The interface's names.
 
 mod context;
+mod copy;
+mod copy_rows;
 mod device;
 mod error;
+mod event;
+mod fill;
+mod function;
+mod host;
 mod init;
+mod launch;
+mod library;
 mod lookup;
+mod memory;
 mod missing;
+mod module;
+mod pointer;
+mod pool;
 mod primary;
+mod stream;
 mod versions;
 
 use crate::report::{calls, log};
@@ -30,20 +43,46 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use context::*;
+pub use copy::*;
+pub use copy_rows::*;
 pub use device::*;
 pub use error::*;
+pub use event::*;
+pub use fill::*;
+pub use function::*;
+pub use host::*;
 pub use init::*;
+pub use launch::*;
+pub use library::*;
 pub use lookup::*;
+pub use memory::*;
+pub use module::*;
+pub use pointer::*;
+pub use pool::*;
 pub use primary::*;
+pub use stream::*;
 
 /// Every exported function, by group.
 static GROUPS: &[&[&Entry]] = &[
-    init::ENTRIES,
-    lookup::ENTRIES,
-    error::ENTRIES,
-    device::ENTRIES,
-    primary::ENTRIES,
     context::ENTRIES,
+    copy::ENTRIES,
+    copy_rows::ENTRIES,
+    device::ENTRIES,
+    error::ENTRIES,
+    event::ENTRIES,
+    fill::ENTRIES,
+    function::ENTRIES,
+    host::ENTRIES,
+    init::ENTRIES,
+    launch::ENTRIES,
+    library::ENTRIES,
+    lookup::ENTRIES,
+    memory::ENTRIES,
+    module::ENTRIES,
+    pointer::ENTRIES,
+    pool::ENTRIES,
+    primary::ENTRIES,
+    stream::ENTRIES,
     missing::ENTRIES,
 ];
 
@@ -120,18 +159,28 @@ impl DefaultStream {
 
 /// Exports functions, and makes the group's `ENTRIES`.
 macro_rules! entries {
-    ($($(#[$meta:meta])* fn $name:ident $(, $per_thread:ident |$default:ident|)? $params:tt $body:block)*) => {
-        $(
-            $crate::api::entry! { [$(#[$meta])*] $name [$($default = Legacy)?] $params $body }
-            $($crate::api::entry! {
-                [#[doc = concat!("[`", stringify!($name), "`] where stream 0 is the calling thread's.")]]
-                $per_thread [$default = PerThread] $params $body
-            })?
-        )*
+    ($($(#[$meta:meta])* fn $name:ident $(, $per_thread:ident |$default:ident|)? ($($params:tt)*) $body:block)*) => {
+        $($crate::api::export! {
+            [$(#[$meta])*] $name [$($per_thread $default)?] ($($params)*) $body
+        })*
 
         /// The functions of this group.
         pub(super) static ENTRIES: &[&$crate::api::Entry] =
             &[$(&$name::ENTRY, $(&$per_thread::ENTRY,)?)*];
+    };
+}
+
+/// Exports a function, with its variant for the default stream of the thread where it has one.
+macro_rules! export {
+    ([$($meta:tt)*] $name:ident [] $params:tt $body:block) => {
+        $crate::api::entry! { [$($meta)*] $name [] $params $body }
+    };
+    ([$($meta:tt)*] $name:ident [$per_thread:ident $default:ident] $params:tt $body:block) => {
+        $crate::api::entry! { [$($meta)*] $name [$default = Legacy] $params $body }
+        $crate::api::entry! {
+            [#[doc = concat!("[`", stringify!($name), "`] where stream 0 is the calling thread's.")]]
+            $per_thread [$default = PerThread] $params $body
+        }
     };
 }
 
@@ -157,4 +206,4 @@ macro_rules! entry {
     };
 }
 
-pub(crate) use {entries, entry};
+pub(crate) use {entries, entry, export};

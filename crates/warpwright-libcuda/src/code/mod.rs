@@ -1,1 +1,33 @@
-//! Modules from PTX text, their functions and variables, occupancy.
+//! Modules from PTX text, their functions and variables, launches, occupancy.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `image` | what a client gives as code |
+//! | `options` | what it wants of the compiler, and to be told by it |
+//! | `compile` | from PTX to code that a device runs |
+//! | `module`, `function`, `library` | code in contexts |
+//! | `link` | the linker |
+//! | `launch` | a kernel, its shape and parameters: held against each other, and run |
+//! | `occupancy` | how many blocks a multiprocessor holds |
+//!
+//! Code is compiled when it is loaded, never later. What a launch does with memory is not known here.
+
+mod compile;
+mod function;
+mod image;
+mod launch;
+pub(crate) mod library;
+mod link;
+mod module;
+pub(crate) mod occupancy;
+mod options;
+
+use compile::{Facts, check, compile};
+pub(crate) use function::Function;
+use function::registers;
+pub(crate) use image::Image;
+pub(crate) use launch::{Launch, Shape};
+pub(crate) use library::{KERNELS, LIBRARIES, Library};
+pub(crate) use link::{LINKS, Link};
+pub(crate) use module::{MODULES, Module, forget, function, module, unload};
+pub(crate) use options::Options;

@@ -1,6 +1,6 @@
 //! Copies: of rows, in one, two or three dimensions, between any two kinds of memory.
 
-use super::{Bytes, ClientMemory};
+use super::{Bytes, ClientMemory, Op, Stream};
 use crate::types::{Result, Status};
 use std::sync::Arc;
 
@@ -189,4 +189,32 @@ impl Layout {
 fn range(data: &[u8], from: u64, bytes: u64) -> Result<&[u8]> {
     let end = from.checked_add(bytes).ok_or(Status::INVALID_VALUE)?;
     data.get(from as usize..end as usize).ok_or(Status::INVALID_VALUE)
+}
+
+/// The most bytes of the client's that are copied aside, so that it need not wait.
+const MOST_STAGED: u64 = 1 << 20;
+
+/// Asks for a copy on a stream. The client waits where it must: for its own memory, unless what is in it was copied
+/// aside, and for pinned memory if it wants to. Between devices it never does.
+pub(crate) fn issue(stream: &Arc<Stream>, mut copy: Copy, synchronous: bool) -> Result<()> {
+    if copy.bytes() == 0 {
+        return Ok(());
+    }
+    if stream.is_capturing() {
+        // What is captured reaches the client's memory when the graph runs.
+        let refused = Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+        return if synchronous { refused } else { stream.submit(Op::Copy(Arc::new(copy))) };
+    }
+    if copy.source.memory.is_client() && copy.bytes() <= MOST_STAGED && !copy.target.memory.is_client() {
+        copy.stage()?;
+    }
+    let is_own = copy.target.memory.is_client() || copy.source.memory.is_client();
+    let is_between = copy.target.memory.is_device()
+        && !matches!(&copy.source.memory, Memory::Known(bytes) if bytes.is_host());
+    stream.submit(Op::Copy(Arc::new(copy)))?;
+    if is_own || synchronous && !is_between {
+        stream.wait();
+        stream.context().check()?;
+    }
+    Ok(())
 }

@@ -21,12 +21,14 @@ mod queue;
 mod stream;
 
 pub(crate) use bytes::{Bytes, ClientMemory};
-pub(crate) use copy::{Copy, Layout, Memory as AnyMemory, Side};
+pub(crate) use copy::{Copy, Layout, Memory as AnyMemory, Side, issue};
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Mark, Recorded};
 pub(crate) use execute::is_engine_thread;
 pub(crate) use host::{Asker, HostKind, HostMemory, hosts};
 pub(crate) use memory::{Block, BlockKind};
-pub(crate) use op::{CallbackFunction, Comparison, HostFunction, Op, Pattern, StreamCallback, Work, record};
+pub(crate) use op::{
+    CallbackFunction, Comparison, HostFunction, Op, Pattern, StreamCallback, Work, record, record_outside,
+};
 pub(crate) use pool::{POOLS, Pool};
 pub(crate) use queue::Queue;
 pub(crate) use stream::{Recorder, STREAMS, Stream, StreamKind};
@@ -88,9 +90,11 @@ impl Engine {
         &self.pools
     }
 
-    /// Waits for everything that was asked for so far.
+    /// Waits for everything that was asked for so far. What is done by its own threads would wait for itself.
     pub(crate) fn drain(&self) {
-        self.queue.wait_all();
+        if !is_engine_thread() {
+            self.queue.wait_all();
+        }
     }
 
     /// A context ends: waits for its work, and gives back what it has.

@@ -191,3 +191,9 @@ pub(crate) fn record(stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
     event.set(super::Recorded::At(mark.clone()));
     stream.submit(Op::Record(mark))
 }
+
+/// Records an event on a stream that captures so that each run of the graph records it.
+pub(crate) fn record_outside(stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
+    let recorder = stream.recorder().ok_or(Status::INVALID_VALUE)?;
+    recorder.record_outside(stream, event)
+}

@@ -41,7 +41,7 @@ pub(crate) struct Stream {
     completed: AtomicU64,
     is_capturing: AtomicBool,
     recorder: Mutex<Option<Arc<dyn Recorder>>>,
-    attributes: Mutex<BTreeMap<u32, [u8; 64]>>,
+    attributes: Mutex<BTreeMap<i32, [u8; 64]>>,
 }
 
 /// What becomes of a stream's operations while it captures.
@@ -51,6 +51,9 @@ pub(crate) trait Recorder: Send + Sync {
 
     /// An event is recorded.
     fn record_event(&self, stream: &Arc<Stream>, event: &Arc<super::Event>) -> Result<()>;
+
+    /// An event is recorded that each run of the graph is to record for those outside.
+    fn record_outside(&self, stream: &Arc<Stream>, event: &Arc<super::Event>) -> Result<()>;
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -168,7 +171,7 @@ impl Stream {
     }
 
     /// The values of its attributes that were set.
-    pub(crate) fn attributes(&self) -> MutexGuard<'_, BTreeMap<u32, [u8; 64]>> {
+    pub(crate) fn attributes(&self) -> MutexGuard<'_, BTreeMap<i32, [u8; 64]>> {
         lock(&self.attributes)
     }
 

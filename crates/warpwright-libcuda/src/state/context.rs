@@ -6,8 +6,8 @@
 //! had, and nothing else of what it had.
 
 use super::{Device, Handles, Kind, Stale};
-use crate::engine;
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
+use crate::{code, engine};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -183,6 +183,10 @@ impl Context {
 
     /// Ends it with all that is in it. Whoever comes second has nothing to do.
     pub(crate) fn destroy(&self) {
+        // What it was asked for is done first, as long as it is there.
+        if let Some(engine) = self.device.engine_if_started() {
+            engine.drain();
+        }
         if !self.is_alive.swap(false, Relaxed) {
             return;
         }
@@ -193,6 +197,7 @@ impl Context {
         if let Some(engine) = self.device.engine_if_started() {
             engine.release(self);
         }
+        code::forget(self);
     }
 
     /// Waits for all that was asked for, and says whether all of it was done.

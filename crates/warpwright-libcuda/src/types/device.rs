@@ -1,7 +1,6 @@
 //! What is asked of devices and contexts.
 #![allow(non_snake_case)] // The interface's names.
 
-use super::{Result, Status};
 use std::ffi::{c_int, c_uint};
 
 /// A name that no other device has.
@@ -56,22 +55,24 @@ macro_rules! enumerations {
         $(#[$meta])*
         #[repr(transparent)]
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-        pub struct $name(pub c_int);
+        pub struct $name(pub ::std::ffi::c_int);
 
         #[allow(missing_docs)] // The interface's names.
         impl $name {
             $(pub const $value: $name = $name($number);)*
 
             /// Whether it is one of its values.
-            pub fn check(self) -> Result<()> {
+            pub fn check(self) -> $crate::types::Result<()> {
                 match self.0 {
                     $($number => Ok(()),)*
-                    _ => Err(Status::INVALID_VALUE),
+                    _ => Err($crate::types::Status::INVALID_VALUE),
                 }
             }
         }
     )*};
 }
+
+pub(super) use enumerations;
 
 enumerations! {
     /// What a context may limit.

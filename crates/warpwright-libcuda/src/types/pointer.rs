@@ -156,6 +156,22 @@ impl<T: Copy> In<T> {
     }
 }
 
+impl In<u8> {
+    /// Copies as many bytes as there is room for. None is needed where there is none.
+    pub(crate) fn copy_to(self, bytes: &mut [u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.is_null() {
+            return Err(Status::INVALID_VALUE);
+        }
+        // SAFETY: as above, for as many bytes as the client says that there are. They are copied by a pointer and not
+        // lent, since others may change them meanwhile.
+        unsafe { self.0.copy_to(bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+}
+
 /// A text of the client's, which ends with a zero byte and must be UTF-8.
 pub(crate) fn text(pointer: In<c_char>) -> Result<String> {
     if pointer.is_null() {

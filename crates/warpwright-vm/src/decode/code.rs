@@ -45,6 +45,8 @@ pub(crate) struct FunctionCode {
     pub(crate) exit: u32,
     /// Rows of its frame.
     pub(crate) rows: Base,
+    /// 32-bit registers that its variables take, by liveness; rows of constants are not among them.
+    pub(crate) registers: u32,
     pub(crate) constants32: Vec<(u32, u32)>,
     pub(crate) constants64: Vec<(u32, u64)>,
     pub(crate) constant_predicates: Vec<(u32, bool)>,

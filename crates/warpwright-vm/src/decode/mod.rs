@@ -268,6 +268,7 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Result<Prepared, Lo
     let mut frame = FunctionCode {
         name: function.name.to_string(),
         rows: slots.count,
+        registers: slots.count.w32 + 2 * slots.count.w64,
         local_bytes: layout.end as u32,
         local_regions: layout.regions,
         params,

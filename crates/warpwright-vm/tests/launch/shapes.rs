@@ -159,3 +159,24 @@ fn a_device_refuses_what_its_architecture_has_not() {
         }
     }
 }
+
+#[test]
+fn kernels_say_what_their_frames_take() {
+    let device = device();
+    let text = kernel(
+        "    .local .align 4 .b8 few[12];
+    .local .align 8 .b8 more[40];
+    ld.global.u32 %r1, [%rd1];
+    ld.global.u32 %r2, [%rd1+4];
+    ld.global.u32 %r3, [%rd1+8];
+    add.u32 %r4, %r1, %r2;
+    add.u32 %r4, %r4, %r3;
+    st.global.u32 [%rd1], %r4;
+    ret;",
+    );
+    let module = load(&device, &text);
+    let kernel = module.kernel("k").unwrap();
+    assert_eq!(kernel.local_bytes, 52);
+    // The address, and three words with the first sum: a result takes no register that its operands are read from.
+    assert_eq!(kernel.registers, 2 + 4);
+}

@@ -1,0 +1,115 @@
+//! Copies of bytes in a row.
+
+use super::entries;
+use super::memory::here;
+use crate::engine::{AnyMemory, Copy, Stream, issue};
+use crate::types::{CUcontext, CUdeviceptr, CUstream, Result, Status};
+use std::ffi::c_void;
+
+/// What an address may be of.
+#[derive(Clone, Copy)]
+enum At {
+    Host(u64),
+    Device(u64),
+    Any(u64),
+}
+
+impl At {
+    fn memory(self, bytes: u64) -> Result<AnyMemory> {
+        match self {
+            At::Host(address) => AnyMemory::of_host(address, bytes),
+            At::Device(address) => AnyMemory::of_device(address, bytes),
+            At::Any(address) => AnyMemory::of_any(address, bytes),
+        }
+    }
+}
+
+fn host<T>(pointer: *const T) -> At {
+    At::Host(pointer.expose_provenance() as u64)
+}
+
+/// Asks for a copy; `waits` where the function is not one of those that return at once.
+fn copy(stream: CUstream, to: At, from: At, bytes: usize, waits: bool) -> Result<()> {
+    let stream = Stream::get(stream)?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    let bytes = bytes as u64;
+    issue(&stream, Copy::flat(to.memory(bytes)?, from.memory(bytes)?, bytes), waits)
+}
+
+/// The contexts of a copy between them: both must be there.
+pub(super) fn contexts(to: CUcontext, from: CUcontext) -> Result<()> {
+    here()?;
+    for context in [to, from] {
+        crate::state::CONTEXTS.get(context.0).map_err(|_| Status::INVALID_CONTEXT)?.check()?;
+    }
+    Ok(())
+}
+
+entries! {
+    /// Copies between any two addresses.
+    fn cuMemcpy, cuMemcpy_ptds |default| (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) {
+        copy(default.resolve(CUstream::NULL), At::Any(to), At::Any(from), bytes, true)
+    }
+
+    /// Copies between any two addresses in the order of a stream.
+    fn cuMemcpyAsync, cuMemcpyAsync_ptsz |default| (
+        to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream,
+    ) {
+        copy(default.resolve(stream), At::Any(to), At::Any(from), bytes, false)
+    }
+
+    /// Copies from the host to a device.
+    fn cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds |default| (to: CUdeviceptr, from: *const c_void, bytes: usize) {
+        copy(default.resolve(CUstream::NULL), At::Device(to), host(from), bytes, true)
+    }
+
+    /// Copies from the host to a device in the order of a stream.
+    fn cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz |default| (
+        to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream,
+    ) {
+        copy(default.resolve(stream), At::Device(to), host(from), bytes, false)
+    }
+
+    /// Copies from a device to the host.
+    fn cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds |default| (to: *mut c_void, from: CUdeviceptr, bytes: usize) {
+        copy(default.resolve(CUstream::NULL), host(to), At::Device(from), bytes, true)
+    }
+
+    /// Copies from a device to the host in the order of a stream.
+    fn cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz |default| (
+        to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream,
+    ) {
+        copy(default.resolve(stream), host(to), At::Device(from), bytes, false)
+    }
+
+    /// Copies between devices or on one.
+    fn cuMemcpyDtoD_v2, cuMemcpyDtoD_v2_ptds |default| (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) {
+        copy(default.resolve(CUstream::NULL), At::Device(to), At::Device(from), bytes, true)
+    }
+
+    /// Copies between devices or on one in the order of a stream.
+    fn cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz |default| (
+        to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream,
+    ) {
+        copy(default.resolve(stream), At::Device(to), At::Device(from), bytes, false)
+    }
+
+    /// Copies between contexts.
+    fn cuMemcpyPeer, cuMemcpyPeer_ptds |default| (
+        to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize,
+    ) {
+        contexts(to_context, from_context)?;
+        copy(default.resolve(CUstream::NULL), At::Device(to), At::Device(from), bytes, true)
+    }
+
+    /// Copies between contexts in the order of a stream.
+    fn cuMemcpyPeerAsync, cuMemcpyPeerAsync_ptsz |default| (
+        to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize,
+        stream: CUstream,
+    ) {
+        contexts(to_context, from_context)?;
+        copy(default.resolve(stream), At::Device(to), At::Device(from), bytes, false)
+    }
+}

@@ -1,0 +1,175 @@
+//! Copies of rows and slices, with pitches and offsets. Arrays are not supported.
+
+use super::copy::contexts;
+use super::entries;
+use crate::engine::{AnyMemory, Copy, Layout, Side, Stream, issue};
+use crate::report::log;
+use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUmemorytype, CUstream, In, Result, Status};
+
+/// The longest distance of rows, in bytes.
+const MOST_PITCH: u64 = i32::MAX as u64;
+
+/// One side of a copy as the client gives it.
+struct Given {
+    kind: CUmemorytype,
+    host: u64,
+    device: u64,
+    x: u64,
+    y: u64,
+    z: u64,
+    lod: u64,
+    pitch: u64,
+    /// Rows of a slice.
+    height: u64,
+}
+
+/// What is copied: bytes of a row, rows, slices.
+#[derive(Clone, Copy)]
+struct Extent {
+    width: u64,
+    height: u64,
+    depth: u64,
+}
+
+impl Given {
+    fn side(&self, extent: Extent) -> Result<Side> {
+        let Extent { width, height, depth } = extent;
+        let invalid = Status::INVALID_VALUE;
+        // One row needs no pitch, one slice no height.
+        let row = self.x.checked_add(width).ok_or(invalid)?;
+        let pitch = if self.pitch == 0 && height == 1 && depth == 1 && self.y == 0 && self.z == 0 {
+            row
+        } else {
+            self.pitch
+        };
+        let rows = self.y.checked_add(height).ok_or(invalid)?;
+        let has_slices = depth > 1 || self.z > 0;
+        if row > pitch || self.pitch > MOST_PITCH || has_slices && rows > self.height || self.lod != 0 {
+            return Err(invalid);
+        }
+        let slice = if has_slices { pitch.checked_mul(self.height).ok_or(invalid)? } else { 0 };
+        let layout = Layout { pitch, slice };
+        let begin = self.y.checked_mul(pitch).and_then(|rows| rows.checked_add(self.z.checked_mul(slice)?));
+        let begin = begin.and_then(|begin| begin.checked_add(self.x)).ok_or(invalid)?;
+        let bytes = layout.extent(width, height, depth).ok_or(invalid)?;
+        let at = |base: u64| if base == 0 { Err(invalid) } else { base.checked_add(begin).ok_or(invalid) };
+        let memory = match self.kind {
+            CUmemorytype::HOST => AnyMemory::of_host(at(self.host)?, bytes)?,
+            CUmemorytype::DEVICE => AnyMemory::of_device(at(self.device)?, bytes)?,
+            CUmemorytype::UNIFIED => AnyMemory::of_any(at(self.device)?, bytes)?,
+            CUmemorytype::ARRAY => {
+                log::misuse(&"copies from and to arrays are not supported");
+                return Err(Status::NOT_SUPPORTED);
+            }
+            _ => return Err(invalid),
+        };
+        Ok(Side { memory, layout })
+    }
+}
+
+fn issue_rows(stream: CUstream, to: &Given, from: &Given, extent: Extent, waits: bool) -> Result<()> {
+    let stream = Stream::get(stream)?;
+    let Extent { width, height, depth } = extent;
+    if width == 0 || height == 0 || depth == 0 {
+        return Ok(());
+    }
+    let (target, source) = (to.side(extent)?, from.side(extent)?);
+    issue(&stream, Copy { target, source, width, height, depth }, waits)
+}
+
+fn copy_2d(stream: CUstream, copy: In<CUDA_MEMCPY2D>, waits: bool) -> Result<()> {
+    let c = copy.get()?;
+    let from = Given {
+        kind: c.src_type,
+        host: c.src_host.expose_provenance() as u64,
+        device: c.src_device,
+        x: c.src_x as u64,
+        y: c.src_y as u64,
+        z: 0,
+        lod: 0,
+        pitch: c.src_pitch as u64,
+        height: 0,
+    };
+    let to = Given {
+        kind: c.dst_type,
+        host: c.dst_host.expose_provenance() as u64,
+        device: c.dst_device,
+        x: c.dst_x as u64,
+        y: c.dst_y as u64,
+        z: 0,
+        lod: 0,
+        pitch: c.dst_pitch as u64,
+        height: 0,
+    };
+    issue_rows(stream, &to, &from, Extent { width: c.width as u64, height: c.height as u64, depth: 1 }, waits)
+}
+
+fn copy_3d(stream: CUstream, c: CUDA_MEMCPY3D, waits: bool) -> Result<()> {
+    let from = Given {
+        kind: c.src_type,
+        host: c.src_host.expose_provenance() as u64,
+        device: c.src_device,
+        x: c.src_x as u64,
+        y: c.src_y as u64,
+        z: c.src_z as u64,
+        lod: c.src_lod as u64,
+        pitch: c.src_pitch as u64,
+        height: c.src_height as u64,
+    };
+    let to = Given {
+        kind: c.dst_type,
+        host: c.dst_host.expose_provenance() as u64,
+        device: c.dst_device,
+        x: c.dst_x as u64,
+        y: c.dst_y as u64,
+        z: c.dst_z as u64,
+        lod: c.dst_lod as u64,
+        pitch: c.dst_pitch as u64,
+        height: c.dst_height as u64,
+    };
+    let extent = Extent { width: c.width as u64, height: c.height as u64, depth: c.depth as u64 };
+    issue_rows(stream, &to, &from, extent, waits)
+}
+
+fn copy_3d_peer(stream: CUstream, copy: In<CUDA_MEMCPY3D>, waits: bool) -> Result<()> {
+    let copy = copy.get()?;
+    contexts(copy.dst_context, copy.src_context)?;
+    copy_3d(stream, copy, waits)
+}
+
+entries! {
+    /// Copies rows.
+    fn cuMemcpy2D_v2, cuMemcpy2D_v2_ptds |default| (copy: In<CUDA_MEMCPY2D>) {
+        copy_2d(default.resolve(CUstream::NULL), copy, true)
+    }
+
+    /// Copies rows that begin anywhere: here all may.
+    fn cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2_ptds |default| (copy: In<CUDA_MEMCPY2D>) {
+        copy_2d(default.resolve(CUstream::NULL), copy, true)
+    }
+
+    /// Copies rows in the order of a stream.
+    fn cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz |default| (copy: In<CUDA_MEMCPY2D>, stream: CUstream) {
+        copy_2d(default.resolve(stream), copy, false)
+    }
+
+    /// Copies slices of rows.
+    fn cuMemcpy3D_v2, cuMemcpy3D_v2_ptds |default| (copy: In<CUDA_MEMCPY3D>) {
+        copy_3d(default.resolve(CUstream::NULL), copy.get()?, true)
+    }
+
+    /// Copies slices of rows in the order of a stream.
+    fn cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2_ptsz |default| (copy: In<CUDA_MEMCPY3D>, stream: CUstream) {
+        copy_3d(default.resolve(stream), copy.get()?, false)
+    }
+
+    /// Copies slices of rows between contexts.
+    fn cuMemcpy3DPeer, cuMemcpy3DPeer_ptds |default| (copy: In<CUDA_MEMCPY3D>) {
+        copy_3d_peer(default.resolve(CUstream::NULL), copy, true)
+    }
+
+    /// Copies slices of rows between contexts in the order of a stream.
+    fn cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz |default| (copy: In<CUDA_MEMCPY3D>, stream: CUstream) {
+        copy_3d_peer(default.resolve(stream), copy, false)
+    }
+}

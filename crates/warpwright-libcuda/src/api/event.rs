@@ -1,0 +1,88 @@
+//! Events.
+
+use super::entries;
+use super::memory::here;
+use crate::engine::{self, EVENTS, Event, Stream};
+use crate::types::{CUevent, CUstream, Out, Result, Status};
+use std::ffi::{c_float, c_uint};
+use std::sync::Arc;
+
+const DISABLE_TIMING: c_uint = 2;
+const INTERPROCESS: c_uint = 4;
+
+fn event(handle: CUevent) -> Result<Arc<Event>> {
+    engine::permitted()?;
+    Ok(EVENTS.get(handle.0)?)
+}
+
+fn record(event: Arc<Event>, stream: Arc<Stream>) -> Result<()> {
+    if event.context().id() != stream.context().id() {
+        return Err(Status::INVALID_HANDLE);
+    }
+    engine::record(&stream, &event)
+}
+
+entries! {
+    /// Makes an event. Flags: 1, waiting sleeps; 2, no times; 4, other processes may have it, which none may here.
+    fn cuEventCreate(handle: Out<CUevent>, flags: c_uint) {
+        let (context, _) = here()?;
+        if flags & !7 != 0 || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        if flags & INTERPROCESS != 0 {
+            return Err(Status::NOT_SUPPORTED);
+        }
+        let made = Arc::new(Event::new(context, flags & DISABLE_TIMING == 0));
+        handle.required()?.set(CUevent(EVENTS.insert(made)?))
+    }
+
+    /// Records what was asked for on a stream so far.
+    fn cuEventRecord, cuEventRecord_ptsz |default| (handle: CUevent, stream: CUstream) {
+        let stream = Stream::get(default.resolve(stream))?;
+        record(event(handle)?, stream)
+    }
+
+    /// The same with flags. The one there is, 1, makes a captured record an outside one.
+    fn cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz |default| (
+        handle: CUevent,
+        stream: CUstream,
+        flags: c_uint,
+    ) {
+        let stream = Stream::get(default.resolve(stream))?;
+        let event = event(handle)?;
+        match flags {
+            0 => record(event, stream),
+            1 if stream.is_capturing() => engine::record_outside(&stream, &event),
+            _ => Err(Status::INVALID_VALUE),
+        }
+    }
+
+    /// Whether what an event has recorded is done.
+    fn cuEventQuery(handle: CUevent) {
+        event(handle)?.query()
+    }
+
+    /// Waits for what an event has recorded.
+    fn cuEventSynchronize(handle: CUevent) {
+        event(handle)?.synchronize()
+    }
+
+    /// Milliseconds from one event to another.
+    fn cuEventElapsedTime(milliseconds: Out<c_float>, start: CUevent, end: CUevent) {
+        let (start, end) = (event(start)?, event(end)?);
+        milliseconds.required()?.set(end.elapsed_since(&start)?)
+    }
+
+    /// Milliseconds from one event to another.
+    fn cuEventElapsedTime_v2(milliseconds: Out<c_float>, start: CUevent, end: CUevent) {
+        let (start, end) = (event(start)?, event(end)?);
+        milliseconds.required()?.set(end.elapsed_since(&start)?)
+    }
+
+    /// Destroys an event. What waits for it goes on doing so.
+    fn cuEventDestroy_v2(handle: CUevent) {
+        engine::permitted()?;
+        EVENTS.remove(handle.0)?;
+        Ok(())
+    }
+}

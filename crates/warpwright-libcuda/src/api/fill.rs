@@ -1,0 +1,137 @@
+//! Memory that becomes a value again and again.
+
+use super::entries;
+use super::memory::bytes_at;
+use crate::engine::{Op, Pattern, Stream};
+use crate::types::{CUdeviceptr, CUstream, Result, Status};
+use std::ffi::{c_uchar, c_uint, c_ushort};
+
+/// Rows of `width` elements of some bytes, `pitch` bytes apart.
+struct Rows {
+    address: CUdeviceptr,
+    pitch: u64,
+    width: usize,
+    height: usize,
+}
+
+impl Rows {
+    fn one(address: CUdeviceptr, width: usize) -> Self {
+        Rows { address, pitch: 0, width, height: 1 }
+    }
+}
+
+fn fill(stream: CUstream, rows: &Rows, pattern: Pattern, waits: bool) -> Result<()> {
+    let stream = Stream::get(stream)?;
+    let element = pattern.bytes().len() as u64;
+    let invalid = Status::INVALID_VALUE;
+    if rows.address % element != 0 || rows.pitch % element != 0 {
+        return Err(invalid);
+    }
+    let width = (rows.width as u64).checked_mul(element).ok_or(invalid)?;
+    let height = rows.height as u64;
+    if width == 0 || height == 0 {
+        return Ok(());
+    }
+    if height > 1 && rows.pitch < width {
+        return Err(invalid);
+    }
+    let bytes = rows.pitch.checked_mul(height - 1).and_then(|rows| rows.checked_add(width)).ok_or(invalid)?;
+    let target = bytes_at(rows.address, bytes)?;
+    let is_host = target.is_host();
+    if waits && stream.is_capturing() {
+        return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+    }
+    stream.submit(Op::Fill { target, pattern, width, height, pitch: rows.pitch })?;
+    // Memory of devices is filled while the client goes on.
+    if waits && is_host {
+        stream.wait();
+        stream.context().check()?;
+    }
+    Ok(())
+}
+
+entries! {
+    /// Sets bytes.
+    fn cuMemsetD8_v2, cuMemsetD8_v2_ptds |default| (address: CUdeviceptr, value: c_uchar, count: usize) {
+        fill(default.resolve(CUstream::NULL), &Rows::one(address, count), Pattern::of8(value), true)
+    }
+
+    /// Sets bytes in the order of a stream.
+    fn cuMemsetD8Async, cuMemsetD8Async_ptsz |default| (
+        address: CUdeviceptr, value: c_uchar, count: usize, stream: CUstream,
+    ) {
+        fill(default.resolve(stream), &Rows::one(address, count), Pattern::of8(value), false)
+    }
+
+    /// Sets bytes of rows.
+    fn cuMemsetD2D8_v2, cuMemsetD2D8_v2_ptds |default| (
+        address: CUdeviceptr, pitch: usize, value: c_uchar, width: usize, height: usize,
+    ) {
+        let rows = Rows { address, pitch: pitch as u64, width, height };
+        fill(default.resolve(CUstream::NULL), &rows, Pattern::of8(value), true)
+    }
+
+    /// Sets bytes of rows in the order of a stream.
+    fn cuMemsetD2D8Async, cuMemsetD2D8Async_ptsz |default| (
+        address: CUdeviceptr, pitch: usize, value: c_uchar, width: usize, height: usize, stream: CUstream,
+    ) {
+        let rows = Rows { address, pitch: pitch as u64, width, height };
+        fill(default.resolve(stream), &rows, Pattern::of8(value), false)
+    }
+
+    /// Sets half words.
+    fn cuMemsetD16_v2, cuMemsetD16_v2_ptds |default| (address: CUdeviceptr, value: c_ushort, count: usize) {
+        fill(default.resolve(CUstream::NULL), &Rows::one(address, count), Pattern::of16(value), true)
+    }
+
+    /// Sets half words in the order of a stream.
+    fn cuMemsetD16Async, cuMemsetD16Async_ptsz |default| (
+        address: CUdeviceptr, value: c_ushort, count: usize, stream: CUstream,
+    ) {
+        fill(default.resolve(stream), &Rows::one(address, count), Pattern::of16(value), false)
+    }
+
+    /// Sets half words of rows.
+    fn cuMemsetD2D16_v2, cuMemsetD2D16_v2_ptds |default| (
+        address: CUdeviceptr, pitch: usize, value: c_ushort, width: usize, height: usize,
+    ) {
+        let rows = Rows { address, pitch: pitch as u64, width, height };
+        fill(default.resolve(CUstream::NULL), &rows, Pattern::of16(value), true)
+    }
+
+    /// Sets half words of rows in the order of a stream.
+    fn cuMemsetD2D16Async, cuMemsetD2D16Async_ptsz |default| (
+        address: CUdeviceptr, pitch: usize, value: c_ushort, width: usize, height: usize, stream: CUstream,
+    ) {
+        let rows = Rows { address, pitch: pitch as u64, width, height };
+        fill(default.resolve(stream), &rows, Pattern::of16(value), false)
+    }
+
+    /// Sets words.
+    fn cuMemsetD32_v2, cuMemsetD32_v2_ptds |default| (address: CUdeviceptr, value: c_uint, count: usize) {
+        fill(default.resolve(CUstream::NULL), &Rows::one(address, count), Pattern::of32(value), true)
+    }
+
+    /// Sets words in the order of a stream.
+    fn cuMemsetD32Async, cuMemsetD32Async_ptsz |default| (
+        address: CUdeviceptr, value: c_uint, count: usize, stream: CUstream,
+    ) {
+        fill(default.resolve(stream), &Rows::one(address, count), Pattern::of32(value), false)
+    }
+
+    /// Sets words of rows.
+    fn cuMemsetD2D32_v2, cuMemsetD2D32_v2_ptds |default| (
+        address: CUdeviceptr, pitch: usize, value: c_uint, width: usize, height: usize,
+    ) {
+        let rows = Rows { address, pitch: pitch as u64, width, height };
+        fill(default.resolve(CUstream::NULL), &rows, Pattern::of32(value), true)
+    }
+
+    /// Sets words of rows in the order of a stream.
+    fn cuMemsetD2D32Async, cuMemsetD2D32Async_ptsz |default| (
+        address: CUdeviceptr, pitch: usize, value: c_uint, width: usize, height: usize, stream: CUstream,
+    ) {
+        let rows = Rows { address, pitch: pitch as u64, width, height };
+        fill(default.resolve(stream), &rows, Pattern::of32(value), false)
+    }
+}

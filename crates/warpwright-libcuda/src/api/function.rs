@@ -1,0 +1,187 @@
+//! Functions: attributes and parameters; how many blocks of one a multiprocessor holds.
+
+use super::entries;
+use crate::code::{self, occupancy};
+use crate::report::log;
+use crate::types::{
+    CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUlaunchConfig, CUmodule,
+    CUoccupancyB2DSize, CUsharedconfig, In, Out, Result, Status,
+};
+use std::ffi::{c_char, c_int, c_uint};
+
+entries! {
+    /// An attribute.
+    fn cuFuncGetAttribute(value: Out<c_int>, attribute: CUfunction_attribute, function: CUfunction) {
+        value.required()?;
+        value.set(code::function(function)?.attribute(attribute)?)
+    }
+
+    /// Sets an attribute, where it can be set.
+    fn cuFuncSetAttribute(function: CUfunction, attribute: CUfunction_attribute, value: c_int) {
+        code::function(function)?.set_attribute(attribute, value)
+    }
+
+    /// What it prefers makes no difference here.
+    fn cuFuncSetCacheConfig(function: CUfunction, config: CUfunc_cache) {
+        code::function(function)?;
+        config.check()
+    }
+
+    /// Banks are four bytes wide.
+    fn cuFuncSetSharedMemConfig(function: CUfunction, config: CUsharedconfig) {
+        code::function(function)?;
+        config.check()
+    }
+
+    /// The module that it is in.
+    fn cuFuncGetModule(module: Out<CUmodule>, function: CUfunction) {
+        module.required()?;
+        module.set(code::function(function)?.module())
+    }
+
+    /// Its name, good until the module is unloaded.
+    fn cuFuncGetName(name: Out<*const c_char>, function: CUfunction) {
+        name.required()?;
+        name.set(code::function(function)?.c_name().as_ptr())
+    }
+
+    /// Place and size of a parameter, in bytes.
+    fn cuFuncGetParamInfo(function: CUfunction, index: usize, offset: Out<usize>, bytes: Out<usize>) {
+        offset.required()?;
+        let function = code::function(function)?;
+        let param = function.param(index)?;
+        bytes.set_if(param.bytes as usize);
+        offset.set(param.offset as usize)
+    }
+
+    /// How many parameters it has.
+    fn cuFuncGetParamCount(function: CUfunction, count: Out<usize>) {
+        count.required()?;
+        count.set(code::function(function)?.kernel().params.len())
+    }
+
+    /// A function is loaded with its module.
+    fn cuFuncIsLoaded(state: Out<CUfunctionLoadingState>, function: CUfunction) {
+        state.required()?;
+        code::function(function)?;
+        state.set(CUfunctionLoadingState::LOADED)
+    }
+
+    /// Loads a function, which it is.
+    fn cuFuncLoad(function: CUfunction) {
+        code::function(function)?;
+        Ok(())
+    }
+
+    /// Blocks that a multiprocessor holds at once.
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        blocks: Out<c_int>,
+        function: CUfunction,
+        threads: c_int,
+        dynamic_shared: usize,
+    ) {
+        blocks.required()?;
+        blocks.set(occupancy::blocks(&*code::function(function)?, threads, dynamic_shared)? as c_int)
+    }
+
+    /// The same. The flag is about a cache that shares memory with nothing here.
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        blocks: Out<c_int>,
+        function: CUfunction,
+        threads: c_int,
+        dynamic_shared: usize,
+        flags: c_uint,
+    ) {
+        blocks.required()?;
+        check_flags(flags)?;
+        blocks.set(occupancy::blocks(&*code::function(function)?, threads, dynamic_shared)? as c_int)
+    }
+
+    /// The size of block with which a multiprocessor holds the most threads, and the least grid that fills the device.
+    fn cuOccupancyMaxPotentialBlockSize(
+        grid: Out<c_int>,
+        block: Out<c_int>,
+        function: CUfunction,
+        shared_of_block: CUoccupancyB2DSize,
+        dynamic_shared: usize,
+        limit: c_int,
+    ) {
+        best_block(grid, block, function, shared_of_block, dynamic_shared, limit)
+    }
+
+    /// The same. The flag is about a cache that shares memory with nothing here.
+    fn cuOccupancyMaxPotentialBlockSizeWithFlags(
+        grid: Out<c_int>,
+        block: Out<c_int>,
+        function: CUfunction,
+        shared_of_block: CUoccupancyB2DSize,
+        dynamic_shared: usize,
+        limit: c_int,
+        flags: c_uint,
+    ) {
+        check_flags(flags)?;
+        best_block(grid, block, function, shared_of_block, dynamic_shared, limit)
+    }
+
+    /// The most dynamic shared memory with which a multiprocessor still holds that many blocks.
+    fn cuOccupancyAvailableDynamicSMemPerBlock(
+        bytes: Out<usize>,
+        function: CUfunction,
+        blocks: c_int,
+        threads: c_int,
+    ) {
+        bytes.required()?;
+        bytes.set(occupancy::dynamic_shared(&*code::function(function)?, blocks, threads)?)
+    }
+
+    /// There are no clusters.
+    fn cuOccupancyMaxPotentialClusterSize(
+        size: Out<c_int>,
+        function: CUfunction,
+        config: In<CUlaunchConfig>,
+    ) {
+        size.required()?;
+        config.get()?;
+        code::function(function)?;
+        no_clusters()
+    }
+
+    /// There are no clusters.
+    fn cuOccupancyMaxActiveClusters(count: Out<c_int>, function: CUfunction, config: In<CUlaunchConfig>) {
+        count.required()?;
+        config.get()?;
+        code::function(function)?;
+        no_clusters()
+    }
+}
+
+fn check_flags(flags: c_uint) -> Result<()> {
+    if flags > 1 { Err(Status::INVALID_VALUE) } else { Ok(()) }
+}
+
+fn best_block(
+    grid: Out<c_int>,
+    block: Out<c_int>,
+    function: CUfunction,
+    shared_of_block: CUoccupancyB2DSize,
+    dynamic_shared: usize,
+    limit: c_int,
+) -> Result<()> {
+    let (grid, block) = (grid.required()?, block.required()?);
+    let function = code::function(function)?;
+    let (blocks, threads) = occupancy::best_block(&function, limit, |threads| match shared_of_block {
+        // SAFETY: the client has given the function to be asked so.
+        Some(ask) => unsafe { ask(threads) },
+        None => dynamic_shared,
+    })?;
+    grid.set(blocks)?;
+    block.set(threads)
+}
+
+/// Says that the virtual GPU has none.
+pub(super) fn no_clusters() -> Result<()> {
+    log::misuse(
+        &"a virtual GPU runs no clusters of blocks: it says so by CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH",
+    );
+    Err(Status::NOT_SUPPORTED)
+}

@@ -1,0 +1,89 @@
+//! Pinned memory of the host.
+
+use super::entries;
+use super::memory::{asker, here};
+use crate::engine::{HostKind, hosts};
+use crate::types::{CUdeviceptr, Out, Result, Status};
+use std::ffi::{c_uint, c_void};
+
+/// The flags of pinned memory: portable, mapped, write-combined.
+const ALLOCATION_FLAGS: c_uint = 7;
+
+/// Those of memory that is registered: portable, mapped, of a device, read only.
+const REGISTRATION_FLAGS: c_uint = 15;
+const OF_A_DEVICE: c_uint = 4;
+
+fn allocate(pointer: Out<*mut c_void>, bytes: usize, flags: c_uint) -> Result<()> {
+    let asker = asker()?;
+    if flags & !ALLOCATION_FLAGS != 0 {
+        return Err(Status::INVALID_VALUE);
+    }
+    let address =
+        hosts().allocate(bytes as u64, HostKind::Pinned, flags, pointer.required().map(|_| asker)?)?;
+    pointer.set(std::ptr::with_exposed_provenance_mut(address as usize))
+}
+
+entries! {
+    /// Allocates pinned memory.
+    fn cuMemAllocHost_v2(pointer: Out<*mut c_void>, bytes: usize) {
+        allocate(pointer, bytes, 0)
+    }
+
+    /// Allocates pinned memory. All devices reach it, whatever the flags say.
+    fn cuMemHostAlloc(pointer: Out<*mut c_void>, bytes: usize, flags: c_uint) {
+        allocate(pointer, bytes, flags)
+    }
+
+    /// Gives pinned memory back.
+    fn cuMemFreeHost(pointer: *mut c_void) {
+        let (context, _) = here()?;
+        if pointer.is_null() {
+            return Err(Status::INVALID_VALUE);
+        }
+        hosts().free(pointer.addr() as u64, HostKind::Pinned)?;
+        context.check()
+    }
+
+    /// Makes memory of the client's known to all devices.
+    fn cuMemHostRegister_v2(pointer: *mut c_void, bytes: usize, flags: c_uint) {
+        let asker = asker()?;
+        if flags & !REGISTRATION_FLAGS != 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        if flags & OF_A_DEVICE != 0 {
+            return Err(Status::NOT_SUPPORTED);
+        }
+        hosts().register(pointer.expose_provenance() as u64, bytes as u64, flags, asker)
+    }
+
+    /// Devices forget memory of the client's.
+    fn cuMemHostUnregister(pointer: *mut c_void) {
+        let (context, _) = here()?;
+        if pointer.is_null() {
+            return Err(Status::INVALID_VALUE);
+        }
+        let freed = hosts().free(pointer.addr() as u64, HostKind::Registered);
+        freed.map_err(|_| Status::HOST_MEMORY_NOT_REGISTERED)?;
+        context.check()
+    }
+
+    /// The address of pinned memory on devices: the same.
+    fn cuMemHostGetDevicePointer_v2(address: Out<CUdeviceptr>, pointer: *mut c_void, flags: c_uint) {
+        here()?;
+        let at = pointer.addr() as u64;
+        if flags != 0 || hosts().find(at).is_none() {
+            return Err(Status::INVALID_VALUE);
+        }
+        address.set(at)
+    }
+
+    /// The flags that pinned memory was allocated or registered with; all of it is mapped.
+    fn cuMemHostGetFlags(flags: Out<c_uint>, pointer: *mut c_void) {
+        here()?;
+        const MAPPED: c_uint = 2;
+        match hosts().find(pointer.addr() as u64) {
+            Some(host) if host.kind != HostKind::Managed => flags.set(host.flags | MAPPED),
+            _ => Err(Status::INVALID_VALUE),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Memory of devices: allocated, given back, looked up.
+
+use super::entries;
+use crate::engine::{self, Asker, BlockKind, Bytes, Engine, HostKind, hosts};
+use crate::state::{Context, current};
+use crate::types::{
+    CUdevice, CUdeviceptr, CUmem_advise, CUmemLocation, CUmemLocationType, CUstream, Out, Result, Status,
+};
+use std::ffi::c_uint;
+use std::sync::Arc;
+
+/// What rows of pitched memory begin at multiples of, in bytes.
+const PITCH: u64 = 512;
+
+/// The context of the calling thread, and its device at work.
+pub(super) fn here() -> Result<(Arc<Context>, Arc<Engine>)> {
+    engine::permitted()?;
+    let context = current()?;
+    let engine = engine::of(&context)?;
+    Ok((context, engine))
+}
+
+/// Who asks for memory of the host.
+pub(super) fn asker() -> Result<Asker> {
+    let (context, engine) = here()?;
+    Ok(Asker { context: context.id(), context_handle: context.handle(), device: engine.ordinal() })
+}
+
+fn allocate(bytes: u64) -> Result<CUdeviceptr> {
+    let (context, engine) = here()?;
+    let owner = (context.id(), context.handle());
+    match engine.memory().allocate(engine.vm(), bytes, BlockKind::Plain, owner) {
+        // What streams give back may not have come to its turn.
+        Err(Status::OUT_OF_MEMORY) if !engine.queue().is_idle() => {
+            engine.drain();
+            context.check()?;
+            Ok(engine.memory().allocate(engine.vm(), bytes, BlockKind::Plain, owner)?.base())
+        }
+        block => Ok(block?.base()),
+    }
+}
+
+fn free(address: CUdeviceptr) -> Result<()> {
+    if address == 0 {
+        return engine::permitted().and_then(|()| current().map(drop));
+    }
+    let (context, _) = here()?;
+    if hosts().find(address).is_some() {
+        return hosts().free(address, HostKind::Managed);
+    }
+    let engines = engine::engines()?;
+    let owner = engines.iter().find(|engine| engine.memory().find(address).is_some());
+    let owner = owner.ok_or(Status::INVALID_VALUE)?;
+    let block = owner.memory().take(address)?;
+    owner.drain();
+    owner.memory().forget(&block);
+    context.check()
+}
+
+/// Where what holds an address begins, and its size.
+fn range(address: CUdeviceptr) -> Result<(u64, u64)> {
+    here()?;
+    if let Some(host) = hosts().find(address) {
+        return Ok((host.base, host.bytes));
+    }
+    let engines = engine::engines()?;
+    engines.iter().find_map(|engine| engine.vm().extent(address)).ok_or(Status::NOT_FOUND)
+}
+
+/// Whether it is managed memory that is spoken of.
+fn managed(address: CUdeviceptr, bytes: usize) -> Result<()> {
+    here()?;
+    let end = address.checked_add(bytes as u64).ok_or(Status::INVALID_VALUE)?;
+    match hosts().find(address) {
+        Some(host) if host.kind == HostKind::Managed && bytes > 0 && end <= host.base + host.bytes => Ok(()),
+        _ => Err(Status::INVALID_VALUE),
+    }
+}
+
+/// The host's number, where a device's could stand.
+const CPU: CUdevice = -1;
+
+fn device_or_host(device: CUdevice) -> Result<()> {
+    if device == CPU { Ok(()) } else { crate::state::state()?.device(device).map(drop) }
+}
+
+fn location(location: CUmemLocation) -> Result<()> {
+    match location.kind {
+        CUmemLocationType::DEVICE => crate::state::state()?.device(location.id).map(drop),
+        CUmemLocationType::HOST | CUmemLocationType::HOST_NUMA_CURRENT => Ok(()),
+        CUmemLocationType::HOST_NUMA if location.id >= 0 => Ok(()),
+        _ => Err(Status::INVALID_VALUE),
+    }
+}
+
+fn advice(advice: CUmem_advise) -> Result<()> {
+    if (CUmem_advise::SET_READ_MOSTLY..=CUmem_advise::UNSET_ACCESSED_BY).contains(&advice) {
+        Ok(())
+    } else {
+        Err(Status::INVALID_VALUE)
+    }
+}
+
+entries! {
+    /// Allocates memory that is not initialised.
+    fn cuMemAlloc_v2(address: Out<CUdeviceptr>, bytes: usize) {
+        address.required()?.set(allocate(bytes as u64)?)
+    }
+
+    /// Allocates rows that begin at multiples of what the device likes; their distance in bytes is told.
+    fn cuMemAllocPitch_v2(
+        address: Out<CUdeviceptr>,
+        pitch: Out<usize>,
+        width: usize,
+        height: usize,
+        element_bytes: c_uint,
+    ) {
+        if width == 0 || height == 0 || !matches!(element_bytes, 4 | 8 | 16) {
+            return Err(Status::INVALID_VALUE);
+        }
+        (address.required()?, pitch.required()?);
+        let row = (width as u64).checked_next_multiple_of(PITCH).ok_or(Status::OUT_OF_MEMORY)?;
+        let bytes = row.checked_mul(height as u64).ok_or(Status::OUT_OF_MEMORY)?;
+        address.set(allocate(bytes)?)?;
+        pitch.set(row as usize)
+    }
+
+    /// Allocates memory that host and devices reach at one address. Flags: 1, attached to all; 2, to the host.
+    fn cuMemAllocManaged(address: Out<CUdeviceptr>, bytes: usize, flags: c_uint) {
+        let asker = asker()?;
+        if !matches!(flags, 1 | 2) {
+            return Err(Status::INVALID_VALUE);
+        }
+        address.required()?.set(hosts().allocate(bytes as u64, HostKind::Managed, flags, asker)?)
+    }
+
+    /// Gives memory back when everything that was asked for is done. Null is nothing.
+    fn cuMemFree_v2(address: CUdeviceptr) {
+        free(address)
+    }
+
+    /// Bytes of the device that are free, and all.
+    fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
+        let (_, engine) = here()?;
+        free.required()?.set(engine.vm().free_memory() as usize)?;
+        total.set(engine.vm().config().memory as usize)
+    }
+
+    /// Where the allocation of an address begins, and its size.
+    fn cuMemGetAddressRange_v2(base: Out<CUdeviceptr>, bytes: Out<usize>, address: CUdeviceptr) {
+        let (start, size) = range(address)?;
+        base.set_if(start);
+        bytes.set_if(size as usize);
+        Ok(())
+    }
+
+    /// Says how managed memory will be used. Nothing depends on it here.
+    fn cuMemAdvise(address: CUdeviceptr, bytes: usize, what: CUmem_advise, device: CUdevice) {
+        managed(address, bytes)?;
+        advice(what)?;
+        // For read-mostly memory the device does not matter.
+        if what <= CUmem_advise::UNSET_READ_MOSTLY { Ok(()) } else { device_or_host(device) }
+    }
+
+    /// Says how managed memory will be used. Nothing depends on it here.
+    fn cuMemAdvise_v2(address: CUdeviceptr, bytes: usize, what: CUmem_advise, place: CUmemLocation) {
+        managed(address, bytes)?;
+        advice(what)?;
+        if what <= CUmem_advise::UNSET_READ_MOSTLY { Ok(()) } else { location(place) }
+    }
+
+    /// Asks for managed memory to be where it will be used. It is everywhere already.
+    fn cuMemPrefetchAsync, cuMemPrefetchAsync_ptsz |default| (
+        address: CUdeviceptr,
+        bytes: usize,
+        device: CUdevice,
+        stream: CUstream,
+    ) {
+        engine::Stream::get(default.resolve(stream))?;
+        managed(address, bytes)?;
+        device_or_host(device)
+    }
+
+    /// Asks for managed memory to be where it will be used. It is everywhere already.
+    fn cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2_ptsz |default| (
+        address: CUdeviceptr,
+        bytes: usize,
+        place: CUmemLocation,
+        flags: c_uint,
+        stream: CUstream,
+    ) {
+        engine::Stream::get(default.resolve(stream))?;
+        managed(address, bytes)?;
+        if flags == 0 { location(place) } else { Err(Status::INVALID_VALUE) }
+    }
+
+    /// Attaches managed memory to a stream. The host may use it at any time here.
+    fn cuStreamAttachMemAsync, cuStreamAttachMemAsync_ptsz |default| (
+        stream: CUstream,
+        address: CUdeviceptr,
+        bytes: usize,
+        flags: c_uint,
+    ) {
+        engine::Stream::get(default.resolve(stream))?;
+        let host = hosts().find(address).ok_or(Status::INVALID_VALUE)?;
+        let whole = address == host.base && (bytes == 0 || bytes as u64 == host.bytes);
+        let known = matches!(host.kind, HostKind::Managed | HostKind::Registered);
+        if known && whole && matches!(flags, 1 | 2 | 4) { Ok(()) } else { Err(Status::INVALID_VALUE) }
+    }
+}
+
+/// Bytes of a device or of pinned memory at an address that a client gives.
+pub(super) fn bytes_at(address: CUdeviceptr, bytes: u64) -> Result<Bytes> {
+    if address == 0 { Err(Status::INVALID_VALUE) } else { Bytes::at(address, bytes) }
+}

@@ -1,0 +1,163 @@
+//! Modules, and the linker.
+
+use super::entries;
+use crate::code::{self, Image, LINKS, Link, Module, Options};
+use crate::state::current;
+use crate::types::{
+    CUdeviceptr, CUfunction, CUjit_option, CUjitInputType, CUlinkState, CUmodule, CUmoduleLoadingMode,
+    CUsurfref, CUtexref, In, Out, Result, Status, text,
+};
+use std::ffi::{c_char, c_uint};
+
+entries! {
+    /// Compiles the code in a file, and loads it into the current context.
+    fn cuModuleLoad(module: Out<CUmodule>, file: In<c_char>) {
+        module.required()?;
+        let context = current()?;
+        let image = Image::of(&read_file(file)?)?;
+        module.set(Module::load(&context, &image, &mut Options::default(), false)?)
+    }
+
+    /// Compiles code, and loads it into the current context.
+    fn cuModuleLoadData(module: Out<CUmodule>, code: In<u8>) {
+        module.required()?;
+        let context = current()?;
+        module.set(Module::load(&context, &Image::at(code)?, &mut Options::default(), false)?)
+    }
+
+    /// The same with options for the compiler.
+    fn cuModuleLoadDataEx(
+        module: Out<CUmodule>,
+        code: In<u8>,
+        count: c_uint,
+        options: In<CUjit_option>,
+        values: Out<usize>,
+    ) {
+        module.required()?;
+        let context = current()?;
+        let mut options = Options::read(count, options, values)?;
+        module.set(Module::load(&context, &Image::at(code)?, &mut options, false)?)
+    }
+
+    /// As [`cuModuleLoadData`]. Fat binaries are refused.
+    fn cuModuleLoadFatBinary(module: Out<CUmodule>, code: In<u8>) {
+        module.required()?;
+        let context = current()?;
+        module.set(Module::load(&context, &Image::at(code)?, &mut Options::default(), false)?)
+    }
+
+    /// Unloads a module. What was launched before goes on.
+    fn cuModuleUnload(module: CUmodule) {
+        code::unload(module)
+    }
+
+    /// Code is compiled when it is loaded.
+    fn cuModuleGetLoadingMode(mode: Out<CUmoduleLoadingMode>) {
+        crate::state::state()?;
+        mode.set(CUmoduleLoadingMode::EAGER)
+    }
+
+    /// The kernel of that name.
+    fn cuModuleGetFunction(function: Out<CUfunction>, module: CUmodule, name: In<c_char>) {
+        function.required()?;
+        let module = code::module(module)?;
+        function.set(module.function(&text(name)?)?.handle())
+    }
+
+    /// How many kernels a module has.
+    fn cuModuleGetFunctionCount(count: Out<c_uint>, module: CUmodule) {
+        count.required()?;
+        count.set(code::module(module)?.functions().len() as c_uint)
+    }
+
+    /// The first kernels of a module.
+    fn cuModuleEnumerateFunctions(functions: Out<CUfunction>, count: c_uint, module: CUmodule) {
+        let module = code::module(module)?;
+        functions.set_all(module.functions().iter().map(|function| function.handle()).take(count as usize))
+    }
+
+    /// Address and size of the variable of that name, each if the client wants it.
+    fn cuModuleGetGlobal_v2(address: Out<CUdeviceptr>, bytes: Out<usize>, module: CUmodule, name: In<c_char>) {
+        let (at, size) = code::module(module)?.variable(&text(name)?)?;
+        address.set_if(at);
+        bytes.set_if(size);
+        Ok(())
+    }
+
+    /// PTX that is executed here has no texture references.
+    fn cuModuleGetTexRef(texture: Out<CUtexref>, module: CUmodule, name: In<c_char>) {
+        texture.required()?;
+        code::module(module)?;
+        text(name)?;
+        Err(Status::NOT_FOUND)
+    }
+
+    /// PTX that is executed here has no surface references.
+    fn cuModuleGetSurfRef(surface: Out<CUsurfref>, module: CUmodule, name: In<c_char>) {
+        surface.required()?;
+        code::module(module)?;
+        text(name)?;
+        Err(Status::NOT_FOUND)
+    }
+
+    /// Begins to link. Buffers and values of the options are used until the linker is destroyed.
+    fn cuLinkCreate_v2(count: c_uint, options: In<CUjit_option>, values: Out<usize>, link: Out<CUlinkState>) {
+        link.required()?;
+        link.set(Link::create(Options::read(count, options, values)?)?)
+    }
+
+    /// Gives the linker code.
+    fn cuLinkAddData_v2(
+        link: CUlinkState,
+        kind: CUjitInputType,
+        data: In<u8>,
+        bytes: usize,
+        name: In<c_char>,
+        count: c_uint,
+        options: In<CUjit_option>,
+        values: Out<usize>,
+    ) {
+        let link = LINKS.get(link.0)?;
+        // They say how this input is compiled, which nothing here depends on; they must be there if they are counted.
+        Options::read(count, options, values)?;
+        let name = if name.is_null() { String::new() } else { text(name)? };
+        link.add(kind, &data.get_all(bytes)?, &name)
+    }
+
+    /// Gives the linker the code in a file.
+    fn cuLinkAddFile_v2(
+        link: CUlinkState,
+        kind: CUjitInputType,
+        file: In<c_char>,
+        count: c_uint,
+        options: In<CUjit_option>,
+        values: Out<usize>,
+    ) {
+        let link = LINKS.get(link.0)?;
+        Options::read(count, options, values)?;
+        link.add(kind, &read_file(file)?, &text(file)?)
+    }
+
+    /// Links. The image is good until the linker is destroyed.
+    fn cuLinkComplete(link: CUlinkState, image: Out<*const u8>, bytes: Out<usize>) {
+        image.required()?;
+        let (address, size) = LINKS.get(link.0)?.complete()?;
+        bytes.set_if(size);
+        image.set(address)
+    }
+
+    /// Ends a linker, and its image with it.
+    fn cuLinkDestroy(link: CUlinkState) {
+        LINKS.remove(link.0)?;
+        Ok(())
+    }
+}
+
+/// The bytes of a file of the client's.
+pub(super) fn read_file(name: In<c_char>) -> Result<Vec<u8>> {
+    let name = text(name)?;
+    std::fs::read(&name).map_err(|error| {
+        crate::report::log::misuse(&format_args!("{name}: {error}"));
+        Status::FILE_NOT_FOUND
+    })
+}

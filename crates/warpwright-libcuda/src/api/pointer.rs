@@ -1,0 +1,169 @@
+//! What an address is.
+
+use super::entries;
+use crate::engine::{BlockKind, HostKind, engines, hosts, permitted};
+use crate::state::state;
+use crate::types::{
+    CUcontext, CUdeviceptr, CUmemAccess_flags, CUmemoryPool, CUmemorytype, CUpointer_attribute as Attribute,
+    In, Out, Result, Status,
+};
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What is known of memory that an address is in.
+struct Known {
+    base: u64,
+    bytes: u64,
+    context: CUcontext,
+    device: c_int,
+    id: u64,
+    sync_operations: bool,
+    host: Option<HostKind>,
+    pool: CUmemoryPool,
+}
+
+fn find(address: u64) -> Result<Option<Known>> {
+    permitted()?;
+    state()?;
+    if let Some(host) = hosts().find(address) {
+        return Ok(Some(Known {
+            base: host.base,
+            bytes: host.bytes,
+            context: host.context_handle,
+            device: host.device,
+            id: host.id,
+            sync_operations: host.sync_operations.load(Relaxed),
+            host: Some(host.kind),
+            pool: CUmemoryPool::NULL,
+        }));
+    }
+    for engine in engines()? {
+        if let Some(block) = engine.memory().find(address) {
+            return Ok(Some(Known {
+                base: block.base(),
+                bytes: block.bytes(),
+                context: block.context_handle,
+                device: engine.ordinal(),
+                id: block.id,
+                sync_operations: block.sync_operations.load(Relaxed),
+                host: None,
+                pool: match &block.kind {
+                    BlockKind::Plain => CUmemoryPool::NULL,
+                    BlockKind::Pooled(pool) => pool.handle(),
+                },
+            }));
+        }
+        // A variable of a module.
+        if let Some((base, bytes)) = engine.vm().extent(address) {
+            let (context, pool, device) = (CUcontext::NULL, CUmemoryPool::NULL, engine.ordinal());
+            return Ok(Some(Known {
+                base,
+                bytes,
+                context,
+                device,
+                id: 0,
+                sync_operations: false,
+                host: None,
+                pool,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// What no device knows, in answers that have a place for it.
+const NO_DEVICE: c_int = -2;
+
+/// Writes what is asked; of what nobody knows, the answer that says so.
+fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_void>) -> Result<()> {
+    fn put<T>(value: Out<c_void>, answer: T) -> Result<()> {
+        Out::from(value.as_ptr().cast::<T>()).set(answer)
+    }
+    let is_managed = known.is_some_and(|known| known.host == Some(HostKind::Managed));
+    let is_host = known.is_some_and(|known| known.host.is_some());
+    let number = |of: fn(&Known) -> u64| known.map_or(0, of);
+    match what {
+        Attribute::CONTEXT => put(value, known.map_or(CUcontext::NULL, |known| known.context)),
+        Attribute::MEMORY_TYPE => put(
+            value,
+            match known {
+                None => CUmemorytype(0),
+                // Managed memory counts as the device's.
+                Some(_) if is_host && !is_managed => CUmemorytype::HOST,
+                Some(_) => CUmemorytype::DEVICE,
+            },
+        ),
+        Attribute::DEVICE_POINTER => put::<u64>(value, known.map_or(0, |_| address)),
+        Attribute::HOST_POINTER => match known {
+            Some(_) if !is_host => Err(Status::INVALID_VALUE),
+            known => put::<u64>(value, known.map_or(0, |_| address)),
+        },
+        Attribute::SYNC_MEMOPS => {
+            put::<c_int>(value, known.is_some_and(|known| known.sync_operations).into())
+        }
+        Attribute::BUFFER_ID => put(value, number(|known| known.id)),
+        Attribute::IS_MANAGED => put::<c_int>(value, is_managed.into()),
+        Attribute::DEVICE_ORDINAL => put(value, known.map_or(NO_DEVICE, |known| known.device)),
+        Attribute::IS_LEGACY_CUDA_IPC_CAPABLE | Attribute::IS_GPU_DIRECT_RDMA_CAPABLE => {
+            put::<c_int>(value, 0)
+        }
+        Attribute::IS_HW_DECOMPRESS_CAPABLE => put::<c_int>(value, 0),
+        Attribute::RANGE_START_ADDR | Attribute::MAPPING_BASE_ADDR => put(value, number(|known| known.base)),
+        Attribute::RANGE_SIZE | Attribute::MAPPING_SIZE => put(value, number(|known| known.bytes)),
+        Attribute::MAPPED => put::<c_int>(value, known.is_some().into()),
+        Attribute::ALLOWED_HANDLE_TYPES => put::<u64>(value, 0),
+        Attribute::ACCESS_FLAGS => {
+            put(value, if known.is_some() { CUmemAccess_flags::READWRITE } else { CUmemAccess_flags::NONE })
+        }
+        Attribute::MEMPOOL_HANDLE => put(value, known.map_or(CUmemoryPool::NULL, |known| known.pool)),
+        Attribute::MEMORY_BLOCK_ID => put(value, number(|known| known.id)),
+        Attribute::P2P_TOKENS => Err(Status::NOT_SUPPORTED),
+        _ => Err(Status::INVALID_VALUE),
+    }
+}
+
+/// An address that a client may ask several things of at once, whatever it is.
+fn several(count: c_uint, which: In<Attribute>, values: In<*mut c_void>, address: u64) -> Result<()> {
+    let known = find(address)?;
+    let which = which.get_all(count as usize)?;
+    for (what, value) in which.into_iter().zip(values.get_all(count as usize)?) {
+        let value = Out::from(value);
+        match answer(known.as_ref(), address, what, value) {
+            // The host has no pointer to it: null.
+            Err(_) if what == Attribute::HOST_POINTER => Out::from(value.as_ptr().cast::<u64>()).set(0)?,
+            answered => answered?,
+        }
+    }
+    Ok(())
+}
+
+entries! {
+    /// Something about an address that the driver knows.
+    fn cuPointerGetAttribute(value: Out<c_void>, what: Attribute, address: CUdeviceptr) {
+        let value = value.required()?;
+        let known = find(address)?.ok_or(Status::INVALID_VALUE)?;
+        answer(Some(&known), address, what, value)
+    }
+
+    /// Several things about an address, which the driver need not know.
+    fn cuPointerGetAttributes(count: c_uint, which: In<Attribute>, values: In<*mut c_void>, address: CUdeviceptr) {
+        several(count, which, values, address)
+    }
+
+    /// Sets whether operations on memory wait always: the one thing that can be set.
+    fn cuPointerSetAttribute(value: In<c_void>, what: Attribute, address: CUdeviceptr) {
+        if what != Attribute::SYNC_MEMOPS {
+            return Err(Status::INVALID_VALUE);
+        }
+        let wish = In::<c_uint>::from(value.as_ptr().cast::<c_uint>()).get()? != 0;
+        permitted()?;
+        if let Some(host) = hosts().find(address) {
+            host.sync_operations.store(wish, Relaxed);
+            return Ok(());
+        }
+        let engines = engines()?;
+        let block = engines.iter().find_map(|engine| engine.memory().find(address)).ok_or(Status::INVALID_VALUE)?;
+        block.sync_operations.store(wish, Relaxed);
+        Ok(())
+    }
+}

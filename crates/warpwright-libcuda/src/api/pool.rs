@@ -1,0 +1,242 @@
+//! Memory in the order of streams, and the pools that it comes from.
+
+use super::entries;
+use crate::engine::{BlockKind, Op, POOLS, Pool, Stream, engines, permitted};
+use crate::report::log;
+use crate::state::state;
+use crate::types::{
+    CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUmemLocationType,
+    CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUstream, In, Out, Result, Status,
+};
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+fn pool(handle: CUmemoryPool) -> Result<Arc<Pool>> {
+    state()?;
+    POOLS.get(handle.0).map_err(|_| Status::INVALID_VALUE)
+}
+
+/// What is captured would have to be allocated anew in every run.
+fn not_captured(stream: &Stream) -> Result<()> {
+    if stream.is_capturing() {
+        log::misuse(&"memory that a captured graph allocates or gives back is not supported");
+        return Err(Status::NOT_SUPPORTED);
+    }
+    Ok(())
+}
+
+fn allocate(
+    address: Out<CUdeviceptr>,
+    bytes: usize,
+    pool: Option<CUmemoryPool>,
+    stream: CUstream,
+) -> Result<()> {
+    let stream = Stream::get(stream)?;
+    let engine = stream.engine();
+    let pool = match pool {
+        Some(handle) => self::pool(handle)?,
+        None => engine.pools().current(engine.ordinal())?,
+    };
+    if pool.device() != engine.ordinal() {
+        return Err(Status::INVALID_VALUE);
+    }
+    let address = address.required()?;
+    not_captured(&stream)?;
+    let (context, bytes) = (stream.context(), bytes as u64);
+    let allocate = || match pool.has_room(bytes) {
+        true => {
+            let kind = BlockKind::Pooled(pool.clone());
+            engine.memory().allocate(engine.vm(), bytes, kind, (context.id(), context.handle()))
+        }
+        false => Err(Status::OUT_OF_MEMORY),
+    };
+    let block = match allocate() {
+        // What streams give back may not have come to its turn.
+        Err(Status::OUT_OF_MEMORY) if !engine.queue().is_idle() => {
+            engine.drain();
+            context.check()?;
+            allocate()
+        }
+        block => block,
+    };
+    address.set(block?.base())
+}
+
+fn free(address: CUdeviceptr, stream: CUstream) -> Result<()> {
+    let stream = Stream::get(stream)?;
+    not_captured(&stream)?;
+    let engines = engines()?;
+    let owner = engines.iter().find(|engine| engine.memory().find(address).is_some());
+    let owner = owner.ok_or(Status::INVALID_VALUE)?;
+    stream.submit(Op::Free(owner.memory().take(address)?))
+}
+
+/// Where a pool or its user is: a device.
+fn device(location: CUmemLocation) -> Result<CUdevice> {
+    if location.kind != CUmemLocationType::DEVICE {
+        return Err(Status::INVALID_VALUE);
+    }
+    Ok(state()?.device(location.id)?.ordinal())
+}
+
+fn create(properties: &CUmemPoolProps) -> Result<Arc<Pool>> {
+    const PINNED: u32 = 1;
+    let device = device(properties.location)?;
+    if properties.allocation_type != PINNED {
+        return Err(Status::INVALID_VALUE);
+    }
+    if properties.handle_types != 0 {
+        log::misuse(&"pools that are shared between processes are not supported");
+        return Err(Status::NOT_SUPPORTED);
+    }
+    Pool::create(device, properties.max_size as u64)
+}
+
+/// Which of the wishes about reuse an attribute is.
+fn reuse(attribute: CUmemPool_attribute) -> Option<usize> {
+    match attribute {
+        CUmemPool_attribute::REUSE_FOLLOW_EVENT_DEPENDENCIES => Some(0),
+        CUmemPool_attribute::REUSE_ALLOW_OPPORTUNISTIC => Some(1),
+        CUmemPool_attribute::REUSE_ALLOW_INTERNAL_DEPENDENCIES => Some(2),
+        _ => None,
+    }
+}
+
+fn get(pool: &Pool, attribute: CUmemPool_attribute, value: Out<c_void>) -> Result<()> {
+    value.required()?;
+    if let Some(wish) = reuse(attribute) {
+        return Out::<c_int>::from(value.as_ptr().cast::<c_int>()).set(pool.reuse[wish].load(Relaxed).into());
+    }
+    let [used_high, reserved_high] = pool.high();
+    let number = match attribute {
+        CUmemPool_attribute::RELEASE_THRESHOLD => pool.release_threshold.load(Relaxed),
+        CUmemPool_attribute::RESERVED_MEM_CURRENT | CUmemPool_attribute::USED_MEM_CURRENT => pool.used(),
+        CUmemPool_attribute::RESERVED_MEM_HIGH => reserved_high.load(Relaxed),
+        CUmemPool_attribute::USED_MEM_HIGH => used_high.load(Relaxed),
+        _ => return Err(Status::INVALID_VALUE),
+    };
+    Out::<u64>::from(value.as_ptr().cast::<u64>()).set(number)
+}
+
+fn set(pool: &Pool, attribute: CUmemPool_attribute, value: In<c_void>) -> Result<()> {
+    if let Some(wish) = reuse(attribute) {
+        let value = In::<c_int>::from(value.as_ptr().cast::<c_int>()).get()?;
+        pool.reuse[wish].store(value != 0, Relaxed);
+        return Ok(());
+    }
+    let [used_high, reserved_high] = pool.high();
+    let high = match attribute {
+        CUmemPool_attribute::RELEASE_THRESHOLD => None,
+        CUmemPool_attribute::RESERVED_MEM_HIGH => Some(reserved_high),
+        CUmemPool_attribute::USED_MEM_HIGH => Some(used_high),
+        _ => return Err(Status::INVALID_VALUE),
+    };
+    let value = In::<u64>::from(value.as_ptr().cast::<u64>()).get()?;
+    match high {
+        None => pool.release_threshold.store(value, Relaxed),
+        // It can be set back, and to nothing else.
+        Some(high) if value == 0 => high.store(pool.used(), Relaxed),
+        Some(_) => return Err(Status::INVALID_VALUE),
+    }
+    Ok(())
+}
+
+entries! {
+    /// Allocates in the order of a stream, from the device's current pool.
+    fn cuMemAllocAsync, cuMemAllocAsync_ptsz |default| (address: Out<CUdeviceptr>, bytes: usize, stream: CUstream) {
+        allocate(address, bytes, None, default.resolve(stream))
+    }
+
+    /// Allocates in the order of a stream.
+    fn cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz |default| (
+        address: Out<CUdeviceptr>, bytes: usize, pool: CUmemoryPool, stream: CUstream,
+    ) {
+        allocate(address, bytes, Some(pool), default.resolve(stream))
+    }
+
+    /// Gives memory back in the order of a stream.
+    fn cuMemFreeAsync, cuMemFreeAsync_ptsz |default| (address: CUdeviceptr, stream: CUstream) {
+        free(address, default.resolve(stream))
+    }
+
+    /// Makes a pool.
+    fn cuMemPoolCreate(handle: Out<CUmemoryPool>, properties: In<CUmemPoolProps>) {
+        state()?;
+        let handle = handle.required()?;
+        handle.set(create(&properties.get()?)?.handle())
+    }
+
+    /// Destroys a pool that was made. What was allocated from it stays.
+    fn cuMemPoolDestroy(handle: CUmemoryPool) {
+        permitted()?;
+        let pool = pool(handle)?;
+        let device = state()?.device(pool.device())?.engine()?;
+        if Arc::ptr_eq(&device.pools().own(pool.device())?, &pool) {
+            return Err(Status::INVALID_VALUE);
+        }
+        if Arc::ptr_eq(&device.pools().current(pool.device())?, &pool) {
+            device.pools().set_current(None);
+        }
+        POOLS.remove(handle.0).map(drop).map_err(|_| Status::INVALID_VALUE)
+    }
+
+    /// Gives back what a pool keeps beyond some bytes. It keeps nothing.
+    fn cuMemPoolTrimTo(handle: CUmemoryPool, _kept: usize) {
+        pool(handle).map(drop)
+    }
+
+    /// An attribute of a pool: an `int` for wishes about reuse, else 64 bits.
+    fn cuMemPoolGetAttribute(handle: CUmemoryPool, attribute: CUmemPool_attribute, value: Out<c_void>) {
+        get(&*pool(handle)?, attribute, value)
+    }
+
+    /// Sets an attribute of a pool.
+    fn cuMemPoolSetAttribute(handle: CUmemoryPool, attribute: CUmemPool_attribute, value: In<c_void>) {
+        set(&*pool(handle)?, attribute, value)
+    }
+
+    /// Says which devices reach what is allocated from a pool: its own, always, and no other.
+    fn cuMemPoolSetAccess(handle: CUmemoryPool, access: In<CUmemAccessDesc>, count: usize) {
+        let pool = pool(handle)?;
+        for access in access.get_all(count)? {
+            let own = device(access.location)? == pool.device();
+            match access.flags {
+                CUmemAccess_flags::READWRITE if own => {}
+                CUmemAccess_flags::READWRITE | CUmemAccess_flags::READ => return Err(Status::INVALID_DEVICE),
+                CUmemAccess_flags::NONE if !own => {}
+                _ => return Err(Status::INVALID_VALUE),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a device reaches what is allocated from a pool.
+    fn cuMemPoolGetAccess(flags: Out<CUmemAccess_flags>, handle: CUmemoryPool, location: In<CUmemLocation>) {
+        let own = device(location.get()?)? == pool(handle)?.device();
+        flags.set(if own { CUmemAccess_flags::READWRITE } else { CUmemAccess_flags::NONE })
+    }
+
+    /// The pool that a device has by itself.
+    fn cuDeviceGetDefaultMemPool(handle: Out<CUmemoryPool>, device: CUdevice) {
+        let device = state()?.device(device)?;
+        handle.required()?.set(device.engine()?.pools().own(device.ordinal())?.handle())
+    }
+
+    /// The pool that allocations of a device come from.
+    fn cuDeviceGetMemPool(handle: Out<CUmemoryPool>, device: CUdevice) {
+        let device = state()?.device(device)?;
+        handle.required()?.set(device.engine()?.pools().current(device.ordinal())?.handle())
+    }
+
+    /// Chooses the pool that allocations of a device come from.
+    fn cuDeviceSetMemPool(device: CUdevice, handle: CUmemoryPool) {
+        let device = state()?.device(device)?;
+        let pool = pool(handle)?;
+        if pool.device() != device.ordinal() {
+            return Err(Status::INVALID_VALUE);
+        }
+        device.engine()?.pools().set_current(Some(pool));
+        Ok(())
+    }
+}

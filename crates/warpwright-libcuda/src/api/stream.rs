@@ -1,0 +1,273 @@
+//! Streams.
+
+use super::entries;
+use super::memory::{bytes_at, here};
+use crate::engine::{
+    CallbackFunction, Comparison, EVENTS, HostFunction, Op, Recorded, STREAMS, Stream, StreamCallback,
+    StreamKind, permitted,
+};
+use crate::types::{
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUlaunchAttributeID, CUstream, CUstreamAttrValue,
+    CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
+};
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+
+const NON_BLOCKING: c_uint = 1;
+
+/// The highest priority; 0 is the least.
+const HIGHEST_PRIORITY: c_int = -5;
+
+/// The most operations on values that one call may ask for.
+const MOST_VALUES: c_uint = 256;
+
+fn create(handle: Out<CUstream>, flags: c_uint, priority: c_int) -> Result<()> {
+    let (context, _) = here()?;
+    let kind = match flags {
+        0 => StreamKind::Blocking,
+        NON_BLOCKING => StreamKind::NonBlocking,
+        _ => return Err(Status::INVALID_VALUE),
+    };
+    handle.required()?.set(Stream::create(&context, kind, priority.clamp(HIGHEST_PRIORITY, 0))?)
+}
+
+fn wait_event(stream: CUstream, event: CUevent, flags: c_uint) -> Result<()> {
+    let stream = Stream::get(stream)?;
+    let event = EVENTS.get(event.0)?;
+    if flags > 1 {
+        return Err(Status::INVALID_VALUE);
+    }
+    match event.recorded() {
+        Recorded::Never => Ok(()),
+        Recorded::Captured(captured) => captured.join(&stream),
+        Recorded::At(mark) if mark.is_reached() && !stream.is_capturing() => Ok(()),
+        Recorded::At(mark) => stream.submit(Op::Wait(mark)),
+    }
+}
+
+/// A value in memory that is waited for.
+fn wait_value(address: CUdeviceptr, bytes: u64, value: u64, flags: c_uint) -> Result<Op> {
+    const FLUSH: c_uint = 1 << 30;
+    let comparison = match flags & !FLUSH {
+        0 => Comparison::GreaterOrEqual,
+        1 => Comparison::Equal,
+        2 => Comparison::And,
+        3 => Comparison::Nor,
+        _ => return Err(Status::INVALID_VALUE),
+    };
+    Ok(Op::WaitValue { at: value_at(address, bytes)?, value, comparison })
+}
+
+fn write_value(address: CUdeviceptr, bytes: u64, value: u64, flags: c_uint) -> Result<Op> {
+    const NO_BARRIER: c_uint = 1;
+    if flags & !NO_BARRIER != 0 {
+        return Err(Status::INVALID_VALUE);
+    }
+    Ok(Op::WriteValue { at: value_at(address, bytes)?, value })
+}
+
+fn value_at(address: CUdeviceptr, bytes: u64) -> Result<crate::engine::Bytes> {
+    if address % bytes != 0 { Err(Status::INVALID_VALUE) } else { bytes_at(address, bytes) }
+}
+
+fn value_op(op: &CUstreamBatchMemOpParams) -> Result<Op> {
+    let low = op.value & u64::from(u32::MAX);
+    match op.operation {
+        CUstreamBatchMemOpType::WAIT_VALUE_32 => wait_value(op.address, 4, low, op.flags),
+        CUstreamBatchMemOpType::WAIT_VALUE_64 => wait_value(op.address, 8, op.value, op.flags),
+        CUstreamBatchMemOpType::WRITE_VALUE_32 => write_value(op.address, 4, low, op.flags),
+        CUstreamBatchMemOpType::WRITE_VALUE_64 => write_value(op.address, 8, op.value, op.flags),
+        // Writes are seen by all at once.
+        CUstreamBatchMemOpType::FLUSH_REMOTE_WRITES | CUstreamBatchMemOpType::BARRIER => Ok(Op::Nothing),
+        _ => Err(Status::INVALID_VALUE),
+    }
+}
+
+/// An attribute that streams have, which nothing depends on here.
+fn attribute(id: CUlaunchAttributeID) -> Result<i32> {
+    match id {
+        CUlaunchAttributeID::ACCESS_POLICY_WINDOW
+        | CUlaunchAttributeID::SYNCHRONIZATION_POLICY
+        | CUlaunchAttributeID::PRIORITY
+        | CUlaunchAttributeID::MEM_SYNC_DOMAIN_MAP
+        | CUlaunchAttributeID::MEM_SYNC_DOMAIN => Ok(id.0),
+        _ => Err(Status::INVALID_VALUE),
+    }
+}
+
+entries! {
+    /// Makes a stream. Flag 1: the default stream and it do not wait for each other.
+    fn cuStreamCreate(handle: Out<CUstream>, flags: c_uint) {
+        create(handle, flags, 0)
+    }
+
+    /// Makes a stream with a priority, which is kept to what there is.
+    fn cuStreamCreateWithPriority(handle: Out<CUstream>, flags: c_uint, priority: c_int) {
+        create(handle, flags, priority)
+    }
+
+    /// Destroys a stream. What it was asked for is done.
+    fn cuStreamDestroy_v2(stream: CUstream) {
+        permitted()?;
+        if matches!(stream, CUstream::NULL | CUstream::LEGACY | CUstream::PER_THREAD) {
+            return Err(Status::INVALID_HANDLE);
+        }
+        let removed = STREAMS.remove(stream.0)?;
+        // A capture that has it ends with it.
+        removed.capture(None);
+        Ok(())
+    }
+
+    /// Its priority.
+    fn cuStreamGetPriority, cuStreamGetPriority_ptsz |default| (stream: CUstream, priority: Out<c_int>) {
+        priority.set(Stream::get(default.resolve(stream))?.priority())
+    }
+
+    /// Its flags.
+    fn cuStreamGetFlags, cuStreamGetFlags_ptsz |default| (stream: CUstream, flags: Out<c_uint>) {
+        let stream = Stream::get(default.resolve(stream))?;
+        flags.set(if stream.kind() == StreamKind::NonBlocking { NON_BLOCKING } else { 0 })
+    }
+
+    /// A number that no other stream has.
+    fn cuStreamGetId, cuStreamGetId_ptsz |default| (stream: CUstream, id: Out<c_ulonglong>) {
+        id.set(Stream::get(default.resolve(stream))?.id())
+    }
+
+    /// The context that it was made in.
+    fn cuStreamGetCtx, cuStreamGetCtx_ptsz |default| (stream: CUstream, context: Out<CUcontext>) {
+        context.set(Stream::get(default.resolve(stream))?.context().handle())
+    }
+
+    /// The device that it is on.
+    fn cuStreamGetDevice, cuStreamGetDevice_ptsz |default| (stream: CUstream, device: Out<CUdevice>) {
+        device.set(Stream::get(default.resolve(stream))?.engine().ordinal())
+    }
+
+    /// Whether everything is done that was asked for.
+    fn cuStreamQuery, cuStreamQuery_ptsz |default| (stream: CUstream) {
+        let stream = Stream::find(default.resolve(stream))?;
+        if stream.is_capturing() {
+            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        stream.query()
+    }
+
+    /// Waits for everything that was asked for so far.
+    fn cuStreamSynchronize, cuStreamSynchronize_ptsz |default| (stream: CUstream) {
+        let stream = Stream::find(default.resolve(stream))?;
+        if stream.is_capturing() {
+            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        stream.synchronize()
+    }
+
+    /// Does nothing more until what an event has recorded is done.
+    fn cuStreamWaitEvent, cuStreamWaitEvent_ptsz |default| (stream: CUstream, event: CUevent, flags: c_uint) {
+        wait_event(default.resolve(stream), event, flags)
+    }
+
+    /// Calls a function when everything before it is done. It is not called after an error.
+    fn cuLaunchHostFunc, cuLaunchHostFunc_ptsz |default| (
+        stream: CUstream,
+        function: Option<unsafe extern "C" fn(*mut c_void)>,
+        argument: *mut c_void,
+    ) {
+        let stream = Stream::get(default.resolve(stream))?;
+        let function = function.ok_or(Status::INVALID_VALUE)?;
+        stream.submit(Op::Host(HostFunction::new(function, argument)))
+    }
+
+    /// Calls a function when everything before it is done, or has failed.
+    fn cuStreamAddCallback, cuStreamAddCallback_ptsz |default| (
+        handle: CUstream,
+        function: Option<CallbackFunction>,
+        argument: *mut c_void,
+        flags: c_uint,
+    ) {
+        let stream = Stream::get(default.resolve(handle))?;
+        let function = function.filter(|_| flags == 0).ok_or(Status::INVALID_VALUE)?;
+        if stream.is_capturing() {
+            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        stream.submit(Op::Callback(StreamCallback::new(function, handle, argument)))
+    }
+
+    /// An attribute of a stream, as it was set.
+    fn cuStreamGetAttribute, cuStreamGetAttribute_ptsz |default| (
+        stream: CUstream,
+        id: CUlaunchAttributeID,
+        value: Out<CUstreamAttrValue>,
+    ) {
+        let stream = Stream::get(default.resolve(stream))?;
+        let id = attribute(id)?;
+        let mut bytes = stream.attributes().get(&id).copied().unwrap_or([0; 64]);
+        if id == CUlaunchAttributeID::PRIORITY.0 {
+            bytes[..4].copy_from_slice(&stream.priority().to_le_bytes());
+        }
+        value.set(CUstreamAttrValue(bytes))
+    }
+
+    /// Sets an attribute of a stream. Nothing depends on it here.
+    fn cuStreamSetAttribute, cuStreamSetAttribute_ptsz |default| (
+        stream: CUstream,
+        id: CUlaunchAttributeID,
+        value: In<CUstreamAttrValue>,
+    ) {
+        let stream = Stream::get(default.resolve(stream))?;
+        let id = attribute(id)?;
+        let value = value.get()?;
+        stream.attributes().insert(id, value.0);
+        Ok(())
+    }
+
+    /// Gives a stream the attributes of another one.
+    fn cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz |default| (target: CUstream, source: CUstream) {
+        let (target, source) = (Stream::get(default.resolve(target))?, Stream::get(default.resolve(source))?);
+        if target.context().id() != source.context().id() {
+            return Err(Status::INVALID_VALUE);
+        }
+        let values = source.attributes().clone();
+        *target.attributes() = values;
+        Ok(())
+    }
+
+    /// Does nothing more until a word in memory has a value.
+    fn cuStreamWaitValue32_v2, cuStreamWaitValue32_v2_ptsz |default| (
+        stream: CUstream, address: CUdeviceptr, value: u32, flags: c_uint,
+    ) {
+        Stream::get(default.resolve(stream))?.submit(wait_value(address, 4, value.into(), flags)?)
+    }
+
+    /// Does nothing more until eight bytes in memory have a value.
+    fn cuStreamWaitValue64_v2, cuStreamWaitValue64_v2_ptsz |default| (
+        stream: CUstream, address: CUdeviceptr, value: u64, flags: c_uint,
+    ) {
+        Stream::get(default.resolve(stream))?.submit(wait_value(address, 8, value, flags)?)
+    }
+
+    /// Writes a word.
+    fn cuStreamWriteValue32_v2, cuStreamWriteValue32_v2_ptsz |default| (
+        stream: CUstream, address: CUdeviceptr, value: u32, flags: c_uint,
+    ) {
+        Stream::get(default.resolve(stream))?.submit(write_value(address, 4, value.into(), flags)?)
+    }
+
+    /// Writes eight bytes.
+    fn cuStreamWriteValue64_v2, cuStreamWriteValue64_v2_ptsz |default| (
+        stream: CUstream, address: CUdeviceptr, value: u64, flags: c_uint,
+    ) {
+        Stream::get(default.resolve(stream))?.submit(write_value(address, 8, value, flags)?)
+    }
+
+    /// Several operations on values in memory, one after the other.
+    fn cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2_ptsz |default| (
+        stream: CUstream, count: c_uint, ops: In<CUstreamBatchMemOpParams>, flags: c_uint,
+    ) {
+        let stream = Stream::get(default.resolve(stream))?;
+        if flags != 0 || count > MOST_VALUES {
+            return Err(Status::INVALID_VALUE);
+        }
+        let ops: Vec<Op> = ops.get_all(count as usize)?.iter().map(value_op).collect::<Result<_>>()?;
+        stream.submit(Op::batch(ops))
+    }
+}

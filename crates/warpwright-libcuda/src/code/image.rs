@@ -1,0 +1,234 @@
+//! What a client gives as code: what kind it is, where it ends, and the image that our linker makes.
+//!
+//! A client gives an address and no length, so that what stands there must say where it ends: PTX by a zero byte, our
+//! own image by its header. Machine code (cubins, fat binaries) is told by its first bytes, and refused.
+//!
+//! ```text
+//! ┌───────┬────┬──────────────┬───────┬──────────┬─────────────┬───┐
+//! │ magic │ sm │ header check │ bytes │ check    │ PTX         │ 0 │   little-endian
+//! │ 8     │ 4  │ 4            │ 8     │ 8        │ bytes       │ 1 │
+//! └───────┴────┴──────────────┴───────┴──────────┴─────────────┴───┘
+//! ```
+//!
+//! Both checks are sums over the fields before them, and the second one over the text as well: an image that was kept
+//! in a file and damaged there is refused, as a cubin would be.
+
+use crate::report::log;
+use crate::types::{In, Status};
+use std::ffi::{CStr, c_char};
+use warpwright_ptx::ir::Arch;
+
+const MAGIC: [u8; 8] = *b"\x9bWWIMG\x0a\x01";
+const HEADER: usize = 32;
+
+/// First bytes of ELF files, which cubins are.
+const ELF: &[u8] = b"\x7fELF";
+/// First bytes of fat binaries: the container itself, and what leads to one in an executable.
+const FATBIN: [&[u8]; 2] = [&0xba55_ed50_u32.to_le_bytes(), &0x4662_43b1_u32.to_le_bytes()];
+
+/// The most bytes that the text of an image can have.
+const MOST: u64 = 1 << 32;
+
+/// Code that can be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Image {
+    /// A text.
+    Ptx(Vec<u8>),
+    /// What the linker made of one, for a target.
+    Linked { arch: Arch, ptx: Vec<u8> },
+}
+
+/// Why code is none that runs here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    Cubin,
+    Fatbin,
+    Damaged,
+    Empty,
+}
+
+impl Refused {
+    /// Says what to do, and gives what the client gets.
+    fn status(self) -> Status {
+        match self {
+            Refused::Cubin => log::misuse(
+                &"the code is a cubin, machine code for a real GPU, and a virtual one runs PTX: compile to PTX \
+                  (`nvcc -ptx`, `nvrtcGetPTX`, `ptxas` left out) and load that",
+            ),
+            Refused::Fatbin => log::misuse(
+                &"the code is a fat binary, in which PTX is compressed if it is there at all, and a virtual GPU runs \
+                  PTX: compile to PTX (`nvcc -ptx`; `cuobjdump -xptx all FILE` gets it out of a fat binary that has \
+                  it) and load that",
+            ),
+            Refused::Damaged => {
+                log::misuse(&"the code is an image of this library's linker, and damaged: link again")
+            }
+            Refused::Empty => log::misuse(&"there is no code"),
+        }
+        match self {
+            Refused::Cubin | Refused::Fatbin => Status::NO_BINARY_FOR_GPU,
+            Refused::Damaged | Refused::Empty => Status::INVALID_IMAGE,
+        }
+    }
+}
+
+impl Image {
+    /// Reads what the client gives by its address alone.
+    pub(crate) fn at(code: In<u8>) -> Result<Image, Status> {
+        if code.is_null() {
+            return Err(Status::INVALID_VALUE);
+        }
+        // One byte after the other, since a text may end before a magic number would.
+        let begins = |magic: &[u8]| {
+            let byte = |at: usize| In::from(code.as_ptr().wrapping_add(at)).get_if();
+            magic.iter().enumerate().all(|(at, expected)| byte(at) == Some(*expected))
+        };
+        if begins(&MAGIC) {
+            let header = code.get_all(HEADER)?;
+            let bytes = text_length(&header).map_err(Refused::status)?;
+            return Image::linked(&code.get_all(HEADER + bytes)?).map_err(Refused::status);
+        }
+        if begins(ELF) {
+            return Err(Refused::Cubin.status());
+        }
+        if FATBIN.iter().any(|magic| begins(magic)) {
+            return Err(Refused::Fatbin.status());
+        }
+        // SAFETY: the client's pointer, which the interface says leads to PTX that ends with a zero byte, where it
+        // leads to nothing else.
+        let text = unsafe { CStr::from_ptr(code.as_ptr().cast::<c_char>()) };
+        Image::ptx(text.to_bytes()).map_err(Refused::status)
+    }
+
+    /// Reads bytes of a known length: a file, or an input of the linker.
+    pub(crate) fn of(bytes: &[u8]) -> Result<Image, Status> {
+        let image = if bytes.starts_with(&MAGIC) {
+            Image::linked(bytes)
+        } else if bytes.starts_with(ELF) {
+            Err(Refused::Cubin)
+        } else if FATBIN.iter().any(|magic| bytes.starts_with(magic)) {
+            Err(Refused::Fatbin)
+        } else {
+            // Clients count the end of a text, or do not.
+            Image::ptx(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
+        };
+        image.map_err(Refused::status)
+    }
+
+    fn ptx(text: &[u8]) -> Result<Image, Refused> {
+        let is_blank = text.iter().all(u8::is_ascii_whitespace);
+        if is_blank { Err(Refused::Empty) } else { Ok(Image::Ptx(text.to_vec())) }
+    }
+
+    fn linked(bytes: &[u8]) -> Result<Image, Refused> {
+        let length = text_length(bytes)?;
+        let text = bytes.get(HEADER..HEADER + length).ok_or(Refused::Damaged)?;
+        if sum(&[&bytes[..24], text]) != u64_at(bytes, 24).ok_or(Refused::Damaged)? {
+            return Err(Refused::Damaged);
+        }
+        let sm = bytes.get(8..10).and_then(|sm| sm.try_into().ok()).map(u16::from_le_bytes);
+        let arch = Arch::sm(sm.ok_or(Refused::Damaged)?);
+        Ok(Image::Linked { arch, ptx: text.to_vec() })
+    }
+}
+
+/// The image that the linker makes of PTX for a target.
+pub(crate) fn link(arch: Arch, ptx: &[u8]) -> Vec<u8> {
+    let mut image = MAGIC.to_vec();
+    image.extend(u32::from(arch.sm).to_le_bytes());
+    let length = (ptx.len() as u64).to_le_bytes();
+    image.extend(header_check(&image, &length).to_le_bytes());
+    image.extend(length);
+    image.extend(sum(&[&image, ptx]).to_le_bytes());
+    image.extend(ptx);
+    image.push(0);
+    image
+}
+
+/// How long the text of an image is. Its header is whole, or says so.
+fn text_length(header: &[u8]) -> Result<usize, Refused> {
+    let check = header.get(12..16).and_then(|check| check.try_into().ok()).map(u32::from_le_bytes);
+    let length = header.get(16..24).ok_or(Refused::Damaged)?;
+    if check != Some(header_check(&header[..12], length)) {
+        return Err(Refused::Damaged);
+    }
+    let length = u64_at(header, 16).filter(|length| *length < MOST).ok_or(Refused::Damaged)?;
+    usize::try_from(length).map_err(|_| Refused::Damaged)
+}
+
+fn header_check(begin: &[u8], length: &[u8]) -> u32 {
+    let sum = sum(&[begin, length]);
+    (sum ^ sum >> 32) as u32
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// FNV-1a over parts that follow one another.
+fn sum(parts: &[&[u8]]) -> u64 {
+    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    parts.iter().flat_map(|part| part.iter()).fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b".version 8.0\n.target sm_80\n";
+
+    fn refused(bytes: &[u8]) -> Status {
+        Image::of(bytes).unwrap_err()
+    }
+
+    fn at(bytes: &[u8]) -> Result<Image, Status> {
+        Image::at(In::from(bytes.as_ptr()))
+    }
+
+    #[test]
+    fn texts_end_with_a_zero_or_their_length() {
+        let with_end = [TEXT, b"\0\0garbage"].concat();
+        assert_eq!(at(&with_end), Ok(Image::Ptx(TEXT.to_vec())));
+        assert_eq!(Image::of(&with_end), Ok(Image::Ptx(TEXT.to_vec())));
+        assert_eq!(Image::of(TEXT), Ok(Image::Ptx(TEXT.to_vec())));
+        // Shorter than a magic number.
+        assert_eq!(at(b"\x7f\0"), Ok(Image::Ptx(b"\x7f".to_vec())));
+    }
+
+    #[test]
+    fn machine_code_is_refused() {
+        for code in [&b"\x7fELF\x02\x01\x01\x33"[..], b"\x50\xed\x55\xba\x01\0", b"\xb1\x43\x62\x46\x01\0"] {
+            assert_eq!(refused(code), Status::NO_BINARY_FOR_GPU);
+            assert_eq!(at(code), Err(Status::NO_BINARY_FOR_GPU));
+        }
+        for nothing in [&b"\0"[..], b" \n\t\0"] {
+            assert_eq!(refused(nothing), Status::INVALID_IMAGE);
+            assert_eq!(at(nothing), Err(Status::INVALID_IMAGE));
+        }
+        assert_eq!(Image::at(In::from(std::ptr::null::<u8>())), Err(Status::INVALID_VALUE));
+    }
+
+    #[test]
+    fn a_linked_image_says_where_it_ends() {
+        let image = link(Arch::sm(90), TEXT);
+        let expected = Image::Linked { arch: Arch::sm(90), ptx: TEXT.to_vec() };
+        let followed = [&image[..], &[0xff; 64]].concat();
+        assert_eq!(Image::of(&image), Ok(expected.clone()));
+        assert_eq!(at(&followed), Ok(expected));
+    }
+
+    #[test]
+    fn a_damaged_image_is_refused() {
+        let image = link(Arch::sm(90), TEXT);
+        // The last byte is the end of the text, which nobody reads.
+        for at_byte in MAGIC.len()..image.len() - 1 {
+            let mut damaged = image.clone();
+            damaged[at_byte] ^= 0x10;
+            assert_eq!(refused(&damaged), Status::INVALID_IMAGE, "byte {at_byte}");
+            assert_eq!(at(&damaged), Err(Status::INVALID_IMAGE), "byte {at_byte}");
+        }
+        for length in MAGIC.len()..image.len() - 1 {
+            assert_eq!(refused(&image[..length]), Status::INVALID_IMAGE, "{length} bytes");
+        }
+    }
+}

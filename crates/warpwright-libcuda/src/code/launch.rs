@@ -1,0 +1,278 @@
+//! Launches: a kernel, the shape of its grid and its parameters, held against each other and the device before anything
+//! runs, as the driver does; and run.
+
+use super::Function;
+use crate::engine::{Engine, Work};
+use crate::report::log;
+use crate::state::config;
+use crate::types::{Extra, In, KernelParams, Result, Status};
+use std::io::Write;
+use std::sync::Arc;
+use warpwright_vm::{Arg, DeviceError, FaultKind, FindingKind, LaunchConfig, Options, Report, TrapKind};
+
+/// What `extra` is made of: a name, its value, and at last the end.
+const END: usize = 0;
+const BUFFER: usize = 1;
+const BUFFER_SIZE: usize = 2;
+
+/// The shape of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Blocks along x, y and z.
+    pub(crate) grid: [u32; 3],
+    /// Threads of a block along x, y and z.
+    pub(crate) block: [u32; 3],
+    /// Dynamic shared memory of a block, in bytes.
+    pub(crate) shared: u32,
+    /// All blocks are resident at once.
+    pub(crate) cooperative: bool,
+}
+
+impl Shape {
+    fn config(&self) -> LaunchConfig {
+        LaunchConfig {
+            grid_dim: self.grid.into(),
+            block_dim: self.block.into(),
+            shared_mem_bytes: self.shared,
+            cooperative: self.cooperative,
+        }
+    }
+}
+
+/// A launch that can run.
+#[derive(Clone)]
+pub(crate) struct Launch {
+    function: Arc<Function>,
+    shape: Shape,
+    /// The parameters where the kernel has them, one after the other.
+    params: Arc<[u8]>,
+}
+
+impl Launch {
+    /// A launch with the client's parameters.
+    pub(crate) fn new(
+        function: Arc<Function>,
+        shape: Shape,
+        params: KernelParams,
+        extra: Extra,
+    ) -> Result<Launch> {
+        validate(&function, &shape)?;
+        let params = read_params(&function, params, extra)?;
+        Ok(Launch { function, shape, params: params.into() })
+    }
+
+    /// The kernel.
+    pub(crate) fn function(&self) -> &Arc<Function> {
+        &self.function
+    }
+
+    /// The shape.
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The parameters, at the places that the kernel has them at.
+    pub(crate) fn params(&self) -> &Arc<[u8]> {
+        &self.params
+    }
+
+    /// The same in another shape.
+    pub(crate) fn reshaped(&self, shape: Shape) -> Result<Launch> {
+        validate(&self.function, &shape)?;
+        Ok(Launch { shape, ..self.clone() })
+    }
+
+    /// Whether the kernel is still loaded; if not, that is an error of the client's.
+    pub(crate) fn check_loaded(&self) -> Result<()> {
+        if self.function.code().is_loaded() {
+            return Ok(());
+        }
+        log::misuse(&format_args!("the module of kernel `{}` was unloaded", self.function.name()));
+        Err(Status::INVALID_HANDLE)
+    }
+
+    fn args(&self) -> Vec<Arg> {
+        let params = &self.function.kernel().params;
+        let bytes = params.iter().map(|param| &self.params[param.offset as usize..][..param.bytes as usize]);
+        let arg = |bytes: &[u8]| match *bytes {
+            [a] => Arg::U8(a),
+            [a, b] => Arg::U16(u16::from_le_bytes([a, b])),
+            [a, b, c, d] => Arg::U32(u32::from_le_bytes([a, b, c, d])),
+            [a, b, c, d, e, f, g, h] => Arg::U64(u64::from_le_bytes([a, b, c, d, e, f, g, h])),
+            _ => Arg::Bytes(bytes.into()),
+        };
+        bytes.map(arg).collect()
+    }
+}
+
+impl Work for Launch {
+    fn run(&self, engine: &Engine) -> Result<()> {
+        let options = Options { checks: config()?.checks, ..Options::default() };
+        let code = self.function.code();
+        let config = self.shape.config();
+        let running = engine.vm().launch(code.vm(), self.function.name(), &config, &self.args(), &options);
+        let report = running.map_err(|error| refused(&self.function, &error))?.wait();
+        if !report.output.is_empty() {
+            let mut out = std::io::stdout().lock();
+            // Nobody can be told where the output is closed.
+            let _ = out.write_all(report.output.as_bytes()).and_then(|()| out.flush());
+        }
+        for finding in &report.findings {
+            log::note(finding);
+        }
+        outcome(&report)
+    }
+}
+
+/// The device refuses what was held against it before: it has no memory left for the launch, or we are wrong.
+fn refused(function: &Function, error: &DeviceError) -> Status {
+    log::note(&format_args!("kernel `{}` could not be launched: {error}", function.name()));
+    match error {
+        DeviceError::OutOfMemory { .. } => Status::LAUNCH_OUT_OF_RESOURCES,
+        _ => Status::LAUNCH_FAILED,
+    }
+}
+
+/// The error that the context keeps after a launch. An access that was not done comes first: a real device would have
+/// ended the launch there.
+fn outcome(report: &Report) -> Result<()> {
+    let faults = report.findings.iter().filter_map(|finding| match finding.kind {
+        FindingKind::Access(fault) => Some(fault),
+        _ => None,
+    });
+    let mut faults = faults.map(|fault| match fault {
+        FaultKind::Misaligned => Status::MISALIGNED_ADDRESS,
+        _ => Status::ILLEGAL_ADDRESS,
+    });
+    if let Some(status) = faults.next() {
+        return Err(status);
+    }
+    match &report.trap {
+        Some(trap) => Err(trapped(trap.kind)),
+        None => Ok(()),
+    }
+}
+
+fn trapped(kind: TrapKind) -> Status {
+    match kind {
+        TrapKind::Assertion => Status::ASSERT,
+        TrapKind::Deadlock | TrapKind::Budget => Status::LAUNCH_TIMEOUT,
+        TrapKind::Unsupported | TrapKind::BadOperand => Status::ILLEGAL_INSTRUCTION,
+        TrapKind::BadBranch | TrapKind::BadCall => Status::INVALID_PC,
+        TrapKind::BadAtomic => Status::INVALID_ADDRESS_SPACE,
+        TrapKind::StackOverflow => Status::HARDWARE_STACK_ERROR,
+        _ => Status::LAUNCH_FAILED,
+    }
+}
+
+/// Holds a shape against the kernel and the device.
+fn validate(function: &Function, shape: &Shape) -> Result<()> {
+    let kernel = function.kernel();
+    let name = function.name();
+    let refuse = |status, why: &dyn std::fmt::Display| {
+        log::misuse(&format_args!("kernel `{name}`: {why}"));
+        Err(status)
+    };
+    let Shape { grid, block, shared, cooperative } = *shape;
+    if grid.contains(&0) || block.contains(&0) {
+        let why = format_args!("grid {grid:?} and block {block:?}: every dimension must be at least 1");
+        return refuse(Status::INVALID_VALUE, &why);
+    }
+    if grid[0] > i32::MAX as u32 || grid[1] > 65535 || grid[2] > 65535 {
+        let why = format_args!("a grid of {grid:?}: at most 2147483647, 65535, 65535");
+        return refuse(Status::INVALID_VALUE, &why);
+    }
+    let threads = block.iter().fold(1u64, |product, &n| product.saturating_mul(n.into()));
+    if threads > 1024 || block[2] > 64 {
+        let why = format_args!("a block of {block:?} has {threads} threads: at most 1024 (64 along z)");
+        return refuse(Status::INVALID_VALUE, &why);
+    }
+    if let Some(required) = kernel.required_block.filter(|required| *required != block) {
+        let why = format_args!("it runs with blocks of {required:?} (`.reqntid`), not {block:?}");
+        return refuse(Status::INVALID_VALUE, &why);
+    }
+    if threads > function.max_threads().into() {
+        let why = format_args!("at most {} threads (`.maxntid`), not {threads}", function.max_threads());
+        return refuse(Status::INVALID_VALUE, &why);
+    }
+    let most = function.max_dynamic_shared();
+    if u64::from(shared) > most {
+        let why = format_args!(
+            "{shared} bytes of dynamic shared memory: it has {most}, and more where \
+             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES is set"
+        );
+        return refuse(Status::INVALID_VALUE, &why);
+    }
+    if cooperative {
+        let device = function.code().context().device();
+        let held = device.vm()?.occupancy(kernel, threads as u32, shared);
+        let resident = u64::from(held) * u64::from(device.config().multiprocessors);
+        let blocks: u64 = grid.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
+        if blocks > resident {
+            let why = format_args!("{blocks} blocks must be resident at once, and {resident} can be");
+            return refuse(Status::COOPERATIVE_LAUNCH_TOO_LARGE, &why);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the parameters, which a client gives one by one or as a buffer.
+fn read_params(function: &Function, params: KernelParams, extra: Extra) -> Result<Vec<u8>> {
+    let wanted = &function.kernel().params;
+    let total = wanted.last().map_or(0, |last| (last.offset + last.bytes) as usize);
+    match (params.is_null(), extra.is_null()) {
+        (false, false) => {
+            log::misuse(&"parameters are given one by one and as a buffer: give one of them");
+            Err(Status::INVALID_VALUE)
+        }
+        (false, true) => {
+            let mut bytes = vec![0; total];
+            for (param, value) in wanted.iter().zip(params.get_all(wanted.len())?) {
+                value.copy_to(&mut bytes[param.offset as usize..][..param.bytes as usize])?;
+            }
+            Ok(bytes)
+        }
+        (true, false) => {
+            let (buffer, size) = find_buffer(extra)?;
+            if size < total {
+                log::misuse(&format_args!(
+                    "kernel `{}` has {total} bytes of parameters, and the buffer {size}",
+                    function.name()
+                ));
+                return Err(Status::INVALID_VALUE);
+            }
+            let mut bytes = vec![0; total];
+            buffer.copy_to(&mut bytes)?;
+            Ok(bytes)
+        }
+        (true, true) if wanted.is_empty() => Ok(Vec::new()),
+        (true, true) => {
+            log::misuse(&format_args!(
+                "kernel `{}` has {} parameters, and none are given",
+                function.name(),
+                wanted.len()
+            ));
+            Err(Status::INVALID_VALUE)
+        }
+    }
+}
+
+/// The buffer that a list of names and values leads to, and its size in bytes.
+fn find_buffer(extra: Extra) -> Result<(In<u8>, usize)> {
+    let word = |at: usize| In::from(extra.as_ptr().wrapping_add(at)).get();
+    let (mut buffer, mut size) = (None, None);
+    let mut at = 0;
+    loop {
+        match word(at)? {
+            END => break,
+            BUFFER => buffer = Some(In::from(std::ptr::with_exposed_provenance::<u8>(word(at + 1)?))),
+            BUFFER_SIZE => {
+                let place = In::from(std::ptr::with_exposed_provenance::<usize>(word(at + 1)?));
+                size = Some(place.get()?);
+            }
+            _ => return Err(Status::INVALID_VALUE),
+        }
+        at += 2;
+    }
+    buffer.zip(size).ok_or(Status::INVALID_VALUE)
+}

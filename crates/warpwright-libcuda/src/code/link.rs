@@ -1,0 +1,94 @@
+//! The linker: PTX goes in, an image comes out that loads as a cubin would.
+//!
+//! The virtual GPU runs a module of one text, so that a second input is refused.
+
+use super::{Image, Options, image};
+use crate::report::log;
+use crate::state::{Handles, Kind};
+use crate::types::{CUjitInputType, CUlinkState, Result, Status};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use warpwright_ptx::ir::Arch;
+
+/// All linkers at work.
+pub(crate) static LINKS: Handles<Link> = Handles::new(Kind::Link);
+
+/// A linker at work.
+pub(crate) struct Link {
+    target: Arch,
+    state: Mutex<State>,
+}
+
+struct State {
+    options: Options,
+    input: Option<Vec<u8>>,
+    /// What it has made, which the client reads until the linker is destroyed.
+    output: Option<Box<[u8]>>,
+}
+
+impl Link {
+    /// Begins, for the target of the options or that of the current device.
+    pub(crate) fn create(options: Options) -> Result<CUlinkState> {
+        let device = crate::state::current()?.device().arch();
+        let target = match options.target() {
+            None => device,
+            Some(number) => {
+                // Suffixes are in the higher bits: 0x10000 for `a`, 0x20000 for `f`.
+                let sm = u16::try_from(number & 0xffff).map_err(|_| Status::INVALID_VALUE)?;
+                let target = Arch::sm(sm);
+                target.introduced().ok_or(Status::INVALID_VALUE)?;
+                target
+            }
+        };
+        let state = Mutex::new(State { options, input: None, output: None });
+        Ok(CUlinkState(LINKS.insert(Arc::new(Link { target, state }))?))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an input, which is held against the rules of PTX at once. `name` is for messages.
+    pub(crate) fn add(&self, kind: CUjitInputType, data: &[u8], name: &str) -> Result<()> {
+        match kind {
+            CUjitInputType::PTX | CUjitInputType::CUBIN => {}
+            CUjitInputType::FATBINARY | CUjitInputType::OBJECT | CUjitInputType::LIBRARY => {
+                log::misuse(&"the linker of a virtual GPU takes PTX: no fat binaries, objects or libraries");
+                return Err(Status::NOT_SUPPORTED);
+            }
+            _ => return Err(Status::INVALID_VALUE),
+        }
+        let text = match Image::of(data)? {
+            Image::Ptx(text) => text,
+            Image::Linked { ptx, .. } => ptx,
+        };
+        let mut state = self.state();
+        if state.output.is_some() {
+            return Err(Status::INVALID_VALUE);
+        }
+        super::check(&text, self.target, &mut state.options)?;
+        if state.input.is_some() {
+            let what = format!(
+                "a second input, `{name}`: a virtual GPU runs modules of one text. Put the functions into one PTX \
+                 file, or load two modules that do not call each other"
+            );
+            log::misuse(&what);
+            state.options.error(&format!("nvlink error   : {what}"));
+            return Err(Status::NOT_SUPPORTED);
+        }
+        state.input = Some(text);
+        Ok(())
+    }
+
+    /// Makes the image: its address and size, good until the linker is destroyed.
+    pub(crate) fn complete(&self) -> Result<(*const u8, usize)> {
+        let mut state = self.state();
+        let Some(text) = &state.input else {
+            state.options.error("nvlink error   : there is nothing to link");
+            return Err(Status::INVALID_IMAGE);
+        };
+        let output = image::link(self.target, text).into_boxed_slice();
+        // Asked again it is the same, at the same place.
+        let output = state.output.get_or_insert(output);
+        Ok((output.as_ptr(), output.len()))
+    }
+}

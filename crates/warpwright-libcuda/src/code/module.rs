@@ -1,0 +1,192 @@
+//! Modules: code on a device, its functions and variables. Libraries: code that becomes a module in each context that
+//! asks for one.
+//!
+//! **What was unloaded is not run**: launches that were issued before hold the code and go on, and every way to a later
+//! one asks whether the module is still loaded, graphs too.
+
+use super::{Facts, Function, Image, Options, compile};
+use crate::report::log;
+use crate::state::{Context, Handles, Kind};
+use crate::types::{CUdeviceptr, CUfunction, CUmodule, Result, Status};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// All modules, those of libraries too.
+pub(crate) static MODULES: Handles<Module> = Handles::new(Kind::Module);
+
+/// The functions of all modules.
+pub(crate) static FUNCTIONS: Handles<Function> = Handles::new(Kind::Function);
+
+/// The code of a module, which its functions hold.
+pub(crate) struct Code {
+    context: Arc<Context>,
+    vm: warpwright_vm::Module,
+    facts: Facts,
+    max_registers: Option<u32>,
+    is_loaded: AtomicBool,
+}
+
+impl Code {
+    /// The context that it is loaded in.
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// The virtual GPU's module.
+    pub(crate) fn vm(&self) -> &warpwright_vm::Module {
+        &self.vm
+    }
+
+    /// What it is beyond that.
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The most registers that its functions were compiled for.
+    pub(crate) fn max_registers(&self) -> Option<u32> {
+        self.max_registers
+    }
+
+    /// Whether it may be launched.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Relaxed)
+    }
+}
+
+/// A module.
+pub(crate) struct Module {
+    code: Arc<Code>,
+    functions: Vec<Arc<Function>>,
+    /// Whether a library has it, and it is unloaded with that.
+    is_librarys: bool,
+}
+
+impl Module {
+    /// Compiles code for a context, and loads it there.
+    pub(crate) fn load(
+        context: &Arc<Context>,
+        image: &Image,
+        options: &mut Options,
+        is_librarys: bool,
+    ) -> Result<CUmodule> {
+        context.check()?;
+        let device = context.device();
+        let text = match image {
+            Image::Ptx(text) => text,
+            Image::Linked { arch, ptx } if device.arch().runs(*arch) => ptx,
+            Image::Linked { arch, .. } => {
+                log::misuse(&format_args!(
+                    "the code was linked for {arch}, which a device of {} does not run",
+                    device.arch()
+                ));
+                return Err(Status::NO_BINARY_FOR_GPU);
+            }
+        };
+        let (vm, facts) = compile(text, device, options)?;
+        let code = Arc::new(Code {
+            context: context.clone(),
+            vm,
+            facts,
+            max_registers: options.max_registers(),
+            is_loaded: AtomicBool::new(true),
+        });
+        let handle = MODULES.insert_with(|handle| {
+            let functions = Function::all(&code, CUmodule(handle));
+            Arc::new(Module { code: code.clone(), functions, is_librarys })
+        })?;
+        Ok(CUmodule(handle))
+    }
+
+    /// The code.
+    pub(crate) fn code(&self) -> &Arc<Code> {
+        &self.code
+    }
+
+    /// Its functions, in the order of the text.
+    pub(crate) fn functions(&self) -> &[Arc<Function>] {
+        &self.functions
+    }
+
+    /// The function of that name.
+    pub(crate) fn function(&self, name: &str) -> Result<&Arc<Function>> {
+        let found = self.functions.iter().find(|function| function.name() == name);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = self.functions.iter().map(|function| function.name()).collect();
+            match known.as_slice() {
+                [] => log::misuse(&format_args!("the module has no kernels, and so no `{name}`")),
+                known => log::misuse(&format_args!(
+                    "the module has no kernel `{name}`: it has {}",
+                    known.join(", ")
+                )),
+            }
+            Status::NOT_FOUND
+        })
+    }
+
+    /// Address and size of the variable of that name.
+    pub(crate) fn variable(&self, name: &str) -> Result<(CUdeviceptr, usize)> {
+        let (address, bytes) = self.code.vm.variable(name).ok_or_else(|| {
+            log::misuse(&format_args!("the module has no global or constant variable `{name}`"));
+            Status::NOT_FOUND
+        })?;
+        Ok((address, usize::try_from(bytes).map_err(|_| Status::OUT_OF_MEMORY)?))
+    }
+
+    fn unload(&self) {
+        self.code.is_loaded.store(false, Relaxed);
+        for function in &self.functions {
+            // It is there, since nobody else takes the handles of functions back.
+            let _ = FUNCTIONS.remove(function.handle().0);
+        }
+    }
+}
+
+/// The module of a handle, which must be loaded in the current context.
+pub(crate) fn module(handle: CUmodule) -> Result<Arc<Module>> {
+    let context = crate::state::current()?;
+    let module = MODULES.get(handle.0)?;
+    if module.code.context.id() != context.id() {
+        log::misuse(&format_args!("the module {:#x} is loaded in another context", handle.0));
+        return Err(Status::INVALID_HANDLE);
+    }
+    Ok(module)
+}
+
+/// Unloads a module of the client's.
+pub(crate) fn unload(handle: CUmodule) -> Result<()> {
+    if module(handle)?.is_librarys {
+        log::misuse(&"the module belongs to a library: unload that");
+        return Err(Status::NOT_PERMITTED);
+    }
+    MODULES.remove(handle.0)?.unload();
+    Ok(())
+}
+
+/// Unloads a library's module.
+pub(super) fn unload_librarys(handle: CUmodule) {
+    // It may have been unloaded with its context.
+    if let Some(module) = MODULES.find(handle.0).is_ok().then(|| MODULES.remove(handle.0).ok()).flatten() {
+        module.unload();
+    }
+}
+
+/// A context is destroyed, and its modules with it.
+pub(crate) fn forget(context: &Context) {
+    for handle in MODULES.handles(|module| module.code.context.id() == context.id()) {
+        if let Ok(module) = MODULES.remove(handle) {
+            module.unload();
+        }
+    }
+    super::library::forget(context);
+}
+
+/// The function of a handle, or of a kernel's handle in the current context: the interface takes both.
+pub(crate) fn function(handle: CUfunction) -> Result<Arc<Function>> {
+    if let Ok(function) = FUNCTIONS.find(handle.0) {
+        return Ok(function);
+    }
+    match super::library::KERNELS.find(handle.0) {
+        Ok(kernel) => kernel.function(&crate::state::current()?),
+        Err(_) => Ok(FUNCTIONS.get(handle.0)?),
+    }
+}

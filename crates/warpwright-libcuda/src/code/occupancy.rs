@@ -1,0 +1,69 @@
+//! How many blocks of a kernel a multiprocessor holds at once, and what follows from it. The virtual GPU counts them;
+//! registers do not bound it.
+
+use super::Function;
+use crate::types::{Result, Status};
+use std::ffi::c_int;
+use warpwright_ptx::ir::Arch;
+
+/// Threads of a warp.
+const WARP: u32 = 32;
+
+/// Blocks on a multiprocessor; 0 where the kernel does not run with such blocks.
+pub(crate) fn blocks(function: &Function, threads: c_int, dynamic_shared: usize) -> Result<u32> {
+    let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or(Status::INVALID_VALUE)?;
+    // More shared memory than a number holds is more than there is.
+    let shared = u32::try_from(dynamic_shared).unwrap_or(u32::MAX);
+    let device = function.code().context().device();
+    Ok(device.vm()?.occupancy(function.kernel(), threads, shared))
+}
+
+/// The size of block at which a multiprocessor holds the most threads, and the least grid that fills the device. Of
+/// sizes that do the same it is the largest.
+pub(crate) fn best_block(
+    function: &Function,
+    limit: c_int,
+    mut dynamic_shared: impl FnMut(c_int) -> usize,
+) -> Result<(c_int, c_int)> {
+    let limit = match limit {
+        0 => function.max_threads(),
+        limit => u32::try_from(limit).map_err(|_| Status::INVALID_VALUE)?.min(function.max_threads()),
+    };
+    let device = function.code().context().device();
+    let most = device.arch().limits().threads;
+    let mut best = (0, 0, 0);
+    let mut threads = limit.next_multiple_of(WARP);
+    while threads > 0 && best.0 < most {
+        let size = threads.min(limit);
+        let blocks = blocks(function, size as c_int, dynamic_shared(size as c_int))?;
+        if blocks * size > best.0 {
+            best = (blocks * size, blocks, size);
+        }
+        threads -= WARP;
+    }
+    let (_, blocks, size) = best;
+    if blocks == 0 {
+        return Err(Status::INVALID_VALUE);
+    }
+    Ok(((blocks * device.config().multiprocessors) as c_int, size as c_int))
+}
+
+/// The most dynamic shared memory with which a multiprocessor still holds that many blocks, in bytes.
+pub(crate) fn dynamic_shared(function: &Function, count: c_int, threads: c_int) -> Result<usize> {
+    let count = u32::try_from(count).ok().filter(|count| *count > 0).ok_or(Status::INVALID_VALUE)?;
+    if blocks(function, threads, 0)? < count {
+        return Err(Status::INVALID_VALUE);
+    }
+    let arch: Arch = function.code().context().device().arch();
+    let most = arch.limits().shared_per_block.saturating_sub(function.kernel().static_shared);
+    // It holds fewer the more they take.
+    let (mut fits, mut too_much) = (0, most + 1);
+    while too_much - fits > 1 {
+        let middle = (fits + too_much) / 2;
+        match blocks(function, threads, middle as usize)? >= count {
+            true => fits = middle,
+            false => too_much = middle,
+        }
+    }
+    Ok(fits as usize)
+}

@@ -1,0 +1,226 @@
+//! Options of the compiler and the linker, as a client gives them: names in one array, values in another, where some
+//! values are places that it wants to be told something in.
+
+use crate::report::log;
+use crate::types::{CUjit_option, In, Out, Result, Status};
+use std::ffi::{c_char, c_uint};
+use std::time::Duration;
+
+/// A buffer of the client's for messages, with the place that says how much of it is used.
+///
+/// It is written anew with each message, so that it is a text with its end at all times.
+#[derive(Debug, Default)]
+struct Messages {
+    buffer: Option<Out<c_char>>,
+    room: usize,
+    used: Option<Out<usize>>,
+    text: String,
+}
+
+impl Messages {
+    fn add(&mut self, text: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(text);
+        self.show();
+    }
+
+    fn show(&self) {
+        let mut shown = 0;
+        if let Some(buffer) = self.buffer
+            && self.room > 0
+            && buffer.set_text(&self.text, self.room).is_ok()
+        {
+            shown = self.text.len().min(self.room - 1);
+        }
+        if let Some(used) = self.used {
+            used.set_if(shown);
+        }
+    }
+}
+
+/// What a client wants of the compiler, and to be told by it.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    info: Messages,
+    errors: Messages,
+    wall_time: Option<Out<f32>>,
+    spent: Duration,
+    verbose: bool,
+    max_registers: Option<u32>,
+    target: Option<u32>,
+}
+
+// SAFETY: the pointers lead to places that the client keeps for the linker that has them, and says are good from
+// whatever thread uses it. The linker's lock lets one thread write at a time.
+unsafe impl Send for Options {}
+
+impl Options {
+    /// Reads the arrays. An option that is not known has no effect.
+    pub(crate) fn read(count: c_uint, names: In<CUjit_option>, values: Out<usize>) -> Result<Options> {
+        let mut options = Options::default();
+        let names = names.get_all(count as usize)?;
+        let given = In::from(values.as_ptr().cast_const()).get_all(names.len())?;
+        for (index, (&name, &value)) in names.iter().zip(&given).enumerate() {
+            let place = Out::from(values.as_ptr().wrapping_add(index));
+            // Numbers narrower than a pointer are in its lower bytes.
+            let number = value as u32;
+            match name {
+                CUjit_option::INFO_LOG_BUFFER => options.info.buffer = pointer(value),
+                CUjit_option::ERROR_LOG_BUFFER => options.errors.buffer = pointer(value),
+                CUjit_option::INFO_LOG_BUFFER_SIZE_BYTES => {
+                    options.info.room = number as usize;
+                    options.info.used = Some(place);
+                }
+                CUjit_option::ERROR_LOG_BUFFER_SIZE_BYTES => {
+                    options.errors.room = number as usize;
+                    options.errors.used = Some(place);
+                }
+                CUjit_option::WALL_TIME => options.wall_time = Some(Out::from(place.as_ptr().cast())),
+                CUjit_option::LOG_VERBOSE => options.verbose = number != 0,
+                CUjit_option::MAX_REGISTERS => options.max_registers = Some(number).filter(|most| *most > 0),
+                CUjit_option::TARGET => options.target = Some(number),
+                CUjit_option::TARGET_FROM_CUCONTEXT => options.target = None,
+                CUjit_option::OPTIMIZATION_LEVEL if number > 4 => return Err(Status::INVALID_VALUE),
+                // What they change is how fast machine code is, or what a debugger sees.
+                CUjit_option::OPTIMIZATION_LEVEL
+                | CUjit_option::THREADS_PER_BLOCK
+                | CUjit_option::FALLBACK_STRATEGY
+                | CUjit_option::GENERATE_DEBUG_INFO
+                | CUjit_option::GENERATE_LINE_INFO
+                | CUjit_option::CACHE_MODE => {}
+                CUjit_option(other) => {
+                    log::note(&format_args!("option {other} of the compiler is not known, and ignored"));
+                }
+            }
+        }
+        options.info.show();
+        options.errors.show();
+        Ok(options)
+    }
+
+    /// Options of code that was read before, and nobody to be told.
+    pub(crate) fn with_registers(most: Option<u32>) -> Options {
+        Options { max_registers: most, ..Options::default() }
+    }
+
+    /// Whether the client wants to know what functions take.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
+    /// The most registers that a thread may have.
+    pub(crate) fn max_registers(&self) -> Option<u32> {
+        self.max_registers
+    }
+
+    /// The target that the client wants code for, by its number; `None` for that of the device.
+    pub(crate) fn target(&self) -> Option<u32> {
+        self.target
+    }
+
+    /// Tells the client something.
+    pub(crate) fn info(&mut self, text: &str) {
+        self.info.add(text);
+    }
+
+    /// Tells the client what is wrong.
+    pub(crate) fn error(&mut self, text: &str) {
+        // Whoever wants to be told nothing gets a number that says nothing.
+        if self.errors.buffer.is_none() {
+            log::misuse(&text);
+        }
+        self.errors.add(text);
+    }
+
+    /// Adds to the time that the client is told to have been spent.
+    pub(crate) fn spent(&mut self, time: Duration) {
+        self.spent += time;
+        if let Some(wall_time) = self.wall_time {
+            wall_time.set_if(self.spent.as_secs_f32() * 1e3);
+        }
+    }
+}
+
+/// The client's buffer, which it gives as a number.
+fn pointer(value: usize) -> Option<Out<c_char>> {
+    (value != 0).then(|| Out::from(std::ptr::with_exposed_provenance_mut::<c_char>(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Client {
+        names: Vec<CUjit_option>,
+        values: Vec<usize>,
+    }
+
+    impl Client {
+        fn new(options: &[(CUjit_option, usize)]) -> Self {
+            Client {
+                names: options.iter().map(|(name, _)| *name).collect(),
+                values: options.iter().map(|(_, value)| *value).collect(),
+            }
+        }
+
+        fn read(&mut self) -> Result<Options> {
+            let names = In::from(self.names.as_ptr());
+            Options::read(self.names.len() as c_uint, names, Out::from(self.values.as_mut_ptr()))
+        }
+    }
+
+    #[test]
+    fn messages_are_cut_to_their_buffer_and_counted() {
+        let mut buffer = [0x55u8; 12];
+        let address = buffer.as_mut_ptr().expose_provenance();
+        let mut client = Client::new(&[
+            (CUjit_option::ERROR_LOG_BUFFER_SIZE_BYTES, 8),
+            (CUjit_option::ERROR_LOG_BUFFER, address),
+        ]);
+        let mut options = client.read().unwrap();
+        // What follows reads what the options have written through their pointers.
+        let state = |client: &Client, length| {
+            let bytes = In::from(std::ptr::with_exposed_provenance::<u8>(address)).get_all(length).unwrap();
+            (client.values[0], bytes)
+        };
+        assert_eq!(state(&client, 1), (0, vec![0]), "nothing yet, and its end");
+        options.error("one");
+        assert_eq!(state(&client, 4), (3, b"one\0".to_vec()));
+        options.error("second");
+        assert_eq!(state(&client, 12), (7, b"one\nsec\0UUUU".to_vec()));
+    }
+
+    #[test]
+    fn values_are_read_and_told() {
+        let mut client = Client::new(&[
+            (CUjit_option::WALL_TIME, 0),
+            (CUjit_option::LOG_VERBOSE, 1),
+            (CUjit_option::MAX_REGISTERS, 0xdead_0000_0040),
+            (CUjit_option::TARGET, 80),
+            (CUjit_option(77), 1),
+            (CUjit_option::INFO_LOG_BUFFER, 0),
+            (CUjit_option::INFO_LOG_BUFFER_SIZE_BYTES, 100),
+        ]);
+        let mut options = client.read().unwrap();
+        assert_eq!(
+            (options.is_verbose(), options.max_registers(), options.target()),
+            (true, Some(0x40), Some(80))
+        );
+        options.info("goes nowhere");
+        options.spent(Duration::from_micros(1500));
+        options.spent(Duration::from_micros(500));
+        assert_eq!(client.values[6], 0, "a buffer that is not there holds nothing");
+        assert_eq!(f32::from_bits(client.values[0] as u32), 2.0);
+    }
+
+    #[test]
+    fn arrays_must_be_there() {
+        let mut client = Client::new(&[(CUjit_option::OPTIMIZATION_LEVEL, 5)]);
+        assert_eq!(client.read().map(|_| ()), Err(Status::INVALID_VALUE));
+        let (no_names, no_values) = (In::from(std::ptr::null()), Out::from(std::ptr::null_mut()));
+        assert_eq!(Options::read(1, no_names, no_values).map(|_| ()), Err(Status::INVALID_VALUE));
+        assert!(Options::read(0, no_names, no_values).is_ok());
+    }
+}

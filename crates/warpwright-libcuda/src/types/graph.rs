@@ -1,0 +1,122 @@
+//! Graphs, and the capture of streams.
+
+use super::device::enumerations;
+use super::{CUdeviceptr, CUgraphNode, CUstream};
+use std::ffi::{c_uint, c_void};
+
+enumerations! {
+    /// What a node does: `CUgraphNodeType`.
+    CUgraphNodeType {
+        KERNEL = 0,
+        MEMCPY = 1,
+        MEMSET = 2,
+        HOST = 3,
+        GRAPH = 4,
+        EMPTY = 5,
+        WAIT_EVENT = 6,
+        EVENT_RECORD = 7,
+        BATCH_MEM_OP = 12,
+    }
+}
+
+enumerations! {
+    /// Whether a stream captures: `CUstreamCaptureStatus`.
+    CUstreamCaptureStatus {
+        NONE = 0,
+        ACTIVE = 1,
+        INVALIDATED = 2,
+    }
+}
+
+enumerations! {
+    /// Which calls are forbidden while a stream captures: `CUstreamCaptureMode`.
+    CUstreamCaptureMode {
+        GLOBAL = 0,
+        THREAD_LOCAL = 1,
+        RELAXED = 2,
+    }
+}
+
+enumerations! {
+    /// Why an executable graph could not be made what another graph is: `CUgraphExecUpdateResult`.
+    CUgraphExecUpdateResult {
+        SUCCESS = 0,
+        ERROR = 1,
+        TOPOLOGY_CHANGED = 2,
+        NODE_TYPE_CHANGED = 3,
+        FUNCTION_CHANGED = 4,
+        PARAMETERS_CHANGED = 5,
+        NOT_SUPPORTED = 6,
+        UNSUPPORTED_FUNCTION_CHANGE = 7,
+        ATTRIBUTES_CHANGED = 8,
+    }
+}
+
+enumerations! {
+    /// How instantiating a graph went: `CUgraphInstantiateResult`.
+    CUgraphInstantiateResult {
+        SUCCESS = 0,
+        ERROR = 1,
+        INVALID_STRUCTURE = 2,
+        NODE_OPERATION_NOT_SUPPORTED = 3,
+        MULTIPLE_CTXS_NOT_SUPPORTED = 4,
+    }
+}
+
+/// A function of the client's: `CUhostFn`.
+pub type CUhostFn = Option<unsafe extern "C" fn(*mut c_void)>;
+
+/// `CUDA_HOST_NODE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // The fields say what they are.
+pub struct CUDA_HOST_NODE_PARAMS {
+    pub function: CUhostFn,
+    pub userData: *mut c_void,
+}
+
+/// `CUDA_MEMSET_NODE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // The fields say what they are.
+pub struct CUDA_MEMSET_NODE_PARAMS {
+    pub dst: CUdeviceptr,
+    pub pitch: usize,
+    pub value: c_uint,
+    pub elementSize: c_uint,
+    pub width: usize,
+    pub height: usize,
+}
+
+/// What an edge is beyond its ends: `CUgraphEdgeData`. Zeros are an edge as there have always been.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // The fields say what they are.
+pub struct CUgraphEdgeData {
+    pub from_port: u8,
+    pub to_port: u8,
+    pub kind: u8,
+    pub reserved: [u8; 5],
+}
+
+/// `CUgraphExecUpdateResultInfo`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // The fields say what they are.
+pub struct CUgraphExecUpdateResultInfo {
+    pub result: CUgraphExecUpdateResult,
+    pub errorNode: CUgraphNode,
+    pub errorFromNode: CUgraphNode,
+}
+
+/// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // The fields say what they are.
+pub struct CUDA_GRAPH_INSTANTIATE_PARAMS {
+    pub flags: u64,
+    pub hUploadStream: CUstream,
+    pub hErrNode_out: CUgraphNode,
+    pub result_out: CUgraphInstantiateResult,
+}
+
