@@ -7,6 +7,7 @@
 mod bench;
 mod clients;
 mod corpus;
+mod cuda;
 mod filetests;
 mod manifest;
 mod models;
@@ -30,6 +31,9 @@ cargo xtask TASK
               --no-python       leave out what needs Python
               --require-ptxas   a ptxas that cannot be had is a failure, and so is Python
               --full            more mutants, and the tests that take long
+              --device vm|cuda  the device tests on virtual GPUs alone; or on CUDA devices, and nothing else
+              --driver virtual|real
+                                which driver CUDA devices are asked of (virtual)
   validate  every kernel of the catalogue, for every target, through ptxas: no spills, and docs/kernels.md
               --write           write docs/kernels.md instead of comparing it
               --only KERNEL     print what it says of one kernel instead
@@ -72,6 +76,20 @@ fn task_of(task: &str, mut arguments: Arguments) -> Result<(), Failure> {
                 no_python: arguments.flag("--no-python"),
                 require_ptxas: arguments.flag("--require-ptxas"),
                 full: arguments.flag("--full"),
+                devices: match arguments.text("--device")?.as_deref() {
+                    None => test::Devices::Both,
+                    Some("vm") => test::Devices::Vm,
+                    Some("cuda") => test::Devices::Cuda,
+                    Some(_) => {
+                        return Err(Failure::Usage("--device is followed by `vm` or `cuda`".to_string()));
+                    }
+                },
+                driver: match arguments.text("--driver")? {
+                    None => cuda::Driver::Virtual,
+                    Some(name) => cuda::Driver::named(&name).ok_or_else(|| {
+                        Failure::Usage("--driver is followed by `virtual` or `real`".to_string())
+                    })?,
+                },
             };
             arguments.end()?;
             if options.no_ptxas && options.require_ptxas {

@@ -1,11 +1,12 @@
 //! `cargo xtask test`: everything that says whether the project works.
 
+use crate::cuda::{self, Driver};
 use crate::ptxas::Ptxas;
 use crate::run::cargo;
 use crate::summary::{Part, Summary};
 use crate::{Failure, clients, corpus, filetests, models, mutants, tools, validate};
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, ExitStatus, Stdio};
 
 /// Mutants of a full run.
 const FULL_MUTANTS: u64 = 20_000;
@@ -16,10 +17,27 @@ pub(crate) struct Options {
     pub(crate) no_python: bool,
     pub(crate) require_ptxas: bool,
     pub(crate) full: bool,
+    pub(crate) devices: Devices,
+    pub(crate) driver: Driver,
+}
+
+/// On which devices the device tests run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Devices {
+    /// On virtual GPUs, as all other tests, and then on CUDA devices.
+    Both,
+    /// On virtual GPUs.
+    Vm,
+    /// On CUDA devices, and nothing else is run.
+    Cuda,
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let mut summary = Summary::default();
+    if options.devices == Devices::Cuda {
+        cuda::check(options.driver, &mut summary);
+        return summary.finish();
+    }
     // Installed first, so that a fresh machine learns early what it lacks.
     let ptxas = match options.no_ptxas {
         true => Err("leave out --no-ptxas to run it".to_string()),
@@ -30,6 +48,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         false => models::set_up(),
     };
     cargo_test(options, &mut summary);
+    if options.devices == Devices::Both {
+        cuda::check(options.driver, &mut summary);
+    }
     match python {
         Ok(python) => models::check(&python, &mut summary),
         Err(why) if options.require_ptxas && !options.no_python => summary.add_failure(models::NAME, &why),
@@ -64,31 +85,45 @@ fn cargo_test(options: &Options, summary: &mut Summary) {
     let name = "cargo test --workspace";
     println!("$ {name}");
     let mut command = cargo();
-    command.args(["test", "--workspace", "--no-fail-fast"]).stdout(Stdio::piped());
+    command.args(["test", "--workspace", "--no-fail-fast"]);
     if options.full {
         command.env("WARPWRIGHT_FULL", "1");
     }
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => return summary.add_failure(name, &format!("cargo cannot be run: {error}")),
-    };
-    let (mut passed, mut failed) = (0, 0);
-    for line in
-        child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok)
-    {
+    match stream_output(&mut command) {
+        // It did not get as far as to count.
+        Ok((counts, status)) if !status.success() && counts.failed == 0 => {
+            summary.add_failure(name, "the workspace's tests do not build or run");
+        }
+        Ok((Counts { passed, failed }, _)) => {
+            summary.add(Part { name: name.to_string(), passed, failed, remark: String::new() });
+        }
+        Err(why) => summary.add_failure(name, &why),
+    }
+}
+
+/// Tests that have passed and failed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+}
+
+/// Runs tests with what they print shown; counts them.
+pub(crate) fn stream_output(command: &mut Command) -> Result<(Counts, ExitStatus), String> {
+    let child = command.stdout(Stdio::piped()).spawn();
+    let mut child = child
+        .map_err(|error| format!("{} cannot be run: {error}", command.get_program().to_string_lossy()))?;
+    let mut counts = Counts::default();
+    let lines = child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines());
+    for line in lines.map_while(Result::ok) {
         println!("{line}");
-        if let Some(counts) = line.strip_prefix("test result: ") {
-            passed += count_before(counts, " passed");
-            failed += count_before(counts, " failed");
+        if let Some(result) = line.strip_prefix("test result: ") {
+            counts.passed += count_before(result, " passed");
+            counts.failed += count_before(result, " failed");
         }
     }
-    match child.wait() {
-        Ok(status) if status.success() => {}
-        // It did not get as far as to count.
-        _ if failed == 0 => return summary.add_failure(name, "the workspace's tests do not build or run"),
-        _ => {}
-    }
-    summary.add(Part { name: name.to_string(), passed, failed, remark: String::new() });
+    let status = child.wait().map_err(|error| format!("its end is not known: {error}"))?;
+    Ok((counts, status))
 }
 
 fn count_before(line: &str, unit: &str) -> usize {

@@ -22,6 +22,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-vm/src/simd.rs",
     "crates/warpwright-llm/src/gguf/map.rs",
     "crates/warpwright-llm/tests/common/counting.rs",
+    "crates/warpwright-testing/src/rig.rs",
     "crates/warpwright-graph/tests/",
     "crates/warpwright-graph/benches/",
     "crates/warpwright/src/cli/run/cuda.rs",
@@ -36,6 +37,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("warpwright-graph", &["warpwright-ptx", "warpwright-kernels", "warpwright-runtime"]),
     ("warpwright-llm", &["warpwright-graph", "warpwright-kernels", "warpwright-runtime"]),
     ("warpwright-libcuda", &["warpwright-ptx", "warpwright-vm"]),
+    ("warpwright-testing", &["warpwright-ptx", "warpwright-runtime", "warpwright-vm"]),
 ];
 
 /// Files that must be there.

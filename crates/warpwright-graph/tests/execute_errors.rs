@@ -97,24 +97,6 @@ fn plans_for_another_architecture() {
 }
 
 #[test]
-fn memory_that_is_not_there() {
-    let mut config = DeviceConfig::default();
-    config.memory = 1 << 20;
-    let device = Device::vm(VmConfig { device: config, ..VmConfig::default() }).expect("a device");
-    let mut graph = ComputeGraph::new();
-    let x = graph.input("x", TensorType::f32([1024, 1024]));
-    let y = graph.silu("y", x).expect("its silu");
-    graph.output(y).expect("an output");
-    let plan = Plan::new(&graph, &PlanOptions::for_device(&device), &KernelLibrary).expect("a plan");
-    let refused = plan.bind(&mut store(&device)).expect_err("8 MiB of one");
-    let ExecuteError::Memory { bytes, error, .. } = &refused else { panic!("{refused}") };
-    assert!(*bytes >= 2 * (4 << 20) && matches!(**error, RuntimeError::OutOfMemory { .. }), "{refused}");
-
-    let state = store(&device).add_state("cache", TensorType::f32([1024, 1024])).expect_err("4 MiB of one");
-    assert!(matches!(&state, StoreError::Device { name, .. } if name == "cache"), "{state}");
-}
-
-#[test]
 fn inputs_and_outputs() {
     let device = device(true);
     let mut store = whole(&device);
@@ -178,40 +160,65 @@ fn states_that_moved() {
     assert_eq!(store.read_state::<u32>("count").expect("the counter"), [2, 0]);
 }
 
-/// A dispatcher whose kernel for `silu` fails on the device, once.
-struct Fails(warpwright_runtime::Function, std::sync::atomic::AtomicBool);
+/// Devices of little memory, and devices that go on after a failure.
+mod on_the_vm {
+    use super::*;
 
-impl KernelDispatch for Fails {
-    #[allow(unsafe_code, reason = "raw launches are unsafe")]
-    fn elementwise(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-        assert!(matches!(step.op(), StepOp::Elementwise { .. }));
-        if self.1.swap(false, std::sync::atomic::Ordering::Relaxed) {
-            let config = warpwright_runtime::LaunchConfig::for_num_elems(1);
-            // SAFETY: the kernel touches no memory.
-            unsafe { step.stream().launch_builder(&self.0).launch(config) }?;
-        }
-        step.run_library()
+    #[test]
+    fn memory_that_is_not_there() {
+        let mut config = DeviceConfig::default();
+        config.memory = 1 << 20;
+        let device = Device::vm(VmConfig { device: config, ..VmConfig::default() }).expect("a device");
+        let mut graph = ComputeGraph::new();
+        let x = graph.input("x", TensorType::f32([1024, 1024]));
+        let y = graph.silu("y", x).expect("its silu");
+        graph.output(y).expect("an output");
+        let plan = Plan::new(&graph, &PlanOptions::for_device(&device), &KernelLibrary).expect("a plan");
+        let refused = plan.bind(&mut store(&device)).expect_err("8 MiB of one");
+        let ExecuteError::Memory { bytes, error, .. } = &refused else { panic!("{refused}") };
+        assert!(*bytes >= 2 * (4 << 20) && matches!(**error, RuntimeError::OutOfMemory { .. }), "{refused}");
+
+        let state =
+            store(&device).add_state("cache", TensorType::f32([1024, 1024])).expect_err("4 MiB of one");
+        assert!(matches!(&state, StoreError::Device { name, .. } if name == "cache"), "{state}");
     }
-}
 
-#[test]
-fn kernels_that_fail_are_named_and_the_next_execution_is_right() {
-    let device = device(true);
-    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry fails()\n{\n    trap;\n}\n";
-    let fails = device.load_ptx(text).and_then(|module| module.load_function("fails")).expect("a kernel");
-    let dispatch = Fails(fails, true.into());
-    let mut store = whole(&device);
-    let mut executable = bind(&device, &mut store).expect("bound");
-    executable.write_input("x", &[0f32; 32]).expect("written");
-    let failed = execute_graph(&mut executable, &dispatch).expect_err("a trap");
-    let ExecuteError::Runtime(cause) = &failed else { panic!("{failed}") };
-    let RuntimeError::Failed(failure) = &**cause else { panic!("{failed}") };
-    assert_eq!(failure.kernel, "fails");
+    /// A dispatcher whose kernel for `silu` fails on the device, once.
+    struct Fails(warpwright_runtime::Function, std::sync::atomic::AtomicBool);
 
-    executable.write_input("x", &[1f32; 32]).expect("written");
-    execute_graph(&mut executable, &dispatch).expect("executed");
-    let y = executable.read_output::<f32>("y").expect("y");
-    assert!(y.iter().all(|y| (y - 32.0).abs() < 1e-4), "{y:?}");
-    // The step that was skipped has counted nothing.
-    assert_eq!(store.read_state::<u32>("count").expect("the counter"), [1]);
+    impl KernelDispatch for Fails {
+        #[allow(unsafe_code, reason = "raw launches are unsafe")]
+        fn elementwise(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+            assert!(matches!(step.op(), StepOp::Elementwise { .. }));
+            if self.1.swap(false, std::sync::atomic::Ordering::Relaxed) {
+                let config = warpwright_runtime::LaunchConfig::for_num_elems(1);
+                // SAFETY: the kernel touches no memory.
+                unsafe { step.stream().launch_builder(&self.0).launch(config) }?;
+            }
+            step.run_library()
+        }
+    }
+
+    #[test]
+    fn kernels_that_fail_are_named_and_the_next_execution_is_right() {
+        let device = device(true);
+        let text =
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry fails()\n{\n    trap;\n}\n";
+        let fails = device.load_ptx(text).and_then(|module| module.load_function("fails")).expect("a kernel");
+        let dispatch = Fails(fails, true.into());
+        let mut store = whole(&device);
+        let mut executable = bind(&device, &mut store).expect("bound");
+        executable.write_input("x", &[0f32; 32]).expect("written");
+        let failed = execute_graph(&mut executable, &dispatch).expect_err("a trap");
+        let ExecuteError::Runtime(cause) = &failed else { panic!("{failed}") };
+        let RuntimeError::Failed(failure) = &**cause else { panic!("{failed}") };
+        assert_eq!(failure.kernel, "fails");
+
+        executable.write_input("x", &[1f32; 32]).expect("written");
+        execute_graph(&mut executable, &dispatch).expect("executed");
+        let y = executable.read_output::<f32>("y").expect("y");
+        assert!(y.iter().all(|y| (y - 32.0).abs() < 1e-4), "{y:?}");
+        // The step that was skipped has counted nothing.
+        assert_eq!(store.read_state::<u32>("count").expect("the counter"), [1]);
+    }
 }

@@ -263,46 +263,6 @@ fn counting(device: &Device, bound: SequenceBound) -> Runner {
     Runner::new(store, PlanOptions::for_device(device), KernelLibrary, bound, graph)
 }
 
-/// While caches grow there are the old ones, the new ones, and not more than one in both sizes.
-#[test]
-fn caches_grow_one_after_the_other() {
-    let mut config = warpwright_vm::DeviceConfig::default();
-    config.memory = 1000 << 10;
-    let device = Device::vm(VmConfig { device: config, ..VmConfig::default() }).expect("a device");
-    // Each half has 256 KiB, then 320 KiB.
-    let mut runner = counting(&device, SequenceBound { initial: 2048, limit: 2560 });
-    for kind in [TOKENS, StepKind::Prefill { tokens: 3 }] {
-        runner.step(kind, 1, 1).expect("a step").run().expect("run");
-    }
-    let mut step = runner.step(TOKENS, 1, 2049).expect("a step");
-    assert_eq!(step.replanned(), Some(Replanned::Cache { from: 2048, to: 2560 }));
-    step.run().expect("run");
-    assert_eq!(runner.store().read_state::<u32>("count").expect("the counter"), [3]);
-}
-
-/// There is memory for one half of the longer cache, and not for both: shorter sequences go on as before.
-#[test]
-fn caches_that_cannot_grow_stay() {
-    let mut config = warpwright_vm::DeviceConfig::default();
-    config.memory = 900 << 10;
-    let device = Device::vm(VmConfig { device: config, ..VmConfig::default() }).expect("a device");
-    let mut runner = counting(&device, SequenceBound { initial: 64, limit: 4096 });
-    runner.step(TOKENS, 1, 1).expect("a step").run().expect("run");
-    let kept: Vec<f16> = (0..64 * 64u16).map(|i| f16::from_f32(f32::from(i % 100))).collect();
-    runner.store_mut().write_state("cache.k", &kept).expect("written");
-
-    for length in 2..=4 {
-        let refused = runner.step(TOKENS, 1, 4000);
-        assert!(matches!(refused, Err(RunnerError::Store(StoreError::Device { .. }))), "{refused:?}");
-        let mut step = runner.step(TOKENS, 1, length).expect("a step");
-        assert_eq!(step.replanned(), Some(Replanned::Moved));
-        step.run().expect("run");
-        assert_eq!(runner.store().read_state::<u32>("count").expect("the counter"), [length]);
-        assert!(runner.store().read_state::<f16>("cache.k").expect("keys") == kept);
-        assert_eq!(runner.max_seq_len(), 64);
-    }
-}
-
 /// Whoever resizes a state of the store is not refused the next step.
 #[test]
 fn states_that_somebody_resized() {
@@ -346,4 +306,49 @@ fn variants_have_plans_of_their_own() {
     assert_eq!(runner.store().read_state::<u32>("count").expect("the count"), [8]);
     runner.step(TOKENS, 1, 6).expect("a step").run().expect("run");
     assert_eq!(runner.store().read_state::<u32>("count").expect("the count"), [9]);
+}
+
+/// Devices of little memory.
+mod on_the_vm {
+    use super::*;
+
+    /// While caches grow there are the old ones, the new ones, and not more than one in both sizes.
+    #[test]
+    fn caches_grow_one_after_the_other() {
+        let mut config = warpwright_vm::DeviceConfig::default();
+        config.memory = 1000 << 10;
+        let device = Device::vm(VmConfig { device: config, ..VmConfig::default() }).expect("a device");
+        // Each half has 256 KiB, then 320 KiB.
+        let mut runner = counting(&device, SequenceBound { initial: 2048, limit: 2560 });
+        for kind in [TOKENS, StepKind::Prefill { tokens: 3 }] {
+            runner.step(kind, 1, 1).expect("a step").run().expect("run");
+        }
+        let mut step = runner.step(TOKENS, 1, 2049).expect("a step");
+        assert_eq!(step.replanned(), Some(Replanned::Cache { from: 2048, to: 2560 }));
+        step.run().expect("run");
+        assert_eq!(runner.store().read_state::<u32>("count").expect("the counter"), [3]);
+    }
+
+    /// There is memory for one half of the longer cache, and not for both: shorter sequences go on as before.
+    #[test]
+    fn caches_that_cannot_grow_stay() {
+        let mut config = warpwright_vm::DeviceConfig::default();
+        config.memory = 900 << 10;
+        let device = Device::vm(VmConfig { device: config, ..VmConfig::default() }).expect("a device");
+        let mut runner = counting(&device, SequenceBound { initial: 64, limit: 4096 });
+        runner.step(TOKENS, 1, 1).expect("a step").run().expect("run");
+        let kept: Vec<f16> = (0..64 * 64u16).map(|i| f16::from_f32(f32::from(i % 100))).collect();
+        runner.store_mut().write_state("cache.k", &kept).expect("written");
+
+        for length in 2..=4 {
+            let refused = runner.step(TOKENS, 1, 4000);
+            assert!(matches!(refused, Err(RunnerError::Store(StoreError::Device { .. }))), "{refused:?}");
+            let mut step = runner.step(TOKENS, 1, length).expect("a step");
+            assert_eq!(step.replanned(), Some(Replanned::Moved));
+            step.run().expect("run");
+            assert_eq!(runner.store().read_state::<u32>("count").expect("the counter"), [length]);
+            assert!(runner.store().read_state::<f16>("cache.k").expect("keys") == kept);
+            assert_eq!(runner.max_seq_len(), 64);
+        }
+    }
 }

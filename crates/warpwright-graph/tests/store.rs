@@ -6,10 +6,10 @@ use common::{Random, random_bytes};
 use warpwright_graph::{Element, Store, StoreError, TensorType};
 use warpwright_kernels::{CacheDtype, Dtype, WeightFormat};
 use warpwright_ptx::ir::Type;
-use warpwright_runtime::{Device, VmConfig};
+use warpwright_runtime::VmConfig;
 
 fn store() -> Store {
-    let device = Device::vm(VmConfig::default()).expect("a device");
+    let device = warpwright_testing::device(VmConfig::default());
     Store::new(&device.default_stream())
 }
 

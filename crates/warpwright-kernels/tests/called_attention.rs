@@ -215,94 +215,101 @@ fn equal_codes_are_equal_texts() {
     assert!(shared > 60, "{shared} pairs");
 }
 
-/// Attention by one block while another appends the row of position `position` to the same cache.
-struct Beside {
-    attention: IncrementalAttention,
-    append: Rope,
-}
+/// What the virtual GPU alone finds.
+mod on_the_vm {
+    use super::*;
 
-impl Kernel for Beside {
-    fn entry(&self) -> String {
-        "beside".into()
+    /// Attention by one block while another appends the row of position `position` to the same cache.
+    struct Beside {
+        attention: IncrementalAttention,
+        append: Rope,
     }
 
-    fn args(&self) -> Vec<ArgDesc> {
-        let rows = self.attention.max_seq_len * self.attention.head_dim;
-        let (head_dim, cache) = (self.attention.head_dim, self.attention.cache.ty());
-        vec![
-            ArgDesc::input::<f32>("q", head_dim),
-            ArgDesc::input::<f32>("new", head_dim),
-            ArgDesc::input::<u32>("positions", 1),
-            ArgDesc::input::<u32>("lengths", 1),
-            ArgDesc::buffer("k", cache, Role::InOut, rows),
-            ArgDesc::buffer("v", cache, Role::InOut, rows),
-            ArgDesc::output::<f32>("out", head_dim),
-        ]
+    impl Kernel for Beside {
+        fn entry(&self) -> String {
+            "beside".into()
+        }
+
+        fn args(&self) -> Vec<ArgDesc> {
+            let rows = self.attention.max_seq_len * self.attention.head_dim;
+            let (head_dim, cache) = (self.attention.head_dim, self.attention.cache.ty());
+            vec![
+                ArgDesc::input::<f32>("q", head_dim),
+                ArgDesc::input::<f32>("new", head_dim),
+                ArgDesc::input::<u32>("positions", 1),
+                ArgDesc::input::<u32>("lengths", 1),
+                ArgDesc::buffer("k", cache, Role::InOut, rows),
+                ArgDesc::buffer("v", cache, Role::InOut, rows),
+                ArgDesc::output::<f32>("out", head_dim),
+            ]
+        }
+
+        fn launch(&self) -> LaunchRule {
+            LaunchRule::new(128).grid(2)
+        }
+
+        fn body(&self, k: K<'_>) {
+            let [q, new, positions, lengths] =
+                ["q", "new", "positions", "lengths"].map(|name| k.ptr::<u8>(name));
+            let [keys, values, out] = ["k", "v", "out"].map(|name| k.ptr_mut::<u8>(name));
+            let (zero, team) = ([k.u32(0); 3], k.teams(4));
+            let attend = || {
+                let call = Call::new(team).parameter("q", q, true).parameter("k", keys, false);
+                let call = call.parameter("v", values, false).parameter("out", out, false);
+                call.parameter("lengths", lengths, true).run(&self.attention, zero);
+            };
+            let append = || {
+                let call = Call::new(team).parameter("k", new, true).parameter("v", new, true);
+                let call = call.parameter("positions", positions, true);
+                call.parameter("k_cache", keys, false)
+                    .parameter("v_cache", values, false)
+                    .run(&self.append, zero);
+            };
+            k.if_else(k.ctaid().eq(0), attend, append);
+        }
     }
 
-    fn launch(&self) -> LaunchRule {
-        LaunchRule::new(128).grid(2)
-    }
-
-    fn body(&self, k: K<'_>) {
-        let [q, new, positions, lengths] = ["q", "new", "positions", "lengths"].map(|name| k.ptr::<u8>(name));
-        let [keys, values, out] = ["k", "v", "out"].map(|name| k.ptr_mut::<u8>(name));
-        let (zero, team) = ([k.u32(0); 3], k.teams(4));
-        let attend = || {
-            let call = Call::new(team).parameter("q", q, true).parameter("k", keys, false);
-            let call = call.parameter("v", values, false).parameter("out", out, false);
-            call.parameter("lengths", lengths, true).run(&self.attention, zero);
-        };
-        let append = || {
-            let call = Call::new(team).parameter("k", new, true).parameter("v", new, true);
-            let call = call.parameter("positions", positions, true);
-            call.parameter("k_cache", keys, false)
-                .parameter("v_cache", values, false)
-                .run(&self.append, zero);
-        };
-        k.if_else(k.ctaid().eq(0), attend, append);
-    }
-}
-
-/// Loads ahead, and those of a step with fewer keys, stay below the length: the next row may be on its way there.
-#[test]
-fn no_row_is_touched_that_another_block_may_write() {
-    for (cache, tensor_cores) in [(CacheDtype::F16, true), (CacheDtype::F16, false), (CacheDtype::F32, false)]
-    {
-        let (d, room) = (64, 700);
-        let attention = IncrementalAttention {
-            cache,
-            tensor_cores,
-            lengths_in_memory: true,
-            ..IncrementalAttention::new(1, 1, d, room)
-        };
-        let kernel = Beside { attention, append: Rope { cache, ..Rope::append(1, d, room) } };
-        for position in [0, 1, 31, 32, 64, 127, 128, 129, 255, 300, 699] {
-            let run = |length: u32| {
-                let rows = numbers((room * d) as usize, 4);
-                let halves: Vec<u16> = rows.iter().map(|&x| f16_bits(x as f32)).collect();
-                let singles: Vec<f32> = rows.iter().map(|&x| x as f32).collect();
-                let of_one: Vec<f32> = (0..d).map(|i| i as f32 / 64.0).collect();
-                let test = KernelTest::new(&kernel);
-                let test = match cache {
-                    CacheDtype::F32 => test.input("k", &singles).input("v", &singles),
-                    _ => test.input("k", &halves).input("v", &halves),
+    /// Loads ahead, and those of a step with fewer keys, stay below the length: the next row may be on its way there.
+    #[test]
+    fn no_row_is_touched_that_another_block_may_write() {
+        for (cache, tensor_cores) in
+            [(CacheDtype::F16, true), (CacheDtype::F16, false), (CacheDtype::F32, false)]
+        {
+            let (d, room) = (64, 700);
+            let attention = IncrementalAttention {
+                cache,
+                tensor_cores,
+                lengths_in_memory: true,
+                ..IncrementalAttention::new(1, 1, d, room)
+            };
+            let kernel = Beside { attention, append: Rope { cache, ..Rope::append(1, d, room) } };
+            for position in [0, 1, 31, 32, 64, 127, 128, 129, 255, 300, 699] {
+                let run = |length: u32| {
+                    let rows = numbers((room * d) as usize, 4);
+                    let halves: Vec<u16> = rows.iter().map(|&x| f16_bits(x as f32)).collect();
+                    let singles: Vec<f32> = rows.iter().map(|&x| x as f32).collect();
+                    let of_one: Vec<f32> = (0..d).map(|i| i as f32 / 64.0).collect();
+                    let test = KernelTest::new(&kernel);
+                    let test = match cache {
+                        CacheDtype::F32 => test.input("k", &singles).input("v", &singles),
+                        _ => test.input("k", &halves).input("v", &halves),
+                    };
+                    test.options(Options::checked())
+                        .input("q", &of_one)
+                        .input("new", &of_one)
+                        .input("positions", &[position])
+                        .input("lengths", &[length])
+                        .run()
                 };
-                test.options(Options::checked())
-                    .input("q", &of_one)
-                    .input("new", &of_one)
-                    .input("positions", &[position])
-                    .input("lengths", &[length])
-                    .run()
-            };
-            if let Err(error) = run(position) {
-                panic!("{cache}, {position} rows: {error}");
+                if let Err(error) = run(position) {
+                    panic!("{cache}, {position} rows: {error}");
+                }
+                let Err(TestError::Findings(report)) = run(position + 1) else {
+                    panic!("{cache}, {position} rows: a race that is not seen")
+                };
+                let is_race = |finding: &Finding| matches!(finding.kind, FindingKind::Race { .. });
+                assert!(report.findings.iter().all(is_race), "{report}");
             }
-            let Err(TestError::Findings(report)) = run(position + 1) else {
-                panic!("{cache}, {position} rows: a race that is not seen")
-            };
-            let is_race = |finding: &Finding| matches!(finding.kind, FindingKind::Race { .. });
-            assert!(report.findings.iter().all(is_race), "{report}");
         }
     }
 }

@@ -9,6 +9,7 @@ use warpwright_kernels::{
 };
 use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_testing::RunHere;
 use warpwright_vm::testing::KernelTest;
 
 fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
@@ -212,7 +213,7 @@ fn copies_are_byte_for_byte() {
         let kernel = CopyBytes { threads: 32 << (i % 3), ..CopyBytes::new(bytes as u64) };
         let x: Vec<u8> = (0..bytes).map(|i| (i * 37 % 251 + i / 251) as u8).collect();
         let test = KernelTest::new(&kernel).arch(Arch::sm([75, 80, 90][i % 3])).input("x", &x);
-        assert_eq!(test.run().expect("no findings").output::<u8>("y"), x, "{bytes} bytes");
+        assert_eq!(test.run_here().expect("no findings").output::<u8>("y"), x, "{bytes} bytes");
     }
 }
 

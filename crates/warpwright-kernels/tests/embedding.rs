@@ -8,6 +8,7 @@ use common::{numbers, rounded};
 use warpwright_kernels::{Dtype, Embedding, WeightFormat};
 use warpwright_ptx::dsl::{BuildError, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::Arch;
+use warpwright_testing::RunHere;
 use warpwright_vm::testing::KernelTest;
 
 /// A table: its bytes, and its weights as `f32`.
@@ -49,7 +50,7 @@ fn check(kernel: Embedding, ids: &[u32], seed: u64) {
     let test = KernelTest::new(&kernel).seed(seed).dim("tokens", ids.len() as u64);
     let test = test.input("table", &bytes).input("ids", ids);
     let test = if out == Dtype::F32 { test.input("y", &poison) } else { test.input("y", &halves) };
-    let run = test.run().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let run = test.run_here().unwrap_or_else(|error| panic!("{name}: {error}"));
     let found: Vec<f64> = match out {
         Dtype::F32 => run.output::<f32>("y").into_iter().map(f64::from).collect(),
         Dtype::F16 => run.output::<u16>("y").into_iter().map(common::f16).collect(),
@@ -108,7 +109,7 @@ fn rows_of_activations_are_selected() {
         let kernel = Embedding::new(WeightFormat::F32, tokens as u32, d as u32);
         let test = KernelTest::new(&kernel).dim("tokens", ids.len() as u64);
         let test = test.input("table", &table).input("ids", &ids).input("y", &vec![f32::NAN; ids.len() * d]);
-        let found = test.run().unwrap_or_else(|error| panic!("{kernel:?}: {error}")).output::<f32>("y");
+        let found = test.run_here().unwrap_or_else(|error| panic!("{kernel:?}: {error}")).output::<f32>("y");
         let expected = ids.iter().flat_map(|&id| &x[id as usize * d..][..d]);
         assert!(found.iter().map(|x| x.to_bits()).eq(expected.map(|x| x.to_bits())), "{kernel:?}");
     }

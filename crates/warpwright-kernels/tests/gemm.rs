@@ -14,13 +14,14 @@
 mod common;
 
 use common::gguf::weight;
-use common::{f16, numbers, rounded, rounding};
+use common::{assert_no_conflicts, f16, numbers, rounded, rounding};
 use warpwright_kernels::weights::{Repack, WeightFormat};
 use warpwright_kernels::{Dtype, Gemm, GemmInput, QuantGemm, ScaleRows};
 use warpwright_ptx::dsl::{BuildError, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::Arch;
+use warpwright_testing::{Ran, RunHere};
 use warpwright_vm::Options;
-use warpwright_vm::testing::{KernelTest, TestRun};
+use warpwright_vm::testing::KernelTest;
 
 /// Inputs that are hard in different ways.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,9 +123,9 @@ impl Given {
             test = floats(test, "residual", out, &residual);
         }
         let test = floats(test, "y", out, &vec![f64::NAN; tokens * n]);
-        let run = test.run().unwrap_or_else(|error| panic!("{name}, {tokens} tokens: {error}"));
+        let run = test.run_here().unwrap_or_else(|error| panic!("{name}, {tokens} tokens: {error}"));
         let found = read(&run, "y", out);
-        assert_eq!(run.report.counters.bank_conflicts, 0, "{name}");
+        assert_no_conflicts(&run.report, &name);
         for i in 0..tokens {
             let x: Vec<_> = self.x[i * k..][..k].iter().map(|&x| f64::from(x)).collect();
             let largest = x.iter().fold(0f64, |largest, x| largest.max(x.abs()));
@@ -166,7 +167,7 @@ fn floats<'a>(test: KernelTest<'a>, name: &str, dtype: Dtype, values: &[f64]) ->
     }
 }
 
-fn read(run: &TestRun, name: &str, dtype: Dtype) -> Vec<f64> {
+fn read(run: &Ran, name: &str, dtype: Dtype) -> Vec<f64> {
     let bf16 = |x: u16| f64::from(f32::from_bits(u32::from(x) << 16));
     match dtype {
         Dtype::F32 => run.output::<f32>(name).into_iter().map(f64::from).collect(),
@@ -181,7 +182,7 @@ fn scaled(arch: Arch, kernel: ScaleRows, tokens: usize, x: &[f32]) -> (Vec<u16>,
     let x: Vec<_> = x.iter().map(|&x| f64::from(x)).collect();
     let test = KernelTest::new(&kernel).arch(arch).dim("tokens", tokens as u64);
     let test = floats(test, "x", kernel.dtype, &x).input("halves", &vec![0x7fffu16; halves]);
-    let run = test.run().unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
+    let run = test.run_here().unwrap_or_else(|error| panic!("{kernel:?}: {error}"));
     (run.output::<u16>("halves"), run.output::<f32>("scales"))
 }
 
@@ -245,7 +246,8 @@ fn check_quantised(sm: u16, kernel: QuantGemm, tokens: usize, class: Class, seed
     let (format, n, k) = (kernel.format, kernel.n as usize, kernel.k as usize);
     let bytes = blocks(format, n, k);
     let repack = Repack::new(format, kernel.n, kernel.k);
-    let planes = KernelTest::new(&repack).input("gguf", &bytes).run().expect("planes").output::<u8>("planes");
+    let planes =
+        KernelTest::new(&repack).input("gguf", &bytes).run_here().expect("planes").output::<u8>("planes");
     let x = class.activations(tokens, k);
     let rows = ScaleRows { terms: kernel.terms, ..ScaleRows::new(kernel.k) };
     let (halves, scales) = scaled(Arch::sm(sm), rows, tokens, &x);

@@ -1,14 +1,14 @@
-//! Tokens that are handed to the host, on the virtual GPU with every check on: what is written and why it ends; and a
+//! Tokens that are handed to the host, on the device of the test: what is written and why it ends; and a
 //! kernel for many tokens, which a host thread reads and stops.
 
-use std::thread::spawn;
 use std::time::{Duration, Instant};
 use warpwright_kernels::{Finish, Publish};
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Arch;
-use warpwright_ptx::verify;
+use warpwright_runtime::{Buffer, Event, HostBuffer, Stream, VmConfig};
+use warpwright_testing::{RunHere, orders};
 use warpwright_vm::testing::KernelTest;
-use warpwright_vm::{Arg, Buffer, Device, DeviceConfig, LaunchConfig, Options, Schedule};
+use warpwright_vm::{Options, Schedule};
 
 /// What a step begins with.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ fn holds(sm: u16, capacity: u32, step: &Step, finish: Option<Finish>) {
         .input("ring", &vec![OPEN; capacity as usize])
         .input("control", &[stop, published])
         .input("progress", &[made, 0, limit])
-        .run()
+        .run_here()
         .unwrap_or_else(|error| panic!("{error}"));
     let mut ring = vec![OPEN; capacity as usize];
     ring[(published % capacity) as usize] = token;
@@ -132,47 +132,50 @@ impl Kernel for Many {
 
 /// A launch of [`Many`] and what the host has of it.
 struct Running {
-    ring: Buffer<u32>,
-    control: Buffer<u32>,
+    stream: Stream,
+    ring: HostBuffer<u32>,
+    control: HostBuffer<u32>,
     progress: Buffer<u32>,
-    launch: warpwright_vm::Running,
+    over: Event,
 }
 
 fn start(capacity: u32, end: u32, limit: u32, options: &Options) -> Running {
-    let many = Many(Publish::new(capacity, 1));
-    let built = many.build(Arch::sm(80)).unwrap_or_else(|error| panic!("{error}"));
-    let info = verify(&built.module).expect("a valid module");
-    let device = Device::new(DeviceConfig::default()).expect("a device");
-    let module = device.load(&built.module, &info).expect("loaded");
+    let mut config = VmConfig { options: *options, ..VmConfig::default() };
+    config.device.arch = Arch::sm(80);
+    let device = warpwright_testing::device(config);
+    let stream = device.default_stream();
+    let many = device.kernel(&Many(Publish::new(capacity, 1))).unwrap_or_else(|error| panic!("{error}"));
     let ring = device.alloc_mapped::<u32>(capacity as usize).expect("memory");
     let control = device.alloc_mapped::<u32>(2).expect("memory");
-    let tokens = device.alloc_zeros::<u32>(1).expect("memory");
-    let ends = device.clone_htod(&[end]).expect("memory");
-    let progress = device.clone_htod(&[0, 0, limit]).expect("memory");
-    let args = [
-        Arg::buffer(&tokens),
-        Arg::buffer(&ends),
-        Arg::buffer(&ring),
-        Arg::buffer(&control),
-        Arg::buffer(&progress),
-    ];
-    let launch = device.launch(&module, "many", &LaunchConfig::new(1, 64), &args, options).expect("launched");
-    Running { ring, control, progress, launch }
+    let tokens = stream.alloc_zeros::<u32>(1).expect("memory");
+    let ends = stream.clone_htod(&[end]).expect("memory");
+    let progress = stream.clone_htod(&[0, 0, limit]).expect("memory");
+    let bound = many.bind().buffer("tokens", &tokens).buffer("ends", &ends).buffer("ring", &ring);
+    bound.buffer("control", &control).buffer("progress", &progress).launch(&stream).expect("launched");
+    let over = stream.record_event().expect("an event");
+    Running { stream, ring, control, progress, over }
 }
 
 impl Running {
     fn count(&self) -> u32 {
-        self.control.peek(Publish::COUNT as usize).expect("a word")
+        self.control.get(Publish::COUNT as usize).expect("a word")
     }
 
     /// The tokens from number `from` on that have been counted, which must be what they should: `i + 1` as number `i`.
     fn read(&self, from: u32) -> u32 {
         let count = self.count();
         for i in from..count {
-            let token = self.ring.peek((i as usize) % self.ring.len());
-            assert_eq!(token, Some(i + 1), "of {count}");
+            let token = self.ring.get((i as usize) % self.ring.len());
+            assert_eq!(token.expect("a word"), i + 1, "of {count}");
         }
         count
+    }
+
+    /// Waits for its end: what it says of its progress.
+    fn end(&self) -> [u32; 3] {
+        self.over.synchronize().unwrap_or_else(|error| panic!("{error}"));
+        let progress = self.stream.clone_dtoh(&self.progress).expect("read");
+        progress.try_into().expect("three words")
     }
 
     fn until(&self, holds: impl Fn() -> bool) {
@@ -188,7 +191,8 @@ const NO_END: u32 = u32::MAX;
 
 #[test]
 fn the_host_reads_tokens_while_they_are_made_and_stops_them() {
-    for schedule in [Schedule::Parallel, Schedule::Seeded(1), Schedule::Seeded(2)] {
+    for &seed in orders(&[0, 1, 2]) {
+        let schedule = if seed == 0 { Schedule::Parallel } else { Schedule::Seeded(seed) };
         let options = Options { schedule, ..Options::checked() };
         // More than it will ever make, and a ring in which none is overwritten before the host stops it.
         let running = start(1 << 20, NO_END, u32::MAX, &options);
@@ -197,17 +201,19 @@ fn the_host_reads_tokens_while_they_are_made_and_stops_them() {
             running.until(|| running.count() >= read + more);
             read = running.read(read);
         }
-        assert!(!running.launch.is_complete());
+        assert!(!running.over.is_complete());
         let before = running.count();
-        running.control.poke(Publish::STOP as usize, 1);
-        let Running { ring, control, progress, launch } = running;
-        let report = spawn(move || launch.wait()).join().expect("no panic");
-        assert!(report.is_clean(), "{report}");
-        let [made, finished, _] = progress.read()[..] else { panic!("three words") };
+        running.control.set(Publish::STOP as usize, 1).expect("told");
+        let [made, finished, _] = running.end();
         assert_eq!(Finish::from_word(finished), Some(Finish::Stopped));
-        assert_eq!(control.read(), [1, made]);
+        assert_eq!(running.control.to_vec().expect("read"), [1, made]);
         assert!(made >= before);
-        assert!(ring.read()[..made as usize].iter().zip(1..).all(|(&token, i)| token == i));
+        assert!(
+            running.ring.to_vec().expect("read")[..made as usize]
+                .iter()
+                .zip(1..)
+                .all(|(&token, i)| token == i)
+        );
     }
 }
 
@@ -219,14 +225,12 @@ fn many_tokens_end_at_an_end_of_text_or_at_the_limit() {
         (1, 100, 1, Finish::EndOfText),
         (NO_END, 1, 1, Finish::Limit),
     ] {
-        let Running { ring, control, progress, launch } = start(16, end, limit, &Options::checked());
-        let report = launch.wait();
-        assert!(report.is_clean(), "{report}");
-        assert_eq!(progress.read(), [made, finish.word(), limit]);
-        assert_eq!(control.read(), [0, made]);
+        let running = start(16, end, limit, &Options::checked());
+        assert_eq!(running.end(), [made, finish.word(), limit]);
+        assert_eq!(running.control.to_vec().expect("read"), [0, made]);
         // Of more tokens than the ring has room for, it has the last ones.
         for i in made.saturating_sub(16)..made {
-            assert_eq!(ring.peek((i % 16) as usize), Some(i + 1));
+            assert_eq!(running.ring.get((i % 16) as usize).expect("a word"), i + 1);
         }
     }
 }

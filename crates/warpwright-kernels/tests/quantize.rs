@@ -5,10 +5,11 @@ mod common;
 use common::{numbers, rounded};
 use warpwright_kernels::{Dtype, QuantizeQ8_1};
 use warpwright_ptx::dsl::{bf16_bits, f16_bits};
-use warpwright_vm::testing::{KernelTest, TestRun};
+use warpwright_testing::{Ran, RunHere, orders};
+use warpwright_vm::testing::KernelTest;
 
 /// Runs rows of numbers of the type; yields the run and the numbers as the type holds them.
-fn run(kernel: &QuantizeQ8_1, rows: u64, x: &[f64], seed: u64) -> (TestRun, Vec<f64>) {
+fn run(kernel: &QuantizeQ8_1, rows: u64, x: &[f64], seed: u64) -> (Ran, Vec<f64>) {
     let test = KernelTest::new(kernel).dim("rows", rows).seed(seed);
     let halves = |bits: fn(f32) -> u16| x.iter().map(|&v| bits(v as f32)).collect::<Vec<_>>();
     let test = match kernel.input {
@@ -16,7 +17,7 @@ fn run(kernel: &QuantizeQ8_1, rows: u64, x: &[f64], seed: u64) -> (TestRun, Vec<
         Dtype::F16 => test.input("x", &halves(f16_bits)),
         Dtype::Bf16 => test.input("x", &halves(bf16_bits)),
     };
-    let run = test.run().unwrap_or_else(|error| panic!("{kernel:?}, {rows} rows: {error}"));
+    let run = test.run_here().unwrap_or_else(|error| panic!("{kernel:?}, {rows} rows: {error}"));
     (run, rounded(kernel.input.ty(), x))
 }
 
@@ -49,7 +50,7 @@ fn every_type_and_size() {
     for input in Dtype::ALL {
         for (d, rows, threads) in [(32, 1, 32), (32, 5, 128), (96, 3, 64), (1536, 2, 256), (2048, 3, 1024)] {
             let kernel = QuantizeQ8_1 { input, threads, ..QuantizeQ8_1::new(d) };
-            for seed in [1, 2] {
+            for &seed in orders(&[1, 2]) {
                 check(&kernel, rows, &numbers(d as usize * rows as usize, seed), seed);
             }
         }

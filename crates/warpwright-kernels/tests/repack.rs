@@ -5,6 +5,7 @@ mod common;
 
 use common::gguf::{six_bits, weight};
 use warpwright_kernels::weights::{Part, Planes, Repack, Unpack, WeightFormat};
+use warpwright_testing::{RunHere, orders};
 use warpwright_vm::testing::KernelTest;
 
 /// What lies where no plane is, and where a kernel has not written.
@@ -131,13 +132,13 @@ fn planes_are_those_of_the_page() {
         for (n, k) in sizes(format) {
             let file = bytes(u64::from(n) * format.row_bytes(k), u64::from(n + k));
             let expected = by_the_page(format, n, k, &file);
-            for seed in [1, 2] {
+            for &seed in orders(&[1, 2]) {
                 let kernel = Repack::new(format, n, k);
                 let run = KernelTest::new(&kernel)
                     .seed(seed)
                     .input("gguf", &file)
                     .input("planes", &vec![POISON; expected.len()])
-                    .run()
+                    .run_here()
                     .unwrap_or_else(|error| panic!("{format}, {n} x {k}: {error}"));
                 let found = run.output::<u8>("planes");
                 let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
@@ -152,13 +153,13 @@ fn unpacking_is_the_inverse() {
     for format in WeightFormat::ALL {
         for (n, k) in sizes(format) {
             let file = bytes(u64::from(n) * format.row_bytes(k), u64::from(n + k));
-            for seed in [1, 2] {
+            for &seed in orders(&[1, 2]) {
                 let kernel = Unpack::new(format, n, k);
                 let run = KernelTest::new(&kernel)
                     .seed(seed)
                     .input("planes", &by_the_page(format, n, k, &file))
                     .input("gguf", &vec![POISON; file.len()])
-                    .run()
+                    .run_here()
                     .unwrap_or_else(|error| panic!("{format}, {n} x {k}: {error}"));
                 let found = run.output::<u8>("gguf");
                 let wrong = found.iter().zip(&file).position(|(found, expected)| found != expected);

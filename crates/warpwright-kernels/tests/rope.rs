@@ -419,42 +419,6 @@ fn what_has_no_part_is_no_argument() {
     assert_eq!((others.entry(), others.args()), (rotation.entry(), rotation.args()));
 }
 
-/// Pairs of different lanes, rotated in place: without the barrier between loads and stores that is a race.
-#[test]
-fn rotating_in_place_needs_its_barrier() {
-    let is_barrier = |op: &Op| matches!(op, Op::BarWarpSync(_));
-    for (rope, races) in [
-        (Rope { output: None, ..Rope::rotation(2, 64) }, true),
-        (Rope { output: None, ..Rope::new(2, 1, 64, 4) }, true),
-        (Rope { output: None, pairs: RopePairs::Interleaved, ..Rope::rotation(2, 64) }, false),
-    ] {
-        let mut built = rope.build(Arch::sm(80)).expect("a correct kernel");
-        let mut taken = 0;
-        for item in &mut built.module.items {
-            let ItemKind::Function(function) = &mut item.kind else { continue };
-            let Some(body) = &mut function.body else { continue };
-            body.retain(|statement| {
-                let found = matches!(&statement.kind, StatementKind::Instruction(it) if is_barrier(&it.op));
-                taken += usize::from(found);
-                !found
-            });
-        }
-        assert_eq!(taken, 1, "{}", rope.entry());
-        let x = common::numbers(width(&rope), 43);
-        let mut given = vec![Given::Input(Type::F32, &x[..128])];
-        if rope.kv_heads > 0 {
-            given.extend([Given::Input(Type::F32, &x[128..192]), Given::Input(Type::F32, &x[192..])]);
-        }
-        given.push(Given::Input(Type::U32, &[3.0]));
-        if rope.kv_heads > 0 {
-            given.extend([Given::Output(Type::F32, 256), Given::Output(Type::F32, 256)]);
-        }
-        let (_, report) = run_unjudged(Arch::sm(80), &rope.entry(), &built, (1, 1, 1), &given);
-        let found = (report.findings.iter()).any(|finding| matches!(finding.kind, FindingKind::Race { .. }));
-        assert_eq!(found, races, "{}: {report}", rope.entry());
-    }
-}
-
 #[test]
 fn what_a_rope_cannot_be_is_said() {
     let rope = Rope::new(4, 2, 48, 16);
@@ -478,4 +442,47 @@ fn what_a_rope_cannot_be_is_said() {
     assert_eq!(refused(Rope { max_seq_len: 0, ..rope }), "max_seq_len");
     assert_eq!(refused(Rope::append(2, 48, 0)), "max_seq_len");
     assert_eq!(refused(Rope { rounds: 0, ..rope }), "rounds");
+}
+
+/// What the virtual GPU alone finds.
+mod on_the_vm {
+    use super::*;
+
+    /// Pairs of different lanes, rotated in place: without the barrier between loads and stores that is a race.
+    #[test]
+    fn rotating_in_place_needs_its_barrier() {
+        let is_barrier = |op: &Op| matches!(op, Op::BarWarpSync(_));
+        for (rope, races) in [
+            (Rope { output: None, ..Rope::rotation(2, 64) }, true),
+            (Rope { output: None, ..Rope::new(2, 1, 64, 4) }, true),
+            (Rope { output: None, pairs: RopePairs::Interleaved, ..Rope::rotation(2, 64) }, false),
+        ] {
+            let mut built = rope.build(Arch::sm(80)).expect("a correct kernel");
+            let mut taken = 0;
+            for item in &mut built.module.items {
+                let ItemKind::Function(function) = &mut item.kind else { continue };
+                let Some(body) = &mut function.body else { continue };
+                body.retain(|statement| {
+                    let found =
+                        matches!(&statement.kind, StatementKind::Instruction(it) if is_barrier(&it.op));
+                    taken += usize::from(found);
+                    !found
+                });
+            }
+            assert_eq!(taken, 1, "{}", rope.entry());
+            let x = common::numbers(width(&rope), 43);
+            let mut given = vec![Given::Input(Type::F32, &x[..128])];
+            if rope.kv_heads > 0 {
+                given.extend([Given::Input(Type::F32, &x[128..192]), Given::Input(Type::F32, &x[192..])]);
+            }
+            given.push(Given::Input(Type::U32, &[3.0]));
+            if rope.kv_heads > 0 {
+                given.extend([Given::Output(Type::F32, 256), Given::Output(Type::F32, 256)]);
+            }
+            let (_, report) = run_unjudged(Arch::sm(80), &rope.entry(), &built, (1, 1, 1), &given);
+            let found =
+                (report.findings.iter()).any(|finding| matches!(finding.kind, FindingKind::Race { .. }));
+            assert_eq!(found, races, "{}: {report}", rope.entry());
+        }
+    }
 }

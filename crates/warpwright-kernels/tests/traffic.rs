@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Given, numbers, run_kernel};
+use std::sync::Arc;
 use warpwright_kernels::{Matmul, MatmulTiled};
 use warpwright_ptx::dsl::{Bf16, F16, Factor, Kernel};
 use warpwright_ptx::ir::{Arch, Imm, Src, StatementKind, Type};
@@ -19,7 +20,7 @@ const LANES: u64 = 32;
 /// Bytes of a sector.
 const SECTOR: u64 = 32;
 
-fn report(sm: u16, kernel: &dyn Kernel, factor: Type, out: Type) -> Report {
+fn report(sm: u16, kernel: &dyn Kernel, factor: Type, out: Type) -> Arc<Report> {
     let (a, b) = (numbers(M * DEPTH, 1), numbers(DEPTH * N, 2));
     let given = [
         Given::Input(factor, &a),
@@ -27,7 +28,8 @@ fn report(sm: u16, kernel: &dyn Kernel, factor: Type, out: Type) -> Report {
         Given::Output(out, M * N),
         Given::Scalar(M as u32),
     ];
-    run_kernel(Arch::sm(sm), kernel, |name| (name == "m").then_some(M as u64), &given).1
+    let (_, report) = run_kernel(Arch::sm(sm), kernel, |name| (name == "m").then_some(M as u64), &given);
+    report.expect("the report of a virtual GPU")
 }
 
 /// Traffic of the kernel's arguments `a`, `b` and `c`.

@@ -75,7 +75,7 @@ fn hold(device: &Device, stream: &Stream) -> HostBuffer<u32> {
 
 #[test]
 fn issuing_what_was_prepared_allocates_nothing() {
-    let device = Device::vm(VmConfig::default()).unwrap();
+    let device = warpwright_testing::device(VmConfig::default());
     let (stream, other) = (device.default_stream(), device.new_stream().unwrap());
     let x = stream.clone_htod(&[1.0f32; 4]).unwrap();
     let (y, z) = (stream.alloc_zeros::<f32>(4).unwrap(), stream.alloc_zeros::<f32>(4).unwrap());

@@ -280,8 +280,8 @@ fn each_name(subject: &Subject) {
 
 #[test]
 fn every_kernel_refuses_what_is_wrong_and_accepts_what_is_right() {
-    let device = Device::vm(VmConfig::default()).expect("a device");
-    let elsewhere = Device::vm(VmConfig::default()).expect("a device");
+    let device = warpwright_testing::device(VmConfig::default());
+    let elsewhere = warpwright_testing::device(VmConfig::default());
     // What is large goes back at once.
     device.set_release_threshold(0);
     elsewhere.set_release_threshold(0);
@@ -321,7 +321,7 @@ fn kernels_run_on_the_devices_that_they_claim_and_on_no_other() {
     for sm in [75, 80] {
         let mut config = VmConfig::default();
         config.device.arch = Arch::sm(sm);
-        let device = Device::vm(config).expect("a device");
+        let device = warpwright_testing::device(config);
         for entry in catalogue() {
             for example in entry.examples {
                 let what = format!("{} {example} on sm_{sm}", entry.name);

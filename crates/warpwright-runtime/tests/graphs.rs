@@ -258,33 +258,6 @@ fn a_graph_can_be_a_node_of_another() {
 }
 
 #[test]
-fn a_replay_that_fails_names_the_kernel_and_leaves_the_graph_usable() {
-    let device = device();
-    let stream = device.default_stream();
-    let [count, trap] = [device.kernel(&Count).unwrap(), device.kernel(&TrapIf).unwrap()];
-    let counters = stream.alloc_zeros::<u32>(32).unwrap();
-    let flag = stream.alloc_zeros::<u32>(1).unwrap();
-    let exec = capture(&stream, || {
-        count.bind().buffer("counters", &counters).dim("rows", 1).launch(&stream)?;
-        trap.bind().buffer("flag", &flag).launch(&stream)?;
-        count.bind().buffer("counters", &counters).dim("rows", 1).launch(&stream)
-    });
-    let exec = exec.instantiate().unwrap();
-    exec.launch(&stream).unwrap();
-    stream.memcpy_htod(&[1], &flag).unwrap();
-    exec.launch(&stream).unwrap();
-    match stream.synchronize() {
-        Err(RuntimeError::Failed(failure)) => {
-            assert_eq!((failure.kernel.as_str(), failure.launch), ("trap_if", Some(4)));
-        }
-        other => panic!("{other:?}"),
-    }
-    stream.memset_zeros(&flag).unwrap();
-    exec.launch(&stream).unwrap();
-    assert_eq!(stream.clone_dtoh(&counters).unwrap(), [2 + 1 + 2; 32]);
-}
-
-#[test]
 fn a_graph_runs_on_its_device() {
     let (device, other) = (device(), device());
     let stream = device.default_stream();
@@ -368,5 +341,37 @@ fn any_updates_leave_the_graph_with_the_memory_of_its_nodes() {
         assert_eq!(device.pool_statistics().live, kept, "{nodes:?}");
         drop(exec);
         assert_eq!(device.pool_statistics().live, 0);
+    }
+}
+
+/// Devices that go on after a failure.
+mod on_the_vm {
+    use super::*;
+
+    #[test]
+    fn a_replay_that_fails_names_the_kernel_and_leaves_the_graph_usable() {
+        let device = device();
+        let stream = device.default_stream();
+        let [count, trap] = [device.kernel(&Count).unwrap(), device.kernel(&TrapIf).unwrap()];
+        let counters = stream.alloc_zeros::<u32>(32).unwrap();
+        let flag = stream.alloc_zeros::<u32>(1).unwrap();
+        let exec = capture(&stream, || {
+            count.bind().buffer("counters", &counters).dim("rows", 1).launch(&stream)?;
+            trap.bind().buffer("flag", &flag).launch(&stream)?;
+            count.bind().buffer("counters", &counters).dim("rows", 1).launch(&stream)
+        });
+        let exec = exec.instantiate().unwrap();
+        exec.launch(&stream).unwrap();
+        stream.memcpy_htod(&[1], &flag).unwrap();
+        exec.launch(&stream).unwrap();
+        match stream.synchronize() {
+            Err(RuntimeError::Failed(failure)) => {
+                assert_eq!((failure.kernel.as_str(), failure.launch), ("trap_if", Some(4)));
+            }
+            other => panic!("{other:?}"),
+        }
+        stream.memset_zeros(&flag).unwrap();
+        exec.launch(&stream).unwrap();
+        assert_eq!(stream.clone_dtoh(&counters).unwrap(), [2 + 1 + 2; 32]);
     }
 }

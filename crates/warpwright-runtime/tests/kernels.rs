@@ -163,32 +163,6 @@ fn kernels_that_cannot_be_built_say_why() {
 }
 
 #[test]
-fn what_a_device_cannot_run_is_refused_before_it_is_built() {
-    let refuse =
-        |arch: u16, entry, rule: LaunchRule| refused(device_of(arch, 4).kernel(&Nothing { entry, rule }));
-    let (kernel, argument, violation) = refuse(75, "late", LaunchRule::new(32).min_sm(80));
-    assert_eq!((kernel.as_str(), argument), ("late", None));
-    assert!(matches!(violation, Violation::Architecture { needed: 80, .. }), "{violation:?}");
-    assert!(
-        device_of(80, 4).kernel(&Nothing { entry: "late", rule: LaunchRule::new(32).min_sm(80) }).is_ok()
-    );
-
-    let shared = |bytes| LaunchRule::new(32).dynamic_shared(bytes);
-    let (_, _, violation) = refuse(75, "large", shared(65 << 10));
-    assert_eq!(violation, Violation::SharedMemory { given: 65 << 10, needed: 64 << 10 });
-    assert!(device_of(75, 4).kernel(&Nothing { entry: "large", rule: shared(64 << 10) }).is_ok());
-
-    let cluster = LaunchRule { cluster: Some([2, 1, 1]), ..LaunchRule::new(32).min_sm(90) };
-    assert_eq!(refuse(90, "cluster", cluster).2, Violation::Cluster { given: [2, 1, 1] });
-
-    for block in [[1025, 1, 1], [32, 33, 1], [1, 1, 65], [0, 1, 1]] {
-        let rule = LaunchRule::new(32).block_3d(block);
-        let violation = refuse(90, "block", rule).2;
-        assert!(matches!(violation, Violation::Block { given, .. } if given == block), "{violation:?}");
-    }
-}
-
-#[test]
 fn grids_are_neither_empty_nor_larger_than_the_device_takes() {
     let device = device();
     let stream = device.default_stream();
@@ -232,32 +206,6 @@ fn kernels_that_leave_the_block_open_take_any_up_to_theirs() {
         refused(bound.prepare()).2,
         Violation::Block { given: [64, 1, 1], needed, exactly: true, most: 1024 }
     );
-}
-
-#[test]
-fn a_cooperative_kernel_runs_at_the_largest_grid_and_not_beyond_it() {
-    // On sm_80, 2048 threads of a multiprocessor: two blocks of 1024, four of 512.
-    for (threads, per_multiprocessor) in [(1024, 2), (512, 4)] {
-        let device = device_of(80, 3);
-        let stream = device.default_stream();
-        let kernel = device.kernel(&GridSum { threads }).unwrap();
-        let most = kernel.function().max_cooperative_grid(threads, 0);
-        assert_eq!(most, 3 * per_multiprocessor);
-        let launch = |blocks: u64| {
-            let arrived = stream.alloc_zeros::<u32>(1).unwrap();
-            let [parts, sums] = [(); 2].map(|()| stream.alloc_zeros::<u32>(blocks as usize).unwrap());
-            let bound = kernel.bind().buffer("arrived", arrived).buffer("parts", parts);
-            bound.buffer("sums", &sums).dim("blocks", blocks).launch(&stream).map(|()| sums)
-        };
-        let sums = launch(most).unwrap();
-        let sum = (most * (most + 1) / 2) as u32;
-        assert_eq!(stream.clone_dtoh(&sums).unwrap(), vec![sum; most as usize]);
-        let launches = device.statistics().launches;
-        let (_, _, violation) = refused(launch(most + 1));
-        assert_eq!(violation, Violation::NotResident { given: most + 1, needed: most });
-        stream.synchronize().unwrap();
-        assert_eq!(device.statistics().launches, launches);
-    }
 }
 
 #[test]
@@ -341,5 +289,65 @@ fn neighbours_do_not_overlap_and_a_byte_does() {
         let (_, _, violation) = refused(launch(n, start));
         let bytes = if n == 48 { 16 } else { 1 };
         assert_eq!(violation, Violation::Overlap { argument: "y", other: "x", bytes, shareable: false });
+    }
+}
+
+/// Devices of an architecture and a size, and of no other.
+mod on_the_vm {
+    use super::*;
+
+    #[test]
+    fn what_a_device_cannot_run_is_refused_before_it_is_built() {
+        let refuse = |arch: u16, entry, rule: LaunchRule| {
+            refused(virtual_gpu(arch, 4).kernel(&Nothing { entry, rule }))
+        };
+        let (kernel, argument, violation) = refuse(75, "late", LaunchRule::new(32).min_sm(80));
+        assert_eq!((kernel.as_str(), argument), ("late", None));
+        assert!(matches!(violation, Violation::Architecture { needed: 80, .. }), "{violation:?}");
+        assert!(
+            virtual_gpu(80, 4)
+                .kernel(&Nothing { entry: "late", rule: LaunchRule::new(32).min_sm(80) })
+                .is_ok()
+        );
+
+        let shared = |bytes| LaunchRule::new(32).dynamic_shared(bytes);
+        let (_, _, violation) = refuse(75, "large", shared(65 << 10));
+        assert_eq!(violation, Violation::SharedMemory { given: 65 << 10, needed: 64 << 10 });
+        assert!(virtual_gpu(75, 4).kernel(&Nothing { entry: "large", rule: shared(64 << 10) }).is_ok());
+
+        let cluster = LaunchRule { cluster: Some([2, 1, 1]), ..LaunchRule::new(32).min_sm(90) };
+        assert_eq!(refuse(90, "cluster", cluster).2, Violation::Cluster { given: [2, 1, 1] });
+
+        for block in [[1025, 1, 1], [32, 33, 1], [1, 1, 65], [0, 1, 1]] {
+            let rule = LaunchRule::new(32).block_3d(block);
+            let violation = refuse(90, "block", rule).2;
+            assert!(matches!(violation, Violation::Block { given, .. } if given == block), "{violation:?}");
+        }
+    }
+
+    #[test]
+    fn a_cooperative_kernel_runs_at_the_largest_grid_and_not_beyond_it() {
+        // On sm_80, 2048 threads of a multiprocessor: two blocks of 1024, four of 512.
+        for (threads, per_multiprocessor) in [(1024, 2), (512, 4)] {
+            let device = virtual_gpu(80, 3);
+            let stream = device.default_stream();
+            let kernel = device.kernel(&GridSum { threads }).unwrap();
+            let most = kernel.function().max_cooperative_grid(threads, 0);
+            assert_eq!(most, 3 * per_multiprocessor);
+            let launch = |blocks: u64| {
+                let arrived = stream.alloc_zeros::<u32>(1).unwrap();
+                let [parts, sums] = [(); 2].map(|()| stream.alloc_zeros::<u32>(blocks as usize).unwrap());
+                let bound = kernel.bind().buffer("arrived", arrived).buffer("parts", parts);
+                bound.buffer("sums", &sums).dim("blocks", blocks).launch(&stream).map(|()| sums)
+            };
+            let sums = launch(most).unwrap();
+            let sum = (most * (most + 1) / 2) as u32;
+            assert_eq!(stream.clone_dtoh(&sums).unwrap(), vec![sum; most as usize]);
+            let launches = device.statistics().launches;
+            let (_, _, violation) = refused(launch(most + 1));
+            assert_eq!(violation, Violation::NotResident { given: most + 1, needed: most });
+            stream.synchronize().unwrap();
+            assert_eq!(device.statistics().launches, launches);
+        }
     }
 }

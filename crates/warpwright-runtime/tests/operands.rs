@@ -297,7 +297,7 @@ fn what_a_launch_would_refuse_is_refused() {
 
 #[test]
 fn kernels_that_nobody_can_call_have_no_operands() {
-    let device = device_of(80, 4);
+    let device = device_of(80);
     let operands = |kernel: &dyn Kernel| device.operands(kernel);
     assert_eq!(refused(operands(&GridSum { threads: 64 })).2, Violation::NotCallable);
     let rule = LaunchRule { cluster: Some([2, 1, 1]), ..LaunchRule::new(32) };

@@ -132,83 +132,6 @@ fn parameters_are_passed_as_they_stand_in_the_signature() {
 }
 
 #[test]
-fn a_function_says_what_it_is_like() {
-    let device = device_of(80, 10);
-    let module = loaded(&device);
-    assert!(module.function_names().eq(["axpy", "fixed", "last_word", "meet"]));
-    let axpy = module.load_function("axpy").unwrap();
-    let params: Vec<_> =
-        axpy.attributes().params.iter().map(|param| (param.name.as_str(), param.bytes)).collect();
-    assert_eq!(params, [("x", 8), ("y", 8), ("both", 8), ("more", 1)]);
-    assert_eq!((axpy.attributes().max_threads_per_block, axpy.attributes().required_block), (128, None));
-    let fixed = module.load_function("fixed").unwrap();
-    assert_eq!(
-        (fixed.attributes().static_shared, fixed.attributes().required_block),
-        (1024, Some([64, 1, 1]))
-    );
-    match module.load_function("axqy") {
-        Err(RuntimeError::UnknownFunction { name, known }) => {
-            assert_eq!((name.as_str(), known.len()), ("axqy", 4));
-        }
-        other => panic!("{other:?}"),
-    }
-    match device.load_ptx(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { bogus; }") {
-        Err(RuntimeError::Invalid(diagnostics)) => assert_eq!(diagnostics.len(), 1),
-        other => panic!("{other:?}"),
-    }
-    assert!(matches!(device_of(75, 10).load_ptx(PTX), Err(RuntimeError::Vm(_))));
-}
-
-/// By hand: `sm_80` holds 2048 threads, 32 blocks and 164 KiB of shared memory, of which a block takes 1 KiB beyond
-/// its own.
-#[test]
-fn occupancy_is_what_a_multiprocessor_holds() {
-    let device = device_of(80, 10);
-    let axpy = function(&device, "axpy");
-    for (threads, dynamic, blocks) in [
-        (128, 0, 16),
-        (97, 0, 16),
-        (96, 0, 21),
-        (32, 0, 32),
-        (1, 0, 32),
-        (128, 40 << 10, 4),
-        (128, 40 << 10 | 1, 3),
-        (32, 163 << 10, 1),
-        // No such blocks.
-        (129, 0, 0),
-        (0, 0, 0),
-        (32, (163 << 10) + 1, 0),
-    ] {
-        assert_eq!(axpy.occupancy(threads, dynamic), blocks, "{threads} threads, {dynamic} bytes");
-        assert_eq!(axpy.max_cooperative_grid(threads, dynamic), 10 * u64::from(blocks));
-    }
-    // Static shared memory counts too: 1 KiB, and 1 KiB beyond it, and 39 KiB of dynamic shared memory.
-    let fixed = function(&device, "fixed");
-    assert_eq!(fixed.occupancy(64, 0), 32);
-    assert_eq!(fixed.occupancy(64, 39 << 10), 4);
-    assert_eq!(fixed.occupancy(32, 0), 0, "it runs with 64 threads only");
-}
-
-/// By hand: `sm_75` holds 1024 threads, 16 blocks and 64 KiB, all of which a block may have.
-#[test]
-fn before_sm_80_a_block_takes_no_shared_memory_beyond_its_own() {
-    let device = device_of(75, 2);
-    let stream = device.default_stream();
-    let kernel = device.kernel(&Reverse { n: 16 << 10 }).unwrap();
-    for (dynamic, blocks) in [(0, 8), (8 << 10, 8), (16 << 10, 4), ((16 << 10) + 4, 3), (64 << 10, 1)] {
-        assert_eq!(kernel.function().occupancy(128, dynamic), blocks, "{dynamic} bytes");
-    }
-    assert_eq!(device.kernel(&Count).unwrap().function().occupancy(32, 0), 16);
-    // All blocks of a cooperative launch can have all of it.
-    let rule = LaunchRule { cooperative: true, ..LaunchRule::new(32).dynamic_shared(64 << 10) };
-    let kernel = device.kernel(&Nothing { entry: "all", rule: rule.grid(Extent::dim("blocks")) }).unwrap();
-    kernel.bind().dim("blocks", 2).launch(&stream).unwrap();
-    let violation = refused(kernel.bind().dim("blocks", 3).launch(&stream)).2;
-    assert_eq!(violation, Violation::NotResident { given: 3, needed: 2 });
-    stream.synchronize().unwrap();
-}
-
-#[test]
 fn parameters_of_the_wrong_number_or_size_are_refused() {
     let device = device();
     let stream = device.default_stream();
@@ -307,7 +230,7 @@ fn dimensions_that_the_device_or_the_function_does_not_take_are_refused() {
 
 #[test]
 fn dynamic_shared_memory_beyond_48_kib_must_be_allowed() {
-    let device = device_of(80, 4);
+    let device = device_of(80);
     let stream = device.default_stream();
     let module = loaded(&device);
     let function = module.load_function("last_word").unwrap();
@@ -333,26 +256,6 @@ fn dynamic_shared_memory_beyond_48_kib_must_be_allowed() {
     assert_eq!(run(163 << 10).unwrap(), 4711);
     let violation = refused(function.set_max_dynamic_shared((163 << 10) + 1)).2;
     assert_eq!(violation, Violation::SharedMemory { given: (163 << 10) + 1, needed: 163 << 10 });
-}
-
-#[test]
-fn cooperative_launches_are_resident_as_a_whole() {
-    let device = device_of(80, 3);
-    let stream = device.default_stream();
-    let meet = function(&device, "meet");
-    let run = |blocks, attributes| {
-        let arrived = stream.alloc_zeros::<u32>(1).unwrap();
-        let builder = stream.launch_builder(&meet).arg(&arrived).attributes(attributes);
-        // SAFETY: one counter.
-        unsafe { builder.launch(shape(blocks, 1024, 0)) }?;
-        stream.clone_dtoh(&arrived)
-    };
-    let cooperative = LaunchAttributes::default().cooperative();
-    assert_eq!(run(6, cooperative).unwrap(), [6]);
-    assert_eq!(refused(run(7, cooperative)).2, Violation::NotResident { given: 7, needed: 6 });
-    let cluster = LaunchAttributes::default().cluster((2, 1, 1));
-    assert_eq!(refused(run(2, cluster)).2, Violation::Cluster { given: [2, 1, 1] });
-    assert_eq!(device.statistics().launches, 1);
 }
 
 #[test]
@@ -401,5 +304,108 @@ fn configurations_for_a_number_of_elements_have_a_thread_for_each() {
     for (n, blocks) in [(1, 1), (1024, 1), (1025, 2), (u32::MAX, 1 << 22)] {
         let LaunchConfig { grid_dim, block_dim, shared_mem_bytes } = LaunchConfig::for_num_elems(n);
         assert_eq!((grid_dim, block_dim, shared_mem_bytes), ((blocks, 1, 1), (1024, 1, 1), 0));
+    }
+}
+
+/// Devices of an architecture and a size, and of no other.
+mod on_the_vm {
+    use super::*;
+
+    #[test]
+    fn a_function_says_what_it_is_like() {
+        let device = virtual_gpu(80, 10);
+        let module = loaded(&device);
+        assert!(module.function_names().eq(["axpy", "fixed", "last_word", "meet"]));
+        let axpy = module.load_function("axpy").unwrap();
+        let params: Vec<_> =
+            axpy.attributes().params.iter().map(|param| (param.name.as_str(), param.bytes)).collect();
+        assert_eq!(params, [("x", 8), ("y", 8), ("both", 8), ("more", 1)]);
+        assert_eq!((axpy.attributes().max_threads_per_block, axpy.attributes().required_block), (128, None));
+        let fixed = module.load_function("fixed").unwrap();
+        assert_eq!(
+            (fixed.attributes().static_shared, fixed.attributes().required_block),
+            (1024, Some([64, 1, 1]))
+        );
+        match module.load_function("axqy") {
+            Err(RuntimeError::UnknownFunction { name, known }) => {
+                assert_eq!((name.as_str(), known.len()), ("axqy", 4));
+            }
+            other => panic!("{other:?}"),
+        }
+        match device.load_ptx(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { bogus; }") {
+            Err(RuntimeError::Invalid(diagnostics)) => assert_eq!(diagnostics.len(), 1),
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(virtual_gpu(75, 10).load_ptx(PTX), Err(RuntimeError::Vm(_))));
+    }
+
+    /// By hand: `sm_80` holds 2048 threads, 32 blocks and 164 KiB of shared memory, of which a block takes 1 KiB beyond
+    /// its own.
+    #[test]
+    fn occupancy_is_what_a_multiprocessor_holds() {
+        let device = virtual_gpu(80, 10);
+        let axpy = function(&device, "axpy");
+        for (threads, dynamic, blocks) in [
+            (128, 0, 16),
+            (97, 0, 16),
+            (96, 0, 21),
+            (32, 0, 32),
+            (1, 0, 32),
+            (128, 40 << 10, 4),
+            (128, 40 << 10 | 1, 3),
+            (32, 163 << 10, 1),
+            // No such blocks.
+            (129, 0, 0),
+            (0, 0, 0),
+            (32, (163 << 10) + 1, 0),
+        ] {
+            assert_eq!(axpy.occupancy(threads, dynamic), blocks, "{threads} threads, {dynamic} bytes");
+            assert_eq!(axpy.max_cooperative_grid(threads, dynamic), 10 * u64::from(blocks));
+        }
+        // Static shared memory counts too: 1 KiB, and 1 KiB beyond it, and 39 KiB of dynamic shared memory.
+        let fixed = function(&device, "fixed");
+        assert_eq!(fixed.occupancy(64, 0), 32);
+        assert_eq!(fixed.occupancy(64, 39 << 10), 4);
+        assert_eq!(fixed.occupancy(32, 0), 0, "it runs with 64 threads only");
+    }
+
+    /// By hand: `sm_75` holds 1024 threads, 16 blocks and 64 KiB, all of which a block may have.
+    #[test]
+    fn before_sm_80_a_block_takes_no_shared_memory_beyond_its_own() {
+        let device = virtual_gpu(75, 2);
+        let stream = device.default_stream();
+        let kernel = device.kernel(&Reverse { n: 16 << 10 }).unwrap();
+        for (dynamic, blocks) in [(0, 8), (8 << 10, 8), (16 << 10, 4), ((16 << 10) + 4, 3), (64 << 10, 1)] {
+            assert_eq!(kernel.function().occupancy(128, dynamic), blocks, "{dynamic} bytes");
+        }
+        assert_eq!(device.kernel(&Count).unwrap().function().occupancy(32, 0), 16);
+        // All blocks of a cooperative launch can have all of it.
+        let rule = LaunchRule { cooperative: true, ..LaunchRule::new(32).dynamic_shared(64 << 10) };
+        let kernel =
+            device.kernel(&Nothing { entry: "all", rule: rule.grid(Extent::dim("blocks")) }).unwrap();
+        kernel.bind().dim("blocks", 2).launch(&stream).unwrap();
+        let violation = refused(kernel.bind().dim("blocks", 3).launch(&stream)).2;
+        assert_eq!(violation, Violation::NotResident { given: 3, needed: 2 });
+        stream.synchronize().unwrap();
+    }
+
+    #[test]
+    fn cooperative_launches_are_resident_as_a_whole() {
+        let device = virtual_gpu(80, 3);
+        let stream = device.default_stream();
+        let meet = function(&device, "meet");
+        let run = |blocks, attributes| {
+            let arrived = stream.alloc_zeros::<u32>(1).unwrap();
+            let builder = stream.launch_builder(&meet).arg(&arrived).attributes(attributes);
+            // SAFETY: one counter.
+            unsafe { builder.launch(shape(blocks, 1024, 0)) }?;
+            stream.clone_dtoh(&arrived)
+        };
+        let cooperative = LaunchAttributes::default().cooperative();
+        assert_eq!(run(6, cooperative).unwrap(), [6]);
+        assert_eq!(refused(run(7, cooperative)).2, Violation::NotResident { given: 7, needed: 6 });
+        let cluster = LaunchAttributes::default().cluster((2, 1, 1));
+        assert_eq!(refused(run(2, cluster)).2, Violation::Cluster { given: [2, 1, 1] });
+        assert_eq!(device.statistics().launches, 1);
     }
 }

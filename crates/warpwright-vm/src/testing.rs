@@ -34,7 +34,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 use warpwright_ptx::dsl::{ArgDesc, Block, BuildError, Extent, Kernel, Role};
-use warpwright_ptx::ir::{Arch, Type};
+use warpwright_ptx::ir::{Arch, Module, Type};
+use warpwright_ptx::verify;
 
 /// Why a test of a kernel failed before its results could be looked at.
 #[non_exhaustive]
@@ -156,43 +157,40 @@ impl<'a> KernelTest<'a> {
 
     /// The same, with whatever the checks have found.
     pub fn run_unjudged(self) -> Result<(TestRun, Report), TestError> {
+        self.launch()?.run(&self.options)
+    }
+
+    /// What it launches: for devices of other kinds than the one of [`run`](Self::run).
+    pub fn launch(&self) -> Result<TestLaunch, TestError> {
         let built = self.kernel.build(self.arch).map_err(TestError::Build)?;
-        let info =
-            warpwright_ptx::verify(&built.module).map_err(|mistakes| TestError::Build(mistakes.into()))?;
-        let device = Device::new(DeviceConfig { arch: self.arch, ..DeviceConfig::default() })?;
-        let module = device.load(&built.module, &info)?;
         let descriptions = self.kernel.args();
         self.known(&descriptions)?;
         let mut args = Vec::new();
-        let mut buffers: Vec<(&'static str, Rc<Buffer<u8>>)> = Vec::new();
         for description in &descriptions {
-            if description.role == Role::Scalar {
-                args.push(self.scalar_arg(description)?);
-                continue;
-            }
-            let shared = self.shared.get(description.name);
-            let buffer = match buffers.iter().find(|(name, _)| shared.is_some_and(|shared| shared == name)) {
-                Some((_, buffer)) => buffer.clone(),
-                None => Rc::new(self.buffer(&device, description)?),
-            };
-            args.push(Arg::buffer(&buffer));
-            buffers.push((description.name, buffer));
+            args.push(match description.role {
+                Role::Scalar => TestArg::Number(self.scalar_arg(description)?),
+                _ => self.buffer(description)?,
+            });
         }
         let rule = &built.launch;
         let grid = rule.grid.map(|extent| self.extent(extent));
-        let grid = match grid {
+        let grid_dim = match grid {
             [Ok(x), Ok(y), Ok(z)] => (x as u32, y as u32, z as u32),
             [Err(error), ..] | [_, Err(error), _] | [_, _, Err(error)] => return Err(error),
         };
         let (Block::Exactly(block) | Block::AtMost(block)) = rule.block;
         let config = LaunchConfig {
-            grid_dim: grid,
+            grid_dim,
             block_dim: block.into(),
             shared_mem_bytes: rule.dynamic_shared,
             cooperative: rule.cooperative,
         };
-        let report = device.launch(&module, &self.kernel.entry(), &config, &args, &self.options)?.wait();
-        Ok((TestRun { buffers, report: report.clone() }, report))
+        Ok(TestLaunch { arch: self.arch, module: built.module, entry: self.kernel.entry(), config, args })
+    }
+
+    /// The options of its launches on a virtual GPU.
+    pub fn vm_options(&self) -> Options {
+        self.options
     }
 
     /// Every name that was given is one of the kernel's.
@@ -233,14 +231,17 @@ impl<'a> KernelTest<'a> {
         })
     }
 
-    fn buffer(&self, device: &Device, description: &ArgDesc) -> Result<Buffer<u8>, TestError> {
+    fn buffer(&self, description: &ArgDesc) -> Result<TestArg, TestError> {
         let ArgDesc { name, dtype, len, role, .. } = *description;
+        if let Some(input) = self.shared.get(name) {
+            return Ok(TestArg::Same { name, input: input.clone() });
+        }
         let bytes = self.extent(len)? * u64::from(dtype.bytes());
         let Some((element, data)) = self.data.get(name) else {
             if role == Role::In || role == Role::InOut {
                 return Err(TestError::Argument(format!("`{name}` is read and was not given: use `input`")));
             }
-            return Ok(device.alloc(bytes as usize)?);
+            return Ok(TestArg::Memory { name, bytes: bytes as usize });
         };
         if *element != dtype.bytes() as usize || data.len() as u64 != bytes {
             return Err(TestError::Argument(format!(
@@ -249,7 +250,7 @@ impl<'a> KernelTest<'a> {
                 data.len() / element
             )));
         }
-        Ok(device.clone_htod(data)?)
+        Ok(TestArg::Data { name, bytes: data.clone() })
     }
 
     fn scalar_arg(&self, description: &ArgDesc) -> Result<Arg, TestError> {
@@ -278,6 +279,82 @@ impl<'a> KernelTest<'a> {
                 return Err(TestError::Argument(message));
             }
         })
+    }
+}
+
+/// What a test launches: a module, and what its kernel is given.
+#[derive(Clone, Debug)]
+pub struct TestLaunch {
+    /// The architecture of the device.
+    pub arch: Arch,
+    /// The module.
+    pub module: Module,
+    /// The kernel's entry.
+    pub entry: String,
+    /// Grid, block, dynamic shared memory.
+    pub config: LaunchConfig,
+    /// What the kernel is given, in order.
+    pub args: Vec<TestArg>,
+}
+
+/// What a kernel is given for an argument.
+#[derive(Clone, Debug)]
+pub enum TestArg {
+    /// A buffer that holds bytes before the launch.
+    Data {
+        /// The argument's name.
+        name: &'static str,
+        /// What it holds.
+        bytes: Vec<u8>,
+    },
+    /// A buffer that nothing has been written to.
+    Memory {
+        /// The argument's name.
+        name: &'static str,
+        /// Its size.
+        bytes: usize,
+    },
+    /// The buffer of an argument before it.
+    Same {
+        /// The argument's name.
+        name: &'static str,
+        /// The name of the other argument.
+        input: String,
+    },
+    /// A number.
+    Number(Arg),
+}
+
+impl TestLaunch {
+    /// Launches it on a new virtual GPU and waits; with whatever the checks have found.
+    pub fn run(&self, options: &Options) -> Result<(TestRun, Report), TestError> {
+        let info = verify(&self.module).map_err(|mistakes| TestError::Build(mistakes.into()))?;
+        let device = Device::new(DeviceConfig { arch: self.arch, ..DeviceConfig::default() })?;
+        let module = device.load(&self.module, &info)?;
+        let mut args = Vec::new();
+        let mut buffers: Vec<(&'static str, Rc<Buffer<u8>>)> = Vec::new();
+        for arg in &self.args {
+            let (name, buffer) = match arg {
+                TestArg::Number(number) => {
+                    args.push(number.clone());
+                    continue;
+                }
+                TestArg::Data { name, bytes } => (name, Rc::new(device.clone_htod(bytes)?)),
+                TestArg::Memory { name, bytes } => (name, Rc::new(device.alloc(*bytes)?)),
+                TestArg::Same { name, input } => match buffers.iter().find(|(known, _)| known == input) {
+                    Some((_, buffer)) => (name, buffer.clone()),
+                    None => {
+                        let message =
+                            format!("`{name}` cannot be the buffer of `{input}`, which comes later");
+                        return Err(TestError::Argument(message));
+                    }
+                },
+            };
+            args.push(Arg::buffer(&buffer));
+            buffers.push((name, buffer));
+        }
+        let report = device.launch(&module, &self.entry, &self.config, &args, options)?.wait();
+        Ok((TestRun { buffers, report: report.clone() }, report))
     }
 }
 

@@ -6,10 +6,11 @@ use warpwright_graph::{ComputeGraph, Element, Role, Store, TensorType};
 use warpwright_runtime::{Device, VmConfig};
 use warpwright_vm::Options;
 
-/// A virtual GPU, with all checks and counters for tests of what plans do, or without for many steps.
+/// The device of the test; as a virtual GPU with all checks and counters for tests of what plans do, or without for
+/// many steps.
 pub(crate) fn device(checks: bool) -> Device {
     let options = if checks { Options::checked() } else { Options::default() };
-    Device::vm(VmConfig { options, ..VmConfig::default() }).expect("a virtual GPU")
+    warpwright_testing::device(VmConfig { options, ..VmConfig::default() })
 }
 
 /// Adds random weights for everything that a graph takes and the store lacks.

@@ -114,35 +114,6 @@ fn tokens_are_there_before_the_launch_is_over() {
 }
 
 #[test]
-fn a_good_launch_follows_one_that_failed() {
-    let device = device(true);
-    let mut pair = pair(&device);
-    let expected = pair.execute(6);
-    let mut launch = pair.launch(3, &[]);
-    assert_eq!(all(&mut launch), expected[..3]);
-    // What fails before it takes the launch with it; whoever reads it is told.
-    let fails = device.kernel(&Fails).expect("a kernel");
-    fails.bind().launch(pair.stores[1].stream()).expect("issued");
-    let mut launch = pair.launch(3, &[]);
-    let Err(ExecuteError::Runtime(error)) = launch.next_token() else { panic!("it has not failed") };
-    assert!(matches!(&*error, RuntimeError::Failed(failure) if failure.kernel == "fails"), "{error}");
-    let Err(ExecuteError::Runtime(error)) = launch.finish() else { panic!("it has not failed") };
-    assert!(matches!(*error, RuntimeError::Skipped { .. }), "{error}");
-    device.take_findings();
-    let mut launch = pair.launch(3, &[]);
-    assert_eq!(all(&mut launch), expected[3..]);
-    pair.assert_same("after a failure");
-    // Where nobody is there to be told, the next launch says so, and the one after it runs.
-    fails.bind().launch(pair.stores[1].stream()).expect("issued");
-    drop(pair.launch(3, &[]));
-    let Err(ExecuteError::Runtime(error)) = pair.persistent.launch(3, &[]) else { panic!("nobody was told") };
-    assert!(matches!(*error, RuntimeError::Failed(_)), "{error}");
-    let more = pair.execute(3);
-    let mut launch = pair.launch(3, &[]);
-    assert_eq!(all(&mut launch), more);
-}
-
-#[test]
 fn what_cannot_be_launched_is_refused() {
     let device = device(false);
     let mut pair = pair(&device);
@@ -210,4 +181,40 @@ fn what_cannot_stay_says_why() {
     other = options(2);
     other.tokens = 0;
     assert!(matches!(bind(one(), &KernelLibrary, &other), PersistentError::Option(_)));
+}
+
+/// Devices that go on after a failure.
+mod on_the_vm {
+    use super::*;
+
+    #[test]
+    fn a_good_launch_follows_one_that_failed() {
+        let device = device(true);
+        let mut pair = pair(&device);
+        let expected = pair.execute(6);
+        let mut launch = pair.launch(3, &[]);
+        assert_eq!(all(&mut launch), expected[..3]);
+        // What fails before it takes the launch with it; whoever reads it is told.
+        let fails = device.kernel(&Fails).expect("a kernel");
+        fails.bind().launch(pair.stores[1].stream()).expect("issued");
+        let mut launch = pair.launch(3, &[]);
+        let Err(ExecuteError::Runtime(error)) = launch.next_token() else { panic!("it has not failed") };
+        assert!(matches!(&*error, RuntimeError::Failed(failure) if failure.kernel == "fails"), "{error}");
+        let Err(ExecuteError::Runtime(error)) = launch.finish() else { panic!("it has not failed") };
+        assert!(matches!(*error, RuntimeError::Skipped { .. }), "{error}");
+        device.take_findings();
+        let mut launch = pair.launch(3, &[]);
+        assert_eq!(all(&mut launch), expected[3..]);
+        pair.assert_same("after a failure");
+        // Where nobody is there to be told, the next launch says so, and the one after it runs.
+        fails.bind().launch(pair.stores[1].stream()).expect("issued");
+        drop(pair.launch(3, &[]));
+        let Err(ExecuteError::Runtime(error)) = pair.persistent.launch(3, &[]) else {
+            panic!("nobody was told")
+        };
+        assert!(matches!(*error, RuntimeError::Failed(_)), "{error}");
+        let more = pair.execute(3);
+        let mut launch = pair.launch(3, &[]);
+        assert_eq!(all(&mut launch), more);
+    }
 }

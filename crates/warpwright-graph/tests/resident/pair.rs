@@ -112,10 +112,10 @@ pub(crate) fn options(blocks: u32) -> PersistentOptions {
     options
 }
 
-/// A virtual GPU with all checks, and blocks in an order by a seed.
+/// The device of the test; as a virtual GPU with all checks, and blocks in an order by a seed.
 pub(crate) fn seeded(seed: u64) -> Device {
     let options = Options { schedule: Schedule::Seeded(seed), ..Options::checked() };
-    Device::vm(VmConfig { options, ..VmConfig::default() }).expect("a virtual GPU")
+    warpwright_testing::device(VmConfig { options, ..VmConfig::default() })
 }
 
 /// A kernel that traps.

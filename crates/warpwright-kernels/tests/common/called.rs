@@ -6,9 +6,11 @@
 //! configuration without asking for it by name makes a wrong result.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::{Arch, Type};
-use warpwright_vm::testing::{KernelTest, TestError, TestRun};
+use warpwright_testing::{Ran, RunError, RunHere};
+use warpwright_vm::testing::KernelTest;
 use warpwright_vm::{Element, Options, Report};
 
 /// Warps of a caller's block.
@@ -323,18 +325,18 @@ impl<'a> Calls<'a> {
     }
 
     /// Launches the kernel.
-    pub(crate) fn launched(&self) -> Result<TestRun, TestError> {
-        self.test(self.kernel).run()
+    pub(crate) fn launched(&self) -> Result<Ran, RunError> {
+        self.test(self.kernel).run_here()
     }
 
     /// Calls it from so many blocks.
-    pub(crate) fn called(&self, blocks: u32, frozen: bool) -> Result<TestRun, TestError> {
+    pub(crate) fn called(&self, blocks: u32, frozen: bool) -> Result<Ran, RunError> {
         let caller = Caller { kernel: self.code, args: self.kernel.args(), blocks, frozen };
-        self.test(&caller).input(OPERANDS, &self.operands()).run()
+        self.test(&caller).input(OPERANDS, &self.operands()).run_here()
     }
 
     /// What is written first as the launch does not write it, if anything.
-    fn difference(&self, launched: &TestRun, called: &TestRun) -> Option<String> {
+    fn difference(&self, launched: &Ran, called: &Ran) -> Option<String> {
         self.kernel.args().iter().filter(|arg| matches!(arg.role, Role::Out | Role::InOut)).find_map(|arg| {
             let [one, other] = [launched, called].map(|run| run.output::<u8>(arg.name));
             let at = one.iter().zip(&other).position(|(one, other)| one != other)?;
@@ -364,8 +366,9 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// What the launch did, and the call from one block.
-    pub(crate) fn reports(&self) -> [Report; 2] {
-        [self.launched(), self.called(1, true)].map(|run| run.expect("a run without findings").report)
+    /// What the launch did on the virtual GPU, and the call from one block.
+    pub(crate) fn reports(&self) -> [Arc<Report>; 2] {
+        [self.launched(), self.called(1, true)]
+            .map(|run| run.expect("a run without findings").report.expect("the report of a virtual GPU"))
     }
 }

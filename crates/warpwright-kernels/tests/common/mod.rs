@@ -1,4 +1,4 @@
-//! Kernels on the virtual GPU: numbers in, numbers out, every check on.
+//! Kernels on the device of the test: numbers in, numbers out, on the virtual GPU with every check on.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
@@ -8,10 +8,12 @@ pub(crate) mod gguf;
 
 pub(crate) mod ops;
 
+use std::sync::Arc;
 use warpwright_ptx::dsl::{Block, Built, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
-use warpwright_ptx::verify;
-use warpwright_vm::{Arg, Buffer, Device, DeviceConfig, LaunchConfig, Options, Report};
+use warpwright_testing::Rig;
+use warpwright_vm::testing::{TestArg, TestLaunch};
+use warpwright_vm::{Arg, LaunchConfig, Options, Report};
 
 /// What a kernel is given.
 pub(crate) enum Given<'a> {
@@ -67,20 +69,33 @@ pub(crate) fn f16(bits: u16) -> f64 {
     if bits & 0x8000 == 0 { magnitude } else { -magnitude }
 }
 
-/// Runs a kernel that was built; yields its outputs and the report, which must be clean.
+/// What a virtual GPU says of a launch.
+pub(crate) type Reported = Option<Arc<Report>>;
+
+/// Runs a kernel that was built; yields its outputs, and the report, which must be clean.
 pub(crate) fn run(
     arch: Arch,
     entry: &str,
     built: &Built,
     grid_dim: (u32, u32, u32),
     given: &[Given<'_>],
-) -> (Vec<Vec<f64>>, Report) {
-    let (outputs, report) = run_unjudged(arch, entry, built, grid_dim, given);
-    assert!(report.is_clean(), "{entry} on {arch}: {report:#?}");
-    (outputs, report)
+) -> (Vec<Vec<f64>>, Reported) {
+    let rig = Rig::new(&launch(arch, entry, built, grid_dim, given), Options::checked());
+    let rig = rig.unwrap_or_else(|error| panic!("{entry} on {arch}: {error}"));
+    let report = rig.run().unwrap_or_else(|error| panic!("{entry} on {arch}: {error}"));
+    let outputs = outputs(given).map(|(name, ty)| decode(ty, &rig.read(name).expect("an output")));
+    (outputs.collect(), report)
 }
 
-/// The same, with whatever the checks have found.
+/// That no two lanes of a load or a store met in a bank, where a virtual GPU has counted.
+#[track_caller]
+pub(crate) fn assert_no_conflicts(report: &Reported, what: &str) {
+    if let Some(report) = report {
+        assert_eq!(report.counters.bank_conflicts, 0, "{what}");
+    }
+}
+
+/// The same on the virtual GPU, with whatever the checks have found.
 pub(crate) fn run_unjudged(
     arch: Arch,
     entry: &str,
@@ -88,39 +103,46 @@ pub(crate) fn run_unjudged(
     grid_dim: (u32, u32, u32),
     given: &[Given<'_>],
 ) -> (Vec<Vec<f64>>, Report) {
-    let info = verify(&built.module).expect("a valid module");
-    let mut config = DeviceConfig::default();
-    config.arch = arch;
-    let device = Device::new(config).expect("a device");
-    let module = device.load(&built.module, &info).unwrap_or_else(|error| panic!("{entry}: {error}"));
-    let mut buffers: Vec<(Buffer<u8>, Option<Type>)> = Vec::new();
-    let mut args = Vec::new();
-    for given in given {
-        let (bytes, output) = match given {
-            Given::Input(ty, values) => (encode(*ty, values), None),
-            Given::Output(ty, len) => (vec![0xff; len * ty.bytes() as usize], Some(*ty)),
-            Given::Scalar(value) => {
-                args.push(Arg::U32(*value));
-                continue;
-            }
-        };
-        let buffer = device.clone_htod(&bytes).expect("memory");
-        args.push(Arg::buffer(&buffer));
-        buffers.push((buffer, output));
-    }
-    let Block::Exactly([x, y, z]) = built.launch.block else { panic!("{entry} leaves its block open") };
+    let ran = launch(arch, entry, built, grid_dim, given).run(&Options::checked());
+    let (ran, report) = ran.unwrap_or_else(|error| panic!("{entry}: {error}"));
+    (outputs(given).map(|(name, ty)| decode(ty, &ran.output::<u8>(name))).collect(), report)
+}
+
+/// What the launch gives its buffers, which are called by their places.
+fn launch(
+    arch: Arch,
+    entry: &str,
+    built: &Built,
+    grid_dim: (u32, u32, u32),
+    given: &[Given<'_>],
+) -> TestLaunch {
+    let Block::Exactly(block) = built.launch.block else { panic!("{entry} leaves its block open") };
     let config = LaunchConfig {
         grid_dim,
-        block_dim: (x, y, z),
+        block_dim: block.into(),
         shared_mem_bytes: built.launch.dynamic_shared,
         cooperative: built.launch.cooperative,
     };
-    let report = device
-        .launch(&module, entry, &config, &args, &Options::checked())
-        .unwrap_or_else(|error| panic!("{entry}: {error}"))
-        .wait();
-    let outputs = buffers.iter().filter_map(|(buffer, ty)| Some(decode((*ty)?, &buffer.read()))).collect();
-    (outputs, report)
+    let args = given.iter().zip(NAMES).map(|(given, name)| match given {
+        Given::Input(ty, values) => TestArg::Data { name, bytes: encode(*ty, values) },
+        Given::Output(ty, len) => TestArg::Data { name, bytes: vec![0xff; len * ty.bytes() as usize] },
+        Given::Scalar(value) => TestArg::Number(Arg::U32(*value)),
+    });
+    let args: Vec<_> = args.collect();
+    assert_eq!(args.len(), given.len(), "more arguments than there are names");
+    TestLaunch { arch, module: built.module.clone(), entry: entry.into(), config, args }
+}
+
+/// Names for what is given.
+const NAMES: [&str; 16] =
+    ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"];
+
+/// The outputs among what is given.
+fn outputs(given: &[Given<'_>]) -> impl Iterator<Item = (&'static str, Type)> {
+    given.iter().zip(NAMES).filter_map(|(given, name)| match given {
+        Given::Output(ty, _) => Some((name, *ty)),
+        _ => None,
+    })
 }
 
 /// Runs a kernel of the library, its grid from its launch rule.
@@ -129,7 +151,7 @@ pub(crate) fn run_kernel(
     kernel: &dyn Kernel,
     dims: impl Fn(&str) -> Option<u64>,
     given: &[Given<'_>],
-) -> (Vec<Vec<f64>>, Report) {
+) -> (Vec<Vec<f64>>, Reported) {
     let built = kernel.build(arch).unwrap_or_else(|errors| panic!("{}: {errors}", kernel.entry()));
     let [x, y, z] = built.launch.grid.map(|extent| extent.evaluate(&dims).expect("a known size") as u32);
     run(arch, &kernel.entry(), &built, (x, y, z), given)

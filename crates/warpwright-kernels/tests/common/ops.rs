@@ -1,10 +1,11 @@
-//! Kernels by the names of their arguments: numbers in, numbers out, outputs poisoned, every check on, in
-//! several orders of execution.
+//! Kernels by the names of their arguments, on the device of the test: numbers in, numbers out, outputs poisoned; on
+//! the virtual GPU with every check on, in several orders of execution.
 
 use super::{f16, numbers};
 use std::collections::HashMap;
 use warpwright_ptx::dsl::{Kernel, Role, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_testing::{RunHere, orders};
 use warpwright_vm::Options;
 use warpwright_vm::testing::KernelTest;
 
@@ -70,7 +71,7 @@ pub(crate) fn run(sm: u16, kernel: &dyn Kernel, dims: &[(&str, u64)], given: &Bu
     let bytes: u64 =
         buffers.filter_map(|arg| Some(arg.len.evaluate(dim)? * u64::from(arg.dtype.bytes()))).sum();
     let seeds: &[u64] = if bytes < LARGE { &[1, 2] } else { &[1] };
-    for &seed in seeds {
+    for &seed in orders(seeds) {
         let options = if bytes < LARGE { Options::checked() } else { Options::default() };
         let mut test = KernelTest::new(kernel).arch(Arch::sm(sm)).options(options).seed(seed);
         let mut known = HashMap::new();
@@ -100,7 +101,7 @@ pub(crate) fn run(sm: u16, kernel: &dyn Kernel, dims: &[(&str, u64)], given: &Bu
                 test = test.scalar(arg.name, values[0]);
             }
         }
-        let ran = test.run().unwrap_or_else(|error| panic!("{what}: {error}"));
+        let ran = test.run_here().unwrap_or_else(|error| panic!("{what}: {error}"));
         let buffers = args.iter().filter(|arg| arg.role != Role::Scalar);
         let bytes: Vec<_> = buffers.map(|arg| (arg.name, ran.output::<u8>(arg.name))).collect();
         match &first {

@@ -1,6 +1,7 @@
 //! Pointers that are chosen on the device read what they point to.
 
 use warpwright_ptx::dsl::*;
+use warpwright_testing::RunHere;
 use warpwright_vm::testing::KernelTest;
 
 /// `y[i]` is an element of `a` or `b` for each thread, both moved by constants.
@@ -32,7 +33,7 @@ impl Kernel for Choose {
 fn chosen_pointers_read_what_they_point_to() {
     let numbers = |first: f32| (0..64).map(|i| first + i as f32).collect::<Vec<_>>();
     let (a, b) = (numbers(0.0), numbers(100.0));
-    let run = KernelTest::new(&Choose).input("a", &a).input("b", &b).run().expect("a clean run");
+    let run = KernelTest::new(&Choose).input("a", &a).input("b", &b).run_here().expect("a clean run");
     let first = (0..32).map(|i| if i < 10 { a[i] } else { b[i] });
     let second = (0..32).map(|i| if i < 20 { a[i + 7] } else { b[i + 32] });
     assert_eq!(run.output::<f32>("y"), first.chain(second).collect::<Vec<_>>());

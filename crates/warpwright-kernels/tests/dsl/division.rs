@@ -1,6 +1,7 @@
 //! Division by constants, executed: the same quotients and remainders as the host's.
 
 use warpwright_ptx::dsl::*;
+use warpwright_testing::RunHere;
 use warpwright_vm::testing::KernelTest;
 
 const DIVISORS: [u32; 14] = [1, 2, 3, 5, 6, 7, 10, 14, 32, 641, 4096, 65537, 1 << 31, u32::MAX];
@@ -45,7 +46,7 @@ impl Kernel for Divisions {
 fn quotients_and_remainders_are_the_hosts() {
     let mut x: Vec<u32> = (0..16).chain([u32::MAX, u32::MAX - 1, 1 << 31]).collect();
     x.extend((0..109).map(|i: u32| i.wrapping_mul(0x9e37_79b9)));
-    let run = KernelTest::new(&Divisions).dim("n", 128).input("x", &x).run().expect("a clean run");
+    let run = KernelTest::new(&Divisions).dim("n", 128).input("x", &x).run_here().expect("a clean run");
     let pairs = || x.iter().flat_map(|&n| DIVISORS.map(|divisor| (n, divisor)));
     assert_eq!(run.output::<u32>("quotients"), pairs().map(|(n, d)| n / d).collect::<Vec<_>>());
     assert_eq!(run.output::<u32>("remainders"), pairs().map(|(n, d)| n % d).collect::<Vec<_>>());

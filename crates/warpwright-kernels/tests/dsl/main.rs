@@ -1,4 +1,4 @@
-//! Words of the DSL by their numbers: executed on the virtual GPU, with every check on.
+//! Words of the DSL by their numbers: executed on the device of the test.
 
 mod attention;
 mod choice;
@@ -12,18 +12,17 @@ mod tiles;
 use common::Given;
 use warpwright_ptx::dsl::{K, LaunchRule, build};
 use warpwright_ptx::ir::Arch;
-use warpwright_vm::Report;
 
 /// Targets that do things in different ways.
 const TARGETS: [u16; 3] = [75, 80, 90];
 
-/// Runs a body in so many blocks of so many threads; yields the outputs and the report.
+/// Runs a body in so many blocks of so many threads; yields the outputs, and the report.
 fn run_body(
     sm: u16,
     (blocks, threads): (u32, u32),
     given: &[Given<'_>],
     body: impl for<'k> Fn(K<'k>),
-) -> (Vec<Vec<f64>>, Report) {
+) -> (Vec<Vec<f64>>, common::Reported) {
     let arch = Arch::sm(sm);
     let built = build("body", &LaunchRule::new(threads), arch, body)
         .unwrap_or_else(|errors| panic!("sm_{sm}: {errors}"));

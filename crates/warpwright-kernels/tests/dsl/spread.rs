@@ -47,21 +47,6 @@ fn sums_are_spread_over_runs_of_lanes() {
     }
 }
 
-/// As many sums as lanes take fewer shuffles than a butterfly for each.
-#[test]
-fn spread_sums_share_their_shuffles() {
-    let built = build("body", &LaunchRule::new(32), Arch::sm(80), |k| {
-        let x = k.ptr::<f32>("x");
-        let values: Vec<_> = (0..16).map(|i| x.ld(k.lane() * 16 + i)).collect();
-        k.ptr_mut::<f32>("y").st(k.lane(), k.spread(16, 16).sums(&values)[0]);
-    })
-    .expect("a kernel");
-    let x = numbers(512, 1);
-    let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, 32)];
-    let (_, report) = super::common::run(Arch::sm(80), "body", &built, (1, 1, 1), &given);
-    assert_eq!(report.counters.by_opcode["shfl.sync"] / 32, 15);
-}
-
 #[test]
 fn mistakes_of_spreads_are_reported() {
     let codes = |body: fn(K<'_>)| {
@@ -223,5 +208,26 @@ fn counters_wrap() {
         before.sort_by(f64::total_cmp);
         assert_eq!(before, (0..96).map(f64::from).collect::<Vec<_>>(), "sm_{sm}");
         assert_eq!(found[1], [0.0], "sm_{sm}");
+    }
+}
+
+/// What the virtual GPU alone counts.
+mod on_the_vm {
+    use super::*;
+
+    /// As many sums as lanes take fewer shuffles than a butterfly for each.
+    #[test]
+    fn spread_sums_share_their_shuffles() {
+        let built = build("body", &LaunchRule::new(32), Arch::sm(80), |k| {
+            let x = k.ptr::<f32>("x");
+            let values: Vec<_> = (0..16).map(|i| x.ld(k.lane() * 16 + i)).collect();
+            k.ptr_mut::<f32>("y").st(k.lane(), k.spread(16, 16).sums(&values)[0]);
+        })
+        .expect("a kernel");
+        let x = numbers(512, 1);
+        let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, 32)];
+        let (_, report) = crate::common::run(Arch::sm(80), "body", &built, (1, 1, 1), &given);
+        let report = report.expect("the report of a virtual GPU");
+        assert_eq!(report.counters.by_opcode["shfl.sync"] / 32, 15);
     }
 }

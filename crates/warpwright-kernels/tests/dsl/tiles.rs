@@ -1,7 +1,7 @@
 //! Every tile operation by its numbers, on the virtual GPU with every check on: fragments, swizzles and
 //! pipelines for each type and target, and an attention made of them.
 
-use super::common::{Given, numbers, product, rounded, wholes};
+use super::common::{Given, assert_no_conflicts, numbers, product, rounded, wholes};
 use super::{TARGETS, run_body};
 use std::f64::consts::LOG2_E;
 use warpwright_ptx::dsl::*;
@@ -36,7 +36,7 @@ fn check_products<T: Factor>(sm: u16, [m, n, depth]: [u32; 3]) {
         });
         let what = format!("{} {m}x{n}x{depth} on sm_{sm}, transposed: {turned}", T::TYPE);
         assert_eq!(outputs[0], exact, "{what}");
-        assert_eq!(report.counters.bank_conflicts, 0, "{what}");
+        assert_no_conflicts(&report, &what);
     }
 }
 
@@ -122,7 +122,7 @@ fn runs_of_columns_come_from_where_they_are_said_to() {
                 let expected = if inside { x[(row * pitch + from) as usize] } else { 0.0 };
                 assert_eq!(found, expected, "sm_{sm}, {pitch} columns from {first}: {row}, {column}");
             }
-            assert_eq!(report.counters.bank_conflicts, 0, "sm_{sm}, {pitch} columns from {first}");
+            assert_no_conflicts(&report, &format!("sm_{sm}, {pitch} columns from {first}"));
         }
     }
 }
@@ -244,7 +244,7 @@ fn windows_are_parts_of_their_tiles() {
         rows.flat_map(|row| row[left..left + 32].to_vec()).collect::<Vec<_>>()
     };
     assert_eq!(outputs[0], product(&part(32, 16), &part(8, 24), [32, 32, 32]).0);
-    assert_eq!(report.counters.bank_conflicts, 0);
+    assert_no_conflicts(&report, "windows");
 }
 
 #[test]

@@ -5,8 +5,9 @@ use crate::common::{self, numbers, rounded};
 use warpwright_kernels::{Dtype, FlashAttention, KvLayout, Lengths};
 use warpwright_ptx::dsl::{Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_testing::{Ran, RunHere};
 use warpwright_vm::Options;
-use warpwright_vm::testing::{KernelTest, TestRun};
+use warpwright_vm::testing::KernelTest;
 
 /// What the numbers are like.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -155,7 +156,7 @@ fn give<'a>(test: KernelTest<'a>, name: &str, ty: Type, values: &[f64]) -> Kerne
     }
 }
 
-fn take(run: &TestRun, name: &str, ty: Type) -> Vec<f64> {
+fn take(run: &Ran, name: &str, ty: Type) -> Vec<f64> {
     match ty {
         Type::F32 => run.output::<f32>(name).into_iter().map(f64::from).collect(),
         _ => common::decode_halves(ty, &run.output::<u16>(name)),
@@ -170,7 +171,7 @@ pub(crate) struct Outcome {
     pub(crate) lse: Option<Vec<f64>>,
     /// Where the queries of each sequence begin.
     pub(crate) starts: Vec<usize>,
-    pub(crate) run: TestRun,
+    pub(crate) run: Ran,
 }
 
 pub(crate) fn run(case: &Case<'_>) -> Outcome {
@@ -265,7 +266,7 @@ pub(crate) fn run(case: &Case<'_>) -> Outcome {
     } else {
         test = test.dim("q_len", case.sequences[0].0 as u64).dim("kv_len", case.sequences[0].1 as u64);
     }
-    let run = test.dim("batch", sequences.len() as u64).run();
+    let run = test.dim("batch", sequences.len() as u64).run_here();
     let run =
         run.unwrap_or_else(|error| panic!("{} {:?} on sm_{}: {error}", kernel.entry(), case.class, case.sm));
     let out = take(&run, "out", kernel.out.ty());

@@ -52,7 +52,7 @@ fn check(case: &Case<'_>) {
             "{what}: row {row} is no query's, and was written"
         );
     }
-    assert_eq!(outcome.run.report.counters.bank_conflicts, 0, "{what}");
+    common::assert_no_conflicts(&outcome.run.report, &what);
 }
 
 fn kernel(head_dim: u32, heads: u32, kv_heads: u32) -> FlashAttention {
@@ -206,32 +206,37 @@ fn layers_of_models() {
     }
 }
 
-/// Keys and values are copied once for each tile of queries that sees them, 16 bytes a thread and every sector
-/// in full; tiles that none of them sees are not. Every product is one instruction, with fragments that are
-/// loaded four matrices at a time.
-#[test]
-fn nothing_is_loaded_twice_and_nothing_in_vain() {
-    let kernel = FlashAttention { kv_layout: KvLayout::Tokens, ..kernel(128, 2, 1) };
-    let lens = (256, 256);
-    let outcome = run(&Case { kernel, sm: 80, sequences: &[lens], class: Class::Normal, seed: 1 });
-    let counters = &outcome.run.report.counters;
-    let [q, keys, values, out] = [0, 1, 2, 3].map(|i| counters.allocations[i].2);
-    // Two tiles of 128 queries for each head: of 64 keys, the first sees two, the second four.
-    let (tiles, heads, row) = (2 + 4, 2, 128 * 2);
-    for loads in [keys.loads, values.loads] {
-        assert_eq!(loads.bytes, tiles * heads * 64 * row);
-        assert_eq!(loads.bytes, loads.requests * 32 * 16, "less than 16 bytes a thread");
-        assert_eq!(loads.bytes, loads.transactions * 32, "sectors are fetched in part");
-    }
-    assert_eq!(q.loads.bytes, 256 * heads * row);
-    assert_eq!((out.stores.bytes, out.loads.bytes), (256 * heads * row * 2, 0));
-    assert_eq!(out.stores.bytes, out.stores.transactions * 32, "sectors are stored in part");
-    assert_eq!(counters.bank_conflicts, 0);
-    assert_eq!(counters.local.loads.requests + counters.local.stores.requests, 0);
+/// What the virtual GPU alone counts.
+mod on_the_vm {
+    use super::*;
 
-    let warps = |opcode: &str| counters.by_opcode.get(opcode).copied().unwrap_or(0) / 32;
-    // For a warp and a tile: 8 steps of 8 columns, 4 steps of 16, and the 4 that sum weights.
-    assert_eq!(warps("mma.sync.aligned"), tiles * heads * 8 * (64 + 64 + 4));
-    let q_fragments = 2 * heads * 8 * 8;
-    assert_eq!(warps("ldmatrix.sync.aligned"), tiles * heads * 8 * (32 + 32) + q_fragments);
+    /// Keys and values are copied once for each tile of queries that sees them, 16 bytes a thread and every sector
+    /// in full; tiles that none of them sees are not. Every product is one instruction, with fragments that are
+    /// loaded four matrices at a time.
+    #[test]
+    fn nothing_is_loaded_twice_and_nothing_in_vain() {
+        let kernel = FlashAttention { kv_layout: KvLayout::Tokens, ..kernel(128, 2, 1) };
+        let lens = (256, 256);
+        let outcome = run(&Case { kernel, sm: 80, sequences: &[lens], class: Class::Normal, seed: 1 });
+        let counters = &outcome.run.report.expect("the report of a virtual GPU").counters;
+        let [q, keys, values, out] = [0, 1, 2, 3].map(|i| counters.allocations[i].2);
+        // Two tiles of 128 queries for each head: of 64 keys, the first sees two, the second four.
+        let (tiles, heads, row) = (2 + 4, 2, 128 * 2);
+        for loads in [keys.loads, values.loads] {
+            assert_eq!(loads.bytes, tiles * heads * 64 * row);
+            assert_eq!(loads.bytes, loads.requests * 32 * 16, "less than 16 bytes a thread");
+            assert_eq!(loads.bytes, loads.transactions * 32, "sectors are fetched in part");
+        }
+        assert_eq!(q.loads.bytes, 256 * heads * row);
+        assert_eq!((out.stores.bytes, out.loads.bytes), (256 * heads * row * 2, 0));
+        assert_eq!(out.stores.bytes, out.stores.transactions * 32, "sectors are stored in part");
+        assert_eq!(counters.bank_conflicts, 0);
+        assert_eq!(counters.local.loads.requests + counters.local.stores.requests, 0);
+
+        let warps = |opcode: &str| counters.by_opcode.get(opcode).copied().unwrap_or(0) / 32;
+        // For a warp and a tile: 8 steps of 8 columns, 4 steps of 16, and the 4 that sum weights.
+        assert_eq!(warps("mma.sync.aligned"), tiles * heads * 8 * (64 + 64 + 4));
+        let q_fragments = 2 * heads * 8 * 8;
+        assert_eq!(warps("ldmatrix.sync.aligned"), tiles * heads * 8 * (32 + 32) + q_fragments);
+    }
 }

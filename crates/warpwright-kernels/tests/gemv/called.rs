@@ -206,116 +206,123 @@ fn equal_codes_are_the_same_text() {
     assert!(seen.len() * 3 <= shapes, "{} codes of {shapes} shapes", seen.len());
 }
 
-/// A kernel that lies about its sizes.
-struct Liar<'a> {
-    kernel: &'a dyn Kernel,
-    /// What it says instead of the list.
-    sizes: Vec<(&'static str, SizeValue)>,
-}
+/// What the virtual GPU alone finds and counts.
+mod on_the_vm {
+    use super::*;
 
-impl Kernel for Liar<'_> {
-    fn entry(&self) -> String {
-        self.kernel.entry()
+    /// A kernel that lies about its sizes.
+    struct Liar<'a> {
+        kernel: &'a dyn Kernel,
+        /// What it says instead of the list.
+        sizes: Vec<(&'static str, SizeValue)>,
     }
 
-    fn args(&self) -> Vec<ArgDesc> {
-        self.kernel.args()
-    }
+    impl Kernel for Liar<'_> {
+        fn entry(&self) -> String {
+            self.kernel.entry()
+        }
 
-    fn launch(&self) -> LaunchRule {
-        self.kernel.launch()
-    }
+        fn args(&self) -> Vec<ArgDesc> {
+            self.kernel.args()
+        }
 
-    fn body(&self, k: K<'_>) {
-        self.kernel.body(k);
-    }
+        fn launch(&self) -> LaunchRule {
+            self.kernel.launch()
+        }
 
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        self.sizes.clone()
-    }
+        fn body(&self, k: K<'_>) {
+            self.kernel.body(k);
+        }
 
-    fn code(&self) -> String {
-        self.kernel.code()
-    }
+        fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+            self.sizes.clone()
+        }
 
-    fn called(&self, _: u32) -> Option<Vec<Called>> {
-        None
-    }
+        fn code(&self) -> String {
+            self.kernel.code()
+        }
 
-    fn check(&self) -> Result<(), BuildError> {
-        self.kernel.check()
-    }
-}
+        fn called(&self, _: u32) -> Option<Vec<Called>> {
+            None
+        }
 
-/// Each size, left as the configuration has it, or off by its least step, is noticed.
-#[test]
-fn every_size_matters() {
-    for format in
-        [WeightFormat::Q4K, WeightFormat::Q5K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::F32]
-    {
-        let mut case = case(format, 49, 1280, false);
-        (case.gemv.warps, case.epsilon) = (Some(2), Some(1e-2));
-        let (kernel, other) = (case.kernel(), case.other().kernel());
-        for i in 0..kernel.sizes().len() {
-            let (name, value) = kernel.sizes()[i];
-            let left = |kernel: &'_ dyn Kernel| -> Vec<_> {
-                kernel.sizes().into_iter().filter(|(size, _)| *size != name).collect()
-            };
-            if name != "warps" && value != other.sizes()[i].1 {
-                let subject = Liar { kernel: &*kernel, sizes: left(&*kernel) };
-                let baked = Liar { kernel: &*other, sizes: left(&*other) };
-                let outcome = case.calls(&subject).with_code_of(&baked).agrees();
-                assert!(outcome.is_err(), "{} with {name} of {}", kernel.entry(), other.entry());
-            }
-            let wrong = match value {
-                SizeValue::U32(0) => SizeValue::U32(1),
-                SizeValue::U32(value) if name.ends_with("pitch") => SizeValue::U32(value - value.min(16)),
-                SizeValue::U32(value) if name == "rest" && format.block() == 32 => SizeValue::U32(value - 32),
-                SizeValue::U32(_) if name == "rest" => SizeValue::U32(0),
-                SizeValue::U32(1) => SizeValue::U32(2),
-                SizeValue::U32(value) => SizeValue::U32(value - 1),
-                SizeValue::U64(value) => SizeValue::U64(value - 256),
-                SizeValue::F32(value) => SizeValue::F32(value * 1.5),
-            };
-            // One more warp has nothing to do.
-            if name == "warps" {
-                continue;
-            }
-            let mut sizes = kernel.sizes();
-            sizes[i].1 = wrong;
-            let outcome = case.calls(&Liar { kernel: &*kernel, sizes }).agrees();
-            assert!(outcome.is_err(), "{} with {name} {wrong:?} for {value:?}", kernel.entry());
+        fn check(&self) -> Result<(), BuildError> {
+            self.kernel.check()
         }
     }
-}
 
-/// A tile of those that a team walks costs what it costs where the kernel is launched, within a twentieth: what one
-/// block more of the matrix costs, so that the caller's own beginning is not counted.
-#[test]
-fn a_tile_costs_no_more() {
-    for format in [WeightFormat::Q4K, WeightFormat::Q6K] {
-        for (k, swiglu, norm, residual) in [
-            (256, false, true, false),
-            (256, true, true, false),
-            (768, false, false, true),
-            (768, true, true, false),
-            (2048, false, true, false),
-        ] {
-            for path in [Activations::Exact, Activations::Rounded] {
-                let instructions = |n: u32| {
-                    let mut case = case(format, n, k, swiglu);
-                    case.gemv.activations = path;
-                    case.gemv.matrices[0].residual = residual;
-                    case.epsilon = norm.then_some(1e-5);
-                    case.gemv.warps = Some(case.team());
-                    let kernel = case.kernel();
-                    let reports = case.calls(&*kernel).reports();
-                    (kernel.entry(), reports.map(|report| report.counters.warp_instructions))
+    /// Each size, left as the configuration has it, or off by its least step, is noticed.
+    #[test]
+    fn every_size_matters() {
+        for format in
+            [WeightFormat::Q4K, WeightFormat::Q5K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::F32]
+        {
+            let mut case = case(format, 49, 1280, false);
+            (case.gemv.warps, case.epsilon) = (Some(2), Some(1e-2));
+            let (kernel, other) = (case.kernel(), case.other().kernel());
+            for i in 0..kernel.sizes().len() {
+                let (name, value) = kernel.sizes()[i];
+                let left = |kernel: &'_ dyn Kernel| -> Vec<_> {
+                    kernel.sizes().into_iter().filter(|(size, _)| *size != name).collect()
                 };
-                let ((entry, [launched, called]), (_, [more_launched, more_called])) =
-                    (instructions(512), instructions(1024));
-                let ratio = (more_called - called) as f64 / (more_launched - launched) as f64;
-                assert!(ratio <= 1.05, "{entry}: {ratio:.3} of the launch's instructions");
+                if name != "warps" && value != other.sizes()[i].1 {
+                    let subject = Liar { kernel: &*kernel, sizes: left(&*kernel) };
+                    let baked = Liar { kernel: &*other, sizes: left(&*other) };
+                    let outcome = case.calls(&subject).with_code_of(&baked).agrees();
+                    assert!(outcome.is_err(), "{} with {name} of {}", kernel.entry(), other.entry());
+                }
+                let wrong = match value {
+                    SizeValue::U32(0) => SizeValue::U32(1),
+                    SizeValue::U32(value) if name.ends_with("pitch") => SizeValue::U32(value - value.min(16)),
+                    SizeValue::U32(value) if name == "rest" && format.block() == 32 => {
+                        SizeValue::U32(value - 32)
+                    }
+                    SizeValue::U32(_) if name == "rest" => SizeValue::U32(0),
+                    SizeValue::U32(1) => SizeValue::U32(2),
+                    SizeValue::U32(value) => SizeValue::U32(value - 1),
+                    SizeValue::U64(value) => SizeValue::U64(value - 256),
+                    SizeValue::F32(value) => SizeValue::F32(value * 1.5),
+                };
+                // One more warp has nothing to do.
+                if name == "warps" {
+                    continue;
+                }
+                let mut sizes = kernel.sizes();
+                sizes[i].1 = wrong;
+                let outcome = case.calls(&Liar { kernel: &*kernel, sizes }).agrees();
+                assert!(outcome.is_err(), "{} with {name} {wrong:?} for {value:?}", kernel.entry());
+            }
+        }
+    }
+
+    /// A tile of those that a team walks costs what it costs where the kernel is launched, within a twentieth: what one
+    /// block more of the matrix costs, so that the caller's own beginning is not counted.
+    #[test]
+    fn a_tile_costs_no_more() {
+        for format in [WeightFormat::Q4K, WeightFormat::Q6K] {
+            for (k, swiglu, norm, residual) in [
+                (256, false, true, false),
+                (256, true, true, false),
+                (768, false, false, true),
+                (768, true, true, false),
+                (2048, false, true, false),
+            ] {
+                for path in [Activations::Exact, Activations::Rounded] {
+                    let instructions = |n: u32| {
+                        let mut case = case(format, n, k, swiglu);
+                        case.gemv.activations = path;
+                        case.gemv.matrices[0].residual = residual;
+                        case.epsilon = norm.then_some(1e-5);
+                        case.gemv.warps = Some(case.team());
+                        let kernel = case.kernel();
+                        let reports = case.calls(&*kernel).reports();
+                        (kernel.entry(), reports.map(|report| report.counters.warp_instructions))
+                    };
+                    let ((entry, [launched, called]), (_, [more_launched, more_called])) =
+                        (instructions(512), instructions(1024));
+                    let ratio = (more_called - called) as f64 / (more_launched - launched) as f64;
+                    assert!(ratio <= 1.05, "{entry}: {ratio:.3} of the launch's instructions");
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ use warpwright_kernels::weights::{Planes, Repack};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::dsl::{Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::Arch;
+use warpwright_testing::RunHere;
 use warpwright_vm::Options;
 use warpwright_vm::testing::KernelTest;
 
@@ -61,7 +62,7 @@ pub(crate) fn weights(matrix: Matrix, k: u32, seed: u64) -> Weights {
     let kernel = Repack::new(format, n, k);
     let empty = vec![0u8; Planes::new(format, n, k).bytes() as usize];
     let test = KernelTest::new(&kernel).options(Options::default());
-    let run = test.input("gguf", &file).input("planes", &empty).run();
+    let run = test.input("gguf", &file).input("planes", &empty).run_here();
     let planes = run.expect("planes").output::<u8>("planes");
     Weights { planes, file, format }
 }
@@ -236,7 +237,7 @@ pub(crate) fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
         extras.push((bias, residual));
     }
     let what = format!("{}, {kind}, seed {seed}", kernel.entry());
-    let run = test.run().unwrap_or_else(|error| panic!("{what}: {error}"));
+    let run = test.run_here().unwrap_or_else(|error| panic!("{what}: {error}"));
     for (i, matrix) in gemv.matrices.iter().enumerate().take(if gemv.swiglu { 1 } else { usize::MAX }) {
         let y = run.output::<f32>(&format!("y{i}"));
         for row in 0..matrix.n as usize {

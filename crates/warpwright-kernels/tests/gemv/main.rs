@@ -4,13 +4,13 @@ mod called;
 mod case;
 #[path = "../common/mod.rs"]
 mod common;
-mod planted;
-mod traffic;
+mod on_the_vm;
 
 use case::{INPUTS, Subject, check};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
+use warpwright_testing::orders;
 
 fn gemv(format: WeightFormat, n: u32, k: u32) -> QuantGemv {
     QuantGemv::new(format, n, k)
@@ -58,7 +58,7 @@ fn every_kind_of_input() {
                 continue;
             }
             for kind in INPUTS {
-                for seed in [1, 2] {
+                for &seed in orders(&[1, 2]) {
                     let kernel = QuantGemv { activations, ..gemv(format, 20, 768) };
                     check(&Subject::plain(&kernel), kind, seed);
                 }
@@ -111,7 +111,7 @@ fn additions_and_several_matrices() {
             activations,
             ..gemv(WeightFormat::Q4K, 1, 768)
         };
-        for seed in [1, 2, 3] {
+        for &seed in orders(&[1, 2, 3]) {
             check(&Subject::plain(&kernel), "normal", seed);
         }
     }

@@ -4,8 +4,9 @@ use crate::common::{decode, encode, numbers, rounded, rounding};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
 use warpwright_ptx::dsl::{Built, Kernel};
 use warpwright_ptx::ir::{Arch, Type};
-use warpwright_ptx::verify;
-use warpwright_vm::{Arg, Buffer, Device, DeviceConfig, LaunchConfig, Options, Report};
+use warpwright_testing::Rig;
+use warpwright_vm::testing::{TestArg, TestLaunch};
+use warpwright_vm::{Arg, LaunchConfig, Options, Report};
 
 /// What inputs are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,10 +240,14 @@ pub(crate) fn check(case: &Case<'_>) -> Vec<Vec<u8>> {
         check(&Case { kernel: IncrementalAttention { tensor_cores: false, ..case.kernel }, ..*case });
     }
     let built = build(case);
-    let runs = run(case, &built);
-    runs.into_iter()
-        .map(|(bits, report)| {
-            assert!(report.is_clean(), "{case:?}: {report}");
+    let rig =
+        Rig::new(&launch(case, &built), case.options).unwrap_or_else(|error| panic!("{case:?}: {error}"));
+    (0..case.launches)
+        .map(|_| {
+            let poison = vec![0xff; rig.read("out").expect("an output").len()];
+            rig.write("out", &poison).expect("written");
+            rig.run().unwrap_or_else(|error| panic!("{case:?}: {error}"));
+            let bits = rig.read("out").expect("an output");
             if let Some(wrong) = judge(case, &bits) {
                 panic!("{case:?}: {wrong}");
             }
@@ -264,68 +269,48 @@ fn inputs(case: &Case<'_>) -> (Vec<f64>, Cache, Cache) {
     (query, Cache::new(case, case.seed * 5 + 11), Cache::new(case, case.seed * 7 + 13))
 }
 
-/// Launches what was built: the outputs' bits and the report of each launch.
-pub(crate) fn run(case: &Case<'_>, built: &Built) -> Vec<(Vec<u8>, Report)> {
+/// Launches what was built on the virtual GPU: the outputs' bits and the report.
+pub(crate) fn run(case: &Case<'_>, built: &Built) -> (Vec<u8>, Report) {
+    let (ran, report) =
+        launch(case, built).run(&case.options).unwrap_or_else(|error| panic!("{case:?}: {error}"));
+    (ran.output("out"), report)
+}
+
+/// What the case launches. The output is NaN of every type before.
+fn launch(case: &Case<'_>, built: &Built) -> TestLaunch {
     let kernel = &case.kernel;
     let (query, mut keys, mut values) = inputs(case);
     keys.poison(case);
     values.poison(case);
     let entry = built.module.entries().next().expect("a kernel").name.to_string();
-    let info = verify(&built.module).unwrap_or_else(|error| panic!("{case:?}: {error}"));
-    let mut config = DeviceConfig::default();
-    config.arch = Arch::sm(case.sm);
-    let device = Device::new(config).expect("a device");
-    let module = device.load(&built.module, &info).expect("a module");
     let dims = |name: &str| (name == "batch").then_some(case.lengths.len() as u64);
-    let mut args = Vec::new();
-    let mut buffers: Vec<Buffer<u8>> = Vec::new();
-    let mut out = None;
-    for arg in kernel.args() {
+    let args = kernel.args().into_iter().map(|arg| {
+        let name = arg.name;
         let bytes = arg.len.evaluate(dims).expect("a length") as usize * arg.dtype.bytes() as usize;
-        let buffer = match arg.name {
-            "q" => device.clone_htod(&encode(kernel.q.ty(), &query)),
-            "k" => device.clone_htod(&keys.elements),
-            "v" => device.clone_htod(&values.elements),
-            "k_scales" => device.clone_htod(&keys.scales),
-            "v_scales" => device.clone_htod(&values.scales),
-            "lengths" => {
-                let lengths: Vec<u8> = case.lengths.iter().flat_map(|length| length.to_le_bytes()).collect();
-                device.clone_htod(&lengths)
-            }
-            "length" => {
-                args.push(Arg::U32(case.lengths[0]));
-                continue;
-            }
-            "arrivals" => device.alloc_zeros(bytes),
-            _ => device.alloc(bytes),
+        let data = match name {
+            "q" => encode(kernel.q.ty(), &query),
+            "k" => keys.elements.clone(),
+            "v" => values.elements.clone(),
+            "k_scales" => keys.scales.clone(),
+            "v_scales" => values.scales.clone(),
+            "lengths" => case.lengths.iter().flat_map(|length| length.to_le_bytes()).collect(),
+            "length" => return TestArg::Number(Arg::U32(case.lengths[0])),
+            "arrivals" => vec![0; bytes],
+            "out" => vec![0xff; bytes],
+            _ => return TestArg::Memory { name, bytes },
         };
-        let buffer = buffer.expect("memory");
-        assert_eq!(buffer.len(), bytes, "{}", arg.name);
-        if arg.name == "out" {
-            out = Some(buffers.len());
-        }
-        args.push(Arg::buffer(&buffer));
-        buffers.push(buffer);
-    }
-    let out = &buffers[out.expect("an output")];
+        assert_eq!(data.len(), bytes, "{name}");
+        TestArg::Data { name, bytes: data }
+    });
+    let args = args.collect();
     let [x, y, z] = built.launch.grid.map(|extent| extent.evaluate(dims).expect("a size") as u32);
-    let launch = LaunchConfig {
+    let config = LaunchConfig {
         grid_dim: (x, y, z),
         block_dim: (32 * kernel.warps, 1, 1),
         shared_mem_bytes: built.launch.dynamic_shared,
         cooperative: false,
     };
-    (0..case.launches)
-        .map(|_| {
-            // NaN of every type.
-            out.write(&vec![0xff; out.len()]).expect("memory");
-            let report = device
-                .launch(&module, &entry, &launch, &args, &case.options)
-                .unwrap_or_else(|error| panic!("{case:?}: {error}"))
-                .wait();
-            (out.read(), report)
-        })
-        .collect()
+    TestLaunch { arch: Arch::sm(case.sm), module: built.module.clone(), entry, config, args }
 }
 
 /// What is wrong with the outputs, if anything is.

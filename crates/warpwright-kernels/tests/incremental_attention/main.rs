@@ -4,4 +4,4 @@ mod case;
 #[path = "../common/mod.rs"]
 mod common;
 mod numbers;
-mod planted;
+mod on_the_vm;

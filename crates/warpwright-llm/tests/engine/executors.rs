@@ -8,7 +8,7 @@ use warpwright_graph::Arithmetic;
 use warpwright_kernels::{CacheDtype, WeightFormat};
 use warpwright_llm::engine::{Engine, EngineError, EngineOptions, Executor, SamplerOptions};
 use warpwright_llm::gguf::Gguf;
-use warpwright_runtime::{Device, VmConfig};
+use warpwright_runtime::VmConfig;
 use warpwright_vm::{Options, Schedule};
 
 /// A way to decode.
@@ -370,7 +370,7 @@ fn sequences_across_the_shares_of_blocks() {
 fn every_check_finds_nothing() {
     for (seed, blocks) in [(1, 2), (2, 3), (3, 7), (4, 16), (5, 32)] {
         let options = Options { schedule: Schedule::Seeded(seed), ..Options::checked() };
-        let device = Device::vm(VmConfig { options, ..VmConfig::default() }).expect("a virtual GPU");
+        let device = warpwright_testing::device(VmConfig { options, ..VmConfig::default() });
         let cache = CacheDtype::ALL[seed as usize % 4];
         let spec = Spec {
             layers: 1,

@@ -24,10 +24,10 @@ use warpwright_vm::Options;
 const SMALL: Sizes =
     Sizes { layers: 2, hidden: 64, heads: 2, kv_heads: 1, head_dim: 32, ffn: 96, vocab: 96, context: 256 };
 
-/// A virtual GPU; with checks, what they find is an error.
+/// The device of the test; as a virtual GPU with checks, what they find is an error.
 fn device(checks: bool) -> Device {
     let options = if checks { Options::checked() } else { Options::default() };
-    Device::vm(VmConfig { options, ..VmConfig::default() }).expect("a virtual GPU")
+    warpwright_testing::device(VmConfig { options, ..VmConfig::default() })
 }
 
 fn load(options: EngineOptions) -> Engine {

@@ -9,7 +9,7 @@ use warpwright_graph::{
 use warpwright_kernels::CacheDtype;
 use warpwright_llm::gguf::Gguf;
 use warpwright_llm::model::{GraphOptions, ModelConfig, Outcome, load_weights};
-use warpwright_runtime::{Device, VmConfig};
+use warpwright_runtime::VmConfig;
 use warpwright_vm::Options;
 
 /// A model on a device, with one sequence.
@@ -25,8 +25,7 @@ pub(crate) struct OnDevice<'a> {
 
 impl<'a> OnDevice<'a> {
     pub(crate) fn new(gguf: &Gguf, model: &'a ModelConfig, path: Path, room: u32, options: Options) -> Self {
-        let device = Device::vm(VmConfig { options, ..VmConfig::default() });
-        let device = device.expect("a virtual GPU");
+        let device = warpwright_testing::device(VmConfig { options, ..VmConfig::default() });
         let mut store = Store::new(&device.default_stream());
         load_weights(gguf, model, &mut store, |_| ()).expect("weights");
         let mut options = PlanOptions::for_device(&device);

@@ -5,10 +5,10 @@ use warpwright_graph::{Element, Store};
 use warpwright_kernels::WeightFormat;
 use warpwright_llm::gguf::Gguf;
 use warpwright_llm::model::{LoadError, ModelConfig, ModelError, load_weights};
-use warpwright_runtime::{Device, DeviceSpec};
+use warpwright_runtime::VmConfig;
 
 fn store() -> Store {
-    Store::new(&Device::open(DeviceSpec::Vm).expect("a virtual GPU").default_stream())
+    Store::new(&warpwright_testing::device(VmConfig::default()).default_stream())
 }
 
 fn small() -> Spec {

@@ -1,11 +1,11 @@
-//! Devices, memory and the order of things, on the virtual GPU, as programs see them.
+//! Devices, memory and the order of things, on the device of the test, as programs see them.
 
 mod copies;
 mod devices;
 mod drops;
-mod errors;
 mod mapped;
 mod memory;
+mod on_the_vm;
 mod order;
 mod random;
 mod views;
@@ -83,26 +83,29 @@ struct Gpu {
 
 impl Gpu {
     fn new(config: VmConfig) -> Gpu {
-        let device = Device::vm(config).unwrap();
+        Gpu::of(warpwright_testing::device(config))
+    }
+
+    fn of(device: Device) -> Gpu {
         let module = device.load_ptx(KERNELS).unwrap();
         Gpu { device, module }
     }
 
-    /// Bounds are checked, as always.
+    /// On a virtual GPU bounds are checked, as always.
     fn plain() -> Gpu {
         Gpu::new(VmConfig::default())
     }
 
-    /// All checks are on.
+    /// On a virtual GPU all checks are on.
     fn checked() -> Gpu {
         Gpu::new(VmConfig { options: Options::checked(), ..VmConfig::default() })
     }
 
-    /// A device with that many bytes of memory.
+    /// A virtual GPU with that many bytes of memory.
     fn with_memory(bytes: u64) -> Gpu {
         let mut config = VmConfig::default();
         config.device.memory = bytes;
-        Gpu::new(config)
+        Gpu::of(Device::vm(config).unwrap())
     }
 
     /// Launches one of the kernels with one thread.

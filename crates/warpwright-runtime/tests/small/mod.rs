@@ -8,17 +8,26 @@ use warpwright_ptx::op::control::Trap;
 use warpwright_runtime::{Device, RuntimeError, Violation, VmConfig};
 use warpwright_vm::{DeviceConfig, Options};
 
-/// A virtual GPU of that architecture with all checks on.
-pub(crate) fn device_of(arch: u16, multiprocessors: u32) -> Device {
+fn config(arch: u16, multiprocessors: u32) -> VmConfig {
     let mut device = DeviceConfig::default();
     device.arch = Arch::sm(arch);
     device.multiprocessors = multiprocessors;
     device.workers = 2;
-    Device::vm(VmConfig { device, options: Options::checked() }).expect("a device")
+    VmConfig { device, options: Options::checked() }
+}
+
+/// The device of the test for that architecture; as a virtual GPU with all checks on.
+pub(crate) fn device_of(arch: u16) -> Device {
+    warpwright_testing::device(config(arch, 132))
 }
 
 pub(crate) fn device() -> Device {
-    device_of(90, 132)
+    device_of(90)
+}
+
+/// A virtual GPU of so many multiprocessors, with all checks on.
+pub(crate) fn virtual_gpu(arch: u16, multiprocessors: u32) -> Device {
+    Device::vm(config(arch, multiprocessors)).expect("a device")
 }
 
 /// What is wrong with a launch, which must have been refused by the contract: kernel, argument, violation.

@@ -33,14 +33,14 @@ fn races(report: &Report, in_space: SpaceKind) -> bool {
 fn another_stride_or_another_length_is_seen() {
     let right = kernel(4, 2, 64, CacheDtype::F16);
     let case = Case::new(right, &[100]);
-    let (bits, _) = run(&case, &build(&case)).remove(0);
+    let (bits, _) = run(&case, &build(&case));
     assert_eq!(judge(&case, &bits), None);
     for wrong in [
         IncrementalAttention { max_seq_len: 632, ..right },
         IncrementalAttention { scale: right.scale * 1.001, ..right },
     ] {
         let built = build(&Case { kernel: wrong, ..case });
-        let (bits, _) = run(&case, &built).remove(0);
+        let (bits, _) = run(&case, &built);
         assert!(judge(&case, &bits).is_some(), "{wrong:?}");
     }
     for length in [99, 101] {
@@ -73,7 +73,7 @@ fn every_barrier_of(case: &Case<'_>, least: usize) {
             at += usize::from(is_barrier(op));
             !(is_barrier(op) && at == without + 1)
         });
-        let (_, report) = run(case, &built).remove(0);
+        let (_, report) = run(case, &built);
         let found = races(&report, SpaceKind::Shared) || races(&report, SpaceKind::Global);
         assert!(found, "barrier {without} of {barriers} is not missed");
     }
@@ -92,14 +92,14 @@ fn the_last_block_acquires_what_others_release() {
             }
             true
         });
-        let (_, report) = run(&case, &built).remove(0);
+        let (_, report) = run(&case, &built);
         assert!(races(&report, SpaceKind::Global), "{semantics:?}: {report}");
     }
 }
 
 /// Traffic of the buffers, by name.
 fn traffic(case: &Case<'_>) -> (Report, impl Fn(&str) -> SpaceTraffic + use<>) {
-    let (_, report) = run(case, &build(case)).remove(0);
+    let (_, report) = run(case, &build(case));
     assert!(report.is_clean(), "{report}");
     let by_buffer: Vec<_> = report.counters.allocations.iter().map(|allocation| allocation.2).collect();
     let names: Vec<_> =

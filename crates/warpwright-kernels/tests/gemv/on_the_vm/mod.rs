@@ -1,0 +1,4 @@
+//! What the virtual GPU alone finds and counts.
+
+mod planted;
+mod traffic;

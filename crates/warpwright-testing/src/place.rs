@@ -1,0 +1,99 @@
+//! Which device a test gets. Where a CUDA device is asked for, nothing else is ever given without a word: what ran
+//! where stands in the file that `WARPWRIGHT_TEST_TALLY` names.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::OnceLock;
+use warpwright_ptx::ir::Arch;
+use warpwright_runtime::{Device, DeviceSpec, VmConfig};
+
+/// The variable that says where tests run.
+const PLACE: &str = "WARPWRIGHT_TEST_DEVICE";
+/// The variable that names the file for what ran where: a line for each device that a test got, `cuda:N ARCH`, or
+/// `none ARCH` where no CUDA device runs what the test asked for.
+const TALLY: &str = "WARPWRIGHT_TEST_TALLY";
+
+/// Where tests run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the virtual GPU, used directly.
+    Vm,
+    /// On CUDA devices.
+    Cuda,
+}
+
+/// Where the tests of this process run.
+///
+/// # Panics
+/// Where the environment names neither: a misspelt word must not run other tests than those that were meant.
+pub fn place() -> Place {
+    static PLACED: OnceLock<Place> = OnceLock::new();
+    *PLACED.get_or_init(|| match std::env::var(PLACE).as_deref() {
+        Err(_) | Ok("" | "vm") => Place::Vm,
+        Ok("cuda") => Place::Cuda,
+        Ok(other) => panic!("{PLACE} is `{other}`: it must be `vm` or `cuda`"),
+    })
+}
+
+/// The seeds for the order in which blocks run. A CUDA device takes none, so that one run says it all.
+pub fn orders(seeds: &[u64]) -> &[u64] {
+    match place() {
+        Place::Vm => seeds,
+        Place::Cuda => &seeds[..seeds.len().min(1)],
+    }
+}
+
+/// A device for a test: a virtual GPU of that configuration, or a CUDA device that runs code for its architecture.
+/// What else the configuration says is not what a CUDA device is like.
+///
+/// Where there are CUDA devices, and none of them runs such code, the test gets a virtual GPU after all, and the tally
+/// says so.
+///
+/// # Panics
+/// Where there is no device.
+pub fn device(config: VmConfig) -> Device {
+    let arch = config.device.arch;
+    match place() {
+        Place::Vm => Device::vm(config).expect("a virtual GPU"),
+        Place::Cuda => match ordinal(arch) {
+            Some(ordinal) => {
+                tally(&format!("cuda:{ordinal} {arch}"));
+                open(ordinal).unwrap_or_else(|error| panic!("{error}"))
+            }
+            None => {
+                tally(&format!("none {arch}"));
+                Device::vm(config).expect("a virtual GPU")
+            }
+        },
+    }
+}
+
+fn open(ordinal: u32) -> warpwright_runtime::Result<Device> {
+    Device::open(DeviceSpec::Cuda(ordinal))
+}
+
+/// The CUDA devices of this process, by their ordinals. They stay open, so that tests need not begin by opening the
+/// device.
+fn cuda_devices() -> &'static [Device] {
+    static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
+    DEVICES.get_or_init(|| {
+        let first = open(0).unwrap_or_else(|error| panic!("{PLACE} is `cuda`: {error}"));
+        std::iter::once(first).chain((1..).map_while(|ordinal| open(ordinal).ok())).collect()
+    })
+}
+
+/// The device of that architecture; else the first one that runs code for it.
+fn ordinal(arch: Arch) -> Option<u32> {
+    let found = |runs: &dyn Fn(Arch) -> bool| {
+        cuda_devices().iter().position(|device| runs(device.properties().arch)).map(|at| at as u32)
+    };
+    found(&|own| own == arch).or_else(|| found(&|own| own.runs(arch)))
+}
+
+fn tally(line: &str) {
+    let Some(path) = std::env::var_os(TALLY) else { return };
+    // One write a line, so that processes do not mix theirs.
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+    written.unwrap_or_else(|error| panic!("{TALLY}: {}: {error}", path.display()));
+}

@@ -1,0 +1,192 @@
+//! Launches of single kernels on the device of the test, with whatever parameters they take.
+
+use crate::place::device;
+use std::fmt;
+use std::sync::Arc;
+use warpwright_ptx::verify;
+use warpwright_runtime::{
+    Buffer, Function, LaunchAttributes, LaunchConfig, RawArg, RuntimeError, Stream, VmConfig,
+};
+use warpwright_vm::testing::{KernelTest, TestArg, TestError, TestLaunch};
+use warpwright_vm::{Arg, Element, Options, Report};
+
+/// Why a kernel did not run, or not as it should.
+pub enum RunError {
+    /// What the test gives is not what the kernel takes.
+    Test(TestError),
+    /// The device refused it, or it failed there.
+    Runtime(RuntimeError),
+    /// What a virtual GPU has found.
+    Findings(Arc<Report>),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Test(error) => error.fmt(f),
+            RunError::Runtime(error) => error.fmt(f),
+            RunError::Findings(report) => report.fmt(f),
+        }
+    }
+}
+
+/// The same text as for people: a test that expects a result prints it.
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<TestError> for RunError {
+    fn from(error: TestError) -> Self {
+        RunError::Test(error)
+    }
+}
+
+impl From<RuntimeError> for RunError {
+    fn from(error: RuntimeError) -> Self {
+        RunError::Runtime(error)
+    }
+}
+
+/// A kernel on the device of the test, with its buffers.
+pub struct Rig {
+    stream: Stream,
+    function: Function,
+    config: LaunchConfig,
+    attributes: LaunchAttributes,
+    args: Vec<RawArg>,
+    buffers: Vec<(&'static str, Buffer<u8>)>,
+}
+
+impl Rig {
+    /// Loads the module and makes the buffers. A virtual GPU launches it with the options.
+    pub fn new(launch: &TestLaunch, options: Options) -> Result<Self, RunError> {
+        let mut config = VmConfig { options, ..VmConfig::default() };
+        config.device.arch = launch.arch;
+        let device = device(config);
+        let stream = device.default_stream();
+        let info = verify(&launch.module).map_err(RuntimeError::Invalid)?;
+        let function = device.load(&launch.module, &info)?.load_function(&launch.entry)?;
+        let shared_mem_bytes = launch.config.shared_mem_bytes;
+        if shared_mem_bytes > function.max_dynamic_shared() {
+            function.set_max_dynamic_shared(shared_mem_bytes)?;
+        }
+        let mut buffers: Vec<(&'static str, Buffer<u8>)> = Vec::new();
+        let mut args = Vec::new();
+        for arg in &launch.args {
+            let (name, buffer) = match arg {
+                TestArg::Number(number) => {
+                    args.push(raw(number)?);
+                    continue;
+                }
+                TestArg::Data { name, bytes } => (name, stream.clone_htod(bytes)?),
+                TestArg::Memory { name, bytes } => (name, stream.alloc::<u8>(*bytes)?),
+                TestArg::Same { name, input } => match buffers.iter().find(|(known, _)| known == input) {
+                    Some((_, buffer)) => (name, buffer.clone()),
+                    None => return Err(mistake(format!("`{name}` is to be `{input}`, which comes later"))),
+                },
+            };
+            args.push((&buffer).into());
+            buffers.push((name, buffer));
+        }
+        let attributes = LaunchAttributes::default();
+        let attributes = if launch.config.cooperative { attributes.cooperative() } else { attributes };
+        let config = LaunchConfig {
+            grid_dim: launch.config.grid_dim,
+            block_dim: launch.config.block_dim,
+            shared_mem_bytes,
+        };
+        Ok(Rig { stream, function, config, attributes, args, buffers })
+    }
+
+    /// Launches it and waits. Findings of a virtual GPU are errors; its report, where it has made one.
+    #[allow(unsafe_code, reason = "kernels of any parameters are launched raw")]
+    pub fn run(&self) -> Result<Option<Arc<Report>>, RunError> {
+        let mut launch = self.stream.launch_builder(&self.function).attributes(self.attributes);
+        for arg in &self.args {
+            launch = launch.arg(arg.clone());
+        }
+        // SAFETY: the buffers are of the lengths that the kernel says, and nothing else uses them. Where a kernel under
+        // test is wrong, a driver that checks every access finds that before this runs on one that does not.
+        unsafe { launch.launch(self.config) }?;
+        let waited = self.stream.synchronize();
+        match (self.stream.device().last_report(), waited) {
+            (Some(report), _) if !report.is_clean() => Err(RunError::Findings(report)),
+            (_, Err(error)) => Err(error.into()),
+            (report, Ok(())) => Ok(report),
+        }
+    }
+
+    /// What a buffer holds.
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, RunError> {
+        Ok(self.stream.clone_dtoh(self.buffer(name)?)?)
+    }
+
+    /// Changes what a buffer holds.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
+        Ok(self.stream.memcpy_htod(bytes, self.buffer(name)?)?)
+    }
+
+    fn buffer(&self, name: &str) -> Result<&Buffer<u8>, RunError> {
+        match self.buffers.iter().find(|(known, _)| *known == name) {
+            Some((_, buffer)) => Ok(buffer),
+            None => Err(mistake(format!("the kernel has no buffer `{name}`"))),
+        }
+    }
+}
+
+fn mistake(message: String) -> RunError {
+    TestError::Argument(message).into()
+}
+
+fn raw(number: &Arg) -> Result<RawArg, RunError> {
+    Ok(match *number {
+        Arg::U8(value) => value.into(),
+        Arg::I8(value) => value.into(),
+        Arg::U16(value) => value.into(),
+        Arg::I16(value) => value.into(),
+        Arg::U32(value) => value.into(),
+        Arg::I32(value) => value.into(),
+        Arg::U64(value) => value.into(),
+        Arg::I64(value) => value.into(),
+        Arg::F32(value) => value.into(),
+        Arg::F64(value) => value.into(),
+        ref other => return Err(mistake(format!("{other:?} is not a number"))),
+    })
+}
+
+/// A kernel that has run on the device of the test.
+pub struct Ran {
+    rig: Rig,
+    /// What a virtual GPU says of the launch.
+    pub report: Option<Arc<Report>>,
+}
+
+impl Ran {
+    /// What a buffer holds now.
+    ///
+    /// # Panics
+    /// If there is no buffer of that name, or it cannot be read.
+    #[track_caller]
+    pub fn output<T: Element>(&self, name: &str) -> Vec<T> {
+        let bytes = self.rig.read(name).unwrap_or_else(|error| panic!("{error}"));
+        bytes.chunks_exact(T::BYTES).map(T::get).collect()
+    }
+}
+
+/// Runs where the tests of this process run.
+pub trait RunHere {
+    /// As [`KernelTest::run`], on the device of the test.
+    fn run_here(self) -> Result<Ran, RunError>;
+}
+
+impl RunHere for KernelTest<'_> {
+    fn run_here(self) -> Result<Ran, RunError> {
+        let rig = Rig::new(&self.launch()?, self.vm_options())?;
+        let report = rig.run()?;
+        Ok(Ran { rig, report })
+    }
+}

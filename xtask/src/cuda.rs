@@ -1,0 +1,324 @@
+//! The device tests once more, on CUDA devices: through the driver of `warpwright-libcuda`, or through a real one.
+//!
+//! What is run is listed here, and nothing of it may go elsewhere unseen: each test binary says in its tally which
+//! devices its tests got, and the driver at the end what was launched on it.
+
+use crate::run::{cargo, root, target_dir};
+use crate::summary::{Part, Summary};
+use crate::test::{Counts, stream_output};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Which driver the tests get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// The library of `warpwright-libcuda`, with all checks on.
+    Virtual,
+    /// The one of the machine.
+    Real,
+}
+
+impl Driver {
+    pub(crate) fn named(name: &str) -> Option<Driver> {
+        match name {
+            "virtual" => Some(Driver::Virtual),
+            "real" => Some(Driver::Real),
+            _ => None,
+        }
+    }
+
+    /// The part of the summary.
+    pub(crate) fn part(self) -> &'static str {
+        match self {
+            Driver::Virtual => "the device tests through CUDA, on the virtual driver",
+            Driver::Real => "the device tests through CUDA, on the driver of the machine",
+        }
+    }
+}
+
+/// Integration tests of a package whose tests run on CUDA devices too, but for those in modules called `on_the_vm`.
+const SELECTED: &[(&str, &[&str])] = &[
+    ("warpwright-runtime", &["allocations", "contract", "graphs", "kernels", "operands", "raw", "runtime"]),
+    (
+        "warpwright-kernels",
+        &[
+            "advance",
+            "called",
+            "called_attention",
+            "called_rope",
+            "called_rows",
+            "dsl",
+            "elementwise",
+            "embedding",
+            "flash_attention",
+            "gemm",
+            "gemv",
+            "in_place",
+            "incremental_attention",
+            "ladder",
+            "matmul",
+            "norm",
+            "penalties",
+            "publish",
+            "quantize",
+            "repack",
+            "rope",
+            "sampling",
+        ],
+    ),
+    (
+        "warpwright-graph",
+        &[
+            "allocations",
+            "dispatch",
+            "execute",
+            "execute_errors",
+            "hazards",
+            "launches",
+            "layouts",
+            "models",
+            "penalties",
+            "resident",
+            "runner",
+            "store",
+        ],
+    ),
+    ("warpwright-llm", &["engine", "model"]),
+];
+
+/// What judges the virtual GPU alone.
+const LEFT_OUT: &str = "on_the_vm::";
+
+/// The devices of the virtual driver: every architecture that a test asks for.
+const DEVICES: &str = "75,80,86,89,90,100,120";
+
+/// The exit status of a process in which the virtual driver has found something.
+const FOUND: &str = "97";
+
+/// A test binary.
+struct Binary {
+    package: &'static str,
+    test: &'static str,
+    path: PathBuf,
+}
+
+/// Runs the selected tests and adds a part to the summary.
+pub(crate) fn check(driver: Driver, summary: &mut Summary) {
+    if driver == Driver::Virtual && !cfg!(target_os = "linux") {
+        return summary.add_not_run(driver.part(), "the virtual driver is for Linux");
+    }
+    match run(driver) {
+        Ok(part) => summary.add(part),
+        Err(why) => summary.add_failure(driver.part(), &why),
+    }
+}
+
+fn run(driver: Driver) -> Result<Part, String> {
+    let start = Instant::now();
+    let built = build()?;
+    let binaries = select(&built)?;
+    let folder = target_dir().join("cuda");
+    fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    if driver == Driver::Virtual {
+        place_driver(&built, &folder)?;
+    }
+    let (mut counts, mut devices, mut launches, mut elsewhere) = (Counts::default(), 0, 0, 0);
+    for binary in &binaries {
+        let name = format!("{} --test {}", binary.package, binary.test);
+        println!("$ {name}, through CUDA");
+        let tally = Tally::new(&folder, binary)?;
+        let ran = stream_output(&mut command(driver, binary, &folder, &tally));
+        let found = match ran {
+            Ok((found, status)) => {
+                counts.passed += found.passed;
+                counts.failed += found.failed;
+                if !status.success() && found.failed == 0 {
+                    counts.failed += 1;
+                    eprintln!("{name}: all tests passed, and the process ended with {status}");
+                }
+                found
+            }
+            Err(why) => {
+                counts.failed += 1;
+                eprintln!("{name}: {why}");
+                continue;
+            }
+        };
+        match tally.judge(driver, found) {
+            Ok(judged) => {
+                devices += judged.devices;
+                launches += judged.launches;
+                elsewhere += judged.elsewhere;
+            }
+            Err(why) => {
+                counts.failed += 1;
+                eprintln!("{name}: {why}");
+            }
+        }
+    }
+    let mut remark = format!(
+        "{} binaries, {devices} devices opened, {:.0} s",
+        binaries.len(),
+        start.elapsed().as_secs_f64()
+    );
+    if driver == Driver::Virtual {
+        remark += &format!(", {launches} launches");
+    }
+    if elsewhere > 0 {
+        remark += &format!("; {elsewhere} devices of no CUDA device's architecture were virtual GPUs");
+    }
+    Ok(Part { name: driver.part().to_string(), passed: counts.passed, failed: counts.failed, remark })
+}
+
+/// What Cargo says of the workspace's tests, built as `cargo test --workspace` builds them: a line of JSON for each
+/// artifact.
+fn build() -> Result<String, String> {
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("cargo cannot be run: {error}"))?;
+    match output.status.success() {
+        true => String::from_utf8(output.stdout).map_err(|error| format!("what cargo says: {error}")),
+        false => Err("the workspace's tests do not build".into()),
+    }
+}
+
+/// The artifacts of a target of a package.
+fn artifacts<'a>(
+    built: &'a str,
+    package: &'a str,
+    kind: &'a str,
+    target: &'a str,
+) -> impl Iterator<Item = &'a str> {
+    let folder = format!("/crates/{package}/Cargo.toml\"");
+    let (kind, name) = (format!("\"target\":{{\"kind\":[\"{kind}\""), format!("\"name\":\"{target}\""));
+    built.lines().filter(move |line| line.contains(&folder) && line.contains(&kind) && line.contains(&name))
+}
+
+/// The text behind `key":"` up to the quote. Paths that need escapes are not understood.
+fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(&format!("\"{key}\":\""))?;
+    rest.split_once('"').map(|(value, _)| value)
+}
+
+fn select(built: &str) -> Result<Vec<Binary>, String> {
+    let tests = SELECTED.iter().flat_map(|&(package, tests)| tests.iter().map(move |&test| (package, test)));
+    tests
+        .map(|(package, test)| {
+            let path = artifacts(built, package, "test", test).find_map(|line| value(line, "executable"));
+            let path = path.ok_or_else(|| format!("{package} has no test `{test}`"))?;
+            Ok(Binary { package, test, path: path.into() })
+        })
+        .collect()
+}
+
+/// Makes the private directory in which the library of `warpwright-libcuda` is the driver's.
+fn place_driver(built: &str, folder: &Path) -> Result<(), String> {
+    let library = artifacts(built, "warpwright-libcuda", "cdylib", "warpwright_cuda")
+        .flat_map(|line| line.split('"'))
+        .find(|text| text.ends_with("/libwarpwright_cuda.so"));
+    let library = library.ok_or("warpwright-libcuda was built, and no libwarpwright_cuda.so came of it")?;
+    // Programs ask for both names.
+    for name in ["libcuda.so.1", "libcuda.so"] {
+        let link = folder.join(name);
+        if link.symlink_metadata().is_ok() {
+            fs::remove_file(&link).map_err(|error| format!("cannot remove {}: {error}", link.display()))?;
+        }
+        symlink(Path::new(library), &link)
+            .map_err(|error| format!("cannot make {}: {error}", link.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn symlink(library: &Path, link: &Path) -> std::io::Result<()> {
+    std::os::unix::fs::symlink(library, link)
+}
+
+#[cfg(not(unix))]
+fn symlink(library: &Path, link: &Path) -> std::io::Result<()> {
+    fs::copy(library, link).map(|_| ())
+}
+
+fn command(driver: Driver, binary: &Binary, folder: &Path, tally: &Tally) -> Command {
+    let mut command = Command::new(&binary.path);
+    command.current_dir(root().join("crates").join(binary.package)).args(["--skip", LEFT_OUT]);
+    command.env("WARPWRIGHT_TEST_DEVICE", "cuda").env("WARPWRIGHT_TEST_TALLY", &tally.tests);
+    // A cache of its own, so that a run depends on no other.
+    command.env("WARPWRIGHT_CACHE_DIR", folder.join("cache"));
+    if driver == Driver::Virtual {
+        let mut folders = vec![folder.to_path_buf()];
+        folders.extend(
+            std::env::var_os("LD_LIBRARY_PATH")
+                .iter()
+                .flat_map(std::env::split_paths)
+                .filter(|path| path != folder),
+        );
+        if let Ok(folders) = std::env::join_paths(folders) {
+            command.env("LD_LIBRARY_PATH", folders);
+        }
+        command.env("WARPWRIGHT_DEVICES", DEVICES).env("WARPWRIGHT_CHECK", "all");
+        command.env("WARPWRIGHT_EXIT_STATUS", FOUND).env("WARPWRIGHT_LEAKS", "1");
+        command.env("WARPWRIGHT_STATISTICS", &tally.driver);
+    }
+    command
+}
+
+/// Where a test binary says which devices its tests got, and the driver what was done with it.
+struct Tally {
+    tests: PathBuf,
+    driver: PathBuf,
+}
+
+/// What came of a tally.
+struct Judged {
+    devices: usize,
+    launches: u64,
+    elsewhere: usize,
+}
+
+impl Tally {
+    fn new(folder: &Path, binary: &Binary) -> Result<Self, String> {
+        let file = |what: &str| {
+            let path = folder.join(format!("{}.{}.{what}", binary.package, binary.test));
+            match path.exists() {
+                true => fs::remove_file(&path)
+                    .map(|()| path.clone())
+                    .map_err(|error| format!("cannot remove {}: {error}", path.display())),
+                false => Ok(path),
+            }
+        };
+        Ok(Tally { tests: file("devices")?, driver: file("driver")? })
+    }
+
+    fn judge(&self, driver: Driver, ran: Counts) -> Result<Judged, String> {
+        if ran.passed + ran.failed == 0 {
+            return Err("no test was run".into());
+        }
+        let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+        let tests = read(&self.tests);
+        let devices = tests.lines().filter(|line| line.starts_with("cuda:")).count();
+        let elsewhere = tests.lines().count() - devices;
+        if devices == 0 {
+            return Err("no test got a CUDA device".into());
+        }
+        if driver == Driver::Real {
+            return Ok(Judged { devices, launches: 0, elsewhere });
+        }
+        if elsewhere > 0 {
+            let archs: Vec<_> = tests.lines().filter(|line| !line.starts_with("cuda:")).collect();
+            return Err(format!("the driver has no device for some tests: {}", archs.join(", ")));
+        }
+        // A line for each process that was there.
+        let number = |line: &str| {
+            line.split_once("\"launches\":")?.1.split([',', '}']).next()?.trim().parse::<u64>().ok()
+        };
+        let launches: u64 = read(&self.driver).lines().filter_map(number).sum();
+        match launches {
+            0 => Err("no launch came to the driver".into()),
+            launches => Ok(Judged { devices, launches, elsewhere }),
+        }
+    }
+}
