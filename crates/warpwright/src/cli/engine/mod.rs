@@ -112,7 +112,7 @@ impl EngineArguments {
         let checks = virtual_gpu::checks(&self.check)?;
         if self.device != DeviceSpec::Vm {
             let selected = self.device.select().map_err(|error| message(&error))?;
-            if !selected.device.is_virtual() {
+            if !virtual_gpu::is_ours(&selected.device) {
                 if self.check.iter().any(|&check| check != Check::None) {
                     return Err(message(
                         &"`--check` needs the virtual GPU: `--device vm`, or `warpwright exec --check all --` before \

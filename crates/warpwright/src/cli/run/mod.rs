@@ -134,7 +134,7 @@ fn cuda_device(options: &Options) -> Result<Option<Device>, Failure> {
     let selected = options.device.select();
     let selected =
         selected.map_err(|error| Failure::Message(format!("--device {}: {error}", options.device)))?;
-    Ok(Some(selected.device).filter(|device| !device.is_virtual()))
+    Ok(Some(selected.device).filter(|device| !virtual_gpu::is_ours(device)))
 }
 
 /// Runs the kernel on a CUDA device. What a profile is asked for is shown.
