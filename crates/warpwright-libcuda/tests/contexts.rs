@@ -108,7 +108,7 @@ fn whoever_uses_a_context_afterwards_is_told() {
         assert_eq!(cuCtxSetCurrent(made), Status::CONTEXT_IS_DESTROYED);
         let mut version = 0;
         assert_eq!(cuCtxGetApiVersion(made, Out::from(&mut version)), Status::CONTEXT_IS_DESTROYED);
-        for made_up in [1, 8, 0x7fff_0000_1234, usize::MAX, made.0 + 1] {
+        for made_up in [1, 8, 0x7fff_0000_1234, usize::MAX, made.0 + 0x1000] {
             assert_eq!(destroy(CUcontext(made_up)), Status::INVALID_CONTEXT, "{made_up:#x}");
         }
     }
@@ -254,7 +254,7 @@ fn threads_make_and_destroy_contexts() {
                         let address = get(|address: Out<CUdeviceptr>| cuMemAlloc_v2(address, 64)).unwrap();
                         ok(cuMemsetD32_v2(address, thread * 100 + round, 16));
                         let mut word = 0u32;
-                        ok(cuMemcpyDtoH_v2((&raw mut word).cast::<std::ffi::c_void>().into(), address, 4));
+                        ok(cuMemcpyDtoH_v2((&raw mut word).cast(), address, 4));
                         assert_eq!(word, thread * 100 + round);
                         if round % 2 == 0 {
                             ok(cuMemFree_v2(address));
@@ -278,7 +278,7 @@ fn a_context_waits_for_itself_alone() {
     unsafe {
         let waiting = context(PLAIN);
         let flags = 2; // mapped
-        ok(cuMemHostRegister_v2(place.cast::<std::ffi::c_void>().into(), 4, flags));
+        ok(cuMemHostRegister_v2(place.cast(), 4, flags));
         let at = place as CUdeviceptr;
         ok(cuStreamWaitValue32_v2(CUstream::NULL, at, 1, 0));
         let other = context(PLAIN);
@@ -288,7 +288,7 @@ fn a_context_waits_for_itself_alone() {
         place.write_volatile(1);
         ok(cuCtxSetCurrent(waiting));
         ok(synchronize());
-        ok(cuMemHostUnregister(place.cast::<std::ffi::c_void>().into()));
+        ok(cuMemHostUnregister(place.cast()));
         ok(destroy(waiting));
     }
 }
