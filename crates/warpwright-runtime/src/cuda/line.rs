@@ -133,6 +133,12 @@ impl Line {
         Ok(self.completed.load(Acquire) >= ticket)
     }
 
+    /// Whether everything that it was asked for is complete.
+    pub(super) fn is_idle(&self) -> Result<bool, CallError> {
+        let issued = self.order().issued;
+        self.is_complete(issued)
+    }
+
     /// Operations until that ticket are complete.
     fn passed(&self, ticket: u64) {
         self.completed.fetch_max(ticket, Release);
@@ -176,14 +182,10 @@ impl Lines {
     /// Forgets those that are closed and idle.
     pub(super) fn sweep(&self) {
         let mut lines = self.lock();
-        let idle = |line: &Line| {
-            let issued = line.order().issued;
-            // In a context that is lost nothing goes on.
-            line.is_complete(issued).unwrap_or(true)
-        };
+        // In a context that is lost nothing goes on.
         let gone: Vec<_> = lines
             .iter()
-            .filter(|(_, line)| line.closed.load(Relaxed) && idle(line))
+            .filter(|(_, line)| line.closed.load(Relaxed) && line.is_idle().unwrap_or(true))
             .map(|(&id, _)| id)
             .collect();
         let gone: Vec<_> = gone.into_iter().filter_map(|id| lines.remove(&id)).collect();
