@@ -2,6 +2,7 @@
 
 use crate::*;
 use warpwright_ptx::ir::Arch;
+use warpwright_runtime::{CudaError, cuda_driver, devices};
 
 #[test]
 fn a_device_is_chosen_and_says_why() {
