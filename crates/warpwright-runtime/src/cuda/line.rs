@@ -1,8 +1,8 @@
 //! Streams of a CUDA device, and how far they are.
 //!
 //! No event is recorded when an operation is issued, since that would take as long as the operation does. Who waits
-//! waits for the whole stream; who asks whether a ticket is complete has an event recorded then, behind everything that
-//! was issued until then, which later questions ask again:
+//! waits for the whole stream; who asks whether a ticket is complete is told that it is where the stream is idle. Else an
+//! event is recorded then, behind everything that was issued until then, which later questions ask again:
 //!
 //! ```text
 //!  tickets   3   5   6   9          is 5 complete?  no event covers it: one is recorded, which covers 9
@@ -113,6 +113,12 @@ impl Line {
         }
         self.stream.context().bind()?;
         let mut order = self.order();
+        if self.stream.is_idle()? {
+            self.passed(order.issued);
+            let Order { covers, spare, .. } = &mut *order;
+            spare.extend(covers.drain(..).map(|(_, event)| event));
+            return Ok(true);
+        }
         if order.covers.back().is_none_or(|(covered, _)| *covered < ticket) {
             let event = match order.spare.pop() {
                 Some(event) => event,
