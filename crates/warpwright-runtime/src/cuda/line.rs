@@ -34,7 +34,7 @@ pub(super) struct Line {
     stream: Arc<Stream>,
     order: Mutex<Order>,
     /// The last ticket that is known to be complete.
-    completed: AtomicU64,
+    completed: Arc<AtomicU64>,
     /// Nobody asks it for anything any more.
     closed: AtomicBool,
 }
@@ -89,7 +89,7 @@ impl Line {
     pub(super) fn new(id: u64, stream: Arc<Stream>, lane: Lane) -> Self {
         let (covers, spare) = Default::default();
         let order = Mutex::new(Order { issued: 0, lane, suspects: Suspects::default(), covers, spare });
-        Line { id, stream, order, completed: AtomicU64::new(0), closed: AtomicBool::new(false) }
+        Line { id, stream, order, completed: Arc::default(), closed: AtomicBool::new(false) }
     }
 
     /// Its number on the device.
@@ -100,6 +100,11 @@ impl Line {
     /// The stream.
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
+    }
+
+    /// The last ticket that is known to be complete, for those who learn of it.
+    pub(super) fn completed(&self) -> &Arc<AtomicU64> {
+        &self.completed
     }
 
     pub(super) fn order(&self) -> MutexGuard<'_, Order> {
