@@ -259,7 +259,7 @@ impl GlobalMap {
     /// `count` equal parts of all.
     pub(crate) fn new(limit: u64, index: u32, count: u32) -> Self {
         let count = u64::from(count.max(1));
-        let capacity = Self::CAPACITY / count >> PAGE_BITS << PAGE_BITS;
+        let capacity = (Self::CAPACITY / count) >> PAGE_BITS << PAGE_BITS;
         let first = GLOBAL_WINDOW + u64::from(index).min(count - 1) * capacity;
         let (pages, allocations, host) = (Vec::new(), Vec::new(), BTreeMap::new());
         GlobalMap { first, capacity, limit, used: 0, pages, allocations, host }
