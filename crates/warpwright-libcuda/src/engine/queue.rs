@@ -28,8 +28,9 @@ struct State {
     entries: VecDeque<Entry>,
     /// The last ticket given.
     issued: u64,
-    /// What is being done; 0 for nothing.
+    /// What is being done, and on which stream; 0 for nothing.
     running: u64,
+    running_on: Option<Arc<Stream>>,
     sleeping: bool,
     waiters: u32,
     /// Something has happened that may make possible what was not.
@@ -109,6 +110,16 @@ impl Queue {
         state.is_done_through(state.issued)
     }
 
+    /// Whether nothing is left that the default stream of a context waits for.
+    pub(super) fn is_idle_for(&self, context: u64) -> bool {
+        let concerns = |stream: &Arc<Stream>| {
+            stream.kind() != StreamKind::NonBlocking && stream.context().id() == context
+        };
+        let state = self.state();
+        !state.running_on.as_ref().is_some_and(concerns)
+            && !state.entries.iter().any(|entry| concerns(&entry.stream))
+    }
+
     /// Says what has become of the last operation, and waits for the next one.
     pub(super) fn next(&self, last: Option<(Entry, Outcome)>) -> Entry {
         let (mut look, most) = LOOK_EVERY;
@@ -123,6 +134,7 @@ impl Queue {
         });
         let mut state = self.state();
         state.running = 0;
+        state.running_on = None;
         let mut finished = None;
         match last {
             Some((ticket, stream, Some(op))) => {
@@ -151,6 +163,7 @@ impl Queue {
             state.stirred = false;
             if let Some(entry) = state.take_next() {
                 state.running = entry.ticket;
+                state.running_on = Some(entry.stream.clone());
                 return entry;
             }
             if state.stirred {

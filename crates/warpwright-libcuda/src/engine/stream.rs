@@ -212,7 +212,7 @@ impl Stream {
     pub(crate) fn query(&self) -> Result<()> {
         let idle = match self.kind {
             // It waits for the blocking streams.
-            StreamKind::Legacy => self.engine.queue().is_idle(),
+            StreamKind::Legacy => self.engine.queue().is_idle_for(self.context.id()),
             _ => self.is_done_through(self.issued.load(Acquire)),
         };
         self.context.check()?;
@@ -220,11 +220,12 @@ impl Stream {
     }
 
     /// Waits for what was asked for so far.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        match self.kind {
-            StreamKind::Legacy => self.engine.queue().wait_all(),
-            _ => self.wait(),
+    pub(crate) fn synchronize(self: &Arc<Self>) -> Result<()> {
+        if self.kind == StreamKind::Legacy {
+            // Its turn comes when those that it waits for are done.
+            self.engine.queue().push(self, Op::Nothing);
         }
+        self.wait();
         self.context.check()
     }
 
