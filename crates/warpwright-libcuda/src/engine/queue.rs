@@ -104,6 +104,17 @@ impl Queue {
         state.waiters -= 1;
     }
 
+    /// Waits for everything that was asked for so far in a context.
+    pub(crate) fn wait_for(&self, context: u64) {
+        let mut state = self.state();
+        let last = state.issued;
+        state.waiters += 1;
+        while state.has_some_of(context, last) {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waiters -= 1;
+    }
+
     /// Whether everything is done that was asked for so far.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state();
@@ -184,6 +195,14 @@ impl Queue {
 }
 
 impl State {
+    /// Whether something of a context is not done, up to a ticket.
+    fn has_some_of(&self, context: u64, last: u64) -> bool {
+        let mut waiting = self.entries.iter().take_while(|entry| entry.ticket <= last);
+        let runs =
+            self.running <= last && self.running_on.as_ref().is_some_and(|on| on.context().id() == context);
+        runs || waiting.any(|entry| entry.stream.context().id() == context)
+    }
+
     fn is_done_through(&self, ticket: u64) -> bool {
         let first = self.entries.front().map_or(u64::MAX, |entry| entry.ticket);
         let running = if self.running == 0 { u64::MAX } else { self.running };
