@@ -30,6 +30,8 @@ struct State {
     issued: u64,
     /// What is being done; 0 for nothing.
     running: u64,
+    /// The context that it is of.
+    running_context: u64,
     sleeping: bool,
     waiters: u32,
     /// Something has happened that may make possible what was not.
@@ -103,6 +105,17 @@ impl Queue {
         state.waiters -= 1;
     }
 
+    /// Waits for everything that was asked for so far in a context.
+    pub(crate) fn wait_for(&self, context: u64) {
+        let mut state = self.state();
+        let last = state.issued;
+        state.waiters += 1;
+        while state.has_some_of(context, last) {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waiters -= 1;
+    }
+
     /// Whether everything is done that was asked for so far.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state();
@@ -151,6 +164,7 @@ impl Queue {
             state.stirred = false;
             if let Some(entry) = state.take_next() {
                 state.running = entry.ticket;
+                state.running_context = entry.stream.context().id();
                 return entry;
             }
             if state.stirred {
@@ -171,6 +185,13 @@ impl Queue {
 }
 
 impl State {
+    /// Whether something of a context is not done, up to a ticket.
+    fn has_some_of(&self, context: u64, last: u64) -> bool {
+        let mut waiting = self.entries.iter().take_while(|entry| entry.ticket <= last);
+        let runs = (1..=last).contains(&self.running) && self.running_context == context;
+        runs || waiting.any(|entry| entry.stream.context().id() == context)
+    }
+
     fn is_done_through(&self, ticket: u64) -> bool {
         let first = self.entries.front().map_or(u64::MAX, |entry| entry.ticket);
         let running = if self.running == 0 { u64::MAX } else { self.running };
