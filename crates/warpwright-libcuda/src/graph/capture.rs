@@ -13,6 +13,7 @@ use super::{Task, guard};
 use crate::code::Launch;
 use crate::engine::{CapturedEvent, Event, Op, Recorded, Recorder, Stream, StreamKind};
 use crate::report::log;
+use crate::state::Context;
 use crate::types::{
     CUevent, CUgraph, CUgraphNode, CUstreamCaptureMode as Mode, CUstreamCaptureStatus as CaptureStatus,
     Result, Status,
@@ -399,6 +400,15 @@ pub(crate) fn forget(stream: &Arc<Stream>) {
     } else {
         capture.state().streams.remove(&stream.id());
         stream.capture(None);
+    }
+}
+
+/// A context is destroyed: captures of its streams end.
+pub(crate) fn forget_context(context: &Context) {
+    for capture in ongoing() {
+        if capture.has(|stream| stream.context().id() == context.id()) {
+            capture.release().iter().for_each(|stream| stream.capture(None));
+        }
     }
 }
 
