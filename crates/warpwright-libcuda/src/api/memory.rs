@@ -96,12 +96,10 @@ fn location(location: CUmemLocation) -> Result<()> {
     }
 }
 
-fn advice(advice: CUmem_advise) -> Result<()> {
-    if (CUmem_advise::SET_READ_MOSTLY..=CUmem_advise::UNSET_ACCESSED_BY).contains(&advice) {
-        Ok(())
-    } else {
-        Err(Status::INVALID_VALUE)
-    }
+/// Whether advice is about who reads only, for which the place does not matter.
+fn has_no_place(advice: CUmem_advise) -> Result<bool> {
+    advice.check()?;
+    Ok(matches!(advice, CUmem_advise::SET_READ_MOSTLY | CUmem_advise::UNSET_READ_MOSTLY))
 }
 
 entries! {
@@ -160,16 +158,13 @@ entries! {
     /// Says how managed memory will be used. Nothing depends on it here.
     fn cuMemAdvise(address: CUdeviceptr, bytes: usize, what: CUmem_advise, device: CUdevice) {
         managed(address, bytes)?;
-        advice(what)?;
-        // For read-mostly memory the device does not matter.
-        if what <= CUmem_advise::UNSET_READ_MOSTLY { Ok(()) } else { device_or_host(device) }
+        if has_no_place(what)? { Ok(()) } else { device_or_host(device) }
     }
 
     /// Says how managed memory will be used. Nothing depends on it here.
     fn cuMemAdvise_v2(address: CUdeviceptr, bytes: usize, what: CUmem_advise, place: CUmemLocation) {
         managed(address, bytes)?;
-        advice(what)?;
-        if what <= CUmem_advise::UNSET_READ_MOSTLY { Ok(()) } else { location(place) }
+        if has_no_place(what)? { Ok(()) } else { location(place) }
     }
 
     /// Asks for managed memory to be where it will be used. It is everywhere already.

@@ -299,6 +299,7 @@ pub(crate) mod stack {
 
 /// The context that the calling thread works in, which can be used.
 pub(crate) fn current() -> Result<Arc<Context>> {
+    engine::permitted()?;
     super::state()?;
     let context = stack::top().ok_or(Status::INVALID_CONTEXT)?;
     context.check()?;
