@@ -55,12 +55,12 @@ fn structures_lie_as_in_c() {
         flags = flags, hUploadStream = hUploadStream, hErrNode_out = hErrNode_out, result_out = result_out,
     });
     same!(CUDA_MEMCPY3D, sys::CUDA_MEMCPY3D {
-        src_x = srcXInBytes, src_y = srcY, src_z = srcZ, src_lod = srcLOD, src_type = srcMemoryType,
-        src_host = srcHost, src_device = srcDevice, src_array = srcArray, src_context = reserved0,
-        src_pitch = srcPitch, src_height = srcHeight, dst_x = dstXInBytes, dst_y = dstY, dst_z = dstZ,
-        dst_lod = dstLOD, dst_type = dstMemoryType, dst_host = dstHost, dst_device = dstDevice,
-        dst_array = dstArray, dst_context = reserved1, dst_pitch = dstPitch, dst_height = dstHeight,
-        width = WidthInBytes, height = Height, depth = Depth,
+        srcXInBytes = srcXInBytes, srcY = srcY, srcZ = srcZ, srcLOD = srcLOD, srcMemoryType = srcMemoryType,
+        srcHost = srcHost, srcDevice = srcDevice, srcArray = srcArray, srcContext = reserved0,
+        srcPitch = srcPitch, srcHeight = srcHeight, dstXInBytes = dstXInBytes, dstY = dstY, dstZ = dstZ,
+        dstLOD = dstLOD, dstMemoryType = dstMemoryType, dstHost = dstHost, dstDevice = dstDevice,
+        dstArray = dstArray, dstContext = reserved1, dstPitch = dstPitch, dstHeight = dstHeight,
+        WidthInBytes = WidthInBytes, Height = Height, Depth = Depth,
     });
 }
 

@@ -40,13 +40,13 @@ fn fill(dst: CUdeviceptr, value: u32, width: usize) -> CUDA_MEMSET_NODE_PARAMS {
 /// A copy of a row from device to device.
 fn copy(to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> CUDA_MEMCPY3D {
     CUDA_MEMCPY3D {
-        src_type: CUmemorytype::DEVICE,
-        src_device: from,
-        dst_type: CUmemorytype::DEVICE,
-        dst_device: to,
-        width: bytes,
-        height: 1,
-        depth: 1,
+        srcMemoryType: CUmemorytype::DEVICE,
+        srcDevice: from,
+        dstMemoryType: CUmemorytype::DEVICE,
+        dstDevice: to,
+        WidthInBytes: bytes,
+        Height: 1,
+        Depth: 1,
         // SAFETY: integers and null pointers are values of its fields.
         ..unsafe { std::mem::zeroed() }
     }

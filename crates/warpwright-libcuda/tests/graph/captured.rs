@@ -79,9 +79,9 @@ fn copies_fills_and_functions_are_captured() {
     // SAFETY: integers and null pointers are values of its fields.
     let mut copy: CUDA_MEMCPY3D = unsafe { std::mem::zeroed() };
     ok!(cuGraphMemcpyNodeGetParams(all[1], Out::from(&mut copy)));
-    assert_eq!((copy.src_type, copy.dst_type), (CUmemorytype::HOST, CUmemorytype::DEVICE));
-    assert_eq!((copy.src_host.addr(), copy.dst_device), (from.as_ptr().addr(), a));
-    assert_eq!((copy.width, copy.height, copy.depth), (16, 1, 1));
+    assert_eq!((copy.srcMemoryType, copy.dstMemoryType), (CUmemorytype::HOST, CUmemorytype::DEVICE));
+    assert_eq!((copy.srcHost.addr(), copy.dstDevice), (from.as_ptr().addr(), a));
+    assert_eq!((copy.WidthInBytes, copy.Height, copy.Depth), (16, 1, 1));
     fails!(INVALID_VALUE, cuGraphMemcpyNodeGetParams(all[0], Out::from(&mut copy)));
 }
 

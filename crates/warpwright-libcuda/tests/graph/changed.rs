@@ -62,7 +62,8 @@ fn the_parameters_of_a_node_can_be_read_and_set() {
     assert_eq!((params.func, params.gridDimX, params.blockDimX, params.sharedMemBytes), (f.add, 1, 1, 0));
     // SAFETY: the node has two parameters, of eight and four bytes.
     let (to, value) = unsafe {
-        let pointers = std::slice::from_raw_parts(params.kernelParams.as_ptr().cast::<*const u8>(), 2);
+        let first = std::ptr::from_ref(&params.kernelParams).cast::<*const *const u8>().read();
+        let pointers = std::slice::from_raw_parts(first, 2);
         (pointers[0].cast::<u64>().read_unaligned(), pointers[1].cast::<u32>().read_unaligned())
     };
     assert_eq!((to, value), (word, 6));
@@ -73,7 +74,7 @@ fn the_parameters_of_a_node_can_be_read_and_set() {
     ok!(cuGraphLaunch(ready(graph), stream));
     assert_eq!(read(word, 1), [9]);
 
-    let attribute = |id| {
+    let attribute = |id| -> Result<i32> {
         let mut value = CUlaunchAttributeValue::of(77);
         call!(cuGraphKernelNodeGetAttribute(node, id, Out::from(&mut value))).into_result()?;
         Ok(value.number())
