@@ -4,7 +4,7 @@ use super::capture::plain_edges;
 use super::entries;
 use crate::engine::{Stream, permitted};
 use crate::graph::exec::EXECS;
-use crate::graph::graph::{destroy, destroy_node, with_node};
+use crate::graph::nodes::{destroy, destroy_node, with_node};
 use crate::graph::{self, Entry, Exec, Graph, NodeId, Task, ids, node};
 use crate::report::log;
 use crate::types::{

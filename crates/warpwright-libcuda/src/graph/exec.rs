@@ -3,7 +3,7 @@
 //! A run is one operation of a stream. **What was launched does not change**: parameters that are set later are those of
 //! later runs. Runs of one executable graph follow one another, whatever streams they are on.
 
-use super::graph::{self, DEEPEST, Graph, NodeId, in_order};
+use super::nodes::{self, DEEPEST, Graph, NodeId, in_order};
 use super::{EventTask, Task, capture};
 use crate::engine::{Mark, Op, Recorded, Stream};
 use crate::report::log;
@@ -209,7 +209,7 @@ impl Exec {
 impl State {
     /// The node that a client calls so.
     fn node(&mut self, handle: CUgraphNode) -> Result<&mut Node> {
-        let (_, id) = graph::node(handle)?;
+        let (_, id) = nodes::node(handle)?;
         let place = self.places.get(&id).copied().ok_or_else(|| {
             log::misuse(&format_args!(
                 "the executable graph was not made from the graph of node {:#x}",
