@@ -40,7 +40,7 @@ impl Driver {
 
 /// Integration tests of a package whose tests run on CUDA devices too, but for those in modules called `on_the_vm`.
 const SELECTED: &[(&str, &[&str])] = &[
-    ("warpwright-runtime", &["allocations", "contract", "graphs", "kernels", "operands", "raw", "runtime"]),
+    ("warpwright-runtime", &["allocations", "contract", "graphs", "kernels", "modules", "operands", "raw", "runtime"]),
     (
         "warpwright-kernels",
         &[

@@ -10,7 +10,7 @@ use super::library;
 use super::line::{Line, Lines, StreamHandle};
 use super::mark::Spares;
 use super::memory::{Allocator, Memory};
-use super::module::{Loader, Module};
+use super::module::{Loader, LoaderStatistics, Module};
 use super::reaper::Reaper;
 use super::staging::{Lane, Staging};
 use crate::device::{DeviceStatistics, Properties};
@@ -220,6 +220,7 @@ impl Driver {
 
     pub(crate) fn statistics(&self) -> DeviceStatistics {
         let Counts { launches, graph_launches, copies, bytes_copied, memsets } = &self.counts;
+        let LoaderStatistics { compiled, cached, compile_time } = self.loader.statistics();
         DeviceStatistics {
             launches: launches.load(Relaxed),
             graph_launches: graph_launches.load(Relaxed),
@@ -227,17 +228,29 @@ impl Driver {
             bytes_copied: bytes_copied.load(Relaxed),
             memsets: memsets.load(Relaxed),
             bytes_accessed: 0,
+            modules_compiled: compiled,
+            modules_cached: cached,
+            compile_time,
         }
     }
 }
 
 impl Drop for Driver {
+    /// What the device does cannot be taken back, and nobody waits for it here: it may wait for what the dropping thread
+    /// does next. Memory of the host's that it may use stays until it is done.
     fn drop(&mut self) {
         self.closed.store(true, Relaxed);
-        // What the device does cannot be taken back, and memory must not go before it is done. An error ends it too.
-        for line in self.lines.all() {
-            let _ = line.wait();
+        let lines = self.lines.all();
+        let held = (self.lines.clone(), self.staging.clone(), self.reaper.clone());
+        // A context that is lost does nothing any more.
+        if lines.iter().all(|line| line.is_idle().unwrap_or(true)) {
+            return;
         }
-        self.lines.sweep();
+        let wait = move || {
+            lines.iter().for_each(|line| drop(line.wait()));
+            drop((lines, held));
+        };
+        // Where there is no thread to be had, what is dropped waits for the device itself.
+        let _ = std::thread::Builder::new().name("warpwright-cuda-end".into()).spawn(wait);
     }
 }

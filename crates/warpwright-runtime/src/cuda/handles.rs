@@ -72,6 +72,15 @@ impl Stream {
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.handle, event.handle, 0) })
     }
 
+    /// Whether it has done what it was asked for. The context is bound.
+    pub(crate) fn is_idle(&self) -> Result<bool, CallError> {
+        // SAFETY: the handle lives.
+        match unsafe { sys::cuStreamQuery(self.handle) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            result => check("cuStreamQuery", result).map(|()| true),
+        }
+    }
+
     /// Waits until it has done what it was asked for. The context is bound.
     pub(crate) fn synchronize(&self) -> Result<(), CallError> {
         // SAFETY: the handle lives.
