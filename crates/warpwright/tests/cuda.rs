@@ -146,8 +146,8 @@ fn what_is_found_is_the_exit_status_and_a_line_of_the_file() {
     let found: Vec<_> = events.iter().filter(|event| event["event"] == "finding").collect();
     assert_eq!(found.len(), 1);
     assert_eq!((&found[0]["kind"], &found[0]["kernel"]), (&"race".into(), &"swap_warps".into()));
-    let lines = [0, 1].map(|access| found[0]["accesses"][access]["ptx_line"].as_u64());
-    assert_eq!(lines, [Some(22), Some(26)]);
+    let lines = [0, 1].map(|access| found[0]["accesses"][access]["source"]["line"].as_u64());
+    assert_eq!(lines, [Some(4), Some(5)]);
     // The same program without the check, and with it but without a status.
     assert_eq!(status(&exec(&["--fail=3"], &race)), 0);
     assert_eq!(status(&exec(&["--check", "racecheck"], &race)), 0);
