@@ -75,6 +75,9 @@ impl Exec {
     pub(crate) fn create(graph: &Graph, flags: u64) -> std::result::Result<CUgraphExec, Failure> {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let fail = |result, status, node| Failure { result, status, node };
+        if flags & DEVICE_LAUNCH != 0 && flags & AUTO_FREE_ON_LAUNCH != 0 {
+            return Err(fail(Instantiated::ERROR, Status::INVALID_VALUE, CUgraphNode::NULL));
+        }
         if flags & DEVICE_LAUNCH != 0 {
             log::misuse(&"graphs are not launched by kernels here");
             return Err(fail(Instantiated::ERROR, Status::NOT_SUPPORTED, CUgraphNode::NULL));
