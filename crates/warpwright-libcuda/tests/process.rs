@@ -193,6 +193,21 @@ again:
                     println!("{} {}", status >> 8, synchronize().0);
                 }
             }
+            "loads the library" => {
+                let deps = std::env::current_exe().unwrap();
+                let path = deps.with_file_name("libwarpwright_cuda.so");
+                // SAFETY: the functions have these types; the places are good for a handle.
+                unsafe {
+                    let library = libloading::Library::new(path).unwrap();
+                    type Init = unsafe extern "C" fn(std::ffi::c_uint) -> Status;
+                    type Retain = unsafe extern "C" fn(Out<CUcontext>, CUdevice) -> Status;
+                    ok(library.get::<Init>(b"cuInit").unwrap()(0));
+                    let retain = *library.get::<Retain>(b"cuDevicePrimaryCtxRetain").unwrap();
+                    get(|context| retain(context, 0)).unwrap();
+                    // It is there nevertheless, until the process ends.
+                    library.close().unwrap();
+                }
+            }
             other => panic!("no part is called {other}"),
         }
         0
@@ -236,6 +251,7 @@ again:
         ),
         ("a_process_that_dies_has_told_what_it_had_found", a_process_that_dies_has_told_what_it_had_found),
         ("leaks_are_told_with_the_calls_that_made_them", leaks_are_told_with_the_calls_that_made_them),
+        ("a_library_that_is_closed_tells_at_the_end_too", a_library_that_is_closed_tells_at_the_end_too),
         ("a_child_has_no_driver", a_child_has_no_driver),
     ];
 
@@ -336,6 +352,17 @@ again:
         });
         assert_eq!(told, expected);
         assert_eq!(end["leaks"], 3);
+    }
+
+    fn a_library_that_is_closed_tells_at_the_end_too() {
+        let asked = [("WARPWRIGHT_EXIT_STATUS", "9"), ("WARPWRIGHT_LEAKS", "1")];
+        let ended = client("loads the library", &asked);
+        assert_eq!(ended.status(), Some(9));
+        let errors = [
+            "warpwright: leak: context, made by call 2, cuDevicePrimaryCtxRetain",
+            "warpwright: 0 launches: 0 errors, 0 warnings, 1 leaks",
+        ];
+        assert_eq!(ended.errors(), errors);
     }
 
     fn a_child_has_no_driver() {
