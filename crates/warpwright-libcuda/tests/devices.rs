@@ -204,11 +204,29 @@ fn types_are_laid_out_as_in_c() {
     same::<CUuuid, sys::CUuuid>();
     same::<CUdevprop, sys::CUdevprop>();
     same::<CUexecAffinityParam, sys::CUexecAffinityParam>();
-    same::<CUctxCreateParams, sys::CUctxCreateParams>();
+    same::<CUctxCreateParams, [usize; 3]>();
     same::<CUlimit, sys::CUlimit>();
+    same::<CUDA_MEMCPY2D, sys::CUDA_MEMCPY2D>();
+    same::<CUDA_MEMCPY3D, sys::CUDA_MEMCPY3D>();
+    same::<CUDA_MEMCPY3D, sys::CUDA_MEMCPY3D_PEER>();
+    same::<CUmemPoolProps, sys::CUmemPoolProps>();
+    same::<CUmemLocation, sys::CUmemLocation>();
+    same::<CUmemAccessDesc, sys::CUmemAccessDesc>();
+    same::<CUstreamAttrValue, sys::CUstreamAttrValue>();
+    same::<CUstreamBatchMemOpParams, sys::CUstreamBatchMemOpParams>();
     same::<Out<c_int>, *mut c_int>();
-    let offset = std::mem::offset_of!(CUctxCreateParams, cigParams);
-    assert_eq!(offset, std::mem::offset_of!(sys::CUctxCreateParams, cigParams));
+    // Younger than the interface that the workspace takes from cudarc.
+    assert_eq!(std::mem::offset_of!(CUctxCreateParams, cigParams), 16);
     let offset = std::mem::offset_of!(CUdevprop, SIMDWidth);
     assert_eq!(offset, std::mem::offset_of!(sys::CUdevprop, SIMDWidth));
+    macro_rules! same_places {
+        ($ours:ident, $theirs:ident: $($field:ident)*) => {
+            $(assert_eq!(std::mem::offset_of!($ours, $field), std::mem::offset_of!(sys::$theirs, $field));)*
+        };
+    }
+    same_places!(CUDA_MEMCPY2D, CUDA_MEMCPY2D: srcY srcMemoryType srcHost srcDevice srcPitch dstXInBytes dstMemoryType
+        dstHost dstDevice dstPitch WidthInBytes Height);
+    same_places!(CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER: srcZ srcLOD srcMemoryType srcHost srcDevice srcContext srcPitch
+        srcHeight dstXInBytes dstLOD dstMemoryType dstHost dstDevice dstContext dstPitch dstHeight WidthInBytes Depth);
+    same_places!(CUDA_MEMCPY3D, CUDA_MEMCPY3D: srcPitch srcHeight dstPitch dstHeight WidthInBytes Height Depth);
 }

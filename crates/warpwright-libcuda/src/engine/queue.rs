@@ -28,10 +28,9 @@ struct State {
     entries: VecDeque<Entry>,
     /// The last ticket given.
     issued: u64,
-    /// What is being done; 0 for nothing.
+    /// What is being done, and on which stream; 0 for nothing.
     running: u64,
-    /// The context that it is of.
-    running_context: u64,
+    running_on: Option<Arc<Stream>>,
     sleeping: bool,
     waiters: u32,
     /// Something has happened that may make possible what was not.
@@ -122,6 +121,16 @@ impl Queue {
         state.is_done_through(state.issued)
     }
 
+    /// Whether nothing is left that the default stream of a context waits for.
+    pub(super) fn is_idle_for(&self, context: u64) -> bool {
+        let concerns = |stream: &Arc<Stream>| {
+            stream.kind() != StreamKind::NonBlocking && stream.context().id() == context
+        };
+        let state = self.state();
+        !state.running_on.as_ref().is_some_and(concerns)
+            && !state.entries.iter().any(|entry| concerns(&entry.stream))
+    }
+
     /// Says what has become of the last operation, and waits for the next one.
     pub(super) fn next(&self, last: Option<(Entry, Outcome)>) -> Entry {
         let (mut look, most) = LOOK_EVERY;
@@ -136,6 +145,7 @@ impl Queue {
         });
         let mut state = self.state();
         state.running = 0;
+        state.running_on = None;
         let mut finished = None;
         match last {
             Some((ticket, stream, Some(op))) => {
@@ -164,7 +174,7 @@ impl Queue {
             state.stirred = false;
             if let Some(entry) = state.take_next() {
                 state.running = entry.ticket;
-                state.running_context = entry.stream.context().id();
+                state.running_on = Some(entry.stream.clone());
                 return entry;
             }
             if state.stirred {
@@ -188,7 +198,8 @@ impl State {
     /// Whether something of a context is not done, up to a ticket.
     fn has_some_of(&self, context: u64, last: u64) -> bool {
         let mut waiting = self.entries.iter().take_while(|entry| entry.ticket <= last);
-        let runs = (1..=last).contains(&self.running) && self.running_context == context;
+        let runs =
+            self.running <= last && self.running_on.as_ref().is_some_and(|on| on.context().id() == context);
         runs || waiting.any(|entry| entry.stream.context().id() == context)
     }
 

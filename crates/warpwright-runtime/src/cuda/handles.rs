@@ -66,6 +66,18 @@ impl Stream {
         &self.context
     }
 
+    /// Whether it is someone else's, who captures on it now. The context is bound.
+    pub(super) fn is_captured(&self) -> Result<bool, CallError> {
+        use sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as NONE;
+        if self.theirs.is_none() {
+            return Ok(false);
+        }
+        let mut status = NONE;
+        // SAFETY: writes the status; the handle lives.
+        check("cuStreamIsCapturing", unsafe { sys::cuStreamIsCapturing(self.handle, &mut status) })?;
+        Ok(status != NONE)
+    }
+
     /// What it is asked for from now on waits for what the event covers now. The context is bound.
     pub(crate) fn wait(&self, event: &Event) -> Result<(), CallError> {
         // SAFETY: both handles live.
