@@ -1,7 +1,7 @@
 //! The exported functions, a file per group of the driver API.
 //!
 //! Each is a line or two: it takes the client's values apart, calls what is inside and hands the result out. The macro
-//! [`entries!`] makes the C function around that, and a row of the table in which `cuGetProcAddress` looks.
+//! `entries!` makes the C function around that, and a row of the table in which `cuGetProcAddress` looks.
 //! **No panic crosses the interface**: it becomes `CUDA_ERROR_UNKNOWN` and a line of the log.
 //!
 //! ```text

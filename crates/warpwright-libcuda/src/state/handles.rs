@@ -253,7 +253,9 @@ impl<T> Handles<T> {
             Stale::Null => log::misuse(&format_args!("a handle of kind {kind} is needed, not null")),
             Stale::Unknown => log::misuse(&format_args!("{handle:#x} was never a handle of kind {kind}")),
             Stale::Wrong(is) => {
-                log::misuse(&format_args!("{handle:#x} is a handle of kind {is}, one of kind {kind} is needed"));
+                log::misuse(&format_args!(
+                    "{handle:#x} is a handle of kind {is}, one of kind {kind} is needed"
+                ));
             }
             Stale::Destroyed => {
                 log::misuse(&format_args!("the {kind} {handle:#x} was destroyed before"));
