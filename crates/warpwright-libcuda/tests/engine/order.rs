@@ -229,7 +229,7 @@ fn values_in_memory_are_waited_for_and_written() {
     ] {
         assert_eq!(found, INVALID, "{what}");
     }
-    [waits, writes].map(|stream| ok!(cuStreamDestroy_v2(stream)));
+    [waits, writes].into_iter().for_each(|stream| ok!(cuStreamDestroy_v2(stream)));
     free_pinned(words);
 }
 
@@ -265,7 +265,7 @@ fn streams_say_what_they_are() {
     for null in [CUstream::NULL, CUstream::LEGACY, CUstream::PER_THREAD] {
         assert_eq!(call!(cuStreamDestroy_v2(null)), Status::INVALID_HANDLE);
     }
-    [stream, other].map(|stream| ok!(cuStreamDestroy_v2(stream)));
+    [stream, other].into_iter().for_each(|stream| ok!(cuStreamDestroy_v2(stream)));
     assert_eq!(call!(cuStreamDestroy_v2(stream)), Status::INVALID_HANDLE);
     assert_eq!(call!(cuStreamGetId(stream, Out::from(&mut 0))), Status::INVALID_HANDLE);
 }
