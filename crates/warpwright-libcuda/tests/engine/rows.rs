@@ -120,7 +120,7 @@ impl Place {
             Place::Host(data) => data,
             Place::Pinned(at) => {
                 let data = download(at, ROOM);
-                ok!(cuMemFreeHost(std::ptr::with_exposed_provenance_mut(at as usize)));
+                free_pinned_at(at);
                 data
             }
         }
