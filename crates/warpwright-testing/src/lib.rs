@@ -11,5 +11,5 @@
 mod place;
 mod rig;
 
-pub use place::{Place, device, orders, place};
+pub use place::{Place, cuda, device, orders, place};
 pub use rig::{Ran, Rig, RunError, RunHere};

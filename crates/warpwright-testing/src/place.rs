@@ -68,6 +68,16 @@ pub fn device(config: VmConfig) -> Device {
     }
 }
 
+/// The CUDA device of that number, for a test of what only CUDA devices do.
+///
+/// # Panics
+/// Where there is no such device.
+pub fn cuda(ordinal: u32) -> Device {
+    let device = open(ordinal).unwrap_or_else(|error| panic!("this test wants a CUDA device: {error}"));
+    tally(&format!("cuda:{ordinal} {}", device.properties().arch));
+    device
+}
+
 fn open(ordinal: u32) -> warpwright_runtime::Result<Device> {
     Device::open(DeviceSpec::Cuda(ordinal))
 }
