@@ -32,7 +32,7 @@ fn bytes_go_everywhere_and_come_back() {
         let mut other = vec![0; count];
         ok!(cuMemcpy(pointer_mut(&mut other).expose_provenance() as u64, address(&data), count));
         assert!(other == data, "from the host to the host");
-        [a, b].map(free);
+        [a, b].into_iter().for_each(free);
     }
 }
 

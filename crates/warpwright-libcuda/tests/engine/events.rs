@@ -47,7 +47,7 @@ fn a_stream_waits_for_what_was_recorded_when_it_was_asked_to() {
     set(&words[0]);
     ok!(cuStreamSynchronize(second));
     assert_eq!((words[1].load(SeqCst), words[2].load(SeqCst)), (1, 1));
-    [first, second].map(|stream| ok!(cuStreamDestroy_v2(stream)));
+    [first, second].into_iter().for_each(|stream| ok!(cuStreamDestroy_v2(stream)));
     free_pinned(words);
 }
 
@@ -74,6 +74,6 @@ fn time_goes_on_between_events() {
     ok!(cuEventSynchronize(untimed));
     assert_eq!(elapsed(start, untimed), Err(Status::INVALID_HANDLE));
     assert_eq!(call!(cuEventRecordWithFlags(end, CUstream::NULL, 2)), INVALID);
-    [start, end, untimed].map(|event| ok!(cuEventDestroy_v2(event)));
+    [start, end, untimed].into_iter().for_each(|event| ok!(cuEventDestroy_v2(event)));
     free_pinned(words);
 }

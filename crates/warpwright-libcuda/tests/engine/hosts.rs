@@ -16,6 +16,7 @@ fn pinned_memory_has_one_address() {
     kernels.add(device, 6, CUstream::NULL);
     ok!(cuCtxSynchronize());
     assert_eq!(words[1].load(SeqCst), 6);
+    forget_pinned(device - 4);
     let mut local = 0u32;
     let mine = std::ptr::from_mut(&mut local).cast::<std::ffi::c_void>();
     let mut flags = 9;

@@ -17,7 +17,7 @@ fn what_is_allocated_is_there_and_aligned() {
         assert_eq!((base, size), (address, bytes));
         ok!(cuMemGetAddressRange_v2(Out::from(std::ptr::null_mut()), Out::from(&mut size), address));
     }
-    blocks.map(|(address, _)| free(address));
+    blocks.into_iter().for_each(|(address, _)| free(address));
 }
 
 #[test]

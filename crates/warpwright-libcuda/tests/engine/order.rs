@@ -111,6 +111,11 @@ unsafe extern "C" fn wait_at_a_gate(argument: *mut c_void) {
     until("the gate", || GATES[argument.addr()].load(SeqCst) != 0);
 }
 
+/// Nobody waits any more.
+pub(crate) fn open_gates() {
+    GATES.iter().for_each(|gate| gate.store(1, SeqCst));
+}
+
 #[test]
 fn the_default_stream_does_not_wait_for_streams_that_do_not_care() {
     let _context = Ctx::new(0);
@@ -229,7 +234,7 @@ fn values_in_memory_are_waited_for_and_written() {
     ] {
         assert_eq!(found, INVALID, "{what}");
     }
-    [waits, writes].map(|stream| ok!(cuStreamDestroy_v2(stream)));
+    [waits, writes].into_iter().for_each(|stream| ok!(cuStreamDestroy_v2(stream)));
     free_pinned(words);
 }
 
@@ -265,7 +270,7 @@ fn streams_say_what_they_are() {
     for null in [CUstream::NULL, CUstream::LEGACY, CUstream::PER_THREAD] {
         assert_eq!(call!(cuStreamDestroy_v2(null)), Status::INVALID_HANDLE);
     }
-    [stream, other].map(|stream| ok!(cuStreamDestroy_v2(stream)));
+    [stream, other].into_iter().for_each(|stream| ok!(cuStreamDestroy_v2(stream)));
     assert_eq!(call!(cuStreamDestroy_v2(stream)), Status::INVALID_HANDLE);
     assert_eq!(call!(cuStreamGetId(stream, Out::from(&mut 0))), Status::INVALID_HANDLE);
 }

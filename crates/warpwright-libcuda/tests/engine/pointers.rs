@@ -67,6 +67,6 @@ fn addresses_say_what_they_are_of() {
     }
     assert_eq!(attribute::<i32>(A(99), plain), Err(INVALID));
     ok!(cuMemFreeAsync(pooled, CUstream::NULL));
-    [plain, managed].map(free);
+    [plain, managed].into_iter().for_each(free);
     free_pinned(words);
 }

@@ -98,7 +98,7 @@ fn sequence(seed: u64, length: usize) {
         assert_eq!(download(block.at, BLOCK), block.model, "seed {seed}");
         ok!(cuEventDestroy_v2(block.last));
         match block.kind {
-            1 => ok!(cuMemFreeHost(std::ptr::with_exposed_provenance_mut(block.at as usize))),
+            1 => free_pinned_at(block.at),
             _ => free(block.at),
         }
     }

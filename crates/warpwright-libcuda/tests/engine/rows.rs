@@ -120,7 +120,7 @@ impl Place {
             Place::Host(data) => data,
             Place::Pinned(at) => {
                 let data = download(at, ROOM);
-                ok!(cuMemFreeHost(std::ptr::with_exposed_provenance_mut(at as usize)));
+                free_pinned_at(at);
                 data
             }
         }
@@ -220,5 +220,5 @@ fn what_makes_no_rows_is_refused() {
     ok!(cuMemcpy3D_v2(In::from(&good)));
     (good.Height, good.srcDevice) = (0, 1);
     ok!(cuMemcpy3D_v2(In::from(&good)));
-    [a, b].map(free);
+    [a, b].into_iter().for_each(free);
 }

@@ -1,6 +1,7 @@
 //! Contexts, memory and kernels of tests.
 
 use crate::*;
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -66,8 +67,18 @@ impl Ctx {
     }
 }
 
+thread_local! {
+    /// The pinned memory of the thread's test.
+    static PINNED: RefCell<Vec<&'static [AtomicU32]>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Drop for Ctx {
     fn drop(&mut self) {
+        // What a test that failed holds up goes on, so that the others do.
+        if std::thread::panicking() {
+            PINNED.take().iter().for_each(|words| set(&words[0]));
+            crate::order::open_gates();
+        }
         let status = call!(cuCtxDestroy_v2(self.0));
         assert!(std::thread::panicking() || status == OK, "{status:?}");
     }
@@ -94,11 +105,23 @@ pub(crate) fn pinned(words: usize) -> &'static [AtomicU32] {
     let mut pointer: *mut c_void = std::ptr::null_mut();
     ok!(cuMemAllocHost_v2(Out::from(&mut pointer), 4 * words));
     // SAFETY: that many words were just allocated, zeroed; tests that free them do not touch them afterwards.
-    unsafe { std::slice::from_raw_parts(pointer.cast::<AtomicU32>(), words) }
+    let words = unsafe { std::slice::from_raw_parts(pointer.cast::<AtomicU32>(), words) };
+    PINNED.with_borrow_mut(|pinned| pinned.push(words));
+    words
 }
 
 pub(crate) fn free_pinned(words: &[AtomicU32]) {
-    ok!(cuMemFreeHost(words.as_ptr().cast_mut().cast::<c_void>()));
+    free_pinned_at(address(words));
+}
+
+pub(crate) fn free_pinned_at(at: u64) {
+    forget_pinned(at);
+    ok!(cuMemFreeHost(std::ptr::with_exposed_provenance_mut(at as usize)));
+}
+
+/// The test itself gives pinned memory back.
+pub(crate) fn forget_pinned(at: u64) {
+    PINNED.with_borrow_mut(|pinned| pinned.retain(|words| address(words) != at));
 }
 
 pub(crate) fn address<T>(values: &[T]) -> u64 {
