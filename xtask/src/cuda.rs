@@ -40,7 +40,10 @@ impl Driver {
 
 /// Integration tests of a package whose tests run on CUDA devices too, but for those in modules called `on_the_vm`.
 const SELECTED: &[(&str, &[&str])] = &[
-    ("warpwright-runtime", &["allocations", "contract", "graphs", "kernels", "operands", "raw", "runtime"]),
+    (
+        "warpwright-runtime",
+        &["allocations", "contract", "cuda", "graphs", "kernels", "operands", "raw", "runtime"],
+    ),
     (
         "warpwright-kernels",
         &[
@@ -172,11 +175,12 @@ fn run(driver: Driver) -> Result<Part, String> {
     Ok(Part { name: driver.part().to_string(), passed: counts.passed, failed: counts.failed, remark })
 }
 
-/// What Cargo says of the workspace's tests, built as `cargo test --workspace` builds them: a line of JSON for each
-/// artifact.
+/// What Cargo says of the workspace's integration tests, built as `cargo test --workspace` builds them, and of those that
+/// are no part of that: a line of JSON for each artifact.
 fn build() -> Result<String, String> {
     let mut command = cargo();
-    command.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+    command.args(["test", "--workspace", "--test", "*", "--no-run"]);
+    command.arg("--message-format=json-render-diagnostics");
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cargo cannot be run: {error}"))?;
     match output.status.success() {

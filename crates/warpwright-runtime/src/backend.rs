@@ -9,12 +9,12 @@
 
 use crate::contract::Param;
 use crate::device::DeviceStatistics;
-use crate::error::Result;
+use crate::error::{Result, RuntimeError};
 use crate::function::FunctionAttributes;
 use crate::op::{Launch, Op, Place, Shape};
 use crate::pool::Point;
 use crate::stream::StreamState;
-use crate::vm;
+use crate::{cuda, vm};
 use std::sync::Arc;
 use std::time::Duration;
 use warpwright_ptx::ir;
@@ -25,12 +25,16 @@ use warpwright_vm::{Finding, Report};
 pub(crate) enum Backend {
     /// The virtual GPU.
     Vm(vm::Worker),
+    /// A CUDA device. It is large, and there is one of it.
+    Cuda(Box<cuda::Driver>),
 }
 
 /// A stream, as the device has it.
 pub(crate) enum StreamHandle {
     /// Of the virtual GPU.
     Vm(vm::StreamHandle),
+    /// Of a CUDA device.
+    Cuda(cuda::StreamHandle),
 }
 
 /// What the device says of an event. A cheap handle.
@@ -38,6 +42,8 @@ pub(crate) enum StreamHandle {
 pub(crate) enum Mark {
     /// Of the virtual GPU.
     Vm(vm::Mark),
+    /// Of a CUDA device.
+    Cuda(cuda::Mark),
 }
 
 /// A piece of device memory, given back to the device when it is dropped.
@@ -45,18 +51,24 @@ pub(crate) enum Mark {
 pub(crate) enum Memory {
     /// Of the virtual GPU.
     Vm(vm::Memory),
+    /// Of a CUDA device.
+    Cuda(cuda::Memory),
 }
 
 /// A kernel with everything that its launch needs.
 pub(crate) enum Code {
     /// Of the virtual GPU.
     Vm(vm::Code),
+    /// Of a CUDA device.
+    Cuda(cuda::Code),
 }
 
 /// A module that a device has loaded.
 pub(crate) enum Module {
     /// Of the virtual GPU.
     Vm(vm::Module),
+    /// Of a CUDA device.
+    Cuda(cuda::Module),
 }
 
 /// A list of operations, ready for replays. A cheap handle.
@@ -64,6 +76,8 @@ pub(crate) enum Module {
 pub(crate) enum Exec {
     /// Of the virtual GPU, which goes through the list.
     Vm,
+    /// Of a CUDA device.
+    Cuda(Arc<cuda::Replay>),
 }
 
 impl Backend {
@@ -71,6 +85,7 @@ impl Backend {
     pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
         match self {
             Backend::Vm(worker) => worker.load(module, info).map(Module::Vm),
+            Backend::Cuda(driver) => driver.load(module, info).map(Module::Cuda),
         }
     }
 
@@ -81,6 +96,8 @@ impl Backend {
             (Backend::Vm(worker), Module::Vm(module)) => {
                 worker.occupancy(module, kernel, threads, dynamic_shared)
             }
+            (Backend::Cuda(_), Module::Cuda(module)) => module.occupancy(kernel, threads, dynamic_shared),
+            _ => strangers(),
         }
     }
 
@@ -88,6 +105,7 @@ impl Backend {
     pub(crate) fn is_virtual(&self) -> bool {
         match self {
             Backend::Vm(_) => true,
+            Backend::Cuda(driver) => driver.host_threads().is_some(),
         }
     }
 
@@ -95,6 +113,7 @@ impl Backend {
     pub(crate) fn host_threads(&self) -> Option<u32> {
         match self {
             Backend::Vm(worker) => Some(worker.host_threads()),
+            Backend::Cuda(driver) => driver.host_threads(),
         }
     }
 
@@ -102,6 +121,7 @@ impl Backend {
     pub(crate) fn runs_clusters(&self) -> bool {
         match self {
             Backend::Vm(_) => false,
+            Backend::Cuda(driver) => driver.runs_clusters(),
         }
     }
 
@@ -109,12 +129,14 @@ impl Backend {
     pub(crate) fn looks_for_uninitialised(&self) -> bool {
         match self {
             Backend::Vm(worker) => worker.options().checks.init,
+            Backend::Cuda(_) => false,
         }
     }
 
     pub(crate) fn statistics(&self) -> DeviceStatistics {
         match self {
             Backend::Vm(worker) => worker.statistics(),
+            Backend::Cuda(driver) => driver.statistics(),
         }
     }
 
@@ -122,6 +144,7 @@ impl Backend {
     pub(crate) fn last_report(&self) -> Option<Arc<Report>> {
         match self {
             Backend::Vm(worker) => worker.last_report(),
+            Backend::Cuda(_) => None,
         }
     }
 
@@ -129,6 +152,7 @@ impl Backend {
     pub(crate) fn take_findings(&self) -> Vec<Finding> {
         match self {
             Backend::Vm(worker) => worker.take_findings(),
+            Backend::Cuda(_) => Vec::new(),
         }
     }
 }
@@ -137,9 +161,13 @@ impl Backend {
 impl Backend {
     /// New memory of exactly that many bytes, which are not initialised, for what a stream does next. `Ok(None)` where
     /// there is no room.
-    pub(crate) fn allocate(&self, bytes: u64, _stream: &StreamState) -> Result<Option<Arc<Memory>>> {
+    pub(crate) fn allocate(&self, bytes: u64, stream: &StreamState) -> Result<Option<Arc<Memory>>> {
         match self {
             Backend::Vm(worker) => Ok(worker.allocate(bytes)?.map(|memory| Arc::new(Memory::Vm(memory)))),
+            Backend::Cuda(driver) => {
+                let memory = driver.allocate(bytes, stream, stream.cuda())?;
+                Ok(memory.map(|memory| Arc::new(Memory::Cuda(memory))))
+            }
         }
     }
 
@@ -149,13 +177,37 @@ impl Backend {
             Backend::Vm(worker) => {
                 Ok(worker.allocate_mapped(bytes)?.map(|memory| Arc::new(Memory::Vm(memory))))
             }
+            Backend::Cuda(driver) => {
+                Ok(driver.allocate_mapped(bytes)?.map(|memory| Arc::new(Memory::Cuda(memory))))
+            }
         }
     }
 
-    /// Gives memory back that operations until these points may use. On a virtual GPU they hold it themselves.
-    pub(crate) fn release(&self, memory: Arc<Memory>, _uses: &[Point]) {
+    /// Waits until everything is complete, and what it held is free again.
+    pub(crate) fn reclaim(&self) -> Result<()> {
         match self {
-            Backend::Vm(_) => drop(memory),
+            Backend::Vm(_) => {
+                self.pass_all();
+                Ok(())
+            }
+            Backend::Cuda(driver) => driver.reclaim(),
+        }
+    }
+
+    /// Bytes of memory that nobody has.
+    pub(crate) fn free_memory(&self) -> Result<u64> {
+        match self {
+            Backend::Vm(worker) => Ok(worker.device().free_memory()),
+            Backend::Cuda(driver) => driver.free_memory(),
+        }
+    }
+
+    /// Gives memory back that operations until these points may use, and no others. On a virtual GPU they hold it
+    /// themselves.
+    pub(crate) fn release(&self, memory: Arc<Memory>, uses: &[Point]) {
+        match &*memory {
+            Memory::Vm(_) => {}
+            Memory::Cuda(memory) => memory.used_by(uses.iter().map(|point| point.stream)),
         }
     }
 
@@ -163,6 +215,8 @@ impl Backend {
     pub(crate) fn forget(&self, memory: Arc<Memory>, stream: &StreamState) {
         match self {
             Backend::Vm(worker) => worker.forget(memory, stream),
+            // Nothing is known of its bytes.
+            Backend::Cuda(_) => {}
         }
     }
 
@@ -171,6 +225,7 @@ impl Backend {
     pub(crate) fn upload(&self, data: &[u8], target: Place, stream: &StreamState) {
         match self {
             Backend::Vm(worker) => worker.upload(data, target, stream),
+            Backend::Cuda(driver) => driver.upload(data, &target, stream, stream.cuda()),
         }
     }
 
@@ -185,16 +240,19 @@ impl Backend {
     ) -> Result<()> {
         match self {
             Backend::Vm(worker) => worker.download(operation, source, stream, target),
+            // What is skipped has an error that stands, and that is returned.
+            Backend::Cuda(driver) => driver.download(&source, stream, stream.cuda(), target),
         }
     }
 }
 
 /// Operations and what becomes of them.
 impl Backend {
-    /// A new stream.
-    pub(crate) fn new_stream(&self) -> Result<StreamHandle> {
+    /// A new stream of that number, which no other one of the device ever has.
+    pub(crate) fn new_stream(&self, id: u64) -> Result<StreamHandle> {
         match self {
             Backend::Vm(_) => Ok(StreamHandle::Vm(vm::StreamHandle::default())),
+            Backend::Cuda(driver) => driver.new_stream(id).map(StreamHandle::Cuda),
         }
     }
 
@@ -202,6 +260,28 @@ impl Backend {
     pub(crate) fn push(&self, op: Op, stream: &StreamState) {
         match self {
             Backend::Vm(worker) => worker.push(op, stream),
+            Backend::Cuda(driver) => driver.push(&op, stream, stream.cuda()),
+        }
+    }
+
+    /// Copies from a device to another one of the same kind, of which one is `self`, in the order of a stream.
+    pub(crate) fn copy_peer(
+        &self,
+        operation: &'static str,
+        source: (&Backend, Place),
+        target: (&Backend, Place),
+        stream: &StreamState,
+    ) -> Result<()> {
+        match (self, source, target) {
+            (Backend::Vm(worker), (Backend::Vm(_), source), (Backend::Vm(_), target)) => {
+                worker.push(Op::Copy { source, target }, stream);
+                Ok(())
+            }
+            (Backend::Cuda(driver), (Backend::Cuda(reads), source), (Backend::Cuda(writes), target)) => {
+                driver.copy_peer((reads, &source), (writes, &target), stream, stream.cuda());
+                Ok(())
+            }
+            _ => Err(RuntimeError::OtherKind { operation }),
         }
     }
 
@@ -209,6 +289,7 @@ impl Backend {
     pub(crate) fn record(&self, stream: &StreamState) -> Result<Mark> {
         match self {
             Backend::Vm(worker) => Ok(Mark::Vm(worker.record(stream))),
+            Backend::Cuda(driver) => driver.record(stream, stream.cuda()).map(Mark::Cuda),
         }
     }
 
@@ -216,6 +297,7 @@ impl Backend {
     pub(crate) fn wait_mark(&self, mark: &Mark, stream: &StreamState) {
         match self {
             Backend::Vm(worker) => worker.wait_mark(mark.clone(), stream),
+            Backend::Cuda(driver) => driver.wait_mark(mark, stream, stream.cuda()),
         }
     }
 
@@ -223,6 +305,7 @@ impl Backend {
     pub(crate) fn is_complete(&self, point: Point) -> bool {
         match self {
             Backend::Vm(worker) => worker.is_complete(point.ticket),
+            Backend::Cuda(driver) => driver.is_complete(point),
         }
     }
 
@@ -230,6 +313,7 @@ impl Backend {
     pub(crate) fn wait(&self, stream: &StreamState) -> Result<()> {
         match self {
             Backend::Vm(worker) => worker.wait(stream.point().ticket),
+            Backend::Cuda(driver) => driver.wait(stream.cuda()),
         }
     }
 
@@ -237,6 +321,8 @@ impl Backend {
     pub(crate) fn wait_for(&self, mark: &Mark) -> Result<()> {
         match (self, mark) {
             (Backend::Vm(worker), Mark::Vm(mark)) => worker.wait(mark.ticket()),
+            (Backend::Cuda(driver), Mark::Cuda(mark)) => driver.wait_for(mark),
+            _ => strangers(),
         }
     }
 
@@ -244,6 +330,7 @@ impl Backend {
     pub(crate) fn wait_all(&self) -> Result<()> {
         match self {
             Backend::Vm(worker) => worker.wait(worker.issued()),
+            Backend::Cuda(driver) => driver.wait_all(),
         }
     }
 
@@ -251,6 +338,7 @@ impl Backend {
     pub(crate) fn pass_all(&self) {
         match self {
             Backend::Vm(worker) => worker.pass(worker.issued()),
+            Backend::Cuda(driver) => driver.pass_all(),
         }
     }
 
@@ -258,20 +346,53 @@ impl Backend {
     pub(crate) fn failures(&self) -> u64 {
         match self {
             Backend::Vm(worker) => worker.failures(),
+            Backend::Cuda(driver) => driver.failures(),
         }
     }
 
     /// Makes a list of operations ready for replays.
-    pub(crate) fn instantiate(&self, _ops: &[Op]) -> Result<Exec> {
+    pub(crate) fn instantiate(&self, ops: &[Op]) -> Result<Exec> {
         match self {
             Backend::Vm(_) => Ok(Exec::Vm),
+            Backend::Cuda(driver) => driver.instantiate(ops).map(Exec::Cuda),
         }
     }
 
     /// Replays from now on have that launch, of the same kernel, in that place of the list.
-    pub(crate) fn update(&self, exec: &Exec, _node: usize, _launch: &Launch) -> Result<()> {
+    pub(crate) fn update(&self, exec: &Exec, node: usize, launch: &Launch) -> Result<()> {
         match (self, exec) {
             (Backend::Vm(_), Exec::Vm) => Ok(()),
+            (Backend::Cuda(driver), Exec::Cuda(replay)) => driver.update(replay, node, launch),
+            _ => strangers(),
+        }
+    }
+}
+
+/// There are no such bytes in memory of the host's.
+fn outside(offset: u64, bytes: usize, len: u64) -> RuntimeError {
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    RuntimeError::Range { start: place(offset), end: place(offset).saturating_add(bytes), len: place(len) }
+}
+
+/// What is of one device has met another one, which callers have made sure that it does not.
+fn strangers() -> ! {
+    unreachable!("what is of one device is given to another one")
+}
+
+impl StreamState {
+    /// The stream as CUDA devices have it.
+    fn cuda(&self) -> &cuda::StreamHandle {
+        match &self.handle {
+            StreamHandle::Cuda(handle) => handle,
+            StreamHandle::Vm(_) => strangers(),
+        }
+    }
+
+    /// The stream as virtual GPUs have it.
+    pub(crate) fn vm(&self) -> &vm::StreamHandle {
+        match &self.handle {
+            StreamHandle::Vm(handle) => handle,
+            StreamHandle::Cuda(_) => strangers(),
         }
     }
 }
@@ -281,6 +402,7 @@ impl Mark {
     pub(crate) fn is_complete(&self) -> bool {
         match self {
             Mark::Vm(mark) => mark.is_complete(),
+            Mark::Cuda(mark) => mark.is_complete(),
         }
     }
 
@@ -289,31 +411,77 @@ impl Mark {
     pub(crate) fn elapsed(&self, earlier: &Mark) -> Result<Option<Duration>> {
         match (self, earlier) {
             (Mark::Vm(mark), Mark::Vm(earlier)) => Ok(mark.elapsed(earlier)),
+            (Mark::Cuda(mark), Mark::Cuda(earlier)) => Ok(mark.elapsed(earlier)?),
+            _ => strangers(),
         }
     }
 }
 
 impl Module {
     /// What a kernel is like, of which the module declares that.
-    pub(crate) fn attributes(&self, _kernel: &str, declared: FunctionAttributes) -> FunctionAttributes {
+    pub(crate) fn attributes(&self, kernel: &str, declared: FunctionAttributes) -> FunctionAttributes {
         match self {
             Module::Vm(_) => declared,
+            Module::Cuda(module) => {
+                module.kernel(kernel).map_or(declared, |kernel| kernel.attributes().clone())
+            }
         }
     }
 
-    /// A launch of a kernel as the device takes it.
-    pub(crate) fn code(&self, kernel: &Arc<str>, shape: Shape, params: impl Iterator<Item = Param>) -> Code {
+    /// Lets launches of a kernel have that much dynamic shared memory, which the device may have.
+    pub(crate) fn allow_dynamic_shared(&self, kernel: &str, bytes: u32) -> Result<()> {
         match self {
+            Module::Vm(_) => Ok(()),
+            Module::Cuda(module) => module.allow_dynamic_shared(kernel, bytes),
+        }
+    }
+
+    /// A launch of a kernel that the module has, as the device takes it.
+    pub(crate) fn code(
+        self: &Arc<Self>,
+        kernel: &Arc<str>,
+        shape: Shape,
+        params: impl Iterator<Item = Param>,
+    ) -> Code {
+        match &**self {
             Module::Vm(module) => Code::Vm(module.code(kernel, shape, params)),
+            Module::Cuda(module) => Code::Cuda(cuda::Code::new(self, module, kernel, shape, params)),
+        }
+    }
+}
+
+impl Code {
+    /// The kernel as virtual GPUs have it.
+    pub(crate) fn vm(&self) -> &vm::Code {
+        match self {
+            Code::Vm(code) => code,
+            Code::Cuda(_) => strangers(),
+        }
+    }
+
+    /// The kernel as CUDA devices have it.
+    pub(crate) fn cuda(&self) -> &cuda::Code {
+        match self {
+            Code::Cuda(code) => code,
+            Code::Vm(_) => strangers(),
         }
     }
 }
 
 impl Memory {
+    /// The memory as virtual GPUs have it.
+    pub(crate) fn vm(&self) -> &vm::Memory {
+        match self {
+            Memory::Vm(memory) => memory,
+            Memory::Cuda(_) => strangers(),
+        }
+    }
+
     /// Address on the device.
     pub(crate) fn address(&self) -> u64 {
         match self {
             Memory::Vm(memory) => memory.address(),
+            Memory::Cuda(memory) => memory.address(),
         }
     }
 
@@ -321,6 +489,7 @@ impl Memory {
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Memory::Vm(memory) => memory.bytes(),
+            Memory::Cuda(memory) => memory.bytes(),
         }
     }
 
@@ -328,6 +497,8 @@ impl Memory {
     pub(crate) fn peek(&self, offset: u64, value: &mut [u8]) -> Result<()> {
         match self {
             Memory::Vm(memory) => memory.peek(offset, value),
+            Memory::Cuda(memory) if memory.peek(offset, value) => Ok(()),
+            Memory::Cuda(memory) => Err(outside(offset, value.len(), memory.bytes())),
         }
     }
 
@@ -335,6 +506,8 @@ impl Memory {
     pub(crate) fn poke(&self, offset: u64, value: &[u8]) -> Result<()> {
         match self {
             Memory::Vm(memory) => memory.poke(offset, value),
+            Memory::Cuda(memory) if memory.poke(offset, value) => Ok(()),
+            Memory::Cuda(memory) => Err(outside(offset, value.len(), memory.bytes())),
         }
     }
 }

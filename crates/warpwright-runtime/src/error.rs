@@ -20,12 +20,6 @@ pub enum RuntimeError {
         /// The name.
         given: String,
     },
-    /// A CUDA device was asked for.
-    #[error("cuda:{ordinal} cannot be opened: this version has no CUDA devices; use `vm`, the virtual GPU")]
-    NoCuda {
-        /// Which.
-        ordinal: u32,
-    },
     /// The virtual GPU refuses.
     #[error(transparent)]
     Vm(#[from] warpwright_vm::DeviceError),
@@ -80,17 +74,42 @@ pub enum RuntimeError {
     },
     /// There is not that much memory, although what was cached has been given back.
     #[error(
-        "{asked} bytes of device memory were asked for: {live} of {capacity} bytes are in use, and no block of \
-         that size is free; ask for less, or drop buffers first"
+        "{asked} bytes of device memory were asked for: of {capacity} bytes {free} are free, in no block of that size, and \
+         {live} are in buffers that live; {cached} that the cache held have been given back; ask for less, or drop \
+         buffers first"
     )]
     OutOfMemory {
         /// Bytes asked for.
         asked: u64,
+        /// Bytes of the device that nobody has, in this process or another one.
+        free: u64,
         /// Bytes of buffers that live.
         live: u64,
+        /// Bytes of dropped buffers that the pool held when it was asked, and has given back.
+        cached: u64,
         /// Bytes of the device.
         capacity: u64,
     },
+    /// What only CUDA devices do.
+    #[error("{operation}: the device is a virtual GPU, and this is between a CUDA device and cudarc")]
+    NotCuda {
+        /// The operation.
+        operation: &'static str,
+    },
+    /// Memory of a CUDA device and of a virtual GPU of this process.
+    #[error(
+        "{operation}: one buffer is of a CUDA device and the other one of a virtual GPU, between which nothing is copied \
+         but by the host; use `clone_dtoh` and `memcpy_htod`"
+    )]
+    OtherKind {
+        /// The operation.
+        operation: &'static str,
+    },
+    /// A buffer of memory that was lent for a time which is over.
+    #[error(
+        "a buffer is used whose memory was lent, and the loan has ended; lend it again for as long as it is used"
+    )]
+    LoanEnded,
     /// Both sides of a copy must have the same number of elements.
     #[error(
         "{operation}: the source has {source_len} elements and the target {target_len}; both must be equal"
@@ -206,21 +225,42 @@ fn lines(diagnostics: &Diagnostics) -> String {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The kernel; or what it was that failed, if it was no launch.
+    /// The kernel; or what it was that failed, if it was no launch. The first of several that it may have been.
     pub kernel: String,
     /// The launch's number on its device, from 0 on, if it began.
     pub launch: Option<u64>,
+    /// Where it is not known which launch has failed, the last that it may have been: kernel and number. It was that
+    /// one, `kernel`, or one between them.
+    pub last: Option<(String, u64)>,
+    /// Whether the device does nothing any more in this process. Every call that waits returns this error then.
+    pub lost: bool,
     /// What happened.
     pub message: String,
 }
 
+impl Failure {
+    /// Of an operation that is known, on a device that goes on.
+    pub(crate) fn new(kernel: &str, launch: Option<u64>, message: String) -> Self {
+        Failure { kernel: kernel.to_owned(), launch, last: None, lost: false, message }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { kernel, launch, message } = self;
-        match launch {
-            Some(number) => write!(f, "kernel `{kernel}` failed (launch {number} of the device): {message}"),
-            None => write!(f, "`{kernel}` failed before it began: {message}"),
+        let Failure { kernel, launch, last, lost, message } = self;
+        match (launch, last) {
+            (Some(number), None) => {
+                write!(f, "kernel `{kernel}` failed (launch {number} of the device): {message}")?;
+            }
+            (Some(number), Some((last, at))) => write!(
+                f,
+                "one of the launches {number} (`{kernel}`) to {at} (`{last}`) of the device failed: {message}; \
+                 with WARPWRIGHT_SYNC_LAUNCHES=1 in the environment it is known which one"
+            )?,
+            (None, _) if *lost => write!(f, "the device failed, which `{kernel}` has met: {message}")?,
+            (None, _) => write!(f, "`{kernel}` failed before it began: {message}")?,
         }
+        if *lost { f.write_str("; the device is lost for this process") } else { Ok(()) }
     }
 }
 

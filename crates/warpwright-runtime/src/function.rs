@@ -183,6 +183,7 @@ impl Function {
         if given > needed {
             return Err(self.kernel.refuse(Violation::SharedMemory { given, needed }).into());
         }
+        self.kernel.module.allow_dynamic_shared(&self.kernel.name, bytes)?;
         self.kernel.max_dynamic_shared.store(bytes, Relaxed);
         Ok(())
     }

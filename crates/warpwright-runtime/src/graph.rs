@@ -212,8 +212,7 @@ impl GraphExec {
             return Err(RuntimeError::OtherDevice { operation: "launch", what: "graph" });
         }
         let op = Op::Replay { ops: self.ops.clone(), exec: self.exec.clone() };
-        stream.enqueue(op, &self.blocks.buffers);
-        Ok(())
+        stream.enqueue(op, &self.blocks.buffers)
     }
 
     /// Gives a kernel's node other arguments: those of a prepared launch of the same kernel, whose grid may be

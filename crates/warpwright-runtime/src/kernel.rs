@@ -244,8 +244,7 @@ impl<'a> Binder<'a> {
     pub fn launch(self, stream: &Stream) -> Result<()> {
         must_run(stream, &self.kernel.device)?;
         let (launch, buffers) = self.resolve()?;
-        stream.enqueue(Op::Launch(Arc::new(launch)), &buffers);
-        Ok(())
+        stream.enqueue(Op::Launch(Arc::new(launch)), &buffers)
     }
 
     fn resolve(self) -> Result<(Launch, Vec<AnyBuffer>)> {
@@ -339,7 +338,6 @@ impl Stream {
     /// device, and nothing is allocated.
     pub fn launch(&self, prepared: &PreparedLaunch) -> Result<()> {
         must_run(self, &prepared.inner.device)?;
-        self.enqueue(Op::Launch(prepared.inner.launch.clone()), &prepared.inner.buffers);
-        Ok(())
+        self.enqueue(Op::Launch(prepared.inner.launch.clone()), &prepared.inner.buffers)
     }
 }

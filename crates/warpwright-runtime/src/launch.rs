@@ -43,7 +43,8 @@ impl LaunchConfig {
 pub struct LaunchAttributes {
     /// Whether all blocks are resident at once, and may wait for one another.
     pub cooperative: bool,
-    /// Blocks of a cluster, along x, y and z. The virtual GPU runs none.
+    /// Blocks of a cluster, along x, y and z: devices from sm_90 on run clusters, of up to 8 blocks. The virtual GPU runs
+    /// none.
     pub cluster: Option<(u32, u32, u32)>,
 }
 
@@ -201,8 +202,7 @@ impl LaunchBuilder<'_> {
             Value::Param(param) => param.clone(),
         });
         let launch = function.kernel().launch(shape, params, buffers());
-        stream.enqueue(Op::Launch(Arc::new(launch)), buffers());
-        Ok(())
+        stream.enqueue(Op::Launch(Arc::new(launch)), buffers())
     }
 }
 
@@ -248,14 +248,11 @@ fn check(
         let most = limits.shared.saturating_sub(*static_shared);
         return Err(Violation::DynamicShared { given, needed, most });
     }
-    if let Some((x, y, z)) = attributes.cluster
-        && !limits.clusters
-    {
-        return Err(Violation::Cluster { given: [x, y, z] });
-    }
+    let cluster = attributes.cluster.map(<[u32; 3]>::from);
+    limits.check_cluster(cluster, grid)?;
     let threads = block.iter().product();
-    let shape =
-        Shape { grid, block, dynamic_shared: config.shared_mem_bytes, cooperative: attributes.cooperative };
+    let LaunchAttributes { cooperative, .. } = attributes;
+    let shape = Shape { grid, block, dynamic_shared: config.shared_mem_bytes, cooperative, cluster };
     if shape.cooperative {
         let (given, needed) = (shape.blocks(), function.max_cooperative_grid(threads, shape.dynamic_shared));
         if given > needed {

@@ -96,16 +96,22 @@ mod launch;
 mod module;
 mod op;
 mod operands;
+mod peer;
 mod pool;
 mod stream;
 mod vm;
 
+pub use cudarc;
+
 pub use buffer::{AnyBuffer, Buffer, Element, HostBuffer};
 pub use contract::{ContractError, Kind, Measure, Violation};
 pub use cuda::{
-    CallError, CubinCache, CudaError, DriverVersion, JitError, JitMessage, ModuleError, PtxLine, PtxVersionError,
+    CallError, CubinCache, CudaConfig, CudaError, DriverVersion, JitError, JitMessage, Lendable, ModuleError,
+    PtxLine, PtxVersionError,
 };
-pub use device::{Device, DeviceSpec, DeviceStatistics, Properties, Selected};
+pub use device::{
+    Device, DeviceInfo, DeviceSpec, DeviceStatistics, Properties, Selected, cuda_driver, devices,
+};
 pub use error::{Failure, Result, RuntimeError};
 pub use event::Event;
 pub use function::{Function, FunctionAttributes, FunctionParam};

@@ -32,6 +32,8 @@ pub(crate) struct Shape {
     pub(crate) dynamic_shared: u32,
     /// Whether all blocks are resident at once.
     pub(crate) cooperative: bool,
+    /// Blocks of a cluster along x, y and z, where blocks go in clusters.
+    pub(crate) cluster: Option<[u32; 3]>,
 }
 
 impl Shape {

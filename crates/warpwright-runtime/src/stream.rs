@@ -1,7 +1,7 @@
 //! Streams: operations in their order.
 
 use crate::backend::{Backend, StreamHandle};
-use crate::buffer::{AnyBuffer, Block, Buffer, Element};
+use crate::buffer::{AnyBuffer, Block, Buffer, Element, Issuing};
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::event::Event;
@@ -136,7 +136,8 @@ impl Stream {
         self.must_not_capture(NAME)?;
         self.must_own(NAME, "target", target.as_any())?;
         same_len(NAME, source.len(), target.len())?;
-        target.as_any().used_by(&self.inner.state);
+        let mut issuing = Issuing::default();
+        target.as_any().used_by(&self.inner.state, &mut issuing)?;
         self.backend().upload(bytemuck::cast_slice(source), target.as_any().place(), &self.inner.state);
         Ok(())
     }
@@ -147,7 +148,8 @@ impl Stream {
         self.must_not_capture(NAME)?;
         self.must_own(NAME, "source", source.as_any())?;
         same_len(NAME, source.len(), target.len())?;
-        source.as_any().used_by(&self.inner.state);
+        let mut issuing = Issuing::default();
+        source.as_any().used_by(&self.inner.state, &mut issuing)?;
         let bytes = bytemuck::cast_slice_mut::<T, u8>(target);
         self.backend().download(NAME, source.as_any().place(), &self.inner.state, bytes)
     }
@@ -182,8 +184,7 @@ impl Stream {
             return Err(RuntimeError::Overlap { operation });
         }
         let op = Op::Copy { source: source.place(), target: target.place() };
-        self.enqueue(op, [source, target]);
-        Ok(())
+        self.enqueue(op, [source, target])
     }
 
     /// Sets all elements to zero.
@@ -194,8 +195,7 @@ impl Stream {
     /// Sets every byte.
     pub fn memset_any(&self, target: &AnyBuffer, value: u8) -> Result<()> {
         self.must_own("memset", "target", target)?;
-        self.enqueue(Op::Fill { target: target.place(), value }, [target]);
-        Ok(())
+        self.enqueue(Op::Fill { target: target.place(), value }, [target])
     }
 
     /// Records an event behind what the stream was asked for so far.
@@ -232,22 +232,29 @@ impl Stream {
     /// Issues an operation that uses these buffers, or records it while the stream captures.
     ///
     /// The caller has checked everything: that the buffers are on the stream's device, and that the operation may
-    /// be captured.
-    pub(crate) fn enqueue<'a>(&self, op: Op, uses: impl IntoIterator<Item = &'a AnyBuffer>) {
+    /// be captured. Refused where a buffer was lent, and the loan has ended.
+    pub(crate) fn enqueue<'a>(&self, op: Op, uses: impl IntoIterator<Item = &'a AnyBuffer>) -> Result<()> {
         if self.inner.capturing.load(Acquire) {
             let mut captured = self.inner.captured();
             if self.inner.capturing.load(Relaxed) {
                 captured.push(Captured { op, uses: uses.into_iter().cloned().collect() });
-                return;
+                return Ok(());
             }
         }
+        let mut issuing = Issuing::default();
         for buffer in uses {
-            buffer.used_by(&self.inner.state);
+            buffer.used_by(&self.inner.state, &mut issuing)?;
         }
         self.backend().push(op, &self.inner.state);
+        Ok(())
     }
 
-    fn backend(&self) -> &Backend {
+    /// What blocks of memory know of it.
+    pub(crate) fn state(&self) -> &Arc<StreamState> {
+        &self.inner.state
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
         self.inner.device.backend()
     }
 

@@ -31,6 +31,7 @@ mod lookup;
 mod memory;
 mod missing;
 mod module;
+mod own;
 mod pointer;
 mod pool;
 mod primary;
@@ -57,6 +58,7 @@ pub use library::*;
 pub use lookup::*;
 pub use memory::*;
 pub use module::*;
+pub use own::*;
 pub use pointer::*;
 pub use pool::*;
 pub use primary::*;
@@ -130,6 +132,11 @@ impl Entry {
 /// The functions in the order of their groups.
 pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
+}
+
+/// The names of all exported functions of the driver API, those that are missing too.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    all().map(|entry| entry.name)
 }
 
 /// Whether a function does something.

@@ -3,8 +3,9 @@
 
 use super::Function;
 use crate::engine::{Engine, Work};
-use crate::report::log;
-use crate::state::config;
+use crate::report::calls::{self, Call};
+use crate::report::{findings, log};
+use crate::state::{config, is_cancelled};
 use crate::types::{Extra, In, KernelParams, Result, Status};
 use std::io::Write;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub(crate) struct Launch {
     shape: Shape,
     /// The parameters where the kernel has them, one after the other.
     params: Arc<[u8]>,
+    /// The call that asks for it, or that has put it into a graph.
+    made_by: Call,
 }
 
 impl Launch {
@@ -58,7 +61,7 @@ impl Launch {
     ) -> Result<Launch> {
         validate(&function, &shape)?;
         let params = read_params(&function, params, extra)?;
-        Ok(Launch { function, shape, params: params.into() })
+        Ok(Launch { function, shape, params: params.into(), made_by: calls::current() })
     }
 
     /// The kernel.
@@ -117,8 +120,9 @@ impl Work for Launch {
             // Nobody can be told where the output is closed.
             let _ = out.write_all(report.output.as_bytes()).and_then(|()| out.flush());
         }
-        for finding in &report.findings {
-            log::note(finding);
+        // What was cut off because the process ends has not failed.
+        if !is_cancelled() {
+            findings::launched(&report, || code.text(), self.made_by);
         }
         outcome(&report)
     }

@@ -91,7 +91,7 @@ impl Worker {
         match op {
             Op::Record(mark) => mark.reach(),
             Op::Free(block) => self.engine.memory().forget(block),
-            Op::Callback(callback) => {
+            Op::Callback(callback) if !is_shutting_down() => {
                 let callback = *callback;
                 return self.call(Box::new(move || callback.call(status)));
             }
@@ -125,6 +125,8 @@ impl Worker {
                     target.fill(row * pitch, *width, pattern.bytes())?;
                 }
             }
+            // The client has taken down what its functions need.
+            Op::Host(_) | Op::Callback(_) if is_shutting_down() => {}
             Op::Host(function) => {
                 let function = *function;
                 return Ok(self.call(Box::new(move || function.call())));

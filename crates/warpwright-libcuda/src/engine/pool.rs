@@ -99,6 +99,12 @@ impl Pools {
         Ok(slot.insert(Pool::create(device, 0)?).clone())
     }
 
+    /// Whether a pool is the one that the device has by itself.
+    pub(crate) fn is_own(&self, pool: &Pool) -> bool {
+        let slot = self.default.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().is_some_and(|own| own.handle == pool.handle)
+    }
+
     /// The one that allocations come from.
     pub(crate) fn current(&self, device: CUdevice) -> Result<Arc<Pool>> {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();

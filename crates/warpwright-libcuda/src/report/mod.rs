@@ -1,4 +1,34 @@
-//! What the user is told: the log, findings, leaks, and the exit status.
+//! What the user is told: the log, what launches have found, what is left at the end, and the exit status.
+//!
+//! Findings and leaks go to stderr as text or, with `WARPWRIGHT_FINDINGS`, to a file as lines of JSON, each an object
+//! with `version` and `event`: `finding`, `trap`, `leak`, and at the end of the process `end`. **Each is written when
+//! it is found**, so that a program that dies has told what it had found before.
 
 pub(crate) mod calls;
+pub(crate) mod findings;
+pub(crate) mod leaks;
 pub(crate) mod log;
+mod sink;
+
+use serde_json::json;
+
+/// The process ends: what is left is told, and how much was found. Gives whether there was an error.
+pub(crate) fn finish(are_leaks_errors: bool) -> bool {
+    let left = if are_leaks_errors { leaks::tell() } else { 0 };
+    let findings::Totals { errors, warnings, launches } = findings::totals();
+    let text = || {
+        let leaks = if are_leaks_errors { format!(", {left} leaks") } else { String::new() };
+        format!("{launches} launches: {errors} errors, {warnings} warnings{leaks}")
+    };
+    let calls = calls::total();
+    let json = || {
+        json!({
+            "version": sink::VERSION, "event": "end", "launches": launches, "calls": calls,
+            "errors": errors, "warnings": warnings, "leaks": are_leaks_errors.then_some(left),
+        })
+    };
+    if sink::is_file() || errors + warnings + left > 0 {
+        sink::tell(text, json);
+    }
+    errors + left > 0
+}

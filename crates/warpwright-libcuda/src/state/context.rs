@@ -6,6 +6,7 @@
 //! had, and nothing else of what it had.
 
 use super::{Device, Handles, Kind, Stale};
+use crate::report::leaks;
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
 use crate::{code, engine};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
@@ -194,6 +195,7 @@ impl Context {
             // It is there: only who ends it takes the handle back.
             let _ = CONTEXTS.remove(self.handle.0);
         }
+        leaks::context_ends(self.id);
         if let Some(engine) = self.device.engine_if_started() {
             engine.release(self);
         }

@@ -119,9 +119,12 @@ impl Device {
         self.engine.get()?.as_ref().ok().cloned()
     }
 
-    /// Host threads that run blocks, as the configuration has it: 0 for one for each core.
+    /// Host threads that run blocks.
     pub(crate) fn host_threads(&self) -> u32 {
-        self.engine_if_started().map_or(self.config.workers, |engine| engine.vm().workers())
+        match self.config.workers {
+            0 => std::thread::available_parallelism().map_or(1, |threads| threads.get() as u32),
+            workers => workers,
+        }
     }
 
     fn primary(&self) -> MutexGuard<'_, Primary> {

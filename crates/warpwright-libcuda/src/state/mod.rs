@@ -18,7 +18,7 @@ pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, peers_are_
 pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};
 pub(crate) use handles::{Handles, Kind, Stale};
 use model::Model;
-pub(crate) use process::is_shutting_down;
+pub(crate) use process::{is_cancelled, is_shutting_down};
 
 use crate::report::log;
 use crate::types::{CUdevice, Result, Status};
@@ -71,13 +71,15 @@ pub(crate) fn initialise() -> Result<()> {
     state.as_ref().map(|_| ()).map_err(|status| *status)
 }
 
+/// What `cuInit` has made, if it has, also while the process ends.
+pub(crate) fn started() -> Option<&'static State> {
+    STATE.get()?.as_ref().ok()
+}
+
 /// What `cuInit` has made.
 pub(crate) fn state() -> Result<&'static State> {
     process::check()?;
-    match STATE.get() {
-        Some(Ok(state)) => Ok(state),
-        _ => Err(Status::NOT_INITIALIZED),
-    }
+    started().ok_or(Status::NOT_INITIALIZED)
 }
 
 /// What the log tells. While the configuration is being read it tells what is wrong with that.

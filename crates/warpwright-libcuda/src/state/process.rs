@@ -1,31 +1,60 @@
 //! The process: forks, and its end.
+//!
+//! The end is a function in `.fini_array`, which the loader calls after everything that the program has registered for
+//! its exit. **It waits for nothing that may not come**: what runs gets a moment, is cancelled and gets another. Then
+//! leaks are told, and the exit status is changed if the user wants that.
 
+use super::{config, started};
+use crate::report;
 use crate::types::{Result, Status};
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use std::panic::catch_unwind;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 static ENDING: AtomicBool = AtomicBool::new(false);
+static CANCELLED: AtomicBool = AtomicBool::new(false);
+/// What the program says of itself at its end.
+static EXIT_STATUS: AtomicI32 = AtomicI32::new(0);
+
+/// What the operations that were asked for get, before they are cancelled and after.
+const MOMENT: Duration = Duration::from_secs(1);
 
 type Handler = Option<unsafe extern "C" fn()>;
 
 unsafe extern "C" {
     // POSIX. A thread that forks leaves all others behind.
     fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
+    fn _exit(status: c_int) -> !;
+    // C. Null is every stream.
+    fn fflush(stream: *mut c_void) -> c_int;
+    // glibc's: what tells the exit status.
+    #[cfg(target_env = "gnu")]
+    fn on_exit(handler: unsafe extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
 unsafe extern "C" fn forked() {
     FORKED.store(true, Relaxed);
 }
 
-/// From now on forks are noticed.
+#[cfg(target_env = "gnu")]
+unsafe extern "C" fn exits(status: c_int, _: *mut c_void) {
+    EXIT_STATUS.store(status, Relaxed);
+}
+
+/// From now on forks and the end are noticed.
 pub(super) fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler sets a flag, which is all that may be done in the child of a process with threads. The
-        // library is not unloaded before the process ends.
-        unsafe { pthread_atfork(None, None, Some(forked)) };
+        // SAFETY: the handlers store a number each, which is all that may be done in the child of a process with
+        // threads. The library is not unloaded before the process ends.
+        unsafe {
+            pthread_atfork(None, None, Some(forked));
+            #[cfg(target_env = "gnu")]
+            on_exit(exits, std::ptr::null_mut());
+        }
     });
 }
 
@@ -40,7 +69,51 @@ pub(super) fn check() -> Result<()> {
     }
 }
 
-/// Whether the process ends: nobody waits for anything now.
+/// Whether the process ends. The client's functions are not called any more.
 pub(crate) fn is_shutting_down() -> bool {
     ENDING.load(Relaxed)
+}
+
+/// Whether what runs was cancelled because the process ends: that it did not come to its end means nothing.
+pub(crate) fn is_cancelled() -> bool {
+    CANCELLED.load(Relaxed)
+}
+
+// SAFETY: an array of functions without arguments, which the loader calls at the end.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static FINI: extern "C" fn() = fini;
+
+extern "C" fn fini() {
+    // A panic here would be one more way to die; the process ends as it would have.
+    if let Ok(Some(status)) = catch_unwind(end) {
+        // SAFETY: all that the program had to do at its end is done; what its streams hold is written first.
+        unsafe {
+            fflush(std::ptr::null_mut());
+            _exit(status)
+        }
+    }
+}
+
+/// Ends the driver. Gives the exit status if it is to be another one than the program's.
+fn end() -> Option<c_int> {
+    let state = started().filter(|_| !FORKED.load(Relaxed))?;
+    let config = config().ok()?;
+    ENDING.store(true, Relaxed);
+    let engines: Vec<_> = state.devices().iter().filter_map(|device| device.engine_if_started()).collect();
+    let settle = || {
+        let until = Instant::now() + MOMENT;
+        while engines.iter().any(|engine| !engine.queue().is_idle()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    };
+    settle();
+    if engines.iter().any(|engine| !engine.queue().is_idle()) {
+        CANCELLED.store(true, Relaxed);
+        engines.iter().for_each(|engine| engine.vm().cancel());
+        settle();
+    }
+    let has_errors = report::finish(config.leaks);
+    let status = config.exit_status.filter(|_| has_errors && EXIT_STATUS.load(Relaxed) == 0)?;
+    Some(status.into())
 }

@@ -1,5 +1,4 @@
 //! What is asked of devices and contexts.
-#![allow(non_snake_case)] // The interface's names.
 
 use std::ffi::{c_int, c_uint};
 

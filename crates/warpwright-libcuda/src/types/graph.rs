@@ -119,4 +119,3 @@ pub struct CUDA_GRAPH_INSTANTIATE_PARAMS {
     pub hErrNode_out: CUgraphNode,
     pub result_out: CUgraphInstantiateResult,
 }
-

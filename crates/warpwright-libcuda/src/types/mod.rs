@@ -2,7 +2,7 @@
 //!
 //! Everything is an integer in a newtype, enumerations too: a client may pass any value, and a Rust enum must not hold
 //! one that it lacks. Names are the interface's own. Layouts are held against cudarc's in the tests.
-#![allow(non_camel_case_types)]
+#![allow(non_camel_case_types, non_snake_case)]
 
 mod code;
 mod device;

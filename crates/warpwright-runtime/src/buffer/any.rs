@@ -1,6 +1,6 @@
 //! Ranges of device memory whose element type is known when the program runs.
 
-use super::{Block, Buffer, Element};
+use super::{Block, Buffer, Element, Issuing};
 use crate::backend::Memory;
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
@@ -60,7 +60,7 @@ impl AnyBuffer {
 
     /// Whether it is memory of the host's, mapped into the device.
     pub fn is_mapped(&self) -> bool {
-        self.block.home.is_none()
+        self.block.is_mapped()
     }
 
     /// Whether it shares bytes with another one.
@@ -138,9 +138,15 @@ impl AnyBuffer {
         self.block.held()
     }
 
-    /// An operation of that stream uses it: the memory belongs to nobody else before it is over.
-    pub(crate) fn used_by(&self, stream: &Arc<StreamState>) {
-        self.block.used_by(stream);
+    /// An operation of that stream which is being issued uses it: the memory belongs to nobody else before it is over.
+    /// Refused where it was lent, and is someone else's again.
+    pub(crate) fn used_by(&self, stream: &Arc<StreamState>, issuing: &mut Issuing) -> Result<()> {
+        self.block.used_by(stream, issuing)
+    }
+
+    /// The block that it is in.
+    pub(crate) fn block(&self) -> &Block {
+        &self.block
     }
 }
 

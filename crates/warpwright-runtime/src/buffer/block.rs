@@ -1,8 +1,9 @@
 //! Blocks of the pool that buffers hold.
 
-use super::AnyBuffer;
+use super::{AnyBuffer, Issuing, Loan};
 use crate::backend::Memory;
 use crate::device::Device;
+use crate::error::Result;
 use crate::pool::Point;
 use crate::stream::StreamState;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Block {
     pub(crate) device: Device,
     pub(crate) memory: Arc<Memory>,
-    /// The stream that it was allocated on; `None` for mapped memory, which no pool has, and no stream.
+    /// The stream that it was allocated on; `None` for memory that no pool has, and no stream: mapped, or lent.
     pub(crate) home: Option<Arc<StreamState>>,
     /// Other streams that have used it.
     foreign: Mutex<Vec<Arc<StreamState>>>,
     /// Buffers whose addresses are in it: whoever uses it uses them.
     held: Box<[AnyBuffer]>,
+    /// The time for which it is someone else's, if it is.
+    loan: Option<Arc<Loan>>,
 }
 
 impl Block {
@@ -31,7 +34,23 @@ impl Block {
         home: Option<Arc<StreamState>>,
         held: Box<[AnyBuffer]>,
     ) -> Self {
-        Block { device, memory, home, foreign: Mutex::default(), held }
+        Block { device, memory, home, foreign: Mutex::default(), held, loan: None }
+    }
+
+    /// Memory of someone else's, for as long as that lasts.
+    pub(crate) fn lent(device: Device, memory: Arc<Memory>, loan: Arc<Loan>) -> Self {
+        let (foreign, held) = Default::default();
+        Block { device, memory, home: None, foreign, held, loan: Some(loan) }
+    }
+
+    /// Whether it is memory of the host's.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.home.is_none() && self.loan.is_none()
+    }
+
+    /// The streams other than its own that have used it.
+    pub(crate) fn foreign(&self) -> Vec<Arc<StreamState>> {
+        self.foreign.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Buffers whose addresses are in it.
@@ -39,16 +58,23 @@ impl Block {
         &self.held
     }
 
-    /// An operation of that stream uses it. Streams other than its own are few: each is noted once.
-    pub(crate) fn used_by(&self, stream: &Arc<StreamState>) {
-        self.held.iter().for_each(|buffer| buffer.used_by(stream));
+    /// An operation of that stream which is being issued uses it. Streams other than its own are few: each is noted
+    /// once. Refused where it is someone else's again.
+    pub(crate) fn used_by(&self, stream: &Arc<StreamState>, issuing: &mut Issuing) -> Result<()> {
+        for buffer in &self.held {
+            buffer.used_by(stream, issuing)?;
+        }
+        if let Some(loan) = &self.loan {
+            issuing.enter(loan)?;
+        }
         if self.home.as_ref().is_some_and(|home| home.id == stream.id) {
-            return;
+            return Ok(());
         }
         let mut foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
         if !foreign.iter().any(|known| known.id == stream.id) {
             foreign.push(stream.clone());
         }
+        Ok(())
     }
 }
 

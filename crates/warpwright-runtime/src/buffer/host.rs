@@ -10,6 +10,9 @@ use std::fmt;
 ///
 /// The host reads and sets elements at any time, also while kernels run. An element of up to 8 bytes is read
 /// and set as one. What a kernel has written is certain once the launch is complete.
+///
+/// On CUDA devices the memory is pinned. So a [copy](crate::Stream::memcpy_dtod) between it and a buffer of the device
+/// goes on while the host does, in both directions, and nothing is copied on the way.
 pub struct HostBuffer<T> {
     buffer: Buffer<T>,
 }
@@ -41,9 +44,23 @@ impl<T: Element> HostBuffer<T> {
         self.memory().poke(self.offset(index)?, bytemuck::bytes_of(&value))
     }
 
+    /// Elements from `start` on as they are now, each as one.
+    pub fn read(&self, start: usize, target: &mut [T]) -> Result<()> {
+        let offset = self.range(start, target.len())?;
+        self.memory().peek(offset, bytemuck::cast_slice_mut(target))
+    }
+
+    /// Sets elements from `start` on now, each as one.
+    pub fn write(&self, start: usize, source: &[T]) -> Result<()> {
+        let offset = self.range(start, source.len())?;
+        self.memory().poke(offset, bytemuck::cast_slice(source))
+    }
+
     /// All elements as they are now.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        (0..self.len()).map(|index| self.get(index)).collect()
+        let mut elements = vec![T::zeroed(); self.len()];
+        self.read(0, &mut elements)?;
+        Ok(elements)
     }
 
     /// The same memory as kernels and copies take it.
@@ -55,13 +72,18 @@ impl<T: Element> HostBuffer<T> {
         self.buffer.as_any().memory()
     }
 
-    /// First byte of an element. The buffer has its memory to itself, from the first byte on.
+    /// First byte of an element.
     fn offset(&self, index: usize) -> Result<u64> {
-        let len = self.len();
-        if index < len {
-            Ok((index * size_of::<T>()) as u64)
+        self.range(index, 1)
+    }
+
+    /// First byte of elements. The buffer has its memory to itself, from the first byte on.
+    fn range(&self, start: usize, count: usize) -> Result<u64> {
+        let (end, len) = (start.saturating_add(count), self.len());
+        if end <= len {
+            Ok((start * size_of::<T>()) as u64)
         } else {
-            Err(RuntimeError::Range { start: index, end: index.saturating_add(1), len })
+            Err(RuntimeError::Range { start, end, len })
         }
     }
 }

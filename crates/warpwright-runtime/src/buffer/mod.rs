@@ -11,11 +11,13 @@ mod any;
 mod block;
 mod element;
 mod host;
+mod loan;
 
 pub use any::AnyBuffer;
 pub(crate) use block::Block;
 pub use element::Element;
 pub use host::HostBuffer;
+pub(crate) use loan::{Issuing, Loan};
 
 use crate::device::Device;
 use crate::error::Result;

@@ -246,6 +246,17 @@ pub enum Violation {
         /// Blocks of a cluster along x, y and z.
         given: [u32; 3],
     },
+    /// Clusters that the grid is not made of, or of too many blocks.
+    #[error(
+        "clusters of {given:?} blocks in a grid of {grid:?}; a cluster has 1 to 8 blocks, and the grid is a multiple of \
+         it along each axis"
+    )]
+    ClusterShape {
+        /// Blocks of a cluster along x, y and z.
+        given: [u32; 3],
+        /// Blocks of the grid along x, y and z.
+        grid: [u32; 3],
+    },
 }
 
 impl Violation {
@@ -274,7 +285,8 @@ impl Violation {
             | Violation::Architecture { .. }
             | Violation::NotResident { .. }
             | Violation::NotCallable
-            | Violation::Cluster { .. } => None,
+            | Violation::Cluster { .. }
+            | Violation::ClusterShape { .. } => None,
         }
     }
 }

@@ -24,6 +24,9 @@ pub(crate) struct Limits {
     pub(crate) clusters: bool,
 }
 
+/// The most blocks of a cluster that every device with clusters runs.
+const CLUSTER: u64 = 8;
+
 impl Limits {
     /// Those of a device. Grids and blocks have had these dimensions on every architecture so far.
     pub(crate) fn of(device: &Device) -> Self {
@@ -55,6 +58,17 @@ impl Limits {
         // Where the kernel's only block is one that the device has not, that is what is wrong.
         let (needed, exactly) = if taken { (self.block, false) } else { (needed, exactly) };
         Err(Violation::Block { given, needed, exactly, most })
+    }
+
+    /// That the device runs clusters of these dimensions, and the grid is made of them.
+    pub(crate) fn check_cluster(&self, given: Option<[u32; 3]>, grid: [u32; 3]) -> Result<(), Violation> {
+        let Some(given) = given else { return Ok(()) };
+        if !self.clusters {
+            return Err(Violation::Cluster { given });
+        }
+        let blocks = given.iter().fold(1, |product: u64, &n| product.saturating_mul(n.into()));
+        let whole = (0..3).all(|axis| given[axis] > 0 && grid[axis].is_multiple_of(given[axis]));
+        if whole && blocks <= CLUSTER { Ok(()) } else { Err(Violation::ClusterShape { given, grid }) }
     }
 
     /// That a grid is not empty, and not larger than the device takes.

@@ -153,8 +153,10 @@ impl Contract {
         if block != self.block() {
             self.check_block(block)?;
         }
-        let LaunchRule { dynamic_shared, cooperative, .. } = self.rule;
-        let shape = Shape { grid: self.grid(arguments)?, block, dynamic_shared, cooperative };
+        let LaunchRule { dynamic_shared, cooperative, cluster, .. } = self.rule;
+        let grid = self.grid(arguments)?;
+        self.limits.check_cluster(cluster, grid)?;
+        let shape = Shape { grid, block, dynamic_shared, cooperative, cluster };
         if cooperative {
             let (given, needed) = (shape.blocks(), most_blocks());
             if given > needed {

@@ -299,8 +299,39 @@ fn refusals_say_what_is_wrong_and_what_is_needed() {
              operands are made for kernels whose blocks run one by one",
         ),
         (Violation::Cluster { given: [2, 1, 1] }, "clusters of [2, 1, 1] blocks; the device runs none"),
+        (
+            Violation::ClusterShape { given: [2, 1, 1], grid: [3, 1, 1] },
+            "clusters of [2, 1, 1] blocks in a grid of [3, 1, 1]; a cluster has 1 to 8 blocks, and the grid is a \
+             multiple of it along each axis",
+        ),
     ];
     for (violation, message) in messages {
         assert_eq!(ContractError::new("k", violation).to_string(), format!("kernel `k`: {message}"));
     }
+}
+
+#[test]
+fn a_grid_is_made_of_whole_clusters() {
+    let limits = Limits { clusters: true, ..LIMITS };
+    let check = |cluster, grid| limits.check_cluster(Some(cluster), grid);
+    for (cluster, grid) in
+        [([1, 1, 1], [1, 1, 1]), ([2, 1, 1], [6, 1, 1]), ([8, 1, 1], [8, 3, 1]), ([2, 2, 2], [4, 6, 2])]
+    {
+        assert_eq!(check(cluster, grid), Ok(()), "{cluster:?} in {grid:?}");
+    }
+    for (cluster, grid) in [
+        ([2, 1, 1], [5, 1, 1]),
+        ([1, 2, 1], [2, 1, 1]),
+        ([16, 1, 1], [16, 1, 1]),
+        ([2, 2, 4], [4, 4, 4]),
+        ([0, 1, 1], [4, 1, 1]),
+        ([u32::MAX; 3], [u32::MAX; 3]),
+    ] {
+        assert_eq!(check(cluster, grid), Err(Violation::ClusterShape { given: cluster, grid }));
+    }
+    assert_eq!(limits.check_cluster(None, [5, 1, 1]), Ok(()));
+    assert_eq!(
+        LIMITS.check_cluster(Some([1, 1, 1]), [1, 1, 1]),
+        Err(Violation::Cluster { given: [1, 1, 1] })
+    );
 }

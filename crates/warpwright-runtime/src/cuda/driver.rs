@@ -1,45 +1,243 @@
-//! A CUDA device as a backend.
+//! A CUDA device as a backend: what it consists of, and what is asked of it as a whole.
 
+use super::config::CudaConfig;
 use super::context::Context;
-use super::error::CudaError;
-use super::library::{self, Library};
+use super::error::CallError;
+use super::faults::{Faults, Suspects};
+use super::handles::Stream;
+use super::info::{self, Description};
+use super::library;
+use super::line::{Line, Lines, StreamHandle};
+use super::mark::Spares;
+use super::memory::{Allocator, Memory};
+use super::module::{Loader, Module};
+use super::reaper::Reaper;
+use super::staging::{Lane, Staging};
+use crate::device::{DeviceStatistics, Properties};
 use crate::error::Result;
-use cudarc::driver::CudaContext;
+use crate::pool::Point;
+use crate::stream::StreamState;
 use cudarc::driver::result::DriverError;
+use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
+use cudarc::driver::{CudaContext, CudaStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use warpwright_ptx::ir;
+use warpwright_ptx::verify::ModuleInfo;
 
 /// A CUDA device with what it needs to run.
 pub(crate) struct Driver {
-    context: Arc<Context>,
-    library: Library,
+    pub(super) context: Arc<Context>,
+    pub(super) description: Description,
+    pub(super) sync_launches: bool,
+    runs_clusters: bool,
+    /// Operations that were issued.
+    pub(super) tickets: AtomicU64,
+    pub(super) counts: Counts,
+    pub(super) faults: Faults,
+    pub(super) lines: Arc<Lines>,
+    pub(super) spares: Arc<Spares>,
+    pub(super) staging: Arc<Staging>,
+    loader: Loader,
+    pub(super) allocator: Allocator,
+    reaper: Arc<Reaper>,
+    /// The first stream, where it is someone else's.
+    theirs: Option<Arc<CudaStream>>,
+    /// The device is going away: nobody waits for other devices any more.
+    pub(super) closed: Arc<AtomicBool>,
+}
+
+/// What was issued.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) launches: AtomicU64,
+    pub(super) graph_launches: AtomicU64,
+    pub(super) copies: AtomicU64,
+    pub(super) bytes_copied: AtomicU64,
+    pub(super) memsets: AtomicU64,
 }
 
 impl Driver {
     /// The device of that ordinal, in its primary context.
-    pub(crate) fn open(ordinal: u32) -> Result<Self> {
-        let library = library::open().map_err(Box::new)?;
-        let count =
-            CudaContext::device_count().map_err(|DriverError(result)| called("cuDeviceGetCount", result))?;
-        let found = u32::try_from(count).unwrap_or(0);
-        if ordinal >= found {
-            return Err(Box::new(CudaError::NoDevice { ordinal, found }).into());
+    pub(crate) fn open(config: &CudaConfig) -> Result<Self> {
+        let description = info::describe(config.ordinal)?;
+        let context = CudaContext::new(config.ordinal as usize);
+        let context =
+            context.map_err(|DriverError(result)| CallError::new("cuDevicePrimaryCtxRetain", result))?;
+        Self::new(context, None, description, config)
+    }
+
+    /// The device of a context of someone else's, whose stream is the first one of the device.
+    pub(crate) fn of(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
+        let ordinal = u32::try_from(context.ordinal()).unwrap_or(u32::MAX);
+        let description = info::describe(ordinal)?;
+        Self::new(context, Some(stream), description, &CudaConfig::new(ordinal))
+    }
+
+    /// The device of a context.
+    fn new(
+        context: Arc<CudaContext>,
+        theirs: Option<Arc<CudaStream>>,
+        description: Description,
+        config: &CudaConfig,
+    ) -> Result<Self> {
+        let context = Arc::new(Context::new(context));
+        let reaper = Arc::new(Reaper::new(&context)?);
+        let Properties { name, arch, .. } = &description.properties;
+        let library = library::open()?;
+        let (version, cache) = (library.version, &config.cubin_cache);
+        let loader = Loader::new(context.clone(), reaper.clone(), version, name.clone(), *arch, cache);
+        Ok(Driver {
+            loader,
+            theirs,
+            allocator: Allocator::new(&context, &reaper)?,
+            staging: Arc::new(Staging::new(&context)),
+            runs_clusters: context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)? != 0,
+            description,
+            sync_launches: config.sync_launches,
+            tickets: AtomicU64::new(0),
+            counts: Counts::default(),
+            faults: Faults::default(),
+            lines: Arc::default(),
+            spares: Arc::default(),
+            reaper,
+            closed: Arc::default(),
+            context,
+        })
+    }
+
+    /// What it is like.
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.description.properties
+    }
+
+    /// Host threads that run blocks, where the device is a virtual one.
+    pub(crate) fn host_threads(&self) -> Option<u32> {
+        self.description.host_threads
+    }
+
+    pub(crate) fn runs_clusters(&self) -> bool {
+        self.runs_clusters
+    }
+
+    /// A new stream with that number.
+    pub(crate) fn new_stream(&self, id: u64) -> Result<StreamHandle> {
+        self.lines.sweep();
+        let stream = match &self.theirs {
+            Some(theirs) if id == 0 => Stream::theirs(&self.context, theirs.clone()),
+            _ => Stream::new(&self.context)?,
+        };
+        Ok(self.stream(id, stream))
+    }
+
+    fn stream(&self, id: u64, stream: Stream) -> StreamHandle {
+        let stream = Arc::new(stream);
+        let line = Line::new(id, stream.clone(), Lane::new(&self.staging, &stream));
+        StreamHandle::new(Arc::new(line), &self.lines, &self.reaper)
+    }
+
+    /// New memory for what a stream does next. `None` where there is no room.
+    pub(crate) fn allocate(
+        &self,
+        bytes: u64,
+        state: &StreamState,
+        handle: &StreamHandle,
+    ) -> Result<Option<Memory>> {
+        let line = handle.line();
+        let mut order = line.order();
+        // The memory is there behind this point of the stream: no other one has it before.
+        self.ticket(&mut order, state);
+        Ok(self.allocator.allocate(bytes, line.stream(), line.id())?)
+    }
+
+    /// New memory of the host's, zero. `None` where there is no room.
+    pub(crate) fn allocate_mapped(&self, bytes: u64) -> Result<Option<Memory>> {
+        Ok(self.allocator.allocate_mapped(bytes)?)
+    }
+
+    /// Whether the operations until a point are complete. In a context that is lost everything is.
+    pub(crate) fn is_complete(&self, point: Point) -> bool {
+        let Some(line) = self.lines.get(point.stream) else { return true };
+        line.is_complete(point.ticket).unwrap_or_else(|error| {
+            self.failed("a query", &error);
+            self.faults.is_lost()
+        })
+    }
+
+    /// Waits until what a stream was asked for is complete, and returns the error that nobody was told of.
+    pub(crate) fn wait(&self, stream: &StreamHandle) -> Result<()> {
+        self.pass(stream.line());
+        self.faults.tell()
+    }
+
+    /// Waits until everything is complete, and returns the error that nobody was told of.
+    pub(crate) fn wait_all(&self) -> Result<()> {
+        self.pass_all();
+        self.faults.tell()
+    }
+
+    /// Waits until everything is complete.
+    pub(crate) fn pass_all(&self) {
+        self.lines.all().iter().for_each(|line| self.pass(line));
+        self.lines.sweep();
+    }
+
+    /// Waits until everything is complete, and what it held is free again.
+    pub(crate) fn reclaim(&self) -> Result<()> {
+        self.pass_all();
+        Ok(self.allocator.reclaim()?)
+    }
+
+    /// Bytes of memory that nobody has, in this process or another one.
+    pub(crate) fn free_memory(&self) -> Result<u64> {
+        Ok(self.allocator.room()?.free)
+    }
+
+    /// Loads a module that the verifier has accepted.
+    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
+        self.loader.load(module, info)
+    }
+
+    fn pass(&self, line: &Line) {
+        if let Err(error) = line.wait() {
+            self.failed("synchronize", &error);
         }
-        let context = CudaContext::new(ordinal as usize);
-        let context = context.map_err(|DriverError(result)| called("cuDevicePrimaryCtxRetain", result))?;
-        Ok(Driver { context: Arc::new(Context::new(context)), library })
     }
 
-    /// The context, which everything that lives in it holds.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
+    /// Notes that a call for `what` was answered with an error. No stream is locked.
+    pub(super) fn failed(&self, what: &str, error: &CallError) {
+        self.faults.add(what, error, || {
+            let mut suspects = Suspects::default();
+            self.lines.all().iter().for_each(|line| suspects.join(line.order().suspects.clone()));
+            suspects
+        });
     }
 
-    /// The driver's library.
-    pub(crate) fn library(&self) -> Library {
-        self.library
+    /// Errors that calls have returned.
+    pub(crate) fn failures(&self) -> u64 {
+        self.faults.told()
+    }
+
+    pub(crate) fn statistics(&self) -> DeviceStatistics {
+        let Counts { launches, graph_launches, copies, bytes_copied, memsets } = &self.counts;
+        DeviceStatistics {
+            launches: launches.load(Relaxed),
+            graph_launches: graph_launches.load(Relaxed),
+            copies: copies.load(Relaxed),
+            bytes_copied: bytes_copied.load(Relaxed),
+            memsets: memsets.load(Relaxed),
+            bytes_accessed: 0,
+        }
     }
 }
 
-fn called(call: &'static str, result: cudarc::driver::sys::CUresult) -> Box<CudaError> {
-    Box::new(CudaError::Call(super::error::CallError::new(call, result)))
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.closed.store(true, Relaxed);
+        // What the device does cannot be taken back, and memory must not go before it is done. An error ends it too.
+        for line in self.lines.all() {
+            let _ = line.wait();
+        }
+        self.lines.sweep();
+    }
 }

@@ -37,6 +37,27 @@ pub enum CudaError {
         /// How many there are.
         found: u32,
     },
+    /// The device is older than every architecture that PTX is made for here.
+    #[error(
+        "cuda:{ordinal} has compute capability {major}.{minor}, which is too old: 5.0 is the oldest that there are \
+         kernels for"
+    )]
+    OldDevice {
+        /// Which.
+        ordinal: u32,
+        /// 3 in 3.5.
+        major: u32,
+        /// 5 in 3.5.
+        minor: u32,
+    },
+    /// A list of operations did not become a graph.
+    #[error("the graph was not made ready for replays{}: {error}", node.map_or(String::new(), |at| format!(", at node {at}")))]
+    Graph {
+        /// The operation's place; `None` where it is all of them.
+        node: Option<usize>,
+        /// What the driver says.
+        error: CallError,
+    },
     /// A call of the driver failed.
     #[error(transparent)]
     Call(#[from] CallError),

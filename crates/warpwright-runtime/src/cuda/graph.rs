@@ -21,7 +21,7 @@ pub(crate) struct Exec {
 struct Handles {
     context: Arc<Context>,
     /// The nodes are those of this one.
-    graph: Captured,
+    _graph: Captured,
     exec: CUgraphExec,
     /// By operation of the list; `None` for one that is no node: empty, or of several.
     nodes: Vec<Option<CUgraphNode>>,
@@ -50,8 +50,10 @@ struct Captured(CUgraph);
 
 impl Drop for Captured {
     fn drop(&mut self) {
-        // SAFETY: nothing else has the handle. An error has nobody to be told to.
-        let _ = unsafe { sys::cuGraphDestroy(self.0) };
+        if !self.0.is_null() {
+            // SAFETY: nothing else has the handle. An error has nobody to be told to.
+            let _ = unsafe { sys::cuGraphDestroy(self.0) };
+        }
     }
 }
 
@@ -93,7 +95,7 @@ impl Exec {
         check("cuGraphInstantiateWithFlags", unsafe {
             sys::cuGraphInstantiateWithFlags(&mut exec, graph.0, 0)
         })?;
-        let handles = Handles { context: context.clone(), graph, exec, nodes };
+        let handles = Handles { context: context.clone(), _graph: graph, exec, nodes };
         // So that the first replay takes no longer than others.
         // SAFETY: both handles live; the stream captures no more.
         check("cuGraphUpload", unsafe { sys::cuGraphUpload(exec, stream.raw()) })?;

@@ -52,6 +52,15 @@ impl Stream {
         self.handle
     }
 
+    /// The same as the bindings have it, for as long as `self` lives.
+    pub(super) fn cudarc(&self) -> Arc<CudaStream> {
+        match &self.theirs {
+            Some(theirs) => theirs.clone(),
+            // SAFETY: the stream is of that context, and callers keep `self`.
+            None => unsafe { self.context.cuda().wrap_borrowed_stream(self.handle) },
+        }
+    }
+
     /// The context that it is in.
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.context
@@ -94,6 +103,11 @@ impl Event {
     /// The driver's handle.
     pub(crate) fn raw(&self) -> CUevent {
         self.handle
+    }
+
+    /// The context that it is in.
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
     }
 
     /// From now on it covers what the stream was asked for so far. The context is bound.

@@ -7,8 +7,8 @@ use super::handles::Stream;
 use crate::contract::{Number, Param};
 use crate::op::Shape;
 use cudarc::driver::sys::{
-    self, CUDA_KERNEL_NODE_PARAMS, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue,
-    CUlaunchConfig,
+    self, CUDA_KERNEL_NODE_PARAMS, CUfunction, CUlaunchAttribute, CUlaunchAttributeID,
+    CUlaunchAttributeValue, CUlaunchConfig,
 };
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -104,7 +104,8 @@ impl Call {
 
     /// How it is launched, besides its dimensions, and how many of the attributes say so.
     fn attributes(&self) -> ([CUlaunchAttribute; 2], u32) {
-        let attribute = |id| CUlaunchAttribute { id, pad: [0; 4], value: CUlaunchAttributeValue { pad: [0; 64] } };
+        let attribute =
+            |id| CUlaunchAttribute { id, pad: [0; 4], value: CUlaunchAttributeValue { pad: [0; 64] } };
         let mut attributes = [attribute(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE); 2];
         let mut count = 0;
         if self.shape.cooperative {
@@ -115,8 +116,7 @@ impl Call {
         if let Some([x, y, z]) = self.shape.cluster {
             attributes[count] = attribute(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
             let value = &mut attributes[count].value;
-            // SAFETY: all bytes of the union are set, and any bytes are three numbers.
-            unsafe { (value.clusterDim.x, value.clusterDim.y, value.clusterDim.z) = (x, y, z) };
+            (value.clusterDim.x, value.clusterDim.y, value.clusterDim.z) = (x, y, z);
             count += 1;
         }
         (attributes, count as u32)

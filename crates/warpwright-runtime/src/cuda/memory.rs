@@ -4,8 +4,7 @@
 //! is given back behind all streams that have used it, without anybody waiting. Devices without pools allocate at
 //! once, and free what is not in use any more when there is an opportunity.
 //!
-//! What uses the memory is not known here: whoever drops it has said so ([`Memory::used_by`]). Memory of the host's
-//! belongs to no stream, and counts as used by all of them.
+//! What uses the memory is not known here: whoever drops it has said so ([`Memory::used_by`]).
 
 use super::context::Context;
 use super::error::{CallError, check};
@@ -167,24 +166,27 @@ impl Memory {
         inside.then(|| unsafe { block.start().add(offset as usize) })
     }
 
-    /// Reads memory of the host's as it is now: up to 8 bytes at an aligned address as one value. Whether it is such
-    /// memory.
+    /// Reads memory of the host's as it is now; a number of up to 8 bytes at a multiple of its size as one value.
+    /// Whether it is such memory.
     pub(crate) fn peek(&self, offset: u64, value: &mut [u8]) -> bool {
         let Some(from) = self.host(offset, value.len()) else { return false };
-        let aligned = (from as usize).is_multiple_of(value.len().max(1));
-        // SAFETY: the bytes are inside of the block, which lives as long as `self`; all accesses of the host are
-        // atomic, and the device's are not the host's.
-        unsafe {
-            match (value.len(), aligned) {
-                (8, true) => value.copy_from_slice(&AtomicU64::from_ptr(from.cast()).load(Acquire).to_ne_bytes()),
-                (4, true) => value.copy_from_slice(&AtomicU32::from_ptr(from.cast()).load(Acquire).to_ne_bytes()),
-                (2, true) => value.copy_from_slice(&AtomicU16::from_ptr(from.cast()).load(Acquire).to_ne_bytes()),
-                _ => {
-                    for (at, byte) in value.iter_mut().enumerate() {
-                        *byte = AtomicU8::from_ptr(from.add(at)).load(Acquire);
-                    }
+        let mut rest = value;
+        let mut from = from;
+        while !rest.is_empty() {
+            let width = width(from, rest.len());
+            let (now, later) = rest.split_at_mut(width);
+            // SAFETY: the bytes are inside of the block, which lives as long as `self`, at an address that is aligned
+            // for them. All accesses of the host are atomic, and the device's are none of the host's.
+            unsafe {
+                match width {
+                    8 => now.copy_from_slice(&AtomicU64::from_ptr(from.cast()).load(Acquire).to_ne_bytes()),
+                    4 => now.copy_from_slice(&AtomicU32::from_ptr(from.cast()).load(Acquire).to_ne_bytes()),
+                    2 => now.copy_from_slice(&AtomicU16::from_ptr(from.cast()).load(Acquire).to_ne_bytes()),
+                    _ => now.copy_from_slice(&[AtomicU8::from_ptr(from).load(Acquire)]),
                 }
+                from = from.add(width);
             }
+            rest = later;
         }
         true
     }
@@ -192,26 +194,34 @@ impl Memory {
     /// Changes memory of the host's now, as [`peek`](Self::peek) reads it.
     pub(crate) fn poke(&self, offset: u64, value: &[u8]) -> bool {
         let Some(to) = self.host(offset, value.len()) else { return false };
-        let aligned = (to as usize).is_multiple_of(value.len().max(1));
-        // SAFETY: as for `peek`.
-        unsafe {
-            match (*value, aligned) {
-                ([a, b, c, d, e, f, g, h], true) => {
-                    AtomicU64::from_ptr(to.cast()).store(u64::from_ne_bytes([a, b, c, d, e, f, g, h]), Release);
-                }
-                ([a, b, c, d], true) => {
-                    AtomicU32::from_ptr(to.cast()).store(u32::from_ne_bytes([a, b, c, d]), Release);
-                }
-                ([a, b], true) => AtomicU16::from_ptr(to.cast()).store(u16::from_ne_bytes([a, b]), Release),
-                _ => {
-                    for (at, &byte) in value.iter().enumerate() {
-                        AtomicU8::from_ptr(to.add(at)).store(byte, Release);
+        let mut rest = value;
+        let mut to = to;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(width(to, rest.len()));
+            // SAFETY: as for `peek`.
+            unsafe {
+                match *now {
+                    [a, b, c, d, e, f, g, h] => {
+                        let word = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+                        AtomicU64::from_ptr(to.cast()).store(word, Release);
                     }
+                    [a, b, c, d] => {
+                        AtomicU32::from_ptr(to.cast()).store(u32::from_ne_bytes([a, b, c, d]), Release);
+                    }
+                    [a, b] => AtomicU16::from_ptr(to.cast()).store(u16::from_ne_bytes([a, b]), Release),
+                    _ => AtomicU8::from_ptr(to).store(now[0], Release),
                 }
+                to = to.add(now.len());
             }
+            rest = later;
         }
         true
     }
+}
+
+/// Bytes of the largest value that is aligned there and within as many.
+fn width(address: *mut u8, bytes: usize) -> usize {
+    [8, 4, 2].into_iter().find(|&width| width <= bytes && address.addr().is_multiple_of(width)).unwrap_or(1)
 }
 
 impl Drop for Memory {
@@ -227,7 +237,7 @@ impl Drop for Memory {
                 let plain = Plain { context: context.clone(), address: self.address };
                 reaper.after(&Users::Streams(users), Box::new(plain));
             }
-            Kind::Mapped { block, reaper } => reaper.after(&Users::All, Box::new(block.take())),
+            Kind::Mapped { block, reaper } => reaper.after(&Users::Streams(users), Box::new(block.take())),
         }
     }
 }
@@ -295,8 +305,7 @@ impl HostBlock {
     fn address(&self) -> Result<u64, CallError> {
         let mut address = 0;
         // SAFETY: writes the address; the memory is mapped.
-        let asked =
-            unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, self.start.as_ptr().cast(), 0) };
+        let asked = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, self.start.as_ptr().cast(), 0) };
         check("cuMemHostGetDevicePointer", asked)?;
         Ok(address)
     }

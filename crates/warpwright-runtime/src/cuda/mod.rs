@@ -8,20 +8,46 @@
 //! - `library`: whether the driver is there and new enough. Everything else calls it only after that.
 //! - `error`: [`CudaError`], and [`check`](error::check) for what calls return.
 //! - `context`: the context, and that it is current on the calling thread.
-//! - `driver`: [`Driver`], the backend.
+//! - `info`: what devices are like. `config`: how one is used.
+//! - `driver`: [`Driver`], the backend. `issue`: operations as calls. `line`: streams and how far they are. `mark`: events.
+//!   `faults`: errors, and who was told.
 //! - `module/`: images from PTX, their cache, functions, occupancy.
-//! - `memory`: allocations. `staging`: copies from and to the host. `graph`: captured graphs. `peer`: copies between
-//!   devices.
+//! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: captured graphs.
+//! - `memory`: allocations. `reaper`: giving back what the device may still use. `staging`: copies from and to the host.
+//!   `peer`: copies between devices. `interop`: programs that have cudarc already.
 //!
 //! **Nothing outside of this folder calls the driver.**
 #![allow(unsafe_code, reason = "the driver API is C")]
-#![allow(dead_code, reason = "no device opens it yet")]
 
+mod config;
 mod context;
 mod driver;
 mod error;
+mod faults;
+mod graph;
+mod handles;
+mod info;
+mod interop;
+mod issue;
+mod launch;
 mod library;
+mod line;
+mod mark;
+mod memory;
 mod module;
+mod peer;
+mod reaper;
+mod staging;
 
+pub use config::CudaConfig;
+pub(crate) use driver::Driver;
 pub use error::{CallError, CudaError, DriverVersion};
+pub(crate) use info::{Description, count, describe};
+pub use interop::Lendable;
+pub(crate) use issue::{Code, Replay};
+pub(crate) use library::open as library;
+pub(crate) use line::StreamHandle;
+pub(crate) use mark::Mark;
+pub(crate) use memory::Memory;
+pub(crate) use module::Module;
 pub use module::{CubinCache, JitError, JitMessage, ModuleError, PtxLine, PtxVersionError};

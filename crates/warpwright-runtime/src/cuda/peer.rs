@@ -1,34 +1,39 @@
 //! Copies between CUDA devices.
 
-use super::context::Context;
-use super::error::{CallError, check};
-use super::handles::Stream;
+use super::driver::Driver;
+use super::error::check;
+use super::issue::address;
+use super::line::StreamHandle;
+use crate::op::Place;
+use crate::stream::StreamState;
 use cudarc::driver::sys;
 
-/// Where bytes are, on which device.
-#[derive(Clone, Copy)]
-pub(crate) struct Side<'a> {
-    /// The device's context.
-    pub(crate) context: &'a Context,
-    /// The first byte.
-    pub(crate) address: u64,
-}
-
-/// Copies bytes from one device to another in the order of a stream of one of them. The driver goes from device to
-/// device where it can, and else through the host. The stream's context is bound.
-///
-/// # Safety
-///
-/// Both sides have that many bytes, which are there when the stream comes to it and until it is past it.
-pub(crate) unsafe fn copy(
-    target: Side<'_>,
-    source: Side<'_>,
-    bytes: usize,
-    stream: &Stream,
-) -> Result<(), CallError> {
-    let (to, from) = (target.context.cuda().cu_ctx(), source.context.cuda().cu_ctx());
-    // SAFETY: the contexts live as long as the sides; the rest is the caller's promise.
-    let asked =
-        unsafe { sys::cuMemcpyPeerAsync(target.address, to, source.address, from, bytes, stream.raw()) };
-    check("cuMemcpyPeerAsync", asked)
+impl Driver {
+    /// Copies from one device to another, of which one is `self`, in the order of a stream of `self`. The driver goes
+    /// from device to device where it can, and else through the host.
+    pub(crate) fn copy_peer(
+        &self,
+        (reads, source): (&Driver, &Place),
+        (writes, target): (&Driver, &Place),
+        state: &StreamState,
+        handle: &StreamHandle,
+    ) {
+        let result = self.in_order(state, handle, |line, _| {
+            let bytes = target.bytes as usize;
+            if bytes > 0 {
+                let (to, from) = (writes.context.cuda().cu_ctx(), reads.context.cuda().cu_ctx());
+                let (target, source) = (address(target), address(source));
+                // SAFETY: both sides have that many bytes, which buffers hold that know of the copy; the contexts live
+                // as long as their drivers do.
+                let asked =
+                    unsafe { sys::cuMemcpyPeerAsync(target, to, source, from, bytes, line.stream().raw()) };
+                check("cuMemcpyPeerAsync", asked)?;
+            }
+            self.copied(target.bytes);
+            Ok(())
+        });
+        if let Err(error) = result {
+            self.failed("copy between devices", &error);
+        }
+    }
 }

@@ -2,26 +2,30 @@
 //!
 //! Everything about a device that does not depend on its kind is here: its streams, its pool, its statistics.
 
+mod list;
 mod properties;
 mod spec;
 
+pub use list::{DeviceInfo, cuda_driver, devices};
 pub use properties::{DeviceStatistics, Properties};
 pub use spec::{DeviceSpec, Selected};
 
 use crate::backend::{Backend, Memory};
 use crate::buffer::{AnyBuffer, Block, Buffer, Element, HostBuffer};
+use crate::cuda::{CudaConfig, Driver};
 use crate::error::{Result, RuntimeError};
 use crate::kernel::Kernels;
 use crate::pool::{Free, Point, Pool, PoolStatistics};
 use crate::stream::{self, Stream, StreamState};
 use crate::vm::{self, VmConfig};
+use cudarc::driver::{CudaContext, CudaStream};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use warpwright_vm::{Finding, Report};
 
 /// Bytes that the pool of a device keeps, until [`Device::set_release_threshold`] says otherwise.
-const RELEASE_THRESHOLD: u64 = 1 << 30;
+pub(crate) const RELEASE_THRESHOLD: u64 = 1 << 30;
 
 /// A device. A cheap handle: its clones are one device, and equal.
 ///
@@ -54,7 +58,7 @@ impl Device {
         DeviceSpec::Auto.select()
     }
 
-    /// The device of that kind.
+    /// The device that is meant.
     pub fn open(spec: DeviceSpec) -> Result<Device> {
         Ok(spec.select()?.device)
     }
@@ -63,16 +67,40 @@ impl Device {
     pub fn vm(config: VmConfig) -> Result<Device> {
         let worker = vm::Worker::new(config)?;
         let properties = worker.properties();
-        Device::new(Backend::Vm(worker), properties)
+        Device::new(Backend::Vm(worker), properties, RELEASE_THRESHOLD)
     }
 
-    fn new(backend: Backend, properties: Properties) -> Result<Device> {
-        let default_state = StreamState::new(0, backend.new_stream()?);
+    /// The CUDA device of that number, as [`CudaConfig::new`] has it.
+    ///
+    /// Refused where there is no CUDA driver or one that is too old, no such device, or one that is too old: a
+    /// [`CudaError`](crate::CudaError) that says what was found and what is needed.
+    pub fn cuda(ordinal: u32) -> Result<Device> {
+        Device::cuda_with(CudaConfig::new(ordinal))
+    }
+
+    /// A CUDA device. Several of one number share the device's memory and its primary context, and nothing else.
+    ///
+    /// What a CUDA device was asked for it does, also after its last handle: dropping that waits for it.
+    pub fn cuda_with(config: CudaConfig) -> Result<Device> {
+        let driver = Driver::open(&config)?;
+        let properties = driver.properties().clone();
+        Device::new(Backend::Cuda(Box::new(driver)), properties, config.release_threshold)
+    }
+
+    /// The CUDA device of a context of someone else's, whose stream is its default one.
+    pub(crate) fn cuda_of(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Device> {
+        let driver = Driver::of(context, stream)?;
+        let properties = driver.properties().clone();
+        Device::new(Backend::Cuda(Box::new(driver)), properties, RELEASE_THRESHOLD)
+    }
+
+    fn new(backend: Backend, properties: Properties, release_threshold: u64) -> Result<Device> {
+        let default_state = StreamState::new(0, backend.new_stream(0)?);
         let inner = Inner {
             number: DEVICES.fetch_add(1, Relaxed),
             backend,
             properties,
-            pool: Mutex::new(Pool::new(RELEASE_THRESHOLD)),
+            pool: Mutex::new(Pool::new(release_threshold)),
             default_state: Arc::new(default_state),
             default_stream: Mutex::default(),
             streams: AtomicU64::new(1),
@@ -86,7 +114,8 @@ impl Device {
         &self.inner.properties
     }
 
-    /// Whether it is a virtual GPU: where everything takes longer, and the host is no slower than the device.
+    /// Whether it is a virtual GPU, or a CUDA device that is one: where everything takes longer, and the host is no slower
+    /// than the device.
     pub fn is_virtual(&self) -> bool {
         self.inner.backend.is_virtual()
     }
@@ -109,8 +138,8 @@ impl Device {
 
     /// A new stream. Refused where the device has no room for another one.
     pub fn new_stream(&self) -> Result<Stream> {
-        let handle = self.inner.backend.new_stream()?;
         let id = self.inner.streams.fetch_add(1, Relaxed);
+        let handle = self.inner.backend.new_stream(id)?;
         Ok(Stream::new(self.clone(), Arc::new(StreamState::new(id, handle))))
     }
 
@@ -193,9 +222,12 @@ impl Device {
         if let Some(memory) = allocate(&self.inner.backend)? {
             return Ok(memory);
         }
-        let cached = self.pool().trim(0);
-        if !cached.is_empty() {
-            self.give_back(cached);
+        let (cached, blocks) = {
+            let mut pool = self.pool();
+            (pool.statistics().cached_bytes, pool.trim(0))
+        };
+        if !blocks.is_empty() {
+            self.give_back(blocks);
             if let Some(memory) = allocate(&self.inner.backend)? {
                 return Ok(memory);
             }
@@ -205,12 +237,13 @@ impl Device {
         let capacity = self.inner.properties.memory;
         let live = self.pool().statistics().live_bytes;
         if live.saturating_add(bytes) <= capacity {
-            self.inner.backend.pass_all();
+            self.inner.backend.reclaim()?;
             if let Some(memory) = allocate(&self.inner.backend)? {
                 return Ok(memory);
             }
         }
-        Err(RuntimeError::OutOfMemory { asked: bytes, live, capacity })
+        let free = self.inner.backend.free_memory()?;
+        Err(RuntimeError::OutOfMemory { asked: bytes, free, live, cached, capacity })
     }
 
     /// A block is not used by anyone any more, after these points.
@@ -246,6 +279,11 @@ impl Device {
     /// The kernels that were built for it.
     pub(crate) fn kernels(&self) -> &Kernels {
         &self.inner.kernels
+    }
+
+    /// The stream that waits for what other devices do with a buffer: the one that it was allocated on.
+    pub(crate) fn follower(&self, buffer: &AnyBuffer) -> Arc<StreamState> {
+        buffer.block().home.as_ref().unwrap_or(&self.inner.default_state).clone()
     }
 
     /// What it runs on.

@@ -1,5 +1,6 @@
 //! What a device is like, and what it has done.
 
+use crate::cuda::DriverVersion;
 use warpwright_ptx::ir::Arch;
 
 /// What a device is like.
@@ -26,6 +27,10 @@ pub struct Properties {
     pub shared_per_block_optin: u64,
     /// Global memory, in bytes.
     pub memory: u64,
+    /// The cache between global memory and the multiprocessors, in bytes, where there is one.
+    pub l2_cache: Option<u64>,
+    /// The version of the driver API that the driver has, where there is a driver.
+    pub driver: Option<DriverVersion>,
 }
 
 /// What a device has done, as it has counted itself. What was skipped after an error is not counted.

@@ -1,6 +1,7 @@
 //! Which device: as people and programs say it.
 
 use super::Device;
+use crate::cuda;
 use crate::error::{Result, RuntimeError};
 use crate::vm::VmConfig;
 use std::fmt;
@@ -33,15 +34,43 @@ impl DeviceSpec {
     /// Opens the device, and says why it is that one.
     pub fn select(self) -> Result<Selected> {
         let (device, reason) = match self {
-            DeviceSpec::Auto => (
-                Device::vm(VmConfig::default())?,
-                "this version runs on the virtual GPU alone: it has no CUDA devices",
-            ),
+            DeviceSpec::Auto => return auto(),
             DeviceSpec::Vm => (Device::vm(VmConfig::default())?, "the virtual GPU was asked for"),
-            DeviceSpec::Cuda(ordinal) => return Err(RuntimeError::NoCuda { ordinal }),
+            DeviceSpec::Cuda(ordinal) => (Device::cuda(ordinal)?, "this CUDA device was asked for"),
         };
         Ok(Selected { device, reason: reason.into() })
     }
+}
+
+/// The first CUDA device that is none of ours and can be opened; else the virtual GPU, which is no slower when it is
+/// not behind a driver.
+fn auto() -> Result<Selected> {
+    let mut reason = match cuda::count() {
+        Ok(0) => "the CUDA driver has no device".to_owned(),
+        Ok(count) => {
+            let mut others = Vec::new();
+            for ordinal in 0..count {
+                match open_real(ordinal) {
+                    Ok(Some(device)) => {
+                        let reason = format!("it is the first CUDA device, cuda:{ordinal}");
+                        return Ok(Selected { device, reason });
+                    }
+                    Ok(None) => others.push(format!("cuda:{ordinal} is a virtual GPU")),
+                    Err(error) => others.push(format!("cuda:{ordinal} cannot be opened: {error}")),
+                }
+            }
+            others.join("; ")
+        }
+        Err(error) => error.to_string(),
+    };
+    reason.push_str("; so it is the virtual GPU");
+    Ok(Selected { device: Device::vm(VmConfig::default())?, reason })
+}
+
+/// A CUDA device; `None` where it is a virtual one.
+fn open_real(ordinal: u32) -> Result<Option<Device>> {
+    let is_virtual = cuda::describe(ordinal)?.host_threads.is_some();
+    if is_virtual { Ok(None) } else { Device::cuda(ordinal).map(Some) }
 }
 
 impl fmt::Display for DeviceSpec {

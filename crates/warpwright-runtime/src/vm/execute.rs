@@ -83,6 +83,7 @@ impl Executor {
             Task::Record(mark) => mark.reach(Some(Instant::now())),
             // One that waits for another device gives up when there is nothing left to do for.
             Task::Wait(Mark::Vm(mark)) => mark.wait_unless(|| queue.is_closed()),
+            Task::Wait(Mark::Cuda(mark)) => mark.wait_unless(|| queue.is_closed()),
         }
         Ok(())
     }
@@ -126,11 +127,9 @@ impl Executor {
     }
 
     fn launch(&self, launch: &Launch) -> Result<(), Box<Failure>> {
-        let backend::Code::Vm(code) = &launch.code;
+        let code = launch.code.vm();
         let running = self.device.launch(&code.module, &code.kernel, &code.config, &code.args, &self.options);
-        let failure = |number, message| {
-            Err(Box::new(Failure { kernel: launch.kernel.to_string(), launch: number, message }))
-        };
+        let failure = |number, message| Err(Box::new(Failure::new(&launch.kernel, number, message)));
         let running = match running {
             Ok(running) => running,
             Err(error) => return failure(None, error.to_string()),
@@ -163,8 +162,7 @@ pub(super) fn skip(task: &Task) {
 }
 
 fn forget(memory: &backend::Memory) {
-    let backend::Memory::Vm(memory) = memory;
-    memory.buffer.forget();
+    memory.vm().buffer.forget();
 }
 
 /// What is wrong with a launch, if anything is.
@@ -183,12 +181,9 @@ fn describe(report: &Report) -> Option<String> {
 }
 
 fn memory(place: &Place) -> &warpwright_vm::Buffer<u8> {
-    let backend::Memory::Vm(memory) = &*place.memory;
-    &memory.buffer
+    &place.memory.vm().buffer
 }
 
 fn named(operation: &str, result: Result<(), DeviceError>) -> Result<(), Box<Failure>> {
-    result.map_err(|error| {
-        Box::new(Failure { kernel: operation.into(), launch: None, message: error.to_string() })
-    })
+    result.map_err(|error| Box::new(Failure::new(operation, None, error.to_string())))
 }

@@ -28,7 +28,8 @@ impl Worker {
 
 impl Module {
     pub(crate) fn code(&self, kernel: &Arc<str>, shape: Shape, params: impl Iterator<Item = Param>) -> Code {
-        let Shape { grid, block, dynamic_shared, cooperative } = shape;
+        // A launch with clusters is refused before it comes here.
+        let Shape { grid, block, dynamic_shared, cooperative, cluster: _ } = shape;
         Code {
             module: self.module.clone(),
             kernel: kernel.clone(),

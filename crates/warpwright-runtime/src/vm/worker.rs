@@ -64,6 +64,8 @@ impl Worker {
             shared_per_block: SHARED_PER_BLOCK,
             shared_per_block_optin: limits.shared_per_block,
             memory: config.memory,
+            l2_cache: None,
+            driver: None,
         }
     }
 
@@ -124,7 +126,7 @@ impl Worker {
         stream: &StreamState,
         target: &mut [u8],
     ) -> Result<()> {
-        let backend::StreamHandle::Vm(handle) = &stream.handle;
+        let handle = stream.vm();
         let landing = handle.take_landing();
         let ticket = self.queue.push(Task::Download { source, landing: landing.clone() }, stream);
         self.queue.wait(ticket)?;
@@ -202,8 +204,8 @@ fn serve(queue: &Queue, executor: &Executor) {
 }
 
 fn internal() -> Failure {
-    let message = "the runtime failed, which is a mistake in it and not in the program".into();
-    Failure { kernel: "an operation".into(), launch: None, message }
+    let message = "the runtime failed, which is a mistake in it and not in the program".to_owned();
+    Failure::new("an operation", None, message)
 }
 
 impl Drop for Worker {

@@ -1,90 +1,121 @@
-//! What only CUDA devices do: drivers that are missing or too old, errors that stay, processes that end midway.
+//! What a CUDA device does of its own: pinned memory, freeing, graphs of the driver, cudarc's slices, peers.
 //!
-//! Each test is a process of its own with the driver of `warpwright-libcuda`.
-#![cfg(target_os = "linux")]
+//! These tests want a CUDA device, real or virtual: `cargo test -p warpwright-runtime --test cuda` with the driver's
+//! library on the loader's path. They are no part of a plain `cargo test`.
 
-mod ends;
-mod errors;
-mod found;
+mod graphs;
+mod interop;
 mod memory;
-mod several;
+mod peers;
+mod staging;
 
 use std::time::{Duration, Instant};
-use warpwright_runtime::{
-    Buffer, CudaConfig, Device, HostBuffer, LaunchConfig, Module, Result, RuntimeError, Stream,
-};
-use warpwright_testing::Apart;
+use warpwright_runtime::*;
 
-/// Kernels of one thread each; the file says what they do.
-const KERNELS: &str = include_str!("../small/words.ptx");
-
-/// The status of a process in which the driver has found something.
-const FOUND: i32 = 97;
-
-/// A process with two devices, in which everything is looked for and nothing is to be found.
-fn clean(test: &str) -> Option<Apart> {
-    Apart::new(test).map(|apart| {
-        let apart = apart.driver("80,90").env("WARPWRIGHT_CHECK", "all");
-        apart.env("WARPWRIGHT_EXIT_STATUS", FOUND.to_string()).env("WARPWRIGHT_LEAKS", "1")
-    })
+/// Kernels of the parameters `p`, `q` and `n`, launched with one thread a block:
+///
+/// - `add`: `p[ctaid] += n`
+/// - `spin`: says `q[1] = 1`, waits until `q[0]` is not zero, then `p[0] += n`
+const KERNELS: &str = ".version 7.8
+.target sm_75
+.address_size 64
+.visible .entry add(.param .u64 p, .param .u64 q, .param .u32 n)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [p];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %ctaid.x;
+    mad.wide.u32 %rd2, %r2, 4, %rd1;
+    ld.global.u32 %r3, [%rd2];
+    add.u32 %r3, %r3, %r1;
+    st.global.u32 [%rd2], %r3;
+    ret;
 }
+.visible .entry spin(.param .u64 p, .param .u64 q, .param .u32 n)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [p];
+    ld.param.u64 %rd2, [q];
+    ld.param.u32 %r1, [n];
+    st.volatile.global.u32 [%rd2+4], 1;
+$trip:
+    ld.volatile.global.u32 %r2, [%rd2];
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra $trip;
+    ld.global.u32 %r3, [%rd1];
+    add.u32 %r3, %r3, %r1;
+    st.global.u32 [%rd1], %r3;
+    ret;
+}
+";
 
 /// A device with its kernels.
 struct Gpu {
     device: Device,
-    stream: Stream,
     module: Module,
 }
 
 impl Gpu {
-    fn new(ordinal: u32) -> Gpu {
-        Gpu::with(CudaConfig::new(ordinal))
+    fn open() -> Gpu {
+        Gpu::of(Device::cuda(0).expect("these tests want a CUDA device"))
     }
 
-    fn with(config: CudaConfig) -> Gpu {
-        let device = Device::cuda_with(config).unwrap_or_else(|error| panic!("{error}"));
-        let module = device.load_ptx(KERNELS).unwrap_or_else(|error| panic!("{error}"));
-        Gpu { stream: device.default_stream(), device, module }
+    fn of(device: Device) -> Gpu {
+        let module = device.load_ptx(KERNELS).expect("kernels");
+        Gpu { device, module }
     }
 
-    /// Launches one of the kernels with one thread.
-    fn launch(&self, kernel: &str, p: &Buffer<u32>, q: &Buffer<u32>, n: u32) -> Result<()> {
-        self.launch_on(&self.stream, kernel, p, q, n)
+    /// Launches one of the kernels in that many blocks.
+    fn launch(&self, stream: &Stream, kernel: &str, blocks: u32, p: &Buffer<u32>, q: &Buffer<u32>, n: u32) {
+        let function = self.module.load_function(kernel).expect("the kernel");
+        let config = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
+        let builder = stream.launch_builder(&function).arg(p).arg(q).arg(n);
+        // SAFETY: the kernels access what their parameters point at, which has an element for each block.
+        unsafe { builder.launch(config) }.expect("a launch");
     }
 
-    fn launch_on(
-        &self,
-        stream: &Stream,
-        kernel: &str,
-        p: &Buffer<u32>,
-        q: &Buffer<u32>,
-        n: u32,
-    ) -> Result<()> {
-        let function = self.module.load_function(kernel)?;
-        let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: the kernels access what their parameters point at; what they do beyond that is what tests look for,
-        // and the virtual GPU does not do it.
-        unsafe { stream.launch_builder(&function).arg(p).arg(q).arg(n).launch(one) }
+    fn add(&self, stream: &Stream, p: &Buffer<u32>, n: u32) {
+        self.launch(stream, "add", 1, p, p, n);
     }
 
-    /// A kernel that runs until the first of these words is not zero. It runs when this returns.
-    fn busy(&self) -> HostBuffer<u32> {
-        let flags = self.device.alloc_mapped::<u32>(2).unwrap();
-        let x = self.stream.alloc_zeros::<u32>(1).unwrap();
-        self.launch("spin", &x, flags.buffer(), 1).unwrap();
-        let start = Instant::now();
-        while flags.get(1).unwrap() != 1 {
-            assert!(start.elapsed() < Duration::from_secs(60), "it never begins");
-            std::thread::yield_now();
-        }
-        flags
+    /// Keeps a stream busy until it is told to go on, when `p[0] += n`. It is busy when this returns.
+    fn hold(&self, stream: &Stream, p: &Buffer<u32>, n: u32) -> Hold {
+        let hold = Hold { flags: self.device.alloc_mapped(2).expect("flags") };
+        self.launch(stream, "spin", 1, p, hold.flags.buffer(), n);
+        until(|| hold.flags.get(1).expect("a flag") == 1);
+        hold
     }
 }
 
-/// The failure that a call returned.
-fn failure(result: Result<()>) -> warpwright_runtime::Failure {
-    match result {
-        Err(RuntimeError::Failed(failure)) => *failure,
-        other => panic!("a failure is expected: {other:?}"),
+/// A kernel that waits for the host. A test that fails ends it too.
+struct Hold {
+    flags: HostBuffer<u32>,
+}
+
+impl Hold {
+    /// Lets it go on.
+    fn release(self) {}
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.flags.set(0, 1).expect("a flag");
     }
+}
+
+/// Waits for something that must come, but not for ever.
+fn until(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never comes");
+        std::thread::yield_now();
+    }
+}
+
+/// Numbers that differ from those of another seed.
+fn numbers(seed: u32, len: usize) -> Vec<u32> {
+    (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ seed.wrapping_mul(0x9e37_79b9)).collect()
 }

@@ -40,6 +40,28 @@ fn results_go_to_the_host_without_waiting() {
 }
 
 #[test]
+fn ranges_are_read_and_set_as_elements_are() {
+    fn check<T: Element + PartialEq + std::fmt::Debug>(some: [T; 4]) {
+        let device = Gpu::plain().device;
+        let buffer = device.alloc_mapped::<T>(7).unwrap();
+        buffer.write(2, &some).unwrap();
+        buffer.write(7, &[]).unwrap();
+        let zero = T::zeroed();
+        assert_eq!(buffer.to_vec().unwrap(), [zero, zero, some[0], some[1], some[2], some[3], zero]);
+        let mut read = [zero; 3];
+        buffer.read(3, &mut read).unwrap();
+        assert_eq!(read, some[1..]);
+        let behind = |result| matches!(result, Err(RuntimeError::Range { start: 4, end: 8, len: 7 }));
+        assert!(behind(buffer.write(4, &some)) && behind(buffer.read(4, &mut [zero; 4])));
+        assert_eq!(buffer.get(4).unwrap(), some[2], "what was refused has changed nothing");
+    }
+    check([1u8, 2, 255, 4]);
+    check([-1i16, 2, -3, i16::MAX]);
+    check([1.5f32, f32::MIN_POSITIVE, -0.25, f32::MAX]);
+    check([1u64 << 63, 3, u64::MAX, 7]);
+}
+
+#[test]
 fn elements_of_every_size_are_set_alone() {
     fn check<T: Element + PartialEq + std::fmt::Debug>(one: T, other: T) {
         let device = Gpu::plain().device;

@@ -27,11 +27,12 @@ pub use version::PtxVersionError;
 
 use super::context::Context;
 use super::error::{CallError, DriverVersion, check};
+use super::reaper::{Reaper, Users};
 use crate::error::Result;
 use crate::function::{self, FunctionAttributes};
 use cache::{Cache, Key, Platform};
 use cudarc::driver::sys::{self, CUmodule, CUresult};
-use kernel::Kernel;
+pub(crate) use kernel::Kernel;
 use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ use warpwright_ptx::verify::ModuleInfo;
 /// Loads modules on a device.
 pub(crate) struct Loader {
     context: Arc<Context>,
+    reaper: Arc<Reaper>,
     driver: DriverVersion,
     /// The device's name.
     device: String,
@@ -70,6 +72,7 @@ pub(crate) struct LoaderStatistics {
 pub(crate) struct Module {
     handle: CUmodule,
     context: Arc<Context>,
+    reaper: Arc<Reaper>,
     kernels: HashMap<String, Kernel>,
 }
 
@@ -82,6 +85,7 @@ impl Loader {
     /// For the device of a context, with its name and architecture.
     pub(crate) fn new(
         context: Arc<Context>,
+        reaper: Arc<Reaper>,
         driver: DriverVersion,
         device: String,
         arch: Arch,
@@ -92,6 +96,7 @@ impl Loader {
         let build = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
         Loader {
             context,
+            reaper,
             driver,
             device,
             arch,
@@ -181,7 +186,8 @@ impl Loader {
         check("cuModuleLoadDataEx", unsafe {
             sys::cuModuleLoadDataEx(&mut handle, image.as_ptr().cast(), 0, null_mut(), null_mut())
         })?;
-        let mut module = Module { handle, context: self.context.clone(), kernels: HashMap::new() };
+        let (context, reaper) = (self.context.clone(), self.reaper.clone());
+        let mut module = Module { handle, context, reaper, kernels: HashMap::new() };
         for (name, attributes) in declared {
             let kernel = Kernel::of(handle, name, attributes)?;
             module.kernels.insert(name.clone(), kernel);
@@ -240,14 +246,26 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        if self.context.bind().is_err() {
-            return;
-        }
-        // Kernels of it may be running, and an error can come of nothing that is done here: whoever waits is told.
-        // SAFETY: calls of the driver with the handle of a module that is this value's own, in its context.
-        unsafe {
-            let _ = sys::cuCtxSynchronize();
-            let _ = sys::cuModuleUnload(self.handle);
+        // Kernels of it may be running on any stream.
+        let loaded = Loaded { context: self.context.clone(), handle: self.handle };
+        self.reaper.after(&Users::All, Box::new(loaded));
+    }
+}
+
+/// A module of which no kernel runs any more.
+struct Loaded {
+    context: Arc<Context>,
+    handle: CUmodule,
+}
+
+// SAFETY: as for modules.
+unsafe impl Send for Loaded {}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if self.context.bind().is_ok() {
+            // SAFETY: nothing else has the handle, and none of its kernels runs. An error is the context's.
+            let _ = unsafe { sys::cuModuleUnload(self.handle) };
         }
     }
 }

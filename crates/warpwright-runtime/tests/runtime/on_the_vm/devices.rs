@@ -2,6 +2,7 @@
 
 use crate::*;
 use warpwright_ptx::ir::Arch;
+use warpwright_runtime::{CudaError, cuda_driver, devices};
 
 #[test]
 fn a_device_is_chosen_and_says_why() {
@@ -10,9 +11,14 @@ fn a_device_is_chosen_and_says_why() {
     let asked = DeviceSpec::Vm.select().unwrap();
     assert_ne!(chosen.reason, asked.reason);
     assert_ne!(chosen.device, asked.device, "every virtual device is one of its own");
-    match Device::open(DeviceSpec::Cuda(3)) {
-        Err(RuntimeError::NoCuda { ordinal: 3 }) => {}
-        other => panic!("{other:?}"),
+    // There is no such device, and where there is no driver that is what is said.
+    match (Device::open(DeviceSpec::Cuda(u32::MAX)), cuda_driver()) {
+        (Err(RuntimeError::Cuda(error)), Err(why)) => assert_eq!(*error, why),
+        (Err(RuntimeError::Cuda(error)), Ok(_)) => {
+            let found = u32::try_from(devices().unwrap().len() - 1).unwrap();
+            assert_eq!(*error, CudaError::NoDevice { ordinal: u32::MAX, found });
+        }
+        (other, _) => panic!("{other:?}"),
     }
 }
 

@@ -60,8 +60,8 @@ fn what_is_cached_is_given_back_before_memory_is_out() {
     let x = stream.alloc::<u8>(900).unwrap();
     assert_eq!(gpu.device.pool_statistics().cached_bytes, 0);
     match stream.alloc::<u32>(26) {
-        Err(RuntimeError::OutOfMemory { asked, live, capacity }) => {
-            assert_eq!((asked, live, capacity), (104, 900, 1000));
+        Err(RuntimeError::OutOfMemory { asked, free, live, cached, capacity }) => {
+            assert_eq!((asked, free, live, cached, capacity), (104, 100, 900, 0, 1000));
         }
         other => panic!("{other:?}"),
     }
@@ -74,6 +74,12 @@ fn what_is_cached_is_given_back_before_memory_is_out() {
     let y = stream.clone_htod(&[5u8; 100]).unwrap();
     assert_eq!(stream.clone_dtoh(&y).unwrap(), [5; 100]);
     drop(x);
+    match stream.alloc::<u8>(901) {
+        Err(RuntimeError::OutOfMemory { free, live, cached, .. }) => {
+            assert_eq!((free, live, cached), (900, 100, 900), "what was cached did not help");
+        }
+        other => panic!("{other:?}"),
+    }
     assert!(gpu.device.alloc_mapped::<u8>(900).is_ok());
 }
 

@@ -1,0 +1,106 @@
+//! What a client has made and not given back: what is alive when the process ends, and what was when its context did.
+
+use super::calls::Call;
+use super::findings::call_json;
+use super::sink::{self, VERSION};
+use crate::code::{LIBRARIES, LINKS, MODULES};
+use crate::engine::{EVENTS, HostKind, POOLS, STREAMS, hosts};
+use crate::state::{CONTEXTS, config, started};
+use serde_json::json;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Something that is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// What it is, in a word that stays.
+    pub(crate) what: &'static str,
+    /// How much memory it has; 0 for what is no memory.
+    pub(crate) bytes: u64,
+    /// The context that it goes with, if it does.
+    pub(crate) context: Option<u64>,
+    /// The call that made it.
+    pub(crate) made_by: Call,
+}
+
+/// What contexts had when they ended.
+static LEFT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+fn left() -> MutexGuard<'static, Vec<Kept>> {
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Everything that is alive, by the calls that have made it.
+pub(crate) fn alive() -> Vec<Kept> {
+    let mut all = Vec::new();
+    let Some(state) = started() else { return all };
+    let engines = state.devices().iter().filter_map(|device| device.engine_if_started());
+    let engines: Vec<_> = engines.collect();
+    let mut keep = |what, bytes, context, made_by| all.push(Kept { what, bytes, context, made_by });
+    for context in CONTEXTS.alive().iter().filter(|context| context.object.is_alive()) {
+        keep("context", 0, None, context.made_by);
+    }
+    for engine in &engines {
+        for block in engine.memory().alive() {
+            keep("device memory", block.bytes(), Some(block.context), block.made_by);
+        }
+    }
+    for memory in hosts().alive() {
+        let what = match memory.kind {
+            HostKind::Pinned => "host memory",
+            HostKind::Registered => "registered memory",
+            HostKind::Managed => "managed memory",
+        };
+        keep(what, memory.bytes, Some(memory.context), memory.made_by);
+    }
+    for stream in STREAMS.alive() {
+        keep("stream", 0, Some(stream.object.context().id()), stream.made_by);
+    }
+    for event in EVENTS.alive() {
+        keep("event", 0, Some(event.object.context().id()), event.made_by);
+    }
+    for module in MODULES.alive().iter().filter(|module| !module.object.is_librarys()) {
+        keep("module", 0, Some(module.object.code().context().id()), module.made_by);
+    }
+    for library in LIBRARIES.alive() {
+        keep("library", 0, None, library.made_by);
+    }
+    for link in LINKS.alive() {
+        keep("linker", 0, None, link.made_by);
+    }
+    for pool in POOLS.alive() {
+        // Devices have pools that nobody made.
+        if engines.iter().any(|engine| engine.pools().is_own(&pool.object)) {
+            continue;
+        }
+        keep("memory pool", 0, None, pool.made_by);
+    }
+    all.sort_by_key(|kept| kept.made_by.number);
+    all
+}
+
+/// A context ends. What is in it ends too, and is told at the end of the process.
+pub(crate) fn context_ends(context: u64) {
+    if config().is_ok_and(|config| config.leaks) {
+        left().extend(alive().into_iter().filter(|kept| kept.context == Some(context)));
+    }
+}
+
+/// Tells what was not given back, and how much it is.
+pub(super) fn tell() -> u64 {
+    let mut all = std::mem::take(&mut *left());
+    all.extend(alive());
+    all.sort_by_key(|kept| kept.made_by.number);
+    for kept in &all {
+        let Kept { what, bytes, made_by, .. } = *kept;
+        let of = if bytes > 0 { format!(" of {bytes} bytes") } else { String::new() };
+        sink::tell(
+            || format!("leak: {what}{of}, made by {made_by}"),
+            || {
+                json!({
+                    "version": VERSION, "event": "leak", "what": what, "bytes": bytes, "call": call_json(made_by),
+                })
+            },
+        );
+    }
+    all.len() as u64
+}

@@ -1,0 +1,222 @@
+//! What went wrong on a device, and who was told.
+//!
+//! There are two kinds of errors. A call that the driver refused has done nothing: the error is told once, and then the
+//! device goes on. What goes wrong while the device runs ends the context: the error is told to everybody who waits
+//! from then on, since nothing is done any more.
+//!
+//! **As long as an error stands nothing is issued**: operations behind one that failed are skipped, as on every kind
+//! of device.
+
+use super::error::CallError;
+use crate::error::{Failure, Result, RuntimeError};
+use cudarc::driver::sys::CUresult;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Errors of a device.
+#[derive(Default)]
+pub(super) struct Faults {
+    /// Whether there is an error that stands in the way.
+    standing: AtomicBool,
+    state: Mutex<State>,
+    /// Errors that somebody was told of.
+    told: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// What nobody was told of.
+    error: Option<Box<Failure>>,
+    /// What has ended the context.
+    lost: Option<Box<Failure>>,
+}
+
+/// Launches of which one may have failed: the first and the last that nobody has seen complete.
+#[derive(Clone, Default)]
+pub(super) struct Suspects {
+    first: Option<(Arc<str>, u64)>,
+    last: Option<(Arc<str>, u64)>,
+}
+
+impl Suspects {
+    /// Kernels were launched: the first and the last of `count`, which is not zero, and the number of the first.
+    pub(super) fn add(&mut self, first: &Arc<str>, last: &Arc<str>, number: u64, count: u64) {
+        if self.first.is_none() {
+            self.first = Some((first.clone(), number));
+        }
+        let number = number + count - 1;
+        match &mut self.last {
+            // Most launches are of few kernels: their names are not counted again.
+            Some((name, at)) if Arc::ptr_eq(name, last) => *at = number,
+            known => *known = Some((last.clone(), number)),
+        }
+    }
+
+    /// Those of two streams.
+    pub(super) fn join(&mut self, other: Suspects) {
+        let number = |suspect: &(Arc<str>, u64)| suspect.1;
+        self.first = [self.first.take(), other.first].into_iter().flatten().min_by_key(number);
+        self.last = [self.last.take(), other.last].into_iter().flatten().max_by_key(number);
+    }
+
+    /// What is said of an error that one of them has left; `what` is what has met it.
+    fn failure(self, what: &str, message: String) -> Failure {
+        let (kernel, launch) = match self.first {
+            Some((name, number)) => (name.to_string(), Some(number)),
+            None => (what.to_owned(), None),
+        };
+        let last = self.last.filter(|(_, number)| Some(*number) != launch);
+        let last = last.map(|(name, number)| (name.to_string(), number));
+        Failure { kernel, launch, last, lost: true, message }
+    }
+}
+
+impl Faults {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nothing is to be issued.
+    #[inline]
+    pub(super) fn stand(&self) -> bool {
+        self.standing.load(Acquire)
+    }
+
+    /// Whether the context has ended.
+    pub(super) fn is_lost(&self) -> bool {
+        self.stand() && self.state().lost.is_some()
+    }
+
+    /// A call of `what` was answered with an error; what has not been seen complete are `suspects`.
+    pub(super) fn add(&self, what: &str, error: &CallError, suspects: impl FnOnce() -> Suspects) {
+        let failure = if ends_context(error.code) {
+            suspects().failure(what, error.to_string())
+        } else {
+            let (kernel, message) = (what.to_owned(), error.to_string());
+            Failure { kernel, launch: None, last: None, lost: false, message }
+        };
+        let mut state = self.state();
+        let failure = Box::new(failure);
+        if failure.lost && state.lost.is_none() {
+            state.lost = Some(failure.clone());
+        }
+        if state.error.is_none() {
+            state.error = Some(failure);
+        }
+        self.standing.store(true, Release);
+    }
+
+    /// The error that nobody was told of, or that everybody is.
+    pub(super) fn tell(&self) -> Result<()> {
+        if !self.stand() {
+            return Ok(());
+        }
+        let mut state = self.state();
+        let error = state.error.take().or_else(|| state.lost.clone());
+        self.standing.store(state.lost.is_some(), Release);
+        match error {
+            Some(failure) => {
+                self.told.fetch_add(1, Release);
+                Err(RuntimeError::Failed(failure))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// How many errors somebody was told of.
+    pub(super) fn told(&self) -> u64 {
+        self.told.load(Relaxed)
+    }
+}
+
+/// Whether a context in which that has happened does nothing any more.
+fn ends_context(code: u32) -> bool {
+    const ENDING: &[CUresult] = &[
+        CUresult::CUDA_ERROR_DEINITIALIZED,
+        CUresult::CUDA_ERROR_ECC_UNCORRECTABLE,
+        CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE,
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,
+        CUresult::CUDA_ERROR_LAUNCH_TIMEOUT,
+        CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        CUresult::CUDA_ERROR_ASSERT,
+        CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR,
+        CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION,
+        CUresult::CUDA_ERROR_MISALIGNED_ADDRESS,
+        CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE,
+        CUresult::CUDA_ERROR_INVALID_PC,
+        CUresult::CUDA_ERROR_LAUNCH_FAILED,
+        CUresult::CUDA_ERROR_EXTERNAL_DEVICE,
+        CUresult::CUDA_ERROR_UNKNOWN,
+    ];
+    // Drivers after 12.2 have this one too: the error is kept in its context.
+    const CONTAINED: u32 = 721;
+    code == CONTAINED || ENDING.iter().any(|&ending| ending as u32 == code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(result: CUresult) -> CallError {
+        let (name, text) = ("CUDA_ERROR".into(), "it says no".into());
+        CallError { call: "cuCall", code: result as u32, name, text }
+    }
+
+    fn told(faults: &Faults) -> Option<Failure> {
+        match faults.tell() {
+            Ok(()) => None,
+            Err(RuntimeError::Failed(failure)) => Some(*failure),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_refused_call_is_told_once() {
+        let faults = Faults::default();
+        assert!(!faults.stand() && told(&faults).is_none());
+        faults.add("memset", &call(CUresult::CUDA_ERROR_INVALID_VALUE), Suspects::default);
+        faults.add("copy", &call(CUresult::CUDA_ERROR_INVALID_VALUE), Suspects::default);
+        assert!(faults.stand() && !faults.is_lost());
+        let failure = told(&faults).expect("the first");
+        assert_eq!((failure.kernel.as_str(), failure.launch, failure.lost), ("memset", None, false));
+        assert!(!faults.stand() && told(&faults).is_none());
+        assert_eq!(faults.told(), 1);
+    }
+
+    #[test]
+    fn a_lost_context_is_told_to_everybody() {
+        let faults = Faults::default();
+        let names: [Arc<str>; 2] = ["first".into(), "last".into()];
+        let [first, last] = &names;
+        let mut suspects = Suspects::default();
+        suspects.add(first, first, 4, 1);
+        suspects.add(first, last, 5, 3);
+        let mut elsewhere = Suspects::default();
+        elsewhere.add(last, last, 6, 1);
+        suspects.join(elsewhere);
+        faults.add("memset", &call(CUresult::CUDA_ERROR_INVALID_VALUE), Suspects::default);
+        faults.add("synchronize", &call(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS), || suspects);
+        assert_eq!(told(&faults).map(|failure| failure.kernel), Some("memset".into()));
+        for _ in 0..2 {
+            assert!(faults.stand() && faults.is_lost());
+            let Failure { kernel, launch, last, lost, .. } = told(&faults).expect("it stays");
+            assert_eq!((kernel.as_str(), launch, lost), ("first", Some(4), true));
+            assert_eq!(last, Some(("last".into(), 7)));
+        }
+        assert_eq!(faults.told(), 3);
+    }
+
+    #[test]
+    fn one_launch_is_known_to_be_it() {
+        let name: Arc<str> = "alone".into();
+        let mut suspects = Suspects::default();
+        suspects.add(&name, &name, 9, 1);
+        let failure = suspects.failure("synchronize", "it says no".into());
+        assert_eq!((failure.kernel.as_str(), failure.launch, failure.last), ("alone", Some(9), None));
+        let failure = Suspects::default().failure("synchronize", "it says no".into());
+        assert_eq!((failure.kernel.as_str(), failure.launch), ("synchronize", None));
+    }
+}

@@ -1,0 +1,193 @@
+//! Streams of a CUDA device, and how far they are.
+//!
+//! No event is recorded when an operation is issued, since that would take as long as the operation does. Who waits
+//! waits for the whole stream; who asks whether a ticket is complete has an event recorded then, behind everything that
+//! was issued until then, which later questions ask again:
+//!
+//! ```text
+//!  tickets   3   5   6   9          is 5 complete?  no event covers it: one is recorded, which covers 9
+//!            ────────────▲──►       is 6 complete?  the same event is asked
+//! ```
+
+use super::error::CallError;
+use super::faults::Suspects;
+use super::handles::{Event, Stream};
+use super::reaper::Reaper;
+use super::staging::Lane;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A stream as its handles have it. When it goes, what it was asked for goes on.
+pub(crate) struct StreamHandle {
+    line: Arc<Line>,
+    lines: Arc<Lines>,
+    reaper: Arc<Reaper>,
+}
+
+/// A stream, and how far it is.
+pub(super) struct Line {
+    id: u64,
+    stream: Arc<Stream>,
+    order: Mutex<Order>,
+    /// The last ticket that is known to be complete.
+    completed: AtomicU64,
+    /// Nobody asks it for anything any more.
+    closed: AtomicBool,
+}
+
+/// What is in the order of a stream. Its lock is held while an operation is issued, so that the order of tickets is the
+/// order of issue.
+pub(super) struct Order {
+    /// The last ticket.
+    pub(super) issued: u64,
+    /// Copies from the host.
+    pub(super) lane: Lane,
+    /// Launches that nobody has seen complete.
+    pub(super) suspects: Suspects,
+    /// Events, each with the last ticket that it covers.
+    covers: VecDeque<(u64, Event)>,
+    /// Events that cover nothing any more.
+    spare: Vec<Event>,
+}
+
+/// The streams of a device by their numbers, also those that are closed and not idle yet.
+#[derive(Default)]
+pub(super) struct Lines {
+    by_id: Mutex<HashMap<u64, Arc<Line>>>,
+}
+
+impl StreamHandle {
+    pub(super) fn new(line: Arc<Line>, lines: &Arc<Lines>, reaper: &Arc<Reaper>) -> Self {
+        lines.lock().insert(line.id, line.clone());
+        reaper.open(line.id, &line.stream);
+        StreamHandle { line, lines: lines.clone(), reaper: reaper.clone() }
+    }
+
+    pub(super) fn line(&self) -> &Arc<Line> {
+        &self.line
+    }
+
+    /// The driver's stream.
+    pub(super) fn stream(&self) -> &Arc<Stream> {
+        &self.line.stream
+    }
+}
+
+impl Drop for StreamHandle {
+    fn drop(&mut self) {
+        self.line.closed.store(true, Relaxed);
+        self.reaper.close(self.line.id);
+        self.lines.sweep();
+    }
+}
+
+impl Line {
+    pub(super) fn new(id: u64, stream: Arc<Stream>, lane: Lane) -> Self {
+        let (covers, spare) = Default::default();
+        let order = Mutex::new(Order { issued: 0, lane, suspects: Suspects::default(), covers, spare });
+        Line { id, stream, order, completed: AtomicU64::new(0), closed: AtomicBool::new(false) }
+    }
+
+    /// Its number on the device.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The stream.
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    pub(super) fn order(&self) -> MutexGuard<'_, Order> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the operations until a ticket are complete.
+    pub(super) fn is_complete(&self, ticket: u64) -> Result<bool, CallError> {
+        if self.completed.load(Acquire) >= ticket {
+            return Ok(true);
+        }
+        self.stream.context().bind()?;
+        let mut order = self.order();
+        if order.covers.back().is_none_or(|(covered, _)| *covered < ticket) {
+            let event = match order.spare.pop() {
+                Some(event) => event,
+                None => Event::new(self.stream.context(), false)?,
+            };
+            event.record(&self.stream)?;
+            let covered = order.issued;
+            order.covers.push_back((covered, event));
+        }
+        while let Some((covered, event)) = order.covers.front() {
+            if !event.is_complete()? {
+                break;
+            }
+            self.passed(*covered);
+            let event = order.covers.pop_front().map(|(_, event)| event);
+            order.spare.extend(event);
+        }
+        Ok(self.completed.load(Acquire) >= ticket)
+    }
+
+    /// Operations until that ticket are complete.
+    fn passed(&self, ticket: u64) {
+        self.completed.fetch_max(ticket, Release);
+    }
+
+    /// Waits until everything that it was asked for is complete.
+    pub(super) fn wait(&self) -> Result<(), CallError> {
+        self.stream.context().bind()?;
+        // Others may ask it for more meanwhile, and so it is not locked.
+        let issued = self.order().issued;
+        self.stream.synchronize()?;
+        self.seen(issued);
+        Ok(())
+    }
+
+    /// Somebody has seen everything until that ticket complete, without an error.
+    pub(super) fn seen(&self, ticket: u64) {
+        self.passed(ticket);
+        let mut order = self.order();
+        if order.issued == ticket {
+            order.suspects = Suspects::default();
+        }
+    }
+}
+
+impl Lines {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Line>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stream of that number; `None` for one that is closed and idle.
+    pub(super) fn get(&self, id: u64) -> Option<Arc<Line>> {
+        self.lock().get(&id).cloned()
+    }
+
+    /// Every stream.
+    pub(super) fn all(&self) -> Vec<Arc<Line>> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Forgets those that are closed and idle.
+    pub(super) fn sweep(&self) {
+        let mut lines = self.lock();
+        let idle = |line: &Line| {
+            let issued = line.order().issued;
+            // In a context that is lost nothing goes on.
+            line.is_complete(issued).unwrap_or(true)
+        };
+        let gone: Vec<_> = lines
+            .iter()
+            .filter(|(_, line)| line.closed.load(Relaxed) && idle(line))
+            .map(|(&id, _)| id)
+            .collect();
+        let gone: Vec<_> = gone.into_iter().filter_map(|id| lines.remove(&id)).collect();
+        drop(lines);
+        drop(gone);
+    }
+}

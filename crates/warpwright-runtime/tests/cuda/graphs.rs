@@ -1,0 +1,110 @@
+//! Graphs of the driver.
+
+use crate::*;
+use warpwright_kernels::Softmax;
+
+const D: usize = 64;
+
+/// A launch of softmax over rows.
+fn softmax(kernel: &CompiledKernel, x: &Buffer<f32>, y: &Buffer<f32>, rows: u64) -> PreparedLaunch {
+    kernel.bind().buffer("x", x).buffer("y", y).dim("rows", rows).prepare().expect("a launch")
+}
+
+#[test]
+fn a_replay_is_what_was_recorded_with_replays_in_it() {
+    let gpu = Gpu::open();
+    let stream = gpu.device.new_stream().unwrap();
+    let x = stream.clone_htod(&[1u32, 10]).unwrap();
+    let y = stream.alloc_zeros::<u32>(2).unwrap();
+    stream.begin_capture().unwrap();
+    gpu.launch(&stream, "add", 2, &x, &x, 3);
+    stream.memcpy_dtod(&x, &y).unwrap();
+    let inner = stream.end_capture().unwrap().instantiate().unwrap();
+    stream.begin_capture().unwrap();
+    inner.launch(&stream).unwrap();
+    stream.memset_any(x.slice(1..).unwrap().as_any(), 0).unwrap();
+    inner.launch(&stream).unwrap();
+    gpu.add(&stream, &y, 100);
+    let outer = stream.end_capture().unwrap().instantiate().unwrap();
+    assert_eq!(stream.clone_dtoh(&y).unwrap(), [0, 0], "nothing has run");
+    outer.launch(&stream).unwrap();
+    inner.launch(&stream).unwrap();
+    assert_eq!(stream.clone_dtoh(&x).unwrap(), [10, 6]);
+    assert_eq!(stream.clone_dtoh(&y).unwrap(), [10, 6]);
+    outer.launch(&stream).unwrap();
+    assert_eq!(stream.clone_dtoh(&y).unwrap(), [116, 3]);
+    let statistics = gpu.device.statistics();
+    assert_eq!((statistics.graph_launches, statistics.launches), (3, 7));
+}
+
+#[test]
+fn an_update_is_for_replays_that_come_later() {
+    let gpu = Gpu::open();
+    let stream = gpu.device.new_stream().unwrap();
+    let kernel = gpu.device.kernel(&Softmax::new(D as u32)).unwrap();
+    let data: Vec<f32> = (0..4 * D).map(|i| ((i * 7) % 31) as f32 / 8.0).collect();
+    let x = stream.clone_htod(&data).unwrap();
+    let y = [(); 2].map(|()| stream.alloc_zeros::<f32>(4 * D).unwrap());
+    let part = |buffer: &Buffer<f32>, rows: usize| buffer.slice(..rows * D).unwrap();
+    let flag = stream.clone_htod(&[0u32]).unwrap();
+    stream.begin_capture().unwrap();
+    stream.memset_zeros(&y[1]).unwrap();
+    stream.launch(&softmax(&kernel, &part(&x, 1), &part(&y[0], 1), 1)).unwrap();
+    let mut exec = stream.end_capture().unwrap().instantiate().unwrap();
+    let node = exec.nodes().map(|(id, _)| id).last().unwrap();
+    // A replay that has not begun has the arguments of its time.
+    let hold = gpu.hold(&stream, &flag, 1);
+    exec.launch(&stream).unwrap();
+    exec.update(node, &softmax(&kernel, &x, &y[1], 4)).unwrap();
+    hold.release();
+    let one = stream.clone_dtoh(&y[0]).unwrap();
+    assert!(one[..D].iter().sum::<f32>() > 0.99 && one[D..].iter().all(|&v| v == 0.0));
+    assert!(stream.clone_dtoh(&y[1]).unwrap().iter().all(|&v| v == 0.0));
+    exec.launch(&stream).unwrap();
+    let all = stream.clone_dtoh(&y[1]).unwrap();
+    assert!(all.chunks(D).all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5) && all[..D] == one[..D]);
+    // Not a kernel, or not there.
+    for at in [exec.nodes().next().unwrap().0] {
+        let refused = exec.update(at, &softmax(&kernel, &x, &y[1], 4));
+        assert!(matches!(refused, Err(RuntimeError::GraphUpdate { node: 0, .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_graph_that_goes_leaves_its_replays() {
+    let gpu = Gpu::open();
+    gpu.device.set_release_threshold(0);
+    let (stream, other) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
+    let flag = stream.clone_htod(&[0u32]).unwrap();
+    let result = stream.clone_htod(&[5u32]).unwrap();
+    let scratch = stream.clone_htod(&[30u32]).unwrap();
+    stream.begin_capture().unwrap();
+    gpu.add(&stream, &scratch, 1);
+    stream.memcpy_dtod(&scratch, &result).unwrap();
+    let exec = stream.end_capture().unwrap().instantiate().unwrap();
+    let hold = gpu.hold(&stream, &flag, 1);
+    exec.launch(&stream).unwrap();
+    exec.launch(&stream).unwrap();
+    // The graph, its memory and the module: the device has not come to them.
+    drop((exec, scratch));
+    for _ in 0..4 {
+        other.memset_any(other.alloc::<u32>(1).unwrap().as_any(), 0xee).unwrap();
+    }
+    other.synchronize().unwrap();
+    hold.release();
+    assert_eq!(stream.clone_dtoh(&result).unwrap(), [32]);
+}
+
+#[test]
+fn three_hundred_nodes_are_one_graph() {
+    let gpu = Gpu::open();
+    let stream = gpu.device.new_stream().unwrap();
+    let x = stream.clone_htod(&[0u32]).unwrap();
+    stream.begin_capture().unwrap();
+    (0..300).for_each(|n| gpu.add(&stream, &x, n));
+    let exec = stream.end_capture().unwrap().instantiate().unwrap();
+    (0..3).for_each(|_| exec.launch(&stream).unwrap());
+    assert_eq!(stream.clone_dtoh(&x).unwrap(), [3 * 300 * 299 / 2]);
+    let statistics = gpu.device.statistics();
+    assert_eq!((statistics.graph_launches, statistics.launches), (3, 900));
+}
