@@ -9,7 +9,7 @@ use warpwright_testing::Apart;
 /// Why there are no CUDA devices.
 fn refused(result: Result<Device>) -> CudaError {
     match result {
-        Err(RuntimeError::Cuda(error)) => error,
+        Err(RuntimeError::Cuda(error)) => *error,
         Err(other) => panic!("{other}"),
         Ok(device) => panic!("{device:?}"),
     }
