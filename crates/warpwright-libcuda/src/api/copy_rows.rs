@@ -67,73 +67,99 @@ impl Given {
     }
 }
 
-fn issue_rows(stream: CUstream, to: &Given, from: &Given, extent: Extent, waits: bool) -> Result<()> {
-    let stream = Stream::get(stream)?;
+/// The copy; `None` of nothing.
+fn rows(to: &Given, from: &Given, extent: Extent) -> Result<Option<Copy>> {
     let Extent { width, height, depth } = extent;
     if width == 0 || height == 0 || depth == 0 {
-        return Ok(());
+        return Ok(None);
     }
     let (target, source) = (to.side(extent)?, from.side(extent)?);
-    issue(&stream, Copy { target, source, width, height, depth }, waits)
+    Ok(Some(Copy { target, source, width, height, depth }))
+}
+
+fn issue_rows(stream: CUstream, to: &Given, from: &Given, extent: Extent, waits: bool) -> Result<()> {
+    let stream = Stream::get(stream)?;
+    match rows(to, from, extent)? {
+        Some(copy) => issue(&stream, copy, waits),
+        None => Ok(()),
+    }
 }
 
 fn copy_2d(stream: CUstream, copy: In<CUDA_MEMCPY2D>, waits: bool) -> Result<()> {
     let c = copy.get()?;
     let from = Given {
-        kind: c.src_type,
-        host: c.src_host.expose_provenance() as u64,
-        device: c.src_device,
-        x: c.src_x as u64,
-        y: c.src_y as u64,
+        kind: c.srcMemoryType,
+        host: c.srcHost.expose_provenance() as u64,
+        device: c.srcDevice,
+        x: c.srcXInBytes as u64,
+        y: c.srcY as u64,
         z: 0,
         lod: 0,
-        pitch: c.src_pitch as u64,
+        pitch: c.srcPitch as u64,
         height: 0,
     };
     let to = Given {
-        kind: c.dst_type,
-        host: c.dst_host.expose_provenance() as u64,
-        device: c.dst_device,
-        x: c.dst_x as u64,
-        y: c.dst_y as u64,
+        kind: c.dstMemoryType,
+        host: c.dstHost.expose_provenance() as u64,
+        device: c.dstDevice,
+        x: c.dstXInBytes as u64,
+        y: c.dstY as u64,
         z: 0,
         lod: 0,
-        pitch: c.dst_pitch as u64,
+        pitch: c.dstPitch as u64,
         height: 0,
     };
-    issue_rows(stream, &to, &from, Extent { width: c.width as u64, height: c.height as u64, depth: 1 }, waits)
+    issue_rows(
+        stream,
+        &to,
+        &from,
+        Extent { width: c.WidthInBytes as u64, height: c.Height as u64, depth: 1 },
+        waits,
+    )
 }
 
-fn copy_3d(stream: CUstream, c: CUDA_MEMCPY3D, waits: bool) -> Result<()> {
+/// The sides and the extent of a copy of slices.
+fn taken_apart(c: &CUDA_MEMCPY3D) -> (Given, Given, Extent) {
     let from = Given {
-        kind: c.src_type,
-        host: c.src_host.expose_provenance() as u64,
-        device: c.src_device,
-        x: c.src_x as u64,
-        y: c.src_y as u64,
-        z: c.src_z as u64,
-        lod: c.src_lod as u64,
-        pitch: c.src_pitch as u64,
-        height: c.src_height as u64,
+        kind: c.srcMemoryType,
+        host: c.srcHost.expose_provenance() as u64,
+        device: c.srcDevice,
+        x: c.srcXInBytes as u64,
+        y: c.srcY as u64,
+        z: c.srcZ as u64,
+        lod: c.srcLOD as u64,
+        pitch: c.srcPitch as u64,
+        height: c.srcHeight as u64,
     };
     let to = Given {
-        kind: c.dst_type,
-        host: c.dst_host.expose_provenance() as u64,
-        device: c.dst_device,
-        x: c.dst_x as u64,
-        y: c.dst_y as u64,
-        z: c.dst_z as u64,
-        lod: c.dst_lod as u64,
-        pitch: c.dst_pitch as u64,
-        height: c.dst_height as u64,
+        kind: c.dstMemoryType,
+        host: c.dstHost.expose_provenance() as u64,
+        device: c.dstDevice,
+        x: c.dstXInBytes as u64,
+        y: c.dstY as u64,
+        z: c.dstZ as u64,
+        lod: c.dstLOD as u64,
+        pitch: c.dstPitch as u64,
+        height: c.dstHeight as u64,
     };
-    let extent = Extent { width: c.width as u64, height: c.height as u64, depth: c.depth as u64 };
+    let extent = Extent { width: c.WidthInBytes as u64, height: c.Height as u64, depth: c.Depth as u64 };
+    (to, from, extent)
+}
+
+/// What a copy of slices is; `None` of nothing.
+pub(super) fn copy_of(copy: &CUDA_MEMCPY3D) -> Result<Option<Copy>> {
+    let (to, from, extent) = taken_apart(copy);
+    rows(&to, &from, extent)
+}
+
+fn copy_3d(stream: CUstream, copy: CUDA_MEMCPY3D, waits: bool) -> Result<()> {
+    let (to, from, extent) = taken_apart(&copy);
     issue_rows(stream, &to, &from, extent, waits)
 }
 
 fn copy_3d_peer(stream: CUstream, copy: In<CUDA_MEMCPY3D>, waits: bool) -> Result<()> {
     let copy = copy.get()?;
-    contexts(copy.dst_context, copy.src_context)?;
+    contexts(copy.dstContext, copy.srcContext)?;
     copy_3d(stream, copy, waits)
 }
 

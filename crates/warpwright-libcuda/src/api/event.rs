@@ -3,6 +3,7 @@
 use super::entries;
 use super::memory::here;
 use crate::engine::{self, EVENTS, Event, Stream};
+use crate::graph::guard;
 use crate::types::{CUevent, CUstream, Out, Result, Status};
 use std::ffi::{c_float, c_uint};
 use std::sync::Arc;
@@ -59,7 +60,9 @@ entries! {
 
     /// Whether what an event has recorded is done.
     fn cuEventQuery(handle: CUevent) {
-        event(handle)?.query()
+        let event = event(handle)?;
+        guard::may_wait()?;
+        event.query()
     }
 
     /// Waits for what an event has recorded.

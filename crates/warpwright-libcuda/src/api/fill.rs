@@ -3,6 +3,7 @@
 use super::entries;
 use super::memory::bytes_at;
 use crate::engine::{Op, Pattern, Stream};
+use crate::graph::guard;
 use crate::types::{CUdeviceptr, CUstream, Result, Status};
 use std::ffi::{c_uchar, c_uint, c_ushort};
 
@@ -39,7 +40,7 @@ fn fill(stream: CUstream, rows: &Rows, pattern: Pattern, waits: bool) -> Result<
     let target = bytes_at(rows.address, bytes)?;
     let is_host = target.is_host();
     if waits && stream.is_capturing() {
-        return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+        guard::waits(&stream)?;
     }
     stream.submit(Op::Fill { target, pattern, width, height, pitch: rows.pitch })?;
     // Memory of devices is filled while the client goes on.

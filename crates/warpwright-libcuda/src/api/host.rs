@@ -15,6 +15,7 @@ const OF_A_DEVICE: c_uint = 4;
 
 fn allocate(pointer: Out<*mut c_void>, bytes: usize, flags: c_uint) -> Result<()> {
     let asker = asker()?;
+    crate::graph::guard::may_wait()?;
     if flags & !ALLOCATION_FLAGS != 0 {
         return Err(Status::INVALID_VALUE);
     }

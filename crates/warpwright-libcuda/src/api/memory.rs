@@ -2,6 +2,7 @@
 
 use super::entries;
 use crate::engine::{self, Asker, BlockKind, Bytes, Engine, HostKind, hosts};
+use crate::graph::guard;
 use crate::state::{Context, current};
 use crate::types::{
     CUdevice, CUdeviceptr, CUmem_advise, CUmemLocation, CUmemLocationType, CUstream, Out, Result, Status,
@@ -28,6 +29,7 @@ pub(super) fn asker() -> Result<Asker> {
 
 fn allocate(bytes: u64) -> Result<CUdeviceptr> {
     let (context, engine) = here()?;
+    guard::may_wait()?;
     let owner = (context.id(), context.handle());
     match engine.memory().allocate(engine.vm(), bytes, BlockKind::Plain, owner) {
         // What streams give back may not have come to its turn.
@@ -45,6 +47,7 @@ fn free(address: CUdeviceptr) -> Result<()> {
         return engine::permitted().and_then(|()| current().map(drop));
     }
     let (context, _) = here()?;
+    guard::may_wait()?;
     if hosts().find(address).is_some() {
         return hosts().free(address, HostKind::Managed);
     }
@@ -93,12 +96,10 @@ fn location(location: CUmemLocation) -> Result<()> {
     }
 }
 
-fn advice(advice: CUmem_advise) -> Result<()> {
-    if (CUmem_advise::SET_READ_MOSTLY..=CUmem_advise::UNSET_ACCESSED_BY).contains(&advice) {
-        Ok(())
-    } else {
-        Err(Status::INVALID_VALUE)
-    }
+/// Whether advice is about who reads only, for which the place does not matter.
+fn has_no_place(advice: CUmem_advise) -> Result<bool> {
+    advice.check()?;
+    Ok(matches!(advice, CUmem_advise::SET_READ_MOSTLY | CUmem_advise::UNSET_READ_MOSTLY))
 }
 
 entries! {
@@ -157,16 +158,13 @@ entries! {
     /// Says how managed memory will be used. Nothing depends on it here.
     fn cuMemAdvise(address: CUdeviceptr, bytes: usize, what: CUmem_advise, device: CUdevice) {
         managed(address, bytes)?;
-        advice(what)?;
-        // For read-mostly memory the device does not matter.
-        if what <= CUmem_advise::UNSET_READ_MOSTLY { Ok(()) } else { device_or_host(device) }
+        if has_no_place(what)? { Ok(()) } else { device_or_host(device) }
     }
 
     /// Says how managed memory will be used. Nothing depends on it here.
     fn cuMemAdvise_v2(address: CUdeviceptr, bytes: usize, what: CUmem_advise, place: CUmemLocation) {
         managed(address, bytes)?;
-        advice(what)?;
-        if what <= CUmem_advise::UNSET_READ_MOSTLY { Ok(()) } else { location(place) }
+        if has_no_place(what)? { Ok(()) } else { location(place) }
     }
 
     /// Asks for managed memory to be where it will be used. It is everywhere already.

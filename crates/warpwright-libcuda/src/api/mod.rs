@@ -15,6 +15,7 @@
 //! ```
 #![allow(non_snake_case)] // The interface's names.
 
+mod capture;
 mod context;
 mod copy;
 mod copy_rows;
@@ -23,6 +24,7 @@ mod error;
 mod event;
 mod fill;
 mod function;
+mod graph;
 mod host;
 mod init;
 mod launch;
@@ -31,6 +33,7 @@ mod lookup;
 mod memory;
 mod missing;
 mod module;
+mod node;
 mod own;
 mod pointer;
 mod pool;
@@ -43,6 +46,7 @@ use crate::types::{CUstream, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+pub use capture::*;
 pub use context::*;
 pub use copy::*;
 pub use copy_rows::*;
@@ -51,6 +55,7 @@ pub use error::*;
 pub use event::*;
 pub use fill::*;
 pub use function::*;
+pub use graph::*;
 pub use host::*;
 pub use init::*;
 pub use launch::*;
@@ -58,6 +63,7 @@ pub use library::*;
 pub use lookup::*;
 pub use memory::*;
 pub use module::*;
+pub use node::*;
 pub use own::*;
 pub use pointer::*;
 pub use pool::*;
@@ -66,6 +72,7 @@ pub use stream::*;
 
 /// Every exported function, by group.
 static GROUPS: &[&[&Entry]] = &[
+    capture::ENTRIES,
     context::ENTRIES,
     copy::ENTRIES,
     copy_rows::ENTRIES,
@@ -74,6 +81,7 @@ static GROUPS: &[&[&Entry]] = &[
     event::ENTRIES,
     fill::ENTRIES,
     function::ENTRIES,
+    graph::ENTRIES,
     host::ENTRIES,
     init::ENTRIES,
     launch::ENTRIES,
@@ -81,6 +89,7 @@ static GROUPS: &[&[&Entry]] = &[
     lookup::ENTRIES,
     memory::ENTRIES,
     module::ENTRIES,
+    node::ENTRIES,
     pointer::ENTRIES,
     pool::ENTRIES,
     primary::ENTRIES,

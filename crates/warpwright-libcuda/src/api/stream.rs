@@ -6,6 +6,7 @@ use crate::engine::{
     CallbackFunction, Comparison, EVENTS, HostFunction, Op, Recorded, STREAMS, Stream, StreamCallback,
     StreamKind, permitted,
 };
+use crate::graph::{capture, guard};
 use crate::types::{
     CUcontext, CUdevice, CUdeviceptr, CUevent, CUlaunchAttributeID, CUstream, CUstreamAttrValue,
     CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
@@ -30,11 +31,14 @@ fn create(handle: Out<CUstream>, flags: c_uint, priority: c_int) -> Result<()> {
     handle.required()?.set(Stream::create(&context, kind, priority.clamp(HIGHEST_PRIORITY, 0))?)
 }
 
-fn wait_event(stream: CUstream, event: CUevent, flags: c_uint) -> Result<()> {
+fn wait_event(stream: CUstream, handle: CUevent, flags: c_uint) -> Result<()> {
     let stream = Stream::get(stream)?;
-    let event = EVENTS.get(event.0)?;
+    let event = EVENTS.get(handle.0)?;
     if flags > 1 {
         return Err(Status::INVALID_VALUE);
+    }
+    if flags == 1 && stream.is_capturing() {
+        return capture::wait_outside(&stream, &event, handle);
     }
     match event.recorded() {
         Recorded::Never => Ok(()),
@@ -112,8 +116,7 @@ entries! {
             return Err(Status::INVALID_HANDLE);
         }
         let removed = STREAMS.remove(stream.0)?;
-        // A capture that has it ends with it.
-        removed.capture(None);
+        capture::forget(&removed);
         Ok(())
     }
 
@@ -146,18 +149,14 @@ entries! {
     /// Whether everything is done that was asked for.
     fn cuStreamQuery, cuStreamQuery_ptsz |default| (stream: CUstream) {
         let stream = Stream::find(default.resolve(stream))?;
-        if stream.is_capturing() {
-            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
-        }
+        guard::waits(&stream)?;
         stream.query()
     }
 
     /// Waits for everything that was asked for so far.
     fn cuStreamSynchronize, cuStreamSynchronize_ptsz |default| (stream: CUstream) {
         let stream = Stream::find(default.resolve(stream))?;
-        if stream.is_capturing() {
-            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
-        }
+        guard::waits(&stream)?;
         stream.synchronize()
     }
 
@@ -186,9 +185,7 @@ entries! {
     ) {
         let stream = Stream::get(default.resolve(handle))?;
         let function = function.filter(|_| flags == 0).ok_or(Status::INVALID_VALUE)?;
-        if stream.is_capturing() {
-            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
-        }
+        guard::waits(&stream)?;
         stream.submit(Op::Callback(StreamCallback::new(function, handle, argument)))
     }
 

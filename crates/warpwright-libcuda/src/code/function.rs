@@ -30,7 +30,7 @@ pub(crate) struct Function {
 }
 
 /// What a client can set of a function.
-pub(super) struct Settings {
+struct Settings {
     /// The most dynamic shared memory of a launch, in bytes.
     dynamic_shared: AtomicI32,
     /// The part of the cache that should be shared memory, in percent; −1 to leave it.
@@ -46,16 +46,6 @@ impl Settings {
             carveout: AtomicI32::new(-1),
             non_portable_clusters: AtomicI32::new(0),
         }
-    }
-
-    /// Takes those of another one.
-    pub(super) fn copy(&self, from: &Settings) {
-        let pairs = [
-            (&self.dynamic_shared, &from.dynamic_shared),
-            (&self.carveout, &from.carveout),
-            (&self.non_portable_clusters, &from.non_portable_clusters),
-        ];
-        pairs.iter().for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
     }
 }
 
@@ -111,10 +101,6 @@ impl Function {
     /// Its name as clients read it, as long as it is loaded.
     pub(crate) fn c_name(&self) -> &CString {
         &self.name
-    }
-
-    pub(super) fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     fn arch(&self) -> Arch {

@@ -5,6 +5,7 @@
 //! one asks whether the module is still loaded, graphs too.
 
 use super::{Facts, Function, Image, Options, compile};
+use crate::graph::guard;
 use crate::report::log;
 use crate::state::{Context, Handles, Kind};
 use crate::types::{CUdeviceptr, CUfunction, CUmodule, Result, Status};
@@ -77,6 +78,7 @@ impl Module {
         is_librarys: bool,
     ) -> Result<CUmodule> {
         context.check()?;
+        guard::may_wait()?;
         let device = context.device();
         let text = match image {
             Image::Ptx(text) => text,

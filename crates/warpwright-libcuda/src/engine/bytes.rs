@@ -98,6 +98,11 @@ impl ClientMemory {
         ClientMemory { address: pointer.expose_provenance(), bytes }
     }
 
+    /// Where it begins.
+    pub(crate) fn address(self) -> usize {
+        self.address
+    }
+
     /// A pointer to bytes that are inside.
     fn pointer(self, offset: u64, bytes: u64) -> Result<*mut u8> {
         let end = offset.checked_add(bytes).filter(|end| *end <= self.bytes);

@@ -1,6 +1,7 @@
 //! Copies: of rows, in one, two or three dimensions, between any two kinds of memory.
 
 use super::{Bytes, ClientMemory, Op, Stream};
+use crate::graph::guard;
 use crate::types::{Result, Status};
 use std::sync::Arc;
 
@@ -202,8 +203,10 @@ pub(crate) fn issue(stream: &Arc<Stream>, mut copy: Copy, synchronous: bool) -> 
     }
     if stream.is_capturing() {
         // What is captured reaches the client's memory when the graph runs.
-        let refused = Err(Status::STREAM_CAPTURE_UNSUPPORTED);
-        return if synchronous { refused } else { stream.submit(Op::Copy(Arc::new(copy))) };
+        if synchronous {
+            guard::waits(stream)?;
+        }
+        return stream.submit(Op::Copy(Arc::new(copy)));
     }
     if copy.source.memory.is_client() && copy.bytes() <= MOST_STAGED && !copy.target.memory.is_client() {
         copy.stage()?;

@@ -11,7 +11,7 @@ use crate::report::calls::{self, Call};
 use crate::types::{CUcontext, Result, Status};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use warpwright_vm::{Buffer, Span};
 

@@ -117,6 +117,11 @@ impl HostFunction {
         HostFunction { function, argument: argument.expose_provenance() }
     }
 
+    /// What the client gave.
+    pub(crate) fn parts(self) -> (unsafe extern "C" fn(*mut c_void), *mut c_void) {
+        (self.function, std::ptr::with_exposed_provenance_mut(self.argument))
+    }
+
     /// Calls it.
     pub(super) fn call(self) {
         // SAFETY: the client has given the function to be called so, with this argument.

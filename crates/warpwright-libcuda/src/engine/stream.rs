@@ -4,6 +4,7 @@
 //! is a blocking stream. A stream that was destroyed does what it was asked for.
 
 use super::{Engine, Op};
+use crate::graph::guard;
 use crate::state::{Context, Handles, Kind, current};
 use crate::types::{CUstream, Result, Status};
 use std::cell::RefCell;
@@ -180,6 +181,7 @@ impl Stream {
         match self.recorder() {
             Some(recorder) => recorder.record(self, op),
             None => {
+                guard::submits(self)?;
                 self.engine.queue().push(self, op);
                 Ok(())
             }

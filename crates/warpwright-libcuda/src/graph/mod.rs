@@ -1,11 +1,35 @@
-//! What a stream captures, graphs, and graphs that were made ready to run.
+//! Graphs: made by hand or by capture, made ready to run, run.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `graph` | nodes and their order |
+//! | `task` | what a node does |
+//! | `exec` | a graph that is ready to run |
+//! | `capture` | what is asked for on streams becomes nodes |
+//! | `guard` | what must not be called meanwhile |
+//! | `dot` | a picture |
+//!
+//! Nodes hold code and the descriptions of memory, but keep neither: **whether code is still loaded and memory still
+//! allocated is asked before each run**, and what is gone is an error of the client's.
 
-use crate::code::Launch;
-use crate::engine::{Op, Stream};
-use crate::types::Result;
+pub(crate) mod capture;
+mod dot;
+pub(crate) mod exec;
+pub(crate) mod graph;
+pub(crate) mod guard;
+mod task;
+
+pub(crate) use capture::launch;
+pub(crate) use dot::dot;
+pub(crate) use exec::{EXECS, Exec, exec};
+pub(crate) use graph::{Entry, GRAPHS, Graph, NodeId, graph, ids, node};
+pub(crate) use task::{EventTask, Fill, Host, Kernel, Task};
+
 use std::sync::Arc;
 
-/// Launches a kernel on a stream.
-pub(crate) fn launch(stream: &Arc<Stream>, launch: Launch) -> Result<()> {
-    stream.submit(Op::Launch(Arc::new(launch)))
+/// Where the parameters of a kernel are, as clients read them.
+pub(crate) struct Pointers {
+    addresses: Box<[usize]>,
+    /// What they lead to.
+    _params: Arc<[u8]>,
 }

@@ -5,6 +5,7 @@ use super::findings::call_json;
 use super::sink::{self, VERSION};
 use crate::code::{LIBRARIES, LINKS, MODULES};
 use crate::engine::{EVENTS, HostKind, POOLS, STREAMS, hosts};
+use crate::graph::{EXECS, GRAPHS};
 use crate::state::{CONTEXTS, config, started};
 use serde_json::json;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -63,6 +64,12 @@ pub(crate) fn alive() -> Vec<Kept> {
     }
     for library in LIBRARIES.alive() {
         keep("library", 0, None, library.made_by);
+    }
+    for graph in GRAPHS.alive().iter().filter(|graph| !graph.object.is_nodes()) {
+        keep("graph", 0, None, graph.made_by);
+    }
+    for exec in EXECS.alive() {
+        keep("executable graph", 0, None, exec.made_by);
     }
     for link in LINKS.alive() {
         keep("linker", 0, None, link.made_by);

@@ -6,6 +6,7 @@
 //! had, and nothing else of what it had.
 
 use super::{Device, Handles, Kind, Stale};
+use crate::graph::guard;
 use crate::report::leaks;
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
 use crate::{code, engine};
@@ -205,6 +206,7 @@ impl Context {
     /// Waits for all that was asked for, and says whether all of it was done.
     pub(crate) fn synchronize(&self) -> Result<()> {
         engine::permitted()?;
+        guard::waits_for_all(self)?;
         self.device.engine()?.drain();
         self.check()
     }
@@ -296,6 +298,7 @@ pub(crate) mod stack {
 
 /// The context that the calling thread works in, which can be used.
 pub(crate) fn current() -> Result<Arc<Context>> {
+    engine::permitted()?;
     super::state()?;
     let context = stack::top().ok_or(Status::INVALID_CONTEXT)?;
     context.check()?;

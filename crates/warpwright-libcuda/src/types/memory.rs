@@ -1,50 +1,37 @@
 //! What is asked of memory, and of copies.
 
+use super::device::enumerations;
 use super::{CUarray, CUcontext, CUdeviceptr};
 use std::ffi::{c_int, c_uint, c_void};
 
-macro_rules! numbers {
-    ($($(#[$meta:meta])* $name:ident { $($value:ident = $number:literal)* })*) => {$(
-        $(#[$meta])*
-        #[repr(transparent)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub struct $name(pub c_uint);
-
-        #[allow(missing_docs)] // The interface's own names.
-        impl $name {
-            $(pub const $value: $name = $name($number);)*
-        }
-    )*};
-}
-
-numbers! {
+enumerations! {
     /// What memory is.
-    CUmemorytype { HOST = 1 DEVICE = 2 ARRAY = 3 UNIFIED = 4 }
+    CUmemorytype { HOST = 1, DEVICE = 2, ARRAY = 3, UNIFIED = 4 }
     /// What can be asked of an address.
     CUpointer_attribute {
-        CONTEXT = 1 MEMORY_TYPE = 2 DEVICE_POINTER = 3 HOST_POINTER = 4 P2P_TOKENS = 5 SYNC_MEMOPS = 6
-        BUFFER_ID = 7 IS_MANAGED = 8 DEVICE_ORDINAL = 9 IS_LEGACY_CUDA_IPC_CAPABLE = 10 RANGE_START_ADDR = 11
-        RANGE_SIZE = 12 MAPPED = 13 ALLOWED_HANDLE_TYPES = 14 IS_GPU_DIRECT_RDMA_CAPABLE = 15 ACCESS_FLAGS = 16
-        MEMPOOL_HANDLE = 17 MAPPING_SIZE = 18 MAPPING_BASE_ADDR = 19 MEMORY_BLOCK_ID = 20
-        IS_HW_DECOMPRESS_CAPABLE = 21
+        CONTEXT = 1, MEMORY_TYPE = 2, DEVICE_POINTER = 3, HOST_POINTER = 4, P2P_TOKENS = 5, SYNC_MEMOPS = 6,
+        BUFFER_ID = 7, IS_MANAGED = 8, DEVICE_ORDINAL = 9, IS_LEGACY_CUDA_IPC_CAPABLE = 10, RANGE_START_ADDR = 11,
+        RANGE_SIZE = 12, MAPPED = 13, ALLOWED_HANDLE_TYPES = 14, IS_GPU_DIRECT_RDMA_CAPABLE = 15, ACCESS_FLAGS = 16,
+        MEMPOOL_HANDLE = 17, MAPPING_SIZE = 18, MAPPING_BASE_ADDR = 19, MEMORY_BLOCK_ID = 20,
+        IS_HW_DECOMPRESS_CAPABLE = 21,
     }
     /// What can be asked of a pool.
     CUmemPool_attribute {
-        REUSE_FOLLOW_EVENT_DEPENDENCIES = 1 REUSE_ALLOW_OPPORTUNISTIC = 2 REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3
-        RELEASE_THRESHOLD = 4 RESERVED_MEM_CURRENT = 5 RESERVED_MEM_HIGH = 6 USED_MEM_CURRENT = 7 USED_MEM_HIGH = 8
+        REUSE_FOLLOW_EVENT_DEPENDENCIES = 1, REUSE_ALLOW_OPPORTUNISTIC = 2, REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
+        RELEASE_THRESHOLD = 4, RESERVED_MEM_CURRENT = 5, RESERVED_MEM_HIGH = 6, USED_MEM_CURRENT = 7, USED_MEM_HIGH = 8,
     }
     /// Advice about managed memory.
     CUmem_advise {
-        SET_READ_MOSTLY = 1 UNSET_READ_MOSTLY = 2 SET_PREFERRED_LOCATION = 3 UNSET_PREFERRED_LOCATION = 4
-        SET_ACCESSED_BY = 5 UNSET_ACCESSED_BY = 6
+        SET_READ_MOSTLY = 1, UNSET_READ_MOSTLY = 2, SET_PREFERRED_LOCATION = 3, UNSET_PREFERRED_LOCATION = 4,
+        SET_ACCESSED_BY = 5, UNSET_ACCESSED_BY = 6,
     }
     /// What kind of place memory is at.
-    CUmemLocationType { INVALID = 0 DEVICE = 1 HOST = 2 HOST_NUMA = 3 HOST_NUMA_CURRENT = 4 }
+    CUmemLocationType { INVALID = 0, DEVICE = 1, HOST = 2, HOST_NUMA = 3, HOST_NUMA_CURRENT = 4 }
     /// Whether a device reaches memory.
-    CUmemAccess_flags { NONE = 0 READ = 1 READWRITE = 3 }
+    CUmemAccess_flags { NONE = 0, READ = 1, READWRITE = 3 }
     /// What an operation on a value in memory is.
     CUstreamBatchMemOpType {
-        WAIT_VALUE_32 = 1 WRITE_VALUE_32 = 2 FLUSH_REMOTE_WRITES = 3 WAIT_VALUE_64 = 4 WRITE_VALUE_64 = 5 BARRIER = 6
+        WAIT_VALUE_32 = 1, WRITE_VALUE_32 = 2, FLUSH_REMOTE_WRITES = 3, WAIT_VALUE_64 = 4, WRITE_VALUE_64 = 5, BARRIER = 6,
     }
 }
 
@@ -93,22 +80,22 @@ pub struct CUmemPoolProps {
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // The interface's own names.
 pub struct CUDA_MEMCPY2D {
-    pub src_x: usize,
-    pub src_y: usize,
-    pub src_type: CUmemorytype,
-    pub src_host: *const c_void,
-    pub src_device: CUdeviceptr,
-    pub src_array: CUarray,
-    pub src_pitch: usize,
-    pub dst_x: usize,
-    pub dst_y: usize,
-    pub dst_type: CUmemorytype,
-    pub dst_host: *mut c_void,
-    pub dst_device: CUdeviceptr,
-    pub dst_array: CUarray,
-    pub dst_pitch: usize,
-    pub width: usize,
-    pub height: usize,
+    pub srcXInBytes: usize,
+    pub srcY: usize,
+    pub srcMemoryType: CUmemorytype,
+    pub srcHost: *const c_void,
+    pub srcDevice: CUdeviceptr,
+    pub srcArray: CUarray,
+    pub srcPitch: usize,
+    pub dstXInBytes: usize,
+    pub dstY: usize,
+    pub dstMemoryType: CUmemorytype,
+    pub dstHost: *mut c_void,
+    pub dstDevice: CUdeviceptr,
+    pub dstArray: CUarray,
+    pub dstPitch: usize,
+    pub WidthInBytes: usize,
+    pub Height: usize,
 }
 
 /// A copy of slices of rows.
@@ -116,33 +103,33 @@ pub struct CUDA_MEMCPY2D {
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // The interface's own names.
 pub struct CUDA_MEMCPY3D {
-    pub src_x: usize,
-    pub src_y: usize,
-    pub src_z: usize,
-    pub src_lod: usize,
-    pub src_type: CUmemorytype,
-    pub src_host: *const c_void,
-    pub src_device: CUdeviceptr,
-    pub src_array: CUarray,
+    pub srcXInBytes: usize,
+    pub srcY: usize,
+    pub srcZ: usize,
+    pub srcLOD: usize,
+    pub srcMemoryType: CUmemorytype,
+    pub srcHost: *const c_void,
+    pub srcDevice: CUdeviceptr,
+    pub srcArray: CUarray,
     /// Reserved, or, in a copy between contexts, the source's.
-    pub src_context: CUcontext,
-    pub src_pitch: usize,
-    pub src_height: usize,
-    pub dst_x: usize,
-    pub dst_y: usize,
-    pub dst_z: usize,
-    pub dst_lod: usize,
-    pub dst_type: CUmemorytype,
-    pub dst_host: *mut c_void,
-    pub dst_device: CUdeviceptr,
-    pub dst_array: CUarray,
+    pub srcContext: CUcontext,
+    pub srcPitch: usize,
+    pub srcHeight: usize,
+    pub dstXInBytes: usize,
+    pub dstY: usize,
+    pub dstZ: usize,
+    pub dstLOD: usize,
+    pub dstMemoryType: CUmemorytype,
+    pub dstHost: *mut c_void,
+    pub dstDevice: CUdeviceptr,
+    pub dstArray: CUarray,
     /// Reserved, or, in a copy between contexts, the target's.
-    pub dst_context: CUcontext,
-    pub dst_pitch: usize,
-    pub dst_height: usize,
-    pub width: usize,
-    pub height: usize,
-    pub depth: usize,
+    pub dstContext: CUcontext,
+    pub dstPitch: usize,
+    pub dstHeight: usize,
+    pub WidthInBytes: usize,
+    pub Height: usize,
+    pub Depth: usize,
 }
 
 /// The value of an attribute of a stream.

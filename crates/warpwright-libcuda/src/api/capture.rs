@@ -1,0 +1,172 @@
+//! Capture of streams.
+
+use super::entries;
+use crate::engine::{Stream, permitted};
+use crate::graph::{capture, graph, guard, ids};
+use crate::types::{
+    CUgraph, CUgraphEdgeData, CUgraphNode, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus, In, Out,
+    Result, Status,
+};
+use std::ffi::c_uint;
+use std::sync::Arc;
+
+entries! {
+    /// From now on what is asked for on a stream becomes nodes of a new graph.
+    fn cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz |default| (stream: CUstream, mode: CUstreamCaptureMode) {
+        capture::begin(&here(default.resolve(stream))?, mode, None)
+    }
+
+    /// The same with nodes of a graph that there is. The first comes behind those.
+    fn cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz |default| (
+        stream: CUstream,
+        into: CUgraph,
+        behind: In<CUgraphNode>,
+        edges: In<CUgraphEdgeData>,
+        count: usize,
+        mode: CUstreamCaptureMode,
+    ) {
+        let stream = here(default.resolve(stream))?;
+        plain_edges(edges, count)?;
+        let graph = graph(into)?;
+        let behind = ids(&graph, &behind.get_all(count)?)?;
+        capture::begin(&stream, mode, Some((graph, behind)))
+    }
+
+    /// Ends a capture: its graph.
+    fn cuStreamEndCapture, cuStreamEndCapture_ptsz |default| (stream: CUstream, graph: Out<CUgraph>) {
+        let stream = here(default.resolve(stream))?;
+        graph.required()?;
+        let ended = capture::end(&stream);
+        graph.set(*ended.as_ref().unwrap_or(&CUgraph::NULL))?;
+        ended.map(drop)
+    }
+
+    /// Whether a stream captures.
+    fn cuStreamIsCapturing, cuStreamIsCapturing_ptsz |default| (stream: CUstream, status: Out<CUstreamCaptureStatus>) {
+        let stream = here(default.resolve(stream))?;
+        status.set(capture::info(&stream)?.status)
+    }
+
+    /// Whether a stream captures, and in which capture.
+    fn cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz |default| (
+        stream: CUstream,
+        status: Out<CUstreamCaptureStatus>,
+        id: Out<u64>,
+    ) {
+        let stream = here(default.resolve(stream))?;
+        let info = capture::info(&stream)?;
+        id.set_if(info.id);
+        status.set(info.status)
+    }
+
+    /// The same, with the graph and the nodes that the next one comes behind. Each is told if the client wants it.
+    fn cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2_ptsz |default| (
+        stream: CUstream,
+        status: Out<CUstreamCaptureStatus>,
+        id: Out<u64>,
+        graph: Out<CUgraph>,
+        behind: Out<*const CUgraphNode>,
+        count: Out<usize>,
+    ) {
+        let no_edges = Out::from(std::ptr::null_mut());
+        tell(default.resolve(stream), status, id, graph, behind, no_edges, count)
+    }
+
+    /// The same, with what edges are beyond their ends, which is nothing.
+    fn cuStreamGetCaptureInfo_v3, cuStreamGetCaptureInfo_v3_ptsz |default| (
+        stream: CUstream,
+        status: Out<CUstreamCaptureStatus>,
+        id: Out<u64>,
+        graph: Out<CUgraph>,
+        behind: Out<*const CUgraphNode>,
+        edges: Out<*const CUgraphEdgeData>,
+        count: Out<usize>,
+    ) {
+        tell(default.resolve(stream), status, id, graph, behind, edges, count)
+    }
+
+    /// Changes what the next node comes behind. Flags: 0, these too; 1, these instead.
+    fn cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_ptsz |default| (
+        stream: CUstream,
+        behind: In<CUgraphNode>,
+        count: usize,
+        flags: c_uint,
+    ) {
+        let no_edges = In::from(std::ptr::null());
+        update(default.resolve(stream), behind, no_edges, count, flags)
+    }
+
+    /// The same with what edges are beyond their ends, which must be nothing.
+    fn cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies_v2_ptsz |default| (
+        stream: CUstream,
+        behind: In<CUgraphNode>,
+        edges: In<CUgraphEdgeData>,
+        count: usize,
+        flags: c_uint,
+    ) {
+        update(default.resolve(stream), behind, edges, count, flags)
+    }
+
+    /// Sets which captures forbid calls to this thread, and tells what was set.
+    fn cuThreadExchangeStreamCaptureMode(mode: Out<CUstreamCaptureMode>) {
+        crate::state::state()?;
+        mode.set(guard::exchange_mode(mode.get()?)?)
+    }
+}
+
+/// A stream, from a thread that may use it.
+fn here(stream: CUstream) -> Result<Arc<Stream>> {
+    permitted()?;
+    Stream::get(stream)
+}
+
+/// Edges are plain ones: there are no launches that begin before others have ended.
+pub(super) fn plain_edges(edges: In<CUgraphEdgeData>, count: usize) -> Result<()> {
+    if edges.is_null() {
+        return Ok(());
+    }
+    match edges.get_all(count)?.iter().all(|edge| *edge == CUgraphEdgeData::default()) {
+        true => Ok(()),
+        false => {
+            crate::report::log::misuse(&"edges with ports or types are not supported");
+            Err(Status::NOT_SUPPORTED)
+        }
+    }
+}
+
+fn tell(
+    stream: CUstream,
+    status: Out<CUstreamCaptureStatus>,
+    id: Out<u64>,
+    graph: Out<CUgraph>,
+    behind: Out<*const CUgraphNode>,
+    edges: Out<*const CUgraphEdgeData>,
+    count: Out<usize>,
+) -> Result<()> {
+    let info = capture::info(&here(stream)?)?;
+    if info.status == CUstreamCaptureStatus::ACTIVE {
+        graph.set_if(info.graph);
+        behind.set_if(info.behind);
+        edges.set_if(std::ptr::null());
+        count.set_if(info.count);
+    }
+    id.set_if(info.id);
+    status.set(info.status)
+}
+
+fn update(
+    stream: CUstream,
+    behind: In<CUgraphNode>,
+    edges: In<CUgraphEdgeData>,
+    count: usize,
+    flags: c_uint,
+) -> Result<()> {
+    let stream = here(stream)?;
+    plain_edges(edges, count)?;
+    let instead = match flags {
+        0 => false,
+        1 => true,
+        _ => return Err(Status::INVALID_VALUE),
+    };
+    capture::set_behind(&stream, &behind.get_all(count)?, instead)
+}

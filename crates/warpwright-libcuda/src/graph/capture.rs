@@ -1,0 +1,421 @@
+//! Capture: what is asked for on streams becomes nodes of a graph instead of being done.
+//!
+//! A capture begins on one stream. Others take part from when they wait for an event that was recorded in it, until it
+//! ends; it ends on the stream that it began on, when all that the others were asked for comes before that one's last
+//! node. For each stream the capture knows the nodes that the next one comes behind.
+//!
+//! **A capture in which something was done that cannot be captured is invalid**: it records nothing more, and ends
+//! without a graph. The lock of a capture is taken before that of its graph, and no stream's lock is held meanwhile.
+
+use super::graph::{GRAPHS, Graph, NodeId};
+use super::task::{EventTask, Fill, Host};
+use super::{Task, guard};
+use crate::code::Launch;
+use crate::engine::{CapturedEvent, Event, Op, Recorded, Recorder, Stream, StreamKind};
+use crate::report::log;
+use crate::types::{
+    CUevent, CUgraph, CUgraphNode, CUstreamCaptureMode as Mode, CUstreamCaptureStatus as CaptureStatus,
+    Result, Status,
+};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+/// The captures that have not ended.
+static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
+
+/// How many there are, for those who would look for them in vain.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// A capture.
+pub(crate) struct Capture {
+    id: u64,
+    mode: Mode,
+    thread: ThreadId,
+    /// The stream that it began on.
+    origin: u64,
+    /// Where its nodes go.
+    graph: Arc<Graph>,
+    /// Whether the graph was the client's before.
+    is_clients: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    phase: Phase,
+    /// The streams that take part, by their numbers.
+    streams: BTreeMap<u64, Participant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Active,
+    Invalidated,
+    Ended,
+}
+
+struct Participant {
+    stream: Arc<Stream>,
+    /// What its next node comes behind.
+    behind: Vec<NodeId>,
+    /// The same as the client was told it last: it reads that until it asks again.
+    told: Box<[CUgraphNode]>,
+}
+
+/// What a client is told of a capture.
+pub(crate) struct Info {
+    pub(crate) status: CaptureStatus,
+    pub(crate) id: u64,
+    pub(crate) graph: CUgraph,
+    /// Good until the next call with the stream.
+    pub(crate) behind: *const CUgraphNode,
+    pub(crate) count: usize,
+}
+
+/// An event that was recorded in a capture: the nodes that it comes behind.
+struct Captured {
+    capture: Arc<Capture>,
+    behind: Vec<NodeId>,
+}
+
+/// A capture as its streams have it.
+struct Recording(Arc<Capture>);
+
+fn captures() -> MutexGuard<'static, Vec<Arc<Capture>>> {
+    CAPTURES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The captures that have not ended, of which there are most often none.
+pub(super) fn ongoing() -> Vec<Arc<Capture>> {
+    if COUNT.load(Relaxed) == 0 { Vec::new() } else { captures().clone() }
+}
+
+/// The capture that a stream takes part in.
+fn of(stream: &Stream) -> Option<Arc<Capture>> {
+    if !stream.is_capturing() {
+        return None;
+    }
+    ongoing().into_iter().find(|capture| capture.state().streams.contains_key(&stream.id()))
+}
+
+impl Capture {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which calls it forbids.
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The thread that began it.
+    pub(super) fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    /// Whether it can still become a graph.
+    pub(super) fn is_active(&self) -> bool {
+        self.state().phase == Phase::Active
+    }
+
+    /// Whether a stream takes part that the condition holds for.
+    pub(super) fn has(&self, holds: impl FnMut(&Stream) -> bool) -> bool {
+        let mut holds = holds;
+        self.state().streams.values().any(|participant| holds(&participant.stream))
+    }
+
+    /// It cannot become a graph any more.
+    pub(super) fn invalidate(&self) {
+        let mut state = self.state();
+        if state.phase == Phase::Active {
+            state.phase = Phase::Invalidated;
+        }
+    }
+
+    /// Adds a node to those of a stream.
+    fn add(&self, stream: &Stream, task: Task) -> Result<()> {
+        let mut state = self.state();
+        let participant = state.participant(stream)?;
+        let known = self.graph.state();
+        participant.behind.retain(|id| known.contains_key(id));
+        drop(known);
+        let (id, _) = self.graph.add(task, &participant.behind)?;
+        participant.behind = vec![id];
+        Ok(())
+    }
+
+    /// Something that cannot be captured: that is the end of it.
+    fn refuse(&self, status: Status, why: &str) -> Status {
+        log::misuse(&format_args!("{why}: the capture is invalid now"));
+        self.invalidate();
+        status
+    }
+
+    /// Whether all nodes of all streams come before the last ones of the stream that it began on.
+    fn is_joined(&self, state: &State) -> bool {
+        let nodes = self.graph.state();
+        let Some(origin) = state.streams.get(&self.origin) else { return false };
+        let mut before: HashSet<NodeId> = HashSet::new();
+        let mut open = origin.behind.clone();
+        while let Some(id) = open.pop() {
+            if before.insert(id) {
+                open.extend(nodes.get(&id).into_iter().flat_map(|entry| entry.dependencies.iter().copied()));
+            }
+        }
+        let mut last = state.streams.values().flat_map(|participant| &participant.behind);
+        last.all(|id| before.contains(id) || !nodes.contains_key(id))
+    }
+
+    /// Lets go of its streams.
+    fn release(&self) -> Vec<Arc<Stream>> {
+        let mut state = self.state();
+        state.phase = Phase::Ended;
+        let streams = std::mem::take(&mut state.streams);
+        drop(state);
+        let mut captures = captures();
+        captures.retain(|capture| capture.id != self.id);
+        COUNT.store(captures.len(), Relaxed);
+        streams.into_values().map(|participant| participant.stream).collect()
+    }
+}
+
+impl State {
+    /// A stream that takes part in a capture that is good.
+    fn participant(&mut self, stream: &Stream) -> Result<&mut Participant> {
+        match self.phase {
+            Phase::Active => self.streams.get_mut(&stream.id()).ok_or(Status::ILLEGAL_STATE),
+            Phase::Invalidated => Err(Status::STREAM_CAPTURE_INVALIDATED),
+            Phase::Ended => Err(Status::ILLEGAL_STATE),
+        }
+    }
+}
+
+impl Recorder for Recording {
+    fn record(&self, stream: &Arc<Stream>, op: Op) -> Result<()> {
+        let capture = &self.0;
+        let task = match op {
+            Op::Copy(copy) => Task::captured_copy(copy),
+            Op::Fill { target, pattern, width, height, pitch } => {
+                Task::Fill(Fill::captured(target, pattern, width, height, pitch))
+            }
+            Op::Host(function) => Task::Host(Host(function)),
+            Op::WaitValue { .. } | Op::WriteValue { .. } => Task::Values([op].into()),
+            Op::Batch(ops, 0)
+                if ops
+                    .iter()
+                    .all(|op| matches!(op, Op::WaitValue { .. } | Op::WriteValue { .. } | Op::Nothing)) =>
+            {
+                Task::Values(ops)
+            }
+            Op::Nothing => return Ok(()),
+            Op::Wait(_) => {
+                let why =
+                    "a stream that captures waits for an event that was recorded outside of the capture";
+                return Err(capture.refuse(Status::STREAM_CAPTURE_ISOLATION, why));
+            }
+            Op::Launch(_)
+            | Op::Callback(_)
+            | Op::Record(_)
+            | Op::Running(_)
+            | Op::Free(_)
+            | Op::Batch(..) => {
+                let why = "this cannot be captured";
+                return Err(capture.refuse(Status::STREAM_CAPTURE_UNSUPPORTED, why));
+            }
+        };
+        capture.add(stream, task)
+    }
+
+    fn record_event(&self, stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
+        let behind = self.0.state().participant(stream)?.behind.clone();
+        event.set(Recorded::Captured(Arc::new(Captured { capture: self.0.clone(), behind })));
+        Ok(())
+    }
+
+    fn record_outside(&self, stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
+        self.0.add(stream, Task::Record(EventTask { event: event.clone(), handle: event_handle(event) }))
+    }
+}
+
+/// What the client calls an event.
+fn event_handle(event: &Arc<Event>) -> CUevent {
+    let handles = crate::engine::EVENTS.handles(|other| std::ptr::eq(other, Arc::as_ptr(event)));
+    CUevent(handles.first().copied().unwrap_or(0))
+}
+
+impl CapturedEvent for Captured {
+    fn join(&self, stream: &Arc<Stream>) -> Result<()> {
+        let capture = &self.capture;
+        if stream.kind() == StreamKind::Legacy {
+            let why = "the default stream waits for an event of a capture, which it cannot take part in";
+            return Err(capture.refuse(Status::STREAM_CAPTURE_IMPLICIT, why));
+        }
+        if let Some(other) = of(stream).filter(|other| other.id != capture.id) {
+            other.invalidate();
+            return Err(capture.refuse(
+                Status::STREAM_CAPTURE_MERGE,
+                "a stream of another capture waits for an event of this one",
+            ));
+        }
+        let mut state = capture.state();
+        match state.phase {
+            Phase::Active => {}
+            Phase::Invalidated => return Err(Status::STREAM_CAPTURE_INVALIDATED),
+            // Where the event was is in a graph now.
+            Phase::Ended => return Err(Status::CAPTURED_EVENT),
+        }
+        if let Some(participant) = state.streams.get_mut(&stream.id()) {
+            let new = self.behind.iter().filter(|id| !participant.behind.contains(id)).copied();
+            let new: Vec<NodeId> = new.collect();
+            participant.behind.extend(new);
+            return Ok(());
+        }
+        let participant =
+            Participant { stream: stream.clone(), behind: self.behind.clone(), told: Box::default() };
+        state.streams.insert(stream.id(), participant);
+        drop(state);
+        stream.capture(Some(Arc::new(Recording(capture.clone()))));
+        Ok(())
+    }
+}
+
+/// Begins to capture, into a graph of the client's or a new one. The first node comes behind those.
+pub(crate) fn begin(stream: &Arc<Stream>, mode: Mode, into: Option<(Arc<Graph>, Vec<NodeId>)>) -> Result<()> {
+    static IDS: AtomicU64 = AtomicU64::new(1);
+    mode.check()?;
+    if stream.kind() == StreamKind::Legacy {
+        log::misuse(&"the default stream cannot be captured: capture one that was made, or the thread's own");
+        return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+    }
+    if stream.is_capturing() {
+        log::misuse(&"the stream captures already");
+        return Err(Status::ILLEGAL_STATE);
+    }
+    let is_clients = into.is_some();
+    let (graph, behind) = match into {
+        Some(into) => into,
+        None => (Graph::create(false)?, Vec::new()),
+    };
+    let participant = Participant { stream: stream.clone(), behind, told: Box::default() };
+    let capture = Arc::new(Capture {
+        id: IDS.fetch_add(1, Relaxed),
+        mode,
+        thread: std::thread::current().id(),
+        origin: stream.id(),
+        graph,
+        is_clients,
+        state: Mutex::new(State { phase: Phase::Active, streams: [(stream.id(), participant)].into() }),
+    });
+    let mut captures = captures();
+    captures.push(capture.clone());
+    COUNT.store(captures.len(), Relaxed);
+    drop(captures);
+    stream.capture(Some(Arc::new(Recording(capture))));
+    Ok(())
+}
+
+/// Ends the capture that began on a stream: its graph.
+pub(crate) fn end(stream: &Arc<Stream>) -> Result<CUgraph> {
+    let capture = of(stream).ok_or_else(|| {
+        log::misuse(&"the stream does not capture");
+        Status::ILLEGAL_STATE
+    })?;
+    if capture.origin != stream.id() {
+        log::misuse(&"the capture ends on the stream that it began on");
+        return Err(Status::STREAM_CAPTURE_UNMATCHED);
+    }
+    if capture.mode != Mode::RELAXED && capture.thread != std::thread::current().id() {
+        log::misuse(&"the capture ends in the thread that began it, or began with the relaxed mode");
+        return Err(Status::STREAM_CAPTURE_WRONG_THREAD);
+    }
+    let state = capture.state();
+    let phase = state.phase;
+    let joined = phase == Phase::Active && capture.is_joined(&state);
+    drop(state);
+    capture.release().iter().for_each(|stream| stream.capture(None));
+    let failed = match phase {
+        Phase::Active if joined => return Ok(capture.graph.handle()),
+        Phase::Active => {
+            log::misuse(
+                &"another stream of the capture has work that the one it began on has not waited for",
+            );
+            Status::STREAM_CAPTURE_UNJOINED
+        }
+        _ => Status::STREAM_CAPTURE_INVALIDATED,
+    };
+    if !capture.is_clients {
+        // The client may have destroyed it: it was told of it.
+        if GRAPHS.find(capture.graph.handle().0).is_ok() {
+            let _ = GRAPHS.remove(capture.graph.handle().0);
+        }
+        capture.graph.clear();
+    }
+    Err(failed)
+}
+
+/// What a stream's capture is like.
+pub(crate) fn info(stream: &Arc<Stream>) -> Result<Info> {
+    guard::asks(stream)?;
+    let none =
+        Info { status: CaptureStatus::NONE, id: 0, graph: CUgraph::NULL, behind: std::ptr::null(), count: 0 };
+    let Some(capture) = of(stream) else { return Ok(none) };
+    let mut state = capture.state();
+    if state.phase == Phase::Invalidated {
+        return Ok(Info { status: CaptureStatus::INVALIDATED, id: capture.id, ..none });
+    }
+    let Ok(participant) = state.participant(stream) else { return Ok(none) };
+    let nodes = capture.graph.state();
+    participant.told = participant.behind.iter().filter_map(|id| Some(nodes.get(id)?.handle)).collect();
+    Ok(Info {
+        status: CaptureStatus::ACTIVE,
+        id: capture.id,
+        graph: capture.graph.handle(),
+        behind: participant.told.as_ptr(),
+        count: participant.told.len(),
+    })
+}
+
+/// What the next node of a stream comes behind: these nodes too, or instead.
+pub(crate) fn set_behind(stream: &Arc<Stream>, nodes: &[CUgraphNode], instead: bool) -> Result<()> {
+    let capture = of(stream).ok_or(Status::ILLEGAL_STATE)?;
+    let ids = super::graph::ids(&capture.graph, nodes)?;
+    let mut state = capture.state();
+    let participant = state.participant(stream)?;
+    if instead {
+        participant.behind.clear();
+    }
+    let new: Vec<NodeId> = ids.into_iter().filter(|id| !participant.behind.contains(id)).collect();
+    participant.behind.extend(new);
+    Ok(())
+}
+
+/// A stream is destroyed: a capture that it takes part in is invalid, and ends if it began there.
+pub(crate) fn forget(stream: &Arc<Stream>) {
+    let Some(capture) = of(stream) else { return };
+    capture.invalidate();
+    if capture.origin == stream.id() {
+        capture.release().iter().for_each(|stream| stream.capture(None));
+    } else {
+        capture.state().streams.remove(&stream.id());
+        stream.capture(None);
+    }
+}
+
+/// Adds a node to those of a stream that captures.
+pub(crate) fn add(stream: &Arc<Stream>, task: Task) -> Result<()> {
+    of(stream).ok_or(Status::ILLEGAL_STATE)?.add(stream, task)
+}
+
+/// A stream that captures waits for an event that others record each time before the graph runs.
+pub(crate) fn wait_outside(stream: &Arc<Stream>, event: &Arc<Event>, handle: CUevent) -> Result<()> {
+    add(stream, Task::Wait(EventTask { event: event.clone(), handle }))
+}
+
+/// Launches a kernel on a stream, or has the capture of the stream hold it.
+pub(crate) fn launch(stream: &Arc<Stream>, launch: Launch) -> Result<()> {
+    match of(stream) {
+        Some(capture) => capture.add(stream, Task::kernel(launch)),
+        None => stream.submit(Op::Launch(Arc::new(launch))),
+    }
+}

@@ -1,0 +1,347 @@
+//! Graphs that are ready to run: their nodes one after the other, in an order that the edges allow.
+//!
+//! A run is one operation of a stream. **What was launched does not change**: parameters that are set later are those of
+//! later runs. Runs of one executable graph follow one another, whatever streams they are on.
+
+use super::graph::{self, DEEPEST, Graph, NodeId, in_order};
+use super::{EventTask, Task, capture};
+use crate::engine::{Mark, Op, Recorded, Stream};
+use crate::report::log;
+use crate::state::{Context, Handles, Kind};
+use crate::types::{
+    CUgraphExec, CUgraphExecUpdateResult as Update, CUgraphInstantiateResult as Instantiated, CUgraphNode,
+    CUgraphNodeType, Result, Status,
+};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// All executable graphs.
+pub(crate) static EXECS: Handles<Exec> = Handles::new(Kind::GraphExec);
+
+/// How an executable graph may be made.
+const AUTO_FREE_ON_LAUNCH: u64 = 1;
+pub(crate) const UPLOAD: u64 = 2;
+const DEVICE_LAUNCH: u64 = 4;
+const USE_NODE_PRIORITY: u64 = 8;
+
+/// An executable graph.
+pub(crate) struct Exec {
+    id: u64,
+    flags: u64,
+    /// The context of its kernels, if it has any.
+    context: Option<Arc<Context>>,
+    state: Mutex<State>,
+}
+
+struct State {
+    nodes: Vec<Node>,
+    /// Where the nodes of the graph that it was made from are.
+    places: HashMap<NodeId, usize>,
+    /// What a run does, where it is the same each time and was not changed since.
+    ops: Option<Arc<[Op]>>,
+    /// The end of the last run, where a run may have to wait.
+    last: Option<Arc<Mark>>,
+}
+
+/// A node. Those of a graph inside come behind the node that it is.
+struct Node {
+    handle: CUgraphNode,
+    id: NodeId,
+    task: Task,
+    /// The places of those that come before it in its graph.
+    dependencies: Vec<usize>,
+    /// The nodes of the graph that it is.
+    inside: Range<usize>,
+    is_enabled: bool,
+}
+
+/// Why a graph cannot run, and the node that it is about.
+pub(crate) struct Failure {
+    pub(crate) result: Instantiated,
+    pub(crate) status: Status,
+    pub(crate) node: CUgraphNode,
+}
+
+/// Why an executable graph cannot become another graph, and the nodes that it is about.
+pub(crate) struct Mismatch {
+    pub(crate) result: Update,
+    pub(crate) node: CUgraphNode,
+}
+
+impl Exec {
+    /// Makes a graph ready to run.
+    pub(crate) fn create(graph: &Graph, flags: u64) -> std::result::Result<CUgraphExec, Failure> {
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        let fail = |result, status, node| Failure { result, status, node };
+        if flags & DEVICE_LAUNCH != 0 {
+            log::misuse(&"graphs are not launched by kernels here");
+            return Err(fail(Instantiated::ERROR, Status::NOT_SUPPORTED, CUgraphNode::NULL));
+        }
+        if flags & !(AUTO_FREE_ON_LAUNCH | UPLOAD | USE_NODE_PRIORITY) != 0 {
+            return Err(fail(Instantiated::ERROR, Status::INVALID_VALUE, CUgraphNode::NULL));
+        }
+        let mut nodes = Vec::new();
+        flatten(graph, &mut nodes, 0)
+            .map_err(|status| fail(Instantiated::INVALID_STRUCTURE, status, CUgraphNode::NULL))?;
+        let mut context: Option<Arc<Context>> = None;
+        for node in &nodes {
+            let Task::Kernel(kernel) = &node.task else { continue };
+            let own = kernel.launch.function().code().context();
+            if context.as_ref().is_some_and(|context| context.id() != own.id()) {
+                log::misuse(&"the kernels of a graph are of one context here, and these are of several");
+                let result = Instantiated::MULTIPLE_CTXS_NOT_SUPPORTED;
+                return Err(fail(result, Status::NOT_SUPPORTED, node.handle));
+            }
+            kernel.launch.check_loaded().map_err(|status| fail(Instantiated::ERROR, status, node.handle))?;
+            context = Some(own.clone());
+        }
+        let places = nodes.iter().enumerate().map(|(place, node)| (node.id, place)).collect();
+        let state = Mutex::new(State { nodes, places, ops: None, last: None });
+        let exec = Exec { id: IDS.fetch_add(1, Relaxed), flags, context, state };
+        let handle = EXECS.insert(Arc::new(exec));
+        handle.map(CUgraphExec).map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))
+    }
+
+    /// A number that no other executable graph of the process ever has.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// How it was made.
+    pub(crate) fn flags(&self) -> u64 {
+        self.flags
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for a run on a stream, or has the capture of the stream hold it.
+    pub(crate) fn launch(&self, stream: &Arc<Stream>) -> Result<()> {
+        if self.context.as_ref().is_some_and(|context| context.id() != stream.context().id()) {
+            log::misuse(&"the kernels of the graph are loaded in another context than the stream's");
+            return Err(Status::INVALID_HANDLE);
+        }
+        let mut state = self.state();
+        state.nodes.iter().filter(|node| node.is_enabled).try_for_each(|node| node.task.check())?;
+        if stream.is_capturing() {
+            let graph = state.as_graph(0..state.nodes.len())?;
+            drop(state);
+            return capture::add(stream, Task::Child(graph));
+        }
+        let ops = state.ops(stream);
+        if !state.nodes.iter().any(|node| node.task.waits()) {
+            return stream.submit(Op::Batch(ops, 0));
+        }
+        let end = Arc::new(Mark::new(stream.engine().queue().clone()));
+        let before = state.last.replace(end.clone()).map(Op::Wait);
+        stream.submit(Op::batch(before.into_iter().chain([Op::Batch(ops, 0), Op::Record(end)]).collect()))
+    }
+
+    /// Does something with a node of the graph that it was made from.
+    pub(crate) fn with_node(
+        &self,
+        handle: CUgraphNode,
+        kind: CUgraphNodeType,
+        change: impl FnOnce(&mut Task) -> Result<()>,
+    ) -> Result<()> {
+        let mut state = self.state();
+        let node = state.node(handle)?;
+        if node.task.kind() != kind {
+            return Err(Status::INVALID_VALUE);
+        }
+        change(&mut node.task)?;
+        state.ops = None;
+        Ok(())
+    }
+
+    /// Whether a node runs.
+    pub(crate) fn is_enabled(&self, handle: CUgraphNode) -> Result<bool> {
+        self.state().node(handle).map(|node| node.is_enabled)
+    }
+
+    /// From now on a node runs, or is passed over: kernels, copies and fills can be.
+    pub(crate) fn enable(&self, handle: CUgraphNode, is_enabled: bool) -> Result<()> {
+        let mut state = self.state();
+        let node = state.node(handle)?;
+        if !matches!(node.task, Task::Kernel(_) | Task::Copy(_) | Task::Fill(_)) {
+            return Err(Status::INVALID_VALUE);
+        }
+        node.is_enabled = is_enabled;
+        state.ops = None;
+        Ok(())
+    }
+
+    /// A node becomes a graph of the same shape as the one that it is.
+    pub(crate) fn update_child(&self, handle: CUgraphNode, graph: &Graph) -> Result<()> {
+        let mut state = self.state();
+        let inside = match state.node(handle)? {
+            Node { task: Task::Child(_), inside, .. } => inside.clone(),
+            _ => return Err(Status::INVALID_VALUE),
+        };
+        let mut new = Vec::new();
+        flatten(graph, &mut new, inside.start)?;
+        compare(&state.nodes[inside.clone()], &new).map_err(|_| Status::GRAPH_EXEC_UPDATE_FAILURE)?;
+        for (node, new) in state.nodes[inside].iter_mut().zip(new) {
+            node.task = new.task;
+        }
+        state.ops = None;
+        Ok(())
+    }
+
+    /// Becomes another graph of the same shape.
+    pub(crate) fn update(&self, graph: &Graph) -> std::result::Result<(), Mismatch> {
+        let mut state = self.state();
+        let mut new = Vec::new();
+        flatten(graph, &mut new, 0)
+            .map_err(|_| Mismatch { result: Update::TOPOLOGY_CHANGED, node: CUgraphNode::NULL })?;
+        compare(&state.nodes, &new)?;
+        for (node, new) in state.nodes.iter_mut().zip(new) {
+            node.task = new.task;
+        }
+        state.ops = None;
+        Ok(())
+    }
+}
+
+impl State {
+    /// The node that a client calls so.
+    fn node(&mut self, handle: CUgraphNode) -> Result<&mut Node> {
+        let (_, id) = graph::node(handle)?;
+        let place = self.places.get(&id).copied().ok_or_else(|| {
+            log::misuse(&format_args!(
+                "the executable graph was not made from the graph of node {:#x}",
+                handle.0
+            ));
+            Status::INVALID_VALUE
+        })?;
+        self.nodes.get_mut(place).ok_or(Status::INVALID_VALUE)
+    }
+
+    /// What a run does. Events get new marks with each of them.
+    fn ops(&mut self, stream: &Stream) -> Arc<[Op]> {
+        if let Some(ops) = &self.ops {
+            return ops.clone();
+        }
+        let mut same = true;
+        let enabled = self.nodes.iter().filter(|node| node.is_enabled);
+        let ops = enabled.filter_map(|node| {
+            node.task.op().or_else(|| {
+                same = false;
+                match &node.task {
+                    Task::Record(EventTask { event, .. }) => {
+                        let mark = Arc::new(Mark::new(stream.engine().queue().clone()));
+                        event.set(Recorded::At(mark.clone()));
+                        Some(Op::Record(mark))
+                    }
+                    Task::Wait(EventTask { event, .. }) => match event.recorded() {
+                        Recorded::At(mark) => Some(Op::Wait(mark)),
+                        _ => None,
+                    },
+                    _ => None,
+                }
+            })
+        });
+        let ops: Arc<[Op]> = ops.filter(|op| !matches!(op, Op::Nothing)).collect();
+        if same {
+            self.ops = Some(ops.clone());
+        }
+        ops
+    }
+
+    /// Some of the nodes as the graph of a node.
+    fn as_graph(&self, places: Range<usize>) -> Result<Arc<Graph>> {
+        let graph = Graph::create(true)?;
+        let mut ids = HashMap::new();
+        let mut place = places.start;
+        while place < places.end {
+            let node = &self.nodes[place];
+            let task = match &node.task {
+                Task::Child(_) => Task::Child(self.as_graph(node.inside.clone())?),
+                _ if !node.is_enabled => Task::Empty,
+                task => task.clone(),
+            };
+            let behind: Vec<NodeId> =
+                node.dependencies.iter().filter_map(|place| ids.get(place).copied()).collect();
+            ids.insert(place, graph.add(task, &behind)?.0);
+            place = node.inside.end.max(place + 1);
+        }
+        Ok(graph)
+    }
+}
+
+/// The nodes of a graph in their order, each graph inside behind the node that it is; places count from `first` on.
+fn flatten(graph: &Graph, nodes: &mut Vec<Node>, first: usize) -> Result<()> {
+    flatten_within(graph, nodes, first, DEEPEST)
+}
+
+fn flatten_within(graph: &Graph, nodes: &mut Vec<Node>, first: usize, depth: usize) -> Result<()> {
+    let state = graph.state().clone();
+    let depth = depth.checked_sub(1).ok_or(Status::INVALID_VALUE)?;
+    let order = in_order(&state).ok_or_else(|| {
+        log::misuse(&"the graph has a cycle");
+        Status::INVALID_VALUE
+    })?;
+    let mut places = HashMap::new();
+    for id in order {
+        let entry = &state[&id];
+        let place = first + nodes.len();
+        places.insert(id, place);
+        nodes.push(Node {
+            handle: entry.handle,
+            id,
+            task: entry.task.clone(),
+            dependencies: entry.dependencies.iter().filter_map(|id| places.get(id).copied()).collect(),
+            inside: 0..0,
+            is_enabled: true,
+        });
+        if let Task::Child(graph) = &entry.task {
+            flatten_within(graph, nodes, first, depth)?;
+            let end = first + nodes.len();
+            if let Some(node) = nodes.get_mut(place - first) {
+                node.inside = place + 1..end;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether nodes can become others: as many, of the same kinds, in the same order.
+fn compare(old: &[Node], new: &[Node]) -> std::result::Result<(), Mismatch> {
+    let mismatch =
+        |result, node: Option<&Node>| Mismatch { result, node: node.map_or(CUgraphNode::NULL, |n| n.handle) };
+    if old.len() != new.len() {
+        return Err(mismatch(Update::TOPOLOGY_CHANGED, new.get(old.len())));
+    }
+    for (old, new) in old.iter().zip(new) {
+        if old.task.kind() != new.task.kind() {
+            return Err(mismatch(Update::NODE_TYPE_CHANGED, Some(new)));
+        }
+        let edges = |node: &Node| {
+            let mut places = node.dependencies.clone();
+            places.sort_unstable();
+            (places, node.inside.clone())
+        };
+        if edges(old) != edges(new) {
+            return Err(mismatch(Update::TOPOLOGY_CHANGED, Some(new)));
+        }
+        if let (Task::Kernel(old), Task::Kernel(kernel)) = (&old.task, &new.task) {
+            let (old, kernel) = (old.launch.function(), kernel.launch.function());
+            if old.code().context().id() != kernel.code().context().id() {
+                return Err(mismatch(Update::UNSUPPORTED_FUNCTION_CHANGE, Some(new)));
+            }
+        }
+        if new.task.check().is_err() {
+            return Err(mismatch(Update::PARAMETERS_CHANGED, Some(new)));
+        }
+    }
+    Ok(())
+}
+
+/// The executable graph of a handle.
+pub(crate) fn exec(handle: CUgraphExec) -> Result<Arc<Exec>> {
+    crate::state::state()?;
+    Ok(EXECS.get(handle.0)?)
+}

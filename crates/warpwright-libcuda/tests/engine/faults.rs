@@ -1,0 +1,104 @@
+//! What fails stays failed, and says so; what is beside it goes on.
+
+use crate::order::{call_back, call_host, written};
+use crate::*;
+use std::sync::atomic::Ordering::SeqCst;
+
+#[test]
+fn after_a_trap_nothing_of_the_context_is_done() {
+    let context = Ctx::new(0);
+    let kernels = Kernels::load();
+    let words = pinned(4);
+    let (one, other, mark, late) = (stream(1), stream(1), event(), event());
+    let at = alloc(4);
+    ok!(cuMemsetD32_v2(at, 0, 1));
+    kernels.store_after(&words[0], address(&words[1..]), 1, one);
+    assert_eq!(kernels.launch(c"trap", &[], one), OK);
+    ok!(cuEventRecord(mark, one));
+    ok!(cuStreamWaitEvent(other, mark, 0));
+    kernels.add(address(&words[2..]), 1, one);
+    kernels.add(address(&words[2..]), 1, other);
+    assert_eq!(call_host(one, 3, 1), OK);
+    assert_eq!(call_back(one, 4), OK);
+    ok!(cuEventRecord(late, other));
+    set(&words[0]);
+    let failed = Status::LAUNCH_FAILED;
+    assert_eq!(call!(cuStreamSynchronize(other)), failed);
+    // It stays: whoever asks for something is told.
+    for (what, found) in [
+        ("the stream", call!(cuStreamSynchronize(one))),
+        ("its query", call!(cuStreamQuery(one))),
+        ("the event", call!(cuEventSynchronize(late))),
+        ("its query", call!(cuEventQuery(mark))),
+        ("the context", call!(cuCtxSynchronize())),
+        ("an allocation", call!(cuMemAlloc_v2(Out::from(&mut 0), 4))),
+        ("an end of one", call!(cuMemFree_v2(at))),
+        ("a copy", call!(cuMemcpyDtoH_v2(pointer_mut(&mut [0u8; 4]), at, 4))),
+        ("a fill", call!(cuMemsetD8Async(at, 0, 4, one))),
+        ("a launch", kernels.launch(c"trap", &[], other)),
+        ("a stream", call!(cuStreamCreate(Out::from(&mut CUstream::default()), 0))),
+    ] {
+        assert_eq!(found, failed, "{what}");
+    }
+    assert_eq!((words[1].load(SeqCst), words[2].load(SeqCst)), (1, 0));
+    // Functions of the host are not called, but those that are told how it went.
+    until("the callback", || !written(4).is_empty());
+    assert_eq!((written(3), written(4)), (vec![], vec![failed.0 as u32]));
+    // Other contexts go on, and a new one begins.
+    let next = Ctx::new(0);
+    let kernels = Kernels::load();
+    let at = alloc(4);
+    ok!(cuMemsetD32_v2(at, 41, 1));
+    kernels.add(at, 1, CUstream::NULL);
+    assert_eq!(download(at, 4), [42, 0, 0, 0]);
+    drop(next);
+    drop(context);
+}
+
+#[test]
+fn memory_that_was_given_back_is_not_reached() {
+    let _context = Ctx::new(0);
+    let kernels = Kernels::load();
+    let at = alloc(4);
+    free(at);
+    kernels.add(at, 1, CUstream::NULL);
+    assert_eq!(call!(cuCtxSynchronize()), Status::ILLEGAL_ADDRESS);
+}
+
+#[test]
+fn out_of_memory_harms_nothing() {
+    let _context = Ctx::new(1);
+    let (mut bytes, mut total) = (0, 0);
+    ok!(cuMemGetInfo_v2(Out::from(&mut bytes), Out::from(&mut total)));
+    assert_eq!(total, MEMORY);
+    assert!(bytes <= total);
+    assert_eq!(call!(cuMemAlloc_v2(Out::from(&mut 0), bytes + 1)), Status::OUT_OF_MEMORY);
+    let stream = stream(1);
+    assert_eq!(call!(cuMemAllocAsync(Out::from(&mut 0), MEMORY + 1, stream)), Status::OUT_OF_MEMORY);
+    ok!(cuStreamSynchronize(stream));
+    ok!(cuStreamDestroy_v2(stream));
+    free(alloc(1 << 20));
+}
+
+#[test]
+fn a_context_waits_for_its_work_when_it_ends() {
+    let outer = Ctx::new(0);
+    let words = pinned(2);
+    let inner = Ctx::new(0);
+    let kernels = Kernels::load();
+    let stream = stream(1);
+    kernels.store_after(&words[0], address(&words[1..]), 5, stream);
+    let flag = &words[0];
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            set(flag);
+        });
+        drop(inner);
+    });
+    assert_eq!(words[1].load(SeqCst), 5);
+    // What was in it is gone.
+    assert_eq!(call!(cuStreamSynchronize(stream)), Status::INVALID_HANDLE);
+    free_pinned(words);
+    drop(outer);
+}

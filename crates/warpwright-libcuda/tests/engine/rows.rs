@@ -1,0 +1,224 @@
+//! Copies of rows and slices, held against a model.
+
+use crate::*;
+use std::ffi::c_void;
+
+/// Numbers that look random.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % end
+    }
+}
+
+const ROOM: usize = 1 << 14;
+
+fn nothing() -> CUDA_MEMCPY3D {
+    CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: CUmemorytype::DEVICE,
+        srcHost: std::ptr::null(),
+        srcDevice: 0,
+        srcArray: CUarray::NULL,
+        srcContext: CUcontext::NULL,
+        srcPitch: 0,
+        srcHeight: 0,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: CUmemorytype::DEVICE,
+        dstHost: std::ptr::null_mut(),
+        dstDevice: 0,
+        dstArray: CUarray::NULL,
+        dstContext: CUcontext::NULL,
+        dstPitch: 0,
+        dstHeight: 0,
+        WidthInBytes: 0,
+        Height: 0,
+        Depth: 0,
+    }
+}
+
+fn flat(c: &CUDA_MEMCPY3D) -> CUDA_MEMCPY2D {
+    CUDA_MEMCPY2D {
+        srcXInBytes: c.srcXInBytes,
+        srcY: c.srcY,
+        srcMemoryType: c.srcMemoryType,
+        srcHost: c.srcHost,
+        srcDevice: c.srcDevice,
+        srcArray: c.srcArray,
+        srcPitch: c.srcPitch,
+        dstXInBytes: c.dstXInBytes,
+        dstY: c.dstY,
+        dstMemoryType: c.dstMemoryType,
+        dstHost: c.dstHost,
+        dstDevice: c.dstDevice,
+        dstArray: c.dstArray,
+        dstPitch: c.dstPitch,
+        WidthInBytes: c.WidthInBytes,
+        Height: c.Height,
+    }
+}
+
+/// A kind of memory with some content.
+enum Place {
+    Device(CUdeviceptr),
+    Host(Vec<u8>),
+    Pinned(u64),
+}
+
+impl Place {
+    fn new(kind: usize, data: &[u8]) -> Self {
+        match kind {
+            0 => {
+                let at = alloc(ROOM);
+                upload(at, data);
+                Place::Device(at)
+            }
+            1 => Place::Host(data.to_vec()),
+            _ => {
+                let words = pinned(ROOM / 4);
+                ok!(cuMemcpy(address(words), address(data), ROOM));
+                Place::Pinned(address(words))
+            }
+        }
+    }
+
+    /// As a side of a copy: the kind, the pointer and the address.
+    fn side(&mut self, unified: bool) -> (CUmemorytype, *mut c_void, u64) {
+        let host = |at: u64| std::ptr::with_exposed_provenance_mut::<c_void>(at as usize);
+        match self {
+            Place::Device(at) if !unified => (CUmemorytype::DEVICE, std::ptr::null_mut(), *at),
+            Place::Host(data) if !unified => (CUmemorytype::HOST, pointer_mut(data), 0),
+            Place::Pinned(at) if !unified => (CUmemorytype::HOST, host(*at), 0),
+            Place::Device(at) | Place::Pinned(at) => (CUmemorytype::UNIFIED, std::ptr::null_mut(), *at),
+            Place::Host(data) => {
+                (CUmemorytype::UNIFIED, std::ptr::null_mut(), pointer_mut(data).expose_provenance() as u64)
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<u8> {
+        match self {
+            Place::Device(at) => {
+                let data = download(at, ROOM);
+                free(at);
+                data
+            }
+            Place::Host(data) => data,
+            Place::Pinned(at) => {
+                let data = download(at, ROOM);
+                ok!(cuMemFreeHost(std::ptr::with_exposed_provenance_mut(at as usize)));
+                data
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_and_slices_land_where_a_model_puts_them() {
+    let _context = Ctx::new(0);
+    let stream = stream(0);
+    let mut random = Random::new(7);
+    for round in 0..300 {
+        let mut c = nothing();
+        let (width, height) = (1 + random.below(20), 1 + random.below(6));
+        let depth = if round % 2 == 0 { 1 } else { 1 + random.below(4) };
+        (c.WidthInBytes, c.Height, c.Depth) = (width, height, depth);
+        (c.srcXInBytes, c.srcY, c.dstXInBytes, c.dstY) =
+            (random.below(9), random.below(4), random.below(9), random.below(4));
+        (c.srcPitch, c.dstPitch) =
+            (c.srcXInBytes + width + random.below(8), c.dstXInBytes + width + random.below(8));
+        if depth > 1 {
+            (c.srcZ, c.dstZ) = (random.below(3), random.below(3));
+        }
+        (c.srcHeight, c.dstHeight) = (c.srcY + height + random.below(3), c.dstY + height + random.below(3));
+        let source: Vec<u8> = (0..ROOM).map(|_| random.below(256) as u8).collect();
+        let target = vec![0xcc; ROOM];
+        let mut expected = target.clone();
+        for z in 0..depth {
+            for y in 0..height {
+                let from = ((c.srcZ + z) * c.srcHeight + c.srcY + y) * c.srcPitch + c.srcXInBytes;
+                let to = ((c.dstZ + z) * c.dstHeight + c.dstY + y) * c.dstPitch + c.dstXInBytes;
+                expected[to..to + width].copy_from_slice(&source[from..from + width]);
+            }
+        }
+        let kinds = (random.below(3), random.below(3));
+        let (mut from, mut to) = (Place::new(kinds.0, &source), Place::new(kinds.1, &target));
+        let unified = random.below(3) == 0;
+        let (kind, host, device) = from.side(unified);
+        (c.srcMemoryType, c.srcHost, c.srcDevice) = (kind, host, device);
+        (c.dstMemoryType, c.dstHost, c.dstDevice) = to.side(unified);
+        let how = if depth == 1 { random.below(5) } else { random.below(2) };
+        match how {
+            0 => ok!(cuMemcpy3D_v2(In::from(&c))),
+            1 => ok!(cuMemcpy3DAsync_v2(In::from(&c), stream)),
+            2 => ok!(cuMemcpy2D_v2(In::from(&flat(&c)))),
+            3 => ok!(cuMemcpy2DUnaligned_v2(In::from(&flat(&c)))),
+            _ => ok!(cuMemcpy2DAsync_v2(In::from(&flat(&c)), stream)),
+        }
+        ok!(cuStreamSynchronize(stream));
+        drop(from.finish());
+        assert!(to.finish() == expected, "round {round}, {kinds:?}, {how}: {c:?}");
+    }
+    ok!(cuStreamDestroy_v2(stream));
+}
+
+#[test]
+fn what_makes_no_rows_is_refused() {
+    let context = Ctx::new(0);
+    let (a, b) = (alloc(1000), alloc(1000));
+    let mut good = nothing();
+    (good.srcDevice, good.dstDevice, good.srcContext, good.dstContext) = (a, b, context.0, context.0);
+    (good.srcPitch, good.dstPitch, good.srcHeight, good.dstHeight) = (50, 100, 5, 5);
+    (good.WidthInBytes, good.Height, good.Depth) = (50, 5, 2);
+    ok!(cuMemcpy3D_v2(In::from(&good)));
+    ok!(cuMemcpy3DPeer(In::from(&good)));
+    let mut table: Vec<(&str, CUDA_MEMCPY3D)> = Vec::new();
+    let mut add = |what, change: fn(&mut CUDA_MEMCPY3D)| {
+        let mut c = good;
+        change(&mut c);
+        table.push((what, c));
+    };
+    add("a pitch below the width", |c| c.srcPitch = 49);
+    add("a pitch below the width and where it begins", |c| c.srcXInBytes = 1);
+    add("slices that overlap", |c| c.dstHeight = 4);
+    add("too many slices", |c| c.Depth = 3);
+    add("slices from too far behind", |c| c.dstZ = 1);
+    add("no address", |c| c.srcDevice = 0);
+    add("no kind of memory", |c| c.srcMemoryType = CUmemorytype(0));
+    add("another kind of memory", |c| c.dstMemoryType = CUmemorytype(9));
+    add("host memory that is null", |c| c.srcMemoryType = CUmemorytype::HOST);
+    add("numbers that go round", |c| c.srcY = usize::MAX);
+    add("a huge pitch", |c| c.srcPitch = usize::MAX);
+    add("a level", |c| c.srcLOD = 1);
+    for (what, c) in &table {
+        assert_eq!(call!(cuMemcpy3D_v2(In::from(c))), INVALID, "{what}");
+    }
+    let mut array = good;
+    array.srcMemoryType = CUmemorytype::ARRAY;
+    assert_eq!(call!(cuMemcpy3D_v2(In::from(&array))), Status::NOT_SUPPORTED);
+    assert_eq!(call!(cuMemcpy3D_v2(In::from(std::ptr::null()))), INVALID);
+    let mut stranger = good;
+    stranger.srcContext = CUcontext(77);
+    assert_eq!(call!(cuMemcpy3DPeer(In::from(&stranger))), Status::INVALID_CONTEXT);
+    // One row needs no pitch, and nothing needs nothing.
+    (good.srcPitch, good.dstPitch, good.srcHeight, good.dstHeight, good.Height, good.Depth) =
+        (0, 0, 0, 0, 1, 1);
+    ok!(cuMemcpy3D_v2(In::from(&good)));
+    (good.Height, good.srcDevice) = (0, 1);
+    ok!(cuMemcpy3D_v2(In::from(&good)));
+    [a, b].map(free);
+}

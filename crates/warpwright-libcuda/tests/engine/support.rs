@@ -1,0 +1,216 @@
+//! Contexts, memory and kernels of tests.
+
+use crate::*;
+use std::ffi::c_void;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+pub(crate) const OK: Status = Status::SUCCESS;
+pub(crate) const INVALID: Status = Status::INVALID_VALUE;
+
+/// Bytes of each device.
+pub(crate) const MEMORY: usize = 1 << 30;
+
+/// Calls a function of the interface, which must say that it worked.
+macro_rules! ok {
+    ($call:expr) => {
+        assert_eq!(call!($call), $crate::OK, "{}", stringify!($call))
+    };
+}
+
+/// Calls a function of the interface.
+macro_rules! call {
+    ($call:expr) => {{
+        // SAFETY: pointers are null, or good for what the function reads and writes.
+        #[allow(unused_unsafe)]
+        unsafe {
+            $call
+        }
+    }};
+}
+
+pub(crate) use {call, ok};
+
+/// Where a function writes a value, and the value.
+pub(crate) fn out<T: Default>(call: impl FnOnce(Out<T>) -> Status) -> Result<T> {
+    let mut value = T::default();
+    call(Out::from(&mut value)).into_result().map(|()| value)
+}
+
+fn init() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let variables = [
+            ("WARPWRIGHT_DEVICES", "90,80"),
+            ("WARPWRIGHT_MEMORY", "1G"),
+            ("WARPWRIGHT_LOG", "off"),
+            ("WARPWRIGHT_WORKERS", "2"),
+            ("WARPWRIGHT_CHECK", "none"),
+        ];
+        for (name, value) in variables {
+            // SAFETY: the first call of each test; nothing else reads or writes the environment.
+            unsafe { std::env::set_var(name, value) };
+        }
+        ok!(cuInit(0));
+    });
+}
+
+/// A context of a device, current on the thread that made it until it is dropped there.
+pub(crate) struct Ctx(pub(crate) CUcontext);
+
+impl Ctx {
+    pub(crate) fn new(device: CUdevice) -> Self {
+        init();
+        Ctx(out(|context| call!(cuCtxCreate_v2(context, 0, device))).unwrap())
+    }
+}
+
+impl Drop for Ctx {
+    fn drop(&mut self) {
+        let status = call!(cuCtxDestroy_v2(self.0));
+        assert!(std::thread::panicking() || status == OK, "{status:?}");
+    }
+}
+
+pub(crate) fn alloc(bytes: usize) -> CUdeviceptr {
+    out(|address| call!(cuMemAlloc_v2(address, bytes))).unwrap()
+}
+
+pub(crate) fn free(address: CUdeviceptr) {
+    ok!(cuMemFree_v2(address));
+}
+
+pub(crate) fn stream(flags: u32) -> CUstream {
+    out(|stream| call!(cuStreamCreate(stream, flags))).unwrap()
+}
+
+pub(crate) fn event() -> CUevent {
+    out(|event| call!(cuEventCreate(event, 0))).unwrap()
+}
+
+/// Pinned memory as words.
+pub(crate) fn pinned(words: usize) -> &'static [AtomicU32] {
+    let mut pointer: *mut c_void = std::ptr::null_mut();
+    ok!(cuMemAllocHost_v2(Out::from(&mut pointer), 4 * words));
+    // SAFETY: that many words were just allocated, zeroed; tests that free them do not touch them afterwards.
+    unsafe { std::slice::from_raw_parts(pointer.cast::<AtomicU32>(), words) }
+}
+
+pub(crate) fn free_pinned(words: &[AtomicU32]) {
+    ok!(cuMemFreeHost(words.as_ptr().cast_mut().cast::<c_void>()));
+}
+
+pub(crate) fn address<T>(values: &[T]) -> u64 {
+    values.as_ptr().expose_provenance() as u64
+}
+
+pub(crate) fn pointer<T>(values: &[T]) -> *const c_void {
+    values.as_ptr().cast::<c_void>()
+}
+
+pub(crate) fn pointer_mut<T>(values: &mut [T]) -> *mut c_void {
+    values.as_mut_ptr().cast::<c_void>()
+}
+
+/// Sets bytes of a device.
+pub(crate) fn upload(to: CUdeviceptr, data: &[u8]) {
+    ok!(cuMemcpyHtoD_v2(to, pointer(data), data.len()));
+}
+
+/// Bytes of a device, when all is done that was asked for.
+pub(crate) fn download(from: CUdeviceptr, bytes: usize) -> Vec<u8> {
+    let mut data = vec![0; bytes];
+    ok!(cuMemcpyDtoH_v2(pointer_mut(&mut data), from, bytes));
+    data
+}
+
+const PTX: &str = "
+.version 7.8
+.target sm_80
+.address_size 64
+// Stores `value` at `to` when the word at `flag` is not zero.
+.visible .entry store_after(.param .u64 flag, .param .u64 to, .param .u32 value)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [flag];
+    ld.param.u64 %rd2, [to];
+    ld.param.u32 %r1, [value];
+$again:
+    ld.volatile.u32 %r2, [%rd1];
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra $again;
+    st.u32 [%rd2], %r1;
+    ret;
+}
+// Adds `value` to the word at `to`.
+.visible .entry add(.param .u64 to, .param .u32 value)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [to];
+    ld.param.u32 %r1, [value];
+    ld.u32 %r2, [%rd1];
+    add.u32 %r2, %r2, %r1;
+    st.u32 [%rd1], %r2;
+    ret;
+}
+.visible .entry trap() { trap; ret; }
+.visible .global .align 4 .b8 table[64];
+\0";
+
+/// The kernels of the tests, in the current context.
+pub(crate) struct Kernels {
+    pub(crate) module: CUmodule,
+}
+
+impl Kernels {
+    pub(crate) fn load() -> Self {
+        let module = out(|module| call!(cuModuleLoadData(module, In::from(PTX.as_ptr())))).unwrap();
+        Kernels { module }
+    }
+
+    /// Launches one thread of a kernel with parameters of eight bytes, of which it takes what it needs.
+    pub(crate) fn launch(&self, name: &std::ffi::CStr, params: &[u64], stream: CUstream) -> Status {
+        let name = In::from(name.as_ptr());
+        let function = match out(|function| call!(cuModuleGetFunction(function, self.module, name))) {
+            Ok(function) => function,
+            Err(status) => return status,
+        };
+        let pointers: Vec<In<u8>> =
+            params.iter().map(|value| In::from(std::ptr::from_ref(value).cast::<u8>())).collect();
+        let (params, extra) = (In::from(pointers.as_ptr()), In::from(std::ptr::null()));
+        call!(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, extra))
+    }
+
+    pub(crate) fn store_after(&self, flag: &AtomicU32, to: u64, value: u32, stream: CUstream) {
+        let flag = std::ptr::from_ref(flag).expose_provenance() as u64;
+        assert_eq!(self.launch(c"store_after", &[flag, to, value.into()], stream), OK);
+    }
+
+    pub(crate) fn add(&self, to: u64, value: u32, stream: CUstream) {
+        assert_eq!(self.launch(c"add", &[to, value.into()], stream), OK);
+    }
+
+    pub(crate) fn table(&self) -> CUdeviceptr {
+        let mut bytes = 0;
+        let name = In::from(c"table".as_ptr());
+        out(|address| call!(cuModuleGetGlobal_v2(address, Out::from(&mut bytes), self.module, name))).unwrap()
+    }
+}
+
+/// Lets a kernel that waits go on.
+pub(crate) fn set(flag: &AtomicU32) {
+    flag.store(1, SeqCst);
+}
+
+/// Waits for something that must come, but not for ever.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}: it never comes");
+        std::thread::yield_now();
+    }
+}
