@@ -2,6 +2,7 @@
 
 use super::driver::{Counts, Driver};
 use super::error::{CallError, CudaError, check};
+use super::faults::Suspects;
 use super::graph::{Exec, Refused};
 use super::handles::Stream;
 use super::launch::Call;
@@ -136,7 +137,7 @@ impl Driver {
                 if let Some(order) = order {
                     let number = self.counts.launches.fetch_add(1, Relaxed);
                     order.suspects.add(&launch.kernel, &launch.kernel, number, 1);
-                    self.after_launch(stream)?;
+                    self.after_launch(stream, order)?;
                 }
             }
             Op::Copy { source, target } => {
@@ -168,7 +169,7 @@ impl Driver {
                 self.counts.graph_launches.fetch_add(1, Relaxed);
                 if let (Some(order), Some((first, last))) = (order, &replay.tally.kernels) {
                     order.suspects.add(first, last, number, replay.tally.launches);
-                    self.after_launch(stream)?;
+                    self.after_launch(stream, order)?;
                 }
             }
             // The driver's graphs do not nest here.
@@ -192,8 +193,12 @@ impl Driver {
     }
 
     /// With [`sync_launches`](super::CudaConfig::sync_launches) a launch waits for itself.
-    fn after_launch(&self, stream: &Stream) -> Result<(), CallError> {
-        if self.sync_launches { stream.synchronize() } else { Ok(()) }
+    fn after_launch(&self, stream: &Stream, order: &mut Order) -> Result<(), CallError> {
+        if self.sync_launches {
+            stream.synchronize()?;
+            order.suspects = Suspects::default();
+        }
+        Ok(())
     }
 
     pub(super) fn copied(&self, bytes: u64) {
