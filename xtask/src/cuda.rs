@@ -326,9 +326,10 @@ impl Tally {
             line.split_once("\"launches\":")?.1.split([',', '}']).next()?.trim().parse().ok()
         };
         let launches: u64 = ends.iter().filter_map(number).sum();
-        match launches {
-            0 => Err("no launch came to the driver".into()),
-            launches => Ok(Judged { devices, launches, elsewhere }),
+        // A test of what is refused may launch nothing.
+        match ends.iter().any(|line| !line.contains("\"calls\":0,")) {
+            true => Ok(Judged { devices, launches, elsewhere }),
+            false => Err("no call came to the driver".into()),
         }
     }
 }
