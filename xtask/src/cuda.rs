@@ -42,7 +42,7 @@ impl Driver {
 const SELECTED: &[(&str, &[&str])] = &[
     (
         "warpwright-runtime",
-        &["allocations", "contract", "cuda", "graphs", "kernels", "operands", "raw", "runtime"],
+        &["allocations", "contract", "cuda", "graphs", "kernels", "modules", "operands", "raw", "runtime"],
     ),
     (
         "warpwright-kernels",

@@ -14,8 +14,8 @@ const MOST_LINES: usize = 700;
 const TABLES: &[&str] = &[];
 
 /// What may say `unsafe`: the crates that talk to a driver or to another language, the file that enters
-/// code compiled for features of the processor, the one that maps model files, and tests and benches that
-/// launch PTX unchecked or count allocations.
+/// code compiled for features of the processor, the one that maps model files, the command that launches anybody's
+/// PTX on a device, and tests and benches that launch PTX unchecked or count allocations.
 const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-runtime/",
     "crates/warpwright-libcuda/",
@@ -25,6 +25,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-testing/src/rig.rs",
     "crates/warpwright-graph/tests/",
     "crates/warpwright-graph/benches/",
+    "crates/warpwright/src/cli/run/cuda.rs",
 ];
 
 /// Which of our crates a crate may depend on.
@@ -172,8 +173,11 @@ fn no_unsafe(file: &File) -> Vec<String> {
     }
     let root = ["src/lib.rs", "src/main.rs"].iter().any(|root| file.path.ends_with(root));
     // A crate with such a file can only deny, so that the file may allow.
-    let level = match file.path.strip_suffix("lib.rs") {
-        Some(folder) if UNSAFE_PLACES.iter().any(|place| place.starts_with(folder)) => "deny",
+    let holds = |folder: &str| UNSAFE_PLACES.iter().any(|place| place.starts_with(folder));
+    let level = match file.path.rsplit_once('/') {
+        // The library of the program's crate is another crate, and has nothing of the program's.
+        _ if file.path == "crates/warpwright/src/lib.rs" => "forbid",
+        Some((folder, _)) if holds(&format!("{folder}/")) => "deny",
         _ => "forbid",
     };
     let attribute = format!("#![{level}(unsafe_code)]");

@@ -421,7 +421,7 @@ impl Module {
     /// What a kernel is like, of which the module declares that.
     pub(crate) fn attributes(&self, kernel: &str, declared: FunctionAttributes) -> FunctionAttributes {
         match self {
-            Module::Vm(_) => declared,
+            Module::Vm(module) => module.attributes(kernel, declared),
             Module::Cuda(module) => {
                 module.kernel(kernel).map_or(declared, |kernel| kernel.attributes().clone())
             }

@@ -31,14 +31,15 @@ pub struct FunctionAttributes {
     pub params: Vec<FunctionParam>,
     /// Shared memory that every block has, in bytes.
     pub static_shared: u64,
-    /// The most threads of a block.
+    /// The most threads of a block: what the PTX says (`.maxntid`, or the product of `.reqntid`), and fewer where a
+    /// compiler has given each thread many registers.
     pub max_threads_per_block: u32,
     /// The only block that it runs with (`.reqntid`), in threads along x, y and z.
     pub required_block: Option<[u32; 3]>,
     /// Registers of a thread. A virtual GPU does not assign registers as a GPU has them.
     pub registers: Option<u32>,
-    /// Local memory of a thread, in bytes: its arrays, its stack, and registers that were spilled. A virtual GPU does not
-    /// say.
+    /// Local memory of a thread, in bytes: its variables, and where a compiler has assigned registers, those that had to
+    /// go there.
     pub local_bytes: Option<u64>,
 }
 
@@ -92,16 +93,20 @@ impl FunctionAttributes {
                 FunctionDirective::ReqNtid(dims) => {
                     let dim = |axis: usize| dims.get(axis).copied().unwrap_or(1);
                     attributes.required_block = Some(std::array::from_fn(dim));
+                    attributes.max_threads_per_block = product(dims).min(MAX_THREADS);
                 }
                 FunctionDirective::MaxNtid(dims) => {
-                    let threads = dims.iter().fold(1, |product: u32, &n| product.saturating_mul(n));
-                    attributes.max_threads_per_block = threads.min(MAX_THREADS);
+                    attributes.max_threads_per_block = product(dims).min(MAX_THREADS);
                 }
                 _ => {}
             }
         }
         attributes
     }
+}
+
+fn product(dims: &[u32]) -> u32 {
+    dims.iter().fold(1, |product, &n| product.saturating_mul(n))
 }
 
 /// A kernel of a loaded module, without a handle of its device: what the device itself may hold.

@@ -84,6 +84,11 @@ impl RawArg {
     pub fn structure<T: NoUninit>(value: &T) -> Self {
         RawArg(Value::Param(Param::Bytes(bytemuck::bytes_of(value).into())))
     }
+
+    /// The bytes of any parameter, of whatever type it is, as they stand in memory.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        RawArg(Value::Param(Param::Bytes(bytes.into())))
+    }
 }
 
 impl<T: Element> From<T> for RawArg {

@@ -79,8 +79,7 @@ fn cuda_devices() -> &'static [Arch] {
         // What keeps them away is what this says.
         drop(open(0).unwrap_or_else(|error| panic!("{PLACE} is `cuda`: {error}")));
         let all = devices().unwrap_or_else(|error| panic!("{error}"));
-        let cuda: Vec<_> =
-            all.iter().filter(|info| matches!(info.spec, DeviceSpec::Cuda(_))).collect();
+        let cuda: Vec<_> = all.iter().filter(|info| matches!(info.spec, DeviceSpec::Cuda(_))).collect();
         if cuda.iter().any(|info| !info.is_virtual) {
             stay_open(cuda.len() as u32);
         }

@@ -1,5 +1,5 @@
 //! The `warpwright` program.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod cli;
 

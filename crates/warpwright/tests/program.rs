@@ -230,6 +230,11 @@ fn devices_name_the_one_that_is_used() {
     let names: Vec<&Value> = devices.iter().map(|device| &device["name"]).collect();
     assert!(names.contains(&&document["auto"]["name"]), "the one that is used is one of them");
     assert!(devices.iter().all(|device| device["multiprocessors"].as_u64().is_some_and(|count| count > 0)));
+    assert!(devices.iter().any(|device| device["device"] == "vm" && device["virtual"] == true));
+    let cuda = devices.iter().filter(|device| device["device"] != "vm").count();
+    let (driver, error) = (&document["cuda"]["driver"], &document["cuda"]["error"]);
+    assert_ne!(driver.is_null(), error.is_null(), "there is a driver, or it is said why not");
+    assert!(cuda == 0 || !driver.is_null());
     let output = run(&["devices"]);
-    assert_eq!((status(&output), stdout(&output).lines().count()), (0, 2 * devices.len() + 1));
+    assert_eq!((status(&output), stdout(&output).lines().count()), (0, 2 * devices.len() + 2));
 }

@@ -9,13 +9,15 @@ mod cudarc;
 use crate::run::{cargo, root, run, target_dir};
 use crate::summary::Summary;
 use crate::{Failure, tools};
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the parts are called.
 const DRIVER: &str = "cudarc's examples and tests on the driver alone";
 const NVRTC: &str = "cudarc's examples and tests that compile with nvrtc";
+
+/// Exit status of a program in whose kernels something was found.
+const FOUND: i32 = 99;
 
 /// These parts by themselves.
 pub(crate) fn run_all(python: bool) -> Result<(), Failure> {
@@ -86,13 +88,12 @@ impl Host {
         Ok(Host { program: folder.join("warpwright"), library: folder.join("libwarpwright_cuda.so") })
     }
 
-    /// A program on two virtual GPUs, all checks on, which fails where something is found.
-    fn exec(&self, program: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    /// A program on virtual GPUs of these architectures, all checks on, which ends with [`FOUND`] where something is
+    /// found.
+    fn exec(&self, sm: &str, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command
-            .args(["exec", "--check", "all", "--fail=99", "--sm", "90,90", "--library"])
-            .arg(&self.library);
-        command.arg("--").arg(program).args(arguments);
+        command.args(["exec", "--check", "all", &format!("--fail={FOUND}"), "--sm", sm, "--library"]);
+        command.arg(&self.library).arg("--").arg(program).args(arguments);
         command
     }
 }

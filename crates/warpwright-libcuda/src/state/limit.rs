@@ -14,6 +14,7 @@ pub(crate) struct Limits {
     printf: usize,
     heap: Option<usize>,
     pending_launches: usize,
+    sync_depth: usize,
     l2_fetch: usize,
     persisting_l2: usize,
 }
@@ -25,6 +26,7 @@ impl Default for Limits {
             printf: 1 << 20,
             heap: None,
             pending_launches: 2048,
+            sync_depth: 2,
             l2_fetch: 64,
             persisting_l2: 0,
         }
@@ -35,6 +37,10 @@ impl Default for Limits {
 const MOST_STACK: usize = 512 << 10;
 /// What the cache fetches at once.
 const MOST_L2_FETCH: usize = 128;
+/// How deep launches of launches may wait for one another. From `sm_90` on they do not wait, and there is no limit.
+const MOST_SYNC_DEPTH: usize = 24;
+/// The first architecture without that limit.
+const NO_SYNC_DEPTH: u16 = 90;
 
 /// A limit of a context.
 pub(crate) fn get(context: &Context, which: CUlimit) -> Result<usize> {
@@ -43,6 +49,7 @@ pub(crate) fn get(context: &Context, which: CUlimit) -> Result<usize> {
         CUlimit::STACK_SIZE => limits.stack,
         CUlimit::PRINTF_FIFO_SIZE => limits.printf,
         CUlimit::MALLOC_HEAP_SIZE => limits.heap.unwrap_or(context.device().config().heap as usize),
+        CUlimit::DEV_RUNTIME_SYNC_DEPTH if waits_in_kernels(context) => limits.sync_depth,
         CUlimit::DEV_RUNTIME_PENDING_LAUNCH_COUNT => limits.pending_launches,
         CUlimit::MAX_L2_FETCH_GRANULARITY => limits.l2_fetch,
         CUlimit::PERSISTING_L2_CACHE_SIZE => limits.persisting_l2,
@@ -64,6 +71,12 @@ pub(crate) fn set(context: &Context, which: CUlimit, value: usize) -> Result<()>
             return Err(Status::OUT_OF_MEMORY);
         }
         CUlimit::MALLOC_HEAP_SIZE => limits.heap = Some(value),
+        CUlimit::DEV_RUNTIME_SYNC_DEPTH if waits_in_kernels(context) => {
+            if value > MOST_SYNC_DEPTH {
+                return Err(Status::OUT_OF_MEMORY);
+            }
+            limits.sync_depth = value;
+        }
         CUlimit::DEV_RUNTIME_PENDING_LAUNCH_COUNT => limits.pending_launches = value,
         CUlimit::MAX_L2_FETCH_GRANULARITY if value > MOST_L2_FETCH => return Err(Status::INVALID_VALUE),
         CUlimit::MAX_L2_FETCH_GRANULARITY => limits.l2_fetch = value,
@@ -73,6 +86,11 @@ pub(crate) fn set(context: &Context, which: CUlimit, value: usize) -> Result<()>
     }
     context.change(|settings| settings.limits = limits);
     Ok(())
+}
+
+/// Whether kernels of the device could wait for kernels that they have launched.
+fn waits_in_kernels(context: &Context) -> bool {
+    context.device().arch().sm < NO_SYNC_DEPTH
 }
 
 fn unsupported(which: CUlimit) -> Status {

@@ -10,7 +10,7 @@ use super::library;
 use super::line::{Line, Lines, StreamHandle};
 use super::mark::Spares;
 use super::memory::{Allocator, Memory};
-use super::module::{Loader, Module};
+use super::module::{Loader, LoaderStatistics, Module};
 use super::reaper::Reaper;
 use super::staging::{Lane, Staging};
 use crate::device::{DeviceStatistics, Properties};
@@ -220,6 +220,7 @@ impl Driver {
 
     pub(crate) fn statistics(&self) -> DeviceStatistics {
         let Counts { launches, graph_launches, copies, bytes_copied, memsets } = &self.counts;
+        let LoaderStatistics { compiled, cached, compile_time } = self.loader.statistics();
         DeviceStatistics {
             launches: launches.load(Relaxed),
             graph_launches: graph_launches.load(Relaxed),
@@ -227,6 +228,9 @@ impl Driver {
             bytes_copied: bytes_copied.load(Relaxed),
             memsets: memsets.load(Relaxed),
             bytes_accessed: 0,
+            modules_compiled: compiled,
+            modules_cached: cached,
+            compile_time,
         }
     }
 }

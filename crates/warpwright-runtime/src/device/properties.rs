@@ -1,6 +1,7 @@
 //! What a device is like, and what it has done.
 
 use crate::cuda::DriverVersion;
+use std::time::Duration;
 use warpwright_ptx::ir::Arch;
 
 /// What a device is like.
@@ -50,4 +51,10 @@ pub struct DeviceStatistics {
     /// Bytes that kernels read from and wrote to global memory, lane by lane. Virtual GPUs count them, where the
     /// counters of their options are on; else it is 0.
     pub bytes_accessed: u64,
+    /// Modules that the driver's compiler has compiled. Virtual GPUs run PTX as it is.
+    pub modules_compiled: u64,
+    /// Modules whose compiled image was found in the [cache](crate::CubinCache).
+    pub modules_cached: u64,
+    /// The time that the driver's compiler has taken.
+    pub compile_time: Duration,
 }

@@ -3,6 +3,7 @@
 use super::{Code, Worker};
 use crate::contract::{Number, Param};
 use crate::error::Result;
+use crate::function::FunctionAttributes;
 use crate::op::Shape;
 use std::sync::Arc;
 use warpwright_ptx::ir;
@@ -27,6 +28,12 @@ impl Worker {
 }
 
 impl Module {
+    /// What a kernel is like, of which the module declares that.
+    pub(crate) fn attributes(&self, kernel: &str, declared: FunctionAttributes) -> FunctionAttributes {
+        let local_bytes = self.module.kernel(kernel).ok().map(|kernel| kernel.local_bytes);
+        FunctionAttributes { local_bytes, ..declared }
+    }
+
     pub(crate) fn code(&self, kernel: &Arc<str>, shape: Shape, params: impl Iterator<Item = Param>) -> Code {
         // A launch with clusters is refused before it comes here.
         let Shape { grid, block, dynamic_shared, cooperative, cluster: _ } = shape;

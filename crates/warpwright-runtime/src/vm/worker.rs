@@ -83,6 +83,7 @@ impl Worker {
             bytes_copied: counts.bytes_copied.load(Relaxed),
             memsets: counts.memsets.load(Relaxed),
             bytes_accessed: counts.bytes_accessed.load(Relaxed),
+            ..DeviceStatistics::default()
         }
     }
 

@@ -1,6 +1,6 @@
 //! What fails while the device runs: it is told by every call that waits, and names the launch.
 
-use crate::{Gpu, clean, failure};
+use crate::{Gpu, failure};
 use warpwright_runtime::*;
 use warpwright_testing::Apart;
 

@@ -12,7 +12,7 @@ use warpwright_kernels::persistent::Assignment;
 use warpwright_kernels::{CacheDtype, Publish};
 use warpwright_llm::model::{Choice, GraphOptions, ModelConfig, Outcome as GraphOutcome};
 use warpwright_ptx::ir::Arch;
-use warpwright_runtime::Device;
+use warpwright_runtime::{Device, DeviceSpec};
 
 /// Show the launches that a step of a model takes, before and after fusion, or what one launch that stays for many tokens
 /// does. Nothing is loaded or run
@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// What the cache holds
     #[arg(long, default_value = "f16", value_parser = cache())]
     kv: CacheDtype,
+    /// The device to plan for: auto, vm (the virtual GPU) or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    device: DeviceSpec,
     /// The architecture to plan for, such as sm_90 [default: the device's]
     #[arg(long, value_name = "TARGET")]
     target: Option<Arch>,
@@ -165,9 +168,10 @@ fn graph_options(arguments: &Arguments) -> GraphOptions {
 }
 
 fn plan_options(arguments: &Arguments) -> Result<PlanOptions, Failure> {
-    let auto = Device::auto();
-    let device = auto.map_err(|error| Failure::Message(format!("cannot open a device: {error}")))?;
-    let mut options = PlanOptions::for_device(&device.device);
+    let device = Device::open(arguments.device);
+    let device =
+        device.map_err(|error| Failure::Message(format!("--device {}: {error}", arguments.device)))?;
+    let mut options = PlanOptions::for_device(&device);
     options.arch = arguments.target.unwrap_or(options.arch);
     options.multiprocessors = arguments.multiprocessors.unwrap_or(options.multiprocessors);
     options.arithmetic = arguments.act;

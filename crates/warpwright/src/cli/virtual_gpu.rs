@@ -3,6 +3,7 @@
 use super::Failure;
 use std::str::FromStr;
 use warpwright_ptx::ir::Arch;
+use warpwright_runtime::Device;
 use warpwright_vm as vm;
 
 /// A check that can be asked for.
@@ -38,6 +39,12 @@ pub(crate) fn checks(asked: &[Check]) -> Result<vm::Checks, Failure> {
 pub(crate) fn compute_capability(text: &str) -> Result<Arch, String> {
     let name = if text.starts_with("sm_") { text.to_string() } else { format!("sm_{text}") };
     Arch::from_str(&name).map_err(|error| error.to_string())
+}
+
+/// Whether it is a virtual GPU of this program, which checks and counts as it is told: not one behind the CUDA driver
+/// API.
+pub(crate) fn is_ours(device: &Device) -> bool {
+    device.properties().driver.is_none()
 }
 
 /// What a device is like, but for its memory: of that it has half of what this machine could give, since the checks

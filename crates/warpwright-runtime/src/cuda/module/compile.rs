@@ -5,7 +5,7 @@
 
 use crate::cuda::CallError;
 use crate::cuda::error::check;
-use cudarc::driver::sys::{self, CUjit_option, CUjitInputType, CUlinkState};
+use cudarc::driver::sys::{self, CUjit_option, CUjitInputType, CUlinkState, CUmodule};
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 
@@ -22,40 +22,65 @@ pub(super) fn sanitise(ptx: String) -> String {
     ptx.chars().map(|c| if u8::try_from(c).is_ok_and(is_taken) { c } else { '?' }).collect()
 }
 
-/// The compiler did not do it.
+/// The driver did not do it.
 pub(super) struct Refused {
     /// The call that failed.
     pub(super) error: CallError,
-    /// What the compiler says.
+    /// What its compiler says.
     pub(super) log: String,
+}
+
+/// Places for what the driver's compiler says.
+struct Logs {
+    errors: Vec<u8>,
+    infos: Vec<u8>,
+}
+
+/// Options of a call, and their values.
+type LogOptions = ([CUjit_option; 4], [*mut c_void; 4]);
+
+impl Logs {
+    fn new() -> Self {
+        Logs { errors: vec![0; LOG], infos: vec![0; LOG] }
+    }
+
+    /// The options that name the places. They lead into this value.
+    fn options(&mut self) -> LogOptions {
+        let options = [
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        ];
+        // A number stands in the place of a pointer.
+        let size = |log: &[u8]| std::ptr::without_provenance_mut(log.len());
+        let (errors, infos) = (size(&self.errors), size(&self.infos));
+        (options, [self.errors.as_mut_ptr().cast(), errors, self.infos.as_mut_ptr().cast(), infos])
+    }
+
+    /// An error, with what was said.
+    fn refused(&self, error: CallError) -> Refused {
+        Refused { error, log: [said(&self.errors), said(&self.infos)].concat() }
+    }
 }
 
 /// The image of a PTX text for the device whose context is current on this thread.
 pub(super) fn compile(ptx: &str) -> Result<Vec<u8>, Refused> {
-    let (mut errors, mut infos) = (vec![0u8; LOG], vec![0u8; LOG]);
-    let image = link(ptx, &mut errors, &mut infos);
-    image.map_err(|error| Refused { error, log: [said(&errors), said(&infos)].concat() })
+    let mut logs = Logs::new();
+    let image = link(ptx, &mut logs.options());
+    image.map_err(|error| logs.refused(error))
 }
 
-/// The same, with a place for each of the compiler's logs.
-fn link(ptx: &str, errors: &mut [u8], infos: &mut [u8]) -> Result<Vec<u8>, CallError> {
+/// The same, with options whose places outlive the call.
+fn link(ptx: &str, (options, values): &mut LogOptions) -> Result<Vec<u8>, CallError> {
     // The text ends at a zero, for whoever has not sanitised it.
     let text = CString::new(ptx.split('\0').next().unwrap_or_default()).unwrap_or_default();
-    let mut options = [
-        CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-        CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-        CUjit_option::CU_JIT_INFO_LOG_BUFFER,
-        CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-    ];
-    // A number stands in the place of a pointer.
-    let number = |value: usize| std::ptr::without_provenance_mut::<c_void>(value);
-    let mut values =
-        [errors.as_mut_ptr().cast(), number(errors.len()), infos.as_mut_ptr().cast(), number(infos.len())];
+    let count = options.len() as u32;
     let mut state = null_mut();
     // SAFETY: as many options as values, each of its option's kind. The driver writes to the logs, their sizes and the
     // options as long as the state lives, which is destroyed before they go.
     check("cuLinkCreate", unsafe {
-        sys::cuLinkCreate_v2(options.len() as u32, options.as_mut_ptr(), values.as_mut_ptr(), &mut state)
+        sys::cuLinkCreate_v2(count, options.as_mut_ptr(), values.as_mut_ptr(), &mut state)
     })?;
     let link = Link(state);
     let bytes = text.as_bytes_with_nul();
@@ -80,6 +105,25 @@ fn link(ptx: &str, errors: &mut [u8], infos: &mut [u8]) -> Result<Vec<u8>, CallE
     }
     // SAFETY: the image has that many bytes, and is the state's as long as that lives.
     Ok(unsafe { std::slice::from_raw_parts(image.cast::<u8>(), size) }.to_vec())
+}
+
+/// Loads an image in the context that is current on this thread.
+pub(super) fn load(image: &[u8]) -> Result<CUmodule, Refused> {
+    let mut logs = Logs::new();
+    let (mut options, mut values) = logs.options();
+    let mut module = null_mut();
+    // SAFETY: the driver reads the image, which says its own size, in this call alone. It came from the driver, and if
+    // from the cache, by way of a checksum. The options and their values are as many, and outlive the call.
+    let result = unsafe {
+        sys::cuModuleLoadDataEx(
+            &mut module,
+            image.as_ptr().cast(),
+            options.len() as u32,
+            options.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
+    };
+    check("cuModuleLoadDataEx", result).map(|()| module).map_err(|error| logs.refused(error))
 }
 
 /// A state of the linker.

@@ -26,15 +26,15 @@ pub use log::{JitMessage, PtxLine};
 pub use version::PtxVersionError;
 
 use super::context::Context;
-use super::error::{CallError, DriverVersion, check};
+use super::error::{CallError, DriverVersion};
 use super::reaper::{Reaper, Users};
-use crate::error::Result;
+use crate::error::{Result, RuntimeError};
 use crate::function::{self, FunctionAttributes};
 use cache::{Cache, Key, Platform};
+use compile::Refused;
 use cudarc::driver::sys::{self, CUmodule, CUresult};
 pub(crate) use kernel::Kernel;
 use std::collections::HashMap;
-use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -92,7 +92,7 @@ impl Loader {
         cache: &CubinCache,
     ) -> Self {
         let cache = Cache::open(cache);
-        // A driver of the same version of the API may have another compiler. Where there is no such file, the version has to do.
+        // Drivers of one version of the API have different compilers. Where there is no such file, the version has to do.
         let build = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
         Loader {
             context,
@@ -134,22 +134,17 @@ impl Loader {
                     self.cached.fetch_add(1, Relaxed);
                     return Ok(module);
                 }
-                Err(error) if is_about_image(&error) => self.forget(&key),
-                Err(error) => return Err(error.into()),
+                Err(refused) if is_about_image(&refused.error) => self.forget(&key),
+                Err(refused) => return Err(refused.error.into()),
             }
         }
-        let refused = |error: CallError, log: String| self.refused(&key, &declared, error, log, ptx.clone());
         let begin = Instant::now();
         let image = compile::compile(&ptx);
         let time = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.compile_nanoseconds.fetch_add(time, Relaxed);
-        let image = image.map_err(|compile::Refused { error, log }| refused(error, log))?;
+        let loaded = image.and_then(|image| Ok((self.load_image(&image, &declared)?, image)));
+        let (module, image) = loaded.map_err(|refused| self.refused(&key, &declared, refused, ptx))?;
         self.compiled.fetch_add(1, Relaxed);
-        let module = self.load_image(&image, &declared);
-        let module = module.map_err(|error| match is_about_image(&error) {
-            true => refused(error, String::new()),
-            false => error.into(),
-        })?;
         if let Some(cache) = &self.cache {
             cache.put(&key, &image);
         }
@@ -175,21 +170,13 @@ impl Loader {
     }
 
     /// A module from its image, with its kernels.
-    fn load_image(
-        &self,
-        image: &[u8],
-        declared: &[(String, FunctionAttributes)],
-    ) -> Result<Module, CallError> {
-        let mut handle = null_mut();
-        // SAFETY: the driver reads the image, which says its own size, in this call alone. It came from the driver, and
-        // if from the cache, by way of a checksum.
-        check("cuModuleLoadDataEx", unsafe {
-            sys::cuModuleLoadDataEx(&mut handle, image.as_ptr().cast(), 0, null_mut(), null_mut())
-        })?;
+    fn load_image(&self, image: &[u8], declared: &[(String, FunctionAttributes)]) -> Result<Module, Refused> {
+        let handle = compile::load(image)?;
         let (context, reaper) = (self.context.clone(), self.reaper.clone());
         let mut module = Module { handle, context, reaper, kernels: HashMap::new() };
         for (name, attributes) in declared {
-            let kernel = Kernel::of(handle, name, attributes)?;
+            let kernel = Kernel::of(handle, name, attributes);
+            let kernel = kernel.map_err(|error| Refused { error, log: String::new() })?;
             module.kernels.insert(name.clone(), kernel);
         }
         Ok(module)
@@ -200,10 +187,10 @@ impl Loader {
         &self,
         key: &Key,
         declared: &[(String, FunctionAttributes)],
-        error: CallError,
-        log: String,
+        refused: Refused,
         ptx: String,
-    ) -> crate::RuntimeError {
+    ) -> RuntimeError {
+        let Refused { error, log } = refused;
         if log.trim().is_empty() && !is_about_image(&error) {
             return error.into();
         }

@@ -53,12 +53,11 @@ pub(crate) struct EngineArguments {
     #[arg(long = "kv", value_name = "TYPE", default_value = "f16", help_heading = "Engine")]
     cache: CacheChoice,
     /// What the virtual GPU checks besides every access's bounds: all, none, or some of memcheck, racecheck, initcheck
-    /// and synccheck
+    /// and synccheck [default: memcheck]
     #[arg(
         long,
         value_name = "CHECKS",
         value_delimiter = ',',
-        default_value = "memcheck",
         hide_possible_values = true,
         help_heading = "Engine"
     )]
@@ -110,16 +109,20 @@ impl EngineArguments {
     fn open_device(&self) -> Result<Device, Failure> {
         let message =
             |error: &dyn std::fmt::Display| Failure::Message(format!("--device {}: {error}", self.device));
-        let selected = self.device.select().map_err(|error| message(&error))?;
         let checks = virtual_gpu::checks(&self.check)?;
-        let mut options = warpwright_vm::Options::default();
-        if !selected.device.is_virtual() {
-            if checks != options.checks {
-                return Err(message(&"`--check` needs the virtual GPU: `--device vm`"));
+        if self.device != DeviceSpec::Vm {
+            let selected = self.device.select().map_err(|error| message(&error))?;
+            if !virtual_gpu::is_ours(&selected.device) {
+                if self.check.iter().any(|&check| check != Check::None) {
+                    return Err(message(
+                        &"`--check` needs the virtual GPU: `--device vm`, or `warpwright exec --check all --` before \
+                          this command",
+                    ));
+                }
+                return Ok(selected.device);
             }
-            return Ok(selected.device);
         }
-        options.checks = checks;
+        let options = warpwright_vm::Options { checks, ..Default::default() };
         Device::vm(VmConfig { device: virtual_gpu::config(), options }).map_err(|error| message(&error))
     }
 

@@ -1,8 +1,9 @@
-//! `warpwright run` and `warpwright profile`: a kernel on the virtual GPU.
+//! `warpwright run` and `warpwright profile`: a kernel on the virtual GPU, or on a CUDA device.
 //!
 //! ```text
 //! options ── program (the module and its kernel) ──┐
-//!    └────── argument ── signature ── values ──────┴── launch ── found, figures ── show, table, JSON
+//!    └────── argument ── signature ── values ──────┼── launch ── found, figures ── show, table, JSON
+//!                                                  └── cuda ── times, resources
 //! ```
 //!
 //! Files are written after the run, also where something was found, and not after a trap: what an
@@ -11,6 +12,7 @@
 
 mod argument;
 mod class;
+mod cuda;
 mod figures;
 mod found;
 mod launch;
@@ -35,8 +37,9 @@ use options::{ARGUMENTS_HELP, Options};
 use program::Program;
 use serde::Serialize;
 use std::io::{self, Write};
+use warpwright_runtime::{Device, DeviceSpec};
 
-/// Run a kernel on the virtual GPU, and check what it does
+/// Run a kernel on the virtual GPU, and check what it does; or on a CUDA device
 #[derive(clap::Args)]
 #[command(after_help = ARGUMENTS_HELP)]
 pub(crate) struct Arguments {
@@ -44,7 +47,7 @@ pub(crate) struct Arguments {
     options: Options,
 }
 
-/// Run a kernel on the virtual GPU, and show its counters and hottest instructions
+/// Run a kernel on the virtual GPU, and show its counters and hottest instructions; or its time on a CUDA device
 #[derive(clap::Args)]
 #[command(after_help = ARGUMENTS_HELP)]
 pub(crate) struct ProfileArguments {
@@ -53,6 +56,9 @@ pub(crate) struct ProfileArguments {
     /// Instructions to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
+    /// Launches to time, on a CUDA device [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    repeat: Option<u32>,
 }
 
 /// What `--json` prints.
@@ -78,12 +84,113 @@ struct RunReport<'a> {
     written: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
-    execute(&arguments.options, None, out)
+/// What `--json` prints of a run on a CUDA device.
+#[derive(Serialize)]
+struct CudaReport<'a> {
+    file: &'a str,
+    kernel: &'a str,
+    /// As it is asked for: `cuda:0`.
+    device: String,
+    name: &'a str,
+    arch: String,
+    grid: [u32; 3],
+    block: [u32; 3],
+    /// Time of the fastest launch by the device's clock, and of each.
+    seconds: Option<f64>,
+    launches: Vec<f64>,
+    resources: Option<&'a cuda::Resources>,
+    /// Why the kernel did not run to its end.
+    error: Option<&'a str>,
+    /// The files that were written.
+    written: Vec<String>,
 }
 
+pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    match cuda_device(&arguments.options)? {
+        Some(device) => on_cuda(&device, &arguments.options, 1, false, out),
+        None => execute(&arguments.options, None, out),
+    }
+}
+
+/// Launches that a profile times.
+const REPEAT: u32 = 10;
+
 pub(crate) fn profile(arguments: &ProfileArguments, out: &mut impl Write) -> Result<Outcome, Failure> {
-    execute(&arguments.options, Some(arguments.top), out)
+    let repeat = arguments.repeat;
+    match cuda_device(&arguments.options)? {
+        Some(device) => on_cuda(&device, &arguments.options, repeat.unwrap_or(REPEAT), true, out),
+        None if repeat.is_some() => {
+            Err(Failure::Message("`--repeat` goes with a CUDA device: `--device cuda:0`".into()))
+        }
+        None => execute(&arguments.options, Some(arguments.top), out),
+    }
+}
+
+/// The device that is asked for, if it is not the virtual GPU.
+fn cuda_device(options: &Options) -> Result<Option<Device>, Failure> {
+    if options.device == DeviceSpec::Vm {
+        return Ok(None);
+    }
+    let selected = options.device.select();
+    let selected =
+        selected.map_err(|error| Failure::Message(format!("--device {}: {error}", options.device)))?;
+    Ok(Some(selected.device).filter(|device| !virtual_gpu::is_ours(device)))
+}
+
+/// Runs the kernel on a CUDA device. What a profile is asked for is shown.
+fn on_cuda(
+    device: &Device,
+    options: &Options,
+    times: u32,
+    profile: bool,
+    out: &mut impl Write,
+) -> Result<Outcome, Failure> {
+    cuda::refuse(options)?;
+    let program = Program::read(&options.file)?;
+    let kernel = program.kernel(options.entry.as_deref())?;
+    let block = program::block_of(kernel, options)?;
+    let values = values::arguments(&program.module, kernel, &options.arguments)?;
+    values::check_outputs(&values, &[])?;
+    let (finished, error) = match cuda::launch(device, &program, kernel, block, values, options, times) {
+        Ok(finished) => (Some(finished), None),
+        Err(cuda::Problem::Failed(message)) => (None, Some(message)),
+        Err(cuda::Problem::Refused(failure)) => return Err(failure),
+    };
+    let (mut written, mut unwritten) = (Vec::new(), None);
+    for (output, data) in finished.iter().flat_map(|finished| &finished.results) {
+        match output.write(data) {
+            Ok(()) => written.push(output.path.display().to_string()),
+            Err(failure) => unwritten = unwritten.or(Some(failure)),
+        }
+    }
+    let properties = device.properties();
+    if options.json {
+        let document = CudaReport {
+            file: &program.name,
+            kernel: &kernel.name,
+            device: options.device.to_string(),
+            name: &properties.name,
+            arch: properties.arch.to_string(),
+            grid: options.grid.0,
+            block,
+            seconds: finished.as_ref().map(|finished| finished.best_and_median().0.as_secs_f64()),
+            launches: finished.iter().flat_map(|done| &done.times).map(|time| time.as_secs_f64()).collect(),
+            resources: finished.as_ref().map(|finished| &finished.resources),
+            error: error.as_deref(),
+            written,
+        };
+        json::write(out, &Document::new(document))?;
+    } else if let (Some(finished), true) = (&finished, profile) {
+        finished.print(out, &format!("{}, {}", properties.name, properties.arch))?;
+    }
+    out.flush()?;
+    if let Some(error) = &error {
+        writeln!(io::stderr(), "error: {}: {error}", program.name)?;
+    }
+    match unwritten {
+        Some(failure) => Err(failure),
+        None => Ok(if error.is_none() { Outcome::Fine } else { Outcome::Found }),
+    }
 }
 
 /// Runs the kernel. With `top`, its counters are shown with that many instructions.

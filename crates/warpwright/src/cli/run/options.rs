@@ -3,6 +3,7 @@
 use crate::cli::virtual_gpu::{Check, compute_capability};
 use std::str::FromStr;
 use warpwright_ptx::ir::Arch;
+use warpwright_runtime::DeviceSpec;
 use warpwright_vm::tensor::TensorCore;
 
 /// What `--help` says of arguments.
@@ -42,18 +43,15 @@ pub(crate) struct Options {
     /// Keep all blocks resident, so that they may wait for each other
     #[arg(long)]
     pub(super) cooperative: bool,
-    /// Compute capability of the device, such as 90 or 90a [default: the file's target]
+    /// Compute capability of the virtual GPU, such as 90 or 90a [default: the file's target]
     #[arg(long, value_name = "SM", value_parser = compute_capability)]
     pub(super) sm: Option<Arch>,
+    /// Where to run it: vm (the virtual GPU), cuda:N, or auto
+    #[arg(long, value_name = "DEVICE", default_value = "vm")]
+    pub(super) device: DeviceSpec,
     /// What to check besides every access's bounds: all, none, or some of memcheck, racecheck, initcheck
-    /// and synccheck
-    #[arg(
-        long,
-        value_name = "CHECKS",
-        value_delimiter = ',',
-        default_value = "memcheck",
-        hide_possible_values = true
-    )]
+    /// and synccheck [default: memcheck]
+    #[arg(long, value_name = "CHECKS", value_delimiter = ',', hide_possible_values = true)]
     pub(super) check: Vec<Check>,
     /// What counts as a race: `strict` follows the letter of the memory model
     #[arg(long, value_name = "RULE", default_value = "normal")]
