@@ -167,9 +167,9 @@ impl Memory {
     }
 
     /// Reads memory of the host's as it is now; a number of up to 8 bytes at a multiple of its size as one value.
-    /// Whether it is such memory.
+    /// Whether it has those bytes.
     pub(crate) fn peek(&self, offset: u64, value: &mut [u8]) -> bool {
-        let Some(from) = self.host(offset, value.len()) else { return false };
+        let Some(from) = self.host(offset, value.len()) else { return value.is_empty() };
         let mut rest = value;
         let mut from = from;
         while !rest.is_empty() {
@@ -193,7 +193,7 @@ impl Memory {
 
     /// Changes memory of the host's now, as [`peek`](Self::peek) reads it.
     pub(crate) fn poke(&self, offset: u64, value: &[u8]) -> bool {
-        let Some(to) = self.host(offset, value.len()) else { return false };
+        let Some(to) = self.host(offset, value.len()) else { return value.is_empty() };
         let mut rest = value;
         let mut to = to;
         while !rest.is_empty() {

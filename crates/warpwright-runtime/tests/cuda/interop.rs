@@ -78,7 +78,8 @@ fn buffers_are_views_of_cudarc_for_a_time() {
             assert_eq!(view.len(), 3);
             // On a stream of theirs, which waits for ours.
             theirs.memset_zeros(&mut view.slice_mut(..1)).unwrap();
-            view.stream().memcpy_htod(&[9u32], &mut view.slice_mut(2..)).unwrap();
+            let ours = view.stream().clone();
+            ours.memcpy_htod(&[9u32], &mut view.slice_mut(2..)).unwrap();
         })
         .unwrap();
     gpu.add(&stream, &part, 5);

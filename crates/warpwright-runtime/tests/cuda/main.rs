@@ -81,7 +81,8 @@ impl Gpu {
         self.launch(stream, "add", 1, p, p, n);
     }
 
-    /// Keeps a stream busy until it is told to go on, when `p[0] += n`. It is busy when this returns.
+    /// Keeps a stream busy until it is told to go on, when `p[0] += n`. It is busy when this returns. Other streams may be
+    /// too: that kernels run beside one another is no promise of CUDA.
     fn hold(&self, stream: &Stream, p: &Buffer<u32>, n: u32) -> Hold {
         let hold = Hold { flags: self.device.alloc_mapped(2).expect("flags") };
         self.launch(stream, "spin", 1, p, hold.flags.buffer(), n);
