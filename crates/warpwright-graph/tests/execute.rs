@@ -126,6 +126,10 @@ fn executions_say_how_long_each_node_took() {
     assert!(sum <= timed.time && timed.steps.iter().any(|step| !step.time.is_zero()), "{timed:?}");
 }
 
+/// What the virtual GPU alone counts.
+mod on_the_vm {
+    use super::*;
+
 #[test]
 fn executions_say_what_was_moved() {
     // `y = x + x`: two reads, one write; and a copy to a state.
@@ -148,4 +152,5 @@ fn executions_say_what_was_moved() {
     assert!((2 * bytes..=3 * bytes).contains(&execution.bytes_planned), "{execution:?}");
     assert_eq!(executable.read_output::<f32>("y").expect("y"), [3.0; 1024]);
     assert_eq!(store.read_state::<f32>("kept").expect("the state"), [3.0; 1024]);
+}
 }
