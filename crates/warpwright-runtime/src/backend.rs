@@ -497,7 +497,7 @@ impl Memory {
     pub(crate) fn peek(&self, offset: u64, value: &mut [u8]) -> Result<()> {
         match self {
             Memory::Vm(memory) => memory.peek(offset, value),
-            Memory::Cuda(memory) if memory.peek(offset, value) => Ok(()),
+            Memory::Cuda(memory) if value.is_empty() || memory.peek(offset, value) => Ok(()),
             Memory::Cuda(memory) => Err(outside(offset, value.len(), memory.bytes())),
         }
     }
@@ -506,7 +506,7 @@ impl Memory {
     pub(crate) fn poke(&self, offset: u64, value: &[u8]) -> Result<()> {
         match self {
             Memory::Vm(memory) => memory.poke(offset, value),
-            Memory::Cuda(memory) if memory.poke(offset, value) => Ok(()),
+            Memory::Cuda(memory) if value.is_empty() || memory.poke(offset, value) => Ok(()),
             Memory::Cuda(memory) => Err(outside(offset, value.len(), memory.bytes())),
         }
     }

@@ -25,7 +25,7 @@ fn fill(stream: CUstream, rows: &Rows, pattern: Pattern, waits: bool) -> Result<
     let stream = Stream::get(stream)?;
     let element = pattern.bytes().len() as u64;
     let invalid = Status::INVALID_VALUE;
-    if rows.address % element != 0 || rows.pitch % element != 0 {
+    if !rows.address.is_multiple_of(element) || !rows.pitch.is_multiple_of(element) {
         return Err(invalid);
     }
     let width = (rows.width as u64).checked_mul(element).ok_or(invalid)?;

@@ -18,6 +18,9 @@ const VERSION_NOT_SUFFICIENT: c_int = 2;
 const LEGACY_STREAM: u64 = 1;
 const PER_THREAD_DEFAULT_STREAM: u64 = 2;
 
+/// Names that mean another function since that one came.
+const RENAMED: &[(&str, &str)] = &[("cuGraphInstantiate", "cuGraphInstantiateWithFlags")];
+
 /// A variant of a function.
 struct Variant {
     since: u32,
@@ -35,7 +38,12 @@ fn variants() -> &'static HashMap<&'static str, Vec<Variant>> {
             for name in *names {
                 let Some(entry) = entries.get(name) else { continue };
                 let (base, is_per_thread) = base(name);
-                variants.entry(base).or_default().push(Variant { since: *since, is_per_thread, entry });
+                let mut add = |base| {
+                    let of_base = variants.entry(base).or_default();
+                    of_base.push(Variant { since: *since, is_per_thread, entry });
+                };
+                add(base);
+                RENAMED.iter().filter(|(_, now)| *now == base).for_each(|(before, _)| add(before));
             }
         }
         variants
@@ -134,6 +142,9 @@ mod tests {
             Ok("cuMemcpyHtoD_v2"),
             "before there were threads' streams"
         );
+        assert_eq!(name("cuGraphInstantiate", 11030, false), Ok("cuGraphInstantiate_v2"));
+        assert_eq!(name("cuGraphInstantiate", 11040, false), Ok("cuGraphInstantiateWithFlags"));
+        assert_eq!(name("cuGraphInstantiateWithFlags", 12000, true), Ok("cuGraphInstantiateWithFlags"));
         assert_eq!(name("cuStreamBeginCapture", 10000, true), Ok("cuStreamBeginCapture_ptsz"));
         assert_eq!(name("cuStreamBeginCapture", 12000, true), Ok("cuStreamBeginCapture_v2_ptsz"));
     }

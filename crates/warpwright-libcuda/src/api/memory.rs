@@ -119,7 +119,8 @@ entries! {
         if width == 0 || height == 0 || !matches!(element_bytes, 4 | 8 | 16) {
             return Err(Status::INVALID_VALUE);
         }
-        (address.required()?, pitch.required()?);
+        address.required()?;
+        pitch.required()?;
         let row = (width as u64).checked_next_multiple_of(PITCH).ok_or(Status::OUT_OF_MEMORY)?;
         let bytes = row.checked_mul(height as u64).ok_or(Status::OUT_OF_MEMORY)?;
         address.set(allocate(bytes)?)?;

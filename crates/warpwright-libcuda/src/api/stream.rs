@@ -70,7 +70,7 @@ fn write_value(address: CUdeviceptr, bytes: u64, value: u64, flags: c_uint) -> R
 }
 
 fn value_at(address: CUdeviceptr, bytes: u64) -> Result<crate::engine::Bytes> {
-    if address % bytes != 0 { Err(Status::INVALID_VALUE) } else { bytes_at(address, bytes) }
+    if address.is_multiple_of(bytes) { bytes_at(address, bytes) } else { Err(Status::INVALID_VALUE) }
 }
 
 fn value_op(op: &CUstreamBatchMemOpParams) -> Result<Op> {

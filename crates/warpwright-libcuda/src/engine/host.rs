@@ -9,14 +9,57 @@
 use super::{Engine, engines, memory, status};
 use crate::report::calls::{self, Call};
 use crate::types::{CUcontext, Result, Status};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use warpwright_vm::{Buffer, Span};
 
 /// What memory begins and ends with.
 const PAGE: usize = 4096;
+
+unsafe extern "C" {
+    fn mmap(
+        at: *mut c_void,
+        length: usize,
+        access: c_int,
+        flags: c_int,
+        file: c_int,
+        offset: i64,
+    ) -> *mut c_void;
+    fn munmap(at: *mut c_void, length: usize) -> c_int;
+    fn msync(at: *mut c_void, length: usize, flags: c_int) -> c_int;
+}
+
+/// Whole pages of the process's own, which are zero and take memory when they are touched.
+struct Pages {
+    address: usize,
+    bytes: usize,
+}
+
+impl Pages {
+    fn new(bytes: usize) -> Result<Self> {
+        const READ_AND_WRITE: c_int = 3;
+        const PRIVATE_AND_ANONYMOUS: c_int = 0x22;
+        let bytes = bytes.checked_next_multiple_of(PAGE).ok_or(Status::OUT_OF_MEMORY)?;
+        // SAFETY: new pages, wherever there is room.
+        let pointer =
+            unsafe { mmap(std::ptr::null_mut(), bytes, READ_AND_WRITE, PRIVATE_AND_ANONYMOUS, -1, 0) };
+        let failed = std::ptr::without_provenance_mut(usize::MAX);
+        if pointer == failed || pointer.is_null() {
+            return Err(Status::OUT_OF_MEMORY);
+        }
+        Ok(Pages { address: pointer.expose_provenance(), bytes })
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the pages that were mapped above. Nothing holds words in them: launches that may have known them were
+        // waited for before the client's handle of them went, and operations hold what holds this.
+        unsafe { munmap(std::ptr::with_exposed_provenance_mut(self.address), self.bytes) };
+    }
+}
 
 /// Memory of the host that devices know.
 pub(crate) struct HostMemory {
@@ -37,8 +80,8 @@ pub(crate) struct HostMemory {
     pub(crate) sync_operations: AtomicBool,
     maps: Mutex<Vec<(i32, Buffer<u8>)>>,
     words: &'static [AtomicU32],
-    /// What it is given back with; `None` where it is the client's.
-    own: Option<Layout>,
+    /// What it is in, where it is not the client's. Behind the maps, so that it goes after them.
+    _pages: Option<Pages>,
 }
 
 /// How it came about.
@@ -50,19 +93,6 @@ pub(crate) enum HostKind {
     Registered,
     /// Memory that host and devices share.
     Managed,
-}
-
-impl Drop for HostMemory {
-    fn drop(&mut self) {
-        // No device knows it any more when the buffers are gone, and no operation holds it: they hold this.
-        self.maps.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
-        if let Some(layout) = self.own {
-            let pointer = std::ptr::with_exposed_provenance_mut::<u8>(self.base as usize);
-            // SAFETY: it was allocated with this layout in `Hosts::allocate`, and nothing holds `words`: launches that
-            // may have known it were waited for before the client's handle of it went.
-            unsafe { dealloc(pointer, layout) };
-        }
-    }
 }
 
 impl HostMemory {
@@ -151,14 +181,8 @@ impl Hosts {
     /// Allocates memory, zero and at the beginning of a page.
     pub(crate) fn allocate(&self, bytes: u64, kind: HostKind, flags: u32, asker: Asker) -> Result<u64> {
         let size = usize::try_from(bytes).ok().filter(|size| *size > 0).ok_or(Status::INVALID_VALUE)?;
-        let size = size.checked_next_multiple_of(PAGE).ok_or(Status::OUT_OF_MEMORY)?;
-        let layout = Layout::from_size_align(size, PAGE).map_err(|_| Status::OUT_OF_MEMORY)?;
-        // SAFETY: the layout is not empty.
-        let pointer = unsafe { alloc_zeroed(layout) };
-        if pointer.is_null() {
-            return Err(Status::OUT_OF_MEMORY);
-        }
-        self.insert(pointer.expose_provenance(), bytes, kind, flags, asker, Some(layout))
+        let pages = Pages::new(size)?;
+        self.insert(pages.address, bytes, kind, flags, asker, Some(pages))
     }
 
     /// Makes memory of the client's known.
@@ -183,7 +207,7 @@ impl Hosts {
         kind: HostKind,
         flags: u32,
         asker: Asker,
-        own: Option<Layout>,
+        pages: Option<Pages>,
     ) -> Result<u64> {
         // Whole words: memory that is registered may begin and end within one.
         let first = address & !3;
@@ -205,7 +229,7 @@ impl Hosts {
             sync_operations: AtomicBool::new(false),
             maps: Mutex::default(),
             words,
-            own,
+            _pages: pages,
         });
         // First the one and then the other: a device that begins to work meanwhile does it the other way round.
         self.pieces().insert(memory.base, memory.clone());
@@ -261,12 +285,9 @@ impl Hosts {
 
 /// Whether the process has memory at all of these addresses.
 fn is_there(address: u64, bytes: u64) -> bool {
-    unsafe extern "C" {
-        fn msync(address: *mut std::ffi::c_void, length: usize, flags: std::ffi::c_int) -> std::ffi::c_int;
-    }
-    const ASYNC: std::ffi::c_int = 1;
+    const ASYNC: c_int = 1;
     let first = address as usize & !(PAGE - 1);
     let length = (address as usize + bytes as usize).next_multiple_of(PAGE) - first;
-    // SAFETY: it looks at the addresses and changes nothing; it fails where there is nothing.
+    // SAFETY: nothing is changed that a program could see; it fails where there is nothing.
     unsafe { msync(std::ptr::without_provenance_mut(first), length, ASYNC) == 0 }
 }

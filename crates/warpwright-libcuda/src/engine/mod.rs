@@ -97,9 +97,16 @@ impl Engine {
         }
     }
 
+    /// Waits for everything that was asked for so far in a context.
+    pub(crate) fn drain_context(&self, context: &Context) {
+        if !is_engine_thread() {
+            self.queue.wait_for(context.id());
+        }
+    }
+
     /// A context ends: waits for its work, and gives back what it has.
     pub(crate) fn release(&self, context: &Context) {
-        self.drain();
+        self.drain_context(context);
         self.memory.release(context.id());
         self.streams.release(context.id());
         // Whoever removes a handle first has removed it.

@@ -28,8 +28,9 @@ struct State {
     entries: VecDeque<Entry>,
     /// The last ticket given.
     issued: u64,
-    /// What is being done; 0 for nothing.
+    /// What is being done, and on which stream; 0 for nothing.
     running: u64,
+    running_on: Option<Arc<Stream>>,
     sleeping: bool,
     waiters: u32,
     /// Something has happened that may make possible what was not.
@@ -103,10 +104,31 @@ impl Queue {
         state.waiters -= 1;
     }
 
+    /// Waits for everything that was asked for so far in a context.
+    pub(crate) fn wait_for(&self, context: u64) {
+        let mut state = self.state();
+        let last = state.issued;
+        state.waiters += 1;
+        while state.has_some_of(context, last) {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waiters -= 1;
+    }
+
     /// Whether everything is done that was asked for so far.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state();
         state.is_done_through(state.issued)
+    }
+
+    /// Whether nothing is left that the default stream of a context waits for.
+    pub(super) fn is_idle_for(&self, context: u64) -> bool {
+        let concerns = |stream: &Arc<Stream>| {
+            stream.kind() != StreamKind::NonBlocking && stream.context().id() == context
+        };
+        let state = self.state();
+        !state.running_on.as_ref().is_some_and(concerns)
+            && !state.entries.iter().any(|entry| concerns(&entry.stream))
     }
 
     /// Says what has become of the last operation, and waits for the next one.
@@ -123,6 +145,7 @@ impl Queue {
         });
         let mut state = self.state();
         state.running = 0;
+        state.running_on = None;
         let mut finished = None;
         match last {
             Some((ticket, stream, Some(op))) => {
@@ -151,6 +174,7 @@ impl Queue {
             state.stirred = false;
             if let Some(entry) = state.take_next() {
                 state.running = entry.ticket;
+                state.running_on = Some(entry.stream.clone());
                 return entry;
             }
             if state.stirred {
@@ -171,6 +195,14 @@ impl Queue {
 }
 
 impl State {
+    /// Whether something of a context is not done, up to a ticket.
+    fn has_some_of(&self, context: u64, last: u64) -> bool {
+        let mut waiting = self.entries.iter().take_while(|entry| entry.ticket <= last);
+        let runs =
+            self.running <= last && self.running_on.as_ref().is_some_and(|on| on.context().id() == context);
+        runs || waiting.any(|entry| entry.stream.context().id() == context)
+    }
+
     fn is_done_through(&self, ticket: u64) -> bool {
         let first = self.entries.front().map_or(u64::MAX, |entry| entry.ticket);
         let running = if self.running == 0 { u64::MAX } else { self.running };

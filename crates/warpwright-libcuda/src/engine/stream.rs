@@ -32,7 +32,6 @@ pub(crate) enum StreamKind {
 /// A stream.
 pub(crate) struct Stream {
     id: u64,
-    handle: CUstream,
     context: Arc<Context>,
     engine: Arc<Engine>,
     kind: StreamKind,
@@ -62,20 +61,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Stream {
-    /// A stream of a context. Default streams have the handles that mean them.
-    pub(crate) fn new(
-        handle: CUstream,
-        context: Arc<Context>,
-        kind: StreamKind,
-        priority: i32,
-    ) -> Result<Self> {
+    /// A stream of a context.
+    fn new(context: &Arc<Context>, kind: StreamKind, priority: i32) -> Result<Arc<Self>> {
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let engine = super::of(&context)?;
-        Ok(Stream {
+        Ok(Arc::new(Stream {
             id: IDS.fetch_add(1, Relaxed),
-            handle,
-            context,
-            engine,
+            context: context.clone(),
+            engine: super::of(context)?,
             kind,
             priority,
             issued: AtomicU64::new(0),
@@ -83,14 +75,12 @@ impl Stream {
             is_capturing: AtomicBool::new(false),
             recorder: Mutex::new(None),
             attributes: Mutex::default(),
-        })
+        }))
     }
 
     /// A stream with a handle.
     pub(crate) fn create(context: &Arc<Context>, kind: StreamKind, priority: i32) -> Result<CUstream> {
-        // What may fail comes before the table is locked.
-        let stream = Stream::new(CUstream::NULL, context.clone(), kind, priority)?;
-        STREAMS.insert_with(|handle| Arc::new(Stream { handle: CUstream(handle), ..stream })).map(CUstream)
+        STREAMS.insert(Stream::new(context, kind, priority)?).map(CUstream)
     }
 
     /// The stream of a handle, whose context can be used. Null is not among them: what it means depends on the call.
@@ -117,8 +107,8 @@ impl Stream {
         if let Some(stream) = legacy.get(&context.id()) {
             return Ok(stream.clone());
         }
-        let stream = Stream::new(CUstream::LEGACY, context.clone(), StreamKind::Legacy, 0)?;
-        Ok(legacy.entry(context.id()).or_insert(Arc::new(stream)).clone())
+        let stream = Stream::new(context, StreamKind::Legacy, 0)?;
+        Ok(legacy.entry(context.id()).or_insert(stream).clone())
     }
 
     /// The calling thread's own stream in a context.
@@ -135,8 +125,7 @@ impl Stream {
         if let Ok(Some(stream)) = own {
             return Ok(stream);
         }
-        let stream = Stream::new(CUstream::PER_THREAD, context.clone(), StreamKind::Blocking, 0)?;
-        let stream = Arc::new(stream);
+        let stream = Stream::new(context, StreamKind::Blocking, 0)?;
         let kept = OWN.try_with(|own| own.try_borrow_mut().map(|mut own| own.push(stream.clone())).is_ok());
         if kept == Ok(true) { Ok(stream) } else { Err(Status::INVALID_CONTEXT) }
     }
@@ -144,11 +133,6 @@ impl Stream {
     /// A number that no other stream of the process ever has.
     pub(crate) fn id(&self) -> u64 {
         self.id
-    }
-
-    /// What clients call it.
-    pub(crate) fn handle(&self) -> CUstream {
-        self.handle
     }
 
     /// Where it belongs.
@@ -228,7 +212,7 @@ impl Stream {
     pub(crate) fn query(&self) -> Result<()> {
         let idle = match self.kind {
             // It waits for the blocking streams.
-            StreamKind::Legacy => self.engine.queue().is_idle(),
+            StreamKind::Legacy => self.engine.queue().is_idle_for(self.context.id()),
             _ => self.is_done_through(self.issued.load(Acquire)),
         };
         self.context.check()?;
@@ -236,11 +220,12 @@ impl Stream {
     }
 
     /// Waits for what was asked for so far.
-    pub(crate) fn synchronize(&self) -> Result<()> {
-        match self.kind {
-            StreamKind::Legacy => self.engine.queue().wait_all(),
-            _ => self.wait(),
+    pub(crate) fn synchronize(self: &Arc<Self>) -> Result<()> {
+        if self.kind == StreamKind::Legacy {
+            // Its turn comes when those that it waits for are done.
+            self.engine.queue().push(self, Op::Nothing);
         }
+        self.wait();
         self.context.check()
     }
 

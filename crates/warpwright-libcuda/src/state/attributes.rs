@@ -28,7 +28,7 @@ pub(crate) fn attribute(device: &Device, which: CUdevice_attribute) -> Result<c_
     let (major, minor) = device.compute_capability();
     Ok(match which.0 {
         // Shapes of launches.
-        1 | 2 | 3 => 1024,
+        1..=3 => 1024,
         4 => 64,
         5 => c_int::MAX,
         6 | 7 => 65535,

@@ -187,7 +187,7 @@ impl Context {
     pub(crate) fn destroy(&self) {
         // What it was asked for is done first, as long as it is there.
         if let Some(engine) = self.device.engine_if_started() {
-            engine.drain();
+            engine.drain_context(self);
         }
         if !self.is_alive.swap(false, Relaxed) {
             return;
@@ -207,7 +207,7 @@ impl Context {
     pub(crate) fn synchronize(&self) -> Result<()> {
         engine::permitted()?;
         guard::waits_for_all(self)?;
-        self.device.engine()?.drain();
+        self.device.engine()?.drain_context(self);
         self.check()
     }
 

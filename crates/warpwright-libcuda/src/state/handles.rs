@@ -250,9 +250,11 @@ impl<T> Handles<T> {
     fn complain(&self, handle: usize, stale: Stale) {
         let kind = self.kind;
         match stale {
-            Stale::Null => log::misuse(&format_args!("null is no {kind}")),
-            Stale::Unknown => log::misuse(&format_args!("{handle:#x} was never a {kind}")),
-            Stale::Wrong(is) => log::misuse(&format_args!("{handle:#x} is a {is}, not a {kind}")),
+            Stale::Null => log::misuse(&format_args!("a handle of kind {kind} is needed, not null")),
+            Stale::Unknown => log::misuse(&format_args!("{handle:#x} was never a handle of kind {kind}")),
+            Stale::Wrong(is) => {
+                log::misuse(&format_args!("{handle:#x} is a handle of kind {is}, one of kind {kind} is needed"));
+            }
             Stale::Destroyed => {
                 log::misuse(&format_args!("the {kind} {handle:#x} was destroyed before"));
             }

@@ -105,10 +105,31 @@ fn functions_of_the_host_may_not_call_the_driver() {
     ok!(cuStreamDestroy_v2(stream));
 }
 
-static GATE: AtomicU32 = AtomicU32::new(0);
+static GATES: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
-unsafe extern "C" fn wait_at_the_gate(_: *mut c_void) {
-    until("the gate", || GATE.load(SeqCst) != 0);
+unsafe extern "C" fn wait_at_a_gate(argument: *mut c_void) {
+    until("the gate", || GATES[argument.addr()].load(SeqCst) != 0);
+}
+
+#[test]
+fn the_default_stream_does_not_wait_for_streams_that_do_not_care() {
+    let _context = Ctx::new(0);
+    let kernels = Kernels::load();
+    let words = pinned(1);
+    let stream = stream(1);
+    ok!(cuLaunchHostFunc(stream, Some(wait_at_a_gate), std::ptr::without_provenance_mut(1)));
+    kernels.add(address(words), 1, CUstream::NULL);
+    ok!(cuStreamSynchronize(CUstream::NULL));
+    ok!(cuStreamQuery(CUstream::NULL));
+    assert_eq!((words[0].load(SeqCst), call!(cuStreamQuery(stream))), (1, Status::NOT_READY));
+    let at = alloc(4);
+    upload(at, &[1, 2, 3, 4]);
+    assert_eq!(download(at, 4), [1, 2, 3, 4]);
+    GATES[1].store(1, SeqCst);
+    ok!(cuStreamSynchronize(stream));
+    free(at);
+    ok!(cuStreamDestroy_v2(stream));
+    free_pinned(words);
 }
 
 #[test]
@@ -117,7 +138,7 @@ fn a_function_that_takes_its_time_holds_up_its_stream_alone() {
     let kernels = Kernels::load();
     let words = pinned(3);
     let (held, free_one, blocking) = (stream(0), stream(1), stream(0));
-    ok!(cuLaunchHostFunc(held, Some(wait_at_the_gate), std::ptr::null_mut()));
+    ok!(cuLaunchHostFunc(held, Some(wait_at_a_gate), std::ptr::null_mut()));
     kernels.add(address(words), 1, held);
     kernels.add(address(&words[1..]), 1, free_one);
     kernels.add(address(&words[2..]), 1, blocking);
@@ -135,7 +156,7 @@ fn a_function_that_takes_its_time_holds_up_its_stream_alone() {
     for stream in [CUstream::NULL, CUstream::LEGACY, blocking] {
         assert_eq!(call!(cuStreamQuery(stream)), Status::NOT_READY);
     }
-    GATE.store(1, SeqCst);
+    GATES[0].store(1, SeqCst);
     ok!(cuStreamSynchronize(CUstream::LEGACY));
     ok!(cuStreamSynchronize(blocking));
     assert_eq!(values(), [11, 11, 11]);

@@ -236,12 +236,21 @@ impl Driver {
 }
 
 impl Drop for Driver {
+    /// What the device does cannot be taken back, and nobody waits for it here: it may wait for what the dropping thread
+    /// does next. Memory of the host's that it may use stays until it is done.
     fn drop(&mut self) {
         self.closed.store(true, Relaxed);
-        // What the device does cannot be taken back, and memory must not go before it is done. An error ends it too.
-        for line in self.lines.all() {
-            let _ = line.wait();
+        let lines = self.lines.all();
+        let held = (self.lines.clone(), self.staging.clone(), self.reaper.clone());
+        // A context that is lost does nothing any more.
+        if lines.iter().all(|line| line.is_idle().unwrap_or(true)) {
+            return;
         }
-        self.lines.sweep();
+        let wait = move || {
+            lines.iter().for_each(|line| drop(line.wait()));
+            drop((lines, held));
+        };
+        // Where there is no thread to be had, what is dropped waits for the device itself.
+        let _ = std::thread::Builder::new().name("warpwright-cuda-end".into()).spawn(wait);
     }
 }

@@ -66,10 +66,31 @@ impl Stream {
         &self.context
     }
 
+    /// Whether it is someone else's, who captures on it now. The context is bound.
+    pub(super) fn is_captured(&self) -> Result<bool, CallError> {
+        use sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as NONE;
+        if self.theirs.is_none() {
+            return Ok(false);
+        }
+        let mut status = NONE;
+        // SAFETY: writes the status; the handle lives.
+        check("cuStreamIsCapturing", unsafe { sys::cuStreamIsCapturing(self.handle, &mut status) })?;
+        Ok(status != NONE)
+    }
+
     /// What it is asked for from now on waits for what the event covers now. The context is bound.
     pub(crate) fn wait(&self, event: &Event) -> Result<(), CallError> {
         // SAFETY: both handles live.
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.handle, event.handle, 0) })
+    }
+
+    /// Whether it has done what it was asked for. The context is bound.
+    pub(crate) fn is_idle(&self) -> Result<bool, CallError> {
+        // SAFETY: the handle lives.
+        match unsafe { sys::cuStreamQuery(self.handle) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            result => check("cuStreamQuery", result).map(|()| true),
+        }
     }
 
     /// Waits until it has done what it was asked for. The context is bound.

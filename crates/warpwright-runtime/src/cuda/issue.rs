@@ -246,7 +246,8 @@ impl Driver {
 
     /// Marks the end of what a stream was asked for.
     pub(crate) fn record(&self, state: &StreamState, handle: &StreamHandle) -> Result<Mark> {
-        let mark = self.in_order(state, handle, |line, _| Mark::record(&self.spares, line.stream()))?;
+        let mark =
+            self.in_order(state, handle, |line, order| Mark::record(&self.spares, line, order.issued))?;
         Ok(mark.unwrap_or_else(|| Mark::skipped(&self.spares)))
     }
 

@@ -1,8 +1,8 @@
 //! Streams of a CUDA device, and how far they are.
 //!
 //! No event is recorded when an operation is issued, since that would take as long as the operation does. Who waits
-//! waits for the whole stream; who asks whether a ticket is complete has an event recorded then, behind everything that
-//! was issued until then, which later questions ask again:
+//! waits for the whole stream; who asks whether a ticket is complete is told that it is where the stream is idle. Else an
+//! event is recorded then, behind everything that was issued until then, which later questions ask again:
 //!
 //! ```text
 //!  tickets   3   5   6   9          is 5 complete?  no event covers it: one is recorded, which covers 9
@@ -34,7 +34,7 @@ pub(super) struct Line {
     stream: Arc<Stream>,
     order: Mutex<Order>,
     /// The last ticket that is known to be complete.
-    completed: AtomicU64,
+    completed: Arc<AtomicU64>,
     /// Nobody asks it for anything any more.
     closed: AtomicBool,
 }
@@ -89,7 +89,7 @@ impl Line {
     pub(super) fn new(id: u64, stream: Arc<Stream>, lane: Lane) -> Self {
         let (covers, spare) = Default::default();
         let order = Mutex::new(Order { issued: 0, lane, suspects: Suspects::default(), covers, spare });
-        Line { id, stream, order, completed: AtomicU64::new(0), closed: AtomicBool::new(false) }
+        Line { id, stream, order, completed: Arc::default(), closed: AtomicBool::new(false) }
     }
 
     /// Its number on the device.
@@ -100,6 +100,11 @@ impl Line {
     /// The stream.
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
+    }
+
+    /// The last ticket that is known to be complete, for those who learn of it.
+    pub(super) fn completed(&self) -> &Arc<AtomicU64> {
+        &self.completed
     }
 
     pub(super) fn order(&self) -> MutexGuard<'_, Order> {
@@ -113,6 +118,12 @@ impl Line {
         }
         self.stream.context().bind()?;
         let mut order = self.order();
+        if self.stream.is_idle()? {
+            self.passed(order.issued);
+            let Order { covers, spare, .. } = &mut *order;
+            spare.extend(covers.drain(..).map(|(_, event)| event));
+            return Ok(true);
+        }
         if order.covers.back().is_none_or(|(covered, _)| *covered < ticket) {
             let event = match order.spare.pop() {
                 Some(event) => event,
@@ -131,6 +142,12 @@ impl Line {
             order.spare.extend(event);
         }
         Ok(self.completed.load(Acquire) >= ticket)
+    }
+
+    /// Whether everything that it was asked for is complete.
+    pub(super) fn is_idle(&self) -> Result<bool, CallError> {
+        let issued = self.order().issued;
+        self.is_complete(issued)
     }
 
     /// Operations until that ticket are complete.
@@ -176,14 +193,10 @@ impl Lines {
     /// Forgets those that are closed and idle.
     pub(super) fn sweep(&self) {
         let mut lines = self.lock();
-        let idle = |line: &Line| {
-            let issued = line.order().issued;
-            // In a context that is lost nothing goes on.
-            line.is_complete(issued).unwrap_or(true)
-        };
+        // In a context that is lost nothing goes on.
         let gone: Vec<_> = lines
             .iter()
-            .filter(|(_, line)| line.closed.load(Relaxed) && idle(line))
+            .filter(|(_, line)| line.closed.load(Relaxed) && line.is_idle().unwrap_or(true))
             .map(|(&id, _)| id)
             .collect();
         let gone: Vec<_> = gone.into_iter().filter_map(|id| lines.remove(&id)).collect();

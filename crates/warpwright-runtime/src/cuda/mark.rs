@@ -2,9 +2,10 @@
 
 use super::error::{CallError, check};
 use super::handles::{Event, Stream};
+use super::line::Line;
 use cudarc::driver::sys::{self, CUresult};
 use std::sync::atomic::{
-    AtomicBool,
+    AtomicU64,
     Ordering::{Acquire, Release},
 };
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,8 +25,10 @@ pub(crate) struct Mark {
 struct State {
     /// `None` where it was skipped after an error.
     event: Option<Event>,
-    /// It is known to be complete.
-    reached: AtomicBool,
+    /// The ticket of its record.
+    ticket: u64,
+    /// The last ticket of its stream that is known to be complete.
+    completed: Arc<AtomicU64>,
     spares: Arc<Spares>,
 }
 
@@ -44,18 +47,18 @@ impl Spares {
 }
 
 impl Mark {
-    /// Marks the end of what the stream was asked for. The context is bound.
-    pub(super) fn record(spares: &Arc<Spares>, stream: &Stream) -> Result<Self, CallError> {
-        let event = spares.take(stream)?;
-        event.record(stream)?;
-        let reached = AtomicBool::new(false);
-        Ok(Mark { state: Arc::new(State { event: Some(event), reached, spares: spares.clone() }) })
+    /// Marks the end of what the stream was asked for, with the ticket that this has. The context is bound.
+    pub(super) fn record(spares: &Arc<Spares>, line: &Line, ticket: u64) -> Result<Self, CallError> {
+        let event = spares.take(line.stream())?;
+        event.record(line.stream())?;
+        let (completed, spares) = (line.completed().clone(), spares.clone());
+        Ok(Mark { state: Arc::new(State { event: Some(event), ticket, completed, spares }) })
     }
 
     /// One that was not recorded, after an error.
     pub(super) fn skipped(spares: &Arc<Spares>) -> Self {
-        let (reached, spares) = (AtomicBool::new(true), spares.clone());
-        Mark { state: Arc::new(State { event: None, reached, spares }) }
+        let (completed, spares) = (Arc::default(), spares.clone());
+        Mark { state: Arc::new(State { event: None, ticket: 0, completed, spares }) }
     }
 
     /// Its event; `None` where it was skipped.
@@ -65,15 +68,23 @@ impl Mark {
 
     /// Whether everything before it is complete. In a context that is lost everything is.
     pub(crate) fn is_complete(&self) -> bool {
-        if self.state.reached.load(Acquire) {
+        if self.state.completed.load(Acquire) >= self.state.ticket {
             return true;
         }
         let Some(event) = self.event() else { return true };
-        let complete = event.context().bind().and_then(|()| event.is_complete()).unwrap_or(true);
-        if complete {
-            self.state.reached.store(true, Release);
+        match event.context().bind().and_then(|()| event.is_complete()) {
+            Ok(true) => {
+                self.reach();
+                true
+            }
+            Ok(false) => false,
+            Err(_) => true,
         }
-        complete
+    }
+
+    /// Its stream has come to it.
+    fn reach(&self) {
+        self.state.completed.fetch_max(self.state.ticket, Release);
     }
 
     /// Waits until everything before it is complete.
@@ -81,7 +92,7 @@ impl Mark {
         let Some(event) = self.event() else { return Ok(()) };
         event.context().bind()?;
         event.synchronize()?;
-        self.state.reached.store(true, Release);
+        self.reach();
         Ok(())
     }
 

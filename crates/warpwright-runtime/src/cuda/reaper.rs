@@ -1,16 +1,24 @@
 //! What the device may still use when the host has no use for it any more.
 //!
 //! Dropping something on the host says nothing about the device. What was asked for of streams until then may use it,
-//! and so it is given back in their order: a stream of its own waits for theirs, and is what frees. **Nothing here
-//! makes the host wait**, but for the end of the device: a kernel that runs until the host says so must not stand in
-//! the way of a buffer that is dropped meanwhile.
+//! and so it is given back in their order: a stream of its own waits for theirs, and is what frees.
+//!
+//! **Nothing here makes the host wait**, but for the end of the device: a kernel that runs until the host says so must
+//! not stand in the way of a buffer that is dropped meanwhile. What the driver frees at once, for which it may wait for
+//! all that runs (modules, memory of the host's), goes when nothing runs, or when there is too much of it.
+//!
+//! While someone else captures on a stream of theirs nothing can be put behind it, and what is given back then is never
+//! free again.
 
 use super::context::Context;
 use super::error::{CallError, check};
 use super::handles::{Event, Stream};
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUresult};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Things that wait until nothing runs. When there are more, those that are not in use go, if the driver waits or not.
+const MOST: usize = 256;
 
 /// Gives back what streams may still use, behind them.
 pub(crate) struct Reaper {
@@ -60,6 +68,9 @@ impl Reaper {
 
     /// What the own stream is asked for from now on waits for what that stream was asked for so far.
     fn behind(&self, stream: &Stream) -> Result<(), CallError> {
+        if stream.is_captured()? {
+            return Err(CallError::new("cuEventRecord", CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
+        }
         let event = Event::new(&self.context, false)?;
         event.record(stream)?;
         self.stream.wait(&event)
@@ -88,18 +99,25 @@ impl Reaper {
     /// Drops something behind the streams that may use it: not now, but when the device is past them and
     /// [`sweep`](Self::sweep) is called.
     pub(crate) fn after(&self, users: &Users<'_>, what: Box<dyn Send>) {
+        // The order of the events must be that of the list.
+        let mut dying = self.dying();
         let mark = || {
             self.context.bind()?;
-            // The order of the events must be that of the list.
-            let mut dying = self.dying();
             self.follow(users)?;
             let event = Event::new(&self.context, false)?;
             event.record(&self.stream)?;
-            dying.push_back((event, what));
-            Ok::<_, CallError>(())
+            Ok::<_, CallError>(event)
         };
-        // Where the context is lost, `what` goes at once: there is nothing left to use it.
-        let _ = mark();
+        match mark() {
+            Ok(event) => dying.push_back((event, what)),
+            Err(error) if error.is(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) => std::mem::forget(what),
+            // The context is lost: there is nothing left to use it.
+            Err(_) => {
+                drop(dying);
+                return drop(what);
+            }
+        }
+        drop(dying);
         self.sweep();
     }
 
@@ -107,7 +125,7 @@ impl Reaper {
     pub(crate) fn sweep(&self) {
         let mut dead = Vec::new();
         let mut dying = self.dying();
-        if dying.is_empty() || self.context.bind().is_err() {
+        if dying.is_empty() || self.context.bind().is_err() || (dying.len() <= MOST && self.is_busy()) {
             return;
         }
         // An error is the context's, which is lost: nothing is in use.
@@ -117,6 +135,16 @@ impl Reaper {
         drop(dying);
         // Outside of the lock: what goes may have something else dropped.
         drop(dead);
+    }
+
+    /// Whether a stream has something to do. The context is bound.
+    fn is_busy(&self) -> bool {
+        let busy = |stream: &Arc<Stream>| {
+            // SAFETY: the stream lives. An error is the context's, in which nothing goes on.
+            let ask = || unsafe { sys::cuStreamQuery(stream.raw()) };
+            stream.is_captured().unwrap_or(false) || ask() == CUresult::CUDA_ERROR_NOT_READY
+        };
+        self.streams().values().any(busy)
     }
 
     /// Waits until everything that was given back so far is free.

@@ -47,6 +47,34 @@ struct Piece {
     event: Event,
 }
 
+/// Parts of a copy to the host that the device has been asked for, first in, first out. No memory is allocated for them:
+/// most copies to the host are of a few bytes.
+#[derive(Default)]
+struct Ahead<'a> {
+    parts: [Option<(Piece, &'a mut [u8])>; AHEAD],
+    first: usize,
+    len: usize,
+}
+
+impl<'a> Ahead<'a> {
+    /// There is room for one more.
+    fn push(&mut self, part: (Piece, &'a mut [u8])) {
+        self.parts[(self.first + self.len) % AHEAD] = Some(part);
+        self.len += 1;
+    }
+
+    fn front(&self) -> Option<&(Piece, &'a mut [u8])> {
+        self.parts[self.first].as_ref()
+    }
+
+    fn pop(&mut self) -> Option<(Piece, &'a mut [u8])> {
+        let part = self.parts[self.first].take()?;
+        self.first = (self.first + 1) % AHEAD;
+        self.len -= 1;
+        Some(part)
+    }
+}
+
 /// The pieces of a stream.
 pub(crate) struct Lane {
     staging: Arc<Staging>,
@@ -93,13 +121,13 @@ impl Staging {
 
     /// Copies to the host behind what the stream was asked for so far, and waits for that. The context is bound.
     pub(crate) fn download(&self, stream: &Stream, source: u64, target: &mut [u8]) -> Result<(), CallError> {
-        let mut ahead = VecDeque::with_capacity(AHEAD);
+        let mut ahead = Ahead::default();
         let result = self.fetch(stream, source, target, &mut ahead);
-        if result.is_err() && !ahead.is_empty() {
+        if result.is_err() && ahead.len > 0 {
             // The device may still write them. Where that fails too, the context is lost, and writes nothing.
             let _ = stream.synchronize();
         }
-        self.give(ahead.into_iter().map(|(piece, _)| piece));
+        self.give(ahead.parts.into_iter().flatten().map(|(piece, _)| piece));
         result
     }
 
@@ -108,11 +136,11 @@ impl Staging {
         stream: &Stream,
         source: u64,
         target: &'a mut [u8],
-        ahead: &mut VecDeque<(Piece, &'a mut [u8])>,
+        ahead: &mut Ahead<'a>,
     ) -> Result<(), CallError> {
         let mut from = source;
         for part in target.chunks_mut(PIECE) {
-            if ahead.len() == AHEAD {
+            if ahead.len == AHEAD {
                 self.land(ahead)?;
             }
             let piece = self.take()?;
@@ -122,21 +150,21 @@ impl Staging {
             let asked = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from, part.len(), stream.raw()) };
             let asked = check("cuMemcpyDtoHAsync", asked).and_then(|()| piece.event.record(stream));
             from += part.len() as u64;
-            ahead.push_back((piece, part));
+            ahead.push((piece, part));
             asked?;
         }
-        while !ahead.is_empty() {
+        while ahead.len > 0 {
             self.land(ahead)?;
         }
         Ok(())
     }
 
     /// Takes what the first piece has, when it has it.
-    fn land(&self, ahead: &mut VecDeque<(Piece, &mut [u8])>) -> Result<(), CallError> {
+    fn land(&self, ahead: &mut Ahead<'_>) -> Result<(), CallError> {
         if let Some((piece, _)) = ahead.front() {
             piece.event.synchronize()?;
         }
-        if let Some((piece, part)) = ahead.pop_front() {
+        if let Some((piece, part)) = ahead.pop() {
             // SAFETY: the device has written as many bytes as the part has, and is done with the piece.
             unsafe { piece.block.start().copy_to_nonoverlapping(part.as_mut_ptr(), part.len()) };
             self.give([piece]);

@@ -3,7 +3,7 @@
 use super::{DeviceSpec, Properties};
 use crate::cuda::{self, CudaError, Description, DriverVersion};
 use crate::error::Result;
-use crate::vm::{VmConfig, Worker};
+use crate::vm::{self, VmConfig};
 
 /// A device that can be opened.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub fn devices() -> Result<Vec<DeviceInfo>> {
             Err(error) => return Err(error.into()),
         }
     }
-    let properties = Worker::new(VmConfig::default())?.properties();
+    let properties = vm::properties(&VmConfig::default().device);
     let sm = u32::from(properties.arch.sm);
     devices.push(DeviceInfo {
         spec: DeviceSpec::Vm,

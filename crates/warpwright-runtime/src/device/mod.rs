@@ -80,7 +80,7 @@ impl Device {
 
     /// A CUDA device. Several of one number share the device's memory and its primary context, and nothing else.
     ///
-    /// What a CUDA device was asked for it does, also after its last handle: dropping that waits for it.
+    /// What a CUDA device was asked for it does, also after its last handle has gone.
     pub fn cuda_with(config: CudaConfig) -> Result<Device> {
         let driver = Driver::open(&config)?;
         let properties = driver.properties().clone();
@@ -258,12 +258,8 @@ impl Device {
         self.inner.backend.release(memory, uses);
     }
 
-    /// Gives blocks of the pool back to the device. The pool is not locked meanwhile.
     fn give_back(&self, blocks: Vec<Free<Arc<Memory>>>) {
-        for Free { block, mut others, home, .. } in blocks {
-            others.push(home);
-            self.inner.backend.release(block, &others);
-        }
+        give_back(&self.inner.backend, blocks);
     }
 
     /// Whether reads of memory that was never written are looked for.
@@ -289,6 +285,22 @@ impl Device {
     /// What it runs on.
     pub(crate) fn backend(&self) -> &Backend {
         &self.inner.backend
+    }
+}
+
+impl Drop for Inner {
+    /// What the pool keeps goes back behind the streams that may use it.
+    fn drop(&mut self) {
+        let blocks = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner).trim(0);
+        give_back(&self.backend, blocks);
+    }
+}
+
+/// Gives blocks of the pool back to the device. The pool is not locked meanwhile.
+fn give_back(backend: &Backend, blocks: Vec<Free<Arc<Memory>>>) {
+    for Free { block, mut others, home, .. } in blocks {
+        others.push(home);
+        backend.release(block, &others);
     }
 }
 

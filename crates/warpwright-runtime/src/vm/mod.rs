@@ -22,7 +22,7 @@ pub(crate) use mark::Mark;
 pub(crate) use memory::Memory;
 pub(crate) use module::Module;
 pub(crate) use task::StreamHandle;
-pub(crate) use worker::Worker;
+pub(crate) use worker::{Worker, properties};
 
 use warpwright_vm::{DeviceConfig, Options};
 

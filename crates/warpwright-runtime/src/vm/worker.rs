@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use warpwright_vm::{Buffer, Device, DeviceError, Finding, Options, Report};
+use warpwright_vm::{Buffer, Device, DeviceConfig, DeviceError, Finding, Options, Report};
 
 /// Shared memory that a block may have without being allowed more, on every architecture.
 const SHARED_PER_BLOCK: u64 = 48 << 10;
@@ -51,22 +51,7 @@ impl Worker {
     }
 
     pub(crate) fn properties(&self) -> Properties {
-        let config = self.device().config();
-        let limits = config.arch.limits();
-        Properties {
-            name: format!("virtual GPU ({})", config.arch),
-            arch: config.arch,
-            multiprocessors: config.multiprocessors,
-            threads_per_multiprocessor: limits.threads,
-            blocks_per_multiprocessor: limits.blocks,
-            threads_per_block: 1024,
-            shared_per_multiprocessor: limits.shared,
-            shared_per_block: SHARED_PER_BLOCK,
-            shared_per_block_optin: limits.shared_per_block,
-            memory: config.memory,
-            l2_cache: None,
-            driver: None,
-        }
+        properties(self.device().config())
     }
 
     /// Host threads that run blocks.
@@ -169,6 +154,25 @@ impl Worker {
 
     pub(crate) fn failures(&self) -> u64 {
         self.queue.told()
+    }
+}
+
+/// What a virtual GPU of that configuration is like.
+pub(crate) fn properties(config: &DeviceConfig) -> Properties {
+    let limits = config.arch.limits();
+    Properties {
+        name: format!("virtual GPU ({})", config.arch),
+        arch: config.arch,
+        multiprocessors: config.multiprocessors,
+        threads_per_multiprocessor: limits.threads,
+        blocks_per_multiprocessor: limits.blocks,
+        threads_per_block: 1024,
+        shared_per_multiprocessor: limits.shared,
+        shared_per_block: SHARED_PER_BLOCK,
+        shared_per_block_optin: limits.shared_per_block,
+        memory: config.memory,
+        l2_cache: None,
+        driver: None,
     }
 }
 

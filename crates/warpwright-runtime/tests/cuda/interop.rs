@@ -1,6 +1,7 @@
 //! Programs that have cudarc already.
 
 use crate::*;
+use warpwright_runtime::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use warpwright_runtime::cudarc::driver::{CudaContext, CudaSlice, DeviceSlice};
 
 #[test]
@@ -98,4 +99,28 @@ fn what_is_of_another_context_or_kind_is_refused() {
     assert!(matches!(stream.lend(&y, |_| ()), Err(RuntimeError::NotCuda { operation: "lend" })));
     let gpu = Gpu::open();
     assert!(matches!(gpu.device.default_stream().lend(&y, |_| ()), Err(RuntimeError::OtherDevice { .. })));
+}
+
+#[test]
+fn what_is_dropped_does_not_disturb_a_capture_of_theirs() {
+    let context = CudaContext::new(0).unwrap();
+    // SAFETY: all is on one stream.
+    unsafe { context.disable_event_tracking() };
+    let theirs = context.new_stream().unwrap();
+    let gpu = Gpu::of(Device::from_cudarc(context, theirs.clone()).unwrap());
+    gpu.device.set_release_threshold(0);
+    let ours = gpu.device.default_stream();
+    let x = ours.clone_htod(&[1u32]).unwrap();
+    let (y, mapped) = (ours.alloc::<u32>(5).unwrap(), gpu.device.alloc_mapped::<u32>(5).unwrap());
+    ours.memset_zeros(&y).unwrap();
+    ours.memset_zeros(mapped.buffer()).unwrap();
+    theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
+    // Launches of ours are in their graph.
+    gpu.add(&ours, &x, 3);
+    drop((y, mapped));
+    let graph = theirs.end_capture(CUgraphInstantiate_flags(0)).unwrap().expect("a graph");
+    assert_eq!(ours.clone_dtoh(&x).unwrap(), [1]);
+    graph.launch().unwrap();
+    graph.launch().unwrap();
+    assert_eq!(ours.clone_dtoh(&x).unwrap(), [7]);
 }

@@ -3,6 +3,9 @@
 //! These tests want a CUDA device, real or virtual: `cargo test -p warpwright-runtime --test cuda` with the driver's
 //! library on the loader's path. They are no part of a plain `cargo test`.
 
+mod devices;
+mod events;
+mod faults;
 mod graphs;
 mod interop;
 mod memory;

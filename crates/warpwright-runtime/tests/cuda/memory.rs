@@ -35,7 +35,10 @@ fn dropping_waits_for_nothing() {
     let x = busy.clone_htod(&[40u32]).unwrap();
     let mapped = gpu.device.alloc_mapped::<u32>(3).unwrap();
     let passing = gpu.device.new_stream().unwrap();
-    stream.synchronize().unwrap();
+    // What nothing uses any more, and what still will be.
+    drop(gpu.device.load_ptx(KERNELS).unwrap());
+    drop(gpu.device.alloc_mapped::<u64>(10).unwrap());
+    gpu.device.synchronize().unwrap();
     let hold = gpu.hold(&busy, &x, 2);
     // The kernel before it is not over, and this is used behind it.
     busy.memcpy_dtod(&x, &mapped.buffer().slice(..1).unwrap()).unwrap();

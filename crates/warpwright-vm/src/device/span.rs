@@ -20,7 +20,8 @@ pub struct Span {
 impl Device {
     /// The bytes at an address. They must be in one buffer, variable or piece of mapped memory.
     pub fn span(&self, address: u64, bytes: u64) -> Result<Span, DeviceError> {
-        let map = self.inner.memory().map.clone();
+        let memory = self.inner.memory();
+        let map = &memory.map;
         let found = map.lookup(address).filter(|found| !found.freed && found.heap.is_none());
         let unknown = DeviceError::NoMemory { address, bytes };
         let Some(allocation) = found.and_then(|found| map.get(found.id)) else { return Err(unknown) };
@@ -35,8 +36,8 @@ impl Device {
 
     /// What an address is in: where the buffer, the variable or the piece of mapped memory begins, and its size.
     pub fn extent(&self, address: u64) -> Option<(u64, u64)> {
-        let map = self.inner.memory().map.clone();
-        let found = map.lookup(address).filter(|found| !found.freed && found.heap.is_none())?;
+        let memory = self.inner.memory();
+        let found = memory.map.lookup(address).filter(|found| !found.freed && found.heap.is_none())?;
         (address - found.base < found.bytes).then_some((found.base, found.bytes))
     }
 }

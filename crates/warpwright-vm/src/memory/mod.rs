@@ -10,7 +10,7 @@
 //!
 //! These are generic addresses. In the spaces of their own, shared and local addresses count from 0, and
 //! addresses of parameters too. A global allocation has pages of its own, so that what lies behind its end
-//! belongs to nothing, and addresses are not used again, so that what was freed stays known.
+//! belongs to nothing, and addresses are not used again soon, so that what was freed stays known for a while.
 //!
 //! Memory of the host that is mapped is where it is for the host: anywhere but in the windows above and in what was
 //! allocated. The host uses its addresses again, and then they are those of the new memory.
@@ -20,11 +20,13 @@ mod address;
 mod allocation;
 mod heap;
 mod load_store;
+mod map;
 
 pub use access::FaultKind;
 pub(crate) use access::{Fault, Group, Place, Region, RegionKind};
 pub(crate) use address::{FUNCTION_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Window, window};
-pub(crate) use allocation::{Allocation, AllocationKind, GlobalMap, Overlap};
+pub(crate) use allocation::{Allocation, AllocationKind};
 pub(crate) use heap::Heap;
 pub use load_store::SpaceKind;
 pub(crate) use load_store::{Address, Element, MemoryOp, Order};
+pub(crate) use map::{GlobalMap, Overlap};

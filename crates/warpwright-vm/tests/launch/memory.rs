@@ -72,3 +72,24 @@ fn a_fault_beside_what_malloc_gave_says_so() {
     let found = allocation.map(|found| (found.base, found.bytes, found.offset, found.freed));
     assert_eq!(found, Some((out.read()[0], 40, 40, false)));
 }
+
+#[test]
+fn a_device_allocates_for_ever() {
+    // 4096 pages of addresses, and far more allocations that come and go.
+    let mut config = DeviceConfig::default();
+    (config.addresses, config.workers) = ((1, 1 << 11), 1);
+    let device = Device::new(config).unwrap();
+    let kept = device.clone_htod(&[7u32; 8]).unwrap();
+    for round in 0..20_000u32 {
+        let buffer = device.alloc_named::<u32>("short", 2).unwrap();
+        assert_ne!(buffer.address(), kept.address());
+        if round % 5_000 == 0 {
+            let text = kernel("    st.global.u32 [%rd1], 5;\n    st.global.u32 [%rd1+4], 6;\n    ret;");
+            let options = Options::checked();
+            assert!(launch(&device, &text, &LaunchConfig::new(1, 1), &buffer, &options).wait().is_clean());
+            assert_eq!(buffer.read(), [5, 6]);
+        }
+    }
+    assert_eq!(kept.read(), [7; 8]);
+    assert_eq!(device.free_memory(), DeviceConfig::default().memory - 32);
+}

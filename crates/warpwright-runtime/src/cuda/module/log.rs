@@ -221,7 +221,7 @@ mod tests {
     fn messages_lead_to_the_lines_that_they_are_about() {
         let log = "ptxas application ptx input, line 13; error   : Arguments mismatch for instruction 'add'\n\
                    ptxas application ptx input, line 10; warning : A note: error : is no part of this\n\
-                   ptxas /tmp/a, line 3; b.ptx, line 15; fatal   : Parsing error near ';': syntax error\n\
+                   ptxas a, line 3; b.ptx, line 15; fatal   : Parsing error near ';': syntax error\n\
                    ptxas application ptx input, line 20; error   : Unknown symbol 'x'\n\
                    ptxas application ptx input, line 2; error   : about the target\n\
                    ptxas application ptx input, line 99; error   : about nothing\n\

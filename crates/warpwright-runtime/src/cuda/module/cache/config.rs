@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_environment_says_where() {
         let some = |path: &str| Some(path.to_owned());
-        assert_eq!(with(&[("HOME", "/home/a")]), some("/home/a/.cache/warpwright/cubin"));
+        assert_eq!(with(&[("HOME", "/h")]), some("/h/.cache/warpwright/cubin"));
         assert_eq!(with(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/fast")]), some("/fast/warpwright/cubin"));
         assert_eq!(with(&[("HOME", "/h"), ("XDG_CACHE_HOME", "near")]), some("/h/.cache/warpwright/cubin"));
         assert_eq!(with(&[("HOME", "/h"), ("WARPWRIGHT_CACHE_DIR", "here")]), some("here"));

@@ -1,0 +1,97 @@
+//! What several tests need: a process with certain devices, kernels, and clients as processes of their own.
+#![cfg(target_os = "linux")]
+#![allow(dead_code)] // Each test takes what it needs.
+
+use std::ffi::CString;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Once;
+use std::time::{Duration, Instant};
+use warpwright_cuda::api::*;
+use warpwright_cuda::types::*;
+
+/// Initialises the driver of this process with these variables, once.
+pub(crate) fn begin(variables: &[(&str, &str)]) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for (name, value) in variables {
+            // SAFETY: every test comes here first, and none reads or writes the environment otherwise.
+            unsafe { std::env::set_var(name, value) };
+        }
+        // SAFETY: it takes no pointers.
+        assert_eq!(unsafe { cuInit(0) }, Status::SUCCESS);
+    });
+}
+
+/// Asserts that a call has succeeded.
+#[track_caller]
+pub(crate) fn ok(status: Status) {
+    assert_eq!(status, Status::SUCCESS);
+}
+
+/// What a function gives by a pointer, if it succeeds.
+pub(crate) fn get<T: Default>(call: impl FnOnce(Out<T>) -> Status) -> Result<T> {
+    let mut value = T::default();
+    call(Out::from(&mut value)).into_result().map(|()| value)
+}
+
+/// A context of a device, current in this thread.
+pub(crate) fn context(device: CUdevice) -> CUcontext {
+    // SAFETY: the place is good for a context.
+    get(|context| unsafe { cuCtxCreate_v2(context, 0, device) }).unwrap()
+}
+
+/// A kernel of a module from PTX.
+pub(crate) fn kernel(ptx: &str, name: &str) -> CUfunction {
+    let (ptx, name) = (CString::new(ptx).unwrap(), CString::new(name).unwrap());
+    // SAFETY: texts with their ends, and places for handles.
+    unsafe {
+        let module = get(|module| cuModuleLoadData(module, ptx.as_ptr().cast::<u8>().into())).unwrap();
+        get(|function| cuModuleGetFunction(function, module, In::from(name.as_ptr()))).unwrap()
+    }
+}
+
+/// This test program again, as a client of its own that plays a part.
+pub(crate) fn client(part: &str, variables: &[(&str, &str)]) -> Ended {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WARPWRIGHT_")) {
+        command.env_remove(name);
+    }
+    command.env_remove("CUDA_VISIBLE_DEVICES").args(["--play", part]).envs(variables.iter().copied());
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    Ended::of(child)
+}
+
+/// How a client has ended.
+pub(crate) struct Ended {
+    pub(crate) output: Output,
+}
+
+impl Ended {
+    /// Waits for a client. One that does not end is a mistake.
+    fn of(mut child: Child) -> Ended {
+        let until = Instant::now() + Duration::from_secs(120);
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > until {
+                child.kill().unwrap();
+                panic!("the client hangs: {:?}", child.wait_with_output().unwrap());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ended { output: child.wait_with_output().unwrap() }
+    }
+
+    /// Its exit status; `None` after a signal.
+    pub(crate) fn status(&self) -> Option<i32> {
+        self.output.status.code()
+    }
+
+    /// Lines that it has written to stderr.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        String::from_utf8_lossy(&self.output.stderr).lines().map(str::to_owned).collect()
+    }
+
+    /// What it has written to stdout.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).trim().to_owned()
+    }
+}

@@ -1,0 +1,374 @@
+//! A process as a whole: its environment, its forks, its end, and what the user is told of it.
+//!
+//! This is a program of its own and not a list of `#[test]`s, since it is also its own client: called with `--play`,
+//! it plays the part of one.
+
+#[cfg(target_os = "linux")]
+mod common;
+
+#[cfg(target_os = "linux")]
+mod suite {
+    use crate::common::{client, context, get, kernel, ok};
+    use std::ffi::c_int;
+    use warpwright_cuda::api::*;
+    use warpwright_cuda::types::*;
+
+    /// `write` stores its thread's number, of as many threads as it is launched with, and `spin` never ends.
+    const PTX: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry write(.param .u64 x)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [x];
+    mov.u32 %r1, %tid.x;
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    st.global.u32 [%rd2], %r1;
+    ret;
+}
+.visible .entry spin(.param .u64 x)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    .reg .pred %p;
+    ld.param.u64 %rd1, [x];
+again:
+    atom.global.add.u32 %r1, [%rd1], 1;
+    setp.ne.u32 %p, %r1, 4294967295;
+    @%p bra again;
+    ret;
+}
+.visible .entry stop()
+{
+    trap;
+}
+";
+
+    unsafe extern "C" {
+        fn fork() -> c_int;
+        fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
+        fn _exit(status: c_int) -> !;
+    }
+
+    fn init() -> Status {
+        // SAFETY: it takes no pointers.
+        unsafe { cuInit(0) }
+    }
+
+    fn allocate(bytes: usize) -> CUdeviceptr {
+        // SAFETY: a place for an address.
+        get(|address| unsafe { cuMemAlloc_v2(address, bytes) }).unwrap()
+    }
+
+    fn launch(function: CUfunction, threads: u32, argument: Option<CUdeviceptr>) {
+        let mut argument = argument.unwrap_or(0);
+        let params = [In::from((&raw mut argument).cast::<u8>().cast_const())];
+        // SAFETY: the kernels take an address at most, or nothing.
+        unsafe {
+            ok(cuLaunchKernel(
+                function,
+                1,
+                1,
+                1,
+                threads,
+                1,
+                1,
+                0,
+                CUstream::NULL,
+                In::from(params.as_ptr()),
+                In::from(std::ptr::null::<usize>()),
+            ));
+        }
+    }
+
+    fn synchronize() -> Status {
+        // SAFETY: it takes no pointers.
+        unsafe { cuCtxSynchronize() }
+    }
+
+    /// Sixteen bytes, and a kernel that writes so many words into them.
+    fn write(words: u32) -> Status {
+        ok(init());
+        let made = context(0);
+        let x = allocate(16);
+        launch(kernel(PTX, "write"), words, Some(x));
+        let status = synchronize();
+        // SAFETY: handles and addresses are any values.
+        unsafe {
+            let _ = cuMemFree_v2(x);
+            ok(cuCtxDestroy_v2(made));
+        }
+        status
+    }
+
+    /// What a client does. Its exit status is what it returns.
+    pub(crate) fn play(part: &str) -> i32 {
+        match part {
+            "init" => println!("{}", init().0),
+            "count" => {
+                let status = init();
+                // SAFETY: a place for a number.
+                let count = get(|count: Out<c_int>| unsafe { cuDeviceGetCount(count) });
+                println!("{} {}", status.0, count.unwrap_or(-1));
+            }
+            "clean" => ok(write(4)),
+            "beyond" => assert_eq!(write(6), Status::ILLEGAL_ADDRESS),
+            "beyond, and fails by itself" => {
+                assert_eq!(write(6), Status::ILLEGAL_ADDRESS);
+                return 3;
+            }
+            "sticky" => {
+                ok(init());
+                let made = context(0);
+                launch(kernel(PTX, "stop"), 1, None);
+                let first = synchronize();
+                // SAFETY: a place for an address; handles are any values.
+                let second = get(|x: Out<CUdeviceptr>| unsafe { cuMemAlloc_v2(x, 4) }).err();
+                ok(unsafe { cuCtxDestroy_v2(made) });
+                // Another context of the device knows nothing of it.
+                context(0);
+                println!("{} {} {}", first.0, second.map_or(0, |status| status.0), synchronize().0);
+            }
+            "again and again" => {
+                ok(init());
+                context(0);
+                let (kernel, x) = (kernel(PTX, "write"), allocate(16));
+                (0..100).for_each(|_| launch(kernel, 4, Some(x)));
+                ok(synchronize());
+                launch(kernel, 6, Some(x));
+                synchronize();
+            }
+            "does not wait" => {
+                ok(init());
+                context(0);
+                launch(kernel(PTX, "write"), 6, Some(allocate(16)));
+            }
+            "never ends" => {
+                ok(init());
+                context(0);
+                launch(kernel(PTX, "spin"), 1, Some(allocate(16)));
+                println!("ended");
+            }
+            "dies" => {
+                ok(init());
+                context(0);
+                let x = allocate(16);
+                launch(kernel(PTX, "write"), 6, Some(x));
+                synchronize();
+                // SAFETY: a place for a handle.
+                let retained = get(|context| unsafe { cuDevicePrimaryCtxRetain(context, 0) }).unwrap();
+                // SAFETY: handles are any values.
+                ok(unsafe { cuCtxSetCurrent(retained) });
+                launch(kernel(PTX, "spin"), 1, Some(allocate(16)));
+                std::process::abort();
+            }
+            "leaks" => {
+                ok(init());
+                let made = context(0);
+                allocate(1000);
+                // SAFETY: places for handles; handles are any values.
+                unsafe {
+                    get(|stream: Out<CUstream>| cuStreamCreate(stream, 0)).unwrap();
+                    let given_back: CUevent = get(|event| cuEventCreate(event, 0)).unwrap();
+                    ok(cuEventDestroy_v2(given_back));
+                    ok(cuCtxDestroy_v2(made));
+                    get(|context| cuDevicePrimaryCtxRetain(context, 0)).unwrap();
+                }
+            }
+            "forks" => {
+                ok(init());
+                context(0);
+                // SAFETY: the child calls the driver and ends; places for numbers.
+                unsafe {
+                    let child = fork();
+                    if child == 0 {
+                        let mut count = 0;
+                        let status = [cuInit(0), cuDeviceGetCount(Out::from(&mut count)), cuCtxSynchronize()];
+                        _exit(status.iter().all(|status| *status == Status::NOT_INITIALIZED).into());
+                    }
+                    let mut status = 0;
+                    assert_eq!(waitpid(child, &raw mut status, 0), child);
+                    // The parent is as it was.
+                    println!("{} {}", status >> 8, synchronize().0);
+                }
+            }
+            other => panic!("no part is called {other}"),
+        }
+        0
+    }
+
+    /// A file of findings, which is gone at the end.
+    struct Findings(std::path::PathBuf);
+
+    impl Findings {
+        fn new(test: &str) -> Findings {
+            let name = format!("warpwright-{test}-{}.jsonl", std::process::id());
+            Findings(std::env::temp_dir().join(name))
+        }
+
+        fn path(&self) -> &str {
+            self.0.to_str().unwrap()
+        }
+
+        fn read(&self) -> Vec<serde_json::Value> {
+            let text = std::fs::read_to_string(&self.0).unwrap();
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        }
+    }
+
+    impl Drop for Findings {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    pub(crate) const TESTS: &[(&str, fn())] = &[
+        ("the_environment_says_what_devices_there_are", the_environment_says_what_devices_there_are),
+        ("the_exit_status_tells_of_errors_if_asked", the_exit_status_tells_of_errors_if_asked),
+        ("findings_are_lines_of_json", findings_are_lines_of_json),
+        ("the_same_finding_is_told_once", the_same_finding_is_told_once),
+        ("an_error_stays_with_its_context", an_error_stays_with_its_context),
+        ("what_was_launched_last_is_checked_too", what_was_launched_last_is_checked_too),
+        (
+            "a_kernel_that_never_ends_does_not_keep_the_process",
+            a_kernel_that_never_ends_does_not_keep_the_process,
+        ),
+        ("a_process_that_dies_has_told_what_it_had_found", a_process_that_dies_has_told_what_it_had_found),
+        ("leaks_are_told_with_the_calls_that_made_them", leaks_are_told_with_the_calls_that_made_them),
+        ("a_child_has_no_driver", a_child_has_no_driver),
+    ];
+
+    fn the_environment_says_what_devices_there_are() {
+        let count = |variables: &[(&str, &str)]| client("count", variables).text();
+        assert_eq!(count(&[]), "0 1");
+        assert_eq!(count(&[("WARPWRIGHT_DEVICES", "75,80,90")]), "0 3");
+        assert_eq!(count(&[("WARPWRIGHT_DEVICES", "75,80,90"), ("CUDA_VISIBLE_DEVICES", "2,1,7,0")]), "0 2");
+        assert_eq!(count(&[("WARPWRIGHT_DEVICES", "")]), format!("{} -1", Status::NO_DEVICE.0));
+        assert_eq!(count(&[("CUDA_VISIBLE_DEVICES", "")]), format!("{} -1", Status::NO_DEVICE.0));
+        let wrong = client("init", &[("WARPWRIGHT_DEVICES", "81")]);
+        assert_eq!(wrong.text(), Status::INVALID_VALUE.0.to_string());
+        assert_eq!(wrong.errors(), ["warpwright: WARPWRIGHT_DEVICES=81: architectures such as 75,80,90"]);
+    }
+
+    fn the_exit_status_tells_of_errors_if_asked() {
+        let asked = [("WARPWRIGHT_EXIT_STATUS", "9")];
+        assert_eq!(client("clean", &asked).status(), Some(0));
+        assert_eq!(client("beyond", &[]).status(), Some(0));
+        assert_eq!(client("beyond", &asked).status(), Some(9));
+        assert_eq!(client("beyond, and fails by itself", &asked).status(), Some(3));
+        assert_eq!(client("leaks", &asked).status(), Some(0), "leaks are not asked for");
+        assert_eq!(client("leaks", &[asked[0], ("WARPWRIGHT_LEAKS", "1")]).status(), Some(9));
+        assert_eq!(client("clean", &[asked[0], ("WARPWRIGHT_LEAKS", "1")]).status(), Some(9), "its module");
+    }
+
+    fn findings_are_lines_of_json() {
+        let findings = Findings::new("json");
+        let ended = client("beyond", &[("WARPWRIGHT_FINDINGS", findings.path())]);
+        assert_eq!((ended.status(), ended.errors()), (Some(0), vec![]));
+        let lines = findings.read();
+        let [finding, end] = &lines[..] else { panic!("{lines:#?}") };
+        assert_eq!((&finding["version"], &finding["event"]), (&1.into(), &"finding".into()));
+        assert_eq!((&finding["tool"], &finding["kind"]), (&"memcheck".into(), &"out-of-bounds".into()));
+        assert_eq!((&finding["severity"], &finding["kernel"]), (&"error".into(), &"write".into()));
+        assert_eq!(finding["call"]["function"], "cuLaunchKernel");
+        assert_eq!(finding["allocation"]["bytes"], 16);
+        let access = &finding["accesses"][0];
+        assert_eq!((&access["ptx_line"], &access["ptx"]), (&11.into(), &"st.global.u32 [%rd2], %r1;".into()));
+        assert_eq!(
+            (&access["action"], &access["space"], &access["bytes"]),
+            (&"write".into(), &"global".into(), &4.into())
+        );
+        assert_eq!(access["thread"], serde_json::json!([4, 0, 0]));
+        assert_eq!((&end["event"], &end["errors"], &end["launches"]), (&"end".into(), &1.into(), &1.into()));
+    }
+
+    fn the_same_finding_is_told_once() {
+        let findings = Findings::new("once");
+        client("again and again", &[("WARPWRIGHT_FINDINGS", findings.path())]);
+        let events: Vec<_> = findings.read().iter().map(|line| line["event"].clone()).collect();
+        assert_eq!(events, ["finding", "end"]);
+        assert_eq!(findings.read()[1]["launches"], 101);
+    }
+
+    fn an_error_stays_with_its_context() {
+        let ended = client("sticky", &[]);
+        let failed = Status::LAUNCH_FAILED.0;
+        assert_eq!((ended.status(), ended.text()), (Some(0), format!("{failed} {failed} 0")));
+    }
+
+    fn what_was_launched_last_is_checked_too() {
+        assert_eq!(client("does not wait", &[("WARPWRIGHT_EXIT_STATUS", "9")]).status(), Some(9));
+    }
+
+    fn a_kernel_that_never_ends_does_not_keep_the_process() {
+        let ended = client("never ends", &[("WARPWRIGHT_EXIT_STATUS", "9")]);
+        assert_eq!((ended.status(), ended.text()), (Some(0), "ended".into()), "to be cut off is no error");
+    }
+
+    fn a_process_that_dies_has_told_what_it_had_found() {
+        let findings = Findings::new("dies");
+        let ended = client("dies", &[("WARPWRIGHT_FINDINGS", findings.path())]);
+        assert_eq!(ended.status(), None, "a signal");
+        let lines = findings.read();
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0]["kind"], "out-of-bounds");
+    }
+
+    fn leaks_are_told_with_the_calls_that_made_them() {
+        let findings = Findings::new("leaks");
+        client("leaks", &[("WARPWRIGHT_FINDINGS", findings.path()), ("WARPWRIGHT_LEAKS", "1")]);
+        let lines = findings.read();
+        let (end, leaks) = lines.split_last().unwrap();
+        let told = |leak: &serde_json::Value| {
+            let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+            let call = &leak["call"];
+            (text(&leak["what"]), leak["bytes"].as_u64(), call["number"].as_u64(), text(&call["function"]))
+        };
+        let told: Vec<_> = leaks.iter().map(told).collect();
+        let expected = [
+            ("device memory", 1000, 3, "cuMemAlloc_v2"),
+            ("stream", 0, 4, "cuStreamCreate"),
+            ("context", 0, 8, "cuDevicePrimaryCtxRetain"),
+        ];
+        let expected = expected.map(|(what, bytes, call, function)| {
+            (what.to_owned(), Some(bytes), Some(call), function.to_owned())
+        });
+        assert_eq!(told, expected);
+        assert_eq!(end["leaks"], 3);
+    }
+
+    fn a_child_has_no_driver() {
+        let ended = client("forks", &[("WARPWRIGHT_LEAKS", "1")]);
+        assert_eq!((ended.status(), ended.text()), (Some(0), "1 0".into()));
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, part] = &arguments[..]
+        && flag == "--play"
+    {
+        std::process::exit(suite::play(part));
+    }
+    let is_wanted = |name: &str| match arguments.iter().find(|argument| !argument.starts_with("--")) {
+        Some(filter) => name.contains(filter.as_str()),
+        None => true,
+    };
+    if arguments.iter().any(|argument| argument == "--list") {
+        suite::TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return;
+    }
+    let mut failed = 0;
+    for (name, test) in suite::TESTS.iter().filter(|(name, _)| is_wanted(name)) {
+        let passed = std::panic::catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += i32::from(!passed);
+    }
+    println!("test result: {}. {failed} failed", if failed == 0 { "ok" } else { "FAILED" });
+    std::process::exit(i32::from(failed > 0) * 101);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}

@@ -1,0 +1,111 @@
+//! Events: between streams, and between devices of both kinds.
+
+use crate::*;
+
+/// A virtual GPU beside the CUDA device.
+fn beside() -> Gpu {
+    Gpu::of(Device::vm(VmConfig::default()).unwrap())
+}
+
+#[test]
+fn a_stream_waits_for_another_one() {
+    let gpu = Gpu::open();
+    let (one, two) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
+    let (x, y) = (one.alloc_zeros::<u32>(1).unwrap(), two.alloc_zeros::<u32>(1).unwrap());
+    gpu.device.synchronize().unwrap();
+    let start = one.record_event().unwrap();
+    let hold = gpu.hold(&one, &x, 5);
+    let end = one.record_event().unwrap();
+    two.wait_event(&end).unwrap();
+    two.memcpy_dtod(&x, &y).unwrap();
+    assert!(!end.is_complete() && !one.is_idle() && !two.is_idle());
+    assert!(matches!(end.elapsed(&start), Err(RuntimeError::Incomplete)));
+    hold.release();
+    assert_eq!(two.clone_dtoh(&y).unwrap(), [5]);
+    assert!(end.is_complete() && two.is_idle());
+    assert!(end.elapsed(&start).unwrap() > Duration::ZERO);
+    assert_eq!(start.elapsed(&end).unwrap(), Duration::ZERO, "the later one is no earlier one");
+}
+
+#[test]
+fn a_cuda_stream_waits_for_a_virtual_gpu() {
+    let (gpu, vm) = (Gpu::open(), beside());
+    let (here, there) = (gpu.device.new_stream().unwrap(), vm.device.default_stream());
+    let x = here.alloc_zeros::<u32>(1).unwrap();
+    let y = there.alloc_zeros::<u32>(1).unwrap();
+    here.synchronize().unwrap();
+    let hold = vm.hold(&there, &y, 1);
+    let event = there.record_event().unwrap();
+    here.wait_event(&event).unwrap();
+    gpu.add(&here, &x, 7);
+    assert!(!here.is_idle());
+    hold.release();
+    assert_eq!(here.clone_dtoh(&x).unwrap(), [7]);
+    assert!(event.is_complete());
+    // One that is over keeps nobody waiting.
+    here.wait_event(&event).unwrap();
+    here.synchronize().unwrap();
+}
+
+#[test]
+fn a_virtual_gpu_waits_for_a_cuda_stream() {
+    let (gpu, vm) = (Gpu::open(), beside());
+    let (here, there) = (vm.device.default_stream(), gpu.device.new_stream().unwrap());
+    let x = here.alloc_zeros::<u32>(1).unwrap();
+    let y = there.alloc_zeros::<u32>(1).unwrap();
+    here.synchronize().unwrap();
+    let hold = gpu.hold(&there, &y, 1);
+    here.wait_event(&there.record_event().unwrap()).unwrap();
+    vm.add(&here, &x, 7);
+    assert!(!here.is_idle());
+    hold.release();
+    assert_eq!(here.clone_dtoh(&x).unwrap(), [7]);
+    assert!(there.is_idle());
+}
+
+#[test]
+fn a_device_that_waits_for_one_that_never_comes_can_go() {
+    let vm = beside();
+    let there = vm.device.default_stream();
+    let y = there.alloc_zeros::<u32>(1).unwrap();
+    let hold = vm.hold(&there, &y, 1);
+    let event = there.record_event().unwrap();
+    {
+        let gpu = Gpu::open();
+        let stream = gpu.device.new_stream().unwrap();
+        stream.wait_event(&event).unwrap();
+    }
+    assert!(!event.is_complete());
+    hold.release();
+}
+
+#[test]
+fn a_stream_that_is_dropped_does_what_it_was_asked_for() {
+    let gpu = Gpu::open();
+    let stream = gpu.device.default_stream();
+    let x = stream.alloc_zeros::<u32>(1).unwrap();
+    stream.synchronize().unwrap();
+    let short = gpu.device.new_stream().unwrap();
+    let hold = gpu.hold(&short, &x, 3);
+    let event = short.record_event().unwrap();
+    drop(short);
+    assert!(!event.is_complete());
+    stream.wait_event(&event).unwrap();
+    hold.release();
+    assert_eq!(stream.clone_dtoh(&x).unwrap(), [3]);
+}
+
+#[test]
+fn tickets_are_asked_as_often_as_wanted() {
+    let gpu = Gpu::open();
+    let stream = gpu.device.new_stream().unwrap();
+    let x = stream.alloc_zeros::<u32>(1).unwrap();
+    let hold = gpu.hold(&stream, &x, 1);
+    for _ in 0..50 {
+        gpu.add(&stream, &x, 1);
+        assert!(!stream.is_idle());
+    }
+    hold.release();
+    until(|| stream.is_idle());
+    assert_eq!(stream.clone_dtoh(&x).unwrap(), [51]);
+}
