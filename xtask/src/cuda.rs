@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Which driver the tests get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Driver {
-    /// The library of `warpwright-libcuda`, with all checks on.
+    /// The library of `warpwright-libcuda`, with its checks on.
     Virtual,
     /// The one of the machine.
     Real,
@@ -90,6 +90,9 @@ const SELECTED: &[(&str, &[&str])] = &[
     ),
     ("warpwright-llm", &["engine", "model"]),
 ];
+
+/// Those that run whole models, on the virtual GPU without the checks that take long: here they take memory checks alone.
+const LONG: &[&str] = &["engine", "launches", "model", "models", "resident", "runner"];
 
 /// What judges the virtual GPU alone.
 const LEFT_OUT: &str = "on_the_vm::";
@@ -263,7 +266,8 @@ fn command(driver: Driver, binary: &Binary, folder: &Path, tally: &Tally) -> Com
         if let Ok(folders) = std::env::join_paths(folders) {
             command.env("LD_LIBRARY_PATH", folders);
         }
-        command.env("WARPWRIGHT_DEVICES", DEVICES).env("WARPWRIGHT_CHECK", "all");
+        let checks = if LONG.contains(&binary.test) { "memcheck" } else { "all" };
+        command.env("WARPWRIGHT_DEVICES", DEVICES).env("WARPWRIGHT_CHECK", checks);
         command.env("WARPWRIGHT_EXIT_STATUS", FOUND).env("WARPWRIGHT_LEAKS", "1");
         command.env("WARPWRIGHT_FINDINGS", &tally.driver);
     }
