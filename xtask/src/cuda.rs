@@ -278,8 +278,6 @@ fn command(driver: Driver, binary: &Binary, folder: &Path, tally: &Tally) -> Com
 struct Tally {
     tests: PathBuf,
     driver: PathBuf,
-    /// Whether its tests ask for the device of the test. Those of CUDA devices alone open one themselves.
-    asks: bool,
 }
 
 /// What came of a tally.
@@ -300,7 +298,7 @@ impl Tally {
                 false => Ok(path),
             }
         };
-        Ok(Tally { tests: file("devices")?, driver: file("driver")?, asks: binary.test != "cuda" })
+        Ok(Tally { tests: file("devices")?, driver: file("driver")? })
     }
 
     fn judge(&self, driver: Driver, ran: Counts) -> Result<Judged, String> {
@@ -311,11 +309,11 @@ impl Tally {
         let tests = read(&self.tests);
         let devices = tests.lines().filter(|line| line.starts_with("cuda:")).count();
         let elsewhere = tests.lines().count() - devices;
+        if devices == 0 {
+            return Err("no test got a CUDA device".into());
+        }
         if driver == Driver::Real {
-            return match devices {
-                0 if self.asks => Err("no test got a CUDA device".into()),
-                _ => Ok(Judged { devices, launches: 0, elsewhere }),
-            };
+            return Ok(Judged { devices, launches: 0, elsewhere });
         }
         if elsewhere > 0 {
             let archs: Vec<_> = tests.lines().filter(|line| !line.starts_with("cuda:")).collect();

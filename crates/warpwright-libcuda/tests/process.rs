@@ -39,6 +39,15 @@ again:
     @%p bra again;
     ret;
 }
+.visible .entry read(.param .u64 x)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [x];
+    ld.global.u32 %r1, [%rd1];
+    st.global.u32 [%rd1+4], %r1;
+    ret;
+}
 .visible .entry stop()
 {
     trap;
@@ -133,11 +142,9 @@ again:
             "again and again" => {
                 ok(init());
                 context(0);
-                let (kernel, x) = (kernel(PTX, "write"), allocate(16));
-                (0..100).for_each(|_| launch(kernel, 4, Some(x)));
+                let (kernel, x) = (kernel(PTX, "read"), allocate(16));
+                (0..100).for_each(|_| launch(kernel, 1, Some(x)));
                 ok(synchronize());
-                launch(kernel, 6, Some(x));
-                synchronize();
             }
             "does not wait" => {
                 ok(init());
@@ -193,6 +200,21 @@ again:
                     println!("{} {}", status >> 8, synchronize().0);
                 }
             }
+            "loads the library" => {
+                let deps = std::env::current_exe().unwrap();
+                let path = deps.with_file_name("libwarpwright_cuda.so");
+                // SAFETY: the functions have these types; the places are good for a handle.
+                unsafe {
+                    let library = libloading::Library::new(path).unwrap();
+                    type Init = unsafe extern "C" fn(std::ffi::c_uint) -> Status;
+                    type Retain = unsafe extern "C" fn(Out<CUcontext>, CUdevice) -> Status;
+                    ok(library.get::<Init>(b"cuInit").unwrap()(0));
+                    let retain = *library.get::<Retain>(b"cuDevicePrimaryCtxRetain").unwrap();
+                    get(|context| retain(context, 0)).unwrap();
+                    // It is there nevertheless, until the process ends.
+                    library.close().unwrap();
+                }
+            }
             other => panic!("no part is called {other}"),
         }
         0
@@ -236,6 +258,7 @@ again:
         ),
         ("a_process_that_dies_has_told_what_it_had_found", a_process_that_dies_has_told_what_it_had_found),
         ("leaks_are_told_with_the_calls_that_made_them", leaks_are_told_with_the_calls_that_made_them),
+        ("a_library_that_is_closed_tells_at_the_end_too", a_library_that_is_closed_tells_at_the_end_too),
         ("a_child_has_no_driver", a_child_has_no_driver),
     ];
 
@@ -285,10 +308,12 @@ again:
 
     fn the_same_finding_is_told_once() {
         let findings = Findings::new("once");
-        client("again and again", &[("WARPWRIGHT_FINDINGS", findings.path())]);
-        let events: Vec<_> = findings.read().iter().map(|line| line["event"].clone()).collect();
-        assert_eq!(events, ["finding", "end"]);
-        assert_eq!(findings.read()[1]["launches"], 101);
+        let variables = [("WARPWRIGHT_FINDINGS", findings.path()), ("WARPWRIGHT_CHECK", "initcheck")];
+        client("again and again", &variables);
+        let lines = findings.read();
+        let [finding, end] = &lines[..] else { panic!("{lines:#?}") };
+        assert_eq!((&finding["tool"], &finding["kind"]), (&"initcheck".into(), &"uninitialized".into()));
+        assert_eq!((&end["launches"], &end["errors"]), (&100.into(), &100.into()));
     }
 
     fn an_error_stays_with_its_context() {
@@ -336,6 +361,17 @@ again:
         });
         assert_eq!(told, expected);
         assert_eq!(end["leaks"], 3);
+    }
+
+    fn a_library_that_is_closed_tells_at_the_end_too() {
+        let asked = [("WARPWRIGHT_EXIT_STATUS", "9"), ("WARPWRIGHT_LEAKS", "1")];
+        let ended = client("loads the library", &asked);
+        assert_eq!(ended.status(), Some(9));
+        let errors = [
+            "warpwright: leak: context, made by call 2, cuDevicePrimaryCtxRetain",
+            "warpwright: 0 launches: 0 errors, 0 warnings, 1 leaks",
+        ];
+        assert_eq!(ended.errors(), errors);
     }
 
     fn a_child_has_no_driver() {

@@ -286,10 +286,10 @@ impl Backend {
     }
 
     /// Marks the end of what a stream was asked for.
-    pub(crate) fn record(&self, stream: &StreamState) -> Result<Mark> {
+    pub(crate) fn record(&self, stream: &StreamState) -> Mark {
         match self {
-            Backend::Vm(worker) => Ok(Mark::Vm(worker.record(stream))),
-            Backend::Cuda(driver) => driver.record(stream, stream.cuda()).map(Mark::Cuda),
+            Backend::Vm(worker) => Mark::Vm(worker.record(stream)),
+            Backend::Cuda(driver) => Mark::Cuda(driver.record(stream, stream.cuda())),
         }
     }
 

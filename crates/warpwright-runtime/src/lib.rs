@@ -1,8 +1,8 @@
 //! Devices, memory, streams and launches: how a program runs kernels.
 //!
-//! A [`Device`] is a virtual GPU ([`warpwright_vm`]); the names and shapes are those that CUDA devices have too. It
-//! has [`Stream`]s, which do what they are asked for in order, and [`Buffer`]s, which its pool hands out. A kernel
-//! is launched under its contract: what is accepted fits, and what is refused names kernel, argument and rule.
+//! A [`Device`] is a CUDA device, or a virtual GPU ([`warpwright_vm`]); [`devices`] are those that there are. It has
+//! [`Stream`]s, which do what they are asked for in order, and [`Buffer`]s, which its pool hands out. A kernel is launched
+//! under its contract: what is accepted fits, and what is refused names kernel, argument and rule.
 //!
 //! ```
 //! use warpwright_ptx::dsl::*;
@@ -60,7 +60,7 @@
 //! A stream does what it is asked for in order, and the host goes on meanwhile. Streams go their own ways until one
 //! [waits](Stream::wait_event) for an [`Event`] of another. `memcpy_dtoh`, `clone_dtoh` and everything that is
 //! called `synchronize` wait; nothing else does. A virtual GPU does one thing at a time, in the order in which all its
-//! streams were asked, so that two kernels never run at once on it.
+//! streams were asked, so that two kernels never run at once on it. On a CUDA device those of different streams may.
 //!
 //! # Memory
 //!
@@ -79,6 +79,10 @@
 //! [checks](VmConfig::options) a finding, is the error of the next call that waits, once, with kernel and number of the
 //! launch ([`Failure`]). Nothing that was issued before that call returned it is done any more; what is issued
 //! afterwards is.
+//!
+//! A kernel that fails on a CUDA device ends the device for the process: every call that waits returns the error from
+//! then on, and nothing is done any more ([`Failure::lost`]). Which launch it was is known where launches
+//! [wait for themselves](CudaConfig::sync_launches); else the error names the first and the last that it may have been.
 #![deny(unsafe_code)]
 
 mod backend;

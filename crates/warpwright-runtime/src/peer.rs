@@ -33,7 +33,7 @@ impl Stream {
         let (from, to) = (source.as_any().place(), target.as_any().place());
         let (reads, writes) = (source.device().backend(), target.device().backend());
         self.backend().copy_peer(NAME, (reads, from), (writes, to), self.state())?;
-        let copied = self.backend().record(self.state())?;
+        let copied = self.backend().record(self.state());
         far.device().backend().wait_mark(&copied, &follower);
         Ok(())
     }

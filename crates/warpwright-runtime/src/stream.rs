@@ -201,7 +201,7 @@ impl Stream {
     /// Records an event behind what the stream was asked for so far.
     pub fn record_event(&self) -> Result<Event> {
         self.must_not_capture("record_event")?;
-        let mark = self.backend().record(&self.inner.state)?;
+        let mark = self.backend().record(&self.inner.state);
         Ok(Event { device: self.inner.device.clone(), mark })
     }
 

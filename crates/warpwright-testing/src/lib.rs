@@ -16,5 +16,5 @@ mod place;
 mod rig;
 
 pub use apart::{Apart, Ended, Running};
-pub use place::{Place, device, orders, place};
+pub use place::{Place, cuda, device, orders, place};
 pub use rig::{Ran, Rig, RunError, RunHere};

@@ -68,35 +68,48 @@ pub fn device(config: VmConfig) -> Device {
     }
 }
 
+/// The CUDA device of that number, for a test of what only CUDA devices do.
+///
+/// # Panics
+/// Where there is no such device.
+pub fn cuda(ordinal: u32) -> Device {
+    let device = open(ordinal).unwrap_or_else(|error| panic!("this test wants a CUDA device: {error}"));
+    tally(&format!("cuda:{ordinal} {}", device.properties().arch));
+    device
+}
+
 fn open(ordinal: u32) -> warpwright_runtime::Result<Device> {
     Device::cuda(ordinal)
 }
 
-/// Architectures of the CUDA devices, by their ordinals.
-fn cuda_devices() -> &'static [Arch] {
-    static ARCHS: OnceLock<Vec<Arch>> = OnceLock::new();
-    ARCHS.get_or_init(|| {
+/// The CUDA devices that there are, and their architectures.
+fn cuda_devices() -> &'static [(u32, Arch)] {
+    static DEVICES: OnceLock<Vec<(u32, Arch)>> = OnceLock::new();
+    DEVICES.get_or_init(|| {
         // What keeps them away is what this says.
         drop(open(0).unwrap_or_else(|error| panic!("{PLACE} is `cuda`: {error}")));
         let all = devices().unwrap_or_else(|error| panic!("{error}"));
-        let cuda: Vec<_> = all.iter().filter(|info| matches!(info.spec, DeviceSpec::Cuda(_))).collect();
-        if cuda.iter().any(|info| !info.is_virtual) {
-            stay_open(cuda.len() as u32);
+        if all.iter().any(|info| !info.is_virtual) {
+            stay_open();
         }
-        cuda.iter().map(|info| info.properties.arch).collect()
+        let cuda = all.iter().filter_map(|info| match info.spec {
+            DeviceSpec::Cuda(ordinal) => Some((ordinal, info.properties.arch)),
+            _ => None,
+        });
+        cuda.collect()
     })
 }
 
 /// Keeps devices open: where they are real, making a context takes longer than most tests do.
-fn stay_open(count: u32) {
+fn stay_open() {
     static OPEN: OnceLock<Vec<Device>> = OnceLock::new();
-    OPEN.get_or_init(|| (0..count).filter_map(|ordinal| open(ordinal).ok()).collect());
+    OPEN.get_or_init(|| (0..).map_while(|ordinal| open(ordinal).ok()).collect());
 }
 
 /// The device of that architecture; else the first one that runs code for it.
 fn ordinal(arch: Arch) -> Option<u32> {
     let found = |runs: &dyn Fn(Arch) -> bool| {
-        cuda_devices().iter().position(|&device| runs(device)).map(|at| at as u32)
+        cuda_devices().iter().find(|(_, device)| runs(*device)).map(|(ordinal, _)| *ordinal)
     };
     found(&|own| own == arch).or_else(|| found(&|own| own.runs(arch)))
 }

@@ -1,13 +1,14 @@
 //! Programs that nobody here wrote, on virtual GPUs: `cargo xtask clients`.
 //!
-//! What is run is cudarc, in the version that `Cargo.lock` has, from the registry's source: its examples, and the unit
-//! tests of its driver module, under `warpwright exec --check all --fail`. Some need nothing but the driver; most
-//! compile their kernels with NVIDIA's nvrtc, which needs no GPU and comes from PyPI into `target/tools`.
+//! What is run, under `warpwright exec --check all --fail`, is cudarc, in the version that `Cargo.lock` has, from the
+//! registry's source: its examples, and the unit tests of its driver module; and NVIDIA's Python bindings. Some need
+//! nothing but the driver; most compile their kernels with NVIDIA's nvrtc, which needs no GPU and comes from PyPI into
+//! `target/tools`, as the bindings do.
 
 mod cudarc;
 
 use crate::run::{cargo, root, run, target_dir};
-use crate::summary::Summary;
+use crate::summary::{Part, Summary};
 use crate::{Failure, tools};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +16,7 @@ use std::process::Command;
 /// What the parts are called.
 const DRIVER: &str = "cudarc's examples and tests on the driver alone";
 const NVRTC: &str = "cudarc's examples and tests that compile with nvrtc";
+const BINDINGS: &str = "NVIDIA's Python bindings of the driver API";
 
 /// Exit status of a program in whose kernels something was found.
 const FOUND: i32 = 99;
@@ -29,7 +31,7 @@ pub(crate) fn run_all(python: bool) -> Result<(), Failure> {
 /// Runs the programs; with `python`, those too that need what comes from PyPI.
 pub(crate) fn check(python: bool, summary: &mut Summary) {
     if !cfg!(target_os = "linux") {
-        for part in [DRIVER, NVRTC] {
+        for part in [DRIVER, NVRTC, BINDINGS] {
             summary.add_not_run(part, "the CUDA driver API over the virtual GPU is for Linux");
         }
         return;
@@ -39,34 +41,59 @@ pub(crate) fn check(python: bool, summary: &mut Summary) {
         Ok(host) => host,
         Err(why) => return summary.add_failure(DRIVER, &why),
     };
-    let client = match cudarc::Client::build() {
-        Ok(client) => client,
+    let python = match python {
+        true => tools::python_with("clients", &root().join("tools/clients/requirements.txt")),
+        false => Err("leave out --no-python to run it".to_string()),
+    };
+    let nvrtc = python.as_deref().map_err(String::clone).and_then(nvrtc);
+    match cudarc::Client::build() {
+        Ok(client) => {
+            summary.add(client.run(&host, None, DRIVER));
+            match &nvrtc {
+                Ok(folder) => {
+                    println!("$ {NVRTC}");
+                    summary.add(client.run(&host, Some(folder), NVRTC));
+                }
+                Err(why) => summary.add_not_run(NVRTC, why),
+            }
+        }
         Err(cudarc::Missing::Source(why)) => {
             for part in [DRIVER, NVRTC] {
                 summary.add_not_run(part, &why);
             }
-            return;
         }
-        Err(cudarc::Missing::Build(why)) => return summary.add_failure(DRIVER, &why),
-    };
-    summary.add(client.run(&host, None, DRIVER));
-
-    let nvrtc = match python {
-        true => nvrtc(),
-        false => Err("leave out --no-python to run it".to_string()),
-    };
-    match nvrtc {
-        Ok(folder) => {
-            println!("$ {NVRTC}");
-            summary.add(client.run(&host, Some(&folder), NVRTC));
-        }
-        Err(why) => summary.add_not_run(NVRTC, &why),
+        Err(cudarc::Missing::Build(why)) => summary.add_failure(DRIVER, &why),
+    }
+    match (&python, &nvrtc) {
+        (Ok(python), Ok(folder)) => bindings(&host, python, folder, summary),
+        (Err(why), _) | (_, Err(why)) => summary.add_not_run(BINDINGS, why),
     }
 }
 
-/// The folder with nvrtc, installed if it is not there.
-fn nvrtc() -> Result<PathBuf, String> {
-    let python = tools::python_with("nvrtc", &root().join("tools/clients/requirements.txt"))?;
+/// Runs the script, which says what is well.
+fn bindings(host: &Host, python: &Path, nvrtc: &Path, summary: &mut Summary) {
+    println!("$ {BINDINGS}");
+    let script = root().join("tools/clients/bindings.py");
+    let mut command = host.exec("90", true, python, &[&script.to_string_lossy()]);
+    command.env("LD_LIBRARY_PATH", nvrtc).env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => return summary.add_failure(BINDINGS, &error.to_string()),
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    print!("{said}{}", String::from_utf8_lossy(&output.stderr));
+    let count = |word: &str| said.lines().filter(|line| line.starts_with(word)).count();
+    let (passed, mut failed) = (count("ok "), count("failed "));
+    let mut remark = String::new();
+    if failed == 0 && (passed == 0 || !output.status.success()) {
+        // It did not get to its end, or something was found.
+        (failed, remark) = (1, output.status.to_string());
+    }
+    summary.add(Part { name: BINDINGS.to_string(), passed, failed, remark });
+}
+
+/// The folder with nvrtc of that Python.
+fn nvrtc(python: &Path) -> Result<PathBuf, String> {
     let venv = python.parent().and_then(Path::parent).unwrap_or(Path::new(""));
     let versions = std::fs::read_dir(venv.join("lib")).into_iter().flatten().flatten();
     let mut folders = versions.map(|version| version.path().join("site-packages/nvidia/cuda_nvrtc/lib"));
@@ -89,11 +116,11 @@ impl Host {
     }
 
     /// A program on virtual GPUs of these architectures, all checks on, which ends with [`FOUND`] where something is
-    /// found.
-    fn exec(&self, sm: &str, program: &Path, arguments: &[&str]) -> Command {
+    /// found; with `leaks`, also where something is not given back.
+    fn exec(&self, sm: &str, leaks: bool, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(["exec", "--check", "all", &format!("--fail={FOUND}"), "--sm", sm, "--library"]);
-        command.arg(&self.library).arg("--").arg(program).args(arguments);
+        command.arg(&self.library).args(leaks.then_some("--leaks")).arg("--").arg(program).args(arguments);
         command
     }
 }

@@ -16,6 +16,11 @@ entries! {
         capture::begin(&here(default.resolve(stream))?, mode, None)
     }
 
+    /// The same, as it was before there were modes: it binds all threads.
+    fn cuStreamBeginCapture, cuStreamBeginCapture_ptsz |default| (stream: CUstream) {
+        capture::begin(&here(default.resolve(stream))?, CUstreamCaptureMode::GLOBAL, None)
+    }
+
     /// The same with nodes of a graph that there is. The first comes behind those.
     fn cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz |default| (
         stream: CUstream,

@@ -61,8 +61,12 @@ entries! {
     /// Whether what an event has recorded is done.
     fn cuEventQuery(handle: CUevent) {
         let event = event(handle)?;
-        guard::may_wait()?;
-        event.query()
+        let allowed = guard::may_wait();
+        match event.query() {
+            // What it was recorded in says more than that something captures.
+            Err(Status::CAPTURED_EVENT) => Err(Status::CAPTURED_EVENT),
+            answer => allowed.and(answer),
+        }
     }
 
     /// Waits for what an event has recorded.

@@ -4,7 +4,7 @@ use super::capture::plain_edges;
 use super::entries;
 use crate::engine::{Stream, permitted};
 use crate::graph::exec::EXECS;
-use crate::graph::graph::{destroy, destroy_node, with_node};
+use crate::graph::nodes::{destroy, destroy_node, with_node};
 use crate::graph::{self, Entry, Exec, Graph, NodeId, Task, ids, node};
 use crate::report::log;
 use crate::types::{
@@ -196,16 +196,18 @@ entries! {
         message: Out<c_char>,
         room: usize,
     ) {
-        made.required()?;
-        if !message.is_null() && room > 0 {
-            message.set_text("", room)?;
-        }
-        node.set_if(CUgraphNode::NULL);
-        let exec = Exec::create(&*graph::graph(graph)?, 0).map_err(|failure| {
-            node.set_if(failure.node);
-            failure.status
-        })?;
-        made.set(exec)
+        instantiate(made, graph, node, message, room)
+    }
+
+    /// As [`cuGraphInstantiate_v2`]: they do not differ.
+    fn cuGraphInstantiate(
+        made: Out<CUgraphExec>,
+        graph: CUgraph,
+        node: Out<CUgraphNode>,
+        message: Out<c_char>,
+        room: usize,
+    ) {
+        instantiate(made, graph, node, message, room)
     }
 
     /// Makes a graph ready to run.
@@ -300,6 +302,25 @@ entries! {
     fn cuGraphNodeSetEnabled(exec: CUgraphExec, node: CUgraphNode, enabled: c_uint) {
         graph::exec(exec)?.enable(node, enabled != 0)
     }
+}
+
+fn instantiate(
+    made: Out<CUgraphExec>,
+    graph: CUgraph,
+    node: Out<CUgraphNode>,
+    message: Out<c_char>,
+    room: usize,
+) -> Result<()> {
+    made.required()?;
+    if !message.is_null() && room > 0 {
+        message.set_text("", room)?;
+    }
+    node.set_if(CUgraphNode::NULL);
+    let exec = Exec::create(&*graph::graph(graph)?, 0).map_err(|failure| {
+        node.set_if(failure.node);
+        failure.status
+    })?;
+    made.set(exec)
 }
 
 /// Tells how many there are, or as many as the client has room for; places that are left over get `rest`.

@@ -111,7 +111,6 @@ missing! {
     cuGraphExternalSemaphoresSignalNodeSetParams
     cuGraphExternalSemaphoresWaitNodeGetParams
     cuGraphExternalSemaphoresWaitNodeSetParams
-    cuGraphInstantiate
     cuGraphMemAllocNodeGetParams
     cuGraphMemFreeNodeGetParams
     cuGraphNodeGetParams
@@ -152,9 +151,6 @@ missing! {
     cuLaunchHostFunc_v2
     cuLaunchHostFunc_v2_ptsz
     cuLibraryGetUnifiedFunction
-    cuLinkAddData
-    cuLinkAddFile
-    cuLinkCreate
     cuLogicalEndpointAddDevice
     cuLogicalEndpointBindAddr
     cuLogicalEndpointBindMem
@@ -288,10 +284,8 @@ missing! {
     cuSignalExternalSemaphoresAsync_ptsz
     cuStreamBatchMemOp
     cuStreamBatchMemOp_ptsz
-    cuStreamBeginCapture
     cuStreamBeginCaptureToCig
     cuStreamBeginCaptureToCig_ptsz
-    cuStreamBeginCapture_ptsz
     cuStreamBeginRecaptureToGraph
     cuStreamBeginRecaptureToGraph_ptsz
     cuStreamDestroy

@@ -100,6 +100,12 @@ entries! {
         Err(Status::NOT_FOUND)
     }
 
+    /// As [`cuLinkCreate_v2`]: on machines of 64 bits they do not differ.
+    fn cuLinkCreate(count: c_uint, options: In<CUjit_option>, values: Out<usize>, link: Out<CUlinkState>) {
+        link.required()?;
+        link.set(Link::create(Options::read(count, options, values)?)?)
+    }
+
     /// Begins to link. Buffers and values of the options are used until the linker is destroyed.
     fn cuLinkCreate_v2(count: c_uint, options: In<CUjit_option>, values: Out<usize>, link: Out<CUlinkState>) {
         link.required()?;
@@ -117,11 +123,21 @@ entries! {
         options: In<CUjit_option>,
         values: Out<usize>,
     ) {
-        let link = LINKS.get(link.0)?;
-        // They say how this input is compiled, which nothing here depends on; they must be there if they are counted.
-        Options::read(count, options, values)?;
-        let name = if name.is_null() { String::new() } else { text(name)? };
-        link.add(kind, &data.get_all(bytes)?, &name)
+        add_data(link, kind, (data, bytes), name, (count, options, values))
+    }
+
+    /// As [`cuLinkAddData_v2`]: on machines of 64 bits they do not differ.
+    fn cuLinkAddData(
+        link: CUlinkState,
+        kind: CUjitInputType,
+        data: In<u8>,
+        bytes: usize,
+        name: In<c_char>,
+        count: c_uint,
+        options: In<CUjit_option>,
+        values: Out<usize>,
+    ) {
+        add_data(link, kind, (data, bytes), name, (count, options, values))
     }
 
     /// Gives the linker the code in a file.
@@ -133,9 +149,19 @@ entries! {
         options: In<CUjit_option>,
         values: Out<usize>,
     ) {
-        let link = LINKS.get(link.0)?;
-        Options::read(count, options, values)?;
-        link.add(kind, &read_file(file)?, &text(file)?)
+        add_file(link, kind, file, (count, options, values))
+    }
+
+    /// As [`cuLinkAddFile_v2`]: on machines of 64 bits they do not differ.
+    fn cuLinkAddFile(
+        link: CUlinkState,
+        kind: CUjitInputType,
+        file: In<c_char>,
+        count: c_uint,
+        options: In<CUjit_option>,
+        values: Out<usize>,
+    ) {
+        add_file(link, kind, file, (count, options, values))
     }
 
     /// Links. The image is good until the linker is destroyed.
@@ -151,6 +177,36 @@ entries! {
         LINKS.remove(link.0)?;
         Ok(())
     }
+}
+
+/// Options as the client gives them: how many, names, values.
+type Given = (c_uint, In<CUjit_option>, Out<usize>);
+
+fn add_data(
+    link: CUlinkState,
+    kind: CUjitInputType,
+    (data, bytes): (In<u8>, usize),
+    name: In<c_char>,
+    (count, options, values): Given,
+) -> Result<()> {
+    let link = LINKS.get(link.0)?;
+    // They say how this input is compiled, which nothing here depends on; they must be there if they are counted.
+    Options::read(count, options, values)?;
+    let name = if name.is_null() { String::new() } else { text(name)? };
+    let mut copy = vec![0; bytes];
+    data.copy_to(&mut copy)?;
+    link.add(kind, &copy, &name)
+}
+
+fn add_file(
+    link: CUlinkState,
+    kind: CUjitInputType,
+    file: In<c_char>,
+    (count, options, values): Given,
+) -> Result<()> {
+    let link = LINKS.get(link.0)?;
+    Options::read(count, options, values)?;
+    link.add(kind, &read_file(file)?, &text(file)?)
 }
 
 /// The bytes of a file of the client's.

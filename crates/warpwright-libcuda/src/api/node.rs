@@ -5,7 +5,7 @@ use super::entries;
 use super::graph::add_node;
 use crate::code::{self, Launch, Shape};
 use crate::engine::EVENTS;
-use crate::graph::graph::{DEEPEST, with_node};
+use crate::graph::nodes::{DEEPEST, with_node};
 use crate::graph::{self, EventTask, Fill, Graph, Host, Kernel, Task};
 use crate::report::log;
 use crate::types::{

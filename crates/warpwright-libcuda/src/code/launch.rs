@@ -5,7 +5,7 @@ use super::Function;
 use crate::engine::{Engine, Work};
 use crate::report::calls::{self, Call};
 use crate::report::{findings, log};
-use crate::state::{config, is_cancelled};
+use crate::state::config;
 use crate::types::{Extra, In, KernelParams, Result, Status};
 use std::io::Write;
 use std::sync::Arc;
@@ -120,10 +120,7 @@ impl Work for Launch {
             // Nobody can be told where the output is closed.
             let _ = out.write_all(report.output.as_bytes()).and_then(|()| out.flush());
         }
-        // What was cut off because the process ends has not failed.
-        if !is_cancelled() {
-            findings::launched(&report, || code.text(), self.made_by);
-        }
+        findings::launched(&report, || code.text(), self.made_by);
         outcome(&report)
     }
 }

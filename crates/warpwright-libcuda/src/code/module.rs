@@ -197,11 +197,14 @@ pub(crate) fn forget(context: &Context) {
 
 /// The function of a handle, or of a kernel's handle in the current context: the interface takes both.
 pub(crate) fn function(handle: CUfunction) -> Result<Arc<Function>> {
-    if let Ok(function) = FUNCTIONS.find(handle.0) {
-        return Ok(function);
-    }
-    match super::library::KERNELS.find(handle.0) {
-        Ok(kernel) => kernel.function(&crate::state::current()?),
-        Err(_) => Ok(FUNCTIONS.get(handle.0)?),
-    }
+    crate::state::state()?;
+    let function = match FUNCTIONS.find(handle.0) {
+        Ok(function) => function,
+        Err(_) => match super::library::KERNELS.find(handle.0) {
+            Ok(kernel) => kernel.function(&crate::state::current()?)?,
+            Err(_) => FUNCTIONS.get(handle.0)?,
+        },
+    };
+    function.code().context().check()?;
+    Ok(function)
 }

@@ -7,12 +7,13 @@
 //! **A capture in which something was done that cannot be captured is invalid**: it records nothing more, and ends
 //! without a graph. The lock of a capture is taken before that of its graph, and no stream's lock is held meanwhile.
 
-use super::graph::{GRAPHS, Graph, NodeId};
+use super::nodes::{GRAPHS, Graph, NodeId};
 use super::task::{EventTask, Fill, Host};
 use super::{Task, guard};
 use crate::code::Launch;
 use crate::engine::{CapturedEvent, Event, Op, Recorded, Recorder, Stream, StreamKind};
 use crate::report::log;
+use crate::state::Context;
 use crate::types::{
     CUevent, CUgraph, CUgraphNode, CUstreamCaptureMode as Mode, CUstreamCaptureStatus as CaptureStatus,
     Result, Status,
@@ -379,7 +380,7 @@ pub(crate) fn info(stream: &Arc<Stream>) -> Result<Info> {
 /// What the next node of a stream comes behind: these nodes too, or instead.
 pub(crate) fn set_behind(stream: &Arc<Stream>, nodes: &[CUgraphNode], instead: bool) -> Result<()> {
     let capture = of(stream).ok_or(Status::ILLEGAL_STATE)?;
-    let ids = super::graph::ids(&capture.graph, nodes)?;
+    let ids = super::nodes::ids(&capture.graph, nodes)?;
     let mut state = capture.state();
     let participant = state.participant(stream)?;
     if instead {
@@ -399,6 +400,15 @@ pub(crate) fn forget(stream: &Arc<Stream>) {
     } else {
         capture.state().streams.remove(&stream.id());
         stream.capture(None);
+    }
+}
+
+/// A context is destroyed: captures of its streams end.
+pub(crate) fn forget_context(context: &Context) {
+    for capture in ongoing() {
+        if capture.has(|stream| stream.context().id() == context.id()) {
+            capture.release().iter().for_each(|stream| stream.capture(None));
+        }
     }
 }
 

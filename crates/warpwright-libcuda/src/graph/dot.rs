@@ -1,7 +1,7 @@
 //! Graphs as text for Graphviz.
 
 use super::Task;
-use super::graph::Graph;
+use super::nodes::Graph;
 use crate::types::CUgraphNodeType;
 use std::fmt::{self, Write};
 

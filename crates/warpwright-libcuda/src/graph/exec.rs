@@ -3,7 +3,7 @@
 //! A run is one operation of a stream. **What was launched does not change**: parameters that are set later are those of
 //! later runs. Runs of one executable graph follow one another, whatever streams they are on.
 
-use super::graph::{self, DEEPEST, Graph, NodeId, in_order};
+use super::nodes::{self, DEEPEST, Graph, NodeId, in_order};
 use super::{EventTask, Task, capture};
 use crate::engine::{Mark, Op, Recorded, Stream};
 use crate::report::log;
@@ -75,6 +75,9 @@ impl Exec {
     pub(crate) fn create(graph: &Graph, flags: u64) -> std::result::Result<CUgraphExec, Failure> {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let fail = |result, status, node| Failure { result, status, node };
+        if flags & DEVICE_LAUNCH != 0 && flags & AUTO_FREE_ON_LAUNCH != 0 {
+            return Err(fail(Instantiated::ERROR, Status::INVALID_VALUE, CUgraphNode::NULL));
+        }
         if flags & DEVICE_LAUNCH != 0 {
             log::misuse(&"graphs are not launched by kernels here");
             return Err(fail(Instantiated::ERROR, Status::NOT_SUPPORTED, CUgraphNode::NULL));
@@ -209,7 +212,7 @@ impl Exec {
 impl State {
     /// The node that a client calls so.
     fn node(&mut self, handle: CUgraphNode) -> Result<&mut Node> {
-        let (_, id) = graph::node(handle)?;
+        let (_, id) = nodes::node(handle)?;
         let place = self.places.get(&id).copied().ok_or_else(|| {
             log::misuse(&format_args!(
                 "the executable graph was not made from the graph of node {:#x}",

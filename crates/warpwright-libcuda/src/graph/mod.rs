@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `graph` | nodes and their order |
+//! | `nodes` | graphs: nodes and their order |
 //! | `task` | what a node does |
 //! | `exec` | a graph that is ready to run |
 //! | `capture` | what is asked for on streams becomes nodes |
@@ -15,14 +15,14 @@
 pub(crate) mod capture;
 mod dot;
 pub(crate) mod exec;
-pub(crate) mod graph;
 pub(crate) mod guard;
+pub(crate) mod nodes;
 mod task;
 
 pub(crate) use capture::launch;
 pub(crate) use dot::dot;
 pub(crate) use exec::{EXECS, Exec, exec};
-pub(crate) use graph::{Entry, GRAPHS, Graph, NodeId, graph, ids, node};
+pub(crate) use nodes::{Entry, GRAPHS, Graph, NodeId, graph, ids, node};
 pub(crate) use task::{EventTask, Fill, Host, Kernel, Task};
 
 use std::sync::Arc;

@@ -272,8 +272,8 @@ impl Fill {
         let many = height > 1;
         if given.value > limit
             || height == 0
-            || given.dst % element != 0
-            || many && (pitch < width || pitch % element != 0)
+            || !given.dst.is_multiple_of(element)
+            || many && (pitch < width || !pitch.is_multiple_of(element))
         {
             return Err(invalid);
         }

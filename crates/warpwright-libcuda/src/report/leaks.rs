@@ -97,6 +97,8 @@ pub(super) fn tell() -> u64 {
     let mut all = std::mem::take(&mut *left());
     all.extend(alive());
     all.sort_by_key(|kept| kept.made_by.number);
+    // What a pool has given a context outlives it, and is there twice.
+    all.dedup();
     for kept in &all {
         let Kept { what, bytes, made_by, .. } = *kept;
         let of = if bytes > 0 { format!(" of {bytes} bytes") } else { String::new() };

@@ -6,7 +6,7 @@
 //! had, and nothing else of what it had.
 
 use super::{Device, Handles, Kind, Stale};
-use crate::graph::guard;
+use crate::graph::{capture, guard};
 use crate::report::leaks;
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
 use crate::{code, engine};
@@ -200,6 +200,7 @@ impl Context {
         if let Some(engine) = self.device.engine_if_started() {
             engine.release(self);
         }
+        capture::forget_context(self);
         code::forget(self);
     }
 

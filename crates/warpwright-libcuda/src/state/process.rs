@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 static ENDING: AtomicBool = AtomicBool::new(false);
-static CANCELLED: AtomicBool = AtomicBool::new(false);
 /// What the program says of itself at its end.
 static EXIT_STATUS: AtomicI32 = AtomicI32::new(0);
 
@@ -74,11 +73,6 @@ pub(crate) fn is_shutting_down() -> bool {
     ENDING.load(Relaxed)
 }
 
-/// Whether what runs was cancelled because the process ends: that it did not come to its end means nothing.
-pub(crate) fn is_cancelled() -> bool {
-    CANCELLED.load(Relaxed)
-}
-
 // SAFETY: an array of functions without arguments, which the loader calls at the end.
 #[used]
 #[unsafe(link_section = ".fini_array")]
@@ -109,7 +103,6 @@ fn end() -> Option<c_int> {
     };
     settle();
     if engines.iter().any(|engine| !engine.queue().is_idle()) {
-        CANCELLED.store(true, Relaxed);
         engines.iter().for_each(|engine| engine.vm().cancel());
         settle();
     }

@@ -56,6 +56,8 @@ struct Tally {
     copies: u64,
     bytes_copied: u64,
     memsets: u64,
+    /// Replays of graphs that are in it.
+    replays: u64,
     /// The first and the last kernel.
     kernels: Option<(Arc<str>, Arc<str>)>,
 }
@@ -74,15 +76,19 @@ impl Tally {
                 self.bytes_copied += target.bytes;
             }
             Op::Fill { .. } => self.memsets += 1,
-            Op::Replay { ops, .. } => ops.iter().for_each(|op| self.add(op)),
+            Op::Replay { ops, .. } => {
+                self.replays += 1;
+                ops.iter().for_each(|op| self.add(op));
+            }
         }
     }
 
-    /// Counts it as issued: the number of its first launch.
+    /// Counts a replay of it as issued: the number of its first launch.
     fn count(&self, counts: &Counts) -> u64 {
         counts.copies.fetch_add(self.copies, Relaxed);
         counts.bytes_copied.fetch_add(self.bytes_copied, Relaxed);
         counts.memsets.fetch_add(self.memsets, Relaxed);
+        counts.graph_launches.fetch_add(1 + self.replays, Relaxed);
         counts.launches.fetch_add(self.launches, Relaxed)
     }
 }
@@ -166,7 +172,6 @@ impl Driver {
                 // SAFETY: the caller's promise.
                 unsafe { replay.exec.launch(stream) }?;
                 let number = replay.tally.count(&self.counts);
-                self.counts.graph_launches.fetch_add(1, Relaxed);
                 if let (Some(order), Some((first, last))) = (order, &replay.tally.kernels) {
                     order.suspects.add(first, last, number, replay.tally.launches);
                     self.after_launch(stream, order)?;
@@ -245,10 +250,13 @@ impl Driver {
     }
 
     /// Marks the end of what a stream was asked for.
-    pub(crate) fn record(&self, state: &StreamState, handle: &StreamHandle) -> Result<Mark> {
-        let mark =
-            self.in_order(state, handle, |line, order| Mark::record(&self.spares, line, order.issued))?;
-        Ok(mark.unwrap_or_else(|| Mark::skipped(&self.spares)))
+    pub(crate) fn record(&self, state: &StreamState, handle: &StreamHandle) -> Mark {
+        let record = |line: &Line, order: &mut Order| Mark::record(&self.spares, line, order.issued);
+        let mark = self.in_order(state, handle, record).unwrap_or_else(|error| {
+            self.failed("record an event", &error);
+            None
+        });
+        mark.unwrap_or_else(|| Mark::skipped(&self.spares))
     }
 
     /// What the stream is asked for from now on waits for the mark.

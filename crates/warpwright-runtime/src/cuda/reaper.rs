@@ -7,8 +7,8 @@
 //! not stand in the way of a buffer that is dropped meanwhile. What the driver frees at once, for which it may wait for
 //! all that runs (modules, memory of the host's), goes when nothing runs, or when there is too much of it.
 //!
-//! While someone else captures on a stream of theirs nothing can be put behind it, and what is given back then is never
-//! free again.
+//! While someone else captures on a stream of theirs nothing can be put behind it: what is given back then is kept until
+//! they are done.
 
 use super::context::Context;
 use super::error::{CallError, check};
@@ -20,6 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Things that wait until nothing runs. When there are more, those that are not in use go, if the driver waits or not.
 const MOST: usize = 256;
 
+/// What an event is answered with that would be recorded in the order of a capture.
+const CAPTURED: CUresult = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+
 /// Gives back what streams may still use, behind them.
 pub(crate) struct Reaper {
     context: Arc<Context>,
@@ -28,6 +31,21 @@ pub(crate) struct Reaper {
     streams: Mutex<BTreeMap<u64, Arc<Stream>>>,
     /// What the host gives back, and the event behind which it may. In the order of the own stream.
     dying: Mutex<VecDeque<(Event, Box<dyn Send>)>>,
+    /// What was given back while someone captured.
+    kept: Mutex<Vec<Kept>>,
+}
+
+/// What is given back later, behind these streams, or behind all of them.
+struct Kept {
+    users: Option<Vec<u64>>,
+    what: What,
+}
+
+enum What {
+    /// Memory of the device's pool.
+    Memory(u64),
+    /// What the host gives back.
+    Thing(Box<dyn Send>),
 }
 
 /// What may use something.
@@ -41,7 +59,8 @@ pub(crate) enum Users<'a> {
 impl Reaper {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CallError> {
         let stream = Stream::new(context)?;
-        Ok(Reaper { context: context.clone(), stream, streams: Mutex::default(), dying: Mutex::default() })
+        let (streams, dying, kept) = Default::default();
+        Ok(Reaper { context: context.clone(), stream, streams, dying, kept })
     }
 
     fn streams(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Stream>>> {
@@ -69,7 +88,7 @@ impl Reaper {
     /// What the own stream is asked for from now on waits for what that stream was asked for so far.
     fn behind(&self, stream: &Stream) -> Result<(), CallError> {
         if stream.is_captured()? {
-            return Err(CallError::new("cuEventRecord", CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
+            return Err(CallError::new("cuEventRecord", CAPTURED));
         }
         let event = Event::new(&self.context, false)?;
         event.record(stream)?;
@@ -90,7 +109,13 @@ impl Reaper {
     /// Frees memory of the device's pool behind the streams that may use it.
     pub(crate) fn free(&self, address: u64, users: &[u64]) -> Result<(), CallError> {
         self.context.bind()?;
-        self.follow(&Users::Streams(users))?;
+        match self.follow(&Users::Streams(users)) {
+            Err(error) if error.is(CAPTURED) => {
+                self.keep(&Users::Streams(users), What::Memory(address));
+                return Ok(());
+            }
+            followed => followed?,
+        }
         // SAFETY: the memory is of a pool, nothing on the host leads to it any more, and what the device was asked to
         // do with it comes before.
         check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(address, self.stream.raw()) })
@@ -99,6 +124,11 @@ impl Reaper {
     /// Drops something behind the streams that may use it: not now, but when the device is past them and
     /// [`sweep`](Self::sweep) is called.
     pub(crate) fn after(&self, users: &Users<'_>, what: Box<dyn Send>) {
+        self.put_behind(users, what);
+        self.sweep();
+    }
+
+    fn put_behind(&self, users: &Users<'_>, what: Box<dyn Send>) {
         // The order of the events must be that of the list.
         let mut dying = self.dying();
         let mark = || {
@@ -110,19 +140,48 @@ impl Reaper {
         };
         match mark() {
             Ok(event) => dying.push_back((event, what)),
-            Err(error) if error.is(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) => std::mem::forget(what),
+            Err(error) if error.is(CAPTURED) => {
+                drop(dying);
+                self.keep(users, What::Thing(what));
+            }
             // The context is lost: there is nothing left to use it.
             Err(_) => {
                 drop(dying);
-                return drop(what);
+                drop(what);
             }
         }
-        drop(dying);
-        self.sweep();
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps something until nobody captures any more.
+    fn keep(&self, users: &Users<'_>, what: What) {
+        let users = match users {
+            Users::Streams(ids) => Some(ids.to_vec()),
+            Users::All => None,
+        };
+        self.kept().push(Kept { users, what });
+    }
+
+    /// Gives back what was kept. What still cannot be is kept again.
+    fn give_back_kept(&self) {
+        let kept = std::mem::take(&mut *self.kept());
+        for Kept { users, what } in kept {
+            match what {
+                // An error is the context's, which is lost, and its memory with it.
+                What::Memory(address) => drop(self.free(address, users.as_deref().unwrap_or_default())),
+                What::Thing(thing) => {
+                    self.put_behind(&users.as_deref().map_or(Users::All, Users::Streams), thing);
+                }
+            }
+        }
     }
 
     /// Drops what is not in use any more.
     pub(crate) fn sweep(&self) {
+        self.give_back_kept();
         let mut dead = Vec::new();
         let mut dying = self.dying();
         if dying.is_empty() || self.context.bind().is_err() || (dying.len() <= MOST && self.is_busy()) {
@@ -150,6 +209,7 @@ impl Reaper {
     /// Waits until everything that was given back so far is free.
     pub(crate) fn settle(&self) -> Result<(), CallError> {
         self.context.bind()?;
+        self.give_back_kept();
         self.stream.synchronize()?;
         self.sweep();
         Ok(())
@@ -160,5 +220,7 @@ impl Drop for Reaper {
     fn drop(&mut self) {
         // Host memory under the hands of the device must not go. An error is the context's, and ends everything.
         let _ = self.settle();
+        // Somebody captures what may use it, and may launch it later.
+        std::mem::take(&mut *self.kept()).into_iter().for_each(std::mem::forget);
     }
 }

@@ -29,8 +29,9 @@ pub(crate) const RELEASE_THRESHOLD: u64 = 1 << 30;
 
 /// A device. A cheap handle: its clones are one device, and equal.
 ///
-/// Buffers, streams and events are handles of their device too. With the last handle the device goes: what it was
-/// asked for and has not done is not done any more, since nothing is left that could tell.
+/// Buffers, streams and events are handles of their device too. With the last handle the device goes: what a virtual GPU
+/// was asked for and has not done is not done any more, since nothing is left that could tell. A CUDA device does it, and
+/// nobody waits for that.
 #[derive(Clone)]
 pub struct Device {
     inner: Arc<Inner>,
@@ -79,8 +80,6 @@ impl Device {
     }
 
     /// A CUDA device. Several of one number share the device's memory and its primary context, and nothing else.
-    ///
-    /// What a CUDA device was asked for it does, also after its last handle has gone.
     pub fn cuda_with(config: CudaConfig) -> Result<Device> {
         let driver = Driver::open(&config)?;
         let properties = driver.properties().clone();

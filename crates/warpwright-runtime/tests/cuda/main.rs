@@ -1,7 +1,8 @@
 //! What a CUDA device does of its own: pinned memory, freeing, graphs of the driver, cudarc's slices, peers.
 //!
 //! These tests want a CUDA device, real or virtual: `cargo test -p warpwright-runtime --test cuda` with the driver's
-//! library on the loader's path. They are no part of a plain `cargo test`.
+//! library on the loader's path. They are no part of a plain `cargo test`; `cargo xtask test` runs them with those that
+//! run on CUDA devices too.
 
 mod devices;
 mod events;
@@ -63,7 +64,7 @@ struct Gpu {
 
 impl Gpu {
     fn open() -> Gpu {
-        Gpu::of(Device::cuda(0).expect("these tests want a CUDA device"))
+        Gpu::of(warpwright_testing::cuda(0))
     }
 
     fn of(device: Device) -> Gpu {

@@ -155,6 +155,35 @@ fn a_buffer_of_another_device_is_refused() {
 }
 
 #[test]
+fn bytes_go_to_another_device() {
+    let (here, there) = (Gpu::plain(), Gpu::plain());
+    let (near, far) = (here.device.new_stream().unwrap(), there.device.new_stream().unwrap());
+    let x = near.clone_htod(&[1u32, 2, 3]).unwrap();
+    let y = far.alloc_zeros::<u32>(3).unwrap();
+    near.wait_event(&far.record_event().unwrap()).unwrap();
+    let hold = here.hold(&near, &x, 10);
+    near.memcpy_peer(&x, &y).unwrap();
+    // Behind the copy, though nobody has said so.
+    there.launch(&far, "add", &y, &y, 100);
+    hold.release();
+    assert_eq!(far.clone_dtoh(&y).unwrap(), [111, 2, 3]);
+    // Back, on a stream of the other device; and where both are one.
+    far.memcpy_peer(&y.slice(..2).unwrap(), &x.slice(1..).unwrap()).unwrap();
+    assert_eq!(near.clone_dtoh(&x).unwrap(), [11, 111, 2]);
+    near.memcpy_peer(&x.slice(..1).unwrap(), &x.slice(2..).unwrap()).unwrap();
+    assert_eq!(near.clone_dtoh(&x).unwrap(), [11, 111, 11]);
+
+    let refused = near.memcpy_peer(&x.slice(1..).unwrap(), &y);
+    assert!(matches!(refused, Err(RuntimeError::Length { source_len: 2, target_len: 3, .. })));
+    let third = Gpu::plain().device;
+    let refused = third.default_stream().memcpy_peer(&x, &y);
+    assert!(matches!(refused, Err(RuntimeError::OtherDevice { operation: "memcpy_peer", .. })));
+    near.begin_capture().unwrap();
+    assert!(matches!(near.memcpy_peer(&x, &y), Err(RuntimeError::Capturing { .. })));
+    near.end_capture().unwrap();
+}
+
+#[test]
 fn copies_are_counted() {
     let device = Gpu::plain().device;
     let stream = device.default_stream();

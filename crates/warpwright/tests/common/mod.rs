@@ -60,3 +60,10 @@ pub(crate) fn stdout(output: &Output) -> &str {
 pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_str(stdout(output)).expect("the output is JSON")
 }
+
+/// The CUDA driver API over the virtual GPU, which cargo has built beside the tests.
+#[cfg(target_os = "linux")]
+pub(crate) fn libcuda() -> PathBuf {
+    let test = std::env::current_exe().expect("the test has a file");
+    test.with_file_name("libwarpwright_cuda.so")
+}

@@ -1,0 +1,181 @@
+//! Functions: attributes, parameters, occupancy.
+
+use crate::*;
+use std::ffi::{CStr, c_char, c_int};
+
+fn attribute(function: CUfunction, attribute: CUfunction_attribute) -> Result<c_int> {
+    out(|value| call!(cuFuncGetAttribute(value, attribute, function)))
+}
+
+#[test]
+fn attributes_are_those_of_the_text_and_the_device() {
+    let _context = Ctx::new();
+    let module = load(PTX).unwrap();
+    let (few, fixed, add) = (
+        function(module, "few").unwrap(),
+        function(module, "fixed").unwrap(),
+        function(module, "add").unwrap(),
+    );
+    type Attribute = CUfunction_attribute;
+    for (function, name, value) in [
+        (add, Attribute::MAX_THREADS_PER_BLOCK, 1024),
+        (fixed, Attribute::MAX_THREADS_PER_BLOCK, 64),
+        (few, Attribute::MAX_THREADS_PER_BLOCK, 64),
+        (add, Attribute::SHARED_SIZE_BYTES, 0),
+        (few, Attribute::SHARED_SIZE_BYTES, 1024),
+        (few, Attribute::CONST_SIZE_BYTES, 24),
+        (few, Attribute::LOCAL_SIZE_BYTES, 20),
+        (add, Attribute::LOCAL_SIZE_BYTES, 0),
+        (add, Attribute::PTX_VERSION, 80),
+        (add, Attribute::BINARY_VERSION, 90),
+        (add, Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, 48 << 10),
+        (few, Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, 47 << 10),
+        (add, Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT, -1),
+        (add, Attribute::REQUIRED_CLUSTER_WIDTH, 0),
+    ] {
+        assert_eq!(attribute(function, name), Ok(value), "{name:?}");
+    }
+    // An address of two registers, and two words.
+    assert_eq!(attribute(add, Attribute::NUM_REGS), Ok(4));
+    assert_eq!(attribute(add, CUfunction_attribute(99)), Err(Status::INVALID_VALUE));
+    assert_eq!(attribute(CUfunction::NULL, Attribute::NUM_REGS), Err(Status::INVALID_HANDLE));
+    assert_eq!(attribute(CUfunction(module.0), Attribute::NUM_REGS), Err(Status::INVALID_HANDLE));
+}
+
+#[test]
+fn attributes_are_set_within_what_the_device_has() {
+    let _context = Ctx::new();
+    let module = load(PTX).unwrap();
+    let few = function(module, "few").unwrap();
+    type Attribute = CUfunction_attribute;
+    let most = (227 << 10) - 1024;
+    for (name, value, status) in [
+        (Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, most, OK),
+        (Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, most + 1, Status::INVALID_VALUE),
+        (Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, -1, Status::INVALID_VALUE),
+        (Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT, 50, OK),
+        (Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT, 101, Status::INVALID_VALUE),
+        (Attribute::NUM_REGS, 4, Status::INVALID_VALUE),
+        (CUfunction_attribute(99), 0, Status::INVALID_VALUE),
+    ] {
+        assert_eq!(call!(cuFuncSetAttribute(few, name, value)), status, "{name:?} {value}");
+    }
+    assert_eq!(attribute(few, Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES), Ok(most));
+    assert_eq!(attribute(few, Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT), Ok(50));
+    ok!(cuFuncSetCacheConfig(few, CUfunc_cache::PREFER_L1));
+    fails!(INVALID_VALUE, cuFuncSetCacheConfig(few, CUfunc_cache(4)));
+    let state = out(|state| call!(cuFuncIsLoaded(state, few)));
+    assert_eq!(state, Ok(CUfunctionLoadingState::LOADED));
+    assert_eq!(out(|of| call!(cuFuncGetModule(of, few))), Ok(module));
+    let mut name: *const c_char = std::ptr::null();
+    ok!(cuFuncGetName(Out::from(&mut name), few));
+    // SAFETY: it is a text as long as the module is loaded.
+    assert_eq!(unsafe { CStr::from_ptr(name) }, c"few");
+}
+
+#[test]
+fn a_limit_of_registers_is_kept() {
+    let _context = Ctx::new();
+    let ptx = text(PTX);
+    let (name, mut value) = (CUjit_option::MAX_REGISTERS, 3usize);
+    let code = In::from(ptx.as_ptr().cast::<u8>());
+    let (name, value) = (In::from(&name), Out::from(&mut value));
+    let module = out(|module| call!(cuModuleLoadDataEx(module, code, 1, name, value))).unwrap();
+    assert_eq!(attribute(function(module, "add").unwrap(), CUfunction_attribute::NUM_REGS), Ok(3));
+}
+
+#[test]
+fn parameters_are_where_the_kernel_has_them() {
+    let _context = Ctx::new();
+    let mixed = function(load(PTX).unwrap(), "mixed").unwrap();
+    assert_eq!(out(|count| call!(cuFuncGetParamCount(mixed, count))), Ok(4));
+    let param = |index| {
+        let mut bytes = 0;
+        let offset = out(|offset| call!(cuFuncGetParamInfo(mixed, index, offset, Out::from(&mut bytes))));
+        offset.map(|offset| (offset, bytes))
+    };
+    let all: Vec<_> = (0..5).map(param).collect();
+    assert_eq!(all, [Ok((0, 1)), Ok((4, 12)), Ok((16, 2)), Ok((24, 8)), Err(Status::INVALID_VALUE)]);
+}
+
+unsafe extern "C" fn four_per_thread(threads: c_int) -> usize {
+    4 * threads as usize
+}
+
+unsafe extern "C" fn much_for_many(threads: c_int) -> usize {
+    if threads > 256 { 200 << 10 } else { 0 }
+}
+
+#[test]
+fn occupancy_follows_from_threads_and_shared_memory() {
+    let _context = Ctx::new();
+    let module = load(PTX).unwrap();
+    let (add, few) = (function(module, "add").unwrap(), function(module, "few").unwrap());
+    let blocks = |function, threads, shared| {
+        out(|blocks| call!(cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, shared)))
+    };
+    // A multiprocessor of sm_90 holds 2048 threads, 32 blocks and 228 KiB, of which each block takes one more.
+    for (function, threads, shared, expected) in [
+        (add, 1024, 0, Ok(2)),
+        (add, 32, 0, Ok(32)),
+        (add, 33, 0, Ok(32)),
+        (add, 1, 0, Ok(32)),
+        (add, 32, 56 << 10, Ok(4)),
+        (add, 32, (227 << 10) + 1, Ok(0)),
+        (add, 1025, 0, Ok(0)),
+        (few, 65, 0, Ok(0)),
+        (few, 64, 226 << 10, Ok(1)),
+        (add, 0, 0, Err(Status::INVALID_VALUE)),
+        (add, -1, 0, Err(Status::INVALID_VALUE)),
+    ] {
+        assert_eq!(blocks(function, threads, shared), expected, "{threads} threads, {shared} bytes");
+    }
+    let with_flags = |flags| {
+        out(|blocks| call!(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, add, 1024, 0, flags)))
+    };
+    assert_eq!((with_flags(1), with_flags(2)), (Ok(2), Err(Status::INVALID_VALUE)));
+
+    let best = |function, ask: CUoccupancyB2DSize, shared, limit| {
+        let mut grid = 0;
+        let at = Out::from(&mut grid);
+        let block =
+            out(|block| call!(cuOccupancyMaxPotentialBlockSize(at, block, function, ask, shared, limit)));
+        block.map(|block| (grid, block))
+    };
+    assert_eq!(best(add, None, 0, 0), Ok((264, 1024)));
+    // 16 blocks of 100 threads, 21 of 96, 32 of 64.
+    assert_eq!(best(add, None, 0, 100), Ok((4224, 64)));
+    assert_eq!(best(few, None, 0, 0), Ok((4224, 64)));
+    assert_eq!(best(add, Some(four_per_thread), 0, 0), Ok((264, 1024)));
+    assert_eq!(best(add, Some(much_for_many), 0, 0), Ok((1056, 256)));
+    // One block of 200 KiB: the largest.
+    assert_eq!(best(add, None, 200 << 10, 0), Ok((132, 1024)));
+    assert_eq!(best(add, None, 300 << 10, 0), Err(Status::INVALID_VALUE));
+
+    let left = |function, blocks, threads| {
+        out(|bytes| call!(cuOccupancyAvailableDynamicSMemPerBlock(bytes, function, blocks, threads)))
+    };
+    assert_eq!(left(add, 1, 32), Ok(227 << 10));
+    assert_eq!(left(add, 2, 1024), Ok(113 << 10));
+    assert_eq!(left(few, 4, 32), Ok((57 << 10) - 2048));
+    assert_eq!(left(add, 3, 1024), Err(Status::INVALID_VALUE));
+    assert_eq!(left(add, 0, 32), Err(Status::INVALID_VALUE));
+
+    let (mut count, config) = (0, config_of(1, 32, CUstream::NULL));
+    fails!(NOT_SUPPORTED, cuOccupancyMaxActiveClusters(Out::from(&mut count), add, In::from(&config)));
+}
+
+fn config_of(grid: u32, block: u32, stream: CUstream) -> CUlaunchConfig {
+    CUlaunchConfig {
+        gridDimX: grid,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: block,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        hStream: stream,
+        attrs: null(),
+        numAttrs: 0,
+    }
+}

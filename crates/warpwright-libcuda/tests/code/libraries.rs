@@ -1,0 +1,98 @@
+//! Libraries and their kernels.
+
+use crate::*;
+use std::ffi::{CStr, c_char};
+
+fn library() -> CUlibrary {
+    let ptx = text(PTX);
+    let code = In::from(ptx.as_ptr().cast::<u8>());
+    out(|library| call!(cuLibraryLoadData(library, code, null(), nowhere(), 0, null(), null(), 0))).unwrap()
+}
+
+fn kernel(library: CUlibrary, name: &str) -> Result<CUkernel> {
+    let name = text(name);
+    out(|kernel| call!(cuLibraryGetKernel(kernel, library, chars(&name))))
+}
+
+#[test]
+fn a_kernel_is_launched_by_either_handle_in_every_context() {
+    let _first = Ctx::new();
+    let library = library();
+    let add = kernel(library, "add").unwrap();
+    assert_eq!(kernel(library, "subtract"), Err(Status::NOT_FOUND));
+    let (first_word, function_of_first) = (words(1), out(|f| call!(cuKernelGetFunction(f, add))).unwrap());
+    {
+        let _second = Ctx::new();
+        let word = words(1);
+        assert_eq!(launch(CUfunction(add.0), CUstream::NULL, &[word, 8]), OK);
+        let function: CUfunction = out(|f| call!(cuKernelGetFunction(f, add))).unwrap();
+        assert_ne!(function, function_of_first);
+        assert_eq!(launch(function, CUstream::NULL, &[word, 1]), OK);
+        assert_eq!(read(word, 1), [9]);
+    }
+    assert_eq!(launch(CUfunction(add.0), CUstream::NULL, &[first_word, 2]), OK);
+    assert_eq!(launch(function_of_first, CUstream::NULL, &[first_word, 3]), OK);
+    assert_eq!(read(first_word, 1), [5]);
+
+    let module: CUmodule = out(|module| call!(cuLibraryGetModule(module, library))).unwrap();
+    assert_eq!(function(module, "add"), Ok(function_of_first));
+    fails!(NOT_PERMITTED, cuModuleUnload(module));
+    let (name, mut bytes) = (text("counter"), 0);
+    let at = Out::from(&mut bytes);
+    let counter = out(|address| call!(cuLibraryGetGlobal(address, at, library, chars(&name)))).unwrap();
+    assert_eq!((read(counter, 1), bytes), (vec![5], 4));
+
+    ok!(cuLibraryUnload(library));
+    fails!(INVALID_HANDLE, cuLibraryUnload(library));
+    assert_eq!(launch(function_of_first, CUstream::NULL, &[first_word, 3]), Status::INVALID_HANDLE);
+    assert_eq!(launch(CUfunction(add.0), CUstream::NULL, &[first_word, 3]), Status::INVALID_HANDLE);
+    assert_eq!(function(module, "add"), Err(Status::INVALID_HANDLE));
+}
+
+#[test]
+fn kernels_say_what_they_are() {
+    let _context = Ctx::new();
+    let library = library();
+    let mixed = kernel(library, "mixed").unwrap();
+    let count = out(|count| call!(cuLibraryGetKernelCount(count, library))).unwrap();
+    let mut all = vec![CUkernel::NULL; count as usize];
+    ok!(cuLibraryEnumerateKernels(Out::from(all.as_mut_ptr()), count, library));
+    assert_eq!(all[4], mixed);
+    let mut name: *const c_char = std::ptr::null();
+    ok!(cuKernelGetName(Out::from(&mut name), mixed));
+    // SAFETY: it is a text as long as the library is loaded.
+    assert_eq!(unsafe { CStr::from_ptr(name) }, c"mixed");
+    assert_eq!(out(|of| call!(cuKernelGetLibrary(of, mixed))), Ok(library));
+    assert_eq!(out(|count| call!(cuKernelGetParamCount(mixed, count))), Ok(4));
+    let mut bytes = 0;
+    let offset = out(|offset| call!(cuKernelGetParamInfo(mixed, 1, offset, Out::from(&mut bytes)))).unwrap();
+    assert_eq!((offset, bytes), (4, 12));
+    fails!(INVALID_VALUE, cuKernelGetParamInfo(mixed, 4, Out::from(&mut bytes), nowhere()));
+
+    let attribute = CUfunction_attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    ok!(cuKernelSetAttribute(attribute, 100 << 10, mixed, 0));
+    assert_eq!(out(|value| call!(cuKernelGetAttribute(value, attribute, mixed, 0))), Ok(100 << 10));
+    fails!(INVALID_DEVICE, cuKernelSetAttribute(attribute, 0, mixed, 1));
+    ok!(cuLibraryUnload(library));
+}
+
+#[test]
+fn a_library_needs_no_context() {
+    init();
+    std::thread::spawn(|| {
+        let library = library();
+        let add = kernel(library, "add").unwrap();
+        assert_eq!(
+            out(|f: Out<CUfunction>| call!(cuKernelGetFunction(f, add))),
+            Err(Status::INVALID_CONTEXT)
+        );
+        let context = Ctx::new();
+        let word = words(1);
+        assert_eq!(launch(CUfunction(add.0), CUstream::NULL, &[word, 6]), OK);
+        assert_eq!(read(word, 1), [6]);
+        drop(context);
+        ok!(cuLibraryUnload(library));
+    })
+    .join()
+    .unwrap();
+}

@@ -1,0 +1,16 @@
+//! Code through the exported functions: modules, libraries, the linker, functions, launches, occupancy.
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code, reason = "the functions are C's")]
+
+mod functions;
+mod launches;
+mod layout;
+mod libraries;
+mod links;
+mod modules;
+#[path = "../support/mod.rs"]
+mod support;
+
+use support::*;
+use warpwright_cuda::api::*;
+use warpwright_cuda::types::*;

@@ -1,0 +1,296 @@
+//! Graphs that are made node by node.
+
+use crate::*;
+use std::ffi::c_void;
+
+fn graph() -> CUgraph {
+    out(|graph| call!(cuGraphCreate(graph, 0))).unwrap()
+}
+
+fn add_kernel(
+    graph: CUgraph,
+    behind: &[CUgraphNode],
+    function: CUfunction,
+    params: &[u64],
+) -> Result<CUgraphNode> {
+    let params = Params::of(params);
+    let params = kernel_params(function, &params);
+    let before = In::from(behind.as_ptr());
+    out(|node| call!(cuGraphAddKernelNode(node, graph, before, behind.len(), In::from(&params))))
+}
+
+fn add_empty(graph: CUgraph, behind: &[CUgraphNode]) -> CUgraphNode {
+    let before = In::from(behind.as_ptr());
+    out(|node| call!(cuGraphAddEmptyNode(node, graph, before, behind.len()))).unwrap()
+}
+
+fn connect(graph: CUgraph, from: CUgraphNode, to: CUgraphNode) -> Status {
+    call!(cuGraphAddDependencies(graph, In::from(&from), In::from(&to), 1))
+}
+
+fn context_handle() -> CUcontext {
+    out(|context| call!(cuCtxGetCurrent(context))).unwrap()
+}
+
+/// A fill of a row of words.
+fn fill(dst: CUdeviceptr, value: u32, width: usize) -> CUDA_MEMSET_NODE_PARAMS {
+    CUDA_MEMSET_NODE_PARAMS { dst, pitch: 0, value, elementSize: 4, width, height: 1 }
+}
+
+/// A copy of a row from device to device.
+fn copy(to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> CUDA_MEMCPY3D {
+    CUDA_MEMCPY3D {
+        srcMemoryType: CUmemorytype::DEVICE,
+        srcDevice: from,
+        dstMemoryType: CUmemorytype::DEVICE,
+        dstDevice: to,
+        WidthInBytes: bytes,
+        Height: 1,
+        Depth: 1,
+        // SAFETY: integers and null pointers are values of its fields.
+        ..unsafe { std::mem::zeroed() }
+    }
+}
+
+#[test]
+fn every_kind_of_node_runs_in_its_turn() {
+    let _context = Ctx::new();
+    let (f, graph, a, b) = (Functions::load(), graph(), words(4), words(4));
+    let context = context_handle();
+    let filling = fill(a, 6, 4);
+    let filled =
+        out(|n| call!(cuGraphAddMemsetNode(n, graph, null(), 0, In::from(&filling), context))).unwrap();
+    let multiplied = add_kernel(graph, &[filled], f.multiply, &[a, 7]).unwrap();
+    let copying = copy(b, a, 16);
+    let behind = In::from(&multiplied);
+    let copied =
+        out(|n| call!(cuGraphAddMemcpyNode(n, graph, behind, 1, In::from(&copying), context))).unwrap();
+    let meeting = add_empty(graph, &[copied, multiplied]);
+    let inner = self::graph();
+    let first = add_kernel(inner, &[], f.add, &[b, 1]).unwrap();
+    add_kernel(inner, &[first], f.multiply, &[b, 2]).unwrap();
+    let behind = In::from(&meeting);
+    let child = out(|n| call!(cuGraphAddChildGraphNode(n, graph, behind, 1, inner))).unwrap();
+    // The node has a copy: what becomes of the graph it was made from does not matter.
+    ok!(cuGraphDestroy(inner));
+    let inside = out(|graph| call!(cuGraphChildGraphNodeGetGraph(child, graph))).unwrap();
+    assert_eq!(edges(inside), [(0, 1)]);
+    fails!(INVALID_VALUE, cuGraphDestroy(inside));
+    type Kind = CUgraphNodeType;
+    let kinds: Vec<_> = nodes(graph).into_iter().map(|node| kind(node).unwrap()).collect();
+    assert_eq!(kinds, [Kind::MEMSET, Kind::KERNEL, Kind::MEMCPY, Kind::EMPTY, Kind::GRAPH]);
+    let exec = ready(graph);
+    for _ in 0..2 {
+        ok!(cuGraphLaunch(exec, CUstream::NULL));
+        assert_eq!((read(a, 4), read(b, 4)), (vec![42, 6, 6, 6], vec![86, 6, 6, 6]));
+    }
+    ok!(cuGraphDestroy(graph));
+    assert_eq!(kind(child), Err(Status::INVALID_HANDLE));
+    assert_eq!(
+        out(|count: Out<usize>| call!(cuGraphGetNodes(inside, nowhere(), count))),
+        Err(Status::INVALID_HANDLE)
+    );
+    ok!(cuGraphLaunch(exec, CUstream::NULL));
+    assert_eq!(read(b, 1), [86]);
+}
+
+#[test]
+fn edges_order_nodes_whatever_their_age() {
+    let _context = Ctx::new();
+    let (f, graph, word) = (Functions::load(), graph(), words(1));
+    let times = add_kernel(graph, &[], f.multiply, &[word, 10]).unwrap();
+    let plus = add_kernel(graph, &[], f.add, &[word, 4]).unwrap();
+    assert_eq!(connect(graph, plus, times), OK);
+    assert_eq!(edges(graph), [(1, 0)]);
+    let mut count = 1;
+    let mut root = CUgraphNode::NULL;
+    ok!(cuGraphGetRootNodes(graph, Out::from(&mut root), Out::from(&mut count)));
+    assert_eq!((root, count), (plus, 1));
+    let before = |node| {
+        let (mut nodes, mut count) = ([CUgraphNode(1); 3], 3);
+        ok!(cuGraphNodeGetDependencies(node, Out::from(nodes.as_mut_ptr()), Out::from(&mut count)));
+        (count, nodes)
+    };
+    let none = CUgraphNode::NULL;
+    assert_eq!(before(times), (1, [plus, none, none]), "places that are left over are null");
+    assert_eq!(before(plus), (0, [none; 3]));
+    let behind = |node| out(|count| call!(cuGraphNodeGetDependentNodes(node, nowhere(), count)));
+    assert_eq!((behind(plus), behind(times)), (Ok(1), Ok(0)));
+    ok!(cuGraphLaunch(ready(graph), CUstream::NULL));
+    assert_eq!(read(word, 1), [40]);
+
+    // Edges are new, between nodes of the graph, and there when they are taken away.
+    let other = self::graph();
+    let foreign = add_empty(other, &[]);
+    for (from, to, status) in [
+        (plus, times, Status::INVALID_VALUE),
+        (plus, plus, Status::INVALID_VALUE),
+        (plus, foreign, Status::INVALID_VALUE),
+        (CUgraphNode(3), plus, Status::INVALID_HANDLE),
+    ] {
+        assert_eq!(connect(graph, from, to), status);
+    }
+    let (from, to) = ([plus, times], [times, plus]);
+    let (from, to) = (In::from(from.as_ptr()), In::from(to.as_ptr()));
+    fails!(INVALID_VALUE, cuGraphRemoveDependencies(graph, from, to, 2));
+    assert_eq!(edges(graph), [(1, 0)], "all or none");
+    // A cycle is seen when the graph is to run.
+    assert_eq!(connect(graph, times, plus), OK);
+    let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS {
+        flags: 0,
+        hUploadStream: CUstream::NULL,
+        hErrNode_out: CUgraphNode::NULL,
+        result_out: CUgraphInstantiateResult::SUCCESS,
+    };
+    let mut exec = CUgraphExec::NULL;
+    fails!(INVALID_VALUE, cuGraphInstantiateWithParams(Out::from(&mut exec), graph, Out::from(&mut params)));
+    assert_eq!((params.result_out, exec), (CUgraphInstantiateResult::INVALID_STRUCTURE, CUgraphExec::NULL));
+    ok!(cuGraphRemoveDependencies(graph, from, to, 2));
+    assert_eq!(edges(graph), []);
+    ok!(cuGraphInstantiateWithParams(Out::from(&mut exec), graph, Out::from(&mut params)));
+    assert_eq!(params.result_out, CUgraphInstantiateResult::SUCCESS);
+}
+
+#[test]
+fn nodes_are_destroyed_with_their_edges() {
+    let _context = Ctx::new();
+    let graph = graph();
+    let a = add_empty(graph, &[]);
+    let b = add_empty(graph, &[a]);
+    let c = add_empty(graph, &[a, b, b]);
+    assert_eq!(edges(graph), [(0, 1), (0, 2), (1, 2)]);
+    ok!(cuGraphDestroyNode(b));
+    assert_eq!((nodes(graph), edges(graph)), (vec![a, c], vec![(0, 1)]));
+    fails!(INVALID_HANDLE, cuGraphDestroyNode(b));
+    let before = In::from(&b);
+    let added = out(|n: Out<CUgraphNode>| call!(cuGraphAddEmptyNode(n, graph, before, 1)));
+    assert_eq!(added, Err(Status::INVALID_HANDLE));
+    ok!(cuGraphDestroy(graph));
+    fails!(INVALID_HANDLE, cuGraphDestroy(graph));
+    assert_eq!(kind(a), Err(Status::INVALID_HANDLE));
+    fails!(INVALID_HANDLE, cuGraphDestroyNode(CUgraphNode::NULL));
+    fails!(INVALID_HANDLE, cuGraphDestroy(CUgraph(a.0)));
+    fails!(INVALID_VALUE, cuGraphCreate(nowhere(), 0));
+    let mut made = CUgraph::NULL;
+    fails!(INVALID_VALUE, cuGraphCreate(Out::from(&mut made), 1));
+}
+
+#[test]
+fn a_copy_is_a_graph_of_its_own() {
+    let _context = Ctx::new();
+    let (f, graph, word) = (Functions::load(), graph(), words(1));
+    let plus = add_kernel(graph, &[], f.add, &[word, 4]).unwrap();
+    let times = add_kernel(graph, &[plus], f.multiply, &[word, 3]).unwrap();
+    let copy = out(|copy| call!(cuGraphClone(copy, graph))).unwrap();
+    let in_copy = |node| out(|found| call!(cuGraphNodeFindInClone(found, node, copy)));
+    let copies: Vec<_> = [plus, times].into_iter().map(|node| in_copy(node).unwrap()).collect();
+    assert_eq!((nodes(copy), edges(copy)), (copies.clone(), vec![(0, 1)]));
+    assert_eq!(in_copy(copies[0]), Err(Status::INVALID_VALUE), "it is of no original");
+    assert_eq!(out(|of| call!(cuGraphNodeGetContainingGraph(copies[0], of))), Ok(copy));
+    ok!(cuGraphDestroy(graph));
+    assert_eq!(in_copy(plus), Err(Status::INVALID_HANDLE));
+    ok!(cuGraphLaunch(ready(copy), CUstream::NULL));
+    assert_eq!(read(word, 1), [12]);
+}
+
+#[test]
+fn what_makes_no_sense_is_no_node() {
+    let _context = Ctx::new();
+    let (f, graph, word) = (Functions::load(), graph(), words(4));
+    let context = context_handle();
+    assert_eq!(add_kernel(graph, &[], CUfunction::NULL, &[word, 1]), Err(Status::INVALID_HANDLE));
+    let params = Params::of(&[word, 1]);
+    let good = kernel_params(f.add, &params);
+    let add = |params: &CUDA_KERNEL_NODE_PARAMS_v1| {
+        out(|n: Out<CUgraphNode>| call!(cuGraphAddKernelNode(n, graph, null(), 0, In::from(params)))).err()
+    };
+    for bad in [
+        CUDA_KERNEL_NODE_PARAMS_v1 { blockDimX: 0, ..good },
+        CUDA_KERNEL_NODE_PARAMS_v1 { blockDimX: 1025, ..good },
+        CUDA_KERNEL_NODE_PARAMS_v1 { sharedMemBytes: 49 << 10, ..good },
+        CUDA_KERNEL_NODE_PARAMS_v1 { kernelParams: null(), ..good },
+    ] {
+        assert_eq!(add(&bad), Some(Status::INVALID_VALUE));
+    }
+    let good = fill(word, 1, 4);
+    for bad in [
+        fill(word, 1, 0),
+        fill(word, 1, 5),
+        fill(word + 2, 1, 2),
+        fill(0x1000, 1, 1),
+        CUDA_MEMSET_NODE_PARAMS { elementSize: 3, ..good },
+        CUDA_MEMSET_NODE_PARAMS { elementSize: 1, value: 256, ..good },
+        CUDA_MEMSET_NODE_PARAMS { height: 2, pitch: 8, ..good },
+        CUDA_MEMSET_NODE_PARAMS { height: 0, ..good },
+    ] {
+        let added = out(|n: Out<CUgraphNode>| {
+            call!(cuGraphAddMemsetNode(n, graph, null(), 0, In::from(&bad), context))
+        });
+        assert_eq!(added, Err(Status::INVALID_VALUE), "{bad:?}");
+    }
+    for bad in [copy(word, word, 0), copy(word, word, 17), copy(0x1000, word, 4)] {
+        let added = out(|n: Out<CUgraphNode>| {
+            call!(cuGraphAddMemcpyNode(n, graph, null(), 0, In::from(&bad), context))
+        });
+        assert_eq!(added, Err(Status::INVALID_VALUE));
+    }
+    let host = CUDA_HOST_NODE_PARAMS { function: None, userData: std::ptr::null_mut::<c_void>() };
+    let added = out(|n: Out<CUgraphNode>| call!(cuGraphAddHostNode(n, graph, null(), 0, In::from(&host))));
+    assert_eq!(added, Err(Status::INVALID_VALUE));
+    assert_eq!(nodes(graph), []);
+}
+
+#[test]
+fn graphs_are_only_so_deep() {
+    let _context = Ctx::new();
+    let mut inner = graph();
+    add_empty(inner, &[]);
+    for depth in 2.. {
+        let outer = graph();
+        let added = out(|n: Out<CUgraphNode>| call!(cuGraphAddChildGraphNode(n, outer, null(), 0, inner)));
+        if added.is_err() {
+            assert_eq!((added, depth), (Err(Status::INVALID_VALUE), 65));
+            break;
+        }
+        ok!(cuGraphDestroy(inner));
+        inner = outer;
+    }
+    ok!(cuGraphLaunch(ready(inner), CUstream::NULL));
+    ok!(cuGraphDestroy(inner));
+}
+
+#[test]
+fn graphs_are_drawn() {
+    let _context = Ctx::new();
+    let graph = graph();
+    let a = add_empty(graph, &[]);
+    add_empty(graph, &[a]);
+    let file = std::env::temp_dir().join(format!("warpwright-graph-{}.dot", std::process::id()));
+    let name = text(file.to_str().unwrap());
+    ok!(cuGraphDebugDotPrint(graph, chars(&name), 0));
+    let drawn = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let id = out(|id| call!(cuGraphGetId(graph, id))).unwrap();
+    let node =
+        |node| format!("\"graph_{id}_node_{}\"", out(|id| call!(cuGraphNodeGetLocalId(node, id))).unwrap());
+    let (first, second) = (node(a), node(nodes(graph)[1]));
+    let expected: Vec<String> = vec![
+        "digraph dot {".into(),
+        format!("subgraph cluster_{id} {{"),
+        format!("label=\"graph_{id}\" graph[style=\"dashed\"];"),
+        format!(
+            "{first}[shape=\"box\" label=\"{}\\nEMPTY\"];",
+            out(|id| call!(cuGraphNodeGetLocalId(a, id))).unwrap()
+        ),
+        format!(
+            "{second}[shape=\"box\" label=\"{}\\nEMPTY\"];",
+            out(|id| call!(cuGraphNodeGetLocalId(nodes(graph)[1], id))).unwrap()
+        ),
+        format!("{first} -> {second};"),
+        "}".into(),
+        "}".into(),
+    ];
+    assert_eq!(drawn.lines().collect::<Vec<_>>(), expected);
+    let nowhere = text("/nowhere/at/all.dot");
+    fails!(OPERATING_SYSTEM, cuGraphDebugDotPrint(graph, chars(&nowhere), 0));
+}

@@ -1,0 +1,236 @@
+//! What is changed in a graph that is ready to run, and what goes away under it.
+
+use crate::*;
+use std::ffi::c_void;
+
+/// A graph `(x + a) · b` of a word.
+fn captured(f: &Functions, stream: CUstream, word: CUdeviceptr, a: u64, b: u64) -> CUgraph {
+    begin(stream);
+    assert_eq!(launch(f.add, stream, &[word, a]), OK);
+    assert_eq!(launch(f.multiply, stream, &[word, b]), OK);
+    end(stream).unwrap()
+}
+
+fn set(exec: CUgraphExec, node: CUgraphNode, function: CUfunction, params: &[u64]) -> Status {
+    let params = Params::of(params);
+    let params = kernel_params(function, &params);
+    call!(cuGraphExecKernelNodeSetParams(exec, node, In::from(&params)))
+}
+
+#[test]
+fn a_run_has_the_parameters_of_when_it_was_asked_for() {
+    let context = Ctx::new();
+    let (f, stream, word) = (Functions::load(), stream(), words(1));
+    let graph = captured(&f, stream, word, 1, 2);
+    let (exec, all) = (ready(graph), nodes(graph));
+    let mut expected = 0u32;
+    for value in 0..20u64 {
+        ok!(cuGraphLaunch(exec, stream));
+        expected = (expected + 1 + value as u32) * 2;
+        assert_eq!(set(exec, all[0], f.add, &[word, value + 2]), OK);
+    }
+    assert_eq!(read(word, 1), [expected]);
+    // Another function; the graph that it was made from is as it was.
+    assert_eq!(set(exec, all[0], f.multiply, &[word, 3]), OK);
+    write(word, &[5]);
+    ok!(cuGraphLaunch(exec, stream));
+    assert_eq!(read(word, 1), [30]);
+    write(word, &[5]);
+    ok!(cuGraphLaunch(ready(graph), stream));
+    assert_eq!(read(word, 1), [12]);
+
+    let fill = CUDA_MEMSET_NODE_PARAMS { dst: word, pitch: 0, value: 1, elementSize: 4, width: 1, height: 1 };
+    fails!(INVALID_VALUE, cuGraphExecMemsetNodeSetParams(exec, all[0], In::from(&fill), context.0));
+    assert_eq!(set(exec, CUgraphNode(5), f.add, &[word, 1]), Status::INVALID_HANDLE);
+    assert_eq!(set(exec, all[0], CUfunction(5), &[word, 1]), Status::INVALID_HANDLE);
+    let other = nodes(captured(&f, stream, word, 1, 1));
+    assert_eq!(set(exec, other[0], f.add, &[word, 1]), Status::INVALID_VALUE, "a node of another graph");
+    ok!(cuGraphDestroyNode(all[0]));
+    assert_eq!(set(exec, all[0], f.add, &[word, 1]), Status::INVALID_HANDLE);
+    ok!(cuGraphLaunch(exec, stream));
+}
+
+#[test]
+fn the_parameters_of_a_node_can_be_read_and_set() {
+    let _context = Ctx::new();
+    let (f, stream, word) = (Functions::load(), stream(), words(1));
+    let graph = captured(&f, stream, word, 6, 1);
+    let node = nodes(graph)[0];
+    let empty = Params::of(&[]);
+    let mut params = kernel_params(CUfunction::NULL, &empty);
+    ok!(cuGraphKernelNodeGetParams(node, Out::from(&mut params)));
+    assert_eq!((params.func, params.gridDimX, params.blockDimX, params.sharedMemBytes), (f.add, 1, 1, 0));
+    // SAFETY: the node has two parameters, of eight and four bytes.
+    let (to, value) = unsafe {
+        let first = std::ptr::from_ref(&params.kernelParams).cast::<*const *const u8>().read();
+        let pointers = std::slice::from_raw_parts(first, 2);
+        (pointers[0].cast::<u64>().read_unaligned(), pointers[1].cast::<u32>().read_unaligned())
+    };
+    assert_eq!((to, value), (word, 6));
+    // What was read can be set.
+    ok!(cuGraphKernelNodeSetParams(node, In::from(&params)));
+    let new = Params::of(&[word, 9]);
+    ok!(cuGraphKernelNodeSetParams(node, In::from(&kernel_params(f.add, &new))));
+    ok!(cuGraphLaunch(ready(graph), stream));
+    assert_eq!(read(word, 1), [9]);
+
+    let attribute = |id| -> Result<i32> {
+        let mut value = CUlaunchAttributeValue::of(77);
+        call!(cuGraphKernelNodeGetAttribute(node, id, Out::from(&mut value))).into_result()?;
+        Ok(value.number())
+    };
+    let set = |id, value| {
+        let value = CUlaunchAttributeValue::of(value);
+        call!(cuGraphKernelNodeSetAttribute(node, id, In::from(&value)))
+    };
+    assert_eq!(attribute(CUlaunchAttributeID::PRIORITY), Ok(0));
+    assert_eq!(set(CUlaunchAttributeID::PRIORITY, -2), OK);
+    assert_eq!(set(CUlaunchAttributeID::COOPERATIVE, 1), OK);
+    assert_eq!(attribute(CUlaunchAttributeID::PRIORITY), Ok(-2));
+    assert_eq!(attribute(CUlaunchAttributeID::COOPERATIVE), Ok(1));
+    assert_eq!(set(CUlaunchAttributeID(99), 1), Status::INVALID_VALUE);
+    let other = nodes(graph)[1];
+    ok!(cuGraphKernelNodeCopyAttributes(other, node));
+    let mut value = CUlaunchAttributeValue::of(0);
+    ok!(cuGraphKernelNodeGetAttribute(other, CUlaunchAttributeID::COOPERATIVE, Out::from(&mut value)));
+    assert_eq!(value.number(), 1);
+}
+
+#[test]
+fn a_graph_of_the_same_shape_takes_the_place_of_another() {
+    let _context = Ctx::new();
+    let (f, stream, word, other) = (Functions::load(), stream(), words(1), words(1));
+    let exec = ready(captured(&f, stream, word, 1, 2));
+    let update = |graph| {
+        let mut info = CUgraphExecUpdateResultInfo {
+            result: CUgraphExecUpdateResult::ERROR,
+            errorNode: CUgraphNode::NULL,
+            errorFromNode: CUgraphNode::NULL,
+        };
+        let status = call!(cuGraphExecUpdate_v2(exec, graph, Out::from(&mut info)));
+        (status, info.result, info.errorNode)
+    };
+    let same = captured(&f, stream, other, 5, 4);
+    assert_eq!(update(same), (OK, CUgraphExecUpdateResult::SUCCESS, CUgraphNode::NULL));
+    ok!(cuGraphLaunch(exec, stream));
+    assert_eq!((read(word, 1), read(other, 1)), (vec![0], vec![20]));
+
+    let failed =
+        |graph, result, node| assert_eq!(update(graph), (Status::GRAPH_EXEC_UPDATE_FAILURE, result, node));
+    begin(stream);
+    for value in 0..3 {
+        assert_eq!(launch(f.add, stream, &[word, value]), OK);
+    }
+    let longer = end(stream).unwrap();
+    failed(longer, CUgraphExecUpdateResult::TOPOLOGY_CHANGED, nodes(longer)[2]);
+    begin(stream);
+    assert_eq!(launch(f.add, stream, &[word, 1]), OK);
+    ok!(cuMemsetD32Async(word, 1, 1, stream));
+    let different = end(stream).unwrap();
+    failed(different, CUgraphExecUpdateResult::NODE_TYPE_CHANGED, nodes(different)[1]);
+    let apart = captured(&f, stream, word, 1, 1);
+    let (from, to) = (nodes(apart)[0], nodes(apart)[1]);
+    ok!(cuGraphRemoveDependencies(apart, In::from(&from), In::from(&to), 1));
+    failed(apart, CUgraphExecUpdateResult::TOPOLOGY_CHANGED, to);
+    // What failed has changed nothing.
+    ok!(cuGraphLaunch(exec, stream));
+    assert_eq!((read(word, 1), read(other, 1)), (vec![0], vec![100]));
+    fails!(
+        INVALID_HANDLE,
+        cuGraphExecUpdate(exec, CUgraph(1), nowhere(), Out::from(&mut CUgraphExecUpdateResult(9)))
+    );
+}
+
+#[test]
+fn nodes_are_passed_over() {
+    let _context = Ctx::new();
+    let (f, stream, word) = (Functions::load(), stream(), words(1));
+    let graph = captured(&f, stream, word, 3, 10);
+    let (exec, all) = (ready(graph), nodes(graph));
+    let enabled = |node| out(|enabled| call!(cuGraphNodeGetEnabled(exec, node, enabled)));
+    ok!(cuGraphNodeSetEnabled(exec, all[1], 0));
+    assert_eq!((enabled(all[0]), enabled(all[1])), (Ok(1), Ok(0)));
+    ok!(cuGraphLaunch(exec, stream));
+    assert_eq!(read(word, 1), [3]);
+    ok!(cuGraphNodeSetEnabled(exec, all[1], 1));
+    ok!(cuGraphLaunch(exec, stream));
+    assert_eq!(read(word, 1), [60]);
+}
+
+#[test]
+fn a_graph_whose_code_or_memory_is_gone_does_not_run() {
+    let _context = Ctx::new();
+    let (f, stream, word, from) = (Functions::load(), stream(), words(1), words(1));
+    let exec = ready(captured(&f, stream, word, 1, 2));
+    ok!(cuGraphLaunch(exec, stream));
+    ok!(cuModuleUnload(f.module));
+    assert_eq!(read(word, 1), [2]);
+    fails!(INVALID_HANDLE, cuGraphLaunch(exec, stream));
+
+    begin(stream);
+    ok!(cuMemcpyDtoDAsync_v2(word, from, 4, stream));
+    let copying = ready(end(stream).unwrap());
+    begin(stream);
+    ok!(cuMemsetD32Async(from, 1, 1, stream));
+    let filling = ready(end(stream).unwrap());
+    ok!(cuMemFree_v2(from));
+    fails!(INVALID_VALUE, cuGraphLaunch(copying, stream));
+    fails!(INVALID_VALUE, cuGraphLaunch(filling, stream));
+    ok!(cuCtxSynchronize());
+    assert_eq!(read(word, 1), [2], "the context is none the worse");
+}
+
+#[test]
+fn what_a_graph_does_wrong_stays_with_its_context() {
+    let _context = Ctx::new();
+    let (f, stream, word) = (Functions::load(), stream(), words(1));
+    begin(stream);
+    assert_eq!(launch(f.add, stream, &[word, 1]), OK);
+    assert_eq!(launch(function(f.module, "trap").unwrap(), stream, &[]), OK);
+    assert_eq!(launch(f.add, stream, &[word, 1]), OK);
+    let exec = ready(end(stream).unwrap());
+    ok!(cuGraphLaunch(exec, stream));
+    fails!(LAUNCH_FAILED, cuStreamSynchronize(stream));
+    fails!(LAUNCH_FAILED, cuGraphLaunch(exec, stream));
+}
+
+#[test]
+fn a_run_that_is_captured_is_a_node() {
+    let _context = Ctx::new();
+    let (f, stream, word) = (Functions::load(), stream(), words(1));
+    let exec = ready(captured(&f, stream, word, 1, 3));
+    begin(stream);
+    ok!(cuGraphLaunch(exec, stream));
+    assert_eq!(launch(f.add, stream, &[word, 100]), OK);
+    ok!(cuGraphLaunch(exec, stream));
+    let graph = end(stream).unwrap();
+    let kinds: Vec<_> = nodes(graph).into_iter().map(|node| kind(node).unwrap()).collect();
+    type Kind = CUgraphNodeType;
+    assert_eq!(kinds, [Kind::GRAPH, Kind::KERNEL, Kind::GRAPH]);
+    ok!(cuGraphExecDestroy(exec));
+    ok!(cuGraphLaunch(ready(graph), stream));
+    assert_eq!(read(word, 1), [(3 + 100 + 1) * 3]);
+}
+
+static ORDER: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(Vec::new());
+
+unsafe extern "C" fn note(argument: *mut c_void) {
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    ORDER.lock().unwrap().push(argument.addr());
+}
+
+#[test]
+fn runs_of_one_graph_follow_one_another() {
+    let _context = Ctx::new();
+    let streams = [stream(), stream(), stream()];
+    begin(streams[0]);
+    for place in 1..=3 {
+        ok!(cuLaunchHostFunc(streams[0], Some(note), std::ptr::without_provenance_mut(place)));
+    }
+    let exec = ready(end(streams[0]).unwrap());
+    for stream in streams {
+        ok!(cuGraphLaunch(exec, stream));
+    }
+    ok!(cuCtxSynchronize());
+    assert_eq!(*ORDER.lock().unwrap(), [1, 2, 3, 1, 2, 3, 1, 2, 3]);
+}
