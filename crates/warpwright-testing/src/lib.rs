@@ -4,12 +4,17 @@
 //! for a device, and [`RunHere`] runs the kernel of a [`KernelTest`](warpwright_vm::testing::KernelTest) on one. `cargo xtask test` runs tests a second
 //! time with `cuda`, through the driver of `warpwright-libcuda`.
 //!
-//! What is true of numbers is true on both. What judges counters, traffic, findings or the order in which blocks run
-//! is a test of the virtual GPU alone, and does not ask here.
+//! What is true of numbers is true on both. What judges counters, traffic, findings or the order in which blocks run,
+//! and what a device does that goes on after a failure, are tests of the virtual GPU alone: they are in modules called
+//! `on_the_vm`, which the second run leaves out.
+//!
+//! [`Apart`] runs a test in a process of its own, for what ends the process or needs another driver.
 #![deny(unsafe_code)]
 
+mod apart;
 mod place;
 mod rig;
 
+pub use apart::{Apart, Ended, Running};
 pub use place::{Place, cuda, device, orders, place};
 pub use rig::{Ran, Rig, RunError, RunHere};

@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::OnceLock;
 use warpwright_ptx::ir::Arch;
-use warpwright_runtime::{Device, DeviceSpec, VmConfig};
+use warpwright_runtime::{Device, DeviceSpec, VmConfig, devices};
 
 /// The variable that says where tests run.
 const PLACE: &str = "WARPWRIGHT_TEST_DEVICE";
@@ -79,23 +79,37 @@ pub fn cuda(ordinal: u32) -> Device {
 }
 
 fn open(ordinal: u32) -> warpwright_runtime::Result<Device> {
-    Device::open(DeviceSpec::Cuda(ordinal))
+    Device::cuda(ordinal)
 }
 
-/// The CUDA devices of this process, by their ordinals. They stay open, so that tests need not begin by opening the
-/// device.
-fn cuda_devices() -> &'static [Device] {
-    static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
+/// The CUDA devices that there are, and their architectures.
+fn cuda_devices() -> &'static [(u32, Arch)] {
+    static DEVICES: OnceLock<Vec<(u32, Arch)>> = OnceLock::new();
     DEVICES.get_or_init(|| {
-        let first = open(0).unwrap_or_else(|error| panic!("{PLACE} is `cuda`: {error}"));
-        std::iter::once(first).chain((1..).map_while(|ordinal| open(ordinal).ok())).collect()
+        // What keeps them away is what this says.
+        drop(open(0).unwrap_or_else(|error| panic!("{PLACE} is `cuda`: {error}")));
+        let all = devices().unwrap_or_else(|error| panic!("{error}"));
+        if all.iter().any(|info| !info.is_virtual) {
+            stay_open();
+        }
+        let cuda = all.iter().filter_map(|info| match info.spec {
+            DeviceSpec::Cuda(ordinal) => Some((ordinal, info.properties.arch)),
+            _ => None,
+        });
+        cuda.collect()
     })
+}
+
+/// Keeps devices open: where they are real, making a context takes longer than most tests do.
+fn stay_open() {
+    static OPEN: OnceLock<Vec<Device>> = OnceLock::new();
+    OPEN.get_or_init(|| (0..).map_while(|ordinal| open(ordinal).ok()).collect());
 }
 
 /// The device of that architecture; else the first one that runs code for it.
 fn ordinal(arch: Arch) -> Option<u32> {
     let found = |runs: &dyn Fn(Arch) -> bool| {
-        cuda_devices().iter().position(|device| runs(device.properties().arch)).map(|at| at as u32)
+        cuda_devices().iter().find(|(_, device)| runs(*device)).map(|(ordinal, _)| *ordinal)
     };
     found(&|own| own == arch).or_else(|| found(&|own| own.runs(arch)))
 }

@@ -277,32 +277,6 @@ fn launches_are_given_up_at_any_time() {
     }
 }
 
-/// What fails on the device is an error of the call that waits for it, and then it goes on as if it had not been.
-#[test]
-fn failures_are_got_over() {
-    let device = device(false);
-    let mut options = greedy(&device);
-    options.sampler = samplers()[3];
-    let expected = {
-        let mut engine = load(GRAPH.of(&options));
-        engine.prefill(&prompt(20)).expect("a prompt");
-        decode(&mut engine, 12)
-    };
-    for way in OTHERS {
-        let mut engine = load(way.of(&options));
-        engine.prefill(&prompt(20)).expect("a prompt");
-        let mut tokens = decode(&mut engine, 5);
-        let fails = device.kernel(&Fails).expect("a kernel");
-        fails.bind().launch(&device.new_stream().expect("a stream")).expect("issued");
-        engine.truncate(23).expect("a prefix");
-        tokens.truncate(3);
-        engine.decode().expect_err("the kernel's error");
-        assert_eq!(engine.position(), 23);
-        tokens.extend(decode(&mut engine, 9));
-        assert_eq!(tokens, expected, "{way:?}");
-    }
-}
-
 /// Tokens of a model after a prompt.
 fn tokens(gguf: &Gguf, options: EngineOptions, prompt: &[u32], count: usize) -> Vec<u32> {
     let mut engine = Engine::load(gguf, options, |_| {}).expect("an engine");
@@ -408,4 +382,35 @@ fn what_does_not_fit_falls_back_to_graphs() {
     let engine = load(OTHERS[1].of(&greedy(&device)));
     assert!(engine.fallback().is_none());
     assert_eq!(engine.describe().executor, Executor::Persistent);
+}
+
+/// Devices that go on after a failure.
+mod on_the_vm {
+    use super::*;
+
+    /// What fails on the device is an error of the call that waits for it, and then it goes on as if it had not been.
+    #[test]
+    fn failures_are_got_over() {
+        let device = device(false);
+        let mut options = greedy(&device);
+        options.sampler = samplers()[3];
+        let expected = {
+            let mut engine = load(GRAPH.of(&options));
+            engine.prefill(&prompt(20)).expect("a prompt");
+            decode(&mut engine, 12)
+        };
+        for way in OTHERS {
+            let mut engine = load(way.of(&options));
+            engine.prefill(&prompt(20)).expect("a prompt");
+            let mut tokens = decode(&mut engine, 5);
+            let fails = device.kernel(&Fails).expect("a kernel");
+            fails.bind().launch(&device.new_stream().expect("a stream")).expect("issued");
+            engine.truncate(23).expect("a prefix");
+            tokens.truncate(3);
+            engine.decode().expect_err("the kernel's error");
+            assert_eq!(engine.position(), 23);
+            tokens.extend(decode(&mut engine, 9));
+            assert_eq!(tokens, expected, "{way:?}");
+        }
+    }
 }

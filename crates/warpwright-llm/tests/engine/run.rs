@@ -82,58 +82,6 @@ impl Kernel for Fails {
     }
 }
 
-/// What fails on the device is an error, and then it goes on as if it had not been.
-#[test]
-fn failures_are_got_over() {
-    let device = device(false);
-    for ahead in [false, true] {
-        let mut options: EngineOptions = greedy(&device);
-        options.ahead = Some(ahead);
-        let mut engine = load(options.clone());
-        engine.prefill(&prompt(20)).expect("a prompt");
-        let expected = decode(&mut engine, 12);
-
-        let mut engine = load(options);
-        let fail = || {
-            device
-                .kernel(&Fails)
-                .expect("a kernel")
-                .bind()
-                .launch(&device.new_stream().expect("a stream"))
-                .expect("issued")
-        };
-        engine.prefill(&prompt(20)).expect("a prompt");
-        let mut tokens = decode(&mut engine, 5);
-        fail();
-        engine.truncate(23).expect("a prefix");
-        tokens.truncate(3);
-        let error = engine.decode().expect_err("the kernel's error");
-        assert!(matches!(error, EngineError::Runtime(_)), "{error}");
-        assert_eq!(engine.position(), 23);
-        tokens.extend(decode(&mut engine, 9));
-        assert_eq!(tokens, expected);
-        // Waiting tells too, and what has failed is done again.
-        engine.reset();
-        engine.prefill(&prompt(20)).expect("a prompt");
-        engine.wait().expect("nothing failed");
-        fail();
-        engine.prefill(&[1]).expect("issued");
-        assert!(matches!(engine.wait(), Err(EngineError::Runtime(_))));
-        assert_eq!(engine.position(), 21);
-        engine.decode().expect("a token");
-        // In the middle of a prompt: nothing of it stays, or all of it is done again.
-        engine.reset();
-        fail();
-        if engine.prefill(&prompt(20)).is_err() {
-            assert_eq!(engine.position(), 0);
-            engine.prefill(&prompt(20)).expect("a prompt");
-        }
-        let first = engine.decode().or_else(|_| engine.decode()).expect("a token");
-        assert_eq!(first, expected[0]);
-        assert_eq!(decode(&mut engine, 11), expected[1..]);
-    }
-}
-
 #[test]
 fn estimates_leave_no_trace() {
     let device = device(false);
@@ -155,4 +103,61 @@ fn estimates_leave_no_trace() {
     let rows = logits(&mut engine, &prompt(16), By::Token);
     engine.estimate().expect("an estimate");
     assert_eq!(engine.decode().expect("a token"), crate::largest(&rows[15]));
+}
+
+/// Devices that go on after a failure.
+mod on_the_vm {
+    use super::*;
+
+    /// What fails on the device is an error, and then it goes on as if it had not been.
+    #[test]
+    fn failures_are_got_over() {
+        let device = device(false);
+        for ahead in [false, true] {
+            let mut options: EngineOptions = greedy(&device);
+            options.ahead = Some(ahead);
+            let mut engine = load(options.clone());
+            engine.prefill(&prompt(20)).expect("a prompt");
+            let expected = decode(&mut engine, 12);
+
+            let mut engine = load(options);
+            let fail = || {
+                device
+                    .kernel(&Fails)
+                    .expect("a kernel")
+                    .bind()
+                    .launch(&device.new_stream().expect("a stream"))
+                    .expect("issued")
+            };
+            engine.prefill(&prompt(20)).expect("a prompt");
+            let mut tokens = decode(&mut engine, 5);
+            fail();
+            engine.truncate(23).expect("a prefix");
+            tokens.truncate(3);
+            let error = engine.decode().expect_err("the kernel's error");
+            assert!(matches!(error, EngineError::Runtime(_)), "{error}");
+            assert_eq!(engine.position(), 23);
+            tokens.extend(decode(&mut engine, 9));
+            assert_eq!(tokens, expected);
+            // Waiting tells too, and what has failed is done again.
+            engine.reset();
+            engine.prefill(&prompt(20)).expect("a prompt");
+            engine.wait().expect("nothing failed");
+            fail();
+            engine.prefill(&[1]).expect("issued");
+            assert!(matches!(engine.wait(), Err(EngineError::Runtime(_))));
+            assert_eq!(engine.position(), 21);
+            engine.decode().expect("a token");
+            // In the middle of a prompt: nothing of it stays, or all of it is done again.
+            engine.reset();
+            fail();
+            if engine.prefill(&prompt(20)).is_err() {
+                assert_eq!(engine.position(), 0);
+                engine.prefill(&prompt(20)).expect("a prompt");
+            }
+            let first = engine.decode().or_else(|_| engine.decode()).expect("a token");
+            assert_eq!(first, expected[0]);
+            assert_eq!(decode(&mut engine, 11), expected[1..]);
+        }
+    }
 }

@@ -25,7 +25,9 @@ pub(crate) struct Description {
 
 /// How many devices there are.
 pub(crate) fn count() -> Result<u32, CudaError> {
-    library::open()?;
+    if !library::open()?.has_devices {
+        return Ok(0);
+    }
     let mut count: c_int = 0;
     // SAFETY: writes the number.
     match check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) }) {

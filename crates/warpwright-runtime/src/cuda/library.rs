@@ -16,6 +16,8 @@ pub(crate) const NEEDED: DriverVersion = DriverVersion { major: 12, minor: 2 };
 pub(crate) struct Library {
     /// Its version.
     pub(crate) version: DriverVersion,
+    /// Whether it has devices. Where it has none it does not even begin.
+    pub(crate) has_devices: bool,
 }
 
 /// The driver. It is looked for once: where it is missing, it stays missing for this process.
@@ -38,6 +40,8 @@ fn find() -> Result<Library, CudaError> {
         return Err(CudaError::OldDriver { found: version, needed: NEEDED });
     }
     // SAFETY: no more than a call.
-    check("cuInit", unsafe { sys::cuInit(0) })?;
-    Ok(Library { version })
+    match check("cuInit", unsafe { sys::cuInit(0) }) {
+        Err(error) if !error.is(sys::CUresult::CUDA_ERROR_NO_DEVICE) => Err(error.into()),
+        begun => Ok(Library { version, has_devices: begun.is_ok() }),
+    }
 }

@@ -14,66 +14,8 @@ use std::time::{Duration, Instant};
 use warpwright_runtime::*;
 use warpwright_vm::Options;
 
-/// Kernels of the parameters `p`, `q` and `n`, launched with one thread:
-///
-/// - `add`: `p[0] += n`
-/// - `move`: `q[0] = p[n]`
-/// - `touch`: nothing, with all parameters taken
-/// - `spin`: says `q[1] = 1`, waits until `q[0]` is not zero, then `p[0] += n`
-/// - `fail`: traps
-const KERNELS: &str = ".version 7.8
-.target sm_80
-.address_size 64
-.visible .entry add(.param .u64 p, .param .u64 q, .param .u32 n)
-{
-    .reg .b32 %r<3>;
-    .reg .b64 %rd<2>;
-    ld.param.u64 %rd1, [p];
-    ld.param.u32 %r1, [n];
-    ld.global.u32 %r2, [%rd1];
-    add.u32 %r2, %r2, %r1;
-    st.global.u32 [%rd1], %r2;
-    ret;
-}
-.visible .entry move(.param .u64 p, .param .u64 q, .param .u32 n)
-{
-    .reg .b32 %r<3>;
-    .reg .b64 %rd<4>;
-    ld.param.u64 %rd1, [p];
-    ld.param.u64 %rd2, [q];
-    ld.param.u32 %r1, [n];
-    mad.wide.u32 %rd3, %r1, 4, %rd1;
-    ld.global.u32 %r2, [%rd3];
-    st.global.u32 [%rd2], %r2;
-    ret;
-}
-.visible .entry touch(.param .u64 p, .param .u64 q, .param .u32 n)
-{
-    ret;
-}
-.visible .entry spin(.param .u64 p, .param .u64 q, .param .u32 n)
-{
-    .reg .pred %p<2>;
-    .reg .b32 %r<4>;
-    .reg .b64 %rd<3>;
-    ld.param.u64 %rd1, [p];
-    ld.param.u64 %rd2, [q];
-    ld.param.u32 %r1, [n];
-    st.volatile.global.u32 [%rd2+4], 1;
-$trip:
-    ld.volatile.global.u32 %r2, [%rd2];
-    setp.eq.u32 %p1, %r2, 0;
-    @%p1 bra $trip;
-    ld.global.u32 %r3, [%rd1];
-    add.u32 %r3, %r3, %r1;
-    st.global.u32 [%rd1], %r3;
-    ret;
-}
-.visible .entry fail(.param .u64 p, .param .u64 q, .param .u32 n)
-{
-    trap;
-}
-";
+/// Kernels of one thread each; the file says what they do.
+const KERNELS: &str = include_str!("../small/words.ptx");
 
 /// A device with its kernels.
 struct Gpu {

@@ -55,7 +55,10 @@ fn a_buffer_that_another_stream_uses_is_not_used_again() {
     assert_ne!(w.device_ptr(), address);
     // Its own operations come after that kernel, and the first stream is done with the buffer.
     let z = other.alloc::<u32>(2).unwrap();
-    assert_eq!(z.device_ptr(), address);
+    // A driver need not know yet that the first stream is done.
+    if warpwright_testing::place() == warpwright_testing::Place::Vm {
+        assert_eq!(z.device_ptr(), address);
+    }
     hold.release();
     gpu.device.synchronize().unwrap();
 }

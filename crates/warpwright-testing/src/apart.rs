@@ -1,0 +1,207 @@
+//! Tests in processes of their own: with an environment, a driver and an end that no other test has.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The variable that says which test the process is for.
+const APART: &str = "WARPWRIGHT_TEST_APART";
+
+/// What such a process says before its test begins.
+const BEGUN: &str = "this process is for one test";
+
+/// How long a process may take before it is held to hang.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// A test that is run in a process of its own.
+///
+/// A test asks for it by its own name, as `cargo test` prints it. In the process that it makes the same test is run
+/// again, and is given `None`: there it does what it is about.
+pub struct Apart {
+    command: Command,
+}
+
+/// What became of such a process.
+#[derive(Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained of.
+    pub stderr: String,
+}
+
+impl Apart {
+    /// A process for the test of that name; `None` in that process.
+    pub fn new(test: &str) -> Option<Apart> {
+        if std::env::var_os(APART).is_some_and(|name| name == test) {
+            println!("{BEGUN}");
+            return None;
+        }
+        let program = std::env::current_exe().expect("the path of this program");
+        let mut command = Command::new(program);
+        command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(APART, test);
+        // What this process is told is not meant for that one.
+        let told = |name: &str| name.starts_with("WARPWRIGHT_") && name != APART;
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
+            command.env_remove(name);
+        }
+        Some(Apart { command })
+    }
+
+    /// With a variable in its environment.
+    pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// With the driver of `warpwright-libcuda`, which was built beside the test: devices of these architectures.
+    pub fn driver(self, devices: &str) -> Self {
+        let folder = driver_folder().unwrap_or_else(|error| panic!("the virtual driver: {error}"));
+        self.libraries(&folder).env("WARPWRIGHT_DEVICES", devices)
+    }
+
+    /// With a driver that cannot be loaded: every library of its name is an empty file.
+    pub fn broken_driver(self) -> Self {
+        let folder = beside().join("no-driver");
+        fs::create_dir_all(&folder).expect("a folder");
+        let names = ["cuda", "cuda64", "cuda64_12", "nvcuda"].map(|name| format!("lib{name}.so"));
+        let versions = ["", ".1", ".9", ".10", ".11", ".12"];
+        for name in names.iter().flat_map(|name| versions.map(|version| format!("{name}{version}"))) {
+            fs::write(folder.join(name), b"").expect("an empty file");
+        }
+        self.libraries(&folder)
+    }
+
+    fn libraries(self, folder: &Path) -> Self {
+        let before = std::env::var_os("LD_LIBRARY_PATH");
+        let folders = std::iter::once(folder.to_path_buf())
+            .chain(before.iter().flat_map(std::env::split_paths).collect::<Vec<_>>());
+        let folders = std::env::join_paths(folders).expect("folders without colons");
+        self.env("LD_LIBRARY_PATH", folders)
+    }
+
+    /// Starts it, with its output kept until its end.
+    ///
+    /// # Panics
+    /// Where it cannot be started.
+    pub fn start(mut self) -> Running {
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
+        Running(self.command.spawn().expect("a process"))
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Panics
+    /// Where it hangs, or where it had no such test.
+    pub fn run(self) -> Ended {
+        self.start().end()
+    }
+}
+
+/// Such a process, while it runs.
+pub struct Running(Child);
+
+impl Running {
+    /// Kills it, as nothing can keep it from being.
+    ///
+    /// # Panics
+    /// Where that is not possible.
+    pub fn kill(&mut self) {
+        self.0.kill().expect("a process that can be killed");
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// Where it hangs, or where it had no such test.
+    pub fn end(mut self) -> Ended {
+        let start = Instant::now();
+        // Read by threads, so that it does not wait for a reader.
+        let stdout = self.0.stdout.take().map(reader);
+        let stderr = self.0.stderr.take().map(reader);
+        let status = loop {
+            if let Some(status) = self.0.try_wait().expect("the state of a process") {
+                break status;
+            }
+            if start.elapsed() > LONGEST {
+                self.0.kill().expect("a process that can be killed");
+                panic!("the process did not end within {LONGEST:?}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let text = |reader: Option<std::thread::JoinHandle<String>>| {
+            reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
+        };
+        let ended = Ended { status, stdout: text(stdout), stderr: text(stderr) };
+        assert!(ended.stdout.lines().any(|line| line.ends_with(BEGUN)), "no test of that name: {ended:?}");
+        ended
+    }
+}
+
+impl Ended {
+    /// That its test passed, and its status is 0.
+    ///
+    /// # Panics
+    /// Where not, with what it printed.
+    #[track_caller]
+    pub fn passed(&self) {
+        assert!(self.status.success(), "{}\n{}\n{}", self.status, self.stdout, self.stderr);
+    }
+
+    /// That it ended with that status.
+    ///
+    /// # Panics
+    /// Where not, with what it printed.
+    #[track_caller]
+    pub fn exited(&self, status: i32) {
+        assert_eq!(self.status.code(), Some(status), "{}\n{}\n{}", self.status, self.stdout, self.stderr);
+    }
+}
+
+fn reader(mut pipe: impl io::Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What came before an error is what there is.
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// The folder of the running test.
+fn beside() -> PathBuf {
+    let program = std::env::current_exe().expect("the path of this program");
+    program.parent().expect("its folder").to_path_buf()
+}
+
+/// The private folder in which the library of `warpwright-libcuda`, which Cargo has built beside the test, has the name
+/// of the driver's.
+fn driver_folder() -> io::Result<PathBuf> {
+    let library = beside().join("libwarpwright_cuda.so");
+    if !library.is_file() {
+        let why = format!("{} was not built: the test's package must depend on it", library.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
+    }
+    let folder = beside().join("virtual-driver");
+    fs::create_dir_all(&folder)?;
+    // Programs ask for both names. Several tests do this at once: the last one wins, and all are the same.
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        let new = folder.join(format!("{name}.{}.{:?}", std::process::id(), std::thread::current().id()));
+        link(&library, &new)?;
+        fs::rename(&new, folder.join(name))?;
+    }
+    Ok(folder)
+}
+
+#[cfg(unix)]
+fn link(library: &Path, name: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(library, name)
+}
+
+#[cfg(not(unix))]
+fn link(library: &Path, name: &Path) -> io::Result<()> {
+    fs::copy(library, name).map(|_| ())
+}
