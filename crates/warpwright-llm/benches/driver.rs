@@ -13,7 +13,7 @@ use warpwright_llm::engine::{Engine, EngineOptions, Executor, SamplerOptions};
 use warpwright_llm::gguf::Gguf;
 use warpwright_runtime::{Device, VmConfig};
 
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 5;
 const DECODED: usize = 64;
 const PROMPT: [u32; 5] = [1, 2, 3, 5, 8];
 
