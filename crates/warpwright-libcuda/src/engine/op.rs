@@ -193,8 +193,10 @@ pub(crate) fn record(stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
         return recorder.record_event(stream, event);
     }
     let mark = Arc::new(Mark::new(stream.engine().queue().clone()));
-    event.set(super::Recorded::At(mark.clone()));
-    stream.submit(Op::Record(mark))
+    // An event whose mark nobody reaches would be waited for in vain: it has this one if the stream takes it.
+    stream.submit(Op::Record(mark.clone()))?;
+    event.set(super::Recorded::At(mark));
+    Ok(())
 }
 
 /// Records an event on a stream that captures so that each run of the graph records it.

@@ -5,7 +5,7 @@
 
 use super::nodes::{self, DEEPEST, Graph, NodeId, in_order};
 use super::{EventTask, Task, capture};
-use crate::engine::{Mark, Op, Recorded, Stream};
+use crate::engine::{Event, Mark, Op, Recorded, Stream};
 use crate::report::log;
 use crate::state::{Context, Handles, Kind};
 use crate::types::{
@@ -134,13 +134,19 @@ impl Exec {
             drop(state);
             return capture::add(stream, Task::Child(graph));
         }
-        let ops = state.ops(stream);
-        if !state.nodes.iter().any(|node| node.task.waits()) {
-            return stream.submit(Op::Batch(ops, 0));
+        let (ops, recorded) = state.ops(stream);
+        if state.nodes.iter().any(|node| node.task.waits()) {
+            let end = Arc::new(Mark::new(stream.engine().queue().clone()));
+            let before = state.last.clone().map(Op::Wait);
+            let run = [Op::Batch(ops, 0), Op::Record(end.clone())];
+            stream.submit(Op::batch(before.into_iter().chain(run).collect()))?;
+            state.last = Some(end);
+        } else {
+            stream.submit(Op::Batch(ops, 0))?;
         }
-        let end = Arc::new(Mark::new(stream.engine().queue().clone()));
-        let before = state.last.replace(end.clone()).map(Op::Wait);
-        stream.submit(Op::batch(before.into_iter().chain([Op::Batch(ops, 0), Op::Record(end)]).collect()))
+        // Only now: nobody would reach the marks of a run that the stream has not taken.
+        recorded.into_iter().for_each(|(event, mark)| event.set(Recorded::At(mark)));
+        Ok(())
     }
 
     /// Does something with a node of the graph that it was made from.
@@ -223,12 +229,13 @@ impl State {
         self.nodes.get_mut(place).ok_or(Status::INVALID_VALUE)
     }
 
-    /// What a run does. Events get new marks with each of them.
-    fn ops(&mut self, stream: &Stream) -> Arc<[Op]> {
+    /// What a run does, and the marks that it gives to events: new ones each time.
+    fn ops(&mut self, stream: &Stream) -> (Arc<[Op]>, Vec<(Arc<Event>, Arc<Mark>)>) {
         if let Some(ops) = &self.ops {
-            return ops.clone();
+            return (ops.clone(), Vec::new());
         }
         let mut same = true;
+        let mut recorded: Vec<(Arc<Event>, Arc<Mark>)> = Vec::new();
         let enabled = self.nodes.iter().filter(|node| node.is_enabled);
         let ops = enabled.filter_map(|node| {
             node.task.op().or_else(|| {
@@ -236,13 +243,17 @@ impl State {
                 match &node.task {
                     Task::Record(EventTask { event, .. }) => {
                         let mark = Arc::new(Mark::new(stream.engine().queue().clone()));
-                        event.set(Recorded::At(mark.clone()));
+                        recorded.push((event.clone(), mark.clone()));
                         Some(Op::Record(mark))
                     }
-                    Task::Wait(EventTask { event, .. }) => match event.recorded() {
-                        Recorded::At(mark) => Some(Op::Wait(mark)),
-                        _ => None,
-                    },
+                    Task::Wait(EventTask { event, .. }) => {
+                        // Recorded earlier in this run, or before it.
+                        let own = recorded.iter().rev().find(|(other, _)| Arc::ptr_eq(other, event));
+                        match own.map_or_else(|| event.recorded(), |(_, mark)| Recorded::At(mark.clone())) {
+                            Recorded::At(mark) => Some(Op::Wait(mark)),
+                            _ => None,
+                        }
+                    }
                     _ => None,
                 }
             })
@@ -251,7 +262,7 @@ impl State {
         if same {
             self.ops = Some(ops.clone());
         }
-        ops
+        (ops, recorded)
     }
 
     /// Some of the nodes as the graph of a node.

@@ -269,6 +269,27 @@ fn the_default_stream_waits_for_no_capture() {
 }
 
 #[test]
+fn what_the_default_stream_refuses_is_never_waited_for() {
+    let _context = Ctx::new();
+    let event: CUevent = out(|event| call!(cuEventCreate(event, 2))).unwrap();
+    let (own, blocking) = (stream(), out(|stream| call!(cuStreamCreate(stream, 0))).unwrap());
+    // A graph that records an event, and whose runs wait for each other.
+    begin(own);
+    ok!(cuLaunchHostFunc(own, Some(count), std::ptr::null_mut()));
+    ok!(cuEventRecordWithFlags(event, own, 1));
+    let exec = ready(end(own).unwrap());
+    begin(blocking);
+    fails!(STREAM_CAPTURE_IMPLICIT, cuEventRecord(event, CUstream::LEGACY));
+    fails!(STREAM_CAPTURE_IMPLICIT, cuGraphLaunch(exec, CUstream::LEGACY));
+    assert_eq!(end(blocking), Err(Status::STREAM_CAPTURE_INVALIDATED));
+    // It was recorded nowhere, and the next run is the first one.
+    ok!(cuEventSynchronize(event));
+    ok!(cuGraphLaunch(exec, own));
+    ok!(cuEventSynchronize(event));
+    ok!(cuStreamSynchronize(own));
+}
+
+#[test]
 fn streams_that_go_take_their_captures_along() {
     let _context = Ctx::new();
     let (f, word, one) = (Functions::load(), words(1), stream());
