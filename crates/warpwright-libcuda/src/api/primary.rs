@@ -1,6 +1,7 @@
 //! The context that a device has for all of the process.
 
 use super::entries;
+use crate::engine::permitted;
 use crate::state::state;
 use crate::types::{CUcontext, CUdevice, Out};
 use std::ffi::{c_int, c_uint};
@@ -14,21 +15,25 @@ entries! {
 
     /// Releases it; the last one destroys it.
     fn cuDevicePrimaryCtxRelease_v2(device: CUdevice) {
+        permitted()?;
         state()?.device(device)?.release_primary()
     }
 
     /// Releases it; the last one destroys it.
     fn cuDevicePrimaryCtxRelease(device: CUdevice) {
+        permitted()?;
         state()?.device(device)?.release_primary()
     }
 
     /// Destroys it with all that is in it, however often it is retained.
     fn cuDevicePrimaryCtxReset_v2(device: CUdevice) {
+        permitted()?;
         state()?.device(device)?.reset_primary()
     }
 
     /// Destroys it with all that is in it, however often it is retained.
     fn cuDevicePrimaryCtxReset(device: CUdevice) {
+        permitted()?;
         state()?.device(device)?.reset_primary()
     }
 

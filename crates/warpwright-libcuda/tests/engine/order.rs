@@ -88,6 +88,8 @@ unsafe extern "C" fn call_the_driver(argument: *mut c_void) {
         call!(cuCtxSynchronize()),
         call!(cuMemAlloc_v2(Out::from(&mut 0), 4)),
         call!(cuMemcpyHtoD_v2(1 << 40, pointer(&[0]), 4)),
+        call!(cuDevicePrimaryCtxRelease_v2(0)),
+        call!(cuDevicePrimaryCtxReset_v2(0)),
     ];
     for status in statuses {
         WRITTEN.lock().unwrap().push((2, status.0 as u32));
@@ -101,7 +103,7 @@ fn functions_of_the_host_may_not_call_the_driver() {
     let argument = std::ptr::without_provenance_mut(stream.0);
     ok!(cuLaunchHostFunc(stream, Some(call_the_driver), argument));
     ok!(cuStreamSynchronize(stream));
-    assert_eq!(written(2), [Status::NOT_PERMITTED.0 as u32; 4]);
+    assert_eq!(written(2), [Status::NOT_PERMITTED.0 as u32; 6]);
     ok!(cuStreamDestroy_v2(stream));
 }
 
