@@ -33,7 +33,7 @@ fn allocate(bytes: u64) -> Result<CUdeviceptr> {
     let owner = (context.id(), context.handle());
     match engine.memory().allocate(engine.vm(), bytes, BlockKind::Plain, owner) {
         // What streams give back may not have come to its turn.
-        Err(Status::OUT_OF_MEMORY) if !engine.queue().is_idle() => {
+        Err(Status::OUT_OF_MEMORY) if engine.memory().may_have_room(engine.vm(), bytes) => {
             engine.drain();
             context.check()?;
             Ok(engine.memory().allocate(engine.vm(), bytes, BlockKind::Plain, owner)?.base())

@@ -53,7 +53,7 @@ fn allocate(
     };
     let block = match allocate() {
         // What streams give back may not have come to its turn.
-        Err(Status::OUT_OF_MEMORY) if !engine.queue().is_idle() => {
+        Err(Status::OUT_OF_MEMORY) if engine.memory().may_have_room(engine.vm(), bytes) => {
             engine.drain();
             context.check()?;
             allocate()

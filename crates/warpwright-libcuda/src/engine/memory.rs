@@ -113,6 +113,20 @@ impl Memory {
         if block.is_freed.swap(true, Relaxed) { Err(Status::INVALID_VALUE) } else { Ok(block) }
     }
 
+    /// Bytes that were taken back and are not gone.
+    fn going(&self) -> u64 {
+        let blocks = self.blocks();
+        let gone = blocks.values().filter(|block| block.is_freed.load(Relaxed));
+        gone.map(|block| block.bytes()).sum()
+    }
+
+    /// Whether there may be room for so many bytes when everything is done that was asked for. Nobody need wait, perhaps
+    /// for something that only they bring about, where there will be none.
+    pub(crate) fn may_have_room(&self, vm: &Device, bytes: u64) -> bool {
+        let going = self.going();
+        going > 0 && bytes <= vm.free_memory().saturating_add(going)
+    }
+
     /// What was taken back is gone.
     pub(crate) fn forget(&self, block: &Arc<Block>) {
         let removed = self.blocks().remove(&block.base());
