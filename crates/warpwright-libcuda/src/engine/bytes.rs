@@ -23,7 +23,8 @@ impl Bytes {
         }
         for engine in engines()? {
             if let Ok(span) = engine.vm().span(address, bytes) {
-                if engine.memory().is_freed(address) {
+                // Memory of the host that is being given back is held by nobody any more.
+                if span.is_mapped() || engine.memory().is_freed(address) {
                     return Err(Status::INVALID_VALUE);
                 }
                 return Ok(Bytes { span, _host: None });

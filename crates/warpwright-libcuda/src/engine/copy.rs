@@ -2,6 +2,7 @@
 
 use super::{Bytes, ClientMemory, Op, Stream};
 use crate::graph::guard;
+use crate::report::log;
 use crate::types::{Result, Status};
 use std::sync::Arc;
 
@@ -68,6 +69,11 @@ impl Memory {
         // Part of pinned memory and part not is nothing that can be copied.
         if super::hosts().touches(address, bytes) {
             return Bytes::at(address, bytes).map(Memory::Known);
+        }
+        // An address of a device that was given back may come here too.
+        if !super::host::is_there(address, bytes) {
+            log::misuse(&format_args!("{bytes} bytes at {address:#x} are of no device, and not of the host"));
+            return Err(Status::INVALID_VALUE);
         }
         Ok(Memory::Client(ClientMemory::new(address, bytes)))
     }

@@ -283,11 +283,16 @@ impl Hosts {
     }
 }
 
-/// Whether the process has memory at all of these addresses.
-fn is_there(address: u64, bytes: u64) -> bool {
+/// Whether the process has memory at all of these addresses. Whether it may read or write there is not asked.
+pub(super) fn is_there(address: u64, bytes: u64) -> bool {
     const ASYNC: c_int = 1;
+    const NO_MEMORY: i32 = 12;
     let first = address as usize & !(PAGE - 1);
-    let length = (address as usize + bytes as usize).next_multiple_of(PAGE) - first;
+    let end =
+        (address as usize).checked_add(bytes as usize).and_then(|end| end.checked_next_multiple_of(PAGE));
+    let Some(end) = end else { return false };
     // SAFETY: nothing is changed that a program could see; it fails where there is nothing.
-    unsafe { msync(std::ptr::without_provenance_mut(first), length, ASYNC) == 0 }
+    let status = unsafe { msync(std::ptr::without_provenance_mut(first), end - first, ASYNC) };
+    // Where the question is not allowed, the client is believed.
+    status == 0 || std::io::Error::last_os_error().raw_os_error() != Some(NO_MEMORY)
 }

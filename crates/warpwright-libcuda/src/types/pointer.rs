@@ -151,8 +151,12 @@ impl<T: Copy> In<T> {
         if self.is_null() {
             return Err(Status::INVALID_VALUE);
         }
+        let mut values = Vec::new();
+        // A count that cannot be meant: so many are nowhere.
+        values.try_reserve_exact(count).map_err(|_| Status::INVALID_VALUE)?;
         // SAFETY: as above, for as many values as the client says that there are.
-        Ok((0..count).map(|i| unsafe { self.0.add(i).read_unaligned() }).collect())
+        values.extend((0..count).map(|i| unsafe { self.0.add(i).read_unaligned() }));
+        Ok(values)
     }
 }
 

@@ -81,6 +81,44 @@ fn out_of_memory_harms_nothing() {
 }
 
 #[test]
+fn nobody_waits_for_room_that_will_not_be() {
+    let _context = Ctx::new(1);
+    let (words, held) = (pinned(1), stream(1));
+    ok!(cuStreamWaitValue32_v2(held, address(words), 1, 0));
+    // Only who is told of this sets the word.
+    assert_eq!(call!(cuMemAlloc_v2(Out::from(&mut 0), 2 * MEMORY)), Status::OUT_OF_MEMORY);
+    assert_eq!(call!(cuMemAllocAsync(Out::from(&mut 0), 2 * MEMORY, held)), Status::OUT_OF_MEMORY);
+    set(&words[0]);
+    ok!(cuStreamSynchronize(held));
+    ok!(cuStreamDestroy_v2(held));
+    free_pinned(words);
+}
+
+#[test]
+fn addresses_of_nothing_are_refused() {
+    let _context = Ctx::new(0);
+    let (at, mut mine) = (alloc(16), [0u8; 16]);
+    let own = address(&mine);
+    let nowhere = |at: usize| std::ptr::without_provenance_mut::<std::ffi::c_void>(at);
+    free(at);
+    let kept = alloc(16);
+    for (what, found) in [
+        ("given back", call!(cuMemcpy(at, own, 16))),
+        ("given back, as the source", call!(cuMemcpy(own, at, 16))),
+        ("no memory", call!(cuMemcpy(0x1234, own, 16))),
+        ("no memory of the host", call!(cuMemcpyHtoD_v2(kept, nowhere(0x1234), 16))),
+        ("no memory of the host", call!(cuMemcpyDtoH_v2(nowhere(0x1234), kept, 16))),
+        ("the end of all", call!(cuMemcpyDtoH_v2(nowhere(usize::MAX - 8), kept, 16))),
+        ("the end of all", call!(cuMemHostRegister_v2(nowhere(usize::MAX - 100), 99, 0))),
+        ("more than there can be", call!(cuMemcpyHtoD_v2(kept, pointer_mut(&mut mine), usize::MAX))),
+    ] {
+        assert_eq!(found, INVALID, "{what}");
+    }
+    ok!(cuMemcpy(kept, own, 16));
+    free(kept);
+}
+
+#[test]
 fn a_context_waits_for_its_work_when_it_ends() {
     let outer = Ctx::new(0);
     let words = pinned(2);
