@@ -57,6 +57,9 @@ struct Node {
     is_enabled: bool,
 }
 
+/// An event that a run records, and where.
+type NewMark = (Arc<Event>, Arc<Mark>);
+
 /// Why a graph cannot run, and the node that it is about.
 pub(crate) struct Failure {
     pub(crate) result: Instantiated,
@@ -230,12 +233,12 @@ impl State {
     }
 
     /// What a run does, and the marks that it gives to events: new ones each time.
-    fn ops(&mut self, stream: &Stream) -> (Arc<[Op]>, Vec<(Arc<Event>, Arc<Mark>)>) {
+    fn ops(&mut self, stream: &Stream) -> (Arc<[Op]>, Vec<NewMark>) {
         if let Some(ops) = &self.ops {
             return (ops.clone(), Vec::new());
         }
         let mut same = true;
-        let mut recorded: Vec<(Arc<Event>, Arc<Mark>)> = Vec::new();
+        let mut recorded: Vec<NewMark> = Vec::new();
         let enabled = self.nodes.iter().filter(|node| node.is_enabled);
         let ops = enabled.filter_map(|node| {
             node.task.op().or_else(|| {
