@@ -320,6 +320,7 @@ impl<'a> Residents<'a> {
             }
         }
         let mut turn = 0;
+        let mut waiting = 0;
         let mut stalled = 0;
         let mut seen = launch.changes.load(Acquire);
         while !self.blocks.is_empty() && !launch.is_stopped() {
@@ -338,6 +339,11 @@ impl<'a> Residents<'a> {
             if m.take_outward() {
                 launch.changed();
             }
+            waiting = if matches!(status, BlockStatus::Waiting) { waiting + 1 } else { 0 };
+            if waiting > self.blocks.len() {
+                // What its blocks wait for may want this core.
+                std::thread::yield_now();
+            }
             match status {
                 BlockStatus::Stopped => break,
                 BlockStatus::Done => {
@@ -348,7 +354,7 @@ impl<'a> Residents<'a> {
                         self.admit_next();
                     }
                 }
-                BlockStatus::Running => {
+                BlockStatus::Running | BlockStatus::Waiting => {
                     let now = launch.changes.load(Acquire);
                     stalled = if now == seen { stalled + (self.blocks[turn].clock - before) } else { 0 };
                     seen = now;

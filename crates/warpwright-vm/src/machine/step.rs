@@ -90,6 +90,8 @@ pub(crate) enum BlockStatus {
     Done,
     /// It has more to do.
     Running,
+    /// The same, and all of its threads wait for other blocks.
+    Waiting,
     /// The launch is over.
     Stopped,
 }
@@ -156,8 +158,7 @@ impl<'a> Machine<'a> {
                 return BlockStatus::Stopped;
             }
             if ran && !busy {
-                // All of it waits for other blocks.
-                break;
+                return BlockStatus::Waiting;
             }
         }
         BlockStatus::Running
