@@ -4,7 +4,8 @@
 mod common;
 
 use common::{context, get, ok};
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use warpwright_cuda::api::*;
 use warpwright_cuda::types::*;
 
@@ -13,10 +14,11 @@ const PLAIN: CUdevice = 0;
 const RETAINED: CUdevice = 1;
 const RESET: CUdevice = 2;
 const MEMORY: CUdevice = 3;
+const SHARED: CUdevice = 4;
 
 fn begin() {
     common::begin(&[
-        ("WARPWRIGHT_DEVICES", "90,80,80,90"),
+        ("WARPWRIGHT_DEVICES", "90,80,80,90,80"),
         ("WARPWRIGHT_MEMORY", "1G"),
         ("WARPWRIGHT_WORKERS", "1"),
         ("WARPWRIGHT_LOG", "off"),
@@ -170,6 +172,48 @@ fn a_primary_context_lives_as_long_as_it_is_retained() {
         ok(release());
         ok(cuCtxSetCurrent(CUcontext::NULL));
     }
+}
+
+#[test]
+fn a_primary_context_that_is_retained_during_its_last_release_stays() {
+    /// Waits for the test.
+    extern "C" fn wait(told: *mut c_void) {
+        // SAFETY: the test waits for this to end before the flag goes.
+        let told = unsafe { &*told.cast::<AtomicBool>() };
+        while !told.load(Relaxed) {
+            std::thread::yield_now();
+        }
+    }
+    begin();
+    let (told, releasing) = (AtomicBool::new(false), AtomicBool::new(false));
+    // SAFETY: places for handles; handles are any values.
+    let retain = || get(|context| unsafe { cuDevicePrimaryCtxRetain(context, SHARED) }).unwrap();
+    let release = || unsafe { cuDevicePrimaryCtxRelease_v2(SHARED) };
+    let primary = retain();
+    // SAFETY: as above; the flag outlives the scope, which does not end before the function has.
+    unsafe {
+        ok(cuCtxSetCurrent(primary));
+        let data = (&raw const told).cast_mut().cast();
+        ok(cuLaunchHostFunc(CUstream::NULL, Some(wait), data));
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            releasing.store(true, Relaxed);
+            ok(release());
+        });
+        while !releasing.load(Relaxed) {
+            std::thread::yield_now();
+        }
+        // The release is under way now, as far as can be seen, and waits for the function.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(retain(), primary);
+        told.store(true, Relaxed);
+    });
+    assert_eq!(synchronize(), Status::SUCCESS, "it is retained");
+    ok(release());
+    assert_eq!(synchronize(), Status::CONTEXT_IS_DESTROYED);
+    // SAFETY: handles are any values.
+    ok(unsafe { cuCtxSetCurrent(CUcontext::NULL) });
 }
 
 #[test]

@@ -240,8 +240,7 @@ impl Backend {
     ) -> Result<()> {
         match self {
             Backend::Vm(worker) => worker.download(operation, source, stream, target),
-            // What is skipped has an error that stands, and that is returned.
-            Backend::Cuda(driver) => driver.download(&source, stream, stream.cuda(), target),
+            Backend::Cuda(driver) => driver.download(operation, &source, stream, stream.cuda(), target),
         }
     }
 }

@@ -61,8 +61,9 @@ pub enum RuntimeError {
         /// The module's kernels.
         known: Vec<String>,
     },
-    /// A node of a graph cannot become that launch: it must launch the same kernel.
-    #[error("node {node} of the graph cannot become {given}: it is {}; only a launch of the same kernel can be updated",
+    /// A node of a graph cannot become that launch: it must launch the same kernel, with the same attributes.
+    #[error("node {node} of the graph cannot become {given}: it is {}; only a launch of the same kernel, cooperative or not \
+             and in clusters as that one is, can be updated",
         found.as_ref().map_or("not there".to_owned(), ToString::to_string))]
     GraphUpdate {
         /// The node's place.

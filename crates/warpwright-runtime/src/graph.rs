@@ -216,7 +216,7 @@ impl GraphExec {
     }
 
     /// Gives a kernel's node other arguments: those of a prepared launch of the same kernel, whose grid may be
-    /// another one too. Replays from now on have them; those that were issued have the old ones.
+    /// another one too, but not its [attributes](crate::LaunchAttributes). Replays from now on have them; those that were issued have the old ones.
     pub fn update(&mut self, node: NodeId, prepared: &PreparedLaunch) -> Result<()> {
         let at = node.0;
         let given = || GraphNode::Kernel {
@@ -229,7 +229,8 @@ impl GraphExec {
             return Err(RuntimeError::OtherDevice { operation: "update", what: "launch" });
         }
         match self.ops.get(at) {
-            Some(Op::Launch(launch)) if *launch.kernel == *prepared.kernel() => {}
+            Some(Op::Launch(launch))
+                if *launch.kernel == *prepared.kernel() && launch.shape.is_like(&prepared.op().shape) => {}
             found => {
                 let (found, given) = (found.map(describe), given());
                 return Err(RuntimeError::GraphUpdate {

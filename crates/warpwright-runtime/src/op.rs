@@ -37,6 +37,11 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// Whether launches of both differ in their dimensions at most. How it is launched is a node's for good.
+    pub(crate) fn is_like(&self, other: &Shape) -> bool {
+        self.cooperative == other.cooperative && self.cluster == other.cluster
+    }
+
     /// Blocks of the grid.
     pub(crate) fn blocks(&self) -> u64 {
         self.grid.iter().fold(1, |product, &n| product.saturating_mul(n.into()))

@@ -152,7 +152,13 @@ impl Device {
         primary.retained = primary.retained.checked_sub(1).ok_or(Status::INVALID_CONTEXT)?;
         let last = if primary.retained == 0 { primary.active().cloned() } else { None };
         drop(primary);
-        if let Some(context) = last {
+        let Some(context) = last else { return Ok(()) };
+        // That may take a while, in which others retain contexts; where it was this one, it stays.
+        if let Some(engine) = self.engine_if_started() {
+            engine.drain_context(&context);
+        }
+        let primary = self.primary();
+        if primary.retained == 0 {
             context.destroy();
         }
         Ok(())

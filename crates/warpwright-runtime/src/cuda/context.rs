@@ -5,7 +5,8 @@
 
 use super::error::{CallError, check};
 use cudarc::driver::CudaContext;
-use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute};
+use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUstreamCaptureMode as Mode};
+use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -46,6 +47,34 @@ impl Context {
     pub(crate) fn attribute(&self, which: CUdevice_attribute) -> Result<i32, CallError> {
         attribute(self.device(), which)
     }
+}
+
+/// As long as this lives, no capture of anybody's forbids the thread calls that may wait for a device. Without it such a call
+/// fails, and ends the capture with an error, although what is done here has nothing to do with what is captured.
+pub(crate) struct Unbound {
+    /// What the thread's mode was.
+    before: Mode,
+    /// It is of this thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Unbound {
+    pub(crate) fn new() -> Self {
+        Unbound { before: exchange(Mode::CU_STREAM_CAPTURE_MODE_RELAXED), _thread: PhantomData }
+    }
+}
+
+impl Drop for Unbound {
+    fn drop(&mut self) {
+        exchange(self.before);
+    }
+}
+
+/// Sets which captures forbid calls to this thread; which did before.
+fn exchange(mut mode: Mode) -> Mode {
+    // SAFETY: reads and writes the mode. Where the call fails nothing has changed, and the mode is what it was.
+    let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
+    mode
 }
 
 /// An attribute of a device.

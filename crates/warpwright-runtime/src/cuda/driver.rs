@@ -3,7 +3,7 @@
 use super::config::CudaConfig;
 use super::context::Context;
 use super::error::CallError;
-use super::faults::{Faults, Suspects};
+use super::faults::{Faults, Suspects, ends_context};
 use super::handles::Stream;
 use super::info::{self, Description};
 use super::library;
@@ -125,7 +125,7 @@ impl Driver {
         self.lines.sweep();
         let stream = match &self.theirs {
             Some(theirs) if id == 0 => Stream::theirs(&self.context, theirs.clone()),
-            _ => Stream::new(&self.context)?,
+            _ => self.answer("a new stream", Stream::new(&self.context))?,
         };
         Ok(self.stream(id, stream))
     }
@@ -147,12 +147,14 @@ impl Driver {
         let mut order = line.order();
         // The memory is there behind this point of the stream: no other one has it before.
         self.ticket(&mut order, state);
-        Ok(self.allocator.allocate(bytes, line.stream(), line.id())?)
+        let memory = self.allocator.allocate(bytes, line.stream(), line.id());
+        drop(order);
+        self.answer("an allocation", memory)
     }
 
     /// New memory of the host's, zero. `None` where there is no room.
     pub(crate) fn allocate_mapped(&self, bytes: u64) -> Result<Option<Memory>> {
-        Ok(self.allocator.allocate_mapped(bytes)?)
+        self.answer("an allocation", self.allocator.allocate_mapped(bytes))
     }
 
     /// Whether the operations until a point are complete. In a context that is lost everything is.
@@ -185,12 +187,12 @@ impl Driver {
     /// Waits until everything is complete, and what it held is free again.
     pub(crate) fn reclaim(&self) -> Result<()> {
         self.pass_all();
-        Ok(self.allocator.reclaim()?)
+        self.answer("an allocation", self.allocator.reclaim())
     }
 
     /// Bytes of memory that nobody has, in this process or another one.
     pub(crate) fn free_memory(&self) -> Result<u64> {
-        Ok(self.allocator.room()?.free)
+        self.answer("a query", self.allocator.room().map(|room| room.free))
     }
 
     /// Loads a module that the verifier has accepted.
@@ -211,6 +213,18 @@ impl Driver {
             self.lines.all().iter().for_each(|line| suspects.join(line.order().suspects.clone()));
             suspects
         });
+    }
+
+    /// What a call for `what` is answered with at once. Where it is the first to meet an error that has ended the context, it
+    /// says what a call that waits would. No stream is locked.
+    pub(super) fn answer<T>(&self, what: &str, result: Result<T, CallError>) -> Result<T> {
+        result.or_else(|error| {
+            if ends_context(error.code) {
+                self.failed(what, &error);
+                self.faults.tell()?;
+            }
+            Err(error.into())
+        })
     }
 
     /// Errors that calls have returned.

@@ -133,7 +133,7 @@ impl Faults {
 }
 
 /// Whether a context in which that has happened does nothing any more.
-fn ends_context(code: u32) -> bool {
+pub(super) fn ends_context(code: u32) -> bool {
     const ENDING: &[CUresult] = &[
         CUresult::CUDA_ERROR_DEINITIALIZED,
         CUresult::CUDA_ERROR_ECC_UNCORRECTABLE,
@@ -151,9 +151,9 @@ fn ends_context(code: u32) -> bool {
         CUresult::CUDA_ERROR_EXTERNAL_DEVICE,
         CUresult::CUDA_ERROR_UNKNOWN,
     ];
-    // Drivers after 12.2 have this one too: the error is kept in its context.
-    const CONTAINED: u32 = 721;
-    code == CONTAINED || ENDING.iter().any(|&ending| ending as u32 == code)
+    // Drivers after 12.2 have these too: an error that is kept in its context, and a leak of tensor memory.
+    const LATER: [u32; 2] = [721, 722];
+    LATER.contains(&code) || ENDING.iter().any(|&ending| ending as u32 == code)
 }
 
 #[cfg(test)]

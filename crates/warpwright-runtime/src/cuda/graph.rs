@@ -2,7 +2,8 @@
 //!
 //! The operations are issued on a stream that captures, one behind the other, and after each the driver is asked which
 //! node it has become. Replays that a list has are captured with the operations that they have: the driver's graphs do
-//! not nest here. The driver orders replays of one graph behind one another, and keeps what a replay under way needs.
+//! not nest here. Whoever waits for the whole context meanwhile, on any thread and in any library, ends the capture with an
+//! error: then it is made again. The driver orders replays of one graph behind one another, and keeps what a replay under way needs.
 
 use super::context::Context;
 use super::error::{CallError, check};
@@ -11,6 +12,9 @@ use super::launch::Call;
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUgraphNode, CUresult, CUstreamCaptureMode};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// How often a capture is begun that somebody else puts an end to.
+const TRIES: u32 = 100;
 
 /// A graph that is ready for replays.
 pub(crate) struct Exec {
@@ -65,6 +69,24 @@ impl Exec {
         mut issue: impl FnMut(usize, &Stream) -> Result<(), CallError>,
     ) -> Result<Self, Refused> {
         let stream = Stream::new(context)?;
+        for _ in 1..TRIES {
+            match Self::capture(context, &stream, len, &mut issue) {
+                Err(Refused { error, .. }) if error.is(CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) => {
+                    std::thread::yield_now();
+                }
+                captured => return captured,
+            }
+        }
+        Self::capture(context, &stream, len, &mut issue)
+    }
+
+    /// The same on a stream that captures nothing. It does so no more when this returns.
+    fn capture(
+        context: &Arc<Context>,
+        stream: &Stream,
+        len: usize,
+        issue: &mut impl FnMut(usize, &Stream) -> Result<(), CallError>,
+    ) -> Result<Self, Refused> {
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is ours alone, and captures nothing.
         check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.raw(), mode) })?;
@@ -72,7 +94,7 @@ impl Exec {
         let mut last = None;
         let mut issued = Ok(());
         for at in 0..len {
-            let tail = issue(at, &stream).and_then(|()| tail(&stream));
+            let tail = issue(at, stream).and_then(|()| tail(stream));
             match tail {
                 Ok(tail) => {
                     nodes.push(tail.filter(|_| tail != last));

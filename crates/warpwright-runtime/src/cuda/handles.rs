@@ -9,6 +9,9 @@ use cudarc::driver::sys::{self, CUevent, CUevent_flags, CUresult, CUstream, CUst
 use std::ptr::null_mut;
 use std::sync::Arc;
 
+/// What is not done in the order of a capture.
+pub(super) const CAPTURED: CUresult = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+
 /// A stream of the driver.
 pub(crate) struct Stream {
     context: Arc<Context>,
@@ -76,6 +79,12 @@ impl Stream {
         // SAFETY: writes the status; the handle lives.
         check("cuStreamIsCapturing", unsafe { sys::cuStreamIsCapturing(self.handle, &mut status) })?;
         Ok(status != NONE)
+    }
+
+    /// Refuses `call` where it is someone else's, who captures on it now: what is meant for once would be replayed. The
+    /// context is bound.
+    pub(super) fn must_not_capture(&self, call: &'static str) -> Result<(), CallError> {
+        if self.is_captured()? { Err(CallError::new(call, CAPTURED)) } else { Ok(()) }
     }
 
     /// What it is asked for from now on waits for what the event covers now. The context is bound.

@@ -2,7 +2,7 @@
 
 use super::driver::{Counts, Driver};
 use super::error::{CallError, CudaError, check};
-use super::faults::Suspects;
+use super::faults::{Suspects, ends_context};
 use super::graph::{Exec, Refused};
 use super::handles::Stream;
 use super::launch::Call;
@@ -11,7 +11,7 @@ use super::mark::Mark;
 use super::module::{Kernel, Module};
 use crate::backend;
 use crate::contract::Param;
-use crate::error::Result;
+use crate::error::{Result, RuntimeError};
 use crate::op::{Launch, Op, Place, Shape};
 use crate::stream::StreamState;
 use crate::vm;
@@ -199,7 +199,8 @@ impl Driver {
 
     /// With [`sync_launches`](super::CudaConfig::sync_launches) a launch waits for itself.
     fn after_launch(&self, stream: &Stream, order: &mut Order) -> Result<(), CallError> {
-        if self.sync_launches {
+        // A launch in a capture of theirs runs later, and cannot be waited for.
+        if self.sync_launches && !stream.is_captured()? {
             stream.synchronize()?;
             order.suspects = Suspects::default();
         }
@@ -226,6 +227,7 @@ impl Driver {
     /// Copies to the host, and waits.
     pub(crate) fn download(
         &self,
+        operation: &'static str,
         source: &Place,
         state: &StreamState,
         handle: &StreamHandle,
@@ -240,11 +242,13 @@ impl Driver {
                     handle.line().seen(ticket);
                 })
             }
-            Ok(None) => Ok(()),
+            // Somebody else may be told of the error in whose way it was.
+            Ok(None) => return self.faults.tell().and(Err(RuntimeError::Skipped { operation })),
             Err(error) => Err(error),
         };
         if let Err(error) = result {
             self.failed("copy to the host", &error);
+            return self.faults.tell().and(Err(RuntimeError::Skipped { operation }));
         }
         self.faults.tell()
     }
@@ -309,13 +313,16 @@ impl Driver {
             // SAFETY: nothing is done before a replay, which is in the order of its stream.
             unsafe { self.operate(&ops[at], stream, None) }
         });
-        let exec = exec.map_err(|Refused { node, error }| CudaError::Graph { node, error })?;
+        let exec = exec.or_else(|Refused { node, error }| match ends_context(error.code) {
+            true => self.answer("a graph", Err(error)),
+            false => Err(CudaError::Graph { node, error }.into()),
+        })?;
         Ok(Arc::new(Replay { exec, tally }))
     }
 
     /// Replays from now on have that launch in that place of the list.
     pub(crate) fn update(&self, replay: &Replay, node: usize, launch: &Launch) -> Result<()> {
-        Ok(replay.exec.update(node, &launch.code.cuda().call)?)
+        self.answer(&launch.kernel, replay.exec.update(node, &launch.code.cuda().call))
     }
 }
 

@@ -9,6 +9,7 @@
 //!            ────────────▲──►       is 6 complete?  the same event is asked
 //! ```
 
+use super::context::Unbound;
 use super::error::CallError;
 use super::faults::Suspects;
 use super::handles::{Event, Stream};
@@ -118,6 +119,11 @@ impl Line {
         }
         self.stream.context().bind()?;
         let mut order = self.order();
+        // A capture that is asked how far it is ends with an error.
+        if self.stream.is_captured()? {
+            return Ok(false);
+        }
+        let _unbound = Unbound::new();
         if self.stream.is_idle()? {
             self.passed(order.issued);
             let Order { covers, spare, .. } = &mut *order;
@@ -160,6 +166,8 @@ impl Line {
         self.stream.context().bind()?;
         // Others may ask it for more meanwhile, and so it is not locked.
         let issued = self.order().issued;
+        // A capture that is waited for ends with an error.
+        self.stream.must_not_capture("cuStreamSynchronize")?;
         self.stream.synchronize()?;
         self.seen(issued);
         Ok(())

@@ -1,5 +1,6 @@
 //! Marks of a CUDA device: events of the driver that know times.
 
+use super::context::Unbound;
 use super::error::{CallError, check};
 use super::handles::{Event, Stream};
 use super::line::Line;
@@ -72,6 +73,7 @@ impl Mark {
             return true;
         }
         let Some(event) = self.event() else { return true };
+        let _unbound = Unbound::new();
         match event.context().bind().and_then(|()| event.is_complete()) {
             Ok(true) => {
                 self.reach();

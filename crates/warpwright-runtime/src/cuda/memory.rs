@@ -6,7 +6,7 @@
 //!
 //! What uses the memory is not known here: whoever drops it has said so ([`Memory::used_by`]).
 
-use super::context::Context;
+use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::handles::Stream;
 use super::reaper::{Reaper, Users};
@@ -72,6 +72,8 @@ impl Allocator {
         let Ok(size) = usize::try_from(bytes) else { return Ok(None) };
         self.context.bind()?;
         self.reaper.sweep();
+        stream.must_not_capture("cuMemAllocAsync")?;
+        let _unbound = Unbound::new();
         let mut address = 0;
         let (call, result) = if self.pooled {
             // SAFETY: writes the address; the stream lives.
@@ -279,6 +281,7 @@ impl HostBlock {
     /// New memory, at an address that is a multiple of the size of any element. `None` where there is no room.
     pub(crate) fn new(context: &Arc<Context>, bytes: usize) -> Result<Option<Self>, CallError> {
         context.bind()?;
+        let _unbound = Unbound::new();
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         let mut start: *mut c_void = null_mut();
         // SAFETY: writes the address.

@@ -8,20 +8,19 @@
 //! all that runs (modules, memory of the host's), goes when nothing runs, or when there is too much of it.
 //!
 //! While someone else captures on a stream of theirs nothing can be put behind it: what is given back then is kept until
-//! they are done.
+//! they are done. So is what the driver does not take for any other reason, unless it says that the context is lost: what
+//! may be in use does not go.
 
-use super::context::Context;
+use super::context::{Context, Unbound};
 use super::error::{CallError, check};
-use super::handles::{Event, Stream};
+use super::faults::ends_context;
+use super::handles::{CAPTURED, Event, Stream};
 use cudarc::driver::sys::{self, CUresult};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Things that wait until nothing runs. When there are more, those that are not in use go, if the driver waits or not.
 const MOST: usize = 256;
-
-/// What an event is answered with that would be recorded in the order of a capture.
-const CAPTURED: CUresult = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 
 /// Gives back what streams may still use, behind them.
 pub(crate) struct Reaper {
@@ -78,11 +77,16 @@ impl Reaper {
 
     /// A stream is asked for nothing any more.
     pub(crate) fn close(&self, id: u64) {
-        let stream = self.streams().remove(&id);
-        if let Some(stream) = stream {
+        // In one go: who gives something back meanwhile either waits for the stream, or comes behind what waits for it here.
+        let mut streams = self.streams();
+        if let Some(stream) = streams.get(&id) {
             // A context that is lost keeps nothing busy.
-            let _ = self.context.bind().and_then(|()| self.behind(&stream));
+            let _ = self.context.bind().and_then(|()| self.behind(stream));
         }
+        let stream = streams.remove(&id);
+        drop(streams);
+        // It may be the last to have it, and then destroys it.
+        drop(stream);
     }
 
     /// What the own stream is asked for from now on waits for what that stream was asked for so far.
@@ -110,7 +114,7 @@ impl Reaper {
     pub(crate) fn free(&self, address: u64, users: &[u64]) -> Result<(), CallError> {
         self.context.bind()?;
         match self.follow(&Users::Streams(users)) {
-            Err(error) if error.is(CAPTURED) => {
+            Err(error) if !ends_context(error.code) => {
                 self.keep(&Users::Streams(users), What::Memory(address));
                 return Ok(());
             }
@@ -140,7 +144,7 @@ impl Reaper {
         };
         match mark() {
             Ok(event) => dying.push_back((event, what)),
-            Err(error) if error.is(CAPTURED) => {
+            Err(error) if !ends_context(error.code) => {
                 drop(dying);
                 self.keep(users, What::Thing(what));
             }
@@ -187,8 +191,10 @@ impl Reaper {
         if dying.is_empty() || self.context.bind().is_err() || (dying.len() <= MOST && self.is_busy()) {
             return;
         }
-        // An error is the context's, which is lost: nothing is in use.
-        while dying.front().is_some_and(|(event, _)| event.is_complete().unwrap_or(true)) {
+        let _unbound = Unbound::new();
+        // In a context that is lost nothing is in use.
+        let is_past = |event: &Event| event.is_complete().unwrap_or_else(|error| ends_context(error.code));
+        while dying.front().is_some_and(|(event, _)| is_past(event)) {
             dead.extend(dying.pop_front());
         }
         drop(dying);

@@ -11,7 +11,7 @@
 //! A stream has one piece that small copies fill one after the other, with one event for all of them. Where a stream
 //! has many pieces that the device has not come to yet, the host waits for the first of them, and for nothing else.
 
-use super::context::Context;
+use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::handles::{Event, Stream};
 use super::memory::HostBlock;
@@ -98,6 +98,7 @@ impl Staging {
     fn take(&self) -> Result<Piece, CallError> {
         let mut pieces = self.pieces();
         if pieces.free.is_empty() {
+            let _unbound = Unbound::new();
             let (free, left) = std::mem::take(&mut pieces.left).into_iter().partition(|piece| {
                 // An error is the context's, which the next call will tell.
                 piece.event.is_complete().unwrap_or(false)
@@ -121,6 +122,8 @@ impl Staging {
 
     /// Copies to the host behind what the stream was asked for so far, and waits for that. The context is bound.
     pub(crate) fn download(&self, stream: &Stream, source: u64, target: &mut [u8]) -> Result<(), CallError> {
+        stream.must_not_capture("cuMemcpyDtoHAsync")?;
+        let _unbound = Unbound::new();
         let mut ahead = Ahead::default();
         let result = self.fetch(stream, source, target, &mut ahead);
         if result.is_err() && ahead.len > 0 {
@@ -191,6 +194,8 @@ impl Lane {
     /// Copies to the device behind what the stream was asked for so far. The bytes are not needed any more when this
     /// returns. The context is bound.
     pub(crate) fn upload(&mut self, data: &[u8], target: u64) -> Result<(), CallError> {
+        // The piece is of other bytes when their graph is replayed.
+        self.stream.must_not_capture("cuMemcpyHtoDAsync")?;
         let mut to = target;
         for part in data.chunks(PIECE) {
             let at = self.room(part.len())?;
@@ -226,6 +231,7 @@ impl Lane {
 
     /// A piece that nothing uses.
     fn next(&mut self) -> Result<Piece, CallError> {
+        let _unbound = Unbound::new();
         let mut free = None;
         while let Some(first) = self.full.front() {
             // With as many pieces as it may have, the stream waits for its first one.

@@ -4,11 +4,7 @@
 //! starts the program that it is in with its own name, and is what the new process runs.
 
 use crate::*;
-use std::process::Command;
 use warpwright_runtime::{CudaError, DriverVersion};
-
-/// Says to the new process which test it is for.
-const CHILD: &str = "WARPWRIGHT_TEST_CHILD";
 
 /// Traps.
 const FAIL: &str = ".version 7.8
@@ -19,22 +15,6 @@ const FAIL: &str = ".version 7.8
     trap;
 }
 ";
-
-/// Runs the rest of a test in a process of its own, with that environment.
-fn alone(name: &str, environment: &[(&str, &str)], rest: fn()) {
-    if std::env::var(CHILD).is_ok_and(|child| child == name) {
-        return rest();
-    }
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", &format!("faults::{name}"), "--test-threads=1", "--nocapture"]);
-    // What the kernels of these tests do is an error, and is meant to be one.
-    command.env_remove("WARPWRIGHT_EXIT_STATUS").env_remove("WARPWRIGHT_LEAKS").env(CHILD, name);
-    let output = command.envs(environment.iter().copied()).output().expect("a process");
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, error) = (said(&output.stdout), said(&output.stderr));
-    assert!(output.status.success(), "{}\n{out}{error}", output.status);
-    assert!(out.lines().any(|line| line.starts_with("test result: ok. 1 passed")), "it ran: {out}");
-}
 
 fn failing() -> (Gpu, Function) {
     with_config(CudaConfig::new(0))
@@ -63,7 +43,7 @@ fn failure<T: std::fmt::Debug>(result: Result<T>) -> Failure {
 
 #[test]
 fn a_device_that_failed_is_lost_and_says_so_to_everybody() {
-    alone("a_device_that_failed_is_lost_and_says_so_to_everybody", &[], || {
+    alone("faults::a_device_that_failed_is_lost_and_says_so_to_everybody", &[], || {
         let (gpu, function) = failing();
         let (stream, other) = (gpu.device.default_stream(), gpu.device.new_stream().unwrap());
         let x = stream.clone_htod(&[1u32]).unwrap();
@@ -99,8 +79,34 @@ fn a_device_that_failed_is_lost_and_says_so_to_everybody() {
 }
 
 #[test]
+fn an_allocation_that_meets_the_error_first_names_the_launch() {
+    alone("faults::an_allocation_that_meets_the_error_first_names_the_launch", &[], || {
+        let (gpu, function) = failing();
+        let stream = gpu.device.default_stream();
+        let x = stream.alloc_zeros::<u32>(1).unwrap();
+        fail(&stream, &function, &x);
+        // The device fails some time after the launch.
+        let mut given = Vec::new();
+        let mut len = 1;
+        until(|| {
+            len += 1;
+            given.push(stream.alloc::<u32>(len));
+            given.last().is_some_and(Result::is_err)
+        });
+        let failed = failure(given.pop().expect("the last one"));
+        assert_eq!((&*failed.kernel, failed.launch, failed.lost), ("fail", Some(0), true));
+        let failed = failure(gpu.device.alloc_mapped::<u32>(3));
+        assert_eq!((&*failed.kernel, failed.launch, failed.lost), ("fail", Some(0), true));
+        stream.begin_capture().unwrap();
+        gpu.add(&stream, &x, 1);
+        let failed = failure(stream.end_capture().unwrap().instantiate());
+        assert_eq!((&*failed.kernel, failed.launch), ("fail", Some(0)));
+    });
+}
+
+#[test]
 fn where_it_is_not_known_which_launch_failed_they_are_named_from_first_to_last() {
-    alone("where_it_is_not_known_which_launch_failed_they_are_named_from_first_to_last", &[], || {
+    alone("faults::where_it_is_not_known_which_launch_failed_they_are_named_from_first_to_last", &[], || {
         let (gpu, function) = failing();
         let (stream, other) = (gpu.device.default_stream(), gpu.device.new_stream().unwrap());
         let (x, y) = (stream.alloc_zeros::<u32>(1).unwrap(), other.alloc_zeros::<u32>(1).unwrap());
@@ -121,7 +127,7 @@ fn where_it_is_not_known_which_launch_failed_they_are_named_from_first_to_last()
 
 #[test]
 fn launches_that_wait_for_themselves_say_which_one_it_was() {
-    alone("launches_that_wait_for_themselves_say_which_one_it_was", &[], || {
+    alone("faults::launches_that_wait_for_themselves_say_which_one_it_was", &[], || {
         let mut config = CudaConfig::new(0);
         config.sync_launches = true;
         let (gpu, function) = with_config(config);
@@ -139,7 +145,7 @@ fn launches_that_wait_for_themselves_say_which_one_it_was() {
 #[test]
 fn a_variable_makes_launches_wait_for_themselves() {
     let on = [("WARPWRIGHT_SYNC_LAUNCHES", "1")];
-    alone("a_variable_makes_launches_wait_for_themselves", &on, || {
+    alone("faults::a_variable_makes_launches_wait_for_themselves", &on, || {
         assert!(CudaConfig::new(0).sync_launches);
         let gpu = Gpu::open();
         let stream = gpu.device.default_stream();
@@ -156,7 +162,7 @@ fn a_variable_makes_launches_wait_for_themselves() {
 
 #[test]
 fn the_replay_of_a_graph_names_its_kernels() {
-    alone("the_replay_of_a_graph_names_its_kernels", &[], || {
+    alone("faults::the_replay_of_a_graph_names_its_kernels", &[], || {
         let (gpu, function) = failing();
         let stream = gpu.device.default_stream();
         let x = stream.alloc_zeros::<u32>(1).unwrap();
@@ -176,7 +182,7 @@ fn the_replay_of_a_graph_names_its_kernels() {
 fn a_driver_that_is_too_old_is_refused_with_what_it_is_and_what_is_needed() {
     // Only the driver of the virtual GPU can be made old.
     let old = [("WARPWRIGHT_DRIVER_VERSION", "11040")];
-    alone("a_driver_that_is_too_old_is_refused_with_what_it_is_and_what_is_needed", &old, || {
+    alone("faults::a_driver_that_is_too_old_is_refused_with_what_it_is_and_what_is_needed", &old, || {
         let version = |major, minor| DriverVersion { major, minor };
         match (warpwright_runtime::cuda_driver(), Device::cuda(0)) {
             (Err(why), Err(RuntimeError::Cuda(error))) => {

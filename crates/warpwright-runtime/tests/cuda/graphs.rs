@@ -1,7 +1,9 @@
 //! Graphs of the driver.
 
 use crate::*;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use warpwright_kernels::Softmax;
+use warpwright_runtime::cudarc::driver::CudaContext;
 
 const D: usize = 64;
 
@@ -71,6 +73,32 @@ fn an_update_is_for_replays_that_come_later() {
 }
 
 #[test]
+fn how_a_node_is_launched_is_not_updated() {
+    let gpu = Gpu::open();
+    let stream = gpu.device.new_stream().unwrap();
+    let kernel = gpu.device.kernel(&Softmax::new(D as u32)).unwrap();
+    let (x, y) = (stream.alloc_zeros::<f32>(D).unwrap(), stream.alloc::<f32>(D).unwrap());
+    let launch = softmax(&kernel, &x, &y, 1);
+    // A kernel of its name that is launched in another way.
+    let text = format!(
+        ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry {}() {{ ret; }}",
+        launch.kernel()
+    );
+    let other = gpu.device.load_ptx(&text).unwrap().load_function(launch.kernel()).unwrap();
+    let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
+    stream.begin_capture().unwrap();
+    let builder = stream.launch_builder(&other).attributes(LaunchAttributes::default().cooperative());
+    // SAFETY: the kernel accesses nothing.
+    unsafe { builder.launch(one) }.unwrap();
+    stream.launch(&launch).unwrap();
+    let mut exec = stream.end_capture().unwrap().instantiate().unwrap();
+    let nodes: Vec<_> = exec.nodes().map(|(id, _)| id).collect();
+    let refused = exec.update(nodes[0], &launch);
+    assert!(matches!(refused, Err(RuntimeError::GraphUpdate { node: 0, .. })), "{refused:?}");
+    exec.update(nodes[1], &launch).unwrap();
+}
+
+#[test]
 fn a_graph_that_goes_leaves_its_replays() {
     let gpu = Gpu::open();
     gpu.device.set_release_threshold(0);
@@ -94,6 +122,35 @@ fn a_graph_that_goes_leaves_its_replays() {
     assert!(!stream.is_idle());
     hold.release();
     assert_eq!(stream.clone_dtoh(&result).unwrap(), [32]);
+}
+
+#[test]
+fn a_graph_is_made_while_others_wait_for_the_whole_context() {
+    let gpu = Gpu::open();
+    let stream = gpu.device.default_stream();
+    let context = CudaContext::new(0).unwrap();
+    let x = stream.clone_htod(&[0u32]).unwrap();
+    stream.begin_capture().unwrap();
+    (0..40).for_each(|_| gpu.add(&stream, &x, 1));
+    let graph = stream.end_capture().unwrap();
+    let (made, waited) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !made.load(Relaxed) {
+                // Refused where it meets a capture, which it ends.
+                let _ = context.synchronize();
+                waited.store(true, Relaxed);
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        });
+        until(|| waited.load(Relaxed));
+        let execs: Vec<_> = (0..50).map(|_| graph.instantiate()).collect();
+        made.store(true, Relaxed);
+        for exec in execs {
+            exec.unwrap().launch(&stream).unwrap();
+        }
+    });
+    assert_eq!(stream.clone_dtoh(&x).unwrap(), [2000]);
 }
 
 #[test]

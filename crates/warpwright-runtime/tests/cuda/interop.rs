@@ -1,8 +1,12 @@
 //! Programs that have cudarc already.
+//!
+//! Whoever waits for the whole context, as cudarc does when it makes a stream, ends all captures with an error. So a test in
+//! which cudarc captures has a process of its own.
 
 use crate::*;
+use std::sync::Arc;
 use warpwright_runtime::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use warpwright_runtime::cudarc::driver::{CudaContext, CudaSlice, DeviceSlice};
+use warpwright_runtime::cudarc::driver::{CudaContext, CudaSlice, CudaStream, DeviceSlice};
 
 #[test]
 fn both_sides_are_in_the_order_of_one_stream() {
@@ -103,24 +107,112 @@ fn what_is_of_another_context_or_kind_is_refused() {
 
 #[test]
 fn what_is_dropped_does_not_disturb_a_capture_of_theirs() {
+    alone("interop::what_is_dropped_does_not_disturb_a_capture_of_theirs", &[], || {
+        let context = CudaContext::new(0).unwrap();
+        // SAFETY: all is on one stream.
+        unsafe { context.disable_event_tracking() };
+        let theirs = context.new_stream().unwrap();
+        let gpu = Gpu::of(Device::from_cudarc(context, theirs.clone()).unwrap());
+        gpu.device.set_release_threshold(0);
+        let ours = gpu.device.default_stream();
+        let x = ours.clone_htod(&[1u32]).unwrap();
+        let (y, mapped) = (ours.alloc::<u32>(5).unwrap(), gpu.device.alloc_mapped::<u32>(5).unwrap());
+        ours.memset_zeros(&y).unwrap();
+        ours.memset_zeros(mapped.buffer()).unwrap();
+        theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
+        // Launches of ours are in their graph.
+        gpu.add(&ours, &x, 3);
+        drop((y, mapped));
+        let graph = theirs.end_capture(CUgraphInstantiate_flags(0)).unwrap().expect("a graph");
+        assert_eq!(ours.clone_dtoh(&x).unwrap(), [1]);
+        graph.launch().unwrap();
+        graph.launch().unwrap();
+        assert_eq!(ours.clone_dtoh(&x).unwrap(), [7]);
+    });
+}
+
+/// A stream of theirs that is the default one of a device, and captures in a mode that forbids everything that waits.
+fn capturing(gpu: impl FnOnce(&Gpu)) -> (Gpu, Arc<CudaStream>) {
     let context = CudaContext::new(0).unwrap();
-    // SAFETY: all is on one stream.
+    // SAFETY: all of theirs is on one stream.
     unsafe { context.disable_event_tracking() };
     let theirs = context.new_stream().unwrap();
-    let gpu = Gpu::of(Device::from_cudarc(context, theirs.clone()).unwrap());
-    gpu.device.set_release_threshold(0);
-    let ours = gpu.device.default_stream();
-    let x = ours.clone_htod(&[1u32]).unwrap();
-    let (y, mapped) = (ours.alloc::<u32>(5).unwrap(), gpu.device.alloc_mapped::<u32>(5).unwrap());
-    ours.memset_zeros(&y).unwrap();
-    ours.memset_zeros(mapped.buffer()).unwrap();
-    theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
-    // Launches of ours are in their graph.
-    gpu.add(&ours, &x, 3);
-    drop((y, mapped));
-    let graph = theirs.end_capture(CUgraphInstantiate_flags(0)).unwrap().expect("a graph");
-    assert_eq!(ours.clone_dtoh(&x).unwrap(), [1]);
-    graph.launch().unwrap();
-    graph.launch().unwrap();
-    assert_eq!(ours.clone_dtoh(&x).unwrap(), [7]);
+    let ours = Gpu::of(Device::from_cudarc(context, theirs.clone()).unwrap());
+    gpu(&ours);
+    theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL).unwrap();
+    (ours, theirs)
+}
+
+#[test]
+fn what_is_done_on_other_streams_does_not_end_a_capture_of_theirs() {
+    alone("interop::what_is_done_on_other_streams_does_not_end_a_capture_of_theirs", &[], || {
+        let mut before = None;
+        let (gpu, theirs) = capturing(|gpu| {
+            let ours = gpu.device.default_stream();
+            let other = gpu.device.new_stream().unwrap();
+            let x = ours.clone_htod(&[1u32]).unwrap();
+            // Memory whose last use is on the stream that captures: it is asked whether that is over.
+            ours.memset_zeros(&ours.alloc::<u32>(70).unwrap()).unwrap();
+            ours.memset_zeros(&ours.alloc::<u32>(80).unwrap()).unwrap();
+            let event = other.record_event().unwrap();
+            before = Some((ours, other, x, event));
+        });
+        let (ours, other, x, event) = before.unwrap();
+        gpu.add(&ours, &x, 3);
+        let y = other.alloc::<u32>(70).unwrap();
+        other.memcpy_htod(&numbers(1, 70), &y).unwrap();
+        assert!(other.clone_dtoh(&y).unwrap() == numbers(1, 70));
+        until(|| event.is_complete() && other.is_idle());
+        assert!(!ours.is_idle(), "it is not known before they are done");
+        // More than is kept for a time at which nothing runs.
+        for _ in 0..300 {
+            let mapped = gpu.device.alloc_mapped::<u32>(1).unwrap();
+            mapped.set(0, 5).unwrap();
+            other.memset_zeros(mapped.buffer()).unwrap();
+        }
+        other.synchronize().unwrap();
+        drop(other.alloc::<u32>(90).unwrap());
+        let graph = theirs.end_capture(CUgraphInstantiate_flags(0)).unwrap().expect("a graph");
+        graph.launch().unwrap();
+        assert_eq!(ours.clone_dtoh(&x).unwrap(), [4]);
+    });
+}
+
+#[test]
+fn what_is_meant_for_once_is_not_captured() {
+    alone("interop::what_is_meant_for_once_is_not_captured", &[], || {
+        let mut before = None;
+        let (gpu, theirs) = capturing(|gpu| {
+            let ours = gpu.device.default_stream();
+            let x = ours.clone_htod(&[1u32]).unwrap();
+            before = Some((ours, x));
+        });
+        let (ours, x) = before.unwrap();
+        let refused = |error: RuntimeError| match error {
+            RuntimeError::Cuda(error) => error.to_string(),
+            RuntimeError::Failed(failure) => failure.message,
+            other => panic!("{other}"),
+        };
+        let calls = [
+            refused(ours.alloc::<u32>(9).unwrap_err()),
+            refused(ours.clone_dtoh(&x).unwrap_err()),
+            refused(ours.synchronize().unwrap_err()),
+            refused(gpu.device.synchronize().unwrap_err()),
+        ];
+        for (said, call) in calls.iter().zip([
+            "cuMemAllocAsync",
+            "cuMemcpyDtoHAsync",
+            "cuStreamSynchronize",
+            "cuStreamSynchronize",
+        ]) {
+            assert!(said.starts_with(call), "{said}");
+        }
+        // This one is told by the next call that waits.
+        ours.memcpy_htod(&[7], &x).unwrap();
+        assert!(refused(ours.synchronize().unwrap_err()).starts_with("cuMemcpyHtoDAsync"));
+        gpu.add(&ours, &x, 3);
+        let graph = theirs.end_capture(CUgraphInstantiate_flags(0)).unwrap().expect("a graph");
+        graph.launch().unwrap();
+        assert_eq!(ours.clone_dtoh(&x).unwrap(), [4]);
+    });
 }

@@ -13,6 +13,7 @@ mod memory;
 mod peers;
 mod staging;
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 use warpwright_runtime::*;
 
@@ -55,6 +56,26 @@ $trip:
     ret;
 }
 ";
+
+/// Says to the new process which test it is for.
+const CHILD: &str = "WARPWRIGHT_TEST_CHILD";
+
+/// Runs the rest of a test in a process of its own, with that environment. `name` is the
+/// test's with its module.
+fn alone(name: &str, environment: &[(&str, &str)], rest: fn()) {
+    if std::env::var(CHILD).is_ok_and(|child| child == name) {
+        return rest();
+    }
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", name, "--test-threads=1", "--nocapture"]);
+    // What the kernels of these tests do is an error, and is meant to be one.
+    command.env_remove("WARPWRIGHT_EXIT_STATUS").env_remove("WARPWRIGHT_LEAKS").env(CHILD, name);
+    let output = command.envs(environment.iter().copied()).output().expect("a process");
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, error) = (said(&output.stdout), said(&output.stderr));
+    assert!(output.status.success(), "{}\n{out}{error}", output.status);
+    assert!(out.lines().any(|line| line.starts_with("test result: ok. 1 passed")), "it ran: {out}");
+}
 
 /// A device with its kernels.
 struct Gpu {

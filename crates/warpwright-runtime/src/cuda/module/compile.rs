@@ -39,6 +39,10 @@ struct Logs {
 /// Options of a call, and their values.
 type LogOptions = ([CUjit_option; 4], [*mut c_void; 4]);
 
+/// What images depend on of how the compiler is called: `.loc` directives become tables of lines, which take no time on
+/// the device.
+pub(super) const OPTIONS: &str = "lineinfo";
+
 impl Logs {
     fn new() -> Self {
         Logs { errors: vec![0; LOG], infos: vec![0; LOG] }
@@ -72,7 +76,11 @@ pub(super) fn compile(ptx: &str) -> Result<Vec<u8>, Refused> {
 }
 
 /// The same, with options whose places outlive the call.
-fn link(ptx: &str, (options, values): &mut LogOptions) -> Result<Vec<u8>, CallError> {
+fn link(ptx: &str, (logs, places): &mut LogOptions) -> Result<Vec<u8>, CallError> {
+    let [log, log_size, info, info_size] = *logs;
+    let mut options = [log, log_size, info, info_size, CUjit_option::CU_JIT_GENERATE_LINE_INFO];
+    let [log, log_size, info, info_size] = *places;
+    let mut values = [log, log_size, info, info_size, std::ptr::without_provenance_mut(1)];
     // The text ends at a zero, for whoever has not sanitised it.
     let text = CString::new(ptx.split('\0').next().unwrap_or_default()).unwrap_or_default();
     let count = options.len() as u32;

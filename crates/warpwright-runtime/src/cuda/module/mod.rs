@@ -25,7 +25,7 @@ pub use error::{JitError, ModuleError};
 pub use log::{JitMessage, PtxLine};
 pub use version::PtxVersionError;
 
-use super::context::Context;
+use super::context::{Context, Unbound};
 use super::error::{CallError, DriverVersion};
 use super::reaper::{Reaper, Users};
 use crate::error::{Result, RuntimeError};
@@ -128,6 +128,7 @@ impl Loader {
         let declared: Vec<(String, FunctionAttributes)> = function::declared(module, info).collect();
         let key = Key::new(&ptx, &self.platform());
         self.context.bind()?;
+        let _unbound = Unbound::new();
         if let Some(image) = self.cache.as_ref().and_then(|cache| cache.get(&key)) {
             match self.load_image(&image, &declared) {
                 Ok(module) => {
@@ -153,13 +154,12 @@ impl Loader {
 
     /// What images depend on, beside their PTX.
     fn platform(&self) -> Platform<'_> {
-        // The compiler is given no options.
         Platform {
             driver: self.driver.release(),
             build: &self.build,
             device: &self.device,
             arch: self.arch,
-            options: "",
+            options: compile::OPTIONS,
         }
     }
 
