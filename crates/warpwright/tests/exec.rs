@@ -126,8 +126,10 @@ fn signals_go_on_to_the_program() {
                       echo ready; while :; do sleep 0.02; done";
         // In a session of its own: what comes from the terminal of these tests would not be passed on.
         let exec = place.script(&[], script);
-        let mut command = Command::new("setsid");
-        command.arg("--wait").arg(exec.get_program()).args(exec.get_args());
+        // A shell sets no trap for what was ignored when it began, as it is where these tests run in the background.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=TERM,USR1,INT", "setsid", "--wait"]);
+        command.arg(exec.get_program()).args(exec.get_args());
         for (name, value) in exec.get_envs() {
             match value {
                 Some(value) => command.env(name, value),
