@@ -157,8 +157,13 @@ impl Launch {
     }
 
     /// The host waits for its end.
+    ///
+    /// Until now it may have changed something: a block that has not looked since does not go round in circles.
     fn host_waits(&self) {
-        self.awaited.store(true, Relaxed);
+        if !self.awaited.load(Relaxed) {
+            self.changed();
+            self.awaited.store(true, Release);
+        }
     }
 
     /// The blocks of a host thread go round in circles until the count of changes is another one. Whether
@@ -166,7 +171,7 @@ impl Launch {
     fn stands_still(&self, index: u32, changes: u64) -> bool {
         self.standing[index as usize].store(changes + 1, Release);
         let still = |standing: &AtomicU64| [changes + 1, GONE].contains(&standing.load(Acquire));
-        self.awaited.load(Relaxed) && self.standing.iter().all(still) && self.changes.load(Acquire) == changes
+        self.awaited.load(Acquire) && self.standing.iter().all(still) && self.changes.load(Acquire) == changes
     }
 
     /// Ends it with a trap. The first one counts.
@@ -340,10 +345,6 @@ impl<'a> Residents<'a> {
                 launch.changed();
             }
             waiting = if matches!(status, BlockStatus::Waiting) { waiting + 1 } else { 0 };
-            if waiting > self.blocks.len() {
-                // What its blocks wait for may want this core.
-                std::thread::yield_now();
-            }
             match status {
                 BlockStatus::Stopped => break,
                 BlockStatus::Done => {
@@ -371,6 +372,10 @@ impl<'a> Residents<'a> {
                         launch.changed();
                     }
                     turn += 1;
+                    if waiting > self.blocks.len() {
+                        // What its blocks wait for may want this core.
+                        std::thread::yield_now();
+                    }
                 }
             }
         }
