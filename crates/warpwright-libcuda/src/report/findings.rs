@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use warpwright_ptx::diag::LineIndex;
 use warpwright_ptx::ir::Origin;
-use warpwright_vm::{AccessSite, Action, Finding, Report, Severity, SpaceKind, Trap, TrapKind};
+use warpwright_vm::{AccessSite, Action, Finding, Report, Severity, SpaceKind, Trap};
 
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 static ERRORS: AtomicU64 = AtomicU64::new(0);
@@ -186,7 +186,7 @@ fn trap_json(trap: &Trap, lines: &LineIndex<'_>, call: Call) -> Value {
     json!({
         "version": VERSION,
         "event": "trap",
-        "kind": trap_name(trap.kind),
+        "kind": trap.kind.name(),
         "message": trap.message,
         "kernel": trap.kernel,
         "call": call_json(call),
@@ -200,25 +200,4 @@ fn trap_json(trap: &Trap, lines: &LineIndex<'_>, call: Call) -> Value {
 
 pub(super) fn call_json(call: Call) -> Value {
     json!({ "number": call.number, "function": call.function })
-}
-
-/// As `warpwright run --json` names them.
-fn trap_name(kind: TrapKind) -> &'static str {
-    match kind {
-        TrapKind::Instruction => "instruction",
-        TrapKind::Unsupported => "unsupported",
-        TrapKind::BadBranch => "bad-branch",
-        TrapKind::BadCall => "bad-call",
-        TrapKind::StackOverflow => "stack-overflow",
-        TrapKind::OutOfMemory => "out-of-memory",
-        TrapKind::BadAtomic => "bad-atomic",
-        TrapKind::BadBarrier => "bad-barrier",
-        TrapKind::BadOperand => "bad-operand",
-        TrapKind::BadFree => "bad-free",
-        TrapKind::Assertion => "assertion",
-        TrapKind::Deadlock => "deadlock",
-        TrapKind::Budget => "budget",
-        TrapKind::Internal => "internal",
-        _ => "other",
-    }
 }

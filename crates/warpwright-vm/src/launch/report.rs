@@ -46,6 +46,28 @@ pub enum TrapKind {
     Internal,
 }
 
+impl TrapKind {
+    /// Its name, as reports for programs have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TrapKind::Instruction => "instruction",
+            TrapKind::Unsupported => "unsupported",
+            TrapKind::BadBranch => "bad-branch",
+            TrapKind::BadCall => "bad-call",
+            TrapKind::StackOverflow => "stack-overflow",
+            TrapKind::OutOfMemory => "out-of-memory",
+            TrapKind::BadAtomic => "bad-atomic",
+            TrapKind::BadBarrier => "bad-barrier",
+            TrapKind::BadOperand => "bad-operand",
+            TrapKind::Assertion => "assertion",
+            TrapKind::BadFree => "bad-free",
+            TrapKind::Deadlock => "deadlock",
+            TrapKind::Budget => "budget",
+            TrapKind::Internal => "internal",
+        }
+    }
+}
+
 /// A launch ended before its threads did.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

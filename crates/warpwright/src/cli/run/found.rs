@@ -143,23 +143,7 @@ impl From<&AllocationRef> for Allocation {
 pub(super) fn trap(report: &Report, locator: &Locator<'_>) -> Option<Trap> {
     let trap = report.trap.as_ref()?;
     Some(Trap {
-        kind: match trap.kind {
-            TrapKind::Instruction => "instruction",
-            TrapKind::Unsupported => "unsupported",
-            TrapKind::BadBranch => "bad-branch",
-            TrapKind::BadCall => "bad-call",
-            TrapKind::StackOverflow => "stack-overflow",
-            TrapKind::OutOfMemory => "out-of-memory",
-            TrapKind::BadAtomic => "bad-atomic",
-            TrapKind::BadBarrier => "bad-barrier",
-            TrapKind::BadOperand => "bad-operand",
-            TrapKind::BadFree => "bad-free",
-            TrapKind::Assertion => "assertion",
-            TrapKind::Deadlock => "deadlock",
-            TrapKind::Budget => "budget",
-            TrapKind::Internal => "internal",
-            _ => "other",
-        },
+        kind: trap.kind.name(),
         message: trap.message.clone(),
         kernel: trap.kernel.clone(),
         place: locator.place(trap.origin.unwrap_or(Origin::Unknown)),
