@@ -4,7 +4,7 @@
 //! was asked for, by the rules of the interface alone.
 #![allow(unsafe_code, reason = "the functions are C's")]
 
-use crate::common::{context, get, ok};
+use crate::common::{context, ok};
 use crate::programs::{event, stream};
 use std::ffi::c_void;
 use std::sync::Mutex;
