@@ -10,6 +10,7 @@
 //! in `bytes`, when the client has just given it or is waiting.
 
 mod bytes;
+mod callbacks;
 mod copy;
 mod event;
 mod execute;
@@ -35,6 +36,7 @@ pub(crate) use stream::{Recorder, STREAMS, Stream, StreamKind};
 
 use crate::state::{Context, state};
 use crate::types::{CUdevice, Result, Status};
+use callbacks::Callbacks;
 use memory::Memory;
 use pool::Pools;
 use std::sync::Arc;
@@ -44,6 +46,7 @@ pub(crate) struct Engine {
     ordinal: CUdevice,
     vm: warpwright_vm::Device,
     queue: Arc<Queue>,
+    callbacks: &'static Callbacks,
     memory: Memory,
     pools: Pools,
     streams: stream::Defaults,
@@ -56,6 +59,7 @@ impl Engine {
         let engine = Arc::new(Engine {
             ordinal,
             vm,
+            callbacks: Callbacks::new(format!("cuda-host-{ordinal}")),
             queue,
             memory: Memory::default(),
             pools: Pools::default(),
@@ -78,6 +82,11 @@ impl Engine {
     /// What is to be done.
     pub(crate) fn queue(&self) -> &Arc<Queue> {
         &self.queue
+    }
+
+    /// What calls the client's functions.
+    pub(crate) fn callbacks(&self) -> &'static Callbacks {
+        self.callbacks
     }
 
     /// What was allocated on it.

@@ -121,6 +121,11 @@ impl Queue {
         state.is_done_through(state.issued)
     }
 
+    /// Whether nothing is being done, and nothing can be for now.
+    pub(crate) fn is_resting(&self) -> bool {
+        self.state().sleeping
+    }
+
     /// Whether nothing is left that the default stream of a context waits for.
     pub(super) fn is_idle_for(&self, context: u64) -> bool {
         let concerns = |stream: &Arc<Stream>| {
