@@ -160,6 +160,15 @@ impl Op {
         Op::Batch(ops.into(), 0)
     }
 
+    /// The mark that has to be reached before anything else of it can be done.
+    pub(super) fn awaits(&self) -> Option<&Arc<Mark>> {
+        match self {
+            Op::Wait(mark) => Some(mark),
+            Op::Batch(ops, next) => ops.get(*next)?.awaits(),
+            _ => None,
+        }
+    }
+
     /// Whether it waits for nothing.
     pub(super) fn is_ready(&self) -> bool {
         match self {
