@@ -59,6 +59,12 @@ impl Mark {
         let _ = self.reached.set(Instant::now());
     }
 
+    /// It is reached now, by another thread than the one that works.
+    pub(super) fn reach_beside(&self) {
+        self.reach();
+        self.queue.stir();
+    }
+
     /// Waits for it.
     fn wait(self: &Arc<Self>) {
         if !self.is_reached() {

@@ -10,6 +10,7 @@
 //! in `bytes`, when the client has just given it or is waiting.
 
 mod bytes;
+mod callbacks;
 mod copy;
 mod event;
 mod execute;
@@ -37,6 +38,7 @@ pub(crate) use stream::{Recorder, STREAMS, Stream, StreamKind};
 
 use crate::state::{Context, config, state};
 use crate::types::{CUdevice, Result, Status};
+use callbacks::Callbacks;
 use memory::Memory;
 use pool::Pools;
 use std::sync::Arc;
@@ -46,6 +48,7 @@ pub(crate) struct Engine {
     ordinal: CUdevice,
     vm: warpwright_vm::Device,
     queue: Arc<Queue>,
+    callbacks: &'static Callbacks,
     memory: Memory,
     pools: Pools,
     streams: stream::Defaults,
@@ -58,6 +61,7 @@ impl Engine {
         let engine = Arc::new(Engine {
             ordinal,
             vm,
+            callbacks: Callbacks::new(format!("cuda-host-{ordinal}")),
             queue,
             memory: Memory::default(),
             pools: Pools::default(),
@@ -80,6 +84,11 @@ impl Engine {
     /// What is to be done.
     pub(crate) fn queue(&self) -> &Arc<Queue> {
         &self.queue
+    }
+
+    /// What calls the client's functions.
+    pub(crate) fn callbacks(&self) -> &'static Callbacks {
+        self.callbacks
     }
 
     /// What was allocated on it.

@@ -178,6 +178,18 @@ impl Queue {
         idle
     }
 
+    /// Whether nothing is being done, and nothing can be for now.
+    pub(crate) fn is_resting(&self) -> bool {
+        let state = self.state();
+        let mut held = Held::default();
+        let can_go_on = |head: &Entry| {
+            let free = !held.holds(&head.stream) && head.is_ready();
+            held.hold(&head.stream);
+            free
+        };
+        state.running == 0 && !state.heads().any(can_go_on)
+    }
+
     /// Whether nothing is left that the default stream of a context waits for. If not, it is not put off any longer.
     pub(super) fn is_idle_for(&self, context: u64) -> bool {
         let state = self.state();

@@ -85,6 +85,11 @@ impl Ended {
         self.output.status.code()
     }
 
+    /// The signal that has ended it.
+    pub(crate) fn signal(&self) -> Option<i32> {
+        std::os::unix::process::ExitStatusExt::signal(&self.output.status)
+    }
+
     /// Lines that it has written to stderr.
     pub(crate) fn errors(&self) -> Vec<String> {
         String::from_utf8_lossy(&self.output.stderr).lines().map(str::to_owned).collect()
