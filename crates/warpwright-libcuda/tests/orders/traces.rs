@@ -17,7 +17,7 @@ const STEPS: usize = 100;
 /// The functions that were called, by step.
 static CALLED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-unsafe extern "C" fn write_down(argument: *mut c_void) {
+unsafe extern "C-unwind" fn write_down(argument: *mut c_void) {
     CALLED.lock().unwrap().push(argument.addr());
 }
 
