@@ -151,12 +151,12 @@ fn run(driver: Driver) -> Result<Part, String> {
         let name = format!("{} --test {}", binary.package, binary.test);
         let order = (driver == Driver::Virtual).then(|| order(binary.test));
         match &order {
-            Some(order) => println!("$ WARPWRIGHT_ORDER={order} {name}, through CUDA"),
+            Some(order) => {
+                println!("$ WARPWRIGHT_ORDER={order} {name}, through CUDA");
+                let kind = order.split(':').next().unwrap_or(order);
+                *orders.entry(kind.to_string()).or_default() += 1;
+            }
             None => println!("$ {name}, through CUDA"),
-        }
-        for order in &order {
-            let kind = order.split(':').next().unwrap_or(order);
-            *orders.entry(kind.to_string()).or_default() += 1;
         }
         let tally = Tally::new(&folder, binary)?;
         let ran = stream_output(&mut command(order.as_deref(), binary, &folder, &tally));
