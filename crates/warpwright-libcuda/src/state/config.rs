@@ -6,6 +6,7 @@
 //! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
 //! | `WARPWRIGHT_MEMORY` | bytes of each device, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
+//! | `WARPWRIGHT_ORDER` | of what streams are asked for: `issue`, `reverse`, `random:SEED` | `issue` |
 //! | `WARPWRIGHT_DRIVER_VERSION` | what the driver says it is | `12080` |
 //! | `WARPWRIGHT_REFUSE` | functions that do nothing, and what they return: `cuMemAllocAsync=2` | none |
 //! | `WARPWRIGHT_LOG` | `missing`: what is missing or misused; `calls`: each call too; `off` | `missing` |
@@ -15,6 +16,7 @@
 //! | `CUDA_VISIBLE_DEVICES` | as the driver has it: ordinals, until the first that is none | all |
 
 use crate::api;
+use crate::engine::Order;
 use crate::types::Status;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -32,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) memory: u64,
     /// Host threads of each device, 0 for one for each core.
     pub(crate) workers: u32,
+    /// Which of the streams that can go on goes on.
+    pub(crate) order: Order,
     /// 1000 · major + 10 · minor.
     pub(crate) driver_version: u32,
     /// Functions that do nothing, and what they return.
@@ -73,6 +77,7 @@ impl Default for Config {
             devices: vec![Arch::sm(90)],
             memory: 64 << 30,
             workers: 0,
+            order: Order::Issue,
             driver_version: 12080,
             refused: Vec::new(),
             log: LogLevel::Missing,
@@ -114,6 +119,10 @@ impl Config {
         })?;
         read("WARPWRIGHT_WORKERS", "a number of threads up to 1024", &mut |text| {
             config.workers = text.parse().ok().filter(|workers| *workers <= 1024)?;
+            Some(())
+        })?;
+        read("WARPWRIGHT_ORDER", "issue, reverse, or random: and a number", &mut |text| {
+            config.order = text.parse().ok()?;
             Some(())
         })?;
         read("WARPWRIGHT_DRIVER_VERSION", "1000 · major + 10 · minor, from 11000", &mut |text| {
@@ -229,6 +238,7 @@ mod tests {
             ("WARPWRIGHT_DEVICES", "75, sm_80,90a"),
             ("WARPWRIGHT_MEMORY", "3g"),
             ("WARPWRIGHT_WORKERS", "2"),
+            ("WARPWRIGHT_ORDER", "random:5"),
             ("WARPWRIGHT_DRIVER_VERSION", "12020"),
             ("WARPWRIGHT_REFUSE", "cuMemAllocAsync=2, cuArrayCreate_v2 = 9999,"),
             ("WARPWRIGHT_LOG", "calls"),
@@ -242,6 +252,7 @@ mod tests {
             devices: vec![Arch::sm(90), Arch::sm(75)],
             memory: 3 << 30,
             workers: 2,
+            order: Order::Random(5),
             driver_version: 12020,
             refused: vec![("cuMemAllocAsync", Status(2)), ("cuArrayCreate_v2", Status(9999))],
             log: LogLevel::Calls,
@@ -261,6 +272,7 @@ mod tests {
             ("WARPWRIGHT_MEMORY", "99999999T"),
             ("WARPWRIGHT_MEMORY", "€"),
             ("WARPWRIGHT_WORKERS", "-1"),
+            ("WARPWRIGHT_ORDER", "random"),
             ("WARPWRIGHT_DRIVER_VERSION", "12.8"),
             ("WARPWRIGHT_REFUSE", "cuMemAllocAsync"),
             ("WARPWRIGHT_REFUSE", "cuMemAllocAsync=0"),
