@@ -275,11 +275,19 @@ fn polls(part: &str) -> String {
             "asks for a stream" | "asks for the default stream" => until(&|| unsafe { cuStreamQuery(on) }),
             "looks at memory" => while at.load(SeqCst) != round {},
             "looks at memory while another stream is kept busy" => {
-                let x = allocate();
-                while at.load(SeqCst) != round {
-                    fill(x, 1, b);
-                    ok!(cuStreamSynchronize(b));
-                }
+                // Much longer than asking for it.
+                const MUCH: usize = 1 << 20;
+                // SAFETY: a place for an address.
+                let x: CUdeviceptr = get(|at| unsafe { cuMemAlloc_v2(at, MUCH) }).unwrap();
+                let seen = (0..1 << 18).any(|count| {
+                    ok!(cuMemsetD8Async(x, 1, MUCH, b));
+                    if count % 256 == 0 {
+                        std::thread::yield_now();
+                    }
+                    at.load(SeqCst) == round
+                });
+                assert!(seen, "what was asked for first is never done");
+                ok!(cuStreamSynchronize(b));
             }
             other => panic!("no part is called {other}"),
         }

@@ -45,6 +45,19 @@ fn every_element_type_comes_back() {
     round_trip([0.0, -0.0, 1.5, 3e38, 1e-40, f32::INFINITY, -2.5].map(bf16::from_f32));
 }
 
+/// More than is on its way at once: what a copy goes through is used again, and not before it is free.
+#[test]
+fn long_slices_of_the_host_come_whole() {
+    let stream = Gpu::plain().device.default_stream();
+    let values: Vec<u32> = (0..5 << 20).map(|i: u32| i.wrapping_mul(0x9e37_79b9)).collect();
+    let target = stream.alloc::<u32>(values.len()).unwrap();
+    for part in [3 << 18..5 << 18, 0..values.len()] {
+        let target = target.slice(part.clone()).unwrap();
+        stream.memcpy_htod(&values[part.clone()], &target).unwrap();
+        assert!(stream.clone_dtoh(&target).unwrap() == values[part]);
+    }
+}
+
 #[test]
 fn a_slice_of_the_host_may_change_once_it_was_given() {
     let gpu = Gpu::plain();
