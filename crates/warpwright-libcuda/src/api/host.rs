@@ -78,12 +78,11 @@ entries! {
         address.set(at)
     }
 
-    /// The flags that pinned memory was allocated or registered with; all of it is mapped.
+    /// The flags that pinned memory was allocated with. Memory that was registered has none.
     fn cuMemHostGetFlags(flags: Out<c_uint>, pointer: *mut c_void) {
         here()?;
-        const MAPPED: c_uint = 2;
         match hosts().find(pointer.addr() as u64) {
-            Some(host) if host.kind != HostKind::Managed => flags.set(host.flags | MAPPED),
+            Some(host) if host.kind == HostKind::Pinned => flags.set(host.flags),
             _ => Err(Status::INVALID_VALUE),
         }
     }
