@@ -95,7 +95,8 @@ fn every_architecture_is_the_card_that_people_have() {
         (128, 384, 72 << 10, 2, 2520, 1),
         (148, 8192, 129_536, 3, 1965, 4),
     ];
-    for ((device, sm), (multiprocessors, bus, cache, copies, clock, parts)) in DEVICES.into_iter().zip(table) {
+    for ((device, sm), (multiprocessors, bus, cache, copies, clock, parts)) in DEVICES.into_iter().zip(table)
+    {
         for (which, expected) in [
             (CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, multiprocessors),
             (CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, bus),

@@ -99,8 +99,11 @@ fn location(location: CUmemLocation) -> Result<()> {
 /// Whether advice is about no place: about who reads only, or that none is preferred.
 fn has_no_place(advice: CUmem_advise) -> Result<bool> {
     advice.check()?;
-    let about_none =
-        [CUmem_advise::SET_READ_MOSTLY, CUmem_advise::UNSET_READ_MOSTLY, CUmem_advise::UNSET_PREFERRED_LOCATION];
+    let about_none = [
+        CUmem_advise::SET_READ_MOSTLY,
+        CUmem_advise::UNSET_READ_MOSTLY,
+        CUmem_advise::UNSET_PREFERRED_LOCATION,
+    ];
     Ok(about_none.contains(&advice))
 }
 
@@ -153,11 +156,12 @@ entries! {
         free(address)
     }
 
-    /// Bytes of the device that are free, and all.
+    /// Bytes of the device that are free, and all, each if the client wants it.
     fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
         let (_, engine) = here()?;
-        free.required()?.set(engine.vm().free_memory() as usize)?;
-        total.set(engine.vm().config().memory as usize)
+        free.set_if(engine.vm().free_memory() as usize);
+        total.set_if(engine.vm().config().memory as usize);
+        Ok(())
     }
 
     /// Where the allocation of an address begins, and its size.

@@ -8,8 +8,8 @@ use crate::engine::{
 };
 use crate::graph::{capture, guard};
 use crate::types::{
-    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUlaunchAttributeID, CUstream, CUstreamAttrValue,
-    CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
+    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUlaunchAttributeID, CUstream,
+    CUstreamAttrValue, CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
 };
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
@@ -102,7 +102,9 @@ fn sync_domains(stream: &Stream) -> Result<c_int> {
 fn default_attribute(stream: &Stream, id: CUlaunchAttributeID) -> Result<[u8; 64]> {
     const AUTO: c_int = 1;
     Ok(match id {
-        CUlaunchAttributeID::ACCESS_POLICY_WINDOW | CUlaunchAttributeID::MEM_SYNC_DOMAIN => attribute_value(&[]),
+        CUlaunchAttributeID::ACCESS_POLICY_WINDOW | CUlaunchAttributeID::MEM_SYNC_DOMAIN => {
+            attribute_value(&[])
+        }
         CUlaunchAttributeID::SYNCHRONIZATION_POLICY => attribute_value(&AUTO.to_le_bytes()),
         CUlaunchAttributeID::PRIORITY => attribute_value(&stream.priority().to_le_bytes()),
         // Of the two kinds of kernels the second one has a part of its own, where there is another one.

@@ -210,8 +210,7 @@ impl Exec {
     pub(crate) fn update(&self, graph: &Graph) -> std::result::Result<(), Mismatch> {
         let mut state = self.state();
         let mut new = Vec::new();
-        flatten(graph, &mut new, 0)
-            .map_err(|_| mismatch(Update::TOPOLOGY_CHANGED, None))?;
+        flatten(graph, &mut new, 0).map_err(|_| mismatch(Update::TOPOLOGY_CHANGED, None))?;
         compare(&state.nodes, &new, 0, self.flags)?;
         for (node, new) in state.nodes.iter_mut().zip(new) {
             node.task = new.task;

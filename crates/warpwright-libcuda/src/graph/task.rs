@@ -315,7 +315,8 @@ impl Fill {
     }
 
     fn takes(&self, other: &Fill) -> bool {
-        let shape = |fill: &Fill| (fill.given.width, fill.given.height, fill.given.elementSize, fill.given.pitch);
+        let shape =
+            |fill: &Fill| (fill.given.width, fill.given.height, fill.given.elementSize, fill.given.pitch);
         self.target.mapping().takes(other.target.mapping())
             && (self.given.height == 1 || shape(self) == shape(other))
     }

@@ -81,7 +81,13 @@ pub(crate) fn attribute(device: &Device, which: CUdevice_attribute) -> Result<c_
         122 => with("cuStreamWaitValue64_v2"),
         123 => with("cuStreamWaitValue32_v2"),
         // Parts of memory that are ordered apart.
-        126 => if arch.sm >= 90 { 4 } else { 1 },
+        126 => {
+            if arch.sm >= 90 {
+                4
+            } else {
+                1
+            }
+        }
         127 => from(90) & with("cuTensorMapEncodeTiled"),
         // Where it is.
         33 => place.bus as c_int,

@@ -192,8 +192,11 @@ fn clusters_are_asked_for_whole() {
     let add = function(load(PTX).unwrap(), "add").unwrap();
     let word = words(1);
     type Attribute = CUfunction_attribute;
-    let sizes =
-        [Attribute::REQUIRED_CLUSTER_WIDTH, Attribute::REQUIRED_CLUSTER_HEIGHT, Attribute::REQUIRED_CLUSTER_DEPTH];
+    let sizes = [
+        Attribute::REQUIRED_CLUSTER_WIDTH,
+        Attribute::REQUIRED_CLUSTER_HEIGHT,
+        Attribute::REQUIRED_CLUSTER_DEPTH,
+    ];
     for (cluster, status) in [
         ([0, 0, 0], OK),
         ([1, 1, 1], OK),

@@ -108,7 +108,9 @@ fn libraries_are_loaded_with_what_they_may_be() {
     let load = |is_file: bool, option: CUlibraryOption, value: In<usize>| {
         let option = In::from(&option);
         out(|library: Out<CUlibrary>| match is_file {
-            true => call!(cuLibraryLoadFromFile(library, chars(&nothing), null(), nowhere(), 0, option, value, 1)),
+            true => {
+                call!(cuLibraryLoadFromFile(library, chars(&nothing), null(), nowhere(), 0, option, value, 1))
+            }
             false => call!(cuLibraryLoadData(library, code, null(), nowhere(), 0, option, value, 1)),
         })
     };
@@ -143,7 +145,11 @@ fn libraries_are_loaded_with_what_they_may_be() {
         ),
         ("none that is managed", managed(at), Status::NOT_FOUND),
         ("neither of one that is managed", managed(nowhere()), Status::INVALID_VALUE),
-        ("null", call!(cuKernelGetName(Out::from(&mut std::ptr::null()), CUkernel::NULL)), Status::INVALID_VALUE),
+        (
+            "null",
+            call!(cuKernelGetName(Out::from(&mut std::ptr::null()), CUkernel::NULL)),
+            Status::INVALID_VALUE,
+        ),
         (
             "none",
             call!(cuKernelGetName(Out::from(&mut std::ptr::null()), CUkernel(77))),

@@ -128,7 +128,7 @@ fn options_belong_somewhere() {
         (&[(Jit::TARGET, 90), (Jit::THREADS_PER_BLOCK, 64)][..], Status::INVALID_VALUE),
         (&[(Jit::FALLBACK_STRATEGY, 0)], Status::INVALID_VALUE),
         (&[(Jit::OPTIMIZATION_LEVEL, 5)], Status::INVALID_VALUE),
-        (&[(Jit::OPTIMIZATION_LEVEL, 4), (Jit::THREADS_PER_BLOCK, 64), (Jit(33), 1)], OK),
+        (&[(Jit::OPTIMIZATION_LEVEL, 4), (Jit::THREADS_PER_BLOCK, 64), (CUjit_option(33), 1)], OK),
     ] {
         assert_eq!(create(options).err().unwrap_or(OK), status, "{options:?}");
     }

@@ -36,13 +36,25 @@ fn managed_memory_is_somewhere() {
         (What::UNSET_ACCESSED_BY, Kind::HOST_NUMA, 0, INVALID),
         (CUmem_advise(99), Kind::DEVICE, 0, INVALID),
     ] {
-        assert_eq!(call!(cuMemAdvise_v2(managed, 4096, what, at(kind, id))), expected, "{what:?} {kind:?} {id}");
+        assert_eq!(
+            call!(cuMemAdvise_v2(managed, 4096, what, at(kind, id))),
+            expected,
+            "{what:?} {kind:?} {id}"
+        );
     }
     let legacy = CUstream::NULL;
     for (what, found, expected) in [
-        ("advice about other memory", call!(cuMemAdvise(address(words), 4, What::SET_READ_MOSTLY, 0)), INVALID),
+        (
+            "advice about other memory",
+            call!(cuMemAdvise(address(words), 4, What::SET_READ_MOSTLY, 0)),
+            INVALID,
+        ),
         ("fetched", call!(cuMemPrefetchAsync_v2(managed, 64, at(Kind::DEVICE, 1), 0, own)), OK),
-        ("fetched with flags", call!(cuMemPrefetchAsync_v2(managed, 64, at(Kind::DEVICE, 1), 1, own)), INVALID),
+        (
+            "fetched with flags",
+            call!(cuMemPrefetchAsync_v2(managed, 64, at(Kind::DEVICE, 1), 1, own)),
+            INVALID,
+        ),
         ("attached to all", call!(cuStreamAttachMemAsync(legacy, managed, 0, 1)), OK),
         ("attached to the host", call!(cuStreamAttachMemAsync(own, managed, 4096, 2)), OK),
         ("attached to one stream", call!(cuStreamAttachMemAsync(own, managed, 0, 4)), OK),
@@ -88,7 +100,11 @@ fn memory_that_is_no_memory() {
         ("one row, whatever the pitch", call!(cuMemsetD2D32_v2(at, 6, 1, 4, 1)), OK),
         ("flags", call!(cuMemHostGetFlags(Out::from(&mut flags), combined)), OK),
         ("flags of registered memory", call!(cuMemHostGetFlags(Out::from(&mut 0), mine_at)), INVALID),
-        ("neither base nor size", call!(cuMemGetAddressRange_v2(nowhere, Out::from(std::ptr::null_mut()), at)), OK),
+        (
+            "neither base nor size",
+            call!(cuMemGetAddressRange_v2(nowhere, Out::from(std::ptr::null_mut()), at)),
+            OK,
+        ),
         (
             "where nothing is",
             call!(cuMemGetAddressRange_v2(nowhere, Out::from(std::ptr::null_mut()), 12345)),
@@ -97,7 +113,7 @@ fn memory_that_is_no_memory() {
     ] {
         assert_eq!(found, expected, "{what}");
     }
-    assert_eq!(flags, 5, "portable, write-combined: as they were given");
+    assert_eq!(flags, 7, "portable, write-combined, and mapped, as all of it is");
     ok!(cuMemFreeHost(combined));
     ok!(cuMemHostUnregister(mine_at));
     free(at);
@@ -115,7 +131,8 @@ fn streams_and_events_that_do_not_fit() {
     ok!(cuEventRecord(untimed, own));
     ok!(cuStreamSynchronize(own));
     let handle = Status::INVALID_HANDLE;
-    let made = || Out::from(&mut CUevent::NULL);
+    let (mut a_stream, mut an_event) = (CUstream::NULL, CUevent::NULL);
+    let (a_stream, an_event) = (Out::from(&mut a_stream), Out::from(&mut an_event));
     let elapsed = |start, end| call!(cuEventElapsedTime(Out::from(&mut 0.0), start, end));
     let stranger = {
         let _other = Ctx::new(1);
@@ -128,14 +145,14 @@ fn streams_and_events_that_do_not_fit() {
         ("none waited for", call!(cuStreamWaitEvent(own, CUevent::NULL, 0)), handle),
         ("recorded as one outside", call!(cuEventRecordWithFlags(timed, own, 1)), INVALID),
         ("recorded with other flags", call!(cuEventRecordWithFlags(timed, own, 2)), INVALID),
-        ("of other processes, with times", call!(cuEventCreate(made(), 4)), INVALID),
-        ("with other flags", call!(cuEventCreate(made(), 8)), INVALID),
+        ("of other processes, with times", call!(cuEventCreate(an_event, 4)), INVALID),
+        ("with other flags", call!(cuEventCreate(an_event, 8)), INVALID),
         ("of a context that is gone", call!(cuEventQuery(stranger)), handle),
         ("asked before it was recorded", call!(cuEventQuery(never)), OK),
         ("without times", elapsed(timed, untimed), handle),
         ("never recorded", elapsed(never, timed), handle),
         ("both", elapsed(timed, timed), OK),
-        ("a stream with other flags", call!(cuStreamCreate(Out::from(&mut CUstream::NULL), 2)), INVALID),
+        ("a stream with other flags", call!(cuStreamCreate(a_stream, 2)), INVALID),
         ("a function with flags", call!(cuStreamAddCallback(own, None, std::ptr::null_mut(), 0)), INVALID),
         ("the default stream destroyed", call!(cuStreamDestroy_v2(CUstream::NULL)), handle),
     ] {
@@ -167,7 +184,8 @@ fn attributes_of_streams_are_what_they_may_be() {
     for (device, domains) in [(0, 4u8), (1, 1)] {
         let _context = Ctx::new(device);
         let (own, other) = (stream(1), stream(1));
-        let value = |first: &[u8]| CUstreamAttrValue(std::array::from_fn(|i| first.get(i).copied().unwrap_or(0)));
+        let value =
+            |first: &[u8]| CUstreamAttrValue(std::array::from_fn(|i| first.get(i).copied().unwrap_or(0)));
         let set = |id, first: &[u8]| {
             let value = value(first);
             call!(cuStreamSetAttribute(own, id, In::from(&value)))
@@ -191,7 +209,7 @@ fn attributes_of_streams_are_what_they_may_be() {
             (Id::MEM_SYNC_DOMAIN_MAP, [0, domains, 0, 0], INVALID),
             (Id::PRIORITY, (-2i32).to_le_bytes(), OK),
             (Id::COOPERATIVE, [1, 0, 0, 0], INVALID),
-            (Id(99), [0; 4], INVALID),
+            (CUlaunchAttributeID(99), [0; 4], INVALID),
         ] {
             assert_eq!(set(id, &first), expected, "{id:?} {first:?}");
         }

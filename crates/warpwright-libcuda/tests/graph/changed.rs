@@ -270,15 +270,11 @@ fn copies_and_fills_stay_what_they_are() {
     let invalid = Status::INVALID_VALUE;
     for (what, found, expected) in [
         ("other addresses", copies(all[0], &|c| c.dstDevice = b + 16), OK),
-        ("memory of a pool", copies(all[0], &|c| c.dstDevice = pooled), OK),
         ("memory of another context", copies(all[0], &|c| c.dstDevice = elsewhere), invalid),
         ("memory of the host", copies(all[0], &|c| c.srcDevice = managed), invalid),
-        (
-            "two rows",
-            copies(all[0], &|c| (c.Height, c.srcPitch, c.dstPitch) = (2, 8, 8)),
-            invalid,
-        ),
+        ("two rows", copies(all[0], &|c| (c.Height, c.srcPitch, c.dstPitch) = (2, 8, 8)), invalid),
         ("of a copy of two rows", copies(all[1], &|_| ()), invalid),
+        ("memory of a pool", copies(all[0], &|c| c.dstDevice = pooled), OK),
         ("nothing", copies(all[0], &|c| c.WidthInBytes = 0), invalid),
         ("a fill for a copy", fills(all[0], a, 4, 1, 0), invalid),
         ("another length", fills(all[2], a, 8, 1, 0), OK),
@@ -335,7 +331,8 @@ fn launches_stay_what_they_are() {
     };
     let plain = captured(&f, stream, word, 1, 2);
     let by_priority = out(|exec| call!(cuGraphInstantiateWithFlags(exec, plain, 8))).unwrap();
-    let (cooperative, urgent) = (make(CUlaunchAttributeID::COOPERATIVE, 1), make(CUlaunchAttributeID::PRIORITY, -1));
+    let (cooperative, urgent) =
+        (make(CUlaunchAttributeID::COOPERATIVE, 1), make(CUlaunchAttributeID::PRIORITY, -1));
     let (success, changed) = (CUgraphExecUpdateResult::SUCCESS, CUgraphExecUpdateResult::ATTRIBUTES_CHANGED);
     for (what, exec, graph, result) in [
         ("cooperative", ready(plain), cooperative, changed),
