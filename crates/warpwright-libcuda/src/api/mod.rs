@@ -42,7 +42,7 @@ mod stream;
 mod versions;
 
 use crate::report::{calls, log};
-use crate::state::has_forked;
+use crate::state::{has_forked, refusal};
 use crate::types::{CUstream, Result, Status};
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -152,6 +152,10 @@ impl Entry {
         // That would unwind it from where it waits or writes, and what it holds there would never be free again.
         let cancel_state = set_cancel_state(CANNOT_BE_CANCELLED);
         let outer = calls::enter(self.name);
+        let body = || match refusal(self.name) {
+            Some(status) => Err(status),
+            None => body(),
+        };
         // What a panic leaves behind is behind locks that take poison for granted.
         let status = match catch_unwind(AssertUnwindSafe(body)) {
             Ok(result) => Status::from(result),
