@@ -226,6 +226,15 @@ again:
                     }
                 }
             }
+            "gives back late" => {
+                ok(init());
+                let made = context(0);
+                std::thread::spawn(move || {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    // SAFETY: handles are any values.
+                    ok(unsafe { cuCtxDestroy_v2(made) });
+                });
+            }
             "forks" => {
                 ok(init());
                 context(0);
@@ -405,6 +414,8 @@ again:
         });
         assert_eq!(told, expected);
         assert_eq!(end["leaks"], 3);
+        let asked = [("WARPWRIGHT_EXIT_STATUS", "9"), ("WARPWRIGHT_LEAKS", "1")];
+        assert_eq!(client("gives back late", &asked).status(), Some(0), "a thread was about to");
     }
 
     fn what_is_given_back_at_the_end_is_no_leak() {
