@@ -6,12 +6,11 @@
 use super::queue::Until;
 use super::{Engine, Op};
 use crate::graph::guard;
-use crate::state::{Context, Handles, Kind, current};
+use crate::state::{Context, EndOfThread, Handles, Kind, Own, current};
 use crate::types::{CUstream, Result, Status};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64,
+    AtomicBool, AtomicI32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +35,7 @@ pub(crate) struct Stream {
     context: Arc<Context>,
     engine: Arc<Engine>,
     kind: StreamKind,
-    priority: i32,
+    priority: AtomicI32,
     /// Tickets of the last operation that was asked for, and that is done.
     issued: AtomicU64,
     completed: AtomicU64,
@@ -70,7 +69,7 @@ impl Stream {
             context: context.clone(),
             engine: super::of(context)?,
             kind,
-            priority,
+            priority: AtomicI32::new(priority),
             issued: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             is_capturing: AtomicBool::new(false),
@@ -114,21 +113,23 @@ impl Stream {
 
     /// The calling thread's own stream in a context.
     pub(crate) fn per_thread(context: &Arc<Context>) -> Result<Arc<Stream>> {
+        static END: EndOfThread = Own::<Vec<Arc<Stream>>>::end();
         thread_local! {
-            static OWN: RefCell<Vec<Arc<Stream>>> = const { RefCell::new(Vec::new()) };
+            static OWN: Own<Vec<Arc<Stream>>> = const { Own::new(Vec::new()) };
         }
-        let own = OWN.try_with(|own| {
-            let mut own = own.try_borrow_mut().ok()?;
-            // Those of contexts that are gone go with the first call in another one.
-            own.retain(|stream| stream.context.is_alive());
-            own.iter().find(|stream| stream.context.id() == context.id()).cloned()
+        let own = OWN.with(|own| {
+            own.with(&END, |own| {
+                // Those of contexts that are gone go with the first call in another one.
+                own.retain(|stream| stream.context.is_alive());
+                own.iter().find(|stream| stream.context.id() == context.id()).cloned()
+            })
         });
-        if let Ok(Some(stream)) = own {
+        if let Some(Some(stream)) = own {
             return Ok(stream);
         }
         let stream = Stream::new(context, StreamKind::Blocking, 0)?;
-        let kept = OWN.try_with(|own| own.try_borrow_mut().map(|mut own| own.push(stream.clone())).is_ok());
-        if kept == Ok(true) { Ok(stream) } else { Err(Status::INVALID_CONTEXT) }
+        let kept = OWN.with(|own| own.with(&END, |own| own.push(stream.clone())));
+        kept.map(|()| stream).ok_or(Status::INVALID_CONTEXT)
     }
 
     /// A number that no other stream of the process ever has.
@@ -153,7 +154,12 @@ impl Stream {
 
     /// From 0, the least, downwards.
     pub(crate) fn priority(&self) -> i32 {
-        self.priority
+        self.priority.load(Relaxed)
+    }
+
+    /// Changes it.
+    pub(crate) fn set_priority(&self, priority: i32) {
+        self.priority.store(priority, Relaxed);
     }
 
     /// The values of its attributes that were set.

@@ -5,7 +5,7 @@
 //! destroyed, and is what every later call of it returns. A primary context that comes again has the handle that it
 //! had, and nothing else of what it had.
 
-use super::{Device, Handles, Kind, Stale};
+use super::{Device, Handles, Kind};
 use crate::graph::{capture, guard};
 use crate::report::leaks;
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
@@ -116,12 +116,10 @@ impl Context {
         }
     }
 
-    /// The context of a handle. It has not been destroyed.
+    /// The context of a handle that a client gives. One that was destroyed is no context any more; a primary one that
+    /// is not there stays one.
     pub(crate) fn find(handle: CUcontext) -> Result<Arc<Context>> {
-        let context = CONTEXTS.get(handle.0).map_err(|stale| match stale {
-            Stale::Destroyed => Status::CONTEXT_IS_DESTROYED,
-            _ => Status::INVALID_CONTEXT,
-        })?;
+        let context = CONTEXTS.get(handle.0).map_err(|_| Status::INVALID_CONTEXT)?;
         if context.is_alive() { Ok(context) } else { Err(Status::CONTEXT_IS_DESTROYED) }
     }
 
@@ -218,10 +216,10 @@ impl Context {
 
     /// Lets its kernels use the memory of a context of another device.
     pub(crate) fn enable_peer(&self, peer: &Context) -> Result<()> {
-        if self.device.ordinal() == peer.device.ordinal() {
-            return Err(Status::INVALID_DEVICE);
+        if self.id == peer.id {
+            return Err(Status::INVALID_CONTEXT);
         }
-        if !peers_are_supported() {
+        if self.device.ordinal() == peer.device.ordinal() || !peers_are_supported() {
             return Err(Status::PEER_ACCESS_UNSUPPORTED);
         }
         let mut peers = self.peers();
@@ -248,16 +246,20 @@ pub(crate) fn peers_are_supported() -> bool {
 
 /// The calling thread's stack of contexts.
 pub(crate) mod stack {
+    use super::super::thread::{EndOfThread, Own};
     use super::{Arc, CONTEXTS, CUcontext, Context};
-    use std::cell::RefCell;
+
+    type Stack = Vec<Arc<Context>>;
+
+    static END: EndOfThread = Own::<Stack>::end();
 
     thread_local! {
-        static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
+        static STACK: Own<Stack> = const { Own::new(Vec::new()) };
     }
 
-    /// The stack, for a moment. A thread that is ending has none.
-    fn with<R>(f: impl FnOnce(&mut Vec<Arc<Context>>) -> R) -> Option<R> {
-        STACK.try_with(|stack| stack.try_borrow_mut().ok().map(|mut stack| f(&mut stack))).ok().flatten()
+    /// The stack, for a moment.
+    fn with<R>(f: impl FnOnce(&mut Stack) -> R) -> Option<R> {
+        STACK.with(|stack| stack.with(&END, f))
     }
 
     /// A primary context may have come again.

@@ -9,7 +9,7 @@
 //! - `error`: [`CudaError`], and [`check`](error::check) for what calls return.
 //! - `context`: the context, and that it is current on the calling thread.
 //! - `info`: what devices are like. `config`: how one is used.
-//! - `driver`: [`Driver`], the backend. `issue`: operations as calls. `line`: streams and how far they are. `mark`: events.
+//! - `driver`: [`Driver`], the backend. `ending`: what is left of one that goes away while it is busy. `issue`: operations as calls. `line`: streams and how far they are. `mark`: events.
 //!   `faults`: errors, and who was told.
 //! - `module/`: images from PTX, their cache, functions, occupancy.
 //! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: captured graphs.
@@ -22,6 +22,7 @@
 mod config;
 mod context;
 mod driver;
+mod ending;
 mod error;
 mod faults;
 mod graph;
