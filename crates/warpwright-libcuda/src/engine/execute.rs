@@ -21,6 +21,11 @@ pub(crate) fn is_engine_thread() -> bool {
     IS_OURS.get()
 }
 
+/// The calling thread calls functions of the client's, which must not call the driver.
+pub(crate) fn call_no_driver() {
+    IS_OURS.set(true);
+}
+
 /// A call of a function of the client's, and what is reached then.
 type Call = (Box<dyn FnOnce() + Send>, Arc<Mark>);
 
@@ -29,7 +34,7 @@ pub(super) fn start(engine: &Arc<Engine>) -> Result<()> {
     let (calls, called) = channel::<Call>();
     let queue = engine.queue().clone();
     let call = move || {
-        IS_OURS.set(true);
+        call_no_driver();
         for (call, mark) in called {
             call();
             mark.reach();
@@ -138,7 +143,7 @@ impl Worker {
             Op::Record(mark) => mark.reach(),
             Op::WriteValue { at, value } => at.set_value(*value)?,
             Op::Free(block) => self.engine.memory().forget(block),
-            Op::Wait(_) | Op::Running(_) | Op::WaitValue { .. } | Op::Nothing => {}
+            Op::Wait(_) | Op::Running(_) | Op::WaitValue { .. } | Op::Keep { .. } | Op::Nothing => {}
             Op::Batch(ops, next) => return self.batch(stream, ops, *next),
         }
         Ok(Outcome::Done)

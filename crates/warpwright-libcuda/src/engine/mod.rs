@@ -23,7 +23,7 @@ mod stream;
 pub(crate) use bytes::{Bytes, ClientMemory};
 pub(crate) use copy::{Copy, Layout, Memory as AnyMemory, Side, issue};
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Mark, Recorded};
-pub(crate) use execute::is_engine_thread;
+pub(crate) use execute::{call_no_driver, is_engine_thread};
 pub(crate) use host::{Asker, HostKind, HostMemory, hosts};
 pub(crate) use memory::{Block, BlockKind};
 pub(crate) use op::{
