@@ -3,9 +3,11 @@
 //! It is the device's primary context, which every library in the process shares. **Whoever calls the driver binds it
 //! first** ([`Context::bind`]): what is current on a thread may be anybody's.
 
-use super::error::{CallError, check};
+use super::error::{CallError, CudaError, check};
+use super::info::device;
+use super::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CaptureMode as Mode, Status};
 use cudarc::driver::CudaContext;
-use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUstreamCaptureMode as Mode};
+use cudarc::driver::result::DriverError;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -49,6 +51,30 @@ impl Context {
     }
 }
 
+/// The primary context of a device, as the bindings have it. What the driver answers is met here and not in the bindings,
+/// for which a code that they do not know is undefined behaviour: they ask for what is there already.
+pub(crate) fn retain(ordinal: u32) -> Result<Arc<CudaContext>, CudaError> {
+    /// One more use of a primary context.
+    struct Retained(CUdevice);
+
+    impl Drop for Retained {
+        fn drop(&mut self) {
+            // SAFETY: it was retained. An error has nobody to be told to.
+            let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.0) };
+        }
+    }
+
+    let (mut context, device) = (null_mut(), device(ordinal)?);
+    // SAFETY: writes the handle.
+    check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) })?;
+    let _retained = Retained(device);
+    // SAFETY: the context is there.
+    check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(context) })?;
+    let bound = CudaContext::new(ordinal as usize);
+    Ok(bound
+        .map_err(|DriverError(result)| CallError::new("cuDevicePrimaryCtxRetain", Status(result as u32)))?)
+}
+
 /// As long as this lives, no capture of anybody's forbids the thread calls that may wait for a device. Without it such a call
 /// fails, and ends the capture with an error, although what is done here has nothing to do with what is captured.
 pub(crate) struct Unbound {
@@ -60,7 +86,7 @@ pub(crate) struct Unbound {
 
 impl Unbound {
     pub(crate) fn new() -> Self {
-        Unbound { before: exchange(Mode::CU_STREAM_CAPTURE_MODE_RELAXED), _thread: PhantomData }
+        Unbound { before: exchange(Mode::RELAXED), _thread: PhantomData }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A CUDA device as a backend: what it consists of, and what is asked of it as a whole.
 
 use super::config::CudaConfig;
-use super::context::Context;
+use super::context::{self, Context};
 use super::error::CallError;
 use super::faults::{Faults, Suspects, ends_context};
 use super::handles::Stream;
@@ -13,12 +13,11 @@ use super::memory::{Allocator, Memory};
 use super::module::{Loader, LoaderStatistics, Module};
 use super::reaper::Reaper;
 use super::staging::{Lane, Staging};
+use super::sys::CUdevice_attribute as Attribute;
 use crate::device::{DeviceStatistics, Properties};
 use crate::error::Result;
 use crate::pool::Point;
 use crate::stream::StreamState;
-use cudarc::driver::result::DriverError;
-use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
 use cudarc::driver::{CudaContext, CudaStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -61,9 +60,7 @@ impl Driver {
     /// The device of that ordinal, in its primary context.
     pub(crate) fn open(config: &CudaConfig) -> Result<Self> {
         let description = info::describe(config.ordinal)?;
-        let context = CudaContext::new(config.ordinal as usize);
-        let context =
-            context.map_err(|DriverError(result)| CallError::new("cuDevicePrimaryCtxRetain", result))?;
+        let context = context::retain(config.ordinal)?;
         Self::new(context, None, description, config)
     }
 

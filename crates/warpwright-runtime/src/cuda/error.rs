@@ -2,7 +2,7 @@
 //!
 //! Every call of the driver is checked here, so that each error has the name of its call.
 
-use cudarc::driver::sys::{self, CUresult};
+use super::sys::{self, Status};
 use std::ffi::CStr;
 use std::fmt;
 
@@ -36,6 +36,18 @@ pub enum CudaError {
         ordinal: u32,
         /// How many there are.
         found: u32,
+    },
+    /// The driver has not a function that every driver since the needed version has.
+    #[error(
+        "the CUDA driver{} has no function `{function}`, which every driver since {} of the driver API has: the library \
+         that the loader finds is not NVIDIA's, or not whole; install NVIDIA's driver again", of_version(*.found),
+        super::library::NEEDED
+    )]
+    MissingFunction {
+        /// Which.
+        function: &'static str,
+        /// The version of the driver API that it says it has; `None` where it does not say.
+        found: Option<DriverVersion>,
     },
     /// The device is older than every architecture that PTX is made for here.
     #[error(
@@ -115,29 +127,29 @@ impl fmt::Display for CallError {
 impl std::error::Error for CallError {}
 
 impl CallError {
-    pub(crate) fn new(call: &'static str, result: CUresult) -> Self {
+    pub(crate) fn new(call: &'static str, result: Status) -> Self {
         // SAFETY: the driver writes the address of a text, or says that it has none.
         let name = spoken(|text| unsafe { sys::cuGetErrorName(result, text) });
         // SAFETY: as above.
         let text = spoken(|text| unsafe { sys::cuGetErrorString(result, text) });
         CallError {
             call,
-            code: result as u32,
+            code: result.0,
             name: name.unwrap_or_else(|| "an error without a name".into()),
             text: text.unwrap_or_else(|| "the driver says no more".into()),
         }
     }
 
     /// Whether it is that result.
-    pub(crate) fn is(&self, result: CUresult) -> bool {
-        self.code == result as u32
+    pub(crate) fn is(&self, result: Status) -> bool {
+        self.code == result.0
     }
 }
 
 /// A text that a function of the driver has.
-fn spoken(ask: impl FnOnce(*mut *const std::ffi::c_char) -> CUresult) -> Option<String> {
+fn spoken(ask: impl FnOnce(*mut *const std::ffi::c_char) -> Status) -> Option<String> {
     let mut text = std::ptr::null();
-    if ask(&mut text) != CUresult::CUDA_SUCCESS || text.is_null() {
+    if ask(&mut text) != Status::SUCCESS || text.is_null() {
         return None;
     }
     // SAFETY: the driver's texts end with a zero, and live as long as the library does, which is never closed.
@@ -146,8 +158,13 @@ fn spoken(ask: impl FnOnce(*mut *const std::ffi::c_char) -> CUresult) -> Option<
 
 /// What a call has returned.
 #[inline]
-pub(crate) fn check(call: &'static str, result: CUresult) -> Result<(), CallError> {
-    if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(CallError::new(call, result)) }
+pub(crate) fn check(call: &'static str, result: Status) -> Result<(), CallError> {
+    if result == Status::SUCCESS { Ok(()) } else { Err(CallError::new(call, result)) }
+}
+
+/// A version behind the driver's name.
+fn of_version(version: Option<DriverVersion>) -> String {
+    version.map_or(String::new(), |version| format!(", of version {version} of the driver API,"))
 }
 
 /// How many devices there are, in words.

@@ -8,8 +8,8 @@
 //! of device.
 
 use super::error::CallError;
+use super::sys::Status;
 use crate::error::{Failure, Result, RuntimeError};
-use cudarc::driver::sys::CUresult;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -134,35 +134,35 @@ impl Faults {
 
 /// Whether a context in which that has happened does nothing any more.
 pub(super) fn ends_context(code: u32) -> bool {
-    const ENDING: &[CUresult] = &[
-        CUresult::CUDA_ERROR_DEINITIALIZED,
-        CUresult::CUDA_ERROR_ECC_UNCORRECTABLE,
-        CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE,
-        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,
-        CUresult::CUDA_ERROR_LAUNCH_TIMEOUT,
-        CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
-        CUresult::CUDA_ERROR_ASSERT,
-        CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR,
-        CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION,
-        CUresult::CUDA_ERROR_MISALIGNED_ADDRESS,
-        CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE,
-        CUresult::CUDA_ERROR_INVALID_PC,
-        CUresult::CUDA_ERROR_LAUNCH_FAILED,
-        CUresult::CUDA_ERROR_EXTERNAL_DEVICE,
-        CUresult::CUDA_ERROR_UNKNOWN,
+    const ENDING: &[Status] = &[
+        Status::DEINITIALIZED,
+        Status::ECC_UNCORRECTABLE,
+        Status::NVLINK_UNCORRECTABLE,
+        Status::ILLEGAL_ADDRESS,
+        Status::LAUNCH_TIMEOUT,
+        Status::CONTEXT_IS_DESTROYED,
+        Status::ASSERT,
+        Status::HARDWARE_STACK_ERROR,
+        Status::ILLEGAL_INSTRUCTION,
+        Status::MISALIGNED_ADDRESS,
+        Status::INVALID_ADDRESS_SPACE,
+        Status::INVALID_PC,
+        Status::LAUNCH_FAILED,
+        Status::EXTERNAL_DEVICE,
+        Status::CONTAINED,
+        Status::TENSOR_MEMORY_LEAK,
+        Status::UNKNOWN,
     ];
-    // Drivers after 12.2 have these too: an error that is kept in its context, and a leak of tensor memory.
-    const LATER: [u32; 2] = [721, 722];
-    LATER.contains(&code) || ENDING.iter().any(|&ending| ending as u32 == code)
+    ENDING.contains(&Status(code))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn call(result: CUresult) -> CallError {
+    fn call(result: Status) -> CallError {
         let (name, text) = ("CUDA_ERROR".into(), "it says no".into());
-        CallError { call: "cuCall", code: result as u32, name, text }
+        CallError { call: "cuCall", code: result.0, name, text }
     }
 
     fn told(faults: &Faults) -> Option<Failure> {
@@ -177,8 +177,8 @@ mod tests {
     fn a_refused_call_is_told_once() {
         let faults = Faults::default();
         assert!(!faults.stand() && told(&faults).is_none());
-        faults.add("memset", &call(CUresult::CUDA_ERROR_INVALID_VALUE), Suspects::default);
-        faults.add("copy", &call(CUresult::CUDA_ERROR_INVALID_VALUE), Suspects::default);
+        faults.add("memset", &call(Status::INVALID_VALUE), Suspects::default);
+        faults.add("copy", &call(Status::INVALID_VALUE), Suspects::default);
         assert!(faults.stand() && !faults.is_lost());
         let failure = told(&faults).expect("the first");
         assert_eq!((failure.kernel.as_str(), failure.launch, failure.lost), ("memset", None, false));
@@ -197,8 +197,8 @@ mod tests {
         let mut elsewhere = Suspects::default();
         elsewhere.add(last, last, 6, 1);
         suspects.join(elsewhere);
-        faults.add("memset", &call(CUresult::CUDA_ERROR_INVALID_VALUE), Suspects::default);
-        faults.add("synchronize", &call(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS), || suspects);
+        faults.add("memset", &call(Status::INVALID_VALUE), Suspects::default);
+        faults.add("synchronize", &call(Status::ILLEGAL_ADDRESS), || suspects);
         assert_eq!(told(&faults).map(|failure| failure.kernel), Some("memset".into()));
         for _ in 0..2 {
             assert!(faults.stand() && faults.is_lost());

@@ -9,7 +9,7 @@ use super::context::Context;
 use super::error::{CallError, check};
 use super::handles::Stream;
 use super::launch::Call;
-use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUgraphNode, CUresult, CUstreamCaptureMode};
+use super::sys::{self, CUgraph, CUgraphExec, CUgraphNode, CaptureMode, CaptureStatus, Status};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,7 +71,7 @@ impl Exec {
         let stream = Stream::new(context)?;
         for _ in 1..TRIES {
             match Self::capture(context, &stream, len, &mut issue) {
-                Err(Refused { error, .. }) if error.is(CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) => {
+                Err(Refused { error, .. }) if error.is(Status::STREAM_CAPTURE_INVALIDATED) => {
                     std::thread::yield_now();
                 }
                 captured => return captured,
@@ -87,7 +87,7 @@ impl Exec {
         len: usize,
         issue: &mut impl FnMut(usize, &Stream) -> Result<(), CallError>,
     ) -> Result<Self, Refused> {
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        let mode = CaptureMode::THREAD_LOCAL;
         // SAFETY: the stream is ours alone, and captures nothing.
         check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.raw(), mode) })?;
         let mut nodes = Vec::with_capacity(len);
@@ -141,7 +141,7 @@ impl Exec {
         let graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
         graph.context.bind()?;
         let Some(node) = graph.nodes.get(at).copied().flatten() else {
-            return Err(CallError::new("cuGraphExecKernelNodeSetParams", CUresult::CUDA_ERROR_INVALID_VALUE));
+            return Err(CallError::new("cuGraphExecKernelNodeSetParams", Status::INVALID_VALUE));
         };
         let params = call.node();
         // SAFETY: the node is of the graph that this was made from, which lives; the driver copies the arguments.
@@ -152,7 +152,7 @@ impl Exec {
 
 /// The node that what the stream captures ends with.
 fn tail(stream: &Stream) -> Result<Option<CUgraphNode>, CallError> {
-    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    let mut status = CaptureStatus::NONE;
     let (mut nodes, mut count): (*const CUgraphNode, usize) = (null(), 0);
     // SAFETY: writes the status, where the driver has the nodes, and how many they are.
     let asked = unsafe {

@@ -4,13 +4,13 @@
 
 use super::context::Context;
 use super::error::{CallError, check};
+use super::sys::{self, CUevent, CUevent_flags, CUstream, CUstream_flags, CaptureStatus, Status};
 use cudarc::driver::CudaStream;
-use cudarc::driver::sys::{self, CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// What is not done in the order of a capture.
-pub(super) const CAPTURED: CUresult = CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+pub(super) const CAPTURED: Status = Status::STREAM_CAPTURE_UNSUPPORTED;
 
 /// A stream of the driver.
 pub(crate) struct Stream {
@@ -71,14 +71,13 @@ impl Stream {
 
     /// Whether it is someone else's, who captures on it now. The context is bound.
     pub(super) fn is_captured(&self) -> Result<bool, CallError> {
-        use sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as NONE;
         if self.theirs.is_none() {
             return Ok(false);
         }
-        let mut status = NONE;
+        let mut status = CaptureStatus::NONE;
         // SAFETY: writes the status; the handle lives.
         check("cuStreamIsCapturing", unsafe { sys::cuStreamIsCapturing(self.handle, &mut status) })?;
-        Ok(status != NONE)
+        Ok(status != CaptureStatus::NONE)
     }
 
     /// Refuses `call` where it is someone else's, who captures on it now: what is meant for once would be replayed. The
@@ -97,7 +96,7 @@ impl Stream {
     pub(crate) fn is_idle(&self) -> Result<bool, CallError> {
         // SAFETY: the handle lives.
         match unsafe { sys::cuStreamQuery(self.handle) } {
-            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            Status::NOT_READY => Ok(false),
             result => check("cuStreamQuery", result).map(|()| true),
         }
     }
@@ -150,7 +149,7 @@ impl Event {
     pub(crate) fn is_complete(&self) -> Result<bool, CallError> {
         // SAFETY: the handle lives.
         match unsafe { sys::cuEventQuery(self.handle) } {
-            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            Status::NOT_READY => Ok(false),
             result => check("cuEventQuery", result).map(|()| true),
         }
     }

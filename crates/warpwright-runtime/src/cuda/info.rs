@@ -3,8 +3,8 @@
 use super::context::attribute;
 use super::error::{CallError, CudaError, check};
 use super::library::{self, Library};
+use super::sys::{self, CUdevice, CUdevice_attribute as Attribute, CUuuid, Status};
 use crate::device::Properties;
-use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute_enum as Attribute, CUuuid};
 use std::ffi::{CStr, c_char, c_int};
 use warpwright_ptx::ir::Arch;
 
@@ -31,7 +31,7 @@ pub(crate) fn count() -> Result<u32, CudaError> {
     let mut count: c_int = 0;
     // SAFETY: writes the number.
     match check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) }) {
-        Err(error) if error.is(sys::CUresult::CUDA_ERROR_NO_DEVICE) => Ok(0),
+        Err(error) if error.is(Status::NO_DEVICE) => Ok(0),
         result => Ok(result.map(|()| u32::try_from(count).unwrap_or(0))?),
     }
 }
@@ -126,7 +126,7 @@ impl Library {
     pub(crate) fn host_threads(self, device: CUdevice) -> Option<u32> {
         type HostThreads = unsafe extern "C" fn(c_int) -> c_int;
         // SAFETY: the library is there, since `self` is, and a function of that name has that type.
-        let threads = unsafe { sys::culib().get::<HostThreads>(b"warpwrightHostThreads\0") }.ok()?;
+        let threads = unsafe { sys::lookup::<HostThreads>("warpwrightHostThreads\0") }?;
         // SAFETY: takes any number.
         u32::try_from(unsafe { threads(device) }).ok().filter(|&threads| threads > 0)
     }

@@ -4,12 +4,12 @@
 
 use super::error::{CallError, check};
 use super::handles::Stream;
-use crate::contract::{Number, Param};
-use crate::op::Shape;
-use cudarc::driver::sys::{
+use super::sys::{
     self, CUDA_KERNEL_NODE_PARAMS, CUfunction, CUlaunchAttribute, CUlaunchAttributeID,
     CUlaunchAttributeValue, CUlaunchConfig,
 };
+use crate::contract::{Number, Param};
+use crate::op::Shape;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 

@@ -1,10 +1,11 @@
 //! The driver's library: whether it is there, and new enough.
 //!
-//! The bindings panic when they are called without it, and where it has not the function. So **nothing here calls the
-//! driver before [`open`] has succeeded**: it looks for the library, and asks for its version first.
+//! The bindings panic where there is no library. So **nothing here calls the driver before [`open`] has succeeded**: it
+//! looks for the library, asks for its version, and then looks for every [function](super::sys) that is called.
 
 use super::error::{CudaError, DriverVersion, check};
-use cudarc::driver::sys;
+use super::sys::{self, Status};
+use std::ffi::c_int;
 use std::sync::OnceLock;
 
 /// The version whose functions are used: what `cuStreamGetCaptureInfo_v2`, `cuLaunchKernelEx` and
@@ -26,6 +27,10 @@ pub(crate) fn open() -> Result<Library, CudaError> {
     LIBRARY.get_or_init(find).clone()
 }
 
+fn missing(function: &'static str, found: Option<DriverVersion>) -> CudaError {
+    CudaError::MissingFunction { function, found }
+}
+
 fn find() -> Result<Library, CudaError> {
     // SAFETY: opening the driver's library runs its initialisers, which is what it is for.
     if !unsafe { sys::is_culib_present() } {
@@ -33,15 +38,21 @@ fn find() -> Result<Library, CudaError> {
         return Err(CudaError::NoDriver { library });
     }
     let mut number = 0;
-    // SAFETY: writes the number; every driver has the function, also before `cuInit`.
-    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut number) })?;
+    type GetVersion = unsafe extern "C" fn(*mut c_int) -> Status;
+    // SAFETY: the library is there, and what has that name has that type.
+    let get_version = unsafe { sys::lookup::<GetVersion>("cuDriverGetVersion\0") };
+    let get_version = get_version.ok_or(missing("cuDriverGetVersion", None))?;
+    // SAFETY: writes the number, also before `cuInit`.
+    check("cuDriverGetVersion", unsafe { get_version(&mut number) })?;
     let version = DriverVersion::from_number(number);
     if version < NEEDED {
         return Err(CudaError::OldDriver { found: version, needed: NEEDED });
     }
+    // SAFETY: the library is there.
+    unsafe { sys::load() }.map_err(|function| missing(function, Some(version)))?;
     // SAFETY: no more than a call.
     match check("cuInit", unsafe { sys::cuInit(0) }) {
-        Err(error) if !error.is(sys::CUresult::CUDA_ERROR_NO_DEVICE) => Err(error.into()),
+        Err(error) if !error.is(Status::NO_DEVICE) => Err(error.into()),
         begun => Ok(Library { version, has_devices: begun.is_ok() }),
     }
 }

@@ -4,7 +4,7 @@ use super::context::Unbound;
 use super::error::{CallError, check};
 use super::handles::{Event, Stream};
 use super::line::Line;
-use cudarc::driver::sys::{self, CUresult};
+use super::sys::{self, Status};
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{Acquire, Release},
@@ -114,7 +114,7 @@ impl Mark {
         let mut milliseconds = 0.0;
         // SAFETY: writes the number; both events live.
         let asked = unsafe { sys::cuEventElapsedTime(&mut milliseconds, start.raw(), end.raw()) };
-        if asked == CUresult::CUDA_ERROR_NOT_READY {
+        if asked == Status::NOT_READY {
             return Ok(None);
         }
         check("cuEventElapsedTime", asked)?;

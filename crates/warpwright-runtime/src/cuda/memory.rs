@@ -10,7 +10,7 @@ use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::handles::Stream;
 use super::reaper::{Reaper, Users};
-use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute, CUresult};
+use super::sys::{self, CUdevice_attribute as Attribute, Status};
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::{NonNull, null_mut};
@@ -82,7 +82,7 @@ impl Allocator {
             // SAFETY: writes the address.
             ("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, size) })
         };
-        if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        if result == Status::OUT_OF_MEMORY {
             return Ok(None);
         }
         check(call, result)?;
@@ -286,7 +286,7 @@ impl HostBlock {
         let mut start: *mut c_void = null_mut();
         // SAFETY: writes the address.
         let result = unsafe { sys::cuMemHostAlloc(&mut start, bytes, flags) };
-        if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        if result == Status::OUT_OF_MEMORY {
             return Ok(None);
         }
         check("cuMemHostAlloc", result)?;

@@ -5,7 +5,7 @@
 //!
 //! What is where:
 //!
-//! - `library`: whether the driver is there and new enough. Everything else calls it only after that.
+//! - `library`: whether the driver is there and new enough. Everything else calls it only after that. `sys`: its functions.
 //! - `error`: [`CudaError`], and [`check`](error::check) for what calls return.
 //! - `context`: the context, and that it is current on the calling thread.
 //! - `info`: what devices are like. `config`: how one is used.
@@ -38,6 +38,7 @@ mod module;
 mod peer;
 mod reaper;
 mod staging;
+mod sys;
 
 pub use config::CudaConfig;
 pub(crate) use driver::Driver;

@@ -4,9 +4,9 @@ use super::driver::Driver;
 use super::error::check;
 use super::issue::address;
 use super::line::StreamHandle;
+use super::sys;
 use crate::op::Place;
 use crate::stream::StreamState;
-use cudarc::driver::sys;
 
 impl Driver {
     /// Copies from one device to another, of which one is `self`, in the order of a stream of `self`. The driver goes

@@ -15,7 +15,7 @@ use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::faults::ends_context;
 use super::handles::{CAPTURED, Event, Stream};
-use cudarc::driver::sys::{self, CUresult};
+use super::sys::{self, Status};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -207,7 +207,7 @@ impl Reaper {
         let busy = |stream: &Arc<Stream>| {
             // SAFETY: the stream lives. An error is the context's, in which nothing goes on.
             let ask = || unsafe { sys::cuStreamQuery(stream.raw()) };
-            stream.is_captured().unwrap_or(false) || ask() == CUresult::CUDA_ERROR_NOT_READY
+            stream.is_captured().unwrap_or(false) || ask() == Status::NOT_READY
         };
         self.streams().values().any(busy)
     }

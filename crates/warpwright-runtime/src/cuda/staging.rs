@@ -15,7 +15,7 @@ use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::handles::{Event, Stream};
 use super::memory::HostBlock;
-use cudarc::driver::sys::{self, CUresult};
+use super::sys::{self, Status};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -112,7 +112,7 @@ impl Staging {
         let event = Event::new(&self.context, false)?;
         match HostBlock::new(&self.context, PIECE)? {
             Some(block) => Ok(Piece { block, event }),
-            None => Err(CallError::new("cuMemHostAlloc", CUresult::CUDA_ERROR_OUT_OF_MEMORY)),
+            None => Err(CallError::new("cuMemHostAlloc", Status::OUT_OF_MEMORY)),
         }
     }
 

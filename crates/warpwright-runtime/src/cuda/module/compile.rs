@@ -5,7 +5,7 @@
 
 use crate::cuda::CallError;
 use crate::cuda::error::check;
-use cudarc::driver::sys::{self, CUjit_option, CUjitInputType, CUlinkState, CUmodule};
+use crate::cuda::sys::{self, CUjitInputType, CUlinkState, CUmodule, JitOption};
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 
@@ -37,7 +37,7 @@ struct Logs {
 }
 
 /// Options of a call, and their values.
-type LogOptions = ([CUjit_option; 4], [*mut c_void; 4]);
+type LogOptions = ([JitOption; 4], [*mut c_void; 4]);
 
 /// What images depend on of how the compiler is called: `.loc` directives become tables of lines, which take no time on
 /// the device.
@@ -51,10 +51,10 @@ impl Logs {
     /// The options that name the places. They lead into this value.
     fn options(&mut self) -> LogOptions {
         let options = [
-            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-            CUjit_option::CU_JIT_INFO_LOG_BUFFER,
-            CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+            JitOption::ERROR_LOG_BUFFER,
+            JitOption::ERROR_LOG_BUFFER_SIZE_BYTES,
+            JitOption::INFO_LOG_BUFFER,
+            JitOption::INFO_LOG_BUFFER_SIZE_BYTES,
         ];
         // A number stands in the place of a pointer.
         let size = |log: &[u8]| std::ptr::without_provenance_mut(log.len());
@@ -78,7 +78,7 @@ pub(super) fn compile(ptx: &str) -> Result<Vec<u8>, Refused> {
 /// The same, with options whose places outlive the call.
 fn link(ptx: &str, (logs, places): &mut LogOptions) -> Result<Vec<u8>, CallError> {
     let [log, log_size, info, info_size] = *logs;
-    let mut options = [log, log_size, info, info_size, CUjit_option::CU_JIT_GENERATE_LINE_INFO];
+    let mut options = [log, log_size, info, info_size, JitOption::GENERATE_LINE_INFO];
     let [log, log_size, info, info_size] = *places;
     let mut values = [log, log_size, info, info_size, std::ptr::without_provenance_mut(1)];
     // The text ends at a zero, for whoever has not sanitised it.

@@ -2,8 +2,8 @@
 
 use crate::cuda::CallError;
 use crate::cuda::error::check;
+use crate::cuda::sys::{self, CUfunction, CUfunction_attribute, CUmodule, Status};
 use crate::function::FunctionAttributes;
-use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute, CUmodule, CUresult};
 use std::ffi::CString;
 use std::ptr::null_mut;
 
@@ -73,7 +73,7 @@ impl Kernel {
             )
         };
         match result {
-            CUresult::CUDA_ERROR_INVALID_VALUE => Ok(0),
+            Status::INVALID_VALUE => Ok(0),
             result => {
                 check("cuOccupancyMaxActiveBlocksPerMultiprocessor", result)?;
                 Ok(u32::try_from(blocks).unwrap_or(0))

@@ -28,11 +28,11 @@ pub use version::PtxVersionError;
 use super::context::{Context, Unbound};
 use super::error::{CallError, DriverVersion};
 use super::reaper::{Reaper, Users};
+use crate::cuda::sys::{self, CUmodule, Status};
 use crate::error::{Result, RuntimeError};
 use crate::function::{self, FunctionAttributes};
 use cache::{Cache, Key, Platform};
 use compile::Refused;
-use cudarc::driver::sys::{self, CUmodule, CUresult};
 pub(crate) use kernel::Kernel;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -270,14 +270,14 @@ fn text(module: &ir::Module, version: ir::Version) -> String {
 /// Whether an error is about what was to be loaded, and not about the device or its memory.
 fn is_about_image(error: &CallError) -> bool {
     [
-        CUresult::CUDA_ERROR_INVALID_IMAGE,
-        CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
-        CUresult::CUDA_ERROR_INVALID_PTX,
-        CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-        CUresult::CUDA_ERROR_INVALID_SOURCE,
-        CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
-        CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED,
-        CUresult::CUDA_ERROR_NOT_FOUND,
+        Status::INVALID_IMAGE,
+        Status::NO_BINARY_FOR_GPU,
+        Status::INVALID_PTX,
+        Status::UNSUPPORTED_PTX_VERSION,
+        Status::INVALID_SOURCE,
+        Status::SHARED_OBJECT_SYMBOL_NOT_FOUND,
+        Status::SHARED_OBJECT_INIT_FAILED,
+        Status::NOT_FOUND,
     ]
     .into_iter()
     .any(|result| error.is(result))
