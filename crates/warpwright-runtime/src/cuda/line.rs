@@ -12,6 +12,7 @@
 use super::context::Unbound;
 use super::error::CallError;
 use super::faults::Suspects;
+use super::gate::Gate;
 use super::handles::{Event, Stream};
 use super::reaper::Reaper;
 use super::staging::Lane;
@@ -53,6 +54,8 @@ pub(super) struct Order {
     covers: VecDeque<(u64, Event)>,
     /// Events that cover nothing any more.
     spare: Vec<Event>,
+    /// What it waits at for devices of the other kind, once it has.
+    pub(super) gate: Option<Arc<Gate>>,
 }
 
 /// The streams of a device by their numbers, also those that are closed and not idle yet.
@@ -76,6 +79,12 @@ impl StreamHandle {
     pub(super) fn stream(&self) -> &Arc<Stream> {
         &self.line.stream
     }
+
+    /// Whether someone else has the stream too, who may capture on it.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.line.stream.is_shared()
+    }
 }
 
 impl Drop for StreamHandle {
@@ -88,8 +97,8 @@ impl Drop for StreamHandle {
 
 impl Line {
     pub(super) fn new(id: u64, stream: Arc<Stream>, lane: Lane) -> Self {
-        let (covers, spare) = Default::default();
-        let order = Mutex::new(Order { issued: 0, lane, suspects: Suspects::default(), covers, spare });
+        let (suspects, covers, spare) = Default::default();
+        let order = Mutex::new(Order { issued: 0, lane, suspects, covers, spare, gate: None });
         Line { id, stream, order, completed: Arc::default(), closed: AtomicBool::new(false) }
     }
 

@@ -10,11 +10,11 @@
 //! - `context`: the context, and that it is current on the calling thread.
 //! - `info`: what devices are like. `config`: how one is used.
 //! - `driver`: [`Driver`], the backend. `issue`: operations as calls. `line`: streams and how far they are. `mark`: events.
-//!   `faults`: errors, and who was told.
+//!   `gate`: waits for devices of the other kind. `faults`: errors, and who was told.
 //! - `module/`: images from PTX, their cache, functions, occupancy.
-//! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: captured graphs.
+//! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: graphs of the driver.
 //! - `memory`: allocations. `reaper`: giving back what the device may still use. `staging`: copies from and to the host.
-//!   `peer`: copies between devices. `interop`: programs that have cudarc already.
+//!   `peer`: copies between devices. `interop`: programs that have cudarc already. `keep`: what their graphs hold of ours.
 //!
 //! **Nothing outside of this folder calls the driver.**
 #![allow(unsafe_code, reason = "the driver API is C")]
@@ -24,11 +24,13 @@ mod context;
 mod driver;
 mod error;
 mod faults;
+mod gate;
 mod graph;
 mod handles;
 mod info;
 mod interop;
 mod issue;
+mod keep;
 mod launch;
 mod library;
 mod line;
