@@ -1,6 +1,8 @@
 //! Events: between streams, and between devices of both kinds.
 
 use crate::*;
+use std::sync::Arc;
+use warpwright_runtime::cudarc::driver::CudaContext;
 
 /// A virtual GPU beside the CUDA device.
 fn beside() -> Gpu {
@@ -100,6 +102,7 @@ fn waits_end_in_any_order() {
     vms[1].device.synchronize().unwrap();
     assert!(!stream.is_idle(), "it is at the first wait");
     first.release();
+    until(|| stream.is_idle());
     assert_eq!(stream.clone_dtoh(&x).unwrap(), [2]);
     // A stream waits as often as it is asked to.
     for n in 0..100 {
@@ -108,6 +111,7 @@ fn waits_end_in_any_order() {
         gpu.add(&stream, &x, 1);
         there.wait_event(&stream.record_event().unwrap()).unwrap();
     }
+    until(|| stream.is_idle());
     assert_eq!(stream.clone_dtoh(&x).unwrap(), [102]);
 }
 
@@ -125,6 +129,7 @@ fn a_virtual_gpu_that_fails_keeps_no_stream_waiting() {
     gpu.add(&here, &x, 7);
     assert!(!here.is_idle());
     hold.release();
+    until(|| here.is_idle());
     // The event is over, and the device that failed says so; this one did not.
     assert_eq!(here.clone_dtoh(&x).unwrap(), [7]);
     assert!(event.is_complete());
@@ -174,11 +179,16 @@ fn a_device_that_waits_for_one_that_never_comes_can_go() {
     let y = there.alloc_zeros::<u32>(1).unwrap();
     let hold = vm.hold(&there, &y, 1);
     let event = there.record_event().unwrap();
+    let context = CudaContext::new(0).unwrap();
+    let theirs = context.new_stream().unwrap();
+    let alone = Arc::strong_count(&context);
     {
-        let gpu = Gpu::open();
-        let stream = gpu.device.new_stream().unwrap();
+        let device = Device::from_cudarc(context.clone(), theirs).unwrap();
+        let stream = device.new_stream().unwrap();
         stream.wait_event(&event).unwrap();
     }
+    // What it was asked for is over: it has nothing of the driver's any more, but its stream.
+    until(|| Arc::strong_count(&context) < alone);
     assert!(!event.is_complete());
     hold.release();
 }
