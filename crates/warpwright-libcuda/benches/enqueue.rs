@@ -1,6 +1,7 @@
 //! What asking for work costs the thread that asks. `cargo bench -p warpwright-libcuda --bench enqueue`.
 //!
-//! Goal: a launch, a fill or a record is asked for in 1 us while the device is busy with something else.
+//! Goal: a launch, a fill or a record is asked for in 1 us while the device is busy with something else, and what other
+//! streams are held up with costs a launch nothing.
 
 #![allow(missing_docs, reason = "a program")]
 
@@ -34,6 +35,9 @@ $again:
     /// Operations in a row, which a kernel holds up.
     const COUNT: u32 = 2000;
     const ROUNDS: u32 = 20;
+
+    /// Launches that are done next to others that are held up.
+    const LAUNCHES: u32 = 100;
 
     fn ok(status: Status) {
         assert_eq!(status, Status::SUCCESS);
@@ -97,6 +101,29 @@ $again:
         });
         // SAFETY: an event and a stream.
         measure("cuEventRecord", &|| ok(unsafe { cuEventRecord(event, stream) }));
+        let mut other = CUstream::default();
+        // SAFETY: a place for a stream.
+        ok(unsafe { cuStreamCreate(Out::from(&mut other), 1) });
+        for held in [0, 1000, 50_000] {
+            flag.store(0, SeqCst);
+            // SAFETY: streams, a word that is there, and memory that was allocated.
+            unsafe {
+                ok(cuStreamWaitValue32_v2(stream, address, 1, 1));
+                (0..held).for_each(|_| ok(cuMemsetD8Async(at, 1, 64, stream)));
+            }
+            let mut best = f64::MAX;
+            for _ in 0..ROUNDS {
+                let begin = Instant::now();
+                (0..LAUNCHES).for_each(|_| launch(empty, other, &params));
+                // SAFETY: a stream.
+                ok(unsafe { cuStreamSynchronize(other) });
+                best = best.min(begin.elapsed().as_secs_f64() / f64::from(LAUNCHES));
+            }
+            println!("a launch next to {held:6} that are held up  {:6.0} ns", best * 1e9);
+            flag.store(1, SeqCst);
+            // SAFETY: a stream.
+            ok(unsafe { cuStreamSynchronize(stream) });
+        }
     }
 }
 

@@ -177,7 +177,7 @@ fn a_primary_context_lives_as_long_as_it_is_retained() {
 #[test]
 fn a_primary_context_that_is_retained_during_its_last_release_stays() {
     /// Waits for the test.
-    extern "C" fn wait(told: *mut c_void) {
+    extern "C-unwind" fn wait(told: *mut c_void) {
         // SAFETY: the test waits for this to end before the flag goes.
         let told = unsafe { &*told.cast::<AtomicBool>() };
         while !told.load(Relaxed) {

@@ -382,28 +382,7 @@ again:
 
 #[cfg(target_os = "linux")]
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, part] = &arguments[..]
-        && flag == "--play"
-    {
-        std::process::exit(suite::play(part));
-    }
-    let is_wanted = |name: &str| match arguments.iter().find(|argument| !argument.starts_with("--")) {
-        Some(filter) => name.contains(filter.as_str()),
-        None => true,
-    };
-    if arguments.iter().any(|argument| argument == "--list") {
-        suite::TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
-        return;
-    }
-    let mut failed = 0;
-    for (name, test) in suite::TESTS.iter().filter(|(name, _)| is_wanted(name)) {
-        let passed = std::panic::catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        failed += i32::from(!passed);
-    }
-    println!("test result: {}. {failed} failed", if failed == 0 { "ok" } else { "FAILED" });
-    std::process::exit(i32::from(failed > 0) * 101);
+    common::main(suite::TESTS, suite::play);
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -62,7 +62,7 @@ fn options_become_the_environment_that_the_library_reads() {
     assert_eq!((stdout(&unasked), status(&unasked)), ("", 0), "what nobody asks for is not said");
     let options = [
         &["--check", "racecheck,initcheck", "--sm", "75,sm_90", "--memory", "8G", "--workers", "2"][..],
-        &["--findings", "found.json", "--fail", "--leaks", "--log", "calls"],
+        &["--order", "random:7", "--findings", "found.json", "--fail", "--leaks", "--log", "calls"],
     ];
     let file = place.folder.path().join("found.json");
     let expected = [
@@ -73,6 +73,7 @@ fn options_become_the_environment_that_the_library_reads() {
         "WARPWRIGHT_LEAKS=1",
         "WARPWRIGHT_LOG=calls",
         "WARPWRIGHT_MEMORY=8589934592",
+        "WARPWRIGHT_ORDER=random:7",
         "WARPWRIGHT_WORKERS=2",
     ]
     .map(|line| format!("{line}\n"))

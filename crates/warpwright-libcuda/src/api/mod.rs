@@ -43,6 +43,7 @@ mod stream;
 mod versions;
 
 use crate::report::{calls, log};
+use crate::state::has_forked;
 use crate::types::{CUstream, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -114,6 +115,10 @@ pub(crate) struct Entry {
 // SAFETY: the address of a function is not followed here, and functions may be called from any thread.
 unsafe impl Sync for Entry {}
 
+/// What needs no driver, and so works in the child of a process that had one.
+const FOR_CHILDREN: [&str; 5] =
+    ["cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuGetProcAddress", "cuGetProcAddress_v2"];
+
 impl Entry {
     const fn new(name: &'static str, address: *const (), is_supported: bool) -> Self {
         Entry { name, address, is_supported, calls: AtomicU64::new(0) }
@@ -125,6 +130,10 @@ impl Entry {
     }
 
     fn call(&'static self, body: impl FnOnce() -> Result<()>) -> Status {
+        // Threads that are not there may have held any lock.
+        if has_forked() && !FOR_CHILDREN.contains(&self.name) {
+            return Status::NOT_INITIALIZED;
+        }
         self.calls.fetch_add(1, Relaxed);
         let outer = calls::enter(self.name);
         // What a panic leaves behind is behind locks that take poison for granted.

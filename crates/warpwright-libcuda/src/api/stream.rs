@@ -9,7 +9,7 @@ use crate::engine::{
 use crate::graph::{capture, guard};
 use crate::report::log;
 use crate::types::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUlaunchAttributeID, CUstream, CUstreamAttrValue,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUhostFn, CUlaunchAttributeID, CUstream, CUstreamAttrValue,
     CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
 };
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -178,7 +178,7 @@ entries! {
     /// Calls a function when everything before it is done. It is not called after an error.
     fn cuLaunchHostFunc, cuLaunchHostFunc_ptsz |default| (
         stream: CUstream,
-        function: Option<unsafe extern "C" fn(*mut c_void)>,
+        function: CUhostFn,
         argument: *mut c_void,
     ) {
         let stream = Stream::get(default.resolve(stream))?;

@@ -202,7 +202,8 @@ fn range(data: &[u8], from: u64, bytes: u64) -> Result<&[u8]> {
 const MOST_STAGED: u64 = 1 << 20;
 
 /// Asks for a copy on a stream. The client waits where it must: for its own memory, unless what is in it was copied
-/// aside, and for pinned memory if it wants to. Between devices it never does.
+/// aside, and for pinned memory if it wants to. Between devices it never does. Where a copy that does not return at once
+/// is from the client's own memory, it begins when the stream has nothing to do, and so the client waits for that.
 pub(crate) fn issue(stream: &Arc<Stream>, mut copy: Copy, synchronous: bool) -> Result<()> {
     if copy.bytes() == 0 {
         return Ok(());
@@ -213,6 +214,9 @@ pub(crate) fn issue(stream: &Arc<Stream>, mut copy: Copy, synchronous: bool) -> 
             guard::waits(stream)?;
         }
         return stream.submit(Op::Copy(Arc::new(copy)));
+    }
+    if synchronous && copy.source.memory.is_client() {
+        stream.synchronize()?;
     }
     if copy.source.memory.is_client() && copy.bytes() <= MOST_STAGED && !copy.target.memory.is_client() {
         copy.stage()?;

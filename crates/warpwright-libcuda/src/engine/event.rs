@@ -3,6 +3,7 @@
 //! An event that is recorded again has a new mark; whoever waits for the old one goes on doing so. A mark is reached
 //! even if the work before it has failed: nobody waits for ever.
 
+use super::queue::Until;
 use super::{Queue, Stream};
 use crate::state::{Context, Handles, Kind};
 use crate::types::{Result, Status};
@@ -58,9 +59,29 @@ impl Mark {
         let _ = self.reached.set(Instant::now());
     }
 
+    /// It is reached now, by another thread than the one that works.
+    pub(super) fn reach_beside(&self) {
+        self.reach();
+        self.queue.stir();
+    }
+
     /// Waits for it.
-    pub(crate) fn wait(&self) {
-        self.queue.wait_until(|| self.is_reached());
+    fn wait(self: &Arc<Self>) {
+        if !self.is_reached() {
+            self.queue.wait(Until::Mark(self.clone()));
+        }
+    }
+
+    /// Somebody wants to know of it who does not wait: the work before it is not put off any longer.
+    pub(super) fn ask(self: &Arc<Self>) {
+        if !self.is_reached() {
+            self.queue.ask(Until::Mark(self.clone()));
+        }
+    }
+
+    /// Whether it is a place in the work of that queue.
+    pub(super) fn is_of(&self, queue: &Queue) -> bool {
+        std::ptr::eq(&raw const *self.queue, queue)
     }
 }
 
@@ -100,9 +121,15 @@ impl Event {
 
     /// Whether the work before it is done. Without any it is.
     pub(crate) fn query(&self) -> Result<()> {
-        let reached = self.mark()?.is_none_or(|mark| mark.is_reached());
+        let open = self.mark()?.filter(|mark| !mark.is_reached());
         self.context.check()?;
-        if reached { Ok(()) } else { Err(Status::NOT_READY) }
+        match open {
+            None => Ok(()),
+            Some(mark) => {
+                mark.ask();
+                Err(Status::NOT_READY)
+            }
+        }
     }
 
     /// Waits for the work before it.
@@ -122,6 +149,7 @@ impl Event {
             return Err(Status::INVALID_HANDLE);
         };
         self.context.check()?;
+        [&start, &end].into_iter().for_each(Mark::ask);
         let (Some(start), Some(end)) = (start.reached.get(), end.reached.get()) else {
             return Err(Status::NOT_READY);
         };

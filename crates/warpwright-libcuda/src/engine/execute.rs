@@ -1,7 +1,6 @@
-//! The threads of a device: the one that does what was asked for, and the one that calls the client's functions.
-//!
-//! The client's functions have a thread of their own, so that one that takes its time holds up its stream alone.
+//! The thread of a device that does what was asked for.
 
+use super::callbacks::Call;
 use super::queue::{Entry, Outcome};
 use super::{Engine, Mark, Op, Stream};
 use crate::report::log;
@@ -10,7 +9,6 @@ use crate::types::{Result, Status};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
 
 thread_local! {
     static IS_OURS: Cell<bool> = const { Cell::new(false) };
@@ -21,34 +19,16 @@ pub(crate) fn is_engine_thread() -> bool {
     IS_OURS.get()
 }
 
-/// The calling thread calls functions of the client's, which must not call the driver.
-pub(crate) fn call_no_driver() {
+/// From now on the thread is one.
+pub(super) fn become_ours() {
     IS_OURS.set(true);
 }
 
-/// A call of a function of the client's, and what is reached then.
-type Call = (Box<dyn FnOnce() + Send>, Arc<Mark>);
-
-/// Starts the threads of a device.
+/// Starts the thread of a device.
 pub(super) fn start(engine: &Arc<Engine>) -> Result<()> {
-    let (calls, called) = channel::<Call>();
-    let queue = engine.queue().clone();
-    let call = move || {
-        call_no_driver();
-        for (call, mark) in called {
-            call();
-            mark.reach();
-            queue.stir();
-        }
-    };
-    let worker = Worker { engine: engine.clone(), calls };
-    let ordinal = engine.ordinal();
-    let spawn = |name: &str, life: Box<dyn FnOnce() + Send>| {
-        std::thread::Builder::new().name(format!("{name}-{ordinal}")).spawn(life).map(drop)
-    };
-    let started = spawn("cuda-host", Box::new(call))
-        .and_then(|()| spawn("cuda-device", Box::new(move || worker.serve())));
-    started.map_err(|error| {
+    let worker = Worker { engine: engine.clone() };
+    let thread = std::thread::Builder::new().name(format!("cuda-device-{}", engine.ordinal()));
+    thread.spawn(move || worker.serve()).map(drop).map_err(|error| {
         log::note(&error);
         Status::OPERATING_SYSTEM
     })
@@ -56,12 +36,11 @@ pub(super) fn start(engine: &Arc<Engine>) -> Result<()> {
 
 struct Worker {
     engine: Arc<Engine>,
-    calls: Sender<Call>,
 }
 
 impl Worker {
     fn serve(self) {
-        IS_OURS.set(true);
+        become_ours();
         let mut last = None;
         loop {
             let entry = self.engine.queue().next(last.take());
@@ -97,8 +76,8 @@ impl Worker {
             Op::Record(mark) => mark.reach(),
             Op::Free(block) => self.engine.memory().forget(block),
             Op::Callback(callback) if !is_shutting_down() => {
-                let callback = *callback;
-                return self.call(Box::new(move || callback.call(status)));
+                // Where no thread can be had it is not called.
+                return self.call(Call::Stream(*callback, status)).unwrap_or(Outcome::Done);
             }
             Op::Batch(ops, next) => {
                 for (index, op) in ops.iter().enumerate().skip(*next) {
@@ -112,13 +91,10 @@ impl Worker {
         Outcome::Done
     }
 
-    fn call(&self, call: Box<dyn FnOnce() + Send>) -> Outcome {
+    fn call(&self, call: Call) -> Result<Outcome> {
         let mark = Arc::new(Mark::new(self.engine.queue().clone()));
-        match self.calls.send((call, mark.clone())) {
-            Ok(()) => Outcome::Rest(Op::Running(mark)),
-            // The thread is gone, and so is the process.
-            Err(_) => Outcome::Done,
-        }
+        self.engine.callbacks().push(call, Some(mark.clone()))?;
+        Ok(Outcome::Rest(Op::Running(mark)))
     }
 
     fn execute(&self, stream: &Arc<Stream>, op: &Op) -> Result<Outcome> {
@@ -132,14 +108,8 @@ impl Worker {
             }
             // The client has taken down what its functions need.
             Op::Host(_) | Op::Callback(_) if is_shutting_down() => {}
-            Op::Host(function) => {
-                let function = *function;
-                return Ok(self.call(Box::new(move || function.call())));
-            }
-            Op::Callback(callback) => {
-                let callback = *callback;
-                return Ok(self.call(Box::new(move || callback.call(Status::SUCCESS))));
-            }
+            Op::Host(function) => return self.call(Call::Host(*function)),
+            Op::Callback(callback) => return self.call(Call::Stream(*callback, Status::SUCCESS)),
             Op::Record(mark) => mark.reach(),
             Op::WriteValue { at, value } => at.set_value(*value)?,
             Op::Free(block) => self.engine.memory().forget(block),

@@ -1,8 +1,8 @@
 //! What a device does, and in which order: memory by address, streams, events, errors that stay.
 //!
-//! One thread of a device does what is asked for on all streams, in the order in which it was asked for: always a legal
-//! order. What waits, for an event of another device, for a value in memory or for a function of the client's, holds up
-//! its own stream and what that one holds up by the rules of the default stream; others go on.
+//! One thread of a device does what is asked for on all streams, one operation after the other: always a legal order,
+//! and by default that of the calls. What waits, for an event of another device, for a value in memory or for a function
+//! of the client's, holds up its own stream and what that one holds up by the rules of the default stream; others go on.
 //!
 //! **Operations hold what they touch**, so memory and streams that are given back stay until what was asked for before
 //! is done. **What fails poisons its context**: nothing of it that comes behind is done, and whoever waits is told.
@@ -10,30 +10,34 @@
 //! in `bytes`, when the client has just given it or is waiting.
 
 mod bytes;
+mod callbacks;
 mod copy;
 mod event;
 mod execute;
 mod host;
 mod memory;
 mod op;
+mod order;
 mod pool;
 mod queue;
 mod stream;
 
 pub(crate) use bytes::{Bytes, ClientMemory};
+pub(crate) use callbacks::{Call, Callbacks};
 pub(crate) use copy::{Copy, Layout, Memory as AnyMemory, Side, issue};
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Mark, Recorded};
-pub(crate) use execute::{call_no_driver, is_engine_thread};
+pub(crate) use execute::is_engine_thread;
 pub(crate) use host::{Asker, HostKind, HostMemory, hosts};
 pub(crate) use memory::{Block, BlockKind};
 pub(crate) use op::{
     CallbackFunction, Comparison, HostFunction, Op, Pattern, StreamCallback, Work, record, record_outside,
 };
+pub(crate) use order::{Chooser, Order};
 pub(crate) use pool::{POOLS, Pool};
 pub(crate) use queue::Queue;
 pub(crate) use stream::{Recorder, STREAMS, Stream, StreamKind};
 
-use crate::state::{Context, state};
+use crate::state::{Context, config, state};
 use crate::types::{CUdevice, Result, Status};
 use memory::Memory;
 use pool::Pools;
@@ -44,6 +48,7 @@ pub(crate) struct Engine {
     ordinal: CUdevice,
     vm: warpwright_vm::Device,
     queue: Arc<Queue>,
+    callbacks: &'static Callbacks,
     memory: Memory,
     pools: Pools,
     streams: stream::Defaults,
@@ -52,10 +57,11 @@ pub(crate) struct Engine {
 impl Engine {
     /// Begins to work for a virtual GPU. It goes on as long as the process does.
     pub(crate) fn start(ordinal: CUdevice, vm: warpwright_vm::Device) -> Result<Arc<Engine>> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(Queue::new(config()?.order));
         let engine = Arc::new(Engine {
             ordinal,
             vm,
+            callbacks: Callbacks::new(format!("cuda-host-{ordinal}")),
             queue,
             memory: Memory::default(),
             pools: Pools::default(),
@@ -78,6 +84,11 @@ impl Engine {
     /// What is to be done.
     pub(crate) fn queue(&self) -> &Arc<Queue> {
         &self.queue
+    }
+
+    /// What calls the client's functions.
+    pub(crate) fn callbacks(&self) -> &'static Callbacks {
+        self.callbacks
     }
 
     /// What was allocated on it.

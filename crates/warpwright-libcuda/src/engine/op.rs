@@ -113,30 +113,30 @@ pub(crate) enum Comparison {
 /// A function of the client's with its argument.
 #[derive(Clone, Copy)]
 pub(crate) struct HostFunction {
-    function: unsafe extern "C" fn(*mut c_void),
+    function: unsafe extern "C-unwind" fn(*mut c_void),
     argument: usize,
 }
 
 impl HostFunction {
     /// A function that the client gives to be called with that argument, on any thread.
-    pub(crate) fn new(function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) -> Self {
+    pub(crate) fn new(function: unsafe extern "C-unwind" fn(*mut c_void), argument: *mut c_void) -> Self {
         HostFunction { function, argument: argument.expose_provenance() }
     }
 
     /// What the client gave.
-    pub(crate) fn parts(self) -> (unsafe extern "C" fn(*mut c_void), *mut c_void) {
+    pub(crate) fn parts(self) -> (unsafe extern "C-unwind" fn(*mut c_void), *mut c_void) {
         (self.function, std::ptr::with_exposed_provenance_mut(self.argument))
     }
 
-    /// Calls it.
-    pub(crate) fn call(self) {
+    /// Calls it. It may unwind.
+    pub(super) fn call(self) {
         // SAFETY: the client has given the function to be called so, with this argument.
         unsafe { (self.function)(std::ptr::with_exposed_provenance_mut(self.argument)) }
     }
 }
 
 /// `CUstreamCallback`.
-pub(crate) type CallbackFunction = unsafe extern "C" fn(CUstream, Status, *mut c_void);
+pub(crate) type CallbackFunction = unsafe extern "C-unwind" fn(CUstream, Status, *mut c_void);
 
 /// A function of the client's that is told of a stream.
 #[derive(Clone, Copy)]
@@ -152,7 +152,7 @@ impl StreamCallback {
         StreamCallback { function, stream, argument: argument.expose_provenance() }
     }
 
-    /// Calls it, and tells it that status.
+    /// Calls it, and tells it that status. It may unwind.
     pub(super) fn call(self, status: Status) {
         let argument = std::ptr::with_exposed_provenance_mut(self.argument);
         // SAFETY: the client has given the function to be called so, with this argument.
@@ -164,6 +164,15 @@ impl Op {
     /// Several, one after the other.
     pub(crate) fn batch(ops: Vec<Op>) -> Op {
         Op::Batch(ops.into(), 0)
+    }
+
+    /// The mark that has to be reached before anything else of it can be done.
+    pub(super) fn awaits(&self) -> Option<&Arc<Mark>> {
+        match self {
+            Op::Wait(mark) => Some(mark),
+            Op::Batch(ops, next) => ops.get(*next)?.awaits(),
+            _ => None,
+        }
     }
 
     /// Whether it waits for nothing.

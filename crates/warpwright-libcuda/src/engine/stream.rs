@@ -3,6 +3,7 @@
 //! A context has a default stream that waits for its blocking streams, and they for it; and one for each thread, which
 //! is a blocking stream. A stream that was destroyed does what it was asked for.
 
+use super::queue::Until;
 use super::{Engine, Op};
 use crate::graph::guard;
 use crate::state::{Context, Handles, Kind, current};
@@ -213,7 +214,14 @@ impl Stream {
         let idle = match self.kind {
             // It waits for the blocking streams.
             StreamKind::Legacy => self.engine.queue().is_idle_for(self.context.id()),
-            _ => self.is_done_through(self.issued.load(Acquire)),
+            _ => {
+                let last = self.issued.load(Acquire);
+                let idle = self.is_done_through(last);
+                if !idle {
+                    self.engine.queue().ask(Until::Stream(self.id, last));
+                }
+                idle
+            }
         };
         self.context.check()?;
         if idle { Ok(()) } else { Err(Status::NOT_READY) }
@@ -232,7 +240,9 @@ impl Stream {
     /// Waits for what was asked for on it so far, and on no other one.
     pub(crate) fn wait(&self) {
         let last = self.issued.load(Acquire);
-        self.engine.queue().wait_until(|| self.is_done_through(last));
+        if !self.is_done_through(last) {
+            self.engine.queue().wait(Until::Stream(self.id, last));
+        }
     }
 }
 

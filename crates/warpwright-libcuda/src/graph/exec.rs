@@ -1,13 +1,14 @@
-//! Graphs that are ready to run: their nodes one after the other, in an order that the edges allow.
+//! Graphs that are ready to run: their nodes one after the other, by turns that the edges allow.
 //!
 //! A run is one operation of a stream. **What was launched does not change**: parameters that are set later are those of
 //! later runs. Runs of one executable graph follow one another, whatever streams they are on.
 
 use super::nodes::{self, DEEPEST, Graph, NodeId, in_order};
+use super::turns::turns;
 use super::{EventTask, References, Task, capture};
 use crate::engine::{Event, Mark, Op, Recorded, Stream};
 use crate::report::log;
-use crate::state::{Context, Handles, Kind};
+use crate::state::{Context, Handles, Kind, config};
 use crate::types::{
     CUgraphExec, CUgraphExecUpdateResult as Update, CUgraphInstantiateResult as Instantiated, CUgraphNode,
     CUgraphNodeType, Result, Status,
@@ -37,6 +38,8 @@ pub(crate) struct Exec {
 
 struct State {
     nodes: Vec<Node>,
+    /// The places of the nodes in the order of a run.
+    turns: Vec<usize>,
     /// Where the nodes of the graph that it was made from are.
     places: HashMap<NodeId, usize>,
     /// What a run does, where it is the same each time and was not changed since.
@@ -109,7 +112,10 @@ impl Exec {
         }
         let places = nodes.iter().enumerate().map(|(place, node)| (node.id, place)).collect();
         let objects = kept(graph).map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))?;
-        let state = Mutex::new(State { nodes, places, ops: None, objects, last: None });
+        let order = config().map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))?.order;
+        let turns =
+            turns(nodes.len(), order, |place| (&nodes[place].dependencies, nodes[place].inside.clone()));
+        let state = Mutex::new(State { nodes, turns, places, ops: None, objects, last: None });
         let exec = Exec { id: IDS.fetch_add(1, Relaxed), flags, context, state };
         let handle = EXECS.insert(Arc::new(exec));
         handle.map(CUgraphExec).map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))
@@ -252,7 +258,8 @@ impl State {
         }
         let mut same = true;
         let mut recorded: Vec<NewMark> = Vec::new();
-        let enabled = self.nodes.iter().filter(|node| node.is_enabled);
+        let nodes = self.turns.iter().filter_map(|place| self.nodes.get(*place));
+        let enabled = nodes.filter(|node| node.is_enabled);
         let ops = enabled.filter_map(|node| {
             node.task.op().or_else(|| {
                 same = false;

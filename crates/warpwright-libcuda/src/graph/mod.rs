@@ -5,6 +5,7 @@
 //! | `nodes` | graphs: nodes and their order |
 //! | `task` | what a node does |
 //! | `exec` | a graph that is ready to run |
+//! | `turns` | when the nodes of a run have their turns |
 //! | `capture` | what is asked for on streams becomes nodes |
 //! | `guard` | what must not be called meanwhile |
 //! | `object` | what the client has graphs keep |
@@ -20,6 +21,7 @@ pub(crate) mod guard;
 pub(crate) mod nodes;
 mod object;
 mod task;
+mod turns;
 
 pub(crate) use capture::launch;
 pub(crate) use dot::dot;

@@ -4,12 +4,11 @@
 //! With the last one it ends, and **its destructor is called by a thread that does nothing else**, on which the driver
 //! cannot be called.
 
-use crate::engine::{HostFunction, call_no_driver};
+use crate::engine::{Call, Callbacks, HostFunction};
 use crate::report::log;
-use crate::state::{Handles, Kind, is_shutting_down};
+use crate::state::{Handles, Kind};
 use crate::types::{CUuserObject, Result, Status};
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The objects that have references.
@@ -19,7 +18,6 @@ pub(crate) static USER_OBJECTS: Handles<UserObject> = Handles::new(Kind::UserObj
 pub(crate) struct UserObject {
     handle: usize,
     destructor: HostFunction,
-    destroyer: Sender<HostFunction>,
     counts: Mutex<Counts>,
 }
 
@@ -34,36 +32,17 @@ struct Counts {
 #[derive(Default)]
 pub(crate) struct References(BTreeMap<usize, (Arc<UserObject>, u64)>);
 
-/// What has the thread call a destructor.
-fn destroyer() -> Result<Sender<HostFunction>> {
-    static DESTROYER: OnceLock<Sender<HostFunction>> = OnceLock::new();
-    if let Some(destroyer) = DESTROYER.get() {
-        return Ok(destroyer.clone());
-    }
-    let (destroyer, destructors) = channel::<HostFunction>();
-    let destroy = move || {
-        call_no_driver();
-        for destructor in destructors {
-            // The client has taken down what its functions need.
-            if !is_shutting_down() {
-                destructor.call();
-            }
-        }
-    };
-    std::thread::Builder::new().name("cuda-destructors".into()).spawn(destroy).map_err(|error| {
-        log::note(&error);
-        Status::OPERATING_SYSTEM
-    })?;
-    // Another thread may have been faster: then the one that was just started ends.
-    Ok(DESTROYER.get_or_init(|| destroyer).clone())
+/// What calls the destructors.
+fn destroyer() -> &'static Callbacks {
+    static DESTROYER: OnceLock<&'static Callbacks> = OnceLock::new();
+    DESTROYER.get_or_init(|| Callbacks::new("cuda-objects".into()))
 }
 
 impl UserObject {
     /// An object with so many references of the client's.
     pub(crate) fn create(destructor: HostFunction, references: u32) -> Result<CUuserObject> {
-        let destroyer = destroyer()?;
         let counts = Mutex::new(Counts { client: references.into(), graphs: 0 });
-        let object = |handle| Arc::new(UserObject { handle, destructor, destroyer, counts });
+        let object = |handle| Arc::new(UserObject { handle, destructor, counts });
         USER_OBJECTS.insert_with(object).map(CUuserObject)
     }
 
@@ -94,9 +73,9 @@ impl UserObject {
         let ends = counts.client == 0 && counts.graphs == 0;
         drop(counts);
         if ends {
-            // It is there, since objects go here alone. Where the thread is gone the process is too.
+            // It is there, since objects go here alone. Where there is no thread to be had, the log says so.
             let _ = USER_OBJECTS.remove(self.handle);
-            let _ = self.destroyer.send(self.destructor);
+            let _ = destroyer().push(Call::Host(self.destructor), None);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::sink::{self, VERSION};
 use crate::code::{LIBRARIES, LINKS, MODULES};
 use crate::engine::{EVENTS, HostKind, POOLS, STREAMS, hosts};
 use crate::graph::{EXECS, GRAPHS, USER_OBJECTS};
-use crate::state::{CONTEXTS, config, started};
+use crate::state::{CONTEXTS, config, has_forked, started};
 use serde_json::json;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,7 @@ fn left() -> MutexGuard<'static, Vec<Kept>> {
 /// Everything that is alive, by the calls that have made it.
 pub(crate) fn alive() -> Vec<Kept> {
     let mut all = Vec::new();
-    let Some(state) = started() else { return all };
+    let Some(state) = started().filter(|_| !has_forked()) else { return all };
     let engines = state.devices().iter().filter_map(|device| device.engine_if_started());
     let engines: Vec<_> = engines.collect();
     let mut keep = |what, bytes, context, made_by| all.push(Kept { what, bytes, context, made_by });

@@ -6,6 +6,7 @@
 //! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
 //! | `WARPWRIGHT_MEMORY` | bytes of each device, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
+//! | `WARPWRIGHT_ORDER` | of what streams are asked for: `issue`, `reverse`, `random:SEED` | `issue` |
 //! | `WARPWRIGHT_DRIVER_VERSION` | what the driver says it is | `12080` |
 //! | `WARPWRIGHT_LOG` | `missing`: what is missing or misused; `calls`: each call too; `off` | `missing` |
 //! | `WARPWRIGHT_FINDINGS` | a file that findings are appended to as lines of JSON | text, to stderr |
@@ -13,6 +14,7 @@
 //! | `WARPWRIGHT_LEAKS` | `1`: what is alive at exit is an error too, and reported | `0` |
 //! | `CUDA_VISIBLE_DEVICES` | as the driver has it: ordinals, until the first that is none | all |
 
+use crate::engine::Order;
 use std::path::PathBuf;
 use thiserror::Error;
 use warpwright_ptx::ir::Arch;
@@ -29,6 +31,8 @@ pub(crate) struct Config {
     pub(crate) memory: u64,
     /// Host threads of each device, 0 for one for each core.
     pub(crate) workers: u32,
+    /// Which of the streams that can go on goes on.
+    pub(crate) order: Order,
     /// 1000 · major + 10 · minor.
     pub(crate) driver_version: u32,
     /// What the log tells.
@@ -68,6 +72,7 @@ impl Default for Config {
             devices: vec![Arch::sm(90)],
             memory: 64 << 30,
             workers: 0,
+            order: Order::Issue,
             driver_version: 12080,
             log: LogLevel::Missing,
             findings: None,
@@ -108,6 +113,10 @@ impl Config {
         })?;
         read("WARPWRIGHT_WORKERS", "a number of threads up to 1024", &mut |text| {
             config.workers = text.parse().ok().filter(|workers| *workers <= 1024)?;
+            Some(())
+        })?;
+        read("WARPWRIGHT_ORDER", "issue, reverse, or random: and a number", &mut |text| {
+            config.order = text.parse().ok()?;
             Some(())
         })?;
         read("WARPWRIGHT_DRIVER_VERSION", "1000 · major + 10 · minor, from 11000", &mut |text| {
@@ -207,6 +216,7 @@ mod tests {
             ("WARPWRIGHT_DEVICES", "75, sm_80,90a"),
             ("WARPWRIGHT_MEMORY", "3g"),
             ("WARPWRIGHT_WORKERS", "2"),
+            ("WARPWRIGHT_ORDER", "random:5"),
             ("WARPWRIGHT_DRIVER_VERSION", "12020"),
             ("WARPWRIGHT_LOG", "calls"),
             ("WARPWRIGHT_FINDINGS", "found.jsonl"),
@@ -219,6 +229,7 @@ mod tests {
             devices: vec![Arch::sm(90), Arch::sm(75)],
             memory: 3 << 30,
             workers: 2,
+            order: Order::Random(5),
             driver_version: 12020,
             log: LogLevel::Calls,
             findings: Some("found.jsonl".into()),
@@ -237,6 +248,7 @@ mod tests {
             ("WARPWRIGHT_MEMORY", "99999999T"),
             ("WARPWRIGHT_MEMORY", "€"),
             ("WARPWRIGHT_WORKERS", "-1"),
+            ("WARPWRIGHT_ORDER", "random"),
             ("WARPWRIGHT_DRIVER_VERSION", "12.8"),
             ("WARPWRIGHT_LOG", "loud"),
             ("WARPWRIGHT_EXIT_STATUS", "256"),

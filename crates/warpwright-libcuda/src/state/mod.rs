@@ -18,7 +18,7 @@ pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, peers_are_
 pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};
 pub(crate) use handles::{Handles, Kind, Stale};
 use model::Model;
-pub(crate) use process::is_shutting_down;
+pub(crate) use process::{has_forked, is_shutting_down};
 
 use crate::report::log;
 use crate::types::{CUdevice, Result, Status};

@@ -5,12 +5,13 @@
 //! leaks are told, and the exit status is changed if the user wants that.
 
 use super::{config, started};
+use crate::engine::{Engine, is_engine_thread};
 use crate::report;
 use crate::types::{Result, Status};
 use std::ffi::{c_int, c_void};
 use std::panic::catch_unwind;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -59,13 +60,18 @@ pub(super) fn watch() {
 
 /// Whether there is a driver: a child of a process that had one has none.
 pub(super) fn check() -> Result<()> {
-    if FORKED.load(Relaxed) {
+    if has_forked() {
         Err(Status::NOT_INITIALIZED)
     } else if ENDING.load(Relaxed) {
         Err(Status::DEINITIALIZED)
     } else {
         Ok(())
     }
+}
+
+/// Whether this is the child of a process that had a driver: of its threads it has the one that forked.
+pub(crate) fn has_forked() -> bool {
+    FORKED.load(Relaxed)
 }
 
 /// Whether the process ends. The client's functions are not called any more.
@@ -91,19 +97,27 @@ extern "C" fn fini() {
 
 /// Ends the driver. Gives the exit status if it is to be another one than the program's.
 fn end() -> Option<c_int> {
-    let state = started().filter(|_| !FORKED.load(Relaxed))?;
+    let state = started().filter(|_| !has_forked())?;
     let config = config().ok()?;
     ENDING.store(true, Relaxed);
     let engines: Vec<_> = state.devices().iter().filter_map(|device| device.engine_if_started()).collect();
+    // The end may come from a function of the client's that a stream has called: it is not over before this is.
+    let is_called = is_engine_thread();
+    let is_settled = |engine: &Arc<Engine>| {
+        let queue = engine.queue();
+        queue.is_idle() || is_called && queue.is_resting()
+    };
     let settle = || {
         let until = Instant::now() + MOMENT;
-        while engines.iter().any(|engine| !engine.queue().is_idle()) && Instant::now() < until {
+        while !engines.iter().all(is_settled) && Instant::now() < until {
             std::thread::sleep(Duration::from_micros(200));
         }
     };
     settle();
-    if engines.iter().any(|engine| !engine.queue().is_idle()) {
-        engines.iter().for_each(|engine| engine.vm().cancel());
+    // Only what is being done can be cancelled.
+    let busy: Vec<_> = engines.iter().filter(|engine| !engine.queue().is_resting()).collect();
+    if !busy.is_empty() {
+        busy.iter().for_each(|engine| engine.vm().cancel());
         settle();
     }
     let has_errors = report::finish(config.leaks);

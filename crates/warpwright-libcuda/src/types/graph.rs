@@ -64,7 +64,7 @@ enumerations! {
 }
 
 /// A function of the client's: `CUhostFn`.
-pub type CUhostFn = Option<unsafe extern "C" fn(*mut c_void)>;
+pub type CUhostFn = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
 
 /// `CUDA_HOST_NODE_PARAMS`.
 #[repr(C)]

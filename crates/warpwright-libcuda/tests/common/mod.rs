@@ -85,6 +85,11 @@ impl Ended {
         self.output.status.code()
     }
 
+    /// The signal that has ended it.
+    pub(crate) fn signal(&self) -> Option<i32> {
+        std::os::unix::process::ExitStatusExt::signal(&self.output.status)
+    }
+
     /// Lines that it has written to stderr.
     pub(crate) fn errors(&self) -> Vec<String> {
         String::from_utf8_lossy(&self.output.stderr).lines().map(str::to_owned).collect()
@@ -94,4 +99,30 @@ impl Ended {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.output.stdout).trim().to_owned()
     }
+}
+
+/// A test program that is its own client: it runs tests, or called with `--play` a part.
+pub(crate) fn main(tests: &[(&str, fn())], play: fn(&str) -> i32) -> ! {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, part] = &arguments[..]
+        && flag == "--play"
+    {
+        std::process::exit(play(part));
+    }
+    let is_wanted = |name: &str| match arguments.iter().find(|argument| !argument.starts_with("--")) {
+        Some(filter) => name.contains(filter.as_str()),
+        None => true,
+    };
+    if arguments.iter().any(|argument| argument == "--list") {
+        tests.iter().for_each(|(name, _)| println!("{name}: test"));
+        std::process::exit(0);
+    }
+    let mut failed = 0;
+    for (name, test) in tests.iter().filter(|(name, _)| is_wanted(name)) {
+        let passed = std::panic::catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += i32::from(!passed);
+    }
+    println!("test result: {}. {failed} failed", if failed == 0 { "ok" } else { "FAILED" });
+    std::process::exit(i32::from(failed > 0) * 101);
 }

@@ -143,7 +143,7 @@ fn pinned_memory_is_copied_when_its_turn_comes() {
     let kernels = Kernels::load();
     let words = pinned(8);
     let (at, stream) = (alloc(64), stream(1));
-    ok!(cuMemsetD8_v2(at, 0, 64));
+    ok!(cuMemsetD8Async(at, 0, 64, stream));
     kernels.store_after(&words[0], at + 32, 9, stream);
     words[1].store(1, SeqCst);
     ok!(cuMemcpyHtoDAsync_v2(at, pointer(&words[1..2]), 4, stream));

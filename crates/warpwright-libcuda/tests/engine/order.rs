@@ -37,11 +37,11 @@ fn calls_return_while_a_kernel_runs() {
 /// What a test's functions of the client's have written down.
 static WRITTEN: Mutex<Vec<(usize, u32)>> = Mutex::new(Vec::new());
 
-unsafe extern "C" fn write_down(argument: *mut c_void) {
+unsafe extern "C-unwind" fn write_down(argument: *mut c_void) {
     WRITTEN.lock().unwrap().push((argument.addr() >> 8, (argument.addr() & 0xff) as u32));
 }
 
-unsafe extern "C" fn write_status(_: CUstream, status: Status, argument: *mut c_void) {
+unsafe extern "C-unwind" fn write_status(_: CUstream, status: Status, argument: *mut c_void) {
     WRITTEN.lock().unwrap().push((argument.addr(), status.0 as u32));
 }
 
@@ -81,7 +81,7 @@ fn functions_of_the_host_take_their_turn() {
     free_pinned(flag);
 }
 
-unsafe extern "C" fn call_the_driver(argument: *mut c_void) {
+unsafe extern "C-unwind" fn call_the_driver(argument: *mut c_void) {
     let stream = CUstream(argument.addr());
     let statuses = [
         call!(cuStreamSynchronize(stream)),
@@ -109,7 +109,7 @@ fn functions_of_the_host_may_not_call_the_driver() {
 
 static GATES: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
-unsafe extern "C" fn wait_at_a_gate(argument: *mut c_void) {
+unsafe extern "C-unwind" fn wait_at_a_gate(argument: *mut c_void) {
     until("the gate", || GATES[argument.addr()].load(SeqCst) != 0);
 }
 

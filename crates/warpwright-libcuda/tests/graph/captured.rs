@@ -40,7 +40,7 @@ fn what_was_captured_runs_each_time_and_not_before() {
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-unsafe extern "C" fn count(argument: *mut c_void) {
+unsafe extern "C-unwind" fn count(argument: *mut c_void) {
     CALLS.fetch_add(argument.addr() as u32, SeqCst);
 }
 

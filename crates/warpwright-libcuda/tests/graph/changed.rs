@@ -214,7 +214,7 @@ fn a_run_that_is_captured_is_a_node() {
 
 static ORDER: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(Vec::new());
 
-unsafe extern "C" fn note(argument: *mut c_void) {
+unsafe extern "C-unwind" fn note(argument: *mut c_void) {
     std::thread::sleep(std::time::Duration::from_millis(2));
     ORDER.lock().unwrap().push(argument.addr());
 }

@@ -15,7 +15,7 @@ struct Ended {
     said: AtomicU32,
 }
 
-unsafe extern "C" fn destroy(argument: *mut c_void) {
+unsafe extern "C-unwind" fn destroy(argument: *mut c_void) {
     // SAFETY: the tests keep it for ever.
     let ended = unsafe { &*argument.cast::<Ended>() };
     ended.said.store(call!(cuStreamSynchronize(CUstream::LEGACY)).0 as u32, SeqCst);

@@ -80,6 +80,8 @@ impl Drop for Ctx {
 pub(crate) fn words(count: usize) -> CUdeviceptr {
     let address = out(|address| call!(cuMemAlloc_v2(address, 4 * count))).unwrap();
     ok!(cuMemsetD32_v2(address, 0, count));
+    // Streams of tests do not wait for the default stream.
+    ok!(cuStreamSynchronize(CUstream::LEGACY));
     address
 }
 
@@ -93,6 +95,7 @@ pub(crate) fn read(from: CUdeviceptr, count: usize) -> Vec<u32> {
 
 pub(crate) fn write(to: CUdeviceptr, data: &[u32]) {
     ok!(cuMemcpyHtoD_v2(to, data.as_ptr().cast::<c_void>(), 4 * data.len()));
+    ok!(cuStreamSynchronize(CUstream::LEGACY));
 }
 
 /// A stream that the default stream does not wait for.

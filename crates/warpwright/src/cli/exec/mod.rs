@@ -45,6 +45,10 @@ pub(crate) struct Arguments {
     /// Host threads that run blocks [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: Option<u32>,
+    /// Which of the streams that can go on goes on: issue, as they were asked; reverse, none before somebody waits, and
+    /// then the one that was asked last; or random:SEED [default: issue]
+    #[arg(long, value_name = "ORDER", value_parser = environment::order)]
+    order: Option<String>,
     /// Write findings to this file, one JSON object a line, instead of to standard error
     #[arg(long, value_name = "FILE")]
     findings: Option<PathBuf>,

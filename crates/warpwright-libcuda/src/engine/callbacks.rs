@@ -1,0 +1,211 @@
+//! The thread that calls the client's functions, so that one that takes its time holds up its stream alone.
+//!
+//! Such a function may end its thread and not return: by `pthread_exit`, by a cancellation, in an interpreter that is
+//! taken down (CPython before 3.14 ends the threads that ask for its lock then). That unwinds the frames of the thread
+//! by force, and a frame of Rust's that would catch it, or has something to drop, ends the process. So **nothing is
+//! caught or dropped between the start of the thread and the client's function**: the thread is none of the standard
+//! library's, and what a call needs is kept aside, where the end of the thread finds it. The call counts as done then,
+//! and the next one gets a new thread.
+//!
+//! What is thrown and not caught ends the process, as in every thread. A function that calls `exit` does not return
+//! either, and nobody who waits for it goes on: the process ends.
+
+use super::Mark;
+use super::execute::become_ours;
+use super::op::{HostFunction, StreamCallback};
+use crate::report::log;
+use crate::state::{has_forked, is_shutting_down};
+use crate::types::{Result, Status};
+use std::collections::VecDeque;
+use std::ffi::{CString, c_char, c_int, c_uint, c_ulong, c_void};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+// POSIX.
+unsafe extern "C" {
+    fn pthread_create(
+        thread: *mut c_ulong,
+        attributes: *const c_void,
+        life: unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void,
+        argument: *mut c_void,
+    ) -> c_int;
+    fn pthread_detach(thread: c_ulong) -> c_int;
+    fn pthread_self() -> c_ulong;
+    fn pthread_setname_np(thread: c_ulong, name: *const c_char) -> c_int;
+    fn pthread_key_create(key: *mut c_uint, at_end: Option<unsafe extern "C" fn(*mut c_void)>) -> c_int;
+    fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
+}
+
+unsafe extern "C-unwind" {
+    // They end the thread where that was asked for.
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+    fn pthread_testcancel();
+}
+
+const CAN_BE_CANCELLED: c_int = 0;
+const CANNOT_BE_CANCELLED: c_int = 1;
+
+/// A call of a function of the client's. It has nothing to drop.
+#[derive(Clone, Copy)]
+pub(crate) enum Call {
+    /// A function.
+    Host(HostFunction),
+    /// A function that is told how the stream fares.
+    Stream(StreamCallback, Status),
+}
+
+/// What calls the client's functions, one after the other.
+pub(crate) struct Callbacks {
+    name: CString,
+    state: Mutex<State>,
+    /// A call was asked for.
+    asked: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Calls that were asked for, and what is reached when they are over.
+    waiting: VecDeque<(Call, Option<Arc<Mark>>)>,
+    /// The same for the call that is being made.
+    running: Option<Arc<Mark>>,
+    /// It is started with the first call, and anew when one has ended it.
+    has_thread: bool,
+}
+
+impl Callbacks {
+    /// Its threads have this name, and know it as long as the process lives.
+    pub(crate) fn new(name: String) -> &'static Callbacks {
+        let name = CString::new(name).unwrap_or_default();
+        Box::leak(Box::new(Callbacks { name, state: Mutex::default(), asked: Condvar::new() }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for a call, behind those that were asked for before; when it is over, a mark is reached.
+    pub(crate) fn push(&'static self, call: Call, mark: Option<Arc<Mark>>) -> Result<()> {
+        let mut state = self.state();
+        if !state.has_thread {
+            self.start()?;
+            state.has_thread = true;
+        }
+        state.waiting.push_back((call, mark));
+        drop(state);
+        self.asked.notify_one();
+        Ok(())
+    }
+
+    fn start(&'static self) -> Result<()> {
+        let mut thread = 0;
+        let this = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
+        // SAFETY: the attributes are those that all threads have; the function takes what it is given here.
+        let code = match end_of_thread() {
+            Some(_) => unsafe { pthread_create(&raw mut thread, std::ptr::null(), serve, this) },
+            None => return Err(Status::OPERATING_SYSTEM),
+        };
+        if code != 0 {
+            log::note(&format_args!(
+                "no thread for the client's functions: {}",
+                std::io::Error::from_raw_os_error(code)
+            ));
+            return Err(Status::OPERATING_SYSTEM);
+        }
+        // SAFETY: the thread was just started, and nobody else detaches or joins it.
+        unsafe { pthread_detach(thread) };
+        Ok(())
+    }
+
+    /// The thread begins.
+    fn begin(&'static self) {
+        become_ours();
+        let this = std::ptr::from_ref(self).cast::<c_void>();
+        // SAFETY: a name of at most 15 characters, and a key that was made before the thread was. A thread without a
+        // name does as well, and the key is among the first, for which there is room.
+        unsafe {
+            pthread_setname_np(pthread_self(), self.name.as_ptr());
+            pthread_setspecific(end_of_thread().unwrap_or_default(), this);
+        }
+    }
+
+    /// The last call is over: waits for the next one. There is none in the child of a process.
+    fn next(&self) -> Option<Call> {
+        // Whoever had the lock when the process forked is not there to open it.
+        while !has_forked() {
+            let over = self.state().running.take();
+            if let Some(mark) = over {
+                mark.reach_beside();
+            }
+            let mut state = self.state();
+            let (call, mark) = loop {
+                match state.waiting.pop_front() {
+                    Some(next) => break next,
+                    None => state = self.asked.wait(state).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            state.running = mark;
+            // The client has taken down what its functions need.
+            if !is_shutting_down() {
+                return Some(call);
+            }
+        }
+        None
+    }
+
+    /// A call has ended the thread.
+    fn ended(&'static self) {
+        if has_forked() {
+            return;
+        }
+        let mut state = self.state();
+        let mut over: Vec<Arc<Mark>> = state.running.take().into_iter().collect();
+        state.has_thread = !state.waiting.is_empty() && self.start().is_ok();
+        if !state.has_thread {
+            // Nobody will make them, and nobody is to wait for them.
+            over.extend(state.waiting.drain(..).filter_map(|(_, mark)| mark));
+        }
+        drop(state);
+        over.iter().for_each(|mark| mark.reach_beside());
+    }
+}
+
+/// The life of the thread.
+unsafe extern "C-unwind" fn serve(callbacks: *mut c_void) -> *mut c_void {
+    // SAFETY: what `start` gives, which lives as long as the process.
+    let callbacks: &'static Callbacks = unsafe { &*callbacks.cast_const().cast::<Callbacks>() };
+    let set = |state: c_int| {
+        // SAFETY: a state of POSIX; the old one is not asked for.
+        unsafe { pthread_setcancelstate(state, std::ptr::null_mut()) };
+    };
+    set(CANNOT_BE_CANCELLED);
+    callbacks.begin();
+    while let Some(call) = callbacks.next() {
+        set(CAN_BE_CANCELLED);
+        match call {
+            Call::Host(function) => function.call(),
+            Call::Stream(callback, status) => callback.call(status),
+        }
+        // Who was to be cancelled is, and not whoever is called next.
+        // SAFETY: it takes nothing, and there is nothing to drop here.
+        unsafe { pthread_testcancel() };
+        set(CANNOT_BE_CANCELLED);
+    }
+    std::ptr::null_mut()
+}
+
+/// What is kept with a thread so that its end is noticed, however it ends; not that of the process. Destructors of the
+/// thread's own values would not do: `exit` runs them too.
+fn end_of_thread() -> Option<c_uint> {
+    static KEY: OnceLock<Option<c_uint>> = OnceLock::new();
+
+    unsafe extern "C" fn ended(callbacks: *mut c_void) {
+        // SAFETY: what `begin` has set.
+        unsafe { &*callbacks.cast_const().cast::<Callbacks>() }.ended();
+    }
+
+    *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: a place for the key. The library is not unloaded before the process ends.
+        let code = unsafe { pthread_key_create(&raw mut key, Some(ended)) };
+        (code == 0).then_some(key)
+    })
+}
