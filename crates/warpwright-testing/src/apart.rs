@@ -64,6 +64,12 @@ impl Apart {
         self.libraries(&folder).env("WARPWRIGHT_DEVICES", devices)
     }
 
+    /// The same, with a driver that has no function of that name.
+    pub fn driver_without(self, function: &str, devices: &str) -> Self {
+        let folder = lacking_folder(function).unwrap_or_else(|error| panic!("the virtual driver: {error}"));
+        self.libraries(&folder).env("WARPWRIGHT_DEVICES", devices)
+    }
+
     /// With a driver that cannot be loaded: every library of its name is an empty file.
     pub fn broken_driver(self) -> Self {
         let folder = beside().join("no-driver");
@@ -193,6 +199,26 @@ fn driver_folder() -> io::Result<PathBuf> {
         link(&library, &new)?;
         fs::rename(&new, folder.join(name))?;
     }
+    Ok(folder)
+}
+
+/// The same with a library in which a function has another name.
+fn lacking_folder(function: &str) -> io::Result<PathBuf> {
+    let mut library = fs::read(driver_folder()?.join("libcuda.so.1"))?;
+    let name = [b"\0", function.as_bytes(), b"\0"].concat();
+    let places: Vec<usize> = (0..library.len()).filter(|&at| library[at..].starts_with(&name)).collect();
+    for at in places {
+        // The hash by which loaders look is 33 times that of what comes before, and the byte: with these two it is the
+        // same, so that the library itself still finds what it has under the new name.
+        let last = at + name.len() - 2;
+        library[last - 1] += 1;
+        library[last] -= 33;
+    }
+    let folder = beside().join(format!("driver-without-{function}"));
+    fs::create_dir_all(&folder)?;
+    let new = folder.join(format!("libcuda.so.1.{}", std::process::id()));
+    fs::write(&new, library)?;
+    fs::rename(&new, folder.join("libcuda.so.1"))?;
     Ok(folder)
 }
 

@@ -43,7 +43,7 @@ mod stream;
 mod versions;
 
 use crate::report::{calls, log};
-use crate::state::has_forked;
+use crate::state::{has_forked, refusal};
 use crate::types::{CUstream, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -136,6 +136,10 @@ impl Entry {
         }
         self.calls.fetch_add(1, Relaxed);
         let outer = calls::enter(self.name);
+        let body = || match refusal(self.name) {
+            Some(status) => Err(status),
+            None => body(),
+        };
         // What a panic leaves behind is behind locks that take poison for granted.
         let status = match catch_unwind(AssertUnwindSafe(body)) {
             Ok(result) => Status::from(result),

@@ -8,13 +8,16 @@
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
 //! | `WARPWRIGHT_ORDER` | of what streams are asked for: `issue`, `reverse`, `random:SEED` | `issue` |
 //! | `WARPWRIGHT_DRIVER_VERSION` | what the driver says it is | `12080` |
+//! | `WARPWRIGHT_REFUSE` | functions that do nothing, and what they return: `cuMemAllocAsync=2` | none |
 //! | `WARPWRIGHT_LOG` | `missing`: what is missing or misused; `calls`: each call too; `off` | `missing` |
 //! | `WARPWRIGHT_FINDINGS` | a file that findings are appended to as lines of JSON | text, to stderr |
 //! | `WARPWRIGHT_EXIT_STATUS` | exit status of a process that had errors and would have said 0 | none |
 //! | `WARPWRIGHT_LEAKS` | `1`: what is alive at exit is an error too, and reported | `0` |
 //! | `CUDA_VISIBLE_DEVICES` | as the driver has it: ordinals, until the first that is none | all |
 
+use crate::api;
 use crate::engine::Order;
+use crate::types::Status;
 use std::path::PathBuf;
 use thiserror::Error;
 use warpwright_ptx::ir::Arch;
@@ -35,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) order: Order,
     /// 1000 · major + 10 · minor.
     pub(crate) driver_version: u32,
+    /// Functions that do nothing, and what they return.
+    pub(crate) refused: Vec<(&'static str, Status)>,
     /// What the log tells.
     pub(crate) log: LogLevel,
     /// Where findings go as lines of JSON; `None` for stderr as text.
@@ -74,6 +79,7 @@ impl Default for Config {
             workers: 0,
             order: Order::Issue,
             driver_version: 12080,
+            refused: Vec::new(),
             log: LogLevel::Missing,
             findings: None,
             exit_status: None,
@@ -123,6 +129,15 @@ impl Config {
             config.driver_version = text.parse().ok().filter(|version| (11000..100_000).contains(version))?;
             Some(())
         })?;
+        read(
+            "WARPWRIGHT_REFUSE",
+            "exported functions, and what they return: cuMemAllocAsync=2",
+            &mut |text| {
+                let refusals = text.split(',').map(str::trim).filter(|refusal| !refusal.is_empty());
+                config.refused = refusals.map(refusal).collect::<Option<_>>()?;
+                Some(())
+            },
+        )?;
         read("WARPWRIGHT_LOG", "missing, calls or off", &mut |text| {
             config.log = match text {
                 "off" => LogLevel::Off,
@@ -168,6 +183,13 @@ fn checks(text: &str) -> Option<Checks> {
         }
     }
     Some(checks)
+}
+
+/// `cuMemAllocAsync=2`: a function that is exported, and a status that is none of success.
+fn refusal(text: &str) -> Option<(&'static str, Status)> {
+    let (name, status) = text.split_once('=')?;
+    let status = status.trim().parse().ok().filter(|status| *status > 0)?;
+    api::names().find(|known| *known == name.trim()).map(|name| (name, Status(status)))
 }
 
 /// `90`, `sm_90`, `90a`. Architectures that no instruction set was published for are refused.
@@ -218,6 +240,7 @@ mod tests {
             ("WARPWRIGHT_WORKERS", "2"),
             ("WARPWRIGHT_ORDER", "random:5"),
             ("WARPWRIGHT_DRIVER_VERSION", "12020"),
+            ("WARPWRIGHT_REFUSE", "cuMemAllocAsync=2, cuArrayCreate_v2 = 9999,"),
             ("WARPWRIGHT_LOG", "calls"),
             ("WARPWRIGHT_FINDINGS", "found.jsonl"),
             ("WARPWRIGHT_EXIT_STATUS", "9"),
@@ -231,6 +254,7 @@ mod tests {
             workers: 2,
             order: Order::Random(5),
             driver_version: 12020,
+            refused: vec![("cuMemAllocAsync", Status(2)), ("cuArrayCreate_v2", Status(9999))],
             log: LogLevel::Calls,
             findings: Some("found.jsonl".into()),
             exit_status: Some(9),
@@ -250,6 +274,9 @@ mod tests {
             ("WARPWRIGHT_WORKERS", "-1"),
             ("WARPWRIGHT_ORDER", "random"),
             ("WARPWRIGHT_DRIVER_VERSION", "12.8"),
+            ("WARPWRIGHT_REFUSE", "cuMemAllocAsync"),
+            ("WARPWRIGHT_REFUSE", "cuMemAllocAsync=0"),
+            ("WARPWRIGHT_REFUSE", "cuMemAllocAsink=2"),
             ("WARPWRIGHT_LOG", "loud"),
             ("WARPWRIGHT_EXIT_STATUS", "256"),
             ("WARPWRIGHT_LEAKS", "yes"),

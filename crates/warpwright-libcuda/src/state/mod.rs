@@ -56,6 +56,12 @@ pub(crate) fn config() -> Result<&'static Config> {
     config.as_ref().map_err(|status| *status)
 }
 
+/// What a function is to return without doing anything, if that was asked for.
+pub(crate) fn refusal(function: &str) -> Option<Status> {
+    let refused = &config().ok()?.refused;
+    refused.iter().find(|(name, _)| *name == function).map(|(_, status)| *status)
+}
+
 /// Begins. Doing it again says what it said before.
 pub(crate) fn initialise() -> Result<()> {
     process::check()?;

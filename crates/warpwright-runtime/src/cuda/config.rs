@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 
 /// Makes every launch wait for itself, for all CUDA devices of the process.
 const SYNC_LAUNCHES: &str = "WARPWRIGHT_SYNC_LAUNCHES";
+/// Gives compiled kernels tables of lines, for all CUDA devices of the process.
+const LINE_INFO: &str = "WARPWRIGHT_LINE_INFO";
 
 /// Which CUDA device, and how it is used.
 ///
@@ -27,6 +29,11 @@ pub struct CudaConfig {
     /// own. Takes the host's time; for finding mistakes. At first it is what the environment variable
     /// `WARPWRIGHT_SYNC_LAUNCHES` says: on, unless it is empty, `0` or not there.
     pub sync_launches: bool,
+    /// Whether compiled kernels have tables that lead from their instructions to lines of PTX and of Rust, for profilers and
+    /// debuggers such as Nsight Compute. They are several times larger with them, and no slower; errors of the
+    /// driver's compiler name lines without them. At first it is what the environment variable `WARPWRIGHT_LINE_INFO`
+    /// says: on, unless it is empty, `0` or not there.
+    pub line_info: bool,
     /// Bytes that the pool of the device keeps of buffers that were dropped: 1 GiB at first.
     pub release_threshold: u64,
     /// Where compiled kernels are kept between processes.
@@ -39,6 +46,7 @@ impl CudaConfig {
         CudaConfig {
             ordinal,
             sync_launches: is_on(std::env::var_os(SYNC_LAUNCHES).as_deref()),
+            line_info: is_on(std::env::var_os(LINE_INFO).as_deref()),
             release_threshold: crate::device::RELEASE_THRESHOLD,
             cubin_cache: CubinCache::default(),
         }

@@ -10,7 +10,7 @@ use super::library;
 use super::line::{Line, Lines, StreamHandle};
 use super::mark::Spares;
 use super::memory::{Allocator, Memory};
-use super::module::{Loader, LoaderStatistics, Module};
+use super::module::{Loader, LoaderStatistics, Module, Target};
 use super::reaper::Reaper;
 use super::staging::{Lane, Staging};
 use super::sys::CUdevice_attribute as Attribute;
@@ -80,8 +80,13 @@ impl Driver {
         let reaper = Arc::new(Reaper::new(&context)?);
         let Properties { name, arch, .. } = &description.properties;
         let library = library::open()?;
-        let (version, cache) = (library.version, &config.cubin_cache);
-        let loader = Loader::new(context.clone(), reaper.clone(), version, name.clone(), *arch, cache);
+        let target = Target {
+            driver: library.version,
+            device: name.clone(),
+            arch: *arch,
+            line_info: config.line_info,
+        };
+        let loader = Loader::new(context.clone(), reaper.clone(), target, &config.cubin_cache);
         Ok(Driver {
             loader,
             theirs,

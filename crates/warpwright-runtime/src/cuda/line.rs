@@ -8,6 +8,9 @@
 //!  tickets   3   5   6   9          is 5 complete?  no event covers it: one is recorded, which covers 9
 //!            ────────────▲──►       is 6 complete?  the same event is asked
 //! ```
+//!
+//! **Who asks, or waits, does not wait for those who issue**: an upload that waits for pinned memory behind a kernel that
+//! waits for the host has its stream's turn for as long. What is being issued is not complete, and that is the answer.
 
 use super::context::Unbound;
 use super::error::CallError;
@@ -17,11 +20,12 @@ use super::handles::{Event, Stream};
 use super::reaper::Reaper;
 use super::staging::Lane;
 use std::collections::{HashMap, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A stream as its handles have it. When it goes, what it was asked for goes on.
 pub(crate) struct StreamHandle {
@@ -35,6 +39,10 @@ pub(super) struct Line {
     id: u64,
     stream: Arc<Stream>,
     order: Mutex<Order>,
+    /// The last ticket whose operation was issued, all of it.
+    issued: AtomicU64,
+    /// Taken for no longer than the driver's answer takes.
+    covers: Mutex<Covers>,
     /// The last ticket that is known to be complete.
     completed: Arc<AtomicU64>,
     /// Nobody asks it for anything any more.
@@ -50,12 +58,23 @@ pub(super) struct Order {
     pub(super) lane: Lane,
     /// Launches that nobody has seen complete.
     pub(super) suspects: Suspects,
-    /// Events, each with the last ticket that it covers.
-    covers: VecDeque<(u64, Event)>,
-    /// Events that cover nothing any more.
-    spare: Vec<Event>,
     /// What it waits at for devices of the other kind, once it has.
     pub(super) gate: Option<Arc<Gate>>,
+}
+
+/// A turn to issue to a stream.
+pub(super) struct Turn<'a> {
+    line: &'a Line,
+    order: MutexGuard<'a, Order>,
+}
+
+/// Events behind operations.
+#[derive(Default)]
+struct Covers {
+    /// Each with the last ticket that it covers.
+    events: VecDeque<(u64, Event)>,
+    /// Events that cover nothing any more.
+    spare: Vec<Event>,
 }
 
 /// The streams of a device by their numbers, also those that are closed and not idle yet.
@@ -95,11 +114,33 @@ impl Drop for StreamHandle {
     }
 }
 
+impl Deref for Turn<'_> {
+    type Target = Order;
+
+    fn deref(&self) -> &Order {
+        &self.order
+    }
+}
+
+impl DerefMut for Turn<'_> {
+    fn deref_mut(&mut self) -> &mut Order {
+        &mut self.order
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // The next turn comes after this: the number never goes back.
+        self.line.issued.store(self.order.issued, Release);
+    }
+}
+
 impl Line {
     pub(super) fn new(id: u64, stream: Arc<Stream>, lane: Lane) -> Self {
-        let (suspects, covers, spare) = Default::default();
-        let order = Mutex::new(Order { issued: 0, lane, suspects, covers, spare, gate: None });
-        Line { id, stream, order, completed: Arc::default(), closed: AtomicBool::new(false) }
+        let (suspects, gate) = Default::default();
+        let order = Mutex::new(Order { issued: 0, lane, suspects, gate });
+        let (issued, covers, completed, closed) = Default::default();
+        Line { id, stream, order, issued, covers, completed, closed }
     }
 
     /// Its number on the device.
@@ -117,8 +158,19 @@ impl Line {
         &self.completed
     }
 
-    pub(super) fn order(&self) -> MutexGuard<'_, Order> {
-        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The turn to issue to it, when those who have it are done.
+    pub(super) fn order(&self) -> Turn<'_> {
+        Turn { line: self, order: self.order.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// The same where nobody has it.
+    fn try_order(&self) -> Option<Turn<'_>> {
+        let order = match self.order.try_lock() {
+            Ok(order) => order,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(Turn { line: self, order })
     }
 
     /// Whether the operations until a ticket are complete.
@@ -127,42 +179,44 @@ impl Line {
             return Ok(true);
         }
         self.stream.context().bind()?;
-        let mut order = self.order();
+        let mut covers = self.covers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Others may issue more meanwhile: what the driver is asked below is about this much at least.
+        let issued = self.issued.load(Acquire);
         // A capture that is asked how far it is ends with an error.
         if self.stream.is_captured()? {
             return Ok(false);
         }
         let _unbound = Unbound::new();
+        let Covers { events, spare } = &mut *covers;
         if self.stream.is_idle()? {
-            self.passed(order.issued);
-            let Order { covers, spare, .. } = &mut *order;
-            spare.extend(covers.drain(..).map(|(_, event)| event));
-            return Ok(true);
+            self.passed(issued);
+            spare.extend(events.drain(..).map(|(_, event)| event));
+            return Ok(issued >= ticket);
         }
-        if order.covers.back().is_none_or(|(covered, _)| *covered < ticket) {
-            let event = match order.spare.pop() {
+        if events.back().is_none_or(|(covered, _)| *covered < ticket.min(issued)) {
+            let event = match spare.pop() {
                 Some(event) => event,
                 None => Event::new(self.stream.context(), false)?,
             };
             event.record(&self.stream)?;
-            let covered = order.issued;
-            order.covers.push_back((covered, event));
+            events.push_back((issued, event));
         }
-        while let Some((covered, event)) = order.covers.front() {
+        while let Some((covered, event)) = events.front() {
             if !event.is_complete()? {
                 break;
             }
             self.passed(*covered);
-            let event = order.covers.pop_front().map(|(_, event)| event);
-            order.spare.extend(event);
+            spare.extend(events.pop_front().map(|(_, event)| event));
         }
         Ok(self.completed.load(Acquire) >= ticket)
     }
 
-    /// Whether everything that it was asked for is complete.
+    /// Whether everything that it was asked for is complete, and nobody asks it for more.
     pub(super) fn is_idle(&self) -> Result<bool, CallError> {
-        let issued = self.order().issued;
-        self.is_complete(issued)
+        match self.try_order().map(|order| order.issued) {
+            Some(issued) => self.is_complete(issued),
+            None => Ok(false),
+        }
     }
 
     /// Operations until that ticket are complete.
@@ -173,8 +227,8 @@ impl Line {
     /// Waits until everything that it was asked for is complete.
     pub(super) fn wait(&self) -> Result<(), CallError> {
         self.stream.context().bind()?;
-        // Others may ask it for more meanwhile, and so it is not locked.
-        let issued = self.order().issued;
+        // Others may ask it for more meanwhile, which is not waited for.
+        let issued = self.issued.load(Acquire);
         // A capture that is waited for ends with an error.
         self.stream.must_not_capture("cuStreamSynchronize")?;
         self.stream.synchronize()?;
@@ -185,8 +239,10 @@ impl Line {
     /// Somebody has seen everything until that ticket complete, without an error.
     pub(super) fn seen(&self, ticket: u64) {
         self.passed(ticket);
-        let mut order = self.order();
-        if order.issued == ticket {
+        // Whoever has the turn issues what nobody has seen yet.
+        if let Some(mut order) = self.try_order()
+            && order.issued == ticket
+        {
             order.suspects = Suspects::default();
         }
     }

@@ -28,6 +28,41 @@ fn a_slice_is_free_when_its_upload_returns() {
     assert_eq!(stream.clone_dtoh(&x).unwrap(), [2]);
 }
 
+/// An upload that waits for the device keeps nobody from asking how far the stream is: they may be who lets it go on.
+#[test]
+fn an_upload_that_waits_keeps_nobody_from_asking() {
+    let gpu = Gpu::open();
+    let (stream, other) = (gpu.device.new_stream().unwrap(), gpu.device.new_stream().unwrap());
+    let x = stream.clone_htod(&[1u32]).unwrap();
+    let data = numbers(1, 40 * PIECE);
+    let y = stream.alloc::<u32>(data.len()).unwrap();
+    let hold = gpu.hold(&stream, &x, 1);
+    let (answered, answers) = std::sync::mpsc::channel();
+    let mut all = Vec::new();
+    std::thread::scope(|scope| {
+        let (gpu, stream, data, y) = (&gpu, &stream, &data, &y);
+        // More than may be under way: it returns when the device has gone on.
+        scope.spawn(|| stream.memcpy_htod(data, y).unwrap());
+        scope.spawn(move || {
+            for _ in 0..100 {
+                let idle = stream.is_idle();
+                // The pool asks whether what the stream was asked for last still uses a block.
+                drop(other.alloc::<u32>(64).unwrap());
+                // Streams that go ask after others that are gone.
+                drop(gpu.device.new_stream().unwrap());
+                answered.send(idle).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        // Who does not answer is let go on too, so that the test ends.
+        all.extend(std::iter::from_fn(|| answers.recv_timeout(Duration::from_secs(20)).ok()));
+        hold.release();
+    });
+    assert_eq!(all, [false; 100]);
+    assert!(stream.clone_dtoh(&y).unwrap() == data);
+    assert_eq!(stream.clone_dtoh(&x).unwrap(), [2]);
+}
+
 #[test]
 fn copies_of_every_length_come_back() {
     let gpu = Gpu::open();

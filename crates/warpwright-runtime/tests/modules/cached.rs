@@ -38,6 +38,24 @@ fn a_module_is_compiled_once() -> Result<()> {
 }
 
 #[test]
+fn images_with_tables_of_lines_are_others() -> Result<()> {
+    let scratch = Scratch::new("lines");
+    let images = match place() {
+        Place::Vm => 0,
+        Place::Cuda => 2,
+    };
+    for (compiled, cached) in [(1, 0), (0, 1)] {
+        for line_info in [false, true] {
+            let device = open_with(scratch.cache(), line_info);
+            adds(&device.load_ptx(ADD)?)?;
+            expect(&device, compiled, cached);
+        }
+        assert_eq!(scratch.files(".image").len(), images);
+    }
+    Ok(())
+}
+
+#[test]
 fn another_process_finds_what_this_one_has_compiled() -> Result<()> {
     if let Some(directory) = std::env::var_os(INHERITED) {
         let device = open(CubinCache::at(directory));

@@ -39,11 +39,16 @@ const ADD: &str = "
 
 /// A device, as a process sees it that has begun: it knows of nothing but what is in the cache.
 fn open(cache: CubinCache) -> Device {
+    open_with(cache, false)
+}
+
+/// The same, whose compiled kernels have tables of lines or none.
+fn open_with(cache: CubinCache, line_info: bool) -> Device {
     let device = match place() {
         Place::Vm => Device::vm(VmConfig::default()),
         Place::Cuda => {
             let mut config = CudaConfig::new(0);
-            config.cubin_cache = cache;
+            (config.cubin_cache, config.line_info) = (cache, line_info);
             Device::cuda_with(config)
         }
     };

@@ -39,9 +39,11 @@ struct Logs {
 /// Options of a call, and their values.
 type LogOptions = ([JitOption; 4], [*mut c_void; 4]);
 
-/// What images depend on of how the compiler is called: `.loc` directives become tables of lines, which take no time on
-/// the device.
-pub(super) const OPTIONS: &str = "lineinfo";
+/// What images depend on of how the compiler is called. With `line_info` the `.loc` directives become tables of lines,
+/// which take no time on the device.
+pub(super) fn options(line_info: bool) -> &'static str {
+    if line_info { "lineinfo" } else { "" }
+}
 
 impl Logs {
     fn new() -> Self {
@@ -69,18 +71,18 @@ impl Logs {
 }
 
 /// The image of a PTX text for the device whose context is current on this thread.
-pub(super) fn compile(ptx: &str) -> Result<Vec<u8>, Refused> {
+pub(super) fn compile(ptx: &str, line_info: bool) -> Result<Vec<u8>, Refused> {
     let mut logs = Logs::new();
-    let image = link(ptx, &mut logs.options());
+    let image = link(ptx, line_info, &mut logs.options());
     image.map_err(|error| logs.refused(error))
 }
 
 /// The same, with options whose places outlive the call.
-fn link(ptx: &str, (logs, places): &mut LogOptions) -> Result<Vec<u8>, CallError> {
+fn link(ptx: &str, line_info: bool, (logs, places): &mut LogOptions) -> Result<Vec<u8>, CallError> {
     let [log, log_size, info, info_size] = *logs;
     let mut options = [log, log_size, info, info_size, JitOption::GENERATE_LINE_INFO];
     let [log, log_size, info, info_size] = *places;
-    let mut values = [log, log_size, info, info_size, std::ptr::without_provenance_mut(1)];
+    let mut values = [log, log_size, info, info_size, std::ptr::without_provenance_mut(line_info.into())];
     // The text ends at a zero, for whoever has not sanitised it.
     let text = CString::new(ptx.split('\0').next().unwrap_or_default()).unwrap_or_default();
     let count = options.len() as u32;

@@ -10,8 +10,8 @@
 //! - `cache/`: images on disk.
 //! - `kernel`: a kernel's attributes, shared memory and occupancy.
 //!
-//! The text has `.loc` directives for the Rust lines of kernels, so that profilers, sanitizers and the compiler's log lead
-//! there. **No lock is held while the compiler runs**: threads that load the same module compile it each.
+//! The text has `.loc` directives for the Rust lines of kernels. The lines that the compiler's log names lead there by the
+//! text alone; what runs leads there where tables of lines are asked for, which profilers and debuggers read. **No lock is held while the compiler runs**: threads that load the same module compile it each.
 
 mod cache;
 mod compile;
@@ -42,14 +42,23 @@ use warpwright_ptx::ir::{self, Arch};
 use warpwright_ptx::print::{Options, print_with};
 use warpwright_ptx::verify::ModuleInfo;
 
+/// What modules are compiled for, and how.
+pub(crate) struct Target {
+    /// The driver's version.
+    pub(crate) driver: DriverVersion,
+    /// The device's name.
+    pub(crate) device: String,
+    /// The device's architecture.
+    pub(crate) arch: Arch,
+    /// Whether there are tables of lines.
+    pub(crate) line_info: bool,
+}
+
 /// Loads modules on a device.
 pub(crate) struct Loader {
     context: Arc<Context>,
     reaper: Arc<Reaper>,
-    driver: DriverVersion,
-    /// The device's name.
-    device: String,
-    arch: Arch,
+    target: Target,
     build: String,
     cache: Option<Cache>,
     compiled: AtomicU64,
@@ -82,13 +91,11 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Loader {
-    /// For the device of a context, with its name and architecture.
+    /// For the device of a context.
     pub(crate) fn new(
         context: Arc<Context>,
         reaper: Arc<Reaper>,
-        driver: DriverVersion,
-        device: String,
-        arch: Arch,
+        target: Target,
         cache: &CubinCache,
     ) -> Self {
         let cache = Cache::open(cache);
@@ -97,9 +104,7 @@ impl Loader {
         Loader {
             context,
             reaper,
-            driver,
-            device,
-            arch,
+            target,
             build,
             cache,
             compiled: AtomicU64::new(0),
@@ -119,11 +124,11 @@ impl Loader {
 
     /// Loads a module that the verifier has accepted.
     pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
-        let target = module.target.arch;
-        if !self.arch.runs(target) {
-            return Err(ModuleError::Target { module: target, device: self.arch }.into());
+        let (target, device) = (module.target.arch, self.target.arch);
+        if !device.runs(target) {
+            return Err(ModuleError::Target { module: target, device }.into());
         }
-        let version = version::version_for(module, info, self.driver).map_err(ModuleError::from)?;
+        let version = version::version_for(module, info, self.target.driver).map_err(ModuleError::from)?;
         let ptx = text(module, version);
         let declared: Vec<(String, FunctionAttributes)> = function::declared(module, info).collect();
         let key = Key::new(&ptx, &self.platform());
@@ -140,7 +145,7 @@ impl Loader {
             }
         }
         let begin = Instant::now();
-        let image = compile::compile(&ptx);
+        let image = compile::compile(&ptx, self.target.line_info);
         let time = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.compile_nanoseconds.fetch_add(time, Relaxed);
         let loaded = image.and_then(|image| Ok((self.load_image(&image, &declared)?, image)));
@@ -154,12 +159,13 @@ impl Loader {
 
     /// What images depend on, beside their PTX.
     fn platform(&self) -> Platform<'_> {
+        let Target { driver, device, arch, line_info } = &self.target;
         Platform {
-            driver: self.driver.release(),
+            driver: driver.release(),
             build: &self.build,
-            device: &self.device,
-            arch: self.arch,
-            options: compile::OPTIONS,
+            device,
+            arch: *arch,
+            options: compile::options(*line_info),
         }
     }
 
@@ -197,8 +203,8 @@ impl Loader {
         let file = self.cache.as_ref().and_then(|cache| cache.keep_refused(key, &ptx));
         let error = JitError {
             kernels: declared.iter().map(|(name, _)| name.clone()).collect(),
-            arch: self.arch,
-            driver: self.driver,
+            arch: self.target.arch,
+            driver: self.target.driver,
             source: error,
             messages: log::messages(&log, &ptx),
             log,
