@@ -61,8 +61,10 @@ fn streams_that_wait_for_one_another_by_a_virtual_gpu_go_on() {
     there.synchronize().unwrap();
     let hold_there = vm.hold(&there, &b, 1);
     gpu.add(&one, &x, 1);
-    there.wait_event(&one.record_event().unwrap()).unwrap();
+    let begun = one.record_event().unwrap();
+    there.wait_event(&begun).unwrap();
     let first = there.record_event().unwrap();
+    until(|| begun.is_complete());
     // The second stream comes to its wait after the first one has come to its own, which depends on it.
     let hold_here = gpu.hold(&two, &a, 1);
     two.wait_event(&first).unwrap();
