@@ -6,6 +6,7 @@
 use crate::run::{cargo, root, target_dir};
 use crate::summary::{Part, Summary};
 use crate::test::{Counts, stream_output};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -94,6 +95,20 @@ const SELECTED: &[(&str, &[&str])] = &[
 /// Those that run whole models, on the virtual GPU without the checks that take long: here they take memory checks alone.
 const LONG: &[&str] = &["engine", "launches", "model", "models", "resident", "runner"];
 
+/// The order in which the virtual driver does what different streams were asked for.
+///
+/// Short tests have another one than that of the calls, so that a wait between streams that is missing shows: which one is
+/// the binary's name's, so that every run is the same. The long ones have few streams, and are what users run.
+fn order(test: &str) -> String {
+    if LONG.contains(&test) {
+        return "issue".into();
+    }
+    // FNV-1a.
+    let seed =
+        test.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    if seed.is_multiple_of(2) { "reverse".into() } else { format!("random:{seed}") }
+}
+
 /// What judges the virtual GPU alone.
 const LEFT_OUT: &str = "on_the_vm::";
 
@@ -131,11 +146,20 @@ fn run(driver: Driver) -> Result<Part, String> {
         place_driver(&built, &folder)?;
     }
     let (mut counts, mut devices, mut launches, mut elsewhere) = (Counts::default(), 0, 0, 0);
+    let mut orders: BTreeMap<String, usize> = BTreeMap::new();
     for binary in &binaries {
         let name = format!("{} --test {}", binary.package, binary.test);
-        println!("$ {name}, through CUDA");
+        let order = (driver == Driver::Virtual).then(|| order(binary.test));
+        match &order {
+            Some(order) => {
+                println!("$ WARPWRIGHT_ORDER={order} {name}, through CUDA");
+                let kind = order.split(':').next().unwrap_or(order);
+                *orders.entry(kind.to_string()).or_default() += 1;
+            }
+            None => println!("$ {name}, through CUDA"),
+        }
         let tally = Tally::new(&folder, binary)?;
-        let ran = stream_output(&mut command(driver, binary, &folder, &tally));
+        let ran = stream_output(&mut command(order.as_deref(), binary, &folder, &tally));
         let found = match ran {
             Ok((found, status)) => {
                 counts.passed += found.passed;
@@ -171,6 +195,8 @@ fn run(driver: Driver) -> Result<Part, String> {
     );
     if driver == Driver::Virtual {
         remark += &format!(", {launches} launches");
+        let orders: Vec<_> = orders.iter().map(|(order, count)| format!("{count} {order}")).collect();
+        remark += &format!("; orders of streams: {}", orders.join(", "));
     }
     if elsewhere > 0 {
         remark += &format!("; {elsewhere} devices of no CUDA device's architecture were virtual GPUs");
@@ -249,13 +275,14 @@ fn symlink(library: &Path, link: &Path) -> std::io::Result<()> {
     fs::copy(library, link).map(|_| ())
 }
 
-fn command(driver: Driver, binary: &Binary, folder: &Path, tally: &Tally) -> Command {
+/// The command; `order` is for the virtual driver.
+fn command(order: Option<&str>, binary: &Binary, folder: &Path, tally: &Tally) -> Command {
     let mut command = Command::new(&binary.path);
     command.current_dir(root().join("crates").join(binary.package)).args(["--skip", LEFT_OUT]);
     command.env("WARPWRIGHT_TEST_DEVICE", "cuda").env("WARPWRIGHT_TEST_TALLY", &tally.tests);
     // A cache of its own, so that a run depends on no other.
     command.env("WARPWRIGHT_CACHE_DIR", folder.join("cache"));
-    if driver == Driver::Virtual {
+    if let Some(order) = order {
         let mut folders = vec![folder.to_path_buf()];
         folders.extend(
             std::env::var_os("LD_LIBRARY_PATH")
@@ -269,7 +296,7 @@ fn command(driver: Driver, binary: &Binary, folder: &Path, tally: &Tally) -> Com
         let checks = if LONG.contains(&binary.test) { "memcheck" } else { "all" };
         command.env("WARPWRIGHT_DEVICES", DEVICES).env("WARPWRIGHT_CHECK", checks);
         command.env("WARPWRIGHT_EXIT_STATUS", FOUND).env("WARPWRIGHT_LEAKS", "1");
-        command.env("WARPWRIGHT_FINDINGS", &tally.driver);
+        command.env("WARPWRIGHT_FINDINGS", &tally.driver).env("WARPWRIGHT_ORDER", order);
     }
     command
 }

@@ -59,3 +59,8 @@ struct GraphPage;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/persistent.md")]
 struct PersistentPage;
+
+/// The example of the page that registries show.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -56,3 +56,8 @@ pub use weights::WeightFormat;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tiles.md")]
 struct TilesPage;
+
+/// The example of the page that registries show.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

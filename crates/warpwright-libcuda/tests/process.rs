@@ -183,6 +183,15 @@ again:
                     get(|context| cuDevicePrimaryCtxRetain(context, 0)).unwrap();
                 }
             }
+            "gives back late" => {
+                ok(init());
+                let made = context(0);
+                std::thread::spawn(move || {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    // SAFETY: handles are any values.
+                    ok(unsafe { cuCtxDestroy_v2(made) });
+                });
+            }
             "forks" => {
                 ok(init());
                 context(0);
@@ -361,6 +370,8 @@ again:
         });
         assert_eq!(told, expected);
         assert_eq!(end["leaks"], 3);
+        let asked = [("WARPWRIGHT_EXIT_STATUS", "9"), ("WARPWRIGHT_LEAKS", "1")];
+        assert_eq!(client("gives back late", &asked).status(), Some(0), "a thread was about to");
     }
 
     fn a_library_that_is_closed_tells_at_the_end_too() {

@@ -20,3 +20,8 @@ pub use verify::verify;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/diagnostics.md")]
 struct DiagnosticsPage;
+
+/// The example of the page that registries show.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

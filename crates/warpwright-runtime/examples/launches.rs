@@ -3,10 +3,32 @@
 //! `cargo run -p warpwright-runtime --example launches`
 
 use warpwright_kernels::{Dtype, RmsNorm, Softmax};
-use warpwright_runtime::{Device, Result, RuntimeError};
+use warpwright_runtime::{Device, LaunchConfig, Result, RuntimeError};
 
 const ROWS: usize = 2;
 const D: usize = 96;
+
+/// `x[tid] *= factor`
+const TRIPLE: &str = "
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry triple(.param .u64 x, .param .u32 factor)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [x];
+    cvta.to.global.u64 %rd1, %rd1;
+    ld.param.u32 %r1, [factor];
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %rd2, %r2, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    ld.global.u32 %r3, [%rd3];
+    mul.lo.u32 %r3, %r3, %r1;
+    st.global.u32 [%rd3], %r3;
+    ret;
+}
+";
 
 fn main() -> Result<()> {
     let selected = Device::auto()?;
@@ -28,6 +50,9 @@ fn main() -> Result<()> {
     let [normal, shares] = [stream.alloc::<f32>(ROWS * D)?, stream.alloc::<f32>(ROWS * D)?];
 
     // Grid, block and shared memory follow from the kernel and `rows`.
+    softmax.bind().buffer("x", &x).buffer("y", &shares).dim("rows", 2).launch(&stream)?;
+
+    // What is launched again and again is checked once.
     let bound = norm.bind().buffer("x", &x).buffer("residual", &residual).buffer("w", &weights);
     let first = bound.buffer("y", &normal).dim("rows", ROWS as u64).prepare()?;
     let bound = softmax.bind().buffer("x", &normal).buffer("y", &shares).dim("rows", ROWS as u64);
@@ -55,7 +80,7 @@ fn main() -> Result<()> {
     stream.launch(&second)?;
     let step = stream.end_capture()?.instantiate()?;
     for _ in 0..3 {
-        step.launch(&stream)?;
+        step.launch(&stream)?; // one operation, allocates nothing
     }
     let sums: Vec<f32> = stream.clone_dtoh(&shares)?.chunks(D).map(|row| row.iter().sum()).collect();
     let statistics = device.statistics();
@@ -63,5 +88,13 @@ fn main() -> Result<()> {
         "each row sums to {sums:?} after {} replays, {} launches",
         statistics.graph_launches, statistics.launches
     );
+
+    // Any PTX, as with cudarc.
+    let tripled = stream.clone_htod(&[1u32, 2, 3])?;
+    let triple = device.load_ptx(TRIPLE)?.load_function("triple")?;
+    let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (3, 1, 1), shared_mem_bytes: 0 };
+    // SAFETY: three threads multiply an element each of a buffer that has three.
+    unsafe { stream.launch_builder(&triple).arg(&tripled).arg(3u32).launch(config) }?;
+    println!("{:?}", stream.clone_dtoh(&tripled)?);
     Ok(())
 }

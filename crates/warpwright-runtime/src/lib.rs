@@ -127,3 +127,8 @@ pub use operands::{OperandBinder, OperandList, OperandTable, Operands};
 pub use pool::PoolStatistics;
 pub use stream::Stream;
 pub use vm::VmConfig;
+
+/// The example of the page that registries show.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -87,6 +87,7 @@ fn issuing_what_was_prepared_allocates_nothing() {
     stream.memcpy_dtod(&y, &z).unwrap();
     let graph = stream.end_capture().unwrap().instantiate().unwrap();
     let event = other.record_event().unwrap();
+    stream.synchronize().unwrap();
     let issue = || {
         for _ in 0..100 {
             stream.launch(&add).unwrap();

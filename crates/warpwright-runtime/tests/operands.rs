@@ -73,14 +73,14 @@ impl Kernel for Spin {
     }
 }
 
-/// Keeps the device busy until it is dropped.
+/// Keeps a stream busy until it is dropped.
 struct Hold(HostBuffer<u32>);
 
 impl Hold {
-    fn new(device: &Device) -> Hold {
-        let hold = Hold(device.alloc_mapped(1).unwrap());
-        let spin = device.kernel(&Spin).unwrap();
-        spin.bind().buffer("flag", &hold.0).launch(&device.new_stream().unwrap()).unwrap();
+    fn new(stream: &Stream) -> Hold {
+        let hold = Hold(stream.device().alloc_mapped(1).unwrap());
+        let spin = stream.device().kernel(&Spin).unwrap();
+        spin.bind().buffer("flag", &hold.0).launch(stream).unwrap();
         hold
     }
 }
@@ -176,7 +176,7 @@ fn what_was_issued_has_what_the_table_refers_to() {
     let z = stream.alloc::<f32>(N).unwrap();
     let table = two_calls(&stream, &z);
     stream.synchronize().unwrap();
-    let hold = Hold::new(&device);
+    let hold = Hold::new(&stream);
     let caller = device.kernel(&CallsAffine).unwrap();
     caller.bind().buffer("operands", &table).scalar("calls", 2u32).launch(&stream).unwrap();
     drop(table);
@@ -220,7 +220,7 @@ fn another_stream_that_uses_the_table_uses_what_it_refers_to() {
         let table = two_calls(&home, &z);
         home.synchronize().unwrap();
         let held: Vec<u64> = table.references().iter().map(|buffer| buffer.device_ptr()).collect();
-        let hold = Hold::new(&device);
+        let hold = Hold::new(&other);
         if used {
             caller.bind().buffer("operands", &table).scalar("calls", 2u32).launch(&other).unwrap();
         }

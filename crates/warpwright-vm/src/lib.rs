@@ -85,3 +85,8 @@ pub use launch::{
 };
 pub use memory::{FaultKind, SpaceKind};
 pub use module::{KernelInfo, KernelParam};
+
+/// The example of the page that registries show.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,8 @@
 //! What the pages show is what the program prints.
 //!
 //! Their `console` blocks are commands with their output, standard output first. They run one after the other in
-//! a folder with what the page needs. `BLESS=1` puts what the program prints into the pages.
+//! a folder with what the page needs. `BLESS=1` puts what the program prints into the pages. Their `rust` blocks are parts
+//! of programs that are compiled.
 
 mod common;
 
@@ -170,4 +171,43 @@ fn with_kernels(name: &str) -> Folder {
         fs::write(folder.path().join(name), bytes).expect("it is written");
     }
     folder
+}
+
+/// Holds the `rust` blocks of a page against files: each has its lines in one of them, in this order, however far they
+/// are indented. A line with a `…` stands for any others.
+fn shows(page: &str, files: &[&str]) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read =
+        |path: &str| fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.trim().to_string()).filter(|line| !line.is_empty()).collect()
+    };
+    let files: Vec<_> = files.iter().map(|path| lines(&read(path))).collect();
+    let text = read(page);
+    let blocks: Vec<_> = text.split("```rust\n").skip(1).map(|rest| rest.split("```").next()).collect();
+    assert!(!blocks.is_empty(), "{page}");
+    for block in blocks {
+        let block = lines(block.expect("it has a beginning"));
+        let parts: Vec<_> = block.split(|line| line == "…").collect();
+        let is_in = |file: &Vec<String>| {
+            let mut rest = &file[..];
+            parts.iter().all(|part| {
+                let found = rest.windows(part.len()).position(|lines| lines == *part);
+                rest = found.map_or(&[], |at| &rest[at + part.len()..]);
+                found.is_some()
+            })
+        };
+        assert!(files.iter().any(is_in), "{page}: no file has this: {block:#?}");
+    }
+}
+
+#[test]
+fn pages_show_code_that_is_compiled() {
+    let kernel = |name: &str| format!("crates/warpwright-kernels/src/ladder/{name}.rs");
+    let example = |name: &str| format!("crates/warpwright-runtime/examples/{name}.rs");
+    let ladder = ["vector_add", "rms_norm", "transpose", "softmax", "matmul_tiled", "matmul"].map(kernel);
+    shows("docs/ladder.md", &ladder.each_ref().map(String::as_str));
+    shows("README.md", &[&kernel("rms_norm")]);
+    shows("docs/launches.md", &[&example("launches")]);
+    shows("docs/cuda.md", &[&example("devices"), &example("beside_cudarc")]);
 }

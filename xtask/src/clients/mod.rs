@@ -1,6 +1,6 @@
-//! Programs that nobody here wrote, on virtual GPUs: `cargo xtask clients`.
+//! Programs on virtual GPUs: `cargo xtask clients`.
 //!
-//! What is run, under `warpwright exec --check all --fail`, is cudarc, in the version that `Cargo.lock` has, from the
+//! First the examples of our runtime, as programs that have a CUDA device. Then programs that nobody here wrote: what is run, under `warpwright exec --check all --fail`, is cudarc, in the version that `Cargo.lock` has, from the
 //! registry's source: its examples, and the unit tests of its driver module; and NVIDIA's Python bindings. Some need
 //! nothing but the driver; most compile their kernels with NVIDIA's nvrtc, which needs no GPU and comes from PyPI into
 //! `target/tools`, as the bindings do.
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the parts are called.
+const OURS: &str = "examples of the runtime, on virtual GPUs";
 const DRIVER: &str = "cudarc's examples and tests on the driver alone";
 const NVRTC: &str = "cudarc's examples and tests that compile with nvrtc";
 const BINDINGS: &str = "NVIDIA's Python bindings of the driver API";
@@ -31,16 +32,21 @@ pub(crate) fn run_all(python: bool) -> Result<(), Failure> {
 /// Runs the programs; with `python`, those too that need what comes from PyPI.
 pub(crate) fn check(python: bool, summary: &mut Summary) {
     if !cfg!(target_os = "linux") {
-        for part in [DRIVER, NVRTC, BINDINGS] {
+        for part in [OURS, DRIVER, NVRTC, BINDINGS] {
             summary.add_not_run(part, "the CUDA driver API over the virtual GPU is for Linux");
         }
         return;
     }
-    println!("$ {DRIVER}");
+    println!("$ {OURS}");
     let host = match Host::build() {
         Ok(host) => host,
-        Err(why) => return summary.add_failure(DRIVER, &why),
+        Err(why) => return summary.add_failure(OURS, &why),
     };
+    match ours(&host) {
+        Ok(part) => summary.add(part),
+        Err(why) => summary.add_failure(OURS, &why),
+    }
+    println!("$ {DRIVER}");
     let python = match python {
         true => tools::python_with("clients", &root().join("tools/clients/requirements.txt")),
         false => Err("leave out --no-python to run it".to_string()),
@@ -68,6 +74,31 @@ pub(crate) fn check(python: bool, summary: &mut Summary) {
         (Ok(python), Ok(folder)) => bindings(&host, python, folder, summary),
         (Err(why), _) | (_, Err(why)) => summary.add_not_run(BINDINGS, why),
     }
+}
+
+/// Runs the examples of the runtime, which say by their exit status whether what they compute is right.
+fn ours(host: &Host) -> Result<Part, String> {
+    run(cargo().args(["build", "--quiet", "--profile", "test", "-p", "warpwright-runtime", "--examples"]))?;
+    let folder = target_dir().join("debug/examples");
+    // The one that has nothing of ours but what this prints.
+    let emitted = target_dir().join("clients/rms_norm.json");
+    std::fs::create_dir_all(target_dir().join("clients")).map_err(|error| error.to_string())?;
+    let emitted = emitted.to_string_lossy();
+    let kernel = ["emit", "rms_norm", "--set", "d=1024", "--set", "epsilon=1e-5", "--json", "-o", &*emitted];
+    run(Command::new(&host.program).args(kernel))?;
+    let mut part = Part { name: OURS.to_string(), passed: 0, failed: 0, remark: String::new() };
+    for (example, arguments) in
+        [("devices", &[][..]), ("launches", &[]), ("beside_cudarc", &[]), ("plain_cudarc", &[&*emitted])]
+    {
+        match run(&mut host.exec("90", true, &folder.join(example), arguments)) {
+            Ok(()) => part.passed += 1,
+            Err(why) => {
+                println!("failed example {example}: {why}");
+                part.failed += 1;
+            }
+        }
+    }
+    Ok(part)
 }
 
 /// Runs the script, which says what is well.

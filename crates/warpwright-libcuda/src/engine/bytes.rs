@@ -2,14 +2,18 @@
 //! pointers.
 
 use super::{HostMemory, engines, hosts, status};
+use crate::report::log;
 use crate::types::{Result, Status};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use warpwright_vm::Span;
 
-/// Bytes of a device, or of memory of the host that devices know. They stay as long as this does.
+/// Bytes of a device, or of memory of the host that devices know. They stay as long as this does; but once another
+/// stream has come to where the memory is given back, the client must not reach them.
 #[derive(Clone)]
 pub(crate) struct Bytes {
     span: Span,
+    is_gone: Option<Arc<AtomicBool>>,
     /// What the bytes are in, where it is memory of the host.
     _host: Option<Arc<HostMemory>>,
 }
@@ -19,15 +23,15 @@ impl Bytes {
     pub(crate) fn at(address: u64, bytes: u64) -> Result<Bytes> {
         if let Some(host) = hosts().find(address) {
             let span = host.span(address, bytes)?;
-            return Ok(Bytes { span, _host: Some(host) });
+            return Ok(Bytes { span, is_gone: None, _host: Some(host) });
         }
         for engine in engines()? {
             if let Ok(span) = engine.vm().span(address, bytes) {
                 // Memory of the host that is being given back is held by nobody any more.
-                if span.is_mapped() || engine.memory().is_freed(address) {
+                if span.is_mapped() {
                     return Err(Status::INVALID_VALUE);
                 }
-                return Ok(Bytes { span, _host: None });
+                return Ok(Bytes { span, is_gone: engine.memory().is_gone(address)?, _host: None });
             }
         }
         Err(Status::INVALID_VALUE)
@@ -48,23 +52,41 @@ impl Bytes {
         self._host.is_some()
     }
 
+    /// Whether the client may reach them still. If not, it has forgotten to wait.
+    fn check(&self) -> Result<()> {
+        if !self.is_gone.as_ref().is_some_and(|is_gone| is_gone.load(Relaxed)) {
+            return Ok(());
+        }
+        log::misuse(&format_args!(
+            "{} bytes at {:#x} are reached on one stream after another one has given them back: there is no wait between",
+            self.len(),
+            self.address()
+        ));
+        Err(Status::ILLEGAL_ADDRESS)
+    }
+
     /// Copies bytes in.
     pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.check()?;
         self.span.write(offset, data).map_err(|error| status(&error))
     }
 
     /// Copies bytes out.
     pub(crate) fn read(&self, offset: u64, data: &mut [u8]) -> Result<()> {
+        self.check()?;
         self.span.read(offset, data).map_err(|error| status(&error))
     }
 
     /// Writes a pattern again and again.
     pub(crate) fn fill(&self, offset: u64, bytes: u64, pattern: &[u8]) -> Result<()> {
+        self.check()?;
         self.span.fill(offset, bytes, pattern).map_err(|error| status(&error))
     }
 
     /// Copies from others.
     pub(crate) fn copy(&self, offset: u64, source: &Bytes, from: u64, bytes: u64) -> Result<()> {
+        self.check()?;
+        source.check()?;
         self.span.copy(offset, &source.span, from, bytes).map_err(|error| status(&error))
     }
 
@@ -78,6 +100,7 @@ impl Bytes {
 
     /// Makes them that number.
     pub(super) fn set_value(&self, value: u64) -> Result<()> {
+        self.check()?;
         let len = self.len().min(8) as usize;
         self.span.poke(&value.to_le_bytes()[..len]).map_err(|error| status(&error))
     }

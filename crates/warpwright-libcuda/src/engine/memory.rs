@@ -22,6 +22,8 @@ pub(crate) struct Block {
     pub(crate) sync_operations: AtomicBool,
     /// It was given back in the order of a stream, which has not come to it.
     is_freed: AtomicBool,
+    /// The stream has come to it.
+    is_gone: Arc<AtomicBool>,
 }
 
 /// How it was allocated.
@@ -90,6 +92,7 @@ impl Memory {
             made_by,
             sync_operations: AtomicBool::new(false),
             is_freed: AtomicBool::new(false),
+            is_gone: Arc::default(),
         });
         self.blocks().insert(block.base(), block.clone());
         Ok(block)
@@ -102,9 +105,12 @@ impl Memory {
         (address - block.base() < block.bytes()).then(|| block.clone())
     }
 
-    /// Whether an address is in memory that was given back in the order of a stream.
-    pub(super) fn is_freed(&self, address: u64) -> bool {
-        self.find(address).is_some_and(|block| block.is_freed.load(Relaxed))
+    /// What says that the memory that an address is in has gone; an error where it was given back. Variables stay.
+    pub(super) fn is_gone(&self, address: u64) -> Result<Option<Arc<AtomicBool>>> {
+        match self.find(address) {
+            Some(block) if block.is_freed.load(Relaxed) => Err(Status::INVALID_VALUE),
+            block => Ok(block.map(|block| block.is_gone.clone())),
+        }
     }
 
     /// Takes back what begins at an address, once. It is there until [`forget`](Self::forget).
@@ -129,6 +135,7 @@ impl Memory {
 
     /// What was taken back is gone.
     pub(crate) fn forget(&self, block: &Arc<Block>) {
+        block.is_gone.store(true, Relaxed);
         let removed = self.blocks().remove(&block.base());
         if let Some(block) = removed
             && let BlockKind::Pooled(pool) = &block.kind

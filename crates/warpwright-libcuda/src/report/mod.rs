@@ -12,6 +12,11 @@ mod sink;
 
 use serde_json::json;
 
+/// How much is alive that nobody has given back.
+pub(crate) fn alive() -> usize {
+    leaks::alive().len()
+}
+
 /// The process ends: what is left is told, and how much was found. Gives whether there was an error.
 pub(crate) fn finish(are_leaks_errors: bool) -> bool {
     let left = if are_leaks_errors { leaks::tell() } else { 0 };

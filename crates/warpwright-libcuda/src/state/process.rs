@@ -19,8 +19,12 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// What the program says of itself at its end.
 static EXIT_STATUS: AtomicI32 = AtomicI32::new(0);
 
-/// What the operations that were asked for get, before they are cancelled and after.
+/// What the operations that were asked for get, before they are cancelled and after; and what threads get that give
+/// things back.
 const MOMENT: Duration = Duration::from_secs(1);
+
+/// How long what is alive may stay the same until it is taken to be what nobody gives back.
+const LATE: Duration = Duration::from_millis(200);
 
 type Handler = Option<unsafe extern "C" fn()>;
 
@@ -95,10 +99,26 @@ extern "C" fn fini() {
     }
 }
 
+/// Threads of the client's that are giving back what is alive go on for as long as that becomes less.
+fn let_give_back() {
+    let begin = Instant::now();
+    let (mut alive, mut since) = (report::alive(), begin);
+    while alive > 0 && since.elapsed() < LATE && begin.elapsed() < MOMENT {
+        std::thread::sleep(Duration::from_millis(1));
+        let now = report::alive();
+        if now != alive {
+            (alive, since) = (now, Instant::now());
+        }
+    }
+}
+
 /// Ends the driver. Gives the exit status if it is to be another one than the program's.
 fn end() -> Option<c_int> {
     let state = started().filter(|_| !has_forked())?;
     let config = config().ok()?;
+    if config.leaks {
+        let_give_back();
+    }
     ENDING.store(true, Relaxed);
     let engines: Vec<_> = state.devices().iter().filter_map(|device| device.engine_if_started()).collect();
     // The end may come from a function of the client's that a stream has called: it is not over before this is.

@@ -38,6 +38,7 @@ fn every_handle_keeps_the_device() {
     let stream = device.default_stream();
     drop((device, module));
     let buffer = stream.clone_htod(&[1u32, 2]).unwrap();
+    stream.synchronize().unwrap();
     drop(stream);
     assert_eq!(buffer.device().new_stream().unwrap().clone_dtoh(&buffer).unwrap(), [1, 2]);
 }
