@@ -7,8 +7,8 @@ use super::error::{CallError, check};
 use super::sys::{self, CUevent, CUevent_flags, CUgraph, CUstream, CUstream_flags, CaptureStatus, Status};
 use cudarc::driver::CudaStream;
 use std::ptr::null_mut;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What is not done in the order of a capture.
 pub(super) const CAPTURED: Status = Status::STREAM_CAPTURE_UNSUPPORTED;
@@ -19,9 +19,14 @@ pub(crate) struct Stream {
     handle: CUstream,
     /// The stream of someone else that this is, which is not ours to destroy.
     theirs: Option<Arc<CudaStream>>,
+    /// The same as the bindings have it, where they were given it. Someone else may have kept that.
+    bound: OnceLock<Arc<CudaStream>>,
     /// Someone else had it for a time, and may have kept it.
     was_lent: AtomicBool,
 }
+
+/// Streams that nobody has here any more, and someone else has kept: they are destroyed when nobody does.
+static KEPT: Mutex<Vec<Arc<CudaStream>>> = Mutex::new(Vec::new());
 
 /// An event of the driver.
 pub(crate) struct Event {
@@ -41,17 +46,20 @@ unsafe impl Sync for Event {}
 impl Stream {
     /// A new stream, which waits for no other one, the legacy default stream included.
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CallError> {
+        destroy_kept();
         context.bind()?;
         let (mut handle, flags) = (null_mut(), CUstream_flags::CU_STREAM_NON_BLOCKING as u32);
         // SAFETY: writes the handle.
         check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut handle, flags) })?;
-        Ok(Stream { context: context.clone(), handle, theirs: None, was_lent: AtomicBool::new(false) })
+        let (bound, was_lent) = Default::default();
+        Ok(Stream { context: context.clone(), handle, theirs: None, bound, was_lent })
     }
 
     /// Someone else's stream, of that context.
     pub(crate) fn theirs(context: &Arc<Context>, stream: Arc<CudaStream>) -> Self {
         let handle = stream.cu_stream();
-        Stream { context: context.clone(), handle, theirs: Some(stream), was_lent: AtomicBool::new(false) }
+        let (bound, was_lent) = Default::default();
+        Stream { context: context.clone(), handle, theirs: Some(stream), bound, was_lent }
     }
 
     /// The driver's handle.
@@ -59,13 +67,13 @@ impl Stream {
         self.handle
     }
 
-    /// The same as the bindings have it, for as long as `self` lives.
+    /// The same as the bindings have it, for as long as anybody wants it.
     pub(super) fn cudarc(&self) -> Arc<CudaStream> {
-        match &self.theirs {
-            Some(theirs) => theirs.clone(),
-            // SAFETY: the stream is of that context, and callers keep `self`.
-            None => unsafe { self.context.cuda().wrap_borrowed_stream(self.handle) },
-        }
+        let bind = || {
+            // SAFETY: the stream is of that context, and is not destroyed as long as anybody has this.
+            unsafe { self.context.cuda().wrap_borrowed_stream(self.handle) }
+        };
+        self.theirs.as_ref().unwrap_or_else(|| self.bound.get_or_init(bind)).clone()
     }
 
     /// The same for someone else, who may capture on it from now on.
@@ -148,10 +156,38 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.theirs.is_none() && self.context.bind().is_ok() {
-            // SAFETY: nothing else has the handle. An error has nobody to be told to.
-            let _ = unsafe { sys::cuStreamDestroy_v2(self.handle) };
+        if self.theirs.is_some() {
+            return;
         }
+        match self.bound.take().map(Arc::try_unwrap) {
+            Some(Err(kept)) => KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(kept),
+            // SAFETY: nobody has the handle any more.
+            None | Some(Ok(_)) => unsafe { destroy(&self.context, self.handle) },
+        }
+    }
+}
+
+/// Destroys the streams that were kept, and are no more.
+fn destroy_kept() {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    for stream in std::mem::take(&mut *kept) {
+        match Arc::try_unwrap(stream) {
+            // SAFETY: it was ours, and nobody has it any more.
+            Ok(stream) => unsafe { destroy(&Context::new(stream.context().clone()), stream.cu_stream()) },
+            Err(stream) => kept.push(stream),
+        }
+    }
+}
+
+/// Destroys a stream of a context.
+///
+/// # Safety
+///
+/// Nobody uses it afterwards.
+unsafe fn destroy(context: &Context, stream: CUstream) {
+    if context.bind().is_ok() {
+        // SAFETY: the caller's promise. An error has nobody to be told to.
+        let _ = unsafe { sys::cuStreamDestroy_v2(stream) };
     }
 }
 

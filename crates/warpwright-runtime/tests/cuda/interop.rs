@@ -311,3 +311,19 @@ fn what_is_meant_for_once_is_not_captured() {
         assert_eq!(ours.clone_dtoh(&x).unwrap(), [4]);
     });
 }
+
+/// cudarc's slices keep the stream that they were made on.
+#[test]
+fn a_stream_that_cudarc_keeps_outlives_ours() {
+    let kept = {
+        let gpu = Gpu::open();
+        let stream = gpu.device.new_stream().unwrap();
+        let x = stream.clone_htod(&[1u32, 2, 3]).unwrap();
+        stream.lend(&x, |view| view.stream().clone().clone_dtod(&view)).unwrap().unwrap()
+    };
+    let theirs = kept.stream().clone();
+    assert_eq!(theirs.clone_dtoh(&kept).unwrap(), [1, 2, 3]);
+    drop((kept, theirs));
+    // It is destroyed when there is an opportunity.
+    Gpu::open().device.new_stream().unwrap();
+}
