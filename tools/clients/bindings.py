@@ -1,9 +1,12 @@
 """NVIDIA's own Python bindings of the CUDA driver API, on whatever driver they find.
 
-Each check prints `ok NAME` or `failed NAME: why`; the exit status is 0 if all are ok.
+Each check prints `ok NAME` or `failed NAME: why`; the exit status is 0 if all are ok. With the argument `end` the
+program ends while the driver calls a function of its own.
 """
 
+import ctypes
 import sys
+import time
 
 import numpy as np
 from cuda.bindings import driver, nvrtc
@@ -145,6 +148,21 @@ def memory_in_the_order_of_streams(device):
     call(driver.cuStreamSynchronize, device.stream)
 
 
+def functions_of_the_host(device):
+    """They are called by a thread of the driver's, which asks for the interpreter's lock."""
+    called = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def append(argument):
+        called.append(argument)
+
+    function = driver.CUhostFn(_ptr=ctypes.addressof(append))
+    for number in range(1, 4):
+        call(driver.cuLaunchHostFunc, device.stream, function, number)
+    call(driver.cuStreamSynchronize, device.stream)
+    assert called == [1, 2, 3]
+
+
 def what_is_wrong_is_refused(device):
     error = driver.CUresult
     status, _ = driver.cuModuleGetFunction(device.module, b"no_such_kernel")
@@ -154,6 +172,21 @@ def what_is_wrong_is_refused(device):
     (status,) = driver.cuMemFree(12345)
     assert status == error.CUDA_ERROR_INVALID_VALUE
     assert call(driver.cuGetErrorName, error.CUDA_ERROR_NOT_FOUND) == b"CUDA_ERROR_NOT_FOUND"
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def never_returns(_):
+    while True:
+        time.sleep(0.001)
+
+
+def end_beside_a_function():
+    """The interpreter is taken down, and ends the thread that calls the function, or stops it for good."""
+    device = Device()
+    call(driver.cuLaunchHostFunc, device.stream, driver.CUhostFn(_ptr=ctypes.addressof(never_returns)), 0)
+    time.sleep(0.01)
+    print("ok end_beside_a_function")
+    return 0
 
 
 def main():
@@ -166,6 +199,7 @@ def main():
         shared_memory_and_constants,
         a_graph_is_replayed,
         memory_in_the_order_of_streams,
+        functions_of_the_host,
         what_is_wrong_is_refused,
     ]
     for check in checks:
@@ -181,4 +215,4 @@ def main():
     return 1 if failed else 0
 
 
-sys.exit(main())
+sys.exit(end_beside_a_function() if sys.argv[1:] == ["end"] else main())

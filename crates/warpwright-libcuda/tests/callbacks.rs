@@ -53,6 +53,7 @@ mod suite {
     unsafe extern "C" {
         fn pthread_self() -> c_ulong;
         fn pthread_cancel(thread: c_ulong) -> c_int;
+        fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
         fn exit(status: c_int) -> !;
         fn fork() -> c_int;
         fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
@@ -293,6 +294,19 @@ mod suite {
                 synchronize(one);
                 assert_eq!(CALLS.load(SeqCst), 1);
             }
+            "is cancelled in a call" => {
+                let memory = [0u32; 64];
+                // SAFETY: a thread may cancel itself. It is not in what Rust or this library catches and drops.
+                unsafe {
+                    pthread_cancel(pthread_self());
+                    // It looks for what is mapped there, where a thread may be cancelled.
+                    let at = memory.as_ptr().cast_mut().cast();
+                    ok(cuMemHostRegister_v2(at, size_of_val(&memory), 0));
+                    ok(cuMemHostUnregister(at));
+                    const CANNOT_BE_CANCELLED: c_int = 1;
+                    pthread_setcancelstate(CANNOT_BE_CANCELLED, std::ptr::null_mut());
+                }
+            }
             "throws" => {
                 const END_OF_STACK: i32 = 5;
                 call(one, throw, 0);
@@ -377,6 +391,7 @@ mod suite {
 
     fn a_function_may_be_cancelled() {
         plays("is cancelled");
+        plays("is cancelled in a call");
     }
 
     fn what_is_thrown_is_caught_by_nobody() {

@@ -12,49 +12,15 @@
 //!
 //! `cargo bench -p warpwright-runtime --bench enqueue`
 
+mod common;
+
+use common::{Outcome, Touch};
 use std::hint::black_box;
 use std::time::Instant;
-use warpwright_ptx::dsl::*;
 use warpwright_runtime::{Buffer, Device, PreparedLaunch, Stream, VmConfig};
 
 const ROUNDS: usize = 7;
 const OPERATIONS: usize = 4000;
-
-/// Four buffers and a number, as many a kernel of a decoder has, and nothing to do.
-struct Touch;
-
-impl Kernel for Touch {
-    fn entry(&self) -> String {
-        "touch".into()
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let n = || Extent::dim("n");
-        vec![
-            ArgDesc::input::<f32>("a", n()),
-            ArgDesc::input::<f32>("b", n()),
-            ArgDesc::input::<f32>("c", n()),
-            ArgDesc::output::<f32>("d", n()),
-            ArgDesc::scalar::<u32>("n"),
-        ]
-    }
-
-    fn launch(&self) -> LaunchRule {
-        LaunchRule::new(32)
-    }
-
-    fn body(&self, k: K<'_>) {
-        let (a, b, c) = (k.ptr::<f32>("a"), k.ptr::<f32>("b"), k.ptr::<f32>("c"));
-        let (d, n) = (k.ptr_mut::<f32>("d"), k.scalar::<u32>("n"));
-        let i = k.global_tid();
-        k.when(i.lt(n), || d.st(i, a.ld(i) + b.ld(i) * c.ld(i)));
-    }
-}
-
-/// Waits until `flag` is not zero.
-const SPIN: &str = include_str!("../tests/small/spin.ptx");
-
-type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 struct Bench {
     device: Device,
@@ -76,30 +42,11 @@ impl Bench {
         Ok(Bench { device, stream, buffers, prepared })
     }
 
-    /// Holds the device; the flag lets it go on.
-    fn hold(&self) -> Outcome<warpwright_runtime::HostBuffer<u32>> {
-        let flag = self.device.alloc_mapped::<u32>(1)?;
-        let module = self.device.load_ptx(SPIN)?;
-        let function = module.load_function("spin")?;
-        let one = warpwright_runtime::LaunchConfig {
-            grid_dim: (1, 1, 1),
-            block_dim: (1, 1, 1),
-            shared_mem_bytes: 0,
-        };
-        let builder = self.stream.launch_builder(&function).arg(flag.buffer());
-        // SAFETY: the kernel reads the one word of its parameter, which is mapped.
-        #[allow(unsafe_code, reason = "a kernel in PTX")]
-        unsafe {
-            builder.launch(one)?;
-        }
-        Ok(flag)
-    }
-
     /// The time of one operation, with the device held.
     fn held(&self, what: &str, operations: usize, mut operation: impl FnMut() -> Outcome) -> Outcome {
         let mut best = f64::INFINITY;
         for _ in 0..ROUNDS {
-            let flag = self.hold()?;
+            let flag = common::hold(&self.device, &self.stream)?;
             let start = Instant::now();
             for _ in 0..operations {
                 operation()?;

@@ -8,18 +8,18 @@
 //!
 //! `cargo bench -p warpwright-runtime --bench overhead`, with a CUDA device or by way of `warpwright exec`.
 
+mod common;
+
+use common::{Outcome, Touch};
 use cudarc::driver::{CudaContext, CudaStream, PushKernelArg, result};
 use cudarc::nvrtc::Ptx;
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::ffi::{CString, c_void};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 use warpwright_ptx::dsl::*;
-use warpwright_runtime::{
-    Buffer, CompiledKernel, Device, HostBuffer, LaunchConfig, PreparedLaunch, Stream, cudarc,
-};
+use warpwright_runtime::{Buffer, CompiledKernel, Device, PreparedLaunch, Stream, cudarc};
 
 const ROUNDS: usize = 15;
 /// Fewer than a driver takes before it makes the host wait.
@@ -29,42 +29,6 @@ const REPLAYS: usize = 5;
 /// What a second process of this program does: replays, between two lines of its own.
 const REPLAY: &str = "--replay-a-graph";
 const MARK: &str = "-- mark --";
-
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
-
-/// Four buffers and a number, as many a kernel of a decoder has.
-struct Touch;
-
-impl Kernel for Touch {
-    fn entry(&self) -> String {
-        "touch".into()
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let n = || Extent::dim("n");
-        vec![
-            ArgDesc::input::<f32>("a", n()),
-            ArgDesc::input::<f32>("b", n()),
-            ArgDesc::input::<f32>("c", n()),
-            ArgDesc::output::<f32>("d", n()),
-            ArgDesc::scalar::<u32>("n"),
-        ]
-    }
-
-    fn launch(&self) -> LaunchRule {
-        LaunchRule::new(32)
-    }
-
-    fn body(&self, k: K<'_>) {
-        let (a, b, c) = (k.ptr::<f32>("a"), k.ptr::<f32>("b"), k.ptr::<f32>("c"));
-        let (d, n) = (k.ptr_mut::<f32>("d"), k.scalar::<u32>("n"));
-        let i = k.global_tid();
-        k.when(i.lt(n), || d.st(i, a.ld(i) + b.ld(i) * c.ld(i)));
-    }
-}
-
-/// Waits until `flag` is not zero.
-const SPIN: &str = include_str!("../tests/small/spin.ptx");
 
 /// Both sides on one stream.
 struct Bench {
@@ -90,20 +54,9 @@ impl Bench {
         Ok(Bench { context, theirs, device, stream, buffers, kernel, prepared })
     }
 
-    /// Holds the device; the flag lets it go on.
-    fn hold(&self) -> Outcome<HostBuffer<u32>> {
-        let flag = self.device.alloc_mapped::<u32>(1)?;
-        let function = self.device.load_ptx(SPIN)?.load_function("spin")?;
-        let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
-        let builder = self.stream.launch_builder(&function).arg(flag.buffer());
-        // SAFETY: the kernel reads the one word of its parameter, which is mapped.
-        unsafe { builder.launch(one) }?;
-        Ok(flag)
-    }
-
     /// Seconds that one of `operations` takes, with the device held.
     fn round(&self, operations: usize, mut operation: impl FnMut() -> Outcome) -> Outcome<f64> {
-        let flag = self.hold()?;
+        let flag = common::hold(&self.device, &self.stream)?;
         let start = Instant::now();
         let asked = (0..operations).try_for_each(|_| operation());
         let time = start.elapsed().as_secs_f64() / operations as f64;

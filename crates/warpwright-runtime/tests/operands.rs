@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::{Scope, Type};
 use warpwright_runtime::{
-    Device, HostBuffer, Kind, Measure, OperandBinder, OperandList, OperandTable, Operands, RuntimeError,
-    Stream, Violation,
+    HostBuffer, Kind, Measure, OperandBinder, OperandList, OperandTable, Operands, RuntimeError, Stream,
+    Violation,
 };
 
 const N: usize = 192;

@@ -45,6 +45,7 @@ mod versions;
 use crate::report::{calls, log};
 use crate::state::{has_forked, refusal};
 use crate::types::{CUstream, Result, Status};
+use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -115,6 +116,22 @@ pub(crate) struct Entry {
 // SAFETY: the address of a function is not followed here, and functions may be called from any thread.
 unsafe impl Sync for Entry {}
 
+unsafe extern "C-unwind" {
+    // POSIX. It ends no thread but one that may be cancelled at any time, and such a one calls no libraries.
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// The state of a thread that is not cancelled.
+const CANNOT_BE_CANCELLED: c_int = 1;
+
+/// Says whether the thread can be cancelled; whether it could be before.
+fn set_cancel_state(state: c_int) -> c_int {
+    let mut before = state;
+    // SAFETY: a state of POSIX, and a place for the one before.
+    unsafe { pthread_setcancelstate(state, &raw mut before) };
+    before
+}
+
 /// What needs no driver, and so works in the child of a process that had one.
 const FOR_CHILDREN: [&str; 5] =
     ["cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuGetProcAddress", "cuGetProcAddress_v2"];
@@ -135,6 +152,8 @@ impl Entry {
             return Status::NOT_INITIALIZED;
         }
         self.calls.fetch_add(1, Relaxed);
+        // That would unwind it from where it waits or writes, and what it holds there would never be free again.
+        let cancel_state = set_cancel_state(CANNOT_BE_CANCELLED);
         let outer = calls::enter(self.name);
         let body = || match refusal(self.name) {
             Some(status) => Err(status),
@@ -150,6 +169,7 @@ impl Entry {
         };
         log::called(self.name, status);
         calls::leave(outer);
+        set_cancel_state(cancel_state);
         status
     }
 }

@@ -14,11 +14,11 @@ use super::Mark;
 use super::execute::become_ours;
 use super::op::{HostFunction, StreamCallback};
 use crate::report::log;
-use crate::state::{has_forked, is_shutting_down};
+use crate::state::{EndOfThread, has_forked, is_shutting_down};
 use crate::types::{Result, Status};
 use std::collections::VecDeque;
-use std::ffi::{CString, c_char, c_int, c_uint, c_ulong, c_void};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::ffi::{CString, c_char, c_int, c_ulong, c_void};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 // POSIX.
 unsafe extern "C" {
@@ -31,8 +31,6 @@ unsafe extern "C" {
     fn pthread_detach(thread: c_ulong) -> c_int;
     fn pthread_self() -> c_ulong;
     fn pthread_setname_np(thread: c_ulong, name: *const c_char) -> c_int;
-    fn pthread_key_create(key: *mut c_uint, at_end: Option<unsafe extern "C" fn(*mut c_void)>) -> c_int;
-    fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
 }
 
 unsafe extern "C-unwind" {
@@ -98,11 +96,12 @@ impl Callbacks {
     fn start(&'static self) -> Result<()> {
         let mut thread = 0;
         let this = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
+        if !END.is_there() {
+            log::note(&"no thread for the client's functions: its end could not be noticed");
+            return Err(Status::OPERATING_SYSTEM);
+        }
         // SAFETY: the attributes are those that all threads have; the function takes what it is given here.
-        let code = match end_of_thread() {
-            Some(_) => unsafe { pthread_create(&raw mut thread, std::ptr::null(), serve, this) },
-            None => return Err(Status::OPERATING_SYSTEM),
-        };
+        let code = unsafe { pthread_create(&raw mut thread, std::ptr::null(), serve, this) };
         if code != 0 {
             log::note(&format_args!(
                 "no thread for the client's functions: {}",
@@ -118,13 +117,9 @@ impl Callbacks {
     /// The thread begins.
     fn begin(&'static self) {
         become_ours();
-        let this = std::ptr::from_ref(self).cast::<c_void>();
-        // SAFETY: a name of at most 15 characters, and a key that was made before the thread was. A thread without a
-        // name does as well, and the key is among the first, for which there is room.
-        unsafe {
-            pthread_setname_np(pthread_self(), self.name.as_ptr());
-            pthread_setspecific(end_of_thread().unwrap_or_default(), this);
-        }
+        END.watch(std::ptr::from_ref(self).cast());
+        // SAFETY: a text with its end. Where it is too long, the thread has no name.
+        unsafe { pthread_setname_np(pthread_self(), self.name.as_ptr()) };
     }
 
     /// The last call is over: waits for the next one. There is none in the child of a process.
@@ -192,20 +187,10 @@ unsafe extern "C-unwind" fn serve(callbacks: *mut c_void) -> *mut c_void {
     std::ptr::null_mut()
 }
 
-/// What is kept with a thread so that its end is noticed, however it ends; not that of the process. Destructors of the
-/// thread's own values would not do: `exit` runs them too.
-fn end_of_thread() -> Option<c_uint> {
-    static KEY: OnceLock<Option<c_uint>> = OnceLock::new();
+/// Its end, however it comes, but not that of the process.
+static END: EndOfThread = EndOfThread::new(ended);
 
-    unsafe extern "C" fn ended(callbacks: *mut c_void) {
-        // SAFETY: what `begin` has set.
-        unsafe { &*callbacks.cast_const().cast::<Callbacks>() }.ended();
-    }
-
-    *KEY.get_or_init(|| {
-        let mut key = 0;
-        // SAFETY: a place for the key. The library is not unloaded before the process ends.
-        let code = unsafe { pthread_key_create(&raw mut key, Some(ended)) };
-        (code == 0).then_some(key)
-    })
+unsafe extern "C" fn ended(callbacks: *mut c_void) {
+    // SAFETY: what `begin` has given.
+    unsafe { &*callbacks.cast_const().cast::<Callbacks>() }.ended();
 }

@@ -6,9 +6,8 @@
 use super::queue::Until;
 use super::{Engine, Op};
 use crate::graph::guard;
-use crate::state::{Context, Handles, Kind, current};
+use crate::state::{Context, EndOfThread, Handles, Kind, Own, current};
 use crate::types::{CUstream, Result, Status};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
@@ -114,21 +113,23 @@ impl Stream {
 
     /// The calling thread's own stream in a context.
     pub(crate) fn per_thread(context: &Arc<Context>) -> Result<Arc<Stream>> {
+        static END: EndOfThread = Own::<Vec<Arc<Stream>>>::end();
         thread_local! {
-            static OWN: RefCell<Vec<Arc<Stream>>> = const { RefCell::new(Vec::new()) };
+            static OWN: Own<Vec<Arc<Stream>>> = const { Own::new(Vec::new()) };
         }
-        let own = OWN.try_with(|own| {
-            let mut own = own.try_borrow_mut().ok()?;
-            // Those of contexts that are gone go with the first call in another one.
-            own.retain(|stream| stream.context.is_alive());
-            own.iter().find(|stream| stream.context.id() == context.id()).cloned()
+        let own = OWN.with(|own| {
+            own.with(&END, |own| {
+                // Those of contexts that are gone go with the first call in another one.
+                own.retain(|stream| stream.context.is_alive());
+                own.iter().find(|stream| stream.context.id() == context.id()).cloned()
+            })
         });
-        if let Ok(Some(stream)) = own {
+        if let Some(Some(stream)) = own {
             return Ok(stream);
         }
         let stream = Stream::new(context, StreamKind::Blocking, 0)?;
-        let kept = OWN.try_with(|own| own.try_borrow_mut().map(|mut own| own.push(stream.clone())).is_ok());
-        if kept == Ok(true) { Ok(stream) } else { Err(Status::INVALID_CONTEXT) }
+        let kept = OWN.with(|own| own.with(&END, |own| own.push(stream.clone())));
+        kept.map(|()| stream).ok_or(Status::INVALID_CONTEXT)
     }
 
     /// A number that no other stream of the process ever has.

@@ -2,7 +2,10 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// A call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +19,8 @@ pub(crate) struct Call {
 const NONE: Call = Call { number: 0, function: "no call" };
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
+/// Those that are over.
+static OVER: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static CURRENT: Cell<Call> = const { Cell::new(NONE) };
@@ -39,6 +44,14 @@ pub(crate) fn enter(function: &'static str) -> Call {
 /// A call is over.
 pub(crate) fn leave(outer: Call) {
     CURRENT.set(outer);
+    OVER.fetch_add(1, Release);
+}
+
+/// Whether there are calls that are not over.
+pub(crate) fn are_in_progress() -> bool {
+    // In this order, so that none is over that was not counted before.
+    let over = OVER.load(Acquire);
+    over < CALLS.load(Relaxed)
 }
 
 /// The call that the thread is in.

@@ -248,16 +248,20 @@ pub(crate) fn peers_are_supported() -> bool {
 
 /// The calling thread's stack of contexts.
 pub(crate) mod stack {
+    use super::super::thread::{EndOfThread, Own};
     use super::{Arc, CONTEXTS, CUcontext, Context};
-    use std::cell::RefCell;
+
+    type Stack = Vec<Arc<Context>>;
+
+    static END: EndOfThread = Own::<Stack>::end();
 
     thread_local! {
-        static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
+        static STACK: Own<Stack> = const { Own::new(Vec::new()) };
     }
 
-    /// The stack, for a moment. A thread that is ending has none.
-    fn with<R>(f: impl FnOnce(&mut Vec<Arc<Context>>) -> R) -> Option<R> {
-        STACK.try_with(|stack| stack.try_borrow_mut().ok().map(|mut stack| f(&mut stack))).ok().flatten()
+    /// The stack, for a moment.
+    fn with<R>(f: impl FnOnce(&mut Stack) -> R) -> Option<R> {
+        STACK.with(|stack| stack.with(&END, f))
     }
 
     /// A primary context may have come again.

@@ -11,6 +11,7 @@ mod handles;
 pub(crate) mod limit;
 mod model;
 mod process;
+mod thread;
 
 pub(crate) use attributes::attribute;
 pub(crate) use config::{Config, LogLevel};
@@ -19,6 +20,7 @@ pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};
 pub(crate) use handles::{Handles, Kind, Stale};
 use model::Model;
 pub(crate) use process::{has_forked, is_shutting_down};
+pub(crate) use thread::{EndOfThread, Own};
 
 use crate::report::log;
 use crate::types::{CUdevice, Result, Status};

@@ -6,7 +6,7 @@
 
 use super::{config, started};
 use crate::engine::{Engine, is_engine_thread};
-use crate::report;
+use crate::report::{self, calls};
 use crate::types::{Result, Status};
 use std::ffi::{c_int, c_void};
 use std::panic::catch_unwind;
@@ -127,18 +127,23 @@ fn end() -> Option<c_int> {
         let queue = engine.queue();
         queue.is_idle() || is_called && queue.is_resting()
     };
-    let settle = || {
+    let wait_for = |holds: &dyn Fn() -> bool| {
         let until = Instant::now() + MOMENT;
-        while !engines.iter().all(is_settled) && Instant::now() < until {
+        while !holds() && Instant::now() < until {
             std::thread::sleep(Duration::from_micros(200));
         }
     };
+    let settle = || wait_for(&|| engines.iter().all(is_settled));
     settle();
     // Only what is being done can be cancelled.
     let busy: Vec<_> = engines.iter().filter(|engine| !engine.queue().is_resting()).collect();
     if !busy.is_empty() {
         busy.iter().for_each(|engine| engine.vm().cancel());
         settle();
+    }
+    // What others are giving back has waited for the devices, and is no leak.
+    if config.leaks {
+        wait_for(&|| !calls::are_in_progress());
     }
     let has_errors = report::finish(config.leaks);
     let status = config.exit_status.filter(|_| has_errors && EXIT_STATUS.load(Relaxed) == 0)?;

@@ -51,6 +51,15 @@ impl Context {
     }
 }
 
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.bind().is_err() {
+            // The bindings would ask the driver again, and may not know what it answers. It has nothing left to give back.
+            std::mem::forget(self.cuda.clone());
+        }
+    }
+}
+
 /// The primary context of a device, as the bindings have it. What the driver answers is met here and not in the bindings,
 /// for which a code that they do not know is undefined behaviour: they ask for what is there already.
 pub(crate) fn retain(ordinal: u32) -> Result<Arc<CudaContext>, CudaError> {

@@ -2,6 +2,7 @@
 
 use super::config::CudaConfig;
 use super::context::{self, Context};
+use super::ending;
 use super::error::CallError;
 use super::faults::{Faults, Suspects, ends_context};
 use super::handles::Stream;
@@ -250,7 +251,7 @@ impl Driver {
 
 impl Drop for Driver {
     /// What the device does cannot be taken back, and nobody waits for it here: it may wait for what the dropping thread
-    /// does next. Memory of the host's that it may use stays until it is done.
+    /// does next. Memory of the host's that it may use stays until it is done, or the process ends.
     fn drop(&mut self) {
         let lines = self.lines.all();
         // Nobody waits for other devices any more.
@@ -264,7 +265,6 @@ impl Drop for Driver {
             lines.iter().for_each(|line| drop(line.wait()));
             drop((lines, held));
         };
-        // Where there is no thread to be had, what is dropped waits for the device itself.
-        let _ = std::thread::Builder::new().name("warpwright-cuda-end".into()).spawn(wait);
+        ending::give_back(wait);
     }
 }

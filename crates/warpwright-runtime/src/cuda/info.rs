@@ -5,7 +5,7 @@ use super::error::{CallError, CudaError, check};
 use super::library::{self, Library};
 use super::sys::{self, CUdevice, CUdevice_attribute as Attribute, CUuuid, Status};
 use crate::device::Properties;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{c_char, c_int};
 use warpwright_ptx::ir::Arch;
 
 /// A device as the driver describes it.
@@ -93,31 +93,28 @@ fn name(device: CUdevice) -> Result<String, CallError> {
     check("cuDeviceGetName", unsafe {
         sys::cuDeviceGetName(text.as_mut_ptr(), text.len() as c_int, device)
     })?;
-    Ok(read(&mut text))
+    Ok(read(&text))
 }
 
 fn pci_bus_id(device: CUdevice) -> Option<String> {
     let mut text: [c_char; 32] = [0; 32];
     // SAFETY: writes at most that many bytes, a zero among them.
     let asked = unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as c_int, device) };
-    check("cuDeviceGetPCIBusId", asked).ok().map(|()| read(&mut text))
+    check("cuDeviceGetPCIBusId", asked).ok().map(|()| read(&text))
 }
 
 fn uuid(device: CUdevice) -> Option<[u8; 16]> {
     let mut uuid = CUuuid { bytes: [0; 16] };
     // SAFETY: writes the bytes.
     let asked = unsafe { sys::cuDeviceGetUuid_v2(&mut uuid, device) };
-    // C's characters have a sign on some targets and none on others.
     check("cuDeviceGetUuid", asked).ok().map(|()| uuid.bytes.map(|byte| byte as u8))
 }
 
-/// A text that the driver has written. A zero ends it, whatever it wrote.
-fn read(text: &mut [c_char]) -> String {
-    if let Some(last) = text.last_mut() {
-        *last = 0;
-    }
-    // SAFETY: the text ends with a zero.
-    unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
+/// A text that the driver has written, which ends at a zero or with its room.
+fn read(text: &[c_char]) -> String {
+    // C's characters have a sign on some targets and none on others.
+    let bytes: Vec<u8> = text.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl Library {
@@ -146,8 +143,7 @@ mod tests {
 
     #[test]
     fn texts_end_where_the_driver_says_or_where_there_is_no_more_room() {
-        let mut text = [b'a' as c_char, b'b' as c_char, 0, b'c' as c_char];
-        assert_eq!(read(&mut text), "ab");
-        assert_eq!(read(&mut [b'a' as c_char; 3]), "aa");
+        assert_eq!(read(&[b'a' as c_char, b'b' as c_char, 0, b'c' as c_char]), "ab");
+        assert_eq!(read(&[b'a' as c_char; 3]), "aaa");
     }
 }

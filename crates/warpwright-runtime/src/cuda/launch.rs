@@ -17,8 +17,9 @@ use std::ptr::null_mut;
 pub(crate) struct Call {
     function: CUfunction,
     shape: Shape,
-    /// The arguments, each at a place of its own that begins with a word.
-    _words: Box<[u64]>,
+    /// The arguments, each at a place of its own that begins with a word. Not in a box, which when it is moved claims that
+    /// nothing else leads to what is in it.
+    _words: Vec<u64>,
     /// Where each argument is in `_words`, which never moves.
     pointers: Box<[*mut c_void]>,
 }
@@ -48,10 +49,8 @@ impl Call {
         }
         // A structure without bytes has a place too.
         words.push(0);
-        let mut words = words.into_boxed_slice();
         let start = words.as_mut_ptr();
-        // SAFETY: every place is inside of the words.
-        let pointers = places.into_iter().map(|at| unsafe { start.add(at) }.cast()).collect();
+        let pointers = places.into_iter().map(|at| start.wrapping_add(at).cast()).collect();
         Call { function, shape, _words: words, pointers }
     }
 

@@ -13,6 +13,7 @@
 
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};
+use super::faults::ends_context;
 use super::handles::{Event, Stream};
 use super::memory::HostBlock;
 use super::sys::{self, Status};
@@ -126,9 +127,15 @@ impl Staging {
         let _unbound = Unbound::new();
         let mut ahead = Ahead::default();
         let result = self.fetch(stream, source, target, &mut ahead);
-        if result.is_err() && ahead.len > 0 {
-            // The device may still write them. Where that fails too, the context is lost, and writes nothing.
-            let _ = stream.synchronize();
+        // The device may still write them, unless the context is lost.
+        if result.is_err()
+            && ahead.len > 0
+            && let Err(error) = stream.synchronize()
+            && !ends_context(error.code)
+        {
+            // It is not known until when.
+            std::mem::forget(ahead);
+            return result;
         }
         self.give(ahead.parts.into_iter().flatten().map(|(piece, _)| piece));
         result
@@ -252,12 +259,14 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        let open = self.open.take().map(|(piece, _)| piece);
+        let mut open = self.open.take().map(|(piece, _)| piece);
         if let Some(piece) = &open
             && self.staging.context.bind().is_ok()
+            && let Err(error) = piece.event.record(&self.stream)
+            && !ends_context(error.code)
         {
-            // Where that fails the context is lost, and nothing is in use.
-            let _ = piece.event.record(&self.stream);
+            // The device may still read it, and it is not known until when.
+            std::mem::forget(open.take());
         }
         self.staging.pieces().left.extend(self.full.drain(..).chain(open));
     }

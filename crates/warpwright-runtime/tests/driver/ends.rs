@@ -74,6 +74,32 @@ fn by_being_killed() {
     gpu.stream.synchronize().unwrap();
 }
 
+/// What a program drops while the device has something to do is given back before the process ends.
+#[test]
+fn with_a_device_that_was_dropped_while_it_was_busy() {
+    if let Some(apart) = crate::clean("ends::with_a_device_that_was_dropped_while_it_was_busy") {
+        return apart.run().exited(0);
+    }
+    let gpu = Gpu::new(1);
+    let flags = gpu.busy();
+    let x = gpu.stream.alloc_zeros::<u32>(1).unwrap();
+    (0..200).for_each(|_| gpu.launch("add", &x, &x, 1).unwrap());
+    // Nobody waits for what is behind this.
+    flags.set(0, 1).unwrap();
+    drop((x, flags, gpu));
+    std::process::exit(0);
+}
+
+/// It is not waited for for ever.
+#[test]
+fn with_a_device_that_was_dropped_and_is_busy_for_ever() {
+    if let Some(apart) = process("ends::with_a_device_that_was_dropped_and_is_busy_for_ever") {
+        return apart.run().exited(5);
+    }
+    drop(busy_for_ever());
+    std::process::exit(5);
+}
+
 /// A panic drops what there is: a device that is busy for ever is not waited for for ever.
 #[test]
 fn by_a_panic_in_a_launch() {
