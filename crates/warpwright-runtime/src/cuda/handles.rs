@@ -4,10 +4,11 @@
 
 use super::context::Context;
 use super::error::{CallError, check};
-use super::sys::{self, CUevent, CUevent_flags, CUstream, CUstream_flags, CaptureStatus, Status};
+use super::sys::{self, CUevent, CUevent_flags, CUgraph, CUstream, CUstream_flags, CaptureStatus, Status};
 use cudarc::driver::CudaStream;
 use std::ptr::null_mut;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// What is not done in the order of a capture.
 pub(super) const CAPTURED: Status = Status::STREAM_CAPTURE_UNSUPPORTED;
@@ -18,6 +19,8 @@ pub(crate) struct Stream {
     handle: CUstream,
     /// The stream of someone else that this is, which is not ours to destroy.
     theirs: Option<Arc<CudaStream>>,
+    /// Someone else had it for a time, and may have kept it.
+    was_lent: AtomicBool,
 }
 
 /// An event of the driver.
@@ -42,12 +45,13 @@ impl Stream {
         let (mut handle, flags) = (null_mut(), CUstream_flags::CU_STREAM_NON_BLOCKING as u32);
         // SAFETY: writes the handle.
         check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut handle, flags) })?;
-        Ok(Stream { context: context.clone(), handle, theirs: None })
+        Ok(Stream { context: context.clone(), handle, theirs: None, was_lent: AtomicBool::new(false) })
     }
 
     /// Someone else's stream, of that context.
     pub(crate) fn theirs(context: &Arc<Context>, stream: Arc<CudaStream>) -> Self {
-        Stream { context: context.clone(), handle: stream.cu_stream(), theirs: Some(stream) }
+        let handle = stream.cu_stream();
+        Stream { context: context.clone(), handle, theirs: Some(stream), was_lent: AtomicBool::new(false) }
     }
 
     /// The driver's handle.
@@ -64,14 +68,48 @@ impl Stream {
         }
     }
 
+    /// The same for someone else, who may capture on it from now on.
+    pub(super) fn lend(&self) -> Arc<CudaStream> {
+        self.was_lent.store(true, Relaxed);
+        self.cudarc()
+    }
+
     /// The context that it is in.
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    /// Whether it is someone else's, who captures on it now. The context is bound.
+    /// Whether someone else has it too, who may capture on it.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.theirs.is_some() || self.was_lent.load(Relaxed)
+    }
+
+    /// The graph that what it is asked for becomes part of, where someone else captures on it now. The context is bound.
+    pub(super) fn capture(&self) -> Result<Option<CUgraph>, CallError> {
+        if !self.is_shared() {
+            return Ok(None);
+        }
+        let (mut status, mut graph) = (CaptureStatus::NONE, null_mut());
+        // SAFETY: writes the status and the graph; the handle lives.
+        let asked = unsafe {
+            sys::cuStreamGetCaptureInfo_v2(
+                self.handle,
+                &mut status,
+                null_mut(),
+                &mut graph,
+                null_mut(),
+                null_mut(),
+            )
+        };
+        check("cuStreamGetCaptureInfo", asked)?;
+        // One that has failed takes nothing more, and says so itself.
+        Ok((status == CaptureStatus::ACTIVE && !graph.is_null()).then_some(graph))
+    }
+
+    /// Whether someone else captures on it now. The context is bound.
     pub(super) fn is_captured(&self) -> Result<bool, CallError> {
-        if self.theirs.is_none() {
+        if !self.is_shared() {
             return Ok(false);
         }
         let mut status = CaptureStatus::NONE;
@@ -80,7 +118,7 @@ impl Stream {
         Ok(status != CaptureStatus::NONE)
     }
 
-    /// Refuses `call` where it is someone else's, who captures on it now: what is meant for once would be replayed. The
+    /// Refuses `call` where someone else captures on it now: what is meant for once would be replayed. The
     /// context is bound.
     pub(super) fn must_not_capture(&self, call: &'static str) -> Result<(), CallError> {
         if self.is_captured()? { Err(CallError::new(call, CAPTURED)) } else { Ok(()) }
