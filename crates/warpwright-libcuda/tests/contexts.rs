@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use warpwright_cuda::api::*;
 use warpwright_cuda::types::*;
 
+/// A device without a part of the cache for what is to stay.
+const OLD: CUdevice = 5;
+
 /// Devices, since primary contexts are of the whole process: one for each test that has one.
 const PLAIN: CUdevice = 0;
 const RETAINED: CUdevice = 1;
@@ -18,7 +21,7 @@ const SHARED: CUdevice = 4;
 
 fn begin() {
     common::begin(&[
-        ("WARPWRIGHT_DEVICES", "90,80,80,90,80"),
+        ("WARPWRIGHT_DEVICES", "90,80,80,90,80,75"),
         ("WARPWRIGHT_MEMORY", "1G"),
         ("WARPWRIGHT_WORKERS", "1"),
         ("WARPWRIGHT_LOG", "off"),
@@ -105,11 +108,12 @@ fn whoever_uses_a_context_afterwards_is_told() {
 
     // SAFETY: handles are any values; a place for a number.
     unsafe {
-        assert_eq!(destroy(made), Status::CONTEXT_IS_DESTROYED);
-        assert_eq!(cuCtxPushCurrent_v2(made), Status::CONTEXT_IS_DESTROYED);
-        assert_eq!(cuCtxSetCurrent(made), Status::CONTEXT_IS_DESTROYED);
+        // The handle is none any more; where it is current, it is a context that was destroyed.
+        assert_eq!(destroy(made), Status::INVALID_CONTEXT);
+        assert_eq!(cuCtxPushCurrent_v2(made), Status::INVALID_CONTEXT);
+        assert_eq!(cuCtxSetCurrent(made), Status::INVALID_CONTEXT);
         let mut version = 0;
-        assert_eq!(cuCtxGetApiVersion(made, Out::from(&mut version)), Status::CONTEXT_IS_DESTROYED);
+        assert_eq!(cuCtxGetApiVersion(made, Out::from(&mut version)), Status::INVALID_CONTEXT);
         for made_up in [1, 8, 0x7fff_0000_1234, usize::MAX, made.0 + 0x1000] {
             assert_eq!(destroy(CUcontext(made_up)), Status::INVALID_CONTEXT, "{made_up:#x}");
         }
@@ -265,7 +269,8 @@ fn what_can_be_asked_of_a_context() {
         assert_eq!(cuCtxSetLimit(CUlimit::STACK_SIZE, 1 << 30), Status::INVALID_VALUE);
         assert_eq!(limit(CUlimit::MALLOC_HEAP_SIZE), Ok(8 << 20));
         assert_eq!(cuCtxSetLimit(CUlimit::MALLOC_HEAP_SIZE, 1 << 40), Status::OUT_OF_MEMORY);
-        assert_eq!(limit(CUlimit::CIG_ENABLED), Err(Status::UNSUPPORTED_LIMIT));
+        assert_eq!(limit(CUlimit::CIG_ENABLED), Ok(0));
+        assert_eq!(cuCtxSetLimit(CUlimit::CIG_ENABLED, 1), Status::UNSUPPORTED_LIMIT);
         assert_eq!(limit(CUlimit(77)), Err(Status::INVALID_VALUE));
 
         ok(cuCtxSetCacheConfig(CUfunc_cache::PREFER_L1));
@@ -282,6 +287,34 @@ fn what_can_be_asked_of_a_context() {
         assert_eq!(current(), other, "nothing was pushed");
         ok(destroy(other));
         ok(destroy(made));
+    }
+}
+
+/// By the documentation of these functions in the CUDA driver API (Peer Context Memory Access, Context Management).
+#[test]
+fn what_is_not_to_be_had_says_so() {
+    begin();
+    let (new, same, old) = (context(PLAIN), context(PLAIN), context(OLD));
+    // SAFETY: handles are any values.
+    unsafe {
+        assert_eq!(cuCtxResetPersistingL2Cache(), Status::NOT_SUPPORTED);
+        ok(cuCtxSetCurrent(new));
+        ok(cuCtxResetPersistingL2Cache());
+        for (what, found, expected) in [
+            ("itself", cuCtxEnablePeerAccess(new, 0), Status::INVALID_CONTEXT),
+            ("of its device", cuCtxEnablePeerAccess(same, 0), Status::PEER_ACCESS_UNSUPPORTED),
+            ("of another device", cuCtxEnablePeerAccess(old, 0), Status::PEER_ACCESS_UNSUPPORTED),
+            ("flags", cuCtxEnablePeerAccess(old, 1), Status::INVALID_VALUE),
+            ("none", cuCtxEnablePeerAccess(CUcontext(8), 0), Status::INVALID_CONTEXT),
+            ("not enabled", cuCtxDisablePeerAccess(old), Status::PEER_ACCESS_NOT_ENABLED),
+            ("none disabled", cuCtxDisablePeerAccess(CUcontext(8)), Status::INVALID_CONTEXT),
+        ] {
+            assert_eq!(found, expected, "{what}");
+        }
+        for context in [new, same, old] {
+            ok(destroy(context));
+        }
+        ok(cuCtxSetCurrent(CUcontext::NULL));
     }
 }
 

@@ -148,7 +148,11 @@ fn tell(
     edges: Out<*const CUgraphEdgeData>,
     count: Out<usize>,
 ) -> Result<()> {
-    let info = capture::info(&here(stream)?)?;
+    let stream = here(stream)?;
+    if behind.is_null() && !edges.is_null() {
+        return Err(Status::INVALID_VALUE);
+    }
+    let info = capture::info(&stream)?;
     if info.status == CUstreamCaptureStatus::ACTIVE {
         graph.set_if(info.graph);
         behind.set_if(info.behind);

@@ -2,7 +2,7 @@
 
 use super::entries;
 use crate::engine::permitted;
-use crate::state::{Context, ContextSettings, current, limit, stack, state};
+use crate::state::{Context, ContextSettings, current, limit, persisting_l2, stack, state};
 use crate::types::{CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUfunc_cache, CUlimit};
 use crate::types::{CUsharedconfig, In, Out, Result, Status};
 use std::ffi::{c_int, c_uint, c_ulonglong};
@@ -216,8 +216,10 @@ entries! {
 
     /// Lines of the cache that were to stay need not.
     fn cuCtxResetPersistingL2Cache() {
-        current()?;
-        Ok(())
+        match persisting_l2(current()?.device()) {
+            0 => Err(Status::NOT_SUPPORTED),
+            _ => Ok(()),
+        }
     }
 
     /// The part of the multiprocessors that it has: all.

@@ -44,7 +44,9 @@ impl Given {
         };
         let rows = self.y.checked_add(height).ok_or(invalid)?;
         let has_slices = depth > 1 || self.z > 0;
-        if row > pitch || self.pitch > MOST_PITCH || has_slices && rows > self.height || self.lod != 0 {
+        // A height counts where it is given, even if no slice comes behind.
+        let too_low = rows > self.height && (has_slices || self.height > 0);
+        if row > pitch || self.pitch > MOST_PITCH || too_low || self.lod != 0 {
             return Err(invalid);
         }
         let slice = if has_slices { pitch.checked_mul(self.height).ok_or(invalid)? } else { 0 };

@@ -25,11 +25,12 @@ fn fill(stream: CUstream, rows: &Rows, pattern: Pattern, waits: bool) -> Result<
     let stream = Stream::get(stream)?;
     let element = pattern.bytes().len() as u64;
     let invalid = Status::INVALID_VALUE;
-    if !rows.address.is_multiple_of(element) || !rows.pitch.is_multiple_of(element) {
+    let height = rows.height as u64;
+    // One row has no pitch.
+    if !rows.address.is_multiple_of(element) || height > 1 && !rows.pitch.is_multiple_of(element) {
         return Err(invalid);
     }
     let width = (rows.width as u64).checked_mul(element).ok_or(invalid)?;
-    let height = rows.height as u64;
     if width == 0 || height == 0 {
         return Ok(());
     }

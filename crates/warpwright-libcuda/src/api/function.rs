@@ -42,13 +42,13 @@ entries! {
     /// Its name, good until the module is unloaded.
     fn cuFuncGetName(name: Out<*const c_char>, function: CUfunction) {
         name.required()?;
-        name.set(code::function(function)?.c_name().as_ptr())
+        name.set(code::function(not_null(function)?)?.c_name().as_ptr())
     }
 
     /// Place and size of a parameter, in bytes.
     fn cuFuncGetParamInfo(function: CUfunction, index: usize, offset: Out<usize>, bytes: Out<usize>) {
         offset.required()?;
-        let function = code::function(function)?;
+        let function = code::function(not_null(function)?)?;
         let param = function.param(index)?;
         bytes.set_if(param.bytes as usize);
         offset.set(param.offset as usize)
@@ -153,6 +153,11 @@ entries! {
         code::function(function)?;
         no_clusters()
     }
+}
+
+/// Where null is no handle, but no value.
+fn not_null(function: CUfunction) -> Result<CUfunction> {
+    if function == CUfunction::NULL { Err(Status::INVALID_VALUE) } else { Ok(function) }
 }
 
 fn check_flags(flags: c_uint) -> Result<()> {

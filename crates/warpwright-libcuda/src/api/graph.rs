@@ -12,6 +12,7 @@ use crate::types::{
     CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphNode, CUgraphNodeType, CUstream, In, Out,
     Result, Status, text,
 };
+use std::collections::HashSet;
 use std::ffi::{c_char, c_uint};
 
 entries! {
@@ -254,8 +255,7 @@ entries! {
     fn cuGraphExecDestroy(exec: CUgraphExec) {
         permitted()?;
         crate::state::state()?;
-        EXECS.remove(exec.0)?;
-        Ok(())
+        EXECS.remove(exec.0).map(drop).map_err(|_| Status::INVALID_VALUE)
     }
 
     /// How it was made.
@@ -340,7 +340,8 @@ fn list_with_edges(
     data: Out<CUgraphEdgeData>,
     count: Out<usize>,
 ) -> Result<()> {
-    if !data.is_null() && !out.is_null() {
+    if !data.is_null() {
+        out.required()?;
         let room = count.get()?;
         data.set_all(std::iter::repeat_n(CUgraphEdgeData::default(), room))?;
     }
@@ -354,7 +355,7 @@ fn list_edges(
     data: Out<CUgraphEdgeData>,
     count: Out<usize>,
 ) -> Result<()> {
-    if from.is_null() != to.is_null() {
+    if from.is_null() != to.is_null() || from.is_null() && !data.is_null() {
         return Err(Status::INVALID_VALUE);
     }
     let edges = graph::graph(graph)?.edges();
@@ -386,7 +387,7 @@ fn change_edges(
 fn dependencies(handle: CUgraphNode) -> Result<Vec<CUgraphNode>> {
     let (graph, id) = node(handle)?;
     let state = graph.state();
-    let entry: &Entry = state.get(&id).ok_or(Status::INVALID_HANDLE)?;
+    let entry: &Entry = state.get(&id).ok_or(Status::INVALID_VALUE)?;
     Ok(entry.dependencies.iter().filter_map(|id| Some(state.get(id)?.handle)).collect())
 }
 
@@ -398,11 +399,12 @@ fn dependents(handle: CUgraphNode) -> Result<Vec<CUgraphNode>> {
 
 fn update(exec: CUgraphExec, graph: CUgraph) -> Result<CUgraphExecUpdateResultInfo> {
     let exec = graph::exec(exec)?;
-    let (result, node) = match exec.update(&*graph::graph(graph)?) {
-        Ok(()) => (CUgraphExecUpdateResult::SUCCESS, CUgraphNode::NULL),
-        Err(mismatch) => (mismatch.result, mismatch.node),
+    let null = CUgraphNode::NULL;
+    let (result, errorNode, errorFromNode) = match exec.update(&*graph::graph(graph)?) {
+        Ok(()) => (CUgraphExecUpdateResult::SUCCESS, null, null),
+        Err(mismatch) => (mismatch.result, mismatch.node, mismatch.from),
     };
-    Ok(CUgraphExecUpdateResultInfo { result, errorNode: node, errorFromNode: CUgraphNode::NULL })
+    Ok(CUgraphExecUpdateResultInfo { result, errorNode, errorFromNode })
 }
 
 fn updated(result: CUgraphExecUpdateResult) -> Result<()> {
@@ -421,5 +423,10 @@ pub(super) fn add_node(
     out.required()?;
     let graph = graph::graph(graph)?;
     let behind = ids(&graph, &behind.get_all(count)?)?;
+    let mut seen = HashSet::new();
+    if !behind.iter().all(|id| seen.insert(*id)) {
+        log::misuse(&"a node is to come behind another one, and that is named twice");
+        return Err(Status::INVALID_VALUE);
+    }
     out.set(graph.add(task(&graph)?, &behind)?.1)
 }

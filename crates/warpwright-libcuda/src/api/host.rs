@@ -19,8 +19,12 @@ fn allocate(pointer: Out<*mut c_void>, bytes: usize, flags: c_uint) -> Result<()
     if flags & !ALLOCATION_FLAGS != 0 {
         return Err(Status::INVALID_VALUE);
     }
-    let address =
-        hosts().allocate(bytes as u64, HostKind::Pinned, flags, pointer.required().map(|_| asker)?)?;
+    let pointer = pointer.required()?;
+    // Nothing is somewhere, and that is nowhere.
+    if bytes == 0 {
+        return pointer.set(std::ptr::null_mut());
+    }
+    let address = hosts().allocate(bytes as u64, HostKind::Pinned, flags, asker)?;
     pointer.set(std::ptr::with_exposed_provenance_mut(address as usize))
 }
 
@@ -35,11 +39,11 @@ entries! {
         allocate(pointer, bytes, flags)
     }
 
-    /// Gives pinned memory back.
+    /// Gives pinned memory back. Null is nothing.
     fn cuMemFreeHost(pointer: *mut c_void) {
         let (context, _) = here()?;
         if pointer.is_null() {
-            return Err(Status::INVALID_VALUE);
+            return Ok(());
         }
         hosts().free(pointer.addr() as u64, HostKind::Pinned)?;
         context.check()
@@ -63,8 +67,11 @@ entries! {
         if pointer.is_null() {
             return Err(Status::INVALID_VALUE);
         }
-        let freed = hosts().free(pointer.addr() as u64, HostKind::Registered);
-        freed.map_err(|_| Status::HOST_MEMORY_NOT_REGISTERED)?;
+        let at = pointer.addr() as u64;
+        if hosts().find(at).is_some_and(|host| host.base == at && host.kind != HostKind::Registered) {
+            return Err(Status::INVALID_VALUE);
+        }
+        hosts().free(at, HostKind::Registered).map_err(|_| Status::HOST_MEMORY_NOT_REGISTERED)?;
         context.check()
     }
 
@@ -78,12 +85,12 @@ entries! {
         address.set(at)
     }
 
-    /// The flags that pinned memory was allocated or registered with; all of it is mapped.
+    /// The flags that pinned memory was allocated with; all of it is mapped. Memory that was registered has none.
     fn cuMemHostGetFlags(flags: Out<c_uint>, pointer: *mut c_void) {
         here()?;
         const MAPPED: c_uint = 2;
         match hosts().find(pointer.addr() as u64) {
-            Some(host) if host.kind != HostKind::Managed => flags.set(host.flags | MAPPED),
+            Some(host) if host.kind == HostKind::Pinned => flags.set(host.flags | MAPPED),
             _ => Err(Status::INVALID_VALUE),
         }
     }

@@ -103,7 +103,6 @@ fn is_cooperative(attributes: &[CUlaunchAttribute]) -> Result<bool> {
             }
             Attribute::IGNORE
             | Attribute::ACCESS_POLICY_WINDOW
-            | Attribute::SYNCHRONIZATION_POLICY
             | Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE
             | Attribute::PROGRAMMATIC_STREAM_SERIALIZATION
             | Attribute::PRIORITY

@@ -1,14 +1,43 @@
 //! Libraries, code that is not tied to a context, and their kernels.
 
 use super::entries;
-use super::module::read_file;
+use super::module::{one_wanted, read_file};
 use crate::code::{self, Image, KERNELS, LIBRARIES, Library, MODULES, Options};
 use crate::state::{current, state};
 use crate::types::{
     CUdevice, CUdeviceptr, CUfunc_cache, CUfunction, CUfunction_attribute, CUjit_option, CUkernel, CUlibrary,
-    CUlibraryOption, CUmodule, In, Out, Status, text,
+    CUlibraryOption, CUmodule, In, Out, Result, Status, text,
 };
 use std::ffi::{c_char, c_int, c_uint};
+
+/// What a library may be loaded with: a table for the runtime, and that the client keeps the code.
+const FUNCTION_AND_DATA_TABLE: CUlibraryOption = 0;
+const BINARY_IS_PRESERVED: CUlibraryOption = 1;
+
+/// Holds the options of a library against what it is loaded from. They change nothing here.
+fn check_options(
+    options: In<CUlibraryOption>,
+    values: In<usize>,
+    count: c_uint,
+    is_in_memory: bool,
+) -> Result<()> {
+    let options = options.get_all(count as usize)?;
+    if count > 0 && values.is_null() {
+        return Err(Status::INVALID_VALUE);
+    }
+    let is_known = |option: &CUlibraryOption| match *option {
+        FUNCTION_AND_DATA_TABLE => true,
+        // Nobody can keep what is in a file.
+        BINARY_IS_PRESERVED => is_in_memory,
+        _ => false,
+    };
+    if options.iter().all(is_known) { Ok(()) } else { Err(Status::INVALID_VALUE) }
+}
+
+/// Where null is no handle, but no value.
+fn not_null(kernel: CUkernel) -> Result<CUkernel> {
+    if kernel == CUkernel::NULL { Err(Status::INVALID_VALUE) } else { Ok(kernel) }
+}
 
 entries! {
     /// Reads code. Options for the library say how long the client keeps it; it is copied here.
@@ -23,8 +52,7 @@ entries! {
         library_count: c_uint,
     ) {
         library.required()?;
-        library_options.get_all(library_count as usize)?;
-        let _ = library_values;
+        check_options(library_options, library_values, library_count, true)?;
         let mut options = Options::read(count, options, values)?;
         library.set(Library::load(Image::at(code)?, &mut options)?)
     }
@@ -41,8 +69,7 @@ entries! {
         library_count: c_uint,
     ) {
         library.required()?;
-        library_options.get_all(library_count as usize)?;
-        let _ = library_values;
+        check_options(library_options, library_values, library_count, false)?;
         let mut options = Options::read(count, options, values)?;
         library.set(Library::load(Image::of(&read_file(file)?)?, &mut options)?)
     }
@@ -81,6 +108,7 @@ entries! {
 
     /// Address and size, in the current context, of the variable of that name, each if the client wants it.
     fn cuLibraryGetGlobal(address: Out<CUdeviceptr>, bytes: Out<usize>, library: CUlibrary, name: In<c_char>) {
+        one_wanted(address, bytes)?;
         let name = text(name)?;
         let module = LIBRARIES.get(library.0)?.module(&current()?)?;
         let (at, size) = MODULES.get(module.0)?.variable(&name)?;
@@ -91,7 +119,7 @@ entries! {
 
     /// PTX that is executed here has no managed variables.
     fn cuLibraryGetManaged(address: Out<CUdeviceptr>, bytes: Out<usize>, library: CUlibrary, name: In<c_char>) {
-        let _ = (address, bytes);
+        one_wanted(address, bytes)?;
         LIBRARIES.get(library.0)?;
         text(name)?;
         Err(Status::NOT_FOUND)
@@ -113,7 +141,7 @@ entries! {
     /// The name of a kernel, good until its library is unloaded.
     fn cuKernelGetName(name: Out<*const c_char>, kernel: CUkernel) {
         name.required()?;
-        name.set(KERNELS.get(kernel.0)?.c_name().as_ptr())
+        name.set(KERNELS.get(not_null(kernel)?.0)?.c_name().as_ptr())
     }
 
     /// An attribute of a kernel on a device.
@@ -139,7 +167,7 @@ entries! {
     /// Place and size of a parameter, in bytes.
     fn cuKernelGetParamInfo(kernel: CUkernel, index: usize, offset: Out<usize>, bytes: Out<usize>) {
         offset.required()?;
-        let function = KERNELS.get(kernel.0)?.function(&current()?)?;
+        let function = KERNELS.get(not_null(kernel)?.0)?.function(&current()?)?;
         let param = function.param(index)?;
         bytes.set_if(param.bytes as usize);
         offset.set(param.offset as usize)

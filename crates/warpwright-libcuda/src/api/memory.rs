@@ -96,10 +96,25 @@ fn location(location: CUmemLocation) -> Result<()> {
     }
 }
 
-/// Whether advice is about who reads only, for which the place does not matter.
+/// Whether advice is about no place: about who reads only, or that none is preferred.
 fn has_no_place(advice: CUmem_advise) -> Result<bool> {
     advice.check()?;
-    Ok(matches!(advice, CUmem_advise::SET_READ_MOSTLY | CUmem_advise::UNSET_READ_MOSTLY))
+    let about_none = [
+        CUmem_advise::SET_READ_MOSTLY,
+        CUmem_advise::UNSET_READ_MOSTLY,
+        CUmem_advise::UNSET_PREFERRED_LOCATION,
+    ];
+    Ok(about_none.contains(&advice))
+}
+
+/// Who accesses memory is a device or the host, and no part of it.
+fn accessor(advice: CUmem_advise, place: CUmemLocation) -> Result<()> {
+    let is_about_access = matches!(advice, CUmem_advise::SET_ACCESSED_BY | CUmem_advise::UNSET_ACCESSED_BY);
+    match place.kind {
+        CUmemLocationType::DEVICE | CUmemLocationType::HOST => Ok(()),
+        _ if is_about_access => Err(Status::INVALID_VALUE),
+        _ => Ok(()),
+    }
 }
 
 entries! {
@@ -141,11 +156,12 @@ entries! {
         free(address)
     }
 
-    /// Bytes of the device that are free, and all.
+    /// Bytes of the device that are free, and all, each if the client wants it.
     fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
         let (_, engine) = here()?;
-        free.required()?.set(engine.vm().free_memory() as usize)?;
-        total.set(engine.vm().config().memory as usize)
+        free.set_if(engine.vm().free_memory() as usize);
+        total.set_if(engine.vm().config().memory as usize);
+        Ok(())
     }
 
     /// Where the allocation of an address begins, and its size.
@@ -165,7 +181,11 @@ entries! {
     /// Says how managed memory will be used. Nothing depends on it here.
     fn cuMemAdvise_v2(address: CUdeviceptr, bytes: usize, what: CUmem_advise, place: CUmemLocation) {
         managed(address, bytes)?;
-        if has_no_place(what)? { Ok(()) } else { location(place) }
+        if has_no_place(what)? {
+            return Ok(());
+        }
+        accessor(what, place)?;
+        location(place)
     }
 
     /// Asks for managed memory to be where it will be used. It is everywhere already.
@@ -200,11 +220,17 @@ entries! {
         bytes: usize,
         flags: c_uint,
     ) {
-        engine::Stream::get(default.resolve(stream))?;
+        const SINGLE: c_uint = 4;
+        let stream = engine::Stream::get(default.resolve(stream))?;
         let host = hosts().find(address).ok_or(Status::INVALID_VALUE)?;
         let whole = address == host.base && (bytes == 0 || bytes as u64 == host.bytes);
-        let known = matches!(host.kind, HostKind::Managed | HostKind::Registered);
-        if known && whole && matches!(flags, 1 | 2 | 4) { Ok(()) } else { Err(Status::INVALID_VALUE) }
+        let allowed = match flags {
+            1 | 2 => true,
+            // The default stream is all of them.
+            SINGLE => stream.kind() != engine::StreamKind::Legacy,
+            _ => false,
+        };
+        if host.kind == HostKind::Managed && whole && allowed { Ok(()) } else { Err(Status::INVALID_VALUE) }
     }
 }
 

@@ -13,7 +13,7 @@
 //!     fn cuStreamQuery, cuStreamQuery_ptsz |default| (stream: CUstream) { query(default.resolve(stream)) }
 //! }
 //! ```
-#![allow(non_snake_case)] // The interface's names.
+#![allow(non_snake_case, reason = "the interface's names")]
 
 mod capture;
 mod context;
@@ -250,7 +250,7 @@ macro_rules! entry {
         ///
         /// Pointers are as the interface says: null, or good for what it reads and writes there.
         #[unsafe(no_mangle)]
-        #[allow(clippy::too_many_arguments)]
+        #[allow(clippy::too_many_arguments, reason = "the interface's functions have as many as they have")]
         pub unsafe extern "C" fn $name($($arg: $ty),*) -> $crate::types::Status {
             $(let $default = $crate::api::DefaultStream::$kind;)?
             $name::ENTRY.call(move || $body)

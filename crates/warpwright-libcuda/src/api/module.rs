@@ -78,6 +78,7 @@ entries! {
 
     /// Address and size of the variable of that name, each if the client wants it.
     fn cuModuleGetGlobal_v2(address: Out<CUdeviceptr>, bytes: Out<usize>, module: CUmodule, name: In<c_char>) {
+        one_wanted(address, bytes)?;
         let (at, size) = code::module(module)?.variable(&text(name)?)?;
         address.set_if(at);
         bytes.set_if(size);
@@ -103,13 +104,13 @@ entries! {
     /// As [`cuLinkCreate_v2`]: on machines of 64 bits they do not differ.
     fn cuLinkCreate(count: c_uint, options: In<CUjit_option>, values: Out<usize>, link: Out<CUlinkState>) {
         link.required()?;
-        link.set(Link::create(Options::read(count, options, values)?)?)
+        link.set(Link::create(Options::of_linker(count, options, values)?)?)
     }
 
     /// Begins to link. Buffers and values of the options are used until the linker is destroyed.
     fn cuLinkCreate_v2(count: c_uint, options: In<CUjit_option>, values: Out<usize>, link: Out<CUlinkState>) {
         link.required()?;
-        link.set(Link::create(Options::read(count, options, values)?)?)
+        link.set(Link::create(Options::of_linker(count, options, values)?)?)
     }
 
     /// Gives the linker code.
@@ -179,6 +180,11 @@ entries! {
     }
 }
 
+/// A client that asks where a variable is wants to know its address or its size.
+pub(super) fn one_wanted(address: Out<CUdeviceptr>, bytes: Out<usize>) -> Result<()> {
+    if address.is_null() && bytes.is_null() { Err(Status::INVALID_VALUE) } else { Ok(()) }
+}
+
 /// Options as the client gives them: how many, names, values.
 type Given = (c_uint, In<CUjit_option>, Out<usize>);
 
@@ -190,8 +196,8 @@ fn add_data(
     (count, options, values): Given,
 ) -> Result<()> {
     let link = LINKS.get(link.0)?;
-    // They say how this input is compiled, which nothing here depends on; they must be there if they are counted.
-    Options::read(count, options, values)?;
+    // They say how this input is compiled, which nothing here depends on.
+    Options::check_input(count, options, values)?;
     let name = if name.is_null() { String::new() } else { text(name)? };
     let mut copy = vec![0; bytes];
     data.copy_to(&mut copy)?;
@@ -205,7 +211,7 @@ fn add_file(
     (count, options, values): Given,
 ) -> Result<()> {
     let link = LINKS.get(link.0)?;
-    Options::read(count, options, values)?;
+    Options::check_input(count, options, values)?;
     link.add(kind, &read_file(file)?, &text(file)?)
 }
 

@@ -359,6 +359,12 @@ fn replace(node: CUgraphNode, task: Task) -> Result<()> {
 
 fn replace_in(exec: CUgraphExec, node: CUgraphNode, task: Task) -> Result<()> {
     graph::exec(exec)?.with_node(node, task.kind(), |old| {
+        if !old.takes_alone(&task) {
+            log::misuse(
+                &"a node of an executable graph takes memory that is mapped as before, and copies of one row",
+            );
+            return Err(Status::INVALID_VALUE);
+        }
         *old = task;
         Ok(())
     })

@@ -59,7 +59,7 @@ entries! {
 fn object(handle: CUuserObject) -> Result<Arc<UserObject>> {
     permitted()?;
     crate::state::state()?;
-    Ok(USER_OBJECTS.get(handle.0)?)
+    USER_OBJECTS.get(handle.0).map_err(|_| Status::INVALID_VALUE)
 }
 
 /// How many references at once.

@@ -2,12 +2,13 @@
 
 use super::entries;
 use crate::engine::{BlockKind, HostKind, engines, hosts, permitted};
-use crate::state::state;
+use crate::state::{Context, stack, state};
 use crate::types::{
     CUcontext, CUdeviceptr, CUmemAccess_flags, CUmemoryPool, CUmemorytype, CUpointer_attribute as Attribute,
     In, Out, Result, Status,
 };
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What is known of memory that an address is in.
@@ -19,8 +20,24 @@ struct Known {
     id: u64,
     sync_operations: bool,
     host: Option<HostKind>,
+    /// Devices only read it.
+    is_read_only: bool,
     pool: CUmemoryPool,
 }
+
+impl Known {
+    /// What a device may do with it: with memory of another device nothing, since none are peers.
+    fn access(&self, device: c_int) -> CUmemAccess_flags {
+        match self.host {
+            Some(_) if self.is_read_only => CUmemAccess_flags::READ,
+            None if self.device != device => CUmemAccess_flags::NONE,
+            _ => CUmemAccess_flags::READWRITE,
+        }
+    }
+}
+
+/// Memory that is registered with this flag is only read by devices.
+const READ_ONLY: c_uint = 8;
 
 fn find(address: u64) -> Result<Option<Known>> {
     permitted()?;
@@ -34,23 +51,27 @@ fn find(address: u64) -> Result<Option<Known>> {
             id: host.id,
             sync_operations: host.sync_operations.load(Relaxed),
             host: Some(host.kind),
+            is_read_only: host.kind == HostKind::Registered && host.flags & READ_ONLY != 0,
             pool: CUmemoryPool::NULL,
         }));
     }
     for engine in engines()? {
         if let Some(block) = engine.memory().find(address) {
+            let (context, pool) = match &block.kind {
+                BlockKind::Plain => (block.context_handle, CUmemoryPool::NULL),
+                // It belongs to no context.
+                BlockKind::Pooled(pool) => (CUcontext::NULL, pool.handle()),
+            };
             return Ok(Some(Known {
                 base: block.base(),
                 bytes: block.bytes(),
-                context: block.context_handle,
+                context,
                 device: engine.ordinal(),
                 id: block.id,
                 sync_operations: block.sync_operations.load(Relaxed),
                 host: None,
-                pool: match &block.kind {
-                    BlockKind::Plain => CUmemoryPool::NULL,
-                    BlockKind::Pooled(pool) => pool.handle(),
-                },
+                is_read_only: false,
+                pool,
             }));
         }
         // A variable of a module.
@@ -64,11 +85,17 @@ fn find(address: u64) -> Result<Option<Known>> {
                 id: 0,
                 sync_operations: false,
                 host: None,
+                is_read_only: false,
                 pool,
             }));
         }
     }
     Ok(None)
+}
+
+/// The current context, whatever has failed in it.
+fn here() -> Result<Arc<Context>> {
+    stack::top().filter(|context| context.is_alive()).ok_or(Status::INVALID_CONTEXT)
 }
 
 /// What no device knows, in answers that have a place for it.
@@ -93,7 +120,12 @@ fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_voi
                 Some(_) => CUmemorytype::DEVICE,
             },
         ),
-        Attribute::DEVICE_POINTER => put::<u64>(value, known.map_or(0, |_| address)),
+        Attribute::DEVICE_POINTER => match known {
+            Some(known) if known.access(here()?.device().ordinal()) == CUmemAccess_flags::NONE => {
+                Err(Status::INVALID_VALUE)
+            }
+            known => put::<u64>(value, known.map_or(0, |_| address)),
+        },
         Attribute::HOST_POINTER => match known {
             Some(_) if !is_host => Err(Status::INVALID_VALUE),
             known => put::<u64>(value, known.map_or(0, |_| address)),
@@ -112,9 +144,10 @@ fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_voi
         Attribute::RANGE_SIZE | Attribute::MAPPING_SIZE => put(value, number(|known| known.bytes)),
         Attribute::MAPPED => put::<c_int>(value, known.is_some().into()),
         Attribute::ALLOWED_HANDLE_TYPES => put::<u64>(value, 0),
-        Attribute::ACCESS_FLAGS => {
-            put(value, if known.is_some() { CUmemAccess_flags::READWRITE } else { CUmemAccess_flags::NONE })
-        }
+        Attribute::ACCESS_FLAGS => match known {
+            Some(known) => put(value, known.access(here()?.device().ordinal())),
+            None => put(value, CUmemAccess_flags::NONE),
+        },
         Attribute::MEMPOOL_HANDLE => put(value, known.map_or(CUmemoryPool::NULL, |known| known.pool)),
         Attribute::MEMORY_BLOCK_ID => put(value, number(|known| known.id)),
         Attribute::P2P_TOKENS => Err(Status::NOT_SUPPORTED),
@@ -129,8 +162,12 @@ fn several(count: c_uint, which: In<Attribute>, values: In<*mut c_void>, address
     for (what, value) in which.into_iter().zip(values.get_all(count as usize)?) {
         let value = Out::from(value);
         match answer(known.as_ref(), address, what, value) {
-            // The host has no pointer to it: null.
-            Err(_) if what == Attribute::HOST_POINTER => Out::from(value.as_ptr().cast::<u64>()).set(0)?,
+            // The host or the device has no pointer to it: null.
+            Err(Status::INVALID_VALUE)
+                if matches!(what, Attribute::HOST_POINTER | Attribute::DEVICE_POINTER) =>
+            {
+                Out::from(value.as_ptr().cast::<u64>()).set(0)?;
+            }
             answered => answered?,
         }
     }

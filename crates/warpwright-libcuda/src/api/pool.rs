@@ -33,14 +33,12 @@ fn allocate(
     stream: CUstream,
 ) -> Result<()> {
     let stream = Stream::get(stream)?;
-    let engine = stream.engine();
     let pool = match pool {
         Some(handle) => self::pool(handle)?,
-        None => engine.pools().current(engine.ordinal())?,
+        None => stream.engine().pools().current(stream.engine().ordinal())?,
     };
-    if pool.device() != engine.ordinal() {
-        return Err(Status::INVALID_VALUE);
-    }
+    // A pool may be of another device than the stream.
+    let engine = state()?.device(pool.device())?.engine()?;
     let address = address.required()?;
     not_captured(&stream)?;
     let (context, bytes) = (stream.context(), bytes as u64);
@@ -72,6 +70,15 @@ fn free(address: CUdeviceptr, stream: CUstream) -> Result<()> {
     stream.submit(Op::Free(owner.memory().take(address)?))
 }
 
+/// Where a pool is: a device.
+fn device_of_pool(location: CUmemLocation) -> Result<CUdevice> {
+    if location.kind == CUmemLocationType::HOST_NUMA {
+        log::misuse(&"pools of the host's memory are not supported");
+        return Err(Status::NOT_SUPPORTED);
+    }
+    device(location)
+}
+
 /// Where a pool or its user is: a device.
 fn device(location: CUmemLocation) -> Result<CUdevice> {
     if location.kind != CUmemLocationType::DEVICE {
@@ -82,7 +89,7 @@ fn device(location: CUmemLocation) -> Result<CUdevice> {
 
 fn create(properties: &CUmemPoolProps) -> Result<Arc<Pool>> {
     const PINNED: u32 = 1;
-    let device = device(properties.location)?;
+    let device = device_of_pool(properties.location)?;
     if properties.allocation_type != PINNED {
         return Err(Status::INVALID_VALUE);
     }

@@ -9,15 +9,12 @@ use crate::engine::{
 use crate::graph::{capture, guard};
 use crate::report::log;
 use crate::types::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUhostFn, CUlaunchAttributeID, CUstream, CUstreamAttrValue,
-    CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
+    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUhostFn, CUlaunchAttributeID, CUstream,
+    CUstreamAttrValue, CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
 };
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 const NON_BLOCKING: c_uint = 1;
-
-/// The highest priority; 0 is the least.
-const HIGHEST_PRIORITY: c_int = -5;
 
 /// The most operations on values that one call may ask for: fewer than 256.
 const MOST_VALUES: c_uint = 255;
@@ -29,17 +26,21 @@ fn create(handle: Out<CUstream>, flags: c_uint, priority: c_int) -> Result<()> {
         NON_BLOCKING => StreamKind::NonBlocking,
         _ => return Err(Status::INVALID_VALUE),
     };
-    handle.required()?.set(Stream::create(&context, kind, priority.clamp(HIGHEST_PRIORITY, 0))?)
+    handle.required()?.set(Stream::create(&context, kind, kept_priority(priority))?)
+}
+
+/// A priority, kept to what there is; 0 is the least.
+fn kept_priority(priority: c_int) -> c_int {
+    priority.clamp(crate::state::GREATEST_PRIORITY, 0)
 }
 
 fn wait_event(stream: CUstream, handle: CUevent, flags: c_uint) -> Result<()> {
     let stream = Stream::get(stream)?;
     let event = EVENTS.get(handle.0)?;
-    if flags > 1 {
-        return Err(Status::INVALID_VALUE);
-    }
-    if flags == 1 && stream.is_capturing() {
-        return capture::wait_outside(&stream, &event, handle);
+    match flags {
+        0 => {}
+        1 if stream.is_capturing() => return capture::wait_outside(&stream, &event, handle),
+        _ => return Err(Status::INVALID_VALUE),
     }
     match event.recorded() {
         Recorded::Never => Ok(()),
@@ -96,16 +97,48 @@ fn value_op(op: &CUstreamBatchMemOpParams) -> Result<Op> {
     }
 }
 
-/// An attribute that streams have, which nothing depends on here.
-fn attribute(id: CUlaunchAttributeID) -> Result<i32> {
-    match id {
-        CUlaunchAttributeID::ACCESS_POLICY_WINDOW
-        | CUlaunchAttributeID::SYNCHRONIZATION_POLICY
-        | CUlaunchAttributeID::PRIORITY
-        | CUlaunchAttributeID::MEM_SYNC_DOMAIN_MAP
-        | CUlaunchAttributeID::MEM_SYNC_DOMAIN => Ok(id.0),
-        _ => Err(Status::INVALID_VALUE),
-    }
+/// The value of an attribute of a stream whose first bytes are these.
+fn attribute_value(first: &[u8]) -> [u8; 64] {
+    std::array::from_fn(|at| first.get(at).copied().unwrap_or(0))
+}
+
+/// In how many parts a stream's device orders memory apart.
+fn sync_domains(stream: &Stream) -> Result<c_int> {
+    const MEM_SYNC_DOMAIN_COUNT: CUdevice_attribute = CUdevice_attribute(126);
+    crate::state::attribute(stream.context().device(), MEM_SYNC_DOMAIN_COUNT)
+}
+
+/// An attribute of a stream, as it is where nobody has set it.
+fn default_attribute(stream: &Stream, id: CUlaunchAttributeID) -> Result<[u8; 64]> {
+    const AUTO: c_int = 1;
+    Ok(match id {
+        CUlaunchAttributeID::ACCESS_POLICY_WINDOW | CUlaunchAttributeID::MEM_SYNC_DOMAIN => {
+            attribute_value(&[])
+        }
+        CUlaunchAttributeID::SYNCHRONIZATION_POLICY => attribute_value(&AUTO.to_le_bytes()),
+        CUlaunchAttributeID::PRIORITY => attribute_value(&stream.priority().to_le_bytes()),
+        // Of the two kinds of kernels the second one has a part of its own, where there is another one.
+        CUlaunchAttributeID::MEM_SYNC_DOMAIN_MAP => {
+            attribute_value(&[0, u8::from(sync_domains(stream)? > 1)])
+        }
+        _ => return Err(Status::INVALID_VALUE),
+    })
+}
+
+/// Holds a value against what the attribute may be.
+fn check_attribute(stream: &Stream, id: CUlaunchAttributeID, value: &[u8; 64]) -> Result<()> {
+    let number = c_int::from_le_bytes([value[0], value[1], value[2], value[3]]);
+    let is_good = match id {
+        CUlaunchAttributeID::SYNCHRONIZATION_POLICY => (1..=4).contains(&number),
+        CUlaunchAttributeID::MEM_SYNC_DOMAIN => (0..=1).contains(&number),
+        CUlaunchAttributeID::MEM_SYNC_DOMAIN_MAP => {
+            let domains = sync_domains(stream)?;
+            value[..2].iter().all(|part| c_int::from(*part) < domains)
+        }
+        CUlaunchAttributeID::ACCESS_POLICY_WINDOW | CUlaunchAttributeID::PRIORITY => true,
+        _ => false,
+    };
+    if is_good { Ok(()) } else { Err(Status::INVALID_VALUE) }
 }
 
 entries! {
@@ -199,31 +232,36 @@ entries! {
         stream.submit(Op::Callback(StreamCallback::new(function, handle, argument)))
     }
 
-    /// An attribute of a stream, as it was set.
+    /// An attribute of a stream.
     fn cuStreamGetAttribute, cuStreamGetAttribute_ptsz |default| (
         stream: CUstream,
         id: CUlaunchAttributeID,
         value: Out<CUstreamAttrValue>,
     ) {
         let stream = Stream::get(default.resolve(stream))?;
-        let id = attribute(id)?;
-        let mut bytes = stream.attributes().get(&id).copied().unwrap_or([0; 64]);
-        if id == CUlaunchAttributeID::PRIORITY.0 {
-            bytes[..4].copy_from_slice(&stream.priority().to_le_bytes());
-        }
-        value.set(CUstreamAttrValue(bytes))
+        let default = default_attribute(&stream, id)?;
+        let set = stream.attributes().get(&id.0).copied();
+        value.set(CUstreamAttrValue(set.unwrap_or(default)))
     }
 
-    /// Sets an attribute of a stream. Nothing depends on it here.
+    /// Sets an attribute of a stream. Nothing but its priority depends on it here.
     fn cuStreamSetAttribute, cuStreamSetAttribute_ptsz |default| (
         stream: CUstream,
         id: CUlaunchAttributeID,
         value: In<CUstreamAttrValue>,
     ) {
         let stream = Stream::get(default.resolve(stream))?;
-        let id = attribute(id)?;
-        let value = value.get()?;
-        stream.attributes().insert(id, value.0);
+        let CUstreamAttrValue(value) = value.get()?;
+        check_attribute(&stream, id, &value)?;
+        match id {
+            CUlaunchAttributeID::PRIORITY => {
+                let [a, b, c, d, ..] = value;
+                stream.set_priority(kept_priority(c_int::from_le_bytes([a, b, c, d])));
+            }
+            _ => {
+                stream.attributes().insert(id.0, value);
+            }
+        }
         Ok(())
     }
 
@@ -235,6 +273,7 @@ entries! {
         }
         let values = source.attributes().clone();
         *target.attributes() = values;
+        target.set_priority(source.priority());
         Ok(())
     }
 

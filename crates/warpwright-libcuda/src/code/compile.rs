@@ -117,9 +117,14 @@ fn accepted_version(text: &str, options: &mut Options) -> Result<()> {
     Err(Status::UNSUPPORTED_PTX_VERSION)
 }
 
-/// The version that a text says it has, and its line; `None` where it does not begin as PTX does, which the parser
-/// will say.
-fn version(text: &str) -> Option<(u32, Version)> {
+/// Whether a text begins as PTX does: what does not is no code of any kind.
+pub(super) fn begins_as_ptx(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    behind_comments(&text).is_some_and(|rest| rest.starts_with(".version"))
+}
+
+/// A text from where its comments at the beginning end; `None` where they do not.
+fn behind_comments(text: &str) -> Option<&str> {
     let mut rest = text;
     loop {
         rest = rest.trim_start();
@@ -128,9 +133,15 @@ fn version(text: &str) -> Option<(u32, Version)> {
         } else if let Some(comment) = rest.strip_prefix("/*") {
             rest = comment.split_once("*/")?.1;
         } else {
-            break;
+            return Some(rest);
         }
     }
+}
+
+/// The version that a text says it has, and its line; `None` where it does not begin as PTX does, which the parser
+/// will say.
+fn version(text: &str) -> Option<(u32, Version)> {
+    let rest = behind_comments(text)?;
     let line = 1 + text[..text.len() - rest.len()].bytes().filter(|byte| *byte == b'\n').count() as u32;
     let number = rest.strip_prefix(".version")?.trim_start();
     let number = number.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;

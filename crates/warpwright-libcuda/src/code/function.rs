@@ -36,6 +36,9 @@ struct Settings {
     /// The part of the cache that should be shared memory, in percent; −1 to leave it.
     carveout: AtomicI32,
     non_portable_clusters: AtomicI32,
+    /// Blocks of a cluster along x, y and z; 0 where none is asked for.
+    cluster: [AtomicI32; 3],
+    cluster_scheduling: AtomicI32,
 }
 
 impl Settings {
@@ -45,6 +48,8 @@ impl Settings {
             dynamic_shared: AtomicI32::new(left as c_int),
             carveout: AtomicI32::new(-1),
             non_portable_clusters: AtomicI32::new(0),
+            cluster: [0; 3].map(AtomicI32::new),
+            cluster_scheduling: AtomicI32::new(0),
         }
     }
 }
@@ -117,6 +122,11 @@ impl Function {
         self.settings.dynamic_shared.load(Relaxed).max(0) as u64
     }
 
+    /// Blocks of a cluster that its launches must have, along x, y and z; 0 where none was asked for.
+    pub(crate) fn cluster(&self) -> [c_int; 3] {
+        self.settings.cluster.each_ref().map(|blocks| blocks.load(Relaxed))
+    }
+
     /// A parameter: its place and size in bytes.
     pub(crate) fn param(&self, index: usize) -> Result<&KernelParam> {
         self.kernel.params.get(index).ok_or(Status::INVALID_VALUE)
@@ -163,13 +173,12 @@ fn attribute_of(
         Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES => settings.dynamic_shared.load(Relaxed),
         Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT => settings.carveout.load(Relaxed),
         Attribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED => settings.non_portable_clusters.load(Relaxed),
-        // Nothing was compiled to cache global loads by itself, and no kernel asks for clusters.
-        Attribute::CACHE_MODE_CA
-        | Attribute::CLUSTER_SIZE_MUST_BE_SET
-        | Attribute::REQUIRED_CLUSTER_WIDTH
-        | Attribute::REQUIRED_CLUSTER_HEIGHT
-        | Attribute::REQUIRED_CLUSTER_DEPTH
-        | Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE => 0,
+        Attribute::REQUIRED_CLUSTER_WIDTH => settings.cluster[0].load(Relaxed),
+        Attribute::REQUIRED_CLUSTER_HEIGHT => settings.cluster[1].load(Relaxed),
+        Attribute::REQUIRED_CLUSTER_DEPTH => settings.cluster[2].load(Relaxed),
+        Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE => settings.cluster_scheduling.load(Relaxed),
+        // Nothing was compiled to cache global loads by itself, or for clusters.
+        Attribute::CACHE_MODE_CA | Attribute::CLUSTER_SIZE_MUST_BE_SET => 0,
         _ => return Err(Status::INVALID_VALUE),
     })
 }
@@ -181,6 +190,10 @@ fn set_attribute(
     attribute: Attribute,
     value: c_int,
 ) -> Result<()> {
+    let keep = |setting: &AtomicI32| {
+        setting.store(value, Relaxed);
+        Ok(())
+    };
     match attribute {
         Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES => {
             let most = arch.limits().shared_per_block.saturating_sub(kernel.static_shared);
@@ -195,15 +208,17 @@ fn set_attribute(
             Err(Status::INVALID_VALUE)
         }
         Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT if (-1..=100).contains(&value) => {
-            settings.carveout.store(value, Relaxed);
-            Ok(())
+            keep(&settings.carveout)
         }
         Attribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED if (0..=1).contains(&value) => {
-            settings.non_portable_clusters.store(value, Relaxed);
-            Ok(())
+            keep(&settings.non_portable_clusters)
         }
-        // It says which of two ways blocks of a cluster are spread, and there are none.
-        Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE if (0..=2).contains(&value) => Ok(()),
+        Attribute::REQUIRED_CLUSTER_WIDTH if value >= 0 => keep(&settings.cluster[0]),
+        Attribute::REQUIRED_CLUSTER_HEIGHT if value >= 0 => keep(&settings.cluster[1]),
+        Attribute::REQUIRED_CLUSTER_DEPTH if value >= 0 => keep(&settings.cluster[2]),
+        Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE if (0..=2).contains(&value) => {
+            keep(&settings.cluster_scheduling)
+        }
         _ => Err(Status::INVALID_VALUE),
     }
 }

@@ -13,6 +13,7 @@
 //! Both checks are sums over the fields before them, and the second one over the text as well: an image that was kept
 //! in a file and damaged there is refused, as a cubin would be.
 
+use super::begins_as_ptx;
 use crate::report::log;
 use crate::types::{In, Status};
 use std::ffi::{CStr, c_char};
@@ -113,6 +114,17 @@ impl Image {
             Image::ptx(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
         };
         image.map_err(Refused::status)
+    }
+
+    /// Its text, for loading: there a text must begin as PTX, where the linker is told what it is given.
+    pub(super) fn loadable(&self) -> Result<&[u8], Status> {
+        match self {
+            Image::Ptx(text) if !begins_as_ptx(text) => {
+                log::misuse(&"the code is no PTX, which begins with `.version`");
+                Err(Status::INVALID_IMAGE)
+            }
+            Image::Ptx(text) | Image::Linked { ptx: text, .. } => Ok(text),
+        }
     }
 
     fn ptx(text: &[u8]) -> Result<Image, Refused> {

@@ -60,6 +60,10 @@ impl Launch {
         extra: Extra,
     ) -> Result<Launch> {
         validate(&function, &shape)?;
+        if shape.cooperative && !extra.is_null() {
+            log::misuse(&"a cooperative launch takes its parameters one by one, not as a buffer");
+            return Err(Status::INVALID_VALUE);
+        }
         let params = read_params(&function, params, extra)?;
         Ok(Launch { function, shape, params: params.into(), made_by: calls::current() })
     }
@@ -195,6 +199,15 @@ fn validate(function: &Function, shape: &Shape) -> Result<()> {
     if threads > function.max_threads().into() {
         let why = format_args!("at most {} threads (`.maxntid`), not {threads}", function.max_threads());
         return refuse(Status::INVALID_VALUE, &why);
+    }
+    let cluster = function.cluster();
+    if cluster.contains(&0) && cluster != [0; 3] {
+        let why = format_args!("clusters of {cluster:?} blocks: set all three of their sizes");
+        return refuse(Status::INVALID_VALUE, &why);
+    }
+    if cluster.iter().any(|blocks| *blocks > 1) {
+        let why = format_args!("clusters of {cluster:?} blocks: a virtual GPU runs none");
+        return refuse(Status::NOT_SUPPORTED, &why);
     }
     let most = function.max_dynamic_shared();
     if u64::from(shared) > most {

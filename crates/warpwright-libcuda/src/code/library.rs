@@ -149,10 +149,7 @@ impl Kernel {
 fn kernels_of(image: &Image, options: &mut Options) -> Result<Vec<CString>> {
     let state = crate::state::state()?;
     let device = state.device(0)?;
-    let text = match image {
-        Image::Ptx(text) | Image::Linked { ptx: text, .. } => text,
-    };
-    let checked = super::check(text, device.arch(), options)?;
+    let checked = super::check(image.loadable()?, device.arch(), options)?;
     Ok(checked.kernels().filter_map(|name| CString::new(name).ok()).collect())
 }
 

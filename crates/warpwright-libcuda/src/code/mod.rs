@@ -22,7 +22,7 @@ mod module;
 pub(crate) mod occupancy;
 mod options;
 
-use compile::{Facts, check, compile};
+use compile::{Facts, begins_as_ptx, check, compile};
 pub(crate) use function::Function;
 use function::registers;
 pub(crate) use image::Image;

@@ -3,8 +3,11 @@
 
 use crate::report::log;
 use crate::types::{CUjit_option, In, Out, Result, Status};
-use std::ffi::{c_char, c_uint};
+use std::ffi::{c_char, c_int, c_uint};
 use std::time::Duration;
+
+/// Options that change nothing here: those of link-time optimisation (which takes no PTX), and hints about resources.
+const WITHOUT_EFFECT: &[c_int] = &[15, 16, 20, 21, 22, 23, 24, 29, 30, 31, 32, 33];
 
 /// A buffer of the client's for messages, with the place that says how much of it is used.
 ///
@@ -90,14 +93,40 @@ impl Options {
                 | CUjit_option::GENERATE_DEBUG_INFO
                 | CUjit_option::GENERATE_LINE_INFO
                 | CUjit_option::CACHE_MODE => {}
+                CUjit_option(other) if WITHOUT_EFFECT.contains(&other) => {}
                 CUjit_option(other) => {
-                    log::note(&format_args!("option {other} of the compiler is not known, and ignored"));
+                    log::note(&format_args!("option {other} of the compiler is not supported, and ignored"));
                 }
             }
+        }
+        // Each says what code is made for.
+        if names.contains(&CUjit_option::THREADS_PER_BLOCK) && names.contains(&CUjit_option::TARGET) {
+            return Err(Status::INVALID_VALUE);
         }
         options.info.show();
         options.errors.show();
         Ok(options)
+    }
+
+    /// Options of a linker, which takes what it is given or nothing.
+    pub(crate) fn of_linker(count: c_uint, names: In<CUjit_option>, values: Out<usize>) -> Result<Options> {
+        without(count, names, &[CUjit_option::FALLBACK_STRATEGY])?;
+        Options::read(count, names, values)
+    }
+
+    /// Holds the options of one input of a linker against what they may be: those of the compiler alone, none that is
+    /// about the linker as a whole.
+    pub(crate) fn check_input(count: c_uint, names: In<CUjit_option>, values: Out<usize>) -> Result<()> {
+        const OF_THE_LINKER: [CUjit_option; 6] = [
+            CUjit_option::FALLBACK_STRATEGY,
+            CUjit_option::WALL_TIME,
+            CUjit_option::INFO_LOG_BUFFER,
+            CUjit_option::ERROR_LOG_BUFFER,
+            CUjit_option::TARGET_FROM_CUCONTEXT,
+            CUjit_option::TARGET,
+        ];
+        without(count, names, &OF_THE_LINKER)?;
+        Options::read(count, names, values).map(drop)
     }
 
     /// Options of code that was read before, and nobody to be told.
@@ -139,6 +168,17 @@ impl Options {
         self.spent += time;
         if let Some(wall_time) = self.wall_time {
             wall_time.set_if(self.spent.as_secs_f32() * 1e3);
+        }
+    }
+}
+
+/// Some options do not belong there.
+fn without(count: c_uint, names: In<CUjit_option>, refused: &[CUjit_option]) -> Result<()> {
+    match names.get_all(count as usize)?.iter().find(|name| refused.contains(name)) {
+        None => Ok(()),
+        Some(CUjit_option(option)) => {
+            log::misuse(&format_args!("option {option} of the compiler cannot be given to the linker here"));
+            Err(Status::INVALID_VALUE)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Bytes that operations reach: of devices and pinned memory, by their addresses; of the client's own memory, by
 //! pointers.
 
-use super::{HostMemory, engines, hosts, status};
+use super::{BlockKind, Engine, HostKind, HostMemory, engines, hosts, status};
 use crate::report::log;
 use crate::types::{Result, Status};
 use std::sync::Arc;
@@ -16,6 +16,31 @@ pub(crate) struct Bytes {
     is_gone: Option<Arc<AtomicBool>>,
     /// What the bytes are in, where it is memory of the host.
     _host: Option<Arc<HostMemory>>,
+}
+
+/// What memory is mapped to. A node of an executable graph keeps that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mapping {
+    /// A device, where it was allocated in a context; memory of pools and variables of modules are said to be in none.
+    Device { ordinal: i32, context: Option<u64> },
+    /// The host, and devices know of it.
+    Host(HostKind),
+    /// The host, and it is the client's own.
+    Client,
+}
+
+impl Mapping {
+    /// Whether memory that is mapped so can take the place of this.
+    pub(crate) fn takes(self, other: Mapping) -> bool {
+        match (self, other) {
+            (
+                Mapping::Device { ordinal, context: Some(own) },
+                Mapping::Device { ordinal: on, context: Some(others) },
+            ) => ordinal == on && own == others,
+            (Mapping::Device { ordinal, .. }, Mapping::Device { ordinal: on, .. }) => ordinal == on,
+            (own, other) => own == other,
+        }
+    }
 }
 
 impl Bytes {
@@ -45,6 +70,20 @@ impl Bytes {
     /// Where they are.
     pub(crate) fn address(&self) -> u64 {
         self.span.address()
+    }
+
+    /// What they are mapped to.
+    pub(crate) fn mapping(&self) -> Mapping {
+        if let Some(host) = &self._host {
+            return Mapping::Host(host.kind);
+        }
+        let on = |engine: &Arc<Engine>| {
+            engine.vm().extent(self.address())?;
+            let block = engine.memory().find(self.address());
+            let plain = block.filter(|block| matches!(block.kind, BlockKind::Plain));
+            Some(Mapping::Device { ordinal: engine.ordinal(), context: plain.map(|block| block.context) })
+        };
+        engines().unwrap_or_default().iter().find_map(on).unwrap_or(Mapping::Client)
     }
 
     /// Whether the host reaches them too.

@@ -1,6 +1,6 @@
 //! Copies: of rows, in one, two or three dimensions, between any two kinds of memory.
 
-use super::{Bytes, ClientMemory, Op, Stream};
+use super::{Bytes, ClientMemory, Mapping, Op, Stream};
 use crate::graph::guard;
 use crate::report::log;
 use crate::types::{Result, Status};
@@ -88,6 +88,14 @@ impl Memory {
         match Memory::of_device(address, bytes) {
             Err(_) if !is_known(address) => Memory::of_host(address, bytes),
             found => found,
+        }
+    }
+
+    /// What it is mapped to.
+    pub(crate) fn mapping(&self) -> Mapping {
+        match self {
+            Memory::Known(bytes) => bytes.mapping(),
+            Memory::Client(_) | Memory::Staged(_) => Mapping::Client,
         }
     }
 

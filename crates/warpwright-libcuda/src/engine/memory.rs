@@ -133,15 +133,25 @@ impl Memory {
         going > 0 && bytes <= vm.free_memory().saturating_add(going)
     }
 
-    /// What was taken back is gone.
+    /// What was taken back is gone. A stream may give back what is of another device.
     pub(crate) fn forget(&self, block: &Arc<Block>) {
         block.is_gone.store(true, Relaxed);
+        if !self.forget_own(block) {
+            // There are none where the process has been forked.
+            let engines = super::engines().unwrap_or_default();
+            engines.iter().any(|engine| engine.memory().forget_own(block));
+        }
+    }
+
+    /// Whether it was here.
+    fn forget_own(&self, block: &Arc<Block>) -> bool {
         let removed = self.blocks().remove(&block.base());
-        if let Some(block) = removed
+        if let Some(block) = &removed
             && let BlockKind::Pooled(pool) = &block.kind
         {
             pool.give_back(block.bytes());
         }
+        removed.is_some()
     }
 
     /// All that a context has is gone.

@@ -22,7 +22,7 @@ mod pool;
 mod queue;
 mod stream;
 
-pub(crate) use bytes::{Bytes, ClientMemory};
+pub(crate) use bytes::{Bytes, ClientMemory, Mapping};
 pub(crate) use callbacks::{Call, Callbacks};
 pub(crate) use copy::{Copy, Layout, Memory as AnyMemory, Side, issue};
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Mark, Recorded};

@@ -10,7 +10,7 @@ use crate::state::{Context, EndOfThread, Handles, Kind, Own, current};
 use crate::types::{CUstream, Result, Status};
 use std::collections::BTreeMap;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64,
+    AtomicBool, AtomicI32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,7 @@ pub(crate) struct Stream {
     context: Arc<Context>,
     engine: Arc<Engine>,
     kind: StreamKind,
-    priority: i32,
+    priority: AtomicI32,
     /// Tickets of the last operation that was asked for, and that is done.
     issued: AtomicU64,
     completed: AtomicU64,
@@ -69,7 +69,7 @@ impl Stream {
             context: context.clone(),
             engine: super::of(context)?,
             kind,
-            priority,
+            priority: AtomicI32::new(priority),
             issued: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             is_capturing: AtomicBool::new(false),
@@ -154,7 +154,12 @@ impl Stream {
 
     /// From 0, the least, downwards.
     pub(crate) fn priority(&self) -> i32 {
-        self.priority
+        self.priority.load(Relaxed)
+    }
+
+    /// Changes it.
+    pub(crate) fn set_priority(&self, priority: i32) {
+        self.priority.store(priority, Relaxed);
     }
 
     /// The values of its attributes that were set.

@@ -5,7 +5,7 @@
 
 use super::nodes::{self, DEEPEST, Graph, NodeId, in_order};
 use super::turns::turns;
-use super::{EventTask, References, Task, capture};
+use super::{EventTask, Kernel, References, Task, capture};
 use crate::engine::{Event, Mark, Op, Recorded, Stream};
 use crate::report::log;
 use crate::state::{Context, Handles, Kind, config};
@@ -78,6 +78,8 @@ pub(crate) struct Failure {
 pub(crate) struct Mismatch {
     pub(crate) result: Update,
     pub(crate) node: CUgraphNode,
+    /// What that one comes behind, where it is an edge that differs.
+    pub(crate) from: CUgraphNode,
 }
 
 impl Exec {
@@ -207,7 +209,8 @@ impl Exec {
         };
         let mut new = Vec::new();
         flatten(graph, &mut new, inside.start)?;
-        compare(&state.nodes[inside.clone()], &new).map_err(|_| Status::GRAPH_EXEC_UPDATE_FAILURE)?;
+        let first = inside.start;
+        compare(&state.nodes[inside.clone()], &new, first, self.flags).map_err(|_| Status::INVALID_VALUE)?;
         let objects = kept(graph)?;
         state.become_those(inside, new);
         state.node(handle)?.objects = objects;
@@ -218,11 +221,9 @@ impl Exec {
     pub(crate) fn update(&self, graph: &Graph) -> std::result::Result<(), Mismatch> {
         let mut state = self.state();
         let mut new = Vec::new();
-        flatten(graph, &mut new, 0)
-            .map_err(|_| Mismatch { result: Update::TOPOLOGY_CHANGED, node: CUgraphNode::NULL })?;
-        compare(&state.nodes, &new)?;
-        state.objects =
-            kept(graph).map_err(|_| Mismatch { result: Update::ERROR, node: CUgraphNode::NULL })?;
+        flatten(graph, &mut new, 0).map_err(|_| mismatch(Update::TOPOLOGY_CHANGED, None))?;
+        compare(&state.nodes, &new, 0, self.flags)?;
+        state.objects = kept(graph).map_err(|_| mismatch(Update::ERROR, None))?;
         let all = 0..state.nodes.len();
         state.become_those(all, new);
         Ok(())
@@ -363,33 +364,40 @@ fn flatten_within(graph: &Graph, nodes: &mut Vec<Node>, first: usize, depth: usi
     Ok(())
 }
 
-/// Whether nodes can become others: as many, of the same kinds, in the same order.
-fn compare(old: &[Node], new: &[Node]) -> std::result::Result<(), Mismatch> {
-    let mismatch =
-        |result, node: Option<&Node>| Mismatch { result, node: node.map_or(CUgraphNode::NULL, |n| n.handle) };
+fn mismatch(result: Update, node: Option<&Node>) -> Mismatch {
+    Mismatch { result, node: node.map_or(CUgraphNode::NULL, |node| node.handle), from: CUgraphNode::NULL }
+}
+
+/// Whether nodes can become others: as many, of the same kinds, in the same order. Places count from `first` on.
+fn compare(old: &[Node], new: &[Node], first: usize, flags: u64) -> std::result::Result<(), Mismatch> {
     if old.len() != new.len() {
-        return Err(mismatch(Update::TOPOLOGY_CHANGED, new.get(old.len())));
+        return Err(mismatch(Update::TOPOLOGY_CHANGED, None));
     }
-    for (old, new) in old.iter().zip(new) {
-        if old.task.kind() != new.task.kind() {
-            return Err(mismatch(Update::NODE_TYPE_CHANGED, Some(new)));
+    for (old, node) in old.iter().zip(new) {
+        if old.task.kind() != node.task.kind() {
+            return Err(mismatch(Update::NODE_TYPE_CHANGED, Some(node)));
         }
-        let edges = |node: &Node| {
-            let mut places = node.dependencies.clone();
-            places.sort_unstable();
-            (places, node.inside.clone())
-        };
-        if edges(old) != edges(new) {
-            return Err(mismatch(Update::TOPOLOGY_CHANGED, Some(new)));
+        if old.dependencies.len() != node.dependencies.len() || old.inside != node.inside {
+            return Err(mismatch(Update::TOPOLOGY_CHANGED, Some(node)));
         }
-        if let (Task::Kernel(old), Task::Kernel(kernel)) = (&old.task, &new.task) {
-            let (old, kernel) = (old.launch.function(), kernel.launch.function());
-            if old.code().context().id() != kernel.code().context().id() {
-                return Err(mismatch(Update::UNSUPPORTED_FUNCTION_CHANGE, Some(new)));
+        if let Some(place) = node.dependencies.iter().find(|place| !old.dependencies.contains(place)) {
+            let from = place.checked_sub(first).and_then(|place| new.get(place));
+            let from = from.map_or(CUgraphNode::NULL, |from| from.handle);
+            return Err(Mismatch { from, ..mismatch(Update::TOPOLOGY_CHANGED, Some(node)) });
+        }
+        if let (Task::Kernel(old), Task::Kernel(kernel)) = (&old.task, &node.task) {
+            let context = |kernel: &Kernel| kernel.launch.function().code().context().id();
+            if context(old) != context(kernel) {
+                return Err(mismatch(Update::UNSUPPORTED_FUNCTION_CHANGE, Some(node)));
+            }
+            let is_cooperative = |kernel: &Kernel| kernel.launch.shape().cooperative;
+            let keeps_priority = flags & USE_NODE_PRIORITY == 0 || old.priority() == kernel.priority();
+            if is_cooperative(old) != is_cooperative(kernel) || !keeps_priority {
+                return Err(mismatch(Update::ATTRIBUTES_CHANGED, Some(node)));
             }
         }
-        if new.task.check().is_err() {
-            return Err(mismatch(Update::PARAMETERS_CHANGED, Some(new)));
+        if node.task.check().is_err() || !old.task.takes(&node.task) {
+            return Err(mismatch(Update::PARAMETERS_CHANGED, Some(node)));
         }
     }
     Ok(())
@@ -398,5 +406,5 @@ fn compare(old: &[Node], new: &[Node]) -> std::result::Result<(), Mismatch> {
 /// The executable graph of a handle.
 pub(crate) fn exec(handle: CUgraphExec) -> Result<Arc<Exec>> {
     crate::state::state()?;
-    Ok(EXECS.get(handle.0)?)
+    EXECS.get(handle.0).map_err(|_| Status::INVALID_VALUE)
 }

@@ -100,7 +100,7 @@ impl Graph {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a node behind others of this graph. Being named twice is the same as once.
+    /// Adds a node behind others of this graph, each of which counts once.
     pub(crate) fn add(&self, task: Task, dependencies: &[NodeId]) -> Result<(NodeId, CUgraphNode)> {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let mut state = self.state();
@@ -270,21 +270,22 @@ pub(crate) fn in_order(state: &State) -> Option<Vec<NodeId>> {
 /// The graph of a handle.
 pub(crate) fn graph(handle: CUgraph) -> Result<Arc<Graph>> {
     crate::state::state()?;
-    Ok(GRAPHS.get(handle.0)?)
+    // What the interface says of graphs and nodes that are none, where of other things it says that the handle is.
+    GRAPHS.get(handle.0).map_err(|_| Status::INVALID_VALUE)
 }
 
 /// The node of a handle, and its graph.
 pub(crate) fn node(handle: CUgraphNode) -> Result<(Arc<Graph>, NodeId)> {
     crate::state::state()?;
-    let node = NODES.get(handle.0)?;
-    Ok((node.graph.upgrade().ok_or(Status::INVALID_HANDLE)?, node.id))
+    let node = NODES.get(handle.0).map_err(|_| Status::INVALID_VALUE)?;
+    Ok((node.graph.upgrade().ok_or(Status::INVALID_VALUE)?, node.id))
 }
 
 /// Does something with a node.
 pub(crate) fn with_node<R>(handle: CUgraphNode, with: impl FnOnce(&mut Entry) -> Result<R>) -> Result<R> {
     let (graph, id) = node(handle)?;
     let mut state = graph.state();
-    with(state.get_mut(&id).ok_or(Status::INVALID_HANDLE)?)
+    with(state.get_mut(&id).ok_or(Status::INVALID_VALUE)?)
 }
 
 /// The numbers of nodes that must be of one graph.
@@ -309,7 +310,7 @@ pub(crate) fn destroy(handle: CUgraph) -> Result<()> {
         log::misuse(&"the graph belongs to a node of another graph, and goes with that");
         return Err(Status::INVALID_VALUE);
     }
-    GRAPHS.remove(handle.0)?.clear();
+    GRAPHS.remove(handle.0).map_err(|_| Status::INVALID_VALUE)?.clear();
     Ok(())
 }
 

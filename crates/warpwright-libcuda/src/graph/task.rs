@@ -143,6 +143,31 @@ impl Task {
         }
     }
 
+    /// Whether an executable graph can do another task instead: copies and fills keep what their memory is mapped to,
+    /// and fills of rows their shape.
+    pub(crate) fn takes(&self, other: &Task) -> bool {
+        match (self, other) {
+            (Task::Copy(own), Task::Copy(other)) => {
+                own.copy.source.memory.mapping().takes(other.copy.source.memory.mapping())
+                    && own.copy.target.memory.mapping().takes(other.copy.target.memory.mapping())
+            }
+            (Task::Fill(own), Task::Fill(other)) => own.takes(other),
+            _ => self.kind() == other.kind(),
+        }
+    }
+
+    /// Whether an executable graph can be told to do another task instead, by itself: copies must be of one row too, and
+    /// fills of as many rows.
+    pub(crate) fn takes_alone(&self, other: &Task) -> bool {
+        let of_one_row = |task: &CopyTask| task.copy.height == 1 && task.copy.depth == 1;
+        self.takes(other)
+            && match (self, other) {
+                (Task::Copy(own), Task::Copy(other)) => of_one_row(own) && of_one_row(other),
+                (Task::Fill(own), Task::Fill(other)) => own.given.height == other.given.height,
+                _ => true,
+            }
+    }
+
     /// The operation, where it is the same each time.
     pub(crate) fn op(&self) -> Option<Op> {
         Some(match self {
@@ -249,6 +274,13 @@ fn check_attribute(id: CUlaunchAttributeID) -> Result<()> {
     }
 }
 
+impl Kernel {
+    /// The priority that the client has asked for.
+    pub(super) fn priority(&self) -> i32 {
+        self.attributes.get(&CUlaunchAttributeID::PRIORITY.0).map_or(0, CUlaunchAttributeValue::number)
+    }
+}
+
 impl CopyTask {
     /// How the client has described it, or would.
     pub(crate) fn describe(&self) -> CUDA_MEMCPY3D {
@@ -280,6 +312,13 @@ impl Fill {
         let rows = if many { pitch.checked_mul(height - 1).ok_or(invalid)? } else { 0 };
         let target = Bytes::at(given.dst, rows.checked_add(width).ok_or(invalid)?)?;
         Ok(Fill { given, target })
+    }
+
+    fn takes(&self, other: &Fill) -> bool {
+        let shape =
+            |fill: &Fill| (fill.given.width, fill.given.height, fill.given.elementSize, fill.given.pitch);
+        self.target.mapping().takes(other.target.mapping())
+            && (self.given.height == 1 || shape(self) == shape(other))
     }
 
     fn op(&self) -> Op {

@@ -11,6 +11,8 @@ use std::ffi::c_int;
 
 /// The last attribute of CUDA 12.8.
 const LAST: c_int = 143;
+/// Numbers before it that are none.
+const GAPS: [c_int; 3] = [138, 141, 142];
 
 /// Bytes of the cache that lines may be kept in.
 pub(crate) fn persisting_l2(device: &Device) -> u32 {
@@ -41,6 +43,7 @@ pub(crate) fn attribute(device: &Device, which: CUdevice_attribute) -> Result<c_
         // Memory of a multiprocessor.
         8 => 48 << 10,
         9 => 64 << 10,
+        12 if matches!(arch.sm, 53 | 62) => 32 << 10,
         12 | 82 => 64 << 10,
         81 => limits.shared as c_int,
         97 => limits.shared_per_block as c_int,
@@ -60,10 +63,10 @@ pub(crate) fn attribute(device: &Device, which: CUdevice_attribute) -> Result<c_
         76 => minor,
         87 => model.double_ratio as c_int,
         90 => from(60),
-        129 => from(70),
+        129 => with("cuLibraryGetUnifiedFunction"),
         // Copies and kernels go on while the host does; operations of several streams in some order.
         15 | 31 => 1,
-        40 => 3,
+        40 => model.copy_engines as c_int,
         78 => 1,
         // Host memory has one address for all.
         19 => with("cuMemHostGetDevicePointer_v2"),
@@ -77,8 +80,14 @@ pub(crate) fn attribute(device: &Device, which: CUdevice_attribute) -> Result<c_
         // Streams that wait for memory.
         122 => with("cuStreamWaitValue64_v2"),
         123 => with("cuStreamWaitValue32_v2"),
-        // Parts of memory are ordered apart: there is one.
-        126 => 1,
+        // Parts of memory that are ordered apart.
+        126 => {
+            if arch.sm >= 90 {
+                4
+            } else {
+                1
+            }
+        }
         127 => from(90) & with("cuTensorMapEncodeTiled"),
         // Where it is.
         33 => place.bus as c_int,
@@ -112,7 +121,7 @@ pub(crate) fn attribute(device: &Device, which: CUdevice_attribute) -> Result<c_
         // What it is not, does not have or cannot do: limits of time, exclusive use, error correction, the Windows
         // model, several devices on a board, atomics and page tables shared with the host, handles for other
         // processes, compression, RDMA, several nodes of memory, multicast, decompression.
-        known if (1..=LAST).contains(&known) => 0,
+        known if (1..=LAST).contains(&known) && !GAPS.contains(&known) => 0,
         _ => return Err(Status::INVALID_VALUE),
     })
 }

@@ -5,7 +5,7 @@
 //! destroyed, and is what every later call of it returns. A primary context that comes again has the handle that it
 //! had, and nothing else of what it had.
 
-use super::{Device, Handles, Kind, Stale};
+use super::{Device, Handles, Kind};
 use crate::graph::{capture, guard};
 use crate::report::leaks;
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
@@ -116,12 +116,10 @@ impl Context {
         }
     }
 
-    /// The context of a handle. It has not been destroyed.
+    /// The context of a handle that a client gives. One that was destroyed is no context any more; a primary one that
+    /// is not there stays one.
     pub(crate) fn find(handle: CUcontext) -> Result<Arc<Context>> {
-        let context = CONTEXTS.get(handle.0).map_err(|stale| match stale {
-            Stale::Destroyed => Status::CONTEXT_IS_DESTROYED,
-            _ => Status::INVALID_CONTEXT,
-        })?;
+        let context = CONTEXTS.get(handle.0).map_err(|_| Status::INVALID_CONTEXT)?;
         if context.is_alive() { Ok(context) } else { Err(Status::CONTEXT_IS_DESTROYED) }
     }
 
@@ -218,10 +216,10 @@ impl Context {
 
     /// Lets its kernels use the memory of a context of another device.
     pub(crate) fn enable_peer(&self, peer: &Context) -> Result<()> {
-        if self.device.ordinal() == peer.device.ordinal() {
-            return Err(Status::INVALID_DEVICE);
+        if self.id == peer.id {
+            return Err(Status::INVALID_CONTEXT);
         }
-        if !peers_are_supported() {
+        if self.device.ordinal() == peer.device.ordinal() || !peers_are_supported() {
             return Err(Status::PEER_ACCESS_UNSUPPORTED);
         }
         let mut peers = self.peers();

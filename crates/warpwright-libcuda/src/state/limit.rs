@@ -53,6 +53,8 @@ pub(crate) fn get(context: &Context, which: CUlimit) -> Result<usize> {
         CUlimit::DEV_RUNTIME_PENDING_LAUNCH_COUNT => limits.pending_launches,
         CUlimit::MAX_L2_FETCH_GRANULARITY => limits.l2_fetch,
         CUlimit::PERSISTING_L2_CACHE_SIZE => limits.persisting_l2,
+        // No context shares the device with graphics.
+        CUlimit::CIG_ENABLED => 0,
         _ => return Err(unsupported(which)),
     })
 }

@@ -13,11 +13,11 @@ mod model;
 mod process;
 mod thread;
 
-pub(crate) use attributes::attribute;
+pub(crate) use attributes::{attribute, persisting_l2};
 pub(crate) use config::{Config, LogLevel};
 pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, peers_are_supported, stack};
 pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};
-pub(crate) use handles::{Handles, Kind, Stale};
+pub(crate) use handles::{Handles, Kind};
 use model::Model;
 pub(crate) use process::{has_forked, is_shutting_down};
 pub(crate) use thread::{EndOfThread, Own};

@@ -14,6 +14,8 @@ pub(crate) struct Model {
     pub(crate) bus_width: u32,
     /// In bytes.
     pub(crate) l2: u32,
+    /// What copies while kernels run.
+    pub(crate) copy_engines: u32,
     /// How many times as fast single precision is as double precision.
     pub(crate) double_ratio: u32,
     /// It shares the memory of the host.
@@ -25,16 +27,16 @@ impl Model {
         multiprocessors: u32,
         clock: u32,
         (memory_clock, bus_width): (u32, u32),
-        l2: u32,
+        l2_mib: u32,
         ratio: u32,
     ) -> Model {
-        let l2 = l2 << 20;
         Model {
             multiprocessors,
             clock,
             memory_clock,
             bus_width,
-            l2,
+            l2: l2_mib << 20,
+            copy_engines: 3,
             double_ratio: ratio,
             is_integrated: false,
         }
@@ -42,6 +44,11 @@ impl Model {
 
     const fn integrated(self) -> Model {
         Model { is_integrated: true, ..self }
+    }
+
+    /// A card for graphics.
+    const fn graphics(self) -> Model {
+        Model { copy_engines: 2, ..self }
     }
 
     /// The card of an architecture. One that is not known is like the known one before it.
@@ -56,15 +63,16 @@ impl Model {
             72 => Model::new(8, 1_377_000, (2_133_000, 256), 1, 32).integrated(),
             73..80 => Model::new(40, 1_590_000, (5_001_000, 256), 4, 32),
             80 => Model::new(108, 1_410_000, (1_215_000, 5120), 40, 2),
-            81..87 => Model::new(82, 1_695_000, (9_751_000, 384), 6, 64),
+            81..87 => Model::new(82, 1_695_000, (9_751_000, 384), 6, 64).graphics(),
             87 | 88 => Model::new(16, 1_300_000, (3_200_000, 256), 4, 64).integrated(),
-            89 => Model::new(128, 2_520_000, (10_501_000, 384), 72, 64),
+            89 => Model::new(128, 2_520_000, (10_501_000, 384), 72, 64).graphics(),
             90 => Model::new(132, 1_980_000, (2_619_000, 5120), 50, 2),
-            91..103 => Model::new(148, 1_965_000, (3_996_000, 8192), 126, 2),
+            // Its cache is half a MiB more.
+            91..103 => Model { l2: 129_536 << 10, ..Model::new(148, 1_965_000, (3_996_000, 8192), 126, 2) },
             103 => Model::new(152, 1_965_000, (3_996_000, 8192), 126, 64),
             104..120 => Model::new(20, 1_575_000, (4_266_000, 256), 32, 64).integrated(),
             121 => Model::new(48, 2_418_000, (4_266_000, 256), 24, 64).integrated(),
-            120.. => Model::new(170, 2_407_000, (14_001_000, 512), 96, 64),
+            120.. => Model::new(170, 2_407_000, (14_001_000, 512), 96, 64).graphics(),
         }
     }
 }

@@ -152,7 +152,7 @@ pub struct CUlaunchAttribute {
 /// The shape of a launch, where it goes, and its attributes: `CUlaunchConfig`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs)] // The fields say what they are.
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub struct CUlaunchConfig {
     pub gridDimX: c_uint,
     pub gridDimY: c_uint,
@@ -175,7 +175,7 @@ pub type Extra = In<usize>;
 /// A kernel and its launch, as node of a graph: `CUDA_KERNEL_NODE_PARAMS_v1`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs)] // The fields say what they are.
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
     pub func: CUfunction,
     pub gridDimX: c_uint,
@@ -192,7 +192,7 @@ pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
 /// The same where the kernel may be a library's: `CUDA_KERNEL_NODE_PARAMS_v2`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs)] // The fields say what they are.
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub struct CUDA_KERNEL_NODE_PARAMS_v2 {
     pub func: CUfunction,
     pub gridDimX: c_uint,

@@ -13,7 +13,7 @@ pub struct CUuuid {
 /// The attributes that clients could ask for at once before 2012.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)] // As the attributes of these names.
+#[allow(missing_docs, reason = "as the attributes of these names")]
 pub struct CUdevprop {
     pub maxThreadsPerBlock: c_int,
     pub maxThreadsDim: [c_int; 3],
@@ -56,7 +56,7 @@ macro_rules! enumerations {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         pub struct $name(pub ::std::ffi::c_int);
 
-        #[allow(missing_docs)] // The interface's names.
+        #[allow(missing_docs, reason = "the interface's names")]
         impl $name {
             $(pub const $value: $name = $name($number);)*
 

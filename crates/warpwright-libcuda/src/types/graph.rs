@@ -69,7 +69,7 @@ pub type CUhostFn = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
 /// `CUDA_HOST_NODE_PARAMS`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // The fields say what they are.
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub struct CUDA_HOST_NODE_PARAMS {
     pub function: CUhostFn,
     pub userData: *mut c_void,
@@ -78,7 +78,7 @@ pub struct CUDA_HOST_NODE_PARAMS {
 /// `CUDA_MEMSET_NODE_PARAMS`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // The fields say what they are.
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub struct CUDA_MEMSET_NODE_PARAMS {
     pub dst: CUdeviceptr,
     pub pitch: usize,
@@ -91,7 +91,7 @@ pub struct CUDA_MEMSET_NODE_PARAMS {
 /// What an edge is beyond its ends: `CUgraphEdgeData`. Zeros are an edge as there have always been.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)] // The fields say what they are.
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub struct CUgraphEdgeData {
     pub from_port: u8,
     pub to_port: u8,
@@ -102,7 +102,7 @@ pub struct CUgraphEdgeData {
 /// `CUgraphExecUpdateResultInfo`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // The fields say what they are.
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub struct CUgraphExecUpdateResultInfo {
     pub result: CUgraphExecUpdateResult,
     pub errorNode: CUgraphNode,
@@ -112,7 +112,7 @@ pub struct CUgraphExecUpdateResultInfo {
 /// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // The fields say what they are.
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub struct CUDA_GRAPH_INSTANTIATE_PARAMS {
     pub flags: u64,
     pub hUploadStream: CUstream,

@@ -78,7 +78,7 @@ pub struct CUmemPoolProps {
 /// A copy of rows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // The interface's own names.
+#[allow(missing_docs, reason = "the interface's own names")]
 pub struct CUDA_MEMCPY2D {
     pub srcXInBytes: usize,
     pub srcY: usize,
@@ -101,7 +101,7 @@ pub struct CUDA_MEMCPY2D {
 /// A copy of slices of rows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // The interface's own names.
+#[allow(missing_docs, reason = "the interface's own names")]
 pub struct CUDA_MEMCPY3D {
     pub srcXInBytes: usize,
     pub srcY: usize,

@@ -2,7 +2,7 @@
 //!
 //! Everything is an integer in a newtype, enumerations too: a client may pass any value, and a Rust enum must not hold
 //! one that it lacks. Names are the interface's own. Layouts are held against cudarc's in the tests.
-#![allow(non_camel_case_types, non_snake_case)]
+#![allow(non_camel_case_types, non_snake_case, reason = "the interface's names")]
 
 mod code;
 mod device;

@@ -56,6 +56,11 @@ fn attributes_are_set_within_what_the_device_has() {
         (Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT, 50, OK),
         (Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT, 101, Status::INVALID_VALUE),
         (Attribute::NUM_REGS, 4, Status::INVALID_VALUE),
+        (Attribute::CLUSTER_SIZE_MUST_BE_SET, 1, Status::INVALID_VALUE),
+        (Attribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, OK),
+        (Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE, 2, OK),
+        (Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE, 3, Status::INVALID_VALUE),
+        (Attribute::REQUIRED_CLUSTER_WIDTH, -1, Status::INVALID_VALUE),
         (CUfunction_attribute(99), 0, Status::INVALID_VALUE),
     ] {
         assert_eq!(call!(cuFuncSetAttribute(few, name, value)), status, "{name:?} {value}");
@@ -178,4 +183,35 @@ fn config_of(grid: u32, block: u32, stream: CUstream) -> CUlaunchConfig {
         attrs: null(),
         numAttrs: 0,
     }
+}
+
+/// By the documentation of `cuFuncGetName`, `cuFuncGetParamInfo`, `cuFuncSetAttribute` and `CUfunction_attribute`.
+#[test]
+fn clusters_are_asked_for_whole() {
+    let _context = Ctx::new();
+    let add = function(load(PTX).unwrap(), "add").unwrap();
+    let word = words(1);
+    type Attribute = CUfunction_attribute;
+    let sizes = [
+        Attribute::REQUIRED_CLUSTER_WIDTH,
+        Attribute::REQUIRED_CLUSTER_HEIGHT,
+        Attribute::REQUIRED_CLUSTER_DEPTH,
+    ];
+    for (cluster, status) in [
+        ([0, 0, 0], OK),
+        ([1, 1, 1], OK),
+        ([1, 0, 0], Status::INVALID_VALUE),
+        ([2, 1, 1], Status::NOT_SUPPORTED),
+    ] {
+        for (name, blocks) in sizes.into_iter().zip(cluster) {
+            ok!(cuFuncSetAttribute(add, name, blocks));
+            assert_eq!(attribute(add, name), Ok(blocks));
+        }
+        assert_eq!(launch(add, CUstream::NULL, &[word, 1]), status, "{cluster:?}");
+    }
+    assert_eq!(read(word, 1), [2]);
+    let (mut name, mut bytes) = (std::ptr::null(), 0usize);
+    fails!(INVALID_VALUE, cuFuncGetName(Out::from(&mut name), CUfunction::NULL));
+    fails!(INVALID_VALUE, cuFuncGetParamInfo(CUfunction::NULL, 0, Out::from(&mut bytes), nowhere()));
+    fails!(INVALID_HANDLE, cuFuncGetName(Out::from(&mut name), CUfunction(77)));
 }

@@ -167,6 +167,29 @@ fn launch_attributes_are_taken_or_refused() {
         );
     }
     fails!(INVALID_VALUE, cuLaunchKernelEx(null(), few, null(), null()));
+    // By the documentation of `cuLaunchKernelEx` and `cuLaunchCooperativeKernel`: parameters one by one.
+    let (bytes, buffer) = (0usize, 0u64);
+    let at = |place: *const u8| place.expose_provenance();
+    let extra = [1, at((&raw const buffer).cast()), 2, at((&raw const bytes).cast()), 0];
+    for (id, status) in
+        [(CUlaunchAttributeID::COOPERATIVE, Status::INVALID_VALUE), (CUlaunchAttributeID::IGNORE, OK)]
+    {
+        let attribute = CUlaunchAttribute { id, pad: [0; 4], value: CUlaunchAttributeValue::of(1) };
+        let config = CUlaunchConfig {
+            gridDimX: 1,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: 64,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            hStream: CUstream::NULL,
+            attrs: In::from(&attribute),
+            numAttrs: 1,
+        };
+        let launched = call!(cuLaunchKernelEx(In::from(&config), few, null(), In::from(extra.as_ptr())));
+        assert_eq!(launched, status, "{id:?}, parameters as a buffer");
+    }
     ok!(cuCtxSynchronize());
 }
 

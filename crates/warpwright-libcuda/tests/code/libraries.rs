@@ -96,3 +96,73 @@ fn a_library_needs_no_context() {
     .join()
     .unwrap();
 }
+
+/// By `CUlibraryOption` of `cuda.h`, and the documentation of `cuLibraryGetGlobal`, `cuModuleGetGlobal` and
+/// `cuKernelGetName`.
+#[test]
+fn libraries_are_loaded_with_what_they_may_be() {
+    let _context = Ctx::new();
+    let ptx = text(PTX);
+    let code = In::from(ptx.as_ptr().cast::<u8>());
+    let nothing = text("/nothing/is/here.ptx");
+    let load = |is_file: bool, option: CUlibraryOption, value: In<usize>| {
+        let option = In::from(&option);
+        out(|library: Out<CUlibrary>| match is_file {
+            true => {
+                call!(cuLibraryLoadFromFile(library, chars(&nothing), null(), nowhere(), 0, option, value, 1))
+            }
+            false => call!(cuLibraryLoadData(library, code, null(), nowhere(), 0, option, value, 1)),
+        })
+    };
+    let one = 1usize;
+    for (is_file, option, value, status) in [
+        (false, 1, In::from(&one), OK),
+        (false, 2, In::from(&one), Status::INVALID_VALUE),
+        (false, 1, null(), Status::INVALID_VALUE),
+        (true, 1, In::from(&one), Status::INVALID_VALUE),
+        (true, 0, In::from(&one), Status::FILE_NOT_FOUND),
+    ] {
+        let loaded = load(is_file, option, value);
+        assert_eq!(loaded.err().unwrap_or(OK), status, "option {option}, file {is_file}");
+    }
+    let library = library();
+    let module: CUmodule = out(|module| call!(cuLibraryGetModule(module, library))).unwrap();
+    let (counter, mut bytes) = (text("counter"), 0usize);
+    let at = Out::from(&mut bytes);
+    let managed = |bytes| call!(cuLibraryGetManaged(nowhere(), bytes, library, chars(&counter)));
+    for (what, found, expected) in [
+        ("the size", call!(cuLibraryGetGlobal(nowhere(), at, library, chars(&counter))), OK),
+        (
+            "neither",
+            call!(cuLibraryGetGlobal(nowhere(), nowhere(), library, chars(&counter))),
+            Status::INVALID_VALUE,
+        ),
+        ("the size of a module's", call!(cuModuleGetGlobal_v2(nowhere(), at, module, chars(&counter))), OK),
+        (
+            "neither of a module's",
+            call!(cuModuleGetGlobal_v2(nowhere(), nowhere(), module, chars(&counter))),
+            Status::INVALID_VALUE,
+        ),
+        ("none that is managed", managed(at), Status::NOT_FOUND),
+        ("neither of one that is managed", managed(nowhere()), Status::INVALID_VALUE),
+        (
+            "null",
+            call!(cuKernelGetName(Out::from(&mut std::ptr::null()), CUkernel::NULL)),
+            Status::INVALID_VALUE,
+        ),
+        (
+            "none",
+            call!(cuKernelGetName(Out::from(&mut std::ptr::null()), CUkernel(77))),
+            Status::INVALID_HANDLE,
+        ),
+        (
+            "parameters of null",
+            call!(cuKernelGetParamInfo(CUkernel::NULL, 0, at, nowhere())),
+            Status::INVALID_VALUE,
+        ),
+    ] {
+        assert_eq!(found, expected, "{what}");
+    }
+    assert_eq!(bytes, 4);
+    ok!(cuLibraryUnload(library));
+}

@@ -118,3 +118,38 @@ fn logs_are_written_as_long_as_the_linker_is_there() {
     assert_eq!((values[1], buffer[63]), (63, 0));
     ok!(cuLinkDestroy(link));
 }
+
+/// By the documentation of `cuLinkCreate`, `cuLinkAddData` and `CUjit_option`.
+#[test]
+fn options_belong_somewhere() {
+    let context = Ctx::new();
+    type Jit = CUjit_option;
+    for (options, status) in [
+        (&[(Jit::TARGET, 90), (Jit::THREADS_PER_BLOCK, 64)][..], Status::INVALID_VALUE),
+        (&[(Jit::FALLBACK_STRATEGY, 0)], Status::INVALID_VALUE),
+        (&[(Jit::OPTIMIZATION_LEVEL, 5)], Status::INVALID_VALUE),
+        (&[(Jit::OPTIMIZATION_LEVEL, 4), (Jit::THREADS_PER_BLOCK, 64), (CUjit_option(33), 1)], OK),
+    ] {
+        assert_eq!(create(options).err().unwrap_or(OK), status, "{options:?}");
+    }
+    let ptx = text(PTX);
+    for (option, status) in [
+        (Jit::MAX_REGISTERS, OK),
+        (Jit::GENERATE_LINE_INFO, OK),
+        (Jit::WALL_TIME, Status::INVALID_VALUE),
+        (Jit::INFO_LOG_BUFFER, Status::INVALID_VALUE),
+        (Jit::ERROR_LOG_BUFFER, Status::INVALID_VALUE),
+        (Jit::TARGET_FROM_CUCONTEXT, Status::INVALID_VALUE),
+        (Jit::TARGET, Status::INVALID_VALUE),
+        (Jit::FALLBACK_STRATEGY, Status::INVALID_VALUE),
+    ] {
+        let link = create(&[]).unwrap();
+        let (data, mut value) = (In::from(ptx.as_ptr().cast::<u8>()), 0usize);
+        let (option_at, value) = (In::from(&option), Out::from(&mut value));
+        let kind = CUjitInputType::PTX;
+        let added = call!(cuLinkAddData_v2(link, kind, data, PTX.len(), null(), 1, option_at, value));
+        assert_eq!(added, status, "{option:?}");
+        ok!(cuLinkDestroy(link));
+    }
+    drop(context);
+}

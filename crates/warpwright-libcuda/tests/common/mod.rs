@@ -1,37 +1,21 @@
 //! What several tests need: a process with certain devices, kernels, and clients as processes of their own.
 #![cfg(target_os = "linux")]
-#![allow(dead_code)] // Each test takes what it needs.
+#![allow(dead_code, unused_imports, reason = "each test program takes what it needs")]
+
+mod calls;
+
+pub(crate) use calls::{begin, out as get};
 
 use std::ffi::CString;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Once;
 use std::time::{Duration, Instant};
 use warpwright_cuda::api::*;
 use warpwright_cuda::types::*;
-
-/// Initialises the driver of this process with these variables, once.
-pub(crate) fn begin(variables: &[(&str, &str)]) {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        for (name, value) in variables {
-            // SAFETY: every test comes here first, and none reads or writes the environment otherwise.
-            unsafe { std::env::set_var(name, value) };
-        }
-        // SAFETY: it takes no pointers.
-        assert_eq!(unsafe { cuInit(0) }, Status::SUCCESS);
-    });
-}
 
 /// Asserts that a call has succeeded.
 #[track_caller]
 pub(crate) fn ok(status: Status) {
     assert_eq!(status, Status::SUCCESS);
-}
-
-/// What a function gives by a pointer, if it succeeds.
-pub(crate) fn get<T: Default>(call: impl FnOnce(Out<T>) -> Status) -> Result<T> {
-    let mut value = T::default();
-    call(Out::from(&mut value)).into_result().map(|()| value)
 }
 
 /// A context of a device, current in this thread.

@@ -70,6 +70,12 @@ fn out_of_memory_harms_nothing() {
     let _context = Ctx::new(1);
     let (mut bytes, mut total) = (0, 0);
     ok!(cuMemGetInfo_v2(Out::from(&mut bytes), Out::from(&mut total)));
+    // As drivers answer: OptiX wants no free bytes, llama.cpp not all.
+    let mut one = 0;
+    let nowhere = Out::from(std::ptr::null_mut());
+    ok!(cuMemGetInfo_v2(nowhere, Out::from(&mut one)));
+    assert_eq!(one, total);
+    ok!(cuMemGetInfo_v2(Out::from(&mut one), nowhere));
     assert_eq!(total, MEMORY);
     assert!(bytes <= total);
     assert_eq!(call!(cuMemAlloc_v2(Out::from(&mut 0), bytes + 1)), Status::OUT_OF_MEMORY);

@@ -10,6 +10,7 @@ mod events;
 mod faults;
 mod hosts;
 mod memory;
+mod misuse;
 mod order;
 mod pointers;
 mod pools;

@@ -34,7 +34,9 @@ fn addresses_say_what_they_are_of() {
         assert_eq!(attribute::<u64>(A::DEVICE_POINTER, inside), Ok(inside));
         let host = attribute::<u64>(A::HOST_POINTER, inside);
         assert_eq!(host, if is_host { Ok(inside) } else { Err(INVALID) });
-        assert_eq!(attribute::<CUcontext>(A::CONTEXT, inside), Ok(context.0));
+        let of_none = of != CUmemoryPool::NULL;
+        let of_context = if of_none { CUcontext::NULL } else { context.0 };
+        assert_eq!(attribute::<CUcontext>(A::CONTEXT, inside), Ok(of_context), "memory of pools is in none");
         assert_eq!(attribute::<i32>(A::DEVICE_ORDINAL, inside), Ok(1));
         assert_eq!(attribute::<u64>(A::RANGE_START_ADDR, inside), Ok(at));
         assert_eq!(attribute::<usize>(A::RANGE_SIZE, inside), Ok(100));
@@ -68,5 +70,40 @@ fn addresses_say_what_they_are_of() {
     assert_eq!(attribute::<i32>(A(99), plain), Err(INVALID));
     ok!(cuMemFreeAsync(pooled, CUstream::NULL));
     [plain, managed].into_iter().for_each(free);
+    free_pinned(words);
+}
+
+/// By the documentation of `cuPointerGetAttribute` and `cuPointerGetAttributes` in the CUDA driver API, and of
+/// `CU_MEMHOSTREGISTER_READ_ONLY`.
+#[test]
+fn what_a_device_reaches_is_what_the_current_one_does() {
+    let _owner = Ctx::new(0);
+    let (here, words) = (alloc(64), pinned(1));
+    let mine = [0u64; 8];
+    let mine_at = pointer(&mine).cast_mut();
+    ok!(cuMemHostRegister_v2(mine_at, 64, 8));
+    let access = |at| attribute::<i32>(A::ACCESS_FLAGS, at);
+    let device = |at| attribute::<u64>(A::DEVICE_POINTER, at);
+    assert_eq!((device(here), access(here)), (Ok(here), Ok(3)));
+    assert_eq!((device(address(words)), access(address(words))), (Ok(address(words)), Ok(3)));
+    assert_eq!((device(address(&mine)), access(address(&mine))), (Ok(address(&mine)), Ok(1)), "read only");
+    {
+        let _other = Ctx::new(1);
+        assert_eq!((device(here), access(here)), (Err(INVALID), Ok(0)), "no devices are peers");
+        assert_eq!(device(address(words)), Ok(address(words)));
+        let (mut at, mut ordinal) = (7u64, 7i32);
+        let values = [std::ptr::from_mut(&mut at).cast(), std::ptr::from_mut(&mut ordinal).cast::<c_void>()];
+        let which = [A::DEVICE_POINTER, A::DEVICE_ORDINAL];
+        ok!(cuPointerGetAttributes(2, In::from(which.as_ptr()), In::from(values.as_ptr()), here));
+        assert_eq!((at, ordinal), (0, 0), "null, where one alone is an error");
+    }
+    std::thread::spawn(move || {
+        assert_eq!(attribute::<u64>(A::DEVICE_POINTER, here), Err(Status::INVALID_CONTEXT));
+        assert_eq!(attribute::<i32>(A::MEMORY_TYPE, here), Ok(2), "that needs no context");
+    })
+    .join()
+    .unwrap();
+    ok!(cuMemHostUnregister(mine_at));
+    free(here);
     free_pinned(words);
 }

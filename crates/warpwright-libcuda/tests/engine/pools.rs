@@ -115,19 +115,11 @@ fn a_device_has_a_pool_and_may_have_another() {
     export.handle_types = 1;
     let mut host = properties(1, 0);
     host.location.kind = CUmemLocationType::HOST;
+    let mut part = properties(1, 0);
+    part.location.kind = CUmemLocationType::HOST_NUMA;
     let null = || Out::from(&mut CUmemoryPool::default());
     for (what, found, expected) in [
         ("the pool of another device", call!(cuDeviceSetMemPool(0, other)), INVALID),
-        (
-            "an allocation of another device",
-            call!(cuMemAllocFromPoolAsync(
-                Out::from(&mut 0),
-                4,
-                out(|pool| call!(cuDeviceGetMemPool(pool, 0))).unwrap(),
-                CUstream::NULL
-            )),
-            INVALID,
-        ),
         (
             "no pool",
             call!(cuMemAllocFromPoolAsync(Out::from(&mut 0), 4, CUmemoryPool(9), CUstream::NULL)),
@@ -146,6 +138,7 @@ fn a_device_has_a_pool_and_may_have_another() {
         ("no attribute", set_value(other, A(40), 0), INVALID),
         ("shared", call!(cuMemPoolCreate(null(), In::from(&export))), Status::NOT_SUPPORTED),
         ("of the host", call!(cuMemPoolCreate(null(), In::from(&host))), INVALID),
+        ("of a part of the host", call!(cuMemPoolCreate(null(), In::from(&part))), Status::NOT_SUPPORTED),
         ("of no device", call!(cuMemPoolCreate(null(), In::from(&properties(7, 0)))), Status::INVALID_DEVICE),
         ("the device's own", call!(cuMemPoolDestroy(default)), INVALID),
         ("the current one", call!(cuMemPoolDestroy(other)), OK),
@@ -153,4 +146,28 @@ fn a_device_has_a_pool_and_may_have_another() {
         assert_eq!(found, expected, "{what}");
     }
     assert_eq!(current(), default);
+}
+
+/// By the documentation of `cuMemAllocFromPoolAsync`: the pool may be of another device than the stream; and of
+/// `cuCtxDestroy`: what comes from pools is in no context.
+#[test]
+fn a_stream_allocates_from_the_pool_of_another_device() {
+    let _there = Ctx::new(0);
+    let pool = out(|pool| call!(cuMemPoolCreate(pool, In::from(&properties(0, 0))))).unwrap();
+    let at = {
+        let _here = Ctx::new(1);
+        let at = out(|at| call!(cuMemAllocFromPoolAsync(at, 64, pool, CUstream::NULL))).unwrap();
+        let gone = out(|at| call!(cuMemAllocFromPoolAsync(at, 64, pool, CUstream::NULL))).unwrap();
+        assert_eq!(get(pool, A::USED_MEM_CURRENT), 128);
+        ok!(cuMemFreeAsync(gone, CUstream::NULL));
+        ok!(cuCtxSynchronize());
+        assert_eq!(get(pool, A::USED_MEM_CURRENT), 64, "it was given back where it was");
+        at
+    };
+    upload(at, &[5; 64]);
+    assert_eq!(download(at, 64), [5; 64], "it outlives the context");
+    ok!(cuMemFreeAsync(at, CUstream::NULL));
+    ok!(cuCtxSynchronize());
+    assert_eq!(get(pool, A::USED_MEM_CURRENT), 0);
+    ok!(cuMemPoolDestroy(pool));
 }

@@ -196,6 +196,7 @@ fn what_makes_no_rows_is_refused() {
     add("a pitch below the width and where it begins", |c| c.srcXInBytes = 1);
     add("slices that overlap", |c| c.dstHeight = 4);
     add("too many slices", |c| c.Depth = 3);
+    add("one slice, of more rows than is said", |c| (c.Depth, c.srcHeight) = (1, 4));
     add("slices from too far behind", |c| c.dstZ = 1);
     add("no address", |c| c.srcDevice = 0);
     add("no kind of memory", |c| c.srcMemoryType = CUmemorytype(0));

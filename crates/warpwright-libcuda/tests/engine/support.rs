@@ -1,60 +1,29 @@
 //! Contexts, memory and kernels of tests.
 
+#[path = "../common/calls.rs"]
+mod calls;
+
+pub(crate) use calls::*;
+
 use crate::*;
 use std::cell::RefCell;
 use std::ffi::c_void;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-pub(crate) const OK: Status = Status::SUCCESS;
 pub(crate) const INVALID: Status = Status::INVALID_VALUE;
 
 /// Bytes of each device.
 pub(crate) const MEMORY: usize = 1 << 30;
 
-/// Calls a function of the interface, which must say that it worked.
-macro_rules! ok {
-    ($call:expr) => {
-        assert_eq!(call!($call), $crate::OK, "{}", stringify!($call))
-    };
-}
-
-/// Calls a function of the interface.
-macro_rules! call {
-    ($call:expr) => {{
-        // SAFETY: pointers are null, or good for what the function reads and writes.
-        #[allow(unused_unsafe)]
-        unsafe {
-            $call
-        }
-    }};
-}
-
-pub(crate) use {call, ok};
-
-/// Where a function writes a value, and the value.
-pub(crate) fn out<T: Default>(call: impl FnOnce(Out<T>) -> Status) -> Result<T> {
-    let mut value = T::default();
-    call(Out::from(&mut value)).into_result().map(|()| value)
-}
-
 fn init() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let variables = [
-            ("WARPWRIGHT_DEVICES", "90,80"),
-            ("WARPWRIGHT_MEMORY", "1G"),
-            ("WARPWRIGHT_LOG", "off"),
-            ("WARPWRIGHT_WORKERS", "2"),
-            ("WARPWRIGHT_CHECK", "none"),
-        ];
-        for (name, value) in variables {
-            // SAFETY: the first call of each test; nothing else reads or writes the environment.
-            unsafe { std::env::set_var(name, value) };
-        }
-        ok!(cuInit(0));
-    });
+    begin(&[
+        ("WARPWRIGHT_DEVICES", "90,80"),
+        ("WARPWRIGHT_MEMORY", "1G"),
+        ("WARPWRIGHT_LOG", "off"),
+        ("WARPWRIGHT_WORKERS", "2"),
+        ("WARPWRIGHT_CHECK", "none"),
+    ]);
 }
 
 /// A context of a device, current on the thread that made it until it is dropped there.

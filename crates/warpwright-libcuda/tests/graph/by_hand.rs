@@ -85,10 +85,10 @@ fn every_kind_of_node_runs_in_its_turn() {
         assert_eq!((read(a, 4), read(b, 4)), (vec![42, 6, 6, 6], vec![86, 6, 6, 6]));
     }
     ok!(cuGraphDestroy(graph));
-    assert_eq!(kind(child), Err(Status::INVALID_HANDLE));
+    assert_eq!(kind(child), Err(Status::INVALID_VALUE));
     assert_eq!(
         out(|count: Out<usize>| call!(cuGraphGetNodes(inside, nowhere(), count))),
-        Err(Status::INVALID_HANDLE)
+        Err(Status::INVALID_VALUE)
     );
     ok!(cuGraphLaunch(exec, CUstream::NULL));
     assert_eq!(read(b, 1), [86]);
@@ -126,7 +126,7 @@ fn edges_order_nodes_whatever_their_age() {
         (plus, times, Status::INVALID_VALUE),
         (plus, plus, Status::INVALID_VALUE),
         (plus, foreign, Status::INVALID_VALUE),
-        (CUgraphNode(3), plus, Status::INVALID_HANDLE),
+        (CUgraphNode(3), plus, Status::INVALID_VALUE),
     ] {
         assert_eq!(connect(graph, from, to), status);
     }
@@ -157,19 +157,24 @@ fn nodes_are_destroyed_with_their_edges() {
     let graph = graph();
     let a = add_empty(graph, &[]);
     let b = add_empty(graph, &[a]);
-    let c = add_empty(graph, &[a, b, b]);
+    let c = add_empty(graph, &[a, b]);
+    // By the documentation of the functions that add nodes.
+    let twice = [a, b, b];
+    let twice = In::from(twice.as_ptr());
+    let added = out(|n: Out<CUgraphNode>| call!(cuGraphAddEmptyNode(n, graph, twice, 3)));
+    assert_eq!(added, Err(Status::INVALID_VALUE), "one is named twice");
     assert_eq!(edges(graph), [(0, 1), (0, 2), (1, 2)]);
     ok!(cuGraphDestroyNode(b));
     assert_eq!((nodes(graph), edges(graph)), (vec![a, c], vec![(0, 1)]));
-    fails!(INVALID_HANDLE, cuGraphDestroyNode(b));
+    fails!(INVALID_VALUE, cuGraphDestroyNode(b));
     let before = In::from(&b);
     let added = out(|n: Out<CUgraphNode>| call!(cuGraphAddEmptyNode(n, graph, before, 1)));
-    assert_eq!(added, Err(Status::INVALID_HANDLE));
+    assert_eq!(added, Err(Status::INVALID_VALUE));
     ok!(cuGraphDestroy(graph));
-    fails!(INVALID_HANDLE, cuGraphDestroy(graph));
-    assert_eq!(kind(a), Err(Status::INVALID_HANDLE));
-    fails!(INVALID_HANDLE, cuGraphDestroyNode(CUgraphNode::NULL));
-    fails!(INVALID_HANDLE, cuGraphDestroy(CUgraph(a.0)));
+    fails!(INVALID_VALUE, cuGraphDestroy(graph));
+    assert_eq!(kind(a), Err(Status::INVALID_VALUE));
+    fails!(INVALID_VALUE, cuGraphDestroyNode(CUgraphNode::NULL));
+    fails!(INVALID_VALUE, cuGraphDestroy(CUgraph(a.0)));
     fails!(INVALID_VALUE, cuGraphCreate(nowhere(), 0));
     let mut made = CUgraph::NULL;
     fails!(INVALID_VALUE, cuGraphCreate(Out::from(&mut made), 1));
@@ -188,7 +193,7 @@ fn a_copy_is_a_graph_of_its_own() {
     assert_eq!(in_copy(copies[0]), Err(Status::INVALID_VALUE), "it is of no original");
     assert_eq!(out(|of| call!(cuGraphNodeGetContainingGraph(copies[0], of))), Ok(copy));
     ok!(cuGraphDestroy(graph));
-    assert_eq!(in_copy(plus), Err(Status::INVALID_HANDLE));
+    assert_eq!(in_copy(plus), Err(Status::INVALID_VALUE));
     ok!(cuGraphLaunch(ready(copy), CUstream::NULL));
     assert_eq!(read(word, 1), [12]);
 }

@@ -34,8 +34,8 @@ fn what_was_captured_runs_each_time_and_not_before() {
     }
     ok!(cuGraphExecDestroy(exec));
     assert_eq!(read(word, 1), [((15 * 5 + 15) * 5 + 15) * 5 + 15], "runs that were asked for are done");
-    fails!(INVALID_HANDLE, cuGraphLaunch(exec, stream));
-    fails!(INVALID_HANDLE, cuGraphExecDestroy(exec));
+    fails!(INVALID_VALUE, cuGraphLaunch(exec, stream));
+    fails!(INVALID_VALUE, cuGraphExecDestroy(exec));
 }
 
 static CALLS: AtomicU32 = AtomicU32::new(0);

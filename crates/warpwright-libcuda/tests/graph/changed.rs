@@ -41,12 +41,12 @@ fn a_run_has_the_parameters_of_when_it_was_asked_for() {
 
     let fill = CUDA_MEMSET_NODE_PARAMS { dst: word, pitch: 0, value: 1, elementSize: 4, width: 1, height: 1 };
     fails!(INVALID_VALUE, cuGraphExecMemsetNodeSetParams(exec, all[0], In::from(&fill), context.0));
-    assert_eq!(set(exec, CUgraphNode(5), f.add, &[word, 1]), Status::INVALID_HANDLE);
+    assert_eq!(set(exec, CUgraphNode(5), f.add, &[word, 1]), Status::INVALID_VALUE);
     assert_eq!(set(exec, all[0], CUfunction(5), &[word, 1]), Status::INVALID_HANDLE);
     let other = nodes(captured(&f, stream, word, 1, 1));
     assert_eq!(set(exec, other[0], f.add, &[word, 1]), Status::INVALID_VALUE, "a node of another graph");
     ok!(cuGraphDestroyNode(all[0]));
-    assert_eq!(set(exec, all[0], f.add, &[word, 1]), Status::INVALID_HANDLE);
+    assert_eq!(set(exec, all[0], f.add, &[word, 1]), Status::INVALID_VALUE);
     ok!(cuGraphLaunch(exec, stream));
 }
 
@@ -122,7 +122,7 @@ fn a_graph_of_the_same_shape_takes_the_place_of_another() {
         assert_eq!(launch(f.add, stream, &[word, value]), OK);
     }
     let longer = end(stream).unwrap();
-    failed(longer, CUgraphExecUpdateResult::TOPOLOGY_CHANGED, nodes(longer)[2]);
+    failed(longer, CUgraphExecUpdateResult::TOPOLOGY_CHANGED, CUgraphNode::NULL);
     begin(stream);
     assert_eq!(launch(f.add, stream, &[word, 1]), OK);
     ok!(cuMemsetD32Async(word, 1, 1, stream));
@@ -136,7 +136,7 @@ fn a_graph_of_the_same_shape_takes_the_place_of_another() {
     ok!(cuGraphLaunch(exec, stream));
     assert_eq!((read(word, 1), read(other, 1)), (vec![0], vec![100]));
     fails!(
-        INVALID_HANDLE,
+        INVALID_VALUE,
         cuGraphExecUpdate(exec, CUgraph(1), nowhere(), Out::from(&mut CUgraphExecUpdateResult(9)))
     );
 }
@@ -233,4 +233,188 @@ fn runs_of_one_graph_follow_one_another() {
     }
     ok!(cuCtxSynchronize());
     assert_eq!(*ORDER.lock().unwrap(), [1, 2, 3, 1, 2, 3, 1, 2, 3]);
+}
+
+/// By the documentation of `cuGraphExecMemcpyNodeSetParams`, `cuGraphExecMemsetNodeSetParams` and `cuGraphExecUpdate`.
+#[test]
+fn copies_and_fills_stay_what_they_are() {
+    let context = Ctx::new();
+    let (stream, a, b) = (stream(), words(16), words(16));
+    let pooled = out(|at| call!(cuMemAllocAsync(at, 64, stream))).unwrap();
+    let managed = out(|at| call!(cuMemAllocManaged(at, 64, 1))).unwrap();
+    let other = Ctx::new();
+    let elsewhere = words(16);
+    ok!(cuCtxPopCurrent_v2(nowhere()));
+    // A copy of one row, a copy of two, a fill of words, a fill of two rows of words.
+    let make = |to: CUdeviceptr, value: u32, width: usize| {
+        begin(stream);
+        ok!(cuMemcpyDtoDAsync_v2(b, a, 8, stream));
+        ok!(cuMemcpy2DAsync_v2(In::from(&rows(b, a)), stream));
+        ok!(cuMemsetD32Async(to, value, width, stream));
+        ok!(cuMemsetD2D32Async(to, 16, value, 2, 2, stream));
+        end(stream).unwrap()
+    };
+    let graph = make(a, 1, 4);
+    let (exec, all) = (ready(graph), nodes(graph));
+    let mut copy = empty_copy();
+    ok!(cuGraphMemcpyNodeGetParams(all[0], Out::from(&mut copy)));
+    let copies = |node, change: &dyn Fn(&mut CUDA_MEMCPY3D)| {
+        let mut changed = copy;
+        change(&mut changed);
+        call!(cuGraphExecMemcpyNodeSetParams(exec, node, In::from(&changed), context.0))
+    };
+    let fills = |node, dst, width, height, pitch| {
+        let fill = CUDA_MEMSET_NODE_PARAMS { dst, pitch, value: 7, elementSize: 4, width, height };
+        call!(cuGraphExecMemsetNodeSetParams(exec, node, In::from(&fill), context.0))
+    };
+    let invalid = Status::INVALID_VALUE;
+    for (what, found, expected) in [
+        ("other addresses", copies(all[0], &|c| c.dstDevice = b + 16), OK),
+        ("memory of another context", copies(all[0], &|c| c.dstDevice = elsewhere), invalid),
+        ("memory of the host", copies(all[0], &|c| c.srcDevice = managed), invalid),
+        ("two rows", copies(all[0], &|c| (c.Height, c.srcPitch, c.dstPitch) = (2, 8, 8)), invalid),
+        ("of a copy of two rows", copies(all[1], &|_| ()), invalid),
+        ("memory of a pool", copies(all[0], &|c| c.dstDevice = pooled), OK),
+        ("nothing", copies(all[0], &|c| c.WidthInBytes = 0), invalid),
+        ("a fill for a copy", fills(all[0], a, 4, 1, 0), invalid),
+        ("another length", fills(all[2], a, 8, 1, 0), OK),
+        ("another place", fills(all[2], b, 4, 1, 0), OK),
+        ("more rows", fills(all[2], a, 4, 2, 16), invalid),
+        ("another kind of place", fills(all[2], managed, 4, 1, 0), invalid),
+        ("no words", fills(all[2], a, 0, 1, 0), invalid),
+        ("rows elsewhere", fills(all[3], b, 2, 2, 16), OK),
+        ("longer rows", fills(all[3], a, 3, 2, 16), invalid),
+        ("rows further apart", fills(all[3], a, 2, 2, 32), invalid),
+    ] {
+        assert_eq!(found, expected, "{what}");
+    }
+    let update = |graph| {
+        let mut info = CUgraphExecUpdateResultInfo {
+            result: CUgraphExecUpdateResult::ERROR,
+            errorNode: CUgraphNode::NULL,
+            errorFromNode: CUgraphNode::NULL,
+        };
+        let status = call!(cuGraphExecUpdate_v2(exec, graph, Out::from(&mut info)));
+        (status, info.result, info.errorNode)
+    };
+    let success = (OK, CUgraphExecUpdateResult::SUCCESS, CUgraphNode::NULL);
+    assert_eq!(update(make(b, 9, 8)), success, "copies of rows can change so");
+    let moved = make(managed, 1, 4);
+    let changed = CUgraphExecUpdateResult::PARAMETERS_CHANGED;
+    assert_eq!(update(moved), (Status::GRAPH_EXEC_UPDATE_FAILURE, changed, nodes(moved)[2]));
+    ok!(cuGraphLaunch(exec, stream));
+    assert_eq!(read(b, 8), [9; 8]);
+    ok!(cuMemFreeAsync(pooled, stream));
+    ok!(cuMemFree_v2(managed));
+    drop(other);
+}
+
+/// By the documentation of `cuGraphExecUpdate`.
+#[test]
+fn launches_stay_what_they_are() {
+    let _context = Ctx::new();
+    let (f, stream, word) = (Functions::load(), stream(), words(1));
+    let make = |id: CUlaunchAttributeID, value: i32| {
+        let graph = captured(&f, stream, word, 1, 2);
+        let value = CUlaunchAttributeValue::of(value);
+        ok!(cuGraphKernelNodeSetAttribute(nodes(graph)[1], id, In::from(&value)));
+        graph
+    };
+    let update = |exec, graph| {
+        let mut info = CUgraphExecUpdateResultInfo {
+            result: CUgraphExecUpdateResult::ERROR,
+            errorNode: CUgraphNode::NULL,
+            errorFromNode: CUgraphNode::NULL,
+        };
+        let status = call!(cuGraphExecUpdate_v2(exec, graph, Out::from(&mut info)));
+        (status, info)
+    };
+    let plain = captured(&f, stream, word, 1, 2);
+    let by_priority = out(|exec| call!(cuGraphInstantiateWithFlags(exec, plain, 8))).unwrap();
+    let (cooperative, urgent) =
+        (make(CUlaunchAttributeID::COOPERATIVE, 1), make(CUlaunchAttributeID::PRIORITY, -1));
+    let (success, changed) = (CUgraphExecUpdateResult::SUCCESS, CUgraphExecUpdateResult::ATTRIBUTES_CHANGED);
+    for (what, exec, graph, result) in [
+        ("cooperative", ready(plain), cooperative, changed),
+        ("no longer cooperative", ready(cooperative), plain, changed),
+        ("another priority", by_priority, urgent, changed),
+        ("another priority, which does not count", ready(plain), urgent, success),
+        ("the same", by_priority, plain, success),
+    ] {
+        assert_eq!(update(exec, graph).1.result, result, "{what}");
+    }
+    // An edge that differs is told by both its ends.
+    let order = |first: usize| {
+        let graph = out(|graph| call!(cuGraphCreate(graph, 0))).unwrap();
+        let empty = |behind: &[CUgraphNode]| {
+            let at = In::from(behind.as_ptr());
+            out(|node| call!(cuGraphAddEmptyNode(node, graph, at, behind.len()))).unwrap()
+        };
+        let nodes = [empty(&[]), empty(&[])];
+        (graph, nodes, empty(&[nodes[first]]))
+    };
+    let (old, ..) = order(0);
+    let (new, nodes, last) = order(1);
+    let (status, info) = update(ready(old), new);
+    assert_eq!(status, Status::GRAPH_EXEC_UPDATE_FAILURE);
+    let told = (info.result, info.errorNode, info.errorFromNode);
+    assert_eq!(told, (CUgraphExecUpdateResult::TOPOLOGY_CHANGED, last, nodes[1]));
+    // Data of edges is told with their nodes alone.
+    let (mut count, mut data) = (1usize, CUgraphEdgeData::default());
+    let (at, data) = (Out::from(&mut count), Out::from(&mut data));
+    fails!(INVALID_VALUE, cuGraphNodeGetDependencies_v2(last, nowhere(), data, at));
+    fails!(INVALID_VALUE, cuGraphNodeGetDependentNodes_v2(last, nowhere(), data, at));
+    fails!(INVALID_VALUE, cuGraphGetEdges_v2(new, nowhere(), nowhere(), data, at));
+}
+
+fn empty_copy() -> CUDA_MEMCPY3D {
+    CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: CUmemorytype::DEVICE,
+        srcHost: std::ptr::null(),
+        srcDevice: 0,
+        srcArray: CUarray::NULL,
+        srcContext: CUcontext::NULL,
+        srcPitch: 0,
+        srcHeight: 0,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: CUmemorytype::DEVICE,
+        dstHost: std::ptr::null_mut(),
+        dstDevice: 0,
+        dstArray: CUarray::NULL,
+        dstContext: CUcontext::NULL,
+        dstPitch: 0,
+        dstHeight: 0,
+        WidthInBytes: 0,
+        Height: 0,
+        Depth: 0,
+    }
+}
+
+/// Two rows of a word.
+fn rows(to: CUdeviceptr, from: CUdeviceptr) -> CUDA_MEMCPY2D {
+    CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: CUmemorytype::DEVICE,
+        srcHost: std::ptr::null(),
+        srcDevice: from,
+        srcArray: CUarray::NULL,
+        srcPitch: 8,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: CUmemorytype::DEVICE,
+        dstHost: std::ptr::null_mut(),
+        dstDevice: to,
+        dstArray: CUarray::NULL,
+        dstPitch: 8,
+        WidthInBytes: 4,
+        Height: 2,
+    }
 }

@@ -77,7 +77,7 @@ fn references_are_counted() {
     fails!(INVALID_VALUE, cuGraphReleaseUserObject(graph, object, 2));
     ok!(cuGraphReleaseUserObject(graph, object, 1));
     ends(ended);
-    fails!(INVALID_HANDLE, cuUserObjectRetain(object, 1));
+    fails!(INVALID_VALUE, cuUserObjectRetain(object, 1));
     ok!(cuGraphDestroy(graph));
 }
 
@@ -105,8 +105,8 @@ fn what_is_wrong_is_refused() {
     fails!(INVALID_VALUE, cuGraphRetainUserObject(graph, object, 0, 0));
     fails!(INVALID_VALUE, cuGraphRetainUserObject(graph, object, 1, 2));
     fails!(INVALID_VALUE, cuGraphReleaseUserObject(graph, object, 1));
-    fails!(INVALID_HANDLE, cuUserObjectRetain(CUuserObject(graph.0), 1));
-    fails!(INVALID_HANDLE, cuGraphRetainUserObject(CUgraph(object.0), object, 1, 0));
+    fails!(INVALID_VALUE, cuUserObjectRetain(CUuserObject(graph.0), 1));
+    fails!(INVALID_VALUE, cuGraphRetainUserObject(CUgraph(object.0), object, 1, 0));
     stays(ended);
     ok!(cuUserObjectRelease(object, 1));
     ends(ended);

@@ -1,62 +1,24 @@
 //! Contexts, memory and kernels of tests of code and graphs: one device of `sm_90`.
 #![allow(dead_code, reason = "each test program takes what it needs")]
 
+#[path = "../common/calls.rs"]
+mod calls;
+
+pub(crate) use calls::*;
+
 use std::ffi::{CString, c_char, c_void};
-use std::sync::Once;
 use warpwright_cuda::api::*;
 use warpwright_cuda::types::*;
 
-pub(crate) const OK: Status = Status::SUCCESS;
-
-/// Calls a function of the interface.
-macro_rules! call {
-    ($call:expr) => {{
-        // SAFETY: pointers are null, or good for what the function reads and writes.
-        #[allow(unused_unsafe)]
-        unsafe {
-            $call
-        }
-    }};
-}
-
-/// Calls a function of the interface, which must say that it worked.
-macro_rules! ok {
-    ($call:expr) => {
-        assert_eq!(call!($call), Status::SUCCESS, "{}", stringify!($call))
-    };
-}
-
-/// Calls a function of the interface, which must fail so.
-macro_rules! fails {
-    ($status:ident, $call:expr) => {
-        assert_eq!(call!($call), Status::$status, "{}", stringify!($call))
-    };
-}
-
-pub(crate) use {call, fails, ok};
-
-/// Where a function writes a value, and the value.
-pub(crate) fn out<T: Default>(call: impl FnOnce(Out<T>) -> Status) -> Result<T> {
-    let mut value = T::default();
-    call(Out::from(&mut value)).into_result().map(|()| value)
-}
-
 pub(crate) fn init() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        for (name, value) in [
-            ("WARPWRIGHT_DEVICES", "90"),
-            ("WARPWRIGHT_MEMORY", "1G"),
-            ("WARPWRIGHT_LOG", "off"),
-            ("WARPWRIGHT_WORKERS", "2"),
-            ("WARPWRIGHT_DRIVER_VERSION", "12020"),
-            ("WARPWRIGHT_FINDINGS", "/dev/null"),
-        ] {
-            // SAFETY: the first thing that each test does; nothing else reads or writes the environment.
-            unsafe { std::env::set_var(name, value) };
-        }
-        ok!(cuInit(0));
-    });
+    begin(&[
+        ("WARPWRIGHT_DEVICES", "90"),
+        ("WARPWRIGHT_MEMORY", "1G"),
+        ("WARPWRIGHT_LOG", "off"),
+        ("WARPWRIGHT_WORKERS", "2"),
+        ("WARPWRIGHT_DRIVER_VERSION", "12020"),
+        ("WARPWRIGHT_FINDINGS", "/dev/null"),
+    ]);
 }
 
 /// A context of its own, current on the thread that made it until it is dropped there.

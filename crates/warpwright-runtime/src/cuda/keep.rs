@@ -4,6 +4,7 @@
 //! is given an object that holds them, which goes with the last replay. The driver says so by a call on a thread of its own
 //! that must not call the driver, as giving memory back does: **a thread of ours drops what is held**.
 
+use super::ending::{Busy, watch};
 use super::error::{CallError, check};
 use super::sys::{self, CUgraph, CUuserObject_flags, CUuserObjectRetain_flags, Status};
 use std::ffi::c_void;
@@ -17,16 +18,17 @@ type Held = Box<dyn Send>;
 /// An object, and how it gets to the thread that drops it.
 struct Parcel {
     held: Held,
-    dropper: Sender<Held>,
+    dropper: Sender<(Held, Busy)>,
 }
 
 /// The thread that drops what graphs held, for as long as the process lives.
-fn dropper() -> Result<Sender<Held>, CallError> {
-    static DROPPER: OnceLock<Sender<Held>> = OnceLock::new();
+fn dropper() -> Result<Sender<(Held, Busy)>, CallError> {
+    static DROPPER: OnceLock<Sender<(Held, Busy)>> = OnceLock::new();
     if let Some(dropper) = DROPPER.get() {
         return Ok(dropper.clone());
     }
-    let (dropper, dropped) = channel::<Held>();
+    let (dropper, dropped) = channel::<(Held, Busy)>();
+    watch();
     std::thread::Builder::new()
         .name("warpwright-cuda-graphs".into())
         .spawn(move || dropped.into_iter().for_each(drop))
@@ -42,7 +44,7 @@ unsafe extern "C" fn let_go(data: *mut c_void) {
     // SAFETY: `data` is what `keep` has made, and the driver calls this once.
     let Parcel { held, dropper } = *unsafe { Box::from_raw(data.cast::<Parcel>()) };
     // The thread lives as long as the process.
-    let _ = dropper.send(held);
+    let _ = dropper.send((held, Busy::new()));
 }
 
 /// A graph, and everything that is made of it, keeps something until it does not run any more. The context is bound.

@@ -10,8 +10,8 @@
 //! - `context`: the context, and that it is current on the calling thread.
 //! - `info`: what devices are like. `config`: how one is used.
 //! - `driver`: [`Driver`], the backend. `ending`: what is left of one that goes away while it is busy. `issue`: operations
-//!   as calls. `line`: streams and how far they are. `mark`: events. `gate`: waits for devices of the other kind.
-//!   `faults`: errors, and who was told.
+//!   as calls. `line`: streams and how far they are. `mark`: events. `gate`: waits for devices of the other kind. `faults`:
+//!   errors, and who was told.
 //! - `module/`: images from PTX, their cache, functions, occupancy.
 //! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: graphs of the driver.
 //! - `memory`: allocations. `reaper`: giving back what the device may still use. `staging`: copies from and to the host.
