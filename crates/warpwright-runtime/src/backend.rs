@@ -7,6 +7,7 @@
 //! What of one device meets what of another, or of another kind, only where a stream [waits](Backend::wait_mark) for
 //! a mark; everything else the callers have checked.
 
+use crate::buffer::AnyBuffer;
 use crate::contract::Param;
 use crate::device::DeviceStatistics;
 use crate::error::{Result, RuntimeError};
@@ -255,11 +256,20 @@ impl Backend {
         }
     }
 
-    /// Issues an operation of a stream.
-    pub(crate) fn push(&self, op: Op, stream: &StreamState) {
+    /// Whether whoever issues an operation of the stream has to say which buffers it uses: somebody else has the stream
+    /// too, and may capture the operation.
+    pub(crate) fn wants_uses(&self, stream: &StreamState) -> bool {
+        match self {
+            Backend::Vm(_) => false,
+            Backend::Cuda(_) => stream.cuda().is_shared(),
+        }
+    }
+
+    /// Issues an operation of a stream. `uses` are its buffers, where they are [wanted](Self::wants_uses).
+    pub(crate) fn push(&self, op: Op, uses: Vec<AnyBuffer>, stream: &StreamState) {
         match self {
             Backend::Vm(worker) => worker.push(op, stream),
-            Backend::Cuda(driver) => driver.push(&op, stream, stream.cuda()),
+            Backend::Cuda(driver) => driver.push(&op, uses, stream, stream.cuda()),
         }
     }
 
@@ -293,9 +303,12 @@ impl Backend {
     }
 
     /// What the stream is asked for from now on waits for the mark, which may be of another device.
-    pub(crate) fn wait_mark(&self, mark: &Mark, stream: &StreamState) {
+    pub(crate) fn wait_mark(&self, mark: &Mark, stream: &StreamState) -> Result<()> {
         match self {
-            Backend::Vm(worker) => worker.wait_mark(mark.clone(), stream),
+            Backend::Vm(worker) => {
+                worker.wait_mark(mark.clone(), stream);
+                Ok(())
+            }
             Backend::Cuda(driver) => driver.wait_mark(mark, stream, stream.cuda()),
         }
     }
@@ -445,6 +458,16 @@ impl Module {
         match &**self {
             Module::Vm(module) => Code::Vm(module.code(kernel, shape, params)),
             Module::Cuda(module) => Code::Cuda(cuda::Code::new(self, module, kernel, shape, params)),
+        }
+    }
+}
+
+impl Exec {
+    /// The graph as CUDA devices have it.
+    pub(crate) fn cuda(&self) -> &cuda::Replay {
+        match self {
+            Exec::Cuda(replay) => replay,
+            Exec::Vm => strangers(),
         }
     }
 }

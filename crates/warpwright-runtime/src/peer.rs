@@ -34,7 +34,6 @@ impl Stream {
         let (reads, writes) = (source.device().backend(), target.device().backend());
         self.backend().copy_peer(NAME, (reads, from), (writes, to), self.state())?;
         let copied = self.backend().record(self.state());
-        far.device().backend().wait_mark(&copied, &follower);
-        Ok(())
+        far.device().backend().wait_mark(&copied, &follower)
     }
 }

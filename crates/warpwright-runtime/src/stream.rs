@@ -205,11 +205,13 @@ impl Stream {
         Ok(Event { device: self.inner.device.clone(), mark })
     }
 
-    /// What the stream is asked for from now on waits for the event, also for one of another device.
+    /// What the stream is asked for from now on waits for the event, also for one of another device. Whoever wants to know
+    /// whether that one failed before it asks that one: the event is over in any case.
+    ///
+    /// Refused where the stream is someone else's who captures on it, and the event is of a virtual GPU.
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.must_not_capture("wait_event")?;
-        self.backend().wait_mark(&event.mark, &self.inner.state);
-        Ok(())
+        self.backend().wait_mark(&event.mark, &self.inner.state)
     }
 
     /// Waits until the stream has done what it was asked for. Returns the error of what failed on the device,
@@ -241,11 +243,15 @@ impl Stream {
                 return Ok(());
             }
         }
-        let mut issuing = Issuing::default();
+        let (mut issuing, mut used) = (Issuing::default(), Vec::new());
+        let wants_uses = self.backend().wants_uses(&self.inner.state);
         for buffer in uses {
             buffer.used_by(&self.inner.state, &mut issuing)?;
+            if wants_uses {
+                used.push(buffer.clone());
+            }
         }
-        self.backend().push(op, &self.inner.state);
+        self.backend().push(op, used, &self.inner.state);
         Ok(())
     }
 

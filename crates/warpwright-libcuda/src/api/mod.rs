@@ -34,6 +34,7 @@ mod memory;
 mod missing;
 mod module;
 mod node;
+mod object;
 mod own;
 mod pointer;
 mod pool;
@@ -66,6 +67,7 @@ pub use lookup::*;
 pub use memory::*;
 pub use module::*;
 pub use node::*;
+pub use object::*;
 pub use own::*;
 pub use pointer::*;
 pub use pool::*;
@@ -92,6 +94,7 @@ static GROUPS: &[&[&Entry]] = &[
     memory::ENTRIES,
     module::ENTRIES,
     node::ENTRIES,
+    object::ENTRIES,
     pointer::ENTRIES,
     pool::ENTRIES,
     primary::ENTRIES,

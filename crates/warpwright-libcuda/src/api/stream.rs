@@ -3,10 +3,11 @@
 use super::entries;
 use super::memory::{bytes_at, here};
 use crate::engine::{
-    CallbackFunction, Comparison, EVENTS, HostFunction, Op, Recorded, STREAMS, Stream, StreamCallback,
-    StreamKind, permitted,
+    CallbackFunction, Comparison, EVENTS, HostFunction, HostKind, Op, Recorded, STREAMS, Stream,
+    StreamCallback, StreamKind, hosts, permitted,
 };
 use crate::graph::{capture, guard};
+use crate::report::log;
 use crate::types::{
     CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUhostFn, CUlaunchAttributeID, CUstream,
     CUstreamAttrValue, CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
@@ -15,8 +16,8 @@ use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 const NON_BLOCKING: c_uint = 1;
 
-/// The most operations on values that one call may ask for.
-const MOST_VALUES: c_uint = 256;
+/// The most operations on values that one call may ask for: fewer than 256.
+const MOST_VALUES: c_uint = 255;
 
 fn create(handle: Out<CUstream>, flags: c_uint, priority: c_int) -> Result<()> {
     let (context, _) = here()?;
@@ -71,7 +72,16 @@ fn write_value(address: CUdeviceptr, bytes: u64, value: u64, flags: c_uint) -> R
 }
 
 fn value_at(address: CUdeviceptr, bytes: u64) -> Result<crate::engine::Bytes> {
-    if address.is_multiple_of(bytes) { bytes_at(address, bytes) } else { Err(Status::INVALID_VALUE) }
+    if !address.is_multiple_of(bytes) {
+        return Err(Status::INVALID_VALUE);
+    }
+    if hosts().find(address).is_some_and(|memory| memory.kind == HostKind::Managed) {
+        log::misuse(
+            &"streams wait for values of a device's memory or of pinned memory, not of managed memory",
+        );
+        return Err(Status::INVALID_VALUE);
+    }
+    bytes_at(address, bytes)
 }
 
 fn value_op(op: &CUstreamBatchMemOpParams) -> Result<Op> {

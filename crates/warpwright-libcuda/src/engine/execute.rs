@@ -113,7 +113,7 @@ impl Worker {
             Op::Record(mark) => mark.reach(),
             Op::WriteValue { at, value } => at.set_value(*value)?,
             Op::Free(block) => self.engine.memory().forget(block),
-            Op::Wait(_) | Op::Running(_) | Op::WaitValue { .. } | Op::Nothing => {}
+            Op::Wait(_) | Op::Running(_) | Op::WaitValue { .. } | Op::Keep { .. } | Op::Nothing => {}
             Op::Batch(ops, next) => return self.batch(stream, ops, *next),
         }
         Ok(Outcome::Done)

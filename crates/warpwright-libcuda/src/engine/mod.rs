@@ -23,6 +23,7 @@ mod queue;
 mod stream;
 
 pub(crate) use bytes::{Bytes, ClientMemory, Mapping};
+pub(crate) use callbacks::{Call, Callbacks};
 pub(crate) use copy::{Copy, Layout, Memory as AnyMemory, Side, issue};
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Mark, Recorded};
 pub(crate) use execute::is_engine_thread;
@@ -38,7 +39,6 @@ pub(crate) use stream::{Recorder, STREAMS, Stream, StreamKind};
 
 use crate::state::{Context, config, state};
 use crate::types::{CUdevice, Result, Status};
-use callbacks::Callbacks;
 use memory::Memory;
 use pool::Pools;
 use std::sync::Arc;

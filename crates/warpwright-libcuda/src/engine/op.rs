@@ -2,6 +2,7 @@
 
 use super::{Block, Bytes, Copy, Engine, Event, Mark, Stream};
 use crate::types::{CUstream, Result, Status};
+use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -61,6 +62,11 @@ pub(crate) enum Op {
     Free(Arc<Block>),
     /// Several, one after the other: those from a place on.
     Batch(Arc<[Op]>, usize),
+    /// Nothing, but these are kept until then.
+    Keep {
+        /// What they are.
+        _what: Arc<dyn Any + Send + Sync>,
+    },
     /// Nothing.
     Nothing,
 }

@@ -220,6 +220,7 @@ impl Recorder for Recording {
             | Op::Record(_)
             | Op::Running(_)
             | Op::Free(_)
+            | Op::Keep { .. }
             | Op::Batch(..) => {
                 let why = "this cannot be captured";
                 return Err(capture.refuse(Status::STREAM_CAPTURE_UNSUPPORTED, why));

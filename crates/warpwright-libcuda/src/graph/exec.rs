@@ -5,7 +5,7 @@
 
 use super::nodes::{self, DEEPEST, Graph, NodeId, in_order};
 use super::turns::turns;
-use super::{EventTask, Kernel, Task, capture};
+use super::{EventTask, Kernel, References, Task, capture};
 use crate::engine::{Event, Mark, Op, Recorded, Stream};
 use crate::report::log;
 use crate::state::{Context, Handles, Kind, config};
@@ -44,6 +44,8 @@ struct State {
     places: HashMap<NodeId, usize>,
     /// What a run does, where it is the same each time and was not changed since.
     ops: Option<Arc<[Op]>>,
+    /// What it keeps for the client itself, as its nodes do.
+    objects: Arc<References>,
     /// The end of the last run, where a run may have to wait.
     last: Option<Arc<Mark>>,
 }
@@ -58,6 +60,8 @@ struct Node {
     /// The nodes of the graph that it is.
     inside: Range<usize>,
     is_enabled: bool,
+    /// What the graph that it is keeps for the client, and runs keep until they are done.
+    objects: Arc<References>,
 }
 
 /// An event that a run records, and where.
@@ -109,10 +113,11 @@ impl Exec {
             context = Some(own.clone());
         }
         let places = nodes.iter().enumerate().map(|(place, node)| (node.id, place)).collect();
+        let objects = kept(graph).map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))?;
         let order = config().map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))?.order;
         let turns =
             turns(nodes.len(), order, |place| (&nodes[place].dependencies, nodes[place].inside.clone()));
-        let state = Mutex::new(State { nodes, turns, places, ops: None, last: None });
+        let state = Mutex::new(State { nodes, turns, places, ops: None, objects, last: None });
         let exec = Exec { id: IDS.fetch_add(1, Relaxed), flags, context, state };
         let handle = EXECS.insert(Arc::new(exec));
         handle.map(CUgraphExec).map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))
@@ -142,6 +147,7 @@ impl Exec {
         state.nodes.iter().filter(|node| node.is_enabled).try_for_each(|node| node.task.check())?;
         if stream.is_capturing() {
             let graph = state.as_graph(0..state.nodes.len())?;
+            *graph.objects() = state.objects.again();
             drop(state);
             return capture::add(stream, Task::Child(graph));
         }
@@ -205,10 +211,9 @@ impl Exec {
         flatten(graph, &mut new, inside.start)?;
         let first = inside.start;
         compare(&state.nodes[inside.clone()], &new, first, self.flags).map_err(|_| Status::INVALID_VALUE)?;
-        for (node, new) in state.nodes[inside].iter_mut().zip(new) {
-            node.task = new.task;
-        }
-        state.ops = None;
+        let objects = kept(graph)?;
+        state.become_those(inside, new);
+        state.node(handle)?.objects = objects;
         Ok(())
     }
 
@@ -218,10 +223,9 @@ impl Exec {
         let mut new = Vec::new();
         flatten(graph, &mut new, 0).map_err(|_| mismatch(Update::TOPOLOGY_CHANGED, None))?;
         compare(&state.nodes, &new, 0, self.flags)?;
-        for (node, new) in state.nodes.iter_mut().zip(new) {
-            node.task = new.task;
-        }
-        state.ops = None;
+        state.objects = kept(graph).map_err(|_| mismatch(Update::ERROR, None))?;
+        let all = 0..state.nodes.len();
+        state.become_those(all, new);
         Ok(())
     }
 }
@@ -238,6 +242,14 @@ impl State {
             Status::INVALID_VALUE
         })?;
         self.nodes.get_mut(place).ok_or(Status::INVALID_VALUE)
+    }
+
+    /// Some of the nodes become others, one by one.
+    fn become_those(&mut self, places: Range<usize>, new: Vec<Node>) {
+        for (node, Node { task, objects, .. }) in self.nodes[places].iter_mut().zip(new) {
+            (node.task, node.objects) = (task, objects);
+        }
+        self.ops = None;
     }
 
     /// What a run does, and the marks that it gives to events: new ones each time.
@@ -270,7 +282,10 @@ impl State {
                 }
             })
         });
-        let ops: Arc<[Op]> = ops.filter(|op| !matches!(op, Op::Nothing)).collect();
+        let kept = self.nodes.iter().map(|node| &node.objects).chain([&self.objects]);
+        let kept: Vec<_> = kept.filter(|objects| !objects.is_empty()).cloned().collect();
+        let keep = (!kept.is_empty()).then(|| Op::Keep { _what: Arc::new(kept) });
+        let ops: Arc<[Op]> = ops.filter(|op| !matches!(op, Op::Nothing)).chain(keep).collect();
         if same {
             self.ops = Some(ops.clone());
         }
@@ -285,7 +300,11 @@ impl State {
         while place < places.end {
             let node = &self.nodes[place];
             let task = match &node.task {
-                Task::Child(_) => Task::Child(self.as_graph(node.inside.clone())?),
+                Task::Child(_) => {
+                    let child = self.as_graph(node.inside.clone())?;
+                    *child.objects() = node.objects.again();
+                    Task::Child(child)
+                }
                 _ if !node.is_enabled => Task::Empty,
                 task => task.clone(),
             };
@@ -296,6 +315,13 @@ impl State {
         }
         Ok(graph)
     }
+}
+
+/// What an executable graph keeps that is made from a graph, or a node of one: of each object one reference.
+fn kept(graph: &Graph) -> Result<Arc<References>> {
+    let mut references = References::default();
+    references.add_each_of(&graph.objects())?;
+    Ok(Arc::new(references))
 }
 
 /// The nodes of a graph in their order, each graph inside behind the node that it is; places count from `first` on.
@@ -322,6 +348,10 @@ fn flatten_within(graph: &Graph, nodes: &mut Vec<Node>, first: usize, depth: usi
             dependencies: entry.dependencies.iter().filter_map(|id| places.get(id).copied()).collect(),
             inside: 0..0,
             is_enabled: true,
+            objects: match &entry.task {
+                Task::Child(graph) => kept(graph)?,
+                _ => Arc::default(),
+            },
         });
         if let Task::Child(graph) = &entry.task {
             flatten_within(graph, nodes, first, depth)?;

@@ -8,6 +8,7 @@
 //! | `turns` | when the nodes of a run have their turns |
 //! | `capture` | what is asked for on streams becomes nodes |
 //! | `guard` | what must not be called meanwhile |
+//! | `object` | what the client has graphs keep |
 //! | `dot` | a picture |
 //!
 //! Nodes hold code and the descriptions of memory, but keep neither: **whether code is still loaded and memory still
@@ -18,6 +19,7 @@ mod dot;
 pub(crate) mod exec;
 pub(crate) mod guard;
 pub(crate) mod nodes;
+mod object;
 mod task;
 mod turns;
 
@@ -25,6 +27,7 @@ pub(crate) use capture::launch;
 pub(crate) use dot::dot;
 pub(crate) use exec::{EXECS, Exec, exec};
 pub(crate) use nodes::{Entry, GRAPHS, Graph, NodeId, graph, ids, node};
+pub(crate) use object::{References, USER_OBJECTS, UserObject};
 pub(crate) use task::{EventTask, Fill, Host, Kernel, Task};
 
 use std::sync::Arc;

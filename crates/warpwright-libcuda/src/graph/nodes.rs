@@ -3,7 +3,7 @@
 //! Nodes are numbered over the whole process in the order in which they are made, so that a number is one node for ever,
 //! and the order of a graph's nodes is that of their numbers. A graph may have cycles until it is made ready to run.
 
-use super::Task;
+use super::{References, Task};
 use crate::report::log;
 use crate::state::{Handles, Kind};
 use crate::types::{CUgraph, CUgraphNode, Result, Status};
@@ -37,6 +37,8 @@ pub(crate) struct Graph {
     /// Whether a node of another graph has it, and it goes with that.
     is_nodes: bool,
     state: Mutex<State>,
+    /// What it keeps for the client.
+    objects: Mutex<References>,
     this: Weak<Graph>,
 }
 
@@ -65,6 +67,7 @@ impl Graph {
                 id: IDS.fetch_add(1, Relaxed),
                 is_nodes,
                 state: Mutex::default(),
+                objects: Mutex::default(),
                 this: this.clone(),
             });
             made.insert(graph).clone()
@@ -90,6 +93,11 @@ impl Graph {
     /// Its nodes.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it keeps for the client.
+    pub(crate) fn objects(&self) -> MutexGuard<'_, References> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a node behind others of this graph, each of which counts once.
@@ -180,16 +188,19 @@ impl Graph {
         }
     }
 
-    /// Takes all nodes away.
+    /// Takes all nodes away, and what it keeps.
     pub(crate) fn clear(&self) {
         let nodes = std::mem::take(&mut *self.state());
         nodes.into_values().for_each(forget);
+        let objects = std::mem::take(&mut *self.objects());
+        drop(objects);
     }
 
     /// The same graph again: its nodes are copies, and know what of.
     pub(crate) fn copy(&self, is_nodes: bool) -> Result<Arc<Graph>> {
         let state = self.state().clone();
         let copy = Graph::create(is_nodes)?;
+        *copy.objects() = self.objects().again();
         let mut copies = HashMap::new();
         for (&id, entry) in &state {
             let (new, _) = copy.add(entry.task.copied()?, &[])?;

@@ -5,7 +5,7 @@ use super::findings::call_json;
 use super::sink::{self, VERSION};
 use crate::code::{LIBRARIES, LINKS, MODULES};
 use crate::engine::{EVENTS, HostKind, POOLS, STREAMS, hosts};
-use crate::graph::{EXECS, GRAPHS};
+use crate::graph::{EXECS, GRAPHS, USER_OBJECTS};
 use crate::state::{CONTEXTS, config, has_forked, started};
 use serde_json::json;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -70,6 +70,9 @@ pub(crate) fn alive() -> Vec<Kept> {
     }
     for exec in EXECS.alive() {
         keep("executable graph", 0, None, exec.made_by);
+    }
+    for object in USER_OBJECTS.alive() {
+        keep("user object", 0, None, object.made_by);
     }
     for link in LINKS.alive() {
         keep("linker", 0, None, link.made_by);

@@ -232,7 +232,7 @@ fn values_in_memory_are_waited_for_and_written() {
         ("half", call!(cuStreamWriteValue64_v2(waits, address(&words[3..]), 0, 0))),
         ("flags", call!(cuStreamWaitValue32_v2(waits, a, 0, 4))),
         ("flags of a write", call!(cuStreamWriteValue32_v2(waits, a, 0, 2))),
-        ("too many", call!(cuStreamBatchMemOp_v2(waits, 257, In::from(ops.as_ptr()), 0))),
+        ("too many", call!(cuStreamBatchMemOp_v2(waits, 256, In::from(ops.as_ptr()), 0))),
     ] {
         assert_eq!(found, INVALID, "{what}");
     }

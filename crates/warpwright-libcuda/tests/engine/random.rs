@@ -76,8 +76,13 @@ fn sequence(seed: u64, length: usize) {
             }
             5 => {
                 let value = random.below(1 << 20) as u32;
-                ok!(cuStreamWriteValue32_v2(stream, target, value, 0));
-                blocks[a].model[to..to + 4].copy_from_slice(&value.to_le_bytes());
+                // Of managed memory that is refused, and nothing is done.
+                let is_managed = blocks[a].kind == 2;
+                let expected = if is_managed { INVALID } else { OK };
+                assert_eq!(call!(cuStreamWriteValue32_v2(stream, target, value, 0)), expected);
+                if !is_managed {
+                    blocks[a].model[to..to + 4].copy_from_slice(&value.to_le_bytes());
+                }
             }
             _ => {
                 // Through memory that lives in the stream.

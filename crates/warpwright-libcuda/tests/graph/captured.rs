@@ -304,3 +304,45 @@ fn streams_that_go_take_their_captures_along() {
     ok!(cuCtxSynchronize());
     assert_eq!(read(word, 1), [0]);
 }
+
+#[test]
+fn values_in_memory_are_waited_for_and_written_in_each_run() {
+    let _context = Ctx::new();
+    let (stream, at) = (stream(), words(4));
+    let op = |operation, word: u64, value| CUstreamBatchMemOpParams {
+        operation,
+        padding: 0,
+        address: at + 4 * word,
+        value,
+        flags: 0,
+        padding2: 0,
+        alias: 0,
+        padding3: 0,
+    };
+    let ops = [
+        op(CUstreamBatchMemOpType::WRITE_VALUE_32, 0, 7),
+        op(CUstreamBatchMemOpType::BARRIER, 0, 0),
+        op(CUstreamBatchMemOpType::WAIT_VALUE_32, 1, 2),
+        op(CUstreamBatchMemOpType::WRITE_VALUE_64, 2, 9 << 32 | 8),
+    ];
+    begin(stream);
+    ok!(cuStreamBatchMemOp_v2(stream, 4, In::from(ops.as_ptr()), 0));
+    ok!(cuStreamWaitValue64_v2(stream, at + 8, 9 << 32 | 8, 1));
+    ok!(cuStreamWriteValue32_v2(stream, at + 4, 0, 0));
+    let graph = end(stream).unwrap();
+    assert_eq!(read(at, 4), [0; 4], "nothing was done");
+    let kinds: Vec<_> = nodes(graph).into_iter().map(|node| kind(node).unwrap()).collect();
+    assert_eq!(kinds, [CUgraphNodeType::BATCH_MEM_OP; 3]);
+    assert_eq!(edges(graph), [(0, 1), (1, 2)]);
+    let exec = ready(graph);
+    for _ in 0..2 {
+        ok!(cuGraphLaunch(exec, stream));
+        fails!(NOT_READY, cuStreamQuery(stream));
+        write(at + 4, &[2]);
+        ok!(cuStreamSynchronize(stream));
+        assert_eq!(read(at, 4), [7, 0, 8, 9]);
+        write(at, &[0; 4]);
+    }
+    ok!(cuGraphDestroy(graph));
+    ok!(cuGraphExecDestroy(exec));
+}

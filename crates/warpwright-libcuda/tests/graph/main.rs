@@ -8,6 +8,7 @@ mod by_hand;
 mod captured;
 mod changed;
 mod fork;
+mod objects;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -21,7 +21,7 @@ use crate::pool::Point;
 use crate::stream::StreamState;
 use cudarc::driver::{CudaContext, CudaStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpwright_ptx::ir;
 use warpwright_ptx::verify::ModuleInfo;
 
@@ -40,11 +40,9 @@ pub(crate) struct Driver {
     pub(super) staging: Arc<Staging>,
     loader: Loader,
     pub(super) allocator: Allocator,
-    reaper: Arc<Reaper>,
+    pub(super) reaper: Arc<Reaper>,
     /// The first stream, where it is someone else's.
     theirs: Option<Arc<CudaStream>>,
-    /// The device is going away: nobody waits for other devices any more.
-    pub(super) closed: Arc<AtomicBool>,
 }
 
 /// What was issued.
@@ -104,7 +102,6 @@ impl Driver {
             lines: Arc::default(),
             spares: Arc::default(),
             reaper,
-            closed: Arc::default(),
             context,
         })
     }
@@ -256,8 +253,9 @@ impl Drop for Driver {
     /// What the device does cannot be taken back, and nobody waits for it here: it may wait for what the dropping thread
     /// does next. Memory of the host's that it may use stays until it is done, or the process ends.
     fn drop(&mut self) {
-        self.closed.store(true, Relaxed);
         let lines = self.lines.all();
+        // Nobody waits for other devices any more.
+        lines.iter().for_each(|line| line.order().gate.iter().for_each(|gate| gate.open()));
         let held = (self.lines.clone(), self.staging.clone(), self.reaper.clone());
         // A context that is lost does nothing any more.
         if lines.iter().all(|line| line.is_idle().unwrap_or(true)) {

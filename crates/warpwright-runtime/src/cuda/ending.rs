@@ -20,11 +20,12 @@ fn busy() -> MutexGuard<'static, usize> {
     BUSY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One of these threads.
-struct Busy;
+/// One of these threads, or what one of them has to do.
+pub(super) struct Busy;
 
 impl Busy {
-    fn new() -> Self {
+    /// From now on the end of the process waits for this to be dropped, once [`watch`] was called.
+    pub(super) fn new() -> Self {
         *busy() += 1;
         Busy
     }
@@ -40,14 +41,19 @@ impl Drop for Busy {
 /// Gives something back that the device has to be waited for with, on a thread of its own. Where none is to be had it is
 /// dropped here, and waits here.
 pub(super) fn give_back(wait: impl FnOnce() + Send + 'static) {
-    #[cfg(unix)]
-    at_exit::watch();
+    watch();
     let busy = Busy::new();
     let life = move || {
         wait();
         drop(busy);
     };
     let _ = std::thread::Builder::new().name("warpwright-cuda-end".into()).spawn(life);
+}
+
+/// From now on the end of the process waits.
+pub(super) fn watch() {
+    #[cfg(unix)]
+    at_exit::watch();
 }
 
 /// Elsewhere threads do not live as long as the process, and there is nothing to wait for at its end.

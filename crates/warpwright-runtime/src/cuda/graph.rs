@@ -1,20 +1,21 @@
-//! Graphs of the driver: a list of operations, captured once and launched with one call.
+//! Graphs of the driver: a list of operations as nodes, each behind the one before, made once and launched with one call.
 //!
-//! The operations are issued on a stream that captures, one behind the other, and after each the driver is asked which
-//! node it has become. Replays that a list has are captured with the operations that they have: the driver's graphs do
-//! not nest here. Whoever waits for the whole context meanwhile, on any thread and in any library, ends the capture with an
-//! error: then it is made again. The driver orders replays of one graph behind one another, and keeps what a replay under way needs.
+//! What was captured on a [`Stream`](crate::Stream) is a list, and its nodes are made one by one. No stream of the driver
+//! captures for it: as long as one does, nobody may wait for the whole context, in whatever mode, thread and library;
+//! who tries is refused, and ends the capture with an error. Replays that a list has are nodes of the operations that they
+//! have: graphs do not nest here. The driver orders replays of one graph behind one another, and keeps what a replay under way needs.
 
-use super::context::Context;
+use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::handles::Stream;
+use super::issue::address;
 use super::launch::Call;
-use super::sys::{self, CUgraph, CUgraphExec, CUgraphNode, CaptureMode, CaptureStatus, Status};
+use super::sys::{
+    self, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype, Status,
+};
+use crate::op::{Op, Place};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// How often a capture is begun that somebody else puts an end to.
-const TRIES: u32 = 100;
 
 /// A graph that is ready for replays.
 pub(crate) struct Exec {
@@ -25,7 +26,7 @@ pub(crate) struct Exec {
 struct Handles {
     context: Arc<Context>,
     /// The nodes are those of this one.
-    _graph: Captured,
+    _graph: Graph,
     exec: CUgraphExec,
     /// By operation of the list; `None` for one that is no node: empty, or of several.
     nodes: Vec<Option<CUgraphNode>>,
@@ -49,69 +50,141 @@ impl From<CallError> for Refused {
     }
 }
 
-/// A graph that was captured, destroyed when it is dropped.
-struct Captured(CUgraph);
+/// A graph, destroyed when it is dropped.
+struct Graph(CUgraph);
 
-impl Drop for Captured {
+impl Drop for Graph {
     fn drop(&mut self) {
-        if !self.0.is_null() {
-            // SAFETY: nothing else has the handle. An error has nobody to be told to.
-            let _ = unsafe { sys::cuGraphDestroy(self.0) };
+        // SAFETY: nothing else has the handle. An error has nobody to be told to.
+        let _ = unsafe { sys::cuGraphDestroy(self.0) };
+    }
+}
+
+/// Nodes that come one behind the other.
+struct Chain<'a> {
+    context: &'a Context,
+    graph: Graph,
+    last: Option<CUgraphNode>,
+}
+
+impl<'a> Chain<'a> {
+    /// No nodes. The context is bound.
+    fn new(context: &'a Context) -> Result<Self, CallError> {
+        let mut graph = null_mut();
+        // SAFETY: writes the handle.
+        check("cuGraphCreate", unsafe { sys::cuGraphCreate(&mut graph, 0) })?;
+        Ok(Chain { context, graph: Graph(graph), last: None })
+    }
+
+    /// Adds an operation: its node, where it is one.
+    fn add(&mut self, op: &Op) -> Result<Option<CUgraphNode>, CallError> {
+        match op {
+            Op::Launch(launch) => self.launch(launch.code.cuda().call()).map(Some),
+            Op::Copy { target, .. } | Op::Fill { target, .. } if target.bytes == 0 => Ok(None),
+            Op::Copy { source, target } => self.copy(source, target).map(Some),
+            Op::Fill { target, value } => self.fill(target, *value).map(Some),
+            Op::Replay { ops, .. } => {
+                for op in ops.iter() {
+                    self.add(op)?;
+                }
+                Ok(None)
+            }
         }
+    }
+
+    /// Adds a node behind the last one. `make` is told where its handle goes, of what graph it is, what it comes behind and
+    /// how many those are.
+    fn node(
+        &mut self,
+        call: &'static str,
+        make: impl FnOnce(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize) -> Status,
+    ) -> Result<CUgraphNode, CallError> {
+        let mut node = null_mut();
+        let behind = self.last.as_ref();
+        let made = make(
+            &mut node,
+            self.graph.0,
+            behind.map_or(null(), std::ptr::from_ref),
+            usize::from(behind.is_some()),
+        );
+        check(call, made)?;
+        self.last = Some(node);
+        Ok(node)
+    }
+
+    fn launch(&mut self, call: &Call) -> Result<CUgraphNode, CallError> {
+        let params = call.node();
+        let node = self.node("cuGraphAddKernelNode", |node, graph, behind, count| {
+            // SAFETY: writes the handle; the function's module is loaded, and the driver copies the arguments.
+            unsafe { sys::cuGraphAddKernelNode_v2(node, graph, behind, count, &params) }
+        })?;
+        let (attributes, count) = call.attributes();
+        for attribute in &attributes[..count as usize] {
+            // SAFETY: the node was just made; the value is that of the attribute, and is copied.
+            let set = unsafe { sys::cuGraphKernelNodeSetAttribute(node, attribute.id, &attribute.value) };
+            check("cuGraphKernelNodeSetAttribute", set)?;
+        }
+        Ok(node)
+    }
+
+    fn copy(&mut self, source: &Place, target: &Place) -> Result<CUgraphNode, CallError> {
+        let params = CUDA_MEMCPY3D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcZ: 0,
+            srcLOD: 0,
+            // Memory of the device, or mapped memory of the host's.
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+            srcHost: null(),
+            srcDevice: address(source),
+            srcArray: null_mut(),
+            reserved0: null_mut(),
+            srcPitch: 0,
+            srcHeight: 0,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstZ: 0,
+            dstLOD: 0,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+            dstHost: null_mut(),
+            dstDevice: address(target),
+            dstArray: null_mut(),
+            reserved1: null_mut(),
+            dstPitch: 0,
+            dstHeight: 0,
+            WidthInBytes: target.bytes as usize,
+            Height: 1,
+            Depth: 1,
+        };
+        let context = self.context.cuda().cu_ctx();
+        self.node("cuGraphAddMemcpyNode", |node, graph, behind, count| {
+            // SAFETY: writes the handle; both sides have that many bytes.
+            unsafe { sys::cuGraphAddMemcpyNode(node, graph, behind, count, &params, context) }
+        })
+    }
+
+    fn fill(&mut self, target: &Place, value: u8) -> Result<CUgraphNode, CallError> {
+        let (dst, width) = (address(target), target.bytes as usize);
+        let params =
+            CUDA_MEMSET_NODE_PARAMS { dst, pitch: 0, value: value.into(), elementSize: 1, width, height: 1 };
+        let context = self.context.cuda().cu_ctx();
+        self.node("cuGraphAddMemsetNode", |node, graph, behind, count| {
+            // SAFETY: writes the handle; there are that many bytes.
+            unsafe { sys::cuGraphAddMemsetNode(node, graph, behind, count, &params, context) }
+        })
     }
 }
 
 impl Exec {
-    /// Captures `len` operations: `issue` issues one of them, by its place.
-    pub(crate) fn new(
-        context: &Arc<Context>,
-        len: usize,
-        mut issue: impl FnMut(usize, &Stream) -> Result<(), CallError>,
-    ) -> Result<Self, Refused> {
-        let stream = Stream::new(context)?;
-        for _ in 1..TRIES {
-            match Self::capture(context, &stream, len, &mut issue) {
-                Err(Refused { error, .. }) if error.is(Status::STREAM_CAPTURE_INVALIDATED) => {
-                    std::thread::yield_now();
-                }
-                captured => return captured,
-            }
+    /// Makes operations a graph. The context is bound.
+    pub(crate) fn new(context: &Arc<Context>, ops: &[Op]) -> Result<Self, Refused> {
+        let mut chain = Chain::new(context)?;
+        let mut nodes = Vec::with_capacity(ops.len());
+        for (at, op) in ops.iter().enumerate() {
+            nodes.push(chain.add(op).map_err(|error| Refused { node: Some(at), error })?);
         }
-        Self::capture(context, &stream, len, &mut issue)
-    }
-
-    /// The same on a stream that captures nothing. It does so no more when this returns.
-    fn capture(
-        context: &Arc<Context>,
-        stream: &Stream,
-        len: usize,
-        issue: &mut impl FnMut(usize, &Stream) -> Result<(), CallError>,
-    ) -> Result<Self, Refused> {
-        let mode = CaptureMode::THREAD_LOCAL;
-        // SAFETY: the stream is ours alone, and captures nothing.
-        check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.raw(), mode) })?;
-        let mut nodes = Vec::with_capacity(len);
-        let mut last = None;
-        let mut issued = Ok(());
-        for at in 0..len {
-            let tail = issue(at, stream).and_then(|()| tail(stream));
-            match tail {
-                Ok(tail) => {
-                    nodes.push(tail.filter(|_| tail != last));
-                    last = tail;
-                }
-                Err(error) => {
-                    issued = Err(Refused { node: Some(at), error });
-                    break;
-                }
-            }
-        }
-        let mut graph = null_mut();
-        // SAFETY: writes the handle. The capture ends in any case.
-        let ended = check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(stream.raw(), &mut graph) });
-        let graph = Captured(graph);
-        issued?;
-        ended?;
+        let graph = chain.graph;
+        let _unbound = Unbound::new();
         let mut exec = null_mut();
         // SAFETY: writes the handle; the graph lives.
         check("cuGraphInstantiateWithFlags", unsafe {
@@ -119,7 +192,8 @@ impl Exec {
         })?;
         let handles = Handles { context: context.clone(), _graph: graph, exec, nodes };
         // So that the first replay takes no longer than others.
-        // SAFETY: both handles live; the stream captures no more.
+        let stream = Stream::new(context)?;
+        // SAFETY: both handles live.
         check("cuGraphUpload", unsafe { sys::cuGraphUpload(exec, stream.raw()) })?;
         Ok(Exec { graph: Mutex::new(handles) })
     }
@@ -148,29 +222,6 @@ impl Exec {
         let asked = unsafe { sys::cuGraphExecKernelNodeSetParams_v2(graph.exec, node, &params) };
         check("cuGraphExecKernelNodeSetParams", asked)
     }
-}
-
-/// The node that what the stream captures ends with.
-fn tail(stream: &Stream) -> Result<Option<CUgraphNode>, CallError> {
-    let mut status = CaptureStatus::NONE;
-    let (mut nodes, mut count): (*const CUgraphNode, usize) = (null(), 0);
-    // SAFETY: writes the status, where the driver has the nodes, and how many they are.
-    let asked = unsafe {
-        sys::cuStreamGetCaptureInfo_v2(
-            stream.raw(),
-            &mut status,
-            null_mut(),
-            null_mut(),
-            &mut nodes,
-            &mut count,
-        )
-    };
-    check("cuStreamGetCaptureInfo", asked)?;
-    if count == 0 || nodes.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: the driver's list has that many nodes until the stream is asked for something else.
-    Ok(unsafe { std::slice::from_raw_parts(nodes, count) }.last().copied())
 }
 
 impl Drop for Handles {

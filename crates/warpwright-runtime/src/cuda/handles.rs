@@ -4,10 +4,11 @@
 
 use super::context::Context;
 use super::error::{CallError, check};
-use super::sys::{self, CUevent, CUevent_flags, CUstream, CUstream_flags, CaptureStatus, Status};
+use super::sys::{self, CUevent, CUevent_flags, CUgraph, CUstream, CUstream_flags, CaptureStatus, Status};
 use cudarc::driver::CudaStream;
 use std::ptr::null_mut;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What is not done in the order of a capture.
 pub(super) const CAPTURED: Status = Status::STREAM_CAPTURE_UNSUPPORTED;
@@ -18,7 +19,14 @@ pub(crate) struct Stream {
     handle: CUstream,
     /// The stream of someone else that this is, which is not ours to destroy.
     theirs: Option<Arc<CudaStream>>,
+    /// The same as the bindings have it, where they were given it. Someone else may have kept that.
+    bound: OnceLock<Arc<CudaStream>>,
+    /// Someone else had it for a time, and may have kept it.
+    was_lent: AtomicBool,
 }
+
+/// Streams that nobody has here any more, and someone else has kept: they are destroyed when nobody does.
+static KEPT: Mutex<Vec<Arc<CudaStream>>> = Mutex::new(Vec::new());
 
 /// An event of the driver.
 pub(crate) struct Event {
@@ -38,16 +46,20 @@ unsafe impl Sync for Event {}
 impl Stream {
     /// A new stream, which waits for no other one, the legacy default stream included.
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CallError> {
+        destroy_kept();
         context.bind()?;
         let (mut handle, flags) = (null_mut(), CUstream_flags::CU_STREAM_NON_BLOCKING as u32);
         // SAFETY: writes the handle.
         check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut handle, flags) })?;
-        Ok(Stream { context: context.clone(), handle, theirs: None })
+        let (bound, was_lent) = Default::default();
+        Ok(Stream { context: context.clone(), handle, theirs: None, bound, was_lent })
     }
 
     /// Someone else's stream, of that context.
     pub(crate) fn theirs(context: &Arc<Context>, stream: Arc<CudaStream>) -> Self {
-        Stream { context: context.clone(), handle: stream.cu_stream(), theirs: Some(stream) }
+        let handle = stream.cu_stream();
+        let (bound, was_lent) = Default::default();
+        Stream { context: context.clone(), handle, theirs: Some(stream), bound, was_lent }
     }
 
     /// The driver's handle.
@@ -55,13 +67,19 @@ impl Stream {
         self.handle
     }
 
-    /// The same as the bindings have it, for as long as `self` lives.
+    /// The same as the bindings have it, for as long as anybody wants it.
     pub(super) fn cudarc(&self) -> Arc<CudaStream> {
-        match &self.theirs {
-            Some(theirs) => theirs.clone(),
-            // SAFETY: the stream is of that context, and callers keep `self`.
-            None => unsafe { self.context.cuda().wrap_borrowed_stream(self.handle) },
-        }
+        let bind = || {
+            // SAFETY: the stream is of that context, and is not destroyed as long as anybody has this.
+            unsafe { self.context.cuda().wrap_borrowed_stream(self.handle) }
+        };
+        self.theirs.as_ref().unwrap_or_else(|| self.bound.get_or_init(bind)).clone()
+    }
+
+    /// The same for someone else, who may capture on it from now on.
+    pub(super) fn lend(&self) -> Arc<CudaStream> {
+        self.was_lent.store(true, Relaxed);
+        self.cudarc()
     }
 
     /// The context that it is in.
@@ -69,9 +87,37 @@ impl Stream {
         &self.context
     }
 
-    /// Whether it is someone else's, who captures on it now. The context is bound.
+    /// Whether someone else has it too, who may capture on it.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.theirs.is_some() || self.was_lent.load(Relaxed)
+    }
+
+    /// The graph that what it is asked for becomes part of, where someone else captures on it now. The context is bound.
+    pub(super) fn capture(&self) -> Result<Option<CUgraph>, CallError> {
+        if !self.is_shared() {
+            return Ok(None);
+        }
+        let (mut status, mut graph) = (CaptureStatus::NONE, null_mut());
+        // SAFETY: writes the status and the graph; the handle lives.
+        let asked = unsafe {
+            sys::cuStreamGetCaptureInfo_v2(
+                self.handle,
+                &mut status,
+                null_mut(),
+                &mut graph,
+                null_mut(),
+                null_mut(),
+            )
+        };
+        check("cuStreamGetCaptureInfo", asked)?;
+        // One that has failed takes nothing more, and says so itself.
+        Ok((status == CaptureStatus::ACTIVE && !graph.is_null()).then_some(graph))
+    }
+
+    /// Whether someone else captures on it now. The context is bound.
     pub(super) fn is_captured(&self) -> Result<bool, CallError> {
-        if self.theirs.is_none() {
+        if !self.is_shared() {
             return Ok(false);
         }
         let mut status = CaptureStatus::NONE;
@@ -80,7 +126,7 @@ impl Stream {
         Ok(status != CaptureStatus::NONE)
     }
 
-    /// Refuses `call` where it is someone else's, who captures on it now: what is meant for once would be replayed. The
+    /// Refuses `call` where someone else captures on it now: what is meant for once would be replayed. The
     /// context is bound.
     pub(super) fn must_not_capture(&self, call: &'static str) -> Result<(), CallError> {
         if self.is_captured()? { Err(CallError::new(call, CAPTURED)) } else { Ok(()) }
@@ -110,10 +156,38 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.theirs.is_none() && self.context.bind().is_ok() {
-            // SAFETY: nothing else has the handle. An error has nobody to be told to.
-            let _ = unsafe { sys::cuStreamDestroy_v2(self.handle) };
+        if self.theirs.is_some() {
+            return;
         }
+        match self.bound.take().map(Arc::try_unwrap) {
+            Some(Err(kept)) => KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(kept),
+            // SAFETY: nobody has the handle any more.
+            None | Some(Ok(_)) => unsafe { destroy(&self.context, self.handle) },
+        }
+    }
+}
+
+/// Destroys the streams that were kept, and are no more.
+fn destroy_kept() {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    for stream in std::mem::take(&mut *kept) {
+        match Arc::try_unwrap(stream) {
+            // SAFETY: it was ours, and nobody has it any more.
+            Ok(stream) => unsafe { destroy(&Context::new(stream.context().clone()), stream.cu_stream()) },
+            Err(stream) => kept.push(stream),
+        }
+    }
+}
+
+/// Destroys a stream of a context.
+///
+/// # Safety
+///
+/// Nobody uses it afterwards.
+unsafe fn destroy(context: &Context, stream: CUstream) {
+    if context.bind().is_ok() {
+        // SAFETY: the caller's promise. An error has nobody to be told to.
+        let _ = unsafe { sys::cuStreamDestroy_v2(stream) };
     }
 }
 

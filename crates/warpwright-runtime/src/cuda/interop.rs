@@ -4,6 +4,8 @@
 //! as [`Buffer`]s ([`Device::borrow`]), ours as views of theirs ([`Stream::lend`]). What one side was asked for before
 //! comes before what the other one is asked for meanwhile, and that before what the first one is asked for afterwards:
 //! by events between the streams, and by those that cudarc keeps with its slices where it keeps some.
+//!
+//! Who has a stream may capture on it what we are asked for: that graph [keeps](super::keep) what our operations use.
 
 use super::handles::{Event, Stream as Raw};
 use super::memory::Allocator;
@@ -101,7 +103,7 @@ impl Stream {
 
         self.must_not_capture("lend")?;
         self.must_own("lend", "buffer", buffer.as_any())?;
-        let ours = self.driver("lend")?.cudarc();
+        let ours = self.driver("lend")?.lend();
         let mut issuing = Issuing::default();
         buffer.as_any().used_by(self.state(), &mut issuing)?;
         // The bindings make events, and panic where they cannot.

@@ -3,23 +3,24 @@
 use super::driver::{Counts, Driver};
 use super::error::{CallError, CudaError, check};
 use super::faults::{Suspects, ends_context};
+use super::gate::Gate;
 use super::graph::{Exec, Refused};
 use super::handles::Stream;
+use super::keep::keep;
 use super::launch::Call;
 use super::line::{Line, Order, StreamHandle};
 use super::mark::Mark;
 use super::module::{Kernel, Module};
 use super::sys;
 use crate::backend;
+use crate::buffer::AnyBuffer;
 use crate::contract::Param;
 use crate::error::{Result, RuntimeError};
 use crate::op::{Launch, Op, Place, Shape};
 use crate::stream::StreamState;
-use crate::vm;
-use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A kernel with everything that its launch needs.
 pub(crate) struct Code {
@@ -40,6 +41,11 @@ impl Code {
         // The driver refuses a kernel that is none.
         let function = module.kernel(kernel).map_or(null_mut(), Kernel::function);
         Code { call: Call::new(function, shape, params), _module: holder.clone() }
+    }
+
+    /// The launch.
+    pub(super) fn call(&self) -> &Call {
+        &self.call
     }
 }
 
@@ -94,12 +100,15 @@ impl Tally {
 }
 
 impl Driver {
-    /// Issues an operation of a stream.
-    pub(crate) fn push(&self, op: &Op, state: &StreamState, handle: &StreamHandle) {
+    /// Issues an operation of a stream, with the buffers that it uses where the stream is [shared](Stream::is_shared).
+    pub(crate) fn push(&self, op: &Op, uses: Vec<AnyBuffer>, state: &StreamState, handle: &StreamHandle) {
         let result = self.in_order(state, handle, |line, order| {
+            if let Some(graph) = line.stream().capture()? {
+                keep(graph, Box::new((op.clone(), uses)))?;
+            }
             // SAFETY: the launch was checked against its contract, or is the caller's promise; the memory is held by
             // buffers, which know their streams.
-            unsafe { self.operate(op, line.stream(), Some(order)) }
+            unsafe { self.operate(op, line.stream(), order) }
         });
         if let Err(error) = result {
             self.failed(name(op), &error);
@@ -130,21 +139,19 @@ impl Driver {
         act(line, &mut order).map(Some)
     }
 
-    /// Calls the driver for an operation. Without an order it is captured, and counts nothing.
+    /// Calls the driver for an operation.
     ///
     /// # Safety
     ///
     /// What it does with memory is in the order of the stream, and the memory lives as long.
-    unsafe fn operate(&self, op: &Op, stream: &Stream, order: Option<&mut Order>) -> Result<(), CallError> {
+    unsafe fn operate(&self, op: &Op, stream: &Stream, order: &mut Order) -> Result<(), CallError> {
         match op {
             Op::Launch(launch) => {
                 // SAFETY: the caller's promise.
                 unsafe { self.launch(launch, stream) }?;
-                if let Some(order) = order {
-                    let number = self.counts.launches.fetch_add(1, Relaxed);
-                    order.suspects.add(&launch.kernel, &launch.kernel, number, 1);
-                    self.after_launch(stream, order)?;
-                }
+                let number = self.counts.launches.fetch_add(1, Relaxed);
+                order.suspects.add(&launch.kernel, &launch.kernel, number, 1);
+                self.after_launch(stream, order)?;
             }
             Op::Copy { source, target } => {
                 let (to, from, bytes) = (address(target), address(source), target.bytes as usize);
@@ -152,9 +159,7 @@ impl Driver {
                     // SAFETY: both sides have that many bytes; the rest is the caller's promise.
                     check("cuMemcpyAsync", unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.raw()) })?;
                 }
-                if order.is_some() {
-                    self.copied(target.bytes);
-                }
+                self.copied(target.bytes);
             }
             Op::Fill { target, value } => {
                 let (to, bytes) = (address(target), target.bytes as usize);
@@ -164,24 +169,16 @@ impl Driver {
                         sys::cuMemsetD8Async(to, *value, bytes, stream.raw())
                     })?;
                 }
-                if order.is_some() {
-                    self.counts.memsets.fetch_add(1, Relaxed);
-                }
+                self.counts.memsets.fetch_add(1, Relaxed);
             }
-            Op::Replay { exec: backend::Exec::Cuda(replay), .. } if order.is_some() => {
+            Op::Replay { exec, .. } => {
+                let replay = exec.cuda();
                 // SAFETY: the caller's promise.
                 unsafe { replay.exec.launch(stream) }?;
                 let number = replay.tally.count(&self.counts);
-                if let (Some(order), Some((first, last))) = (order, &replay.tally.kernels) {
+                if let Some((first, last)) = &replay.tally.kernels {
                     order.suspects.add(first, last, number, replay.tally.launches);
                     self.after_launch(stream, order)?;
-                }
-            }
-            // The driver's graphs do not nest here.
-            Op::Replay { ops, .. } => {
-                for op in ops.iter() {
-                    // SAFETY: the caller's promise.
-                    unsafe { self.operate(op, stream, None) }?;
                 }
             }
         }
@@ -263,38 +260,37 @@ impl Driver {
         mark.unwrap_or_else(|| Mark::skipped(&self.spares))
     }
 
-    /// What the stream is asked for from now on waits for the mark.
-    pub(crate) fn wait_mark(&self, mark: &backend::Mark, state: &StreamState, handle: &StreamHandle) {
-        let result = self.in_order(state, handle, |line, _| match mark {
+    /// What the stream is asked for from now on waits for the mark. Refused where somebody else captures on the stream, and
+    /// the mark is none of CUDA's: it would be waited for once, and not in each replay.
+    pub(crate) fn wait_mark(
+        &self,
+        mark: &backend::Mark,
+        state: &StreamState,
+        handle: &StreamHandle,
+    ) -> Result<()> {
+        const NAME: &str = "wait_event";
+        if matches!(mark, backend::Mark::Vm(_)) {
+            let stream = handle.stream();
+            let captured = self.context.bind().and_then(|()| stream.is_captured());
+            if self.answer(NAME, captured)? {
+                return Err(RuntimeError::Capturing { operation: NAME });
+            }
+        }
+        let result = self.in_order(state, handle, |line, order| match mark {
             backend::Mark::Cuda(mark) => mark.event().map_or(Ok(()), |event| line.stream().wait(event)),
             backend::Mark::Vm(mark) if mark.is_complete() => Ok(()),
-            backend::Mark::Vm(mark) => self.wait_on_host(mark.clone(), line.stream()),
+            backend::Mark::Vm(mark) => {
+                let gate = match &order.gate {
+                    Some(gate) => gate,
+                    None => order.gate.insert(Arc::new(Gate::new(&self.context, &self.reaper, line.id())?)),
+                };
+                gate.wait(line.stream(), mark)
+            }
         });
         if let Err(error) = result {
             self.failed("wait for an event", &error);
         }
-    }
-
-    /// The stream waits for a virtual GPU, on a thread of the driver's.
-    fn wait_on_host(&self, mark: vm::Mark, stream: &Stream) -> Result<(), CallError> {
-        struct Wait {
-            mark: vm::Mark,
-            closed: Arc<AtomicBool>,
-        }
-        unsafe extern "C" fn wait(data: *mut c_void) {
-            // SAFETY: `data` is what follows, and the driver calls this once.
-            let Wait { mark, closed } = *unsafe { Box::from_raw(data.cast::<Wait>()) };
-            mark.wait_unless(|| closed.load(Relaxed));
-        }
-        let data = Box::into_raw(Box::new(Wait { mark, closed: self.closed.clone() })).cast();
-        // SAFETY: the function takes what it is given, and calls nothing of the driver.
-        let asked =
-            check("cuLaunchHostFunc", unsafe { sys::cuLaunchHostFunc(stream.raw(), Some(wait), data) });
-        if asked.is_err() {
-            // SAFETY: the driver has refused, and calls nothing with it.
-            drop(unsafe { Box::from_raw(data.cast::<Wait>()) });
-        }
-        asked
+        Ok(())
     }
 
     /// Waits until everything before a mark is complete, and returns the error that nobody was told of.
@@ -309,14 +305,14 @@ impl Driver {
     pub(crate) fn instantiate(&self, ops: &[Op]) -> Result<Arc<Replay>> {
         let mut tally = Tally::default();
         ops.iter().for_each(|op| tally.add(op));
-        let exec = Exec::new(&self.context, ops.len(), |at, stream| {
-            // SAFETY: nothing is done before a replay, which is in the order of its stream.
-            unsafe { self.operate(&ops[at], stream, None) }
-        });
-        let exec = exec.or_else(|Refused { node, error }| match ends_context(error.code) {
-            true => self.answer("a graph", Err(error)),
-            false => Err(CudaError::Graph { node, error }.into()),
-        })?;
+        let bound = self.context.bind().map_err(Refused::from);
+        let exec =
+            bound.and_then(|()| Exec::new(&self.context, ops)).or_else(|Refused { node, error }| {
+                match ends_context(error.code) {
+                    true => self.answer("a graph", Err(error)),
+                    false => Err(CudaError::Graph { node, error }.into()),
+                }
+            })?;
         Ok(Arc::new(Replay { exec, tally }))
     }
 

@@ -102,7 +102,7 @@ impl Call {
     }
 
     /// How it is launched, besides its dimensions, and how many of the attributes say so.
-    fn attributes(&self) -> ([CUlaunchAttribute; 2], u32) {
+    pub(super) fn attributes(&self) -> ([CUlaunchAttribute; 2], u32) {
         let attribute =
             |id| CUlaunchAttribute { id, pad: [0; 4], value: CUlaunchAttributeValue { pad: [0; 64] } };
         let mut attributes = [attribute(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE); 2];

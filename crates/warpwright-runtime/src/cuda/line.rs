@@ -15,6 +15,7 @@
 use super::context::Unbound;
 use super::error::CallError;
 use super::faults::Suspects;
+use super::gate::Gate;
 use super::handles::{Event, Stream};
 use super::reaper::Reaper;
 use super::staging::Lane;
@@ -57,6 +58,8 @@ pub(super) struct Order {
     pub(super) lane: Lane,
     /// Launches that nobody has seen complete.
     pub(super) suspects: Suspects,
+    /// What it waits at for devices of the other kind, once it has.
+    pub(super) gate: Option<Arc<Gate>>,
 }
 
 /// A turn to issue to a stream.
@@ -95,6 +98,12 @@ impl StreamHandle {
     pub(super) fn stream(&self) -> &Arc<Stream> {
         &self.line.stream
     }
+
+    /// Whether someone else has the stream too, who may capture on it.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.line.stream.is_shared()
+    }
 }
 
 impl Drop for StreamHandle {
@@ -128,7 +137,8 @@ impl Drop for Turn<'_> {
 
 impl Line {
     pub(super) fn new(id: u64, stream: Arc<Stream>, lane: Lane) -> Self {
-        let order = Mutex::new(Order { issued: 0, lane, suspects: Suspects::default() });
+        let (suspects, gate) = Default::default();
+        let order = Mutex::new(Order { issued: 0, lane, suspects, gate });
         let (issued, covers, completed, closed) = Default::default();
         Line { id, stream, order, issued, covers, completed, closed }
     }

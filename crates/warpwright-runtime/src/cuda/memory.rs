@@ -305,7 +305,7 @@ impl HostBlock {
     }
 
     /// The first byte as the device sees it.
-    fn address(&self) -> Result<u64, CallError> {
+    pub(crate) fn address(&self) -> Result<u64, CallError> {
         let mut address = 0;
         // SAFETY: writes the address; the memory is mapped.
         let asked = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, self.start.as_ptr().cast(), 0) };

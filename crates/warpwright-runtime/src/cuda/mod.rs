@@ -9,12 +9,13 @@
 //! - `error`: [`CudaError`], and [`check`](error::check) for what calls return.
 //! - `context`: the context, and that it is current on the calling thread.
 //! - `info`: what devices are like. `config`: how one is used.
-//! - `driver`: [`Driver`], the backend. `ending`: what is left of one that goes away while it is busy. `issue`: operations as calls. `line`: streams and how far they are. `mark`: events.
-//!   `faults`: errors, and who was told.
+//! - `driver`: [`Driver`], the backend. `ending`: what is left of one that goes away while it is busy. `issue`: operations
+//!   as calls. `line`: streams and how far they are. `mark`: events. `gate`: waits for devices of the other kind. `faults`:
+//!   errors, and who was told.
 //! - `module/`: images from PTX, their cache, functions, occupancy.
-//! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: captured graphs.
+//! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: graphs of the driver.
 //! - `memory`: allocations. `reaper`: giving back what the device may still use. `staging`: copies from and to the host.
-//!   `peer`: copies between devices. `interop`: programs that have cudarc already.
+//!   `peer`: copies between devices. `interop`: programs that have cudarc already. `keep`: what their graphs hold of ours.
 //!
 //! **Nothing outside of this folder calls the driver.**
 #![allow(unsafe_code, reason = "the driver API is C")]
@@ -25,11 +26,13 @@ mod driver;
 mod ending;
 mod error;
 mod faults;
+mod gate;
 mod graph;
 mod handles;
 mod info;
 mod interop;
 mod issue;
+mod keep;
 mod launch;
 mod library;
 mod line;

@@ -19,6 +19,7 @@ impl Driver {
         handle: &StreamHandle,
     ) {
         let result = self.in_order(state, handle, |line, _| {
+            line.stream().must_not_capture("cuMemcpyPeerAsync")?;
             let bytes = target.bytes as usize;
             if bytes > 0 {
                 let (to, from) = (writes.context.cuda().cu_ctx(), reads.context.cuda().cu_ctx());

@@ -15,11 +15,12 @@
 use cudarc::driver::sys::culib;
 pub(crate) use cudarc::driver::sys::is_culib_present;
 pub(crate) use cudarc::driver::sys::{
-    CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUDA_KERNEL_NODE_PARAMS, CUcontext, CUdevice,
-    CUdevice_attribute, CUdeviceptr, CUevent, CUevent_flags, CUfunction, CUfunction_attribute, CUgraph,
-    CUgraphExec, CUgraphNode, CUhostFn, CUjitInputType, CUlaunchAttribute, CUlaunchAttributeID,
-    CUlaunchAttributeValue, CUlaunchConfig, CUlinkState, CUmemoryPool, CUmodule, CUstream, CUstream_flags,
-    CUuuid, cuuint64_t,
+    CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D,
+    CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUevent_flags,
+    CUfunction, CUfunction_attribute, CUgraph, CUgraphExec, CUgraphNode, CUhostFn, CUjitInputType,
+    CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUlinkState,
+    CUmemoryPool, CUmemorytype, CUmodule, CUstream, CUstream_flags, CUstreamWaitValue_flags, CUuserObject,
+    CUuserObject_flags, CUuserObjectRetain_flags, CUuuid, cuuint32_t, cuuint64_t,
 };
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
@@ -56,6 +57,7 @@ numbers! {
         INVALID_SOURCE = CUDA_ERROR_INVALID_SOURCE,
         SHARED_OBJECT_SYMBOL_NOT_FOUND = CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
         SHARED_OBJECT_INIT_FAILED = CUDA_ERROR_SHARED_OBJECT_INIT_FAILED,
+        OPERATING_SYSTEM = CUDA_ERROR_OPERATING_SYSTEM,
         NOT_FOUND = CUDA_ERROR_NOT_FOUND,
         NOT_READY = CUDA_ERROR_NOT_READY,
         ILLEGAL_ADDRESS = CUDA_ERROR_ILLEGAL_ADDRESS,
@@ -70,18 +72,17 @@ numbers! {
         LAUNCH_FAILED = CUDA_ERROR_LAUNCH_FAILED,
         EXTERNAL_DEVICE = CUDA_ERROR_EXTERNAL_DEVICE,
         STREAM_CAPTURE_UNSUPPORTED = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-        STREAM_CAPTURE_INVALIDATED = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
         UNKNOWN = CUDA_ERROR_UNKNOWN,
     }
 
     /// Whether a stream captures.
     CaptureStatus: CUstreamCaptureStatus {
         NONE = CU_STREAM_CAPTURE_STATUS_NONE,
+        ACTIVE = CU_STREAM_CAPTURE_STATUS_ACTIVE,
     }
 
     /// What a capture forbids, and to whom.
     CaptureMode: CUstreamCaptureMode {
-        THREAD_LOCAL = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
         RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED,
     }
 
@@ -187,6 +188,30 @@ functions! {
     cuFuncSetAttribute(function: CUfunction, attribute: CUfunction_attribute, value: c_int);
     cuGetErrorName(error: Status => CUresult, text: *mut *const c_char);
     cuGetErrorString(error: Status => CUresult, text: *mut *const c_char);
+    cuGraphAddKernelNode_v2(
+        node: *mut CUgraphNode,
+        graph: CUgraph,
+        behind: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_KERNEL_NODE_PARAMS,
+    );
+    cuGraphAddMemcpyNode(
+        node: *mut CUgraphNode,
+        graph: CUgraph,
+        behind: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_MEMCPY3D,
+        context: CUcontext,
+    );
+    cuGraphAddMemsetNode(
+        node: *mut CUgraphNode,
+        graph: CUgraph,
+        behind: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_MEMSET_NODE_PARAMS,
+        context: CUcontext,
+    );
+    cuGraphCreate(graph: *mut CUgraph, flags: c_uint);
     cuGraphDestroy(graph: CUgraph);
     cuGraphExecDestroy(exec: CUgraphExec);
     cuGraphExecKernelNodeSetParams_v2(
@@ -195,10 +220,15 @@ functions! {
         params: *const CUDA_KERNEL_NODE_PARAMS,
     );
     cuGraphInstantiateWithFlags(exec: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
+    cuGraphKernelNodeSetAttribute(
+        node: CUgraphNode,
+        attribute: CUlaunchAttributeID,
+        value: *const CUlaunchAttributeValue,
+    );
     cuGraphLaunch(exec: CUgraphExec, stream: CUstream);
+    cuGraphRetainUserObject(graph: CUgraph, object: CUuserObject, references: c_uint, flags: c_uint);
     cuGraphUpload(exec: CUgraphExec, stream: CUstream);
     cuInit(flags: c_uint);
-    cuLaunchHostFunc(stream: CUstream, function: CUhostFn, data: *mut c_void);
     cuLaunchKernel(
         function: CUfunction,
         grid_x: c_uint,
@@ -272,10 +302,8 @@ functions! {
         threads: c_int,
         dynamic_shared: usize,
     );
-    cuStreamBeginCapture_v2(stream: CUstream, mode: CaptureMode => CUstreamCaptureMode);
     cuStreamCreate(stream: *mut CUstream, flags: c_uint);
     cuStreamDestroy_v2(stream: CUstream);
-    cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
     cuStreamGetCaptureInfo_v2(
         stream: CUstream,
         status: *mut CaptureStatus => *mut CUstreamCaptureStatus,
@@ -288,7 +316,16 @@ functions! {
     cuStreamQuery(stream: CUstream);
     cuStreamSynchronize(stream: CUstream);
     cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
+    cuStreamWaitValue32_v2(stream: CUstream, address: CUdeviceptr, value: cuuint32_t, flags: c_uint);
     cuThreadExchangeStreamCaptureMode(mode: *mut CaptureMode => *mut CUstreamCaptureMode);
+    cuUserObjectCreate(
+        object: *mut CUuserObject,
+        data: *mut c_void,
+        destructor: CUhostFn,
+        references: c_uint,
+        flags: c_uint,
+    );
+    cuUserObjectRelease(object: CUuserObject, references: c_uint);
 }
 
 /// The functions of the driver, when all of them are there.

@@ -15,11 +15,15 @@ pub(crate) struct Mark {
 }
 
 /// Whether the device has reached an event, and when.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct MarkState {
     passed: Mutex<Passed>,
     changed: Condvar,
+    /// What is to be done when the device is there.
+    then: Mutex<Vec<Then>>,
 }
+
+type Then = Box<dyn FnOnce() + Send>;
 
 #[derive(Clone, Copy, Debug, Default)]
 enum Passed {
@@ -39,6 +43,16 @@ impl MarkState {
     pub(super) fn reach(&self, at: Option<Instant>) {
         *self.passed() = at.map_or(Passed::Skipped, Passed::At);
         self.changed.notify_all();
+        self.follow();
+    }
+
+    fn then(&self) -> MutexGuard<'_, Vec<Then>> {
+        self.then.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn follow(&self) {
+        let then = std::mem::take(&mut *self.then());
+        then.into_iter().for_each(|then| then());
     }
 
     fn time(&self) -> Option<Instant> {
@@ -46,6 +60,12 @@ impl MarkState {
             Passed::At(time) => Some(time),
             Passed::NotYet | Passed::Skipped => None,
         }
+    }
+}
+
+impl Drop for MarkState {
+    fn drop(&mut self) {
+        self.follow();
     }
 }
 
@@ -67,6 +87,16 @@ impl Mark {
     /// The time from an earlier one to this one; `None` where the device was not there, or has skipped one.
     pub(crate) fn elapsed(&self, earlier: &Mark) -> Option<Duration> {
         Some(self.state.time()?.saturating_duration_since(earlier.state.time()?))
+    }
+
+    /// Has something done when the device is there, has skipped it or is gone; now if it is so already. It is done by the
+    /// thread of the device, which it must not hold up.
+    pub(crate) fn then(&self, then: impl FnOnce() + Send + 'static) {
+        self.state.then().push(Box::new(then));
+        // The device may have been there in between: then nobody else does it.
+        if self.is_complete() {
+            self.state.follow();
+        }
     }
 
     /// Waits until the device is there, or `given_up` says that nobody wants to know any more.

@@ -7,7 +7,7 @@ use crate::*;
 use warpwright_runtime::{CudaError, DriverVersion};
 
 /// Traps.
-const FAIL: &str = ".version 7.8
+pub(crate) const FAIL: &str = ".version 7.8
 .target sm_75
 .address_size 64
 .visible .entry fail(.param .u64 p, .param .u64 q, .param .u32 n)
@@ -26,7 +26,7 @@ fn with_config(config: CudaConfig) -> (Gpu, Function) {
     (gpu, fail)
 }
 
-fn fail(stream: &Stream, function: &Function, p: &Buffer<u32>) {
+pub(crate) fn fail(stream: &Stream, function: &Function, p: &Buffer<u32>) {
     let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
     let builder = stream.launch_builder(function).arg(p).arg(p).arg(0u32);
     // SAFETY: the kernel accesses nothing.
@@ -34,7 +34,7 @@ fn fail(stream: &Stream, function: &Function, p: &Buffer<u32>) {
 }
 
 /// The failure that a call returned.
-fn failure<T: std::fmt::Debug>(result: Result<T>) -> Failure {
+pub(crate) fn failure<T: std::fmt::Debug>(result: Result<T>) -> Failure {
     match result {
         Err(RuntimeError::Failed(failure)) => *failure,
         other => panic!("a failure is expected: {other:?}"),

@@ -137,8 +137,8 @@ fn a_graph_is_made_while_others_wait_for_the_whole_context() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !made.load(Relaxed) {
-                // Refused where it meets a capture, which it ends.
-                let _ = context.synchronize();
+                // Whoever waits is not in the way, and nobody is in theirs.
+                context.synchronize().unwrap();
                 waited.store(true, Relaxed);
                 std::thread::sleep(Duration::from_micros(200));
             }

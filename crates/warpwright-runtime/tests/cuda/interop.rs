@@ -131,6 +131,98 @@ fn what_is_dropped_does_not_disturb_a_capture_of_theirs() {
     });
 }
 
+/// Checks of a process: a finding of a kernel or memory that is not given back is an error.
+const CHECKED: &[(&str, &str)] =
+    &[("WARPWRIGHT_CHECK", "all"), ("WARPWRIGHT_LEAKS", "1"), ("WARPWRIGHT_EXIT_STATUS", "86")];
+
+/// Buffers that are used in a capture of theirs and dropped before their graph runs, as a stream that has taken their
+/// memory sees it. `stream` is ours, and `theirs` the same as cudarc has it.
+fn dropped_in_a_capture(gpu: &Gpu, stream: &Stream, theirs: &Arc<CudaStream>) {
+    gpu.device.set_release_threshold(0);
+    let live = gpu.device.pool_statistics().live_bytes;
+    let result = stream.alloc_zeros::<u32>(2).unwrap();
+    let [x, y] = [1u32, 10].map(|first| stream.clone_htod(&[first, first]).unwrap());
+    stream.begin_capture().unwrap();
+    gpu.launch(stream, "add", 2, &y, &y, 100);
+    let inner = stream.end_capture().unwrap().instantiate().unwrap();
+    stream.synchronize().unwrap();
+    theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
+    gpu.add(stream, &x, 3);
+    stream.memcpy_dtod(&x, &result).unwrap();
+    stream.memset_any(x.slice(1..).unwrap().as_any(), 0).unwrap();
+    inner.launch(stream).unwrap();
+    stream.memcpy_dtod(&y.slice(1..).unwrap(), &result.slice(1..).unwrap()).unwrap();
+    drop((x, y, inner));
+    let graph = theirs.end_capture(CUgraphInstantiate_flags(0)).unwrap().expect("a graph");
+    // What the pool had back it would give to these.
+    let others = [(); 8].map(|()| stream.clone_htod(&[5u32, 5]).unwrap());
+    graph.launch().unwrap();
+    graph.launch().unwrap();
+    assert_eq!(stream.clone_dtoh(&result).unwrap(), [7, 210]);
+    others.iter().for_each(|other| assert_eq!(stream.clone_dtoh(other).unwrap(), [5, 5]));
+    // A replay that is under way needs it still.
+    let flag = stream.clone_htod(&[0u32]).unwrap();
+    let hold = gpu.hold(stream, &flag, 1);
+    graph.launch().unwrap();
+    drop(graph);
+    let held = gpu.device.pool_statistics().live_bytes;
+    hold.release();
+    assert_eq!(stream.clone_dtoh(&result).unwrap(), [10, 310]);
+    until(|| gpu.device.pool_statistics().live_bytes < held);
+    drop((result, flag, others));
+    until(|| gpu.device.pool_statistics().live_bytes == live);
+}
+
+#[test]
+fn a_graph_of_theirs_keeps_what_ours_uses() {
+    alone("interop::a_graph_of_theirs_keeps_what_ours_uses", CHECKED, || {
+        let context = CudaContext::new(0).unwrap();
+        // SAFETY: all is on one stream.
+        unsafe { context.disable_event_tracking() };
+        let theirs = context.new_stream().unwrap();
+        let gpu = Gpu::of(Device::from_cudarc(context, theirs.clone()).unwrap());
+        dropped_in_a_capture(&gpu, &gpu.device.default_stream(), &theirs);
+    });
+}
+
+#[test]
+fn a_stream_of_ours_that_they_had_is_captured_as_theirs_are() {
+    alone("interop::a_stream_of_ours_that_they_had_is_captured_as_theirs_are", CHECKED, || {
+        let gpu = Gpu::open();
+        let stream = gpu.device.new_stream().unwrap();
+        let x = stream.alloc_zeros::<u32>(1).unwrap();
+        let theirs = stream.lend(&x, |view| view.stream().clone()).unwrap();
+        dropped_in_a_capture(&gpu, &stream, &theirs);
+    });
+}
+
+#[test]
+fn a_device_lives_as_long_as_a_graph_of_theirs_that_uses_it() {
+    alone("interop::a_device_lives_as_long_as_a_graph_of_theirs_that_uses_it", CHECKED, || {
+        let context = CudaContext::new(0).unwrap();
+        // SAFETY: all is on one stream.
+        unsafe { context.disable_event_tracking() };
+        let theirs = context.new_stream().unwrap();
+        let mut result = theirs.clone_htod(&[0u32]).unwrap();
+        let alone = Arc::strong_count(&context);
+        let gpu = Gpu::of(Device::from_cudarc(context.clone(), theirs.clone()).unwrap());
+        let ours = gpu.device.default_stream();
+        let x = ours.clone_htod(&[1u32]).unwrap();
+        ours.synchronize().unwrap();
+        theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
+        gpu.add(&ours, &x, 3);
+        gpu.device.borrow(&mut result, |result| ours.memcpy_dtod(&x, &result)).unwrap().unwrap();
+        drop((ours, x, gpu));
+        let graph = theirs.end_capture(CUgraphInstantiate_flags(0)).unwrap().expect("a graph");
+        assert!(Arc::strong_count(&context) > alone);
+        graph.launch().unwrap();
+        graph.launch().unwrap();
+        assert_eq!(theirs.clone_dtoh(&result).unwrap(), [7]);
+        drop(graph);
+        until(|| Arc::strong_count(&context) == alone);
+    });
+}
+
 /// A stream of theirs that is the default one of a device, and captures in a mode that forbids everything that waits.
 fn capturing(gpu: impl FnOnce(&Gpu)) -> (Gpu, Arc<CudaStream>) {
     let context = CudaContext::new(0).unwrap();
@@ -182,12 +274,15 @@ fn what_is_done_on_other_streams_does_not_end_a_capture_of_theirs() {
 fn what_is_meant_for_once_is_not_captured() {
     alone("interop::what_is_meant_for_once_is_not_captured", &[], || {
         let mut before = None;
+        let vm = Device::vm(VmConfig::default()).unwrap();
         let (gpu, theirs) = capturing(|gpu| {
             let ours = gpu.device.default_stream();
             let x = ours.clone_htod(&[1u32]).unwrap();
             before = Some((ours, x));
         });
         let (ours, x) = before.unwrap();
+        let waits = ours.wait_event(&vm.default_stream().record_event().unwrap());
+        assert!(matches!(waits, Err(RuntimeError::Capturing { operation: "wait_event" })), "{waits:?}");
         let refused = |error: RuntimeError| match error {
             RuntimeError::Cuda(error) => error.to_string(),
             RuntimeError::Failed(failure) => failure.message,
@@ -215,4 +310,20 @@ fn what_is_meant_for_once_is_not_captured() {
         graph.launch().unwrap();
         assert_eq!(ours.clone_dtoh(&x).unwrap(), [4]);
     });
+}
+
+/// cudarc's slices keep the stream that they were made on.
+#[test]
+fn a_stream_that_cudarc_keeps_outlives_ours() {
+    let kept = {
+        let gpu = Gpu::open();
+        let stream = gpu.device.new_stream().unwrap();
+        let x = stream.clone_htod(&[1u32, 2, 3]).unwrap();
+        stream.lend(&x, |view| view.stream().clone().clone_dtod(&view)).unwrap().unwrap()
+    };
+    let theirs = kept.stream().clone();
+    assert_eq!(theirs.clone_dtoh(&kept).unwrap(), [1, 2, 3]);
+    drop((kept, theirs));
+    // It is destroyed when there is an opportunity.
+    Gpu::open().device.new_stream().unwrap();
 }

@@ -62,9 +62,9 @@ fn a_launch_may_fail_with_any_code_and_the_device_goes_on() {
 }
 
 #[test]
-fn a_capture_may_fail_with_any_code() {
-    let test = "calls::a_capture_may_fail_with_any_code";
-    if let Some(apart) = refusing(test, "cuStreamGetCaptureInfo_v2=12345") {
+fn a_graph_may_fail_with_any_code() {
+    let test = "calls::a_graph_may_fail_with_any_code";
+    if let Some(apart) = refusing(test, "cuGraphAddKernelNode_v2=12345") {
         return apart.run().passed();
     }
     let gpu = Gpu::new(1);

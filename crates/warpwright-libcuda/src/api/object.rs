@@ -1,0 +1,68 @@
+//! User objects, which graphs keep.
+
+use super::entries;
+use crate::engine::{HostFunction, permitted};
+use crate::graph::{self, USER_OBJECTS, UserObject};
+use crate::types::{CUgraph, CUhostFn, CUuserObject, Out, Result, Status};
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
+
+/// The destructor cannot be waited for: what there is to choose.
+const NO_DESTRUCTOR_SYNC: c_uint = 1;
+
+/// A graph takes the references that the client has.
+const MOVE: c_uint = 1;
+
+entries! {
+    /// Makes an object of references. With the last one the destructor is called.
+    fn cuUserObjectCreate(
+        made: Out<CUuserObject>,
+        argument: *mut c_void,
+        destructor: CUhostFn,
+        references: c_uint,
+        flags: c_uint,
+    ) {
+        permitted()?;
+        crate::state::state()?;
+        made.required()?;
+        let destructor = destructor.filter(|_| flags == NO_DESTRUCTOR_SYNC).ok_or(Status::INVALID_VALUE)?;
+        made.set(UserObject::create(HostFunction::new(destructor, argument), count(references)?)?)
+    }
+
+    /// The caller has more references.
+    fn cuUserObjectRetain(handle: CUuserObject, references: c_uint) {
+        object(handle)?.retain(count(references)?);
+        Ok(())
+    }
+
+    /// The caller has fewer references.
+    fn cuUserObjectRelease(handle: CUuserObject, references: c_uint) {
+        object(handle)?.release(count(references)?)
+    }
+
+    /// A graph has references: new ones, or those that were the caller's.
+    fn cuGraphRetainUserObject(graph: CUgraph, handle: CUuserObject, references: c_uint, flags: c_uint) {
+        let (object, references) = (object(handle)?, count(references)?);
+        if flags & !MOVE != 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        graph::graph(graph)?.objects().add(&object, references, flags == MOVE)
+    }
+
+    /// A graph has fewer references.
+    fn cuGraphReleaseUserObject(graph: CUgraph, handle: CUuserObject, references: c_uint) {
+        let (object, references) = (object(handle)?, count(references)?);
+        graph::graph(graph)?.objects().remove(&object, references)
+    }
+}
+
+fn object(handle: CUuserObject) -> Result<Arc<UserObject>> {
+    permitted()?;
+    crate::state::state()?;
+    USER_OBJECTS.get(handle.0).map_err(|_| Status::INVALID_VALUE)
+}
+
+/// How many references at once.
+fn count(references: c_uint) -> Result<c_uint> {
+    if (1..=c_int::MAX as c_uint).contains(&references) { Ok(references) } else { Err(Status::INVALID_VALUE) }
+}

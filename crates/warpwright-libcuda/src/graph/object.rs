@@ -1,0 +1,147 @@
+//! User objects: what the client has graphs keep for as long as they need it.
+//!
+//! An object counts its references: the client's own, and those of graphs, executable graphs and runs that are not done.
+//! With the last one it ends, and **its destructor is called by a thread that does nothing else**, on which the driver
+//! cannot be called.
+
+use crate::engine::{Call, Callbacks, HostFunction};
+use crate::report::log;
+use crate::state::{Handles, Kind};
+use crate::types::{CUuserObject, Result, Status};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The objects that have references.
+pub(crate) static USER_OBJECTS: Handles<UserObject> = Handles::new(Kind::UserObject);
+
+/// Something of the client's.
+pub(crate) struct UserObject {
+    handle: usize,
+    destructor: HostFunction,
+    counts: Mutex<Counts>,
+}
+
+struct Counts {
+    /// References of the client's own.
+    client: u64,
+    /// Those of graphs.
+    graphs: u64,
+}
+
+/// The references that a graph has, by the objects' handles.
+#[derive(Default)]
+pub(crate) struct References(BTreeMap<usize, (Arc<UserObject>, u64)>);
+
+/// What calls the destructors.
+fn destroyer() -> &'static Callbacks {
+    static DESTROYER: OnceLock<&'static Callbacks> = OnceLock::new();
+    DESTROYER.get_or_init(|| Callbacks::new("cuda-objects".into()))
+}
+
+impl UserObject {
+    /// An object with so many references of the client's.
+    pub(crate) fn create(destructor: HostFunction, references: u32) -> Result<CUuserObject> {
+        let counts = Mutex::new(Counts { client: references.into(), graphs: 0 });
+        let object = |handle| Arc::new(UserObject { handle, destructor, counts });
+        USER_OBJECTS.insert_with(object).map(CUuserObject)
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client has more references.
+    pub(crate) fn retain(&self, count: u32) {
+        self.counts().client += u64::from(count);
+    }
+
+    /// The client has fewer references, of which it has as many.
+    pub(crate) fn release(&self, count: u32) -> Result<()> {
+        self.change(|counts| {
+            counts.client = counts.client.checked_sub(count.into())?;
+            Some(())
+        })
+    }
+
+    /// Changes the numbers, and ends with the last reference. `None` where there are not as many.
+    fn change(&self, change: impl FnOnce(&mut Counts) -> Option<()>) -> Result<()> {
+        let mut counts = self.counts();
+        change(&mut counts).ok_or_else(|| {
+            log::misuse(&format_args!("the user object {:#x} has fewer references than that", self.handle));
+            Status::INVALID_VALUE
+        })?;
+        let ends = counts.client == 0 && counts.graphs == 0;
+        drop(counts);
+        if ends {
+            // It is there, since objects go here alone. Where there is no thread to be had, the log says so.
+            let _ = USER_OBJECTS.remove(self.handle);
+            let _ = destroyer().push(Call::Host(self.destructor), None);
+        }
+        Ok(())
+    }
+}
+
+impl References {
+    /// Adds references: new ones, or such that the client has and loses.
+    pub(crate) fn add(&mut self, object: &Arc<UserObject>, count: u32, takes: bool) -> Result<()> {
+        let count = u64::from(count);
+        object.change(|counts| {
+            if takes {
+                counts.client = counts.client.checked_sub(count)?;
+            }
+            counts.graphs += count;
+            Some(())
+        })?;
+        self.0.entry(object.handle).or_insert_with(|| (object.clone(), 0)).1 += count;
+        Ok(())
+    }
+
+    /// Gives references back, of which there are as many.
+    pub(crate) fn remove(&mut self, object: &Arc<UserObject>, count: u32) -> Result<()> {
+        let count = u64::from(count);
+        let own = self.0.get_mut(&object.handle).filter(|(_, own)| *own >= count);
+        let (_, own) = own.ok_or_else(|| {
+            log::misuse(&format_args!("the graph has fewer references of user object {:#x}", object.handle));
+            Status::INVALID_VALUE
+        })?;
+        *own -= count;
+        if *own == 0 {
+            self.0.remove(&object.handle);
+        }
+        object.change(|counts| {
+            counts.graphs = counts.graphs.checked_sub(count)?;
+            Some(())
+        })
+    }
+
+    /// A reference of each object that others have.
+    pub(crate) fn add_each_of(&mut self, others: &References) -> Result<()> {
+        others.0.values().try_for_each(|(object, _)| self.add(object, 1, false))
+    }
+
+    /// As many references again.
+    pub(crate) fn again(&self) -> References {
+        let again = |(object, count): &(Arc<UserObject>, u64)| {
+            object.counts().graphs += count;
+            (object.clone(), *count)
+        };
+        References(self.0.iter().map(|(handle, own)| (*handle, again(own))).collect())
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Drop for References {
+    fn drop(&mut self) {
+        for (object, count) in self.0.values() {
+            // There are as many.
+            let _ = object.change(|counts| {
+                counts.graphs = counts.graphs.checked_sub(*count)?;
+                Some(())
+            });
+        }
+    }
+}

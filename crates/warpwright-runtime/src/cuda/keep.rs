@@ -1,0 +1,69 @@
+//! What operations of ours use that somebody else captures: their graph keeps it, and whatever is made of that.
+//!
+//! The buffers of a captured operation may be dropped before their graph runs, and the operation with them. So the graph
+//! is given an object that holds them, which goes with the last replay. The driver says so by a call on a thread of its own
+//! that must not call the driver, as giving memory back does: **a thread of ours drops what is held**.
+
+use super::ending::{Busy, watch};
+use super::error::{CallError, check};
+use super::sys::{self, CUgraph, CUuserObject_flags, CUuserObjectRetain_flags, Status};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+
+/// What is kept.
+type Held = Box<dyn Send>;
+
+/// An object, and how it gets to the thread that drops it.
+struct Parcel {
+    held: Held,
+    dropper: Sender<(Held, Busy)>,
+}
+
+/// The thread that drops what graphs held, for as long as the process lives.
+fn dropper() -> Result<Sender<(Held, Busy)>, CallError> {
+    static DROPPER: OnceLock<Sender<(Held, Busy)>> = OnceLock::new();
+    if let Some(dropper) = DROPPER.get() {
+        return Ok(dropper.clone());
+    }
+    let (dropper, dropped) = channel::<(Held, Busy)>();
+    watch();
+    std::thread::Builder::new()
+        .name("warpwright-cuda-graphs".into())
+        .spawn(move || dropped.into_iter().for_each(drop))
+        .map_err(|error| CallError {
+            text: format!("there is no thread that could drop what the graph holds: {error}"),
+            ..CallError::new("cuUserObjectCreate", Status::OPERATING_SYSTEM)
+        })?;
+    // Somebody else may have been faster: then this thread ends.
+    Ok(DROPPER.get_or_init(|| dropper).clone())
+}
+
+unsafe extern "C" fn let_go(data: *mut c_void) {
+    // SAFETY: `data` is what `keep` has made, and the driver calls this once.
+    let Parcel { held, dropper } = *unsafe { Box::from_raw(data.cast::<Parcel>()) };
+    // The thread lives as long as the process.
+    let _ = dropper.send((held, Busy::new()));
+}
+
+/// A graph, and everything that is made of it, keeps something until it does not run any more. The context is bound.
+pub(super) fn keep(graph: CUgraph, held: Held) -> Result<(), CallError> {
+    let data = Box::into_raw(Box::new(Parcel { held, dropper: dropper()? })).cast::<c_void>();
+    let mut object = null_mut();
+    let flags = CUuserObject_flags::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC as u32;
+    // SAFETY: writes the handle; the function takes what it is given, and calls nothing of the driver.
+    let made = unsafe { sys::cuUserObjectCreate(&mut object, data, Some(let_go), 1, flags) };
+    if let Err(error) = check("cuUserObjectCreate", made) {
+        // SAFETY: the driver has refused, and calls nothing with it.
+        drop(unsafe { Box::from_raw(data.cast::<Parcel>()) });
+        return Err(error);
+    }
+    let flags = CUuserObjectRetain_flags::CU_GRAPH_USER_OBJECT_MOVE as u32;
+    // SAFETY: both handles are good: the graph is that of a capture under way.
+    let kept = unsafe { sys::cuGraphRetainUserObject(graph, object, 1, flags) };
+    check("cuGraphRetainUserObject", kept).inspect_err(|_| {
+        // SAFETY: the one reference is still ours. An error has nobody to be told to.
+        let _ = unsafe { sys::cuUserObjectRelease(object, 1) };
+    })
+}
