@@ -73,8 +73,10 @@ impl Stream {
     /// Lends a buffer to cudarc for the time of a call, as a view on this stream ([`DeviceSlice::stream`]).
     ///
     /// What is done with the view meanwhile comes behind what this stream was asked for before, and before what it is
-    /// asked for afterwards. That holds on the view's own stream, and on others where cudarc keeps events: where it has
-    /// made streams, and tracks them.
+    /// asked for afterwards. That holds on the view's own stream, and on others where cudarc keeps events with slices: where
+    /// the device's [`CudaContext`], which [`Device::from_cudarc`] was given or `view.stream().context()` is, has made
+    /// streams and tracks them. Streams of another `CudaContext` of the same GPU must be
+    /// [joined](CudaStream::join) by hand.
     ///
     /// Refused where the buffer is of another device, and for devices that are none of CUDA's.
     pub fn lend<T: Element, R>(

@@ -106,23 +106,28 @@ fn an_allocation_that_meets_the_error_first_names_the_launch() {
 
 #[test]
 fn where_it_is_not_known_which_launch_failed_they_are_named_from_first_to_last() {
-    alone("faults::where_it_is_not_known_which_launch_failed_they_are_named_from_first_to_last", &[], || {
-        let (gpu, function) = failing();
-        let (stream, other) = (gpu.device.default_stream(), gpu.device.new_stream().unwrap());
-        let (x, y) = (stream.alloc_zeros::<u32>(1).unwrap(), other.alloc_zeros::<u32>(1).unwrap());
-        gpu.add(&stream, &x, 1);
-        gpu.device.synchronize().unwrap();
-        let hold = gpu.hold(&other, &y, 1);
-        let hold = hold;
-        fail(&stream, &function, &x);
-        gpu.add(&stream, &x, 1);
-        gpu.add(&stream, &x, 1);
-        hold.release();
-        let failed = failure(gpu.device.synchronize());
-        // The launch of both streams that is the first, and that which is the last.
-        assert_eq!((&*failed.kernel, failed.launch), ("spin", Some(1)));
-        assert!(failed.lost && failed.last.is_some_and(|(_, number)| number >= 2));
-    });
+    // In another order the stream that waits may be done, and out of suspicion, before the launch that fails begins.
+    let in_order = [("WARPWRIGHT_ORDER", "issue")];
+    alone(
+        "faults::where_it_is_not_known_which_launch_failed_they_are_named_from_first_to_last",
+        &in_order,
+        || {
+            let (gpu, function) = failing();
+            let (stream, other) = (gpu.device.default_stream(), gpu.device.new_stream().unwrap());
+            let (x, y) = (stream.alloc_zeros::<u32>(1).unwrap(), other.alloc_zeros::<u32>(1).unwrap());
+            gpu.add(&stream, &x, 1);
+            gpu.device.synchronize().unwrap();
+            let hold = gpu.hold(&other, &y, 1);
+            fail(&stream, &function, &x);
+            gpu.add(&stream, &x, 1);
+            gpu.add(&stream, &x, 1);
+            hold.release();
+            let failed = failure(gpu.device.synchronize());
+            // The launch of both streams that is the first, and that which is the last.
+            assert_eq!((&*failed.kernel, failed.launch), ("spin", Some(1)));
+            assert!(failed.lost && failed.last.is_some_and(|(_, number)| number >= 2));
+        },
+    );
 }
 
 #[test]

@@ -71,9 +71,10 @@ fn a_graph_of_lent_memory_is_refused_later() {
 
 #[test]
 fn buffers_are_views_of_cudarc_for_a_time() {
+    // It keeps events with slices, since it has made streams.
     let context = CudaContext::new(0).unwrap();
     let theirs = context.new_stream().unwrap();
-    let gpu = Gpu::open();
+    let gpu = Gpu::of(Device::from_cudarc(context.clone(), context.default_stream()).unwrap());
     let stream = gpu.device.new_stream().unwrap();
     let x = stream.clone_htod(&[1u32, 2, 3, 4]).unwrap();
     let (part, flag) = (x.slice(1..).unwrap(), stream.clone_htod(&[0u32]).unwrap());
@@ -138,7 +139,6 @@ const CHECKED: &[(&str, &str)] =
 /// Buffers that are used in a capture of theirs and dropped before their graph runs, as a stream that has taken their
 /// memory sees it. `stream` is ours, and `theirs` the same as cudarc has it.
 fn dropped_in_a_capture(gpu: &Gpu, stream: &Stream, theirs: &Arc<CudaStream>) {
-    gpu.device.set_release_threshold(0);
     let live = gpu.device.pool_statistics().live_bytes;
     let result = stream.alloc_zeros::<u32>(2).unwrap();
     let [x, y] = [1u32, 10].map(|first| stream.clone_htod(&[first, first]).unwrap());

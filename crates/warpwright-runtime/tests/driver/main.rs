@@ -43,7 +43,10 @@ impl Gpu {
     }
 
     fn with(config: CudaConfig) -> Gpu {
-        let device = Device::cuda_with(config).unwrap_or_else(|error| panic!("{error}"));
+        Gpu::of(Device::cuda_with(config).unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    fn of(device: Device) -> Gpu {
         let module = device.load_ptx(KERNELS).unwrap_or_else(|error| panic!("{error}"));
         Gpu { stream: device.default_stream(), device, module }
     }
