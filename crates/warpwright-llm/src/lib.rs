@@ -33,7 +33,7 @@
 //! };
 //! let generation = generate(&mut engine, &tokenizer, &prompt, &options, &mut show)?;
 //! assert_eq!(generation.finish, Finish::Length);
-//! assert_eq!(generation.text, ", a young duck named Rita lived");
+//! assert_eq!(generation.text, ", a young duck named Rita lived in");
 //!
 //! // The sequence goes on: another call adds to what is in the cache.
 //! assert_eq!(engine.tokens().len(), prompt.len() + 8);

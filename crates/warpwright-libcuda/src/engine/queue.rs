@@ -5,7 +5,7 @@
 //! on. A stream that waits for all blocking streams of its context, and they for it, is held up with them.
 //!
 //! An order that puts work off does so until somebody waits or asks for it, it has waited too long, or there is too much
-//! of it. From then on, what is younger does not keep it from being done.
+//! of it. From then on, what is younger does not keep it from being done, and the first of all not for long what is as old.
 
 use super::order::{Chooser, LONGEST, MOST, Order};
 use super::{Mark, Op, Stream, StreamKind};
@@ -362,14 +362,19 @@ impl State {
         if wanted { None } else { Some(left) }
     }
 
+    /// Whether the first one has waited twice as long as it may: others of its time have had their turns.
+    fn is_first_overdue(&self) -> bool {
+        self.oldest.is_some_and(|(_, since)| since.elapsed() >= 2 * LONGEST)
+    }
+
     /// Takes one of the operations that can be done.
     fn take_next(&mut self) -> Option<Entry> {
         let mut held = Held::default();
         // The streams that can go on, and the last ticket of each.
         let mut free: Vec<(u64, u64)> = Vec::new();
         let due = if self.is_done_through(self.due) { u64::MAX } else { self.due };
-        let takes_first = self.chooser.takes_first();
-        for head in self.heads() {
+        let (takes_first, is_overdue) = (self.chooser.takes_first(), self.is_first_overdue());
+        for (place, head) in self.heads().enumerate() {
             if head.ticket > due && !free.is_empty() {
                 break;
             }
@@ -377,7 +382,7 @@ impl State {
             if !held.holds(&head.stream) && head.is_ready() {
                 let last = self.lanes.get(&stream).and_then(VecDeque::back).map_or(0, |last| last.ticket);
                 free.push((stream, last));
-                if takes_first {
+                if takes_first || is_overdue && place == 0 {
                     break;
                 }
             }
