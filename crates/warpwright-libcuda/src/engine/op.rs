@@ -175,6 +175,15 @@ impl Op {
         }
     }
 
+    /// Whether a function of the client's is being called that it began with.
+    pub(super) fn is_running(&self) -> bool {
+        match self {
+            Op::Running(mark) => !mark.is_reached(),
+            Op::Batch(ops, next) => ops.get(*next).is_some_and(Op::is_running),
+            _ => false,
+        }
+    }
+
     /// Whether it waits for nothing.
     pub(super) fn is_ready(&self) -> bool {
         match self {

@@ -46,7 +46,7 @@ struct State {
     ops: Option<Arc<[Op]>>,
     /// What it keeps for the client itself, as its nodes do.
     objects: Arc<References>,
-    /// The end of the last run, where a run may have to wait.
+    /// The end of the last run.
     last: Option<Arc<Mark>>,
 }
 
@@ -152,15 +152,13 @@ impl Exec {
             return capture::add(stream, Task::Child(graph));
         }
         let (ops, recorded) = state.ops(stream);
-        if state.nodes.iter().any(|node| node.task.waits()) {
-            let end = Arc::new(Mark::new(stream.engine().queue().clone()));
-            let before = state.last.clone().map(Op::Wait);
-            let run = [Op::Batch(ops, 0), Op::Record(end.clone())];
-            stream.submit(Op::batch(before.into_iter().chain(run).collect()))?;
-            state.last = Some(end);
-        } else {
-            stream.submit(Op::Batch(ops, 0))?;
-        }
+        // Another stream may come to the next run first: it goes on before this one, or waits for what this one has
+        // behind it.
+        let end = Arc::new(Mark::new(stream.engine().queue().clone()));
+        let before = state.last.as_ref().filter(|last| !last.is_reached()).cloned().map(Op::Wait);
+        let run = [Op::Batch(ops, 0), Op::Record(end.clone())];
+        stream.submit(Op::batch(before.into_iter().chain(run).collect()))?;
+        state.last = Some(end);
         // Only now: nobody would reach the marks of a run that the stream has not taken.
         recorded.into_iter().for_each(|(event, mark)| event.set(Recorded::At(mark)));
         Ok(())

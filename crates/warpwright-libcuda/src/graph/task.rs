@@ -180,11 +180,6 @@ impl Task {
             Task::Record(_) | Task::Wait(_) => return None,
         })
     }
-
-    /// Whether it may have to wait for something.
-    pub(crate) fn waits(&self) -> bool {
-        matches!(self, Task::Host(_) | Task::Wait(_) | Task::Values(_))
-    }
 }
 
 impl Kernel {

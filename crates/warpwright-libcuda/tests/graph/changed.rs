@@ -2,6 +2,7 @@
 
 use crate::*;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// A graph `(x + a) · b` of a word.
 fn captured(f: &Functions, stream: CUstream, word: CUdeviceptr, a: u64, b: u64) -> CUgraph {
@@ -233,6 +234,54 @@ fn runs_of_one_graph_follow_one_another() {
     }
     ok!(cuCtxSynchronize());
     assert_eq!(*ORDER.lock().unwrap(), [1, 2, 3, 1, 2, 3, 1, 2, 3]);
+}
+
+/// By the documentation of `cuGraphLaunch`: a run comes behind those before it, whatever it does.
+#[test]
+fn a_run_waits_for_one_that_its_stream_has_held_up() {
+    let _context = Ctx::new();
+    let (f, first, second) = (Functions::load(), stream(), stream());
+    let (word, gate) = (words(1), words(1));
+    let exec = ready(captured(&f, first, word, 1, 3));
+    ok!(cuStreamWaitValue32_v2(first, gate, 1, 1));
+    assert_eq!(launch(f.add, first, &[word, 10]), OK);
+    for stream in [first, second] {
+        ok!(cuGraphLaunch(exec, stream));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    let early = call!(cuStreamQuery(second));
+    write(gate, &[1]);
+    assert_eq!(early, Status::NOT_READY);
+    ok!(cuStreamSynchronize(second));
+    assert_eq!(read(word, 1), [(11 * 3 + 1) * 3]);
+    ok!(cuGraphExecDestroy(exec));
+}
+
+static IS_CALLED: AtomicU32 = AtomicU32::new(0);
+
+unsafe extern "C-unwind" fn take_time(_: *mut c_void) {
+    IS_CALLED.store(1, SeqCst);
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    IS_CALLED.store(2, SeqCst);
+}
+
+/// Whoever waits may give back then what the function uses.
+#[test]
+fn a_function_is_waited_for_although_its_context_has_failed() {
+    let _context = Ctx::new();
+    let (f, own, other, word) = (Functions::load(), stream(), stream(), words(1));
+    begin(own);
+    ok!(cuLaunchHostFunc(own, Some(take_time), std::ptr::null_mut()));
+    assert_eq!(launch(f.add, own, &[word, 1]), OK);
+    let exec = ready(end(own).unwrap());
+    ok!(cuGraphLaunch(exec, own));
+    while IS_CALLED.load(SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(launch(function(f.module, "trap").unwrap(), other, &[]), OK);
+    fails!(LAUNCH_FAILED, cuStreamSynchronize(other));
+    fails!(LAUNCH_FAILED, cuStreamSynchronize(own));
+    assert_eq!(IS_CALLED.load(SeqCst), 2);
 }
 
 /// By the documentation of `cuGraphExecMemcpyNodeSetParams`, `cuGraphExecMemsetNodeSetParams` and `cuGraphExecUpdate`.
