@@ -47,6 +47,27 @@ pub(super) fn contexts(to: CUcontext, from: CUcontext) -> Result<()> {
     Ok(())
 }
 
+/// Does a copy between contexts that comes behind all work of theirs and of the current one, and before all that is
+/// asked for later.
+pub(super) fn alone(
+    stream: CUstream,
+    to: CUcontext,
+    from: CUcontext,
+    copy: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    contexts(to, from)?;
+    let stream = Stream::get(stream)?;
+    if !stream.is_capturing() {
+        for context in [to, from] {
+            crate::state::Context::find(context)?.synchronize()?;
+        }
+        stream.context().synchronize()?;
+    }
+    copy()?;
+    stream.wait();
+    stream.context().check()
+}
+
 entries! {
     /// Copies between any two addresses.
     fn cuMemcpy, cuMemcpy_ptds |default| (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) {
@@ -100,8 +121,9 @@ entries! {
     fn cuMemcpyPeer, cuMemcpyPeer_ptds |default| (
         to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize,
     ) {
-        contexts(to_context, from_context)?;
-        copy(default.resolve(CUstream::NULL), At::Device(to), At::Device(from), bytes, true)
+        alone(default.resolve(CUstream::NULL), to_context, from_context, || {
+            copy(default.resolve(CUstream::NULL), At::Device(to), At::Device(from), bytes, true)
+        })
     }
 
     /// Copies between contexts in the order of a stream.

@@ -1,6 +1,6 @@
 //! Copies of rows and slices, with pitches and offsets. Arrays are not supported.
 
-use super::copy::contexts;
+use super::copy::{alone, contexts};
 use super::entries;
 use crate::engine::{AnyMemory, Copy, Layout, Side, Stream, issue};
 use crate::report::log;
@@ -161,8 +161,11 @@ fn copy_3d(stream: CUstream, copy: CUDA_MEMCPY3D, waits: bool) -> Result<()> {
 
 fn copy_3d_peer(stream: CUstream, copy: In<CUDA_MEMCPY3D>, waits: bool) -> Result<()> {
     let copy = copy.get()?;
+    if waits {
+        return alone(stream, copy.dstContext, copy.srcContext, || copy_3d(stream, copy, true));
+    }
     contexts(copy.dstContext, copy.srcContext)?;
-    copy_3d(stream, copy, waits)
+    copy_3d(stream, copy, false)
 }
 
 entries! {

@@ -33,6 +33,28 @@ fn addresses_are_of_one_device() {
     drop(second);
 }
 
+/// By the documentation of `cuMemcpyPeer`, whatever streams the work of the two contexts is on.
+#[test]
+fn a_copy_between_contexts_comes_behind_all_work_of_both() {
+    let (first, second) = (Ctx::new(0), Ctx::new(1));
+    let (words, kernels, stream, b) = (pinned(1), Kernels::load(), stream(1), alloc(4));
+    kernels.store_after(&words[0], b, 40, stream);
+    ok!(cuCtxSetCurrent(first.0));
+    let a = alloc(4);
+    let gate = std::thread::spawn(|| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        set(&words[0]);
+    });
+    ok!(cuMemcpyPeer(a, first.0, b, second.0, 4));
+    assert_eq!(download(a, 4), [40, 0, 0, 0]);
+    gate.join().unwrap();
+    free(a);
+    ok!(cuCtxSetCurrent(second.0));
+    free(b);
+    free_pinned(words);
+    ok!(cuStreamDestroy_v2(stream));
+}
+
 #[test]
 fn devices_wait_for_each_other_by_events_and_share_pinned_memory() {
     let (first, second) = (Ctx::new(0), Ctx::new(1));
