@@ -8,12 +8,14 @@ mod common;
 #[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
+mod threads;
+#[cfg(target_os = "linux")]
 mod traces;
 
 #[cfg(target_os = "linux")]
 mod suite {
     use crate::common::client;
-    use crate::{programs, traces};
+    use crate::{programs, threads, traces};
 
     pub(crate) const TESTS: &[(&str, fn())] = &[
         ("what_was_said_holds_in_every_order", what_was_said_holds_in_every_order),
@@ -22,15 +24,20 @@ mod suite {
         ("branches_of_a_graph_change_places", branches_of_a_graph_change_places),
         ("work_gets_done_however_one_waits", work_gets_done_however_one_waits),
         ("random_programs_are_done_in_legal_orders", random_programs_are_done_in_legal_orders),
+        ("threads_that_join_devices_wait_for_what_they_say", threads_that_join_devices_wait_for_what_they_say),
         ("what_is_no_order_is_refused", what_is_no_order_is_refused),
     ];
 
     /// Plays a part. Its exit status is what it returns.
     pub(crate) fn play(part: &str) -> i32 {
-        match part.strip_prefix("traces ") {
-            Some(seeds) => println!("{}", traces::play(seeds)),
-            None => println!("{}", programs::play(part)),
-        }
+        let said = if let Some(seeds) = part.strip_prefix("traces ") {
+            traces::play(seeds)
+        } else if let Some(seed_and_time) = part.strip_prefix("threads ") {
+            threads::play(seed_and_time)
+        } else {
+            programs::play(part)
+        };
+        println!("{said}");
         0
     }
 
@@ -103,6 +110,12 @@ mod suite {
                 said.split(' ').map(|word| word.parse().unwrap()).collect::<Vec<_>>().try_into().unwrap();
             assert_eq!(illegal, 0, "{order}");
             assert!(order == "issue" || different > 30, "{order}: {different} orders differ");
+        }
+    }
+
+    fn threads_that_join_devices_wait_for_what_they_say() {
+        for order in ORDERS {
+            assert_eq!(number("threads 1 300", order), 0, "{order}");
         }
     }
 
