@@ -3,6 +3,7 @@
 use crate::order::{call_back, call_host, written};
 use crate::*;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 #[test]
 fn after_a_trap_nothing_of_the_context_is_done() {
@@ -63,6 +64,20 @@ fn memory_that_was_given_back_is_not_reached() {
     free(at);
     kernels.add(at, 1, CUstream::NULL);
     assert_eq!(call!(cuCtxSynchronize()), Status::ILLEGAL_ADDRESS);
+}
+
+#[test]
+fn nobody_waits_for_a_value_in_a_context_that_has_failed() {
+    let _context = Ctx::new(0);
+    let (kernels, words) = (Kernels::load(), pinned(1));
+    let (held, other) = (stream(0), stream(1));
+    ok!(cuStreamWaitValue32_v2(held, address(words), 1, 0));
+    let waits = std::thread::spawn(move || call!(cuStreamSynchronize(held)));
+    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(kernels.launch(c"trap", &[], other), OK);
+    assert_eq!(waits.join().unwrap(), Status::LAUNCH_FAILED);
+    assert_eq!(call!(cuStreamSynchronize(CUstream::LEGACY)), Status::LAUNCH_FAILED);
+    assert_eq!(call!(cuCtxSynchronize()), Status::LAUNCH_FAILED);
 }
 
 #[test]

@@ -24,7 +24,7 @@ mod suite {
         ("branches_of_a_graph_change_places", branches_of_a_graph_change_places),
         ("work_gets_done_however_one_waits", work_gets_done_however_one_waits),
         ("random_programs_are_done_in_legal_orders", random_programs_are_done_in_legal_orders),
-        ("threads_that_join_devices_wait_for_what_they_say", threads_that_join_devices_wait_for_what_they_say),
+        ("threads_over_devices_wait_as_they_say", threads_over_devices_wait_as_they_say),
         ("what_is_no_order_is_refused", what_is_no_order_is_refused),
     ];
 
@@ -113,7 +113,7 @@ mod suite {
         }
     }
 
-    fn threads_that_join_devices_wait_for_what_they_say() {
+    fn threads_over_devices_wait_as_they_say() {
         for order in ORDERS {
             assert_eq!(number("threads 1 300", order), 0, "{order}");
         }
