@@ -49,9 +49,8 @@ struct State {
     chooser: Chooser,
     /// The first ticket that is not begun, and since when it is the first.
     oldest: Option<(u64, Instant)>,
-    /// What was put off long enough: up to this ticket, and since when.
+    /// What was put off long enough: up to this ticket.
     due: u64,
-    due_since: Option<Instant>,
 }
 
 /// An operation that was asked for.
@@ -352,7 +351,7 @@ impl State {
         };
         let left = LONGEST.saturating_sub(now.duration_since(since));
         if self.due < first && (left.is_zero() || self.count >= MOST) {
-            self.set_due(now);
+            self.due = self.issued;
         }
         let mut asked = std::mem::take(&mut self.asked);
         asked.retain(|until| !until.holds(self));
@@ -361,20 +360,6 @@ impl State {
             || !self.asked.is_empty()
             || self.waits.values().any(|until| !until.holds(self));
         if wanted { None } else { Some(left) }
-    }
-
-    /// What was asked for so far was put off long enough.
-    fn set_due(&mut self, now: Instant) {
-        self.due = self.issued;
-        self.due_since = Some(now);
-    }
-
-    /// All that was put off long enough waits for something, perhaps for long: what has come behind it becomes old too.
-    fn due_is_stuck(&mut self) {
-        let now = Instant::now();
-        if self.due_since.is_none_or(|since| now.duration_since(since) >= LONGEST) {
-            self.set_due(now);
-        }
     }
 
     /// Whether the first one has waited twice as long as it may: others of its time have had their turns.
@@ -387,7 +372,6 @@ impl State {
         let mut held = Held::default();
         // The streams that can go on, and the last ticket of each.
         let mut free: Vec<(u64, u64)> = Vec::new();
-        let mut first_free = 0;
         let due = if self.is_done_through(self.due) { u64::MAX } else { self.due };
         let (takes_first, is_overdue) = (self.chooser.takes_first(), self.is_first_overdue());
         for (place, head) in self.heads().enumerate() {
@@ -397,9 +381,6 @@ impl State {
             let stream = head.stream.id();
             if !held.holds(&head.stream) && head.is_ready() {
                 let last = self.lanes.get(&stream).and_then(VecDeque::back).map_or(0, |last| last.ticket);
-                if free.is_empty() {
-                    first_free = head.ticket;
-                }
                 free.push((stream, last));
                 if takes_first || is_overdue && place == 0 {
                     break;
@@ -409,9 +390,6 @@ impl State {
         }
         if free.is_empty() {
             return None;
-        }
-        if first_free > due {
-            self.due_is_stuck();
         }
         let chosen = self.chooser.choose(free.len(), |candidate| free[candidate].1);
         self.pop(free.get(chosen)?.0)
