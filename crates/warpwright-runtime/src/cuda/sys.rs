@@ -71,6 +71,7 @@ numbers! {
         INVALID_PC = CUDA_ERROR_INVALID_PC,
         LAUNCH_FAILED = CUDA_ERROR_LAUNCH_FAILED,
         EXTERNAL_DEVICE = CUDA_ERROR_EXTERNAL_DEVICE,
+        MPS_CLIENT_TERMINATED = CUDA_ERROR_MPS_CLIENT_TERMINATED,
         STREAM_CAPTURE_UNSUPPORTED = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
         UNKNOWN = CUDA_ERROR_UNKNOWN,
     }
@@ -99,9 +100,9 @@ numbers! {
 impl Status {
     // Drivers after 12.2 have these.
     /// An error that is kept in its context.
-    pub(crate) const CONTAINED: Self = Status(721);
+    pub(crate) const CONTAINED: Self = Status(226);
     /// Memory of tensor cores was not given back.
-    pub(crate) const TENSOR_MEMORY_LEAK: Self = Status(722);
+    pub(crate) const TENSOR_MEMORY_LEAK: Self = Status(721);
 }
 
 /// The type that the bindings have for a parameter, where it is not the same.
