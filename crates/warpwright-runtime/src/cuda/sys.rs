@@ -189,6 +189,13 @@ functions! {
     cuFuncSetAttribute(function: CUfunction, attribute: CUfunction_attribute, value: c_int);
     cuGetErrorName(error: Status => CUresult, text: *mut *const c_char);
     cuGetErrorString(error: Status => CUresult, text: *mut *const c_char);
+    cuGraphAddChildGraphNode(
+        node: *mut CUgraphNode,
+        graph: CUgraph,
+        behind: *const CUgraphNode,
+        count: usize,
+        child: CUgraph,
+    );
     cuGraphAddKernelNode_v2(
         node: *mut CUgraphNode,
         graph: CUgraph,
@@ -214,6 +221,7 @@ functions! {
     );
     cuGraphCreate(graph: *mut CUgraph, flags: c_uint);
     cuGraphDestroy(graph: CUgraph);
+    cuGraphExecChildGraphNodeSetParams(exec: CUgraphExec, node: CUgraphNode, child: CUgraph);
     cuGraphExecDestroy(exec: CUgraphExec);
     cuGraphExecKernelNodeSetParams_v2(
         exec: CUgraphExec,
@@ -303,8 +311,10 @@ functions! {
         threads: c_int,
         dynamic_shared: usize,
     );
+    cuStreamBeginCapture_v2(stream: CUstream, mode: CaptureMode => CUstreamCaptureMode);
     cuStreamCreate(stream: *mut CUstream, flags: c_uint);
     cuStreamDestroy_v2(stream: CUstream);
+    cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
     cuStreamGetCaptureInfo_v2(
         stream: CUstream,
         status: *mut CaptureStatus => *mut CUstreamCaptureStatus,
