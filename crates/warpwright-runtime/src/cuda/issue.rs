@@ -282,7 +282,7 @@ impl Driver {
             backend::Mark::Vm(mark) => {
                 let gate = match &order.gate {
                     Some(gate) => gate,
-                    None => order.gate.insert(Arc::new(Gate::new(&self.context, &self.reaper, line.id())?)),
+                    None => order.gate.insert(Gate::new(&self.context, &self.reaper, line.id())?),
                 };
                 gate.wait(line.stream(), mark)
             }
