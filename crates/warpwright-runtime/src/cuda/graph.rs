@@ -19,7 +19,7 @@ use crate::op::{Op, Place};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of arguments that drivers take in a node. Of more, which launches may have, some read beyond a place of their own.
+/// Bytes of arguments that every driver takes in a node. Launches may have more, of which some crash.
 const ARGUMENTS: usize = 4096;
 
 /// A graph that is ready for replays.
