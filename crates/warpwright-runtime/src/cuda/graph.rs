@@ -3,8 +3,10 @@
 //! What was captured on a [`Stream`](crate::Stream) is a list, and its nodes are made one by one. No stream of the driver
 //! captures for it: as long as one does, nobody may wait for the whole context, in whatever mode, thread and library;
 //! who tries is refused, and ends the capture with an error. **Only what drivers do not take as a node is captured**, alone,
-//! and is a graph in the graph: memsets where it is refused, and launches with many arguments. Replays that a list has are nodes of the operations that they
-//! have: graphs do not nest here. The driver orders replays of one graph behind one another, and keeps what a replay under way needs.
+//! and is a graph in the graph: memsets where they are refused, and launches with many arguments.
+//!
+//! Replays that a list has are nodes of the operations that they have: graphs do not nest here otherwise. The driver orders
+//! replays of one graph behind one another, and keeps what a replay under way needs.
 
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};
