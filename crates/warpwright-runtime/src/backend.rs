@@ -266,7 +266,7 @@ impl Backend {
     }
 
     /// Issues an operation of a stream. `uses` are its buffers, where they are [wanted](Self::wants_uses).
-    pub(crate) fn push(&self, op: Op, uses: Vec<AnyBuffer>, stream: &StreamState) {
+    pub(crate) fn push(&self, op: Op, uses: Option<Vec<AnyBuffer>>, stream: &StreamState) {
         match self {
             Backend::Vm(worker) => worker.push(op, stream),
             Backend::Cuda(driver) => driver.push(&op, uses, stream, stream.cuda()),

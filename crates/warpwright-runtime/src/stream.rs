@@ -243,11 +243,11 @@ impl Stream {
                 return Ok(());
             }
         }
-        let (mut issuing, mut used) = (Issuing::default(), Vec::new());
-        let wants_uses = self.backend().wants_uses(&self.inner.state);
+        let mut issuing = Issuing::default();
+        let mut used = self.backend().wants_uses(&self.inner.state).then(Vec::new);
         for buffer in uses {
             buffer.used_by(&self.inner.state, &mut issuing)?;
-            if wants_uses {
+            if let Some(used) = &mut used {
                 used.push(buffer.clone());
             }
         }

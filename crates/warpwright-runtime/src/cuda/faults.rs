@@ -151,6 +151,7 @@ pub(super) fn ends_context(code: u32) -> bool {
         Status::EXTERNAL_DEVICE,
         Status::CONTAINED,
         Status::TENSOR_MEMORY_LEAK,
+        Status::MPS_CLIENT_TERMINATED,
         Status::UNKNOWN,
     ];
     ENDING.contains(&Status(code))
@@ -184,6 +185,15 @@ mod tests {
         assert_eq!((failure.kernel.as_str(), failure.launch, failure.lost), ("memset", None, false));
         assert!(!faults.stand() && told(&faults).is_none());
         assert_eq!(faults.told(), 1);
+    }
+
+    #[test]
+    fn contexts_end_with_the_codes_that_headers_say_so_of() {
+        let ending: Vec<u32> = (0..1000).filter(|&code| ends_context(code)).collect();
+        let hardware = [214, 220, 226];
+        let kernels = [700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721];
+        let all = [&[4], &hardware[..], &kernels, &[810, 911, 999]].concat();
+        assert_eq!(ending, all);
     }
 
     #[test]

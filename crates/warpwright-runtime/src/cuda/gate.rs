@@ -30,15 +30,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The gate of a stream.
 pub(super) struct Gate {
-    /// The word. It goes behind what the stream was asked for.
-    block: Option<HostBlock>,
-    /// Where the device has it.
+    /// Where the device has the word.
     address: u64,
-    waits: Mutex<Waits>,
+    /// What marks know of it, which may be there for longer. **The word is not theirs to give back**: that calls the driver,
+    /// which may wait for a device that waits for theirs.
+    shared: Arc<Shared>,
     /// The stream's number.
     stream: u64,
     reaper: Arc<Reaper>,
 }
+
+/// The waits with their word.
+struct Shared(Mutex<(Waits, Option<HostBlock>)>);
 
 /// The waits of a stream, by numbers that go round.
 #[derive(Default)]
@@ -76,69 +79,64 @@ impl Waits {
     }
 }
 
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, (Waits, Option<HostBlock>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the waits, and the word to what they say. Under one lock, so that the word never goes back.
+    fn change<T>(&self, change: impl FnOnce(&mut Waits) -> T) -> T {
+        let (waits, block) = &mut *self.lock();
+        let result = change(waits);
+        if let Some(block) = block {
+            // SAFETY: the block has a word, which is aligned and lives as long as it is there; all accesses of the host are
+            // atomic, and the device's are none of the host's.
+            unsafe { AtomicU32::from_ptr(block.start().cast()) }.store(waits.over, Release);
+        }
+        result
+    }
+}
+
 impl Gate {
     /// The gate of the stream of that number.
     pub(super) fn new(context: &Arc<Context>, reaper: &Arc<Reaper>, stream: u64) -> Result<Self, CallError> {
         let block = HostBlock::new(context, size_of::<AtomicU32>())?;
         let block = block.ok_or_else(|| CallError::new("cuMemHostAlloc", Status::OUT_OF_MEMORY))?;
         let address = block.address()?;
-        let gate =
-            Gate { block: Some(block), address, waits: Mutex::default(), stream, reaper: reaper.clone() };
-        gate.write(0);
-        Ok(gate)
-    }
-
-    fn waits(&self) -> MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self, over: u32) {
-        if let Some(block) = &self.block {
-            // SAFETY: the block has a word, which is aligned and lives as long as `self`; all accesses of the host are
-            // atomic, and the device's are none of the host's.
-            unsafe { AtomicU32::from_ptr(block.start().cast()) }.store(over, Release);
-        }
+        let shared = Arc::new(Shared(Mutex::new((Waits::default(), Some(block)))));
+        // The word says it too.
+        shared.change(|_| ());
+        Ok(Gate { address, shared, stream, reaper: reaper.clone() })
     }
 
     /// What the stream, whose gate this is, is asked for from now on waits for the mark. The context is bound, and the
     /// stream locked.
-    pub(super) fn wait(self: &Arc<Self>, stream: &Stream, mark: &vm::Mark) -> Result<(), CallError> {
-        let number = self.waits().add();
+    pub(super) fn wait(&self, stream: &Stream, mark: &vm::Mark) -> Result<(), CallError> {
+        let number = self.shared.change(Waits::add);
         let at_least = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
         // SAFETY: the word outlives what the stream is asked for.
         let asked = unsafe { sys::cuStreamWaitValue32_v2(stream.raw(), self.address, number, at_least) };
+        let shared = self.shared.clone();
+        let end = move || shared.change(|waits| waits.end(number));
         if let Err(error) = check("cuStreamWaitValue32", asked) {
-            self.end(number);
+            end();
             return Err(error);
         }
-        // When the stream is past its waits nobody wants to know.
-        let gate = Arc::downgrade(self);
-        mark.then(move || {
-            if let Some(gate) = gate.upgrade() {
-                gate.end(number);
-            }
-        });
+        mark.then(end);
         Ok(())
-    }
-
-    fn end(&self, number: u32) {
-        let mut waits = self.waits();
-        waits.end(number);
-        // Under the lock, so that the word never goes back.
-        self.write(waits.over);
     }
 
     /// Nobody waits any more.
     pub(super) fn open(&self) {
-        let mut waits = self.waits();
-        waits.end_all();
-        self.write(waits.over);
+        self.shared.change(Waits::end_all);
     }
 }
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        if let Some(block) = self.block.take() {
+        // When the stream is past its waits nobody wants to know.
+        let block = self.shared.lock().1.take();
+        if let Some(block) = block {
             self.reaper.after(&Users::Streams(&[self.stream]), Box::new(block));
         }
     }

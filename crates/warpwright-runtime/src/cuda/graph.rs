@@ -2,8 +2,11 @@
 //!
 //! What was captured on a [`Stream`](crate::Stream) is a list, and its nodes are made one by one. No stream of the driver
 //! captures for it: as long as one does, nobody may wait for the whole context, in whatever mode, thread and library;
-//! who tries is refused, and ends the capture with an error. Replays that a list has are nodes of the operations that they
-//! have: graphs do not nest here. The driver orders replays of one graph behind one another, and keeps what a replay under way needs.
+//! who tries is refused, and ends the capture with an error. **Only what drivers do not take as a node is captured**, alone,
+//! and is a graph in the graph: memsets where they are refused, and launches with many arguments.
+//!
+//! Replays that a list has are nodes of the operations that they have: graphs do not nest here otherwise. The driver orders
+//! replays of one graph behind one another, and keeps what a replay under way needs.
 
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};
@@ -11,11 +14,15 @@ use super::handles::Stream;
 use super::issue::address;
 use super::launch::Call;
 use super::sys::{
-    self, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype, Status,
+    self, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
+    CaptureMode, Status,
 };
 use crate::op::{Op, Place};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of arguments that every driver takes in a node. Launches may have more, of which some crash.
+const ARGUMENTS: usize = 4096;
 
 /// A graph that is ready for replays.
 pub(crate) struct Exec {
@@ -29,7 +36,15 @@ struct Handles {
     _graph: Graph,
     exec: CUgraphExec,
     /// By operation of the list; `None` for one that is no node: empty, or of several.
-    nodes: Vec<Option<CUgraphNode>>,
+    nodes: Vec<Option<Node>>,
+}
+
+/// A node of a graph.
+#[derive(Clone, Copy)]
+struct Node {
+    handle: CUgraphNode,
+    /// Whether it is a graph of its own, which was captured.
+    is_graph: bool,
 }
 
 // SAFETY: handles are names that the driver looks up from any thread; which one at a time is the mutex's.
@@ -60,16 +75,41 @@ impl Drop for Graph {
     }
 }
 
+/// What is asked for on a stream, as a graph. The context is bound.
+fn captured(
+    context: &Arc<Context>,
+    ask: impl FnOnce(&Stream) -> Result<(), CallError>,
+) -> Result<Graph, CallError> {
+    let stream = Stream::new(context)?;
+    // SAFETY: the handle lives. Relaxed, the capture forbids nobody to allocate.
+    check("cuStreamBeginCapture", unsafe {
+        sys::cuStreamBeginCapture_v2(stream.raw(), CaptureMode::RELAXED)
+    })?;
+    let asked = ask(&stream);
+    let mut graph = null_mut();
+    // SAFETY: writes the handle; that of the stream lives.
+    let ended = check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(stream.raw(), &mut graph) });
+    let graph = ended.map(|()| Graph(graph));
+    asked?;
+    graph
+}
+
+/// A launch as a graph. The context is bound.
+fn captured_launch(context: &Arc<Context>, call: &Call) -> Result<Graph, CallError> {
+    // SAFETY: nothing is launched: it is captured. The function's module is loaded, and the driver copies the arguments.
+    captured(context, |stream| unsafe { call.issue(stream) })
+}
+
 /// Nodes that come one behind the other.
 struct Chain<'a> {
-    context: &'a Context,
+    context: &'a Arc<Context>,
     graph: Graph,
     last: Option<CUgraphNode>,
 }
 
 impl<'a> Chain<'a> {
     /// No nodes. The context is bound.
-    fn new(context: &'a Context) -> Result<Self, CallError> {
+    fn new(context: &'a Arc<Context>) -> Result<Self, CallError> {
         let mut graph = null_mut();
         // SAFETY: writes the handle.
         check("cuGraphCreate", unsafe { sys::cuGraphCreate(&mut graph, 0) })?;
@@ -77,7 +117,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Adds an operation: its node, where it is one.
-    fn add(&mut self, op: &Op) -> Result<Option<CUgraphNode>, CallError> {
+    fn add(&mut self, op: &Op) -> Result<Option<Node>, CallError> {
         match op {
             Op::Launch(launch) => self.launch(launch.code.cuda().call()).map(Some),
             Op::Copy { target, .. } | Op::Fill { target, .. } if target.bytes == 0 => Ok(None),
@@ -98,7 +138,7 @@ impl<'a> Chain<'a> {
         &mut self,
         call: &'static str,
         make: impl FnOnce(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize) -> Status,
-    ) -> Result<CUgraphNode, CallError> {
+    ) -> Result<Node, CallError> {
         let mut node = null_mut();
         let behind = self.last.as_ref();
         let made = make(
@@ -109,10 +149,22 @@ impl<'a> Chain<'a> {
         );
         check(call, made)?;
         self.last = Some(node);
-        Ok(node)
+        Ok(Node { handle: node, is_graph: false })
     }
 
-    fn launch(&mut self, call: &Call) -> Result<CUgraphNode, CallError> {
+    /// Adds a graph as a node.
+    fn graph(&mut self, child: &Graph) -> Result<Node, CallError> {
+        let node = self.node("cuGraphAddChildGraphNode", |node, graph, behind, count| {
+            // SAFETY: writes the handle; the driver copies the graph.
+            unsafe { sys::cuGraphAddChildGraphNode(node, graph, behind, count, child.0) }
+        })?;
+        Ok(Node { is_graph: true, ..node })
+    }
+
+    fn launch(&mut self, call: &Call) -> Result<Node, CallError> {
+        if call.argument_bytes() > ARGUMENTS {
+            return self.graph(&captured_launch(self.context, call)?);
+        }
         let params = call.node();
         let node = self.node("cuGraphAddKernelNode", |node, graph, behind, count| {
             // SAFETY: writes the handle; the function's module is loaded, and the driver copies the arguments.
@@ -121,13 +173,14 @@ impl<'a> Chain<'a> {
         let (attributes, count) = call.attributes();
         for attribute in &attributes[..count as usize] {
             // SAFETY: the node was just made; the value is that of the attribute, and is copied.
-            let set = unsafe { sys::cuGraphKernelNodeSetAttribute(node, attribute.id, &attribute.value) };
+            let set =
+                unsafe { sys::cuGraphKernelNodeSetAttribute(node.handle, attribute.id, &attribute.value) };
             check("cuGraphKernelNodeSetAttribute", set)?;
         }
         Ok(node)
     }
 
-    fn copy(&mut self, source: &Place, target: &Place) -> Result<CUgraphNode, CallError> {
+    fn copy(&mut self, source: &Place, target: &Place) -> Result<Node, CallError> {
         let params = CUDA_MEMCPY3D {
             srcXInBytes: 0,
             srcY: 0,
@@ -163,15 +216,27 @@ impl<'a> Chain<'a> {
         })
     }
 
-    fn fill(&mut self, target: &Place, value: u8) -> Result<CUgraphNode, CallError> {
+    fn fill(&mut self, target: &Place, value: u8) -> Result<Node, CallError> {
         let (dst, width) = (address(target), target.bytes as usize);
         let params =
             CUDA_MEMSET_NODE_PARAMS { dst, pitch: 0, value: value.into(), elementSize: 1, width, height: 1 };
         let context = self.context.cuda().cu_ctx();
-        self.node("cuGraphAddMemsetNode", |node, graph, behind, count| {
+        let node = self.node("cuGraphAddMemsetNode", |node, graph, behind, count| {
             // SAFETY: writes the handle; there are that many bytes.
             unsafe { sys::cuGraphAddMemsetNode(node, graph, behind, count, &params, context) }
-        })
+        });
+        match node {
+            // Drivers of about 12.2 refuse a node for memory of a pool, and take what was captured.
+            Err(error) if error.is(Status::INVALID_VALUE) => {
+                let fill = captured(self.context, |stream| {
+                    // SAFETY: there are that many bytes, and nothing is written: it is captured.
+                    let asked = unsafe { sys::cuMemsetD8Async(dst, value, width, stream.raw()) };
+                    check("cuMemsetD8Async", asked)
+                })?;
+                self.graph(&fill)
+            }
+            node => node,
+        }
     }
 }
 
@@ -217,9 +282,15 @@ impl Exec {
         let Some(node) = graph.nodes.get(at).copied().flatten() else {
             return Err(CallError::new("cuGraphExecKernelNodeSetParams", Status::INVALID_VALUE));
         };
+        if node.is_graph {
+            let child = captured_launch(&graph.context, call)?;
+            // SAFETY: the node is of the graph that this was made from, which lives; the driver copies what is in the child.
+            let asked = unsafe { sys::cuGraphExecChildGraphNodeSetParams(graph.exec, node.handle, child.0) };
+            return check("cuGraphExecChildGraphNodeSetParams", asked);
+        }
         let params = call.node();
-        // SAFETY: the node is of the graph that this was made from, which lives; the driver copies the arguments.
-        let asked = unsafe { sys::cuGraphExecKernelNodeSetParams_v2(graph.exec, node, &params) };
+        // SAFETY: as above; the driver copies the arguments.
+        let asked = unsafe { sys::cuGraphExecKernelNodeSetParams_v2(graph.exec, node.handle, &params) };
         check("cuGraphExecKernelNodeSetParams", asked)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A handle that goes while the device still works for it is no mistake: the driver keeps what it needs.
 
-use super::context::Context;
+use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::sys::{self, CUevent, CUevent_flags, CUgraph, CUstream, CUstream_flags, CaptureStatus, Status};
 use cudarc::driver::CudaStream;
@@ -149,6 +149,7 @@ impl Stream {
 
     /// Waits until it has done what it was asked for. The context is bound.
     pub(crate) fn synchronize(&self) -> Result<(), CallError> {
+        let _unbound = Unbound::new();
         // SAFETY: the handle lives.
         check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.handle) })
     }
@@ -230,6 +231,7 @@ impl Event {
 
     /// Waits until what it covers is done. The context is bound.
     pub(crate) fn synchronize(&self) -> Result<(), CallError> {
+        let _unbound = Unbound::new();
         // SAFETY: the handle lives.
         check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.handle) })
     }

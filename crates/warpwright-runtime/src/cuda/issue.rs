@@ -5,7 +5,7 @@ use super::error::{CallError, CudaError, check};
 use super::faults::{Suspects, ends_context};
 use super::gate::Gate;
 use super::graph::{Exec, Refused};
-use super::handles::Stream;
+use super::handles::{CAPTURED, Stream};
 use super::keep::keep;
 use super::launch::Call;
 use super::line::{Line, Order, StreamHandle};
@@ -101,9 +101,17 @@ impl Tally {
 
 impl Driver {
     /// Issues an operation of a stream, with the buffers that it uses where the stream is [shared](Stream::is_shared).
-    pub(crate) fn push(&self, op: &Op, uses: Vec<AnyBuffer>, state: &StreamState, handle: &StreamHandle) {
+    pub(crate) fn push(
+        &self,
+        op: &Op,
+        uses: Option<Vec<AnyBuffer>>,
+        state: &StreamState,
+        handle: &StreamHandle,
+    ) {
         let result = self.in_order(state, handle, |line, order| {
             if let Some(graph) = line.stream().capture()? {
+                // The stream was lent after the caller had asked: their graph would keep nothing.
+                let uses = uses.ok_or_else(|| CallError::new("cuGraphRetainUserObject", CAPTURED))?;
                 keep(graph, Box::new((op.clone(), uses)))?;
             }
             // SAFETY: the launch was checked against its contract, or is the caller's promise; the memory is held by
@@ -282,7 +290,7 @@ impl Driver {
             backend::Mark::Vm(mark) => {
                 let gate = match &order.gate {
                     Some(gate) => gate,
-                    None => order.gate.insert(Arc::new(Gate::new(&self.context, &self.reaper, line.id())?)),
+                    None => order.gate.insert(Gate::new(&self.context, &self.reaper, line.id())?),
                 };
                 gate.wait(line.stream(), mark)
             }

@@ -10,7 +10,7 @@ use super::sys::{self, CUgraph, CUuserObject_flags, CUuserObjectRetain_flags, St
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{SendError, Sender, channel};
 
 /// What is kept.
 type Held = Box<dyn Send>;
@@ -43,8 +43,10 @@ fn dropper() -> Result<Sender<(Held, Busy)>, CallError> {
 unsafe extern "C" fn let_go(data: *mut c_void) {
     // SAFETY: `data` is what `keep` has made, and the driver calls this once.
     let Parcel { held, dropper } = *unsafe { Box::from_raw(data.cast::<Parcel>()) };
-    // The thread lives as long as the process.
-    let _ = dropper.send((held, Busy::new()));
+    // The thread lives as long as the process, unless it has panicked: here nothing may be given back.
+    if let Err(SendError((held, _))) = dropper.send((held, Busy::new())) {
+        std::mem::forget(held);
+    }
 }
 
 /// A graph, and everything that is made of it, keeps something until it does not run any more. The context is bound.

@@ -19,8 +19,8 @@ pub(crate) struct Call {
     shape: Shape,
     /// The arguments, each at a place of its own that begins with a word. Not in a box, which when it is moved claims that
     /// nothing else leads to what is in it.
-    _words: Vec<u64>,
-    /// Where each argument is in `_words`, which never moves.
+    words: Vec<u64>,
+    /// Where each argument is in `words`, which never moves.
     pointers: Box<[*mut c_void]>,
 }
 
@@ -51,7 +51,7 @@ impl Call {
         words.push(0);
         let start = words.as_mut_ptr();
         let pointers = places.into_iter().map(|at| start.wrapping_add(at).cast()).collect();
-        Call { function, shape, _words: words, pointers }
+        Call { function, shape, words, pointers }
     }
 
     /// Issues it. The context is bound.
@@ -119,6 +119,12 @@ impl Call {
             count += 1;
         }
         (attributes, count as u32)
+    }
+
+    /// Room of the arguments: at least as much as the driver takes.
+    pub(super) fn argument_bytes(&self) -> usize {
+        // The last word is nobody's.
+        (self.words.len() - 1) * size_of::<u64>()
     }
 
     /// What a graph's node of it is given. The arguments are `self`'s.

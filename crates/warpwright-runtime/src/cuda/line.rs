@@ -59,7 +59,7 @@ pub(super) struct Order {
     /// Launches that nobody has seen complete.
     pub(super) suspects: Suspects,
     /// What it waits at for devices of the other kind, once it has.
-    pub(super) gate: Option<Arc<Gate>>,
+    pub(super) gate: Option<Gate>,
 }
 
 /// A turn to issue to a stream.

@@ -188,10 +188,14 @@ impl Reaper {
         self.give_back_kept();
         let mut dead = Vec::new();
         let mut dying = self.dying();
-        if dying.is_empty() || self.context.bind().is_err() || (dying.len() <= MOST && self.is_busy()) {
+        if dying.is_empty() || self.context.bind().is_err() {
             return;
         }
+        // Asking a stream is such a call too.
         let _unbound = Unbound::new();
+        if dying.len() <= MOST && self.is_busy() {
+            return;
+        }
         // In a context that is lost nothing is in use.
         let is_past = |event: &Event| event.is_complete().unwrap_or_else(|error| ends_context(error.code));
         while dying.front().is_some_and(|(event, _)| is_past(event)) {

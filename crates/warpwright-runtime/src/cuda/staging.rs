@@ -125,6 +125,10 @@ impl Staging {
     pub(crate) fn download(&self, stream: &Stream, source: u64, target: &mut [u8]) -> Result<(), CallError> {
         stream.must_not_capture("cuMemcpyDtoHAsync")?;
         let _unbound = Unbound::new();
+        if target.is_empty() {
+            // There is no copy that could be waited for.
+            return stream.synchronize();
+        }
         let mut ahead = Ahead::default();
         let result = self.fetch(stream, source, target, &mut ahead);
         // The device may still write them, unless the context is lost.

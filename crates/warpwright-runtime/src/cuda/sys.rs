@@ -71,6 +71,7 @@ numbers! {
         INVALID_PC = CUDA_ERROR_INVALID_PC,
         LAUNCH_FAILED = CUDA_ERROR_LAUNCH_FAILED,
         EXTERNAL_DEVICE = CUDA_ERROR_EXTERNAL_DEVICE,
+        MPS_CLIENT_TERMINATED = CUDA_ERROR_MPS_CLIENT_TERMINATED,
         STREAM_CAPTURE_UNSUPPORTED = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
         UNKNOWN = CUDA_ERROR_UNKNOWN,
     }
@@ -99,9 +100,9 @@ numbers! {
 impl Status {
     // Drivers after 12.2 have these.
     /// An error that is kept in its context.
-    pub(crate) const CONTAINED: Self = Status(721);
+    pub(crate) const CONTAINED: Self = Status(226);
     /// Memory of tensor cores was not given back.
-    pub(crate) const TENSOR_MEMORY_LEAK: Self = Status(722);
+    pub(crate) const TENSOR_MEMORY_LEAK: Self = Status(721);
 }
 
 /// The type that the bindings have for a parameter, where it is not the same.
@@ -188,6 +189,13 @@ functions! {
     cuFuncSetAttribute(function: CUfunction, attribute: CUfunction_attribute, value: c_int);
     cuGetErrorName(error: Status => CUresult, text: *mut *const c_char);
     cuGetErrorString(error: Status => CUresult, text: *mut *const c_char);
+    cuGraphAddChildGraphNode(
+        node: *mut CUgraphNode,
+        graph: CUgraph,
+        behind: *const CUgraphNode,
+        count: usize,
+        child: CUgraph,
+    );
     cuGraphAddKernelNode_v2(
         node: *mut CUgraphNode,
         graph: CUgraph,
@@ -213,6 +221,7 @@ functions! {
     );
     cuGraphCreate(graph: *mut CUgraph, flags: c_uint);
     cuGraphDestroy(graph: CUgraph);
+    cuGraphExecChildGraphNodeSetParams(exec: CUgraphExec, node: CUgraphNode, child: CUgraph);
     cuGraphExecDestroy(exec: CUgraphExec);
     cuGraphExecKernelNodeSetParams_v2(
         exec: CUgraphExec,
@@ -302,8 +311,10 @@ functions! {
         threads: c_int,
         dynamic_shared: usize,
     );
+    cuStreamBeginCapture_v2(stream: CUstream, mode: CaptureMode => CUstreamCaptureMode);
     cuStreamCreate(stream: *mut CUstream, flags: c_uint);
     cuStreamDestroy_v2(stream: CUstream);
+    cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
     cuStreamGetCaptureInfo_v2(
         stream: CUstream,
         status: *mut CaptureStatus => *mut CUstreamCaptureStatus,

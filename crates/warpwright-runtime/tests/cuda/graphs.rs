@@ -3,6 +3,7 @@
 use crate::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use warpwright_kernels::Softmax;
+use warpwright_ptx::dsl::*;
 use warpwright_runtime::cudarc::driver::CudaContext;
 
 const D: usize = 64;
@@ -70,6 +71,97 @@ fn an_update_is_for_replays_that_come_later() {
     let first = exec.nodes().map(|(id, _)| id).next().unwrap();
     let refused = exec.update(first, &softmax(&kernel, &x, &y[1], 4));
     assert!(matches!(refused, Err(RuntimeError::GraphUpdate { node: 0, .. })), "{refused:?}");
+}
+
+/// Drivers do not take a node for a launch whose arguments have more bytes than launches had for long.
+#[test]
+fn launches_with_many_arguments_are_replayed() {
+    const BYTES: usize = 6000;
+    let gpu = Gpu::open();
+    let stream = gpu.device.new_stream().unwrap();
+    // The last word of the structure is stored.
+    let text = format!(
+        ".version 8.1\n.target sm_75\n.address_size 64\n
+        .visible .entry last(.param .u64 p, .param .align 4 .b8 s[{BYTES}])
+        {{
+            .reg .b32 %r<2>;
+            .reg .b64 %rd<2>;
+            ld.param.u64 %rd1, [p];
+            ld.param.u32 %r1, [s+{}];
+            st.global.u32 [%rd1], %r1;
+            ret;
+        }}",
+        BYTES - 4
+    );
+    let function = gpu.device.load_ptx(&text).unwrap().load_function("last").unwrap();
+    let x = stream.alloc_zeros::<u32>(1).unwrap();
+    let structure: Vec<u8> = (0..BYTES).map(|i| (i % 251) as u8).collect();
+    let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
+    stream.begin_capture().unwrap();
+    gpu.add(&stream, &x, 1);
+    let builder = stream.launch_builder(&function).arg(&x).arg(RawArg::from_bytes(&structure));
+    // SAFETY: the kernel writes one element.
+    unsafe { builder.launch(one) }.unwrap();
+    gpu.add(&stream, &x, 1);
+    let exec = stream.end_capture().unwrap().instantiate().unwrap();
+    drop((function, structure));
+    exec.launch(&stream).unwrap();
+    let last: [u8; 4] = std::array::from_fn(|i| ((BYTES - 4 + i) % 251) as u8);
+    assert_eq!(stream.clone_dtoh(&x).unwrap(), [u32::from_le_bytes(last) + 1]);
+}
+
+/// Stores the last of many numbers.
+struct Many;
+
+impl Many {
+    const NUMBERS: usize = 600;
+
+    fn names() -> &'static [String] {
+        static NAMES: std::sync::OnceLock<Vec<String>> = std::sync::OnceLock::new();
+        NAMES.get_or_init(|| (0..Many::NUMBERS).map(|i| format!("s{i}")).collect())
+    }
+
+    fn launch(kernel: &CompiledKernel, y: &Buffer<u32>, last: u32) -> PreparedLaunch {
+        let (name, rest) = Many::names().split_last().expect("numbers");
+        let binder = kernel.bind().buffer("y", y).scalar(name, last);
+        rest.iter().fold(binder, |binder, name| binder.scalar(name, 0u32)).prepare().expect("a launch")
+    }
+}
+
+impl Kernel for Many {
+    fn entry(&self) -> String {
+        "many".into()
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        let numbers = Many::names().iter().map(|name| ArgDesc::scalar::<u32>(name));
+        std::iter::once(ArgDesc::output::<u32>("y", 1)).chain(numbers).collect()
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(1)
+    }
+
+    fn body(&self, k: K<'_>) {
+        let last = Many::names().iter().map(|name| k.scalar::<u32>(name)).last();
+        k.ptr_mut::<u32>("y").st(0, last.expect("a number"));
+    }
+}
+
+#[test]
+fn launches_with_many_arguments_are_updated() {
+    let gpu = Gpu::open();
+    let stream = gpu.device.new_stream().unwrap();
+    let kernel = gpu.device.kernel(&Many).unwrap();
+    let [x, y] = [(); 2].map(|()| stream.alloc_zeros::<u32>(1).unwrap());
+    stream.begin_capture().unwrap();
+    stream.launch(&Many::launch(&kernel, &x, 5)).unwrap();
+    let mut exec = stream.end_capture().unwrap().instantiate().unwrap();
+    let node = exec.nodes().map(|(id, _)| id).next().unwrap();
+    exec.launch(&stream).unwrap();
+    exec.update(node, &Many::launch(&kernel, &y, 6)).unwrap();
+    exec.launch(&stream).unwrap();
+    assert_eq!([&x, &y].map(|buffer| stream.clone_dtoh(buffer).unwrap()), [[5], [6]]);
 }
 
 #[test]

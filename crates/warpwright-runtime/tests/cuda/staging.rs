@@ -82,6 +82,27 @@ fn copies_of_every_length_come_back() {
     assert!(stream.clone_dtoh(&part).unwrap() == bytes[777_777..2_888_888]);
 }
 
+/// A copy of nothing waits as any other does: who says that it has passed takes what is before it for done.
+#[test]
+fn a_copy_of_nothing_to_the_host_comes_behind_the_rest() {
+    let gpu = Gpu::open();
+    let stream = gpu.device.new_stream().unwrap();
+    let x = stream.clone_htod(&[1u32]).unwrap();
+    let nothing = stream.alloc::<u32>(0).unwrap();
+    let hold = gpu.hold(&stream, &x, 1);
+    let (copied, copies) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let (stream, nothing) = (&stream, &nothing);
+        scope.spawn(move || copied.send(stream.memcpy_dtoh(nothing, &mut [])).unwrap());
+        let early = copies.recv_timeout(Duration::from_millis(100));
+        let idle = stream.is_idle();
+        hold.release();
+        assert!(early.is_err() && !idle);
+        copies.recv().unwrap().unwrap();
+    });
+    assert_eq!(stream.clone_dtoh(&x).unwrap(), [2]);
+}
+
 #[test]
 fn threads_copy_at_the_same_time() {
     let gpu = Gpu::open();

@@ -82,6 +82,25 @@ fn a_graph_may_fail_with_any_code() {
     assert_eq!(gpu.stream.clone_dtoh(&x).unwrap(), [0]);
 }
 
+/// Drivers of about 12.2 take no node that sets memory of a pool.
+#[test]
+fn a_memset_that_is_refused_as_a_node_is_in_the_graph_all_the_same() {
+    let test = "calls::a_memset_that_is_refused_as_a_node_is_in_the_graph_all_the_same";
+    if let Some(apart) = refusing(test, "cuGraphAddMemsetNode=1") {
+        return apart.run().passed();
+    }
+    let gpu = Gpu::new(1);
+    let x = gpu.stream.clone_htod(&[7u32, 7]).unwrap();
+    gpu.stream.begin_capture().unwrap();
+    gpu.stream.memset_zeros(&x.slice(..1).unwrap()).unwrap();
+    gpu.launch("add", &x, &x, 3).unwrap();
+    gpu.stream.memset_any(x.slice(1..).unwrap().as_any(), 1).unwrap();
+    let exec = gpu.stream.end_capture().unwrap().instantiate().unwrap();
+    assert_eq!(gpu.stream.clone_dtoh(&x).unwrap(), [7, 7]);
+    exec.launch(&gpu.stream).unwrap();
+    assert_eq!(gpu.stream.clone_dtoh(&x).unwrap(), [3, 0x0101_0101]);
+}
+
 #[test]
 fn a_wait_that_the_driver_refuses_is_told() {
     let test = "calls::a_wait_that_the_driver_refuses_is_told";
