@@ -9,8 +9,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long an operation is put off if nobody waits for it, nor asks. The first of all waits twice as long at most, and
-/// for what is being done then: so a client sees what it looks for in memory, whatever else it asks for meanwhile.
+/// How long an operation is put off if nobody waits for it, nor asks, and how long the oldest that can be done is passed
+/// over then: so a client sees what it looks for in memory, whatever else it asks for meanwhile.
 pub(super) const LONGEST: Duration = Duration::from_millis(50);
 
 /// How many operations are put off at most.

@@ -5,7 +5,7 @@
 //! on. A stream that waits for all blocking streams of its context, and they for it, is held up with them.
 //!
 //! An order that puts work off does so until somebody waits or asks for it, it has waited too long, or there is too much
-//! of it. From then on, what is younger does not keep it from being done, and the first of all not for long what is as old.
+//! of it. From then on, what is younger does not keep it from being done, and the oldest that can be done not for long what is as old.
 
 use super::order::{Chooser, LONGEST, MOST, Order};
 use super::{Mark, Op, Stream, StreamKind};
@@ -51,6 +51,8 @@ struct State {
     oldest: Option<(u64, Instant)>,
     /// What was put off long enough: up to this ticket.
     due: u64,
+    /// The oldest ticket of those that could be done when another one was, and since when.
+    passed_over: Option<(u64, Instant)>,
 }
 
 /// An operation that was asked for.
@@ -362,9 +364,15 @@ impl State {
         if wanted { None } else { Some(left) }
     }
 
-    /// Whether the first one has waited twice as long as it may: others of its time have had their turns.
-    fn is_first_overdue(&self) -> bool {
-        self.oldest.is_some_and(|(_, since)| since.elapsed() >= 2 * LONGEST)
+    /// Whether the oldest of those that can be done was passed over for too long.
+    fn is_overdue(&mut self, ticket: u64) -> bool {
+        match self.passed_over {
+            Some((oldest, since)) if oldest == ticket => since.elapsed() >= LONGEST,
+            _ => {
+                self.passed_over = Some((ticket, Instant::now()));
+                false
+            }
+        }
     }
 
     /// Takes one of the operations that can be done.
@@ -373,16 +381,20 @@ impl State {
         // The streams that can go on, and the last ticket of each.
         let mut free: Vec<(u64, u64)> = Vec::new();
         let due = if self.is_done_through(self.due) { u64::MAX } else { self.due };
-        let (takes_first, is_overdue) = (self.chooser.takes_first(), self.is_first_overdue());
-        for (place, head) in self.heads().enumerate() {
+        let takes_first = self.chooser.takes_first();
+        let mut oldest = 0;
+        for head in self.heads() {
             if head.ticket > due && !free.is_empty() {
                 break;
             }
             let stream = head.stream.id();
             if !held.holds(&head.stream) && head.is_ready() {
                 let last = self.lanes.get(&stream).and_then(VecDeque::back).map_or(0, |last| last.ticket);
+                if free.is_empty() {
+                    oldest = head.ticket;
+                }
                 free.push((stream, last));
-                if takes_first || is_overdue && place == 0 {
+                if takes_first {
                     break;
                 }
             }
@@ -392,6 +404,7 @@ impl State {
             return None;
         }
         let chosen = self.chooser.choose(free.len(), |candidate| free[candidate].1);
+        let chosen = if chosen > 0 && self.is_overdue(oldest) { 0 } else { chosen };
         self.pop(free.get(chosen)?.0)
     }
 

@@ -258,6 +258,10 @@ fn other_device() -> String {
 fn polls(part: &str) -> String {
     let (a, b, mark, at) = (stream(1), stream(1), event(), pinned());
     let add_one = kernel(PTX, "add");
+    let (held, gate) = (stream(1), pinned());
+    if part.starts_with("behind one that waits, ") {
+        ok!(cuStreamWaitValue32_v2(held, address(gate), 1, 0));
+    }
     let until = |what: &dyn Fn() -> Status| loop {
         match what() {
             Status::SUCCESS => break,
@@ -268,7 +272,7 @@ fn polls(part: &str) -> String {
         let on = if part == "asks for the default stream" { CUstream::NULL } else { a };
         add(add_one, address(at), 1, on);
         ok!(cuEventRecord(mark, on));
-        match part {
+        match part.trim_start_matches("behind one that waits, ") {
             // SAFETY: handles.
             "asks for an event" => until(&|| unsafe { cuEventQuery(mark) }),
             // SAFETY: handles.
@@ -293,5 +297,7 @@ fn polls(part: &str) -> String {
         }
         assert_eq!(at.load(SeqCst), round);
     }
+    gate.store(1, SeqCst);
+    ok!(cuStreamSynchronize(held));
     "done".into()
 }
