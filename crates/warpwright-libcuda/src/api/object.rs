@@ -31,8 +31,7 @@ entries! {
 
     /// The caller has more references.
     fn cuUserObjectRetain(handle: CUuserObject, references: c_uint) {
-        object(handle)?.retain(count(references)?);
-        Ok(())
+        object(handle)?.retain(count(references)?)
     }
 
     /// The caller has fewer references.

@@ -51,8 +51,11 @@ impl UserObject {
     }
 
     /// The client has more references.
-    pub(crate) fn retain(&self, count: u32) {
-        self.counts().client += u64::from(count);
+    pub(crate) fn retain(&self, count: u32) -> Result<()> {
+        self.change(|counts| {
+            counts.client += u64::from(count);
+            Some(())
+        })
     }
 
     /// The client has fewer references, of which it has as many.
@@ -63,10 +66,12 @@ impl UserObject {
         })
     }
 
-    /// Changes the numbers, and ends with the last reference. `None` where there are not as many.
+    /// Changes the numbers, and ends with the last reference: once, although somebody may have found the object just before.
+    /// `None` where there are not as many.
     fn change(&self, change: impl FnOnce(&mut Counts) -> Option<()>) -> Result<()> {
         let mut counts = self.counts();
-        change(&mut counts).ok_or_else(|| {
+        let is_over = counts.client == 0 && counts.graphs == 0;
+        Some(()).filter(|()| !is_over).and_then(|()| change(&mut counts)).ok_or_else(|| {
             log::misuse(&format_args!("the user object {:#x} has fewer references than that", self.handle));
             Status::INVALID_VALUE
         })?;
@@ -143,5 +148,26 @@ impl Drop for References {
                 Some(())
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::c_void;
+
+    unsafe extern "C-unwind" fn ended(_: *mut c_void) {}
+
+    #[test]
+    fn what_was_found_before_its_end_has_no_references_afterwards() {
+        let destructor = HostFunction::new(ended, std::ptr::null_mut());
+        let handle = UserObject::create(destructor, 1).unwrap();
+        // As another thread has it that is a little late.
+        let found = USER_OBJECTS.get(handle.0).unwrap();
+        found.release(1).unwrap();
+        assert_eq!(found.retain(1), Err(Status::INVALID_VALUE));
+        assert_eq!(References::default().add(&found, 1, false), Err(Status::INVALID_VALUE));
+        assert_eq!(found.release(1), Err(Status::INVALID_VALUE));
+        assert!(USER_OBJECTS.get(handle.0).is_err());
     }
 }

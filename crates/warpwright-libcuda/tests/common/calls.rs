@@ -3,7 +3,7 @@
 
 use std::sync::Once;
 use warpwright_cuda::api::cuInit;
-use warpwright_cuda::types::{Out, Result, Status};
+use warpwright_cuda::types::{CUDA_MEMCPY3D, CUarray, CUcontext, CUmemorytype, Out, Result, Status};
 
 pub(crate) const OK: Status = Status::SUCCESS;
 
@@ -50,4 +50,35 @@ pub(crate) fn begin(variables: &[(&str, &str)]) {
         }
         ok!(cuInit(0));
     });
+}
+
+/// A copy of nothing from nowhere, between memory of devices.
+pub(crate) fn empty_copy() -> CUDA_MEMCPY3D {
+    CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: CUmemorytype::DEVICE,
+        srcHost: std::ptr::null(),
+        srcDevice: 0,
+        srcArray: CUarray::NULL,
+        srcContext: CUcontext::NULL,
+        srcPitch: 0,
+        srcHeight: 0,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: CUmemorytype::DEVICE,
+        dstHost: std::ptr::null_mut(),
+        dstDevice: 0,
+        dstArray: CUarray::NULL,
+        dstContext: CUcontext::NULL,
+        dstPitch: 0,
+        dstHeight: 0,
+        WidthInBytes: 0,
+        Height: 0,
+        Depth: 0,
+    }
 }

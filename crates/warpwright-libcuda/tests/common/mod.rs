@@ -4,7 +4,7 @@
 
 mod calls;
 
-pub(crate) use calls::{begin, out as get};
+pub(crate) use calls::{begin, call, ok, out as get};
 
 use std::ffi::CString;
 use std::process::{Child, Command, Output, Stdio};

@@ -21,36 +21,6 @@ impl Random {
 
 const ROOM: usize = 1 << 14;
 
-fn nothing() -> CUDA_MEMCPY3D {
-    CUDA_MEMCPY3D {
-        srcXInBytes: 0,
-        srcY: 0,
-        srcZ: 0,
-        srcLOD: 0,
-        srcMemoryType: CUmemorytype::DEVICE,
-        srcHost: std::ptr::null(),
-        srcDevice: 0,
-        srcArray: CUarray::NULL,
-        srcContext: CUcontext::NULL,
-        srcPitch: 0,
-        srcHeight: 0,
-        dstXInBytes: 0,
-        dstY: 0,
-        dstZ: 0,
-        dstLOD: 0,
-        dstMemoryType: CUmemorytype::DEVICE,
-        dstHost: std::ptr::null_mut(),
-        dstDevice: 0,
-        dstArray: CUarray::NULL,
-        dstContext: CUcontext::NULL,
-        dstPitch: 0,
-        dstHeight: 0,
-        WidthInBytes: 0,
-        Height: 0,
-        Depth: 0,
-    }
-}
-
 fn flat(c: &CUDA_MEMCPY3D) -> CUDA_MEMCPY2D {
     CUDA_MEMCPY2D {
         srcXInBytes: c.srcXInBytes,
@@ -133,7 +103,7 @@ fn rows_and_slices_land_where_a_model_puts_them() {
     let stream = stream(0);
     let mut random = Random::new(7);
     for round in 0..300 {
-        let mut c = nothing();
+        let mut c = empty_copy();
         let (width, height) = (1 + random.below(20), 1 + random.below(6));
         let depth = if round % 2 == 0 { 1 } else { 1 + random.below(4) };
         (c.WidthInBytes, c.Height, c.Depth) = (width, height, depth);
@@ -180,7 +150,7 @@ fn rows_and_slices_land_where_a_model_puts_them() {
 fn what_makes_no_rows_is_refused() {
     let context = Ctx::new(0);
     let (a, b) = (alloc(1000), alloc(1000));
-    let mut good = nothing();
+    let mut good = empty_copy();
     (good.srcDevice, good.dstDevice, good.srcContext, good.dstContext) = (a, b, context.0, context.0);
     (good.srcPitch, good.dstPitch, good.srcHeight, good.dstHeight) = (50, 100, 5, 5);
     (good.WidthInBytes, good.Height, good.Depth) = (50, 5, 2);

@@ -416,36 +416,6 @@ fn launches_stay_what_they_are() {
     fails!(INVALID_VALUE, cuGraphGetEdges_v2(new, nowhere(), nowhere(), data, at));
 }
 
-fn empty_copy() -> CUDA_MEMCPY3D {
-    CUDA_MEMCPY3D {
-        srcXInBytes: 0,
-        srcY: 0,
-        srcZ: 0,
-        srcLOD: 0,
-        srcMemoryType: CUmemorytype::DEVICE,
-        srcHost: std::ptr::null(),
-        srcDevice: 0,
-        srcArray: CUarray::NULL,
-        srcContext: CUcontext::NULL,
-        srcPitch: 0,
-        srcHeight: 0,
-        dstXInBytes: 0,
-        dstY: 0,
-        dstZ: 0,
-        dstLOD: 0,
-        dstMemoryType: CUmemorytype::DEVICE,
-        dstHost: std::ptr::null_mut(),
-        dstDevice: 0,
-        dstArray: CUarray::NULL,
-        dstContext: CUcontext::NULL,
-        dstPitch: 0,
-        dstHeight: 0,
-        WidthInBytes: 0,
-        Height: 0,
-        Depth: 0,
-    }
-}
-
 /// Two rows of a word.
 fn rows(to: CUdeviceptr, from: CUdeviceptr) -> CUDA_MEMCPY2D {
     CUDA_MEMCPY2D {

@@ -1,7 +1,7 @@
 //! Programs that say what they need, and the same ones without.
 #![allow(unsafe_code, reason = "the functions are C's")]
 
-use crate::common::{context, get, kernel, ok};
+use crate::common::{call, context, get, kernel, ok};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use warpwright_cuda::api::*;
@@ -28,15 +28,6 @@ const PTX: &str = ".version 8.0
     ret;
 }
 ";
-
-/// Calls a function of the interface, which must say that it worked.
-macro_rules! ok {
-    ($call:expr) => {
-        // SAFETY: handles and addresses are any values; places are good for what is written and read.
-        #[allow(unused_unsafe)]
-        ok(unsafe { $call })
-    };
-}
 
 pub(crate) fn stream(flags: u32) -> CUstream {
     // SAFETY: a place for a handle.
