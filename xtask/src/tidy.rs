@@ -32,12 +32,17 @@ const UNSAFE_PLACES: &[&str] = &[
 const DIRECTIONS: &[(&str, &[&str])] = &[
     ("warpwright-ptx", &[]),
     ("warpwright-vm", &["warpwright-ptx"]),
-    ("warpwright-kernels", &["warpwright-ptx"]),
-    ("warpwright-runtime", &["warpwright-ptx", "warpwright-vm"]),
-    ("warpwright-graph", &["warpwright-ptx", "warpwright-kernels", "warpwright-runtime"]),
+    ("warpwright-dsl", &["warpwright-ptx"]),
+    ("warpwright-test", &["warpwright-dsl", "warpwright-ptx", "warpwright-vm"]),
+    ("warpwright-kernels", &["warpwright-dsl", "warpwright-ptx"]),
+    ("warpwright-runtime", &["warpwright-dsl", "warpwright-ptx", "warpwright-vm"]),
+    ("warpwright-graph", &["warpwright-dsl", "warpwright-ptx", "warpwright-kernels", "warpwright-runtime"]),
     ("warpwright-llm", &["warpwright-graph", "warpwright-kernels", "warpwright-runtime"]),
     ("warpwright-libcuda", &["warpwright-ptx", "warpwright-vm"]),
-    ("warpwright-testing", &["warpwright-ptx", "warpwright-runtime", "warpwright-vm"]),
+    (
+        "warpwright-testing",
+        &["warpwright-dsl", "warpwright-ptx", "warpwright-runtime", "warpwright-test", "warpwright-vm"],
+    ),
 ];
 
 /// Files that must be there.

@@ -2,7 +2,7 @@
 
 use crate::{ROW, TARGET};
 use warpwright_kernels::{RmsNorm, Softmax};
-use warpwright_ptx::dsl::Kernel;
+use warpwright_dsl::Kernel;
 use warpwright_ptx::{print, verify};
 
 /// RMSNorm over a row.

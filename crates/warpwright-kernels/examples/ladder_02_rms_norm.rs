@@ -2,8 +2,8 @@
 //!
 //! Prints the kernel's PTX for each, for `sm_80` or the target that is named.
 
+use warpwright_dsl::{Bf16, F16, Kernel};
 use warpwright_kernels::ladder::RmsNorm;
-use warpwright_ptx::dsl::{Bf16, F16, Kernel};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = std::env::args().nth(1).unwrap_or("sm_80".into()).parse()?;

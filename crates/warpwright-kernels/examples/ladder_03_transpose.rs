@@ -3,8 +3,8 @@
 //! Prints the kernel's PTX, for `sm_80` or the target that is named, and the shared memory that the
 //! launch needs.
 
+use warpwright_dsl::Kernel;
 use warpwright_kernels::Transpose;
-use warpwright_ptx::dsl::Kernel;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = std::env::args().nth(1).unwrap_or("sm_80".into()).parse()?;

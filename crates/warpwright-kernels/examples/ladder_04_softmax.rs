@@ -2,8 +2,8 @@
 //!
 //! Prints the kernel's PTX, for `sm_80` or the target that is named.
 
+use warpwright_dsl::Kernel;
 use warpwright_kernels::ladder::Softmax;
-use warpwright_ptx::dsl::Kernel;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = std::env::args().nth(1).unwrap_or("sm_80".into()).parse()?;

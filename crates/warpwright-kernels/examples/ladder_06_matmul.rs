@@ -3,10 +3,10 @@
 //! Runs the kernel on the virtual GPU with every check on, as `sm_80` or the target that is named, and
 //! compares with float64. Prints the kernel's PTX where `--ptx` is given.
 
+use warpwright_dsl::{F16, Kernel, f16_bits};
 use warpwright_kernels::Matmul;
-use warpwright_ptx::dsl::{F16, Kernel, f16_bits};
 use warpwright_ptx::ir::Arch;
-use warpwright_vm::testing::KernelTest;
+use warpwright_test::KernelTest;
 
 /// Sides that no tile divides.
 const M: usize = 150;

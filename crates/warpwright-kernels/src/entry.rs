@@ -7,7 +7,7 @@
 use crate::Dtype;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_ptx::dsl::{BuildError, Called, Kernel};
+use warpwright_dsl::{BuildError, Called, Kernel};
 
 /// A kernel of the catalogue.
 #[derive(Clone, Copy, Debug)]
@@ -234,8 +234,8 @@ macro_rules! by_dtype {
     ($dtype:expr, $make:ident) => {
         match $dtype {
             $crate::Dtype::F32 => $make!(f32),
-            $crate::Dtype::F16 => $make!(::warpwright_ptx::dsl::F16),
-            $crate::Dtype::Bf16 => $make!(::warpwright_ptx::dsl::Bf16),
+            $crate::Dtype::F16 => $make!(::warpwright_dsl::F16),
+            $crate::Dtype::Bf16 => $make!(::warpwright_dsl::Bf16),
         }
     };
 }

@@ -1,7 +1,7 @@
 //! The kernel library: one configurable type per kernel idea.
 //!
 //! A kernel is a struct whose fields are its host-time configuration. It implements
-//! [`Kernel`](warpwright_ptx::dsl::Kernel): entry point, arguments, launch rule, PTX for a target. The
+//! [`Kernel`](warpwright_dsl::Kernel): entry point, arguments, launch rule, PTX for a target. The
 //! crate knows no devices.
 //!
 //! Each kernel's file also says how the [catalogue] shows it: its name and its fields as text.

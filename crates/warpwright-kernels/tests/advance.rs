@@ -3,8 +3,8 @@
 mod common;
 
 use common::ops::{Buffers, run};
+use warpwright_dsl::{BuildError, Kernel};
 use warpwright_kernels::Advance;
-use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
 
 const NAMES: [&str; 4] = ["counters_0", "counters_1", "counters_2", "counters_3"];

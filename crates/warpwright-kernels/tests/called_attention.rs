@@ -6,10 +6,10 @@ mod common;
 use common::called::{Calls, called_ptx};
 use common::{encode, numbers};
 use std::collections::HashMap;
+use warpwright_dsl::*;
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention, Rope};
-use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Arch;
-use warpwright_vm::testing::{KernelTest, TestError};
+use warpwright_test::{KernelTest, TestError};
 use warpwright_vm::{Finding, FindingKind, Options};
 
 /// A cache of `rows` rows of `d` elements for each head of each sequence, and its scales. Rows behind a sequence's

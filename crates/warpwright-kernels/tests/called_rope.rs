@@ -6,8 +6,8 @@ mod common;
 use common::called::{Calls, called_ptx};
 use common::{encode, numbers};
 use std::collections::HashMap;
+use warpwright_dsl::Kernel;
 use warpwright_kernels::{CacheDtype, Dtype, QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
-use warpwright_ptx::dsl::Kernel;
 use warpwright_ptx::ir::Arch;
 
 const POSITIONS: [u32; 6] = [3, 0, 6, 2, 7, u32::MAX];

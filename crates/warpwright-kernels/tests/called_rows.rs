@@ -6,11 +6,11 @@ mod common;
 use common::called::{Calls, called_ptx};
 use common::numbers;
 use std::collections::HashMap;
+use warpwright_dsl::{Kernel, Role, bf16_bits, f16_bits};
 use warpwright_kernels::{
     Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding, Operands,
     Penalties, Publish, QuantizeQ8_1, ResizeRows, RmsNorm, Sample, Setting, Softmax, WeightFormat,
 };
-use warpwright_ptx::dsl::{Kernel, Role, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
 
 /// What is given for arguments that are no random numbers.
@@ -64,8 +64,7 @@ fn filled<'a>(kernel: &'a dyn Kernel, sm: u16, dims: &[(&str, u64)], given: &Wor
 #[track_caller]
 fn check(sm: u16, kernel: &dyn Kernel, other: &dyn Kernel, dims: &[(&str, u64)], given: &Words) {
     filled(kernel, sm, dims, given).check();
-    let part =
-        |parts: Option<Vec<warpwright_ptx::dsl::Called>>| parts.map(|mut parts| parts.remove(0).kernel);
+    let part = |parts: Option<Vec<warpwright_dsl::Called>>| parts.map(|mut parts| parts.remove(0).kernel);
     let (own, others) = (part(kernel.called(256)), part(other.called(256)));
     let (own, others) =
         (own.as_deref().map_or(kernel, |part| part), others.as_deref().map_or(other, |part| part));

@@ -1,7 +1,7 @@
 //! The catalogue: defaults build, verify and read back; wrong fields are named.
 
+use warpwright_dsl::{BuildError, Kernel};
 use warpwright_kernels::{ConfigureError, Domain, Entry, catalogue, find};
-use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
 use warpwright_ptx::{parse, print, verify};
 

@@ -4,13 +4,13 @@
 mod common;
 
 use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, hold, kinds, run};
+use warpwright_dsl::{BuildError, Kernel};
 use warpwright_kernels::{
     CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Operands, ResizeRows,
 };
-use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_test::KernelTest;
 use warpwright_testing::RunHere;
-use warpwright_vm::testing::KernelTest;
 
 fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
     let what = format!("{kind} of {} on sm_{sm}", kernel.entry());

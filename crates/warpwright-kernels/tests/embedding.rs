@@ -5,11 +5,11 @@ mod common;
 
 use common::gguf::{dequantized, fixture};
 use common::{numbers, rounded};
+use warpwright_dsl::{BuildError, Kernel, bf16_bits, f16_bits};
 use warpwright_kernels::{Dtype, Embedding, WeightFormat};
-use warpwright_ptx::dsl::{BuildError, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::Arch;
+use warpwright_test::KernelTest;
 use warpwright_testing::RunHere;
-use warpwright_vm::testing::KernelTest;
 
 /// A table: its bytes, and its weights as `f32`.
 fn table(format: WeightFormat, rows: u32, d: u32) -> (Vec<u8>, Vec<f32>) {

@@ -15,13 +15,13 @@ mod common;
 
 use common::gguf::weight;
 use common::{assert_no_conflicts, f16, numbers, rounded, rounding};
+use warpwright_dsl::{BuildError, Kernel, bf16_bits, f16_bits};
 use warpwright_kernels::weights::{Repack, WeightFormat};
 use warpwright_kernels::{Dtype, Gemm, GemmInput, QuantGemm, ScaleRows};
-use warpwright_ptx::dsl::{BuildError, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::Arch;
+use warpwright_test::KernelTest;
 use warpwright_testing::{Ran, RunHere};
 use warpwright_vm::Options;
-use warpwright_vm::testing::KernelTest;
 
 /// Inputs that are hard in different ways.
 #[derive(Clone, Copy, Debug, PartialEq)]

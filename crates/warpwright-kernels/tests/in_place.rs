@@ -1,11 +1,11 @@
 //! Results in the buffer of what is added to them: the same bits as in a buffer of their own, with every check on
 //! and in several orders. Every kernel of the catalogue that allows it is here.
 
+use warpwright_dsl::{ArgDesc, Kernel, Role, bf16_bits, f16_bits};
 use warpwright_kernels::{catalogue, find};
-use warpwright_ptx::dsl::{ArgDesc, Kernel, Role, bf16_bits, f16_bits};
 use warpwright_ptx::ir::Type;
+use warpwright_test::KernelTest;
 use warpwright_testing::{Ran, RunHere, orders};
-use warpwright_vm::testing::KernelTest;
 
 /// Kernels, with tails of tiles, and a number for `rows` and `tokens`.
 const KERNELS: [(&str, &str, u64); 15] = [

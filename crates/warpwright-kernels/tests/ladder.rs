@@ -6,9 +6,9 @@
 mod common;
 
 use common::{Given, numbers, rounded, rounding, run_kernel};
+use warpwright_dsl::{Bf16, F16, Kernel};
 use warpwright_kernels::find;
 use warpwright_kernels::ladder::{RmsNorm, Softmax};
-use warpwright_ptx::dsl::{Bf16, F16, Kernel};
 use warpwright_ptx::ir::{Arch, Type};
 
 const TARGETS: [u16; 5] = [75, 80, 89, 90, 120];

@@ -13,9 +13,9 @@
 mod common;
 
 use common::{Given, numbers, product, rounded, rounding, run_kernel};
+use warpwright_dsl::{BuildError, F16, Kernel};
 use warpwright_kernels::{Matmul, MatmulTiled, find};
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::dsl::{BuildError, F16, Kernel};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_vm::tensor::{FloatElement, TensorCore};
 

@@ -4,8 +4,8 @@
 mod common;
 
 use common::ops::{Buffers, U, assert_within, full, held, hold, kinds, run};
+use warpwright_dsl::{BuildError, Kernel};
 use warpwright_kernels::{Dtype, RmsNorm, Softmax};
-use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
 
 const TARGETS: [u16; 3] = [75, 80, 90];

@@ -5,8 +5,8 @@ mod common;
 
 use common::ops::{Buffers, U, assert_within, hold, kinds, run};
 use std::collections::HashMap;
+use warpwright_dsl::{BuildError, Kernel};
 use warpwright_kernels::{Dtype, Penalties, Setting};
-use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
 
 fn numbers_of(words: &[u32]) -> Vec<f64> {

@@ -4,9 +4,9 @@
 mod common;
 
 use common::{Given, numbers, run_unjudged};
+use warpwright_dsl::{Built, F16, Kernel};
 use warpwright_kernels::weights::{Planes, WeightFormat};
 use warpwright_kernels::{Matmul, MatmulTiled, QuantGemm};
-use warpwright_ptx::dsl::{Built, F16, Kernel};
 use warpwright_ptx::ir::{Arch, ItemKind, StatementKind, Type};
 use warpwright_ptx::op::Op;
 use warpwright_vm::{FindingKind, Report, SpaceKind};

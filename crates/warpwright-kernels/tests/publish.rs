@@ -2,12 +2,12 @@
 //! kernel for many tokens, which a host thread reads and stops.
 
 use std::time::{Duration, Instant};
+use warpwright_dsl::*;
 use warpwright_kernels::{Finish, Publish};
-use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::{Buffer, Event, HostBuffer, Stream, VmConfig};
+use warpwright_test::KernelTest;
 use warpwright_testing::{RunHere, orders};
-use warpwright_vm::testing::KernelTest;
 use warpwright_vm::{Options, Schedule};
 
 /// What a step begins with.

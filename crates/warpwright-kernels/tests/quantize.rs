@@ -3,10 +3,10 @@
 mod common;
 
 use common::{numbers, rounded};
+use warpwright_dsl::{bf16_bits, f16_bits};
 use warpwright_kernels::{Dtype, QuantizeQ8_1};
-use warpwright_ptx::dsl::{bf16_bits, f16_bits};
+use warpwright_test::KernelTest;
 use warpwright_testing::{Ran, RunHere, orders};
-use warpwright_vm::testing::KernelTest;
 
 /// Runs rows of numbers of the type; yields the run and the numbers as the type holds them.
 fn run(kernel: &QuantizeQ8_1, rows: u64, x: &[f64], seed: u64) -> (Ran, Vec<f64>) {

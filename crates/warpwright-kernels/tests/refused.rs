@@ -1,12 +1,12 @@
 //! Configurations that no kernel has: they are refused by a field, and nothing that is asked of them panics.
 
+use warpwright_dsl::{BuildError, Kernel};
 use warpwright_kernels::weights::{Repack, Unpack};
 use warpwright_kernels::{
     Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding,
     FlashAttention, FusedNormGemv, Gemm, IncrementalAttention, Matrix, Penalties, Publish, QuantGemm,
     QuantGemv, QuantizeQ8_1, ResizeRows, RmsNorm, Rope, Sample, ScaleRows, Softmax, WeightFormat,
 };
-use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
 
 fn is_refused(kernel: &dyn Kernel) {

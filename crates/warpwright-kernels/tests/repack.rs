@@ -5,8 +5,8 @@ mod common;
 
 use common::gguf::{six_bits, weight};
 use warpwright_kernels::weights::{Part, Planes, Repack, Unpack, WeightFormat};
+use warpwright_test::KernelTest;
 use warpwright_testing::{RunHere, orders};
-use warpwright_vm::testing::KernelTest;
 
 /// What lies where no plane is, and where a kernel has not written.
 const POISON: u8 = 0xa5;

@@ -6,8 +6,8 @@ mod common;
 
 use common::{Given, numbers, run_kernel};
 use std::sync::Arc;
+use warpwright_dsl::{Bf16, F16, Factor, Kernel};
 use warpwright_kernels::{Matmul, MatmulTiled};
-use warpwright_ptx::dsl::{Bf16, F16, Factor, Kernel};
 use warpwright_ptx::ir::{Arch, Imm, Src, StatementKind, Type};
 use warpwright_ptx::op::Op;
 use warpwright_vm::{Report, SpaceTraffic};

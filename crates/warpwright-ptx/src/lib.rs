@@ -1,11 +1,10 @@
-//! PTX in Rust: one IR, written by the kernel DSL and the parser, read by the printer and the
-//! verifier.
+//! PTX in Rust: one IR, written by the parser and by the kernel DSL of `warpwright-dsl`, read by the printer
+//! and the verifier.
 //!
 //! The crate knows PTX. It knows no devices and no language models.
 #![forbid(unsafe_code)]
 
 pub mod diag;
-pub mod dsl;
 pub mod ir;
 pub mod op;
 pub mod parse;
@@ -15,11 +14,6 @@ pub mod verify;
 pub use parse::parse;
 pub use print::print;
 pub use verify::verify;
-
-/// The examples in Rust of the page of diagnostics.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/diagnostics.md")]
-struct DiagnosticsPage;
 
 /// The example of the page that registries show.
 #[cfg(doctest)]

@@ -8,7 +8,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_runtime::{Binder, Buffer, CompiledKernel, Device, Result, VmConfig};
 
 const ROUNDS: usize = 9;

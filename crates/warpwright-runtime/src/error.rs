@@ -3,8 +3,8 @@
 use crate::contract::ContractError;
 use crate::graph::GraphNode;
 use std::fmt;
+use warpwright_dsl::BuildError;
 use warpwright_ptx::diag::Diagnostics;
-use warpwright_ptx::dsl::BuildError;
 use warpwright_ptx::ir::Type;
 
 /// What functions of this crate return.

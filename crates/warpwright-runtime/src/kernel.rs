@@ -16,12 +16,12 @@ use crate::stream::Stream;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use warpwright_ptx::dsl::{ArgDesc, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, Kernel, LaunchRule};
 
 /// A kernel on a device, ready for launches. A cheap handle: its clones are one kernel.
 ///
 /// ```
-/// use warpwright_ptx::dsl::*;
+/// use warpwright_dsl::*;
 /// use warpwright_runtime::{Device, RuntimeError, Violation, VmConfig};
 ///
 /// /// `y = factor · x`.

@@ -12,7 +12,7 @@ use crate::op::{Op, Shape};
 use crate::stream::Stream;
 use bytemuck::NoUninit;
 use std::sync::Arc;
-use warpwright_ptx::dsl::Block;
+use warpwright_dsl::Block;
 
 /// The dimensions of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

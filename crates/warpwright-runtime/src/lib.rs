@@ -5,7 +5,7 @@
 //! under its contract: what is accepted fits, and what is refused names kernel, argument and rule.
 //!
 //! ```
-//! use warpwright_ptx::dsl::*;
+//! use warpwright_dsl::*;
 //! use warpwright_runtime::{Device, RuntimeError};
 //!
 //! /// `y = 2 x`, `n` elements of each.

@@ -2,7 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_runtime::{Device, HostBuffer, LaunchConfig, Stream, VmConfig};
 
 thread_local! {

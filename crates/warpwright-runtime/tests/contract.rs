@@ -4,8 +4,8 @@
 //!
 //! All arguments lie in one piece of memory, which nothing ever runs on.
 
+use warpwright_dsl::{ArgDesc, Role};
 use warpwright_kernels::catalogue;
-use warpwright_ptx::dsl::{ArgDesc, Role};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_runtime::{
     AnyBuffer, Buffer, CompiledKernel, Device, Kind, PreparedLaunch, RuntimeError, Stream, Violation,

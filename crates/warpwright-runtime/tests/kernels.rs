@@ -3,7 +3,7 @@
 mod small;
 
 use small::*;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 use warpwright_runtime::{CompiledKernel, Device, Kind, Measure, RuntimeError, Stream, Violation};
 

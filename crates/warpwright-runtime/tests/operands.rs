@@ -5,7 +5,7 @@ mod small;
 
 use small::*;
 use std::time::{Duration, Instant};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::{Scope, Type};
 use warpwright_runtime::{
     HostBuffer, Kind, Measure, OperandBinder, OperandList, OperandTable, Operands, RuntimeError, Stream,

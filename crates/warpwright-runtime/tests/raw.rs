@@ -5,7 +5,7 @@
 mod small;
 
 use small::*;
-use warpwright_ptx::dsl::{Extent, LaunchRule};
+use warpwright_dsl::{Extent, LaunchRule};
 use warpwright_runtime::{
     Device, Function, GraphNode, LaunchAttributes, LaunchConfig, Module, RawArg, Result, RuntimeError,
     Stream, Violation,

@@ -7,7 +7,7 @@ use warpwright_ptx::verify;
 use warpwright_runtime::{
     Buffer, Function, LaunchAttributes, LaunchConfig, RawArg, RuntimeError, Stream, VmConfig,
 };
-use warpwright_vm::testing::{KernelTest, TestArg, TestError, TestLaunch};
+use warpwright_test::{KernelTest, TestArg, TestError, TestLaunch};
 use warpwright_vm::{Arg, Element, Options, Report};
 
 /// Why a kernel did not run, or not as it should.

@@ -45,15 +45,14 @@
 //!
 //! Accesses outside of allocations, or that are not aligned, are always found, and not done.
 //! [`Options::checks`] asks for more: races in shared and global memory, reads of what was never written,
-//! barriers and collectives that threads do not reach together. [`testing::KernelTest`] runs a kernel of
-//! the DSL in a unit test, with all of them.
+//! barriers and collectives that threads do not reach together. `warpwright-test` runs kernels of
+//! the DSL in unit tests, with all of them.
 //!
 //! | module | what it is |
 //! | --- | --- |
 //! | [`check`] | what the checks find |
 //! | [`num`] | what instructions compute, on numbers |
 //! | [`tensor`] | how tensor cores multiply and add, bit for bit |
-//! | [`testing`] | kernels in unit tests |
 #![deny(unsafe_code)]
 
 mod counters;
@@ -70,7 +69,6 @@ mod simd;
 pub mod check;
 pub mod num;
 pub mod tensor;
-pub mod testing;
 
 pub use check::{
     AccessSite, Action, AllocationRef, Between, Finding, FindingKind, Hazard, MemorySite, Severity,

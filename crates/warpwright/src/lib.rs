@@ -2,8 +2,8 @@
 //!
 //! This crate gathers the others under one name:
 //!
-//! - [`ptx`]: the intermediate representation of PTX, with the typed kernel DSL, parser, printer and
-//!   verifier;
+//! - [`ptx`]: the intermediate representation of PTX, with its parser, printer and verifier;
+//! - [`dsl`]: the typed DSL that kernels are written in;
 //! - [`kernels`]: the kernel library;
 //! - [`vm`]: the virtual GPU, which runs and checks PTX on the CPU;
 //! - [`runtime`]: devices, memory, streams, and launches that are checked before they are made;
@@ -11,6 +11,7 @@
 //! - [`llm`]: the GGUF engine (feature `llm`).
 #![forbid(unsafe_code)]
 
+pub use warpwright_dsl as dsl;
 pub use warpwright_graph as graph;
 pub use warpwright_kernels as kernels;
 #[cfg(feature = "llm")]

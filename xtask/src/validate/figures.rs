@@ -6,7 +6,7 @@ use super::sass::{Code, Disassembler};
 use crate::ptxas::{Ptxas, first_error};
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use warpwright_ptx::dsl::{Block, Kernel, Role};
+use warpwright_dsl::{Block, Kernel, Role};
 use warpwright_ptx::ir::{Arch, Module, Origin, StatementKind, Type};
 use warpwright_ptx::op::Op;
 use warpwright_vm::{Arg, Device, DeviceConfig, LaunchConfig, Options, Report, SpaceTraffic, Traffic};
@@ -217,7 +217,7 @@ impl Measured {
         config.arch = self.arch;
         let device = Device::new(config).map_err(|error| text(&error))?;
         let loaded = device.load(&self.module, &info).map_err(|error| text(&error))?;
-        let extent = |extent: warpwright_ptx::dsl::Extent| {
+        let extent = |extent: warpwright_dsl::Extent| {
             extent.evaluate(|name| self.size(name)).ok_or_else(|| format!("`{extent}` is not known"))
         };
         let (mut args, mut buffers) = (Vec::new(), Vec::new());

@@ -20,7 +20,7 @@ use crate::tools::{self, Tools};
 use figures::{FIGURES, Figure};
 use resources::Resources;
 use sass::Disassembler;
-use warpwright_ptx::dsl::LaunchRule;
+use warpwright_dsl::LaunchRule;
 use warpwright_ptx::ir::Arch;
 
 /// The targets that kernels claim, unless their launch rule asks for more.

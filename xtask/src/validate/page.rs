@@ -5,7 +5,7 @@ use super::resources::Resources;
 use super::{Entry, Page, TARGETS};
 use crate::run::root;
 use std::fmt::Write;
-use warpwright_ptx::dsl::Block;
+use warpwright_dsl::Block;
 
 /// Where it lies.
 const PATH: &str = "docs/kernels.md";

@@ -1,6 +1,6 @@
 //! What a kernel takes of a multiprocessor, and how many of its warps fit.
 
-use warpwright_ptx::dsl::{Block, LaunchRule};
+use warpwright_dsl::{Block, LaunchRule};
 use warpwright_ptx::ir::Arch;
 
 /// What `ptxas -v` says about a kernel.

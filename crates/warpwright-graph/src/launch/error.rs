@@ -3,7 +3,7 @@
 use crate::graph::GraphError;
 use crate::program::ProgramError;
 use thiserror::Error;
-use warpwright_ptx::dsl::BuildError;
+use warpwright_dsl::BuildError;
 use warpwright_ptx::ir::Arch;
 
 /// Why there is no plan for a graph.

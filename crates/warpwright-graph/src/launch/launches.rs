@@ -4,7 +4,7 @@ use super::storage::WeightLayout;
 use crate::graph::Tensor;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_ptx::dsl::{ArgDesc, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, Kernel, LaunchRule};
 use warpwright_ptx::ir::Type;
 
 /// What is done for a step.

@@ -5,8 +5,8 @@ use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, Tensor};
 use crate::options::PlanOptions;
 use crate::program::Products;
+use warpwright_dsl::Kernel;
 use warpwright_kernels::{Dtype, Gemm, GemmInput, QuantGemm, ScaleRows, WeightFormat};
-use warpwright_ptx::dsl::Kernel;
 
 /// The halves that activations become for a format, if there is a kernel for its weights.
 pub(super) fn half(format: WeightFormat, options: &PlanOptions) -> Option<Dtype> {

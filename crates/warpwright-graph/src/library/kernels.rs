@@ -4,7 +4,7 @@ use super::lowering::Result;
 use crate::launch::{ConfiguredKernel, Unsupported};
 use std::collections::HashMap;
 use std::sync::Arc;
-use warpwright_ptx::dsl::Kernel;
+use warpwright_dsl::Kernel;
 use warpwright_ptx::ir::Arch;
 
 /// The kernels of a plan, by entry point, which is unique to a configuration.

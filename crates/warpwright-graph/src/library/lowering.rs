@@ -7,7 +7,7 @@ use crate::launch::{
 };
 use crate::options::PlanOptions;
 use crate::program::Program;
-use warpwright_ptx::dsl::{ArgDesc, Block, Kernel, Role};
+use warpwright_dsl::{ArgDesc, Block, Kernel, Role};
 use warpwright_ptx::ir::Type;
 
 pub(super) type Result<T> = std::result::Result<T, Box<Unsupported>>;

@@ -17,7 +17,7 @@
 //!
 //! The library chooses by shapes, formats and [`PlanOptions`] alone. It knows neither memory nor devices: launches
 //! name tensors. Whether a kernel has a configuration the kernel itself says, by its
-//! [`check`](warpwright_ptx::dsl::Kernel::check).
+//! [`check`](warpwright_dsl::Kernel::check).
 //!
 //! [`QuantGemv`]: warpwright_kernels::QuantGemv
 //! [`FusedNormGemv`]: warpwright_kernels::FusedNormGemv

@@ -5,7 +5,7 @@ use crate::graph::{Role, Tensor};
 use crate::launch::{ArgSource, planes};
 use crate::plan::{Location, Plan};
 use std::ops::Range;
-use warpwright_ptx::dsl::Role as ArgRole;
+use warpwright_dsl::Role as ArgRole;
 
 /// Memory that is apart from all other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

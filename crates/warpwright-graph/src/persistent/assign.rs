@@ -13,9 +13,9 @@ use super::cost::Cost;
 use super::error::ScheduleError;
 use super::schedule::{Instance, Schedule, Stage};
 use std::ops::Range;
+use warpwright_dsl::Block;
 use warpwright_kernels::persistent::Assignment;
 pub use warpwright_kernels::persistent::format::Wait;
-use warpwright_ptx::dsl::Block;
 
 /// The items of a schedule, for a number of blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use super::schedule::{Instance, Operand, Schedule};
 use crate::launch::ArgSource;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use warpwright_dsl::{BuildError, SizeValue};
 use warpwright_kernels::persistent::{Assignment, PersistentDecoder, format};
-use warpwright_ptx::dsl::{BuildError, SizeValue};
 
 /// The words of an assigned schedule, for the buffers of the decoder.
 #[derive(Clone, Debug, PartialEq, Eq)]

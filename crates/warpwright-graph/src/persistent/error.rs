@@ -1,7 +1,7 @@
 //! Why there is no schedule for a plan, and what is wrong with one.
 
 use thiserror::Error;
-use warpwright_ptx::dsl::BuildError;
+use warpwright_dsl::BuildError;
 
 /// Why there is no schedule for a plan. What runs such plans is [`execute_graph`](crate::execute_graph), or a
 /// captured launch of it.

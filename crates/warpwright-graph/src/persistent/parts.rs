@@ -11,8 +11,8 @@ use crate::plan::Plan;
 use crate::program::StepOp;
 use std::collections::HashMap;
 use std::sync::Arc;
+use warpwright_dsl::{ArgDesc, Kernel, Role};
 use warpwright_kernels::CopyBytes;
-use warpwright_ptx::dsl::{ArgDesc, Kernel, Role};
 
 /// A kernel that is called for a launch, with each of its arguments by the launch's name for it.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl<'a> Parts<'a> {
                 vec![Part { kernel: Arc::clone(kernel), args }]
             }
             Some(called) => {
-                let part = |called: warpwright_ptx::dsl::Called| {
+                let part = |called: warpwright_dsl::Called| {
                     let of = |desc: ArgDesc| {
                         let whole =
                             called.args.iter().find(|(own, _)| *own == desc.name).map(|&(_, name)| name);

@@ -10,9 +10,9 @@ use crate::program::StepOp;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use warpwright_dsl::{Kernel, Role as ArgRole};
 use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::Op;
-use warpwright_ptx::dsl::{Kernel, Role as ArgRole};
 
 /// The work of a plan's step as phases and stages, for a launch that stays resident. It is data: blocks get their share
 /// of it by [`assign`](Schedule::assign), and [`check`](super::check) says whether that does what the plan does.

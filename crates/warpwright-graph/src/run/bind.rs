@@ -87,7 +87,7 @@ mod tests {
     use crate::options::PlanOptions;
     use crate::plan::Plan;
     use crate::run::{Store, execute_graph};
-    use warpwright_ptx::dsl::{ArgDesc, K, Kernel, LaunchRule};
+    use warpwright_dsl::{ArgDesc, K, Kernel, LaunchRule};
     use warpwright_runtime::{Device, VmConfig};
 
     struct Fails;

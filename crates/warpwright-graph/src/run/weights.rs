@@ -8,9 +8,9 @@ use super::error::StoreError;
 use super::store::Store;
 use crate::graph::{Element, TensorType};
 use crate::launch::{WeightLayout, planes};
+use warpwright_dsl::Kernel;
 use warpwright_kernels::WeightFormat;
 use warpwright_kernels::weights::{Repack, Unpack};
-use warpwright_ptx::dsl::Kernel;
 use warpwright_ptx::ir::Type;
 use warpwright_runtime::{AnyBuffer, RuntimeError};
 

@@ -1,10 +1,10 @@
 //! Products by a kernel of the dispatcher's, written in the DSL: a warp for each number of the result.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use warpwright_dsl::*;
 use warpwright_graph::{
     ExecuteError, Family, Fusion, KernelDispatch, PlanOptions, Program, StepOp, StepRun, WeightLayout,
 };
-use warpwright_ptx::dsl::*;
 
 /// `y[t, n] = Σ x[t, i] · w[n, i]`, rows of `f32`.
 struct RowProduct {

@@ -2,11 +2,11 @@
 
 use crate::{assigned, models, plan_of, schedule_of};
 use std::collections::HashMap;
+use warpwright_dsl::BuildError;
 use warpwright_graph::persistent::{Buffer, Operand};
 use warpwright_graph::{ArgSource, Arithmetic};
 use warpwright_kernels::persistent::Assignment;
 use warpwright_kernels::persistent::format::{ITEM_WORDS, Item, RECORD_HEAD};
-use warpwright_ptx::dsl::BuildError;
 
 /// Every item reads the record of its instance: numbers as they are, buffers by the address that was given for them.
 #[test]

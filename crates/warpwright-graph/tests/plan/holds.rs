@@ -6,12 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use warpwright_dsl::{Block, Role};
 use warpwright_graph::{
     Action, ArgSource, Element, Location, Plan, PlannedLaunch, Role as TensorRole, Scratch, Tensor,
     TensorType, WeightLayout, planes,
 };
 use warpwright_kernels::weights::Planes;
-use warpwright_ptx::dsl::{Block, Role};
 use warpwright_ptx::ir::Type;
 
 /// The largest grid of CUDA.

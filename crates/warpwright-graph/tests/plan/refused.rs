@@ -2,11 +2,11 @@
 
 use crate::common::{Choice, Formats, ModelConfig};
 use crate::{exact, try_plan, without};
+use warpwright_dsl::BuildError;
 use warpwright_graph::{
     ComputeGraph, Element, Fusions, PlanError, PlanOptions, RopeParams, TensorType, Unsupported,
 };
 use warpwright_kernels::{CacheDtype, WeightFormat};
-use warpwright_ptx::dsl::BuildError;
 use warpwright_ptx::ir::Arch;
 
 /// Nodes, step and reason.

@@ -3,11 +3,11 @@
 use crate::common::run::{add_weights, begin};
 use crate::common::{Choice, ModelConfig};
 use std::sync::Arc;
+use warpwright_dsl::{ArgDesc, K, Kernel, LaunchRule};
 use warpwright_graph::{
     Executable, KernelLibrary, Persistent, PersistentLaunch, PersistentOptions, Plan, PlanOptions, Store,
     execute_graph,
 };
-use warpwright_ptx::dsl::{ArgDesc, K, Kernel, LaunchRule};
 use warpwright_ptx::ir::Type;
 use warpwright_runtime::{Device, VmConfig};
 use warpwright_vm::{Options, Schedule};

@@ -9,7 +9,7 @@ use super::tensor::{self, TensorOnline};
 use super::warps::{self, Part};
 use crate::CacheDtype;
 use crate::data::floats::FloatBuffers;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Where a block is.
 #[derive(Clone, Copy)]

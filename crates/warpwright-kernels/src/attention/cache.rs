@@ -14,7 +14,7 @@
 use crate::CacheDtype;
 use crate::data::eight_bits::BLOCK;
 use crate::data::floats::Floats;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Bytes of a piece.
 const PIECE: u32 = 16;

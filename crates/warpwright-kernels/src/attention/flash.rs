@@ -8,7 +8,7 @@ pub(crate) use entry::ENTRY;
 use crate::Dtype;
 use operands::Operands;
 use std::f32::consts::{LN_2, LOG2_E};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Arch;
 
 /// `out = softmax(scale · q·kᵀ)·v` for many queries at once, on the tensor cores.

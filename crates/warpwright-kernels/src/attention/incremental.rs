@@ -10,7 +10,7 @@ use crate::attention::SCALE;
 use crate::data::eight_bits::BLOCK;
 use crate::entry::{Domain, Entry, Field};
 use std::f32::consts::LOG2_E;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a
 /// batch and every head, by online softmax (Milakov and Gimelshein 2018), with the sequence split over blocks

@@ -9,7 +9,7 @@
 use super::cache::{CacheRows, Lane, Raw, Which};
 use super::steps::Steps;
 use super::warps::{Fix, OfWarp, Put};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// What a score that does not count is, and the maximum of none: finite, so that differences are numbers.
 pub(super) const MASKED: f32 = -1e30;

@@ -11,7 +11,7 @@
 use super::cache::Lane;
 use super::warps::Part;
 use crate::data::floats::Floats;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
 /// Tokens that a block takes at least, where a sequence is split.

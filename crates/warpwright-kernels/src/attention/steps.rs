@@ -2,7 +2,7 @@
 
 use super::cache::Which;
 use super::warps::OfWarp;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Online softmax over keys, step by step: with the query, the rows of the cache, and what was seen.
 pub(super) trait Steps<'k> {

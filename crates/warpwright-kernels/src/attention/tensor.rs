@@ -22,7 +22,7 @@ use super::online::MASKED;
 use super::steps::Steps;
 use super::warps::{Fix, OfWarp, Put};
 use crate::data::floats::{Dtype, Floats};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
 /// Keys that an instruction of the second product takes.

@@ -7,7 +7,7 @@
 
 use super::cache::{Lane, RowLayout};
 use crate::CacheDtype;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Softmax over some of the keys, for a head: `Σ 2^(score - reference) · value`, and the sum of the weights.
 pub(super) struct Part<'k> {

@@ -1,7 +1,7 @@
 //! Quantising to eight bits with a scale for each 32 numbers: what q8_1 activations and q8_0 rows of the
 //! KV cache are made of.
 
-use warpwright_ptx::dsl::{Global, K, Pred, Ptr, Reg};
+use warpwright_dsl::{Global, K, Pred, Ptr, Reg};
 
 /// Numbers that share a scale.
 pub(crate) const BLOCK: u32 = 32;

@@ -2,7 +2,7 @@
 //! compute in `f32`.
 
 use std::fmt;
-use warpwright_ptx::dsl::{Bf16, Bf16x2, F16, F16x2, Global, Index, K, Number, Pred, Ptr, Reg, Size};
+use warpwright_dsl::{Bf16, Bf16x2, F16, F16x2, Global, Index, K, Number, Pred, Ptr, Reg, Size};
 use warpwright_ptx::ir::Type;
 
 /// The element type of a buffer of floats.

@@ -6,7 +6,7 @@ pub(crate) mod floats;
 pub(crate) mod kv_cache;
 pub(crate) mod quantized;
 
-use warpwright_ptx::dsl::{Reg, Size};
+use warpwright_dsl::{Reg, Size};
 
 /// A size where products of it may have more than 32 bits.
 #[track_caller]

@@ -4,7 +4,7 @@ use crate::CacheDtype;
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, FloatBuffers, Floats};
 use crate::data::wide;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// A buffer of rows that are written as floats or as `q8_0`: a handle, free to copy.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use crate::entry::{DTYPE, Domain, Entry, Field, by_dtype};
 use std::array::from_fn;
 use std::marker::PhantomData;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `C = A·B`: `A` is `m × k`, `B` is `k × n`, `C` is `m × n`, all row-major, of any size.
 ///

@@ -1,7 +1,7 @@
 //! Root-mean-square normalisation.
 
 use std::marker::PhantomData;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `y = x · rsqrt(mean(x²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019); one block
 /// per row. `x` and `y` are `rows × d`, row-major, and `w` has `d` elements.

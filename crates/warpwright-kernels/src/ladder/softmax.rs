@@ -2,7 +2,7 @@
 
 use std::f32::consts::LOG2_E;
 use std::marker::PhantomData;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `y = eˣ / Σ eˣ` over rows of length `d`; one block per row. `x` and `y` are `rows × d`, row-major.
 ///

@@ -2,7 +2,7 @@
 
 use crate::entry::{DTYPE, Domain, Entry, Field, by_dtype};
 use std::marker::PhantomData;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Side of the square tile that a block transposes.
 const TILE: u32 = 32;

@@ -2,7 +2,7 @@
 
 use crate::entry::{DTYPE, Entry, THREADS, by_dtype};
 use std::marker::PhantomData;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `z = x + y` over vectors of any length `n`; each thread adds one element.
 #[derive(Clone, Copy, Debug)]

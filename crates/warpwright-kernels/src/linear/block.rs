@@ -14,7 +14,7 @@
 
 use crate::data::floats::{Dtype, FloatBuffers, Floats};
 use crate::entry::{Domain, Field};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Threads of a block.
 pub(crate) const THREADS: u32 = 128;

@@ -5,7 +5,7 @@ use super::scale_rows::pitch;
 use crate::data::floats::Dtype;
 use crate::entry::{Domain, Entry, Field};
 use crate::weights::{Part, Planes, WeightFormat};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `y = scale · (x · Wᵀ) + bias + residual` for `W` of `f16` or `bf16`.
 ///

@@ -6,7 +6,7 @@ use crate::data::floats::Dtype;
 use crate::entry::{Domain, Entry, Field};
 use crate::weights::chunks::{ChunkReader, RUN};
 use crate::weights::{Planes, WeightFormat};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `y = scale · (x · Wᵀ) + bias + residual` for quantised `W`: prefill, and decoding of more than eight tokens.
 ///

@@ -2,7 +2,7 @@
 
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, ROW};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Makes activations for [`Gemm`](crate::Gemm) and [`QuantGemm`](crate::QuantGemm): rows of halves with a scale
 /// each, once for all products with the same `x`. One block per row.

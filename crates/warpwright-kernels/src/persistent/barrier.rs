@@ -7,7 +7,7 @@
 
 use super::format::{ARRIVED, GENERATION};
 use super::wait::{Place, Sought, Waits};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
 /// What separates a phase from the next. The walk knows no more of it, so that something finer can take its place.

@@ -11,7 +11,7 @@ use crate::{
     Matrix, Penalties, Publish, QuantGemv, RmsNorm, Rope, RopePairs, Sample, Setting, WeightFormat,
 };
 use std::sync::Arc;
-use warpwright_ptx::dsl::{ArgDesc, BuildError, K, Kernel, LaunchRule, Role};
+use warpwright_dsl::{ArgDesc, BuildError, K, Kernel, LaunchRule, Role};
 
 /// Arguments of kernels that are weights.
 const WEIGHTS: [&str; 13] =

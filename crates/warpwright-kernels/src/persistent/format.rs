@@ -18,7 +18,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use warpwright_ptx::dsl::SizeValue;
+use warpwright_dsl::SizeValue;
 
 /// No counter.
 pub const NONE: u32 = u32::MAX;
@@ -110,8 +110,8 @@ pub fn encode_bounds(lists: impl IntoIterator<Item = Range<u32>>) -> Vec<u32> {
 
 /// The record of an instance, in the order in which the kernel reads it: the grid's x in the low half of the first word
 /// and y in the high half, z and the warps of a team in the second, the arguments in the kernel's order (the address of
-/// a buffer, the bits of a number), the sizes in the order of [`Kernel::sizes`](warpwright_ptx::dsl::Kernel::sizes), for
-/// each of [`Kernel::tables`](warpwright_ptx::dsl::Kernel::tables) the element of `operands` that it begins at (tables
+/// a buffer, the bits of a number), the sizes in the order of [`Kernel::sizes`](warpwright_dsl::Kernel::sizes), for
+/// each of [`Kernel::tables`](warpwright_dsl::Kernel::tables) the element of `operands` that it begins at (tables
 /// lie between records, and instances may share them), and zero where their number is odd: a record is a multiple of
 /// 16 bytes.
 ///

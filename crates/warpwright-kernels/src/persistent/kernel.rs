@@ -6,7 +6,7 @@ use super::format::{BARRIER_WORDS, COUNTER_STRIDE, FAULT_WORDS, ITEM_WORDS};
 use super::wait::Waits;
 use super::walk::{Kept, Walk};
 use std::fmt;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Runs a schedule, token after token, in one cooperative launch: see the [module](super).
 ///

@@ -7,7 +7,7 @@ use super::format;
 use super::walk::Kept;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
 /// The size that says how many warps a block has, where that is chosen for each instance.

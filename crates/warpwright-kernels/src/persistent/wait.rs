@@ -8,7 +8,7 @@
 //! looks, and give up too.
 
 use super::format::{AT_BARRIER, AT_COUNTER, GAVE_UP};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
 /// Looks in a row, before each further one waits a little.

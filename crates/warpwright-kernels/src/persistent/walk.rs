@@ -8,7 +8,7 @@ use super::format::{COUNTER_STRIDE, ITEM_WORDS, NONE};
 use super::wait::{Place, Sought, Waits};
 use super::{Assignment, Op};
 use crate::Publish;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
 /// A schedule, and what runs it.

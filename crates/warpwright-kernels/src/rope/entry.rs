@@ -5,7 +5,7 @@ use crate::CacheDtype;
 use crate::data::eight_bits::BLOCK;
 use crate::data::floats::Dtype;
 use crate::entry::{Domain, Entry, Field};
-use warpwright_ptx::dsl::BuildError;
+use warpwright_dsl::BuildError;
 
 /// Whether the kernel has the configuration.
 pub(super) fn check(rope: &Rope) -> Result<(), BuildError> {

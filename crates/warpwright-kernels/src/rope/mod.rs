@@ -12,7 +12,7 @@ use crate::CacheDtype;
 use crate::data::floats::{Dtype, FloatBuffers, Floats};
 use crate::data::quantized::{Rows, describe};
 use turn::{Angles, Head, Lanes};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Warps of a block.
 const WARPS: u32 = 4;

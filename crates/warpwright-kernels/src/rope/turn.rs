@@ -2,7 +2,7 @@
 
 use super::{Rope, RopePairs, Split};
 use crate::data::floats::Floats;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Cosine and signed sine: element `x` with its partner `y` becomes `x · cosine + y · sine`.
 type Angle<'k> = [Reg<'k, f32>; 2];

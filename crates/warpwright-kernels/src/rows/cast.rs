@@ -4,7 +4,7 @@ use crate::CacheDtype;
 use crate::data::eight_bits::BLOCK;
 use crate::data::quantized::{Rows, describe};
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `y = x`, element by element, over `rows × columns`, row-major, each with a pitch of its own: a copy where
 /// the types are the same, else a conversion. 16 bytes to a thread where the types, the pitches and `columns`

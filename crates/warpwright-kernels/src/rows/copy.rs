@@ -1,7 +1,7 @@
 //! Bytes as they are.
 
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `y = x`, so many bytes, whatever they hold: 16 to a thread, and what is left over one to a thread. The buffers are
 /// apart.

@@ -3,7 +3,7 @@
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
 use std::f32::consts::LOG2_E;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `y = op(a, b)`, element by element, over `rows × columns`, row-major; 16 bytes to a thread where the types and
 /// `columns` allow. `y` may be the buffer `a` or `b`, where they are apart and the types are the same. Where the

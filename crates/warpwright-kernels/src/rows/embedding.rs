@@ -4,7 +4,7 @@ use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field};
 use crate::weights::gguf::GgufRow;
 use crate::weights::{FORMAT, WeightFormat};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `y[t] = table[ids[t]]`, one row of `d` weights for each token.
 ///

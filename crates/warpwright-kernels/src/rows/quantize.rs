@@ -3,7 +3,7 @@
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Numbers of a thread: four neighbouring lanes have a block.
 const PART: u32 = 8;

@@ -3,7 +3,7 @@
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::data::wide;
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Rows of `to` numbers from rows of `from`: the same numbers, cut off at the end or followed by zeros.
 ///

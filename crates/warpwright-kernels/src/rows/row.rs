@@ -5,7 +5,7 @@
 //! are added as the lanes of a warp are, and then these sums as those of a block's warps are. A block with a thread to
 //! each column does just that, and keeps what fits; a block of any other size has the same sums.
 
-use warpwright_ptx::dsl::{Carry, K, Pred, Ptr, Reg, Shared, Size};
+use warpwright_dsl::{Carry, K, Pred, Ptr, Reg, Shared, Size};
 
 /// The most numbers of a row that a thread keeps.
 const KEPT: u32 = 32;

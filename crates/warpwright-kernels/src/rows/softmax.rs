@@ -4,7 +4,7 @@ use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{COLUMNS, Domain, Entry, Field, ROW, THREADS, check_columns, check_threads, smaller};
 use crate::rows::row::{Part, Walk, is_short, threads_for, vector};
 use std::f32::consts::LOG2_E;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `y = eˣ / Σ eˣ` over rows of length `d`; one block per row. `x` and `y` are `rows × d`, row-major.
 ///

@@ -3,7 +3,7 @@
 use super::rank;
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, check_threads, smaller};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
 /// The index of the largest number of each row: greedy sampling. `x` is `rows × n`, row-major, `indices` has a

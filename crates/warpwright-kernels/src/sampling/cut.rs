@@ -2,7 +2,7 @@
 
 use super::logits::Logits;
 use super::radix::{Place, Radix, SHORT, WORD, Weight};
-use warpwright_ptx::dsl::{K, Pred, Reg};
+use warpwright_dsl::{K, Pred, Reg};
 
 /// No index is larger: 2²¹ - 1.
 const MAX_INDEX: u32 = (1 << 21) - 1;

@@ -1,7 +1,7 @@
 //! The logits of a row, as a block goes through them.
 
 use crate::data::floats::Floats;
-use warpwright_ptx::dsl::{Carry, K, Range, Reg};
+use warpwright_dsl::{Carry, K, Range, Reg};
 
 /// A row of `n` logits.
 #[derive(Clone, Copy)]

@@ -9,7 +9,7 @@ mod radix;
 pub(crate) mod sample;
 pub(crate) mod setting;
 
-use warpwright_ptx::dsl::Reg;
+use warpwright_dsl::Reg;
 
 /// A word that orders numbers as they are ordered: larger for larger ones, the same for both zeros, and 0 for
 /// NaN and nothing else.

@@ -3,7 +3,7 @@
 use super::setting::Setting;
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, check_threads, smaller};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Lowers the logits of the tokens among the last `window` of each row, in place, before a token is drawn. A token
 /// that is there `count` times, once or more, gets

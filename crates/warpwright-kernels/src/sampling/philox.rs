@@ -1,7 +1,7 @@
 //! Random numbers that are functions of a counter and a key: Philox4x32-10 (Salmon, Moraes, Dror and Shaw,
 //! "Parallel random numbers: as easy as 1, 2, 3", 2011).
 
-use warpwright_ptx::dsl::{K, Reg};
+use warpwright_dsl::{K, Reg};
 
 const ROUNDS: u32 = 10;
 const FACTORS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];

@@ -2,7 +2,7 @@
 //! what they weigh, reaches.
 
 use super::logits::Logits;
-use warpwright_ptx::dsl::{AtomicAdd, K, Pred, Ptr, Reg, Scan, Shared};
+use warpwright_dsl::{AtomicAdd, K, Pred, Ptr, Reg, Scan, Shared};
 use warpwright_ptx::ir::Scope;
 
 /// A digit of words: its lowest bit and its number of bits.

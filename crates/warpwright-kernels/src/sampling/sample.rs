@@ -9,7 +9,7 @@ use super::setting::Setting;
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, smaller};
 use std::f32::consts::LOG2_E;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Draws a token of each row by its logits: of those that are kept, with probabilities in proportion to
 /// `exp(logit / temperature)`. `logits` is `rows × n`, row-major; `tokens` has a `u32` for each row.

@@ -1,6 +1,6 @@
 //! Numbers of a row that a configuration has, or device memory.
 
-use warpwright_ptx::dsl::{K, Reg, SizeValue};
+use warpwright_dsl::{K, Reg, SizeValue};
 
 /// A number that all rows share, or that each row has in device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

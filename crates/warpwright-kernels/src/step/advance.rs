@@ -1,7 +1,7 @@
 //! Counters of a batch that go on by one.
 
 use crate::entry::{Domain, Entry, Field};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Adds 1 to each of `rows` counters in each of up to four buffers: the positions, lengths and steps of a batch,
 /// once at the end of each step of decoding.

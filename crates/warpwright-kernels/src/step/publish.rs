@@ -1,7 +1,7 @@
 //! What a step of decoding tells the host, and whether it is the last one.
 
 use crate::entry::{Domain, Entry, Field};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
 /// Hands the token of a step to the host, while the kernel that made it goes on, and decides whether another step

@@ -23,7 +23,7 @@
 use super::WeightFormat;
 use super::planes::{Part, Planes};
 use super::words::load_words;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Weights of a step.
 pub(crate) const STEP: u32 = 64;

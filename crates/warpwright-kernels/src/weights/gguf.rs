@@ -9,7 +9,7 @@
 
 use super::WeightFormat;
 use super::words::load_words;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// A row of `k` weights as it lies in the file. Its first byte is at a multiple of
 /// [`WeightFormat::alignment`].

@@ -21,7 +21,7 @@ pub use repack::{Repack, Unpack};
 use crate::entry::{Config, Domain, Field};
 use std::fmt;
 use std::str::FromStr;
-use warpwright_ptx::dsl::BuildError;
+use warpwright_dsl::BuildError;
 
 /// How a weight matrix is stored: a row of `k` weights is `k / block` consecutive blocks in the file.
 ///

@@ -7,7 +7,7 @@
 use super::words::{load_words, store_words};
 use super::{FORMAT, Part, Planes, WeightFormat};
 use crate::entry::{Domain, Entry, Field};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Makes the planes of a matrix from its bytes in a GGUF file.
 ///

@@ -1,6 +1,6 @@
 //! Bytes of memory as 32-bit words, by the widest accesses that their alignment allows.
 
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `count` words from byte `at` on, where `from + at` is a multiple of `alignment`, which is at least 2.
 #[track_caller]

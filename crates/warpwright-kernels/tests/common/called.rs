@@ -7,10 +7,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_test::KernelTest;
 use warpwright_testing::{Ran, RunError, RunHere};
-use warpwright_vm::testing::KernelTest;
 use warpwright_vm::{Element, Options, Report};
 
 /// Warps of a caller's block.

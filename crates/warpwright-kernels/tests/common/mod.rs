@@ -9,10 +9,10 @@ pub(crate) mod gguf;
 pub(crate) mod ops;
 
 use std::sync::Arc;
-use warpwright_ptx::dsl::{Block, Built, Kernel, bf16_bits, f16_bits};
+use warpwright_dsl::{Block, Built, Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_test::{TestArg, TestLaunch};
 use warpwright_testing::Rig;
-use warpwright_vm::testing::{TestArg, TestLaunch};
 use warpwright_vm::{Arg, LaunchConfig, Options, Report};
 
 /// What a kernel is given.

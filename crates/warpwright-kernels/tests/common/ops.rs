@@ -3,11 +3,11 @@
 
 use super::{f16, numbers};
 use std::collections::HashMap;
-use warpwright_ptx::dsl::{Kernel, Role, bf16_bits, f16_bits};
+use warpwright_dsl::{Kernel, Role, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_test::KernelTest;
 use warpwright_testing::{RunHere, orders};
 use warpwright_vm::Options;
-use warpwright_vm::testing::KernelTest;
 
 /// 2⁻²⁴, the relative error of one rounding to `f32`.
 pub(crate) const U: f64 = 1.0 / (1 << 24) as f64;

@@ -3,8 +3,8 @@
 
 use super::common::{Given, numbers, product, rounded, wholes};
 use super::{TARGETS, outputs};
+use warpwright_dsl::*;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::{Arch, Type};
 
 /// The codes of what a body does wrong.

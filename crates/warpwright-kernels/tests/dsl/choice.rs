@@ -1,8 +1,8 @@
 //! Pointers that are chosen on the device read what they point to.
 
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
+use warpwright_test::KernelTest;
 use warpwright_testing::RunHere;
-use warpwright_vm::testing::KernelTest;
 
 /// `y[i]` is an element of `a` or `b` for each thread, both moved by constants.
 struct Choose;

@@ -1,8 +1,8 @@
 //! Division by constants, executed: the same quotients and remainders as the host's.
 
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
+use warpwright_test::KernelTest;
 use warpwright_testing::RunHere;
-use warpwright_vm::testing::KernelTest;
 
 const DIVISORS: [u32; 14] = [1, 2, 3, 5, 6, 7, 10, 14, 32, 641, 4096, 65537, 1 << 31, u32::MAX];
 

@@ -10,7 +10,7 @@ mod spread;
 mod tiles;
 
 use common::Given;
-use warpwright_ptx::dsl::{K, LaunchRule, build};
+use warpwright_dsl::{K, LaunchRule, build};
 use warpwright_ptx::ir::Arch;
 
 /// Targets that do things in different ways.

@@ -2,8 +2,8 @@
 
 use super::common::{Given, numbers, wholes};
 use super::{TARGETS, outputs};
+use warpwright_dsl::*;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::dsl::*;
 use warpwright_ptx::ir::{Arch, Type};
 
 #[test]

@@ -4,7 +4,7 @@
 use super::common::{Given, assert_no_conflicts, numbers, product, rounded, wholes};
 use super::{TARGETS, run_body};
 use std::f64::consts::LOG2_E;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
 fn transposed(matrix: &[f64], columns: usize) -> Vec<f64> {

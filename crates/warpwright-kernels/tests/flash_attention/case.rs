@@ -2,12 +2,12 @@
 //! them.
 
 use crate::common::{self, numbers, rounded};
+use warpwright_dsl::{Kernel, bf16_bits, f16_bits};
 use warpwright_kernels::{Dtype, FlashAttention, KvLayout, Lengths};
-use warpwright_ptx::dsl::{Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_test::KernelTest;
 use warpwright_testing::{Ran, RunHere};
 use warpwright_vm::Options;
-use warpwright_vm::testing::KernelTest;
 
 /// What the numbers are like.
 #[derive(Clone, Copy, Debug, PartialEq)]

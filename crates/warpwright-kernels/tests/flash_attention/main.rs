@@ -7,8 +7,8 @@ mod reference;
 
 use case::{Case, Class, run};
 use reference::expected;
+use warpwright_dsl::{BuildError, Kernel};
 use warpwright_kernels::{Dtype, FlashAttention, KvLayout, Lengths};
-use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
 
 fn check(case: &Case<'_>) {

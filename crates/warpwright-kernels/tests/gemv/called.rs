@@ -4,8 +4,8 @@ use super::case::{activations, q8_1, weights};
 use crate::common::called::{Calls, called_ptx};
 use crate::common::numbers;
 use std::collections::BTreeMap;
+use warpwright_dsl::{ArgDesc, BuildError, Called, K, Kernel, LaunchRule, SizeValue};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
-use warpwright_ptx::dsl::{ArgDesc, BuildError, Called, K, Kernel, LaunchRule, SizeValue};
 use warpwright_ptx::ir::Arch;
 
 /// A product, normalised or not.

@@ -2,13 +2,13 @@
 
 use crate::common::gguf::{Weight, dequantized, weight};
 use crate::common::numbers;
+use warpwright_dsl::{Kernel, bf16_bits, f16_bits};
 use warpwright_kernels::weights::{Planes, Repack};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
-use warpwright_ptx::dsl::{Kernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::Arch;
+use warpwright_test::KernelTest;
 use warpwright_testing::RunHere;
 use warpwright_vm::Options;
-use warpwright_vm::testing::KernelTest;
 
 /// Half a unit in the last place of 1.
 const U: f64 = 1.0 / 16_777_216.0;

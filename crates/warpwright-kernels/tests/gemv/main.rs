@@ -7,8 +7,8 @@ mod common;
 mod on_the_vm;
 
 use case::{INPUTS, Subject, check};
+use warpwright_dsl::{BuildError, Kernel};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
-use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
 use warpwright_testing::orders;
 

@@ -1,11 +1,11 @@
 //! Decode attention on the virtual GPU, beside a float64 reference.
 
 use crate::common::{decode, encode, numbers, rounded, rounding};
+use warpwright_dsl::{Built, Kernel};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
-use warpwright_ptx::dsl::{Built, Kernel};
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_test::{TestArg, TestLaunch};
 use warpwright_testing::Rig;
-use warpwright_vm::testing::{TestArg, TestLaunch};
 use warpwright_vm::{Arg, LaunchConfig, Options, Report};
 
 /// What inputs are like.

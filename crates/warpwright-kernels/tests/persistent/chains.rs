@@ -2,8 +2,8 @@
 
 use crate::programs::{in_place, layers};
 use crate::rig::{ARCH, Run};
+use warpwright_dsl::Kernel;
 use warpwright_kernels::{Assignment, PersistentDecoder};
-use warpwright_ptx::dsl::Kernel;
 use warpwright_ptx::verify;
 use warpwright_vm::Options;
 

@@ -3,9 +3,9 @@
 
 use crate::programs::{counting, in_place, layers};
 use crate::rig::{Outcome, Run};
+use warpwright_dsl::Built;
 use warpwright_kernels::Assignment;
 use warpwright_kernels::persistent::format::{Awaited, Fault, Item};
-use warpwright_ptx::dsl::Built;
 use warpwright_ptx::ir::{Function, Imm, ItemKind, Scope, Semantics, Src, StatementKind};
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::atomic::AtomicOp;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use warpwright_dsl::{Block, Built, Kernel, Role};
 use warpwright_kernels::persistent::format::{
     BARRIER_WORDS, COUNTER_STRIDE, FAULT_WORDS, Fault, Item, Wait, encode_bounds, encode_items,
 };
 use warpwright_kernels::{Assignment, Op, PersistentDecoder, Publish};
-use warpwright_ptx::dsl::{Block, Built, Kernel, Role};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_vm::{
     Arg, Buffer, Device, DeviceConfig, LaunchConfig, Module, Options, Report, Running, Schedule as Order,

@@ -2,8 +2,8 @@
 
 use crate::common;
 use crate::common::ops::{Buffers, full, hold, kinds, run};
+use warpwright_dsl::Kernel;
 use warpwright_kernels::{Argmax, Dtype};
-use warpwright_ptx::dsl::Kernel;
 
 fn check_argmax(sm: u16, argmax: &Argmax, what: &str, x: &[f64]) {
     let n = argmax.n as usize;

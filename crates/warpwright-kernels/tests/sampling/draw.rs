@@ -1,8 +1,8 @@
 //! Draws, and what float64 says of them.
 
 use crate::common::ops::{Buffers, hold, run};
+use warpwright_dsl::Kernel;
 use warpwright_kernels::{Sample, Setting};
-use warpwright_ptx::dsl::Kernel;
 
 /// Philox4x32-10, from the paper.
 fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {

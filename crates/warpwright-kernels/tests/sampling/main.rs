@@ -9,8 +9,8 @@ mod draw;
 
 use common::ops::{full, held, kinds};
 use draw::{Draws, Settings, draw, probabilities, rows};
+use warpwright_dsl::{BuildError, Kernel};
 use warpwright_kernels::{Argmax, Dtype, Sample, Setting};
-use warpwright_ptx::dsl::{BuildError, Kernel};
 use warpwright_ptx::ir::Arch;
 
 #[test]

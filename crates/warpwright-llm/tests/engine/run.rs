@@ -1,8 +1,8 @@
 //! Engines over time: several at once, long runs, failures.
 
 use crate::{By, decode, device, greedy, load, logits, prompt};
+use warpwright_dsl::{ArgDesc, K, Kernel, LaunchRule};
 use warpwright_llm::engine::{EngineError, EngineOptions};
-use warpwright_ptx::dsl::{ArgDesc, K, Kernel, LaunchRule};
 
 #[test]
 fn engines_do_not_see_one_another() {

@@ -1,6 +1,6 @@
 //! What benches of launches have in common: a kernel with the parameters of a decoder's, and a device that is held.
 
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_runtime::{Device, HostBuffer, LaunchConfig, Stream};
 
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -3,7 +3,7 @@
 use super::error::{Kind, Violation};
 use super::{Contract, ContractError};
 use std::fmt;
-use warpwright_ptx::dsl::Role;
+use warpwright_dsl::Role;
 use warpwright_ptx::ir::Type;
 
 /// A range of device memory.

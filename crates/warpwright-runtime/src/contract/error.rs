@@ -1,7 +1,7 @@
 //! Why a kernel was not launched: what it was given, and what it needs.
 
 use std::fmt;
-use warpwright_ptx::dsl::Extent;
+use warpwright_dsl::Extent;
 use warpwright_ptx::ir::{Arch, Type};
 
 /// A kernel was refused, or its launch, before anything ran.

@@ -2,7 +2,7 @@
 
 use super::error::Violation;
 use crate::device::Device;
-use warpwright_ptx::dsl::Block;
+use warpwright_dsl::Block;
 use warpwright_ptx::ir::Arch;
 
 /// What a device can do.

@@ -21,7 +21,7 @@ pub(crate) use limits::Limits;
 use crate::op::Shape;
 use arguments::Given;
 use std::sync::Arc;
-use warpwright_ptx::dsl::{ArgDesc, Block, Extent, LaunchRule, Role};
+use warpwright_dsl::{ArgDesc, Block, Extent, LaunchRule, Role};
 use warpwright_ptx::ir::Type;
 
 /// What the address of a buffer is a multiple of, in bytes: the DSL declares so, and makes vector accesses of it.

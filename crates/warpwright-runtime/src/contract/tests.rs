@@ -2,7 +2,7 @@
 //! written is also something else's.
 
 use super::{Arguments, Contract, ContractError, Kind, Limits, Measure, Span, Violation};
-use warpwright_ptx::dsl::{ArgDesc, Extent, LaunchRule, Role};
+use warpwright_dsl::{ArgDesc, Extent, LaunchRule, Role};
 use warpwright_ptx::ir::{Arch, Type};
 
 const LIMITS: Limits = Limits {

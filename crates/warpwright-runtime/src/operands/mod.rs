@@ -1,6 +1,6 @@
 //! Arguments of kernels that are not launched themselves: held against their contracts, and put into device memory.
 //!
-//! A kernel that [calls](warpwright_ptx::dsl::Call) the bodies of others finds what it gives them in memory: addresses
+//! A kernel that [calls](warpwright_dsl::Call) the bodies of others finds what it gives them in memory: addresses
 //! and numbers. Nobody writes those down here: [`Operands`] are made by name under the called kernel's contract, and a
 //! list of them is uploaded as one [`OperandTable`].
 //!
@@ -30,7 +30,7 @@ use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use std::fmt;
 use std::sync::Arc;
-use warpwright_ptx::dsl::{ArgDesc, Kernel};
+use warpwright_dsl::{ArgDesc, Kernel};
 
 impl Device {
     /// Begins the operands of a kernel that another one calls: nothing is given yet. The kernel is not built.
@@ -39,7 +39,7 @@ impl Device {
     /// run together ([`Violation::NotCallable`]).
     ///
     /// ```
-    /// use warpwright_ptx::dsl::*;
+    /// use warpwright_dsl::*;
     /// use warpwright_runtime::{Device, OperandList, RuntimeError, Violation, VmConfig};
     ///
     /// /// `y = 2 x`, 64 elements for each block.

@@ -2,8 +2,8 @@
 
 use crate::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use warpwright_dsl::*;
 use warpwright_kernels::Softmax;
-use warpwright_ptx::dsl::*;
 use warpwright_runtime::cudarc::driver::CudaContext;
 
 const D: usize = 64;

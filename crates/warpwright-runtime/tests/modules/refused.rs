@@ -2,7 +2,7 @@
 
 use super::*;
 use std::panic::Location;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::{self, Arch, Item, ItemKind, Origin, Statement, StatementKind};
 use warpwright_ptx::{parse, verify};
 use warpwright_runtime::{JitError, ModuleError, RuntimeError};

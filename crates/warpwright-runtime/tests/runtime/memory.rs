@@ -1,7 +1,7 @@
 //! The pool: which memory a buffer gets, and what the checks know of it.
 
 use crate::*;
-use warpwright_ptx::dsl::{ArgDesc, K, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, K, Kernel, LaunchRule};
 
 #[test]
 fn a_stream_uses_memory_again_at_once() {

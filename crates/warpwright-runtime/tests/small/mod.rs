@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::{Arch, Scope};
 use warpwright_ptx::op::control::Trap;
 use warpwright_runtime::{Device, RuntimeError, Violation, VmConfig};

@@ -5,8 +5,8 @@ use super::{Failure, Outcome};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
+use warpwright_dsl::{ArgDesc, Block, Built, Extent, LaunchRule, Role};
 use warpwright_kernels::find;
-use warpwright_ptx::dsl::{ArgDesc, Block, Built, Extent, LaunchRule, Role};
 use warpwright_ptx::ir::{Arch, Space};
 use warpwright_ptx::print::{Options, print_with};
 

@@ -18,7 +18,7 @@ use super::cost::Cost;
 use super::schedule::{Operand, Origin, Schedule};
 use crate::launch::ArgSource;
 use crate::plan::Plan;
-use warpwright_ptx::dsl::Role;
+use warpwright_dsl::Role;
 
 impl ScheduleReport {
     /// The report of a schedule of that plan, for the blocks that it is assigned to. It takes schedules that

@@ -3,7 +3,7 @@
 use super::super::error::ExecuteError;
 use crate::graph::TensorType;
 use crate::persistent::{ScheduleError, ScheduleFault};
-use warpwright_ptx::dsl::BuildError;
+use warpwright_dsl::BuildError;
 use warpwright_runtime::RuntimeError;
 
 /// Why a plan was not made to stay on a device. What runs it all the same is an [`Executable`](crate::Executable), or

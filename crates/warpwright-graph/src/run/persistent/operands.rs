@@ -4,8 +4,8 @@ use super::super::error::ExecuteError;
 use super::super::placed::{Given, Placed};
 use super::error::PersistentError;
 use crate::persistent::{Assigned, Encoded, Instance, Operand, Origin, Schedule};
+use warpwright_dsl::{BuildError, Role};
 use warpwright_kernels::persistent::format::RECORD_HEAD;
-use warpwright_ptx::dsl::{BuildError, Role};
 use warpwright_runtime::{AnyBuffer, OperandList, Operands};
 
 /// Buffers that are not the plan's, by name.

@@ -14,9 +14,9 @@ use crate::persistent::{Appended, Assigned, Schedule, ScheduleOptions, check};
 use crate::plan::Plan;
 use std::fmt;
 use std::sync::Arc;
+use warpwright_dsl::{Block, BuildError, Kernel};
 use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::format::{BARRIER_WORDS, COUNTER_STRIDE};
-use warpwright_ptx::dsl::{Block, BuildError, Kernel};
 use warpwright_runtime::{
     self as runtime, AnyBuffer, Buffer, CompiledKernel, PreparedLaunch, RuntimeError, Stream,
 };

@@ -3,7 +3,7 @@
 
 use super::{FlashAttention, KvLayout, Lengths};
 use crate::data::floats::{FloatBuffers, Floats};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
 /// One head of one sequence.

@@ -8,7 +8,7 @@
 use super::format::{CHUNK, Layout};
 use super::plan::{GROUPS, LANES, Lanes, Slice};
 use std::ops::Range;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Words of the sums of a column.
 const SUMS: u32 = LANES * 4;

@@ -4,7 +4,7 @@ use super::activations::Stage;
 use super::format::{Layout, Share};
 use super::scales::Scales;
 use std::ops::Range;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// What a lane's running sum is multiplied with at the end.
 pub(super) fn unit(layout: Layout, exact: bool) -> f32 {

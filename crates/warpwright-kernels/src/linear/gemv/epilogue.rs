@@ -5,7 +5,7 @@ use super::format::Layout;
 use super::plan::{LANES, Lanes, Rows};
 use super::size::Shape;
 use super::tile::{Product, Scratch};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Where results go, `columns × n`, and what is added to them.
 #[derive(Clone, Copy)]

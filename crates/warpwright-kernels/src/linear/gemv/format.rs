@@ -14,7 +14,7 @@
 
 use super::plan::LANES;
 use crate::weights::WeightFormat;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Weights of a chunk.
 pub(super) const CHUNK: u32 = 4;

@@ -9,7 +9,7 @@ use super::tile::{Operands, Product};
 use crate::weights::{Planes, WeightFormat};
 use std::sync::Arc;
 use std::{fmt, slice};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Bytes of shared memory that a block has without asking, and that every device has for it.
 const STATIC_SHARED: u32 = 48 * 1024;

@@ -14,7 +14,7 @@
 //! a block reads each activation once, for all of its rows.
 
 use super::format::Layout;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Lanes that share a row.
 pub(super) const LANES: u32 = 8;

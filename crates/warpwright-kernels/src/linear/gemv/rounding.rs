@@ -6,7 +6,7 @@
 use super::activations::{BLOCK, Floats, Stage};
 use super::format::CHUNK;
 use super::plan::{GROUPS, LANES, Slice};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// `x + 1.5 · 2²³` is `x` rounded to an integer, to nearest, in the low bits of the sum.
 const TO_INTEGER: f32 = 12_582_912.0;

@@ -8,7 +8,7 @@
 use super::format::Layout;
 use super::plan::{GROUPS, LANES, Lanes, QUAD, Rest, Slice};
 use crate::weights::WeightFormat;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Words between the scales of neighbouring rows of a group.
 const PITCH: u32 = GROUPS * LANES + 8;

@@ -14,7 +14,7 @@ use super::kernel::{MATRIX_NAMES, Matrix, QuantGemv};
 use super::plan::{self, Slices};
 use super::tile::Product;
 use crate::weights::{Part, Plane, Planes};
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// Names of arguments: those of a kernel, and those of the one that it is a part of.
 pub(super) type Names = Vec<(&'static str, &'static str)>;

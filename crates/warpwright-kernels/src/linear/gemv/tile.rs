@@ -10,7 +10,7 @@ use super::scales::{Exchange, Loaded};
 use super::size::{PlaneAt, Shape};
 use crate::weights::{Part, WeightFormat};
 use std::ops::Range;
-use warpwright_ptx::dsl::*;
+use warpwright_dsl::*;
 
 /// A product of one matrix, or of a pair of them, with columns of activations: what is known on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! Bugs planted in the products with quantised matrices: the checks find what a barrier less does.
 
+use warpwright_dsl::{ArgDesc, BuildError, Built, K, Kernel, LaunchRule, Role};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
-use warpwright_ptx::dsl::{ArgDesc, BuildError, Built, K, Kernel, LaunchRule, Role};
 use warpwright_ptx::ir::{Arch, ItemKind, StatementKind, Type};
 use warpwright_ptx::op::Op;
-use warpwright_vm::testing::KernelTest;
+use warpwright_test::KernelTest;
 use warpwright_vm::{FindingKind, SpaceKind};
 
 /// A kernel without one of its barriers.

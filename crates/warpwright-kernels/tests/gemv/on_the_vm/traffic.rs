@@ -1,11 +1,11 @@
 //! What the products with quantised matrices ask of memory, by the virtual GPU's counters: each weight once, by
 //! loads of 16 bytes that fill their sectors, few activations, and no lanes that meet in a bank.
 
+use warpwright_dsl::{ArgDesc, Kernel, Role};
 use warpwright_kernels::weights::{Planes, WeightFormat};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv};
-use warpwright_ptx::dsl::{ArgDesc, Kernel, Role};
 use warpwright_ptx::ir::Type;
-use warpwright_vm::testing::KernelTest;
+use warpwright_test::KernelTest;
 use warpwright_vm::{Options, Report, SpaceTraffic};
 
 /// Bytes of a sector, and of a request of 16 bytes a lane.

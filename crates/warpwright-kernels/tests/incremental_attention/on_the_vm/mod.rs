@@ -2,8 +2,8 @@
 //! virtual GPU's counters: K and V are read once for all heads that share them.
 
 use super::case::{Case, build, judge, run};
+use warpwright_dsl::{Built, Kernel};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
-use warpwright_ptx::dsl::{Built, Kernel};
 use warpwright_ptx::ir::{Arch, ItemKind, Semantics, StatementKind};
 use warpwright_ptx::op::Op;
 use warpwright_vm::{FindingKind, Report, SpaceKind, SpaceTraffic};
@@ -203,7 +203,7 @@ fn what_is_no_configuration_is_refused_by_the_name_of_its_field() {
         // None of these panics.
         let _ = (kernel.entry(), kernel.args(), kernel.launch());
         match kernel.build(Arch::sm(80)) {
-            Err(warpwright_ptx::dsl::BuildError::Field { field: named, .. }) => assert_eq!(named, field),
+            Err(warpwright_dsl::BuildError::Field { field: named, .. }) => assert_eq!(named, field),
             other => panic!("{kernel:?}: {other:?}"),
         }
     }

@@ -1,0 +1,649 @@
+//! Structured control flow.
+
+use super::K;
+use super::emit;
+use super::reg::{Binary, IntoReg, Reg};
+use super::state::{BlockId, Carried, Def, If, Loc, Loop, Node, POISON, Switch};
+use super::types::*;
+use std::panic::Location;
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::{self, Cmp};
+
+/// Numbers that a loop counts through, on the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<'k> {
+    lo: Reg<'k, u32>,
+    hi: Reg<'k, u32>,
+    step: Reg<'k, u32>,
+    unroll: u32,
+    trips: Trips,
+    no_unroll: bool,
+}
+
+/// What is known of a range's number of trips while the kernel is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trips {
+    Unknown,
+    Exactly(u32),
+    /// Each thread makes that many, or one more.
+    OrOneMore(u32),
+}
+
+/// State that goes around a loop, or comes out of a branch: registers, and tuples and arrays of them.
+pub trait Carry<'k>: Copy {
+    /// Shows the registers, in order.
+    fn each(&self, see: &mut dyn FnMut(ir::Reg));
+
+    /// The same shape with other registers, in order.
+    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self;
+
+    /// Shows what the type leaves open, in order: the rows and columns of tiles. State keeps it.
+    #[doc(hidden)]
+    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+        let _ = see;
+    }
+}
+
+impl<'k, T: Element> Carry<'k> for Reg<'k, T> {
+    fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
+        see(self.id);
+    }
+
+    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
+        Reg::new(k, next())
+    }
+}
+
+impl<'k, C: Carry<'k>, const N: usize> Carry<'k> for [C; N] {
+    fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
+        self.iter().for_each(|item| item.each(see));
+    }
+
+    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
+        self.map(|item| item.rebuild(k, next))
+    }
+
+    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+        self.iter().for_each(|item| item.shape(see));
+    }
+}
+
+macro_rules! carry_tuples {
+    ($(($($name:ident $index:tt),*))*) => {
+        $(impl<'k, $($name: Carry<'k>),*> Carry<'k> for ($($name,)*) {
+            fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
+                $(self.$index.each(see);)*
+            }
+
+            fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
+                ($(self.$index.rebuild(k, next),)*)
+            }
+
+            fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+                $(self.$index.shape(see);)*
+            }
+        })*
+    };
+}
+
+impl<'k> Carry<'k> for () {
+    fn each(&self, _: &mut dyn FnMut(ir::Reg)) {}
+
+    fn rebuild(&self, _: K<'k>, _: &mut dyn FnMut() -> ir::Reg) -> Self {}
+}
+
+carry_tuples! {
+    (A 0)
+    (A 0, B 1)
+    (A 0, B 1, C 2)
+    (A 0, B 1, C 2, D 3)
+    (A 0, B 1, C 2, D 3, E 4)
+    (A 0, B 1, C 2, D 3, E 4, F 5)
+}
+
+fn registers<'k>(carry: &impl Carry<'k>) -> Vec<ir::Reg> {
+    let mut list = Vec::new();
+    carry.each(&mut |reg| list.push(reg));
+    list
+}
+
+/// Whether the tiles of the two have the same shapes; a mistake otherwise.
+fn same_shape<'k, C: Carry<'k>>(k: K<'k>, (one, other): (&C, &C), what: &str, loc: Loc) -> bool {
+    let shapes = |carry: &C| {
+        let mut list = Vec::new();
+        carry.shape(&mut |rows, columns| list.push((rows, columns)));
+        list
+    };
+    let (one, other) = (shapes(one), shapes(other));
+    let Some(((m, n), (o, p))) = one.iter().zip(&other).find(|(one, other)| one != other) else {
+        return true;
+    };
+    let message = format!("{what}: {m}x{n} and {o}x{p}");
+    k.state().mistake(Code::VectorShape, loc, message);
+    false
+}
+
+fn with_registers<'k, C: Carry<'k>>(k: K<'k>, shape: &C, regs: &[ir::Reg]) -> C {
+    let mut regs = regs.iter();
+    shape.rebuild(k, &mut || regs.next().copied().unwrap_or(POISON))
+}
+
+impl<'k> Range<'k> {
+    /// Counts by `step`, which is not zero.
+    #[track_caller]
+    pub fn step(mut self, step: impl IntoReg<'k, u32>) -> Self {
+        let loc = Location::caller();
+        self.step = step.into_reg(self.lo.k, loc);
+        if self.step.k.state().int_of(self.step.id) == Some(0) {
+            self.step.k.state().mistake(Code::ImmediateRange, loc, "a range that steps by zero never ends");
+            self.step = self.step.k.u32(1);
+        }
+        self.count_trips(false);
+        self
+    }
+
+    /// Runs the closure `n` times per trip, with a loop for what remains.
+    #[track_caller]
+    pub fn unroll(mut self, n: u32) -> Self {
+        if n == 0 {
+            let loc = Location::caller();
+            self.lo.k.state().mistake(Code::ImmediateRange, loc, "a loop is unrolled once at least");
+        }
+        self.unroll = n.max(1);
+        self
+    }
+
+    /// Asks `ptxas` not to unroll the loop.
+    pub fn no_unroll(mut self) -> Self {
+        self.no_unroll = true;
+        self
+    }
+
+    /// Finds the number of trips, where the bounds are constants. `below_step`: the range begins
+    /// somewhere below its step, differently in each thread.
+    fn count_trips(&mut self, below_step: bool) {
+        let state = self.lo.k.state();
+        let known = |reg: Reg<'k, u32>| state.int_of(reg.id).and_then(|v| u32::try_from(v).ok());
+        self.trips = match (known(self.lo), known(self.hi), known(self.step)) {
+            (Some(lo), Some(hi), Some(step)) if step > 0 => {
+                Trips::Exactly(hi.saturating_sub(lo).div_ceil(step))
+            }
+            (None, Some(hi), Some(step)) if step > 0 && below_step => match hi % step {
+                0 => Trips::Exactly(hi / step),
+                _ => Trips::OrOneMore(hi / step),
+            },
+            _ => Trips::Unknown,
+        };
+    }
+}
+
+impl<'k> K<'k> {
+    /// `lo, lo + 1, … < hi`.
+    #[track_caller]
+    pub fn range<B: IntoReg<'k, u32>>(self, bounds: std::ops::Range<B>) -> Range<'k> {
+        let loc = Location::caller();
+        let (lo, hi) = (bounds.start.into_reg(self, loc), bounds.end.into_reg(self, loc));
+        let mut range =
+            Range { lo, hi, step: self.u32(1), unroll: 1, trips: Trips::Unknown, no_unroll: false };
+        range.count_trips(false);
+        range
+    }
+
+    /// `0, 1, … < n`.
+    #[track_caller]
+    pub fn upto(self, n: impl IntoReg<'k, u32>) -> Range<'k> {
+        let n = n.into_reg(self, Location::caller());
+        self.range(self.u32(0)..n)
+    }
+
+    /// `tid, tid + ntid, … < n`: the block walks `0..n`, neighbours side by side.
+    #[track_caller]
+    pub fn strided(self, n: impl IntoReg<'k, u32>) -> Range<'k> {
+        let n = n.into_reg(self, Location::caller());
+        let mut range = self.range(self.tid()..n);
+        range.step = self.ntid();
+        range.count_trips(true);
+        range
+    }
+
+    /// `lane, lane + 32, … < n`: the warp walks `0..n`.
+    #[track_caller]
+    pub fn warp_strided(self, n: impl IntoReg<'k, u32>) -> Range<'k> {
+        let n = n.into_reg(self, Location::caller());
+        let mut range = self.range(self.lane()..n);
+        range.step = self.u32(32);
+        range.count_trips(true);
+        range
+    }
+
+    /// The whole grid walks `0..n`.
+    #[track_caller]
+    pub fn grid_strided(self, n: impl IntoReg<'k, u32>) -> Range<'k> {
+        let n = n.into_reg(self, Location::caller());
+        let mut range = self.range(self.global_tid()..n);
+        range.step = self.nctaid() * self.ntid();
+        range
+    }
+
+    /// Loops on the device.
+    #[track_caller]
+    pub fn each(self, range: Range<'k>, body: impl Fn(Reg<'k, u32>)) {
+        self.counted("each", range, (), |i, ()| body(i), Location::caller());
+    }
+
+    /// Loops on the device, with state: `body` takes it and returns the next. Yields the last.
+    #[track_caller]
+    pub fn fold<C: Carry<'k>>(self, range: Range<'k>, init: C, body: impl Fn(Reg<'k, u32>, C) -> C) -> C {
+        self.counted("fold", range, init, body, Location::caller())
+    }
+
+    /// A loop that counts, on the line of whoever asked for it.
+    pub(super) fn counted<C: Carry<'k>>(
+        self,
+        name: &'static str,
+        range: Range<'k>,
+        init: C,
+        body: impl Fn(Reg<'k, u32>, C) -> C,
+        loc: Loc,
+    ) -> C {
+        let Range { lo, hi, step, unroll, trips, no_unroll } = range;
+        for bound in [lo, hi, step] {
+            if !self.state().usable(bound.id, loc) {
+                return init;
+            }
+        }
+        let at = |i: Reg<'k, u32>, copies: u32| {
+            let offset = step.binary(Binary::Mul, self.u32(copies), loc);
+            i.binary(Binary::Add, offset, loc)
+        };
+        let replay = |i: Reg<'k, u32>, carry: C, copies: u32| {
+            (0..copies).fold(carry, |carry, copy| body(at(i, copy), carry))
+        };
+        let (least, exact) = match trips {
+            Trips::Exactly(n) => (n, true),
+            Trips::OrOneMore(n) => (n, false),
+            Trips::Unknown if unroll == 1 => {
+                return self.count(name, (lo, hi, step), (false, no_unroll), init, &body, loc).1;
+            }
+            Trips::Unknown => {
+                // `i + (unroll - 1) · step < hi`, with the sum on the other side: it could wrap.
+                let ahead = at(self.u32(0), unroll - 1);
+                let limit = hi.binary(Binary::Max, ahead, loc).binary(Binary::Sub, ahead, loc);
+                let stride = at(self.u32(0), unroll);
+                let trip = |i, carry| replay(i, carry, unroll);
+                let (i, carry) = self.count(name, (lo, limit, stride), (false, true), init, &trip, loc);
+                return self.count(name, (i, hi, step), (false, true), carry, &body, loc).1;
+            }
+        };
+        if unroll == 1 && least > 1 {
+            return self.count(name, (lo, hi, step), (true, no_unroll), init, &body, loc).1;
+        }
+        // All threads make the same number of whole trips, and then the same number of single ones.
+        let whole = least / unroll;
+        let (i, carry) = if whole > 1 {
+            let first = self.state().int_of(lo.id).unwrap_or(0);
+            let first = self.u32(u32::try_from(first).unwrap_or(0));
+            let (limit, stride) = (at(first, whole * unroll), at(self.u32(0), unroll));
+            let trip = |i, carry| replay(i, carry, unroll);
+            self.count(name, (lo, limit, stride), (true, true), init, &trip, loc)
+        } else {
+            (at(lo, whole * unroll), replay(lo, init, whole * unroll))
+        };
+        let carry = replay(i, carry, least % unroll);
+        if exact {
+            return carry;
+        }
+        let last = at(i, least % unroll);
+        let more = Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, last.id, hi.id, loc));
+        self.branch(more, || body(last, carry), Some(|| carry), loc)
+    }
+
+    /// A counting loop; yields the counter and the state after it.
+    fn count<C: Carry<'k>>(
+        self,
+        name: &'static str,
+        (lo, hi, step): (Reg<'k, u32>, Reg<'k, u32>, Reg<'k, u32>),
+        (entered, no_unroll): (bool, bool),
+        init: C,
+        body: &dyn Fn(Reg<'k, u32>, C) -> C,
+        loc: Loc,
+    ) -> (Reg<'k, u32>, C) {
+        let enter =
+            (!entered).then(|| Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, lo.id, hi.id, loc)));
+        self.looped(name, enter, Some(step), no_unroll, (lo, init), loc, |(i, carry)| {
+            let carry = body(i, carry);
+            let next = i.binary(Binary::Add, step, loc);
+            let again = Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, next.id, hi.id, loc));
+            ((next, carry), again)
+        })
+    }
+
+    /// The loop that all others are: guard before, test at the bottom.
+    #[allow(clippy::too_many_arguments)]
+    fn looped<C: Carry<'k>>(
+        self,
+        name: &'static str,
+        guard: Option<Reg<'k, Pred>>,
+        step: Option<Reg<'k, u32>>,
+        no_unroll: bool,
+        init: C,
+        loc: Loc,
+        body: impl FnOnce(C) -> (C, Reg<'k, Pred>),
+    ) -> C {
+        let inits = registers(&init);
+        let mut state = self.state();
+        let guard = match guard {
+            Some(guard) if !state.usable(guard.id, loc) => return init,
+            Some(guard) => Some(state.register(guard.id, loc)),
+            None => None,
+        };
+        for &reg in &inits {
+            if !state.usable(reg, loc) {
+                return init;
+            }
+        }
+        let id = state.loops.len() as u32;
+        let (block, outer) = state.open(Some(id));
+        let carried: Vec<_> = (inits.iter().enumerate())
+            .map(|(i, &init)| {
+                let ty = state.value(init).ty;
+                let value = state.define(ty, Def::Carried(id, i as u32));
+                Carried { value, init, next: POISON }
+            })
+            .collect();
+        let values: Vec<_> = carried.iter().map(|carried| carried.value).collect();
+        let induction = step.map(|step| (values[0], step.id));
+        state.loops.push(Loop {
+            name,
+            loc,
+            guard,
+            body: block,
+            again: POISON,
+            carried,
+            induction,
+            bumps: Vec::new(),
+            no_unroll,
+        });
+        drop(state);
+        let (next, again) = body(with_registers(self, &init, &values));
+        let nexts = registers(&next);
+        let what = "a loop's state begins as a tile of one shape and goes on as one of another";
+        let alike = same_shape(self, (&init, &next), what, loc);
+        let mut state = self.state();
+        let usable = alike && state.usable(again.id, loc) && nexts.iter().all(|&reg| state.usable(reg, loc));
+        if usable {
+            let again = state.register(again.id, loc);
+            let looped = &mut state.loops[id as usize];
+            looped.again = again;
+            for (carried, &next) in looped.carried.iter_mut().zip(&nexts) {
+                carried.next = next;
+            }
+        }
+        state.close(outer);
+        if !usable {
+            // Reported above, or poison that was reported before.
+            drop(state);
+            return with_registers(self, &init, &[]);
+        }
+        state.push_node(Node::Loop(id));
+        let results: Vec<_> = (values.iter())
+            .map(|&value| {
+                let ty = state.value(value).ty;
+                state.define(ty, Def::Result(value))
+            })
+            .collect();
+        drop(state);
+        with_registers(self, &init, &results)
+    }
+
+    /// Loops while `condition` holds. Both closures see [`Var`]s and memory change.
+    #[track_caller]
+    pub fn while_(self, condition: impl Fn() -> Reg<'k, Pred>, body: impl Fn()) {
+        let loc = Location::caller();
+        let guard = condition();
+        self.looped("while", Some(guard), None, false, (), loc, |()| {
+            body();
+            ((), condition())
+        });
+    }
+
+    /// Loops with state while `condition` holds of it.
+    #[track_caller]
+    pub fn fold_while<C: Carry<'k>>(
+        self,
+        init: C,
+        condition: impl Fn(C) -> Reg<'k, Pred>,
+        body: impl Fn(C) -> C,
+    ) -> C {
+        let loc = Location::caller();
+        let guard = condition(init);
+        self.looped("while", Some(guard), None, false, init, loc, |carry| {
+            let next = body(carry);
+            (next, condition(next))
+        })
+    }
+
+    fn block<C>(self, body: impl FnOnce() -> C) -> (BlockId, C) {
+        let (block, outer) = self.state().open(None);
+        let result = body();
+        self.state().close(outer);
+        (block, result)
+    }
+
+    /// Runs the closure in the threads for which the predicate holds.
+    #[track_caller]
+    pub fn when(self, condition: Reg<'k, Pred>, then: impl Fn()) {
+        self.branch(condition, then, None::<fn()>, Location::caller());
+    }
+
+    /// Runs one closure where the predicate holds and the other elsewhere, and yields what they yield.
+    #[track_caller]
+    pub fn if_else<C: Carry<'k>>(
+        self,
+        condition: Reg<'k, Pred>,
+        then: impl Fn() -> C,
+        otherwise: impl Fn() -> C,
+    ) -> C {
+        let loc = Location::caller();
+        self.branch(condition, then, Some(otherwise), loc)
+    }
+
+    /// One turn of a fold where the predicate holds, none elsewhere: the state goes through the closure, or stays
+    /// what it is. Where most threads keep it, nothing is copied.
+    #[track_caller]
+    pub fn fold_if<C: Carry<'k>>(self, condition: Reg<'k, Pred>, init: C, then: impl Fn(C) -> C) -> C {
+        let loc = self.state().line.unwrap_or(Location::caller());
+        let inits = registers(&init);
+        let mut state = self.state();
+        if !state.usable(condition.id, loc) || !inits.iter().all(|&reg| state.usable(reg, loc)) {
+            return init;
+        }
+        let condition = state.register(condition.id, loc);
+        let variables: Vec<_> = inits
+            .iter()
+            .map(|&reg| {
+                let ty = state.value(reg).ty;
+                let variable = state.written(ty);
+                state.write(variable, reg, loc);
+                variable
+            })
+            .collect();
+        drop(state);
+        let held = with_registers(self, &init, &variables);
+        let (block, ()) = self.block(|| {
+            let next = then(held);
+            let what = "a state begins as a tile of one shape and goes on as one of another";
+            if !same_shape(self, (&init, &next), what, loc) {
+                return;
+            }
+            let mut nexts = registers(&next);
+            let mut state = self.state();
+            for (i, next) in nexts.iter_mut().enumerate() {
+                // What another write would change first.
+                if state.usable(*next, loc) && variables.contains(next) && *next != variables[i] {
+                    let ty = state.value(*next).ty;
+                    let held = state.written(ty);
+                    state.write(held, *next, loc);
+                    *next = held;
+                }
+            }
+            for (&variable, next) in variables.iter().zip(nexts) {
+                if next != variable && state.usable(next, loc) {
+                    state.write(variable, next, loc);
+                }
+            }
+        });
+        let mut state = self.state();
+        let id = state.ifs.len() as u32;
+        state.ifs.push(If { loc, condition, then: block, otherwise: None });
+        state.push_node(Node::If(id));
+        drop(state);
+        held
+    }
+
+    pub(super) fn branch<C: Carry<'k>>(
+        self,
+        condition: Reg<'k, Pred>,
+        then: impl Fn() -> C,
+        otherwise: Option<impl Fn() -> C>,
+        loc: Loc,
+    ) -> C {
+        let loc = self.state().line.unwrap_or(loc);
+        let usable = self.state().usable(condition.id, loc);
+        let condition = if usable { self.state().register(condition.id, loc) } else { POISON };
+        let mut merged: Vec<ir::Reg> = Vec::new();
+        let (then_block, shape) = self.block(|| {
+            let value = then();
+            let regs = registers(&value);
+            let mut state = self.state();
+            for &reg in &regs {
+                if !state.usable(reg, loc) {
+                    merged.push(POISON);
+                    continue;
+                }
+                // Belongs to the block around the branches.
+                let (inner, ty) = (state.current, state.value(reg).ty);
+                let outer = state.outer_of(inner);
+                let variable = state.define_in(outer, ty, Def::Variable);
+                state.write(variable, reg, loc);
+                merged.push(variable);
+            }
+            value
+        });
+        let else_block = otherwise.map(|otherwise| {
+            let (block, ()) = self.block(|| {
+                let value = otherwise();
+                let what = "one branch yields a tile of one shape and the other of another";
+                let alike = same_shape(self, (&shape, &value), what, loc);
+                let regs = if alike { registers(&value) } else { Vec::new() };
+                let mut state = self.state();
+                for (&variable, &reg) in merged.iter().zip(&regs) {
+                    if variable != POISON && state.usable(reg, loc) {
+                        state.write(variable, reg, loc);
+                    }
+                }
+            });
+            block
+        });
+        if usable {
+            let mut state = self.state();
+            let id = state.ifs.len() as u32;
+            state.ifs.push(If { loc, condition, then: then_block, otherwise: else_block });
+            state.push_node(Node::If(id));
+        }
+        with_registers(self, &shape, &merged)
+    }
+
+    /// Runs the closure for one of the cases `0..cases`, chosen on the device; none where `index` is
+    /// not one of them. The closure is run for every case while the kernel is built.
+    #[track_caller]
+    pub fn switch(self, index: Reg<'k, u32>, cases: u32, case: impl Fn(u32)) {
+        let loc = Location::caller();
+        if cases == 0 || !self.state().usable(index.id, loc) {
+            return;
+        }
+        let inside = {
+            let mut state = self.state();
+            let bound = state.constant(u32::TYPE, ir::Imm::Int(cases.into()));
+            state.compare(Cmp::Lt, u32::TYPE, index.id, bound, loc)
+        };
+        let index = {
+            let mut state = self.state();
+            state.register(index.id, loc)
+        };
+        let blocks = (0..cases).map(|i| self.block(|| case(i)).0).collect();
+        let mut state = self.state();
+        let id = state.switches.len() as u32;
+        state.switches.push(Switch { loc, index, inside, cases: blocks });
+        state.push_node(Node::Switch(id));
+    }
+
+    /// Gives each warp of the block a role: the first `warps[0]` warps have role 0, and so on. The
+    /// closure is run for every role with the warp's number in it. Warps beyond the last do nothing.
+    #[track_caller]
+    pub fn roles(self, warps: &[u32], role: impl Fn(usize, Reg<'k, u32>)) {
+        let warp = self.warp();
+        let mut first = 0;
+        for (i, &count) in warps.iter().enumerate() {
+            let mine = if first == 0 { warp.lt(count) } else { warp.ge(first) & warp.lt(first + count) };
+            self.when(mine, || role(i, warp - first));
+            first += count;
+        }
+    }
+
+    /// Ends the thread where the predicate holds.
+    #[track_caller]
+    pub fn exit_if(self, condition: Reg<'k, Pred>) {
+        self.not_called("an exit", Location::caller());
+        self.op_if(condition, warpwright_ptx::op::control::Exit {});
+    }
+
+    /// Aborts the kernel.
+    #[track_caller]
+    pub fn trap(self) {
+        self.op(warpwright_ptx::op::control::Trap {});
+    }
+
+    /// A variable: state that closures may read and change where a fold would be awkward.
+    #[track_caller]
+    pub fn var<T: Element>(self, init: impl IntoReg<'k, T>) -> Var<'k, T> {
+        let loc = Location::caller();
+        let init = init.into_reg(self, loc);
+        let mut state = self.state();
+        let id = if state.usable(init.id, loc) {
+            let id = state.written(T::TYPE);
+            state.write(id, init.id, loc);
+            id
+        } else {
+            POISON
+        };
+        drop(state);
+        Var { reg: Reg::new(self, id) }
+    }
+}
+
+/// A variable of the kernel: see [`K::var`].
+#[derive(Clone, Copy, Debug)]
+pub struct Var<'k, T: Element> {
+    reg: Reg<'k, T>,
+}
+
+impl<'k, T: Element> Var<'k, T> {
+    /// What it holds now.
+    #[track_caller]
+    pub fn get(self) -> Reg<'k, T> {
+        let loc = Location::caller();
+        self.reg.unary(loc, |d, a| emit::mov(emit::register_type(T::TYPE), d, a))
+    }
+
+    /// Makes it hold `value`.
+    #[track_caller]
+    pub fn set(self, value: impl IntoReg<'k, T>) {
+        let loc = Location::caller();
+        let value = value.into_reg(self.reg.k, loc);
+        let mut state = self.reg.k.state();
+        if state.usable(self.reg.id, loc) && state.usable(value.id, loc) {
+            state.write(self.reg.id, value.id, loc);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The instructions as the DSL writes them: one function per shape, modifiers at their defaults.
+
+use warpwright_ptx::ir::*;
+use warpwright_ptx::op::{Op, arith::*, compare::*, control::*, convert::*, logic::*};
+
+/// The type that a register of an element is declared with, and moved as.
+pub(super) fn register_type(ty: Type) -> Type {
+    match ty {
+        Type::Pred | Type::F32 | Type::F64 => ty,
+        _ => match ty.bits() {
+            64 => Type::B64,
+            32 => Type::B32,
+            _ => Type::B16,
+        },
+    }
+}
+
+/// Untyped bits of the element's register.
+pub(super) fn bits_type(ty: Type) -> Type {
+    match ty.bits() {
+        1 => Type::Pred,
+        64 => Type::B64,
+        32 => Type::B32,
+        _ => Type::B16,
+    }
+}
+
+/// The type of arithmetic and comparison: `.u16` for what is narrower.
+pub(super) fn arithmetic_type(ty: Type) -> Type {
+    match ty {
+        Type::U8 => Type::U16,
+        Type::S8 => Type::S16,
+        ty => ty,
+    }
+}
+
+pub(super) fn mov(ty: Type, d: Reg, a: Src) -> Op {
+    Mov { vector: None, ty, d: Dsts::One(d), a: Srcs::One(a) }.into()
+}
+
+pub(super) fn pack(ty: Type, d: Reg, parts: impl IntoIterator<Item = Reg>) -> Op {
+    let parts = parts.into_iter().map(Src::Reg).collect();
+    Mov { vector: None, ty, d: Dsts::One(d), a: Srcs::Many(parts) }.into()
+}
+
+pub(super) fn unpack(ty: Type, parts: impl IntoIterator<Item = Option<Reg>>, a: Reg) -> Op {
+    Mov { vector: None, ty, d: Dsts::Many(parts.into_iter().collect()), a: Srcs::One(Src::Reg(a)) }.into()
+}
+
+pub(super) fn add(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    Add { rounding: None, ftz: false, sat: false, cc: false, ty, a_type: None, d: Dst(d), a, b }.into()
+}
+
+pub(super) fn sub(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    Sub { rounding: None, ftz: false, sat: false, cc: false, ty, a_type: None, d: Dst(d), a, b }.into()
+}
+
+pub(super) fn mul(half: Option<MulHalf>, ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    Mul { half, rounding: None, ftz: false, sat: false, ty, d: Dst(d), a, b }.into()
+}
+
+pub(super) fn mad(half: MulHalf, ty: Type, d: Reg, a: Src, b: Src, c: Src) -> Op {
+    let half = Some(half);
+    Mad { half, rounding: None, ftz: false, sat: false, cc: false, ty, d: Dst(d), a, b, c }.into()
+}
+
+pub(super) fn fma(ty: Type, d: Reg, a: Src, b: Src, c: Src) -> Op {
+    let rounding = Some(Rounding::Rn);
+    Fma { rounding, ftz: false, sat: false, relu: false, oob: false, ty, a_type: None, d: Dst(d), a, b, c }
+        .into()
+}
+
+pub(super) fn div(ty: Type, d: Reg, a: Src, b: Src, approx: bool) -> Op {
+    let rounding = (ty.is_float() && !approx).then_some(Rounding::Rn);
+    Div { approx, full: false, rounding, ftz: false, ty, d: Dst(d), a, b }.into()
+}
+
+pub(super) fn rem(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    Rem { ty, d: Dst(d), a, b }.into()
+}
+
+pub(super) fn min(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    Min { ftz: false, nan: false, xorsign: false, abs: false, relu: false, ty, d: Dst(d), a, b, c: None }
+        .into()
+}
+
+pub(super) fn max(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    Max { ftz: false, nan: false, xorsign: false, abs: false, relu: false, ty, d: Dst(d), a, b, c: None }
+        .into()
+}
+
+pub(super) fn and(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    And { ty, d: Dst(d), a, b }.into()
+}
+
+pub(super) fn or(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    Or { ty, d: Dst(d), a, b }.into()
+}
+
+pub(super) fn xor(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    Xor { ty, d: Dst(d), a, b }.into()
+}
+
+pub(super) fn shl(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    Shl { ty, d: Dst(d), a, b }.into()
+}
+
+pub(super) fn shr(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    Shr { ty, d: Dst(d), a, b }.into()
+}
+
+pub(super) fn setp(cmp: Cmp, ty: Type, d: Reg, a: Src, b: Src) -> Op {
+    let d = DstPair { first: Some(d), second: None };
+    Setp { cmp, bool_op: None, ftz: false, ty, d, a, b, c: None }.into()
+}
+
+pub(super) fn selp(ty: Type, d: Reg, a: Src, b: Src, c: Reg) -> Op {
+    Selp { ty, d: Dst(d), a, b, c: Src::Reg(c) }.into()
+}
+
+pub(super) fn cvt(rounding: Option<Rounding>, d_type: Type, a_type: Type, d: Reg, a: Src) -> Op {
+    Cvt {
+        rounding,
+        ftz: false,
+        sat: false,
+        satfinite: false,
+        positive_zero: false,
+        relu: false,
+        d_type,
+        a_type,
+        d: Dst(d),
+        a,
+        b: None,
+    }
+    .into()
+}
+
+pub(super) fn bra(target: LabelId) -> Op {
+    Bra { uniform: false, target }.into()
+}

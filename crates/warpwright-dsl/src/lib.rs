@@ -1,0 +1,165 @@
+//! The typed kernel DSL: kernels as Rust functions over registers.
+//!
+//! ```
+//! use warpwright_dsl::*;
+//! use warpwright_ptx::ir::Arch;
+//!
+//! // y = a · x + y, one element per thread
+//! let built = build("saxpy", &LaunchRule::new(256), Arch::sm(80), |k| {
+//!     let (n, a) = (k.scalar::<u32>("n"), k.scalar::<f32>("a"));
+//!     let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
+//!     let i = k.global_tid();
+//!     k.when(i.lt(n), || y.st(i, x.ld(i).mul_add(a, y.ld(i))));
+//! })?;
+//! println!("{}", warpwright_ptx::print(&built.module));
+//! # Ok::<(), warpwright_ptx::diag::Diagnostics>(())
+//! ```
+//!
+//! A register is a [`Copy`] handle ([`Reg`]); operators on it append instructions. A Rust `for`
+//! unrolls, [`K::each`] and [`K::fold`] loop on the device. Device closures are [`Fn`]: what flows
+//! out of one is returned from it, never assigned.
+//!
+//! ```compile_fail,E0594
+//! use warpwright_dsl::*;
+//! fn sum<'k>(k: K<'k>, x: Ptr<'k, Global, f32>) -> Reg<'k, f32> {
+//!     let mut sum = k.f32(0.0);
+//!     k.each(k.range(0..8), |i| sum = sum + x.ld(i)); // a fold, not an assignment
+//!     sum
+//! }
+//! ```
+//!
+//! Matrices on the tensor cores are [`Tile`]s, loaded from [`SharedTile`]s that a [`Pipeline`] fills.
+//!
+//! ```text
+//! closures ──► values, instructions, blocks (state)      operators, pointers, control, tiles
+//!                  │
+//!                  ├─ addresses: affine indices become pointers, hoisted and counted up (address)
+//!                  ├─ liveness: what nothing needs is dropped (live)
+//!                  └─ registers and labels named, loops written (lower) ──► ir::Module
+//! ```
+//!
+//! The DSL knows PTX and the target, so that it picks the instruction; it optimises addresses and
+//! nothing else, for `ptxas` does the rest.
+#![forbid(unsafe_code)]
+
+mod address;
+mod atomic;
+mod call;
+mod choice;
+mod collective;
+mod control;
+mod convert;
+mod divide;
+mod emit;
+mod extent;
+mod form;
+mod group;
+mod kernel;
+mod live;
+mod lower;
+mod math;
+mod pointer;
+mod reg;
+mod size;
+mod special;
+mod spread;
+mod state;
+mod sync;
+mod tile;
+mod trig;
+mod types;
+
+pub use atomic::{AtomicAdd, AtomicBits, AtomicMinMax};
+pub use call::{Call, Called, Team};
+pub use collective::Reduce;
+pub use control::{Carry, Range, Var};
+pub use convert::{ConvertFrom, ToF32};
+pub use divide::Divide;
+pub use extent::Extent;
+pub use group::Scan;
+pub use kernel::{ArgDesc, Block, BuildError, Built, Kernel, LaunchRule, Role, build};
+pub use math::{Bytes, Fused, Rounded, Wide};
+pub use pointer::{Access, Index, Ptr};
+pub use reg::{IntoReg, Reg};
+pub use size::{Size, SizeValue};
+pub use spread::{List, Spread};
+pub use tile::*;
+pub use types::*;
+
+use state::State;
+use std::cell::{RefCell, RefMut};
+use std::marker::PhantomData;
+use std::panic::Location;
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::Arch;
+use warpwright_ptx::op::Op;
+
+/// The kernel under construction: a handle, free to copy.
+#[derive(Clone, Copy)]
+pub struct K<'k> {
+    state: &'k RefCell<State>,
+    /// Invariant: a brand.
+    brand: PhantomData<fn(&'k ()) -> &'k ()>,
+}
+
+impl std::fmt::Debug for K<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("K")
+    }
+}
+
+impl<'k> K<'k> {
+    fn new(state: &'k RefCell<State>) -> Self {
+        K { state, brand: PhantomData }
+    }
+
+    fn state(self) -> RefMut<'k, State> {
+        self.state.borrow_mut()
+    }
+
+    /// The architecture that the kernel is built for.
+    pub fn target(self) -> Arch {
+        self.state.borrow().target
+    }
+
+    /// Refuses the kernel: [`build`] will return the message, with the line that calls this.
+    #[track_caller]
+    pub fn refuse(self, message: impl Into<String>) {
+        self.state().mistake(Code::Parameter, Location::caller(), message);
+    }
+
+    /// Appends any instruction: the way out for what the DSL has no word for. Its registers are those
+    /// of [`Reg::ir`], its destinations those of [`fresh`](Self::fresh) registers, its addresses those
+    /// of [`Ptr::address`].
+    #[track_caller]
+    pub fn op(self, op: impl Into<Op>) {
+        self.state().effect(op, None, Location::caller());
+    }
+
+    /// Appends any instruction, executed where the predicate holds.
+    #[track_caller]
+    pub fn op_if(self, condition: Reg<'k, Pred>, op: impl Into<Op>) {
+        let loc = Location::caller();
+        let mut state = self.state();
+        if state.usable(condition.id, loc) {
+            let guard = state.register(condition.id, loc);
+            state.effect(op, Some((guard, false)), loc);
+        }
+    }
+
+    /// A register that [`op`](Self::op) will write.
+    pub fn fresh<T: Element>(self) -> Reg<'k, T> {
+        let id = self.state().written(T::TYPE);
+        Reg::new(self, id)
+    }
+}
+
+/// The examples in Rust of the page of diagnostics.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/diagnostics.md")]
+struct DiagnosticsPage;
+
+/// The example of the page that registries show.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,690 @@
+//! Pointers: symbolic addresses, loads and stores.
+//!
+//! A pointer is a base and an affine offset in bytes. Moving it ([`Ptr::at`]) costs nothing; what an
+//! access needs is computed when the kernel is complete, see [`address`](super::address).
+
+use super::K;
+use super::emit;
+use super::form::{FormId, NO_FACTOR};
+use super::reg::{IntoReg, Reg};
+use super::state::{Base, Loc, POISON, Pointer, State};
+use super::types::*;
+use std::marker::PhantomData;
+use std::panic::Location;
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::{
+    self, Address, Dsts, Scope, Semantics, Space, Src, Srcs, Type, Unified, Variable, VectorWidth,
+};
+use warpwright_ptx::op::memory::{L1Eviction, L2Eviction, Ld, LoadCache, PrefetchSize, St, StoreCache};
+
+/// A pointer into `Space` to elements of type `T`: a handle, free to copy.
+///
+/// A shared pointer is not a global one:
+///
+/// ```compile_fail,E0308
+/// use warpwright_dsl::*;
+/// fn first<'k>(x: Ptr<'k, Global, f32>) -> Reg<'k, f32> {
+///     x.ld(0)
+/// }
+/// fn wrong<'k>(k: K<'k>) -> Reg<'k, f32> {
+///     first(k.shared::<f32>(32))
+/// }
+/// ```
+pub struct Ptr<'k, S, T> {
+    pub(super) k: K<'k>,
+    pub(super) id: u32,
+    pub(super) access: Access,
+    target: PhantomData<(S, T)>,
+}
+
+impl<S, T> Clone for Ptr<'_, S, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S, T> Copy for Ptr<'_, S, T> {}
+
+impl<S: PointerSpace, T: Element> std::fmt::Debug for Ptr<'_, S, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Ptr<{:?}, {}>({})", S::SPACE, T::TYPE.name(), self.id)
+    }
+}
+
+/// How a pointer's accesses are cached and ordered. The default is a plain access.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Access {
+    semantics: Option<Semantics>,
+    scope: Option<Scope>,
+    load_cache: Option<LoadCache>,
+    store_cache: Option<StoreCache>,
+    non_coherent: bool,
+    l1: Option<L1Eviction>,
+    l2: Option<L2Eviction>,
+    prefetch: Option<PrefetchSize>,
+}
+
+/// Elements of 64 bits of the scratch of collectives: one for each warp of a block.
+const COLLECTIVE: u32 = 32;
+
+/// The pointer of a mistake.
+pub(super) const INVALID: u32 = u32::MAX;
+
+/// What can index a pointer: integers of 32 or 64 bits, and host numbers.
+pub trait Index<'k> {
+    /// The register, or constant.
+    #[doc(hidden)]
+    fn into_index(self, k: K<'k>) -> ir::Reg;
+}
+
+macro_rules! indices {
+    ($($ty:ty)*) => {
+        $(impl<'k> Index<'k> for Reg<'k, $ty> {
+            fn into_index(self, _: K<'k>) -> ir::Reg {
+                self.id
+            }
+        })*
+    };
+}
+indices!(u32 i32 u64 i64);
+
+impl<'k> Index<'k> for u32 {
+    fn into_index(self, k: K<'k>) -> ir::Reg {
+        k.u32(self).id
+    }
+}
+
+impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
+    pub(super) fn new(k: K<'k>, pointer: Pointer) -> Self {
+        let mut state = k.state();
+        let id = state.pointers.len() as u32;
+        state.pointers.push(pointer);
+        drop(state);
+        Ptr { k, id, access: Access::default(), target: PhantomData }
+    }
+
+    pub(super) fn poison(k: K<'k>) -> Self {
+        Self::with_id(k, INVALID)
+    }
+
+    pub(super) fn with_id(k: K<'k>, id: u32) -> Self {
+        Ptr { k, id, access: Access::default(), target: PhantomData }
+    }
+
+    /// The pointer to element `index`, which becomes element 0.
+    #[track_caller]
+    pub fn at(self, index: impl Index<'k>) -> Self {
+        self.at_loc(index, Location::caller())
+    }
+
+    pub(super) fn at_loc(self, index: impl Index<'k>, loc: Loc) -> Self {
+        let index = index.into_index(self.k);
+        let id = self.k.state().offset(self.id, index, T::TYPE.bytes(), loc);
+        Ptr { id, ..self }
+    }
+
+    pub(super) fn ordering(self) -> (Option<Semantics>, Option<Scope>) {
+        (self.access.semantics, self.access.scope)
+    }
+
+    /// The same address as a pointer to elements of another type.
+    pub fn cast<U: Data>(self) -> Ptr<'k, S, U> {
+        Ptr { k: self.k, id: self.id, access: self.access, target: PhantomData }
+    }
+
+    /// The address for [`K::op`]: `[base + offset]`, as cheap as that of a load.
+    #[track_caller]
+    pub fn address(self) -> Address {
+        let mut state = self.k.state();
+        let loc = Location::caller();
+        if self.id == INVALID || !state.reachable(self.id, loc) {
+            Address::reg(POISON, 0)
+        } else {
+            state.address_of(self.id)
+        }
+    }
+
+    /// Loads through the read-only cache: nothing may write the memory while the kernel runs.
+    pub fn nc(mut self) -> Self {
+        let state = self.k.state();
+        self.access.non_coherent =
+            state.pointers.get(self.id as usize).is_none_or(|pointer| !pointer.shifting);
+        drop(state);
+        self
+    }
+
+    /// What the pointer means.
+    pub(super) fn pointer_in(self, state: &State) -> Option<Pointer> {
+        state.pointers.get(self.id as usize).copied()
+    }
+
+    /// Caches in L2 only.
+    pub fn cg(mut self) -> Self {
+        self.access.load_cache = Some(LoadCache::Cg);
+        self.access.store_cache = Some(StoreCache::Cg);
+        self
+    }
+
+    /// Caches as data that is used once.
+    pub fn streaming(mut self) -> Self {
+        self.access.load_cache = Some(LoadCache::Cs);
+        self.access.store_cache = Some(StoreCache::Cs);
+        self
+    }
+
+    /// Leaves the L1 cache first.
+    pub fn evict_first(mut self) -> Self {
+        self.access.l1 = Some(L1Eviction::First);
+        self
+    }
+
+    /// Leaves the L1 cache last.
+    pub fn evict_last(mut self) -> Self {
+        self.access.l1 = Some(L1Eviction::Last);
+        self
+    }
+
+    /// Is not kept in L1.
+    pub fn no_allocate(mut self) -> Self {
+        self.access.l1 = Some(L1Eviction::NoAllocate);
+        self
+    }
+
+    /// Leaves the L2 cache first.
+    pub fn evict_l2_first(mut self) -> Self {
+        self.access.l2 = Some(L2Eviction::First);
+        self
+    }
+
+    /// Leaves the L2 cache last.
+    pub fn evict_l2_last(mut self) -> Self {
+        self.access.l2 = Some(L2Eviction::Last);
+        self
+    }
+
+    /// Brings 128 bytes into L2 with each load.
+    pub fn prefetch_128(mut self) -> Self {
+        self.access.prefetch = Some(PrefetchSize::B128);
+        self
+    }
+
+    /// Accesses memory exactly as written.
+    pub fn volatile(mut self) -> Self {
+        self.access.semantics = Some(Semantics::Volatile);
+        self.access.scope = None;
+        self
+    }
+
+    /// Accesses that are atomic with those of the scope, without ordering others.
+    pub fn relaxed(mut self, scope: Scope) -> Self {
+        self.access.semantics = Some(Semantics::Relaxed);
+        self.access.scope = Some(scope);
+        self
+    }
+
+    /// Loads that acquire: later accesses stay after them.
+    pub fn acquire(mut self, scope: Scope) -> Self {
+        self.access.semantics = Some(Semantics::Acquire);
+        self.access.scope = Some(scope);
+        self
+    }
+
+    /// Atomic operations that acquire and release.
+    pub fn acq_rel(mut self, scope: Scope) -> Self {
+        self.access.semantics = Some(Semantics::AcqRel);
+        self.access.scope = Some(scope);
+        self
+    }
+
+    /// Stores that release: earlier accesses stay before them.
+    pub fn release(mut self, scope: Scope) -> Self {
+        self.access.semantics = Some(Semantics::Release);
+        self.access.scope = Some(scope);
+        self
+    }
+
+    /// Element `index`.
+    #[track_caller]
+    pub fn ld(self, index: impl Index<'k>) -> Reg<'k, T> {
+        let loc = Location::caller();
+        let [value] = self.load::<1>(index.into_index(self.k), None, loc);
+        value
+    }
+
+    /// Element `index` where the predicate holds, else `default`; memory is not touched then.
+    #[track_caller]
+    pub fn ld_if(
+        self,
+        condition: Reg<'k, Pred>,
+        index: impl Index<'k>,
+        default: impl IntoReg<'k, T>,
+    ) -> Reg<'k, T> {
+        let loc = Location::caller();
+        let default = default.into_reg(self.k, loc);
+        let [value] = self.load(index.into_index(self.k), Some((condition, [default])), loc);
+        value
+    }
+
+    /// `N` elements from `index` on, in one access. `N` elements are at most 16 bytes, and the
+    /// address is a multiple of their size.
+    #[track_caller]
+    pub fn ld_vec<const N: usize>(self, index: impl Index<'k>) -> [Reg<'k, T>; N] {
+        self.load(index.into_index(self.k), None, Location::caller())
+    }
+
+    /// [`ld_vec`](Self::ld_vec) where the predicate holds, else `default` in every element.
+    #[track_caller]
+    pub fn ld_vec_if<const N: usize>(
+        self,
+        condition: Reg<'k, Pred>,
+        index: impl Index<'k>,
+        default: impl IntoReg<'k, T>,
+    ) -> [Reg<'k, T>; N] {
+        let loc = Location::caller();
+        let default = default.into_reg(self.k, loc);
+        self.load(index.into_index(self.k), Some((condition, [default; N])), loc)
+    }
+
+    /// [`ld_vec`](Self::ld_vec) where the predicate holds, else the registers that are given: what a loop that
+    /// loads ahead already has, for one.
+    #[track_caller]
+    pub fn ld_vec_or<const N: usize>(
+        self,
+        condition: Reg<'k, Pred>,
+        index: impl Index<'k>,
+        others: [Reg<'k, T>; N],
+    ) -> [Reg<'k, T>; N] {
+        self.load(index.into_index(self.k), Some((condition, others)), Location::caller())
+    }
+
+    fn load<const N: usize>(
+        self,
+        index: ir::Reg,
+        predicated: Option<(Reg<'k, Pred>, [Reg<'k, T>; N])>,
+        loc: Loc,
+    ) -> [Reg<'k, T>; N] {
+        let k = self.k;
+        let poison = [Reg::new(k, POISON); N];
+        let mut state = k.state();
+        let pointer = state.offset(self.id, index, T::TYPE.bytes(), loc);
+        let Some((vector, lanes)) = state.vector_shape(T::TYPE, N, pointer, loc) else { return poison };
+        let mut guard = None;
+        // Wider than `v4`: pairs of elements travel in 32-bit registers.
+        let packed = lanes < N;
+        let ty = if packed { Type::B32 } else { memory_type(T::TYPE) };
+        let element = if packed { Type::U32 } else { T::TYPE };
+        let mut regs = [POISON; 8];
+        for reg in &mut regs[..lanes] {
+            *reg = state.written(element);
+        }
+        if let Some((condition, others)) = predicated {
+            if !state.usable(condition.id, loc) || !others.iter().all(|other| state.usable(other.id, loc)) {
+                return poison;
+            }
+            guard = Some((state.register(condition.id, loc), false));
+            for (i, &reg) in regs[..lanes].iter().enumerate() {
+                let other = if packed {
+                    let halves = [2 * i, 2 * i + 1].map(|i| state.register(others[i].id, loc));
+                    Src::Reg(state.pure(Type::U32, loc, |d| emit::pack(Type::B32, d, halves)))
+                } else {
+                    state.operand(others[i].id, loc)
+                };
+                state.effect(emit::mov(emit::register_type(element), reg, other), None, loc);
+            }
+        }
+        let address = state.address_of(pointer);
+        let access = self.access;
+        let d = if lanes == 1 {
+            Dsts::One(regs[0])
+        } else {
+            Dsts::Many(regs[..lanes].iter().map(|&reg| Some(reg)).collect())
+        };
+        let ordered = access.semantics.is_some();
+        let op = Ld {
+            mmio: false,
+            semantics: match access.semantics {
+                Some(Semantics::Release) => Some(Semantics::Relaxed),
+                Some(Semantics::AcqRel) => Some(Semantics::Acquire),
+                other => other,
+            },
+            scope: access.scope,
+            space: Some(S::SPACE),
+            cache: if access.non_coherent || ordered { None } else { access.load_cache },
+            nc: access.non_coherent && !ordered && S::SPACE == Space::Global,
+            l1_eviction: access.l1,
+            l2_eviction: access.l2,
+            cache_hint: false,
+            prefetch: access.prefetch,
+            vector,
+            ty,
+            readonly: false,
+            unified: Unified::default(),
+            d,
+            address,
+            policy: None,
+        };
+        state.effect(op, guard, loc);
+        if !packed {
+            drop(state);
+            return std::array::from_fn(|i| Reg::new(k, regs[i]));
+        }
+        let mut values = [POISON; 8];
+        for i in 0..lanes {
+            let (low, high) = (state.written(T::TYPE), state.written(T::TYPE));
+            state.effect(emit::unpack(Type::B32, [Some(low), Some(high)], regs[i]), None, loc);
+            (values[2 * i], values[2 * i + 1]) = (low, high);
+        }
+        drop(state);
+        std::array::from_fn(|i| Reg::new(k, values[i]))
+    }
+}
+
+/// The type that memory is accessed with: bits for what has no arithmetic of its own.
+fn memory_type(ty: Type) -> Type {
+    match ty {
+        Type::F16 | Type::BF16 => Type::B16,
+        Type::F16X2 | Type::BF16X2 => Type::B32,
+        ty => ty,
+    }
+}
+
+impl<'k, S: Writable, T: Data> Ptr<'k, S, T> {
+    /// Stores `value` as element `index`.
+    #[track_caller]
+    pub fn st(self, index: impl Index<'k>, value: impl IntoReg<'k, T>) {
+        let loc = Location::caller();
+        let value = value.into_reg(self.k, loc);
+        self.store(index.into_index(self.k), &[value], None, loc);
+    }
+
+    /// Stores `value` as element `index` where the predicate holds.
+    #[track_caller]
+    pub fn st_if(self, condition: Reg<'k, Pred>, index: impl Index<'k>, value: impl IntoReg<'k, T>) {
+        let loc = Location::caller();
+        let value = value.into_reg(self.k, loc);
+        self.store(index.into_index(self.k), &[value], Some(condition), loc);
+    }
+
+    /// Stores elements from `index` on, in one access: see [`ld_vec`](Self::ld_vec).
+    #[track_caller]
+    pub fn st_vec<const N: usize>(self, index: impl Index<'k>, values: [Reg<'k, T>; N]) {
+        self.store(index.into_index(self.k), &values, None, Location::caller());
+    }
+
+    /// [`st_vec`](Self::st_vec) where the predicate holds.
+    #[track_caller]
+    pub fn st_vec_if<const N: usize>(
+        self,
+        condition: Reg<'k, Pred>,
+        index: impl Index<'k>,
+        values: [Reg<'k, T>; N],
+    ) {
+        self.store(index.into_index(self.k), &values, Some(condition), Location::caller());
+    }
+
+    fn store(self, index: ir::Reg, values: &[Reg<'k, T>], condition: Option<Reg<'k, Pred>>, loc: Loc) {
+        let mut state = self.k.state();
+        let pointer = state.offset(self.id, index, T::TYPE.bytes(), loc);
+        let Some((vector, lanes)) = state.vector_shape(T::TYPE, values.len(), pointer, loc) else { return };
+        if !state.pointers[pointer as usize].mutable {
+            let message = "a store through a pointer that the kernel only reads";
+            state.mistake(Code::Parameter, loc, message);
+            return;
+        }
+        for value in values {
+            if !state.usable(value.id, loc) {
+                return;
+            }
+        }
+        let guard = match condition {
+            Some(condition) if !state.usable(condition.id, loc) => return,
+            Some(condition) => Some((state.register(condition.id, loc), false)),
+            None => None,
+        };
+        let packed = lanes < values.len();
+        let ty = if packed { Type::B32 } else { memory_type(T::TYPE) };
+        let mut srcs = Vec::with_capacity(lanes);
+        if packed {
+            for pair in values.chunks_exact(2) {
+                let parts = [state.register(pair[0].id, loc), state.register(pair[1].id, loc)];
+                srcs.push(Src::Reg(state.pure(Type::U32, loc, |d| emit::pack(Type::B32, d, parts))));
+            }
+        } else {
+            for value in values {
+                srcs.push(state.operand(value.id, loc));
+            }
+        }
+        let address = state.address_of(pointer);
+        let access = self.access;
+        let op = St {
+            mmio: false,
+            semantics: match access.semantics {
+                Some(Semantics::Acquire) => Some(Semantics::Relaxed),
+                Some(Semantics::AcqRel) => Some(Semantics::Release),
+                other => other,
+            },
+            scope: access.scope,
+            space: Some(S::SPACE),
+            cache: if access.semantics.is_some() { None } else { access.store_cache },
+            l1_eviction: access.l1,
+            l2_eviction: access.l2,
+            cache_hint: false,
+            vector,
+            ty,
+            address,
+            a: match <[Src; 1]>::try_from(srcs) {
+                Ok([src]) => Srcs::One(src),
+                Err(srcs) => Srcs::Many(srcs.into()),
+            },
+            policy: None,
+        };
+        state.effect(op, guard, loc);
+    }
+}
+
+impl State {
+    /// `pointer + index · size`.
+    fn offset(&mut self, pointer: u32, index: ir::Reg, size: u32, loc: Loc) -> u32 {
+        if pointer == INVALID || !self.usable(index, loc) || !self.reachable(pointer, loc) {
+            return INVALID;
+        }
+        let index_form = self.form_of(index);
+        if index_form == FormId::ZERO {
+            return pointer;
+        }
+        let before = self.pointers[pointer as usize];
+        let form = match self.forms.add(before.form, index_form, size.into()) {
+            Some(form) => form,
+            // Too many terms: the index counts as one.
+            None => {
+                let opaque = self.forms.register(index);
+                match self.forms.add(before.form, opaque, size.into()) {
+                    Some(form) => form,
+                    None => {
+                        self.mistake(Code::TooLarge, loc, "the address has too many terms");
+                        return INVALID;
+                    }
+                }
+            }
+        };
+        let id = self.pointers.len() as u32;
+        self.pointers.push(Pointer { form, ..before });
+        id
+    }
+
+    /// Whether all that a pointer is made of may be used here.
+    fn reachable(&mut self, pointer: u32, loc: Loc) -> bool {
+        let Pointer { base, form, .. } = self.pointers[pointer as usize];
+        let closed = |reg: ir::Reg| !self.block(self.value(reg).block).open;
+        let outside = match base {
+            Base::Reg(reg) if closed(reg) => Some(reg),
+            _ => (self.forms.terms(form).iter().flat_map(|term| [term.a, term.b]))
+                .find(|&reg| reg != NO_FACTOR && closed(reg)),
+        };
+        outside.is_none_or(|reg| self.usable(reg, loc))
+    }
+
+    /// The vector modifier and the number of registers of an access to `count` elements.
+    fn vector_shape(
+        &mut self,
+        ty: Type,
+        count: usize,
+        pointer: u32,
+        loc: Loc,
+    ) -> Option<(Option<VectorWidth>, usize)> {
+        if pointer == INVALID {
+            return None;
+        }
+        let bytes = ty.bytes() as usize * count;
+        let lanes = if count == 8 && ty.bits() == 16 { 4 } else { count };
+        let vector = match lanes {
+            1 => None,
+            2 => Some(VectorWidth::V2),
+            4 => Some(VectorWidth::V4),
+            _ => {
+                let message =
+                    format!("an access to {count} elements; 1, 2, 4 or eight of 16 bits are possible");
+                self.mistake(Code::VectorShape, loc, message);
+                return None;
+            }
+        };
+        if bytes > 16 {
+            let message = format!("an access of {bytes} bytes; 16 are the most");
+            self.mistake(Code::VectorShape, loc, message);
+            return None;
+        }
+        let form = self.pointers[pointer as usize].form;
+        let size = bytes as i64;
+        let regular = self.forms.terms(form).iter().all(|term| term.coefficient % size == 0);
+        let constant = self.forms.constant(form);
+        if regular && constant % size != 0 {
+            let message = format!("an access of {bytes} bytes at an offset of {constant}: not aligned");
+            self.mistake(Code::Alignment, loc, message);
+            return None;
+        }
+        Some((vector, lanes))
+    }
+
+    pub(super) fn array(&mut self, space: Space, ty: Type, count: u32, loc: Loc) -> Option<u32> {
+        if count == 0 {
+            self.mistake(Code::SharedMemory, loc, "an array of no elements");
+            return None;
+        }
+        let id = self.arrays.len() as u32;
+        let name = format!("{}_{id}", if space == Space::Shared { "tile" } else { "stack" });
+        let mut variable = Variable::new(space, Type::B8, name);
+        variable.origin = ir::Origin::Rust(loc);
+        variable.align = Some(16);
+        variable.dims = vec![Some(u64::from(ty.bytes()) * u64::from(count))];
+        self.arrays.push(variable);
+        Some(id)
+    }
+
+    /// The scratch memory of the block-wide collectives.
+    pub(super) fn collective_scratch(&mut self, loc: Loc) -> Pointer {
+        let id = match self.scratch {
+            Some(id) => id,
+            None => {
+                let id = self.array(Space::Shared, Type::B64, COLLECTIVE, loc).unwrap_or(0);
+                self.arrays[id as usize].name = "collective".into();
+                self.scratch = Some(id);
+                id
+            }
+        };
+        Pointer { base: Base::Variable(id), form: FormId::ZERO, narrow: true, mutable: true, shifting: false }
+    }
+}
+
+impl<'k> K<'k> {
+    /// The scratch memory of the block-wide collectives, of the block or of the team.
+    pub(super) fn collective_scratch(self, loc: Loc) -> Pointer {
+        self.framed_scratch(COLLECTIVE, loc).unwrap_or_else(|| self.state().collective_scratch(loc))
+    }
+
+    /// An array of `count` elements that the block shares, aligned to 16 bytes. More than 48 KiB in
+    /// all become dynamic shared memory, which the launch rule then asks for.
+    #[track_caller]
+    pub fn shared<T: Data>(self, count: u32) -> Ptr<'k, Shared, T> {
+        self.shared_at(count, Location::caller())
+    }
+
+    pub(super) fn shared_at<T: Data>(self, count: u32, loc: Loc) -> Ptr<'k, Shared, T> {
+        if let Some(framed) = self.framed_shared(count, loc) {
+            return framed;
+        }
+        let array = self.state().array(Space::Shared, T::TYPE, count, loc);
+        self.array_pointer(array, true)
+    }
+
+    /// The dynamic shared memory, whose size the launch rule says. Every call means the same memory.
+    #[track_caller]
+    pub fn dyn_shared<T: Data>(self) -> Ptr<'k, Shared, T> {
+        self.not_called("dynamic shared memory", Location::caller());
+        self.state().dynamic = Some(16);
+        let pointer =
+            Pointer { base: Base::Dynamic, form: FormId::ZERO, narrow: true, mutable: true, shifting: false };
+        Ptr::new(self, pointer)
+    }
+
+    /// An array of `count` elements for each thread. Indexed by constants only, it lives in registers.
+    #[track_caller]
+    pub fn local<T: Data>(self, count: u32) -> Ptr<'k, Local, T> {
+        let array = self.state().array(Space::Local, T::TYPE, count, Location::caller());
+        self.array_pointer(array, false)
+    }
+
+    fn array_pointer<S: PointerSpace, T: Data>(self, array: Option<u32>, narrow: bool) -> Ptr<'k, S, T> {
+        match array {
+            Some(id) => {
+                let base = Base::Variable(id);
+                Ptr::new(self, Pointer { base, form: FormId::ZERO, narrow, mutable: true, shifting: false })
+            }
+            None => Ptr::poison(self),
+        }
+    }
+
+    /// A table of constants, part of the module.
+    #[track_caller]
+    pub fn table<T: Number>(self, values: &[T::Literal]) -> Ptr<'k, Const, T> {
+        self.constants(values)
+    }
+
+    /// A table of constants in global memory: for lanes that read different elements, which a
+    /// [`table`](Self::table) serves one after the other.
+    #[track_caller]
+    pub fn global_table<T: Number>(self, values: &[T::Literal]) -> Ptr<'k, Global, T> {
+        self.constants(values).nc()
+    }
+
+    #[track_caller]
+    fn constants<S: PointerSpace, T: Number>(self, values: &[T::Literal]) -> Ptr<'k, S, T> {
+        let mut state = self.state();
+        let id = state.constants.len() as u32;
+        let ty = match T::TYPE {
+            Type::F16 | Type::BF16 => Type::B16,
+            Type::F16X2 | Type::BF16X2 => Type::B32,
+            ty => ty,
+        };
+        let mut variable = Variable::new(S::SPACE, ty, format!("table_{id}"));
+        variable.origin = ir::Origin::Rust(Location::caller());
+        variable.align = Some(16);
+        variable.dims = vec![Some(values.len() as u64)];
+        let list = values.iter().map(|&value| ir::Init::Value(T::immediate(value))).collect();
+        variable.init = Some(ir::Init::List(list));
+        state.constants.push(variable);
+        drop(state);
+        let base = Base::Constant(id);
+        Ptr::new(self, Pointer { base, form: FormId::ZERO, narrow: false, mutable: false, shifting: false })
+    }
+
+    /// A pointer from an address in global memory.
+    #[track_caller]
+    pub fn global_at<T: Data>(self, address: Reg<'k, u64>) -> Ptr<'k, Global, T> {
+        let loc = Location::caller();
+        if !self.state().usable(address.id, loc) {
+            return Ptr::poison(self);
+        }
+        let base = Base::Reg(self.state().register(address.id, loc));
+        Ptr::new(self, Pointer { base, form: FormId::ZERO, narrow: false, mutable: true, shifting: false })
+    }
+}

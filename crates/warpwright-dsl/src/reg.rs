@@ -1,0 +1,524 @@
+//! Registers: the handle, its operators, and how host values stand where registers may.
+
+use super::K;
+use super::emit;
+use super::form::FormId;
+use super::state::{Def, Loc, POISON, State};
+use super::types::*;
+use std::marker::PhantomData;
+use std::ops;
+use std::panic::Location;
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::{self, Cmp, Imm, MulHalf, Src, Type};
+use warpwright_ptx::op::Op;
+
+/// A value of the kernel under construction: a handle, free to copy.
+///
+/// The lifetime is the kernel's: a register of one kernel does not fit another.
+///
+/// ```compile_fail,E0277
+/// use warpwright_dsl::*;
+/// fn mixed<'k>(x: Reg<'k, f32>, i: Reg<'k, u32>) -> Reg<'k, f32> {
+///     x + i // f32 + u32
+/// }
+/// ```
+///
+/// ```compile_fail,E0308
+/// use warpwright_dsl::*;
+/// fn wrong<'k>(k: K<'k>, x: Reg<'k, f32>) {
+///     k.when(x, || {}) // a condition is a predicate
+/// }
+/// ```
+///
+/// ```compile_fail,E0521
+/// use warpwright_dsl::*;
+/// use warpwright_ptx::ir::Arch;
+/// let mut leaked = None;
+/// build("first", &LaunchRule::new(32), Arch::sm(80), |k| leaked = Some(k.tid()));
+/// ```
+pub struct Reg<'k, T> {
+    pub(super) k: K<'k>,
+    pub(super) id: ir::Reg,
+    element: PhantomData<T>,
+}
+
+impl<T> Clone for Reg<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Reg<'_, T> {}
+
+impl<T: Element> std::fmt::Debug for Reg<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Reg<{}>({})", T::TYPE.name(), self.id.0)
+    }
+}
+
+/// What may stand where a register is wanted: the register, or a host value as a constant.
+pub trait IntoReg<'k, T: Element> {
+    /// The register.
+    #[doc(hidden)]
+    fn into_reg(self, k: K<'k>, loc: &'static Location<'static>) -> Reg<'k, T>;
+}
+
+impl<'k, T: Element> IntoReg<'k, T> for Reg<'k, T> {
+    fn into_reg(self, _: K<'k>, _: &'static Location<'static>) -> Reg<'k, T> {
+        self
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Binary {
+    Add,
+    Sub,
+    Mul,
+    MulHi,
+    Div,
+    DivApprox,
+    Rem,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Shl,
+    Shr,
+}
+
+impl<'k, T> Reg<'k, T> {
+    pub(super) fn new(k: K<'k>, id: ir::Reg) -> Self {
+        Reg { k, id, element: PhantomData }
+    }
+}
+
+impl<'k, T: Element> Reg<'k, T> {
+    /// The register as instructions name it while the kernel is built, for [`K::op`].
+    #[track_caller]
+    pub fn ir(self) -> ir::Reg {
+        let loc = Location::caller();
+        let state = &mut self.k.state();
+        if state.usable(self.id, loc) { state.register(self.id, loc) } else { self.id }
+    }
+
+    /// The kernel that the register belongs to.
+    pub fn kernel(self) -> K<'k> {
+        self.k
+    }
+
+    pub(super) fn binary<U: Element>(self, op: Binary, other: Reg<'k, U>, loc: Loc) -> Self {
+        let id = self.k.state().binary(op, T::TYPE, self.id, other.id, loc);
+        Reg::new(self.k, id)
+    }
+
+    pub(super) fn unary<U: Element>(self, loc: Loc, op: impl FnOnce(ir::Reg, Src) -> Op) -> Reg<'k, U> {
+        let mut state = self.k.state();
+        if !state.usable(self.id, loc) {
+            return Reg::new(self.k, POISON);
+        }
+        let a = state.operand(self.id, loc);
+        let id = state.pure(U::TYPE, loc, |d| op(d, a));
+        drop(state);
+        Reg::new(self.k, id)
+    }
+
+    pub(super) fn ternary<U: Element>(
+        self,
+        b: ir::Reg,
+        c: ir::Reg,
+        loc: Loc,
+        op: impl FnOnce(ir::Reg, Src, Src, Src) -> Op,
+    ) -> Reg<'k, U> {
+        let mut state = self.k.state();
+        if !(state.usable(self.id, loc) && state.usable(b, loc) && state.usable(c, loc)) {
+            return Reg::new(self.k, POISON);
+        }
+        let (a, b, c) = (state.operand(self.id, loc), state.operand(b, loc), state.operand(c, loc));
+        let id = state.pure(U::TYPE, loc, |d| op(d, a, b, c));
+        drop(state);
+        Reg::new(self.k, id)
+    }
+
+    /// The same bits as another element of the same size.
+    #[track_caller]
+    pub fn bits<U: Element>(self) -> Reg<'k, U> {
+        let loc = Location::caller();
+        if T::TYPE.bits() != U::TYPE.bits() {
+            let message = format!("the bits of {} do not make a {}", T::TYPE.name(), U::TYPE.name());
+            return Reg::new(self.k, self.k.state().mistake(Code::OperandType, loc, message));
+        }
+        if emit::register_type(T::TYPE) == emit::register_type(U::TYPE)
+            && self.k.state().constant_of(self.id).is_none()
+        {
+            return self.unary(loc, |d, a| emit::mov(emit::register_type(U::TYPE), d, a));
+        }
+        self.unary(loc, |d, a| emit::mov(emit::bits_type(T::TYPE), d, a))
+    }
+}
+
+impl State {
+    /// The affine form of an integer.
+    pub(super) fn form_of(&mut self, reg: ir::Reg) -> FormId {
+        let value = *self.value(reg);
+        if value.form != FormId::OPAQUE {
+            return value.form;
+        }
+        let form = match value.def {
+            Def::Const(Imm::Int(v)) => self.forms.literal(v),
+            _ => self.forms.register(reg),
+        };
+        self.values[reg.0 as usize].form = form;
+        form
+    }
+
+    /// The form of an integer sum, difference, product or shift; `None` where it is opaque.
+    fn binary_form(&mut self, op: Binary, ty: Type, a: ir::Reg, b: ir::Reg) -> Option<FormId> {
+        if !ty.is_integer() || ty.bits() < 32 {
+            return None;
+        }
+        let shift = match op {
+            Binary::Add | Binary::Sub | Binary::Mul => None,
+            Binary::Shl => Some(self.int_of(b).filter(|n| (0..32).contains(n))?),
+            _ => return None,
+        };
+        let x = self.form_of(a);
+        if let Some(shift) = shift {
+            return self.forms.add(FormId::ZERO, x, 1 << shift);
+        }
+        let y = self.form_of(b);
+        match op {
+            Binary::Add => self.forms.add(x, y, 1),
+            Binary::Sub => self.forms.add(x, y, -1),
+            _ => self.forms.multiply(x, y),
+        }
+    }
+
+    /// The result of integer arithmetic on constants, or with a neutral element.
+    fn fold(&mut self, op: Binary, ty: Type, a: ir::Reg, b: ir::Reg) -> Option<ir::Reg> {
+        if !ty.is_integer() {
+            return None;
+        }
+        let (x, y) = (self.int_of(a), self.int_of(b));
+        match (op, x, y) {
+            (Binary::Add, Some(0), _) | (Binary::Mul, Some(1), _) => return Some(b),
+            (Binary::Add | Binary::Sub | Binary::Shl | Binary::Shr, _, Some(0))
+            | (Binary::Mul | Binary::Div, _, Some(1)) => return Some(a),
+            (Binary::Mul | Binary::And, Some(0), _) | (Binary::Mul | Binary::And, _, Some(0)) => {
+                return Some(self.constant(ty, Imm::Int(0)));
+            }
+            _ => {}
+        }
+        let (x, y) = (x?, y?);
+        let value = match op {
+            Binary::Add => x.checked_add(y)?,
+            Binary::Sub => x.checked_sub(y)?,
+            Binary::Mul => x.checked_mul(y)?,
+            Binary::Div => x.checked_div(y)?,
+            Binary::Rem => x.checked_rem(y)?,
+            Binary::Min => x.min(y),
+            Binary::Max => x.max(y),
+            Binary::And => x & y,
+            _ => return None,
+        };
+        // A result that does not fit is left to the device, which wraps.
+        let bits = ty.bits();
+        let fits = match (ty.is_signed(), bits) {
+            (true, 64) => true,
+            (false, 64) => value >= 0,
+            (true, _) => (-(1i64 << (bits - 1))..1i64 << (bits - 1)).contains(&value),
+            (false, _) => (0..1i64 << bits).contains(&value),
+        };
+        fits.then(|| self.constant(ty, Imm::Int(value)))
+    }
+
+    pub(super) fn binary(&mut self, op: Binary, ty: Type, a: ir::Reg, b: ir::Reg, loc: Loc) -> ir::Reg {
+        if !(self.usable(a, loc) && self.usable(b, loc)) {
+            return POISON;
+        }
+        if let Some(folded) = self.fold(op, ty, a, b) {
+            return folded;
+        }
+        if let Some(value) = self.divided(op, ty, a, b, loc) {
+            return value;
+        }
+        if self.lacks(op, ty) {
+            let [x, y] = [a, b].map(|half| self.convert(half, ty, Type::F32, loc));
+            let single = self.binary(op, Type::F32, x, y, loc);
+            return self.convert(single, Type::F32, ty, loc);
+        }
+        if ty == Type::BF16
+            && self.target.sm < 90
+            && let Some(value) = self.bf16_by_fma(op, a, b, loc)
+        {
+            return value;
+        }
+        let form = self.binary_form(op, ty, a, b);
+        let (x, y) = (self.operand(a, loc), self.operand(b, loc));
+        let at = emit::arithmetic_type(ty);
+        let bits = emit::bits_type(ty);
+        let lo = ty.is_integer().then_some(MulHalf::Lo);
+        let value = self.pure(ty, loc, |d| match op {
+            Binary::Add => emit::add(at, d, x, y),
+            Binary::Sub => emit::sub(at, d, x, y),
+            Binary::Mul => emit::mul(lo, at, d, x, y),
+            Binary::MulHi => emit::mul(Some(MulHalf::Hi), at, d, x, y),
+            Binary::Div => emit::div(at, d, x, y, false),
+            Binary::DivApprox => emit::div(at, d, x, y, true),
+            Binary::Rem => emit::rem(at, d, x, y),
+            Binary::Min => emit::min(at, d, x, y),
+            Binary::Max => emit::max(at, d, x, y),
+            Binary::And => emit::and(bits, d, x, y),
+            Binary::Or => emit::or(bits, d, x, y),
+            Binary::Xor => emit::xor(bits, d, x, y),
+            Binary::Shl => emit::shl(bits, d, x, y),
+            Binary::Shr => emit::shr(at, d, x, y),
+        });
+        if let Some(form) = form {
+            self.values[value.0 as usize].form = form;
+        }
+        value
+    }
+
+    /// Whether the target has to do this in `f32`: the result is the same, rounded once.
+    fn lacks(&self, op: Binary, ty: Type) -> bool {
+        match ty {
+            Type::BF16 => self.target.sm < 80,
+            Type::F16 => self.target.sm < 80 && matches!(op, Binary::Min | Binary::Max),
+            _ => false,
+        }
+    }
+
+    /// Sums and products of bfloat16 before `sm_90`, as products and sums that are rounded once: the
+    /// same value.
+    fn bf16_by_fma(&mut self, op: Binary, a: ir::Reg, b: ir::Reg, loc: Loc) -> Option<ir::Reg> {
+        let (factor, addend) = match op {
+            Binary::Add => (Some(1.0), None),
+            Binary::Sub => (Some(-1.0), None),
+            Binary::Mul => (None, Some(-0.0f32)),
+            _ => return None,
+        };
+        let mut literal = |v: f32| self.constant(Type::BF16, Imm::Int(bf16_bits(v).into()));
+        let (x, y, z) = match (factor, addend) {
+            (Some(factor), _) => (b, literal(factor), a),
+            (None, addend) => (a, b, literal(addend.unwrap_or(0.0))),
+        };
+        let (x, y, z) = (self.operand(x, loc), self.operand(y, loc), self.operand(z, loc));
+        Some(self.pure(Type::BF16, loc, |d| emit::fma(Type::BF16, d, x, y, z)))
+    }
+
+    pub(super) fn compare(&mut self, cmp: Cmp, ty: Type, a: ir::Reg, b: ir::Reg, loc: Loc) -> ir::Reg {
+        if !(self.usable(a, loc) && self.usable(b, loc)) {
+            return POISON;
+        }
+        if ty == Type::BF16 && self.target.sm < 90 {
+            let [x, y] = [a, b].map(|half| self.convert(half, ty, Type::F32, loc));
+            return self.compare(cmp, Type::F32, x, y, loc);
+        }
+        let (x, y) = (self.operand(a, loc), self.operand(b, loc));
+        self.pure(Type::Pred, loc, |d| emit::setp(cmp, emit::arithmetic_type(ty), d, x, y))
+    }
+}
+
+macro_rules! operators {
+    ($($bound:ident: $($trait:ident $method:ident $op:ident),*;)*) => {
+        $($(impl<'k, T: $bound, R: IntoReg<'k, T>> ops::$trait<R> for Reg<'k, T> {
+            type Output = Reg<'k, T>;
+            #[track_caller]
+            fn $method(self, other: R) -> Reg<'k, T> {
+                let loc = Location::caller();
+                self.binary(Binary::$op, other.into_reg(self.k, loc), loc)
+            }
+        })*)*
+    };
+}
+
+operators! {
+    Number: Add add Add, Sub sub Sub, Mul mul Mul;
+    Integer: Rem rem Rem;
+    Bits: BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor;
+}
+
+macro_rules! literal_first {
+    ($($literal:ty, $ty:ty: $($trait:ident $method:ident),*;)*) => {
+        $($(impl<'k> ops::$trait<Reg<'k, $ty>> for $literal {
+            type Output = Reg<'k, $ty>;
+            #[track_caller]
+            fn $method(self, other: Reg<'k, $ty>) -> Reg<'k, $ty> {
+                let left: Reg<'k, $ty> = self.into_reg(other.k, Location::caller());
+                ops::$trait::$method(left, other)
+            }
+        })*)*
+    };
+}
+
+literal_first! {
+    u16, u16: Add add, Sub sub, Mul mul, Div div, Rem rem;
+    i16, i16: Add add, Sub sub, Mul mul, Div div, Rem rem;
+    u32, u32: Add add, Sub sub, Mul mul, Div div, Rem rem;
+    i32, i32: Add add, Sub sub, Mul mul, Div div, Rem rem;
+    u64, u64: Add add, Sub sub, Mul mul, Div div, Rem rem;
+    i64, i64: Add add, Sub sub, Mul mul, Div div, Rem rem;
+    f32, f32: Add add, Sub sub, Mul mul, Div div;
+    f64, f64: Add add, Sub sub, Mul mul, Div div;
+    f32, F16: Add add, Sub sub, Mul mul;
+    f32, Bf16: Add add, Sub sub, Mul mul;
+}
+
+impl<'k, T: Integer, R: IntoReg<'k, u32>> ops::Shl<R> for Reg<'k, T> {
+    type Output = Reg<'k, T>;
+    #[track_caller]
+    fn shl(self, amount: R) -> Reg<'k, T> {
+        let loc = Location::caller();
+        self.binary(Binary::Shl, amount.into_reg(self.k, loc), loc)
+    }
+}
+
+impl<'k, T: Integer, R: IntoReg<'k, u32>> ops::Shr<R> for Reg<'k, T> {
+    type Output = Reg<'k, T>;
+    #[track_caller]
+    fn shr(self, amount: R) -> Reg<'k, T> {
+        let loc = Location::caller();
+        self.binary(Binary::Shr, amount.into_reg(self.k, loc), loc)
+    }
+}
+
+impl<'k, T: Signed> ops::Neg for Reg<'k, T> {
+    type Output = Reg<'k, T>;
+    #[track_caller]
+    fn neg(self) -> Reg<'k, T> {
+        self.unary(Location::caller(), |d, a| {
+            warpwright_ptx::op::arith::Neg { ftz: false, ty: T::TYPE, d: ir::Dst(d), a }.into()
+        })
+    }
+}
+
+impl<'k, T: Bits> ops::Not for Reg<'k, T> {
+    type Output = Reg<'k, T>;
+    #[track_caller]
+    fn not(self) -> Reg<'k, T> {
+        self.unary(Location::caller(), |d, a| {
+            warpwright_ptx::op::logic::Not { ty: emit::bits_type(T::TYPE), d: ir::Dst(d), a }.into()
+        })
+    }
+}
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $name:ident $cmp:ident;)*) => {
+        impl<'k, T: Ordered> Reg<'k, T> {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $name(self, other: impl IntoReg<'k, T>) -> Reg<'k, Pred> {
+                let loc = Location::caller();
+                let other = other.into_reg(self.k, loc);
+                let id = self.k.state().compare(Cmp::$cmp, T::TYPE, self.id, other.id, loc);
+                Reg::new(self.k, id)
+            })*
+        }
+    };
+}
+
+comparisons! {
+    /// Less. False if either is NaN.
+    lt Lt;
+    /// Less or equal. False if either is NaN.
+    le Le;
+    /// Greater. False if either is NaN.
+    gt Gt;
+    /// Greater or equal. False if either is NaN.
+    ge Ge;
+    /// Equal. False if either is NaN.
+    eq Eq;
+}
+
+impl<'k, T: Ordered> Reg<'k, T> {
+    /// Not equal. True if either is NaN, as in Rust.
+    #[track_caller]
+    pub fn ne(self, other: impl IntoReg<'k, T>) -> Reg<'k, Pred> {
+        let loc = Location::caller();
+        let other = other.into_reg(self.k, loc);
+        let cmp = if T::TYPE.is_float() { Cmp::Neu } else { Cmp::Ne };
+        let id = self.k.state().compare(cmp, T::TYPE, self.id, other.id, loc);
+        Reg::new(self.k, id)
+    }
+
+    /// The smaller. With one NaN, the other.
+    #[track_caller]
+    pub fn min(self, other: impl IntoReg<'k, T>) -> Self {
+        let loc = Location::caller();
+        self.binary(Binary::Min, other.into_reg(self.k, loc), loc)
+    }
+
+    /// The larger. With one NaN, the other.
+    #[track_caller]
+    pub fn max(self, other: impl IntoReg<'k, T>) -> Self {
+        let loc = Location::caller();
+        self.binary(Binary::Max, other.into_reg(self.k, loc), loc)
+    }
+}
+
+impl<'k> Reg<'k, Pred> {
+    /// `yes` where the predicate holds, else `no`.
+    #[track_caller]
+    pub fn select<T: Data>(self, yes: impl IntoReg<'k, T>, no: impl IntoReg<'k, T>) -> Reg<'k, T> {
+        let loc = Location::caller();
+        let (yes, no) = (yes.into_reg(self.k, loc), no.into_reg(self.k, loc));
+        let mut state = self.k.state();
+        if !(state.usable(self.id, loc) && state.usable(yes.id, loc) && state.usable(no.id, loc)) {
+            return Reg::new(self.k, POISON);
+        }
+        let (a, b, c) = (state.operand(yes.id, loc), state.operand(no.id, loc), state.register(self.id, loc));
+        let id = state.pure(T::TYPE, loc, |d| emit::selp(emit::register_type(T::TYPE), d, a, b, c));
+        drop(state);
+        Reg::new(self.k, id)
+    }
+
+    /// 1 where the predicate holds, else 0.
+    #[track_caller]
+    pub fn u32(self) -> Reg<'k, u32> {
+        self.select(1, 0)
+    }
+}
+
+impl<'k> K<'k> {
+    pub(super) fn constant<T: Element>(self, imm: Imm) -> Reg<'k, T> {
+        let id = self.state().constant(T::TYPE, imm);
+        Reg::new(self, id)
+    }
+
+    /// A constant.
+    #[track_caller]
+    pub fn value<T: Number>(self, value: T::Literal) -> Reg<'k, T> {
+        self.constant(T::immediate(value))
+    }
+
+    /// An `f32` constant.
+    pub fn f32(self, value: f32) -> Reg<'k, f32> {
+        self.constant(<f32 as Number>::immediate(value))
+    }
+
+    /// An `f64` constant.
+    pub fn f64(self, value: f64) -> Reg<'k, f64> {
+        self.constant(<f64 as Number>::immediate(value))
+    }
+
+    /// A `u32` constant.
+    pub fn u32(self, value: u32) -> Reg<'k, u32> {
+        self.constant(<u32 as Number>::immediate(value))
+    }
+
+    /// An `i32` constant.
+    pub fn i32(self, value: i32) -> Reg<'k, i32> {
+        self.constant(<i32 as Number>::immediate(value))
+    }
+
+    /// A `u64` constant.
+    pub fn u64(self, value: u64) -> Reg<'k, u64> {
+        self.constant(<u64 as Number>::immediate(value))
+    }
+
+    /// A predicate that always, or never, holds.
+    pub fn pred(self, value: bool) -> Reg<'k, Pred> {
+        self.constant(Imm::Int(value.into()))
+    }
+}

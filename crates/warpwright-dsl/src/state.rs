@@ -1,0 +1,465 @@
+//! The kernel under construction: values, instructions and blocks in arenas.
+//!
+//! Registers are numbered as they are made, whatever their type; [`lower`](super::lower) gives them
+//! their names. Instructions stand in blocks, and blocks form a tree as the closures nest, so that a
+//! value is available exactly in the block that defines it and the blocks inside.
+
+use super::call::{CallMemory, Frame};
+use super::form::{FormId, Forms};
+use super::tile::{Order, Part};
+use std::panic::Location;
+use warpwright_ptx::diag::{Code, Diagnostic};
+use warpwright_ptx::ir::{Arch, Imm, Reg, Special, Src, Type, Variable};
+use warpwright_ptx::op::{Access, Op};
+
+pub(super) type Loc = &'static Location<'static>;
+
+/// Stands for the result of a mistake: whatever is made from it is poison too, and reports nothing.
+pub(super) const POISON: Reg = Reg(u32::MAX);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockId(pub(super) u32);
+
+/// Parameters, special registers and addresses that need nothing else: before the body.
+pub(super) const ENTRY: BlockId = BlockId(0);
+pub(super) const BODY: BlockId = BlockId(1);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Def {
+    /// Written by one instruction, which may write others too.
+    Inst(u32),
+    /// An immediate.
+    Const(Imm),
+    /// Carried by a loop: which, and which of its carried values.
+    Carried(u32, u32),
+    /// What a carried value is after its loop.
+    Result(Reg),
+    /// Written by several instructions.
+    Variable,
+    /// Not a value: stands for the address that a pointer means, in a memory access.
+    Address(u32),
+    /// The same once the address is known: which.
+    Resolved(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value {
+    pub(super) ty: Type,
+    pub(super) block: BlockId,
+    pub(super) def: Def,
+    /// The value as an affine expression of others, for integers.
+    pub(super) form: FormId,
+}
+
+/// What is known of an instruction beside its [`Op`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inst {
+    pub(super) guard: Option<(Reg, bool)>,
+    pub(super) loc: Loc,
+    /// Dropped where nothing needs its result.
+    pub(super) pure: bool,
+    /// What a pure instruction writes, or the first of it.
+    pub(super) result: Reg,
+    /// Its registers, as a range of [`State::operands`]; the guard is not one of them.
+    operands: (u32, u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Node {
+    Inst(u32),
+    Loop(u32),
+    If(u32),
+    Switch(u32),
+}
+
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) depth: u32,
+    /// Whether its closure is being run: only then are its values available.
+    pub(super) open: bool,
+    /// The loop whose body it is.
+    pub(super) body_of: Option<u32>,
+    /// The block around it.
+    pub(super) outer: BlockId,
+    pub(super) nodes: Vec<Node>,
+}
+
+/// A value that goes around a loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried {
+    pub(super) value: Reg,
+    pub(super) init: Reg,
+    pub(super) next: Reg,
+}
+
+/// An address that a loop counts up.
+#[derive(Clone, Debug)]
+pub(super) struct Bump {
+    pub(super) pointer: Reg,
+    pub(super) init: Reg,
+    pub(super) step: Src,
+    pub(super) wide: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) name: &'static str,
+    pub(super) loc: Loc,
+    /// Whether to enter at all; `None` where it is known.
+    pub(super) guard: Option<Reg>,
+    pub(super) body: BlockId,
+    /// Whether to go around again: a value of the body.
+    pub(super) again: Reg,
+    pub(super) carried: Vec<Carried>,
+    /// The carried value that counts, and what is added to it each time.
+    pub(super) induction: Option<(Reg, Reg)>,
+    pub(super) bumps: Vec<Bump>,
+    pub(super) no_unroll: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct If {
+    pub(super) loc: Loc,
+    pub(super) condition: Reg,
+    pub(super) then: BlockId,
+    pub(super) otherwise: Option<BlockId>,
+}
+
+#[derive(Debug)]
+pub(super) struct Switch {
+    pub(super) loc: Loc,
+    pub(super) index: Reg,
+    /// `index` is a case.
+    pub(super) inside: Reg,
+    pub(super) cases: Vec<BlockId>,
+}
+
+/// What the offsets of an address are added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// A 64-bit register.
+    Reg(Reg),
+    /// A variable of the function.
+    Variable(u32),
+    /// The dynamic shared memory, at an offset that is known when the kernel is complete.
+    Dynamic,
+    /// A constant of the module.
+    Constant(u32),
+    /// Zero: the offset itself, in 64 bits.
+    Zero,
+}
+
+/// `base + form`, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pointer {
+    pub(super) base: Base,
+    pub(super) form: FormId,
+    /// Addresses are 32 bits wide: shared memory.
+    pub(super) narrow: bool,
+    /// Written through: an argument that the kernel may change.
+    pub(super) mutable: bool,
+    /// Others may write it while the kernel runs, whatever the body says.
+    pub(super) shifting: bool,
+}
+
+pub(super) struct State {
+    pub(super) target: Arch,
+    /// Block dimensions, where the launch rule fixes them.
+    pub(super) threads: Option<[u32; 3]>,
+    pub(super) values: Vec<Value>,
+    pub(super) forms: Forms,
+    pub(super) insts: Vec<Inst>,
+    /// By instruction.
+    pub(super) ops: Vec<Op>,
+    /// The registers of the instructions, so that the passes need not look into each again. Once
+    /// addresses are resolved, their registers stand in the place of the stand-ins.
+    operands: Vec<(Access, Reg)>,
+    pub(super) blocks: Vec<Block>,
+    pub(super) current: BlockId,
+    pub(super) loops: Vec<Loop>,
+    pub(super) ifs: Vec<If>,
+    pub(super) switches: Vec<Switch>,
+    pub(super) pointers: Vec<Pointer>,
+    /// Parameters, and whether the body has asked for them.
+    pub(super) params: Vec<(Variable, bool)>,
+    pub(super) specials: Vec<(Special, Reg)>,
+    /// Shared and local arrays.
+    pub(super) arrays: Vec<Variable>,
+    pub(super) constants: Vec<Variable>,
+    /// Alignment of the dynamic shared memory, where the kernel uses it.
+    pub(super) dynamic: Option<u32>,
+    /// Scratch of the block-wide collectives: one array for all of them.
+    pub(super) scratch: Option<u32>,
+    /// Registers of the tiles, one run each.
+    pub(super) fragments: Vec<Reg>,
+    /// What tiles' addresses have in common: computed once, where all of it is known.
+    pub(super) shared_parts: Vec<(Part, Reg)>,
+    /// Which tiles were filled and read since threads have waited for one another.
+    pub(super) order: Order,
+    /// The call whose body is being run.
+    pub(super) frame: Option<Box<Frame>>,
+    /// The shared memory of calls.
+    pub(super) calls: CallMemory,
+    /// The line that asked for what is being made, where that is not the one which makes it.
+    pub(super) line: Option<Loc>,
+    pub(super) mistakes: Vec<Diagnostic>,
+}
+
+impl State {
+    pub(super) fn new(target: Arch, threads: Option<[u32; 3]>) -> Self {
+        let block =
+            |depth| Block { depth, open: true, body_of: None, outer: ENTRY, nodes: Vec::with_capacity(64) };
+        State {
+            target,
+            threads,
+            values: Vec::with_capacity(512),
+            forms: Forms::new(),
+            insts: Vec::with_capacity(256),
+            ops: Vec::with_capacity(256),
+            operands: Vec::with_capacity(768),
+            blocks: vec![block(0), block(1)],
+            current: BODY,
+            loops: Vec::new(),
+            ifs: Vec::new(),
+            switches: Vec::new(),
+            pointers: Vec::with_capacity(64),
+            params: Vec::new(),
+            specials: Vec::new(),
+            arrays: Vec::new(),
+            constants: Vec::new(),
+            dynamic: None,
+            scratch: None,
+            fragments: Vec::new(),
+            shared_parts: Vec::new(),
+            order: Order::default(),
+            frame: None,
+            calls: CallMemory::default(),
+            line: None,
+            mistakes: Vec::new(),
+        }
+    }
+
+    /// Records a mistake and yields poison.
+    pub(super) fn mistake(&mut self, code: Code, loc: Loc, message: impl Into<String>) -> Reg {
+        let loc = self.line.unwrap_or(loc);
+        self.mistakes.push(Diagnostic::new(code, warpwright_ptx::ir::Origin::Rust(loc), message));
+        POISON
+    }
+
+    #[inline]
+    pub(super) fn block(&self, id: BlockId) -> &Block {
+        &self.blocks[id.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn value(&self, reg: Reg) -> &Value {
+        &self.values[reg.0 as usize]
+    }
+
+    /// A new value of the current block, an opaque term where it is an integer.
+    pub(super) fn define(&mut self, ty: Type, def: Def) -> Reg {
+        self.define_in(self.current, ty, def)
+    }
+
+    #[inline]
+    pub(super) fn define_in(&mut self, block: BlockId, ty: Type, def: Def) -> Reg {
+        let reg = Reg(self.values.len() as u32);
+        self.values.push(Value { ty, block, def, form: FormId::OPAQUE });
+        reg
+    }
+
+    pub(super) fn constant(&mut self, ty: Type, imm: Imm) -> Reg {
+        let reg = self.define(ty, Def::Const(imm));
+        self.values[reg.0 as usize].block = ENTRY;
+        reg
+    }
+
+    #[inline]
+    pub(super) fn constant_of(&self, reg: Reg) -> Option<Imm> {
+        match self.values.get(reg.0 as usize)?.def {
+            Def::Const(imm) => Some(imm),
+            _ => None,
+        }
+    }
+
+    /// The value of an integer constant.
+    pub(super) fn int_of(&self, reg: Reg) -> Option<i64> {
+        match self.constant_of(reg)? {
+            Imm::Int(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// Appends an instruction that no block has yet; `pure` is what it writes, where that is all.
+    #[inline]
+    pub(super) fn push_inst(
+        &mut self,
+        op: impl Into<Op>,
+        guard: Option<(Reg, bool)>,
+        pure: Reg,
+        loc: Loc,
+    ) -> u32 {
+        self.ops.push(op.into());
+        self.describe(guard, pure, loc)
+    }
+
+    /// Adds what is known of the newest instruction.
+    fn describe(&mut self, guard: Option<(Reg, bool)>, pure: Reg, loc: Loc) -> u32 {
+        let id = self.insts.len() as u32;
+        let loc = self.line.unwrap_or(loc);
+        let first = self.operands.len() as u32;
+        let operands = &mut self.operands;
+        self.ops[id as usize].visit(&mut |access: Access, reg: Reg| operands.push((access, reg)));
+        let operands = (first, self.operands.len() as u32);
+        self.insts.push(Inst { guard, loc, pure: pure != POISON, result: pure, operands });
+        id
+    }
+
+    /// The registers of an instruction, in order, without its guard.
+    #[inline]
+    pub(super) fn operands_of(&self, inst: u32) -> &[(Access, Reg)] {
+        let (first, end) = self.insts[inst as usize].operands;
+        &self.operands[first as usize..end as usize]
+    }
+
+    /// The stand-in that is operand `i` of an instruction has become this register.
+    pub(super) fn resolve_operand(&mut self, inst: u32, i: usize, reg: Reg) {
+        let first = self.insts[inst as usize].operands.0 as usize;
+        self.operands[first + i].1 = reg;
+    }
+
+    /// Appends a pure instruction that defines a value.
+    pub(super) fn pure(&mut self, ty: Type, loc: Loc, op: impl FnOnce(Reg) -> Op) -> Reg {
+        let inst = self.insts.len() as u32;
+        let reg = self.define(ty, Def::Inst(inst));
+        self.push_inst(op(reg), None, reg, loc);
+        let block = self.place_of(inst);
+        self.values[reg.0 as usize].block = block;
+        self.blocks[block.0 as usize].nodes.push(Node::Inst(inst));
+        reg
+    }
+
+    pub(super) fn pure_in(&mut self, block: BlockId, ty: Type, loc: Loc, op: impl FnOnce(Reg) -> Op) -> Reg {
+        let inst = self.insts.len() as u32;
+        let reg = self.define_in(block, ty, Def::Inst(inst));
+        self.push_inst(op(reg), None, reg, loc);
+        self.blocks[block.0 as usize].nodes.push(Node::Inst(inst));
+        reg
+    }
+
+    /// Appends a pure instruction that defines several values.
+    pub(super) fn pure_many<const N: usize>(
+        &mut self,
+        ty: Type,
+        loc: Loc,
+        op: impl FnOnce([Reg; N]) -> Op,
+    ) -> [Reg; N] {
+        let inst = self.insts.len() as u32;
+        let regs = [(); N].map(|()| self.define(ty, Def::Inst(inst)));
+        self.push_inst(op(regs), None, regs[0], loc);
+        self.blocks[self.current.0 as usize].nodes.push(Node::Inst(inst));
+        regs
+    }
+
+    /// Appends an instruction with effects.
+    pub(super) fn effect(&mut self, op: impl Into<Op>, guard: Option<(Reg, bool)>, loc: Loc) {
+        let inst = self.push_inst(op, guard, POISON, loc);
+        self.order.see(&self.ops[inst as usize]);
+        self.blocks[self.current.0 as usize].nodes.push(Node::Inst(inst));
+    }
+
+    /// A new value that an instruction with effects (or several instructions) will write.
+    pub(super) fn written(&mut self, ty: Type) -> Reg {
+        self.define(ty, Def::Variable)
+    }
+
+    /// A value written in different places: dropped with its writers where nothing reads it.
+    pub(super) fn write(&mut self, variable: Reg, value: Reg, loc: Loc) {
+        let ty = super::emit::register_type(self.value(variable).ty);
+        let src = self.operand(value, loc);
+        let inst = self.push_inst(super::emit::mov(ty, variable, src), None, variable, loc);
+        self.blocks[self.current.0 as usize].nodes.push(Node::Inst(inst));
+    }
+
+    /// Checks that a value may be used here: it belongs to a block whose closure is being run.
+    #[inline]
+    pub(super) fn usable(&mut self, reg: Reg, loc: Loc) -> bool {
+        let open = self.values.get(reg.0 as usize).is_some_and(|value| self.block(value.block).open);
+        if !open && reg != POISON {
+            self.outside(loc);
+        }
+        open
+    }
+
+    #[cold]
+    fn outside(&mut self, loc: Loc) {
+        self.mistake(
+            Code::Unassigned,
+            loc,
+            "a value made inside a device closure is used outside of it, where it may never have been made",
+        );
+    }
+
+    /// The operand that reads a value: an immediate where the value is one.
+    pub(super) fn operand(&mut self, reg: Reg, loc: Loc) -> Src {
+        match self.constant_of(reg) {
+            Some(imm) if has_immediates(self.value(reg).ty) => Src::Imm(imm),
+            Some(_) => Src::Reg(self.register(reg, loc)),
+            None => Src::Reg(reg),
+        }
+    }
+
+    /// A register that holds a value, constants included.
+    pub(super) fn register(&mut self, reg: Reg, loc: Loc) -> Reg {
+        match self.constant_of(reg) {
+            Some(imm) => {
+                let ty = self.value(reg).ty;
+                let imm = match (ty, imm) {
+                    (Type::Pred, Imm::Int(v)) => Imm::Int(-v),
+                    (_, imm) => imm,
+                };
+                self.pure(ty, loc, |d| super::emit::mov(super::emit::register_type(ty), d, Src::Imm(imm)))
+            }
+            None => reg,
+        }
+    }
+
+    /// Opens a block inside the current one and makes it current.
+    pub(super) fn open(&mut self, body_of: Option<u32>) -> (BlockId, BlockId) {
+        let id = BlockId(self.blocks.len() as u32);
+        let outer = self.current;
+        let depth = self.block(outer).depth + 1;
+        self.blocks.push(Block { depth, open: true, body_of, outer, nodes: Vec::with_capacity(16) });
+        self.current = id;
+        (id, outer)
+    }
+
+    /// Closes the current block: its values are no longer available.
+    pub(super) fn close(&mut self, outer: BlockId) {
+        self.blocks[self.current.0 as usize].open = false;
+        self.current = outer;
+    }
+
+    /// The function's variable that an array is: they come after the parameters.
+    pub(super) fn array_variable(&self, array: u32) -> u32 {
+        self.params.len() as u32 + array
+    }
+
+    pub(super) fn outer_of(&self, block: BlockId) -> BlockId {
+        self.block(block).outer
+    }
+
+    pub(super) fn push_node(&mut self, node: Node) {
+        self.blocks[self.current.0 as usize].nodes.push(node);
+    }
+
+    pub(super) fn address_of(&mut self, pointer: u32) -> warpwright_ptx::ir::Address {
+        let stand_in = self.define(Type::B64, Def::Address(pointer));
+        warpwright_ptx::ir::Address::reg(stand_in, 0)
+    }
+}
+
+/// Whether instructions take immediates of the type: there are none for half precision.
+fn has_immediates(ty: Type) -> bool {
+    !matches!(ty, Type::F16 | Type::BF16 | Type::F16X2 | Type::BF16X2 | Type::Pred)
+}

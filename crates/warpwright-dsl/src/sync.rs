@@ -1,0 +1,152 @@
+//! Barriers, fences and asynchronous copies.
+
+use super::reg::Reg;
+use super::types::*;
+use super::{K, Ptr};
+use std::panic::Location;
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::{Imm, Scope, Semantics, Space, Src};
+use warpwright_ptx::op::async_copy::*;
+use warpwright_ptx::op::sync::*;
+
+fn number(value: u32) -> Src {
+    Src::Imm(Imm::Int(value.into()))
+}
+
+impl<'k> K<'k> {
+    /// Waits for all threads of the block; what they wrote is seen.
+    #[track_caller]
+    pub fn sync(self) {
+        if !self.framed_sync(Location::caller()) {
+            self.op(BarSync { cta: false, a: number(0), b: None });
+        }
+    }
+
+    /// Waits at barrier `id` (1 to 15) for `threads` threads, those that [`arrive`](Self::arrive)
+    /// there included.
+    #[track_caller]
+    pub fn sync_at(self, id: u32, threads: u32) {
+        if self.named(id, threads, Location::caller()) {
+            self.op(BarSync { cta: false, a: number(id), b: Some(number(threads)) });
+        }
+    }
+
+    /// Arrives at barrier `id` without waiting.
+    #[track_caller]
+    pub fn arrive(self, id: u32, threads: u32) {
+        if self.named(id, threads, Location::caller()) {
+            self.op(BarArrive { cta: false, a: number(id), b: number(threads) });
+        }
+    }
+
+    fn named(self, id: u32, threads: u32, loc: super::state::Loc) -> bool {
+        if !self.not_called("a numbered barrier", loc) {
+            return false;
+        }
+        let fits = id < 16 && threads > 0 && threads.is_multiple_of(32);
+        if !fits {
+            let message =
+                format!("barrier {id} for {threads} threads; there are 16, for whole warps of 32 threads");
+            self.state().mistake(Code::ImmediateRange, loc, message);
+        }
+        fits
+    }
+
+    /// Waits for the lanes of the warp; what they wrote is seen.
+    #[track_caller]
+    pub fn sync_warp(self) {
+        self.op(BarWarpSync { mask: Src::Imm(Imm::Int(-1)) });
+    }
+
+    /// Orders memory accesses as seen in the scope: acquire and release.
+    #[track_caller]
+    pub fn fence(self, scope: Scope) {
+        self.op(Fence { semantics: Some(Semantics::AcqRel), scope, restrict: None });
+    }
+
+    /// Orders memory accesses in one order that all threads of the scope agree on.
+    #[track_caller]
+    pub fn fence_sc(self, scope: Scope) {
+        self.op(Fence { semantics: Some(Semantics::SeqCst), scope, restrict: None });
+    }
+
+    /// Lets the thread sleep for about that many nanoseconds, from none to twice as many: what a loop does that waits
+    /// for other blocks.
+    #[track_caller]
+    pub fn nanosleep(self, nanoseconds: u32) {
+        self.op(Nanosleep { ty: warpwright_ptx::ir::Type::U32, t: number(nanoseconds) });
+    }
+
+    /// Copies 4, 8 or 16 bytes from global to shared memory beside the thread; both are aligned to
+    /// that.
+    #[track_caller]
+    pub fn cp_async<T: Data>(self, to: Ptr<'k, Shared, T>, from: Ptr<'k, Global, T>, bytes: u32) {
+        self.copy_async(to, from, bytes, None, Location::caller());
+    }
+
+    /// The same where the predicate holds; elsewhere the destination is filled with zeros.
+    #[track_caller]
+    pub fn cp_async_if<T: Data>(
+        self,
+        condition: Reg<'k, Pred>,
+        to: Ptr<'k, Shared, T>,
+        from: Ptr<'k, Global, T>,
+        bytes: u32,
+    ) {
+        let size = condition.select(bytes, 0u32);
+        self.copy_async(to, from, bytes, Some(size), Location::caller());
+    }
+
+    fn copy_async<T: Data>(
+        self,
+        to: Ptr<'k, Shared, T>,
+        from: Ptr<'k, Global, T>,
+        bytes: u32,
+        size: Option<Reg<'k, u32>>,
+        loc: super::state::Loc,
+    ) {
+        if !matches!(bytes, 4 | 8 | 16) {
+            let message = format!("an asynchronous copy of {bytes} bytes; 4, 8 and 16 are possible");
+            self.state().mistake(Code::ImmediateRange, loc, message);
+            return;
+        }
+        let (to, from) = (to.address(), from.address());
+        let mut state = self.state();
+        let source_size = match size {
+            Some(size) if !state.usable(size.id, loc) => return,
+            Some(size) => Some(state.operand(size.id, loc)),
+            None => None,
+        };
+        let op = CpAsync {
+            cache: if bytes == 16 { AsyncCache::Cg } else { AsyncCache::Ca },
+            space: Space::Shared,
+            source: Space::Global,
+            cache_hint: false,
+            prefetch: None,
+            to,
+            from,
+            size: number(bytes),
+            source_size,
+            policy: None,
+        };
+        state.effect(op, None, loc);
+    }
+
+    /// Closes the group of the copies that were begun since the last.
+    #[track_caller]
+    pub fn cp_async_commit(self) {
+        self.op(CpAsyncCommitGroup {});
+    }
+
+    /// Waits until at most `groups` groups of this thread are under way.
+    #[track_caller]
+    pub fn cp_async_wait(self, groups: u32) {
+        self.op(CpAsyncWaitGroup { n: number(groups) });
+    }
+
+    /// Waits for all copies of this thread.
+    #[track_caller]
+    pub fn cp_async_wait_all(self) {
+        self.op(CpAsyncWaitAll {});
+    }
+}

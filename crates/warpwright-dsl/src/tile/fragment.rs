@@ -1,0 +1,182 @@
+//! Fragments: from shared tiles to the registers of a warp.
+//!
+//! A fragment is made of matrices of 8 rows of 16 bytes, each a register of every lane: lane
+//! `4·g + t` holds the four bytes at `4·t` of row `g`. An A tile is blocks of 16 rows by 32 bytes:
+//!
+//! ```text
+//!             bytes 0..16   16..32
+//!   rows 0..8      0          2         four registers, in this order
+//!   rows 8..16     1          3
+//! ```
+//!
+//! A B tile is blocks of 32 bytes along k by 8 columns, two registers each. `ldmatrix` loads four such
+//! matrices at once; the lanes say where their 32 rows lie.
+
+use super::super::pointer::INVALID;
+use super::super::reg::{Binary, Reg};
+use super::super::state::{Loc, State};
+use super::product::Factor;
+use super::swizzle::CHUNK;
+use super::{A, B, K, Readable, SharedTile, Tile};
+use std::panic::Location;
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::{self, Dst, Dsts, Rounding, Space, Type};
+use warpwright_ptx::op::convert::Cvt;
+use warpwright_ptx::op::matrix::{Ldmatrix, MatrixCount, MatrixElement, TileShape};
+
+impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
+    /// The window, m × k, as the left factor of a product, for the warp: an `ldmatrix` of four matrices for
+    /// every 16 rows by 32 bytes. `f32` are rounded to `tf32`, to nearest, ties away from zero.
+    ///
+    /// m is a multiple of 16, k of 32 bytes (`E0016` otherwise), and the window begins at a multiple of 16
+    /// bytes in its row (`E0019`). All lanes of the warp call it together, after the tile was filled
+    /// (`E0033` where that is seen not to be so).
+    #[track_caller]
+    pub fn load_a(self) -> Tile<'k, A, T> {
+        let loc = Location::caller();
+        let (k, rows, columns) = (self.k, self.rows, self.columns);
+        self.check_chunks(loc);
+        let tile = self.reads(false, loc);
+        Tile::shaped(k, rows, columns, loc, |count| {
+            let (row, bytes) = (k.lane_bits(0, 15), k.lane_bits(0, 16));
+            let mut regs = Vec::with_capacity(count);
+            for i in (0..rows).step_by(16) {
+                for b in (0..columns * T::TYPE.bytes()).step_by(32) {
+                    regs.extend(tile.matrices(4, false, (row + i, bytes + b), loc));
+                }
+            }
+            rounded::<T>(k, regs, loc)
+        })
+    }
+
+    /// The window, k × n, as the right factor of a product. Halves are transposed by `ldmatrix` on the way,
+    /// 16 columns at once; `f32` are read one by one. k is a multiple of 32 bytes, n of 8; else as
+    /// [`load_a`](Self::load_a).
+    #[track_caller]
+    pub fn load_b(self) -> Tile<'k, B, T> {
+        let loc = Location::caller();
+        let (k, rows, columns) = (self.k, self.rows, self.columns);
+        self.check_chunks(loc);
+        let tile = self.reads(false, loc);
+        Tile::shaped(k, rows, columns, loc, |count| {
+            let inner = 32 / T::TYPE.bytes();
+            let mut regs = Vec::with_capacity(count);
+            for i in (0..rows).step_by(inner as usize) {
+                if T::TYPE.bits() == 16 {
+                    // Columns of 16 bits are gathered by the transposing load.
+                    let (row, bytes) = (k.lane_bits(0, 15), k.lane_bits(0, 16));
+                    for j in (0..columns).step_by(16) {
+                        let matrices = if columns - j < 16 { 2 } else { 4 };
+                        regs.extend(tile.matrices(matrices, true, (row + i, bytes + 2 * j), loc));
+                    }
+                } else {
+                    let (g, t) = (k.lane_bits(2, 7), k.lane_bits(0, 3));
+                    for j in (0..columns).step_by(8) {
+                        for half in [0, inner / 2] {
+                            regs.push(tile.place(t + (i + half), g + j, loc).cast::<u32>().ld(0).id);
+                        }
+                    }
+                }
+            }
+            rounded::<T>(k, regs, loc)
+        })
+    }
+
+    /// The window, n × k, transposed, as the right factor of a product: what `Q·Kᵀ` wants of K. n is a
+    /// multiple of 8, k of 32 bytes; else as [`load_a`](Self::load_a).
+    #[track_caller]
+    pub fn load_bt(self) -> Tile<'k, B, T> {
+        let loc = Location::caller();
+        let (k, n, columns) = (self.k, self.rows, self.columns);
+        self.check_chunks(loc);
+        let tile = self.reads(false, loc);
+        Tile::shaped(k, columns, n, loc, |count| {
+            let (low, high) = (k.lane_bits(0, 7), k.lane_bits(4, 1));
+            let (row, bytes) = (low + high * 8, k.lane_bits(0, 8) * 2);
+            let mut regs = Vec::with_capacity(count);
+            for b in (0..columns * T::TYPE.bytes()).step_by(32) {
+                for j in (0..n).step_by(16) {
+                    let matrices = if n - j < 16 { 2 } else { 4 };
+                    regs.extend(tile.matrices(matrices, false, (row + j, bytes + b), loc));
+                }
+            }
+            rounded::<T>(k, regs, loc)
+        })
+    }
+
+    /// Matrices begin at whole chunks.
+    fn check_chunks(self, loc: Loc) {
+        let mut state = self.k.state();
+        if state.alignment_of(self.column.id, T::TYPE.bytes()) < CHUNK {
+            let message = format!(
+                "the columns of a fragment begin at a multiple of {}, which is {CHUNK} bytes",
+                CHUNK / T::TYPE.bytes()
+            );
+            state.mistake(Code::Alignment, loc, message);
+        }
+    }
+
+    /// Two or four matrices, whose rows' places the lanes give.
+    fn matrices(
+        self,
+        count: u32,
+        transposed: bool,
+        (row, bytes): (Reg<'k, u32>, Reg<'k, u32>),
+        loc: Loc,
+    ) -> Vec<ir::Reg> {
+        let k = self.k;
+        let start = self.column.binary(Binary::Mul, k.u32(T::TYPE.bytes()), loc);
+        let place = (self.row.binary(Binary::Add, row, loc), start.binary(Binary::Add, bytes, loc));
+        let pointer = k.swizzled(self.base.id, self.layout, place, loc);
+        let mut state = k.state();
+        if pointer == INVALID {
+            return vec![super::super::state::POISON; count as usize];
+        }
+        let regs: Vec<_> = (0..count).map(|_| state.written(Type::U32)).collect();
+        let p = state.address_of(pointer);
+        let op = Ldmatrix {
+            shape: TileShape::M8N8,
+            num: if count == 4 { MatrixCount::X4 } else { MatrixCount::X2 },
+            trans: transposed,
+            space: Some(Space::Shared),
+            element: MatrixElement::B16,
+            source: None,
+            r: Dsts::Many(regs.iter().copied().map(Some).collect()),
+            p,
+        };
+        state.effect(op, None, loc);
+        regs
+    }
+}
+
+/// The registers as the product takes them: `f32` are rounded to `tf32`.
+fn rounded<T: Factor>(k: K<'_>, regs: Vec<ir::Reg>, loc: Loc) -> Vec<ir::Reg> {
+    if T::PRODUCT != Type::TF32 || k.target().sm < T::SINCE {
+        return regs;
+    }
+    let mut state = k.state();
+    regs.into_iter().map(|reg| to_tf32(&mut state, reg, loc)).collect()
+}
+
+/// To nearest, ties away from zero: the rounding that every target has.
+fn to_tf32(state: &mut State, reg: ir::Reg, loc: Loc) -> ir::Reg {
+    if !state.usable(reg, loc) {
+        return reg;
+    }
+    state.pure(Type::U32, loc, |d| {
+        Cvt {
+            rounding: Some(Rounding::Rna),
+            ftz: false,
+            sat: false,
+            satfinite: false,
+            positive_zero: false,
+            relu: false,
+            d_type: Type::TF32,
+            a_type: Type::F32,
+            d: Dst(d),
+            a: reg.into(),
+            b: None,
+        }
+        .into()
+    })
+}

@@ -1,0 +1,232 @@
+//! Products of tiles, by the instruction that the target has.
+
+use super::super::reg::Reg;
+use super::super::state::{Loc, State};
+use super::super::types::*;
+use super::sealed::Sealed;
+use super::{A, Acc, B, K, Tile};
+use std::panic::Location;
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::{self, Dsts, Layout, Src, Srcs, Type};
+use warpwright_ptx::op::matrix::{Mma, MmaShape};
+
+/// Elements that tensor cores multiply. `f32` is rounded to `tf32` (10 bits of fraction) when a tile is
+/// loaded.
+pub trait Factor: Data + Sealed {
+    /// The type that is multiplied.
+    #[doc(hidden)]
+    const PRODUCT: Type;
+    /// The first target that multiplies it, as `sm_N`.
+    const SINCE: u16;
+}
+
+impl Sealed for F16 {}
+impl Factor for F16 {
+    const PRODUCT: Type = Type::F16;
+    const SINCE: u16 = 75;
+}
+
+impl Sealed for Bf16 {}
+impl Factor for Bf16 {
+    const PRODUCT: Type = Type::BF16;
+    const SINCE: u16 = 80;
+}
+
+impl Sealed for f32 {}
+impl Factor for f32 {
+    const PRODUCT: Type = Type::TF32;
+    const SINCE: u16 = 80;
+}
+
+/// Factors of 16 bits: accumulators can be rounded to them where they stand.
+pub trait Half: Factor {
+    #[doc(hidden)]
+    fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg;
+    /// Two in a word; what is too large becomes the largest.
+    #[doc(hidden)]
+    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32>;
+    #[doc(hidden)]
+    fn bits(value: f32) -> u16;
+}
+
+impl Half for F16 {
+    fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg {
+        low.pack_f16(high).id
+    }
+
+    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
+        low.pack_f16_saturating(high).bits()
+    }
+
+    fn bits(value: f32) -> u16 {
+        f16_bits(value)
+    }
+}
+
+impl Half for Bf16 {
+    fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg {
+        low.pack_bf16(high).id
+    }
+
+    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
+        low.pack_bf16(high).bits()
+    }
+
+    fn bits(value: f32) -> u16 {
+        bf16_bits(value)
+    }
+}
+
+impl<'k, T: Factor> Tile<'k, A, T> {
+    /// `self · b + acc`, on the tensor cores.
+    ///
+    /// Needs `sm_75` for `F16`, `sm_80` for `Bf16` and `f32`.
+    #[track_caller]
+    pub fn mma(self, b: Tile<'k, B, T>, acc: Tile<'k, Acc, f32>) -> Tile<'k, Acc, f32> {
+        let (k, loc) = (self.k, Location::caller());
+        let poison = Tile::poison(k, acc.rows, acc.columns);
+        if !self.fits(b, acc, loc) {
+            return poison;
+        }
+        let (Some(a), Some(b_regs), Some(mut sums)) = (self.usable(loc), b.usable(loc), acc.usable(loc))
+        else {
+            return poison;
+        };
+        let (rows, columns) = ((self.rows / 16) as usize, (b.columns / 8) as usize);
+        let steps = a.len() / (4 * rows);
+        let mut state = k.state();
+        for step in 0..steps {
+            for j in 0..columns {
+                let b = &b_regs[2 * (step * columns + j)..][..2];
+                for i in 0..rows {
+                    let a = &a[4 * (i * steps + step)..][..4];
+                    let sums = &mut sums[4 * (i * columns + j)..][..4];
+                    multiply::<T>(&mut state, a, b, sums, loc);
+                }
+            }
+        }
+        drop(state);
+        Tile::from_registers(k, acc.rows, acc.columns, &sums)
+    }
+
+    /// The columns from `start` on that one instruction takes, 32 bytes of every row: a factor of that much of the
+    /// inner dimension, so that a product can be added up step by step.
+    #[track_caller]
+    pub fn k_step(self, start: u32) -> Self {
+        let (k, loc) = (self.k, Location::caller());
+        let width = 32 / T::TYPE.bytes();
+        if !start.is_multiple_of(width) || start >= self.columns {
+            let message =
+                format!("the step at column {start} of {}: steps are {width} columns", self.describe());
+            k.state().mistake(Code::VectorShape, loc, message);
+            return Tile::poison(k, self.rows, width);
+        }
+        let Some(regs) = self.usable(loc) else { return Tile::poison(k, self.rows, width) };
+        let (steps, step) = ((self.columns / width) as usize, (start / width) as usize);
+        let regs: Vec<_> =
+            regs.chunks_exact(4 * steps).flat_map(|row| &row[4 * step..][..4]).copied().collect();
+        Tile::from_registers(k, self.rows, width, &regs)
+    }
+
+    /// Whether the target multiplies the type and the shapes go together; a mistake otherwise.
+    fn fits(self, b: Tile<'k, B, T>, acc: Tile<'k, Acc, f32>, loc: Loc) -> bool {
+        let target = self.k.target();
+        let mut state = self.k.state();
+        if target.sm < T::SINCE {
+            let (ty, sm) = (T::PRODUCT.name(), T::SINCE);
+            let message = format!("products of {ty} need sm_{sm} or later; the target is {target}");
+            state.mistake(Code::NeedsTarget, loc, message);
+            return false;
+        }
+        let (one, other, rule) = if self.columns != b.rows {
+            (self.describe(), b.describe(), "the columns of the first are the rows of the second")
+        } else if self.rows != acc.rows {
+            (self.describe(), acc.describe(), "they have the same rows")
+        } else if b.columns != acc.columns {
+            (b.describe(), acc.describe(), "they have the same columns")
+        } else {
+            return true;
+        };
+        state.mistake(Code::VectorShape, loc, format!("{one} does not go with {other}: {rule}"));
+        false
+    }
+}
+
+/// `sums += a · b` for a block of 16 rows, 32 bytes along k and 8 columns.
+fn multiply<T: Factor>(state: &mut State, a: &[ir::Reg], b: &[ir::Reg], sums: &mut [ir::Reg], loc: Loc) {
+    // Where an instruction takes half the block, the halves follow one another.
+    let (shape, instructions) = match (T::PRODUCT, state.target.sm) {
+        (Type::TF32, _) => (MmaShape::M16N8K8, 1),
+        (_, ..80) => (MmaShape::M16N8K8, 2),
+        _ => (MmaShape::M16N8K16, 1),
+    };
+    let sources = |regs: &[ir::Reg]| Srcs::Many(regs.iter().map(|&reg| Src::Reg(reg)).collect());
+    for part in 0..instructions {
+        let (a_count, b_count) = (4 / instructions, 2 / instructions);
+        let (a, b) = (sources(&a[part * a_count..][..a_count]), sources(&b[part * b_count..][..b_count]));
+        let c = Srcs::Many(sums.iter().map(|&sum| state.operand(sum, loc)).collect());
+        let next = state.pure_many::<4>(Type::F32, loc, |d| {
+            Mma {
+                shape,
+                a_layout: Layout::Row,
+                b_layout: Layout::Col,
+                kind: None,
+                block_scale: false,
+                scale_vec: None,
+                satfinite: false,
+                d_type: Type::F32,
+                a_type: T::PRODUCT,
+                b_type: T::PRODUCT,
+                c_type: Type::F32,
+                scale_type: None,
+                rounding: None,
+                bit_op: None,
+                popc: false,
+                d: Dsts::Many(d.iter().copied().map(Some).collect()),
+                a,
+                b,
+                c,
+                scale_a: None,
+                selector_a: None,
+                scale_b: None,
+                selector_b: None,
+            }
+            .into()
+        });
+        sums.copy_from_slice(&next);
+    }
+}
+
+impl<'k> K<'k> {
+    /// The right factor, k × n, all of whose elements are `value`, rounded to `T`. It takes one register. A
+    /// product with ones sums rows, just as the tensor cores add.
+    #[track_caller]
+    pub fn factor_b<T: Half>(self, rows: u32, columns: u32, value: f32) -> Tile<'k, B, T> {
+        let loc = Location::caller();
+        Tile::shaped(self, rows, columns, loc, |count| {
+            let mut state = self.state();
+            let bits = i64::from(T::bits(value)) * 0x1_0001;
+            let pair = state.constant(Type::U32, ir::Imm::Int(bits));
+            vec![state.register(pair, loc); count]
+        })
+    }
+}
+
+impl<'k> Tile<'k, Acc, f32> {
+    /// The accumulators, rounded, as the left factor of the next product: each lane holds what it
+    /// needs. Columns are a multiple of 16.
+    #[track_caller]
+    pub fn as_a<T: Half>(self) -> Tile<'k, A, T> {
+        let (k, loc) = (self.k, Location::caller());
+        let Some(sums) = self.usable(loc) else { return Tile::poison(k, self.rows, self.columns) };
+        let blocks = (self.columns / 8) as usize;
+        Tile::shaped(k, self.rows, self.columns, loc, |_| {
+            let pack = |pair: &[ir::Reg]| T::pack(Reg::new(k, pair[0]), Reg::new(k, pair[1]));
+            // Two blocks of 8 columns side by side are one of 16.
+            sums.chunks_exact(4 * blocks)
+                .flat_map(|row| row.chunks_exact(8))
+                .flat_map(|pair| pair.chunks_exact(2).map(pack))
+                .collect()
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! Element types of registers and memory, and the state spaces of pointers.
+
+use super::convert::{ConvertFrom, ToF32};
+use super::{IntoReg, K, Reg};
+use std::panic::Location;
+use warpwright_ptx::ir::{Imm, Space, Type};
+
+mod sealed {
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
+/// What a register holds, or memory consists of.
+pub trait Element: Copy + Sealed + 'static {
+    /// The PTX type.
+    const TYPE: Type;
+}
+
+/// Elements that lie in memory: all but predicates.
+pub trait Data: Element {}
+
+/// Elements with `+`, `-`, `*`, minimum and maximum.
+pub trait Number: Data {
+    /// The host type of literals: `x + 1.0`, `i * 4`.
+    type Literal: Copy;
+    /// The immediate for a literal.
+    fn immediate(value: Self::Literal) -> Imm;
+}
+
+/// Numbers with one value, so that they can be compared.
+pub trait Ordered: Number {}
+
+/// Integers of 16, 32 or 64 bits.
+pub trait Integer: Ordered {}
+
+/// Floating-point numbers with one value: what kernels are generic over that compute in `f32`.
+pub trait Float: Ordered + ConvertFrom<f32> + ToF32 {}
+
+/// Signed numbers.
+pub trait Signed: Number {}
+
+/// Elements whose bits can be combined: integers and predicates.
+pub trait Bits: Element {}
+
+/// 32-bit elements, which shuffles move as they are.
+pub trait Word: Data {}
+
+/// A predicate: true or false for each thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Pred;
+/// IEEE half precision.
+#[derive(Clone, Copy, Debug)]
+pub struct F16;
+/// The upper half of an `f32`.
+#[derive(Clone, Copy, Debug)]
+pub struct Bf16;
+/// Two [`F16`] in one register.
+#[derive(Clone, Copy, Debug)]
+pub struct F16x2;
+/// Two [`Bf16`] in one register.
+#[derive(Clone, Copy, Debug)]
+pub struct Bf16x2;
+
+macro_rules! elements {
+    ($($ty:ty = $ptx:ident: $($trait:ident)*;)*) => {
+        $(impl Sealed for $ty {}
+        impl Element for $ty {
+            const TYPE: Type = Type::$ptx;
+        }
+        $(impl $trait for $ty {})*)*
+    };
+}
+
+elements! {
+    Pred = Pred: Bits;
+    u8 = U8: Data;
+    i8 = S8: Data;
+    u16 = U16: Data Ordered Integer Bits;
+    i16 = S16: Data Ordered Integer Bits Signed;
+    u32 = U32: Data Ordered Integer Bits Word;
+    i32 = S32: Data Ordered Integer Bits Signed Word;
+    u64 = U64: Data Ordered Integer Bits;
+    i64 = S64: Data Ordered Integer Bits Signed;
+    F16 = F16: Data Ordered Float Signed;
+    Bf16 = BF16: Data Ordered Float Signed;
+    F16x2 = F16X2: Data Signed Word;
+    Bf16x2 = BF16X2: Data Signed Word;
+    f32 = F32: Data Ordered Float Signed Word;
+    f64 = F64: Data Ordered Float Signed;
+}
+
+macro_rules! literals {
+    ($($ty:ty, $literal:ty, |$value:ident| $imm:expr;)*) => {
+        $(impl Number for $ty {
+            type Literal = $literal;
+            fn immediate($value: $literal) -> Imm {
+                $imm
+            }
+        }
+
+        impl<'k> IntoReg<'k, $ty> for $literal {
+            fn into_reg(self, k: K<'k>, _: &'static Location<'static>) -> Reg<'k, $ty> {
+                k.constant(<$ty as Number>::immediate(self))
+            }
+        })*
+    };
+}
+
+literals! {
+    u16, u16, |v| Imm::Int(v.into());
+    i16, i16, |v| Imm::Int(v.into());
+    u32, u32, |v| Imm::Int(v.into());
+    i32, i32, |v| Imm::Int(v.into());
+    u64, u64, |v| i64::try_from(v).map_or(Imm::UInt(v), Imm::Int);
+    i64, i64, |v| Imm::Int(v);
+    F16, f32, |v| Imm::Int(f16_bits(v).into());
+    Bf16, f32, |v| Imm::Int(bf16_bits(v).into());
+    F16x2, f32, |v| Imm::Int(i64::from(f16_bits(v)) * 0x1_0001);
+    Bf16x2, f32, |v| Imm::Int(i64::from(bf16_bits(v)) * 0x1_0001);
+    f32, f32, |v| Imm::F32(v.to_bits());
+    f64, f64, |v| Imm::F64(v.to_bits());
+}
+
+impl<'k> IntoReg<'k, Pred> for bool {
+    fn into_reg(self, k: K<'k>, _: &'static Location<'static>) -> Reg<'k, Pred> {
+        k.constant(Imm::Int(self.into()))
+    }
+}
+
+/// Bits of the nearest half-precision number, ties to even.
+pub fn f16_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let sign = (bits >> 16) as u16 & 0x8000;
+    let magnitude = bits & 0x7fff_ffff;
+    if magnitude > 0x7f80_0000 {
+        return 0x7fff;
+    }
+    if magnitude >= 0x477f_f000 {
+        return sign | 0x7c00;
+    }
+    if magnitude < 0x3880_0000 {
+        // Subnormal: adding 0.5 puts the last kept bit at the end of the significand, and rounds.
+        let rounded = (f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits();
+        return sign | rounded as u16;
+    }
+    let even = magnitude >> 13 & 1;
+    sign | ((magnitude + 0xfff + even - 0x3800_0000) >> 13) as u16
+}
+
+/// Bits of the nearest bfloat16 number, ties to even.
+pub fn bf16_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    if value.is_nan() {
+        return 0x7fff;
+    }
+    ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
+/// A state space that a pointer points into.
+pub trait PointerSpace: Copy + Sealed + 'static {
+    /// The PTX state space.
+    const SPACE: Space;
+}
+
+/// Memory of the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Global;
+/// Memory of the block.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared;
+/// Memory of the thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Local;
+/// Constants of the module.
+#[derive(Clone, Copy, Debug)]
+pub struct Const;
+
+macro_rules! spaces {
+    ($($name:ident)*) => {
+        $(impl Sealed for $name {}
+        impl PointerSpace for $name {
+            const SPACE: Space = Space::$name;
+        })*
+    };
+}
+spaces!(Global Shared Local Const);
+
+/// Spaces that can be written.
+pub trait Writable: PointerSpace {}
+impl Writable for Global {}
+impl Writable for Shared {}
+impl Writable for Local {}
+
+/// Spaces that other threads see.
+pub trait Visible: Writable {}
+impl Visible for Global {}
+impl Visible for Shared {}
