@@ -32,7 +32,8 @@ const UNSAFE_PLACES: &[&str] = &[
 const DIRECTIONS: &[(&str, &[&str])] = &[
     ("warpwright-ptx", &[]),
     ("warpwright-vm", &["warpwright-ptx"]),
-    ("warpwright-dsl", &["warpwright-ptx"]),
+    ("warpwright-macros", &[]),
+    ("warpwright-dsl", &["warpwright-macros", "warpwright-ptx"]),
     ("warpwright-test", &["warpwright-dsl", "warpwright-ptx", "warpwright-vm"]),
     ("warpwright-kernels", &["warpwright-dsl", "warpwright-ptx"]),
     ("warpwright-runtime", &["warpwright-dsl", "warpwright-ptx", "warpwright-vm"]),
