@@ -3,14 +3,20 @@
 //! A lane operation is written once, as an expression over one lane. [`lane_op!`] wraps it in a loop over
 //! the 32 lanes and compiles that loop for each [`Level`]; the decoder takes the version for the level
 //! that this processor has. This is the crate's only file with `unsafe`.
+//!
+//! **A [`Level`] is a proof**: only [`Level::detect`] makes one, and what is compiled for more than the target always
+//! has is reached through it alone. So all fields here are private, and so is [`Features`].
 #![allow(unsafe_code, reason = "entering functions that are compiled for features of the processor")]
 
 use crate::machine::{Inst, Machine, Step};
 use std::sync::OnceLock;
 
-/// A level of vector instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
+/// A level of vector instructions that this processor has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level(Features);
+
+#[derive(Clone, Copy, Debug)]
+enum Features {
     /// What the target always has: SSE2 on x86-64, NEON on AArch64.
     Base,
     /// AVX2, FMA, F16C and BMI: x86-64-v3.
@@ -25,54 +31,54 @@ impl Level {
     /// The best level of this processor.
     pub(crate) fn detect() -> Level {
         static LEVEL: OnceLock<Level> = OnceLock::new();
-        *LEVEL.get_or_init(Level::probe)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn probe() -> Level {
-        macro_rules! all { ($($name:tt),*) => { $(std::arch::is_x86_feature_detected!($name))&&* } }
-        let v3 = all!("avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "movbe", "popcnt");
-        let v4 = v3 && all!("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl");
-        match (v3, v4) {
-            (_, true) => Level::V4,
-            (true, _) => Level::V3,
-            _ => Level::Base,
-        }
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn probe() -> Level {
-        Level::Base
+        *LEVEL.get_or_init(|| Level(Features::probe()))
     }
 
     /// Runs `work` compiled for this level. What `work` calls is compiled for it as far as it is inlined.
     #[inline]
     pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
-        match self {
-            Level::Base => work(),
+        match self.0 {
+            Features::Base => work(),
             #[cfg(target_arch = "x86_64")]
-            Level::V3 => {
+            Features::V3 => {
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
                 fn inner<R>(work: impl FnOnce() -> R) -> R {
                     work()
                 }
-                debug_assert!(Level::detect() >= Level::V3);
-                // SAFETY: a level other than `Base` comes only from `detect`, which found the features.
+                // SAFETY: a level comes only from `detect`, which found the features.
                 unsafe { inner(work) }
             }
             #[cfg(target_arch = "x86_64")]
-            Level::V4 => {
+            Features::V4 => {
                 #[target_feature(
                     enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt"
                 )]
                 fn inner<R>(work: impl FnOnce() -> R) -> R {
                     work()
                 }
-                debug_assert!(Level::detect() >= Level::V4);
                 // SAFETY: as above.
                 unsafe { inner(work) }
             }
         }
+    }
+}
+
+impl Features {
+    #[cfg(target_arch = "x86_64")]
+    fn probe() -> Features {
+        macro_rules! all { ($($name:tt),*) => { $(std::arch::is_x86_feature_detected!($name))&&* } }
+        let v3 = all!("avx2", "fma", "f16c", "bmi1", "bmi2", "lzcnt", "movbe", "popcnt");
+        let v4 = v3 && all!("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl");
+        match (v3, v4) {
+            (_, true) => Features::V4,
+            (true, _) => Features::V3,
+            _ => Features::Base,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn probe() -> Features {
+        Features::Base
     }
 }
 
@@ -82,22 +88,22 @@ pub(crate) type Handler = fn(&mut Machine<'_>, &Inst) -> Step;
 /// One operation, compiled for each level.
 #[derive(Clone, Copy)]
 pub(crate) struct Lanes {
-    pub(crate) base: Handler,
+    base: Handler,
     #[cfg(target_arch = "x86_64")]
-    pub(crate) v3: Handler,
+    v3: Handler,
     #[cfg(target_arch = "x86_64")]
-    pub(crate) v4: Handler,
+    v4: Handler,
 }
 
 impl Lanes {
     /// The version for a level.
     pub(crate) fn at(self, level: Level) -> Handler {
-        match level {
-            Level::Base => self.base,
+        match level.0 {
+            Features::Base => self.base,
             #[cfg(target_arch = "x86_64")]
-            Level::V3 => self.v3,
+            Features::V3 => self.v3,
             #[cfg(target_arch = "x86_64")]
-            Level::V4 => self.v4,
+            Features::V4 => self.v4,
         }
     }
 }
@@ -128,8 +134,7 @@ mod x86 {
         fn inner<O: LaneOp>(m: &mut Machine<'_>, i: &Inst) -> Step {
             O::run(m, i)
         }
-        debug_assert!(Level::detect() >= Level::V3);
-        // SAFETY: the decoder takes this handler only where `Level::detect` found the features.
+        // SAFETY: only `Lanes::at` yields this handler, for a level with these features.
         unsafe { inner::<O>(m, i) }
     }
 
@@ -140,8 +145,7 @@ mod x86 {
         fn inner<O: LaneOp>(m: &mut Machine<'_>, i: &Inst) -> Step {
             O::run(m, i)
         }
-        debug_assert!(Level::detect() >= Level::V4);
-        // SAFETY: the decoder takes this handler only where `Level::detect` found the features.
+        // SAFETY: only `Lanes::at` yields this handler, for a level with these features.
         unsafe { inner::<O>(m, i) }
     }
 }
