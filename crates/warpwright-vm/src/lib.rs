@@ -81,7 +81,7 @@ pub use launch::{
     Checks, Counters, LaunchConfig, LaunchError, LineCounters, Options, Race, Report, Schedule, Trap,
     TrapKind, Waiting,
 };
-pub use memory::{FaultKind, SpaceKind};
+pub use memory::{FaultKind, HostWords, SpaceKind};
 pub use module::{KernelInfo, KernelParam};
 
 /// The example of the page that registries show.

@@ -58,7 +58,8 @@ entries! {
         if flags & OF_A_DEVICE != 0 {
             return Err(Status::NOT_SUPPORTED);
         }
-        hosts().register(pointer.expose_provenance() as u64, bytes as u64, flags, asker)
+        // SAFETY: the interface says that the client keeps the memory until it has unregistered it.
+        unsafe { hosts().register(pointer, bytes, flags, asker) }
     }
 
     /// Devices forget memory of the client's.

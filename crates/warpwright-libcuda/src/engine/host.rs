@@ -31,33 +31,67 @@ unsafe extern "C" {
     fn msync(at: *mut c_void, length: usize, flags: c_int) -> c_int;
 }
 
-/// Whole pages of the process's own, which are zero and take memory when they are touched.
-struct Pages {
-    address: usize,
-    bytes: usize,
+/// Words that devices know, with what owns them. Slices of them borrow this, and whatever keeps them, on a device too,
+/// keeps this.
+struct Words {
+    first: usize,
+    count: usize,
+    owner: Owner,
 }
 
-impl Pages {
+enum Owner {
+    /// Whole pages of the process's own, mapped here and unmapped with this: zero at first, they take memory when they
+    /// are touched.
+    Pages { bytes: usize },
+    /// The client.
+    Client,
+}
+
+impl Words {
+    /// The first `bytes` bytes of new pages.
     fn new(bytes: usize) -> Result<Self> {
         const READ_AND_WRITE: c_int = 3;
         const PRIVATE_AND_ANONYMOUS: c_int = 0x22;
-        let bytes = bytes.checked_next_multiple_of(PAGE).ok_or(Status::OUT_OF_MEMORY)?;
+        let whole = bytes.checked_next_multiple_of(PAGE).ok_or(Status::OUT_OF_MEMORY)?;
         // SAFETY: new pages, wherever there is room.
         let pointer =
-            unsafe { mmap(std::ptr::null_mut(), bytes, READ_AND_WRITE, PRIVATE_AND_ANONYMOUS, -1, 0) };
+            unsafe { mmap(std::ptr::null_mut(), whole, READ_AND_WRITE, PRIVATE_AND_ANONYMOUS, -1, 0) };
         let failed = std::ptr::without_provenance_mut(usize::MAX);
         if pointer == failed || pointer.is_null() {
             return Err(Status::OUT_OF_MEMORY);
         }
-        Ok(Pages { address: pointer.expose_provenance(), bytes })
+        let first = pointer.expose_provenance();
+        Ok(Words { first, count: bytes.div_ceil(4), owner: Owner::Pages { bytes: whole } })
+    }
+
+    /// Memory of the client's: all words that it has a byte of, since it may begin and end within one.
+    ///
+    /// # Safety
+    ///
+    /// The memory is there, by whole pages, and for the processor alone to keep apart: the client has promised that
+    /// it stays until the last of what holds this is gone.
+    unsafe fn of_client(memory: *mut c_void, bytes: usize) -> Self {
+        let address = memory.expose_provenance();
+        let first = address & !3;
+        Words { first, count: (address + bytes - first).div_ceil(4), owner: Owner::Client }
     }
 }
 
-impl Drop for Pages {
+impl AsRef<[AtomicU32]> for Words {
+    fn as_ref(&self) -> &[AtomicU32] {
+        let first = std::ptr::with_exposed_provenance::<AtomicU32>(self.first);
+        // SAFETY: that many words are mapped there and aligned. They stay until this is dropped, which the slice
+        // borrows: pages are unmapped there, and for other memory `of_client` was promised it.
+        unsafe { std::slice::from_raw_parts(first, self.count) }
+    }
+}
+
+impl Drop for Words {
     fn drop(&mut self) {
-        // SAFETY: the pages that were mapped above. Nothing holds words in them: launches that may have known them were
-        // waited for before the client's handle of them went, and operations hold what holds this.
-        unsafe { munmap(std::ptr::with_exposed_provenance_mut(self.address), self.bytes) };
+        if let Owner::Pages { bytes } = self.owner {
+            // SAFETY: the pages that were mapped in `new`, of which every slice has borrowed this.
+            unsafe { munmap(std::ptr::with_exposed_provenance_mut(self.first), bytes) };
+        }
     }
 }
 
@@ -79,9 +113,7 @@ pub(crate) struct HostMemory {
     pub(crate) made_by: Call,
     pub(crate) sync_operations: AtomicBool,
     maps: Mutex<Vec<(i32, Buffer<u8>)>>,
-    words: &'static [AtomicU32],
-    /// What it is in, where it is not the client's. Behind the maps, so that it goes after them.
-    _pages: Option<Pages>,
+    words: Arc<Words>,
 }
 
 /// How it came about.
@@ -104,8 +136,9 @@ impl HostMemory {
         let name = format!("{} memory {} ({})", self.kind.name(), self.id, self.made_by);
         let mut maps = self.maps();
         if maps.iter().all(|(ordinal, _)| *ordinal != engine.ordinal()) {
-            let bytes = size_of_val(self.words) as u64;
-            let map = engine.vm().map_host(self.words, bytes, &name).map_err(|error| status(&error))?;
+            let bytes = 4 * self.words.count as u64;
+            let map =
+                engine.vm().map_host(self.words.clone(), bytes, &name).map_err(|error| status(&error))?;
             maps.push((engine.ordinal(), map));
         }
         Ok(())
@@ -181,43 +214,48 @@ impl Hosts {
     /// Allocates memory, zero and at the beginning of a page.
     pub(crate) fn allocate(&self, bytes: u64, kind: HostKind, flags: u32, asker: Asker) -> Result<u64> {
         let size = usize::try_from(bytes).ok().filter(|size| *size > 0).ok_or(Status::INVALID_VALUE)?;
-        let pages = Pages::new(size)?;
-        self.insert(pages.address, bytes, kind, flags, asker, Some(pages))
+        let words = Words::new(size)?;
+        self.insert(words.first as u64, bytes, kind, flags, asker, words)
     }
 
     /// Makes memory of the client's known.
-    pub(crate) fn register(&self, address: u64, bytes: u64, flags: u32, asker: Asker) -> Result<()> {
-        if address == 0 || bytes == 0 || address.checked_add(bytes).is_none() {
+    ///
+    /// # Safety
+    ///
+    /// It stays until it is [given back](Self::free), and what was asked for with it is done.
+    pub(crate) unsafe fn register(
+        &self,
+        memory: *mut c_void,
+        bytes: usize,
+        flags: u32,
+        asker: Asker,
+    ) -> Result<()> {
+        let address = memory.addr() as u64;
+        if address == 0 || bytes == 0 || address.checked_add(bytes as u64).is_none() {
             return Err(Status::INVALID_VALUE);
         }
-        if self.touches(address, bytes) {
+        if self.touches(address, bytes as u64) {
             return Err(Status::HOST_MEMORY_ALREADY_REGISTERED);
         }
-        if !is_there(address, bytes) {
+        if !is_there(address, bytes as u64) {
             return Err(Status::INVALID_VALUE);
         }
-        let pointer: *mut u8 = std::ptr::without_provenance_mut(address as usize);
-        self.insert(pointer.expose_provenance(), bytes, HostKind::Registered, flags, asker, None).map(drop)
+        // SAFETY: it was found to be there, which it is by whole pages, and the caller says that it stays.
+        let words = unsafe { Words::of_client(memory, bytes) };
+        self.insert(address, bytes as u64, HostKind::Registered, flags, asker, words).map(drop)
     }
 
     fn insert(
         &self,
-        address: usize,
+        address: u64,
         bytes: u64,
         kind: HostKind,
         flags: u32,
         asker: Asker,
-        pages: Option<Pages>,
+        words: Words,
     ) -> Result<u64> {
-        // Whole words: memory that is registered may begin and end within one.
-        let first = address & !3;
-        let words = (address + bytes as usize - first).div_ceil(4);
-        let pointer = std::ptr::with_exposed_provenance::<AtomicU32>(first);
-        // SAFETY: the memory is there: allocated above, or found to be there, which it is by whole pages. It stays
-        // until the last of this structure, which holds the words, is gone, or it is the client's, who promises it.
-        let words = unsafe { std::slice::from_raw_parts(pointer, words) };
         let memory = Arc::new(HostMemory {
-            base: address as u64,
+            base: address,
             bytes,
             kind,
             flags,
@@ -228,8 +266,7 @@ impl Hosts {
             made_by: calls::current(),
             sync_operations: AtomicBool::new(false),
             maps: Mutex::default(),
-            words,
-            _pages: pages,
+            words: Arc::new(words),
         });
         // First the one and then the other: a device that begins to work meanwhile does it the other way round.
         self.pieces().insert(memory.base, memory.clone());
@@ -240,7 +277,7 @@ impl Hosts {
             memory.maps().clear();
             return Err(status);
         }
-        Ok(address as u64)
+        Ok(address)
     }
 
     /// Gives back what begins at an address and came about so; waits for the devices.

@@ -1,10 +1,10 @@
 //! Memory that the host has on a device.
 
 use super::{Device, DeviceError};
-use crate::memory::{Allocation, AllocationKind, Overlap};
+use crate::memory::{Allocation, AllocationKind, HostWords, Overlap};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Device {
     /// Allocates `len` elements. They are not initialised: the checks say so if a kernel reads them.
@@ -41,23 +41,34 @@ impl Device {
     }
 
     /// Maps memory of the host into the device, at the address that it has for the host, until the buffer is dropped:
-    /// the first `bytes` bytes of `words`. It counts as what [`alloc_mapped`](Self::alloc_mapped) gives, but takes none
-    /// of the device's memory. The name is for reports.
+    /// the first `bytes` bytes of the owner's words. It counts as what [`alloc_mapped`](Self::alloc_mapped) gives, but
+    /// takes none of the device's memory. The name is for reports.
     ///
     /// Its addresses may be those of memory that was mapped before and is not any more; they may not be those of
     /// anything else that the device has.
+    ///
+    /// The device keeps the owner until the buffer is dropped and every launch that may reach the words is over.
+    ///
+    /// ```compile_fail,E0521
+    /// # use std::sync::{Arc, atomic::AtomicU32};
+    /// fn map(device: &warpwright_vm::Device, words: &[AtomicU32]) {
+    ///     // Whoever lends the words may drop them while a launch reaches them.
+    ///     let _ = device.map_host(Arc::new(words), 4, "borrowed");
+    /// }
+    /// ```
     pub fn map_host(
         &self,
-        words: &'static [AtomicU32],
+        owner: Arc<HostWords>,
         bytes: u64,
         name: &str,
     ) -> Result<Buffer<u8>, DeviceError> {
+        let words = (*owner).as_ref();
         let (address, room) = (words.as_ptr().addr() as u64, size_of_val(words) as u64);
         if bytes == 0 || bytes > room {
             return Err(DeviceError::Range { offset: 0, bytes, buffer: room });
         }
         let mut memory = self.inner.memory();
-        let allocation = Arc::make_mut(&mut memory.map).map_host(words, bytes, name);
+        let allocation = Arc::make_mut(&mut memory.map).map_host(owner, bytes, name);
         drop(memory);
         let allocation = allocation.map_err(|overlap| match overlap {
             Overlap::Memory(other, other_bytes) => {

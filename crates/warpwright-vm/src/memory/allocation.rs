@@ -7,8 +7,9 @@
 
 use super::Heap;
 use crate::check::SharedInitBits;
+use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What an allocation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,25 +51,60 @@ pub(crate) struct Allocation {
     pub(crate) written: SharedInitBits,
 }
 
-/// Where an allocation has its words. Both variants are a pointer and a length at one place, so that telling them
-/// apart costs nothing.
-#[derive(Debug)]
-enum Words {
-    /// In memory of its own.
-    Own(Box<[AtomicU32]>),
-    /// In memory that the host has.
-    Host(&'static [AtomicU32]),
+/// Memory of the host that devices can map: words, with their owner.
+///
+/// A device holds it from [`Device::map_host`](crate::Device::map_host) on until the mapping is dropped and no launch is
+/// under way that may know of it. `as_ref` must yield the same words each time.
+pub type HostWords = dyn AsRef<[AtomicU32]> + Send + Sync;
+
+/// Where an allocation has its words.
+struct Words {
+    /// Its own: none where the host has them, so that what finds no word here asks the host's owner for it.
+    own: Box<[AtomicU32]>,
+    host: Option<Arc<HostWords>>,
 }
 
-impl std::ops::Deref for Words {
-    type Target = [AtomicU32];
+impl Words {
+    fn own(own: Box<[AtomicU32]>) -> Self {
+        Words { own, host: None }
+    }
 
-    #[inline(always)]
-    fn deref(&self) -> &[AtomicU32] {
-        match self {
-            Words::Own(words) => words,
-            Words::Host(words) => words,
+    /// All of them.
+    fn all(&self) -> &[AtomicU32] {
+        match &self.host {
+            Some(host) => (**host).as_ref(),
+            None => &self.own,
         }
+    }
+
+    /// So many, from one on.
+    #[inline(always)]
+    fn run(&self, first: usize, count: usize) -> &[AtomicU32] {
+        match self.own.get(first..first.wrapping_add(count)) {
+            Some(words) => words,
+            None => self.run_of_host(first, count),
+        }
+    }
+
+    /// One of them.
+    #[inline(always)]
+    fn one(&self, at: usize) -> &AtomicU32 {
+        match self.own.get(at) {
+            Some(word) => word,
+            None => &self.run_of_host(at, 1)[0],
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_of_host(&self, first: usize, count: usize) -> &[AtomicU32] {
+        &self.all()[first..][..count]
+    }
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} words", self.all().len())
     }
 }
 
@@ -93,7 +129,7 @@ impl Allocation {
     /// `None` where the host has no memory for it.
     pub(super) fn new(id: u32, base: u64, bytes: u64, kind: AllocationKind, name: String) -> Option<Self> {
         let heap = (kind == AllocationKind::Heap).then(|| Heap::new(base, bytes));
-        let words = Words::Own(zeros(words_of_bytes(bytes))?);
+        let words = Words::own(zeros(words_of_bytes(bytes))?);
         // Variables without an initialiser are zero.
         let written = match kind {
             AllocationKind::Buffer | AllocationKind::Heap => SharedInitBits::new(bytes),
@@ -106,17 +142,17 @@ impl Allocation {
     }
 
     /// Memory that the host has: it is where it is for the host.
-    pub(super) fn at_host(id: u32, words: &'static [AtomicU32], bytes: u64, name: String) -> Self {
+    pub(super) fn at_host(id: u32, host: Arc<HostWords>, bytes: u64, name: String) -> Self {
         Allocation {
             id,
-            base: words.as_ptr().addr() as u64,
+            base: (*host).as_ref().as_ptr().addr() as u64,
             bytes,
             kind: AllocationKind::Mapped,
             name,
             freed: false,
             of_host: true,
             heap: None,
-            words: Words::Host(words),
+            words: Words { own: Box::default(), host: Some(host) },
             wide: Mutex::new(()),
             written: SharedInitBits::written(),
         }
@@ -133,7 +169,7 @@ impl Allocation {
             freed: true,
             of_host: self.of_host,
             heap: None,
-            words: Words::Own(Box::default()),
+            words: Words::own(Box::default()),
             wide: Mutex::new(()),
             written: SharedInitBits::written(),
         }
@@ -148,18 +184,18 @@ impl Allocation {
     /// The word at a byte offset from the start (rounded down to a word).
     #[inline(always)]
     pub(crate) fn word(&self, offset: u64) -> &AtomicU32 {
-        &self.words[(offset >> 2) as usize]
+        self.words.one((offset >> 2) as usize)
     }
 
     /// All words.
     pub(crate) fn words(&self) -> &[AtomicU32] {
-        &self.words
+        self.words.all()
     }
 
     /// So many words from that byte offset on.
     #[inline(always)]
     pub(crate) fn run(&self, offset: u64, words: usize) -> &[AtomicU32] {
-        &self.words[(offset >> 2) as usize..][..words]
+        self.words.run((offset >> 2) as usize, words)
     }
 
     /// Whether it may change, or be looked at, from outside while a kernel runs.

@@ -5,11 +5,10 @@
 //! memory, and no more time to copy for a launch, than what is there asks for.
 
 use super::address::{GLOBAL_WINDOW, overlapped_window};
-use super::{Allocation, AllocationKind, Heap};
+use super::{Allocation, AllocationKind, Heap, HostWords};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 /// Address space that belongs to one allocation comes in units of this.
 const PAGE_BITS: u32 = 21;
@@ -174,12 +173,12 @@ impl GlobalMap {
     /// Maps memory of the host, where it is for the host.
     pub(crate) fn map_host(
         &mut self,
-        words: &'static [AtomicU32],
+        memory: Arc<HostWords>,
         bytes: u64,
         name: &str,
     ) -> Result<Arc<Allocation>, Overlap> {
         let id = self.next_id();
-        let allocation = Arc::new(Allocation::at_host(id, words, bytes, name.into()));
+        let allocation = Arc::new(Allocation::at_host(id, memory, bytes, name.into()));
         let (start, end) = (allocation.base, allocation.base + bytes);
         if let Some(window) = overlapped_window(start, end) {
             return Err(Overlap::Window(window));

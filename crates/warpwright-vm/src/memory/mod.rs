@@ -25,6 +25,7 @@ mod map;
 pub use access::FaultKind;
 pub(crate) use access::{Fault, Group, Place, Region, RegionKind};
 pub(crate) use address::{FUNCTION_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Window, window};
+pub use allocation::HostWords;
 pub(crate) use allocation::{Allocation, AllocationKind};
 pub(crate) use heap::Heap;
 pub use load_store::SpaceKind;

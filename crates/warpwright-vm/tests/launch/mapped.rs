@@ -1,6 +1,7 @@
 //! Memory that the host has, mapped where it is for the host; and bytes by their addresses.
 
 use crate::*;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use warpwright_vm::check::*;
 
@@ -36,7 +37,7 @@ fn kernels_find_memory_of_the_host_at_its_own_address() {
     let device = device();
     let before = device.free_memory();
     let (first, second) = (words(2), words(2));
-    let maps = [first, second].map(|words| device.map_host(words, 8, "flags").unwrap());
+    let maps = [first, second].map(|words| device.map_host(Arc::new(words), 8, "flags").unwrap());
     assert_eq!(maps.each_ref().map(Buffer::address), [address(first), address(second)]);
     assert_eq!(device.free_memory(), before, "it takes none of the device's");
     let other = device.alloc_zeros::<u32>(2).unwrap();
@@ -56,7 +57,7 @@ fn kernels_find_memory_of_the_host_at_its_own_address() {
 fn only_what_was_mapped_is_reached() {
     let device = device();
     let room = words(8);
-    let map = device.map_host(&room[2..], 6, "narrow").unwrap();
+    let map = device.map_host(Arc::new(&room[2..]), 6, "narrow").unwrap();
     // The second word has two bytes only.
     let report = run(&device, &add_and_store(), map.address(), 1);
     let place = |offset| Some(("narrow".to_owned(), offset, false));
@@ -72,7 +73,7 @@ fn addresses_of_the_host_are_mapped_again() {
     let device = device();
     let room = words(8);
     for round in 0..3 {
-        let map = device.map_host(room, 32, "first").unwrap();
+        let map = device.map_host(Arc::new(room), 32, "first").unwrap();
         assert!(run(&device, &add_and_store(), map.address(), 1).is_clean());
         drop(map);
         let report = run(&device, &kernel("    st.global.u32 [%rd1], 9;\n    ret;"), address(room), 1);
@@ -81,8 +82,8 @@ fn addresses_of_the_host_are_mapped_again() {
         assert_eq!(room[0].load(Relaxed), round + 1);
     }
     // Other pieces of the same memory, and what lies between them.
-    let low = device.map_host(&room[..2], 8, "low").unwrap();
-    let high = device.map_host(&room[4..], 16, "high").unwrap();
+    let low = device.map_host(Arc::new(&room[..2]), 8, "low").unwrap();
+    let high = device.map_host(Arc::new(&room[4..]), 16, "high").unwrap();
     assert!(run(&device, &add_and_store(), low.address(), 1).is_clean());
     assert!(run(&device, &add_and_store(), high.address(), 1).is_clean());
     let report = run(&device, &add_and_store(), address(room) + 4, 1);
@@ -91,32 +92,65 @@ fn addresses_of_the_host_are_mapped_again() {
 }
 
 #[test]
+fn memory_stays_as_long_as_a_launch_may_reach_it() {
+    let device = device();
+    let owner: Arc<Vec<AtomicU32>> = Arc::new((0..2).map(|_| AtomicU32::new(0)).collect());
+    let held = Arc::downgrade(&owner);
+    let map = device.map_host(owner, 8, "flags").unwrap();
+    // Says that it runs, and goes on when the host has answered.
+    let text = kernel(
+        "    st.volatile.global.u32 [%rd1], 1;
+$wait:
+    ld.volatile.global.u32 %r1, [%rd1+4];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra $wait;
+    ret;",
+    );
+    let module = load(&device, &text);
+    let args = [Arg::Pointer(map.address())];
+    let running = device.launch(&module, "k", &LaunchConfig::new(1, 1), &args, &Options::checked()).unwrap();
+    let words = held.upgrade().unwrap();
+    while words[0].load(Relaxed) == 0 {
+        std::thread::yield_now();
+    }
+    drop(map);
+    assert_eq!(Arc::strong_count(&words), 2, "the launch has it");
+    words[1].store(1, Relaxed);
+    drop(words);
+    assert!(running.wait().is_clean());
+    assert!(held.upgrade().is_none(), "nothing has it any more");
+}
+
+#[test]
 fn what_overlaps_is_refused() {
     let device = device();
     let room = words(16);
-    let map = device.map_host(&room[4..8], 16, "taken").unwrap();
+    let map = device.map_host(Arc::new(&room[4..8]), 16, "taken").unwrap();
     for range in [4..8, 0..5, 7..9, 5..6, 0..16] {
         let words = &room[range];
-        let refused = device.map_host(words, 4 * words.len() as u64, "").map(|map| map.address());
+        let refused = device.map_host(Arc::new(words), 4 * words.len() as u64, "").map(|map| map.address());
         let Err(DeviceError::Overlap { address: at, other, other_bytes, .. }) = refused else {
             panic!("{refused:?}")
         };
         assert_eq!((at, other, other_bytes), (address(words), map.address(), 16));
     }
-    let beside = [&room[..4], &room[8..]].map(|words| device.map_host(words, 16, "").unwrap());
+    let beside = [&room[..4], &room[8..]].map(|words| device.map_host(Arc::new(words), 16, "").unwrap());
     assert_eq!(beside.each_ref().map(|map| map.len()), [16, 16]);
     for bytes in [0, 65, u64::MAX] {
-        assert!(matches!(device.map_host(room, bytes, ""), Err(DeviceError::Range { .. })), "{bytes}");
+        assert!(
+            matches!(device.map_host(Arc::new(room), bytes, ""), Err(DeviceError::Range { .. })),
+            "{bytes}"
+        );
     }
     // Another device has its own.
-    assert!(super::device().map_host(room, 64, "").is_ok());
+    assert!(super::device().map_host(Arc::new(room), 64, "").is_ok());
 }
 
 #[test]
 fn what_is_wide_is_whole() {
     let device = device();
     let room = words(2);
-    let map = device.map_host(room, 8, "").unwrap();
+    let map = device.map_host(Arc::new(room), 8, "").unwrap();
     let text = kernel(
         "    mov.u64 %rd2, 0x100000001;
     mov.u32 %r1, 0;
@@ -174,7 +208,7 @@ fn bytes_are_found_by_their_addresses() {
     let module = load(&device, text);
     let (table, _) = module.variable("table").unwrap();
     let room = words(4);
-    let map = device.map_host(room, 16, "").unwrap();
+    let map = device.map_host(Arc::new(room), 16, "").unwrap();
     let buffer = device.alloc::<u8>(100).unwrap();
 
     let inside = device.span(buffer.address() + 10, 90).unwrap();
