@@ -8,7 +8,7 @@ mod common;
 
 #[cfg(target_os = "linux")]
 mod suite {
-    use crate::common::{client, context, get, kernel, ok};
+    use crate::common::{client, context, get, input, kernel, ok};
     use std::ffi::{c_int, c_ulong, c_void};
     use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::SeqCst};
     use std::thread::yield_now;
@@ -199,8 +199,8 @@ mod suite {
 
         fn add(&self, threads: u32, stream: CUstream) {
             let mut argument = self.words;
-            let params = [In::from((&raw mut argument).cast::<u8>().cast_const())];
-            let (params, extra) = (In::from(params.as_ptr()), In::from(std::ptr::null::<usize>()));
+            let params = [input((&raw mut argument).cast::<u8>().cast_const())];
+            let (params, extra) = (input(params.as_ptr()), In::null());
             // SAFETY: the kernel takes an address.
             ok(unsafe { cuLaunchKernel(self.kernel, 1, 1, 1, threads, 1, 1, 0, stream, params, extra) });
         }

@@ -18,7 +18,7 @@ fn allocate() -> Status {
 /// Sets the thread's mode; the one before.
 fn exchange(mode: Mode) -> Mode {
     let mut mode = mode;
-    ok!(cuThreadExchangeStreamCaptureMode(Out::from(&mut mode)));
+    ok!(cuThreadExchangeStreamCaptureMode(output(&mut mode)));
     mode
 }
 
@@ -59,6 +59,6 @@ fn modes_bind_threads() {
         assert_eq!(ended, expected, "{what}");
         assert_eq!(allocate(), OK);
     }
-    fails!(INVALID_VALUE, cuThreadExchangeStreamCaptureMode(Out::from(&mut CUstreamCaptureMode(3))));
+    fails!(INVALID_VALUE, cuThreadExchangeStreamCaptureMode(output(&mut CUstreamCaptureMode(3))));
     assert_eq!(exchange(Mode::GLOBAL), Mode::GLOBAL, "what was no mode has changed nothing");
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{context, get, ok};
+use common::{context, get, input, ok, output};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use warpwright_cuda::api::*;
@@ -113,7 +113,7 @@ fn whoever_uses_a_context_afterwards_is_told() {
         assert_eq!(cuCtxPushCurrent_v2(made), Status::INVALID_CONTEXT);
         assert_eq!(cuCtxSetCurrent(made), Status::INVALID_CONTEXT);
         let mut version = 0;
-        assert_eq!(cuCtxGetApiVersion(made, Out::from(&mut version)), Status::INVALID_CONTEXT);
+        assert_eq!(cuCtxGetApiVersion(made, output(&mut version)), Status::INVALID_CONTEXT);
         for made_up in [1, 8, 0x7fff_0000_1234, usize::MAX, made.0 + 0x1000] {
             assert_eq!(destroy(CUcontext(made_up)), Status::INVALID_CONTEXT, "{made_up:#x}");
         }
@@ -141,7 +141,7 @@ fn a_primary_context_lives_as_long_as_it_is_retained() {
     let state = || {
         let (mut flags, mut active) = (99, 99);
         // SAFETY: places for numbers.
-        ok(unsafe { cuDevicePrimaryCtxGetState(RETAINED, Out::from(&mut flags), Out::from(&mut active)) });
+        ok(unsafe { cuDevicePrimaryCtxGetState(RETAINED, output(&mut flags), output(&mut active)) });
         (flags, active)
     };
     // SAFETY: places for handles; handles are any values.
@@ -229,7 +229,7 @@ fn a_reset_takes_what_is_in_it() {
         ok(cuCtxSetCurrent(primary));
         let free = || {
             let (mut free, mut total) = (0, 0);
-            ok(cuMemGetInfo_v2(Out::from(&mut free), Out::from(&mut total)));
+            ok(cuMemGetInfo_v2(output(&mut free), output(&mut total)));
             free
         };
         let before = free();
@@ -259,7 +259,7 @@ fn what_can_be_asked_of_a_context() {
         assert_eq!(get(|version| cuCtxGetApiVersion(made, version)), Ok(3020));
         assert_eq!(get(|device| cuCtxGetDevice_v2(device, made)), Ok(PLAIN));
         let (mut least, mut greatest): (c_int, c_int) = (99, 99);
-        ok(cuCtxGetStreamPriorityRange(Out::from(&mut least), Out::from(&mut greatest)));
+        ok(cuCtxGetStreamPriorityRange(output(&mut least), output(&mut greatest)));
         assert!(greatest < least && least == 0, "a lower number is a greater priority");
 
         let limit = |which| get(|value| cuCtxGetLimit(value, which));
@@ -282,7 +282,7 @@ fn what_can_be_asked_of_a_context() {
 
         let params = CUctxCreateParams { execAffinityParams: 0, numExecAffinityParams: 0, cigParams: 8 };
         let mut none = CUcontext::NULL;
-        let status = cuCtxCreate_v4(Out::from(&mut none), In::from(&params), 0, PLAIN);
+        let status = cuCtxCreate_v4(output(&mut none), input(&params), 0, PLAIN);
         assert_eq!((status, none), (Status::NOT_SUPPORTED, CUcontext::NULL));
         assert_eq!(current(), other, "nothing was pushed");
         ok(destroy(other));

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{get, ok};
+use common::{get, input, ok, output};
 use cudarc::driver::sys;
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -28,7 +28,7 @@ fn attribute(which: sys::CUdevice_attribute, device: CUdevice) -> c_int {
 
 fn text(call: impl FnOnce(Out<c_char>, c_int) -> Status, room: usize) -> String {
     let mut text = vec![0x55 as c_char; room + 1];
-    ok(call(Out::from(text.as_mut_ptr()), room as c_int));
+    ok(call(output(text.as_mut_ptr()), room as c_int));
     assert_eq!(text[room], 0x55, "nothing is written past the room");
     // SAFETY: the function ends what it writes.
     unsafe { CStr::from_ptr(text.as_ptr()) }.to_str().unwrap().to_owned()
@@ -68,7 +68,7 @@ fn every_architecture_has_its_limits() {
         // SAFETY: places for numbers.
         unsafe {
             let (mut major, mut minor) = (0, 0);
-            ok(cuDeviceComputeCapability(Out::from(&mut major), Out::from(&mut minor), device));
+            ok(cuDeviceComputeCapability(output(&mut major), output(&mut minor), device));
             assert_eq!((major, minor), (c_int::from(sm / 10), c_int::from(sm % 10)));
             assert_eq!(common::get(|bytes| cuDeviceTotalMem_v2(bytes, device)), Ok(3 << 30));
             let properties = common::get(|properties| cuDeviceGetProperties(properties, device)).unwrap();
@@ -127,22 +127,22 @@ fn attributes_that_are_none_are_refused() {
     unsafe {
         let mut value = 77;
         for which in [c_int::MIN, -1, 0, 138, 141, 142, 144, 1000, c_int::MAX] {
-            let status = cuDeviceGetAttribute(Out::from(&mut value), CUdevice_attribute(which), 0);
+            let status = cuDeviceGetAttribute(output(&mut value), CUdevice_attribute(which), 0);
             assert_eq!(status, Status::INVALID_VALUE, "attribute {which}");
         }
         assert_eq!(value, 77, "nothing is written");
         for which in (1..=143).filter(|which| ![138, 141, 142].contains(which)) {
-            ok(cuDeviceGetAttribute(Out::from(&mut value), CUdevice_attribute(which), 0));
+            ok(cuDeviceGetAttribute(output(&mut value), CUdevice_attribute(which), 0));
         }
         for device in [-1, 7, c_int::MAX] {
-            let status = cuDeviceGetAttribute(Out::from(&mut value), CUdevice_attribute(1), device);
+            let status = cuDeviceGetAttribute(output(&mut value), CUdevice_attribute(1), device);
             assert_eq!(status, Status::INVALID_DEVICE, "device {device}");
-            assert_eq!(cuDeviceGet(Out::from(&mut value), device), Status::INVALID_DEVICE);
+            assert_eq!(cuDeviceGet(output(&mut value), device), Status::INVALID_DEVICE);
         }
-        let null = std::ptr::null_mut::<c_int>();
-        assert_eq!(cuDeviceGetAttribute(null.into(), CUdevice_attribute(1), 0), Status::INVALID_VALUE);
-        assert_eq!(cuDeviceGetCount(null.into()), Status::INVALID_VALUE);
-        assert_eq!(cuDeviceGet(null.into(), 0), Status::INVALID_VALUE);
+
+        assert_eq!(cuDeviceGetAttribute(Out::null(), CUdevice_attribute(1), 0), Status::INVALID_VALUE);
+        assert_eq!(cuDeviceGetCount(Out::null()), Status::INVALID_VALUE);
+        assert_eq!(cuDeviceGet(Out::null(), 0), Status::INVALID_VALUE);
     }
 }
 
@@ -156,8 +156,8 @@ fn names_are_cut_to_their_room() {
         assert_eq!(text(|name, len| cuDeviceGetName(name, len, 3), 11), &whole[..10]);
         assert_eq!(text(|name, len| cuDeviceGetName(name, len, 3), 1), "");
         let mut byte = 0;
-        assert_eq!(cuDeviceGetName(Out::from(&mut byte), 0, 3), Status::INVALID_VALUE);
-        assert_eq!(cuDeviceGetName(Out::from(&mut byte), -1, 3), Status::INVALID_VALUE);
+        assert_eq!(cuDeviceGetName(output(&mut byte), 0, 3), Status::INVALID_VALUE);
+        assert_eq!(cuDeviceGetName(output(&mut byte), -1, 3), Status::INVALID_VALUE);
     }
 }
 
@@ -173,16 +173,16 @@ fn a_device_is_found_where_it_is() {
             assert_eq!(place, format!("0000:{bus:02x}:00.0"));
             for id in [place.clone(), place[5..].to_owned(), place[..10].to_owned()] {
                 let id = CString::new(id).unwrap();
-                assert_eq!(get(|found| cuDeviceGetByPCIBusId(found, id.as_ptr().into())), Ok(device));
+                assert_eq!(get(|found| cuDeviceGetByPCIBusId(found, input(id.as_ptr()))), Ok(device));
             }
             let mut uuid = CUuuid { bytes: [0; 16] };
-            ok(cuDeviceGetUuid_v2(Out::from(&mut uuid), device));
+            ok(cuDeviceGetUuid_v2(output(&mut uuid), device));
             assert!(seen.insert(uuid.bytes), "no two devices have one name");
         }
     }
     let find = |id: &CStr| {
         // SAFETY: a text with its end, and a place for a number.
-        get(|found: Out<CUdevice>| unsafe { cuDeviceGetByPCIBusId(found, id.as_ptr().into()) })
+        get(|found: Out<CUdevice>| unsafe { cuDeviceGetByPCIBusId(found, input(id.as_ptr())) })
     };
     assert_eq!(find(c"0000:77:00.0"), Err(Status::INVALID_DEVICE));
     assert_eq!(find(c"somewhere"), Err(Status::INVALID_VALUE));
@@ -211,9 +211,7 @@ fn errors_have_names_and_texts() {
         let mut text = std::ptr::null();
         // SAFETY: a place for a pointer; what it leads to stays.
         unsafe {
-            function(status, Out::from(&mut text))
-                .into_result()
-                .map(|()| CStr::from_ptr(text).to_str().unwrap())
+            function(status, output(&mut text)).into_result().map(|()| CStr::from_ptr(text).to_str().unwrap())
         }
     };
     let mut names = HashSet::new();

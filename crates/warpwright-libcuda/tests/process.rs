@@ -8,7 +8,7 @@ mod common;
 
 #[cfg(target_os = "linux")]
 mod suite {
-    use crate::common::{client, context, get, kernel, ok};
+    use crate::common::{client, context, get, input, kernel, ok, output};
     use std::ffi::c_int;
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
     use warpwright_cuda::api::*;
@@ -77,7 +77,7 @@ again:
 
     fn launch(function: CUfunction, threads: u32, argument: Option<CUdeviceptr>) {
         let mut argument = argument.unwrap_or(0);
-        let params = [In::from((&raw mut argument).cast::<u8>().cast_const())];
+        let params = [input((&raw mut argument).cast::<u8>().cast_const())];
         // SAFETY: the kernels take an address at most, or nothing.
         unsafe {
             ok(cuLaunchKernel(
@@ -90,8 +90,8 @@ again:
                 1,
                 0,
                 CUstream::NULL,
-                In::from(params.as_ptr()),
-                In::from(std::ptr::null::<usize>()),
+                input(params.as_ptr()),
+                In::null(),
             ));
         }
     }
@@ -213,9 +213,9 @@ again:
                     let retained = get(|context| cuDevicePrimaryCtxRetain(context, 0)).unwrap();
                     ok(cuCtxSetCurrent(retained));
                     let mut pinned = std::ptr::null_mut();
-                    ok(cuMemAllocHost_v2(Out::from(&mut pinned), 16));
+                    ok(cuMemAllocHost_v2(output(&mut pinned), 16));
                     launch(kernel(PTX, "spin"), 1, Some(allocate(16)));
-                    let calls = || warpwrightCalls(In::from(std::ptr::null()));
+                    let calls = || warpwrightCalls(In::null());
                     let (before, address) = (calls(), pinned.expose_provenance());
                     std::thread::spawn(move || {
                         ok(cuCtxSetCurrent(retained));
@@ -243,7 +243,7 @@ again:
                     let child = fork();
                     if child == 0 {
                         let mut count = 0;
-                        let status = [cuInit(0), cuDeviceGetCount(Out::from(&mut count)), cuCtxSynchronize()];
+                        let status = [cuInit(0), cuDeviceGetCount(output(&mut count)), cuCtxSynchronize()];
                         _exit(status.iter().all(|status| *status == Status::NOT_INITIALIZED).into());
                     }
                     let mut status = 0;

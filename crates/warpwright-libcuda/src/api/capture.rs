@@ -73,7 +73,7 @@ entries! {
         behind: Out<*const CUgraphNode>,
         count: Out<usize>,
     ) {
-        let no_edges = Out::from(std::ptr::null_mut());
+        let no_edges = Out::null();
         tell(default.resolve(stream), status, id, graph, behind, no_edges, count)
     }
 
@@ -97,7 +97,7 @@ entries! {
         count: usize,
         flags: c_uint,
     ) {
-        let no_edges = In::from(std::ptr::null());
+        let no_edges = In::null();
         update(default.resolve(stream), behind, no_edges, count, flags)
     }
 
@@ -115,7 +115,7 @@ entries! {
     /// Sets which captures forbid calls to this thread, and tells what was set.
     fn cuThreadExchangeStreamCaptureMode(mode: Out<CUstreamCaptureMode>) {
         crate::state::state()?;
-        mode.set(guard::exchange_mode(mode.get()?)?)
+        mode.set(guard::exchange_mode(mode.given().get()?)?)
     }
 }
 

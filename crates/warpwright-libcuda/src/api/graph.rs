@@ -67,7 +67,7 @@ entries! {
 
     /// The edges.
     fn cuGraphGetEdges(graph: CUgraph, from: Out<CUgraphNode>, to: Out<CUgraphNode>, count: Out<usize>) {
-        list_edges(graph, from, to, Out::from(std::ptr::null_mut()), count)
+        list_edges(graph, from, to, Out::null(), count)
     }
 
     /// The edges, with what they are beyond their ends, which is nothing.
@@ -83,7 +83,7 @@ entries! {
 
     /// Adds edges.
     fn cuGraphAddDependencies(graph: CUgraph, from: In<CUgraphNode>, to: In<CUgraphNode>, count: usize) {
-        change_edges(graph, from, to, In::from(std::ptr::null()), count, Graph::add_edges)
+        change_edges(graph, from, to, In::null(), count, Graph::add_edges)
     }
 
     /// Adds edges, which must be plain ones.
@@ -99,7 +99,7 @@ entries! {
 
     /// Takes edges away.
     fn cuGraphRemoveDependencies(graph: CUgraph, from: In<CUgraphNode>, to: In<CUgraphNode>, count: usize) {
-        change_edges(graph, from, to, In::from(std::ptr::null()), count, Graph::remove_edges)
+        change_edges(graph, from, to, In::null(), count, Graph::remove_edges)
     }
 
     /// Takes edges away, which must be plain ones.
@@ -224,7 +224,7 @@ entries! {
         params: Out<CUDA_GRAPH_INSTANTIATE_PARAMS>,
     ) {
         made.required()?;
-        let mut told = params.get()?;
+        let mut told = params.given().get()?;
         let graph = graph::graph(graph)?;
         if told.flags & graph::exec::UPLOAD != 0 {
             Stream::get(default.resolve(told.hUploadStream))?;
@@ -326,7 +326,7 @@ fn instantiate(
 /// Tells how many there are, or as many as the client has room for; places that are left over get `rest`.
 fn list<T: Copy>(items: Vec<T>, out: Out<T>, count: Out<usize>, rest: T) -> Result<()> {
     if !out.is_null() {
-        let room = count.get()?;
+        let room = count.given().get()?;
         let filling = std::iter::repeat_n(rest, room.saturating_sub(items.len()));
         out.set_all(items.iter().copied().take(room).chain(filling))?;
         return count.set(items.len().min(room));
@@ -342,7 +342,7 @@ fn list_with_edges(
 ) -> Result<()> {
     if !data.is_null() {
         out.required()?;
-        let room = count.get()?;
+        let room = count.given().get()?;
         data.set_all(std::iter::repeat_n(CUgraphEdgeData::default(), room))?;
     }
     list(nodes, out, count, CUgraphNode::NULL)
@@ -362,7 +362,7 @@ fn list_edges(
     if from.is_null() {
         return count.set(edges.len());
     }
-    let room = count.get()?;
+    let room = count.given().get()?;
     let (starts, ends) = edges.into_iter().unzip();
     list(starts, from, count, CUgraphNode::NULL)?;
     count.set(room)?;

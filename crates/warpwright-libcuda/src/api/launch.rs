@@ -47,7 +47,7 @@ entries! {
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         let shape = Shape { grid, block, shared, cooperative: true };
-        launch(function, shape, default.resolve(stream), params, In::from(std::ptr::null()))
+        launch(function, shape, default.resolve(stream), params, In::null())
     }
 
     /// Launches a kernel with attributes.

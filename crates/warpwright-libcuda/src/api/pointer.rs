@@ -104,7 +104,8 @@ const NO_DEVICE: c_int = -2;
 /// Writes what is asked; of what nobody knows, the answer that says so.
 fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_void>) -> Result<()> {
     fn put<T>(value: Out<c_void>, answer: T) -> Result<()> {
-        Out::from(value.as_ptr().cast::<T>()).set(answer)
+        // SAFETY: each attribute is answered below with the type that the interface says its value has.
+        unsafe { value.cast::<T>() }.set(answer)
     }
     let is_managed = known.is_some_and(|known| known.host == Some(HostKind::Managed));
     let is_host = known.is_some_and(|known| known.host.is_some());
@@ -156,17 +157,17 @@ fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_voi
 }
 
 /// An address that a client may ask several things of at once, whatever it is.
-fn several(count: c_uint, which: In<Attribute>, values: In<*mut c_void>, address: u64) -> Result<()> {
+fn several(count: c_uint, which: In<Attribute>, values: In<Out<c_void>>, address: u64) -> Result<()> {
     let known = find(address)?;
     let which = which.get_all(count as usize)?;
     for (what, value) in which.into_iter().zip(values.get_all(count as usize)?) {
-        let value = Out::from(value);
         match answer(known.as_ref(), address, what, value) {
             // The host or the device has no pointer to it: null.
             Err(Status::INVALID_VALUE)
                 if matches!(what, Attribute::HOST_POINTER | Attribute::DEVICE_POINTER) =>
             {
-                Out::from(value.as_ptr().cast::<u64>()).set(0)?;
+                // SAFETY: the interface says that the value of these two is a pointer.
+                unsafe { value.cast::<u64>() }.set(0)?;
             }
             answered => answered?,
         }
@@ -183,7 +184,7 @@ entries! {
     }
 
     /// Several things about an address, which the driver need not know.
-    fn cuPointerGetAttributes(count: c_uint, which: In<Attribute>, values: In<*mut c_void>, address: CUdeviceptr) {
+    fn cuPointerGetAttributes(count: c_uint, which: In<Attribute>, values: In<Out<c_void>>, address: CUdeviceptr) {
         several(count, which, values, address)
     }
 
@@ -192,7 +193,8 @@ entries! {
         if what != Attribute::SYNC_MEMOPS {
             return Err(Status::INVALID_VALUE);
         }
-        let wish = In::<c_uint>::from(value.as_ptr().cast::<c_uint>()).get()? != 0;
+        // SAFETY: the interface says that the value of this attribute is an `unsigned int`.
+        let wish = unsafe { value.cast::<c_uint>() }.get()? != 0;
         permitted()?;
         if let Some(host) = hosts().find(address) {
             host.sync_operations.store(wish, Relaxed);

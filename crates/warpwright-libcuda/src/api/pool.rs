@@ -113,7 +113,8 @@ fn reuse(attribute: CUmemPool_attribute) -> Option<usize> {
 fn get(pool: &Pool, attribute: CUmemPool_attribute, value: Out<c_void>) -> Result<()> {
     value.required()?;
     if let Some(wish) = reuse(attribute) {
-        return Out::<c_int>::from(value.as_ptr().cast::<c_int>()).set(pool.reuse[wish].load(Relaxed).into());
+        // SAFETY: the interface says that the value of these attributes is an `int`.
+        return unsafe { value.cast::<c_int>() }.set(pool.reuse[wish].load(Relaxed).into());
     }
     let [used_high, reserved_high] = pool.high();
     let number = match attribute {
@@ -123,12 +124,14 @@ fn get(pool: &Pool, attribute: CUmemPool_attribute, value: Out<c_void>) -> Resul
         CUmemPool_attribute::USED_MEM_HIGH => used_high.load(Relaxed),
         _ => return Err(Status::INVALID_VALUE),
     };
-    Out::<u64>::from(value.as_ptr().cast::<u64>()).set(number)
+    // SAFETY: the interface says that the value of these attributes is a `cuuint64_t`.
+    unsafe { value.cast::<u64>() }.set(number)
 }
 
 fn set(pool: &Pool, attribute: CUmemPool_attribute, value: In<c_void>) -> Result<()> {
     if let Some(wish) = reuse(attribute) {
-        let value = In::<c_int>::from(value.as_ptr().cast::<c_int>()).get()?;
+        // SAFETY: as in `get`.
+        let value = unsafe { value.cast::<c_int>() }.get()?;
         pool.reuse[wish].store(value != 0, Relaxed);
         return Ok(());
     }
@@ -139,7 +142,8 @@ fn set(pool: &Pool, attribute: CUmemPool_attribute, value: In<c_void>) -> Result
         CUmemPool_attribute::USED_MEM_HIGH => Some(used_high),
         _ => return Err(Status::INVALID_VALUE),
     };
-    let value = In::<u64>::from(value.as_ptr().cast::<u64>()).get()?;
+    // SAFETY: as in `get`.
+    let value = unsafe { value.cast::<u64>() }.get()?;
     match high {
         None => pool.release_threshold.store(value, Relaxed),
         // It can be set back, and to nothing else.

@@ -81,7 +81,8 @@ impl Image {
         }
         // One byte after the other, since a text may end before a magic number would.
         let begins = |magic: &[u8]| {
-            let byte = |at: usize| In::from(code.as_ptr().wrapping_add(at)).get_if();
+            // SAFETY: what stands before was part of the magic number, and so the code goes on.
+            let byte = |at: usize| unsafe { code.at(at) }.get_if();
             magic.iter().enumerate().all(|(at, expected)| byte(at) == Some(*expected))
         };
         if begins(&MAGIC) {
@@ -194,7 +195,8 @@ mod tests {
     }
 
     fn at(bytes: &[u8]) -> Result<Image, Status> {
-        Image::at(In::from(bytes.as_ptr()))
+        // SAFETY: the texts of the tests end with a zero byte, where they are no machine code.
+        Image::at(unsafe { In::new(bytes.as_ptr()) })
     }
 
     #[test]
@@ -217,7 +219,7 @@ mod tests {
             assert_eq!(refused(nothing), Status::INVALID_IMAGE);
             assert_eq!(at(nothing), Err(Status::INVALID_IMAGE));
         }
-        assert_eq!(Image::at(In::from(std::ptr::null::<u8>())), Err(Status::INVALID_VALUE));
+        assert_eq!(Image::at(In::null()), Err(Status::INVALID_VALUE));
     }
 
     #[test]

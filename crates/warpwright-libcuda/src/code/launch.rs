@@ -273,16 +273,22 @@ fn read_params(function: &Function, params: KernelParams, extra: Extra) -> Resul
 
 /// The buffer that a list of names and values leads to, and its size in bytes.
 fn find_buffer(extra: Extra) -> Result<(In<u8>, usize)> {
-    let word = |at: usize| In::from(extra.as_ptr().wrapping_add(at)).get();
+    // SAFETY: the interface says that the list goes on until its end is read.
+    let word = |at: usize| unsafe { extra.at(at) }.get();
     let (mut buffer, mut size) = (None, None);
     let mut at = 0;
     loop {
         match word(at)? {
             END => break,
-            BUFFER => buffer = Some(In::from(std::ptr::with_exposed_provenance::<u8>(word(at + 1)?))),
+            BUFFER => {
+                let pointer = std::ptr::with_exposed_provenance::<u8>(word(at + 1)?);
+                // SAFETY: the interface says that behind this name stands a pointer to the parameters.
+                buffer = Some(unsafe { In::new(pointer) });
+            }
             BUFFER_SIZE => {
-                let place = In::from(std::ptr::with_exposed_provenance::<usize>(word(at + 1)?));
-                size = Some(place.get()?);
+                let pointer = std::ptr::with_exposed_provenance::<usize>(word(at + 1)?);
+                // SAFETY: the interface says that behind this name stands a pointer to a size.
+                size = Some(unsafe { In::new(pointer) }.get()?);
             }
             _ => return Err(Status::INVALID_VALUE),
         }

@@ -64,9 +64,10 @@ impl Options {
     pub(crate) fn read(count: c_uint, names: In<CUjit_option>, values: Out<usize>) -> Result<Options> {
         let mut options = Options::default();
         let names = names.get_all(count as usize)?;
-        let given = In::from(values.as_ptr().cast_const()).get_all(names.len())?;
+        let given = values.given().get_all(names.len())?;
         for (index, (&name, &value)) in names.iter().zip(&given).enumerate() {
-            let place = Out::from(values.as_ptr().wrapping_add(index));
+            // SAFETY: there are as many values as names.
+            let place = unsafe { values.at(index) };
             // Numbers narrower than a pointer are in its lower bytes.
             let number = value as u32;
             match name {
@@ -80,7 +81,8 @@ impl Options {
                     options.errors.room = number as usize;
                     options.errors.used = Some(place);
                 }
-                CUjit_option::WALL_TIME => options.wall_time = Some(Out::from(place.as_ptr().cast())),
+                // SAFETY: the interface says that this option's time, which is narrower, is written over its value.
+                CUjit_option::WALL_TIME => options.wall_time = Some(unsafe { place.cast() }),
                 CUjit_option::LOG_VERBOSE => options.verbose = number != 0,
                 CUjit_option::MAX_REGISTERS => options.max_registers = Some(number).filter(|most| *most > 0),
                 CUjit_option::TARGET => options.target = Some(number),
@@ -185,7 +187,8 @@ fn without(count: c_uint, names: In<CUjit_option>, refused: &[CUjit_option]) -> 
 
 /// The client's buffer, which it gives as a number.
 fn pointer(value: usize) -> Option<Out<c_char>> {
-    (value != 0).then(|| Out::from(std::ptr::with_exposed_provenance_mut::<c_char>(value)))
+    // SAFETY: the interface says that the option's value is the address of a buffer, of the size that another one says.
+    (value != 0).then(|| unsafe { Out::new(std::ptr::with_exposed_provenance_mut::<c_char>(value)) })
 }
 
 #[cfg(test)]
@@ -206,8 +209,10 @@ mod tests {
         }
 
         fn read(&mut self) -> Result<Options> {
-            let names = In::from(self.names.as_ptr());
-            Options::read(self.names.len() as c_uint, names, Out::from(self.values.as_mut_ptr()))
+            // SAFETY: both have that many, and are kept as long as the options are used.
+            let (names, values) =
+                unsafe { (In::new(self.names.as_ptr()), Out::new(self.values.as_mut_ptr())) };
+            Options::read(self.names.len() as c_uint, names, values)
         }
     }
 
@@ -222,8 +227,9 @@ mod tests {
         let mut options = client.read().unwrap();
         // What follows reads what the options have written through their pointers.
         let state = |client: &Client, length| {
-            let bytes = In::from(std::ptr::with_exposed_provenance::<u8>(address)).get_all(length).unwrap();
-            (client.values[0], bytes)
+            // SAFETY: the buffer, which has more.
+            let buffer = unsafe { In::new(std::ptr::with_exposed_provenance::<u8>(address)) };
+            (client.values[0], buffer.get_all(length).unwrap())
         };
         assert_eq!(state(&client, 1), (0, vec![0]), "nothing yet, and its end");
         options.error("one");
@@ -259,7 +265,7 @@ mod tests {
     fn arrays_must_be_there() {
         let mut client = Client::new(&[(CUjit_option::OPTIMIZATION_LEVEL, 5)]);
         assert_eq!(client.read().map(|_| ()), Err(Status::INVALID_VALUE));
-        let (no_names, no_values) = (In::from(std::ptr::null()), Out::from(std::ptr::null_mut()));
+        let (no_names, no_values) = (In::null(), Out::null());
         assert_eq!(Options::read(1, no_names, no_values).map(|_| ()), Err(Status::INVALID_VALUE));
         assert!(Options::read(0, no_names, no_values).is_ok());
     }

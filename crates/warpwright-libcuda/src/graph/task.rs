@@ -216,7 +216,7 @@ impl Kernel {
             blockDimZ: block[2],
             sharedMemBytes: shared,
             kernelParams: self.pointers.as_client(),
-            extra: Extra::from(std::ptr::null()),
+            extra: Extra::null(),
         }
     }
 
@@ -427,6 +427,7 @@ impl Pointers {
 
     /// As clients have them.
     fn as_client(&self) -> In<In<u8>> {
-        In::from(self.addresses.as_ptr().cast())
+        // SAFETY: an address for each parameter, within what this keeps; clients have them as long as the node is.
+        unsafe { In::new(self.addresses.as_ptr().cast()) }
     }
 }

@@ -1,18 +1,40 @@
 //! Pointers to the client's memory.
 //!
-//! They are parameters of exported functions and come from nowhere else within the library, so that what the
-//! interface says of such a parameter (null, or good for one value; for several where it takes a count) is what
-//! `unsafe` relies on here.
+//! They are parameters of exported functions, or stand in memory that one leads to. So what the interface says of such a
+//! pointer (null, or good for one value; for several where there is a count) is what `unsafe` relies on here. **Any
+//! other that follows a pointer is made by an `unsafe` function of this file.**
 
 use super::{Result, Status};
 use std::ffi::{CStr, c_char};
 
 /// Where the client wants a value.
+///
+/// ```compile_fail,E0277
+/// # use warpwright_cuda::types::Out;
+/// let forged = Out::<u32>::from(0x1000 as *mut u32);
+/// ```
+/// ```compile_fail,E0133
+/// # use warpwright_cuda::types::Out;
+/// let forged = Out::<u32>::new(0x1000 as *mut u32);
+/// ```
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Out<T>(*mut T);
 
 /// Where the client has a value.
+///
+/// ```compile_fail,E0277
+/// # use warpwright_cuda::types::In;
+/// let forged = In::<u32>::from(&1);
+/// ```
+/// ```compile_fail,E0133
+/// # use warpwright_cuda::types::In;
+/// let forged = In::<u32>::new(0x1000 as *const u32);
+/// ```
+/// ```compile_fail,E0423
+/// # use warpwright_cuda::types::In;
+/// let forged = In(0x1000 as *const u32);
+/// ```
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct In<T>(*const T);
@@ -33,31 +55,43 @@ impl<T> Clone for In<T> {
 
 impl<T> Copy for In<T> {}
 
-impl<T> From<*mut T> for Out<T> {
-    fn from(pointer: *mut T) -> Self {
+impl<T> Out<T> {
+    /// # Safety
+    ///
+    /// As long as this or a copy of it is used, the pointer is null, or good for what the interface says that is
+    /// written and read there: one value, or as many as the count beside it.
+    pub const unsafe fn new(pointer: *mut T) -> Self {
         Out(pointer)
     }
-}
 
-impl<T> From<&mut T> for Out<T> {
-    fn from(place: &mut T) -> Self {
-        Out(place)
+    /// None.
+    pub const fn null() -> Self {
+        Out(std::ptr::null_mut())
     }
-}
 
-impl<T> From<*const T> for In<T> {
-    fn from(pointer: *const T) -> Self {
-        In(pointer)
+    /// The same place for a value of another type.
+    ///
+    /// # Safety
+    ///
+    /// The interface says that it is good for that.
+    pub(crate) unsafe fn cast<U>(self) -> Out<U> {
+        Out(self.0.cast())
     }
-}
 
-impl<T> From<&T> for In<T> {
-    fn from(place: &T) -> Self {
-        In(place)
+    /// The place of one of several values.
+    ///
+    /// # Safety
+    ///
+    /// The client says that there are more than `index`.
+    pub(crate) unsafe fn at(self, index: usize) -> Self {
+        Out(self.0.wrapping_add(index))
     }
-}
 
-impl<T> Out<T> {
+    /// What the client has put there before, where a parameter goes both ways.
+    pub(crate) fn given(self) -> In<T> {
+        In(self.0)
+    }
+
     /// Whether the client wants none.
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
@@ -66,11 +100,6 @@ impl<T> Out<T> {
     /// It must be there.
     pub(crate) fn required(self) -> Result<Self> {
         if self.is_null() { Err(Status::INVALID_VALUE) } else { Ok(self) }
-    }
-
-    /// The pointer itself.
-    pub(crate) fn as_ptr(self) -> *mut T {
-        self.0
     }
 
     /// Writes where the client wants the value; it must be there.
@@ -100,13 +129,6 @@ impl<T> Out<T> {
     }
 }
 
-impl<T: Copy> Out<T> {
-    /// What the client has put there before, where a parameter goes both ways.
-    pub(crate) fn get(self) -> Result<T> {
-        In(self.0.cast_const()).get()
-    }
-}
-
 impl Out<c_char> {
     /// Writes a text and its end, cut to `room` bytes.
     pub(crate) fn set_text(self, text: &str, room: usize) -> Result<()> {
@@ -119,6 +141,37 @@ impl Out<c_char> {
 }
 
 impl<T> In<T> {
+    /// # Safety
+    ///
+    /// As long as this or a copy of it is used, the pointer is null, or good for what the interface says that is
+    /// read there: one value, or as many as the count beside it.
+    pub const unsafe fn new(pointer: *const T) -> Self {
+        In(pointer)
+    }
+
+    /// None.
+    pub const fn null() -> Self {
+        In(std::ptr::null())
+    }
+
+    /// The same place with a value of another type.
+    ///
+    /// # Safety
+    ///
+    /// The interface says that it has one.
+    pub(crate) unsafe fn cast<U>(self) -> In<U> {
+        In(self.0.cast())
+    }
+
+    /// The place of one of several values.
+    ///
+    /// # Safety
+    ///
+    /// The client says that there are more than `index`.
+    pub(crate) unsafe fn at(self, index: usize) -> Self {
+        In(self.0.wrapping_add(index))
+    }
+
     /// Whether the client gives none.
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()

@@ -73,7 +73,7 @@ fn attributes_are_set_within_what_the_device_has() {
     assert_eq!(state, Ok(CUfunctionLoadingState::LOADED));
     assert_eq!(out(|of| call!(cuFuncGetModule(of, few))), Ok(module));
     let mut name: *const c_char = std::ptr::null();
-    ok!(cuFuncGetName(Out::from(&mut name), few));
+    ok!(cuFuncGetName(output(&mut name), few));
     // SAFETY: it is a text as long as the module is loaded.
     assert_eq!(unsafe { CStr::from_ptr(name) }, c"few");
 }
@@ -83,8 +83,8 @@ fn a_limit_of_registers_is_kept() {
     let _context = Ctx::new();
     let ptx = text(PTX);
     let (name, mut value) = (CUjit_option::MAX_REGISTERS, 3usize);
-    let code = In::from(ptx.as_ptr().cast::<u8>());
-    let (name, value) = (In::from(&name), Out::from(&mut value));
+    let code = input(ptx.as_ptr().cast::<u8>());
+    let (name, value) = (input(&name), output(&mut value));
     let module = out(|module| call!(cuModuleLoadDataEx(module, code, 1, name, value))).unwrap();
     assert_eq!(attribute(function(module, "add").unwrap(), CUfunction_attribute::NUM_REGS), Ok(3));
 }
@@ -96,7 +96,7 @@ fn parameters_are_where_the_kernel_has_them() {
     assert_eq!(out(|count| call!(cuFuncGetParamCount(mixed, count))), Ok(4));
     let param = |index| {
         let mut bytes = 0;
-        let offset = out(|offset| call!(cuFuncGetParamInfo(mixed, index, offset, Out::from(&mut bytes))));
+        let offset = out(|offset| call!(cuFuncGetParamInfo(mixed, index, offset, output(&mut bytes))));
         offset.map(|offset| (offset, bytes))
     };
     let all: Vec<_> = (0..5).map(param).collect();
@@ -142,7 +142,7 @@ fn occupancy_follows_from_threads_and_shared_memory() {
 
     let best = |function, ask: CUoccupancyB2DSize, shared, limit| {
         let mut grid = 0;
-        let at = Out::from(&mut grid);
+        let at = output(&mut grid);
         let block =
             out(|block| call!(cuOccupancyMaxPotentialBlockSize(at, block, function, ask, shared, limit)));
         block.map(|block| (grid, block))
@@ -167,7 +167,7 @@ fn occupancy_follows_from_threads_and_shared_memory() {
     assert_eq!(left(add, 0, 32), Err(Status::INVALID_VALUE));
 
     let (mut count, config) = (0, config_of(1, 32, CUstream::NULL));
-    fails!(NOT_SUPPORTED, cuOccupancyMaxActiveClusters(Out::from(&mut count), add, In::from(&config)));
+    fails!(NOT_SUPPORTED, cuOccupancyMaxActiveClusters(output(&mut count), add, input(&config)));
 }
 
 fn config_of(grid: u32, block: u32, stream: CUstream) -> CUlaunchConfig {
@@ -211,7 +211,7 @@ fn clusters_are_asked_for_whole() {
     }
     assert_eq!(read(word, 1), [2]);
     let (mut name, mut bytes) = (std::ptr::null(), 0usize);
-    fails!(INVALID_VALUE, cuFuncGetName(Out::from(&mut name), CUfunction::NULL));
-    fails!(INVALID_VALUE, cuFuncGetParamInfo(CUfunction::NULL, 0, Out::from(&mut bytes), nowhere()));
-    fails!(INVALID_HANDLE, cuFuncGetName(Out::from(&mut name), CUfunction(77)));
+    fails!(INVALID_VALUE, cuFuncGetName(output(&mut name), CUfunction::NULL));
+    fails!(INVALID_VALUE, cuFuncGetParamInfo(CUfunction::NULL, 0, output(&mut bytes), nowhere()));
+    fails!(INVALID_HANDLE, cuFuncGetName(output(&mut name), CUfunction(77)));
 }

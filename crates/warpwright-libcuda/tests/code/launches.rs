@@ -79,10 +79,10 @@ fn parameters_are_given_one_by_one_or_as_a_buffer() {
     };
     let (a, s, b) = (200u8, [1000u32, 7, 20_000], 40_000u16);
     fn at<T>(value: &T) -> In<u8> {
-        In::from(std::ptr::from_ref(value).cast::<u8>())
+        input(std::ptr::from_ref(value).cast::<u8>())
     }
     let pointers = [at(&a), at(&s), at(&b), at(&to)];
-    assert_eq!(launch(In::from(pointers.as_ptr()), null()), OK);
+    assert_eq!(launch(input(pointers.as_ptr()), null()), OK);
     assert_eq!(read(to, 1), [200 + 1000 + 20_000 + 40_000]);
 
     let mut buffer = [0xeeu8; 40];
@@ -95,21 +95,21 @@ fn parameters_are_given_one_by_one_or_as_a_buffer() {
     for (bytes, status) in [(32usize, OK), (40, OK), (31, Status::INVALID_VALUE), (0, Status::INVALID_VALUE)]
     {
         let extra = [1, address, 2, std::ptr::from_ref(&bytes).expose_provenance(), 0];
-        assert_eq!(launch(null(), In::from(extra.as_ptr())), status, "{bytes} bytes");
+        assert_eq!(launch(null(), input(extra.as_ptr())), status, "{bytes} bytes");
     }
     assert_eq!(read(to, 1), [10]);
     let bytes = 32usize;
     let size = std::ptr::from_ref(&bytes).expose_provenance();
     // In the other order, without its size, without the buffer, with what there is not, and both ways at once.
     let other = [2, size, 1, address, 0];
-    assert_eq!(launch(null(), In::from(other.as_ptr())), OK);
+    assert_eq!(launch(null(), input(other.as_ptr())), OK);
     for bad in [&[1, address, 0][..], &[2, size, 0], &[0], &[3, size, 1, address, 2, size, 0]] {
-        assert_eq!(launch(null(), In::from(bad.as_ptr())), Status::INVALID_VALUE);
+        assert_eq!(launch(null(), input(bad.as_ptr())), Status::INVALID_VALUE);
     }
-    assert_eq!(launch(In::from(pointers.as_ptr()), In::from(other.as_ptr())), Status::INVALID_VALUE);
+    assert_eq!(launch(input(pointers.as_ptr()), input(other.as_ptr())), Status::INVALID_VALUE);
     assert_eq!(launch(null(), null()), Status::INVALID_VALUE, "it has parameters");
     let missing = [at(&a), null(), at(&b), at(&to)];
-    assert_eq!(launch(In::from(missing.as_ptr()), null()), Status::INVALID_VALUE);
+    assert_eq!(launch(input(missing.as_ptr()), null()), Status::INVALID_VALUE);
 }
 
 #[test]
@@ -157,14 +157,10 @@ fn launch_attributes_are_taken_or_refused() {
             blockDimZ: 1,
             sharedMemBytes: 0,
             hStream: CUstream::NULL,
-            attrs: In::from(&attribute),
+            attrs: input(&attribute),
             numAttrs: 1,
         };
-        assert_eq!(
-            call!(cuLaunchKernelEx(In::from(&config), few, null(), null())),
-            status,
-            "{id:?} {blocks}"
-        );
+        assert_eq!(call!(cuLaunchKernelEx(input(&config), few, null(), null())), status, "{id:?} {blocks}");
     }
     fails!(INVALID_VALUE, cuLaunchKernelEx(null(), few, null(), null()));
     // By the documentation of `cuLaunchKernelEx` and `cuLaunchCooperativeKernel`: parameters one by one.
@@ -184,10 +180,10 @@ fn launch_attributes_are_taken_or_refused() {
             blockDimZ: 1,
             sharedMemBytes: 0,
             hStream: CUstream::NULL,
-            attrs: In::from(&attribute),
+            attrs: input(&attribute),
             numAttrs: 1,
         };
-        let launched = call!(cuLaunchKernelEx(In::from(&config), few, null(), In::from(extra.as_ptr())));
+        let launched = call!(cuLaunchKernelEx(input(&config), few, null(), input(extra.as_ptr())));
         assert_eq!(launched, status, "{id:?}, parameters as a buffer");
     }
     ok!(cuCtxSynchronize());
@@ -212,7 +208,7 @@ fn what_a_kernel_did_wrong_stays_with_its_context() {
         fails_with(status, load(PTX).unwrap_err(), kernel);
         let mut value = 0;
         let attribute = CUfunction_attribute::NUM_REGS;
-        fails_with(status, call!(cuFuncGetAttribute(Out::from(&mut value), attribute, add)), kernel);
+        fails_with(status, call!(cuFuncGetAttribute(output(&mut value), attribute, add)), kernel);
     }
     // Others go on.
     let _context = Ctx::new();

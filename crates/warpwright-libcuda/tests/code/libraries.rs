@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 
 fn library() -> CUlibrary {
     let ptx = text(PTX);
-    let code = In::from(ptx.as_ptr().cast::<u8>());
+    let code = input(ptx.as_ptr().cast::<u8>());
     out(|library| call!(cuLibraryLoadData(library, code, null(), nowhere(), 0, null(), null(), 0))).unwrap()
 }
 
@@ -38,7 +38,7 @@ fn a_kernel_is_launched_by_either_handle_in_every_context() {
     assert_eq!(function(module, "add"), Ok(function_of_first));
     fails!(NOT_PERMITTED, cuModuleUnload(module));
     let (name, mut bytes) = (text("counter"), 0);
-    let at = Out::from(&mut bytes);
+    let at = output(&mut bytes);
     let counter = out(|address| call!(cuLibraryGetGlobal(address, at, library, chars(&name)))).unwrap();
     assert_eq!((read(counter, 1), bytes), (vec![5], 4));
 
@@ -56,18 +56,18 @@ fn kernels_say_what_they_are() {
     let mixed = kernel(library, "mixed").unwrap();
     let count = out(|count| call!(cuLibraryGetKernelCount(count, library))).unwrap();
     let mut all = vec![CUkernel::NULL; count as usize];
-    ok!(cuLibraryEnumerateKernels(Out::from(all.as_mut_ptr()), count, library));
+    ok!(cuLibraryEnumerateKernels(output(all.as_mut_ptr()), count, library));
     assert_eq!(all[4], mixed);
     let mut name: *const c_char = std::ptr::null();
-    ok!(cuKernelGetName(Out::from(&mut name), mixed));
+    ok!(cuKernelGetName(output(&mut name), mixed));
     // SAFETY: it is a text as long as the library is loaded.
     assert_eq!(unsafe { CStr::from_ptr(name) }, c"mixed");
     assert_eq!(out(|of| call!(cuKernelGetLibrary(of, mixed))), Ok(library));
     assert_eq!(out(|count| call!(cuKernelGetParamCount(mixed, count))), Ok(4));
     let mut bytes = 0;
-    let offset = out(|offset| call!(cuKernelGetParamInfo(mixed, 1, offset, Out::from(&mut bytes)))).unwrap();
+    let offset = out(|offset| call!(cuKernelGetParamInfo(mixed, 1, offset, output(&mut bytes)))).unwrap();
     assert_eq!((offset, bytes), (4, 12));
-    fails!(INVALID_VALUE, cuKernelGetParamInfo(mixed, 4, Out::from(&mut bytes), nowhere()));
+    fails!(INVALID_VALUE, cuKernelGetParamInfo(mixed, 4, output(&mut bytes), nowhere()));
 
     let attribute = CUfunction_attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES;
     ok!(cuKernelSetAttribute(attribute, 100 << 10, mixed, 0));
@@ -103,10 +103,10 @@ fn a_library_needs_no_context() {
 fn libraries_are_loaded_with_what_they_may_be() {
     let _context = Ctx::new();
     let ptx = text(PTX);
-    let code = In::from(ptx.as_ptr().cast::<u8>());
+    let code = input(ptx.as_ptr().cast::<u8>());
     let nothing = text("/nothing/is/here.ptx");
     let load = |is_file: bool, option: CUlibraryOption, value: In<usize>| {
-        let option = In::from(&option);
+        let option = input(&option);
         out(|library: Out<CUlibrary>| match is_file {
             true => {
                 call!(cuLibraryLoadFromFile(library, chars(&nothing), null(), nowhere(), 0, option, value, 1))
@@ -116,11 +116,11 @@ fn libraries_are_loaded_with_what_they_may_be() {
     };
     let one = 1usize;
     for (is_file, option, value, status) in [
-        (false, 1, In::from(&one), OK),
-        (false, 2, In::from(&one), Status::INVALID_VALUE),
+        (false, 1, input(&one), OK),
+        (false, 2, input(&one), Status::INVALID_VALUE),
         (false, 1, null(), Status::INVALID_VALUE),
-        (true, 1, In::from(&one), Status::INVALID_VALUE),
-        (true, 0, In::from(&one), Status::FILE_NOT_FOUND),
+        (true, 1, input(&one), Status::INVALID_VALUE),
+        (true, 0, input(&one), Status::FILE_NOT_FOUND),
     ] {
         let loaded = load(is_file, option, value);
         assert_eq!(loaded.err().unwrap_or(OK), status, "option {option}, file {is_file}");
@@ -128,7 +128,7 @@ fn libraries_are_loaded_with_what_they_may_be() {
     let library = library();
     let module: CUmodule = out(|module| call!(cuLibraryGetModule(module, library))).unwrap();
     let (counter, mut bytes) = (text("counter"), 0usize);
-    let at = Out::from(&mut bytes);
+    let at = output(&mut bytes);
     let managed = |bytes| call!(cuLibraryGetManaged(nowhere(), bytes, library, chars(&counter)));
     for (what, found, expected) in [
         ("the size", call!(cuLibraryGetGlobal(nowhere(), at, library, chars(&counter))), OK),
@@ -147,14 +147,10 @@ fn libraries_are_loaded_with_what_they_may_be() {
         ("neither of one that is managed", managed(nowhere()), Status::INVALID_VALUE),
         (
             "null",
-            call!(cuKernelGetName(Out::from(&mut std::ptr::null()), CUkernel::NULL)),
+            call!(cuKernelGetName(output(&mut std::ptr::null()), CUkernel::NULL)),
             Status::INVALID_VALUE,
         ),
-        (
-            "none",
-            call!(cuKernelGetName(Out::from(&mut std::ptr::null()), CUkernel(77))),
-            Status::INVALID_HANDLE,
-        ),
+        ("none", call!(cuKernelGetName(output(&mut std::ptr::null()), CUkernel(77))), Status::INVALID_HANDLE),
         (
             "parameters of null",
             call!(cuKernelGetParamInfo(CUkernel::NULL, 0, at, nowhere())),

@@ -5,7 +5,7 @@ use crate::*;
 /// An image, as long as the linker is there.
 fn complete(link: CUlinkState) -> Result<(*const u8, usize)> {
     let (mut image, mut bytes) = (std::ptr::null(), 0);
-    call!(cuLinkComplete(link, Out::from(&mut image), Out::from(&mut bytes))).into_result()?;
+    call!(cuLinkComplete(link, output(&mut image), output(&mut bytes))).into_result()?;
     Ok((image, bytes))
 }
 
@@ -13,18 +13,13 @@ fn create(options: &[(CUjit_option, usize)]) -> Result<CUlinkState> {
     let names: Vec<CUjit_option> = options.iter().map(|(name, _)| *name).collect();
     let mut values: Vec<usize> = options.iter().map(|(_, value)| *value).collect();
     out(|link| {
-        call!(cuLinkCreate_v2(
-            names.len() as u32,
-            In::from(names.as_ptr()),
-            Out::from(values.as_mut_ptr()),
-            link,
-        ))
+        call!(cuLinkCreate_v2(names.len() as u32, input(names.as_ptr()), output(values.as_mut_ptr()), link,))
     })
 }
 
 fn add(link: CUlinkState, kind: CUjitInputType, data: &[u8]) -> Status {
     let name = text("input");
-    let data_at = In::from(data.as_ptr());
+    let data_at = input(data.as_ptr());
     call!(cuLinkAddData_v2(link, kind, data_at, data.len(), chars(&name), 0, null(), nowhere()))
 }
 
@@ -37,7 +32,7 @@ fn an_image_loads_as_a_cubin_would() {
     assert_eq!(add(link, CUjitInputType::PTX, PTX.as_bytes()), OK);
     let (image, bytes) = complete(link).unwrap();
     assert_eq!(complete(link), Ok((image, bytes)), "asked again it is the same");
-    let kept = In::from(image);
+    let kept = input(image);
     let module = out(|module| call!(cuModuleLoadData(module, kept))).unwrap();
     // SAFETY: the linker said how long it is, and is there.
     let copy: Vec<u8> = unsafe { std::slice::from_raw_parts(image, bytes) }.to_vec();
@@ -46,7 +41,7 @@ fn an_image_loads_as_a_cubin_would() {
     assert_eq!(add(link, CUjitInputType::PTX, PTX.as_bytes()), Status::INVALID_HANDLE);
 
     let word = words(1);
-    let from_file = out(|module| call!(cuModuleLoadData(module, In::from(copy.as_ptr())))).unwrap();
+    let from_file = out(|module| call!(cuModuleLoadData(module, input(copy.as_ptr())))).unwrap();
     for (module, value) in [(module, 4), (from_file, 5)] {
         assert_eq!(launch(function(module, "add").unwrap(), CUstream::NULL, &[word, value]), OK);
     }
@@ -58,7 +53,7 @@ fn an_image_loads_as_a_cubin_would() {
     ok!(cuLinkDestroy(link));
     let mut damaged = copy;
     damaged[40] ^= 1;
-    let load = out(|module: Out<CUmodule>| call!(cuModuleLoadData(module, In::from(damaged.as_ptr()))));
+    let load = out(|module: Out<CUmodule>| call!(cuModuleLoadData(module, input(damaged.as_ptr()))));
     assert_eq!(load, Err(Status::INVALID_IMAGE));
 }
 
@@ -96,7 +91,7 @@ fn targets_are_kept() {
     let link = create(&[(CUjit_option::TARGET, 100)]).unwrap();
     assert_eq!(add(link, CUjitInputType::PTX, PTX.as_bytes()), OK);
     let (image, _) = complete(link).unwrap();
-    let load = out(|module: Out<CUmodule>| call!(cuModuleLoadData(module, In::from(image))));
+    let load = out(|module: Out<CUmodule>| call!(cuModuleLoadData(module, input(image))));
     assert_eq!(load, Err(Status::NO_BINARY_FOR_GPU), "this device is of sm_90");
     ok!(cuLinkDestroy(link));
 }
@@ -107,7 +102,7 @@ fn logs_are_written_as_long_as_the_linker_is_there() {
     let mut buffer = vec![0x7fu8; 64];
     let names = [CUjit_option::ERROR_LOG_BUFFER, CUjit_option::ERROR_LOG_BUFFER_SIZE_BYTES];
     let mut values = [buffer.as_mut_ptr().expose_provenance(), 64];
-    let (names_at, values_at) = (In::from(names.as_ptr()), Out::from(values.as_mut_ptr()));
+    let (names_at, values_at) = (input(names.as_ptr()), output(values.as_mut_ptr()));
     let link = out(|link| call!(cuLinkCreate_v2(2, names_at, values_at, link))).unwrap();
     assert_eq!(
         add(link, CUjitInputType::PTX, b"\n\n.version 8.0 .target sm_80 rubbish"),
@@ -144,8 +139,8 @@ fn options_belong_somewhere() {
         (Jit::FALLBACK_STRATEGY, Status::INVALID_VALUE),
     ] {
         let link = create(&[]).unwrap();
-        let (data, mut value) = (In::from(ptx.as_ptr().cast::<u8>()), 0usize);
-        let (option_at, value) = (In::from(&option), Out::from(&mut value));
+        let (data, mut value) = (input(ptx.as_ptr().cast::<u8>()), 0usize);
+        let (option_at, value) = (input(&option), output(&mut value));
         let kind = CUjitInputType::PTX;
         let added = call!(cuLinkAddData_v2(link, kind, data, PTX.len(), null(), 1, option_at, value));
         assert_eq!(added, status, "{option:?}");

@@ -19,11 +19,11 @@ fn load_with_logs(ptx: &str, more: &[(CUjit_option, usize)]) -> (Status, String,
     values.extend(more.iter().map(|(_, value)| *value));
     let (ptx, mut module) = (text(ptx), CUmodule::NULL);
     let status = call!(cuModuleLoadDataEx(
-        Out::from(&mut module),
-        In::from(ptx.as_ptr().cast::<u8>()),
+        output(&mut module),
+        input(ptx.as_ptr().cast::<u8>()),
         names.len() as u32,
-        In::from(names.as_ptr()),
-        Out::from(values.as_mut_ptr()),
+        input(names.as_ptr()),
+        output(values.as_mut_ptr()),
     ));
     let read = |buffer: &[u8], used: usize| {
         assert_eq!(buffer.iter().position(|byte| *byte == 0), Some(used), "it ends where it says");
@@ -56,9 +56,9 @@ fn what_cannot_be_loaded_is_refused_by_its_kind() {
     }
     let fatbin = [0x50u8, 0xed, 0x55, 0xba, 1, 0, 16, 0];
     let mut module = CUmodule::NULL;
-    fails!(NO_BINARY_FOR_GPU, cuModuleLoadFatBinary(Out::from(&mut module), In::from(fatbin.as_ptr())));
-    fails!(INVALID_VALUE, cuModuleLoadData(Out::from(&mut module), null()));
-    fails!(INVALID_VALUE, cuModuleLoadData(nowhere(), In::from(fatbin.as_ptr())));
+    fails!(NO_BINARY_FOR_GPU, cuModuleLoadFatBinary(output(&mut module), input(fatbin.as_ptr())));
+    fails!(INVALID_VALUE, cuModuleLoadData(output(&mut module), null()));
+    fails!(INVALID_VALUE, cuModuleLoadData(nowhere(), input(fatbin.as_ptr())));
     assert!(module.is_null());
 }
 
@@ -141,7 +141,7 @@ fn functions_and_variables_are_found_by_name() {
     let count = out(|count| call!(cuModuleGetFunctionCount(count, module))).unwrap();
     assert_eq!(count, 10);
     let mut all = [CUfunction::NULL; 12];
-    ok!(cuModuleEnumerateFunctions(Out::from(all.as_mut_ptr()), 12, module));
+    ok!(cuModuleEnumerateFunctions(output(all.as_mut_ptr()), 12, module));
     assert_eq!(all[0], function(module, "add").unwrap());
     assert_eq!(all[9], function(module, "hang").unwrap());
     assert_eq!(all[10..], [CUfunction::NULL; 2]);
@@ -151,8 +151,8 @@ fn functions_and_variables_are_found_by_name() {
         out(|address| call!(cuModuleGetGlobal_v2(address, bytes, module, chars(&name))))
     };
     let (mut of_counter, mut of_table) = (0, 0);
-    let counter = global("counter", Out::from(&mut of_counter)).unwrap();
-    let table = global("table", Out::from(&mut of_table)).unwrap();
+    let counter = global("counter", output(&mut of_counter)).unwrap();
+    let table = global("table", output(&mut of_table)).unwrap();
     assert_eq!((of_counter, of_table), (4, 24));
     assert_eq!(global("nothing", nowhere()), Err(Status::NOT_FOUND));
     let name = text("counter");
@@ -180,7 +180,7 @@ fn what_was_unloaded_is_gone() {
     assert_eq!(function(module, "add"), Err(Status::INVALID_HANDLE));
     assert_eq!(launch(add, CUstream::NULL, &[word, 3]), Status::INVALID_HANDLE);
     let mut value = 0;
-    fails!(INVALID_HANDLE, cuFuncGetAttribute(Out::from(&mut value), CUfunction_attribute::NUM_REGS, add));
+    fails!(INVALID_HANDLE, cuFuncGetAttribute(output(&mut value), CUfunction_attribute::NUM_REGS, add));
     for wrong in [0, 0x1000, add.0, usize::MAX] {
         fails!(INVALID_HANDLE, cuModuleUnload(CUmodule(wrong)));
     }

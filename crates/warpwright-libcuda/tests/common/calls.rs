@@ -3,7 +3,7 @@
 
 use std::sync::Once;
 use warpwright_cuda::api::cuInit;
-use warpwright_cuda::types::{CUDA_MEMCPY3D, CUarray, CUcontext, CUmemorytype, Out, Result, Status};
+use warpwright_cuda::types::{CUDA_MEMCPY3D, CUarray, CUcontext, CUmemorytype, In, Out, Result, Status};
 
 pub(crate) const OK: Status = Status::SUCCESS;
 
@@ -34,10 +34,22 @@ macro_rules! fails {
 
 pub(crate) use {call, fails, ok};
 
+/// A pointer to a value, or to several, for a call. Nothing but a call follows it, and calls are `unsafe`.
+pub(crate) fn input<T>(pointer: *const T) -> In<T> {
+    // SAFETY: as above.
+    unsafe { In::new(pointer) }
+}
+
+/// A pointer to the place of a value, or of several, for a call.
+pub(crate) fn output<T>(pointer: *mut T) -> Out<T> {
+    // SAFETY: as above.
+    unsafe { Out::new(pointer) }
+}
+
 /// What a function writes by a pointer, if it succeeds.
 pub(crate) fn out<T: Default>(call: impl FnOnce(Out<T>) -> Status) -> Result<T> {
     let mut value = T::default();
-    call(Out::from(&mut value)).into_result().map(|()| value)
+    call(output(&mut value)).into_result().map(|()| value)
 }
 
 /// Initialises the driver of this process with these variables, once.

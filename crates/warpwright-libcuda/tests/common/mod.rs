@@ -4,7 +4,7 @@
 
 mod calls;
 
-pub(crate) use calls::{begin, call, ok, out as get};
+pub(crate) use calls::{begin, call, input, ok, out as get, output};
 
 use std::ffi::CString;
 use std::process::{Child, Command, Output, Stdio};
@@ -29,8 +29,8 @@ pub(crate) fn kernel(ptx: &str, name: &str) -> CUfunction {
     let (ptx, name) = (CString::new(ptx).unwrap(), CString::new(name).unwrap());
     // SAFETY: texts with their ends, and places for handles.
     unsafe {
-        let module = get(|module| cuModuleLoadData(module, ptx.as_ptr().cast::<u8>().into())).unwrap();
-        get(|function| cuModuleGetFunction(function, module, In::from(name.as_ptr()))).unwrap()
+        let module = get(|module| cuModuleLoadData(module, input(ptx.as_ptr().cast::<u8>()))).unwrap();
+        get(|function| cuModuleGetFunction(function, module, input(name.as_ptr()))).unwrap()
     }
 }
 

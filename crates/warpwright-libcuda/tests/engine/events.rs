@@ -11,7 +11,7 @@ fn what_was_never_recorded_is_over() {
     ok!(cuEventSynchronize(event));
     ok!(cuStreamWaitEvent(stream, event, 0));
     ok!(cuStreamQuery(stream));
-    assert_eq!(call!(cuEventElapsedTime(Out::from(&mut 0.0), event, event)), Status::INVALID_HANDLE);
+    assert_eq!(call!(cuEventElapsedTime(output(&mut 0.0), event, event)), Status::INVALID_HANDLE);
     ok!(cuEventDestroy_v2(event));
     for status in [
         call!(cuEventQuery(event)),
@@ -24,7 +24,7 @@ fn what_was_never_recorded_is_over() {
         assert_eq!(status, Status::INVALID_HANDLE);
     }
     for flags in [4, 8, 16] {
-        assert_eq!(call!(cuEventCreate(Out::from(&mut CUevent::default()), flags)), INVALID, "{flags}");
+        assert_eq!(call!(cuEventCreate(output(&mut CUevent::default()), flags)), INVALID, "{flags}");
     }
     ok!(cuStreamDestroy_v2(stream));
 }
@@ -62,7 +62,7 @@ fn time_goes_on_between_events() {
     kernels.store_after(&words[0], address(&words[1..]), 1, CUstream::NULL);
     ok!(cuEventRecordWithFlags(end, CUstream::NULL, 0));
     ok!(cuEventRecord(untimed, CUstream::NULL));
-    assert_eq!(call!(cuEventElapsedTime(Out::from(&mut 0.0), start, end)), Status::NOT_READY);
+    assert_eq!(call!(cuEventElapsedTime(output(&mut 0.0), start, end)), Status::NOT_READY);
     ok!(cuEventSynchronize(start));
     std::thread::sleep(std::time::Duration::from_millis(20));
     set(&words[0]);

@@ -32,12 +32,12 @@ fn after_a_trap_nothing_of_the_context_is_done() {
         ("the event", call!(cuEventSynchronize(late))),
         ("its query", call!(cuEventQuery(mark))),
         ("the context", call!(cuCtxSynchronize())),
-        ("an allocation", call!(cuMemAlloc_v2(Out::from(&mut 0), 4))),
+        ("an allocation", call!(cuMemAlloc_v2(output(&mut 0), 4))),
         ("an end of one", call!(cuMemFree_v2(at))),
         ("a copy", call!(cuMemcpyDtoH_v2(pointer_mut(&mut [0u8; 4]), at, 4))),
         ("a fill", call!(cuMemsetD8Async(at, 0, 4, one))),
         ("a launch", kernels.launch(c"trap", &[], other)),
-        ("a stream", call!(cuStreamCreate(Out::from(&mut CUstream::default()), 0))),
+        ("a stream", call!(cuStreamCreate(output(&mut CUstream::default()), 0))),
     ] {
         assert_eq!(found, failed, "{what}");
     }
@@ -84,18 +84,18 @@ fn nobody_waits_for_a_value_in_a_context_that_has_failed() {
 fn out_of_memory_harms_nothing() {
     let _context = Ctx::new(1);
     let (mut bytes, mut total) = (0, 0);
-    ok!(cuMemGetInfo_v2(Out::from(&mut bytes), Out::from(&mut total)));
+    ok!(cuMemGetInfo_v2(output(&mut bytes), output(&mut total)));
     // As drivers answer: OptiX wants no free bytes, llama.cpp not all.
     let mut one = 0;
-    let nowhere = Out::from(std::ptr::null_mut());
-    ok!(cuMemGetInfo_v2(nowhere, Out::from(&mut one)));
+    let nowhere = Out::null();
+    ok!(cuMemGetInfo_v2(nowhere, output(&mut one)));
     assert_eq!(one, total);
-    ok!(cuMemGetInfo_v2(Out::from(&mut one), nowhere));
+    ok!(cuMemGetInfo_v2(output(&mut one), nowhere));
     assert_eq!(total, MEMORY);
     assert!(bytes <= total);
-    assert_eq!(call!(cuMemAlloc_v2(Out::from(&mut 0), bytes + 1)), Status::OUT_OF_MEMORY);
+    assert_eq!(call!(cuMemAlloc_v2(output(&mut 0), bytes + 1)), Status::OUT_OF_MEMORY);
     let stream = stream(1);
-    assert_eq!(call!(cuMemAllocAsync(Out::from(&mut 0), MEMORY + 1, stream)), Status::OUT_OF_MEMORY);
+    assert_eq!(call!(cuMemAllocAsync(output(&mut 0), MEMORY + 1, stream)), Status::OUT_OF_MEMORY);
     ok!(cuStreamSynchronize(stream));
     ok!(cuStreamDestroy_v2(stream));
     free(alloc(1 << 20));
@@ -107,8 +107,8 @@ fn nobody_waits_for_room_that_will_not_be() {
     let (words, held) = (pinned(1), stream(1));
     ok!(cuStreamWaitValue32_v2(held, address(words), 1, 0));
     // Only who is told of this sets the word.
-    assert_eq!(call!(cuMemAlloc_v2(Out::from(&mut 0), 2 * MEMORY)), Status::OUT_OF_MEMORY);
-    assert_eq!(call!(cuMemAllocAsync(Out::from(&mut 0), 2 * MEMORY, held)), Status::OUT_OF_MEMORY);
+    assert_eq!(call!(cuMemAlloc_v2(output(&mut 0), 2 * MEMORY)), Status::OUT_OF_MEMORY);
+    assert_eq!(call!(cuMemAllocAsync(output(&mut 0), 2 * MEMORY, held)), Status::OUT_OF_MEMORY);
     set(&words[0]);
     ok!(cuStreamSynchronize(held));
     ok!(cuStreamDestroy_v2(held));

@@ -21,17 +21,13 @@ fn pinned_memory_has_one_address() {
     let mine = std::ptr::from_mut(&mut local).cast::<std::ffi::c_void>();
     let mut flags = 9;
     for (what, found, expected) in [
-        ("flags", call!(cuMemHostGetFlags(Out::from(&mut flags), at.cast())), OK),
-        ("flags of other memory", call!(cuMemHostGetFlags(Out::from(&mut 0), mine)), INVALID),
-        (
-            "an address of other memory",
-            call!(cuMemHostGetDevicePointer_v2(Out::from(&mut 0), mine, 0)),
-            INVALID,
-        ),
-        ("with flags", call!(cuMemHostGetDevicePointer_v2(Out::from(&mut 0), at.cast(), 1)), INVALID),
-        ("other flags", call!(cuMemHostAlloc(Out::from(&mut std::ptr::null_mut()), 4, 8)), INVALID),
+        ("flags", call!(cuMemHostGetFlags(output(&mut flags), at.cast())), OK),
+        ("flags of other memory", call!(cuMemHostGetFlags(output(&mut 0), mine)), INVALID),
+        ("an address of other memory", call!(cuMemHostGetDevicePointer_v2(output(&mut 0), mine, 0)), INVALID),
+        ("with flags", call!(cuMemHostGetDevicePointer_v2(output(&mut 0), at.cast(), 1)), INVALID),
+        ("other flags", call!(cuMemHostAlloc(output(&mut std::ptr::null_mut()), 4, 8)), INVALID),
         // As driver 590.48 was seen to answer.
-        ("nothing", call!(cuMemHostAlloc(Out::from(&mut std::ptr::null_mut()), 0, 0)), OK),
+        ("nothing", call!(cuMemHostAlloc(output(&mut std::ptr::null_mut()), 0, 0)), OK),
         ("allocated, not registered", call!(cuMemHostUnregister(at.cast())), INVALID),
         ("not registered", call!(cuMemHostUnregister(mine)), Status::HOST_MEMORY_NOT_REGISTERED),
         ("other memory given back", call!(cuMemFreeHost(mine)), INVALID),

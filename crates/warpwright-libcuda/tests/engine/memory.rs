@@ -13,9 +13,9 @@ fn what_is_allocated_is_there_and_aligned() {
         assert_eq!(download(address, bytes), data);
         let (mut base, mut size) = (0, 0);
         let last = address + bytes as u64 - 1;
-        ok!(cuMemGetAddressRange_v2(Out::from(&mut base), Out::from(&mut size), last));
+        ok!(cuMemGetAddressRange_v2(output(&mut base), output(&mut size), last));
         assert_eq!((base, size), (address, bytes));
-        ok!(cuMemGetAddressRange_v2(Out::from(std::ptr::null_mut()), Out::from(&mut size), address));
+        ok!(cuMemGetAddressRange_v2(Out::null(), output(&mut size), address));
     }
     blocks.into_iter().for_each(|(address, _)| free(address));
 }
@@ -24,25 +24,25 @@ fn what_is_allocated_is_there_and_aligned() {
 fn bad_addresses_are_refused_and_follow_nothing() {
     let _context = Ctx::new(0);
     let address = alloc(64);
-    let null = || Out::from(std::ptr::null_mut());
+    let null = || Out::null();
     let mut size = 0;
     let table = [
-        ("nothing", call!(cuMemAlloc_v2(Out::from(&mut 0), 0)), INVALID),
+        ("nothing", call!(cuMemAlloc_v2(output(&mut 0), 0)), INVALID),
         ("no place for the address", call!(cuMemAlloc_v2(null(), 64)), INVALID),
-        ("more than there is", call!(cuMemAlloc_v2(Out::from(&mut 0), MEMORY + 1)), Status::OUT_OF_MEMORY),
-        ("more than can be", call!(cuMemAlloc_v2(Out::from(&mut 0), usize::MAX)), Status::OUT_OF_MEMORY),
+        ("more than there is", call!(cuMemAlloc_v2(output(&mut 0), MEMORY + 1)), Status::OUT_OF_MEMORY),
+        ("more than can be", call!(cuMemAlloc_v2(output(&mut 0), usize::MAX)), Status::OUT_OF_MEMORY),
         ("an address inside", call!(cuMemFree_v2(address + 8)), INVALID),
         ("an address behind", call!(cuMemFree_v2(address + 64)), INVALID),
         ("an address of nothing", call!(cuMemFree_v2(0x1234_5678)), INVALID),
         ("null is nothing", call!(cuMemFree_v2(0)), OK),
         (
             "where nothing is",
-            call!(cuMemGetAddressRange_v2(null(), Out::from(&mut size), 77)),
+            call!(cuMemGetAddressRange_v2(null(), output(&mut size), 77)),
             Status::NOT_FOUND,
         ),
         ("once", call!(cuMemFree_v2(address)), OK),
         ("twice", call!(cuMemFree_v2(address)), INVALID),
-        ("gone", call!(cuMemGetAddressRange_v2(null(), Out::from(&mut size), address)), Status::NOT_FOUND),
+        ("gone", call!(cuMemGetAddressRange_v2(null(), output(&mut size), address)), Status::NOT_FOUND),
         ("a copy to what is gone", call!(cuMemcpyHtoD_v2(address, pointer(&[0u8; 4]), 4)), INVALID),
         ("a fill of what is gone", call!(cuMemsetD8_v2(address, 0, 1)), INVALID),
     ];
@@ -57,9 +57,9 @@ fn bad_addresses_are_refused_and_follow_nothing() {
 fn without_a_context_there_is_no_memory() {
     drop(Ctx::new(0));
     for status in [
-        call!(cuMemAlloc_v2(Out::from(&mut 0), 4)),
+        call!(cuMemAlloc_v2(output(&mut 0), 4)),
         call!(cuMemFree_v2(4)),
-        call!(cuStreamCreate(Out::from(&mut CUstream::default()), 0)),
+        call!(cuStreamCreate(output(&mut CUstream::default()), 0)),
         call!(cuMemcpy(4, 8, 4)),
     ] {
         assert_eq!(status, Status::INVALID_CONTEXT);
@@ -75,26 +75,23 @@ fn a_context_takes_its_memory_along() {
     assert_eq!(call!(cuMemFree_v2(address)), INVALID);
     // All of the device is there again, for one who is alone on it.
     let mut size = 0;
-    assert_eq!(
-        call!(cuMemGetAddressRange_v2(Out::from(std::ptr::null_mut()), Out::from(&mut size), address)),
-        Status::NOT_FOUND
-    );
+    assert_eq!(call!(cuMemGetAddressRange_v2(Out::null(), output(&mut size), address)), Status::NOT_FOUND);
 }
 
 #[test]
 fn rows_begin_at_multiples_of_the_pitch() {
     let _context = Ctx::new(0);
     let (mut address, mut pitch) = (0, 0);
-    ok!(cuMemAllocPitch_v2(Out::from(&mut address), Out::from(&mut pitch), 700, 3, 4));
+    ok!(cuMemAllocPitch_v2(output(&mut address), output(&mut pitch), 700, 3, 4));
     assert!(pitch >= 700 && pitch % 512 == 0);
     let mut size = 0;
-    ok!(cuMemGetAddressRange_v2(Out::from(std::ptr::null_mut()), Out::from(&mut size), address));
+    ok!(cuMemGetAddressRange_v2(Out::null(), output(&mut size), address));
     assert_eq!(size, 3 * pitch);
     for (width, height, element) in [(0, 3, 4), (700, 0, 4), (700, 3, 3), (700, 3, 0), (700, 3, 32)] {
-        let refused = call!(cuMemAllocPitch_v2(Out::from(&mut 0), Out::from(&mut 0), width, height, element));
+        let refused = call!(cuMemAllocPitch_v2(output(&mut 0), output(&mut 0), width, height, element));
         assert_eq!(refused, INVALID, "{width} {height} {element}");
     }
-    let huge = call!(cuMemAllocPitch_v2(Out::from(&mut 0), Out::from(&mut 0), usize::MAX, 2, 4));
+    let huge = call!(cuMemAllocPitch_v2(output(&mut 0), output(&mut 0), usize::MAX, 2, 4));
     assert_eq!(huge, Status::OUT_OF_MEMORY);
     free(address);
 }
@@ -128,8 +125,8 @@ fn managed_memory_is_the_hosts_and_the_devices() {
         ("no advice", call!(cuMemAdvise(address, 8, CUmem_advise(7), 0)), INVALID),
         ("attached", call!(cuStreamAttachMemAsync(CUstream::NULL, address, 0, 1)), OK),
         ("attached in part", call!(cuStreamAttachMemAsync(CUstream::NULL, address, 4, 1)), INVALID),
-        ("flags", call!(cuMemAllocManaged(Out::from(&mut 0), 8, 3)), INVALID),
-        ("nothing", call!(cuMemAllocManaged(Out::from(&mut 0), 0, 1)), INVALID),
+        ("flags", call!(cuMemAllocManaged(output(&mut 0), 8, 3)), INVALID),
+        ("nothing", call!(cuMemAllocManaged(output(&mut 0), 0, 1)), INVALID),
         ("not pinned", call!(cuMemFreeHost(pointer.cast())), INVALID),
         ("inside", call!(cuMemFree_v2(address + 4)), INVALID),
         ("given back", call!(cuMemFree_v2(address)), OK),

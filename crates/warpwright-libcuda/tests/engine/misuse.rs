@@ -63,8 +63,8 @@ fn managed_memory_is_somewhere() {
         ("a part of it", call!(cuStreamAttachMemAsync(own, managed, 64, 1)), INVALID),
         ("two ways", call!(cuStreamAttachMemAsync(own, managed, 0, 3)), INVALID),
         ("memory that is registered", call!(cuStreamAttachMemAsync(own, address(&mine), 64, 1)), INVALID),
-        ("no bytes", call!(cuMemAllocManaged(Out::from(&mut 0), 0, 1)), INVALID),
-        ("attached to one when made", call!(cuMemAllocManaged(Out::from(&mut 0), 8, 4)), INVALID),
+        ("no bytes", call!(cuMemAllocManaged(output(&mut 0), 0, 1)), INVALID),
+        ("attached to one when made", call!(cuMemAllocManaged(output(&mut 0), 8, 4)), INVALID),
     ] {
         assert_eq!(found, expected, "{what}");
     }
@@ -80,14 +80,14 @@ fn memory_that_is_no_memory() {
     let _context = Ctx::new(0);
     let at = alloc(1024);
     let (mut address, mut pitch, mut flags) = (0, 0, 7);
-    let (address, pitch) = (Out::from(&mut address), Out::from(&mut pitch));
+    let (address, pitch) = (output(&mut address), output(&mut pitch));
     let words = pinned(4);
     let mine = [0u64; 8];
     let mine_at = pointer(&mine).cast_mut();
     ok!(cuMemHostRegister_v2(mine_at, 64, 0));
     let mut combined: *mut c_void = std::ptr::null_mut();
-    ok!(cuMemHostAlloc(Out::from(&mut combined), 64, 5));
-    let nowhere = Out::from(std::ptr::null_mut());
+    ok!(cuMemHostAlloc(output(&mut combined), 64, 5));
+    let nowhere = Out::null();
     for (what, found, expected) in [
         ("no bytes", call!(cuMemAlloc_v2(address, 0)), INVALID),
         ("nowhere", call!(cuMemAlloc_v2(nowhere, 8)), INVALID),
@@ -98,18 +98,10 @@ fn memory_that_is_no_memory() {
         ("halves within a half", call!(cuMemsetD16_v2(at + 1, 1, 1)), INVALID),
         ("rows that overlap", call!(cuMemsetD2D8_v2(at, 7, 1, 8, 2)), INVALID),
         ("one row, whatever the pitch", call!(cuMemsetD2D32_v2(at, 6, 1, 4, 1)), OK),
-        ("flags", call!(cuMemHostGetFlags(Out::from(&mut flags), combined)), OK),
-        ("flags of registered memory", call!(cuMemHostGetFlags(Out::from(&mut 0), mine_at)), INVALID),
-        (
-            "neither base nor size",
-            call!(cuMemGetAddressRange_v2(nowhere, Out::from(std::ptr::null_mut()), at)),
-            OK,
-        ),
-        (
-            "where nothing is",
-            call!(cuMemGetAddressRange_v2(nowhere, Out::from(std::ptr::null_mut()), 12345)),
-            Status::NOT_FOUND,
-        ),
+        ("flags", call!(cuMemHostGetFlags(output(&mut flags), combined)), OK),
+        ("flags of registered memory", call!(cuMemHostGetFlags(output(&mut 0), mine_at)), INVALID),
+        ("neither base nor size", call!(cuMemGetAddressRange_v2(nowhere, Out::null(), at)), OK),
+        ("where nothing is", call!(cuMemGetAddressRange_v2(nowhere, Out::null(), 12345)), Status::NOT_FOUND),
     ] {
         assert_eq!(found, expected, "{what}");
     }
@@ -132,8 +124,8 @@ fn streams_and_events_that_do_not_fit() {
     ok!(cuStreamSynchronize(own));
     let handle = Status::INVALID_HANDLE;
     let (mut a_stream, mut an_event) = (CUstream::NULL, CUevent::NULL);
-    let (a_stream, an_event) = (Out::from(&mut a_stream), Out::from(&mut an_event));
-    let elapsed = |start, end| call!(cuEventElapsedTime(Out::from(&mut 0.0), start, end));
+    let (a_stream, an_event) = (output(&mut a_stream), output(&mut an_event));
+    let elapsed = |start, end| call!(cuEventElapsedTime(output(&mut 0.0), start, end));
     let stranger = {
         let _other = Ctx::new(1);
         event()
@@ -165,11 +157,11 @@ fn streams_and_events_that_do_not_fit() {
     }
     let mut status = CUstreamCaptureStatus::ACTIVE;
     let mut edges: *const CUgraphEdgeData = std::ptr::null();
-    let (status, edges) = (Out::from(&mut status), Out::from(&mut edges));
+    let (status, edges) = (output(&mut status), output(&mut edges));
     let mut id = 0u64;
-    let id = Out::from(&mut id);
-    let (graph, behind) = (Out::from(std::ptr::null_mut()), Out::from(std::ptr::null_mut()));
-    let count = Out::from(std::ptr::null_mut());
+    let id = output(&mut id);
+    let (graph, behind) = (Out::null(), Out::null());
+    let count = Out::null();
     let info = call!(cuStreamGetCaptureInfo_v3(own, status, id, graph, behind, edges, count));
     assert_eq!(info, INVALID, "edges of nodes that are not asked for");
     ok!(cuStreamDestroy_v2(own));
@@ -188,11 +180,11 @@ fn attributes_of_streams_are_what_they_may_be() {
             |first: &[u8]| CUstreamAttrValue(std::array::from_fn(|i| first.get(i).copied().unwrap_or(0)));
         let set = |id, first: &[u8]| {
             let value = value(first);
-            call!(cuStreamSetAttribute(own, id, In::from(&value)))
+            call!(cuStreamSetAttribute(own, id, input(&value)))
         };
         let get = |stream, id| {
             let mut found = value(&[0x55; 64]);
-            call!(cuStreamGetAttribute(stream, id, Out::from(&mut found))).into_result()?;
+            call!(cuStreamGetAttribute(stream, id, output(&mut found))).into_result()?;
             Ok(found.0[..4].to_vec())
         };
         assert_eq!(get(own, Id::SYNCHRONIZATION_POLICY), Ok(vec![1, 0, 0, 0]), "as the driver likes");

@@ -86,7 +86,7 @@ unsafe extern "C-unwind" fn call_the_driver(argument: *mut c_void) {
     let statuses = [
         call!(cuStreamSynchronize(stream)),
         call!(cuCtxSynchronize()),
-        call!(cuMemAlloc_v2(Out::from(&mut 0), 4)),
+        call!(cuMemAlloc_v2(output(&mut 0), 4)),
         call!(cuMemcpyHtoD_v2(1 << 40, pointer(&[0]), 4)),
         call!(cuDevicePrimaryCtxRelease_v2(0)),
         call!(cuDevicePrimaryCtxReset_v2(0)),
@@ -223,7 +223,7 @@ fn values_in_memory_are_waited_for_and_written() {
         op(CUstreamBatchMemOpType::WAIT_VALUE_32, a, 70),
         op(CUstreamBatchMemOpType::WRITE_VALUE_32, b, 71),
     ];
-    ok!(cuStreamBatchMemOp_v2(waits, 3, In::from(ops.as_ptr()), 0));
+    ok!(cuStreamBatchMemOp_v2(waits, 3, input(ops.as_ptr()), 0));
     ok!(cuStreamSynchronize(waits));
     assert_eq!((words[0].load(SeqCst), words[1].load(SeqCst)), (70, 71));
     for (what, found) in [
@@ -232,7 +232,7 @@ fn values_in_memory_are_waited_for_and_written() {
         ("half", call!(cuStreamWriteValue64_v2(waits, address(&words[3..]), 0, 0))),
         ("flags", call!(cuStreamWaitValue32_v2(waits, a, 0, 4))),
         ("flags of a write", call!(cuStreamWriteValue32_v2(waits, a, 0, 2))),
-        ("too many", call!(cuStreamBatchMemOp_v2(waits, 256, In::from(ops.as_ptr()), 0))),
+        ("too many", call!(cuStreamBatchMemOp_v2(waits, 256, input(ops.as_ptr()), 0))),
     ] {
         assert_eq!(found, INVALID, "{what}");
     }
@@ -262,17 +262,17 @@ fn streams_say_what_they_are() {
     assert_eq!(out(|id| call!(cuStreamGetId_ptsz(CUstream::NULL, id))).unwrap(), ids[3]);
     let policy = CUstreamAttrValue(std::array::from_fn(|i| if i == 0 { 3 } else { 0 }));
     let mut found = CUstreamAttrValue([9; 64]);
-    ok!(cuStreamSetAttribute(stream, CUlaunchAttributeID::SYNCHRONIZATION_POLICY, In::from(&policy)));
+    ok!(cuStreamSetAttribute(stream, CUlaunchAttributeID::SYNCHRONIZATION_POLICY, input(&policy)));
     ok!(cuStreamCopyAttributes(other, stream));
-    ok!(cuStreamGetAttribute(other, CUlaunchAttributeID::SYNCHRONIZATION_POLICY, Out::from(&mut found)));
+    ok!(cuStreamGetAttribute(other, CUlaunchAttributeID::SYNCHRONIZATION_POLICY, output(&mut found)));
     assert_eq!(found.0, policy.0);
-    let unknown = call!(cuStreamGetAttribute(other, CUlaunchAttributeID(77), Out::from(&mut found)));
+    let unknown = call!(cuStreamGetAttribute(other, CUlaunchAttributeID(77), output(&mut found)));
     assert_eq!(unknown, INVALID);
-    assert_eq!(call!(cuStreamCreate(Out::from(&mut CUstream::default()), 2)), INVALID);
+    assert_eq!(call!(cuStreamCreate(output(&mut CUstream::default()), 2)), INVALID);
     for null in [CUstream::NULL, CUstream::LEGACY, CUstream::PER_THREAD] {
         assert_eq!(call!(cuStreamDestroy_v2(null)), Status::INVALID_HANDLE);
     }
     [stream, other].into_iter().for_each(|stream| ok!(cuStreamDestroy_v2(stream)));
     assert_eq!(call!(cuStreamDestroy_v2(stream)), Status::INVALID_HANDLE);
-    assert_eq!(call!(cuStreamGetId(stream, Out::from(&mut 0))), Status::INVALID_HANDLE);
+    assert_eq!(call!(cuStreamGetId(stream, output(&mut 0))), Status::INVALID_HANDLE);
 }

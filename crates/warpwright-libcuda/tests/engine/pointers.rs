@@ -6,7 +6,7 @@ use std::ffi::c_void;
 fn attribute<T: Default>(what: CUpointer_attribute, address: u64) -> Result<T> {
     let mut value = T::default();
     let place = std::ptr::from_mut(&mut value).cast::<c_void>();
-    call!(cuPointerGetAttribute(Out::from(place), what, address)).into_result().map(|()| value)
+    call!(cuPointerGetAttribute(output(place), what, address)).into_result().map(|()| value)
 }
 
 use CUpointer_attribute as A;
@@ -44,7 +44,7 @@ fn addresses_say_what_they_are_of() {
         assert_eq!(attribute::<CUmemoryPool>(A::MEMPOOL_HANDLE, inside), Ok(of));
         ids.push(attribute::<u64>(A::BUFFER_ID, inside).unwrap());
         let wish = 1u32;
-        let value = In::from(std::ptr::from_ref(&wish).cast::<c_void>());
+        let value = input(std::ptr::from_ref(&wish).cast::<c_void>());
         ok!(cuPointerSetAttribute(value, A::SYNC_MEMOPS, inside));
         assert_eq!(attribute::<i32>(A::SYNC_MEMOPS, inside), Ok(1));
         assert_eq!(call!(cuPointerSetAttribute(value, A::CONTEXT, inside)), INVALID);
@@ -64,7 +64,7 @@ fn addresses_say_what_they_are_of() {
             std::ptr::from_mut(&mut device).cast::<c_void>(),
             std::ptr::from_mut(&mut base).cast::<c_void>(),
         ];
-        ok!(cuPointerGetAttributes(3, In::from(which.as_ptr()), In::from(values.as_ptr()), at));
+        ok!(cuPointerGetAttributes(3, input(which.as_ptr()), input(values.as_ptr().cast()), at));
         assert_eq!((kind, device, base), (0, -2, 0));
     }
     assert_eq!(attribute::<i32>(A(99), plain), Err(INVALID));
@@ -94,7 +94,7 @@ fn what_a_device_reaches_is_what_the_current_one_does() {
         let (mut at, mut ordinal) = (7u64, 7i32);
         let values = [std::ptr::from_mut(&mut at).cast(), std::ptr::from_mut(&mut ordinal).cast::<c_void>()];
         let which = [A::DEVICE_POINTER, A::DEVICE_ORDINAL];
-        ok!(cuPointerGetAttributes(2, In::from(which.as_ptr()), In::from(values.as_ptr()), here));
+        ok!(cuPointerGetAttributes(2, input(which.as_ptr()), input(values.as_ptr().cast()), here));
         assert_eq!((at, ordinal), (0, 0), "null, where one alone is an error");
     }
     std::thread::spawn(move || {

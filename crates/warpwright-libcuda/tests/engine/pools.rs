@@ -17,12 +17,12 @@ fn properties(device: i32, most: usize) -> CUmemPoolProps {
 
 fn get(pool: CUmemoryPool, what: CUmemPool_attribute) -> u64 {
     let mut value = 0u64;
-    ok!(cuMemPoolGetAttribute(pool, what, Out::from(std::ptr::from_mut(&mut value).cast::<c_void>())));
+    ok!(cuMemPoolGetAttribute(pool, what, output(std::ptr::from_mut(&mut value).cast::<c_void>())));
     value
 }
 
 fn set_value(pool: CUmemoryPool, what: CUmemPool_attribute, value: u64) -> Status {
-    call!(cuMemPoolSetAttribute(pool, what, In::from(std::ptr::from_ref(&value).cast::<c_void>())))
+    call!(cuMemPoolSetAttribute(pool, what, input(std::ptr::from_ref(&value).cast::<c_void>())))
 }
 
 use CUmemPool_attribute as A;
@@ -32,7 +32,7 @@ fn memory_comes_and_goes_in_the_order_of_streams() {
     let _context = Ctx::new(0);
     let kernels = Kernels::load();
     let words = pinned(2);
-    let pool = out(|pool| call!(cuMemPoolCreate(pool, In::from(&properties(0, 0))))).unwrap();
+    let pool = out(|pool| call!(cuMemPoolCreate(pool, input(&properties(0, 0))))).unwrap();
     let stream = stream(1);
     let alloc = |bytes| out(|at| call!(cuMemAllocFromPoolAsync(at, bytes, pool, stream))).unwrap();
     let (a, b) = (alloc(1000), alloc(24));
@@ -69,10 +69,10 @@ fn what_is_about_to_be_given_back_is_waited_for() {
     let _context = Ctx::new(0);
     let kernels = Kernels::load();
     let words = pinned(2);
-    let pool = out(|pool| call!(cuMemPoolCreate(pool, In::from(&properties(0, 1000))))).unwrap();
+    let pool = out(|pool| call!(cuMemPoolCreate(pool, input(&properties(0, 1000))))).unwrap();
     let stream = stream(1);
     let first = out(|at| call!(cuMemAllocFromPoolAsync(at, 900, pool, stream))).unwrap();
-    let refused = call!(cuMemAllocFromPoolAsync(Out::from(&mut 0), 200, pool, stream));
+    let refused = call!(cuMemAllocFromPoolAsync(output(&mut 0), 200, pool, stream));
     assert_eq!(refused, Status::OUT_OF_MEMORY);
     kernels.store_after(&words[0], first, 1, stream);
     ok!(cuMemFreeAsync(first, stream));
@@ -98,7 +98,7 @@ fn a_device_has_a_pool_and_may_have_another() {
     let default = out(|pool| call!(cuDeviceGetDefaultMemPool(pool, 1))).unwrap();
     let current = || out(|pool| call!(cuDeviceGetMemPool(pool, 1))).unwrap();
     assert_eq!(current(), default);
-    let other = out(|pool| call!(cuMemPoolCreate(pool, In::from(&properties(1, 0))))).unwrap();
+    let other = out(|pool| call!(cuMemPoolCreate(pool, input(&properties(1, 0))))).unwrap();
     ok!(cuDeviceSetMemPool(1, other));
     assert_eq!(current(), other);
     let at = out(|at| call!(cuMemAllocAsync(at, 64, CUstream::NULL))).unwrap();
@@ -107,7 +107,7 @@ fn a_device_has_a_pool_and_may_have_another() {
     let location = CUmemLocation { kind: CUmemLocationType::DEVICE, id: 0 };
     let access = |id, flags| CUmemAccessDesc { location: CUmemLocation { id, ..location }, flags };
     let mut flags = CUmemAccess_flags::READ;
-    ok!(cuMemPoolGetAccess(Out::from(&mut flags), other, In::from(&location)));
+    ok!(cuMemPoolGetAccess(output(&mut flags), other, input(&location)));
     assert_eq!(flags, CUmemAccess_flags::NONE);
     let own = access(1, CUmemAccess_flags::READWRITE);
     let foreign = access(0, CUmemAccess_flags::READWRITE);
@@ -117,29 +117,25 @@ fn a_device_has_a_pool_and_may_have_another() {
     host.location.kind = CUmemLocationType::HOST;
     let mut part = properties(1, 0);
     part.location.kind = CUmemLocationType::HOST_NUMA;
-    let null = || Out::from(&mut CUmemoryPool::default());
+    let null = || output(&mut CUmemoryPool::default());
     for (what, found, expected) in [
         ("the pool of another device", call!(cuDeviceSetMemPool(0, other)), INVALID),
         (
             "no pool",
-            call!(cuMemAllocFromPoolAsync(Out::from(&mut 0), 4, CUmemoryPool(9), CUstream::NULL)),
+            call!(cuMemAllocFromPoolAsync(output(&mut 0), 4, CUmemoryPool(9), CUstream::NULL)),
             INVALID,
         ),
-        ("nothing", call!(cuMemAllocAsync(Out::from(&mut 0), 0, CUstream::NULL)), INVALID),
-        ("access of its own", call!(cuMemPoolSetAccess(other, In::from(&own), 1)), OK),
-        (
-            "access of another",
-            call!(cuMemPoolSetAccess(other, In::from(&foreign), 1)),
-            Status::INVALID_DEVICE,
-        ),
+        ("nothing", call!(cuMemAllocAsync(output(&mut 0), 0, CUstream::NULL)), INVALID),
+        ("access of its own", call!(cuMemPoolSetAccess(other, input(&own), 1)), OK),
+        ("access of another", call!(cuMemPoolSetAccess(other, input(&foreign), 1)), Status::INVALID_DEVICE),
         ("an attribute", set_value(other, A::RELEASE_THRESHOLD, 1 << 20), OK),
         ("a wish", set_value(other, A::REUSE_ALLOW_OPPORTUNISTIC, 0), OK),
         ("what cannot be set", set_value(other, A::USED_MEM_CURRENT, 0), INVALID),
         ("no attribute", set_value(other, A(40), 0), INVALID),
-        ("shared", call!(cuMemPoolCreate(null(), In::from(&export))), Status::NOT_SUPPORTED),
-        ("of the host", call!(cuMemPoolCreate(null(), In::from(&host))), INVALID),
-        ("of a part of the host", call!(cuMemPoolCreate(null(), In::from(&part))), Status::NOT_SUPPORTED),
-        ("of no device", call!(cuMemPoolCreate(null(), In::from(&properties(7, 0)))), Status::INVALID_DEVICE),
+        ("shared", call!(cuMemPoolCreate(null(), input(&export))), Status::NOT_SUPPORTED),
+        ("of the host", call!(cuMemPoolCreate(null(), input(&host))), INVALID),
+        ("of a part of the host", call!(cuMemPoolCreate(null(), input(&part))), Status::NOT_SUPPORTED),
+        ("of no device", call!(cuMemPoolCreate(null(), input(&properties(7, 0)))), Status::INVALID_DEVICE),
         ("the device's own", call!(cuMemPoolDestroy(default)), INVALID),
         ("the current one", call!(cuMemPoolDestroy(other)), OK),
     ] {
@@ -153,7 +149,7 @@ fn a_device_has_a_pool_and_may_have_another() {
 #[test]
 fn a_stream_allocates_from_the_pool_of_another_device() {
     let _there = Ctx::new(0);
-    let pool = out(|pool| call!(cuMemPoolCreate(pool, In::from(&properties(0, 0))))).unwrap();
+    let pool = out(|pool| call!(cuMemPoolCreate(pool, input(&properties(0, 0))))).unwrap();
     let at = {
         let _here = Ctx::new(1);
         let at = out(|at| call!(cuMemAllocFromPoolAsync(at, 64, pool, CUstream::NULL))).unwrap();

@@ -133,11 +133,11 @@ fn rows_and_slices_land_where_a_model_puts_them() {
         (c.dstMemoryType, c.dstHost, c.dstDevice) = to.side(unified);
         let how = if depth == 1 { random.below(5) } else { random.below(2) };
         match how {
-            0 => ok!(cuMemcpy3D_v2(In::from(&c))),
-            1 => ok!(cuMemcpy3DAsync_v2(In::from(&c), stream)),
-            2 => ok!(cuMemcpy2D_v2(In::from(&flat(&c)))),
-            3 => ok!(cuMemcpy2DUnaligned_v2(In::from(&flat(&c)))),
-            _ => ok!(cuMemcpy2DAsync_v2(In::from(&flat(&c)), stream)),
+            0 => ok!(cuMemcpy3D_v2(input(&c))),
+            1 => ok!(cuMemcpy3DAsync_v2(input(&c), stream)),
+            2 => ok!(cuMemcpy2D_v2(input(&flat(&c)))),
+            3 => ok!(cuMemcpy2DUnaligned_v2(input(&flat(&c)))),
+            _ => ok!(cuMemcpy2DAsync_v2(input(&flat(&c)), stream)),
         }
         ok!(cuStreamSynchronize(stream));
         drop(from.finish());
@@ -154,8 +154,8 @@ fn what_makes_no_rows_is_refused() {
     (good.srcDevice, good.dstDevice, good.srcContext, good.dstContext) = (a, b, context.0, context.0);
     (good.srcPitch, good.dstPitch, good.srcHeight, good.dstHeight) = (50, 100, 5, 5);
     (good.WidthInBytes, good.Height, good.Depth) = (50, 5, 2);
-    ok!(cuMemcpy3D_v2(In::from(&good)));
-    ok!(cuMemcpy3DPeer(In::from(&good)));
+    ok!(cuMemcpy3D_v2(input(&good)));
+    ok!(cuMemcpy3DPeer(input(&good)));
     let mut table: Vec<(&str, CUDA_MEMCPY3D)> = Vec::new();
     let mut add = |what, change: fn(&mut CUDA_MEMCPY3D)| {
         let mut c = good;
@@ -176,20 +176,20 @@ fn what_makes_no_rows_is_refused() {
     add("a huge pitch", |c| c.srcPitch = usize::MAX);
     add("a level", |c| c.srcLOD = 1);
     for (what, c) in &table {
-        assert_eq!(call!(cuMemcpy3D_v2(In::from(c))), INVALID, "{what}");
+        assert_eq!(call!(cuMemcpy3D_v2(input(c))), INVALID, "{what}");
     }
     let mut array = good;
     array.srcMemoryType = CUmemorytype::ARRAY;
-    assert_eq!(call!(cuMemcpy3D_v2(In::from(&array))), Status::NOT_SUPPORTED);
-    assert_eq!(call!(cuMemcpy3D_v2(In::from(std::ptr::null()))), INVALID);
+    assert_eq!(call!(cuMemcpy3D_v2(input(&array))), Status::NOT_SUPPORTED);
+    assert_eq!(call!(cuMemcpy3D_v2(In::null())), INVALID);
     let mut stranger = good;
     stranger.srcContext = CUcontext(77);
-    assert_eq!(call!(cuMemcpy3DPeer(In::from(&stranger))), Status::INVALID_CONTEXT);
+    assert_eq!(call!(cuMemcpy3DPeer(input(&stranger))), Status::INVALID_CONTEXT);
     // One row needs no pitch, and nothing needs nothing.
     (good.srcPitch, good.dstPitch, good.srcHeight, good.dstHeight, good.Height, good.Depth) =
         (0, 0, 0, 0, 1, 1);
-    ok!(cuMemcpy3D_v2(In::from(&good)));
+    ok!(cuMemcpy3D_v2(input(&good)));
     (good.Height, good.srcDevice) = (0, 1);
-    ok!(cuMemcpy3D_v2(In::from(&good)));
+    ok!(cuMemcpy3D_v2(input(&good)));
     [a, b].into_iter().for_each(free);
 }

@@ -72,7 +72,7 @@ pub(crate) fn event() -> CUevent {
 /// Pinned memory as words.
 pub(crate) fn pinned(words: usize) -> &'static [AtomicU32] {
     let mut pointer: *mut c_void = std::ptr::null_mut();
-    ok!(cuMemAllocHost_v2(Out::from(&mut pointer), 4 * words));
+    ok!(cuMemAllocHost_v2(output(&mut pointer), 4 * words));
     // SAFETY: that many words were just allocated, zeroed; tests that free them do not touch them afterwards.
     let words = unsafe { std::slice::from_raw_parts(pointer.cast::<AtomicU32>(), words) };
     PINNED.with_borrow_mut(|pinned| pinned.push(words));
@@ -160,20 +160,20 @@ pub(crate) struct Kernels {
 
 impl Kernels {
     pub(crate) fn load() -> Self {
-        let module = out(|module| call!(cuModuleLoadData(module, In::from(PTX.as_ptr())))).unwrap();
+        let module = out(|module| call!(cuModuleLoadData(module, input(PTX.as_ptr())))).unwrap();
         Kernels { module }
     }
 
     /// Launches one thread of a kernel with parameters of eight bytes, of which it takes what it needs.
     pub(crate) fn launch(&self, name: &std::ffi::CStr, params: &[u64], stream: CUstream) -> Status {
-        let name = In::from(name.as_ptr());
+        let name = input(name.as_ptr());
         let function = match out(|function| call!(cuModuleGetFunction(function, self.module, name))) {
             Ok(function) => function,
             Err(status) => return status,
         };
         let pointers: Vec<In<u8>> =
-            params.iter().map(|value| In::from(std::ptr::from_ref(value).cast::<u8>())).collect();
-        let (params, extra) = (In::from(pointers.as_ptr()), In::from(std::ptr::null()));
+            params.iter().map(|value| input(std::ptr::from_ref(value).cast::<u8>())).collect();
+        let (params, extra) = (input(pointers.as_ptr()), In::null());
         call!(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, extra))
     }
 
@@ -188,8 +188,8 @@ impl Kernels {
 
     pub(crate) fn table(&self) -> CUdeviceptr {
         let mut bytes = 0;
-        let name = In::from(c"table".as_ptr());
-        out(|address| call!(cuModuleGetGlobal_v2(address, Out::from(&mut bytes), self.module, name))).unwrap()
+        let name = input(c"table".as_ptr());
+        out(|address| call!(cuModuleGetGlobal_v2(address, output(&mut bytes), self.module, name))).unwrap()
     }
 }
 

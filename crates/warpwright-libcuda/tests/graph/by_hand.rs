@@ -15,17 +15,17 @@ fn add_kernel(
 ) -> Result<CUgraphNode> {
     let params = Params::of(params);
     let params = kernel_params(function, &params);
-    let before = In::from(behind.as_ptr());
-    out(|node| call!(cuGraphAddKernelNode(node, graph, before, behind.len(), In::from(&params))))
+    let before = input(behind.as_ptr());
+    out(|node| call!(cuGraphAddKernelNode(node, graph, before, behind.len(), input(&params))))
 }
 
 fn add_empty(graph: CUgraph, behind: &[CUgraphNode]) -> CUgraphNode {
-    let before = In::from(behind.as_ptr());
+    let before = input(behind.as_ptr());
     out(|node| call!(cuGraphAddEmptyNode(node, graph, before, behind.len()))).unwrap()
 }
 
 fn connect(graph: CUgraph, from: CUgraphNode, to: CUgraphNode) -> Status {
-    call!(cuGraphAddDependencies(graph, In::from(&from), In::from(&to), 1))
+    call!(cuGraphAddDependencies(graph, input(&from), input(&to), 1))
 }
 
 fn context_handle() -> CUcontext {
@@ -58,18 +58,16 @@ fn every_kind_of_node_runs_in_its_turn() {
     let (f, graph, a, b) = (Functions::load(), graph(), words(4), words(4));
     let context = context_handle();
     let filling = fill(a, 6, 4);
-    let filled =
-        out(|n| call!(cuGraphAddMemsetNode(n, graph, null(), 0, In::from(&filling), context))).unwrap();
+    let filled = out(|n| call!(cuGraphAddMemsetNode(n, graph, null(), 0, input(&filling), context))).unwrap();
     let multiplied = add_kernel(graph, &[filled], f.multiply, &[a, 7]).unwrap();
     let copying = copy(b, a, 16);
-    let behind = In::from(&multiplied);
-    let copied =
-        out(|n| call!(cuGraphAddMemcpyNode(n, graph, behind, 1, In::from(&copying), context))).unwrap();
+    let behind = input(&multiplied);
+    let copied = out(|n| call!(cuGraphAddMemcpyNode(n, graph, behind, 1, input(&copying), context))).unwrap();
     let meeting = add_empty(graph, &[copied, multiplied]);
     let inner = self::graph();
     let first = add_kernel(inner, &[], f.add, &[b, 1]).unwrap();
     add_kernel(inner, &[first], f.multiply, &[b, 2]).unwrap();
-    let behind = In::from(&meeting);
+    let behind = input(&meeting);
     let child = out(|n| call!(cuGraphAddChildGraphNode(n, graph, behind, 1, inner))).unwrap();
     // The node has a copy: what becomes of the graph it was made from does not matter.
     ok!(cuGraphDestroy(inner));
@@ -104,11 +102,11 @@ fn edges_order_nodes_whatever_their_age() {
     assert_eq!(edges(graph), [(1, 0)]);
     let mut count = 1;
     let mut root = CUgraphNode::NULL;
-    ok!(cuGraphGetRootNodes(graph, Out::from(&mut root), Out::from(&mut count)));
+    ok!(cuGraphGetRootNodes(graph, output(&mut root), output(&mut count)));
     assert_eq!((root, count), (plus, 1));
     let before = |node| {
         let (mut nodes, mut count) = ([CUgraphNode(1); 3], 3);
-        ok!(cuGraphNodeGetDependencies(node, Out::from(nodes.as_mut_ptr()), Out::from(&mut count)));
+        ok!(cuGraphNodeGetDependencies(node, output(nodes.as_mut_ptr()), output(&mut count)));
         (count, nodes)
     };
     let none = CUgraphNode::NULL;
@@ -131,7 +129,7 @@ fn edges_order_nodes_whatever_their_age() {
         assert_eq!(connect(graph, from, to), status);
     }
     let (from, to) = ([plus, times], [times, plus]);
-    let (from, to) = (In::from(from.as_ptr()), In::from(to.as_ptr()));
+    let (from, to) = (input(from.as_ptr()), input(to.as_ptr()));
     fails!(INVALID_VALUE, cuGraphRemoveDependencies(graph, from, to, 2));
     assert_eq!(edges(graph), [(1, 0)], "all or none");
     // A cycle is seen when the graph is to run.
@@ -143,11 +141,11 @@ fn edges_order_nodes_whatever_their_age() {
         result_out: CUgraphInstantiateResult::SUCCESS,
     };
     let mut exec = CUgraphExec::NULL;
-    fails!(INVALID_VALUE, cuGraphInstantiateWithParams(Out::from(&mut exec), graph, Out::from(&mut params)));
+    fails!(INVALID_VALUE, cuGraphInstantiateWithParams(output(&mut exec), graph, output(&mut params)));
     assert_eq!((params.result_out, exec), (CUgraphInstantiateResult::INVALID_STRUCTURE, CUgraphExec::NULL));
     ok!(cuGraphRemoveDependencies(graph, from, to, 2));
     assert_eq!(edges(graph), []);
-    ok!(cuGraphInstantiateWithParams(Out::from(&mut exec), graph, Out::from(&mut params)));
+    ok!(cuGraphInstantiateWithParams(output(&mut exec), graph, output(&mut params)));
     assert_eq!(params.result_out, CUgraphInstantiateResult::SUCCESS);
 }
 
@@ -160,14 +158,14 @@ fn nodes_are_destroyed_with_their_edges() {
     let c = add_empty(graph, &[a, b]);
     // By the documentation of the functions that add nodes.
     let twice = [a, b, b];
-    let twice = In::from(twice.as_ptr());
+    let twice = input(twice.as_ptr());
     let added = out(|n: Out<CUgraphNode>| call!(cuGraphAddEmptyNode(n, graph, twice, 3)));
     assert_eq!(added, Err(Status::INVALID_VALUE), "one is named twice");
     assert_eq!(edges(graph), [(0, 1), (0, 2), (1, 2)]);
     ok!(cuGraphDestroyNode(b));
     assert_eq!((nodes(graph), edges(graph)), (vec![a, c], vec![(0, 1)]));
     fails!(INVALID_VALUE, cuGraphDestroyNode(b));
-    let before = In::from(&b);
+    let before = input(&b);
     let added = out(|n: Out<CUgraphNode>| call!(cuGraphAddEmptyNode(n, graph, before, 1)));
     assert_eq!(added, Err(Status::INVALID_VALUE));
     ok!(cuGraphDestroy(graph));
@@ -177,7 +175,7 @@ fn nodes_are_destroyed_with_their_edges() {
     fails!(INVALID_VALUE, cuGraphDestroy(CUgraph(a.0)));
     fails!(INVALID_VALUE, cuGraphCreate(nowhere(), 0));
     let mut made = CUgraph::NULL;
-    fails!(INVALID_VALUE, cuGraphCreate(Out::from(&mut made), 1));
+    fails!(INVALID_VALUE, cuGraphCreate(output(&mut made), 1));
 }
 
 #[test]
@@ -207,7 +205,7 @@ fn what_makes_no_sense_is_no_node() {
     let params = Params::of(&[word, 1]);
     let good = kernel_params(f.add, &params);
     let add = |params: &CUDA_KERNEL_NODE_PARAMS_v1| {
-        out(|n: Out<CUgraphNode>| call!(cuGraphAddKernelNode(n, graph, null(), 0, In::from(params)))).err()
+        out(|n: Out<CUgraphNode>| call!(cuGraphAddKernelNode(n, graph, null(), 0, input(params)))).err()
     };
     for bad in [
         CUDA_KERNEL_NODE_PARAMS_v1 { blockDimX: 0, ..good },
@@ -228,19 +226,17 @@ fn what_makes_no_sense_is_no_node() {
         CUDA_MEMSET_NODE_PARAMS { height: 2, pitch: 8, ..good },
         CUDA_MEMSET_NODE_PARAMS { height: 0, ..good },
     ] {
-        let added = out(|n: Out<CUgraphNode>| {
-            call!(cuGraphAddMemsetNode(n, graph, null(), 0, In::from(&bad), context))
-        });
+        let added =
+            out(|n: Out<CUgraphNode>| call!(cuGraphAddMemsetNode(n, graph, null(), 0, input(&bad), context)));
         assert_eq!(added, Err(Status::INVALID_VALUE), "{bad:?}");
     }
     for bad in [copy(word, word, 0), copy(word, word, 17), copy(0x1000, word, 4)] {
-        let added = out(|n: Out<CUgraphNode>| {
-            call!(cuGraphAddMemcpyNode(n, graph, null(), 0, In::from(&bad), context))
-        });
+        let added =
+            out(|n: Out<CUgraphNode>| call!(cuGraphAddMemcpyNode(n, graph, null(), 0, input(&bad), context)));
         assert_eq!(added, Err(Status::INVALID_VALUE));
     }
     let host = CUDA_HOST_NODE_PARAMS { function: None, userData: std::ptr::null_mut::<c_void>() };
-    let added = out(|n: Out<CUgraphNode>| call!(cuGraphAddHostNode(n, graph, null(), 0, In::from(&host))));
+    let added = out(|n: Out<CUgraphNode>| call!(cuGraphAddHostNode(n, graph, null(), 0, input(&host))));
     assert_eq!(added, Err(Status::INVALID_VALUE));
     assert_eq!(nodes(graph), []);
 }

@@ -74,15 +74,15 @@ fn copies_fills_and_functions_are_captured() {
     let all = nodes(graph);
     let mut fill =
         CUDA_MEMSET_NODE_PARAMS { dst: 0, pitch: 0, value: 0, elementSize: 0, width: 0, height: 0 };
-    ok!(cuGraphMemsetNodeGetParams(all[0], Out::from(&mut fill)));
+    ok!(cuGraphMemsetNodeGetParams(all[0], output(&mut fill)));
     assert_eq!((fill.dst, fill.value, fill.elementSize, fill.width, fill.height), (b, 3, 4, 4, 1));
     // SAFETY: integers and null pointers are values of its fields.
     let mut copy: CUDA_MEMCPY3D = unsafe { std::mem::zeroed() };
-    ok!(cuGraphMemcpyNodeGetParams(all[1], Out::from(&mut copy)));
+    ok!(cuGraphMemcpyNodeGetParams(all[1], output(&mut copy)));
     assert_eq!((copy.srcMemoryType, copy.dstMemoryType), (CUmemorytype::HOST, CUmemorytype::DEVICE));
     assert_eq!((copy.srcHost.addr(), copy.dstDevice), (from.as_ptr().addr(), a));
     assert_eq!((copy.WidthInBytes, copy.Height, copy.Depth), (16, 1, 1));
-    fails!(INVALID_VALUE, cuGraphMemcpyNodeGetParams(all[0], Out::from(&mut copy)));
+    fails!(INVALID_VALUE, cuGraphMemcpyNodeGetParams(all[0], output(&mut copy)));
 }
 
 /// What a client is told of a capture: status, number, graph, and what the next node comes behind.
@@ -91,11 +91,11 @@ fn info(stream: CUstream) -> (State, u64, CUgraph, Vec<CUgraphNode>) {
     let (mut behind, mut count) = (std::ptr::null(), 0);
     ok!(cuStreamGetCaptureInfo_v2(
         stream,
-        Out::from(&mut status),
-        Out::from(&mut id),
-        Out::from(&mut graph),
-        Out::from(&mut behind),
-        Out::from(&mut count),
+        output(&mut status),
+        output(&mut id),
+        output(&mut graph),
+        output(&mut behind),
+        output(&mut count),
     ));
     // SAFETY: the nodes that the call has just told of.
     let behind =
@@ -120,15 +120,15 @@ fn a_capture_tells_of_itself() {
     }
     assert_eq!(nodes(graph), made);
     // What the next node comes behind can be changed.
-    ok!(cuStreamUpdateCaptureDependencies(stream, In::from(&made[0]), 1, 1));
+    ok!(cuStreamUpdateCaptureDependencies(stream, input(&made[0]), 1, 1));
     assert_eq!(launch(f.add, stream, &[word, 3]), OK);
-    ok!(cuStreamUpdateCaptureDependencies(stream, In::from(&made[2]), 1, 0));
+    ok!(cuStreamUpdateCaptureDependencies(stream, input(&made[2]), 1, 0));
     assert_eq!(info(stream).3.len(), 2);
     assert_eq!(launch(f.add, stream, &[word, 4]), OK);
-    fails!(INVALID_VALUE, cuStreamUpdateCaptureDependencies(stream, In::from(&made[2]), 1, 2));
+    fails!(INVALID_VALUE, cuStreamUpdateCaptureDependencies(stream, input(&made[2]), 1, 2));
     assert_eq!(end(stream), Ok(graph));
     assert_eq!(edges(graph), [(0, 1), (0, 3), (1, 2), (2, 4), (3, 4)]);
-    fails!(ILLEGAL_STATE, cuStreamUpdateCaptureDependencies(stream, In::from(&made[2]), 1, 0));
+    fails!(ILLEGAL_STATE, cuStreamUpdateCaptureDependencies(stream, input(&made[2]), 1, 0));
     begin(stream);
     assert_ne!(info(stream).1, id, "another capture");
     ok!(cuGraphDestroy(end(stream).unwrap()));
@@ -141,8 +141,8 @@ fn a_capture_goes_into_a_graph_that_there_is() {
     let graph = out(|graph| call!(cuGraphCreate(graph, 0))).unwrap();
     let params = Params::of(&[word, 2]);
     let params = kernel_params(f.add, &params);
-    let node = out(|node| call!(cuGraphAddKernelNode(node, graph, null(), 0, In::from(&params)))).unwrap();
-    ok!(cuStreamBeginCaptureToGraph(stream, graph, In::from(&node), null(), 1, LOCAL));
+    let node = out(|node| call!(cuGraphAddKernelNode(node, graph, null(), 0, input(&params)))).unwrap();
+    ok!(cuStreamBeginCaptureToGraph(stream, graph, input(&node), null(), 1, LOCAL));
     assert_eq!(launch(f.multiply, stream, &[word, 10]), OK);
     assert_eq!(end(stream), Ok(graph));
     assert_eq!(edges(graph), [(0, 1)]);
@@ -235,7 +235,7 @@ fn what_cannot_be_captured_ends_it() {
         assert_eq!(status_of(stream), State::INVALIDATED, "{what}");
         assert_eq!(launch(f.add, stream, &[word, 1]), Status::STREAM_CAPTURE_INVALIDATED, "{what}");
         let mut graph = CUgraph(9);
-        fails!(STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, Out::from(&mut graph)));
+        fails!(STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, output(&mut graph)));
         assert!(graph.is_null());
         // The stream can be used again.
         assert_eq!(status_of(stream), State::NONE);
@@ -254,7 +254,7 @@ fn the_default_stream_waits_for_no_capture() {
     begin(blocking);
     // Asking is harmless.
     let mut status = State::NONE;
-    fails!(STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(CUstream::LEGACY, Out::from(&mut status)));
+    fails!(STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(CUstream::LEGACY, output(&mut status)));
     assert_eq!(status_of(blocking), State::ACTIVE);
     assert_eq!(launch(f.add, CUstream::LEGACY, &[word, 1]), Status::STREAM_CAPTURE_IMPLICIT);
     assert_eq!(status_of(blocking), State::INVALIDATED);
@@ -326,7 +326,7 @@ fn values_in_memory_are_waited_for_and_written_in_each_run() {
         op(CUstreamBatchMemOpType::WRITE_VALUE_64, 2, 9 << 32 | 8),
     ];
     begin(stream);
-    ok!(cuStreamBatchMemOp_v2(stream, 4, In::from(ops.as_ptr()), 0));
+    ok!(cuStreamBatchMemOp_v2(stream, 4, input(ops.as_ptr()), 0));
     ok!(cuStreamWaitValue64_v2(stream, at + 8, 9 << 32 | 8, 1));
     ok!(cuStreamWriteValue32_v2(stream, at + 4, 0, 0));
     let graph = end(stream).unwrap();

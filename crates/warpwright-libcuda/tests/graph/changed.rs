@@ -15,7 +15,7 @@ fn captured(f: &Functions, stream: CUstream, word: CUdeviceptr, a: u64, b: u64) 
 fn set(exec: CUgraphExec, node: CUgraphNode, function: CUfunction, params: &[u64]) -> Status {
     let params = Params::of(params);
     let params = kernel_params(function, &params);
-    call!(cuGraphExecKernelNodeSetParams(exec, node, In::from(&params)))
+    call!(cuGraphExecKernelNodeSetParams(exec, node, input(&params)))
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_run_has_the_parameters_of_when_it_was_asked_for() {
     assert_eq!(read(word, 1), [12]);
 
     let fill = CUDA_MEMSET_NODE_PARAMS { dst: word, pitch: 0, value: 1, elementSize: 4, width: 1, height: 1 };
-    fails!(INVALID_VALUE, cuGraphExecMemsetNodeSetParams(exec, all[0], In::from(&fill), context.0));
+    fails!(INVALID_VALUE, cuGraphExecMemsetNodeSetParams(exec, all[0], input(&fill), context.0));
     assert_eq!(set(exec, CUgraphNode(5), f.add, &[word, 1]), Status::INVALID_VALUE);
     assert_eq!(set(exec, all[0], CUfunction(5), &[word, 1]), Status::INVALID_HANDLE);
     let other = nodes(captured(&f, stream, word, 1, 1));
@@ -59,7 +59,7 @@ fn the_parameters_of_a_node_can_be_read_and_set() {
     let node = nodes(graph)[0];
     let empty = Params::of(&[]);
     let mut params = kernel_params(CUfunction::NULL, &empty);
-    ok!(cuGraphKernelNodeGetParams(node, Out::from(&mut params)));
+    ok!(cuGraphKernelNodeGetParams(node, output(&mut params)));
     assert_eq!((params.func, params.gridDimX, params.blockDimX, params.sharedMemBytes), (f.add, 1, 1, 0));
     // SAFETY: the node has two parameters, of eight and four bytes.
     let (to, value) = unsafe {
@@ -69,20 +69,20 @@ fn the_parameters_of_a_node_can_be_read_and_set() {
     };
     assert_eq!((to, value), (word, 6));
     // What was read can be set.
-    ok!(cuGraphKernelNodeSetParams(node, In::from(&params)));
+    ok!(cuGraphKernelNodeSetParams(node, input(&params)));
     let new = Params::of(&[word, 9]);
-    ok!(cuGraphKernelNodeSetParams(node, In::from(&kernel_params(f.add, &new))));
+    ok!(cuGraphKernelNodeSetParams(node, input(&kernel_params(f.add, &new))));
     ok!(cuGraphLaunch(ready(graph), stream));
     assert_eq!(read(word, 1), [9]);
 
     let attribute = |id| -> Result<i32> {
         let mut value = CUlaunchAttributeValue::of(77);
-        call!(cuGraphKernelNodeGetAttribute(node, id, Out::from(&mut value))).into_result()?;
+        call!(cuGraphKernelNodeGetAttribute(node, id, output(&mut value))).into_result()?;
         Ok(value.number())
     };
     let set = |id, value| {
         let value = CUlaunchAttributeValue::of(value);
-        call!(cuGraphKernelNodeSetAttribute(node, id, In::from(&value)))
+        call!(cuGraphKernelNodeSetAttribute(node, id, input(&value)))
     };
     assert_eq!(attribute(CUlaunchAttributeID::PRIORITY), Ok(0));
     assert_eq!(set(CUlaunchAttributeID::PRIORITY, -2), OK);
@@ -93,7 +93,7 @@ fn the_parameters_of_a_node_can_be_read_and_set() {
     let other = nodes(graph)[1];
     ok!(cuGraphKernelNodeCopyAttributes(other, node));
     let mut value = CUlaunchAttributeValue::of(0);
-    ok!(cuGraphKernelNodeGetAttribute(other, CUlaunchAttributeID::COOPERATIVE, Out::from(&mut value)));
+    ok!(cuGraphKernelNodeGetAttribute(other, CUlaunchAttributeID::COOPERATIVE, output(&mut value)));
     assert_eq!(value.number(), 1);
 }
 
@@ -108,7 +108,7 @@ fn a_graph_of_the_same_shape_takes_the_place_of_another() {
             errorNode: CUgraphNode::NULL,
             errorFromNode: CUgraphNode::NULL,
         };
-        let status = call!(cuGraphExecUpdate_v2(exec, graph, Out::from(&mut info)));
+        let status = call!(cuGraphExecUpdate_v2(exec, graph, output(&mut info)));
         (status, info.result, info.errorNode)
     };
     let same = captured(&f, stream, other, 5, 4);
@@ -131,14 +131,14 @@ fn a_graph_of_the_same_shape_takes_the_place_of_another() {
     failed(different, CUgraphExecUpdateResult::NODE_TYPE_CHANGED, nodes(different)[1]);
     let apart = captured(&f, stream, word, 1, 1);
     let (from, to) = (nodes(apart)[0], nodes(apart)[1]);
-    ok!(cuGraphRemoveDependencies(apart, In::from(&from), In::from(&to), 1));
+    ok!(cuGraphRemoveDependencies(apart, input(&from), input(&to), 1));
     failed(apart, CUgraphExecUpdateResult::TOPOLOGY_CHANGED, to);
     // What failed has changed nothing.
     ok!(cuGraphLaunch(exec, stream));
     assert_eq!((read(word, 1), read(other, 1)), (vec![0], vec![100]));
     fails!(
         INVALID_VALUE,
-        cuGraphExecUpdate(exec, CUgraph(1), nowhere(), Out::from(&mut CUgraphExecUpdateResult(9)))
+        cuGraphExecUpdate(exec, CUgraph(1), nowhere(), output(&mut CUgraphExecUpdateResult(9)))
     );
 }
 
@@ -298,7 +298,7 @@ fn copies_and_fills_stay_what_they_are() {
     let make = |to: CUdeviceptr, value: u32, width: usize| {
         begin(stream);
         ok!(cuMemcpyDtoDAsync_v2(b, a, 8, stream));
-        ok!(cuMemcpy2DAsync_v2(In::from(&rows(b, a)), stream));
+        ok!(cuMemcpy2DAsync_v2(input(&rows(b, a)), stream));
         ok!(cuMemsetD32Async(to, value, width, stream));
         ok!(cuMemsetD2D32Async(to, 16, value, 2, 2, stream));
         end(stream).unwrap()
@@ -306,15 +306,15 @@ fn copies_and_fills_stay_what_they_are() {
     let graph = make(a, 1, 4);
     let (exec, all) = (ready(graph), nodes(graph));
     let mut copy = empty_copy();
-    ok!(cuGraphMemcpyNodeGetParams(all[0], Out::from(&mut copy)));
+    ok!(cuGraphMemcpyNodeGetParams(all[0], output(&mut copy)));
     let copies = |node, change: &dyn Fn(&mut CUDA_MEMCPY3D)| {
         let mut changed = copy;
         change(&mut changed);
-        call!(cuGraphExecMemcpyNodeSetParams(exec, node, In::from(&changed), context.0))
+        call!(cuGraphExecMemcpyNodeSetParams(exec, node, input(&changed), context.0))
     };
     let fills = |node, dst, width, height, pitch| {
         let fill = CUDA_MEMSET_NODE_PARAMS { dst, pitch, value: 7, elementSize: 4, width, height };
-        call!(cuGraphExecMemsetNodeSetParams(exec, node, In::from(&fill), context.0))
+        call!(cuGraphExecMemsetNodeSetParams(exec, node, input(&fill), context.0))
     };
     let invalid = Status::INVALID_VALUE;
     for (what, found, expected) in [
@@ -343,7 +343,7 @@ fn copies_and_fills_stay_what_they_are() {
             errorNode: CUgraphNode::NULL,
             errorFromNode: CUgraphNode::NULL,
         };
-        let status = call!(cuGraphExecUpdate_v2(exec, graph, Out::from(&mut info)));
+        let status = call!(cuGraphExecUpdate_v2(exec, graph, output(&mut info)));
         (status, info.result, info.errorNode)
     };
     let success = (OK, CUgraphExecUpdateResult::SUCCESS, CUgraphNode::NULL);
@@ -366,7 +366,7 @@ fn launches_stay_what_they_are() {
     let make = |id: CUlaunchAttributeID, value: i32| {
         let graph = captured(&f, stream, word, 1, 2);
         let value = CUlaunchAttributeValue::of(value);
-        ok!(cuGraphKernelNodeSetAttribute(nodes(graph)[1], id, In::from(&value)));
+        ok!(cuGraphKernelNodeSetAttribute(nodes(graph)[1], id, input(&value)));
         graph
     };
     let update = |exec, graph| {
@@ -375,7 +375,7 @@ fn launches_stay_what_they_are() {
             errorNode: CUgraphNode::NULL,
             errorFromNode: CUgraphNode::NULL,
         };
-        let status = call!(cuGraphExecUpdate_v2(exec, graph, Out::from(&mut info)));
+        let status = call!(cuGraphExecUpdate_v2(exec, graph, output(&mut info)));
         (status, info)
     };
     let plain = captured(&f, stream, word, 1, 2);
@@ -396,7 +396,7 @@ fn launches_stay_what_they_are() {
     let order = |first: usize| {
         let graph = out(|graph| call!(cuGraphCreate(graph, 0))).unwrap();
         let empty = |behind: &[CUgraphNode]| {
-            let at = In::from(behind.as_ptr());
+            let at = input(behind.as_ptr());
             out(|node| call!(cuGraphAddEmptyNode(node, graph, at, behind.len()))).unwrap()
         };
         let nodes = [empty(&[]), empty(&[])];
@@ -410,7 +410,7 @@ fn launches_stay_what_they_are() {
     assert_eq!(told, (CUgraphExecUpdateResult::TOPOLOGY_CHANGED, last, nodes[1]));
     // Data of edges is told with their nodes alone.
     let (mut count, mut data) = (1usize, CUgraphEdgeData::default());
-    let (at, data) = (Out::from(&mut count), Out::from(&mut data));
+    let (at, data) = (output(&mut count), output(&mut data));
     fails!(INVALID_VALUE, cuGraphNodeGetDependencies_v2(last, nowhere(), data, at));
     fails!(INVALID_VALUE, cuGraphNodeGetDependentNodes_v2(last, nowhere(), data, at));
     fails!(INVALID_VALUE, cuGraphGetEdges_v2(new, nowhere(), nowhere(), data, at));

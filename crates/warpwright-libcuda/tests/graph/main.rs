@@ -37,9 +37,9 @@ pub(crate) fn status_of(stream: CUstream) -> CUstreamCaptureStatus {
 /// The nodes of a graph.
 pub(crate) fn nodes(graph: CUgraph) -> Vec<CUgraphNode> {
     let mut count = 0;
-    ok!(cuGraphGetNodes(graph, nowhere(), Out::from(&mut count)));
+    ok!(cuGraphGetNodes(graph, nowhere(), output(&mut count)));
     let mut nodes = vec![CUgraphNode::NULL; count];
-    ok!(cuGraphGetNodes(graph, Out::from(nodes.as_mut_ptr()), Out::from(&mut count)));
+    ok!(cuGraphGetNodes(graph, output(nodes.as_mut_ptr()), output(&mut count)));
     nodes
 }
 
@@ -47,10 +47,10 @@ pub(crate) fn nodes(graph: CUgraph) -> Vec<CUgraphNode> {
 pub(crate) fn edges(graph: CUgraph) -> Vec<(usize, usize)> {
     let nodes = nodes(graph);
     let mut count = 0;
-    ok!(cuGraphGetEdges(graph, nowhere(), nowhere(), Out::from(&mut count)));
+    ok!(cuGraphGetEdges(graph, nowhere(), nowhere(), output(&mut count)));
     let (mut from, mut to) = (vec![CUgraphNode::NULL; count], vec![CUgraphNode::NULL; count]);
-    let (from_at, to_at) = (Out::from(from.as_mut_ptr()), Out::from(to.as_mut_ptr()));
-    ok!(cuGraphGetEdges(graph, from_at, to_at, Out::from(&mut count)));
+    let (from_at, to_at) = (output(from.as_mut_ptr()), output(to.as_mut_ptr()));
+    ok!(cuGraphGetEdges(graph, from_at, to_at, output(&mut count)));
     let place = |node: &CUgraphNode| nodes.iter().position(|other| other == node).unwrap();
     let mut edges: Vec<_> = from.iter().zip(&to).map(|(from, to)| (place(from), place(to))).collect();
     edges.sort_unstable();

@@ -181,7 +181,7 @@ fn an_update_brings_its_own() {
     let exec = ready(graphs[0]);
     ok!(cuGraphDestroy(graphs[0]));
     let mut told = CUgraphExecUpdateResult::SUCCESS;
-    ok!(cuGraphExecUpdate(exec, graphs[1], nowhere(), Out::from(&mut told)));
+    ok!(cuGraphExecUpdate(exec, graphs[1], nowhere(), output(&mut told)));
     ends(all[0].1);
     ok!(cuGraphDestroy(graphs[1]));
     stays(all[1].1);

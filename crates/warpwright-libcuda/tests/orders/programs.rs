@@ -1,7 +1,7 @@
 //! Programs that say what they need, and the same ones without.
 #![allow(unsafe_code, reason = "the functions are C's")]
 
-use crate::common::{call, context, get, kernel, ok};
+use crate::common::{call, context, get, input, kernel, ok, output};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use warpwright_cuda::api::*;
@@ -75,7 +75,7 @@ fn word(at: CUdeviceptr, stream: CUstream) -> u32 {
 
 fn pinned() -> &'static AtomicU32 {
     let mut pointer: *mut c_void = std::ptr::null_mut();
-    ok!(cuMemAllocHost_v2(Out::from(&mut pointer), 4));
+    ok!(cuMemAllocHost_v2(output(&mut pointer), 4));
     // SAFETY: a word that was just allocated, zeroed, and is not given back.
     unsafe { &*pointer.cast::<AtomicU32>() }
 }
@@ -85,9 +85,9 @@ fn address(word: &AtomicU32) -> CUdeviceptr {
 }
 
 fn add(function: CUfunction, to: CUdeviceptr, value: u32, stream: CUstream) {
-    let byte = |pointer: *const u8| In::from(pointer);
+    let byte = |pointer: *const u8| input(pointer);
     let params = [byte((&raw const to).cast()), byte((&raw const value).cast())];
-    let (params, extra) = (In::from(params.as_ptr()), In::from(std::ptr::null()));
+    let (params, extra) = (input(params.as_ptr()), In::null());
     ok!(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, extra));
 }
 
@@ -201,8 +201,7 @@ fn branches() -> String {
     let captured: CUgraph = get(|graph| unsafe { cuStreamEndCapture(a, graph) }).unwrap();
     let outer: CUgraph = get(|graph| unsafe { cuGraphCreate(graph, 0) }).unwrap();
     // SAFETY: a place for a handle, and no dependencies.
-    let inside =
-        get(|node| unsafe { cuGraphAddChildGraphNode(node, outer, In::from(std::ptr::null()), 0, captured) });
+    let inside = get(|node| unsafe { cuGraphAddChildGraphNode(node, outer, In::null(), 0, captured) });
     let _: CUgraphNode = inside.unwrap();
     let results = [captured, outer].map(|graph| {
         // SAFETY: a place for a handle.
@@ -226,11 +225,11 @@ fn other_device() -> String {
         let here = {
             // SAFETY: a place for a handle.
             let mut of = CUcontext::default();
-            ok!(cuStreamGetCtx(near, Out::from(&mut of)));
+            ok!(cuStreamGetCtx(near, output(&mut of)));
             ok!(cuCtxPushCurrent_v2(of));
             let here = event();
             ok!(cuEventRecord(here, near));
-            ok!(cuCtxPopCurrent_v2(Out::from(&mut of)));
+            ok!(cuCtxPopCurrent_v2(output(&mut of)));
             here
         };
         ok!(cuStreamWaitEvent(far, here, 0));

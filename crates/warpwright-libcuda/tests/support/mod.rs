@@ -74,20 +74,20 @@ pub(crate) fn text(text: &str) -> CString {
 }
 
 pub(crate) fn chars(text: &CString) -> In<c_char> {
-    In::from(text.as_ptr())
+    input(text.as_ptr())
 }
 
 pub(crate) fn null<T>() -> In<T> {
-    In::from(std::ptr::null::<T>())
+    In::null()
 }
 
 pub(crate) fn nowhere<T>() -> Out<T> {
-    Out::from(std::ptr::null_mut::<T>())
+    Out::null()
 }
 
 pub(crate) fn load(ptx: &str) -> Result<CUmodule> {
     let ptx = text(ptx);
-    out(|module| call!(cuModuleLoadData(module, In::from(ptx.as_ptr().cast::<u8>()))))
+    out(|module| call!(cuModuleLoadData(module, input(ptx.as_ptr().cast::<u8>()))))
 }
 
 pub(crate) fn function(module: CUmodule, name: &str) -> Result<CUfunction> {
@@ -104,12 +104,12 @@ pub(crate) struct Params {
 impl Params {
     pub(crate) fn of(values: &[u64]) -> Self {
         let values = values.to_vec();
-        let pointers = values.iter().map(|value| In::from(std::ptr::from_ref(value).cast::<u8>())).collect();
+        let pointers = values.iter().map(|value| input(std::ptr::from_ref(value).cast::<u8>())).collect();
         Params { _values: values, pointers }
     }
 
     pub(crate) fn get(&self) -> KernelParams {
-        In::from(self.pointers.as_ptr())
+        input(self.pointers.as_ptr())
     }
 }
 
