@@ -15,14 +15,19 @@ const TABLES: &[&str] = &["crates/warpwright-libcuda/src/api/versions.rs"];
 
 /// What may say `unsafe`: the crates that talk to a driver or to another language, the file that enters
 /// code compiled for features of the processor, the one that maps model files, the command that launches anybody's
-/// PTX on a device, and tests and benches that launch PTX unchecked or count allocations.
+/// PTX on a device, the files with promises that kernels stay within their arguments, and tests and benches that
+/// launch PTX unchecked, promise that, or count allocations.
 const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-runtime/",
     "crates/warpwright-libcuda/",
+    "crates/warpwright-dsl/src/bounded.rs",
+    "crates/warpwright-kernels/src/bounded.rs",
+    "crates/warpwright-graph/src/run/persistent/resident.rs",
     "crates/warpwright-vm/src/simd.rs",
     "crates/warpwright-llm/src/gguf/map.rs",
     "crates/warpwright-llm/tests/common/counting.rs",
     "crates/warpwright-testing/src/rig.rs",
+    "crates/warpwright-kernels/tests/publish.rs",
     "crates/warpwright-graph/tests/",
     "crates/warpwright-graph/benches/",
     "crates/warpwright/src/cli/run/cuda.rs",

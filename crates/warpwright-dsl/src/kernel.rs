@@ -3,7 +3,7 @@
 use super::reg::Reg;
 use super::state::{Base, ENTRY, Pointer, State};
 use super::types::*;
-use super::{Called, Extent, K, Ptr, SizeValue};
+use super::{Bounded, Called, Extent, K, Ptr, SizeValue};
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
@@ -49,6 +49,12 @@ pub trait Kernel {
     /// one itself: the same with smaller blocks, or in parts that do not depend on one another.
     fn called(&self, threads: u32) -> Option<Vec<Called>> {
         let _ = threads;
+        None
+    }
+
+    /// Itself, where it is [`Bounded`]: on a device that does not check accesses, a safe launch asks for that. What it
+    /// returns is what is built and launched.
+    fn bounded(&self) -> Option<&dyn Bounded> {
         None
     }
 

@@ -40,10 +40,11 @@
 //!
 //! The DSL knows PTX and the target, so that it picks the instruction; it optimises addresses and
 //! nothing else, for `ptxas` does the rest.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod address;
 mod atomic;
+mod bounded;
 mod call;
 mod choice;
 mod collective;
@@ -70,6 +71,7 @@ mod trig;
 mod types;
 
 pub use atomic::{AtomicAdd, AtomicBits, AtomicMinMax};
+pub use bounded::Bounded;
 pub use call::{Call, Called, Team};
 pub use collective::Reduce;
 pub use control::{Carry, Range, Var};

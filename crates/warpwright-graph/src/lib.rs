@@ -12,7 +12,7 @@
 //! merge those for which the dispatcher has one kernel. Nothing here knows a device's addresses: a plan names
 //! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run. What a graph means, whatever
 //! runs it, is what [`mod@reference`] makes of it in `f64`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod dispatch;
 mod fuse;

@@ -5,9 +5,10 @@
 //! crate knows no devices.
 //!
 //! Each kernel's file also says how the [catalogue] shows it: its name and its fields as text.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod attention;
+mod bounded;
 mod catalogue;
 mod data;
 mod entry;

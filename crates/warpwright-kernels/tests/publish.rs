@@ -94,7 +94,14 @@ fn what_publishing_cannot_be_is_said() {
 /// Makes tokens 1, 2, 3 and so on, and publishes each, until it is told that none follows.
 struct Many(Publish);
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for Many {}
+
 impl Kernel for Many {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "many".into()
     }

@@ -19,7 +19,14 @@ struct Ten;
 
 const BUFFERS: [&str; 7] = ["q", "k", "k_scales", "v", "v_scales", "lengths", "out"];
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for Ten {}
+
 impl Kernel for Ten {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "ten".into()
     }

@@ -49,6 +49,16 @@ pub enum RuntimeError {
         /// The entry.
         entry: String,
     },
+    /// A CUDA device would do whatever the kernel does, and nothing says that it stays within its arguments.
+    #[error(
+        "kernel `{kernel}` is not `Bounded`, and a CUDA device checks no access: promise with `unsafe impl Bounded`, and \
+         show in `Kernel::bounded`, that it stays within its arguments; or launch it with `unsafe` and \
+         `launch_unbounded`; or run it on a virtual GPU, which checks every access"
+    )]
+    Unbounded {
+        /// Its entry.
+        kernel: String,
+    },
     /// A text is no PTX, or the verifier refuses it.
     #[error("the text is no valid PTX:{}", lines(.0))]
     Invalid(Diagnostics),

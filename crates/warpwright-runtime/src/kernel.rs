@@ -5,6 +5,7 @@
 //!                                                        └─────prepare──► PreparedLaunch ──┘ as often as wanted
 //! ```
 
+use crate::backend::Backend;
 use crate::bindings::Bindings;
 use crate::buffer::{AnyBuffer, Element};
 use crate::contract::{Contract, Limits, Resolved};
@@ -65,6 +66,7 @@ use warpwright_dsl::{ArgDesc, Kernel, LaunchRule};
 pub struct CompiledKernel {
     device: Device,
     compiled: Arc<Compiled>,
+    is_bounded: bool,
 }
 
 /// The same, without a handle of the device: what the device itself may hold.
@@ -96,20 +98,34 @@ impl Device {
     /// Refused where the configuration is none that the kernel has, where the body has mistakes, and where the
     /// device cannot run it: too old, too little shared memory, no such blocks, no clusters. The device keeps its
     /// kernels as long as it lives.
+    ///
+    /// Launching it is safe on a virtual GPU, which checks every access, and where the kernel is
+    /// [`Bounded`](warpwright_dsl::Bounded): see [`Binder::launch`].
     pub fn kernel(&self, kernel: &dyn Kernel) -> Result<CompiledKernel> {
+        // Whatever shows a promise, the one that has given it is the one that is built.
+        let (kernel, is_bounded) = promised(kernel);
         let entry = kernel.entry();
         let known = self.kernels().lock().get(&entry).cloned();
         if let Some(compiled) = known {
-            return compiled.same_as(kernel, &entry).map(|()| self.compiled(compiled));
+            return compiled.same_as(kernel, &entry).map(|()| self.compiled(compiled, is_bounded));
         }
         let compiled = Arc::new(self.compile(kernel, &entry)?);
         // Where another thread was faster, its kernel is the one.
         let compiled = self.kernels().lock().entry(entry).or_insert(compiled).clone();
-        Ok(self.compiled(compiled))
+        Ok(self.compiled(compiled, is_bounded))
     }
 
-    fn compiled(&self, compiled: Arc<Compiled>) -> CompiledKernel {
-        CompiledKernel { device: self.clone(), compiled }
+    fn compiled(&self, compiled: Arc<Compiled>, is_bounded: bool) -> CompiledKernel {
+        CompiledKernel { device: self.clone(), compiled, is_bounded }
+    }
+
+    /// That accesses are checked here, or that the kernel needs no check.
+    pub(crate) fn must_stay_inside(&self, is_bounded: bool, kernel: &str) -> Result<()> {
+        // A CUDA driver may say that its device is virtual: it is not known here what that one checks.
+        if is_bounded || matches!(self.backend(), Backend::Vm(_)) {
+            return Ok(());
+        }
+        Err(RuntimeError::Unbounded { kernel: kernel.to_owned() })
     }
 
     fn compile(&self, kernel: &dyn Kernel, entry: &str) -> Result<Compiled> {
@@ -130,6 +146,14 @@ impl Device {
         }
         let resident = function.max_cooperative_grid(threads(contract.block()), dynamic_shared);
         Ok(Compiled { contract, asked, kernel, resident })
+    }
+}
+
+/// A kernel as it is to be built, and whether it promises to stay within its arguments.
+pub(crate) fn promised(kernel: &dyn Kernel) -> (&dyn Kernel, bool) {
+    match kernel.bounded() {
+        Some(bounded) => (bounded, true),
+        None => (kernel, false),
     }
 }
 
@@ -234,14 +258,63 @@ impl<'a> Binder<'a> {
 
     /// Checks everything; nothing runs yet. What comes of it can be launched as often as wanted, without another
     /// check.
+    ///
+    /// Refused on the terms of [`launch`](Self::launch).
     pub fn prepare(self) -> Result<PreparedLaunch> {
+        self.must_stay_inside()?;
+        self.prepared()
+    }
+
+    /// As [`prepare`](Self::prepare), for a kernel that does not promise to stay within its arguments.
+    ///
+    /// # Safety
+    ///
+    /// As for [`launch_unbounded`](Self::launch_unbounded), for every launch of what comes of it, whatever its buffers
+    /// hold by then.
+    #[allow(unsafe_code, reason = "what a kernel accesses is the caller's promise")]
+    pub unsafe fn prepare_unbounded(self) -> Result<PreparedLaunch> {
+        self.prepared()
+    }
+
+    fn prepared(self) -> Result<PreparedLaunch> {
         let device = self.kernel.device.clone();
         let (launch, buffers) = self.resolve()?;
         Ok(PreparedLaunch { inner: Arc::new(Prepared { device, launch: Arc::new(launch), buffers }) })
     }
 
     /// Checks everything and launches, after what the stream was asked for so far.
+    ///
+    /// Refused on a CUDA device, which checks no access, where the kernel is not
+    /// [`Bounded`](warpwright_dsl::Bounded) ([`RuntimeError::Unbounded`]).
     pub fn launch(self, stream: &Stream) -> Result<()> {
+        self.must_stay_inside()?;
+        self.launched(stream)
+    }
+
+    /// As [`launch`](Self::launch), for a kernel that does not promise to stay within its arguments.
+    ///
+    /// ```compile_fail,E0133
+    /// # use warpwright_runtime::{Binder, RuntimeError, Stream};
+    /// # fn launch(binder: Binder<'_>, stream: &Stream) -> Result<(), RuntimeError> {
+    /// binder.launch_unbounded(stream)
+    /// # }
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// With these arguments, and whatever they hold when the kernel runs, it keeps to what
+    /// [`Bounded`](warpwright_dsl::Bounded) says; or it accesses other memory of buffers that outlive the launch, of which
+    /// it writes nothing that anything else uses at the same time.
+    #[allow(unsafe_code, reason = "what a kernel accesses is the caller's promise")]
+    pub unsafe fn launch_unbounded(self, stream: &Stream) -> Result<()> {
+        self.launched(stream)
+    }
+
+    fn must_stay_inside(&self) -> Result<()> {
+        self.kernel.device.must_stay_inside(self.kernel.is_bounded, self.kernel.entry())
+    }
+
+    fn launched(self, stream: &Stream) -> Result<()> {
         must_run(stream, &self.kernel.device)?;
         let (launch, buffers) = self.resolve()?;
         stream.enqueue(Op::Launch(Arc::new(launch)), &buffers)

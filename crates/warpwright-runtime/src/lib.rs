@@ -11,7 +11,11 @@
 //! /// `y = 2 x`, `n` elements of each.
 //! struct Double;
 //!
+//! // SAFETY: a thread has one index, and reads and writes only if that is less than `n`, the length of both.
+//! unsafe impl Bounded for Double {}
+//!
 //! impl Kernel for Double {
+//!     fn bounded(&self) -> Option<&dyn Bounded> { Some(self) }
 //!     fn entry(&self) -> String { "double".into() }
 //!     fn args(&self) -> Vec<ArgDesc> {
 //!         let n = Extent::dim("n");
@@ -54,6 +58,15 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Safety
+//!
+//! A virtual GPU checks every access and does none that is wrong, so launching any kernel on it is safe. A CUDA device
+//! does what a kernel says, to all memory that is mapped, the host's too. There the safe launches take kernels that are
+//! [`Bounded`](warpwright_dsl::Bounded), an `unsafe` promise of their author which all kernels of the library give, and
+//! refuse others ([`RuntimeError::Unbounded`]). For those there are [`Binder::launch_unbounded`] and
+//! [`Binder::prepare_unbounded`], which are `unsafe`. Which kind a device is may be known only when the program runs:
+//! so a kernel without a promise runs on virtual GPUs, and the first launch on a GPU says what is missing.
 //!
 //! # The order of things
 //!

@@ -39,7 +39,14 @@ static GLOBAL: Counting = Counting;
 /// `y += x` over rows of `n`.
 struct Add;
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for Add {}
+
 impl Kernel for Add {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "add".into()
     }

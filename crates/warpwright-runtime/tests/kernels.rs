@@ -109,7 +109,14 @@ fn a_kernel_is_built_once_for_each_entry() {
         args: Vec<ArgDesc>,
         launch: LaunchRule,
     }
+    // SAFETY: no index is beyond the lengths that `args` says.
+    unsafe impl Bounded for Impostor {}
+
     impl Kernel for Impostor {
+        fn bounded(&self) -> Option<&dyn Bounded> {
+            Some(self)
+        }
+
         fn entry(&self) -> String {
             "reverse_16".into()
         }
@@ -139,7 +146,14 @@ fn a_kernel_is_built_once_for_each_entry() {
 #[test]
 fn kernels_that_cannot_be_built_say_why() {
     struct Wrong;
+    // SAFETY: no index is beyond the lengths that `args` says.
+    unsafe impl Bounded for Wrong {}
+
     impl Kernel for Wrong {
+        fn bounded(&self) -> Option<&dyn Bounded> {
+            Some(self)
+        }
+
         fn entry(&self) -> String {
             "wrong".into()
         }
@@ -257,7 +271,14 @@ fn a_launch_is_of_the_streams_device() {
 fn neighbours_do_not_overlap_and_a_byte_does() {
     /// `y` is 16 copies of the last byte of `x`.
     struct Last(u32);
+    // SAFETY: no index is beyond the lengths that `args` says.
+    unsafe impl Bounded for Last {}
+
     impl Kernel for Last {
+        fn bounded(&self) -> Option<&dyn Bounded> {
+            Some(self)
+        }
+
         fn entry(&self) -> String {
             format!("last_{}", self.0)
         }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{Scope, Type};
 use warpwright_runtime::{
-    HostBuffer, Kind, Measure, OperandBinder, OperandList, OperandTable, Operands, RuntimeError, Stream,
-    Violation,
+    CompiledKernel, HostBuffer, Kind, Measure, OperandBinder, OperandList, OperandTable, Operands,
+    RuntimeError, Stream, Violation,
 };
 
 const N: usize = 192;
@@ -54,7 +54,14 @@ impl Kernel for CallsAffine {
 /// Waits until the host says so.
 struct Spin;
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for Spin {}
+
 impl Kernel for Spin {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "spin".into()
     }
@@ -118,6 +125,13 @@ fn two_calls(stream: &Stream, z: &warpwright_runtime::Buffer<f32>) -> OperandTab
     table
 }
 
+/// Launches [`CallsAffine`] with a table of two records.
+fn launch_two(caller: &CompiledKernel, table: &OperandTable, stream: &Stream) -> Result<(), RuntimeError> {
+    let binder = caller.bind().buffer("operands", table).scalar("calls", 2u32);
+    // SAFETY: the table has two records as `CallsAffine` reads them, of a kernel that is bounded. Nobody writes others.
+    unsafe { binder.launch_unbounded(stream) }
+}
+
 fn expected() -> Vec<f32> {
     numbers(5.0).into_iter().map(|x| -(2.0 * x + 1.0)).collect()
 }
@@ -129,7 +143,7 @@ fn calls_find_what_they_were_given() {
     let z = stream.alloc::<f32>(N).unwrap();
     let table = two_calls(&stream, &z);
     let caller = device.kernel(&CallsAffine).unwrap();
-    let launch = || caller.bind().buffer("operands", &table).scalar("calls", 2u32).launch(&stream);
+    let launch = || launch_two(&caller, &table, &stream);
     launch().unwrap();
     assert_eq!(stream.clone_dtoh(&z).unwrap(), expected());
     // What the table refers to is nobody else's while it is there.
@@ -178,7 +192,7 @@ fn what_was_issued_has_what_the_table_refers_to() {
     stream.synchronize().unwrap();
     let hold = Hold::new(&stream);
     let caller = device.kernel(&CallsAffine).unwrap();
-    caller.bind().buffer("operands", &table).scalar("calls", 2u32).launch(&stream).unwrap();
+    launch_two(&caller, &table, &stream).unwrap();
     drop(table);
     // Whatever the pool holds: the launch has its memory.
     device.trim_pool(0);
@@ -194,7 +208,7 @@ fn what_was_captured_has_what_the_table_refers_to() {
     let table = two_calls(&stream, &z);
     let caller = device.kernel(&CallsAffine).unwrap();
     stream.begin_capture().unwrap();
-    caller.bind().buffer("operands", &table).scalar("calls", 2u32).launch(&stream).unwrap();
+    launch_two(&caller, &table, &stream).unwrap();
     let graph = stream.end_capture().unwrap().instantiate().unwrap();
     drop(table);
     assert_eq!(device.pool_statistics().live, 4);
@@ -222,7 +236,7 @@ fn another_stream_that_uses_the_table_uses_what_it_refers_to() {
         let held: Vec<u64> = table.references().iter().map(|buffer| buffer.device_ptr()).collect();
         let hold = Hold::new(&other);
         if used {
-            caller.bind().buffer("operands", &table).scalar("calls", 2u32).launch(&other).unwrap();
+            launch_two(&caller, &table, &other).unwrap();
         }
         drop(table);
         let new = [(); 2].map(|()| home.alloc::<f32>(N).unwrap());

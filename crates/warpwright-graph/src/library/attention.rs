@@ -111,9 +111,8 @@ fn prefill(
             *side = floats.into();
         }
     }
-    let tokens = lowering.rows(step.q)?.into();
-    let batch = u64::from(batch);
-    let dims = [("q_tokens", tokens), ("max_q_len", tokens), ("batch", batch), ("starts", batch + 1)];
+    let tokens = lowering.rows(step.q)?;
+    let dims = [("max_q_len", tokens.into()), ("batch", batch.into())];
     let [k, v] = sides;
     let given = [
         ("q", step.q.into()),
@@ -121,6 +120,8 @@ fn prefill(
         ("v", v),
         ("out", step.out.into()),
         ("q_starts", q_starts.into()),
+        ("starts", Given::u32(batch + 1)),
+        ("q_tokens", Given::u32(tokens)),
         ("kv_lens", kv_lens.into()),
     ];
     lowering.launch(kernel, &dims, &given)

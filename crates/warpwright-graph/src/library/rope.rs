@@ -3,7 +3,7 @@
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, TensorType};
 use crate::program::{Program, RopeStep};
-use warpwright_kernels::{CacheDtype, Rope, TokenSequences};
+use warpwright_kernels::{CacheDtype, Rope};
 
 /// The kernel for a step.
 pub(super) fn configure(program: &Program, step: &RopeStep, multiprocessors: u32) -> Result<Rope> {
@@ -81,10 +81,14 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, step: &RopeStep) -> Result<()> 
     given.extend(step.rotate.and_then(|rotate| rotate.norm).map(|norm| ("q_norm", norm.into())));
     given.extend(append.and_then(|append| append.k_norm).map(|norm| ("k_norm", norm.into())));
     given.push(("positions", step.positions.into()));
-    given.extend(append.and_then(|append| append.listed).map(|listed| ("sequences", listed.into())));
+    if let Some((append, listed)) = append.and_then(|append| Some((append, append.listed?))) {
+        given.push(("sequences", listed.into()));
+        let batch = lowering.ty(append.k_cache.0).shape.dims().first().copied();
+        given.push(("batch", Given::u32(batch.unwrap_or(0))));
+    }
     given.extend(step.factors.map(|factors| ("freq_factors", factors.into())));
     given.extend(step.rotate.map(|rotate| ("rotated", rotate.out.into())));
-    let mut dims = vec![("tokens", tokens)];
+    let dims = [("tokens", tokens)];
     if let Some(append) = append {
         // A row for each token and head is written, and nothing else.
         let rows = lowering.ty(append.k).shape.elements();
@@ -96,10 +100,6 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, step: &RopeStep) -> Result<()> 
             if kernel.cache == CacheDtype::Q8_0 {
                 given.push((names[1], Given::part(cache, 1, 0).moves(rows / 16)));
             }
-        }
-        if append.sequences == TokenSequences::Listed {
-            let batch = lowering.ty(append.k_cache.0).shape.dims().first().copied();
-            dims.push(("batch", batch.unwrap_or(0).into()));
         }
     }
     lowering.launch(kernel, &dims, &given)

@@ -12,7 +12,14 @@ struct RowProduct {
     k: u32,
 }
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for RowProduct {}
+
 impl Kernel for RowProduct {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("row_product_n{}_k{}", self.n, self.k)
     }

@@ -25,8 +25,9 @@ use warpwright_ptx::ir::Arch;
 /// | `out` | [`out`](Self::out) | tokens × heads × head_dim |
 /// | `lse`, with [`lse`](Self::lse) only | f32 | tokens × heads |
 /// | `q_len`, `kv_len`, with [`Lengths::Scalars`] | u32 | one, for every sequence |
-/// | `q_starts`, with [`Lengths::Buffers`] | u32 | batch + 1 |
-/// | `kv_lens` for a cache, `kv_starts` for tokens, likewise | u32 | batch, batch + 1 |
+/// | `q_starts`, with [`Lengths::Buffers`] | u32 | batch + 1: `starts` |
+/// | `kv_lens` for a cache, `kv_starts` for tokens, likewise | u32 | batch, `starts` |
+/// | `starts`, `q_tokens`, and `kv_tokens` for tokens, likewise | u32 | one |
 ///
 /// All are row-major and aligned to 16 bytes; the tokens of all sequences lie one after the other. The grid is the
 /// tiles of [`rows`](Self::rows) queries of the longest sequence, by heads, by sequences.
@@ -112,7 +113,8 @@ pub enum Lengths {
     /// Scalars `q_len` and `kv_len`, the same for every sequence.
     Scalars,
     /// Device memory, so that a captured graph serves all of them: `q_starts`, where the queries of each sequence
-    /// begin in `q`, and those of the last end; `kv_lens`, or `kv_starts`, which are like `q_starts`. The grid is
+    /// begin in `q`, and those of the last end; `kv_lens`, or `kv_starts`, which are like `q_starts`. A sequence has
+    /// none of the tokens beyond `q_tokens` or `kv_tokens`, whatever these buffers say. The grid is
     /// for sequences of up to `max_q_len` queries.
     Buffers,
 }
@@ -330,6 +332,10 @@ impl<T: Half> Source<T> for f32 {
 }
 
 impl Kernel for FlashAttention {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let FlashAttention { head_dim, heads, kv_heads, .. } = self;
         let [q, kv, out, factors] = [self.q, self.kv, self.out, self.factors].map(Dtype::name);

@@ -224,6 +224,10 @@ impl IncrementalAttention {
 }
 
 impl Kernel for IncrementalAttention {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn check(&self) -> Result<(), BuildError> {
         let IncrementalAttention { head_dim, heads, kv_heads, max_seq_len, cache, .. } = *self;
         let granule = cache.granule();

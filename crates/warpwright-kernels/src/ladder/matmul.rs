@@ -50,6 +50,10 @@ impl<T, O> Matmul<T, O> {
 }
 
 impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let (factor, sum) = (T::TYPE.name(), O::TYPE.name());
         let Matmul { n, k, stages, warps: [down, across], .. } = self;

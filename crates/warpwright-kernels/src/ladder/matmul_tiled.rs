@@ -37,6 +37,10 @@ impl<T> MatmulTiled<T> {
 }
 
 impl<T: Float> Kernel for MatmulTiled<T> {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("matmul_tiled_{}_n{}_k{}", T::TYPE.name(), self.n, self.k)
     }

@@ -27,6 +27,10 @@ impl<T> RmsNorm<T> {
 }
 
 impl<T: Float> Kernel for RmsNorm<T> {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let (ty, bits) = (T::TYPE.name(), self.epsilon.to_bits());
         format!("rms_norm_{ty}_d{}_e{bits:08x}_t{}", self.d, self.threads)

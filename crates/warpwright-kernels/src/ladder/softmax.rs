@@ -27,6 +27,10 @@ impl<T> Softmax<T> {
 }
 
 impl<T: Float> Kernel for Softmax<T> {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("softmax_{}_d{}_t{}", T::TYPE.name(), self.d, self.threads)
     }

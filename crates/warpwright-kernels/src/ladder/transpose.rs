@@ -30,6 +30,10 @@ impl<T> Transpose<T> {
 }
 
 impl<T: Data> Kernel for Transpose<T> {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("transpose_{}_{}x{}", T::TYPE.name(), self.rows, self.columns)
     }

@@ -21,6 +21,10 @@ impl<T> VectorAdd<T> {
 }
 
 impl<T: Float> Kernel for VectorAdd<T> {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("vector_add_{}_t{}", T::TYPE.name(), self.threads)
     }

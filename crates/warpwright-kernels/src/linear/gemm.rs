@@ -149,6 +149,10 @@ impl Gemm {
 }
 
 impl Kernel for Gemm {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let Gemm { dtype, n, k, rows, columns, stages, .. } = self;
         let terms = match self.input {

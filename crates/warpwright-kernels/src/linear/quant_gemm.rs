@@ -89,6 +89,10 @@ impl QuantGemm {
 }
 
 impl Kernel for QuantGemm {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let QuantGemm { format, n, k, terms, rows, columns, .. } = self;
         format!("quant_gemm_{format}_{}_n{n}_k{k}_x{terms}_t{rows}x{columns}", self.epilogue().name())

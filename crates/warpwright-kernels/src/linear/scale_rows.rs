@@ -60,6 +60,10 @@ impl ScaleRows {
 }
 
 impl Kernel for ScaleRows {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("scale_rows_{}_{}x{}_d{}", self.dtype, self.half, self.terms, self.d)
     }

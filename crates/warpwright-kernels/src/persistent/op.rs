@@ -105,6 +105,14 @@ impl Op {
         &self.kernel
     }
 
+    /// The kernel whose body is called: the one that has promised to stay within its arguments, where one has.
+    fn called(&self) -> &dyn Kernel {
+        match self.kernel.bounded() {
+            Some(bounded) => bounded,
+            None => &*self.kernel,
+        }
+    }
+
     /// The name of its code: [`Kernel::code`], and its frozen arguments.
     pub fn code(&self) -> &str {
         &self.code
@@ -205,7 +213,7 @@ impl Op {
                 let zero = k.u32(0);
                 let next = match &line {
                     Some(call) => {
-                        call.run(&*self.kernel, [tile, zero, zero]);
+                        call.run(self.called(), [tile, zero, zero]);
                         team.sync();
                         tile
                     }
@@ -221,7 +229,7 @@ impl Op {
                             [tile - row * x, row % y, row / y]
                         };
                         let place = k.if_else(tile.lt(x), || [tile, zero, zero], row);
-                        self.call(team, all, record(), Some(kept.at(Kept::RECORD))).run(&*self.kernel, place);
+                        self.call(team, all, record(), Some(kept.at(Kept::RECORD))).run(self.called(), place);
                         team.sync();
                         mine.ld(0)
                     }

@@ -124,7 +124,7 @@ pub enum TokenSequences {
     One,
     /// Token `t` to sequence `t`: a step of decoding.
     Each,
-    /// Token `t` to `sequences[t]`, less than `batch`.
+    /// Token `t` to `sequences[t]`. One of `batch` or more reaches no cache.
     Listed,
 }
 
@@ -240,6 +240,10 @@ impl Rope {
 }
 
 impl Kernel for Rope {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let Rope { heads, kv_heads, head_dim, rotary_dim, input, rounds, .. } = *self;
         let mut name = format!("rope_h{heads}_{kv_heads}_d{head_dim}_{rotary_dim}_x{input}_n{rounds}");
@@ -291,7 +295,7 @@ impl Kernel for Rope {
             args.push(ArgDesc::input::<u32>("positions", tokens));
         }
         if self.has_kv() && self.sequences == TokenSequences::Listed {
-            args.push(ArgDesc::input::<u32>("sequences", tokens));
+            args.extend([ArgDesc::input::<u32>("sequences", tokens), ArgDesc::scalar::<u32>("batch")]);
         }
         if self.turns() && self.freq_factors {
             args.push(ArgDesc::input::<f32>("freq_factors", self.rotary_dim / 2));
@@ -399,6 +403,10 @@ impl Kernel for Rope {
 
         let lanes = Lanes::new(self, k);
         let in_cache = position.lt(max_seq_len.reg());
+        let in_cache = match self.sequences {
+            TokenSequences::Listed if self.has_kv() => in_cache & sequence.lt(k.scalar::<u32>("batch")),
+            _ => in_cache,
+        };
         let append = |cache: Rows<'k>, head: Head<'k>, slots: &[Vec<Reg<'k, f32>>]| {
             let of_sequence = sequence.to::<u64>() * kv_heads.wide() + head.number.to::<u64>();
             let row = cache.row(of_sequence * max_seq_len.wide() + position.to::<u64>(), head_dim);

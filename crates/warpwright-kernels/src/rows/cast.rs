@@ -48,6 +48,10 @@ impl Cast {
 }
 
 impl Kernel for Cast {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let Cast { columns, from, to, from_pitch, to_pitch, threads } = self;
         format!("cast_{from}_{to}_n{columns}_p{from_pitch}_{to_pitch}_t{threads}")

@@ -24,6 +24,10 @@ impl CopyBytes {
 }
 
 impl Kernel for CopyBytes {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("copy_bytes_n{}_t{}", self.bytes, self.threads)
     }

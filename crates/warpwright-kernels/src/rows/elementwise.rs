@@ -78,6 +78,10 @@ impl Elementwise {
 }
 
 impl Kernel for Elementwise {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let Elementwise { op, columns, a, b, output, threads, .. } = self;
         let halves = if self.operands == Operands::Halves { "_halves" } else { "" };

@@ -53,6 +53,10 @@ impl Embedding {
 }
 
 impl Kernel for Embedding {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("embedding_{}_{}_r{}_d{}", self.format, self.out, self.rows, self.d)
     }

@@ -94,6 +94,10 @@ impl RmsNorm {
 }
 
 impl Kernel for RmsNorm {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let RmsNorm { d, epsilon, threads, .. } = *self;
         let columns = self.columns.map(|columns| format!("_c{columns}")).unwrap_or_default();

@@ -35,6 +35,10 @@ impl QuantizeQ8_1 {
 }
 
 impl Kernel for QuantizeQ8_1 {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("quantize_q8_1_d{}_x{}_t{}", self.d, self.input, self.threads)
     }

@@ -34,6 +34,10 @@ impl ResizeRows {
 }
 
 impl Kernel for ResizeRows {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let ResizeRows { from, to, dtype, threads } = self;
         format!("resize_rows_{dtype}_n{from}_{to}_t{threads}")

@@ -54,6 +54,10 @@ impl Softmax {
 }
 
 impl Kernel for Softmax {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let Softmax { d, input, output, threads, .. } = self;
         let columns = self.columns.map(|columns| format!("_c{columns}")).unwrap_or_default();

@@ -40,6 +40,10 @@ impl Argmax {
 }
 
 impl Kernel for Argmax {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let Argmax { n, input, blocks, threads } = self;
         format!("argmax_n{n}_{input}_b{blocks}_t{threads}")

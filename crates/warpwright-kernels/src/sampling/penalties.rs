@@ -71,6 +71,10 @@ impl Penalties {
 }
 
 impl Kernel for Penalties {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let Penalties { n, window, input, .. } = self;
         let [repeat, frequency, presence] = self.settings().map(|(setting, _)| setting.tag());

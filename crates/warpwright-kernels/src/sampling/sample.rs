@@ -113,6 +113,10 @@ impl Sample {
 const MAX_N: u32 = (1 << 20) - 1;
 
 impl Kernel for Sample {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         let Sample { n, input, columns, threads, .. } = self;
         let top_k = match self.top_k {

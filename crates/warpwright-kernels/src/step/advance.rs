@@ -31,6 +31,10 @@ impl Advance {
 }
 
 impl Kernel for Advance {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("advance_{}", self.buffers)
     }

@@ -78,6 +78,10 @@ impl Publish {
 }
 
 impl Kernel for Publish {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("publish_c{}_e{}", self.capacity, self.ends)
     }

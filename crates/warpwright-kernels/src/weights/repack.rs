@@ -63,6 +63,10 @@ impl Unpack {
 }
 
 impl Kernel for Repack {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("repack_{}_n{}_k{}", self.format, self.n, self.k)
     }
@@ -109,6 +113,10 @@ impl Kernel for Repack {
 }
 
 impl Kernel for Unpack {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("unpack_{}_n{}_k{}", self.format, self.n, self.k)
     }

@@ -13,11 +13,12 @@
 //! any handle of it keeps them alive, and an operation or a captured graph that is given the table as an argument is
 //! one that uses them too.
 //!
-//! What is not known here is what the caller does with the words. Its own contract is that it reads the table as it was
-//! laid out, and that calls of which one writes what another takes are in order: two records may have one buffer. A
-//! virtual GPU reports what goes beyond that, as it does for every kernel. On a CUDA device nothing would: there the
-//! launch of such a kernel asks for the trust that a raw launch asks for, and for memory that the context maps as long
-//! as the table is there, which holding the buffers gives.
+//! What is not known here is what the caller does with the words: that it reads the table as it was laid out, and that
+//! calls of which one writes what another takes are in order, since two records may have one buffer. A virtual GPU
+//! reports what goes beyond that, as it does for every kernel. On a CUDA device operands are of kernels that are
+//! [`Bounded`](warpwright_dsl::Bounded), and the caller, which follows addresses that it finds, is none: it is launched
+//! with `unsafe`, by [`Binder::prepare_unbounded`](crate::Binder::prepare_unbounded), whoever does so promising both, and
+//! that nobody writes other words into the table.
 
 mod table;
 
@@ -28,6 +29,7 @@ use crate::buffer::{AnyBuffer, Element};
 use crate::contract::{Contract, ContractError, Limits, Param, Resolved, Violation};
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
+use crate::kernel::promised;
 use std::fmt;
 use std::sync::Arc;
 use warpwright_dsl::{ArgDesc, Kernel};
@@ -35,8 +37,9 @@ use warpwright_dsl::{ArgDesc, Kernel};
 impl Device {
     /// Begins the operands of a kernel that another one calls: nothing is given yet. The kernel is not built.
     ///
-    /// Refused where the configuration is none that the kernel has, where the device cannot run it, and where its blocks
-    /// run together ([`Violation::NotCallable`]).
+    /// Refused where the configuration is none that the kernel has, where the device cannot run it, where its blocks
+    /// run together ([`Violation::NotCallable`]), and on a CUDA device where it is not
+    /// [`Bounded`](warpwright_dsl::Bounded).
     ///
     /// ```
     /// use warpwright_dsl::*;
@@ -91,7 +94,9 @@ impl Device {
     /// # }
     /// ```
     pub fn operands(&self, kernel: &dyn Kernel) -> Result<OperandBinder> {
+        let (kernel, is_bounded) = promised(kernel);
         let entry = kernel.entry();
+        self.must_stay_inside(is_bounded, &entry)?;
         kernel.check().map_err(|source| RuntimeError::Build { kernel: entry.clone(), source })?;
         let rule = kernel.launch();
         if rule.cooperative || rule.cluster.is_some() {

@@ -128,7 +128,14 @@ impl Many {
     }
 }
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for Many {}
+
 impl Kernel for Many {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "many".into()
     }

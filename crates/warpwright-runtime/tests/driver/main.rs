@@ -3,6 +3,7 @@
 //! Each test is a process of its own with the driver of `warpwright-libcuda`.
 #![cfg(target_os = "linux")]
 
+mod bounded;
 mod calls;
 mod ends;
 mod errors;

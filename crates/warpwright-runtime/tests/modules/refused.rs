@@ -10,7 +10,14 @@ use warpwright_runtime::{JitError, ModuleError, RuntimeError};
 /// `y = 1`, and a call of a function that nobody defines.
 struct One;
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for One {}
+
 impl Kernel for One {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "one".into()
     }

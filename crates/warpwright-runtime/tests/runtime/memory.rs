@@ -1,7 +1,7 @@
 //! The pool: which memory a buffer gets, and what the checks know of it.
 
 use crate::*;
-use warpwright_dsl::{ArgDesc, K, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, Bounded, K, Kernel, LaunchRule};
 
 #[test]
 fn a_stream_uses_memory_again_at_once() {
@@ -99,7 +99,14 @@ fn a_copy_on_another_stream_is_a_use() {
 /// Counts three numbers up.
 struct Touch;
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for Touch {}
+
 impl Kernel for Touch {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "touch".into()
     }

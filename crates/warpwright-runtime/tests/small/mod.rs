@@ -44,7 +44,14 @@ pub(crate) fn refused<T>(result: Result<T, RuntimeError>) -> (String, Option<Str
 /// `y = a · x + y0`, element by element; `y` may be `x`. Blocks of 64 threads.
 pub(crate) struct Affine;
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for Affine {}
+
 impl Kernel for Affine {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "affine".into()
     }
@@ -75,7 +82,14 @@ impl Kernel for Affine {
 /// Adds 1 to each of `rows × 32` counters.
 pub(crate) struct Count;
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for Count {}
+
 impl Kernel for Count {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "count".into()
     }
@@ -99,7 +113,14 @@ pub(crate) struct GridSum {
     pub(crate) threads: u32,
 }
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for GridSum {}
+
 impl Kernel for GridSum {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("grid_sum_t{}", self.threads)
     }
@@ -137,7 +158,14 @@ pub(crate) struct Reverse {
     pub(crate) n: u32,
 }
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for Reverse {}
+
 impl Kernel for Reverse {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("reverse_{}", self.n)
     }
@@ -161,7 +189,14 @@ impl Kernel for Reverse {
 /// Traps where `flag` is not zero.
 pub(crate) struct TrapIf;
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for TrapIf {}
+
 impl Kernel for TrapIf {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "trap_if".into()
     }
@@ -186,7 +221,14 @@ pub(crate) struct Nothing {
     pub(crate) rule: LaunchRule,
 }
 
+// SAFETY: no index is beyond the lengths that `args` says.
+unsafe impl Bounded for Nothing {}
+
 impl Kernel for Nothing {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         self.entry.into()
     }

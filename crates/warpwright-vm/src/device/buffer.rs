@@ -56,12 +56,7 @@ impl Device {
     ///     let _ = device.map_host(Arc::new(words), 4, "borrowed");
     /// }
     /// ```
-    pub fn map_host(
-        &self,
-        owner: Arc<HostWords>,
-        bytes: u64,
-        name: &str,
-    ) -> Result<Buffer<u8>, DeviceError> {
+    pub fn map_host(&self, owner: Arc<HostWords>, bytes: u64, name: &str) -> Result<Buffer<u8>, DeviceError> {
         let words = (*owner).as_ref();
         let (address, room) = (words.as_ptr().addr() as u64, size_of_val(words) as u64);
         if bytes == 0 || bytes > room {

@@ -18,7 +18,7 @@ use warpwright_dsl::{Block, BuildError, Kernel};
 use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::format::{BARRIER_WORDS, COUNTER_STRIDE};
 use warpwright_runtime::{
-    self as runtime, AnyBuffer, Buffer, CompiledKernel, PreparedLaunch, RuntimeError, Stream,
+    self as runtime, AnyBuffer, Binder, Buffer, CompiledKernel, PreparedLaunch, RuntimeError, Stream,
 };
 
 /// A plan of one token of one sequence that is bound to the weights and states of a [`Store`], and to one kernel that
@@ -94,10 +94,21 @@ impl Persistent {
         let kernel = kernel.map_err(|error| PersistentError::Kernel(Box::new(error)))?;
         let assigned = schedule.assign(blocks(&kernel, options)?, options.assignment)?;
         check(&schedule, &plan, &assigned).map_err(|fault| PersistentError::Fault(Box::new(fault)))?;
-        Persistent::with(plan, store, options, kernel, schedule, assigned)
+        #[allow(
+            unsafe_code,
+            reason = "the kernel follows addresses, which are made here and held against all rules"
+        )]
+        let prepare = |binder: Binder<'_>| {
+            // SAFETY: each address that the kernel follows was bound under the contract of the kernel that it calls with
+            // it. On a device that checks no access that one is bounded: `Device::operands` refuses others. The table of
+            // addresses holds their buffers. What calls are made and in which order was held against the plan above,
+            // and nobody else has a handle of the memory that says it.
+            unsafe { binder.prepare_unbounded() }
+        };
+        Persistent::with(plan, store, options, kernel, schedule, assigned, prepare)
     }
 
-    /// Binds what was scheduled and assigned, as it is.
+    /// Binds what was scheduled and assigned, as it is, and has the launch prepared.
     pub(super) fn with(
         plan: Arc<Plan>,
         store: &mut Store,
@@ -105,6 +116,7 @@ impl Persistent {
         kernel: CompiledKernel,
         schedule: Schedule,
         assigned: Assigned,
+        prepare: impl FnOnce(Binder<'_>) -> runtime::Result<PreparedLaunch>,
     ) -> Result<Self, PersistentError> {
         let placed = Placed::new(plan, store)?;
         let (stream, device) = (&placed.stream, store.device());
@@ -141,7 +153,7 @@ impl Persistent {
             .dim("items", assigned.items.len() as u64)
             .dim("counters", encoded.counters.into())
             .dim("blocks", encoded.blocks.into());
-        let prepared = binder.prepare()?;
+        let prepared = prepare(binder)?;
         let options = options.clone();
         Ok(Persistent {
             placed,

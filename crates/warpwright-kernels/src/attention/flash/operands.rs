@@ -47,11 +47,18 @@ impl FlashAttention {
         if by_value {
             args.extend([ArgDesc::scalar::<u32>("q_len"), ArgDesc::scalar::<u32>("kv_len")]);
         } else {
-            args.push(ArgDesc::input::<u32>("q_starts", Extent::dim("starts")));
-            args.push(match self.kv_layout {
-                KvLayout::Cache { .. } => ArgDesc::input::<u32>("kv_lens", Extent::dim("batch")),
-                KvLayout::Tokens => ArgDesc::input::<u32>("kv_starts", Extent::dim("starts")),
-            });
+            args.extend([
+                ArgDesc::input::<u32>("q_starts", Extent::dim("starts")),
+                ArgDesc::scalar::<u32>("starts"),
+                ArgDesc::scalar::<u32>("q_tokens"),
+            ]);
+            match self.kv_layout {
+                KvLayout::Cache { .. } => args.push(ArgDesc::input::<u32>("kv_lens", Extent::dim("batch"))),
+                KvLayout::Tokens => args.extend([
+                    ArgDesc::input::<u32>("kv_starts", Extent::dim("starts")),
+                    ArgDesc::scalar::<u32>("kv_tokens"),
+                ]),
+            }
         }
         args
     }
@@ -65,11 +72,14 @@ impl FlashAttention {
         let (head, sequence) = (k.ctaid_y(), k.ctaid_z());
         let kv_head = head / (self.heads / self.kv_heads);
 
-        // Where the sequence's tokens begin, and how many it has: of queries, then of keys.
-        let range = |name| {
-            let starts = k.ptr::<u32>(name);
-            let start = starts.ld(sequence);
-            (start, starts.ld(sequence + 1) - start)
+        // Where the sequence's tokens begin, and how many it has, of those that there are: of queries, then of keys.
+        let count = (self.lengths == Lengths::Buffers).then(|| k.scalar::<u32>("starts"));
+        let range = |name, tokens| {
+            let (starts, tokens) = (k.ptr::<u32>(name), k.scalar::<u32>(tokens));
+            let count = count.unwrap_or(k.u32(0));
+            let [start, end] =
+                [sequence, sequence + 1].map(|at| starts.ld_if(at.lt(count), at, 0).min(tokens));
+            (start, end.max(start) - start)
         };
         let ((q_start, q_len), (kv_start, kv_len)) = match (self.lengths, self.kv_layout) {
             (Lengths::Scalars, _) => {
@@ -77,9 +87,11 @@ impl FlashAttention {
                 ((sequence * q_len, q_len), (sequence * kv_len, kv_len))
             }
             (Lengths::Buffers, KvLayout::Cache { .. }) => {
-                (range("q_starts"), (k.u32(0), k.ptr::<u32>("kv_lens").ld(sequence)))
+                (range("q_starts", "q_tokens"), (k.u32(0), k.ptr::<u32>("kv_lens").ld(sequence)))
             }
-            (Lengths::Buffers, KvLayout::Tokens) => (range("q_starts"), range("kv_starts")),
+            (Lengths::Buffers, KvLayout::Tokens) => {
+                (range("q_starts", "q_tokens"), range("kv_starts", "kv_tokens"))
+            }
         };
 
         let d = self.head_dim;

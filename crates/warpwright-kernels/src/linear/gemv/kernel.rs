@@ -346,6 +346,10 @@ impl QuantGemv {
 }
 
 impl Kernel for QuantGemv {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("quant_gemv_{}", self.name())
     }
@@ -403,6 +407,10 @@ impl FusedNormGemv {
 }
 
 impl Kernel for FusedNormGemv {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         format!("fused_norm_gemv_{}_e{:08x}", self.gemv.name(), self.epsilon.to_bits())
     }
