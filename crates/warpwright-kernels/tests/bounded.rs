@@ -109,7 +109,7 @@ fn kernels_of_the_catalogue_stay_within_their_arguments() {
             let seeds = if has_lists(&**kernel) { 0..2 } else { place as u64..place as u64 + 1 };
             for seed in seeds.filter(|_| place < MOST_RUNS || has_lists(&**kernel)) {
                 let outside = outside(&**kernel, seed);
-                assert!(outside.is_empty(), "{}", outside.join("\n"));
+                assert_eq!(outside.first(), None);
             }
         }
     }
