@@ -1,5 +1,6 @@
 //! Arguments of kernels: the list that a kernel declares, and what its body asks for.
 
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{Arch, Module, Param, Type};
 use warpwright_ptx::{parse, print};
@@ -9,7 +10,7 @@ type Body = for<'k> fn(K<'k>);
 /// Its arguments are `x` and `n`; its body is given.
 struct Asking(Body);
 
-impl Kernel for Asking {
+impl AnyKernel for Asking {
     fn entry(&self) -> String {
         "asking".into()
     }
@@ -64,7 +65,7 @@ fn parameters_have_the_order_of_the_argument_list() {
 /// Its output may share the buffers of these arguments.
 struct Sharing(Role, &'static [&'static str]);
 
-impl Kernel for Sharing {
+impl AnyKernel for Sharing {
     fn entry(&self) -> String {
         "sharing".into()
     }

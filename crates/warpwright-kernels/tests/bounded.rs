@@ -1,6 +1,6 @@
 //! Kernels stay within their arguments, whatever these hold: the promise of `Bounded`, for every entry of the catalogue.
 
-use warpwright_dsl::{ArgDesc, Kernel, Role};
+use warpwright_dsl::{ArgDesc, Role, any::AnyKernel};
 use warpwright_kernels::catalogue;
 use warpwright_ptx::ir::Arch;
 use warpwright_test::KernelTest;
@@ -50,7 +50,7 @@ impl Bits {
 }
 
 /// Bytes of the kernel's buffers.
-fn bytes(kernel: &dyn Kernel) -> u64 {
+fn bytes(kernel: &dyn AnyKernel) -> u64 {
     let args = kernel.args();
     let buffers = args.iter().filter(|arg| arg.role != Role::Scalar);
     let len = |arg: &ArgDesc| arg.len.evaluate(|name| Some(number(name, 1))).unwrap_or(u64::MAX);
@@ -58,7 +58,7 @@ fn bytes(kernel: &dyn Kernel) -> u64 {
 }
 
 /// What the kernel has accessed outside of its arguments.
-fn outside(kernel: &dyn Kernel, seed: u64) -> Vec<String> {
+fn outside(kernel: &dyn AnyKernel, seed: u64) -> Vec<String> {
     let (args, rule) = (kernel.args(), kernel.launch());
     let mut bits = Bits(seed);
     let arch = Arch::sm(rule.min_sm.max(80));
@@ -100,7 +100,7 @@ fn kernels_of_the_catalogue_stay_within_their_arguments() {
         kernels.sort_by_cached_key(|kernel| bytes(&**kernel));
         assert!(bytes(&*kernels[0]) <= MOST_BYTES, "{} has no example that is small enough", entry.name);
         // Where lists say which part of a buffer is whose, each example is run, and each way to be wrong.
-        let has_lists = |kernel: &dyn Kernel| {
+        let has_lists = |kernel: &dyn AnyKernel| {
             kernel.args().iter().any(|arg| matches!(arg.name, "starts" | "sequences" | "positions"))
         };
         for (place, kernel) in

@@ -2,6 +2,7 @@
 //! kernel for many tokens, which a host thread reads and stops.
 
 use std::time::{Duration, Instant};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_kernels::{Finish, Publish};
 use warpwright_ptx::ir::Arch;
@@ -97,7 +98,7 @@ struct Many(Publish);
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for Many {}
 
-impl Kernel for Many {
+impl AnyKernel for Many {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }

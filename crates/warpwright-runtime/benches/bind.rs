@@ -8,6 +8,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_runtime::{Binder, Buffer, CompiledKernel, Device, Result, VmConfig};
 
@@ -22,7 +23,7 @@ const BUFFERS: [&str; 7] = ["q", "k", "k_scales", "v", "v_scales", "lengths", "o
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for Ten {}
 
-impl Kernel for Ten {
+impl AnyKernel for Ten {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }

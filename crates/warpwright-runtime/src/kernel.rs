@@ -17,18 +17,19 @@ use crate::stream::Stream;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use warpwright_dsl::{ArgDesc, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, LaunchRule, any::AnyKernel};
 
 /// A kernel on a device, ready for launches. A cheap handle: its clones are one kernel.
 ///
 /// ```
+/// use warpwright_dsl::any::AnyKernel;
 /// use warpwright_dsl::*;
 /// use warpwright_runtime::{Device, RuntimeError, Violation, VmConfig};
 ///
 /// /// `y = factor · x`.
 /// struct Scale;
 ///
-/// impl Kernel for Scale {
+/// impl AnyKernel for Scale {
 ///     fn entry(&self) -> String { "scale".into() }
 ///     fn args(&self) -> Vec<ArgDesc> {
 ///         let n = Extent::dim("n");
@@ -101,7 +102,7 @@ impl Device {
     ///
     /// Launching it is safe on a virtual GPU, which checks every access, and where the kernel is
     /// [`Bounded`](warpwright_dsl::Bounded): see [`Binder::launch`].
-    pub fn kernel(&self, kernel: &dyn Kernel) -> Result<CompiledKernel> {
+    pub fn kernel(&self, kernel: &dyn AnyKernel) -> Result<CompiledKernel> {
         // Whatever shows a promise, the one that has given it is the one that is built.
         let (kernel, is_bounded) = promised(kernel);
         let entry = kernel.entry();
@@ -128,7 +129,7 @@ impl Device {
         Err(RuntimeError::Unbounded { kernel: kernel.to_owned() })
     }
 
-    fn compile(&self, kernel: &dyn Kernel, entry: &str) -> Result<Compiled> {
+    fn compile(&self, kernel: &dyn AnyKernel, entry: &str) -> Result<Compiled> {
         let failed = |source| RuntimeError::Build { kernel: entry.to_owned(), source };
         kernel.check().map_err(failed)?;
         let limits = Limits::of(self);
@@ -150,7 +151,7 @@ impl Device {
 }
 
 /// A kernel as it is to be built, and whether it promises to stay within its arguments.
-pub(crate) fn promised(kernel: &dyn Kernel) -> (&dyn Kernel, bool) {
+pub(crate) fn promised(kernel: &dyn AnyKernel) -> (&dyn AnyKernel, bool) {
     match kernel.bounded() {
         Some(bounded) => (bounded, true),
         None => (kernel, false),
@@ -163,7 +164,7 @@ fn threads(block: [u32; 3]) -> u32 {
 
 impl Compiled {
     /// That another kernel with this entry is this one, as far as can be seen without building it.
-    fn same_as(&self, kernel: &dyn Kernel, entry: &str) -> Result<()> {
+    fn same_as(&self, kernel: &dyn AnyKernel, entry: &str) -> Result<()> {
         if kernel.launch() == self.asked && kernel.args() == self.contract.args() {
             Ok(())
         } else {

@@ -5,6 +5,7 @@
 //! under its contract: what is accepted fits, and what is refused names kernel, argument and rule.
 //!
 //! ```
+//! use warpwright_dsl::any::AnyKernel;
 //! use warpwright_dsl::*;
 //! use warpwright_runtime::{Device, RuntimeError};
 //!
@@ -14,7 +15,7 @@
 //! // SAFETY: a thread has one index, and reads and writes only if that is less than `n`, the length of both.
 //! unsafe impl Bounded for Double {}
 //!
-//! impl Kernel for Double {
+//! impl AnyKernel for Double {
 //!     fn bounded(&self) -> Option<&dyn Bounded> { Some(self) }
 //!     fn entry(&self) -> String { "double".into() }
 //!     fn args(&self) -> Vec<ArgDesc> {

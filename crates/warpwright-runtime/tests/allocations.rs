@@ -2,6 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_runtime::{Device, HostBuffer, LaunchConfig, Stream, VmConfig};
 
@@ -42,7 +43,7 @@ struct Add;
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for Add {}
 
-impl Kernel for Add {
+impl AnyKernel for Add {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }

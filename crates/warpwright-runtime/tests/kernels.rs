@@ -3,6 +3,7 @@
 mod small;
 
 use small::*;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 use warpwright_runtime::{CompiledKernel, Device, Kind, Measure, RuntimeError, Stream, Violation};
@@ -112,7 +113,7 @@ fn a_kernel_is_built_once_for_each_entry() {
     // SAFETY: no index is beyond the lengths that `args` says.
     unsafe impl Bounded for Impostor {}
 
-    impl Kernel for Impostor {
+    impl AnyKernel for Impostor {
         fn bounded(&self) -> Option<&dyn Bounded> {
             Some(self)
         }
@@ -149,7 +150,7 @@ fn kernels_that_cannot_be_built_say_why() {
     // SAFETY: no index is beyond the lengths that `args` says.
     unsafe impl Bounded for Wrong {}
 
-    impl Kernel for Wrong {
+    impl AnyKernel for Wrong {
         fn bounded(&self) -> Option<&dyn Bounded> {
             Some(self)
         }
@@ -274,7 +275,7 @@ fn neighbours_do_not_overlap_and_a_byte_does() {
     // SAFETY: no index is beyond the lengths that `args` says.
     unsafe impl Bounded for Last {}
 
-    impl Kernel for Last {
+    impl AnyKernel for Last {
         fn bounded(&self) -> Option<&dyn Bounded> {
             Some(self)
         }

@@ -1,6 +1,7 @@
 //! Products by a kernel of the dispatcher's, written in the DSL: a warp for each number of the result.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_graph::{
     ExecuteError, Family, Fusion, KernelDispatch, PlanOptions, Program, StepOp, StepRun, WeightLayout,
@@ -15,7 +16,7 @@ struct RowProduct {
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for RowProduct {}
 
-impl Kernel for RowProduct {
+impl AnyKernel for RowProduct {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }

@@ -8,6 +8,7 @@ pub(crate) use entry::ENTRY;
 use crate::Dtype;
 use operands::Operands;
 use std::f32::consts::{LN_2, LOG2_E};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Arch;
 
@@ -331,7 +332,7 @@ impl<T: Half> Source<T> for f32 {
     }
 }
 
-impl Kernel for FlashAttention {
+impl AnyKernel for FlashAttention {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }

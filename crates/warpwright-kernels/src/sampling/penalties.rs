@@ -3,6 +3,7 @@
 use super::setting::Setting;
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, check_threads, smaller};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Lowers the logits of the tokens among the last `window` of each row, in place, before a token is drawn. A token
@@ -70,7 +71,7 @@ impl Penalties {
     }
 }
 
-impl Kernel for Penalties {
+impl AnyKernel for Penalties {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }

@@ -1,5 +1,6 @@
 //! What benches of launches have in common: a kernel with the parameters of a decoder's, and a device that is held.
 
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_runtime::{Device, HostBuffer, LaunchConfig, Stream};
 
@@ -11,7 +12,7 @@ pub(crate) struct Touch;
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for Touch {}
 
-impl Kernel for Touch {
+impl AnyKernel for Touch {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }

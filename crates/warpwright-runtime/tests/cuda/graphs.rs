@@ -2,6 +2,7 @@
 
 use crate::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_kernels::Softmax;
 use warpwright_runtime::cudarc::driver::CudaContext;
@@ -131,7 +132,7 @@ impl Many {
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for Many {}
 
-impl Kernel for Many {
+impl AnyKernel for Many {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }

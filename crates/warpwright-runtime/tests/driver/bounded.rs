@@ -1,13 +1,14 @@
 //! What a safe launch may do on a device that checks no access: kernels that promise to stay within their arguments.
 
 use crate::clean;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_runtime::{Binder, Device, RuntimeError, VmConfig};
 
 /// Stores 7 at an index of `y`, wherever that is.
 struct Anywhere;
 
-impl Kernel for Anywhere {
+impl AnyKernel for Anywhere {
     fn entry(&self) -> String {
         "anywhere".into()
     }
@@ -31,7 +32,7 @@ struct Inside;
 // SAFETY: `y` has the one element that is written.
 unsafe impl Bounded for Inside {}
 
-impl Kernel for Inside {
+impl AnyKernel for Inside {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }
@@ -57,7 +58,7 @@ impl Kernel for Inside {
 /// Shows the promise of another kernel.
 struct Borrows(Inside);
 
-impl Kernel for Borrows {
+impl AnyKernel for Borrows {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(&self.0)
     }
@@ -134,7 +135,7 @@ fn a_promise_is_of_the_kernel_that_has_given_it() {
     }
     let device = Device::cuda(0).unwrap();
     let stream = device.default_stream();
-    for kernel in [&Inside as &dyn Kernel, &Borrows(Inside)] {
+    for kernel in [&Inside as &dyn AnyKernel, &Borrows(Inside)] {
         let kernel = device.kernel(kernel).unwrap();
         assert_eq!(kernel.entry(), "inside");
         let y = stream.alloc_zeros::<u32>(1).unwrap();

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::panic::Location;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{self, Arch, Item, ItemKind, Origin, Statement, StatementKind};
 use warpwright_ptx::{parse, verify};
@@ -13,7 +14,7 @@ struct One;
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for One {}
 
-impl Kernel for One {
+impl AnyKernel for One {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }

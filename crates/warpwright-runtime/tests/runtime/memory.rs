@@ -1,7 +1,7 @@
 //! The pool: which memory a buffer gets, and what the checks know of it.
 
 use crate::*;
-use warpwright_dsl::{ArgDesc, Bounded, K, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, Bounded, K, LaunchRule, any::AnyKernel};
 
 #[test]
 fn a_stream_uses_memory_again_at_once() {
@@ -102,7 +102,7 @@ struct Touch;
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for Touch {}
 
-impl Kernel for Touch {
+impl AnyKernel for Touch {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{Arch, Scope};
 use warpwright_ptx::op::control::Trap;
@@ -47,7 +48,7 @@ pub(crate) struct Affine;
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for Affine {}
 
-impl Kernel for Affine {
+impl AnyKernel for Affine {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }
@@ -85,7 +86,7 @@ pub(crate) struct Count;
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for Count {}
 
-impl Kernel for Count {
+impl AnyKernel for Count {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }
@@ -116,7 +117,7 @@ pub(crate) struct GridSum {
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for GridSum {}
 
-impl Kernel for GridSum {
+impl AnyKernel for GridSum {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }
@@ -161,7 +162,7 @@ pub(crate) struct Reverse {
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for Reverse {}
 
-impl Kernel for Reverse {
+impl AnyKernel for Reverse {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }
@@ -192,7 +193,7 @@ pub(crate) struct TrapIf;
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for TrapIf {}
 
-impl Kernel for TrapIf {
+impl AnyKernel for TrapIf {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }
@@ -224,7 +225,7 @@ pub(crate) struct Nothing {
 // SAFETY: no index is beyond the lengths that `args` says.
 unsafe impl Bounded for Nothing {}
 
-impl Kernel for Nothing {
+impl AnyKernel for Nothing {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }
