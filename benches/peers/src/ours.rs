@@ -2,7 +2,7 @@
 
 use crate::{ROW, TARGET};
 use warpwright_kernels::{RmsNorm, Softmax};
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_ptx::{print, verify};
 
 /// RMSNorm over a row.
@@ -15,7 +15,7 @@ pub(crate) fn softmax() -> String {
     emit(&Softmax::new(ROW))
 }
 
-fn emit(kernel: &dyn Kernel) -> String {
+fn emit(kernel: &dyn AnyKernel) -> String {
     let module = kernel.module(TARGET.parse().expect("a target")).expect("the kernel is built");
     verify(&module).expect("the verifier accepts our kernels");
     print(&module)

@@ -1,5 +1,6 @@
 //! Arguments of kernels: the list that a kernel declares, and what its body asks for.
 
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{Arch, Module, Param, Type};
 use warpwright_ptx::{parse, print};
@@ -9,7 +10,7 @@ type Body = for<'k> fn(K<'k>);
 /// Its arguments are `x` and `n`; its body is given.
 struct Asking(Body);
 
-impl Kernel for Asking {
+impl AnyKernel for Asking {
     fn entry(&self) -> String {
         "asking".into()
     }
@@ -26,12 +27,13 @@ impl Kernel for Asking {
 
 #[test]
 fn arguments_must_be_those_of_the_body() {
-    let wrong: [(&str, Body); 5] = [
+    let wrong: [(&str, Body); 6] = [
         ("a number of another type", |k| k.ptr_mut::<f32>("x").st(0, k.scalar::<f32>("n"))),
         ("a buffer that is a number", |k| k.ptr_mut::<u32>("n").st(0, k.scalar::<u64>("x").to::<u32>())),
         ("one that is not asked for", |k| k.ptr_mut::<f32>("x").st(0, 1.0)),
-        ("one too many", |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n") + k.scalar::<u32>("m"))),
-        ("one twice", |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n") + k.scalar::<u32>("n"))),
+        ("one too many", |k| k.ptr_mut::<f32>("x").st(0, k.scalar::<u32>("n").f32() + k.scalar::<f32>("m"))),
+        ("one twice", |k| k.ptr_mut::<f32>("x").st(0, (k.scalar::<u32>("n") + k.scalar::<u32>("n")).f32())),
+        ("elements of another type", |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n"))),
     ];
     for (what, body) in wrong {
         match Asking(body).module(Arch::sm(80)) {
@@ -45,7 +47,7 @@ fn arguments_must_be_those_of_the_body() {
 fn parameters_have_the_order_of_the_argument_list() {
     let late = Asking(|k| {
         let n = k.scalar::<u32>("n");
-        k.when(n.gt(3), || k.ptr_mut::<u32>("x").st(0, n));
+        k.when(n.gt(3), || k.ptr_mut::<f32>("x").st(0, n.f32()));
     });
     let module = late.module(Arch::sm(80)).expect("a kernel");
     let names = |module: &Module| -> Vec<String> {
@@ -64,7 +66,7 @@ fn parameters_have_the_order_of_the_argument_list() {
 /// Its output may share the buffers of these arguments.
 struct Sharing(Role, &'static [&'static str]);
 
-impl Kernel for Sharing {
+impl AnyKernel for Sharing {
     fn entry(&self) -> String {
         "sharing".into()
     }

@@ -2,7 +2,7 @@
 //!
 //! Prints the kernel's PTX, for `sm_80` or the target that is named.
 
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::VectorAdd;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

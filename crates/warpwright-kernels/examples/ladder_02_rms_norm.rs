@@ -2,12 +2,12 @@
 //!
 //! Prints the kernel's PTX for each, for `sm_80` or the target that is named.
 
-use warpwright_dsl::{Bf16, F16, Kernel};
+use warpwright_dsl::{Bf16, F16, any::AnyKernel};
 use warpwright_kernels::ladder::RmsNorm;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = std::env::args().nth(1).unwrap_or("sm_80".into()).parse()?;
-    let kernels: [Box<dyn Kernel>; 3] = [
+    let kernels: [Box<dyn AnyKernel>; 3] = [
         Box::new(RmsNorm::<f32>::new(4096, 1e-5)),
         Box::new(RmsNorm::<F16>::new(4096, 1e-5)),
         Box::new(RmsNorm::<Bf16>::new(4096, 1e-5)),

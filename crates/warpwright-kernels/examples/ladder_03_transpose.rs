@@ -3,7 +3,7 @@
 //! Prints the kernel's PTX, for `sm_80` or the target that is named, and the shared memory that the
 //! launch needs.
 
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::Transpose;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

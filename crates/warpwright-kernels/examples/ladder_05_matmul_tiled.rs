@@ -3,7 +3,7 @@
 //! Runs the kernel on the virtual GPU with every check on, as `sm_80` or the target that is named, and
 //! compares with float64. Prints the kernel's PTX where `--ptx` is given.
 
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::MatmulTiled;
 use warpwright_ptx::ir::Arch;
 use warpwright_test::KernelTest;

@@ -2,12 +2,12 @@
 //! configuration.
 //!
 //! Values are judged against the [`Domain`] of their field, and the kernel they make by its own
-//! [`check`](Kernel::check).
+//! [`check`](warpwright_dsl::Kernel::check).
 
 use crate::Dtype;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_dsl::{BuildError, Called, Kernel};
+use warpwright_dsl::{BuildError, Called, any::AnyKernel};
 
 /// A kernel of the catalogue.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub struct Entry {
     pub fields: &'static [Field],
     /// Configurations of real models and at the edges, as assignments with spaces between them.
     pub examples: &'static [&'static str],
-    pub(crate) make: fn(&Config<'_>) -> Box<dyn Kernel + Send + Sync>,
+    pub(crate) make: fn(&Config<'_>) -> Box<dyn AnyKernel + Send + Sync>,
 }
 
 /// A field of a kernel's configuration.
@@ -37,7 +37,7 @@ pub struct Field {
 }
 
 /// The values that a field may have. What several fields must be together, the kernel's
-/// [`check`](Kernel::check) says.
+/// [`check`](warpwright_dsl::Kernel::check) says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Domain {
@@ -273,8 +273,8 @@ pub(crate) fn check_threads(threads: u32) -> Result<(), BuildError> {
 
 /// What is called in place of a kernel with blocks of `own` threads by one with blocks of `threads`: the same with
 /// blocks of fewer, where they have more or are no power of two, so that teams of a block divide it.
-pub(crate) fn smaller<T: Kernel + Send + Sync + 'static>(
-    kernel: &impl Kernel,
+pub(crate) fn smaller<T: AnyKernel + Send + Sync + 'static>(
+    kernel: &impl AnyKernel,
     own: u32,
     threads: u32,
     with: impl FnOnce(u32) -> T,
@@ -297,7 +297,7 @@ impl Entry {
     pub fn configure<'a>(
         &self,
         assignments: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Box<dyn Kernel + Send + Sync>, ConfigureError> {
+    ) -> Result<Box<dyn AnyKernel + Send + Sync>, ConfigureError> {
         let mut given = vec![None; self.fields.len()];
         for assignment in assignments {
             let (name, value) =
@@ -326,7 +326,10 @@ impl Entry {
     }
 
     /// The kernel in a configuration written as in [`examples`](Self::examples).
-    pub fn configure_text(&self, assignments: &str) -> Result<Box<dyn Kernel + Send + Sync>, ConfigureError> {
+    pub fn configure_text(
+        &self,
+        assignments: &str,
+    ) -> Result<Box<dyn AnyKernel + Send + Sync>, ConfigureError> {
         self.configure(assignments.split_whitespace())
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::ops::{Buffers, run};
-use warpwright_dsl::{BuildError, Kernel};
+use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::Advance;
 use warpwright_ptx::ir::Arch;
 

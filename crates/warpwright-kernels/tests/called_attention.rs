@@ -6,6 +6,7 @@ mod common;
 use common::called::{Calls, called_ptx};
 use common::{encode, numbers};
 use std::collections::HashMap;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention, Rope};
 use warpwright_ptx::ir::Arch;
@@ -225,7 +226,7 @@ mod on_the_vm {
         append: Rope,
     }
 
-    impl Kernel for Beside {
+    impl AnyKernel for Beside {
         fn entry(&self) -> String {
             "beside".into()
         }

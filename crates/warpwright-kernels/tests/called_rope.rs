@@ -6,7 +6,7 @@ mod common;
 use common::called::{Calls, called_ptx};
 use common::{encode, numbers};
 use std::collections::HashMap;
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::{CacheDtype, Dtype, QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 use warpwright_ptx::ir::Arch;
 

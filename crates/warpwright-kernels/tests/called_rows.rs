@@ -6,7 +6,7 @@ mod common;
 use common::called::{Calls, called_ptx};
 use common::numbers;
 use std::collections::HashMap;
-use warpwright_dsl::{Kernel, Role, bf16_bits, f16_bits};
+use warpwright_dsl::{Role, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::{
     Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding, Operands,
     Penalties, Publish, QuantizeQ8_1, ResizeRows, RmsNorm, Sample, Setting, Softmax, WeightFormat,
@@ -17,7 +17,7 @@ use warpwright_ptx::ir::{Arch, Type};
 type Words = HashMap<&'static str, Vec<u64>>;
 
 /// The kernel with numbers for its arguments.
-fn filled<'a>(kernel: &'a dyn Kernel, sm: u16, dims: &[(&str, u64)], given: &Words) -> Calls<'a> {
+fn filled<'a>(kernel: &'a dyn AnyKernel, sm: u16, dims: &[(&str, u64)], given: &Words) -> Calls<'a> {
     let known = |name: &str| dims.iter().find(|(known, _)| *known == name).map(|&(_, value)| value);
     let mut calls = Calls::new(kernel).arch(Arch::sm(sm));
     for &(name, value) in dims {
@@ -62,7 +62,7 @@ fn filled<'a>(kernel: &'a dyn Kernel, sm: u16, dims: &[(&str, u64)], given: &Wor
 
 /// Holds the calls of a kernel to its launch, with its own code and with that of another one.
 #[track_caller]
-fn check(sm: u16, kernel: &dyn Kernel, other: &dyn Kernel, dims: &[(&str, u64)], given: &Words) {
+fn check(sm: u16, kernel: &dyn AnyKernel, other: &dyn AnyKernel, dims: &[(&str, u64)], given: &Words) {
     filled(kernel, sm, dims, given).check();
     let part = |parts: Option<Vec<warpwright_dsl::Called>>| parts.map(|mut parts| parts.remove(0).kernel);
     let (own, others) = (part(kernel.called(256)), part(other.called(256)));
@@ -79,7 +79,7 @@ fn check(sm: u16, kernel: &dyn Kernel, other: &dyn Kernel, dims: &[(&str, u64)],
 }
 
 /// The code of what is called in place of a kernel.
-fn called_code(kernel: &dyn Kernel) -> String {
+fn called_code(kernel: &dyn AnyKernel) -> String {
     kernel.called(256).map_or_else(|| kernel.code(), |parts| parts[0].kernel.code())
 }
 

@@ -1,12 +1,12 @@
 //! The catalogue: defaults build, verify and read back; wrong fields are named.
 
-use warpwright_dsl::{BuildError, Kernel};
+use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{ConfigureError, Domain, Entry, catalogue, find};
 use warpwright_ptx::ir::Arch;
 use warpwright_ptx::{parse, print, verify};
 
 /// The kernel at its defaults and in its examples.
-fn configurations(entry: &'static Entry) -> impl Iterator<Item = Box<dyn Kernel + Send + Sync>> {
+fn configurations(entry: &'static Entry) -> impl Iterator<Item = Box<dyn AnyKernel + Send + Sync>> {
     std::iter::once(&"").chain(entry.examples).map(|assignments| {
         let kernel = entry.configure_text(assignments);
         kernel.unwrap_or_else(|error| panic!("{} {assignments}: {error}", entry.name))
@@ -14,7 +14,7 @@ fn configurations(entry: &'static Entry) -> impl Iterator<Item = Box<dyn Kernel 
 }
 
 /// It builds, verifies and reads back for every target that it claims.
-fn holds(kernel: &dyn Kernel, targets: &[u16]) {
+fn holds(kernel: &dyn AnyKernel, targets: &[u16]) {
     for &sm in targets.iter().filter(|&&sm| sm >= kernel.launch().min_sm) {
         let built = kernel.build(Arch::sm(sm));
         let built = built.unwrap_or_else(|error| panic!("{} for sm_{sm}: {error}", kernel.entry()));

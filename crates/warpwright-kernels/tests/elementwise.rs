@@ -4,7 +4,7 @@
 mod common;
 
 use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, hold, kinds, run};
-use warpwright_dsl::{BuildError, Kernel};
+use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{
     CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Operands, ResizeRows,
 };
@@ -219,7 +219,7 @@ fn copies_are_byte_for_byte() {
 
 #[test]
 fn what_these_kernels_cannot_be_is_said() {
-    let refused = |kernel: &dyn Kernel| match kernel.build(Arch::sm(80)) {
+    let refused = |kernel: &dyn AnyKernel| match kernel.build(Arch::sm(80)) {
         Err(BuildError::Field { field, .. }) => field,
         other => panic!("{:?}", other.map(|_| ())),
     };

@@ -5,7 +5,7 @@ mod common;
 
 use common::gguf::{dequantized, fixture};
 use common::{numbers, rounded};
-use warpwright_dsl::{BuildError, Kernel, bf16_bits, f16_bits};
+use warpwright_dsl::{BuildError, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::{Dtype, Embedding, WeightFormat};
 use warpwright_ptx::ir::Arch;
 use warpwright_test::KernelTest;

@@ -15,7 +15,7 @@ mod common;
 
 use common::gguf::weight;
 use common::{assert_no_conflicts, f16, numbers, rounded, rounding};
-use warpwright_dsl::{BuildError, Kernel, bf16_bits, f16_bits};
+use warpwright_dsl::{BuildError, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::weights::{Repack, WeightFormat};
 use warpwright_kernels::{Dtype, Gemm, GemmInput, QuantGemm, ScaleRows};
 use warpwright_ptx::ir::Arch;
@@ -100,7 +100,7 @@ impl Given {
     /// Runs a product with its operands, and holds what it makes to the loss.
     fn check(
         &self,
-        kernel: &dyn Kernel,
+        kernel: &dyn AnyKernel,
         test: KernelTest<'_>,
         w: &Weights,
         out: Dtype,
@@ -466,7 +466,7 @@ fn check_scaled(kernel: ScaleRows, tokens: usize, class: Class) {
 
 #[test]
 fn configurations_that_cannot_be_name_their_field() {
-    let field = |kernel: &dyn Kernel| match kernel.build(Arch::sm(80)).map(|_| ()) {
+    let field = |kernel: &dyn AnyKernel| match kernel.build(Arch::sm(80)).map(|_| ()) {
         Err(BuildError::Field { field, .. }) => field,
         other => panic!("{other:?}"),
     };

@@ -1,7 +1,7 @@
 //! Results in the buffer of what is added to them: the same bits as in a buffer of their own, with every check on
 //! and in several orders. Every kernel of the catalogue that allows it is here.
 
-use warpwright_dsl::{ArgDesc, Kernel, Role, bf16_bits, f16_bits};
+use warpwright_dsl::{ArgDesc, Role, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::{catalogue, find};
 use warpwright_ptx::ir::Type;
 use warpwright_test::KernelTest;
@@ -49,7 +49,7 @@ fn bytes(run: &Ran, arg: &ArgDesc) -> Vec<u8> {
     run.output::<u8>(arg.name)
 }
 
-fn run(kernel: &dyn Kernel, size: u64, seed: u64, in_place: Option<(&str, &str)>) -> Ran {
+fn run(kernel: &dyn AnyKernel, size: u64, seed: u64, in_place: Option<(&str, &str)>) -> Ran {
     let mut test = KernelTest::new(kernel).seed(seed);
     for dim in ["rows", "tokens"] {
         test = test.dim(dim, size);

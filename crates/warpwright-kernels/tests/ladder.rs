@@ -6,7 +6,7 @@
 mod common;
 
 use common::{Given, numbers, rounded, rounding, run_kernel};
-use warpwright_dsl::{Bf16, F16, Kernel};
+use warpwright_dsl::{Bf16, F16, any::AnyKernel};
 use warpwright_kernels::find;
 use warpwright_kernels::ladder::{RmsNorm, Softmax};
 use warpwright_ptx::ir::{Arch, Type};
@@ -29,7 +29,12 @@ fn output(
 }
 
 /// Runs a kernel; yields its one output.
-fn output_of(sm: u16, kernel: &dyn Kernel, dims: &[(&'static str, usize)], given: &[Given<'_>]) -> Vec<f64> {
+fn output_of(
+    sm: u16,
+    kernel: &dyn AnyKernel,
+    dims: &[(&'static str, usize)],
+    given: &[Given<'_>],
+) -> Vec<f64> {
     let dim = |name: &str| dims.iter().find(|dim| dim.0 == name).map(|dim| dim.1 as u64);
     let (mut outputs, _) = run_kernel(Arch::sm(sm), kernel, dim, given);
     outputs.remove(0)
@@ -39,7 +44,7 @@ fn output_of(sm: u16, kernel: &dyn Kernel, dims: &[(&'static str, usize)], given
 macro_rules! of_type {
     ($ty:expr, $name:ident { $($field:ident),* } $new:tt) => {
         match $ty {
-            Type::F16 => Box::new($name::<F16> { $($field,)* ..$name::new$new }) as Box<dyn Kernel>,
+            Type::F16 => Box::new($name::<F16> { $($field,)* ..$name::new$new }) as Box<dyn AnyKernel>,
             Type::BF16 => Box::new($name::<Bf16> { $($field,)* ..$name::new$new }),
             _ => Box::new($name::<f32> { $($field,)* ..$name::new$new }),
         }

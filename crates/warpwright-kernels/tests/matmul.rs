@@ -13,7 +13,7 @@
 mod common;
 
 use common::{Given, numbers, product, rounded, rounding, run_kernel};
-use warpwright_dsl::{BuildError, F16, Kernel};
+use warpwright_dsl::{BuildError, F16, any::AnyKernel};
 use warpwright_kernels::{Matmul, MatmulTiled, find};
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{Arch, Type};
@@ -208,7 +208,7 @@ fn blocks_that_cannot_be_are_refused() {
 
 #[test]
 fn a_sum_of_nothing_is_zero() {
-    let kernels: [Box<dyn Kernel>; 2] =
+    let kernels: [Box<dyn AnyKernel>; 2] =
         [Box::new(Matmul::<F16, f32>::new(24, 0)), Box::new(MatmulTiled::<f32>::new(24, 0))];
     for kernel in kernels {
         for sm in [75, 80] {

@@ -4,7 +4,7 @@
 mod common;
 
 use common::ops::{Buffers, U, assert_within, full, held, hold, kinds, run};
-use warpwright_dsl::{BuildError, Kernel};
+use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{Dtype, RmsNorm, Softmax};
 use warpwright_ptx::ir::Arch;
 
@@ -132,7 +132,7 @@ fn heads_are_normalised_each_by_itself() {
 }
 
 /// The field that a kernel refuses.
-fn refused(kernel: &dyn Kernel) -> &'static str {
+fn refused(kernel: &dyn AnyKernel) -> &'static str {
     match kernel.build(Arch::sm(80)) {
         Err(BuildError::Field { field, .. }) => field,
         other => panic!("{:?}", other.map(|_| ())),

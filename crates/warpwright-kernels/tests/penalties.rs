@@ -5,7 +5,7 @@ mod common;
 
 use common::ops::{Buffers, U, assert_within, hold, kinds, run};
 use std::collections::HashMap;
-use warpwright_dsl::{BuildError, Kernel};
+use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{Dtype, Penalties, Setting};
 use warpwright_ptx::ir::Arch;
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Given, numbers, run_unjudged};
-use warpwright_dsl::{Built, F16, Kernel};
+use warpwright_dsl::{Built, F16, any::AnyKernel};
 use warpwright_kernels::weights::{Planes, WeightFormat};
 use warpwright_kernels::{Matmul, MatmulTiled, QuantGemm};
 use warpwright_ptx::ir::{Arch, ItemKind, StatementKind, Type};
@@ -35,7 +35,7 @@ fn take_out(built: &mut Built, is: fn(&Op) -> bool, which: usize) -> bool {
 
 /// A kernel and what it is given.
 struct Product<'a> {
-    kernel: &'a dyn Kernel,
+    kernel: &'a dyn AnyKernel,
     given: Vec<Given<'a>>,
     /// The number that lengths and the grid depend on.
     dim: (&'static str, usize),
@@ -73,7 +73,7 @@ impl Product<'_> {
 }
 
 /// `C = A·B` with factors of the type.
-fn matmul<'a>(kernel: &'a dyn Kernel, factor: Type, [a, b]: [&'a [f64]; 2]) -> Product<'a> {
+fn matmul<'a>(kernel: &'a dyn AnyKernel, factor: Type, [a, b]: [&'a [f64]; 2]) -> Product<'a> {
     let given = vec![
         Given::Input(factor, a),
         Given::Input(factor, b),
@@ -99,7 +99,7 @@ fn is_wait(op: &Op) -> bool {
 fn the_products_are_clean_as_they_are() {
     let [a, b] = factors();
     for sm in [75, 80] {
-        let kernels: [(Box<dyn Kernel>, Type); 2] = [
+        let kernels: [(Box<dyn AnyKernel>, Type); 2] = [
             (Box::new(MatmulTiled::<f32>::new(N as u32, DEPTH as u32)), Type::F32),
             (Box::new(Matmul::<F16, f32>::new(N as u32, DEPTH as u32)), Type::F16),
         ];

@@ -2,6 +2,7 @@
 //! kernel for many tokens, which a host thread reads and stops.
 
 use std::time::{Duration, Instant};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_kernels::{Finish, Publish};
 use warpwright_ptx::ir::Arch;
@@ -94,7 +95,7 @@ fn what_publishing_cannot_be_is_said() {
 /// Makes tokens 1, 2, 3 and so on, and publishes each, until it is told that none follows.
 struct Many(Publish);
 
-impl Kernel for Many {
+impl AnyKernel for Many {
     fn entry(&self) -> String {
         "many".into()
     }

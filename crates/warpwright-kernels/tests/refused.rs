@@ -1,6 +1,6 @@
 //! Configurations that no kernel has: they are refused by a field, and nothing that is asked of them panics.
 
-use warpwright_dsl::{BuildError, Kernel};
+use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::weights::{Repack, Unpack};
 use warpwright_kernels::{
     Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding,
@@ -9,7 +9,7 @@ use warpwright_kernels::{
 };
 use warpwright_ptx::ir::Arch;
 
-fn is_refused(kernel: &dyn Kernel) {
+fn is_refused(kernel: &dyn AnyKernel) {
     let (entry, args, launch) = (kernel.entry(), kernel.args(), kernel.launch());
     let lengths = args.iter().map(|arg| arg.len).chain(launch.grid);
     lengths.for_each(|length| _ = length.evaluate(|_| Some(7)));

@@ -6,7 +6,7 @@ mod common;
 use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, kinds, run};
 use common::{Given, run_unjudged};
 use std::f64::consts::TAU;
-use warpwright_dsl::{BuildError, Kernel, Role};
+use warpwright_dsl::{BuildError, Role, any::AnyKernel};
 use warpwright_kernels::{CacheDtype, Dtype, QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 use warpwright_ptx::ir::{Arch, ItemKind, StatementKind, Type};
 use warpwright_ptx::op::Op;

@@ -6,7 +6,7 @@ mod common;
 
 use common::{Given, numbers, run_kernel};
 use std::sync::Arc;
-use warpwright_dsl::{Bf16, F16, Factor, Kernel};
+use warpwright_dsl::{Bf16, F16, Factor, any::AnyKernel};
 use warpwright_kernels::{Matmul, MatmulTiled};
 use warpwright_ptx::ir::{Arch, Imm, Src, StatementKind, Type};
 use warpwright_ptx::op::Op;
@@ -20,7 +20,7 @@ const LANES: u64 = 32;
 /// Bytes of a sector.
 const SECTOR: u64 = 32;
 
-fn report(sm: u16, kernel: &dyn Kernel, factor: Type, out: Type) -> Arc<Report> {
+fn report(sm: u16, kernel: &dyn AnyKernel, factor: Type, out: Type) -> Arc<Report> {
     let (a, b) = (numbers(M * DEPTH, 1), numbers(DEPTH * N, 2));
     let given = [
         Given::Input(factor, &a),

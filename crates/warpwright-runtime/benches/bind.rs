@@ -8,6 +8,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_runtime::{Binder, Buffer, CompiledKernel, Device, Result, VmConfig};
 
@@ -19,7 +20,7 @@ struct Ten;
 
 const BUFFERS: [&str; 7] = ["q", "k", "k_scales", "v", "v_scales", "lengths", "out"];
 
-impl Kernel for Ten {
+impl AnyKernel for Ten {
     fn entry(&self) -> String {
         "ten".into()
     }

@@ -18,6 +18,7 @@ use std::ffi::{CString, c_void};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_runtime::{Buffer, CompiledKernel, Device, PreparedLaunch, Stream, cudarc};
 

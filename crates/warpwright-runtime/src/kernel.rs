@@ -16,18 +16,19 @@ use crate::stream::Stream;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use warpwright_dsl::{ArgDesc, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, LaunchRule, any::AnyKernel};
 
 /// A kernel on a device, ready for launches. A cheap handle: its clones are one kernel.
 ///
 /// ```
+/// use warpwright_dsl::any::AnyKernel;
 /// use warpwright_dsl::*;
 /// use warpwright_runtime::{Device, RuntimeError, Violation, VmConfig};
 ///
 /// /// `y = factor · x`.
 /// struct Scale;
 ///
-/// impl Kernel for Scale {
+/// impl AnyKernel for Scale {
 ///     fn entry(&self) -> String { "scale".into() }
 ///     fn args(&self) -> Vec<ArgDesc> {
 ///         let n = Extent::dim("n");
@@ -96,7 +97,7 @@ impl Device {
     /// Refused where the configuration is none that the kernel has, where the body has mistakes, and where the
     /// device cannot run it: too old, too little shared memory, no such blocks, no clusters. The device keeps its
     /// kernels as long as it lives.
-    pub fn kernel(&self, kernel: &dyn Kernel) -> Result<CompiledKernel> {
+    pub fn kernel(&self, kernel: &dyn AnyKernel) -> Result<CompiledKernel> {
         let entry = kernel.entry();
         let known = self.kernels().lock().get(&entry).cloned();
         if let Some(compiled) = known {
@@ -112,7 +113,7 @@ impl Device {
         CompiledKernel { device: self.clone(), compiled }
     }
 
-    fn compile(&self, kernel: &dyn Kernel, entry: &str) -> Result<Compiled> {
+    fn compile(&self, kernel: &dyn AnyKernel, entry: &str) -> Result<Compiled> {
         let failed = |source| RuntimeError::Build { kernel: entry.to_owned(), source };
         kernel.check().map_err(failed)?;
         let limits = Limits::of(self);
@@ -139,7 +140,7 @@ fn threads(block: [u32; 3]) -> u32 {
 
 impl Compiled {
     /// That another kernel with this entry is this one, as far as can be seen without building it.
-    fn same_as(&self, kernel: &dyn Kernel, entry: &str) -> Result<()> {
+    fn same_as(&self, kernel: &dyn AnyKernel, entry: &str) -> Result<()> {
         if kernel.launch() == self.asked && kernel.args() == self.contract.args() {
             Ok(())
         } else {

@@ -5,13 +5,14 @@
 //! under its contract: what is accepted fits, and what is refused names kernel, argument and rule.
 //!
 //! ```
+//! use warpwright_dsl::any::AnyKernel;
 //! use warpwright_dsl::*;
 //! use warpwright_runtime::{Device, RuntimeError};
 //!
 //! /// `y = 2 x`, `n` elements of each.
 //! struct Double;
 //!
-//! impl Kernel for Double {
+//! impl AnyKernel for Double {
 //!     fn entry(&self) -> String { "double".into() }
 //!     fn args(&self) -> Vec<ArgDesc> {
 //!         let n = Extent::dim("n");

@@ -2,6 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_runtime::{Device, HostBuffer, LaunchConfig, Stream, VmConfig};
 
@@ -39,7 +40,7 @@ static GLOBAL: Counting = Counting;
 /// `y += x` over rows of `n`.
 struct Add;
 
-impl Kernel for Add {
+impl AnyKernel for Add {
     fn entry(&self) -> String {
         "add".into()
     }

@@ -3,6 +3,7 @@
 mod small;
 
 use small::*;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 use warpwright_runtime::{CompiledKernel, Device, Kind, Measure, RuntimeError, Stream, Violation};
@@ -109,7 +110,7 @@ fn a_kernel_is_built_once_for_each_entry() {
         args: Vec<ArgDesc>,
         launch: LaunchRule,
     }
-    impl Kernel for Impostor {
+    impl AnyKernel for Impostor {
         fn entry(&self) -> String {
             "reverse_16".into()
         }
@@ -139,7 +140,7 @@ fn a_kernel_is_built_once_for_each_entry() {
 #[test]
 fn kernels_that_cannot_be_built_say_why() {
     struct Wrong;
-    impl Kernel for Wrong {
+    impl AnyKernel for Wrong {
         fn entry(&self) -> String {
             "wrong".into()
         }
@@ -257,7 +258,7 @@ fn a_launch_is_of_the_streams_device() {
 fn neighbours_do_not_overlap_and_a_byte_does() {
     /// `y` is 16 copies of the last byte of `x`.
     struct Last(u32);
-    impl Kernel for Last {
+    impl AnyKernel for Last {
         fn entry(&self) -> String {
             format!("last_{}", self.0)
         }

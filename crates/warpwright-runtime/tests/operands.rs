@@ -5,6 +5,7 @@ mod small;
 
 use small::*;
 use std::time::{Duration, Instant};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{Scope, Type};
 use warpwright_runtime::{
@@ -17,7 +18,7 @@ const N: usize = 192;
 /// Calls `Affine` from records of its five words, the grid's extent and the number of elements, and so two records.
 struct CallsAffine;
 
-impl Kernel for CallsAffine {
+impl AnyKernel for CallsAffine {
     fn entry(&self) -> String {
         "calls_affine".into()
     }
@@ -54,7 +55,7 @@ impl Kernel for CallsAffine {
 /// Waits until the host says so.
 struct Spin;
 
-impl Kernel for Spin {
+impl AnyKernel for Spin {
     fn entry(&self) -> String {
         "spin".into()
     }
@@ -298,7 +299,7 @@ fn what_a_launch_would_refuse_is_refused() {
 #[test]
 fn kernels_that_nobody_can_call_have_no_operands() {
     let device = device_of(80);
-    let operands = |kernel: &dyn Kernel| device.operands(kernel);
+    let operands = |kernel: &dyn AnyKernel| device.operands(kernel);
     assert_eq!(refused(operands(&GridSum { threads: 64 })).2, Violation::NotCallable);
     let rule = LaunchRule { cluster: Some([2, 1, 1]), ..LaunchRule::new(32) };
     assert_eq!(refused(operands(&Nothing { entry: "clusters", rule })).2, Violation::NotCallable);

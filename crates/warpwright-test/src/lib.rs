@@ -1,12 +1,13 @@
 //! Kernels of the DSL in unit tests: build, run with slices, look at the results, all checks on.
 //!
 //! ```
+//! use warpwright_dsl::any::AnyKernel;
 //! use warpwright_dsl::*;
 //! use warpwright_test::KernelTest;
 //!
 //! struct Double;
 //!
-//! impl Kernel for Double {
+//! impl AnyKernel for Double {
 //!     fn entry(&self) -> String { "double".into() }
 //!     fn args(&self) -> Vec<ArgDesc> {
 //!         let n = Extent::dim("n");
@@ -32,7 +33,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
-use warpwright_dsl::{ArgDesc, Block, BuildError, Extent, Kernel, Role};
+use warpwright_dsl::{ArgDesc, Block, BuildError, Extent, Role, any::AnyKernel};
 use warpwright_ptx::ir::{Arch, Module, Type};
 use warpwright_ptx::verify;
 use warpwright_vm::{
@@ -80,7 +81,7 @@ impl From<DeviceError> for TestError {
 
 /// A kernel with its arguments.
 pub struct KernelTest<'a> {
-    kernel: &'a dyn Kernel,
+    kernel: &'a dyn AnyKernel,
     arch: Arch,
     options: Options,
     dims: HashMap<String, u64>,
@@ -92,7 +93,7 @@ pub struct KernelTest<'a> {
 
 impl<'a> KernelTest<'a> {
     /// A test on a device of `sm_80`, with all checks.
-    pub fn new(kernel: &'a dyn Kernel) -> Self {
+    pub fn new(kernel: &'a dyn AnyKernel) -> Self {
         KernelTest {
             kernel,
             arch: Arch::sm(80),

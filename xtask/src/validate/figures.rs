@@ -6,7 +6,7 @@ use super::sass::{Code, Disassembler};
 use crate::ptxas::{Ptxas, first_error};
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use warpwright_dsl::{Block, Kernel, Role};
+use warpwright_dsl::{Block, Role, any::AnyKernel};
 use warpwright_ptx::ir::{Arch, Module, Origin, StatementKind, Type};
 use warpwright_ptx::op::Op;
 use warpwright_vm::{Arg, Device, DeviceConfig, LaunchConfig, Options, Report, SpaceTraffic, Traffic};
@@ -182,7 +182,7 @@ const DECODE: &[(&str, u64)] = &[("batch", 1), ("length", LENGTH)];
 
 /// A kernel as it was assembled and as it ran.
 struct Measured {
-    kernel: Box<dyn Kernel>,
+    kernel: Box<dyn AnyKernel>,
     code: Code,
     module: Module,
     arch: Arch,

@@ -4,7 +4,7 @@ use super::storage::WeightLayout;
 use crate::graph::Tensor;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_dsl::{ArgDesc, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, LaunchRule, any::AnyKernel};
 use warpwright_ptx::ir::Type;
 
 /// What is done for a step.
@@ -44,7 +44,7 @@ impl PlannedStep {
 /// configuration share it.
 #[derive(Clone)]
 pub struct ConfiguredKernel {
-    pub(crate) kernel: Arc<dyn Kernel + Send + Sync>,
+    pub(crate) kernel: Arc<dyn AnyKernel + Send + Sync>,
     pub(crate) entry: String,
     pub(crate) args: Vec<ArgDesc>,
     pub(crate) rule: LaunchRule,
@@ -52,7 +52,7 @@ pub struct ConfiguredKernel {
 
 impl ConfiguredKernel {
     /// The kernel.
-    pub fn kernel(&self) -> &Arc<dyn Kernel + Send + Sync> {
+    pub fn kernel(&self) -> &Arc<dyn AnyKernel + Send + Sync> {
         &self.kernel
     }
 

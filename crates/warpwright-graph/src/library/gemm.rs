@@ -5,7 +5,7 @@ use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, Tensor};
 use crate::options::PlanOptions;
 use crate::program::Products;
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::{Dtype, Gemm, GemmInput, QuantGemm, ScaleRows, WeightFormat};
 
 /// The halves that activations become for a format, if there is a kernel for its weights.
@@ -100,7 +100,7 @@ fn tile(
     n: u32,
     terms: u32,
     quantised: bool,
-    kernel: impl Fn([u32; 2]) -> Box<dyn Kernel>,
+    kernel: impl Fn([u32; 2]) -> Box<dyn AnyKernel>,
 ) -> [u32; 2] {
     let slots = u64::from(options.multiprocessors.max(1)) * RESIDENT;
     let cost = |&[rows, columns]: &[u32; 2]| {

@@ -4,7 +4,7 @@ use super::lowering::Result;
 use crate::launch::{ConfiguredKernel, Unsupported};
 use std::collections::HashMap;
 use std::sync::Arc;
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_ptx::ir::Arch;
 
 /// The kernels of a plan, by entry point, which is unique to a configuration.
@@ -17,7 +17,7 @@ impl Kernels {
     /// The kernel, if it has the configuration and the target.
     pub(super) fn get<T>(&mut self, kernel: T, arch: Arch) -> Result<Arc<ConfiguredKernel>>
     where
-        T: Kernel + Send + Sync + 'static,
+        T: AnyKernel + Send + Sync + 'static,
     {
         let entry = kernel.entry();
         if let Some(known) = self.known.get(&entry) {
@@ -33,7 +33,7 @@ impl Kernels {
 }
 
 /// Whether a kernel has its configuration, on such a target.
-pub(super) fn check(kernel: &dyn Kernel, arch: Arch) -> Result<()> {
+pub(super) fn check(kernel: &dyn AnyKernel, arch: Arch) -> Result<()> {
     let refused = |error| Unsupported::Configuration { kernel: kernel.entry(), error };
     kernel.check().map_err(refused)?;
     let needed = kernel.launch().min_sm;

@@ -7,7 +7,7 @@ use crate::launch::{
 };
 use crate::options::PlanOptions;
 use crate::program::Program;
-use warpwright_dsl::{ArgDesc, Block, Kernel, Role};
+use warpwright_dsl::{ArgDesc, Block, Role, any::AnyKernel};
 use warpwright_ptx::ir::Type;
 
 pub(super) type Result<T> = std::result::Result<T, Box<Unsupported>>;
@@ -140,7 +140,7 @@ impl<'a> Lowering<'a> {
         given: &[(&'static str, Given)],
     ) -> Result<()>
     where
-        T: Kernel + Send + Sync + 'static,
+        T: AnyKernel + Send + Sync + 'static,
     {
         let kernel = self.kernels.get(kernel, self.options.arch)?;
         let scalars = given.iter().filter_map(|&(name, given)| match given.source {

@@ -11,13 +11,13 @@ use crate::plan::Plan;
 use crate::program::StepOp;
 use std::collections::HashMap;
 use std::sync::Arc;
-use warpwright_dsl::{ArgDesc, Kernel, Role};
+use warpwright_dsl::{ArgDesc, Role, any::AnyKernel};
 use warpwright_kernels::CopyBytes;
 
 /// A kernel that is called for a launch, with each of its arguments by the launch's name for it.
 #[derive(Clone)]
 struct Part {
-    kernel: Arc<dyn Kernel + Send + Sync>,
+    kernel: Arc<dyn AnyKernel + Send + Sync>,
     args: Vec<(ArgDesc, &'static str)>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Parts<'a> {
     /// What is called for a kernel.
     fn parts(
         &mut self,
-        kernel: &Arc<dyn Kernel + Send + Sync>,
+        kernel: &Arc<dyn AnyKernel + Send + Sync>,
         entry: &str,
     ) -> Result<Arc<[Part]>, ScheduleError> {
         if let Some(known) = self.known.get(entry) {
@@ -129,7 +129,7 @@ impl<'a> Parts<'a> {
         if bytes != there {
             return Err(ScheduleError::Copy { from: name(from), to: name(to) });
         }
-        let kernel: Arc<dyn Kernel + Send + Sync> = Arc::new(CopyBytes::new(bytes));
+        let kernel: Arc<dyn AnyKernel + Send + Sync> = Arc::new(CopyBytes::new(bytes));
         let part = |tensor| Operand::Plan(ArgSource::Tensor { tensor, plane: 0, at: 0, len: bytes });
         let args = [("x", part(from)), ("y", part(to))];
         let parts = self.parts(&kernel, &kernel.entry())?;

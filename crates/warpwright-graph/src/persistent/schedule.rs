@@ -10,7 +10,7 @@ use crate::program::StepOp;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_dsl::{Kernel, Role as ArgRole};
+use warpwright_dsl::{Role as ArgRole, any::AnyKernel};
 use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::Op;
 
@@ -74,7 +74,7 @@ impl Default for ScheduleOptions {
 #[derive(Clone)]
 pub struct Appended {
     /// The kernel.
-    pub kernel: Arc<dyn Kernel + Send + Sync>,
+    pub kernel: Arc<dyn AnyKernel + Send + Sync>,
     /// Its arguments by name, in its order.
     pub args: Vec<(&'static str, Operand)>,
     /// Numbers that lengths and the grid depend on, beside scalar arguments.
@@ -115,7 +115,7 @@ pub enum Origin {
 #[derive(Clone)]
 pub struct Instance {
     /// The kernel, with all its sizes.
-    pub kernel: Arc<dyn Kernel + Send + Sync>,
+    pub kernel: Arc<dyn AnyKernel + Send + Sync>,
     /// Its code: a place in [`Schedule::ops`].
     pub op: usize,
     /// Its arguments by name, in its order.
@@ -246,7 +246,7 @@ fn is_weight(plan: &Plan, operand: &Operand) -> bool {
 }
 
 /// A kernel as an op of blocks of so many warps.
-fn op(kernel: &Arc<dyn Kernel + Send + Sync>, most: u32) -> Result<Op, ScheduleError> {
+fn op(kernel: &Arc<dyn AnyKernel + Send + Sync>, most: u32) -> Result<Op, ScheduleError> {
     let refused = |error| ScheduleError::Op { kernel: kernel.entry(), error };
     let op = Op::new(Arc::clone(kernel)).map_err(refused)?;
     match op.warps() {

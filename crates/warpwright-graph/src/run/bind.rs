@@ -87,12 +87,12 @@ mod tests {
     use crate::options::PlanOptions;
     use crate::plan::Plan;
     use crate::run::{Store, execute_graph};
-    use warpwright_dsl::{ArgDesc, K, Kernel, LaunchRule};
+    use warpwright_dsl::{ArgDesc, K, LaunchRule, any::AnyKernel};
     use warpwright_runtime::{Device, VmConfig};
 
     struct Fails;
 
-    impl Kernel for Fails {
+    impl AnyKernel for Fails {
         fn entry(&self) -> String {
             "fails".into()
         }

@@ -8,7 +8,7 @@ use super::error::StoreError;
 use super::store::Store;
 use crate::graph::{Element, TensorType};
 use crate::launch::{WeightLayout, planes};
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::WeightFormat;
 use warpwright_kernels::weights::{Repack, Unpack};
 use warpwright_ptx::ir::Type;
@@ -149,7 +149,11 @@ impl Store {
         Ok(target)
     }
 
-    fn launch(&self, kernel: &dyn Kernel, [from, to]: [(&str, &AnyBuffer); 2]) -> Result<(), RuntimeError> {
+    fn launch(
+        &self,
+        kernel: &dyn AnyKernel,
+        [from, to]: [(&str, &AnyBuffer); 2],
+    ) -> Result<(), RuntimeError> {
         let kernel = self.device().kernel(kernel)?;
         kernel.bind().buffer(from.0, from.1).buffer(to.0, to.1).launch(&self.stream)
     }

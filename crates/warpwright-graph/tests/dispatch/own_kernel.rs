@@ -1,6 +1,7 @@
 //! Products by a kernel of the dispatcher's, written in the DSL: a warp for each number of the result.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_graph::{
     ExecuteError, Family, Fusion, KernelDispatch, PlanOptions, Program, StepOp, StepRun, WeightLayout,
@@ -12,7 +13,7 @@ struct RowProduct {
     k: u32,
 }
 
-impl Kernel for RowProduct {
+impl AnyKernel for RowProduct {
     fn entry(&self) -> String {
         format!("row_product_n{}_k{}", self.n, self.k)
     }

@@ -3,7 +3,7 @@
 use crate::common::run::{add_weights, begin};
 use crate::common::{Choice, ModelConfig};
 use std::sync::Arc;
-use warpwright_dsl::{ArgDesc, K, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, K, LaunchRule, any::AnyKernel};
 use warpwright_graph::{
     Executable, KernelLibrary, Persistent, PersistentLaunch, PersistentOptions, Plan, PlanOptions, Store,
     execute_graph,
@@ -121,7 +121,7 @@ pub(crate) fn seeded(seed: u64) -> Device {
 /// A kernel that traps.
 pub(crate) struct Fails;
 
-impl Kernel for Fails {
+impl AnyKernel for Fails {
     fn entry(&self) -> String {
         "fails".into()
     }

@@ -8,6 +8,7 @@ pub(crate) use entry::ENTRY;
 use crate::Dtype;
 use operands::Operands;
 use std::f32::consts::{LN_2, LOG2_E};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Arch;
 
@@ -329,7 +330,7 @@ impl<T: Half> Source<T> for f32 {
     }
 }
 
-impl Kernel for FlashAttention {
+impl AnyKernel for FlashAttention {
     fn entry(&self) -> String {
         let FlashAttention { head_dim, heads, kv_heads, .. } = self;
         let [q, kv, out, factors] = [self.q, self.kv, self.out, self.factors].map(Dtype::name);

@@ -10,6 +10,7 @@ use crate::attention::SCALE;
 use crate::data::eight_bits::BLOCK;
 use crate::entry::{Domain, Entry, Field};
 use std::f32::consts::LOG2_E;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a
@@ -223,7 +224,7 @@ impl IncrementalAttention {
     }
 }
 
-impl Kernel for IncrementalAttention {
+impl AnyKernel for IncrementalAttention {
     fn check(&self) -> Result<(), BuildError> {
         let IncrementalAttention { head_dim, heads, kv_heads, max_seq_len, cache, .. } = *self;
         let granule = cache.granule();

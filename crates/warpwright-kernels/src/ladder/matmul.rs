@@ -3,6 +3,7 @@
 use super::matmul_tiled::{INNER, N};
 use crate::entry::{Domain, Entry, Field, by_dtype};
 use std::marker::PhantomData;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `C = A·B`: `A` is `m × k`, `B` is `k × n`, `C` is `m × n`, all row-major, of any size.
@@ -49,7 +50,7 @@ impl<T, O> Matmul<T, O> {
     }
 }
 
-impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
+impl<T: Factor, O: Float> AnyKernel for Matmul<T, O> {
     fn entry(&self) -> String {
         let (factor, sum) = (T::TYPE.name(), O::TYPE.name());
         let Matmul { n, k, stages, warps: [down, across], .. } = self;
@@ -172,7 +173,7 @@ pub(crate) const ENTRY: Entry = Entry {
                 macro_rules! out {
                     ($out:ty) => {
                         Box::new(Matmul::<$ty, $out> { stages, warps, ..Matmul::new(n, k) })
-                            as Box<dyn Kernel + Send + Sync>
+                            as Box<dyn AnyKernel + Send + Sync>
                     };
                 }
                 by_dtype!(config.dtype("out"), out)

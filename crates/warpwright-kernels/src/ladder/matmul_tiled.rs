@@ -3,6 +3,7 @@
 use crate::entry::{DTYPE, Domain, Entry, Field, by_dtype};
 use std::array::from_fn;
 use std::marker::PhantomData;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `C = A·B`: `A` is `m × k`, `B` is `k × n`, `C` is `m × n`, all row-major, of any size.
@@ -36,7 +37,7 @@ impl<T> MatmulTiled<T> {
     }
 }
 
-impl<T: Float> Kernel for MatmulTiled<T> {
+impl<T: Float> AnyKernel for MatmulTiled<T> {
     fn entry(&self) -> String {
         format!("matmul_tiled_{}_n{}_k{}", T::TYPE.name(), self.n, self.k)
     }

@@ -1,6 +1,7 @@
 //! Root-mean-square normalisation.
 
 use std::marker::PhantomData;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = x · rsqrt(mean(x²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019); one block
@@ -26,7 +27,7 @@ impl<T> RmsNorm<T> {
     }
 }
 
-impl<T: Float> Kernel for RmsNorm<T> {
+impl<T: Float> AnyKernel for RmsNorm<T> {
     fn entry(&self) -> String {
         let (ty, bits) = (T::TYPE.name(), self.epsilon.to_bits());
         format!("rms_norm_{ty}_d{}_e{bits:08x}_t{}", self.d, self.threads)

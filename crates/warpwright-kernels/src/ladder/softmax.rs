@@ -2,6 +2,7 @@
 
 use std::f32::consts::LOG2_E;
 use std::marker::PhantomData;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = eˣ / Σ eˣ` over rows of length `d`; one block per row. `x` and `y` are `rows × d`, row-major.
@@ -26,7 +27,7 @@ impl<T> Softmax<T> {
     }
 }
 
-impl<T: Float> Kernel for Softmax<T> {
+impl<T: Float> AnyKernel for Softmax<T> {
     fn entry(&self) -> String {
         format!("softmax_{}_d{}_t{}", T::TYPE.name(), self.d, self.threads)
     }

@@ -2,6 +2,7 @@
 
 use crate::entry::{DTYPE, Domain, Entry, Field, by_dtype};
 use std::marker::PhantomData;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Side of the square tile that a block transposes.
@@ -29,7 +30,7 @@ impl<T> Transpose<T> {
     }
 }
 
-impl<T: Data> Kernel for Transpose<T> {
+impl<T: Data> AnyKernel for Transpose<T> {
     fn entry(&self) -> String {
         format!("transpose_{}_{}x{}", T::TYPE.name(), self.rows, self.columns)
     }

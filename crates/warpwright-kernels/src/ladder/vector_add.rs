@@ -2,6 +2,7 @@
 
 use crate::entry::{DTYPE, Entry, THREADS, by_dtype};
 use std::marker::PhantomData;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `z = x + y` over vectors of any length `n`; each thread adds one element.
@@ -20,7 +21,7 @@ impl<T> VectorAdd<T> {
     }
 }
 
-impl<T: Float> Kernel for VectorAdd<T> {
+impl<T: Float> AnyKernel for VectorAdd<T> {
     fn entry(&self) -> String {
         format!("vector_add_{}_t{}", T::TYPE.name(), self.threads)
     }

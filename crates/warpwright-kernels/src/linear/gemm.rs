@@ -5,6 +5,7 @@ use super::scale_rows::pitch;
 use crate::data::floats::Dtype;
 use crate::entry::{Domain, Entry, Field};
 use crate::weights::{Part, Planes, WeightFormat};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = scale · (x · Wᵀ) + bias + residual` for `W` of `f16` or `bf16`.
@@ -148,7 +149,7 @@ impl Gemm {
     }
 }
 
-impl Kernel for Gemm {
+impl AnyKernel for Gemm {
     fn entry(&self) -> String {
         let Gemm { dtype, n, k, rows, columns, stages, .. } = self;
         let terms = match self.input {

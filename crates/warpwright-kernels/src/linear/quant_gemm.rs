@@ -6,6 +6,7 @@ use crate::data::floats::Dtype;
 use crate::entry::{Domain, Entry, Field};
 use crate::weights::chunks::{ChunkReader, RUN};
 use crate::weights::{Planes, WeightFormat};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = scale · (x · Wᵀ) + bias + residual` for quantised `W`: prefill, and decoding of more than eight tokens.
@@ -88,7 +89,7 @@ impl QuantGemm {
     }
 }
 
-impl Kernel for QuantGemm {
+impl AnyKernel for QuantGemm {
     fn entry(&self) -> String {
         let QuantGemm { format, n, k, terms, rows, columns, .. } = self;
         format!("quant_gemm_{format}_{}_n{n}_k{k}_x{terms}_t{rows}x{columns}", self.epilogue().name())

@@ -2,6 +2,7 @@
 
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, ROW};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Makes activations for [`Gemm`](crate::Gemm) and [`QuantGemm`](crate::QuantGemm): rows of halves with a scale
@@ -59,7 +60,7 @@ impl ScaleRows {
     }
 }
 
-impl Kernel for ScaleRows {
+impl AnyKernel for ScaleRows {
     fn entry(&self) -> String {
         format!("scale_rows_{}_{}x{}_d{}", self.dtype, self.half, self.terms, self.d)
     }

@@ -11,7 +11,7 @@ use crate::{
     Matrix, Penalties, Publish, QuantGemv, RmsNorm, Rope, RopePairs, Sample, Setting, WeightFormat,
 };
 use std::sync::Arc;
-use warpwright_dsl::{ArgDesc, BuildError, K, Kernel, LaunchRule, Role};
+use warpwright_dsl::{ArgDesc, BuildError, K, LaunchRule, Role, any::AnyKernel};
 
 /// Arguments of kernels that are weights.
 const WEIGHTS: [&str; 13] =
@@ -31,7 +31,7 @@ impl Described {
     }
 }
 
-impl Kernel for Described {
+impl AnyKernel for Described {
     fn entry(&self) -> String {
         self.decoder().entry()
     }
@@ -62,10 +62,10 @@ struct Ops {
 
 impl Ops {
     /// What is called in place of launching the kernel, where it is not there yet.
-    fn add(&mut self, kernel: impl Kernel + Send + Sync + 'static) -> Result<(), BuildError> {
+    fn add(&mut self, kernel: impl AnyKernel + Send + Sync + 'static) -> Result<(), BuildError> {
         kernel.check()?;
         let kernels = match kernel.called(self.threads) {
-            None => vec![Arc::new(kernel) as Arc<dyn Kernel + Send + Sync>],
+            None => vec![Arc::new(kernel) as Arc<dyn AnyKernel + Send + Sync>],
             Some(called) => called.into_iter().map(|called| called.kernel).collect(),
         };
         for kernel in kernels {

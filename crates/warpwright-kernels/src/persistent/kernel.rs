@@ -6,6 +6,7 @@ use super::format::{BARRIER_WORDS, COUNTER_STRIDE, FAULT_WORDS, ITEM_WORDS};
 use super::wait::Waits;
 use super::walk::{Kept, Walk};
 use std::fmt;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Runs a schedule, token after token, in one cooperative launch: see the [module](super).
@@ -125,7 +126,7 @@ impl PersistentDecoder {
     }
 }
 
-impl Kernel for PersistentDecoder {
+impl AnyKernel for PersistentDecoder {
     fn entry(&self) -> String {
         let PersistentDecoder { ops, warps, assignment } = self;
         let codes: Vec<_> = ops.iter().map(Op::code).collect();

@@ -1,12 +1,13 @@
 //! An op: a kernel whose body the decoder calls, and how its operands are read.
 //!
-//! Two launches are instances of one op where their kernels have the same [`code`](Kernel::code) and the same frozen
+//! Two launches are instances of one op where their kernels have the same [`code`](AnyKernel::code) and the same frozen
 //! arguments: then they differ in what a record of `operands` holds, and in nothing else.
 
 use super::format;
 use super::walk::Kept;
 use std::fmt;
 use std::sync::Arc;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
@@ -16,7 +17,7 @@ const WARPS: &str = "warps";
 /// A kernel whose body a [`PersistentDecoder`](super::PersistentDecoder) calls.
 #[derive(Clone)]
 pub struct Op {
-    kernel: Arc<dyn Kernel + Send + Sync>,
+    kernel: Arc<dyn AnyKernel + Send + Sync>,
     args: Vec<ArgDesc>,
     sizes: Vec<(&'static str, SizeValue)>,
     tables: Vec<&'static str>,
@@ -49,7 +50,7 @@ impl Op {
     /// Where the kernel refuses its configuration; and where it cannot be called: its blocks are not whole warps along
     /// x, it wants dynamic shared memory, clusters or a cooperative launch, or it has an argument that is no buffer and
     /// no number of 32 or 64 bits.
-    pub fn new(kernel: Arc<dyn Kernel + Send + Sync>) -> Result<Self, BuildError> {
+    pub fn new(kernel: Arc<dyn AnyKernel + Send + Sync>) -> Result<Self, BuildError> {
         kernel.check()?;
         let (args, sizes, rule) = (kernel.args(), kernel.sizes(), kernel.launch());
         let refuse = |rule: &str| Err(BuildError::field("ops", kernel.entry(), rule));
@@ -101,11 +102,11 @@ impl Op {
     }
 
     /// The kernel.
-    pub fn kernel(&self) -> &Arc<dyn Kernel + Send + Sync> {
+    pub fn kernel(&self) -> &Arc<dyn AnyKernel + Send + Sync> {
         &self.kernel
     }
 
-    /// The name of its code: [`Kernel::code`], and its frozen arguments.
+    /// The name of its code: [`AnyKernel::code`], and its frozen arguments.
     pub fn code(&self) -> &str {
         &self.code
     }
@@ -120,7 +121,7 @@ impl Op {
         &self.sizes
     }
 
-    /// The [tables](Kernel::tables) of an instance, in the order of its record.
+    /// The [tables](AnyKernel::tables) of an instance, in the order of its record.
     pub fn tables(&self) -> &[&'static str] {
         &self.tables
     }

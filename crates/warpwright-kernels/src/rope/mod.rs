@@ -12,6 +12,7 @@ use crate::CacheDtype;
 use crate::data::floats::{Dtype, FloatBuffers, Floats};
 use crate::data::quantized::{Rows, describe};
 use turn::{Angles, Head, Lanes};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Warps of a block.
@@ -239,7 +240,7 @@ impl Rope {
     }
 }
 
-impl Kernel for Rope {
+impl AnyKernel for Rope {
     fn entry(&self) -> String {
         let Rope { heads, kv_heads, head_dim, rotary_dim, input, rounds, .. } = *self;
         let mut name = format!("rope_h{heads}_{kv_heads}_d{head_dim}_{rotary_dim}_x{input}_n{rounds}");

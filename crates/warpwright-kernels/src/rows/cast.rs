@@ -4,6 +4,7 @@ use crate::CacheDtype;
 use crate::data::eight_bits::BLOCK;
 use crate::data::quantized::{Rows, describe};
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = x`, element by element, over `rows × columns`, row-major, each with a pitch of its own: a copy where
@@ -47,7 +48,7 @@ impl Cast {
     }
 }
 
-impl Kernel for Cast {
+impl AnyKernel for Cast {
     fn entry(&self) -> String {
         let Cast { columns, from, to, from_pitch, to_pitch, threads } = self;
         format!("cast_{from}_{to}_n{columns}_p{from_pitch}_{to_pitch}_t{threads}")

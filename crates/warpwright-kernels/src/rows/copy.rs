@@ -1,6 +1,7 @@
 //! Bytes as they are.
 
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = x`, so many bytes, whatever they hold: 16 to a thread, and what is left over one to a thread. The buffers are
@@ -23,7 +24,7 @@ impl CopyBytes {
     }
 }
 
-impl Kernel for CopyBytes {
+impl AnyKernel for CopyBytes {
     fn entry(&self) -> String {
         format!("copy_bytes_n{}_t{}", self.bytes, self.threads)
     }

@@ -3,6 +3,7 @@
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
 use std::f32::consts::LOG2_E;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = op(a, b)`, element by element, over `rows × columns`, row-major; 16 bytes to a thread where the types and
@@ -77,7 +78,7 @@ impl Elementwise {
     }
 }
 
-impl Kernel for Elementwise {
+impl AnyKernel for Elementwise {
     fn entry(&self) -> String {
         let Elementwise { op, columns, a, b, output, threads, .. } = self;
         let halves = if self.operands == Operands::Halves { "_halves" } else { "" };

@@ -4,6 +4,7 @@ use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field};
 use crate::weights::gguf::GgufRow;
 use crate::weights::{FORMAT, WeightFormat};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y[t] = table[ids[t]]`, one row of `d` weights for each token.
@@ -52,7 +53,7 @@ impl Embedding {
     }
 }
 
-impl Kernel for Embedding {
+impl AnyKernel for Embedding {
     fn entry(&self) -> String {
         format!("embedding_{}_{}_r{}_d{}", self.format, self.out, self.rows, self.d)
     }

@@ -4,6 +4,7 @@ use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{COLUMNS, Domain, Entry, Field, ROW, THREADS, check_columns, check_threads, smaller};
 use crate::rows::row::{Part, Walk, is_short, threads_for, vector};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = h · rsqrt(mean(h²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019), where `h` is
@@ -93,7 +94,7 @@ impl RmsNorm {
     }
 }
 
-impl Kernel for RmsNorm {
+impl AnyKernel for RmsNorm {
     fn entry(&self) -> String {
         let RmsNorm { d, epsilon, threads, .. } = *self;
         let columns = self.columns.map(|columns| format!("_c{columns}")).unwrap_or_default();

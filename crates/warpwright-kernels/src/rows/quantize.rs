@@ -3,6 +3,7 @@
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Numbers of a thread: four neighbouring lanes have a block.
@@ -34,7 +35,7 @@ impl QuantizeQ8_1 {
     }
 }
 
-impl Kernel for QuantizeQ8_1 {
+impl AnyKernel for QuantizeQ8_1 {
     fn entry(&self) -> String {
         format!("quantize_q8_1_d{}_x{}_t{}", self.d, self.input, self.threads)
     }

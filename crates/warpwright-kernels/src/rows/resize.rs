@@ -3,6 +3,7 @@
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::data::wide;
 use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Rows of `to` numbers from rows of `from`: the same numbers, cut off at the end or followed by zeros.
@@ -33,7 +34,7 @@ impl ResizeRows {
     }
 }
 
-impl Kernel for ResizeRows {
+impl AnyKernel for ResizeRows {
     fn entry(&self) -> String {
         let ResizeRows { from, to, dtype, threads } = self;
         format!("resize_rows_{dtype}_n{from}_{to}_t{threads}")

@@ -4,6 +4,7 @@ use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{COLUMNS, Domain, Entry, Field, ROW, THREADS, check_columns, check_threads, smaller};
 use crate::rows::row::{Part, Walk, is_short, threads_for, vector};
 use std::f32::consts::LOG2_E;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = eˣ / Σ eˣ` over rows of length `d`; one block per row. `x` and `y` are `rows × d`, row-major.
@@ -53,7 +54,7 @@ impl Softmax {
     }
 }
 
-impl Kernel for Softmax {
+impl AnyKernel for Softmax {
     fn entry(&self) -> String {
         let Softmax { d, input, output, threads, .. } = self;
         let columns = self.columns.map(|columns| format!("_c{columns}")).unwrap_or_default();

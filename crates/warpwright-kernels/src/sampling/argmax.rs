@@ -3,6 +3,7 @@
 use super::rank;
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, check_threads, smaller};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
@@ -39,7 +40,7 @@ impl Argmax {
     }
 }
 
-impl Kernel for Argmax {
+impl AnyKernel for Argmax {
     fn entry(&self) -> String {
         let Argmax { n, input, blocks, threads } = self;
         format!("argmax_n{n}_{input}_b{blocks}_t{threads}")

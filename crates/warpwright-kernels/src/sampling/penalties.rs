@@ -3,6 +3,7 @@
 use super::setting::Setting;
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, check_threads, smaller};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Lowers the logits of the tokens among the last `window` of each row, in place, before a token is drawn. A token
@@ -70,7 +71,7 @@ impl Penalties {
     }
 }
 
-impl Kernel for Penalties {
+impl AnyKernel for Penalties {
     fn entry(&self) -> String {
         let Penalties { n, window, input, .. } = self;
         let [repeat, frequency, presence] = self.settings().map(|(setting, _)| setting.tag());

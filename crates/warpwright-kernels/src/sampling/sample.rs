@@ -9,6 +9,7 @@ use super::setting::Setting;
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{Domain, Entry, Field, smaller};
 use std::f32::consts::LOG2_E;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Draws a token of each row by its logits: of those that are kept, with probabilities in proportion to
@@ -112,7 +113,7 @@ impl Sample {
 /// The largest `n`: the sum of 2²⁰ weights of 2⁴⁴ would not fit 64 bits.
 const MAX_N: u32 = (1 << 20) - 1;
 
-impl Kernel for Sample {
+impl AnyKernel for Sample {
     fn entry(&self) -> String {
         let Sample { n, input, columns, threads, .. } = self;
         let top_k = match self.top_k {

@@ -1,6 +1,7 @@
 //! Counters of a batch that go on by one.
 
 use crate::entry::{Domain, Entry, Field};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Adds 1 to each of `rows` counters in each of up to four buffers: the positions, lengths and steps of a batch,
@@ -30,7 +31,7 @@ impl Advance {
     }
 }
 
-impl Kernel for Advance {
+impl AnyKernel for Advance {
     fn entry(&self) -> String {
         format!("advance_{}", self.buffers)
     }

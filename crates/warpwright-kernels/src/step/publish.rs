@@ -1,6 +1,7 @@
 //! What a step of decoding tells the host, and whether it is the last one.
 
 use crate::entry::{Domain, Entry, Field};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
@@ -77,7 +78,7 @@ impl Publish {
     }
 }
 
-impl Kernel for Publish {
+impl AnyKernel for Publish {
     fn entry(&self) -> String {
         format!("publish_c{}_e{}", self.capacity, self.ends)
     }

@@ -7,6 +7,7 @@
 use super::words::{load_words, store_words};
 use super::{FORMAT, Part, Planes, WeightFormat};
 use crate::entry::{Domain, Entry, Field};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Makes the planes of a matrix from its bytes in a GGUF file.
@@ -62,7 +63,7 @@ impl Unpack {
     }
 }
 
-impl Kernel for Repack {
+impl AnyKernel for Repack {
     fn entry(&self) -> String {
         format!("repack_{}_n{}_k{}", self.format, self.n, self.k)
     }
@@ -108,7 +109,7 @@ impl Kernel for Repack {
     }
 }
 
-impl Kernel for Unpack {
+impl AnyKernel for Unpack {
     fn entry(&self) -> String {
         format!("unpack_{}_n{}_k{}", self.format, self.n, self.k)
     }

@@ -2,11 +2,12 @@
 //!
 //! [`Calls`] launches a kernel by its rule, and runs it a second time as a caller does: all its sizes, its grid and the
 //! warps of a team are registers that come out of a buffer, its tiles are walked by the teams of a few blocks, and the
-//! code may be that of another configuration with the same [`Kernel::code`]. So a size that a body takes from its
+//! code may be that of another configuration with the same [`AnyKernel::code`]. So a size that a body takes from its
 //! configuration without asking for it by name makes a wrong result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_test::KernelTest;
@@ -22,13 +23,13 @@ const OPERANDS: &str = "operands";
 
 /// What a kernel is called as: itself, or the kernels that it says.
 fn parts<R>(
-    kernel: &dyn Kernel,
-    see: impl FnOnce(&[(&dyn Kernel, Vec<(&'static str, &'static str)>)]) -> R,
+    kernel: &dyn AnyKernel,
+    see: impl FnOnce(&[(&dyn AnyKernel, Vec<(&'static str, &'static str)>)]) -> R,
 ) -> R {
     match kernel.called(WARPS * 32) {
         Some(parts) => {
             let parts: Vec<_> =
-                parts.iter().map(|part| (&*part.kernel as &dyn Kernel, part.args.clone())).collect();
+                parts.iter().map(|part| (&*part.kernel as &dyn AnyKernel, part.args.clone())).collect();
             see(&parts)
         }
         None => see(&[(kernel, kernel.args().iter().map(|arg| (arg.name, arg.name)).collect())]),
@@ -36,7 +37,7 @@ fn parts<R>(
 }
 
 /// Warps of the kernel's blocks; `None` where its body asks for them.
-fn fixed_warps(kernel: &dyn Kernel) -> Option<u32> {
+fn fixed_warps(kernel: &dyn AnyKernel) -> Option<u32> {
     match kernel.launch().block {
         _ if kernel.sizes().iter().any(|(name, _)| *name == TEAM) => None,
         Block::Exactly([threads, 1, 1]) => Some(threads / 32),
@@ -50,7 +51,7 @@ fn fixed_warps(kernel: &dyn Kernel) -> Option<u32> {
 /// the warps of a team, and its tables, 64 bits each.
 pub(crate) struct Caller<'a> {
     /// Whose code is run.
-    pub(crate) kernel: &'a dyn Kernel,
+    pub(crate) kernel: &'a dyn AnyKernel,
     /// The arguments of the kernel that is meant: their lengths are its own.
     pub(crate) args: Vec<ArgDesc>,
     /// Blocks that it is launched with.
@@ -94,7 +95,7 @@ impl<'k> Param<'k> {
 }
 
 /// Operands of a part.
-fn words_of(kernel: &dyn Kernel) -> u32 {
+fn words_of(kernel: &dyn AnyKernel) -> u32 {
     let tables: usize = kernel.tables().iter().map(|(_, words)| words.len()).sum();
     (kernel.sizes().len() + 4 + tables) as u32
 }
@@ -109,7 +110,7 @@ impl Caller<'_> {
     fn call<'k>(
         &self,
         k: K<'k>,
-        (kernel, args): (&dyn Kernel, &[(&'static str, &'static str)]),
+        (kernel, args): (&dyn AnyKernel, &[(&'static str, &'static str)]),
         params: &[(&'static str, Param<'k>)],
         from: Ptr<'k, Global, u64>,
     ) {
@@ -150,7 +151,7 @@ impl Caller<'_> {
     }
 }
 
-impl Kernel for Caller<'_> {
+impl AnyKernel for Caller<'_> {
     fn entry(&self) -> String {
         "caller".into()
     }
@@ -178,15 +179,15 @@ impl Kernel for Caller<'_> {
 }
 
 /// The text of the caller of the kernel with all its sizes open, which is one for all kernels of one code.
-pub(crate) fn called_ptx(kernel: &dyn Kernel, arch: Arch) -> String {
+pub(crate) fn called_ptx(kernel: &dyn AnyKernel, arch: Arch) -> String {
     let caller = Caller { kernel, args: kernel.args(), blocks: 1, frozen: true };
     caller.ptx(arch).unwrap_or_else(|error| panic!("{} called: {error}", kernel.entry()))
 }
 
 /// A kernel with its arguments, to be run launched and called.
 pub(crate) struct Calls<'a> {
-    kernel: &'a dyn Kernel,
-    code: &'a dyn Kernel,
+    kernel: &'a dyn AnyKernel,
+    code: &'a dyn AnyKernel,
     options: Options,
     arch: Arch,
     dims: HashMap<String, u64>,
@@ -205,7 +206,7 @@ enum Data {
 
 impl<'a> Calls<'a> {
     /// On a device of `sm_80`, with all checks.
-    pub(crate) fn new(kernel: &'a dyn Kernel) -> Self {
+    pub(crate) fn new(kernel: &'a dyn AnyKernel) -> Self {
         Calls {
             kernel,
             code: kernel,
@@ -218,8 +219,8 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Runs the code of that configuration where the kernel is called: it has the same [`Kernel::code`].
-    pub(crate) fn with_code_of(self, code: &'a dyn Kernel) -> Self {
+    /// Runs the code of that configuration where the kernel is called: it has the same [`AnyKernel::code`].
+    pub(crate) fn with_code_of(self, code: &'a dyn AnyKernel) -> Self {
         assert_eq!(self.kernel.code(), code.code(), "{} and {}", self.kernel.entry(), code.entry());
         Calls { code, ..self }
     }
@@ -282,7 +283,7 @@ impl<'a> Calls<'a> {
         self
     }
 
-    fn test<'t>(&self, kernel: &'t dyn Kernel) -> KernelTest<'t> {
+    fn test<'t>(&self, kernel: &'t dyn AnyKernel) -> KernelTest<'t> {
         let mut test = KernelTest::new(kernel).arch(self.arch).options(self.options);
         for (name, &value) in &self.dims {
             test = test.dim(name, value);
@@ -309,7 +310,7 @@ impl<'a> Calls<'a> {
             };
             extent.evaluate(known).expect("all numbers that the grid depends on")
         };
-        let of_part = |kernel: &dyn Kernel| {
+        let of_part = |kernel: &dyn AnyKernel| {
             let sizes = kernel.sizes();
             let warps = match sizes.iter().find(|(name, _)| *name == TEAM) {
                 Some((_, warps)) => warps.bits(),

@@ -9,7 +9,7 @@ pub(crate) mod gguf;
 pub(crate) mod ops;
 
 use std::sync::Arc;
-use warpwright_dsl::{Block, Built, Kernel, bf16_bits, f16_bits};
+use warpwright_dsl::{Block, Built, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_test::{TestArg, TestLaunch};
 use warpwright_testing::Rig;
@@ -148,7 +148,7 @@ fn outputs(given: &[Given<'_>]) -> impl Iterator<Item = (&'static str, Type)> {
 /// Runs a kernel of the library, its grid from its launch rule.
 pub(crate) fn run_kernel(
     arch: Arch,
-    kernel: &dyn Kernel,
+    kernel: &dyn AnyKernel,
     dims: impl Fn(&str) -> Option<u64>,
     given: &[Given<'_>],
 ) -> (Vec<Vec<f64>>, Reported) {

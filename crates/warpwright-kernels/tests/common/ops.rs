@@ -3,7 +3,7 @@
 
 use super::{f16, numbers};
 use std::collections::HashMap;
-use warpwright_dsl::{Kernel, Role, bf16_bits, f16_bits};
+use warpwright_dsl::{Role, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_test::KernelTest;
 use warpwright_testing::{RunHere, orders};
@@ -63,7 +63,7 @@ const LARGE: u64 = 1 << 20;
 /// Runs a kernel in several orders of execution, which must not differ in a bit; yields all its buffers.
 ///
 /// `given` has what is read; what is only written is filled with NaN, or [`NO_QUANT`], unless it is given too.
-pub(crate) fn run(sm: u16, kernel: &dyn Kernel, dims: &[(&str, u64)], given: &Buffers) -> Buffers {
+pub(crate) fn run(sm: u16, kernel: &dyn AnyKernel, dims: &[(&str, u64)], given: &Buffers) -> Buffers {
     let what = format!("{} on sm_{sm}", kernel.entry());
     let mut first: Option<Vec<(&'static str, Vec<u8>)>> = None;
     let dim = |wanted: &str| dims.iter().find(|(name, _)| *name == wanted).map(|&(_, value)| value);

@@ -1,5 +1,6 @@
 //! Pointers that are chosen on the device read what they point to.
 
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_test::KernelTest;
 use warpwright_testing::RunHere;
@@ -7,7 +8,7 @@ use warpwright_testing::RunHere;
 /// `y[i]` is an element of `a` or `b` for each thread, both moved by constants.
 struct Choose;
 
-impl Kernel for Choose {
+impl AnyKernel for Choose {
     fn entry(&self) -> String {
         "choose".into()
     }

@@ -1,5 +1,6 @@
 //! Division by constants, executed: the same quotients and remainders as the host's.
 
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_test::KernelTest;
 use warpwright_testing::RunHere;
@@ -8,7 +9,7 @@ const DIVISORS: [u32; 14] = [1, 2, 3, 5, 6, 7, 10, 14, 32, 641, 4096, 65537, 1 <
 
 struct Divisions;
 
-impl Kernel for Divisions {
+impl AnyKernel for Divisions {
     fn entry(&self) -> String {
         "divisions".into()
     }

@@ -2,7 +2,7 @@
 //! them.
 
 use crate::common::{self, numbers, rounded};
-use warpwright_dsl::{Kernel, bf16_bits, f16_bits};
+use warpwright_dsl::{any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::{Dtype, FlashAttention, KvLayout, Lengths};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_test::KernelTest;

@@ -7,7 +7,7 @@ mod reference;
 
 use case::{Case, Class, run};
 use reference::expected;
-use warpwright_dsl::{BuildError, Kernel};
+use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{Dtype, FlashAttention, KvLayout, Lengths};
 use warpwright_ptx::ir::Arch;
 

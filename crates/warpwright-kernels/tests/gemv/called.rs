@@ -4,7 +4,7 @@ use super::case::{activations, q8_1, weights};
 use crate::common::called::{Calls, called_ptx};
 use crate::common::numbers;
 use std::collections::BTreeMap;
-use warpwright_dsl::{ArgDesc, BuildError, Called, K, Kernel, LaunchRule, SizeValue};
+use warpwright_dsl::{ArgDesc, BuildError, Called, K, LaunchRule, SizeValue, any::AnyKernel};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
 
@@ -16,7 +16,7 @@ struct Case {
 }
 
 impl Case {
-    fn kernel(&self) -> Box<dyn Kernel> {
+    fn kernel(&self) -> Box<dyn AnyKernel> {
         let gemv = self.gemv.clone();
         match self.epsilon {
             Some(epsilon) => Box::new(FusedNormGemv { gemv, epsilon }),
@@ -43,7 +43,7 @@ impl Case {
     }
 
     /// With what it is given.
-    fn calls<'a>(&self, kernel: &'a dyn Kernel) -> Calls<'a> {
+    fn calls<'a>(&self, kernel: &'a dyn AnyKernel) -> Calls<'a> {
         let QuantGemv { k, ref matrices, .. } = self.gemv;
         let x = activations("normal", k as usize, 5);
         let small = |count: u32, seed: u64| -> Vec<f32> {
@@ -159,7 +159,7 @@ fn several_matrices_are_called_one_by_one() {
         // As many warps as the launch has: the sums are in the same order.
         let parts = kernel.called(256).expect("three parts");
         assert_eq!(parts.len(), 3);
-        let warps = |kernel: &dyn Kernel| {
+        let warps = |kernel: &dyn AnyKernel| {
             kernel.sizes().into_iter().find_map(|(name, value)| (name == "warps").then_some(value))
         };
         let of_part = warps(&*parts[0].kernel).expect("open");
@@ -212,12 +212,12 @@ mod on_the_vm {
 
     /// A kernel that lies about its sizes.
     struct Liar<'a> {
-        kernel: &'a dyn Kernel,
+        kernel: &'a dyn AnyKernel,
         /// What it says instead of the list.
         sizes: Vec<(&'static str, SizeValue)>,
     }
 
-    impl Kernel for Liar<'_> {
+    impl AnyKernel for Liar<'_> {
         fn entry(&self) -> String {
             self.kernel.entry()
         }
@@ -262,7 +262,7 @@ mod on_the_vm {
             let (kernel, other) = (case.kernel(), case.other().kernel());
             for i in 0..kernel.sizes().len() {
                 let (name, value) = kernel.sizes()[i];
-                let left = |kernel: &'_ dyn Kernel| -> Vec<_> {
+                let left = |kernel: &'_ dyn AnyKernel| -> Vec<_> {
                     kernel.sizes().into_iter().filter(|(size, _)| *size != name).collect()
                 };
                 if name != "warps" && value != other.sizes()[i].1 {

@@ -2,7 +2,7 @@
 
 use crate::common::gguf::{Weight, dequantized, weight};
 use crate::common::numbers;
-use warpwright_dsl::{Kernel, bf16_bits, f16_bits};
+use warpwright_dsl::{any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::weights::{Planes, Repack};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
@@ -109,7 +109,7 @@ pub(crate) fn q8_1(x: &[f32]) -> (Vec<i8>, Vec<f32>, Vec<f32>) {
 
 /// A kernel with its product, and the epsilon where it normalises.
 pub(crate) struct Subject<'a> {
-    kernel: &'a dyn Kernel,
+    kernel: &'a dyn AnyKernel,
     gemv: &'a QuantGemv,
     epsilon: Option<f32>,
     options: Options,

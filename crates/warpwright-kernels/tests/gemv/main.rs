@@ -7,7 +7,7 @@ mod common;
 mod on_the_vm;
 
 use case::{INPUTS, Subject, check};
-use warpwright_dsl::{BuildError, Kernel};
+use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
 use warpwright_testing::orders;
@@ -217,7 +217,7 @@ fn every_target() {
 }
 
 /// The field that a configuration is refused for; its description is asked for all the same.
-fn refused(kernel: &dyn Kernel) -> &'static str {
+fn refused(kernel: &dyn AnyKernel) -> &'static str {
     let _ = (kernel.entry(), kernel.args(), kernel.launch());
     match kernel.build(Arch::sm(80)) {
         Err(BuildError::Field { field, .. }) => field,

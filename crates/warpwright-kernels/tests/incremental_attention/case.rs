@@ -1,7 +1,7 @@
 //! Decode attention on the virtual GPU, beside a float64 reference.
 
 use crate::common::{decode, encode, numbers, rounded, rounding};
-use warpwright_dsl::{Built, Kernel};
+use warpwright_dsl::{Built, any::AnyKernel};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_test::{TestArg, TestLaunch};

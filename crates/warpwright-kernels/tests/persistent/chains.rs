@@ -2,7 +2,7 @@
 
 use crate::programs::{in_place, layers};
 use crate::rig::{ARCH, Run};
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::{Assignment, PersistentDecoder};
 use warpwright_ptx::verify;
 use warpwright_vm::Options;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use warpwright_dsl::{Block, Built, Kernel, Role};
+use warpwright_dsl::{Block, Built, Role, any::AnyKernel};
 use warpwright_kernels::persistent::format::{
     BARRIER_WORDS, COUNTER_STRIDE, FAULT_WORDS, Fault, Item, Wait, encode_bounds, encode_items,
 };
@@ -32,12 +32,16 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    pub(crate) fn new(kernel: impl Kernel + Send + Sync + 'static, args: Vec<Value>, grid: [u32; 3]) -> Self {
+    pub(crate) fn new(
+        kernel: impl AnyKernel + Send + Sync + 'static,
+        args: Vec<Value>,
+        grid: [u32; 3],
+    ) -> Self {
         Self::frozen(kernel, args, grid, &[])
     }
 
     pub(crate) fn frozen(
-        kernel: impl Kernel + Send + Sync + 'static,
+        kernel: impl AnyKernel + Send + Sync + 'static,
         args: Vec<Value>,
         grid: [u32; 3],
         frozen: &[&str],

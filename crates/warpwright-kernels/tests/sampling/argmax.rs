@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::common::ops::{Buffers, full, hold, kinds, run};
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::{Argmax, Dtype};
 
 fn check_argmax(sm: u16, argmax: &Argmax, what: &str, x: &[f64]) {

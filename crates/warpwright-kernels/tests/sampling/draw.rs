@@ -1,7 +1,7 @@
 //! Draws, and what float64 says of them.
 
 use crate::common::ops::{Buffers, hold, run};
-use warpwright_dsl::Kernel;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::{Sample, Setting};
 
 /// Philox4x32-10, from the paper.

@@ -9,7 +9,7 @@ mod draw;
 
 use common::ops::{full, held, kinds};
 use draw::{Draws, Settings, draw, probabilities, rows};
-use warpwright_dsl::{BuildError, Kernel};
+use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{Argmax, Dtype, Sample, Setting};
 use warpwright_ptx::ir::Arch;
 
@@ -152,7 +152,7 @@ fn columns_of_more_numbers_than_threads_are_looked_through() {
 
 #[test]
 fn what_sampling_cannot_be_is_said() {
-    let refused = |kernel: &dyn Kernel| match kernel.build(Arch::sm(80)) {
+    let refused = |kernel: &dyn AnyKernel| match kernel.build(Arch::sm(80)) {
         Err(BuildError::Field { field, .. }) => field,
         other => panic!("{:?}", other.map(|_| ())),
     };

@@ -1,7 +1,7 @@
 //! Engines over time: several at once, long runs, failures.
 
 use crate::{By, decode, device, greedy, load, logits, prompt};
-use warpwright_dsl::{ArgDesc, K, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, K, LaunchRule, any::AnyKernel};
 use warpwright_llm::engine::{EngineError, EngineOptions};
 
 #[test]
@@ -64,7 +64,7 @@ fn long_runs_take_no_more_memory() {
 /// A kernel that ends in a trap.
 pub(crate) struct Fails;
 
-impl Kernel for Fails {
+impl AnyKernel for Fails {
     fn entry(&self) -> String {
         "fails".into()
     }

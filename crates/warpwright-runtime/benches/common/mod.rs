@@ -1,5 +1,6 @@
 //! What benches of launches have in common: a kernel with the parameters of a decoder's, and a device that is held.
 
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_runtime::{Device, HostBuffer, LaunchConfig, Stream};
 
@@ -8,7 +9,7 @@ pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// Four buffers and a number, as many a kernel of a decoder has, and next to nothing to do.
 pub(crate) struct Touch;
 
-impl Kernel for Touch {
+impl AnyKernel for Touch {
     fn entry(&self) -> String {
         "touch".into()
     }

@@ -30,7 +30,7 @@ use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use std::fmt;
 use std::sync::Arc;
-use warpwright_dsl::{ArgDesc, Kernel};
+use warpwright_dsl::{ArgDesc, any::AnyKernel};
 
 impl Device {
     /// Begins the operands of a kernel that another one calls: nothing is given yet. The kernel is not built.
@@ -39,13 +39,14 @@ impl Device {
     /// run together ([`Violation::NotCallable`]).
     ///
     /// ```
+    /// use warpwright_dsl::any::AnyKernel;
     /// use warpwright_dsl::*;
     /// use warpwright_runtime::{Device, OperandList, RuntimeError, Violation, VmConfig};
     ///
     /// /// `y = 2 x`, 64 elements for each block.
     /// struct Double { n: u32 }
     ///
-    /// impl Kernel for Double {
+    /// impl AnyKernel for Double {
     ///     fn entry(&self) -> String { format!("double_{}", self.n) }
     ///     fn args(&self) -> Vec<ArgDesc> {
     ///         vec![ArgDesc::input::<f32>("x", self.n), ArgDesc::output::<f32>("y", self.n)]
@@ -60,7 +61,7 @@ impl Device {
     /// /// Calls it, for as many blocks as it has itself, with operands in memory.
     /// struct Caller { calls: Double }
     ///
-    /// impl Kernel for Caller {
+    /// impl AnyKernel for Caller {
     ///     fn entry(&self) -> String { format!("calls_{}", self.calls.entry()) }
     ///     fn args(&self) -> Vec<ArgDesc> { vec![ArgDesc::input::<u64>("operands", 2)] }
     ///     fn launch(&self) -> LaunchRule { self.calls.launch() }
@@ -90,7 +91,7 @@ impl Device {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn operands(&self, kernel: &dyn Kernel) -> Result<OperandBinder> {
+    pub fn operands(&self, kernel: &dyn AnyKernel) -> Result<OperandBinder> {
         let entry = kernel.entry();
         kernel.check().map_err(|source| RuntimeError::Build { kernel: entry.clone(), source })?;
         let rule = kernel.launch();

@@ -2,6 +2,7 @@
 
 use crate::*;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_kernels::Softmax;
 use warpwright_runtime::cudarc::driver::CudaContext;
@@ -128,7 +129,7 @@ impl Many {
     }
 }
 
-impl Kernel for Many {
+impl AnyKernel for Many {
     fn entry(&self) -> String {
         "many".into()
     }

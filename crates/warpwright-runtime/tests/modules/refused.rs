@@ -2,6 +2,7 @@
 
 use super::*;
 use std::panic::Location;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{self, Arch, Item, ItemKind, Origin, Statement, StatementKind};
 use warpwright_ptx::{parse, verify};
@@ -10,7 +11,7 @@ use warpwright_runtime::{JitError, ModuleError, RuntimeError};
 /// `y = 1`, and a call of a function that nobody defines.
 struct One;
 
-impl Kernel for One {
+impl AnyKernel for One {
     fn entry(&self) -> String {
         "one".into()
     }

@@ -1,7 +1,7 @@
 //! The pool: which memory a buffer gets, and what the checks know of it.
 
 use crate::*;
-use warpwright_dsl::{ArgDesc, K, Kernel, LaunchRule};
+use warpwright_dsl::{ArgDesc, K, LaunchRule, any::AnyKernel};
 
 #[test]
 fn a_stream_uses_memory_again_at_once() {
@@ -99,7 +99,7 @@ fn a_copy_on_another_stream_is_a_use() {
 /// Counts three numbers up.
 struct Touch;
 
-impl Kernel for Touch {
+impl AnyKernel for Touch {
     fn entry(&self) -> String {
         "touch".into()
     }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{Arch, Scope};
 use warpwright_ptx::op::control::Trap;
@@ -44,7 +45,7 @@ pub(crate) fn refused<T>(result: Result<T, RuntimeError>) -> (String, Option<Str
 /// `y = a · x + y0`, element by element; `y` may be `x`. Blocks of 64 threads.
 pub(crate) struct Affine;
 
-impl Kernel for Affine {
+impl AnyKernel for Affine {
     fn entry(&self) -> String {
         "affine".into()
     }
@@ -75,7 +76,7 @@ impl Kernel for Affine {
 /// Adds 1 to each of `rows × 32` counters.
 pub(crate) struct Count;
 
-impl Kernel for Count {
+impl AnyKernel for Count {
     fn entry(&self) -> String {
         "count".into()
     }
@@ -99,7 +100,7 @@ pub(crate) struct GridSum {
     pub(crate) threads: u32,
 }
 
-impl Kernel for GridSum {
+impl AnyKernel for GridSum {
     fn entry(&self) -> String {
         format!("grid_sum_t{}", self.threads)
     }
@@ -137,7 +138,7 @@ pub(crate) struct Reverse {
     pub(crate) n: u32,
 }
 
-impl Kernel for Reverse {
+impl AnyKernel for Reverse {
     fn entry(&self) -> String {
         format!("reverse_{}", self.n)
     }
@@ -161,7 +162,7 @@ impl Kernel for Reverse {
 /// Traps where `flag` is not zero.
 pub(crate) struct TrapIf;
 
-impl Kernel for TrapIf {
+impl AnyKernel for TrapIf {
     fn entry(&self) -> String {
         "trap_if".into()
     }
@@ -186,7 +187,7 @@ pub(crate) struct Nothing {
     pub(crate) rule: LaunchRule,
 }
 
-impl Kernel for Nothing {
+impl AnyKernel for Nothing {
     fn entry(&self) -> String {
         self.entry.into()
     }

@@ -14,7 +14,7 @@ use crate::persistent::{Appended, Assigned, Schedule, ScheduleOptions, check};
 use crate::plan::Plan;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_dsl::{Block, BuildError, Kernel};
+use warpwright_dsl::{Block, BuildError, any::AnyKernel};
 use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::format::{BARRIER_WORDS, COUNTER_STRIDE};
 use warpwright_runtime::{

@@ -9,6 +9,7 @@ use super::tile::{Operands, Product};
 use crate::weights::{Planes, WeightFormat};
 use std::sync::Arc;
 use std::{fmt, slice};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Bytes of shared memory that a block has without asking, and that every device has for it.
@@ -345,7 +346,7 @@ impl QuantGemv {
     }
 }
 
-impl Kernel for QuantGemv {
+impl AnyKernel for QuantGemv {
     fn entry(&self) -> String {
         format!("quant_gemv_{}", self.name())
     }
@@ -402,7 +403,7 @@ impl FusedNormGemv {
     }
 }
 
-impl Kernel for FusedNormGemv {
+impl AnyKernel for FusedNormGemv {
     fn entry(&self) -> String {
         format!("fused_norm_gemv_{}_e{:08x}", self.gemv.name(), self.epsilon.to_bits())
     }

@@ -1,6 +1,6 @@
 //! Bugs planted in the products with quantised matrices: the checks find what a barrier less does.
 
-use warpwright_dsl::{ArgDesc, BuildError, Built, K, Kernel, LaunchRule, Role};
+use warpwright_dsl::{ArgDesc, BuildError, Built, K, LaunchRule, Role, any::AnyKernel};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::{Arch, ItemKind, StatementKind, Type};
 use warpwright_ptx::op::Op;
@@ -9,7 +9,7 @@ use warpwright_vm::{FindingKind, SpaceKind};
 
 /// A kernel without one of its barriers.
 struct Without<'a> {
-    kernel: &'a dyn Kernel,
+    kernel: &'a dyn AnyKernel,
     /// Which of them.
     barrier: usize,
 }
@@ -18,7 +18,7 @@ fn is_barrier(op: &Op) -> bool {
     matches!(op, Op::BarSync(_) | Op::BarWarpSync(_))
 }
 
-impl Kernel for Without<'_> {
+impl AnyKernel for Without<'_> {
     fn entry(&self) -> String {
         self.kernel.entry()
     }
@@ -55,7 +55,7 @@ impl Kernel for Without<'_> {
 }
 
 /// For each barrier, whether taking it out is a race in shared memory.
-fn races(kernel: &dyn Kernel) -> Vec<bool> {
+fn races(kernel: &dyn AnyKernel) -> Vec<bool> {
     let mut found = Vec::new();
     loop {
         let without = Without { kernel, barrier: found.len() };
@@ -83,7 +83,7 @@ fn races(kernel: &dyn Kernel) -> Vec<bool> {
 fn every_barrier_is_needed() {
     let base = QuantGemv { warps: Some(2), ..QuantGemv::new(WeightFormat::Q4K, 20, 2048) };
     let pair = vec![Matrix::new(WeightFormat::Q6K, 8); 2];
-    let kernels: Vec<Box<dyn Kernel>> = vec![
+    let kernels: Vec<Box<dyn AnyKernel>> = vec![
         Box::new(base.clone()),
         Box::new(QuantGemv { activations: Activations::Int8, ..base.clone() }),
         Box::new(QuantGemv { activations: Activations::Rounded, ..base.clone() }),

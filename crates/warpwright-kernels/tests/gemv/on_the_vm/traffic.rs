@@ -1,7 +1,7 @@
 //! What the products with quantised matrices ask of memory, by the virtual GPU's counters: each weight once, by
 //! loads of 16 bytes that fill their sectors, few activations, and no lanes that meet in a bank.
 
-use warpwright_dsl::{ArgDesc, Kernel, Role};
+use warpwright_dsl::{ArgDesc, Role, any::AnyKernel};
 use warpwright_kernels::weights::{Planes, WeightFormat};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv};
 use warpwright_ptx::ir::Type;
@@ -13,7 +13,7 @@ const SECTOR: u64 = 32;
 const REQUEST: u64 = 512;
 
 /// Runs it with zeros everywhere; yields the report and the traffic of each argument.
-fn run(kernel: &dyn Kernel) -> (Report, Vec<(&'static str, SpaceTraffic)>) {
+fn run(kernel: &dyn AnyKernel) -> (Report, Vec<(&'static str, SpaceTraffic)>) {
     let options = Options { counters: true, ..Options::default() };
     let args = kernel.args();
     let mut test = KernelTest::new(kernel).options(options);
@@ -41,7 +41,7 @@ fn weight_bytes(matrix: &Matrix, k: u32) -> u64 {
 }
 
 /// Yields the bytes of activations that were asked for, as a part of the weights' bytes.
-fn check(kernel: &dyn Kernel, gemv: &QuantGemv) -> f64 {
+fn check(kernel: &dyn AnyKernel, gemv: &QuantGemv) -> f64 {
     let (report, traffic) = run(kernel);
     let what = kernel.entry();
     assert_eq!(report.counters.bank_conflicts, 0, "{what}");

@@ -2,7 +2,7 @@
 //! virtual GPU's counters: K and V are read once for all heads that share them.
 
 use super::case::{Case, build, judge, run};
-use warpwright_dsl::{Built, Kernel};
+use warpwright_dsl::{Built, any::AnyKernel};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
 use warpwright_ptx::ir::{Arch, ItemKind, Semantics, StatementKind};
 use warpwright_ptx::op::Op;
