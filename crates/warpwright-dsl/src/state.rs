@@ -384,7 +384,9 @@ impl State {
             _ => return,
         };
         let warpwright_ptx::ir::AddressBase::Reg(base) = written.base else { return };
-        let Some(Def::Address(pointer)) = self.values.get(base.0 as usize).map(|value| value.def) else { return };
+        let Some(Def::Address(pointer)) = self.values.get(base.0 as usize).map(|value| value.def) else {
+            return;
+        };
         if self.pointers.get(pointer as usize).is_some_and(|pointer| !pointer.mutable) {
             self.mistake(Code::Parameter, loc, "a store through a pointer that the kernel only reads");
         }

@@ -40,15 +40,6 @@ pub enum RuntimeError {
         /// Why.
         source: BuildError,
     },
-    /// Two kernels with one entry: an entry is unique to the configuration.
-    #[error(
-        "the device has another kernel `{entry}`, with other arguments or another launch rule; give each \
-         configuration an entry of its own"
-    )]
-    EntryTaken {
-        /// The entry.
-        entry: String,
-    },
     /// A text is no PTX, or the verifier refuses it.
     #[error("the text is no valid PTX:{}", lines(.0))]
     Invalid(Diagnostics),

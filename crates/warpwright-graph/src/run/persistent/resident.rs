@@ -94,7 +94,7 @@ impl Persistent {
         let kernel = kernel.map_err(|error| PersistentError::Kernel(Box::new(error)))?;
         let assigned = schedule.assign(blocks(&kernel, options)?, options.assignment)?;
         check(&schedule, &plan, &assigned).map_err(|fault| PersistentError::Fault(Box::new(fault)))?;
-        Persistent::with(plan, store, options, kernel, schedule, assigned)
+        Persistent::with(plan, store, options, kernel.into(), schedule, assigned)
     }
 
     /// Binds what was scheduled and assigned, as it is.

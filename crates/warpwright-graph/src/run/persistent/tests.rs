@@ -47,7 +47,7 @@ fn bind(plan: &Arc<Plan>, store: &mut Store, budget: u32, change: impl FnOnce(&m
     let kernel = store.device().kernel(&schedule.decoder(options.assignment)).expect("a kernel");
     let mut assigned = schedule.assign(2, options.assignment).expect("items");
     change(&mut assigned);
-    Persistent::with(plan.clone(), store, &options, kernel, schedule, assigned).expect("bound")
+    Persistent::with(plan.clone(), store, &options, kernel.into(), schedule, assigned).expect("bound")
 }
 
 fn device() -> Device {
