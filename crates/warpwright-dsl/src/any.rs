@@ -38,11 +38,6 @@ pub trait AnyKernel {
         Vec::new()
     }
 
-    /// See [`Kernel::code`].
-    fn code(&self) -> String {
-        self.entry()
-    }
-
     /// See [`Kernel::called`].
     fn called(&self, threads: u32) -> Option<Vec<Called>> {
         let _ = threads;
@@ -102,10 +97,6 @@ impl<T: Kernel> AnyKernel for T {
 
     fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
         Kernel::tables(self)
-    }
-
-    fn code(&self) -> String {
-        Kernel::code(self)
     }
 
     fn called(&self, threads: u32) -> Option<Vec<Called>> {

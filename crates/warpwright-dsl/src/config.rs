@@ -222,6 +222,13 @@ impl Key {
         Key { ty: TypeId::of::<T>(), parts: Vec::new() }
     }
 
+    /// The key of a value whose type derives [`KeyPart`].
+    pub fn derived<T: KeyPart + 'static>(value: &T) -> Self {
+        let mut key = Key::of::<T>();
+        value.feed(&mut key.parts);
+        key
+    }
+
     /// The values of the fields.
     #[doc(hidden)]
     pub fn parts(&mut self) -> &mut Vec<u8> {
@@ -288,6 +295,11 @@ impl KeyPart for String {
     fn feed(&self, key: &mut Vec<u8>) {
         self.as_str().feed(key);
     }
+}
+
+/// The type is in the key.
+impl<T> KeyPart for std::marker::PhantomData<T> {
+    fn feed(&self, _: &mut Vec<u8>) {}
 }
 
 impl<T: KeyPart> KeyPart for Option<T> {

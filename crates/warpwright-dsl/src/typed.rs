@@ -37,12 +37,6 @@ pub trait Kernel: Config + Sized {
         Vec::new()
     }
 
-    /// The name of the code that the body makes where all its sizes are registers and all its tables are in memory:
-    /// configurations of one code differ in these alone.
-    fn code(&self) -> String {
-        format!("{} {:016x}", Config::entry(self), Config::key(self).hash())
-    }
-
     /// What a kernel with blocks of `threads` threads calls in place of launching this one, where that is not this
     /// one itself: the same with smaller blocks, or in parts that do not depend on one another.
     fn called(&self, threads: u32) -> Option<Vec<Called>> {

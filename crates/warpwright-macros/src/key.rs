@@ -3,7 +3,7 @@
 use crate::attribute::dsl;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Data, DeriveInput, Fields};
+use syn::{Data, DeriveInput, Fields, Type, parse_quote};
 
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let (dsl, name) = (dsl(), &input.ident);
@@ -41,7 +41,14 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
         Data::Union(_) => return Err(syn::Error::new_spanned(name, "a union has no parts to tell apart")),
     };
-    let (generics, parameters, bounds) = input.generics.split_for_impl();
+    let mut bounded = input.generics.clone();
+    if bounded.type_params().next().is_some() {
+        // What a field is made of needs a key, and not each parameter: a marker has none.
+        let types = fields(&input.data);
+        let clause = bounded.make_where_clause();
+        clause.predicates.extend(types.map(|ty| -> syn::WherePredicate { parse_quote!(#ty: #dsl::KeyPart) }));
+    }
+    let (generics, parameters, bounds) = bounded.split_for_impl();
     Ok(quote! {
         impl #generics #dsl::KeyPart for #name #parameters #bounds {
             fn feed(&self, key: &mut ::std::vec::Vec<u8>) {
@@ -49,4 +56,15 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             }
         }
     })
+}
+
+/// The types of all fields.
+fn fields(data: &Data) -> impl Iterator<Item = &Type> {
+    let (fields, variants) = match data {
+        Data::Struct(data) => (Some(&data.fields), None),
+        Data::Enum(data) => (None, Some(&data.variants)),
+        Data::Union(_) => (None, None),
+    };
+    let variants = variants.into_iter().flatten().flat_map(|variant| &variant.fields);
+    fields.into_iter().flatten().chain(variants).map(|field| &field.ty)
 }

@@ -8,7 +8,7 @@ use warpwright_dsl::*;
 /// per row. `x` and `y` are `rows × d`, row-major, and `w` has `d` elements.
 ///
 /// Sums are in `f32`: `|err| ≤ (d / threads + 12) · 2⁻²⁴` of the result, and one rounding to `T`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
 pub struct RmsNorm<T> {
     /// Length of a row.
     pub d: u32,
@@ -28,6 +28,10 @@ impl<T> RmsNorm<T> {
 }
 
 impl<T: Float> AnyKernel for RmsNorm<T> {
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         let (ty, bits) = (T::TYPE.name(), self.epsilon.to_bits());
         format!("rms_norm_{ty}_d{}_e{bits:08x}_t{}", self.d, self.threads)
