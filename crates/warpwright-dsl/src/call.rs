@@ -8,11 +8,12 @@
 //! register where it is called: so one piece of code does for matrices of all shapes. A table that it asks for through
 //! [`K::configured_table`] is part of the module, or memory that the caller has the address of.
 
+use super::any::AnyKernel;
 use super::form::FormId;
 use super::reg::Reg;
 use super::state::{Base, BlockId, Def, Loc, Pointer, State};
 use super::types::*;
-use super::{K, Kernel, Ptr, Role};
+use super::{ArgDesc, K, Ptr, Role};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{Imm, Reg as Id, Space, Special, SpecialRegister, Src, Type};
@@ -302,7 +303,7 @@ impl<'k> Call<'k> {
         self
     }
 
-    /// Gives a size: see [`Kernel::sizes`]. What is not given is what the configuration says.
+    /// Gives a size: see [`Kernel::sizes`](super::Kernel::sizes). What is not given is what the configuration says.
     #[track_caller]
     pub fn size(self, name: &'static str, value: Reg<'k, u32>) -> Self {
         self.sealed(name, value.id, Type::U32, Location::caller())
@@ -326,7 +327,7 @@ impl<'k> Call<'k> {
         self
     }
 
-    /// Gives a table by its first word: see [`Kernel::tables`]. Nobody writes it while the caller runs.
+    /// Gives a table by its first word: see [`Kernel::tables`](super::Kernel::tables). Nobody writes it while the caller runs.
     pub fn table(mut self, name: &'static str, words: Ptr<'k, Global, u64>) -> Self {
         self.tables.push((name, words.id));
         self
@@ -336,9 +337,10 @@ impl<'k> Call<'k> {
     /// while others are still at it: the team waits for its threads before the next call, and before a team of other
     /// warps calls the whole block waits.
     #[track_caller]
-    pub fn run(&self, kernel: &dyn Kernel, block: [Reg<'k, u32>; 3]) {
+    pub fn run(&self, kernel: &dyn AnyKernel, block: [Reg<'k, u32>; 3]) {
         let (k, loc) = (self.team.k, Location::caller());
-        for arg in kernel.args() {
+        let args = kernel.args();
+        for arg in &args {
             let given = self.args.iter().find(|(name, _)| *name == arg.name);
             let is_number = given.map(|(_, given)| matches!(given, Given::Number { .. }));
             if is_number != Some(arg.role == Role::Scalar) {
@@ -365,10 +367,10 @@ impl<'k> Call<'k> {
             k.state().mistake(Code::Parameter, loc, message);
             return;
         }
-        self.body(block, || kernel.body(k), loc);
+        self.body(block, args, || kernel.body(k), loc);
     }
 
-    fn body(&self, block: [Reg<'k, u32>; 3], body: impl FnOnce(), loc: Loc) {
+    fn body(&self, block: [Reg<'k, u32>; 3], args: Vec<ArgDesc>, body: impl FnOnce(), loc: Loc) {
         let Team { k, number, first, known, all, tid, warp, threads, barrier, .. } = self.team;
         let block = block.map(|coordinate| k.state().sealed(coordinate.id, loc));
         let frame = Frame {
@@ -396,11 +398,11 @@ impl<'k> Call<'k> {
             }
             let dims = known.map(|warps| [warps * 32, 1, 1]);
             state.frame = Some(Box::new(frame));
-            std::mem::replace(&mut state.threads, dims)
+            (std::mem::replace(&mut state.threads, dims), state.declared.replace(args))
         };
         body();
         let mut state = k.state();
-        state.threads = before;
+        (state.threads, state.declared) = before;
         state.frame = None;
     }
 }
@@ -624,7 +626,7 @@ impl<'k> K<'k> {
 #[derive(Clone)]
 pub struct Called {
     /// The kernel.
-    pub kernel: std::sync::Arc<dyn Kernel + Send + Sync>,
+    pub kernel: std::sync::Arc<dyn AnyKernel + Send + Sync>,
     /// Each of its arguments: its own name, and the other kernel's.
     pub args: Vec<(&'static str, &'static str)>,
 }

@@ -1,9 +1,9 @@
-//! Kernels as configured types: arguments, launch rules, and how a body becomes a module.
+//! What is said of a kernel as data: arguments, launch rules; and how a body becomes a module.
 
 use super::reg::Reg;
 use super::state::{Base, ENTRY, Pointer, State};
 use super::types::*;
-use super::{Bounded, Called, Extent, K, Ptr, SizeValue};
+use super::{Extent, K, Ptr};
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
@@ -11,78 +11,6 @@ use warpwright_ptx::diag::{Code, Diagnostics};
 use warpwright_ptx::ir::{self, Arch, Module, Name, Pointee, Space, Type, Variable};
 use warpwright_ptx::op::convert::Cvta;
 use warpwright_ptx::op::memory::Ld;
-
-/// A kernel: a struct whose fields are its host-time configuration.
-pub trait Kernel {
-    /// The entry point's name, unique to the configuration.
-    fn entry(&self) -> String;
-
-    /// The arguments, in the order of the parameters; the body asks for each once, in any order.
-    fn args(&self) -> Vec<ArgDesc>;
-
-    /// How it is launched. The shared memory is that which the body asks for: see [`Built::launch`].
-    fn launch(&self) -> LaunchRule;
-
-    /// The algorithm.
-    fn body(&self, k: K<'_>);
-
-    /// The numbers of the configuration that the body asks for by name ([`K::size`], [`K::wide_size`],
-    /// [`K::factor`]). Where another kernel [calls](super::Call) the body they may be registers.
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        Vec::new()
-    }
-
-    /// The tables that the body computes of its configuration, and asks for by name ([`K::configured_table`]), as the
-    /// bits of their elements. Where another kernel [calls](super::Call) the body they may be anywhere in memory, aligned
-    /// to 8 bytes.
-    fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
-        Vec::new()
-    }
-
-    /// The name of the code that the body makes where all its sizes are registers and all its tables are in memory:
-    /// configurations of one code differ in these alone.
-    fn code(&self) -> String {
-        self.entry()
-    }
-
-    /// What a kernel with blocks of `threads` threads calls in place of launching this one, where that is not this
-    /// one itself: the same with smaller blocks, or in parts that do not depend on one another.
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        let _ = threads;
-        None
-    }
-
-    /// Itself, where it is [`Bounded`]: on a device that does not check accesses, a safe launch asks for that. What it
-    /// returns is what is built and launched.
-    fn bounded(&self) -> Option<&dyn Bounded> {
-        None
-    }
-
-    /// Whether the configuration is one that the kernel has. [`build`](Self::build) asks first, so that the
-    /// body need not; the entry's name, the arguments and the launch rule are asked of any configuration.
-    fn check(&self) -> Result<(), BuildError> {
-        Ok(())
-    }
-
-    /// The kernel for a target, with all its mistakes if there are any.
-    fn build(&self, target: Arch) -> Result<Built, BuildError> {
-        self.check()?;
-        let args = self.args();
-        let built = build_with(&self.entry(), &self.launch(), target, &args, |k| self.body(k))?;
-        check_args(&args, &built)?;
-        Ok(built)
-    }
-
-    /// The module for a target.
-    fn module(&self, target: Arch) -> Result<Module, BuildError> {
-        Ok(self.build(target)?.module)
-    }
-
-    /// The PTX for a target.
-    fn ptx(&self, target: Arch) -> Result<String, BuildError> {
-        Ok(warpwright_ptx::print(&self.module(target)?))
-    }
-}
 
 /// Why a kernel was not built.
 #[derive(Clone, Debug)]
@@ -285,16 +213,16 @@ pub fn build(
     target: Arch,
     body: impl for<'k> FnOnce(K<'k>),
 ) -> Result<Built, Diagnostics> {
-    build_with(entry, launch, target, &[], body)
+    build_with(entry, launch, target, None, body)
 }
 
 /// The same with parameters in the order of `args`, whatever order the body asks for them in.
 #[track_caller]
-fn build_with(
+pub(super) fn build_with(
     entry: &str,
     launch: &LaunchRule,
     target: Arch,
-    args: &[ArgDesc],
+    args: Option<&[ArgDesc]>,
     body: impl for<'k> FnOnce(K<'k>),
 ) -> Result<Built, Diagnostics> {
     let loc = Location::caller();
@@ -303,9 +231,13 @@ fn build_with(
         Block::AtMost(_) => None,
     };
     let state = RefCell::new(State::new(target, threads));
-    for arg in args {
-        let ty = if arg.role == Role::Scalar { param_type(arg.dtype) } else { Type::U64 };
-        state.borrow_mut().params.push((Variable::new(Space::Param, ty, arg.name), false));
+    if let Some(args) = args {
+        let mut state = state.borrow_mut();
+        for arg in args {
+            let ty = if arg.role == Role::Scalar { param_type(arg.dtype) } else { Type::U64 };
+            state.params.push((Variable::new(Space::Param, ty, arg.name), false));
+        }
+        state.declared = Some(args.to_vec());
     }
     if target.sm < launch.min_sm {
         let message = format!("`{entry}` needs sm_{} or later; the target is {target}", launch.min_sm);
@@ -313,7 +245,7 @@ fn build_with(
     }
     body(K::new(&state));
     let mut state = state.into_inner();
-    for arg in args {
+    for arg in args.unwrap_or_default() {
         if state.params.iter().any(|(param, asked)| *param.name == *arg.name && !asked) {
             state.mistake(Code::Parameter, loc, format!("the body declares no parameter `{}`", arg.name));
         }
@@ -326,7 +258,7 @@ fn build_with(
 }
 
 /// Checks that the argument list is the body's.
-fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
+pub(super) fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     for function in built.module.entries() {
         let mut report = |message: String| {
@@ -398,6 +330,24 @@ impl<'k> K<'k> {
     #[track_caller]
     fn buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
         let loc = Location::caller();
+        self.state().check_declared(name, Some(T::TYPE), Some(mutable), loc);
+        self.untyped_buffer(name, mutable, loc)
+    }
+
+    /// A parameter: a buffer in global memory, whatever its elements are.
+    #[track_caller]
+    pub(super) fn any_buffer(self, name: &str, mutable: bool) -> Ptr<'k, Global, u8> {
+        let loc = Location::caller();
+        self.state().check_declared(name, None, Some(mutable), loc);
+        self.untyped_buffer(name, mutable, loc)
+    }
+
+    fn untyped_buffer<T: Data>(
+        self,
+        name: &str,
+        mutable: bool,
+        loc: super::state::Loc,
+    ) -> Ptr<'k, Global, T> {
         let recorded = self.framed_address(name).map(|address| self.global_address(address, loc));
         let framed = self.state().framed_buffer(name, recorded, mutable, loc);
         if let Some(pointer) = framed {
@@ -432,6 +382,7 @@ impl<'k> K<'k> {
     #[track_caller]
     pub fn scalar<T: Data>(self, name: &str) -> Reg<'k, T> {
         let loc = Location::caller();
+        self.state().check_declared(name, Some(T::TYPE), None, loc);
         let framed = self.state().framed_number(name, T::TYPE, loc);
         if let Some(id) = framed {
             return Reg::new(self, id);
@@ -505,6 +456,33 @@ pub(super) fn dynamic_name() -> Name {
 }
 
 impl State {
+    /// That the kernel declares an argument as the body asks for it: of a buffer `mutable` says whether it is written.
+    fn check_declared(
+        &mut self,
+        name: &str,
+        dtype: Option<Type>,
+        mutable: Option<bool>,
+        loc: super::state::Loc,
+    ) {
+        let Some(declared) = &self.declared else { return };
+        let message = match declared.iter().find(|arg| arg.name == name) {
+            None => format!("the kernel declares no argument `{name}`"),
+            Some(arg) if mutable.is_none() != (arg.role == Role::Scalar) => {
+                let what = if arg.role == Role::Scalar { "number" } else { "buffer" };
+                format!("`{name}` is declared as a {what}")
+            }
+            Some(arg) if dtype.is_some_and(|dtype| dtype != arg.dtype) => {
+                let asked = dtype.unwrap_or(arg.dtype).name();
+                format!("`{name}` is declared {}; the body asks for {asked}", arg.dtype.name())
+            }
+            Some(arg) if mutable == Some(true) && arg.role == Role::In => {
+                format!("`{name}` is declared as an input; the body asks for a buffer to write")
+            }
+            Some(_) => return,
+        };
+        self.mistake(Code::Parameter, loc, message);
+    }
+
     /// A special register, read once for the kernel.
     pub(super) fn special(&mut self, special: ir::Special, ty: Type, loc: super::state::Loc) -> ir::Reg {
         if let Some(reg) = self.framed(special) {

@@ -42,12 +42,17 @@
 //! nothing else, for `ptxas` does the rest.
 #![deny(unsafe_code)]
 
+extern crate self as warpwright_dsl;
+
 mod address;
+pub mod any;
+mod args;
 mod atomic;
 mod bounded;
 mod call;
 mod choice;
 mod collective;
+mod config;
 mod control;
 mod convert;
 mod divide;
@@ -68,25 +73,30 @@ mod state;
 mod sync;
 mod tile;
 mod trig;
+mod typed;
 mod types;
 
+pub use args::{AnyPtr, Arguments, Body, Mode, Sink, Source, Unbound};
 pub use atomic::{AtomicAdd, AtomicBits, AtomicMinMax};
 pub use bounded::Bounded;
 pub use call::{Call, Called, Team};
 pub use collective::Reduce;
+pub use config::{Choice, Config, Configure, Domain, Field, FieldValue, Key, KeyPart};
 pub use control::{Carry, Range, Var};
 pub use convert::{ConvertFrom, ToF32};
 pub use divide::Divide;
 pub use extent::Extent;
 pub use group::Scan;
-pub use kernel::{ArgDesc, Block, BuildError, Built, Kernel, LaunchRule, Role, build};
+pub use kernel::{ArgDesc, Block, BuildError, Built, LaunchRule, Role, build};
 pub use math::{Bytes, Fused, Rounded, Wide};
 pub use pointer::{Access, Index, Ptr};
 pub use reg::{IntoReg, Reg};
 pub use size::{Size, SizeValue};
 pub use spread::{List, Spread};
 pub use tile::*;
+pub use typed::Kernel;
 pub use types::*;
+pub use warpwright_macros::{Args, Choice, Config, KeyPart};
 
 use state::State;
 use std::cell::{RefCell, RefMut};

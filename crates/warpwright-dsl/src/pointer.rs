@@ -426,11 +426,6 @@ impl<'k, S: Writable, T: Data> Ptr<'k, S, T> {
         let mut state = self.k.state();
         let pointer = state.offset(self.id, index, T::TYPE.bytes(), loc);
         let Some((vector, lanes)) = state.vector_shape(T::TYPE, values.len(), pointer, loc) else { return };
-        if !state.pointers[pointer as usize].mutable {
-            let message = "a store through a pointer that the kernel only reads";
-            state.mistake(Code::Parameter, loc, message);
-            return;
-        }
         for value in values {
             if !state.usable(value.id, loc) {
                 return;

@@ -182,6 +182,8 @@ pub(super) struct State {
     pub(super) pointers: Vec<Pointer>,
     /// Parameters, and whether the body has asked for them.
     pub(super) params: Vec<(Variable, bool)>,
+    /// What the kernel whose body is being run says of its arguments, if it says anything.
+    pub(super) declared: Option<Vec<super::ArgDesc>>,
     pub(super) specials: Vec<(Special, Reg)>,
     /// Shared and local arrays.
     pub(super) arrays: Vec<Variable>,
@@ -224,6 +226,7 @@ impl State {
             switches: Vec::new(),
             pointers: Vec::with_capacity(64),
             params: Vec::new(),
+            declared: None,
             specials: Vec::new(),
             arrays: Vec::new(),
             constants: Vec::new(),
@@ -364,8 +367,29 @@ impl State {
     /// Appends an instruction with effects.
     pub(super) fn effect(&mut self, op: impl Into<Op>, guard: Option<(Reg, bool)>, loc: Loc) {
         let inst = self.push_inst(op, guard, POISON, loc);
+        self.check_writes(inst, loc);
         self.order.see(&self.ops[inst as usize]);
         self.blocks[self.current.0 as usize].nodes.push(Node::Inst(inst));
+    }
+
+    /// That memory is not written through a pointer that the kernel only reads.
+    fn check_writes(&mut self, inst: u32, loc: Loc) {
+        let written = match &self.ops[inst as usize] {
+            Op::St(op) => &op.address,
+            Op::Atom(op) => &op.address,
+            Op::AtomCas(op) => &op.address,
+            Op::Red(op) => &op.address,
+            Op::CpAsyncBulk(op) => &op.to,
+            Op::CpReduceAsyncBulk(op) => &op.to,
+            _ => return,
+        };
+        let warpwright_ptx::ir::AddressBase::Reg(base) = written.base else { return };
+        let Some(Def::Address(pointer)) = self.values.get(base.0 as usize).map(|value| value.def) else {
+            return;
+        };
+        if self.pointers.get(pointer as usize).is_some_and(|pointer| !pointer.mutable) {
+            self.mistake(Code::Parameter, loc, "a store through a pointer that the kernel only reads");
+        }
     }
 
     /// A new value that an instruction with effects (or several instructions) will write.

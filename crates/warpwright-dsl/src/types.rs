@@ -17,7 +17,10 @@ pub trait Element: Copy + Sealed + 'static {
 }
 
 /// Elements that lie in memory: all but predicates.
-pub trait Data: Element {}
+pub trait Data: Element {
+    /// What the host has for one: the same bits.
+    type Host: bytemuck::Pod + Send + Sync;
+}
 
 /// Elements with `+`, `-`, `*`, minimum and maximum.
 pub trait Number: Data {
@@ -62,31 +65,39 @@ pub struct F16x2;
 pub struct Bf16x2;
 
 macro_rules! elements {
-    ($($ty:ty = $ptx:ident: $($trait:ident)*;)*) => {
+    ($($ty:ty = $ptx:ident, $host:ty: $($trait:ident)*;)*) => {
         $(impl Sealed for $ty {}
         impl Element for $ty {
             const TYPE: Type = Type::$ptx;
+        }
+        impl Data for $ty {
+            type Host = $host;
         }
         $(impl $trait for $ty {})*)*
     };
 }
 
+impl Sealed for Pred {}
+impl Element for Pred {
+    const TYPE: Type = Type::Pred;
+}
+impl Bits for Pred {}
+
 elements! {
-    Pred = Pred: Bits;
-    u8 = U8: Data;
-    i8 = S8: Data;
-    u16 = U16: Data Ordered Integer Bits;
-    i16 = S16: Data Ordered Integer Bits Signed;
-    u32 = U32: Data Ordered Integer Bits Word;
-    i32 = S32: Data Ordered Integer Bits Signed Word;
-    u64 = U64: Data Ordered Integer Bits;
-    i64 = S64: Data Ordered Integer Bits Signed;
-    F16 = F16: Data Ordered Float Signed;
-    Bf16 = BF16: Data Ordered Float Signed;
-    F16x2 = F16X2: Data Signed Word;
-    Bf16x2 = BF16X2: Data Signed Word;
-    f32 = F32: Data Ordered Float Signed Word;
-    f64 = F64: Data Ordered Float Signed;
+    u8 = U8, u8:;
+    i8 = S8, i8:;
+    u16 = U16, u16: Ordered Integer Bits;
+    i16 = S16, i16: Ordered Integer Bits Signed;
+    u32 = U32, u32: Ordered Integer Bits Word;
+    i32 = S32, i32: Ordered Integer Bits Signed Word;
+    u64 = U64, u64: Ordered Integer Bits;
+    i64 = S64, i64: Ordered Integer Bits Signed;
+    F16 = F16, half::f16: Ordered Float Signed;
+    Bf16 = BF16, half::bf16: Ordered Float Signed;
+    F16x2 = F16X2, [half::f16; 2]: Signed Word;
+    Bf16x2 = BF16X2, [half::bf16; 2]: Signed Word;
+    f32 = F32, f32: Ordered Float Signed Word;
+    f64 = F64, f64: Ordered Float Signed;
 }
 
 macro_rules! literals {

@@ -27,12 +27,13 @@ impl AnyKernel for Asking {
 
 #[test]
 fn arguments_must_be_those_of_the_body() {
-    let wrong: [(&str, Body); 5] = [
+    let wrong: [(&str, Body); 6] = [
         ("a number of another type", |k| k.ptr_mut::<f32>("x").st(0, k.scalar::<f32>("n"))),
         ("a buffer that is a number", |k| k.ptr_mut::<u32>("n").st(0, k.scalar::<u64>("x").to::<u32>())),
         ("one that is not asked for", |k| k.ptr_mut::<f32>("x").st(0, 1.0)),
-        ("one too many", |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n") + k.scalar::<u32>("m"))),
-        ("one twice", |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n") + k.scalar::<u32>("n"))),
+        ("one too many", |k| k.ptr_mut::<f32>("x").st(0, k.scalar::<u32>("n").f32() + k.scalar::<f32>("m"))),
+        ("one twice", |k| k.ptr_mut::<f32>("x").st(0, (k.scalar::<u32>("n") + k.scalar::<u32>("n")).f32())),
+        ("elements of another type", |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n"))),
     ];
     for (what, body) in wrong {
         match Asking(body).module(Arch::sm(80)) {
@@ -46,7 +47,7 @@ fn arguments_must_be_those_of_the_body() {
 fn parameters_have_the_order_of_the_argument_list() {
     let late = Asking(|k| {
         let n = k.scalar::<u32>("n");
-        k.when(n.gt(3), || k.ptr_mut::<u32>("x").st(0, n));
+        k.when(n.gt(3), || k.ptr_mut::<f32>("x").st(0, n.f32()));
     });
     let module = late.module(Arch::sm(80)).expect("a kernel");
     let names = |module: &Module| -> Vec<String> {

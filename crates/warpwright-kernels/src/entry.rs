@@ -2,7 +2,7 @@
 //! configuration.
 //!
 //! Values are judged against the [`Domain`] of their field, and the kernel they make by its own
-//! [`check`](Kernel::check).
+//! [`check`](warpwright_dsl::Kernel::check).
 
 use crate::Dtype;
 use std::fmt;
@@ -37,7 +37,7 @@ pub struct Field {
 }
 
 /// The values that a field may have. What several fields must be together, the kernel's
-/// [`check`](Kernel::check) says.
+/// [`check`](warpwright_dsl::Kernel::check) says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Domain {

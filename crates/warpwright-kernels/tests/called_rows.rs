@@ -78,9 +78,10 @@ fn check(sm: u16, kernel: &dyn AnyKernel, other: &dyn AnyKernel, dims: &[(&str, 
     );
 }
 
-/// The code of what is called in place of a kernel.
+/// The text of what is called in place of a kernel.
 fn called_code(kernel: &dyn AnyKernel) -> String {
-    kernel.called(256).map_or_else(|| kernel.code(), |parts| parts[0].kernel.code())
+    let called = kernel.called(256);
+    called_ptx(called.as_ref().map_or(kernel, |parts| &*parts[0].kernel), Arch::sm(80))
 }
 
 const SMS: [u16; 3] = [75, 80, 90];

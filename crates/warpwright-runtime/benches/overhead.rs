@@ -18,7 +18,7 @@ use std::ffi::{CString, c_void};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
-use warpwright_dsl::*;
+use warpwright_dsl::any::AnyKernel;
 use warpwright_runtime::{Buffer, CompiledKernel, Device, PreparedLaunch, Stream, cudarc};
 
 const ROUNDS: usize = 15;
@@ -51,7 +51,7 @@ impl Bench {
         let buffers = [new()?, new()?, new()?, new()?];
         let kernel = device.kernel(&Touch)?;
         let prepared = bind(&kernel, &buffers).prepare()?;
-        Ok(Bench { context, theirs, device, stream, buffers, kernel, prepared })
+        Ok(Bench { context, theirs, device, stream, buffers, kernel: kernel.into(), prepared })
     }
 
     /// Seconds that one of `operations` takes, with the device held.

@@ -2,8 +2,10 @@
 //!
 //! Launches and operands are bound alike; what becomes of the arguments is theirs to say.
 
-use crate::buffer::{AnyBuffer, Element};
+use crate::buffer::{AnyBuffer, Buffer, Element};
 use crate::contract::{Arguments, Contract, ContractError, Number, Span};
+use std::marker::PhantomData;
+use warpwright_dsl::{Data, Mode, Sink};
 
 /// What a kernel was given so far.
 pub(crate) struct Bindings {
@@ -34,7 +36,10 @@ impl Bindings {
 
     /// Gives a number.
     pub(crate) fn scalar<T: Element>(&mut self, contract: &Contract, name: &str, value: T) {
-        let number = Number::new(T::TYPE, bytemuck::bytes_of(&value));
+        self.number(contract, name, Number::new(T::TYPE, bytemuck::bytes_of(&value)));
+    }
+
+    fn number(&mut self, contract: &Contract, name: &str, number: Number) {
         let given = contract.give_number(&mut self.arguments, name, number);
         self.note(given);
     }
@@ -57,5 +62,66 @@ impl Bindings {
             Some(error) => Err(error),
             None => Ok((self.arguments, self.buffers)),
         }
+    }
+}
+
+/// What a launch is given, as a [`Mode`] of a kernel's arguments: buffers, and numbers of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a>(PhantomData<&'a ()>);
+
+impl<'a> Mode for Given<'a> {
+    type In<T: Data> = &'a Buffer<T::Host>;
+    type Out<T: Data> = &'a Buffer<T::Host>;
+    type InOut<T: Data> = &'a Buffer<T::Host>;
+    type Scalar<T: Data> = T::Host;
+    type AnyIn = &'a AnyBuffer;
+    type AnyOut = &'a AnyBuffer;
+    type AnyInOut = &'a AnyBuffer;
+    type Dim = u64;
+}
+
+/// Gives arguments to bindings.
+pub(crate) struct Gives<'a> {
+    pub(crate) contract: &'a Contract,
+    pub(crate) bindings: &'a mut Bindings,
+}
+
+impl Gives<'_> {
+    fn buffer(&mut self, name: &str, buffer: &AnyBuffer) {
+        self.bindings.buffer(self.contract, name, buffer);
+    }
+}
+
+impl<'a> Sink<Given<'a>> for Gives<'_> {
+    fn input<T: Data>(&mut self, name: &'static str, value: &'a Buffer<T::Host>) {
+        self.buffer(name, value.as_ref());
+    }
+
+    fn output<T: Data>(&mut self, name: &'static str, value: &'a Buffer<T::Host>) {
+        self.buffer(name, value.as_ref());
+    }
+
+    fn in_out<T: Data>(&mut self, name: &'static str, value: &'a Buffer<T::Host>) {
+        self.buffer(name, value.as_ref());
+    }
+
+    fn scalar<T: Data>(&mut self, name: &'static str, value: T::Host) {
+        self.bindings.number(self.contract, name, Number::new(T::TYPE, bytemuck::bytes_of(&value)));
+    }
+
+    fn any_input(&mut self, name: &'static str, value: &'a AnyBuffer) {
+        self.buffer(name, value);
+    }
+
+    fn any_output(&mut self, name: &'static str, value: &'a AnyBuffer) {
+        self.buffer(name, value);
+    }
+
+    fn any_in_out(&mut self, name: &'static str, value: &'a AnyBuffer) {
+        self.buffer(name, value);
+    }
+
+    fn dim(&mut self, name: &'static str, value: u64) {
+        self.bindings.dim(self.contract, name, value);
     }
 }

@@ -40,15 +40,6 @@ pub enum RuntimeError {
         /// Why.
         source: BuildError,
     },
-    /// Two kernels with one entry: an entry is unique to the configuration.
-    #[error(
-        "the device has another kernel `{entry}`, with other arguments or another launch rule; give each \
-         configuration an entry of its own"
-    )]
-    EntryTaken {
-        /// The entry.
-        entry: String,
-    },
     /// A CUDA device would do whatever the kernel does, and nothing says that it stays within its arguments.
     #[error(
         "kernel `{kernel}` is not `Bounded`, and a CUDA device checks no access: promise with `unsafe impl Bounded`, and \

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::backend::Backend;
-use crate::bindings::Bindings;
+use crate::bindings::{Bindings, Given, Gives};
 use crate::buffer::{AnyBuffer, Element};
 use crate::contract::{Contract, Limits, Resolved};
 use crate::device::Device;
@@ -14,10 +14,14 @@ use crate::error::{Result, RuntimeError};
 use crate::function::{self, Function};
 use crate::op::{Launch, Op, Shape};
 use crate::stream::Stream;
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use warpwright_dsl::{ArgDesc, LaunchRule, any::AnyKernel};
+use warpwright_dsl::any::AnyKernel;
+use warpwright_dsl::{ArgDesc, Arguments, Built, Kernel, Key, LaunchRule};
 
 /// A kernel on a device, ready for launches. A cheap handle: its clones are one kernel.
 ///
@@ -27,19 +31,28 @@ use warpwright_dsl::{ArgDesc, LaunchRule, any::AnyKernel};
 /// use warpwright_runtime::{Device, RuntimeError, Violation, VmConfig};
 ///
 /// /// `y = factor · x`.
+/// #[derive(Config)]
 /// struct Scale;
 ///
-/// impl AnyKernel for Scale {
-///     fn entry(&self) -> String { "scale".into() }
-///     fn args(&self) -> Vec<ArgDesc> {
-///         let n = Extent::dim("n");
-///         let y = ArgDesc::output::<f32>("y", n).may_share(&["x"]);
-///         vec![ArgDesc::input::<f32>("x", n), y, ArgDesc::scalar::<f32>("factor"), ArgDesc::scalar::<u32>("n")]
+/// #[derive(Args)]
+/// #[args(of = Scale)]
+/// struct ScaleArgs<M: Mode> {
+///     #[arg(len = n)]
+///     x: M::In<f32>,
+///     #[arg(len = n, shares(x))]
+///     y: M::Out<f32>,
+///     factor: M::Scalar<f32>,
+///     n: M::Scalar<u32>,
+/// }
+///
+/// impl Kernel for Scale {
+///     type Args<M: Mode> = ScaleArgs<M>;
+///
+///     fn launch(&self) -> LaunchRule {
+///         LaunchRule::new(128).grid(Extent::dim("n").per(128))
 ///     }
-///     fn launch(&self) -> LaunchRule { LaunchRule::new(128).grid(Extent::dim("n").per(128)) }
-///     fn body(&self, k: K<'_>) {
-///         let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
-///         let (factor, n) = (k.scalar::<f32>("factor"), k.scalar::<u32>("n"));
+///
+///     fn body<'k>(&self, k: K<'k>, ScaleArgs { x, y, factor, n }: ScaleArgs<Body<'k>>) {
 ///         let i = k.global_tid();
 ///         k.when(i.lt(n), || y.st(i, x.ld(i) * factor));
 ///     }
@@ -53,12 +66,14 @@ use warpwright_dsl::{ArgDesc, LaunchRule, any::AnyKernel};
 /// let y = stream.alloc::<f32>(3)?;
 ///
 /// // Grid and block follow from the arguments.
-/// kernel.bind().buffer("x", &x).buffer("y", &y).scalar("factor", 2.0f32).scalar("n", 3u32).launch(&stream)?;
+/// kernel.with(ScaleArgs { x: &x, y: &y, factor: 2.0, n: 3 }).launch(&stream)?;
 /// assert_eq!(stream.clone_dtoh(&y)?, [2.0, 4.0, 6.0]);
 ///
 /// // Four elements are more than there are: nothing runs.
-/// let four = kernel.bind().buffer("x", &x).buffer("y", &x).scalar("factor", 2.0f32).scalar("n", 4u32);
-/// let Err(RuntimeError::Contract(error)) = four.launch(&stream) else { panic!() };
+/// let Err(RuntimeError::Contract(error)) = kernel.with(ScaleArgs { x: &x, y: &y, factor: 2.0, n: 4 }).launch(&stream)
+/// else {
+///     panic!()
+/// };
 /// assert!(matches!(error.violation, Violation::TooShort { argument: "x", given: 3, needed: 4, .. }));
 /// # Ok(())
 /// # }
@@ -70,31 +85,94 @@ pub struct CompiledKernel {
     is_bounded: bool,
 }
 
+/// Handles of one loaded kernel are equal.
+impl PartialEq for CompiledKernel {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.compiled, &other.compiled)
+    }
+}
+
+impl Eq for CompiledKernel {}
+
+/// A [`CompiledKernel`] whose type is known, and with it its arguments.
+pub struct TypedKernel<T: ?Sized> {
+    compiled: CompiledKernel,
+    kernel: PhantomData<fn(&T)>,
+}
+
+impl<T: ?Sized> Clone for TypedKernel<T> {
+    fn clone(&self) -> Self {
+        TypedKernel { compiled: self.compiled.clone(), kernel: PhantomData }
+    }
+}
+
+impl<T: ?Sized> Deref for TypedKernel<T> {
+    type Target = CompiledKernel;
+
+    fn deref(&self) -> &CompiledKernel {
+        &self.compiled
+    }
+}
+
+impl<T: ?Sized> From<TypedKernel<T>> for CompiledKernel {
+    fn from(kernel: TypedKernel<T>) -> Self {
+        kernel.compiled
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for TypedKernel<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.compiled.fmt(f)
+    }
+}
+
+impl<T: Kernel> TypedKernel<T> {
+    /// Begins a launch with its arguments, all of them: what is missing or misspelt does not compile.
+    pub fn with(&self, args: T::Args<Given<'_>>) -> Binder<'_> {
+        let mut binder = self.bind();
+        let contract = &self.compiled.compiled.contract;
+        args.give(&mut Gives { contract, bindings: &mut binder.bindings });
+        binder
+    }
+}
+
 /// The same, without a handle of the device: what the device itself may hold.
 struct Compiled {
     contract: Contract,
-    /// The launch rule as the kernel says it, without what the build adds.
-    asked: LaunchRule,
     kernel: Arc<function::Kernel>,
     /// Blocks that are resident at once, for the block that the launch rule names.
     resident: u64,
 }
 
-/// The kernels of a device by their entries, so that each is built once.
+/// The kernels of a device, so that each is loaded once.
+///
+/// Content decides: a kernel is another one's equal where it is built to the same module, with the same arguments and the
+/// same launch rule, whatever the two are called. A [`Key`] is a short cut to that which only derives can make: they leave
+/// out no field, and a body computes with nothing else.
 #[derive(Default)]
 pub(crate) struct Kernels {
-    compiled: Mutex<HashMap<String, Arc<Compiled>>>,
+    known: Mutex<Known>,
 }
 
+#[derive(Default)]
+struct Known {
+    by_key: HashMap<Key, Arc<Compiled>>,
+    by_content: HashMap<Content, Arc<Compiled>>,
+}
+
+/// A checksum of what was built.
+type Content = [u8; 32];
+
 impl Kernels {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Compiled>>> {
-        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Device {
-    /// The kernel for this device: checked, built for its architecture, verified and loaded. A kernel whose entry
-    /// the device knows is not built again.
+    /// The kernel for this device: checked, built for its architecture, verified and loaded. A configuration that the
+    /// device knows is not built again, where its type [derives](warpwright_dsl::Config) what tells it from others; any
+    /// other kernel is built, and not loaded again where it has become what is loaded.
     ///
     /// Refused where the configuration is none that the kernel has, where the body has mistakes, and where the
     /// device cannot run it: too old, too little shared memory, no such blocks, no clusters. The device keeps its
@@ -102,22 +180,22 @@ impl Device {
     ///
     /// Launching it is safe on a virtual GPU, which checks every access, and where the kernel is
     /// [`Bounded`](warpwright_dsl::Bounded): see [`Binder::launch`].
-    pub fn kernel(&self, kernel: &dyn AnyKernel) -> Result<CompiledKernel> {
+    pub fn kernel<T: AnyKernel + ?Sized>(&self, kernel: &T) -> Result<TypedKernel<T>> {
         // Whatever shows a promise, the one that has given it is the one that is built.
-        let (kernel, is_bounded) = promised(kernel);
-        let entry = kernel.entry();
-        let known = self.kernels().lock().get(&entry).cloned();
-        if let Some(compiled) = known {
-            return compiled.same_as(kernel, &entry).map(|()| self.compiled(compiled, is_bounded));
-        }
-        let compiled = Arc::new(self.compile(kernel, &entry)?);
-        // Where another thread was faster, its kernel is the one.
-        let compiled = self.kernels().lock().entry(entry).or_insert(compiled).clone();
-        Ok(self.compiled(compiled, is_bounded))
+        let (compiled, is_bounded) = match kernel.bounded() {
+            Some(bounded) => (self.known(bounded)?, true),
+            None => (self.known(kernel)?, false),
+        };
+        let compiled = CompiledKernel { device: self.clone(), compiled, is_bounded };
+        Ok(TypedKernel { compiled, kernel: PhantomData })
     }
 
-    fn compiled(&self, compiled: Arc<Compiled>, is_bounded: bool) -> CompiledKernel {
-        CompiledKernel { device: self.clone(), compiled, is_bounded }
+    fn known<T: AnyKernel + ?Sized>(&self, kernel: &T) -> Result<Arc<Compiled>> {
+        let key = kernel.key();
+        match key.as_ref().and_then(|key| self.kernels().lock().by_key.get(key).cloned()) {
+            Some(compiled) => Ok(compiled),
+            None => self.built(kernel, key),
+        }
     }
 
     /// That accesses are checked here, or that the kernel needs no check.
@@ -129,16 +207,35 @@ impl Device {
         Err(RuntimeError::Unbounded { kernel: kernel.to_owned() })
     }
 
-    fn compile(&self, kernel: &dyn AnyKernel, entry: &str) -> Result<Compiled> {
-        let failed = |source| RuntimeError::Build { kernel: entry.to_owned(), source };
+    /// The kernel, once it is built.
+    fn built<T: AnyKernel + ?Sized>(&self, kernel: &T, key: Option<Key>) -> Result<Arc<Compiled>> {
+        let entry = kernel.entry();
+        let failed = |source| RuntimeError::Build { kernel: entry.clone(), source };
         kernel.check().map_err(failed)?;
         let limits = Limits::of(self);
         // What the rule says without a build is judged without one.
-        let asked = kernel.launch();
-        Contract::check_rule(entry, &asked, &limits)?;
+        Contract::check_rule(&entry, &kernel.launch(), &limits)?;
         let built = kernel.build(limits.arch).map_err(failed)?;
-        let contract = Contract::new(entry, kernel.args(), built.launch, limits)?;
-        let info = warpwright_ptx::verify(&built.module).map_err(|mistakes| failed(mistakes.into()))?;
+        let args = kernel.args();
+        let content = content(&built, &args);
+        let known = self.kernels().lock().by_content.get(&content).cloned();
+        let compiled = match known {
+            Some(compiled) => compiled,
+            None => Arc::new(self.compile(&entry, args, built, limits)?),
+        };
+        let mut known = self.kernels().lock();
+        // Where another thread was faster, its kernel is the one.
+        let compiled = known.by_content.entry(content).or_insert(compiled).clone();
+        if let Some(key) = key {
+            known.by_key.insert(key, compiled.clone());
+        }
+        Ok(compiled)
+    }
+
+    fn compile(&self, entry: &str, args: Vec<ArgDesc>, built: Built, limits: Limits) -> Result<Compiled> {
+        let contract = Contract::new(entry, args, built.launch, limits)?;
+        let info = warpwright_ptx::verify(&built.module)
+            .map_err(|mistakes| RuntimeError::Build { kernel: entry.to_owned(), source: mistakes.into() })?;
         let kernel = self.load(&built.module, &info)?.kernel(entry)?;
         let function = Function::new(self.clone(), kernel.clone());
         let LaunchRule { dynamic_shared, .. } = *contract.rule();
@@ -146,7 +243,7 @@ impl Device {
             function.set_max_dynamic_shared(dynamic_shared)?;
         }
         let resident = function.max_cooperative_grid(threads(contract.block()), dynamic_shared);
-        Ok(Compiled { contract, asked, kernel, resident })
+        Ok(Compiled { contract, kernel, resident })
     }
 }
 
@@ -158,19 +255,20 @@ pub(crate) fn promised(kernel: &dyn AnyKernel) -> (&dyn AnyKernel, bool) {
     }
 }
 
-fn threads(block: [u32; 3]) -> u32 {
-    block.iter().fold(1, |product: u32, &n| product.saturating_mul(n))
+/// The checksum of all that a launch depends on.
+fn content(built: &Built, args: &[ArgDesc]) -> Content {
+    let text = warpwright_ptx::print(&built.module);
+    let beside = format!("{args:?} {:?}", built.launch);
+    Sha256::new()
+        .chain_update(text.len().to_le_bytes())
+        .chain_update(text)
+        .chain_update(beside)
+        .finalize()
+        .into()
 }
 
-impl Compiled {
-    /// That another kernel with this entry is this one, as far as can be seen without building it.
-    fn same_as(&self, kernel: &dyn AnyKernel, entry: &str) -> Result<()> {
-        if kernel.launch() == self.asked && kernel.args() == self.contract.args() {
-            Ok(())
-        } else {
-            Err(RuntimeError::EntryTaken { entry: entry.to_owned() })
-        }
-    }
+fn threads(block: [u32; 3]) -> u32 {
+    block.iter().fold(1, |product: u32, &n| product.saturating_mul(n))
 }
 
 impl CompiledKernel {
@@ -204,10 +302,11 @@ impl CompiledKernel {
         Function::new(self.device.clone(), self.compiled.kernel.clone())
     }
 
-    /// Begins a launch: nothing is given yet.
+    /// Begins a launch: nothing is given yet, and arguments are given by name. [`TypedKernel::with`] takes all at once.
     pub fn bind(&self) -> Binder<'_> {
         let contract = &self.compiled.contract;
-        Binder { kernel: self, bindings: Bindings::new(contract), block: contract.block() }
+        let (device, compiled, is_bounded) = (&self.device, &*self.compiled, self.is_bounded);
+        Binder { device, compiled, is_bounded, bindings: Bindings::new(contract), block: contract.block() }
     }
 }
 
@@ -221,7 +320,9 @@ impl fmt::Debug for CompiledKernel {
 /// [`launch`](Self::launch) and [`prepare`](Self::prepare) return.
 #[must_use = "nothing is launched before `launch`"]
 pub struct Binder<'a> {
-    kernel: &'a CompiledKernel,
+    device: &'a Device,
+    compiled: &'a Compiled,
+    is_bounded: bool,
     bindings: Bindings,
     block: [u32; 3],
 }
@@ -254,7 +355,7 @@ impl<'a> Binder<'a> {
     }
 
     fn contract(&self) -> &'a Contract {
-        &self.kernel.compiled.contract
+        &self.compiled.contract
     }
 
     /// Checks everything; nothing runs yet. What comes of it can be launched as often as wanted, without another
@@ -278,7 +379,7 @@ impl<'a> Binder<'a> {
     }
 
     fn prepared(self) -> Result<PreparedLaunch> {
-        let device = self.kernel.device.clone();
+        let device = self.device.clone();
         let (launch, buffers) = self.resolve()?;
         Ok(PreparedLaunch { inner: Arc::new(Prepared { device, launch: Arc::new(launch), buffers }) })
     }
@@ -312,24 +413,25 @@ impl<'a> Binder<'a> {
     }
 
     fn must_stay_inside(&self) -> Result<()> {
-        self.kernel.device.must_stay_inside(self.kernel.is_bounded, self.kernel.entry())
+        self.device.must_stay_inside(self.is_bounded, self.compiled.contract.kernel())
     }
 
     fn launched(self, stream: &Stream) -> Result<()> {
-        must_run(stream, &self.kernel.device)?;
+        must_run(stream, self.device)?;
         let (launch, buffers) = self.resolve()?;
         stream.enqueue(Op::Launch(Arc::new(launch)), &buffers)
     }
 
     fn resolve(self) -> Result<(Launch, Vec<AnyBuffer>)> {
         let (arguments, buffers) = self.bindings.finish()?;
-        let Compiled { contract, kernel, resident, .. } = &*self.kernel.compiled;
+        let Compiled { contract, kernel, resident } = self.compiled;
         let most_blocks = || {
             if self.block == contract.block() {
                 return *resident;
             }
             let dynamic_shared = contract.rule().dynamic_shared;
-            self.kernel.function().max_cooperative_grid(threads(self.block), dynamic_shared)
+            Function::new(self.device.clone(), kernel.clone())
+                .max_cooperative_grid(threads(self.block), dynamic_shared)
         };
         let Resolved { shape, params } = contract.resolve(&arguments, self.block, most_blocks)?;
         let launch = kernel.launch(shape, params.into_iter(), buffers.iter());

@@ -121,6 +121,7 @@ mod vm;
 
 pub use cudarc;
 
+pub use bindings::Given;
 pub use buffer::{AnyBuffer, Buffer, Element, HostBuffer};
 pub use contract::{ContractError, Kind, Measure, Violation};
 pub use cuda::{
@@ -134,7 +135,7 @@ pub use error::{Failure, Result, RuntimeError};
 pub use event::Event;
 pub use function::{Function, FunctionAttributes, FunctionParam};
 pub use graph::{Graph, GraphExec, GraphNode, NodeId};
-pub use kernel::{Binder, CompiledKernel, PreparedLaunch};
+pub use kernel::{Binder, CompiledKernel, PreparedLaunch, TypedKernel};
 pub use launch::{LaunchAttributes, LaunchBuilder, LaunchConfig, RawArg};
 pub use module::Module;
 pub use operands::{OperandBinder, OperandList, OperandTable, Operands};

@@ -293,7 +293,7 @@ fn every_kernel_refuses_what_is_wrong_and_accepts_what_is_right() {
             let what = format!("{} {example}", entry.name);
             let kernel = entry.configure_text(example).unwrap_or_else(|error| panic!("{what}: {error}"));
             let kernel = device.kernel(&*kernel).unwrap_or_else(|error| panic!("{what}: {error}"));
-            let Some(subject) = Subject::new(&device, kernel, what.clone()) else {
+            let Some(subject) = Subject::new(&device, kernel.into(), what.clone()) else {
                 too_large.push(what);
                 continue;
             };

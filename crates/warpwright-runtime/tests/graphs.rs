@@ -352,7 +352,8 @@ mod on_the_vm {
     fn a_replay_that_fails_names_the_kernel_and_leaves_the_graph_usable() {
         let device = device();
         let stream = device.default_stream();
-        let [count, trap] = [device.kernel(&Count).unwrap(), device.kernel(&TrapIf).unwrap()];
+        let count = device.kernel(&Count).unwrap();
+        let trap = device.kernel(&TrapIf).unwrap();
         let counters = stream.alloc_zeros::<u32>(32).unwrap();
         let flag = stream.alloc_zeros::<u32>(1).unwrap();
         let exec = capture(&stream, || {

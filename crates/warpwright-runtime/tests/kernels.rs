@@ -17,7 +17,7 @@ fn numbers() -> Vec<f32> {
 fn affine() -> (Device, Stream, CompiledKernel) {
     let device = device();
     let kernel = device.kernel(&Affine).expect("a kernel");
-    (device.clone(), device.default_stream(), kernel)
+    (device.clone(), device.default_stream(), kernel.into())
 }
 
 #[test]
@@ -100,47 +100,81 @@ fn an_output_may_be_exactly_the_input_that_it_may_share() {
     assert_eq!(device.statistics().launches, launches + 1);
 }
 
+/// Kernels of one entry, one argument list and one launch rule whose bodies differ.
+struct Stores {
+    value: u32,
+}
+
+impl AnyKernel for Stores {
+    fn entry(&self) -> String {
+        "stores".into()
+    }
+    fn args(&self) -> Vec<ArgDesc> {
+        vec![ArgDesc::output::<u32>("y", 1)]
+    }
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(32)
+    }
+    fn body(&self, k: K<'_>) {
+        let y = k.ptr_mut::<u32>("y");
+        k.when(k.tid().eq(0), || y.st(0, self.value));
+    }
+}
+
 #[test]
-fn a_kernel_is_built_once_for_each_entry() {
+fn kernels_of_one_entry_and_different_bodies_run_each_their_own() {
     let device = device();
-    let [first, second] = [(); 2].map(|()| device.kernel(&Reverse { n: 16 }).unwrap());
-    assert_eq!(first.entry(), second.entry());
-    // Another kernel that says it is that one is refused: with other arguments, with another launch rule.
-    struct Impostor {
-        args: Vec<ArgDesc>,
-        launch: LaunchRule,
+    let stream = device.default_stream();
+    let kernels: Vec<_> =
+        [7, 8, 7].into_iter().map(|value| (value, device.kernel(&Stores { value }).unwrap())).collect();
+    let y = stream.alloc::<u32>(1).unwrap();
+    for (value, kernel) in &kernels {
+        assert_eq!(kernel.entry(), "stores");
+        kernel.bind().buffer("y", &y).launch(&stream).unwrap();
+        assert_eq!(stream.clone_dtoh(&y).unwrap(), [*value]);
     }
-    // SAFETY: no index is beyond the lengths that `args` says.
-    unsafe impl Bounded for Impostor {}
+    // What is built to the same module is loaded once.
+    let [seven, eight, again] = &kernels[..] else { panic!() };
+    assert!(*seven.1 == *again.1 && *seven.1 != *eight.1);
+}
 
-    impl AnyKernel for Impostor {
-        fn bounded(&self) -> Option<&dyn Bounded> {
-            Some(self)
-        }
+/// A derived key is a short cut, with all fields in it.
+#[test]
+fn a_configuration_with_a_key_is_built_once() {
+    use std::cell::Cell;
+    thread_local!(static BUILT: Cell<u32> = const { Cell::new(0) });
 
-        fn entry(&self) -> String {
-            "reverse_16".into()
-        }
-        fn args(&self) -> Vec<ArgDesc> {
-            self.args.clone()
-        }
+    #[derive(warpwright_dsl::Config)]
+    struct Adds {
+        a: u32,
+        b: Option<u32>,
+    }
+    #[derive(warpwright_dsl::Args)]
+    #[args(of = Adds)]
+    struct AddsArgs<M: Mode> {
+        #[arg(len = 1)]
+        y: M::Out<u32>,
+    }
+    impl Kernel for Adds {
+        type Args<M: Mode> = AddsArgs<M>;
         fn launch(&self) -> LaunchRule {
-            self.launch.clone()
+            LaunchRule::new(1)
         }
-        fn body(&self, k: K<'_>) {
-            k.ptr_mut::<u32>("y").st(0, k.u32(0));
+        fn body<'k>(&self, _: K<'k>, AddsArgs { y }: AddsArgs<Body<'k>>) {
+            BUILT.set(BUILT.get() + 1);
+            y.st(0, self.a + self.b.unwrap_or(100));
         }
     }
-    let honest = Reverse { n: 16 };
-    let (args, launch) = (honest.args(), honest.launch());
-    let other_args = vec![ArgDesc::output::<u32>("y", 16)];
-    let other_launch = LaunchRule::new(1024);
-    assert!(other_args != args && other_launch != launch);
-    for impostor in [Impostor { args: other_args, launch }, Impostor { args, launch: other_launch }] {
-        match device.kernel(&impostor) {
-            Err(RuntimeError::EntryTaken { entry }) => assert_eq!(entry, "reverse_16"),
-            other => panic!("{other:?}"),
-        }
+
+    let device = device();
+    let stream = device.default_stream();
+    let y = stream.alloc::<u32>(1).unwrap();
+    let rows =
+        [(1, None, 101, 1), (1, Some(2), 3, 2), (2, None, 102, 3), (1, None, 101, 3), (1, Some(2), 3, 3)];
+    for (a, b, sum, built) in rows {
+        let kernel = device.kernel(&Adds { a, b }).unwrap();
+        kernel.with(AddsArgs { y: &y }).launch(&stream).unwrap();
+        assert_eq!((stream.clone_dtoh(&y).unwrap(), BUILT.get()), (vec![sum], built), "{a} and {b:?}");
     }
 }
 

@@ -4,13 +4,14 @@ use super::lowering::Result;
 use crate::launch::{ConfiguredKernel, Unsupported};
 use std::collections::HashMap;
 use std::sync::Arc;
+use warpwright_dsl::Key;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_ptx::ir::Arch;
 
-/// The kernels of a plan, by entry point, which is unique to a configuration.
+/// The kernels of a plan whose configurations are told apart by a key.
 #[derive(Default)]
 pub(super) struct Kernels {
-    known: HashMap<String, Arc<ConfiguredKernel>>,
+    known: HashMap<Key, Arc<ConfiguredKernel>>,
 }
 
 impl Kernels {
@@ -19,15 +20,16 @@ impl Kernels {
     where
         T: AnyKernel + Send + Sync + 'static,
     {
-        let entry = kernel.entry();
-        if let Some(known) = self.known.get(&entry) {
+        let key = kernel.key();
+        if let Some(known) = key.as_ref().and_then(|key| self.known.get(key)) {
             return Ok(Arc::clone(known));
         }
         check(&kernel, arch)?;
-        let (args, rule) = (kernel.args(), kernel.launch());
-        let configured = ConfiguredKernel { kernel: Arc::new(kernel), entry: entry.clone(), args, rule };
-        let configured = Arc::new(configured);
-        self.known.insert(entry, Arc::clone(&configured));
+        let (entry, args, rule) = (kernel.entry(), kernel.args(), kernel.launch());
+        let configured = Arc::new(ConfiguredKernel { kernel: Arc::new(kernel), entry, args, rule });
+        if let Some(key) = key {
+            self.known.insert(key, Arc::clone(&configured));
+        }
         Ok(configured)
     }
 }

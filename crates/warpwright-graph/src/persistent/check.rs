@@ -18,7 +18,11 @@ use super::parts::Parts;
 use super::schedule::{Origin, Schedule};
 use crate::plan::Plan;
 use std::collections::{BTreeMap, HashMap};
-use warpwright_kernels::persistent::Assignment;
+use std::sync::Arc;
+use warpwright_dsl::Key;
+use warpwright_dsl::any::AnyKernel;
+use warpwright_kernels::persistent::{Assignment, Op};
+use warpwright_ptx::ir::Arch;
 
 /// Checks that an assigned schedule does what the plan does, and comes to an end. Launches that are not the plan's are
 /// held to the order in which they are, after all of the plan's.
@@ -45,6 +49,7 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
     // What the plan asks for, made anew.
     let needed = Parts::new(plan, schedule.warps).and_then(|parts| parts.instances(&[]));
     let needed = needed.map_err(|error| ScheduleFault::Plan { error: error.to_string() })?;
+    let mut same = Same { target: plan.options().arch, ops: HashMap::new() };
     let mut wanted: BTreeMap<Origin, Vec<_>> = BTreeMap::new();
     for instance in needed {
         wanted.entry(instance.origin).or_default().push(instance);
@@ -77,10 +82,10 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
                 kernel: given.kernel.entry(),
                 what: what.to_owned(),
             };
-            if given.kernel.entry() != wanted.kernel.entry() {
+            if !same.kernels(&given.kernel, &wanted.kernel) {
                 return Err(differs("kernel"));
             }
-            if schedule.ops.get(given.op).is_none_or(|op| op.kernel().code() != given.kernel.code()) {
+            if schedule.ops.get(given.op).is_none_or(|op| !same.code(op, &given.kernel)) {
                 return Err(differs("code"));
             }
             if given.grid != wanted.grid {
@@ -97,6 +102,44 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
         }
     }
     Ok(())
+}
+
+/// Which kernels are the same, by what they are built to where nothing shorter tells.
+struct Same {
+    target: Arch,
+    /// Ops of the kernels that have a key.
+    ops: HashMap<Key, Option<Op>>,
+}
+
+type Shared = Arc<dyn AnyKernel + Send + Sync>;
+
+impl Same {
+    fn kernels(&self, a: &Shared, b: &Shared) -> bool {
+        if Arc::ptr_eq(a, b) {
+            return true;
+        }
+        match (a.key(), b.key()) {
+            (Some(a), Some(b)) => a == b,
+            _ => {
+                let [a, b] = [a, b].map(|kernel| kernel.ptx(self.target).ok());
+                a.is_some() && a == b
+            }
+        }
+    }
+
+    /// Whether the op runs the kernel.
+    fn code(&mut self, op: &Op, kernel: &Shared) -> bool {
+        if self.kernels(op.kernel(), kernel) {
+            return true;
+        }
+        let make = || Op::new(Arc::clone(kernel), self.target).ok();
+        match kernel.key() {
+            Some(key) => {
+                self.ops.entry(key).or_insert_with(make).as_ref().is_some_and(|own| own.has_code_of(op))
+            }
+            None => make().is_some_and(|own| own.has_code_of(op)),
+        }
+    }
 }
 
 /// Phase and stage of each instance, which has one.

@@ -66,14 +66,6 @@ pub enum ScheduleError {
         /// Its argument.
         argument: &'static str,
     },
-    /// Kernels that say that they are of one code are not: a mistake of the kernel's.
-    #[error("`{kernel}` is not called as others of the code `{code}` are")]
-    Code {
-        /// The code.
-        code: String,
-        /// The kernel.
-        kernel: String,
-    },
     /// The tiles of a launch cannot be counted.
     #[error("`{kernel}` has a grid of no tiles, of more than 2³², or of a number that is not known")]
     Grid {

@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::program::StepOp;
 use std::collections::HashMap;
 use std::sync::Arc;
-use warpwright_dsl::{ArgDesc, Role, any::AnyKernel};
+use warpwright_dsl::{ArgDesc, Key, Role, any::AnyKernel};
 use warpwright_kernels::CopyBytes;
 
 /// A kernel that is called for a launch, with each of its arguments by the launch's name for it.
@@ -25,7 +25,7 @@ struct Part {
 pub(super) struct Parts<'a> {
     plan: &'a Plan,
     threads: u32,
-    known: HashMap<String, Arc<[Part]>>,
+    known: HashMap<Key, Arc<[Part]>>,
 }
 
 impl<'a> Parts<'a> {
@@ -43,7 +43,7 @@ impl<'a> Parts<'a> {
                 match what {
                     Action::Launch(launch) => {
                         let kernel = launch.kernel.kernel();
-                        let parts = self.parts(kernel, launch.kernel.entry())?;
+                        let parts = self.parts(kernel)?;
                         self.launch(launch, &parts, origin, &mut instances)?;
                     }
                     Action::Copy { from, to } => instances.push(self.copy([*from, *to], origin)?),
@@ -51,7 +51,7 @@ impl<'a> Parts<'a> {
             }
         }
         for (i, launch) in appended.iter().enumerate() {
-            let parts = self.parts(&launch.kernel, &launch.kernel.entry())?;
+            let parts = self.parts(&launch.kernel)?;
             for part in parts.iter() {
                 let instance = self.instance(part, &launch.args, &launch.dims, Origin::Appended(i))?;
                 instances.push(instance);
@@ -61,12 +61,9 @@ impl<'a> Parts<'a> {
     }
 
     /// What is called for a kernel.
-    fn parts(
-        &mut self,
-        kernel: &Arc<dyn AnyKernel + Send + Sync>,
-        entry: &str,
-    ) -> Result<Arc<[Part]>, ScheduleError> {
-        if let Some(known) = self.known.get(entry) {
+    fn parts(&mut self, kernel: &Arc<dyn AnyKernel + Send + Sync>) -> Result<Arc<[Part]>, ScheduleError> {
+        let key = kernel.key();
+        if let Some(known) = key.as_ref().and_then(|key| self.known.get(key)) {
             return Ok(Arc::clone(known));
         }
         let parts = match kernel.called(self.threads) {
@@ -91,7 +88,9 @@ impl<'a> Parts<'a> {
             }
         };
         let parts: Arc<[Part]> = parts.into();
-        self.known.insert(entry.to_owned(), Arc::clone(&parts));
+        if let Some(key) = key {
+            self.known.insert(key, Arc::clone(&parts));
+        }
         Ok(parts)
     }
 
@@ -132,7 +131,7 @@ impl<'a> Parts<'a> {
         let kernel: Arc<dyn AnyKernel + Send + Sync> = Arc::new(CopyBytes::new(bytes));
         let part = |tensor| Operand::Plan(ArgSource::Tensor { tensor, plane: 0, at: 0, len: bytes });
         let args = [("x", part(from)), ("y", part(to))];
-        let parts = self.parts(&kernel, &kernel.entry())?;
+        let parts = self.parts(&kernel)?;
         match &parts[..] {
             [only] => self.instance(only, &args, &[], origin),
             _ => Err(ScheduleError::Copy { from: name(from), to: name(to) }),

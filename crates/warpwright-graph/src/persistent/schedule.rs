@@ -10,9 +10,10 @@ use crate::program::StepOp;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_dsl::{Role as ArgRole, any::AnyKernel};
+use warpwright_dsl::{Key, Role as ArgRole, any::AnyKernel};
 use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::Op;
+use warpwright_ptx::ir::Arch;
 
 /// The work of a plan's step as phases and stages, for a launch that stays resident. It is data: blocks get their share
 /// of it by [`assign`](Schedule::assign), and [`check`](super::check) says whether that does what the plan does.
@@ -187,25 +188,26 @@ impl Schedule {
 
     /// Gives each instance its code. What is a weight in all instances of a code nobody writes.
     fn find_ops(&mut self, plan: &Plan) -> Result<(), ScheduleError> {
-        let mut known: HashMap<String, usize> = HashMap::new();
-        let mut codes: HashMap<String, String> = HashMap::new();
+        let mut known: HashMap<Key, usize> = HashMap::new();
         let mut frozen: Vec<Vec<bool>> = Vec::new();
         for instance in &mut self.instances {
-            let entry = instance.kernel.entry();
-            let code = codes.entry(entry).or_insert_with(|| instance.kernel.code());
-            instance.op = match known.get(code) {
+            let key = instance.kernel.key();
+            instance.op = match key.as_ref().and_then(|key| known.get(key)) {
                 Some(&op) => op,
                 None => {
-                    let op = op(&instance.kernel, self.warps)?;
-                    frozen.push(op.args().iter().map(|arg| arg.role == ArgRole::In).collect());
-                    self.ops.push(op);
-                    known.insert(code.clone(), self.ops.len() - 1);
-                    self.ops.len() - 1
+                    let op = op(&instance.kernel, self.warps, plan.options().arch)?;
+                    match self.ops.iter().position(|known| known.has_code_of(&op)) {
+                        Some(op) => op,
+                        None => {
+                            frozen.push(op.args().iter().map(|arg| arg.role == ArgRole::In).collect());
+                            self.ops.push(op);
+                            self.ops.len() - 1
+                        }
+                    }
                 }
             };
-            let op = &self.ops[instance.op];
-            if op.args().iter().map(|arg| arg.name).ne(instance.args.iter().map(|&(name, _)| name)) {
-                return Err(ScheduleError::Code { code: code.clone(), kernel: instance.kernel.entry() });
+            if let Some(key) = key {
+                known.insert(key, instance.op);
             }
             for (frozen, (_, operand)) in frozen[instance.op].iter_mut().zip(&instance.args) {
                 *frozen &= is_weight(plan, operand);
@@ -246,9 +248,9 @@ fn is_weight(plan: &Plan, operand: &Operand) -> bool {
 }
 
 /// A kernel as an op of blocks of so many warps.
-fn op(kernel: &Arc<dyn AnyKernel + Send + Sync>, most: u32) -> Result<Op, ScheduleError> {
+fn op(kernel: &Arc<dyn AnyKernel + Send + Sync>, most: u32, target: Arch) -> Result<Op, ScheduleError> {
     let refused = |error| ScheduleError::Op { kernel: kernel.entry(), error };
-    let op = Op::new(Arc::clone(kernel)).map_err(refused)?;
+    let op = Op::new(Arc::clone(kernel), target).map_err(refused)?;
     match op.warps() {
         Some(warps) if !most.is_multiple_of(warps) => {
             Err(ScheduleError::Threads { kernel: kernel.entry(), threads: 32 * warps, most: 32 * most })

@@ -67,7 +67,7 @@ use warpwright_ptx::ir::Arch;
 /// Inputs of `f32` are rounded to factors on the way to shared memory, of half precision clamped to ±65504:
 /// `q` adds `u · A` to `E`, `k` as much, and `v` adds `u · Σ pⱼ|vⱼ|`. No finite input gives
 /// infinities or NaN (scores up to 10²⁸), and results in half precision are clamped to ±65504.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
 pub struct FlashAttention {
     /// Elements of a head: a multiple of 16 from 16 to 256.
     pub head_dim: u32,
@@ -97,7 +97,7 @@ pub struct FlashAttention {
 }
 
 /// How keys and values of [`FlashAttention`] lie in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum KvLayout {
     /// A cache, `batch × kv_heads × max_seq_len × head_dim`. Lengths beyond `max_seq_len` count as that.
     Cache {
@@ -109,7 +109,7 @@ pub enum KvLayout {
 }
 
 /// Where the lengths of [`FlashAttention`] come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum Lengths {
     /// Scalars `q_len` and `kv_len`, the same for every sequence.
     Scalars,
@@ -335,6 +335,10 @@ impl<T: Half> Source<T> for f32 {
 impl AnyKernel for FlashAttention {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

@@ -66,7 +66,7 @@ use warpwright_dsl::*;
 ///
 /// Scores up to `10³⁰` are finite, and so are sums; where `ε` is large, as for inputs of 10⁶, results still are
 /// means of values.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
 pub struct IncrementalAttention {
     /// Elements of a head: a multiple of 8 from 32 to 256; of 32 for a `q8_0` cache.
     pub head_dim: u32,
@@ -229,6 +229,10 @@ impl AnyKernel for IncrementalAttention {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn check(&self) -> Result<(), BuildError> {
         let IncrementalAttention { head_dim, heads, kv_heads, max_seq_len, cache, .. } = *self;
         let granule = cache.granule();
@@ -313,17 +317,6 @@ impl AnyKernel for IncrementalAttention {
             sizes.push(("splits", SizeValue::U32(self.splits)));
         }
         sizes
-    }
-
-    fn code(&self) -> String {
-        let (IncrementalAttention { head_dim, q, cache, out, .. }, group) = (*self, self.plan().group);
-        let lengths = if self.lengths_in_memory { "lengths" } else { "length" };
-        let splits = if self.splits > 1 { "split" } else { "whole" };
-        let products = if self.tensor_state().is_some() { "_tc" } else { "" };
-        let warps = self.warps();
-        format!(
-            "incremental_attention_{q}_{cache}_{out}_g{group}_d{head_dim}_{lengths}_{splits}_w{warps}{products}"
-        )
     }
 
     fn body(&self, k: K<'_>) {

@@ -6,7 +6,7 @@ use warpwright_dsl::{Bf16, Bf16x2, F16, F16x2, Global, Index, K, Number, Pred, P
 use warpwright_ptx::ir::Type;
 
 /// The element type of a buffer of floats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum Dtype {
     /// Single precision.
     F32,

@@ -6,7 +6,7 @@ use std::fmt;
 use warpwright_ptx::ir::Type;
 
 /// The element type of a KV cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum CacheDtype {
     /// Single precision.
     F32,

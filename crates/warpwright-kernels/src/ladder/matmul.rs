@@ -16,7 +16,7 @@ use warpwright_dsl::*;
 /// Products are exact and are added in `f32`, in blocks that the hardware truncates:
 /// `|err| ≤ (2k + 16) · 2⁻²³ · Σ|aᵢ||bᵢ|`, and one rounding to `O`. Factors of `f32` are rounded to
 /// `tf32` before, which adds `2⁻¹⁰ · Σ|aᵢ||bᵢ|`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
 pub struct Matmul<T, O> {
     /// Columns of `B` and `C`.
     pub n: u32,
@@ -53,6 +53,10 @@ impl<T, O> Matmul<T, O> {
 impl<T: Factor, O: Float> AnyKernel for Matmul<T, O> {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

@@ -11,7 +11,7 @@ use warpwright_dsl::*;
 /// A block makes a tile of 128×128 of `C` from tiles of `A` and `B` in shared memory; each of its 16×16
 /// threads makes 8×8 elements in registers. Products are added in `f32`, one at a time:
 /// `|err| ≤ k · 2⁻²⁴ · Σ|aᵢ||bᵢ|`, and one rounding to `T`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
 pub struct MatmulTiled<T> {
     /// Columns of `B` and `C`.
     pub n: u32,
@@ -40,6 +40,10 @@ impl<T> MatmulTiled<T> {
 impl<T: Float> AnyKernel for MatmulTiled<T> {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

@@ -8,7 +8,7 @@ use warpwright_dsl::*;
 /// per row. `x` and `y` are `rows × d`, row-major, and `w` has `d` elements.
 ///
 /// Sums are in `f32`: `|err| ≤ (d / threads + 12) · 2⁻²⁴` of the result, and one rounding to `T`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
 pub struct RmsNorm<T> {
     /// Length of a row.
     pub d: u32,
@@ -30,6 +30,10 @@ impl<T> RmsNorm<T> {
 impl<T: Float> AnyKernel for RmsNorm<T> {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

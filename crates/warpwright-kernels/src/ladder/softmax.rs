@@ -10,7 +10,7 @@ use warpwright_dsl::*;
 /// The maximum is subtracted first, so that no finite input overflows. A row of `-inf` alone yields NaN.
 /// Exponentials are to 2 ulp of an argument that was rounded three times, and sums are in `f32`:
 /// `|err| ≤ (d / threads + 3 (max − x + ln d) + 21) · 2⁻²⁴` of the result, and one rounding to `T`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
 pub struct Softmax<T> {
     /// Length of a row.
     pub d: u32,
@@ -30,6 +30,10 @@ impl<T> Softmax<T> {
 impl<T: Float> AnyKernel for Softmax<T> {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

@@ -10,7 +10,7 @@ const TILE: u32 = 32;
 
 /// `y = xᵀ`: `x` is `rows × columns`, `y` is `columns × rows`, both row-major. A block moves a tile of
 /// 32×32 through shared memory, so that it reads and writes global memory along rows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
 pub struct Transpose<T> {
     /// Rows of `x`.
     pub rows: u32,
@@ -33,6 +33,10 @@ impl<T> Transpose<T> {
 impl<T: Data> AnyKernel for Transpose<T> {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

@@ -6,7 +6,7 @@ use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `z = x + y` over vectors of any length `n`; each thread adds one element.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
 pub struct VectorAdd<T> {
     /// Threads of a block.
     pub threads: u32,
@@ -24,6 +24,10 @@ impl<T> VectorAdd<T> {
 impl<T: Float> AnyKernel for VectorAdd<T> {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

@@ -25,7 +25,7 @@ use warpwright_dsl::*;
 /// Products of halves are exact and are added in `f32`, so that for plain activations
 /// `|err| ≤ (2k + 16) · 2⁻²³ · Σ|xᵢ||wᵢ|`, and one rounding to `out`. With scaled ones `k` counts once for
 /// each term, and `ScaleRows` says what is lost of `x`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Gemm {
     /// Type of the weights: `F16`, or from `sm_80` on `Bf16`.
     pub dtype: Dtype,
@@ -50,7 +50,7 @@ pub struct Gemm {
 }
 
 /// How activations are given to a product on the tensor cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum GemmInput {
     /// Halves of the type of the weights.
     Plain,
@@ -152,6 +152,10 @@ impl Gemm {
 impl AnyKernel for Gemm {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

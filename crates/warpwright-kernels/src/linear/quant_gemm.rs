@@ -40,7 +40,7 @@ use warpwright_dsl::*;
 /// and one rounding to `out`. Weights smaller than 2⁻¹³ are exact. Activations may be any finite numbers; of the
 /// weights, `d·sc·q` with the format's largest `q`, and `dmin·m`, must be less than 65504, where half precision
 /// ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct QuantGemm {
     /// How the weights are stored: a quantised format.
     pub format: WeightFormat,
@@ -92,6 +92,10 @@ impl QuantGemm {
 impl AnyKernel for QuantGemm {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

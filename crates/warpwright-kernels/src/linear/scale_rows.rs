@@ -24,7 +24,7 @@ use warpwright_dsl::*;
 /// ```
 ///
 /// where the second part is what the smallest half, 2⁻²⁵ after rounding, makes of the scale. `x` is finite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct ScaleRows {
     /// Length of a row.
     pub d: u32,
@@ -63,6 +63,10 @@ impl ScaleRows {
 impl AnyKernel for ScaleRows {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

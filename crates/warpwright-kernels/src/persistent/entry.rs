@@ -12,6 +12,7 @@ use crate::{
 };
 use std::sync::Arc;
 use warpwright_dsl::{ArgDesc, BuildError, K, LaunchRule, Role, any::AnyKernel};
+use warpwright_ptx::ir::Arch;
 
 /// Arguments of kernels that are weights.
 const WEIGHTS: [&str; 13] =
@@ -20,6 +21,8 @@ const WEIGHTS: [&str; 13] =
 /// Rows of the embedding: a size of the ops, of which any would do.
 const VOCABULARY: u32 = 128_256;
 const MAX_SEQ_LEN: u32 = 8192;
+/// Where ops are told apart: each is built again for the target that is asked for.
+const TARGET: Arch = Arch::sm(80);
 const EPSILON: f32 = 1e-5;
 
 /// A decoder, or why there is none for what the fields say.
@@ -69,7 +72,7 @@ impl Ops {
             Some(called) => called.into_iter().map(|called| called.kernel).collect(),
         };
         for kernel in kernels {
-            let op = Op::new(kernel)?;
+            let op = Op::new(kernel, TARGET)?;
             let is_weight = |arg: &&ArgDesc| arg.role == Role::In && WEIGHTS.contains(&arg.name);
             let weights: Vec<_> = op.args().iter().filter(is_weight).map(|arg| arg.name).collect();
             let op = op.frozen(&weights)?;

@@ -129,8 +129,8 @@ impl PersistentDecoder {
 impl AnyKernel for PersistentDecoder {
     fn entry(&self) -> String {
         let PersistentDecoder { ops, warps, assignment } = self;
-        let codes: Vec<_> = ops.iter().map(Op::code).collect();
-        format!("persistent_decoder_{}_ops_w{warps}_{assignment}_{:016x}", ops.len(), fnv(&codes))
+        let codes = ops.iter().map(Op::code);
+        format!("persistent_decoder_{}_ops_w{warps}_{assignment}_{:016x}", ops.len(), fnv(codes))
     }
 
     fn args(&self) -> Vec<ArgDesc> {
@@ -174,10 +174,10 @@ impl AnyKernel for PersistentDecoder {
         for (i, op) in self.ops.iter().enumerate() {
             if op.warps().is_some_and(|warps| !self.warps.is_multiple_of(warps)) {
                 let rule = format!("a kernel whose warps divide the {} of the decoder's blocks", self.warps);
-                return Err(BuildError::field("ops", op.code(), rule));
+                return Err(BuildError::field("ops", op.name(), rule));
             }
             if self.ops[..i].contains(op) {
-                return Err(BuildError::field("ops", op.code(), "in the list once"));
+                return Err(BuildError::field("ops", op.name(), "in the list once"));
             }
         }
         Ok(())
@@ -190,7 +190,7 @@ impl AnyKernel for PersistentDecoder {
 }
 
 /// A hash of texts that is the same everywhere (FNV-1a).
-fn fnv(texts: &[&str]) -> u64 {
-    let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
+fn fnv<'a>(texts: impl Iterator<Item = &'a str>) -> u64 {
+    let bytes = texts.flat_map(|text| text.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,7 +1,7 @@
 //! An op: a kernel whose body the decoder calls, and how its operands are read.
 //!
-//! Two launches are instances of one op where their kernels have the same [`code`](Kernel::code) and the same frozen
-//! arguments: then they differ in what a record of `operands` holds, and in nothing else.
+//! Two launches are instances of one op where what is built of calling their kernels is the same text, with all sizes in
+//! registers and all tables in memory: then they differ in what a record of `operands` holds, and in nothing else.
 
 use super::format;
 use super::walk::Kept;
@@ -9,10 +9,18 @@ use std::fmt;
 use std::sync::Arc;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
-use warpwright_ptx::ir::Type;
+use warpwright_ptx::ir::{Arch, Type};
+
+/// Warps of a block that takes any op.
+const MAX_WARPS: u32 = 8;
 
 /// The size that says how many warps a block has, where that is chosen for each instance.
 const WARPS: &str = "warps";
+
+/// What of an argument a record shows.
+fn layout(arg: &ArgDesc) -> (&'static str, Type, Role) {
+    (arg.name, arg.dtype, arg.role)
+}
 
 /// A kernel whose body a [`PersistentDecoder`](super::PersistentDecoder) calls.
 #[derive(Clone)]
@@ -25,13 +33,14 @@ pub struct Op {
     frozen: Vec<bool>,
     /// Warps of a team; none where any number will do.
     warps: Option<u32>,
-    code: String,
+    /// The PTX of a kernel that calls it and nothing else, with nothing frozen.
+    code: Arc<str>,
 }
 
-/// Ops of equal codes are the same.
+/// Ops are equal where their code and the layout of their records are.
 impl PartialEq for Op {
     fn eq(&self, other: &Self) -> bool {
-        self.code == other.code
+        self.has_code_of(other) && self.frozen == other.frozen
     }
 }
 
@@ -39,18 +48,18 @@ impl Eq for Op {}
 
 impl fmt::Debug for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Op").field(&self.code).finish()
+        f.debug_tuple("Op").field(&self.name()).finish()
     }
 }
 
 impl Op {
-    /// The op that calls the kernel's body. None of its arguments is frozen.
+    /// The op that calls the kernel's body, on devices of an architecture. None of its arguments is frozen.
     ///
     /// # Errors
-    /// Where the kernel refuses its configuration; and where it cannot be called: its blocks are not whole warps along
+    /// Where the kernel refuses its configuration, or the body has mistakes when it is called; and where it cannot be called: its blocks are not whole warps along
     /// x, it wants dynamic shared memory, clusters or a cooperative launch, or it has an argument that is no buffer and
     /// no number of 32 or 64 bits.
-    pub fn new(kernel: Arc<dyn AnyKernel + Send + Sync>) -> Result<Self, BuildError> {
+    pub fn new(kernel: Arc<dyn AnyKernel + Send + Sync>, target: Arch) -> Result<Self, BuildError> {
         kernel.check()?;
         let (args, sizes, rule) = (kernel.args(), kernel.sizes(), kernel.launch());
         let refuse = |rule: &str| Err(BuildError::field("ops", kernel.entry(), rule));
@@ -72,10 +81,30 @@ impl Op {
             return refuse(&format!("a kernel whose numbers have 32 or 64 bits: `{name}` is {ty}"));
         }
         let any = sizes.iter().any(|(name, _)| *name == WARPS);
-        let code = kernel.code();
         let frozen = vec![false; args.len()];
         let tables = kernel.tables().into_iter().map(|(name, _)| name).collect();
-        Ok(Op { kernel, args, sizes, tables, frozen, warps: (!any).then_some(threads / 32), code })
+        let warps = (!any).then_some(threads / 32);
+        let op = Op { kernel, args, sizes, tables, frozen, warps, code: "".into() };
+        let code = op.alone(target)?.into();
+        Ok(Op { code, ..op })
+    }
+
+    /// The PTX of a kernel that calls it and nothing else.
+    fn alone(&self, target: Arch) -> Result<String, BuildError> {
+        let rule = LaunchRule::new(32 * self.warps.unwrap_or(MAX_WARPS)).min_sm(self.kernel.launch().min_sm);
+        let built = build("op", &rule, target, |k| {
+            let (operands, first) = (k.ptr("operands"), k.scalar("first"));
+            self.run(k, operands, first, k.shared(Kept::WORDS));
+        })?;
+        Ok(warpwright_ptx::print(&built.module))
+    }
+
+    /// Whether instances of the one are instances of the other, as far as nothing is frozen.
+    pub fn has_code_of(&self, other: &Op) -> bool {
+        self.code == other.code
+            && self.args.iter().map(layout).eq(other.args.iter().map(layout))
+            && self.tables == other.tables
+            && self.sizes.iter().map(|(name, _)| name).eq(other.sizes.iter().map(|(name, _)| name))
     }
 
     /// The same with arguments that nobody writes while the decoder runs, such as weights: they may be loaded through
@@ -92,13 +121,12 @@ impl Op {
             };
             self.frozen[at] = true;
         }
-        let frozen = self.args.iter().zip(&self.frozen).filter(|(_, frozen)| **frozen);
-        let names: Vec<_> = frozen.map(|(arg, _)| arg.name).collect();
-        self.code = self.kernel.code();
-        if !names.is_empty() {
-            self.code += &format!(" frozen {}", names.join(" "));
-        }
         Ok(self)
+    }
+
+    /// Whether nobody writes an argument while the decoder runs.
+    pub fn is_frozen(&self, name: &str) -> bool {
+        self.args.iter().zip(&self.frozen).any(|(arg, frozen)| arg.name == name && *frozen)
     }
 
     /// The kernel.
@@ -114,8 +142,13 @@ impl Op {
         }
     }
 
-    /// The name of its code: [`AnyKernel::code`], and its frozen arguments.
-    pub fn code(&self) -> &str {
+    /// Its name for people: the entry of the kernel that it was made of.
+    pub fn name(&self) -> String {
+        self.kernel.entry()
+    }
+
+    /// The PTX of a kernel that calls it and nothing else, with nothing frozen.
+    pub(super) fn code(&self) -> &str {
         &self.code
     }
 
@@ -129,7 +162,7 @@ impl Op {
         &self.sizes
     }
 
-    /// The [tables](Kernel::tables) of an instance, in the order of its record.
+    /// The [tables](AnyKernel::tables) of an instance, in the order of its record.
     pub fn tables(&self) -> &[&'static str] {
         &self.tables
     }
@@ -161,7 +194,7 @@ impl Op {
         tables: &[u32],
     ) -> Result<Vec<u64>, BuildError> {
         let refuse = |field: &'static str, value: String, rule: String| {
-            Err(BuildError::field(field, value, format!("{rule}, for `{}`", self.code)))
+            Err(BuildError::field(field, value, format!("{rule}, for `{}`", self.name())))
         };
         if args.len() != self.args.len() {
             return refuse("args", args.len().to_string(), self.args.len().to_string());

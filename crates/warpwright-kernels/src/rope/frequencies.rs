@@ -4,7 +4,7 @@
 use std::f64::consts::TAU;
 
 /// How rotations are slowed down for long contexts.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, warpwright_dsl::KeyPart)]
 pub enum RopeScaling {
     /// Not at all.
     #[default]

@@ -49,7 +49,7 @@ const WARPS: u32 = 4;
 /// of the result; a norm adds `(n / 2 + 12) · 2⁻²⁴ · m · (|a| + |b|)`, where `n ≤ 16` is the number of a head's
 /// elements in a lane, and a cache of `q8_0` 0.57 of the scale of the element's 32. What neither turns nor is
 /// normalised is rounded once, to the type of the result.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
 pub struct Rope {
     /// Heads of `q`; 0 where there is none.
     pub heads: u32,
@@ -89,7 +89,7 @@ pub struct Rope {
 }
 
 /// Which elements of a head turn together; `n` is the number of those that turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum RopePairs {
     /// `2i` and `2i + 1`: the layout of the paper, and of Llama in GGUF.
     Interleaved,
@@ -107,7 +107,7 @@ impl RopePairs {
 }
 
 /// Where `q`, `k` and `v` are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum QkvLayout {
     /// In buffers of their own, without gaps.
     Separate,
@@ -119,7 +119,7 @@ pub enum QkvLayout {
 }
 
 /// Which sequence of the cache a token belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum TokenSequences {
     /// All to the only one: prefill.
     One,
@@ -245,6 +245,10 @@ impl AnyKernel for Rope {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         let Rope { heads, kv_heads, head_dim, rotary_dim, input, rounds, .. } = *self;
         let mut name = format!("rope_h{heads}_{kv_heads}_d{head_dim}_{rotary_dim}_x{input}_n{rounds}");
@@ -350,31 +354,6 @@ impl AnyKernel for Rope {
 
     fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
         if self.turns() { turn::tables(self) } else { Vec::new() }
-    }
-
-    fn code(&self) -> String {
-        let Rope { head_dim, rotary_dim, input, rounds, .. } = *self;
-        let vector = self.split().vector;
-        let mut name = format!("rope_d{head_dim}_{rotary_dim}_x{input}_n{rounds}_v{vector}");
-        if self.turns() {
-            name += &format!("_{}", self.pairs.name());
-            if self.freq_factors {
-                name += "_factors";
-            }
-        }
-        if self.norm.is_some() {
-            name += "_norm";
-        }
-        if let QkvLayout::Fused { .. } = self.layout {
-            name += "_fused";
-        }
-        if self.has_q() {
-            name += &self.output.map_or("_inplace".into(), |output| format!("_y{output}"));
-        }
-        if self.has_kv() {
-            name += &format!("_{}_{}", self.cache, self.sequences.name());
-        }
-        name
     }
 
     fn body<'k>(&self, k: K<'k>) {

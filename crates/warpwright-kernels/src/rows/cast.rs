@@ -16,7 +16,7 @@ use warpwright_dsl::*;
 /// two buffers, signed bytes and behind them in the argument list their scales, `f16`, one for each 32: from
 /// there the result is exact and rounded once; to there it is within 0.57 of its scale, numbers up to
 /// 127 · 65504.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Cast {
     /// Elements of a row.
     pub columns: u32,
@@ -53,6 +53,10 @@ impl AnyKernel for Cast {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         let Cast { columns, from, to, from_pitch, to_pitch, threads } = self;
         format!("cast_{from}_{to}_n{columns}_p{from_pitch}_{to_pitch}_t{threads}")
@@ -76,11 +80,6 @@ impl AnyKernel for Cast {
         [("columns", columns), ("from_pitch", from_pitch), ("to_pitch", to_pitch)]
             .map(|(name, size)| (name, SizeValue::U32(size)))
             .to_vec()
-    }
-
-    fn code(&self) -> String {
-        let Cast { from, to, threads, .. } = self;
-        format!("cast_{from}_{to}_v{}_t{threads}", self.vector())
     }
 
     fn check(&self) -> Result<(), BuildError> {

@@ -6,7 +6,7 @@ use warpwright_dsl::*;
 
 /// `y = x`, so many bytes, whatever they hold: 16 to a thread, and what is left over one to a thread. The buffers are
 /// apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct CopyBytes {
     /// How many.
     pub bytes: u64,
@@ -29,6 +29,10 @@ impl AnyKernel for CopyBytes {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         format!("copy_bytes_n{}_t{}", self.bytes, self.threads)
     }
@@ -45,10 +49,6 @@ impl AnyKernel for CopyBytes {
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
         vec![("bytes", SizeValue::U64(self.bytes))]
-    }
-
-    fn code(&self) -> String {
-        format!("copy_bytes_t{}", self.threads)
     }
 
     fn check(&self) -> Result<(), BuildError> {

@@ -14,7 +14,7 @@ use warpwright_dsl::*;
 /// largest half. Of sums, products and multiples `|err| ≤ 2⁻²⁴` of the result; of SiLU
 /// `|err| ≤ (|a| + 8) · 2⁻²⁴` of it and 2⁻¹²⁶ · `|a|`, from the rounding of the exponent; of SwiGLU, which is one
 /// product more, `|err| ≤ (|a| + 9) · 2⁻²⁴` of it and 2⁻¹²⁶ · `|a · b|`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Elementwise {
     /// What is computed.
     pub op: ElementwiseOp,
@@ -33,7 +33,7 @@ pub struct Elementwise {
 }
 
 /// An operation on elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum ElementwiseOp {
     /// `a + b`.
     Add,
@@ -48,7 +48,7 @@ pub enum ElementwiseOp {
 }
 
 /// Where two operands are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum Operands {
     /// In buffers `a` and `b`.
     Separate,
@@ -81,6 +81,10 @@ impl Elementwise {
 impl AnyKernel for Elementwise {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {
@@ -120,12 +124,6 @@ impl AnyKernel for Elementwise {
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
         vec![("columns", SizeValue::U32(self.columns))]
-    }
-
-    fn code(&self) -> String {
-        let Elementwise { op, a, b, output, threads, .. } = self;
-        let halves = if self.operands == Operands::Halves { "_halves" } else { "" };
-        format!("elementwise_{}{halves}_{a}_{b}_y{output}_v{}_t{threads}", op.name(), self.vector())
     }
 
     fn check(&self) -> Result<(), BuildError> {

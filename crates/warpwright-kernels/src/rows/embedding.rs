@@ -16,7 +16,7 @@ use warpwright_dsl::*;
 ///
 /// Weights are exact in `f32`, or rounded once where the format subtracts a minimum (`q4_k`, `q5_k`), and are
 /// rounded to `out`, where what `f16` cannot hold becomes ±65504. The decoding is that of `dequantize_row_*` in ggml, eight weights a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Embedding {
     /// How the table is stored.
     pub format: WeightFormat,
@@ -58,6 +58,10 @@ impl AnyKernel for Embedding {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         format!("embedding_{}_{}_r{}_d{}", self.format, self.out, self.rows, self.d)
     }
@@ -79,10 +83,6 @@ impl AnyKernel for Embedding {
         [("rows", self.rows), ("d", self.d), ("row_bytes", self.row_bytes())]
             .map(|(name, size)| (name, SizeValue::U32(size)))
             .to_vec()
-    }
-
-    fn code(&self) -> String {
-        format!("embedding_{}_{}_g{}", self.format, self.out, self.group())
     }
 
     fn check(&self) -> Result<(), BuildError> {

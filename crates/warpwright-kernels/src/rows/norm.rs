@@ -22,7 +22,7 @@ use warpwright_dsl::*;
 /// at most `(n / 2 + 11) · 2⁻²⁴`, and one rounding to its type: `n` squares and ten partial sums are added,
 /// the root halves what they err, and the rest is its approximation (2⁻²²·⁹) and two products. Of q8_1
 /// `scale · q` is within `0.501 · scale` of that `y`; blocks whose scale would be below 2⁻¹²⁶ are zeros.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
 pub struct RmsNorm {
     /// Length of a row.
     pub d: u32,
@@ -99,6 +99,10 @@ impl AnyKernel for RmsNorm {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         let RmsNorm { d, epsilon, threads, .. } = *self;
         let columns = self.columns.map(|columns| format!("_c{columns}")).unwrap_or_default();
@@ -130,11 +134,6 @@ impl AnyKernel for RmsNorm {
             ("columns", SizeValue::U32(self.columns())),
             ("epsilon", SizeValue::F32(self.epsilon)),
         ]
-    }
-
-    fn code(&self) -> String {
-        let short = if self.is_short() { "_short" } else { "" };
-        format!("rms_norm_{}_v{}{short}_t{}", self.forms(), self.vector(), self.threads)
     }
 
     /// With blocks that teams divide, and the same sums.

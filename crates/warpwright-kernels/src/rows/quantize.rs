@@ -18,7 +18,7 @@ const PART: u32 = 8;
 /// scales and sums apart from its quants.
 ///
 /// Each thread takes eight numbers, which it reads and writes at once.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
 pub struct QuantizeQ8_1 {
     /// Length of a row: a multiple of 32.
     pub d: u32,
@@ -38,6 +38,10 @@ impl QuantizeQ8_1 {
 impl AnyKernel for QuantizeQ8_1 {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {
@@ -63,10 +67,6 @@ impl AnyKernel for QuantizeQ8_1 {
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
         vec![("d", SizeValue::U32(self.d))]
-    }
-
-    fn code(&self) -> String {
-        format!("quantize_q8_1_x{}_t{}", self.input, self.threads)
     }
 
     fn check(&self) -> Result<(), BuildError> {

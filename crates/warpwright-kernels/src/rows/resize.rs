@@ -10,7 +10,7 @@ use warpwright_dsl::*;
 ///
 /// `x` is `rows × from`, `y` is `rows × to`, both row-major, of one type. Numbers are copied as they are. 16 bytes to a
 /// thread where the type and both lengths allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct ResizeRows {
     /// Numbers of a row of `x`.
     pub from: u32,
@@ -39,6 +39,10 @@ impl AnyKernel for ResizeRows {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         let ResizeRows { from, to, dtype, threads } = self;
         format!("resize_rows_{dtype}_n{from}_{to}_t{threads}")
@@ -60,10 +64,6 @@ impl AnyKernel for ResizeRows {
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
         vec![("from", SizeValue::U32(self.from)), ("to", SizeValue::U32(self.to))]
-    }
-
-    fn code(&self) -> String {
-        format!("resize_rows_{}_v{}_t{}", self.dtype, self.vector(), self.threads)
     }
 
     fn check(&self) -> Result<(), BuildError> {

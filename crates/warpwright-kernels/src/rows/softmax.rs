@@ -17,7 +17,7 @@ use warpwright_dsl::*;
 /// type and `d` allow. Exponentials are to 2 ulp of an argument that was rounded three times, and sums are
 /// in `f32`: with `n = ⌈d / columns⌉` it is `|err| ≤ (n + 3 (max − x + ln d) + 23) · 2⁻²⁴` of the result, and
 /// one rounding to its type; what is below 2⁻¹²⁶ may become zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Softmax {
     /// Length of a row.
     pub d: u32,
@@ -59,6 +59,10 @@ impl AnyKernel for Softmax {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         let Softmax { d, input, output, threads, .. } = self;
         let columns = self.columns.map(|columns| format!("_c{columns}")).unwrap_or_default();
@@ -79,12 +83,6 @@ impl AnyKernel for Softmax {
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
         vec![("d", SizeValue::U32(self.d)), ("columns", SizeValue::U32(self.columns()))]
-    }
-
-    fn code(&self) -> String {
-        let Softmax { input, output, threads, .. } = self;
-        let short = if self.is_short() { "_short" } else { "" };
-        format!("softmax_x{input}_y{output}_v{}{short}_t{threads}", self.vector())
     }
 
     /// With blocks that teams divide, and the same sums.

@@ -17,7 +17,7 @@ use warpwright_ptx::ir::Scope;
 /// into `best[row]`, an integer that orders as numbers do and then by index, and the last to arrive, counted
 /// in `arrived[row]`, writes the index. Both are zero before the first launch, and each launch leaves them so. A
 /// single block needs neither.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Argmax {
     /// Numbers of a row.
     pub n: u32,
@@ -45,6 +45,10 @@ impl AnyKernel for Argmax {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         let Argmax { n, input, blocks, threads } = self;
         format!("argmax_n{n}_{input}_b{blocks}_t{threads}")
@@ -68,11 +72,6 @@ impl AnyKernel for Argmax {
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
         vec![("n", SizeValue::U32(self.n)), ("blocks", SizeValue::U32(self.blocks))]
-    }
-
-    fn code(&self) -> String {
-        let merges = if self.blocks > 1 { "_merges" } else { "" };
-        format!("argmax_{}_v{}{merges}_t{}", self.input, self.vector(), self.threads)
     }
 
     /// With smaller blocks: the index does not depend on them.

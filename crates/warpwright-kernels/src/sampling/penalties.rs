@@ -21,7 +21,7 @@ use warpwright_dsl::*;
 ///
 /// A block to a row; a thread to a token of the window, or to several where the block has fewer. `|err| ≤ 2⁻²³ · (|s| + count · |frequency| + |presence|)`,
 /// where `s` is the logit after `repeat`, and one rounding to its type.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
 pub struct Penalties {
     /// Numbers of a row.
     pub n: u32,
@@ -76,6 +76,10 @@ impl AnyKernel for Penalties {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         let Penalties { n, window, input, .. } = self;
         let [repeat, frequency, presence] = self.settings().map(|(setting, _)| setting.tag());
@@ -109,12 +113,6 @@ impl AnyKernel for Penalties {
         let mut sizes = vec![("n", SizeValue::U32(self.n)), ("window", SizeValue::U32(self.window))];
         sizes.extend(self.settings().into_iter().filter_map(|(setting, name)| setting.size(name)));
         sizes
-    }
-
-    fn code(&self) -> String {
-        let [repeat, frequency, presence] = self.settings().map(|(setting, _)| setting.class());
-        let remembers = if self.remembers { "_remembers" } else { "" };
-        format!("penalties_{}_{repeat}_{frequency}_{presence}{remembers}_t{}", self.input, self.threads())
     }
 
     /// With blocks that teams divide.

@@ -37,7 +37,7 @@ use warpwright_dsl::*;
 /// the whole, exactly. A random fraction of the sum falls to a token in a fixed order, by index modulo
 /// `columns` and then by index, so that the token does not depend on `threads`. A weight is right to `(3 |logit − max| / temperature + 6) · 2⁻²⁴` of itself
 /// and 2⁻⁴³; what is below 2⁻⁴⁴ of the most likely is never drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
 pub struct Sample {
     /// Numbers of a row: less than 2²⁰.
     pub n: u32,
@@ -118,6 +118,10 @@ impl AnyKernel for Sample {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         let Sample { n, input, columns, threads, .. } = self;
         let top_k = match self.top_k {
@@ -165,12 +169,6 @@ impl AnyKernel for Sample {
         sizes.extend(self.top_p.size("top_ps").filter(|_| self.has_top_p()));
         sizes.extend(self.min_p.size("min_ps").filter(|_| self.has_min_p()));
         sizes
-    }
-
-    fn code(&self) -> String {
-        let Sample { input, temperature, top_k, top_p, min_p, columns, threads, .. } = self;
-        let settings = self.tag(temperature.class(), top_k.class(), top_p.class(), min_p.class());
-        format!("sample_{input}_{settings}_c{columns}_v{}_t{threads}", self.vector())
     }
 
     /// With smaller blocks: the token does not depend on them.

@@ -3,7 +3,7 @@
 use warpwright_dsl::{K, Reg, SizeValue};
 
 /// A number that all rows share, or that each row has in device memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum Setting<T> {
     /// The number.
     Fixed(T),
@@ -34,16 +34,6 @@ impl Setting<f32> {
         match self {
             Setting::Fixed(number) => Some((name, SizeValue::F32(number))),
             Setting::Buffer => None,
-        }
-    }
-}
-
-impl<T> Setting<T> {
-    /// Its part of the code's name.
-    pub(super) fn class(&self) -> &'static str {
-        match self {
-            Setting::Fixed(_) => "fixed",
-            Setting::Buffer => "each",
         }
     }
 }

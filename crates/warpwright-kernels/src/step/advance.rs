@@ -9,7 +9,7 @@ use warpwright_dsl::*;
 ///
 /// The buffers, `counters_0` and so on, hold a `u32` for each row. A counter at `u32::MAX` stays there: such
 /// positions mark rows that only fill up a batch, and go on doing so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Advance {
     /// Buffers: up to four.
     pub buffers: u32,
@@ -34,6 +34,10 @@ impl Advance {
 impl AnyKernel for Advance {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

@@ -24,7 +24,7 @@ use warpwright_ptx::ir::Scope;
 /// acquiring, reads the tokens that it counts, and whatever the kernel had written before. After that the stop flag is
 /// read, acquiring. `progress` is for threads of the device, which order themselves. Whoever sets the stop flag sees
 /// the launch end with the token that is being made, or with the one after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Publish {
     /// Tokens that the ring has room for: a power of two.
     pub capacity: u32,
@@ -83,6 +83,10 @@ impl AnyKernel for Publish {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         format!("publish_c{}_e{}", self.capacity, self.ends)
     }
@@ -103,10 +107,6 @@ impl AnyKernel for Publish {
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
         vec![("capacity", SizeValue::U32(self.capacity)), ("ends", SizeValue::U32(self.ends))]
-    }
-
-    fn code(&self) -> String {
-        "publish".into()
     }
 
     fn check(&self) -> Result<(), BuildError> {

@@ -35,7 +35,7 @@ use warpwright_dsl::BuildError;
 /// | `q4_k` | 256, 144 | `d · sc · q - dmin · m`, `q` of 4 bits, `sc` and `m` of 6 bits for each 32 |
 /// | `q5_k` | 256, 176 | the same, `q` of 5 bits |
 /// | `q6_k` | 256, 210 | `d · sc · (q - 32)`, `q` of 6 bits, `sc` a signed byte for each 16 |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, warpwright_dsl::KeyPart)]
 pub enum WeightFormat {
     /// Single precision.
     F32,

@@ -14,7 +14,7 @@ use warpwright_dsl::*;
 ///
 /// `gguf` holds `n` rows of `k` weights as they lie in the file, `planes` the buffer that [`Planes`]
 /// describes. Every byte of every plane is written; what lies between planes is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Repack {
     /// The format.
     pub format: WeightFormat,
@@ -28,7 +28,7 @@ pub struct Repack {
 ///
 /// `planes` is the buffer that [`Planes`] describes, `gguf` holds `n` rows of `k` weights as they lie in the
 /// file; all of it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Unpack {
     /// The format.
     pub format: WeightFormat,
@@ -66,6 +66,10 @@ impl Unpack {
 impl AnyKernel for Repack {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {
@@ -116,6 +120,10 @@ impl AnyKernel for Repack {
 impl AnyKernel for Unpack {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {

@@ -178,7 +178,7 @@ impl AnyKernel for Caller<'_> {
     }
 }
 
-/// The text of the caller of the kernel with all its sizes open, which is one for all kernels of one code.
+/// The text of the caller of the kernel with all its sizes open, which kernels that differ in sizes and tables alone share.
 pub(crate) fn called_ptx(kernel: &dyn AnyKernel, arch: Arch) -> String {
     let caller = Caller { kernel, args: kernel.args(), blocks: 1, frozen: true };
     caller.ptx(arch).unwrap_or_else(|error| panic!("{} called: {error}", kernel.entry()))
@@ -219,9 +219,10 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Runs the code of that configuration where the kernel is called: it has the same [`AnyKernel::code`].
+    /// Runs the code of that configuration where the kernel is called: it has the same text.
     pub(crate) fn with_code_of(self, code: &'a dyn AnyKernel) -> Self {
-        assert_eq!(self.kernel.code(), code.code(), "{} and {}", self.kernel.entry(), code.entry());
+        let texts = [self.kernel, code].map(|kernel| called_ptx(kernel, self.arch));
+        assert_eq!(texts[0], texts[1], "{} and {}", self.kernel.entry(), code.entry());
         Calls { code, ..self }
     }
 

@@ -3,7 +3,7 @@
 use super::case::{activations, q8_1, weights};
 use crate::common::called::{Calls, called_ptx};
 use crate::common::numbers;
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use warpwright_dsl::{ArgDesc, BuildError, Called, K, LaunchRule, SizeValue, any::AnyKernel};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
@@ -171,10 +171,10 @@ fn several_matrices_are_called_one_by_one() {
     }
 }
 
-/// Configurations of one code make the same code, and the classes of the shape are all that tells it apart.
+/// Classes of the shape are all that tells texts apart.
 #[test]
-fn equal_codes_are_the_same_text() {
-    let mut seen: BTreeMap<String, (String, String)> = BTreeMap::new();
+fn shapes_share_texts() {
+    let mut seen = HashSet::new();
     let mut shapes = 0;
     for format in
         [WeightFormat::Q4K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::Q4_0, WeightFormat::F16]
@@ -193,9 +193,7 @@ fn equal_codes_are_the_same_text() {
                         let kernel = case.kernel();
                         // A number of warps that no team has: the part that is called has another.
                         let text = called_ptx(&*kernel, Arch::sm(80));
-                        let known =
-                            seen.entry(kernel.code()).or_insert_with(|| (kernel.entry(), text.clone()));
-                        assert!(known.1 == text, "{} and {} of {}", known.0, kernel.entry(), kernel.code());
+                        seen.insert(text);
                         shapes += 1;
                     }
                 }
@@ -203,7 +201,7 @@ fn equal_codes_are_the_same_text() {
         }
     }
     // For each format and path: plain and SwiGLU, with a norm or not, and few rows or not.
-    assert!(seen.len() * 3 <= shapes, "{} codes of {shapes} shapes", seen.len());
+    assert!(seen.len() * 3 <= shapes, "{} texts of {shapes} shapes", seen.len());
 }
 
 /// What the virtual GPU alone finds and counts.
@@ -236,10 +234,6 @@ mod on_the_vm {
 
         fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
             self.sizes.clone()
-        }
-
-        fn code(&self) -> String {
-            self.kernel.code()
         }
 
         fn called(&self, _: u32) -> Option<Vec<Called>> {

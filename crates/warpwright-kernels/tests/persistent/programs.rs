@@ -23,7 +23,7 @@ fn product(x: usize, w: usize, y: usize, warps: u32) -> Step {
     Step::frozen(kernel, [x, w, y].map(Value::Buffer).into(), [tiles, 1, 1], &["w0"])
 }
 
-fn kernel_grid(kernel: &impl warpwright_dsl::Kernel) -> u32 {
+fn kernel_grid(kernel: &impl warpwright_dsl::any::AnyKernel) -> u32 {
     kernel.launch().grid[0].evaluate(|_| Some(1)).expect("a grid of one column") as u32
 }
 

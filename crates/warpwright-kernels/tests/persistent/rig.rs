@@ -46,8 +46,9 @@ impl Step {
         grid: [u32; 3],
         frozen: &[&str],
     ) -> Self {
-        let op =
-            Op::new(Arc::new(kernel)).and_then(|op| op.frozen(frozen)).expect("a kernel that can be called");
+        let op = Op::new(Arc::new(kernel), ARCH)
+            .and_then(|op| op.frozen(frozen))
+            .expect("a kernel that can be called");
         Step { op, args, grid }
     }
 

@@ -42,7 +42,7 @@ impl ScheduleReport {
             }
         }
         let ops = schedule.ops.iter().enumerate().map(|(i, op)| OpReport {
-            code: op.code().to_owned(),
+            code: op.name(),
             instances: schedule.instances.iter().filter(|instance| instance.op == i).count(),
         });
         let instances = schedule.instances.iter().enumerate().map(|(i, instance)| {

@@ -105,7 +105,7 @@ impl Persistent {
             // and nobody else has a handle of the memory that says it.
             unsafe { binder.prepare_unbounded() }
         };
-        Persistent::with(plan, store, options, kernel, schedule, assigned, prepare)
+        Persistent::with(plan, store, options, kernel.into(), schedule, assigned, prepare)
     }
 
     /// Binds what was scheduled and assigned, as it is, and has the launch prepared.

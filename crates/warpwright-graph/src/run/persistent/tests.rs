@@ -47,8 +47,10 @@ fn bind(plan: &Arc<Plan>, store: &mut Store, budget: u32, change: impl FnOnce(&m
     let kernel = store.device().kernel(&schedule.decoder(options.assignment)).expect("a kernel");
     let mut assigned = schedule.assign(2, options.assignment).expect("items");
     change(&mut assigned);
-    Persistent::with(plan.clone(), store, &options, kernel, schedule, assigned, |binder| binder.prepare())
-        .expect("bound")
+    Persistent::with(plan.clone(), store, &options, kernel.into(), schedule, assigned, |binder| {
+        binder.prepare()
+    })
+    .expect("bound")
 }
 
 fn device() -> Device {

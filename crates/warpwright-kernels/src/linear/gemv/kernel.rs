@@ -29,7 +29,7 @@ const RESULTS: [&str; MAX_MATRICES] = ["y0", "y1", "y2", "y3"];
 pub(super) const MATRIX_NAMES: [[&str; MAX_MATRICES]; 4] = [WEIGHTS, BIASES, *RESIDUALS, RESULTS];
 
 /// How a [`QuantGemv`] takes its activations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub enum Activations {
     /// `f32`: nothing is rounded before it is multiplied.
     Exact,
@@ -60,7 +60,7 @@ impl fmt::Display for Activations {
 }
 
 /// A matrix of a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
 pub struct Matrix {
     /// How its weights are stored.
     pub format: WeightFormat,
@@ -117,7 +117,7 @@ impl Matrix {
 /// Finite activations up to 10⁶ and weights as models have them are far from overflow in all sums.
 ///
 /// Sources: ggml's `mul_mat_vec_q` for the algebra of scales and minima; the layout and the schedule are ours.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, warpwright_dsl::KeyPart)]
 pub struct QuantGemv {
     /// Columns of the matrices: a multiple of each format's block.
     pub k: u32,
@@ -351,6 +351,10 @@ impl AnyKernel for QuantGemv {
         Some(self)
     }
 
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
+    }
+
     fn entry(&self) -> String {
         format!("quant_gemv_{}", self.name())
     }
@@ -375,10 +379,6 @@ impl AnyKernel for QuantGemv {
         self.open_sizes(None)
     }
 
-    fn code(&self) -> String {
-        self.open_code(None).map_or(self.entry(), |code| format!("quant_gemv_{code}"))
-    }
-
     fn called(&self, threads: u32) -> Option<Vec<Called>> {
         let called = |(kernel, args)| Called { kernel: Arc::new(kernel), args };
         Some(self.parts(None, threads)?.into_iter().map(called).collect())
@@ -392,7 +392,7 @@ impl AnyKernel for QuantGemv {
 /// the factor that all have in common is applied to the finished sums, so that `x` is read once. After `x` comes
 /// the argument `norm`, `f32`, k. The error is that of the product with `x · norm`, and `(k / 128 + 16) · 2⁻²⁴`
 /// of the result for the factor.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, warpwright_dsl::KeyPart)]
 pub struct FusedNormGemv {
     /// The product.
     pub gemv: QuantGemv,
@@ -410,6 +410,10 @@ impl FusedNormGemv {
 impl AnyKernel for FusedNormGemv {
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::derived(self))
     }
 
     fn entry(&self) -> String {
@@ -442,11 +446,6 @@ impl AnyKernel for FusedNormGemv {
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
         self.gemv.open_sizes(Some(self.epsilon))
-    }
-
-    fn code(&self) -> String {
-        let code = self.gemv.open_code(Some(self.epsilon));
-        code.map_or(self.entry(), |code| format!("fused_norm_gemv_{code}"))
     }
 
     fn called(&self, threads: u32) -> Option<Vec<Called>> {

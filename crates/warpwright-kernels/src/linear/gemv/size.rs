@@ -9,7 +9,6 @@
 //! sums, and two classes that no size can change: fewer rows than a tile has, and rows of floats that do not come in
 //! fours. Sizes are open for one column of activations.
 
-use super::format::CHUNK;
 use super::kernel::{MATRIX_NAMES, Matrix, QuantGemv};
 use super::plan::{self, Slices};
 use super::tile::Product;
@@ -126,13 +125,6 @@ impl Product {
         sizes.push((WARPS, SizeValue::U32(self.warps)));
         sizes
     }
-
-    /// The classes of the shape that the code depends on, as part of a name.
-    pub(super) fn class(&self) -> String {
-        let flag = |is: bool, text| if is { text } else { "" };
-        let odd = self.format.is_float() && !self.k.is_multiple_of(CHUNK);
-        format!("{}{}", flag(self.few_rows(), "_few"), flag(odd, "_odd"))
-    }
 }
 
 impl QuantGemv {
@@ -146,21 +138,6 @@ impl QuantGemv {
 
     pub(super) fn open_sizes(&self, epsilon: Option<f32>) -> Vec<(&'static str, SizeValue)> {
         self.open(epsilon).map_or(Vec::new(), |product| product.sizes())
-    }
-
-    /// The name of the code, without the kernel's; `None` where all is fixed.
-    pub(super) fn open_code(&self, epsilon: Option<f32>) -> Option<String> {
-        let product = self.open(epsilon)?;
-        let mut name = format!("{}_{}", self.activations, product.format);
-        for Matrix { bias, residual, .. } in &self.matrices {
-            name += match (bias, residual) {
-                (false, false) => "_w",
-                (true, false) => "_bias",
-                (false, true) => "_residual",
-                (true, true) => "_bias_residual",
-            };
-        }
-        Some(name + if self.swiglu { "_swiglu" } else { "" } + &product.class())
     }
 
     /// The parts of a launch that do not depend on one another, for blocks of so many threads: a product for each

@@ -1,0 +1,120 @@
+//! Kernels whose type is not known: what a device, a plan or a tool needs of one.
+
+use super::kernel::{build_with, check_args};
+use super::{ArgDesc, Bounded, BuildError, Built, Called, K, Kernel, Key, LaunchRule, SizeValue};
+use warpwright_ptx::ir::{Arch, Module};
+
+/// A kernel of any type. Every [`Kernel`] is one; it is implemented by hand where a struct of typed arguments cannot be
+/// written down, as for a kernel that is read from elsewhere.
+///
+/// Its methods have the names of [`Kernel`]'s: import this one where kernels are `dyn`, and that one where they are
+/// written.
+pub trait AnyKernel {
+    /// The entry point's name.
+    fn entry(&self) -> String;
+
+    /// What tells the configuration from all others, if it is known: two kernels with one key are built to one module.
+    /// `None` where only what is built can tell.
+    fn key(&self) -> Option<Key> {
+        None
+    }
+
+    /// The arguments, in the order of the parameters; the body asks for each once, in any order.
+    fn args(&self) -> Vec<ArgDesc>;
+
+    /// How it is launched. The shared memory is that which the body asks for: see [`Built::launch`].
+    fn launch(&self) -> LaunchRule;
+
+    /// The algorithm.
+    fn body(&self, k: K<'_>);
+
+    /// See [`Kernel::sizes`].
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        Vec::new()
+    }
+
+    /// See [`Kernel::tables`].
+    fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
+        Vec::new()
+    }
+
+    /// See [`Kernel::called`].
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        let _ = threads;
+        None
+    }
+
+    /// Itself, where it is [`Bounded`]: on a device that does not check accesses, a safe launch asks for that. What it
+    /// returns is what is built and launched.
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        None
+    }
+
+    /// Whether the configuration is one that the kernel has. [`build`](Self::build) asks first, so that the
+    /// body need not; the entry's name, the arguments and the launch rule are asked of any configuration.
+    fn check(&self) -> Result<(), BuildError> {
+        Ok(())
+    }
+
+    /// The kernel for a target, with all its mistakes if there are any.
+    fn build(&self, target: Arch) -> Result<Built, BuildError> {
+        self.check()?;
+        let args = self.args();
+        let built = build_with(&self.entry(), &self.launch(), target, Some(&args), |k| self.body(k))?;
+        check_args(&args, &built)?;
+        Ok(built)
+    }
+
+    /// The module for a target.
+    fn module(&self, target: Arch) -> Result<Module, BuildError> {
+        Ok(self.build(target)?.module)
+    }
+
+    /// The PTX for a target.
+    fn ptx(&self, target: Arch) -> Result<String, BuildError> {
+        Ok(warpwright_ptx::print(&self.module(target)?))
+    }
+}
+
+impl<T: Kernel> AnyKernel for T {
+    fn entry(&self) -> String {
+        super::Config::entry(self)
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(super::Config::key(self))
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        Kernel::args(self)
+    }
+
+    fn launch(&self) -> LaunchRule {
+        Kernel::launch(self)
+    }
+
+    fn body(&self, k: K<'_>) {
+        super::typed::run(self, k);
+    }
+
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        Kernel::sizes(self)
+    }
+
+    fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
+        Kernel::tables(self)
+    }
+
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        Kernel::called(self, threads)
+    }
+
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Kernel::bounded(self)
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        self.check_fields()?;
+        Kernel::check(self)
+    }
+}

@@ -1,0 +1,266 @@
+//! Arguments of a kernel, declared once: one struct that the body computes with, that a launch is given, and that a
+//! graph lowers to.
+//!
+//! What the struct's fields hold depends on who has it, its [`Mode`]: pointers and registers in a body ([`Body`]),
+//! buffers and numbers at a launch, tensors in a graph. A name that is misspelt, or one that is missing, does not
+//! compile, on all sides.
+
+use super::reg::Reg;
+use super::types::*;
+use super::{ArgDesc, K, Ptr};
+use std::marker::PhantomData;
+use std::panic::Location;
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::Type;
+
+/// What the fields of a struct of [`Arguments`] hold.
+pub trait Mode {
+    /// A buffer that the kernel reads.
+    type In<T: Data>;
+    /// A buffer that it writes.
+    type Out<T: Data>;
+    /// A buffer that it reads and writes.
+    type InOut<T: Data>;
+    /// A number.
+    type Scalar<T: Data>;
+    /// A buffer that it reads, whose element type is configuration.
+    type AnyIn;
+    /// The same that it writes.
+    type AnyOut;
+    /// The same that it reads and writes.
+    type AnyInOut;
+    /// A number that lengths or the grid depend on and that the kernel itself is not given, such as `rows`.
+    type Dim;
+}
+
+/// The arguments of a kernel: a struct with a type parameter of kind [`Mode`], whose fields are of the mode's types.
+///
+/// It is derived. The attribute `#[args(of = ...)]` names the configuration, which expressions call `of`; those of
+/// lengths call every number of the struct by its field's name, as an [`Extent`](crate::Extent).
+///
+/// | attribute of a field | |
+/// | --- | --- |
+/// | `len = ...` | its elements: anything that becomes an [`Extent`](crate::Extent) |
+/// | `dtype = ...` | the element type of an `Any...`: a [`Type`]; in an `Option`, an `Option<Type>` that says whether it is there |
+/// | `when = ...` | of an `Option`: in which configurations it is there |
+/// | `count = ..., names(...)` | of a `Vec`: how many there are, and what they are called; expressions call each one's number `i` |
+/// | `shares(x, ...)` | inputs whose buffer an output may be: see [`ArgDesc::may_share`] |
+/// | `constant` | nobody writes it while the kernel runs: see [`ArgDesc::constant`] |
+///
+/// ```
+/// use warpwright_dsl::*;
+///
+/// /// `y = factor · x`.
+/// #[derive(Config)]
+/// struct Scale;
+///
+/// #[derive(Args)]
+/// #[args(of = Scale)]
+/// struct ScaleArgs<M: Mode> {
+///     #[arg(len = n)]
+///     x: M::In<f32>,
+///     #[arg(len = n, shares(x))]
+///     y: M::Out<f32>,
+///     factor: M::Scalar<f32>,
+///     n: M::Scalar<u32>,
+/// }
+///
+/// impl Kernel for Scale {
+///     type Args<M: Mode> = ScaleArgs<M>;
+///
+///     fn launch(&self) -> LaunchRule {
+///         LaunchRule::new(128).grid(Extent::dim("n").per(128))
+///     }
+///
+///     fn body<'k>(&self, k: K<'k>, ScaleArgs { x, y, factor, n }: ScaleArgs<Body<'k>>) {
+///         let i = k.global_tid();
+///         k.when(i.lt(n), || y.st(i, x.ld(i) * factor));
+///     }
+/// }
+///
+/// let ptx = Scale.ptx("sm_80".parse()?)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A store to what is declared an input is a mistake of the body's line, and so is a buffer of elements that the
+/// configuration does not say. What is misspelt does not compile:
+///
+/// ```compile_fail,E0026
+/// # use warpwright_dsl::*;
+/// # #[derive(Config)]
+/// # struct Fill;
+/// #[derive(Args)]
+/// #[args(of = Fill)]
+/// struct FillArgs<M: Mode> {
+///     #[arg(len = 32)]
+///     out: M::Out<f32>,
+/// }
+/// # impl Kernel for Fill {
+/// #     type Args<M: Mode> = FillArgs<M>;
+/// #     fn launch(&self) -> LaunchRule { LaunchRule::new(32) }
+/// fn body<'k>(&self, k: K<'k>, FillArgs { output, .. }: FillArgs<Body<'k>>) {
+///     output.st(k.tid(), k.f32(1.0));
+/// }
+/// # }
+/// ```
+pub trait Arguments<M: Mode>: Sized {
+    /// The configuration whose arguments they are.
+    type Of: ?Sized;
+
+    /// What they are, in the order of the fields.
+    fn describe(of: &Self::Of) -> Vec<ArgDesc>;
+
+    /// Takes each from a source.
+    fn ask(of: &Self::Of, source: &mut impl Source<M>) -> Self;
+
+    /// Gives each that is there to a sink.
+    fn give(self, sink: &mut impl Sink<M>);
+}
+
+/// Where arguments come from, by name.
+pub trait Source<M: Mode> {
+    /// See [`Mode::In`].
+    fn input<T: Data>(&mut self, name: &'static str) -> M::In<T>;
+    /// See [`Mode::Out`].
+    fn output<T: Data>(&mut self, name: &'static str) -> M::Out<T>;
+    /// See [`Mode::InOut`].
+    fn in_out<T: Data>(&mut self, name: &'static str) -> M::InOut<T>;
+    /// See [`Mode::Scalar`].
+    fn scalar<T: Data>(&mut self, name: &'static str) -> M::Scalar<T>;
+    /// See [`Mode::AnyIn`].
+    fn any_input(&mut self, name: &'static str, dtype: Type) -> M::AnyIn;
+    /// See [`Mode::AnyOut`].
+    fn any_output(&mut self, name: &'static str, dtype: Type) -> M::AnyOut;
+    /// See [`Mode::AnyInOut`].
+    fn any_in_out(&mut self, name: &'static str, dtype: Type) -> M::AnyInOut;
+    /// See [`Mode::Dim`].
+    fn dim(&mut self, name: &'static str) -> M::Dim;
+}
+
+/// Where arguments go, by name.
+pub trait Sink<M: Mode> {
+    /// See [`Mode::In`].
+    fn input<T: Data>(&mut self, name: &'static str, value: M::In<T>);
+    /// See [`Mode::Out`].
+    fn output<T: Data>(&mut self, name: &'static str, value: M::Out<T>);
+    /// See [`Mode::InOut`].
+    fn in_out<T: Data>(&mut self, name: &'static str, value: M::InOut<T>);
+    /// See [`Mode::Scalar`].
+    fn scalar<T: Data>(&mut self, name: &'static str, value: M::Scalar<T>);
+    /// See [`Mode::AnyIn`].
+    fn any_input(&mut self, name: &'static str, value: M::AnyIn);
+    /// See [`Mode::AnyOut`].
+    fn any_output(&mut self, name: &'static str, value: M::AnyOut);
+    /// See [`Mode::AnyInOut`].
+    fn any_in_out(&mut self, name: &'static str, value: M::AnyInOut);
+    /// See [`Mode::Dim`].
+    fn dim(&mut self, name: &'static str, value: M::Dim);
+}
+
+/// What a body computes with: pointers into global memory, and registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Body<'k>(PhantomData<fn(&'k ()) -> &'k ()>);
+
+impl<'k> Mode for Body<'k> {
+    type In<T: Data> = Ptr<'k, Global, T>;
+    type Out<T: Data> = Ptr<'k, Global, T>;
+    type InOut<T: Data> = Ptr<'k, Global, T>;
+    type Scalar<T: Data> = Reg<'k, T>;
+    type AnyIn = AnyPtr<'k>;
+    type AnyOut = AnyPtr<'k>;
+    type AnyInOut = AnyPtr<'k>;
+    type Dim = ();
+}
+
+/// A buffer in global memory whose element type is configuration: a handle, free to copy.
+#[derive(Clone, Copy, Debug)]
+pub struct AnyPtr<'k> {
+    bytes: Ptr<'k, Global, u8>,
+    dtype: Type,
+}
+
+impl<'k> AnyPtr<'k> {
+    /// The type of its elements.
+    pub fn dtype(self) -> Type {
+        self.dtype
+    }
+
+    /// The pointer to its elements. It is a mistake of the line that asks where they are of another type.
+    #[track_caller]
+    pub fn typed<T: Data>(self) -> Ptr<'k, Global, T> {
+        if T::TYPE != self.dtype {
+            let message =
+                format!("the buffer's elements are {}; the body takes {}", self.dtype.name(), T::TYPE.name());
+            self.bytes.k.state().mistake(Code::Parameter, Location::caller(), message);
+        }
+        self.bytes.cast()
+    }
+
+    /// Its bytes, whatever the elements are.
+    pub fn bytes(self) -> Ptr<'k, Global, u8> {
+        self.bytes
+    }
+}
+
+impl<'k> K<'k> {
+    /// An argument of some configurations, in a body that cannot do without: `None` is a mistake of the line that asks.
+    #[track_caller]
+    pub fn given<T>(self, argument: Option<T>) -> Option<T> {
+        if argument.is_none() {
+            let message =
+                "this configuration of the kernel does not have the argument that the body takes here";
+            self.state().mistake(Code::Parameter, Location::caller(), message);
+        }
+        argument
+    }
+}
+
+/// The parameters of a kernel that is being built.
+pub(super) struct Parameters<'k>(pub(super) K<'k>);
+
+impl<'k> Source<Body<'k>> for Parameters<'k> {
+    fn input<T: Data>(&mut self, name: &'static str) -> Ptr<'k, Global, T> {
+        self.0.ptr(name)
+    }
+
+    fn output<T: Data>(&mut self, name: &'static str) -> Ptr<'k, Global, T> {
+        self.0.ptr_mut(name)
+    }
+
+    fn in_out<T: Data>(&mut self, name: &'static str) -> Ptr<'k, Global, T> {
+        self.0.ptr_mut(name)
+    }
+
+    fn scalar<T: Data>(&mut self, name: &'static str) -> Reg<'k, T> {
+        self.0.scalar(name)
+    }
+
+    fn any_input(&mut self, name: &'static str, dtype: Type) -> AnyPtr<'k> {
+        AnyPtr { bytes: self.0.any_buffer(name, false), dtype }
+    }
+
+    fn any_output(&mut self, name: &'static str, dtype: Type) -> AnyPtr<'k> {
+        AnyPtr { bytes: self.0.any_buffer(name, true), dtype }
+    }
+
+    fn any_in_out(&mut self, name: &'static str, dtype: Type) -> AnyPtr<'k> {
+        AnyPtr { bytes: self.0.any_buffer(name, true), dtype }
+    }
+
+    fn dim(&mut self, _: &'static str) {}
+}
+
+/// The mode of a description: there is nothing in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Unbound;
+
+impl Mode for Unbound {
+    type In<T: Data> = ();
+    type Out<T: Data> = ();
+    type InOut<T: Data> = ();
+    type Scalar<T: Data> = ();
+    type AnyIn = ();
+    type AnyOut = ();
+    type AnyInOut = ();
+    type Dim = ();
+}

@@ -1,0 +1,433 @@
+//! What a kernel's configuration says of itself: its fields with the values that they may have, its name, and a key that
+//! tells it from every other one.
+//!
+//! All of it is derived from the struct: see [`Config`].
+
+use super::BuildError;
+use std::any::TypeId;
+use std::fmt;
+
+/// A kernel's configuration.
+///
+/// It is derived. The doc comments of the struct and its fields are what tools print of them (the first sentence).
+///
+/// | attribute | |
+/// | --- | --- |
+/// | `#[config(name = "...")]` | the kernel's name, instead of the struct's in snake case |
+/// | `#[config(doc = "...")]` | what it does, instead of the doc comment's first sentence |
+/// | `#[config(examples("d=4096 epsilon=1e-6", ...))]` | configurations of real models and at the edges |
+/// | `#[field(default = ...)]` | the value where none is given |
+/// | `#[field(range = 1..=64, multiple_of = 2)]` | the values that a number may have |
+/// | `#[field(name = "...")]` | its name in texts, instead of the field's |
+/// | `#[field(none = "auto")]` | of an `Option`: the word for `None`, `none` where nothing is said |
+/// | `#[field(most = 4)]` | of a `Vec`: the most values |
+/// | `#[field(domain = ...)]` | the values that it may have, as a [`Domain`] |
+/// | `#[field(opaque)]` | it has no text: a kernel with such a field is configured in Rust alone |
+///
+/// ```
+/// use warpwright_dsl::{Config, Configure};
+///
+/// /// Norms of rows. More than one row at a time.
+/// #[derive(Config)]
+/// struct RowNorm {
+///     /// Length of a row.
+///     #[field(range = 1..=4096)]
+///     d: u32,
+///     /// Added to the mean square.
+///     #[field(range = 0.0..=1.0, default = 1e-5)]
+///     epsilon: f32,
+/// }
+///
+/// let norm = RowNorm::from_texts(&["64", "1e-6"]).expect("texts of the fields' types");
+/// assert_eq!((RowNorm::NAME, RowNorm::DOC, RowNorm::FIELDS[0].doc), ("row_norm", "Norms of rows", "Length of a row"));
+/// assert_eq!(norm.entry(), "row_norm_d64_epsilon1e_6");
+/// assert!(norm.check_fields().is_ok() && RowNorm { d: 0, ..norm }.check_fields().is_err());
+/// ```
+pub trait Config: 'static {
+    /// The kernel's name.
+    const NAME: &'static str;
+    /// What it does.
+    const DOC: &'static str;
+    /// The fields that have texts.
+    const FIELDS: &'static [Field];
+    /// Whether the texts of the fields say all.
+    const SAYS_ALL: bool;
+
+    /// The values of [`FIELDS`](Self::FIELDS).
+    fn texts(&self) -> Vec<String>;
+
+    /// What tells the configuration from every other one, of any kernel.
+    fn key(&self) -> Key;
+
+    /// The entry point's name: the kernel's, and the fields that are not at their defaults. Names are for people: two
+    /// configurations may have one.
+    fn entry(&self) -> String {
+        let mut entry = Self::NAME.to_owned();
+        for (field, text) in Self::FIELDS.iter().zip(self.texts()) {
+            if field.default != Some(&text) {
+                entry.push('_');
+                entry.push_str(field.name);
+                entry.extend(text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }));
+            }
+        }
+        if !Self::SAYS_ALL {
+            entry += &format!("_{:016x}", self.key().hash());
+        }
+        entry
+    }
+
+    /// Whether each field has a value of its domain.
+    fn check_fields(&self) -> Result<(), BuildError> {
+        for (field, text) in Self::FIELDS.iter().zip(self.texts()) {
+            if !field.domain.contains(&text) {
+                return Err(BuildError::field(field.name, text, field.domain.to_string()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A configuration that can be made of texts. It is derived with [`Config`].
+pub trait Configure: Config + Sized {
+    /// Configurations of real models and at the edges, as assignments with spaces between them.
+    const EXAMPLES: &'static [&'static str];
+
+    /// The configuration with these values of [`FIELDS`](Config::FIELDS); `None` where one is no value of its field's
+    /// type.
+    fn from_texts(values: &[&str]) -> Option<Self>;
+}
+
+/// A field of a kernel's configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// The values that it may have.
+    pub domain: Domain,
+    /// The value where none is given; `None` where one must be.
+    pub default: Option<&'static str>,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// The values that a field may have. What several fields must be together, the kernel's `check` says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Domain {
+    /// Whole numbers.
+    Int {
+        /// The smallest.
+        from: u32,
+        /// The largest.
+        to: u32,
+        /// What they are multiples of.
+        multiple_of: u32,
+    },
+    /// Numbers.
+    Float {
+        /// The smallest.
+        from: f32,
+        /// The largest.
+        to: f32,
+    },
+    /// Values of another domain, or a word that stands for something else.
+    Or {
+        /// The word.
+        word: &'static str,
+        /// The other domain.
+        of: &'static Domain,
+    },
+    /// Names.
+    OneOf(&'static [&'static str]),
+    /// Values of another domain, with `+` between them.
+    List {
+        /// What each is.
+        of: &'static Domain,
+        /// How many there may be.
+        most: u32,
+    },
+}
+
+impl Domain {
+    /// Whole numbers.
+    pub const fn int(from: u32, to: u32) -> Self {
+        Domain::Int { from, to, multiple_of: 1 }
+    }
+
+    /// Yes or no.
+    pub const FLAG: Domain = Domain::OneOf(&["false", "true"]);
+    /// Threads of a block.
+    pub const THREADS: Domain = Domain::Int { from: 32, to: 1024, multiple_of: 32 };
+
+    /// The name of its type: `u32`, `f32`, `name` or `list`.
+    pub fn ty(self) -> &'static str {
+        match self {
+            Domain::Int { .. } => "u32",
+            Domain::Float { .. } => "f32",
+            Domain::Or { of, .. } => of.ty(),
+            Domain::OneOf(_) => "name",
+            Domain::List { .. } => "list",
+        }
+    }
+
+    /// Whether it has the value.
+    pub fn contains(self, value: &str) -> bool {
+        match self {
+            Domain::Int { from, to, multiple_of } => value
+                .parse()
+                .is_ok_and(|value: u32| (from..=to).contains(&value) && value.is_multiple_of(multiple_of)),
+            Domain::Float { from, to } => value.parse().is_ok_and(|value: f32| (from..=to).contains(&value)),
+            Domain::Or { word, of } => value == word || of.contains(value),
+            Domain::OneOf(names) => names.contains(&value),
+            Domain::List { of, most } => {
+                value.split('+').count() <= most as usize && value.split('+').all(|value| of.contains(value))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Domain::Int { from: 0, to: u32::MAX, multiple_of: 1 } => f.write_str("a whole number"),
+            Domain::Int { from, to, multiple_of: 1 } => write!(f, "from {from} to {to}"),
+            Domain::Int { from, to, multiple_of } => {
+                write!(f, "a multiple of {multiple_of} from {from} to {to}")
+            }
+            Domain::Float { from, to } => write!(f, "a number from {from:?} to {to:?}"),
+            Domain::Or { word, of } => write!(f, "{word} or {of}"),
+            Domain::OneOf(names) => match names.split_last() {
+                Some((last, [])) => f.write_str(last),
+                Some((last, others)) => write!(f, "{} or {last}", others.join(", ")),
+                None => f.write_str("nothing"),
+            },
+            Domain::List { of, most } => write!(f, "up to {most}, with + between them, each {of}"),
+        }
+    }
+}
+
+/// What tells a configuration from every other one: its type, and the values of its fields.
+///
+/// Only derives make one: they leave out no field.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    ty: TypeId,
+    parts: Vec<u8>,
+}
+
+impl Key {
+    /// The key of a type, so far.
+    #[doc(hidden)]
+    pub fn of<T: 'static>() -> Self {
+        Key { ty: TypeId::of::<T>(), parts: Vec::new() }
+    }
+
+    /// The key of a value whose type derives [`KeyPart`].
+    pub fn derived<T: KeyPart + 'static>(value: &T) -> Self {
+        let mut key = Key::of::<T>();
+        value.feed(&mut key.parts);
+        key
+    }
+
+    /// The values of the fields.
+    #[doc(hidden)]
+    pub fn parts(&mut self) -> &mut Vec<u8> {
+        &mut self.parts
+    }
+
+    /// A hash of the values that is the same everywhere (FNV-1a), for names.
+    pub(super) fn hash(&self) -> u64 {
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        self.parts.iter().fold(0xcbf2_9ce4_8422_2325, mix)
+    }
+}
+
+/// A value that tells configurations apart. It is derived for structs and enums of such.
+///
+/// What [`feed`](Self::feed) appends must be different for values that differ, and none the beginning of another.
+pub trait KeyPart {
+    /// Appends what tells the value from others.
+    fn feed(&self, key: &mut Vec<u8>);
+}
+
+macro_rules! key_parts {
+    ($($ty:ty)*) => {
+        $(impl KeyPart for $ty {
+            fn feed(&self, key: &mut Vec<u8>) {
+                key.extend(self.to_le_bytes());
+            }
+        })*
+    };
+}
+key_parts!(u8 i8 u16 i16 u32 i32 u64 i64);
+
+macro_rules! key_bits {
+    ($($ty:ty)*) => {
+        $(impl KeyPart for $ty {
+            fn feed(&self, key: &mut Vec<u8>) {
+                self.to_bits().feed(key);
+            }
+        })*
+    };
+}
+key_bits!(f32 f64);
+
+impl KeyPart for bool {
+    fn feed(&self, key: &mut Vec<u8>) {
+        key.push((*self).into());
+    }
+}
+
+impl KeyPart for usize {
+    fn feed(&self, key: &mut Vec<u8>) {
+        (*self as u64).feed(key);
+    }
+}
+
+impl KeyPart for str {
+    fn feed(&self, key: &mut Vec<u8>) {
+        self.len().feed(key);
+        key.extend(self.as_bytes());
+    }
+}
+
+impl KeyPart for String {
+    fn feed(&self, key: &mut Vec<u8>) {
+        self.as_str().feed(key);
+    }
+}
+
+/// The type is in the key.
+impl<T> KeyPart for std::marker::PhantomData<T> {
+    fn feed(&self, _: &mut Vec<u8>) {}
+}
+
+impl<T: KeyPart> KeyPart for Option<T> {
+    fn feed(&self, key: &mut Vec<u8>) {
+        self.is_some().feed(key);
+        if let Some(value) = self {
+            value.feed(key);
+        }
+    }
+}
+
+impl<T: KeyPart> KeyPart for [T] {
+    fn feed(&self, key: &mut Vec<u8>) {
+        self.len().feed(key);
+        self.iter().for_each(|value| value.feed(key));
+    }
+}
+
+impl<T: KeyPart> KeyPart for Vec<T> {
+    fn feed(&self, key: &mut Vec<u8>) {
+        self.as_slice().feed(key);
+    }
+}
+
+impl<T: KeyPart, const N: usize> KeyPart for [T; N] {
+    fn feed(&self, key: &mut Vec<u8>) {
+        self.as_slice().feed(key);
+    }
+}
+
+impl<T: KeyPart + ?Sized> KeyPart for &T {
+    fn feed(&self, key: &mut Vec<u8>) {
+        (**self).feed(key);
+    }
+}
+
+/// A value with a text. Its text tells it from others, and is read again as the same.
+pub trait FieldValue: KeyPart + Sized {
+    /// The values of the type.
+    const DOMAIN: Domain;
+
+    /// The value of a text.
+    fn parse(text: &str) -> Option<Self>;
+
+    /// The text of the value.
+    fn text(&self) -> String;
+}
+
+/// An enum without data, whose values are names. It is derived: a value's name is the variant's in snake case, or what
+/// `#[name("...")]` says.
+///
+/// ```
+/// use warpwright_dsl::Choice;
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Choice)]
+/// enum Pairs {
+///     Interleaved,
+///     #[name("neox")]
+///     HalvesApart,
+/// }
+///
+/// assert_eq!(Pairs::ALL.map(Pairs::name), ["interleaved", "neox"]);
+/// assert_eq!(Pairs::from_name("neox"), Some(Pairs::HalvesApart));
+/// ```
+pub trait Choice: FieldValue + Copy {
+    /// The names, in the order of the variants.
+    const NAMES: &'static [&'static str];
+}
+
+impl FieldValue for u32 {
+    const DOMAIN: Domain = Domain::int(0, u32::MAX);
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl FieldValue for f32 {
+    const DOMAIN: Domain = Domain::Float { from: f32::MIN, to: f32::MAX };
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn text(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+impl FieldValue for bool {
+    const DOMAIN: Domain = Domain::FLAG;
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl<T: FieldValue> FieldValue for Option<T> {
+    const DOMAIN: Domain = Domain::Or { word: "none", of: &T::DOMAIN };
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "none" => Some(None),
+            text => T::parse(text).map(Some),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.as_ref().map_or_else(|| "none".into(), T::text)
+    }
+}
+
+impl<T: FieldValue> FieldValue for Vec<T> {
+    const DOMAIN: Domain = Domain::List { of: &T::DOMAIN, most: u32::MAX };
+
+    fn parse(text: &str) -> Option<Self> {
+        text.split('+').map(T::parse).collect()
+    }
+
+    fn text(&self) -> String {
+        self.iter().map(T::text).collect::<Vec<_>>().join("+")
+    }
+}

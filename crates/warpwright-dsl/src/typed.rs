@@ -1,0 +1,78 @@
+//! Kernels as they are written: a configuration, a struct of arguments, a launch rule and a body.
+
+use super::any::AnyKernel;
+use super::args::Parameters;
+use super::{
+    ArgDesc, Arguments, Body, Bounded, BuildError, Built, Called, Config, K, LaunchRule, Mode, SizeValue,
+    Unbound,
+};
+use warpwright_ptx::ir::{Arch, Module};
+
+/// A kernel: a struct whose fields are its host-time configuration. See [`Arguments`] for a whole one.
+pub trait Kernel: Config + Sized {
+    /// Its arguments: a struct that derives [`Arguments`](derive@crate::Args).
+    type Args<M: Mode>: Arguments<M, Of = Self>;
+
+    /// How it is launched. The shared memory is that which the body asks for: see [`Built::launch`].
+    fn launch(&self) -> LaunchRule;
+
+    /// The algorithm.
+    fn body<'k>(&self, k: K<'k>, args: Self::Args<Body<'k>>);
+
+    /// What several fields must be together. That each has a value of its domain is known when this is asked; the entry's
+    /// name, the arguments and the launch rule are asked of any configuration.
+    fn check(&self) -> Result<(), BuildError> {
+        Ok(())
+    }
+
+    /// The numbers of the configuration that the body asks for by name ([`K::size`], [`K::wide_size`],
+    /// [`K::factor`]). Where another kernel [calls](super::Call) the body they may be registers.
+    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
+        Vec::new()
+    }
+
+    /// The tables that the body computes of its configuration, and asks for by name ([`K::configured_table`]), as the
+    /// bits of their elements. Where another kernel [calls](super::Call) the body they may be anywhere in memory, aligned
+    /// to 8 bytes.
+    fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
+        Vec::new()
+    }
+
+    /// What a kernel with blocks of `threads` threads calls in place of launching this one, where that is not this
+    /// one itself: the same with smaller blocks, or in parts that do not depend on one another.
+    fn called(&self, threads: u32) -> Option<Vec<Called>> {
+        let _ = threads;
+        None
+    }
+
+    /// Itself, where it is [`Bounded`]: on a device that does not check accesses, a safe launch asks for that.
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        None
+    }
+
+    /// Its arguments, in the order of the parameters.
+    fn args(&self) -> Vec<ArgDesc> {
+        <Self::Args<Unbound> as Arguments<Unbound>>::describe(self)
+    }
+
+    /// The kernel for a target, with all its mistakes if there are any.
+    fn build(&self, target: Arch) -> Result<Built, BuildError> {
+        AnyKernel::build(self, target)
+    }
+
+    /// The module for a target.
+    fn module(&self, target: Arch) -> Result<Module, BuildError> {
+        AnyKernel::module(self, target)
+    }
+
+    /// The PTX for a target.
+    fn ptx(&self, target: Arch) -> Result<String, BuildError> {
+        AnyKernel::ptx(self, target)
+    }
+}
+
+/// Runs the body of a kernel with the parameters of what is being built.
+pub(super) fn run<'k, T: Kernel>(kernel: &T, k: K<'k>) {
+    let args = <T::Args<Body<'k>> as Arguments<Body<'k>>>::ask(kernel, &mut Parameters(k));
+    kernel.body(k, args);
+}
