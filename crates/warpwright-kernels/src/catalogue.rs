@@ -1,5 +1,6 @@
 //! The catalogue: every kernel by name. Its entry stands in the kernel's own file.
 
+use crate::RmsNorm;
 use crate::entry::{ConfigureError, Entry};
 
 /// Those of models first, those of the tutorial last.
@@ -15,7 +16,7 @@ const ENTRIES: &[Entry] = &[
     crate::weights::repack::REPACK,
     crate::weights::repack::UNPACK,
     crate::rows::embedding::ENTRY,
-    crate::rows::norm::ENTRY,
+    Entry::of::<RmsNorm>(),
     crate::rope::ENTRY,
     crate::rows::elementwise::ENTRY,
     crate::rows::cast::ENTRY,

@@ -7,7 +7,9 @@
 use crate::Dtype;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_dsl::{BuildError, Called, any::AnyKernel};
+use warpwright_dsl::any::AnyKernel;
+use warpwright_dsl::{BuildError, Called, Configure, FieldValue, Kernel};
+pub(crate) use warpwright_dsl::{Domain, Field};
 
 /// A kernel of the catalogue.
 #[derive(Clone, Copy, Debug)]
@@ -20,117 +22,31 @@ pub struct Entry {
     pub fields: &'static [Field],
     /// Configurations of real models and at the edges, as assignments with spaces between them.
     pub examples: &'static [&'static str],
-    pub(crate) make: fn(&Config<'_>) -> Box<dyn AnyKernel + Send + Sync>,
+    pub(crate) make: fn(&Config<'_>) -> Option<Box<dyn AnyKernel + Send + Sync>>,
 }
 
-/// A field of a kernel's configuration.
-#[derive(Clone, Copy, Debug)]
-pub struct Field {
-    /// Its name.
-    pub name: &'static str,
-    /// The values that it may have.
-    pub domain: Domain,
-    /// The value where none is given.
-    pub default: &'static str,
-    /// What it means.
-    pub doc: &'static str,
+/// A kernel that was made of text.
+pub(crate) fn boxed(
+    kernel: impl AnyKernel + Send + Sync + 'static,
+) -> Option<Box<dyn AnyKernel + Send + Sync>> {
+    Some(Box::new(kernel))
 }
 
-/// The values that a field may have. What several fields must be together, the kernel's
-/// [`check`](warpwright_dsl::Kernel::check) says.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Domain {
-    /// Whole numbers.
-    Int {
-        /// The smallest.
-        from: u32,
-        /// The largest.
-        to: u32,
-        /// What they are multiples of.
-        multiple_of: u32,
-    },
-    /// Numbers.
-    Float {
-        /// The smallest.
-        from: f32,
-        /// The largest.
-        to: f32,
-    },
-    /// Values of another domain, or `auto`, which follows from other fields.
-    Auto(&'static Domain),
-    /// Names.
-    OneOf(&'static [&'static str]),
-    /// Values of another domain, with `+` between them.
-    List {
-        /// What each is.
-        of: &'static Domain,
-        /// How many there may be.
-        most: u32,
-    },
+impl Entry {
+    /// The entry of a kernel whose configuration says all.
+    pub(crate) const fn of<T: Configure + Kernel + Send + Sync>() -> Self {
+        Entry {
+            name: T::NAME,
+            doc: T::DOC,
+            fields: T::FIELDS,
+            examples: T::EXAMPLES,
+            make: |config| T::from_texts(&config.values).and_then(boxed),
+        }
+    }
 }
 
 /// What follows from other fields.
 const AUTO: &str = "auto";
-
-impl Domain {
-    /// Whole numbers.
-    pub(crate) const fn int(from: u32, to: u32) -> Self {
-        Domain::Int { from, to, multiple_of: 1 }
-    }
-
-    /// Element types of floats.
-    pub(crate) const DTYPE: Domain = Domain::OneOf(Dtype::NAMES);
-    /// Yes or no.
-    pub(crate) const FLAG: Domain = Domain::OneOf(&["false", "true"]);
-    /// Threads of a block.
-    pub(crate) const THREADS: Domain = Domain::Int { from: 32, to: 1024, multiple_of: 32 };
-
-    /// The name of its type: `u32`, `f32`, `name` or `list`.
-    pub fn ty(self) -> &'static str {
-        match self {
-            Domain::Int { .. } => "u32",
-            Domain::Float { .. } => "f32",
-            Domain::Auto(of) => of.ty(),
-            Domain::OneOf(_) => "name",
-            Domain::List { .. } => "list",
-        }
-    }
-
-    /// Whether it has the value.
-    pub fn contains(self, value: &str) -> bool {
-        match self {
-            Domain::Int { from, to, multiple_of } => value
-                .parse()
-                .is_ok_and(|value: u32| (from..=to).contains(&value) && value.is_multiple_of(multiple_of)),
-            Domain::Float { from, to } => value.parse().is_ok_and(|value: f32| (from..=to).contains(&value)),
-            Domain::Auto(of) => value == AUTO || of.contains(value),
-            Domain::OneOf(names) => names.contains(&value),
-            Domain::List { of, most } => {
-                value.split('+').count() <= most as usize && value.split('+').all(|value| of.contains(value))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Domain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Domain::Int { from, to, multiple_of: 1 } => write!(f, "from {from} to {to}"),
-            Domain::Int { from, to, multiple_of } => {
-                write!(f, "a multiple of {multiple_of} from {from} to {to}")
-            }
-            Domain::Float { from, to } => write!(f, "a number from {from:?} to {to:?}"),
-            Domain::Auto(of) => write!(f, "{AUTO} or {of}"),
-            Domain::OneOf(names) => match names.split_last() {
-                Some((last, [])) => f.write_str(last),
-                Some((last, others)) => write!(f, "{} or {last}", others.join(", ")),
-                None => f.write_str("nothing"),
-            },
-            Domain::List { of, most } => write!(f, "up to {most}, with + between them, each {of}"),
-        }
-    }
-}
 
 /// Why there is no kernel for a name and its assignments.
 #[derive(Clone, Debug)]
@@ -156,6 +72,8 @@ pub enum ConfigureError {
     },
     /// A field was given twice.
     Twice(String),
+    /// A field that has no default was not given.
+    Missing(&'static str),
     /// A value that the kernel does not take.
     Build(BuildError),
 }
@@ -169,6 +87,9 @@ impl fmt::Display for ConfigureError {
             ConfigureError::Syntax(text) => write!(f, "`{text}` is not of the form `field=value`"),
             ConfigureError::UnknownField { kernel, field, known } => {
                 write!(f, "`{kernel}` has no field `{field}`; it has {}", known.join(", "))
+            }
+            ConfigureError::Missing(field) => {
+                write!(f, "the field `{field}` has no default: give it a value")
             }
             ConfigureError::Twice(field) => write!(f, "the field `{field}` is given twice"),
             ConfigureError::Build(error) => error.fmt(f),
@@ -241,19 +162,22 @@ macro_rules! by_dtype {
 }
 pub(crate) use by_dtype;
 
+/// Element types of floats.
+pub(crate) const DTYPES: Domain = <Dtype as FieldValue>::DOMAIN;
+
 /// The field of kernels with one element type.
 pub(crate) const DTYPE: Field =
-    Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of the buffers" };
+    Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of the buffers" };
 
 /// The field of kernels whose blocks have any number of warps.
 pub(crate) const THREADS: Field =
-    Field { name: "threads", domain: Domain::THREADS, default: "256", doc: "threads of a block" };
+    Field { name: "threads", domain: Domain::THREADS, default: Some("256"), doc: "threads of a block" };
 
 /// The field of kernels whose sums are in an order of their own.
 pub(crate) const COLUMNS: Field = Field {
     name: "columns",
-    domain: Domain::Auto(&Domain::THREADS),
-    default: "auto",
+    domain: Domain::Or { word: AUTO, of: &Domain::THREADS },
+    default: Some("auto"),
     doc: "sums that are added up beside one another: as many as threads",
 };
 
@@ -290,7 +214,7 @@ pub(crate) fn smaller<T: AnyKernel + Send + Sync + 'static>(
 
 /// The field of kernels that work on rows.
 pub(crate) const ROW: Field =
-    Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "length of a row" };
+    Field { name: "d", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "length of a row" };
 
 impl Entry {
     /// The kernel with the fields that are given as `field=value`, the others at their defaults.
@@ -317,10 +241,12 @@ impl Entry {
                 return Err(BuildError::field(name, value, domain.to_string()).into());
             }
         }
-        let values = (given.into_iter().zip(self.fields))
-            .map(|(value, field)| value.unwrap_or(field.default))
-            .collect();
-        let kernel = (self.make)(&Config { fields: self.fields, values });
+        let mut values = Vec::with_capacity(given.len());
+        for (value, field) in given.into_iter().zip(self.fields) {
+            values.push(value.or(field.default).ok_or(ConfigureError::Missing(field.name))?);
+        }
+        let made = (self.make)(&Config { fields: self.fields, values });
+        let kernel = made.ok_or_else(|| ConfigureError::Syntax("a value".into()))?;
         kernel.check()?;
         Ok(kernel)
     }

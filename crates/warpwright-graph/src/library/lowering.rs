@@ -7,7 +7,8 @@ use crate::launch::{
 };
 use crate::options::PlanOptions;
 use crate::program::Program;
-use warpwright_dsl::{ArgDesc, Block, Role, any::AnyKernel};
+use warpwright_dsl::any::AnyKernel;
+use warpwright_dsl::{ArgDesc, Arguments, Block, Data, Kernel, Mode, Role, Sink};
 use warpwright_ptx::ir::Type;
 
 pub(super) type Result<T> = std::result::Result<T, Box<Unsupported>>;
@@ -73,6 +74,61 @@ impl From<ScratchId> for Given {
     }
 }
 
+/// What a launch of a plan is given, as a [`Mode`] of a kernel's arguments.
+pub(super) struct Planned;
+
+impl Mode for Planned {
+    type In<T: Data> = Given;
+    type Out<T: Data> = Given;
+    type InOut<T: Data> = Given;
+    type Scalar<T: Data> = Given;
+    type AnyIn = Given;
+    type AnyOut = Given;
+    type AnyInOut = Given;
+    type Dim = u64;
+}
+
+/// Arguments of a launch by name, and the numbers that it depends on beside them.
+#[derive(Default)]
+struct Names {
+    given: Vec<(&'static str, Given)>,
+    dims: Vec<(&'static str, u64)>,
+}
+
+impl Sink<Planned> for Names {
+    fn input<T: Data>(&mut self, name: &'static str, value: Given) {
+        self.given.push((name, value));
+    }
+
+    fn output<T: Data>(&mut self, name: &'static str, value: Given) {
+        self.given.push((name, value));
+    }
+
+    fn in_out<T: Data>(&mut self, name: &'static str, value: Given) {
+        self.given.push((name, value));
+    }
+
+    fn scalar<T: Data>(&mut self, name: &'static str, value: Given) {
+        self.given.push((name, value));
+    }
+
+    fn any_input(&mut self, name: &'static str, value: Given) {
+        self.given.push((name, value));
+    }
+
+    fn any_output(&mut self, name: &'static str, value: Given) {
+        self.given.push((name, value));
+    }
+
+    fn any_in_out(&mut self, name: &'static str, value: Given) {
+        self.given.push((name, value));
+    }
+
+    fn dim(&mut self, name: &'static str, value: u64) {
+        self.dims.push((name, value));
+    }
+}
+
 /// A step on its way to launches.
 pub(super) struct Lowering<'a> {
     pub(super) program: &'a Program,
@@ -130,6 +186,16 @@ impl<'a> Lowering<'a> {
     /// Copies a tensor.
     pub(super) fn copy(&mut self, from: Tensor, to: Tensor) {
         self.actions.push(Action::Copy { from, to });
+    }
+
+    /// Launches a kernel with its arguments.
+    pub(super) fn launch_with<T>(&mut self, kernel: T, args: T::Args<Planned>) -> Result<()>
+    where
+        T: Kernel + Send + Sync,
+    {
+        let mut names = Names::default();
+        args.give(&mut names);
+        self.launch(kernel, &names.dims, &names.given)
     }
 
     /// Launches a kernel with its arguments, by name and in its order, and the numbers that it depends on beside them.

@@ -5,7 +5,7 @@ use crate::graph::{Element, SampleParams, Tensor, TensorType};
 use crate::program::{NormStep, PenaltyStep, Pointwise};
 use warpwright_kernels::{
     Argmax, Cast, Dtype, Elementwise, ElementwiseOp, Embedding, Penalties, QuantizeQ8_1, ResizeRows, RmsNorm,
-    Sample, Setting, Softmax, WeightFormat,
+    RmsNormArgs, Sample, Setting, Softmax, WeightFormat,
 };
 use warpwright_ptx::ir::Type;
 
@@ -53,13 +53,18 @@ pub(super) fn norm(lowering: &mut Lowering<'_>, step: &NormStep) -> Result<()> {
     let x = lowering.ty(step.x);
     let kernel = rms_norm(x, step)?;
     let rows = x.shape.elements() / u64::from(step.d.max(1));
-    let mut given = vec![("x", step.x.into()), ("w", step.norm.weight.into())];
-    given.extend(step.out.map(|out| ("y", out.into())));
-    if let Some(quants) = step.quants {
-        let parts = [("quants", 0), ("scales", 1), ("sums", 2)];
-        given.extend(parts.map(|(name, plane)| (name, Given::part(quants, plane, 0))));
-    }
-    lowering.launch(kernel, &[("rows", rows)], &given)
+    let part = |plane| step.quants.map(|quants| Given::part(quants, plane, 0));
+    let args = RmsNormArgs {
+        x: step.x.into(),
+        residual: None,
+        w: step.norm.weight.into(),
+        y: step.out.map(Given::from),
+        quants: part(0),
+        scales: part(1),
+        sums: part(2),
+        rows,
+    };
+    lowering.launch_with(kernel, args)
 }
 
 /// An operation on the elements of one tensor or two.

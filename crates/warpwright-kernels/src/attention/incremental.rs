@@ -8,7 +8,7 @@ use crate::CacheDtype;
 use crate::Dtype;
 use crate::attention::SCALE;
 use crate::data::eight_bits::BLOCK;
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{DTYPES, Domain, Entry, Field, boxed};
 use std::f32::consts::LOG2_E;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
@@ -336,53 +336,53 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "head_dim",
             domain: Domain::Int { from: 32, to: 256, multiple_of: 8 },
-            default: "128",
+            default: Some("128"),
             doc: "elements of a head; a multiple of 32 for a q8_0 cache",
         },
-        Field { name: "heads", domain: Domain::int(1, MOST), default: "32", doc: "query heads" },
+        Field { name: "heads", domain: Domain::int(1, MOST), default: Some("32"), doc: "query heads" },
         Field {
             name: "kv_heads",
             domain: Domain::int(1, MOST),
-            default: "8",
+            default: Some("8"),
             doc: "heads of the cache, of which the query heads are a multiple",
         },
         Field {
             name: "max_seq_len",
             domain: Domain::int(1, LONGEST),
-            default: "8192",
+            default: Some("8192"),
             doc: "tokens that the cache has room for",
         },
         Field {
             name: "cache",
-            domain: Domain::OneOf(CacheDtype::NAMES),
-            default: "f16",
+            domain: <CacheDtype as FieldValue>::DOMAIN,
+            default: Some("f16"),
             doc: "element type of the cache",
         },
-        Field { name: "q", domain: Domain::DTYPE, default: "f32", doc: "element type of q" },
-        Field { name: "out", domain: Domain::DTYPE, default: "f32", doc: "element type of out" },
+        Field { name: "q", domain: DTYPES, default: Some("f32"), doc: "element type of q" },
+        Field { name: "out", domain: DTYPES, default: Some("f32"), doc: "element type of out" },
         SCALE,
         Field {
             name: "lengths_in_memory",
             domain: Domain::FLAG,
-            default: "false",
+            default: Some("false"),
             doc: "whether lengths are read from device memory, one for each sequence",
         },
         Field {
             name: "splits",
             domain: Domain::int(1, MAX_SPLITS),
-            default: "1",
+            default: Some("1"),
             doc: "blocks that share a sequence",
         },
         Field {
             name: "tensor_cores",
             domain: Domain::FLAG,
-            default: "true",
+            default: Some("true"),
             doc: "whether tensor cores may be used, for caches of f16 and bf16",
         },
         Field {
             name: "warps",
             domain: Domain::OneOf(&["1", "2", "4", "8"]),
-            default: "4",
+            default: Some("4"),
             doc: "warps of a block",
         },
     ],
@@ -404,7 +404,7 @@ pub(crate) const ENTRY: Entry = Entry {
         let heads = [number("heads"), number("kv_heads"), number("head_dim")];
         let [heads, kv_heads, head_dim] = heads;
         let kernel = IncrementalAttention::new(heads, kv_heads, head_dim, number("max_seq_len"));
-        Box::new(IncrementalAttention {
+        boxed(IncrementalAttention {
             cache: CacheDtype::from_name(config.text("cache")).unwrap_or(CacheDtype::F16),
             q: config.dtype("q"),
             out: config.dtype("out"),

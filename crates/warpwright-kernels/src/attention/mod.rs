@@ -19,7 +19,7 @@ use crate::entry::{Domain, Field};
 /// The field for what scores are multiplied by.
 const SCALE: Field = Field {
     name: "scale",
-    domain: Domain::Auto(&Domain::Float { from: 1e-6, to: 1e3 }),
-    default: "auto",
+    domain: Domain::Or { word: "auto", of: &Domain::Float { from: 1e-6, to: 1e3 } },
+    default: Some("auto"),
     doc: "what scores are multiplied by; auto is 1 / sqrt(head_dim)",
 };

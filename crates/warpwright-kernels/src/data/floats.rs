@@ -1,12 +1,11 @@
 //! Floats of a type that is configuration: kernels whose buffers may be `f32`, `f16` or `bf16` and that
 //! compute in `f32`.
 
-use std::fmt;
-use warpwright_dsl::{Bf16, Bf16x2, F16, F16x2, Global, Index, K, Number, Pred, Ptr, Reg, Size};
+use warpwright_dsl::{AnyPtr, Bf16, Bf16x2, F16, F16x2, Global, Index, K, Number, Pred, Ptr, Reg, Size};
 use warpwright_ptx::ir::Type;
 
 /// The element type of a buffer of floats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::Choice)]
 pub enum Dtype {
     /// Single precision.
     F32,
@@ -17,21 +16,6 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// All of them.
-    pub const ALL: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::Bf16];
-    /// Their names.
-    pub(crate) const NAMES: &'static [&'static str] = &["f32", "f16", "bf16"];
-
-    /// Its name: `f32`, `f16` or `bf16`.
-    pub fn name(self) -> &'static str {
-        self.ty().name()
-    }
-
-    /// The type of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|dtype| dtype.name() == name)
-    }
-
     /// Bytes of an element.
     pub fn bytes(self) -> u32 {
         self.ty().bytes()
@@ -57,12 +41,6 @@ impl Dtype {
     }
 }
 
-impl fmt::Display for Dtype {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// A pointer to floats in global memory: a handle, free to copy. Loads widen to `f32`, which is exact; stores
 /// round to nearest, and what is beyond the largest half becomes the largest half.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +48,18 @@ pub(crate) enum Floats<'k> {
     F32(Ptr<'k, Global, f32>),
     F16(Ptr<'k, Global, F16>),
     Bf16(Ptr<'k, Global, Bf16>),
+}
+
+/// The floats of a buffer. Where its elements are none, which its kernel's `check` refuses, it is taken for `f32`.
+impl<'k> From<AnyPtr<'k>> for Floats<'k> {
+    #[track_caller]
+    fn from(buffer: AnyPtr<'k>) -> Self {
+        match buffer.dtype() {
+            Type::F16 => Floats::F16(buffer.typed()),
+            Type::BF16 => Floats::Bf16(buffer.typed()),
+            _ => Floats::F32(buffer.typed()),
+        }
+    }
 }
 
 /// Parameters that are buffers of floats.

@@ -1,7 +1,7 @@
 //! Matrix product on the tensor cores.
 
 use super::matmul_tiled::{INNER, N};
-use crate::entry::{Domain, Entry, Field, by_dtype};
+use crate::entry::{DTYPES, Domain, Entry, Field, boxed, by_dtype};
 use std::marker::PhantomData;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
@@ -138,29 +138,29 @@ pub(crate) const ENTRY: Entry = Entry {
     fields: &[
         Field {
             name: "dtype",
-            domain: Domain::DTYPE,
-            default: "f16",
+            domain: DTYPES,
+            default: Some("f16"),
             doc: "element type of a and b: bf16 and f32, which is rounded to tf32, from sm_80 on",
         },
-        Field { name: "out", domain: Domain::DTYPE, default: "f32", doc: "element type of c" },
+        Field { name: "out", domain: DTYPES, default: Some("f32"), doc: "element type of c" },
         N,
         INNER,
         Field {
             name: "stages",
             domain: Domain::int(1, 3),
-            default: "2",
+            default: Some("2"),
             doc: "tiles of a and b in shared memory at a time",
         },
         Field {
             name: "warps_down",
             domain: Domain::int(1, 2),
-            default: "2",
+            default: Some("2"),
             doc: "warps of a block along the rows of c, 64 each",
         },
         Field {
             name: "warps_across",
             domain: Domain::int(1, 4),
-            default: "4",
+            default: Some("4"),
             doc: "warps of a block along the columns of c, 32 each",
         },
     ],
@@ -180,8 +180,7 @@ pub(crate) const ENTRY: Entry = Entry {
             ($ty:ty) => {{
                 macro_rules! out {
                     ($out:ty) => {
-                        Box::new(Matmul::<$ty, $out> { stages, warps, ..Matmul::new(n, k) })
-                            as Box<dyn AnyKernel + Send + Sync>
+                        boxed(Matmul::<$ty, $out> { stages, warps, ..Matmul::new(n, k) })
                     };
                 }
                 by_dtype!(config.dtype("out"), out)

@@ -1,6 +1,6 @@
 //! Matrix product by tiles in shared memory, on the ordinary arithmetic units.
 
-use crate::entry::{DTYPE, Domain, Entry, Field, by_dtype};
+use crate::entry::{DTYPE, Domain, Entry, Field, boxed, by_dtype};
 use std::array::from_fn;
 use std::marker::PhantomData;
 use warpwright_dsl::any::AnyKernel;
@@ -116,7 +116,7 @@ pub(crate) const ENTRY: Entry = Entry {
         let (n, k) = (config.u32("n"), config.u32("k"));
         macro_rules! make {
             ($ty:ty) => {
-                Box::new(MatmulTiled::<$ty>::new(n, k))
+                boxed(MatmulTiled::<$ty>::new(n, k))
             };
         }
         by_dtype!(config.dtype("dtype"), make)
@@ -125,6 +125,10 @@ pub(crate) const ENTRY: Entry = Entry {
 
 /// Fields of products.
 pub(super) const N: Field =
-    Field { name: "n", domain: Domain::int(1, 1 << 20), default: "4096", doc: "columns of b and c" };
-pub(super) const INNER: Field =
-    Field { name: "k", domain: Domain::int(1, 1 << 20), default: "4096", doc: "columns of a, rows of b" };
+    Field { name: "n", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "columns of b and c" };
+pub(super) const INNER: Field = Field {
+    name: "k",
+    domain: Domain::int(1, 1 << 20),
+    default: Some("4096"),
+    doc: "columns of a, rows of b",
+};

@@ -1,6 +1,6 @@
 //! Transposition of a matrix.
 
-use crate::entry::{DTYPE, Domain, Entry, Field, by_dtype};
+use crate::entry::{DTYPE, Domain, Entry, Field, boxed, by_dtype};
 use std::marker::PhantomData;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
@@ -84,15 +84,15 @@ pub(crate) const ENTRY: Entry = Entry {
     doc: "y = transpose(x), by tiles of 32 x 32 in shared memory",
     fields: &[
         DTYPE,
-        Field { name: "rows", domain: Domain::int(1, 1 << 16), default: "1024", doc: "rows of x" },
-        Field { name: "columns", domain: Domain::int(1, 65535), default: "1024", doc: "columns of x" },
+        Field { name: "rows", domain: Domain::int(1, 1 << 16), default: Some("1024"), doc: "rows of x" },
+        Field { name: "columns", domain: Domain::int(1, 65535), default: Some("1024"), doc: "columns of x" },
     ],
     examples: &["dtype=f16", "dtype=bf16 rows=33 columns=1", "rows=65536 columns=65535"],
     make: |config| {
         let (rows, columns) = (config.u32("rows"), config.u32("columns"));
         macro_rules! make {
             ($ty:ty) => {
-                Box::new(Transpose::<$ty>::new(rows, columns))
+                boxed(Transpose::<$ty>::new(rows, columns))
             };
         }
         by_dtype!(config.dtype("dtype"), make)

@@ -1,6 +1,6 @@
 //! `z = x + y`.
 
-use crate::entry::{DTYPE, Entry, THREADS, by_dtype};
+use crate::entry::{DTYPE, Entry, THREADS, boxed, by_dtype};
 use std::marker::PhantomData;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
@@ -64,7 +64,7 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |config| {
         macro_rules! make {
             ($ty:ty) => {
-                Box::new(VectorAdd::<$ty>::new(config.u32("threads")))
+                boxed(VectorAdd::<$ty>::new(config.u32("threads")))
             };
         }
         by_dtype!(config.dtype("dtype"), make)

@@ -13,7 +13,7 @@
 //! the L2 cache for all but the first of them.
 
 use crate::data::floats::{Dtype, FloatBuffers, Floats};
-use crate::entry::{Domain, Field};
+use crate::entry::{DTYPES, Domain, Field};
 use warpwright_dsl::*;
 
 /// Threads of a block.
@@ -196,29 +196,29 @@ impl<'k> Outputs<'k> {
 pub(crate) const ROWS: Field = Field {
     name: "rows",
     domain: Domain::Int { from: 16, to: 128, multiple_of: 16 },
-    default: "128",
+    default: Some("128"),
     doc: "tokens of a block's tile: 16, 32, 64 or 128",
 };
 /// The field for the columns of a block's tile.
 pub(crate) const COLUMNS: Field = Field {
     name: "columns",
     domain: Domain::Int { from: 64, to: 128, multiple_of: 64 },
-    default: "128",
+    default: Some("128"),
     doc: "columns of a block's tile: 64 for more blocks of a small product",
 };
 /// The fields of the epilogue.
 pub(crate) const OUT: Field =
-    Field { name: "out", domain: Domain::DTYPE, default: "f32", doc: "element type of y and the residual" };
+    Field { name: "out", domain: DTYPES, default: Some("f32"), doc: "element type of y and the residual" };
 pub(crate) const BIAS: Field =
-    Field { name: "bias", domain: Domain::FLAG, default: "false", doc: "adds an f32 for each column" };
+    Field { name: "bias", domain: Domain::FLAG, default: Some("false"), doc: "adds an f32 for each column" };
 pub(crate) const RESIDUAL: Field = Field {
     name: "residual",
     domain: Domain::FLAG,
-    default: "false",
+    default: Some("false"),
     doc: "adds a matrix like y, which may be y",
 };
 /// The fields of the matrix.
 pub(crate) const N: Field =
-    Field { name: "n", domain: Domain::int(1, 1 << 20), default: "4096", doc: "rows of the matrix" };
+    Field { name: "n", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "rows of the matrix" };
 pub(crate) const WEIGHTS: Field =
-    Field { name: "k", domain: Domain::int(1, 1 << 20), default: "4096", doc: "weights of a row" };
+    Field { name: "k", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "weights of a row" };

@@ -3,7 +3,7 @@
 use super::block::{BIAS, BlockTile, COLUMNS, DEPTH, Epilogue, N, OUT, RESIDUAL, ROWS, WEIGHTS};
 use super::scale_rows::pitch;
 use crate::data::floats::Dtype;
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{Domain, Entry, Field, boxed};
 use crate::weights::{Part, Planes, WeightFormat};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
@@ -227,7 +227,7 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "dtype",
             domain: Domain::OneOf(&["f16", "bf16"]),
-            default: "f16",
+            default: Some("f16"),
             doc: "type of the weights",
         },
         N,
@@ -235,7 +235,7 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "terms",
             domain: Domain::int(0, 2),
-            default: "0",
+            default: Some("0"),
             doc: "0 for plain x, else the terms that scale_rows has made of it",
         },
         ROWS,
@@ -243,7 +243,7 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "stages",
             domain: Domain::int(1, 4),
-            default: "2",
+            default: Some("2"),
             doc: "tiles in shared memory at a time",
         },
         BIAS,
@@ -264,7 +264,7 @@ pub(crate) const ENTRY: Entry = Entry {
             0 => GemmInput::Plain,
             terms => GemmInput::Scaled { terms },
         };
-        Box::new(Gemm {
+        boxed(Gemm {
             input,
             rows: config.u32("rows"),
             columns: config.u32("columns"),

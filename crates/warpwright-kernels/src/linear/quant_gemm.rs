@@ -3,7 +3,7 @@
 use super::block::{BIAS, BlockTile, COLUMNS, DEPTH, Epilogue, N, OUT, RESIDUAL, ROWS, THREADS, WEIGHTS};
 use super::scale_rows::{TERMS, pitch};
 use crate::data::floats::Dtype;
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{Domain, Entry, Field, boxed};
 use crate::weights::chunks::{ChunkReader, RUN};
 use crate::weights::{Planes, WeightFormat};
 use warpwright_dsl::any::AnyKernel;
@@ -209,7 +209,7 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "format",
             domain: Domain::OneOf(&["q8_0", "q4_0", "q4_k", "q5_k", "q6_k"]),
-            default: "q4_k",
+            default: Some("q4_k"),
             doc: "how the weights are stored",
         },
         N,
@@ -235,7 +235,7 @@ pub(crate) const ENTRY: Entry = Entry {
         "format=q8_0 n=1 k=32 rows=16 columns=64 out=bf16",
     ],
     make: |config| {
-        Box::new(QuantGemm {
+        boxed(QuantGemm {
             terms: config.u32("terms"),
             rows: config.u32("rows"),
             columns: config.u32("columns"),

@@ -1,7 +1,7 @@
 //! Activations for the tensor cores: halves that can hold any finite `f32`.
 
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field, ROW};
+use crate::entry::{DTYPES, Domain, Entry, Field, ROW, boxed};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -141,7 +141,7 @@ impl AnyKernel for ScaleRows {
 pub(crate) const TERMS: Field = Field {
     name: "terms",
     domain: Domain::int(1, 2),
-    default: "1",
+    default: Some("1"),
     doc: "halves that a number of x is the sum of, as scale_rows makes them",
 };
 
@@ -150,11 +150,11 @@ pub(crate) const ENTRY: Entry = Entry {
     doc: "rows of activations as halves with a scale, for products on the tensor cores",
     fields: &[
         ROW,
-        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x" },
+        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of x" },
         Field {
             name: "half",
             domain: Domain::OneOf(&["f16", "bf16"]),
-            default: "f16",
+            default: Some("f16"),
             doc: "element type of the terms",
         },
         TERMS,
@@ -167,7 +167,7 @@ pub(crate) const ENTRY: Entry = Entry {
         "d=1048576 half=bf16",
     ],
     make: |config| {
-        Box::new(ScaleRows {
+        boxed(ScaleRows {
             d: config.u32("d"),
             dtype: config.dtype("dtype"),
             half: config.dtype("half"),

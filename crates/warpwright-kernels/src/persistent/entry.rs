@@ -4,14 +4,14 @@
 //! print, assemble and measure the kernel.
 
 use super::{Assignment, Op, PersistentDecoder};
-use crate::entry::{Config, Domain, Entry, Field};
+use crate::entry::{Config, Domain, Entry, Field, boxed};
 use crate::weights::FORMAT;
 use crate::{
     Activations, Advance, Argmax, CacheDtype, CopyBytes, Embedding, FusedNormGemv, IncrementalAttention,
     Matrix, Penalties, Publish, QuantGemv, RmsNorm, Rope, RopePairs, Sample, Setting, WeightFormat,
 };
 use std::sync::Arc;
-use warpwright_dsl::{ArgDesc, BuildError, K, LaunchRule, Role, any::AnyKernel};
+use warpwright_dsl::{ArgDesc, BuildError, FieldValue, K, LaunchRule, Role, any::AnyKernel};
 use warpwright_ptx::ir::Arch;
 
 /// Arguments of kernels that are weights.
@@ -176,82 +176,87 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "format",
             domain: Domain::List { of: &FORMAT.domain, most: 8 },
-            default: "q4_k+q6_k",
+            default: Some("q4_k+q6_k"),
             doc: "how the weights of matrices are stored: any of these",
         },
-        Field { name: "embedding", default: "q6_k", doc: "how those of the embedding are", ..FORMAT },
+        Field { name: "embedding", default: Some("q6_k"), doc: "how those of the embedding are", ..FORMAT },
         Field {
             name: "activations",
             domain: Domain::OneOf(&["exact", "int8"]),
-            default: "exact",
+            default: Some("exact"),
             doc: "f32, or where weights are quants bytes",
         },
-        Field { name: "heads", domain: Domain::int(1, 256), default: "32", doc: "heads of the query" },
+        Field { name: "heads", domain: Domain::int(1, 256), default: Some("32"), doc: "heads of the query" },
         Field {
             name: "kv_heads",
             domain: Domain::int(1, 256),
-            default: "8",
+            default: Some("8"),
             doc: "heads of the cache, which divide those of the query",
         },
         Field {
             name: "head_dim",
             domain: Domain::Int { from: 32, to: 256, multiple_of: 8 },
-            default: "128",
+            default: Some("128"),
             doc: "elements of a head",
         },
         Field {
             name: "cache",
-            domain: Domain::OneOf(CacheDtype::NAMES),
-            default: "f16",
+            domain: <CacheDtype as FieldValue>::DOMAIN,
+            default: Some("f16"),
             doc: "element type of the cache",
         },
         Field {
             name: "pairs",
             domain: Domain::OneOf(&["neox", "interleaved"]),
-            default: "interleaved",
+            default: Some("interleaved"),
             doc: "which elements of a head turn together",
         },
         Field {
             name: "freq_factors",
             domain: Domain::FLAG,
-            default: "false",
+            default: Some("false"),
             doc: "whether a buffer divides each pair's frequency",
         },
         Field {
             name: "head_norm",
             domain: Domain::FLAG,
-            default: "false",
+            default: Some("false"),
             doc: "whether each head of q and k is normalised",
         },
-        Field { name: "bias", domain: Domain::FLAG, default: "false", doc: "whether q, k and v have a bias" },
+        Field {
+            name: "bias",
+            domain: Domain::FLAG,
+            default: Some("false"),
+            doc: "whether q, k and v have a bias",
+        },
         Field {
             name: "splits",
             domain: Domain::int(1, 256),
-            default: "8",
+            default: Some("8"),
             doc: "parts of a sequence in attention",
         },
         Field {
             name: "penalties",
             domain: Domain::FLAG,
-            default: "true",
+            default: Some("true"),
             doc: "whether tokens that came lately become less likely",
         },
         Field {
             name: "sampler",
             domain: Domain::OneOf(&["sample", "argmax"]),
-            default: "sample",
+            default: Some("sample"),
             doc: "how a token is chosen",
         },
         Field {
             name: "assignment",
             domain: Domain::OneOf(Assignment::NAMES),
-            default: "static",
+            default: Some("static"),
             doc: "how items come to blocks: by a list for each, or by a queue",
         },
         Field {
             name: "warps",
             domain: Domain::OneOf(&["1", "2", "4", "8"]),
-            default: "8",
+            default: Some("8"),
             doc: "warps of a block",
         },
     ],
@@ -261,5 +266,5 @@ pub(crate) const ENTRY: Entry = Entry {
         "format=f16 embedding=f16 head_dim=64 freq_factors=true sampler=argmax penalties=false",
         "format=q4_0+q5_k+bf16 heads=32 kv_heads=32 head_dim=96 cache=q8_0 splits=1",
     ],
-    make: |config| Box::new(Described(decoder(config))),
+    make: |config| boxed(Described(decoder(config))),
 };

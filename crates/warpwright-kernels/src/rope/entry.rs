@@ -4,7 +4,7 @@ use super::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 use crate::CacheDtype;
 use crate::data::eight_bits::BLOCK;
 use crate::data::floats::Dtype;
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{DTYPES, Domain, Entry, Field, boxed};
 use warpwright_dsl::BuildError;
 
 /// Whether the kernel has the configuration.
@@ -89,7 +89,7 @@ fn check_scaling(scaling: RopeScaling) -> Result<(), BuildError> {
 }
 
 const fn field(name: &'static str, domain: Domain, default: &'static str, doc: &'static str) -> Field {
-    Field { name, domain, default, doc }
+    Field { name, domain, default: Some(default), doc }
 }
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -101,7 +101,7 @@ pub(crate) const ENTRY: Entry = Entry {
         field("head_dim", Domain::Int { from: 8, to: 512, multiple_of: 8 }, "128", "elements of a head"),
         field(
             "rotary_dim",
-            Domain::Auto(&Domain::Int { from: 0, to: 512, multiple_of: 2 }),
+            Domain::Or { word: "auto", of: &Domain::Int { from: 0, to: 512, multiple_of: 2 } },
             "auto",
             "elements of a head that turn; auto for all",
         ),
@@ -121,7 +121,7 @@ pub(crate) const ENTRY: Entry = Entry {
         field("freq_factors", Domain::FLAG, "false", "whether a buffer divides each pair's frequency"),
         field("norm", Domain::FLAG, "false", "whether each head of q and k is normalised"),
         field("epsilon", Domain::Float { from: 0.0, to: 1.0 }, "1e-6", "added to the norm's mean square"),
-        field("dtype", Domain::DTYPE, "f32", "element type of q, k and v"),
+        field("dtype", DTYPES, "f32", "element type of q, k and v"),
         field(
             "layout",
             Domain::OneOf(&["separate", "fused"]),
@@ -135,7 +135,12 @@ pub(crate) const ENTRY: Entry = Entry {
             "f32",
             "element type of the rotated q, or back to where it was",
         ),
-        field("cache", Domain::OneOf(CacheDtype::NAMES), "f16", "element type of the cache"),
+        field(
+            "cache",
+            <CacheDtype as warpwright_dsl::FieldValue>::DOMAIN,
+            "f16",
+            "element type of the cache",
+        ),
         field("max_seq_len", Domain::int(1, 1 << 20), "4096", "positions of a sequence of the cache"),
         field(
             "sequences",
@@ -164,7 +169,7 @@ pub(crate) const ENTRY: Entry = Entry {
             (config.u32("heads"), config.u32("kv_heads"), config.u32("head_dim"));
         let factor = config.f32("factor");
         let row = (heads + 2 * kv_heads) * head_dim;
-        Box::new(Rope {
+        boxed(Rope {
             rotary_dim: config.auto_u32("rotary_dim").unwrap_or(head_dim),
             pairs: match config.text("pairs") {
                 "interleaved" => RopePairs::Interleaved,

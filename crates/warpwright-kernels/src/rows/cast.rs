@@ -3,7 +3,7 @@
 use crate::CacheDtype;
 use crate::data::eight_bits::BLOCK;
 use crate::data::quantized::{Rows, describe};
-use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
+use crate::entry::{Domain, Entry, Field, THREADS, boxed, check_threads};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -123,31 +123,31 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "columns",
             domain: Domain::int(1, 1 << 20),
-            default: "4096",
+            default: Some("4096"),
             doc: "elements of a row; with q8_0 a multiple of 32",
         },
         Field {
             name: "from",
-            domain: Domain::OneOf(CacheDtype::NAMES),
-            default: "f32",
+            domain: <CacheDtype as FieldValue>::DOMAIN,
+            default: Some("f32"),
             doc: "element type of x",
         },
         Field {
             name: "to",
-            domain: Domain::OneOf(CacheDtype::NAMES),
-            default: "f16",
+            domain: <CacheDtype as FieldValue>::DOMAIN,
+            default: Some("f16"),
             doc: "element type of y",
         },
         Field {
             name: "from_gap",
             domain: Domain::int(0, 1 << 20),
-            default: "0",
+            default: Some("0"),
             doc: "elements between rows of x",
         },
         Field {
             name: "to_gap",
             domain: Domain::int(0, 1 << 20),
-            default: "0",
+            default: Some("0"),
             doc: "elements between rows of y",
         },
         THREADS,
@@ -163,7 +163,7 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |config| {
         let columns = config.u32("columns");
         let dtype = |name| CacheDtype::from_name(config.text(name)).unwrap_or(CacheDtype::F32);
-        Box::new(Cast {
+        boxed(Cast {
             from_pitch: columns + config.u32("from_gap"),
             to_pitch: columns + config.u32("to_gap"),
             threads: config.u32("threads"),

@@ -1,6 +1,6 @@
 //! Bytes as they are.
 
-use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
+use crate::entry::{Domain, Entry, Field, THREADS, boxed, check_threads};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -81,9 +81,9 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "copy_bytes",
     doc: "y = x, byte by byte, whatever they hold",
     fields: &[
-        Field { name: "bytes", domain: Domain::int(1, u32::MAX), default: "513024", doc: "how many" },
+        Field { name: "bytes", domain: Domain::int(1, u32::MAX), default: Some("513024"), doc: "how many" },
         THREADS,
     ],
     examples: &["bytes=4 threads=32", "bytes=607744", "bytes=33 threads=64"],
-    make: |config| Box::new(CopyBytes { bytes: config.u32("bytes").into(), threads: config.u32("threads") }),
+    make: |config| boxed(CopyBytes { bytes: config.u32("bytes").into(), threads: config.u32("threads") }),
 };

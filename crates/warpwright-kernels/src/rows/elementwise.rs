@@ -1,7 +1,7 @@
 //! Operations on the elements of one buffer or two.
 
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
+use crate::entry::{DTYPES, Domain, Entry, Field, THREADS, boxed, check_threads};
 use std::f32::consts::LOG2_E;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
@@ -215,24 +215,24 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "op",
             domain: Domain::OneOf(ElementwiseOp::NAMES),
-            default: "swiglu",
+            default: Some("swiglu"),
             doc: "what is computed",
         },
         Field {
             name: "columns",
             domain: Domain::int(1, 1 << 20),
-            default: "14336",
+            default: Some("14336"),
             doc: "elements of a row",
         },
         Field {
             name: "operands",
             domain: Domain::OneOf(&["separate", "halves"]),
-            default: "separate",
+            default: Some("separate"),
             doc: "a and b in two buffers, or one behind the other in each row of one",
         },
-        Field { name: "a", domain: Domain::DTYPE, default: "f32", doc: "element type of a" },
-        Field { name: "b", domain: Domain::DTYPE, default: "f32", doc: "element type of b" },
-        Field { name: "output", domain: Domain::DTYPE, default: "f32", doc: "element type of y" },
+        Field { name: "a", domain: DTYPES, default: Some("f32"), doc: "element type of a" },
+        Field { name: "b", domain: DTYPES, default: Some("f32"), doc: "element type of b" },
+        Field { name: "output", domain: DTYPES, default: Some("f32"), doc: "element type of y" },
         THREADS,
     ],
     examples: &[
@@ -247,7 +247,7 @@ pub(crate) const ENTRY: Entry = Entry {
     ],
     make: |config| {
         let op = ElementwiseOp::ALL.into_iter().find(|op| op.name() == config.text("op"));
-        Box::new(Elementwise {
+        boxed(Elementwise {
             operands: if config.text("operands") == "halves" { Operands::Halves } else { Operands::Separate },
             a: config.dtype("a"),
             b: config.dtype("b"),

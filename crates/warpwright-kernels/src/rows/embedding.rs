@@ -1,7 +1,7 @@
 //! Rows of a table of weights by number: what begins a model.
 
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{DTYPES, Domain, Entry, Field, boxed};
 use crate::weights::gguf::GgufRow;
 use crate::weights::{FORMAT, WeightFormat};
 use warpwright_dsl::any::AnyKernel;
@@ -126,11 +126,11 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "rows",
             domain: Domain::int(1, 1 << 24),
-            default: "128256",
+            default: Some("128256"),
             doc: "rows of the table: the size of the vocabulary",
         },
-        Field { name: "d", domain: Domain::int(1, 1 << 20), default: "4096", doc: "weights of a row" },
-        Field { name: "out", domain: Domain::DTYPE, default: "f32", doc: "element type of y" },
+        Field { name: "d", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "weights of a row" },
+        Field { name: "out", domain: DTYPES, default: Some("f32"), doc: "element type of y" },
     ],
     examples: &[
         "format=f32 d=5",
@@ -145,6 +145,6 @@ pub(crate) const ENTRY: Entry = Entry {
     ],
     make: |config| {
         let (format, rows, d) = (config.format("format"), config.u32("rows"), config.u32("d"));
-        Box::new(Embedding { out: config.dtype("out"), ..Embedding::new(format, rows, d) })
+        boxed(Embedding { out: config.dtype("out"), ..Embedding::new(format, rows, d) })
     },
 };

@@ -1,10 +1,9 @@
 //! Root-mean-square normalisation.
 
 use crate::data::eight_bits::{BLOCK, quantize};
-use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{COLUMNS, Domain, Entry, Field, ROW, THREADS, check_columns, check_threads, smaller};
+use crate::data::floats::{Dtype, Floats};
+use crate::entry::smaller;
 use crate::rows::row::{Part, Walk, is_short, threads_for, vector};
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = h · rsqrt(mean(h²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019), where `h` is
@@ -22,28 +21,72 @@ use warpwright_dsl::*;
 /// at most `(n / 2 + 11) · 2⁻²⁴`, and one rounding to its type: `n` squares and ten partial sums are added,
 /// the root halves what they err, and the rest is its approximation (2⁻²²·⁹) and two products. Of q8_1
 /// `scale · q` is within `0.501 · scale` of that `y`; blocks whose scale would be below 2⁻¹²⁶ are zeros.
-#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Config)]
+#[config(
+    doc = "y = h * rsqrt(mean(h^2) + epsilon) * w over rows, where h is x, or the residual with x added to it",
+    examples(
+        "d=2048 epsilon=1e-5",
+        "d=4096 residual=f32 output=none q8_1=true threads=512",
+        "d=1536 epsilon=1e-6 dtype=f16 residual=f32 output=f16",
+        "d=3584 dtype=bf16 weight=bf16 residual=bf16 output=bf16 q8_1=true",
+        "d=33 threads=96 dtype=f16 output=bf16",
+        "d=1",
+        "d=1048576 threads=1024 dtype=f16 residual=f16",
+        "d=4096 columns=512 threads=256 residual=f32"
+    )
+)]
 pub struct RmsNorm {
     /// Length of a row.
+    #[field(range = 1..=1 << 20, default = 4096)]
     pub d: u32,
     /// Added to the mean square: zero or more.
+    #[field(range = 0.0..=1e30, default = 1e-5)]
     pub epsilon: f32,
     /// Element type of `x`.
+    #[field(name = "dtype", default = "f32")]
     pub input: Dtype,
     /// Element type of `w`.
+    #[field(default = "f32")]
     pub weight: Dtype,
-    /// Element type of the residual stream, if there is one.
+    /// Element type of the residual stream that `x` is added to, if there is one.
+    #[field(default = "none")]
     pub residual: Option<Dtype>,
-    /// Element type of `y`, if it is written.
+    /// Element type of `y`, if it is written as floats.
+    #[field(default = "f32")]
     pub output: Option<Dtype>,
     /// Whether `y` is written as q8_1. `d` is a multiple of 32 then.
+    #[field(default = false)]
     pub q8_1: bool,
     /// How many sums of squares are added up beside one another, which is what `y` depends on in its last bits: a
     /// multiple of 32 up to 1024, and as many as there are threads where that is not said. So a block of other threads
     /// can have the same result to the bit; each thread has its own sum where they are as many.
+    #[field(none = "auto", range = 32..=1024, multiple_of = 32, default = "auto")]
     pub columns: Option<u32>,
     /// Threads of a block: a multiple of 32.
+    #[field(domain = Domain::THREADS, default = 256)]
     pub threads: u32,
+}
+
+/// The arguments of [`RmsNorm`].
+#[derive(Args)]
+#[args(of = RmsNorm)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct RmsNormArgs<M: Mode> {
+    #[arg(len = rows.times(of.d.into()), dtype = of.input.ty())]
+    pub x: M::AnyIn,
+    #[arg(len = rows.times(of.d.into()), dtype = of.residual.map(Dtype::ty))]
+    pub residual: Option<M::AnyInOut>,
+    #[arg(len = of.d, dtype = of.weight.ty())]
+    pub w: M::AnyIn,
+    #[arg(len = rows.times(of.d.into()), dtype = of.output.map(Dtype::ty))]
+    pub y: Option<M::AnyOut>,
+    #[arg(len = rows.times(of.d.into()), when = of.q8_1)]
+    pub quants: Option<M::Out<i8>>,
+    #[arg(len = rows.times((of.d / BLOCK).into()), when = of.q8_1)]
+    pub scales: Option<M::Out<f32>>,
+    #[arg(len = rows.times((of.d / BLOCK).into()), when = of.q8_1)]
+    pub sums: Option<M::Out<f32>>,
+    pub rows: M::Dim,
 }
 
 impl RmsNorm {
@@ -77,51 +120,13 @@ impl RmsNorm {
         let bytes = dtypes.into_iter().flatten().map(Dtype::bytes).max();
         vector(self.d, bytes.unwrap_or(4))
     }
-
-    /// Its part of names that says what is read and written.
-    fn forms(&self) -> String {
-        let mut name = format!("x{}_w{}", self.input, self.weight);
-        if let Some(residual) = self.residual {
-            name += &format!("_r{residual}");
-        }
-        if let Some(output) = self.output {
-            name += &format!("_y{output}");
-        }
-        if self.q8_1 {
-            name += "_q8_1";
-        }
-        name
-    }
 }
 
-impl AnyKernel for RmsNorm {
+impl Kernel for RmsNorm {
+    type Args<M: Mode> = RmsNormArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let RmsNorm { d, epsilon, threads, .. } = *self;
-        let columns = self.columns.map(|columns| format!("_c{columns}")).unwrap_or_default();
-        format!("rms_norm_d{d}_e{:08x}_{}{columns}_t{threads}", epsilon.to_bits(), self.forms())
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let all = Extent::dim("rows").times(self.d.into());
-        let blocks = Extent::dim("rows").times((self.d / BLOCK).into());
-        let mut args = vec![ArgDesc::buffer("x", self.input.ty(), Role::In, all)];
-        args.extend(self.residual.map(|dtype| ArgDesc::buffer("residual", dtype.ty(), Role::InOut, all)));
-        args.push(ArgDesc::buffer("w", self.weight.ty(), Role::In, self.d));
-        args.extend(self.output.map(|dtype| ArgDesc::buffer("y", dtype.ty(), Role::Out, all)));
-        if self.q8_1 {
-            args.push(ArgDesc::output::<i8>("quants", all));
-            args.push(ArgDesc::output::<f32>("scales", blocks));
-            args.push(ArgDesc::output::<f32>("sums", blocks));
-        }
-        args
     }
 
     fn launch(&self) -> LaunchRule {
@@ -143,34 +148,29 @@ impl AnyKernel for RmsNorm {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        let RmsNorm { d, epsilon, threads, .. } = *self;
-        if !(1..=1 << 20).contains(&d) {
-            return Err(BuildError::field("d", d, "from 1 to 1048576"));
-        }
+        let d = self.d;
         if self.q8_1 && !d.is_multiple_of(BLOCK) {
             return Err(BuildError::field("d", d, "a multiple of 32 where the output is q8_1"));
-        }
-        if !(0.0..=1e30).contains(&epsilon) {
-            return Err(BuildError::field("epsilon", epsilon, "from 0 to 1e30"));
         }
         if self.output.is_none() && !self.q8_1 {
             return Err(BuildError::field("output", "none", "a type where the output is not q8_1"));
         }
-        check_threads(threads)?;
-        check_columns(self.columns())
+        Ok(())
     }
 
-    fn body<'k>(&self, k: K<'k>) {
+    fn body<'k>(&self, k: K<'k>, args: RmsNormArgs<Body<'k>>) {
         let (row, d) = (k.ctaid(), k.size("d", self.d));
-        let x = k.floats("x", self.input).row(row, d);
-        let residual = self.residual.map(|dtype| k.floats_mut("residual", dtype).row(row, d));
-        let w = k.floats("w", self.weight);
-        let y = self.output.map(|dtype| k.floats_mut("y", dtype).row(row, d));
-        let q8_1 = self.q8_1.then(|| {
-            let block = row * (d.reg() / BLOCK);
-            let quants = k.ptr_mut::<i8>("quants").row(row, d);
-            (quants, k.ptr_mut::<f32>("scales").at(block), k.ptr_mut::<f32>("sums").at(block))
-        });
+        let x = Floats::from(args.x).row(row, d);
+        let residual = args.residual.map(|residual| Floats::from(residual).row(row, d));
+        let w = Floats::from(args.w);
+        let y = args.y.map(|y| Floats::from(y).row(row, d));
+        let block = row * (d.reg() / BLOCK);
+        let q8_1 = match (args.quants, args.scales, args.sums) {
+            (Some(quants), Some(scales), Some(sums)) => {
+                Some((quants.row(row, d), scales.at(block), sums.at(block)))
+            }
+            _ => None,
+        };
         let (columns, epsilon) = (k.size("columns", self.columns()), k.factor("epsilon", self.epsilon));
         let vector = self.vector();
         let walk = Walk { k, d, columns, vector, threads: self.threads, short: self.is_short() };
@@ -209,59 +209,3 @@ impl AnyKernel for RmsNorm {
         });
     }
 }
-
-const DTYPE_OR_NONE: Domain = Domain::OneOf(&["none", "f32", "f16", "bf16"]);
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "rms_norm",
-    doc: "y = h * rsqrt(mean(h^2) + epsilon) * w over rows, where h is x, or the residual with x added to it",
-    fields: &[
-        ROW,
-        Field {
-            name: "epsilon",
-            domain: Domain::Float { from: 0.0, to: 1.0 },
-            default: "1e-5",
-            doc: "added to the mean square",
-        },
-        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x" },
-        Field { name: "weight", domain: Domain::DTYPE, default: "f32", doc: "element type of w" },
-        Field {
-            name: "residual",
-            domain: DTYPE_OR_NONE,
-            default: "none",
-            doc: "element type of the residual stream that x is added to",
-        },
-        Field {
-            name: "output",
-            domain: DTYPE_OR_NONE,
-            default: "f32",
-            doc: "element type of y; none where it is written as q8_1 only",
-        },
-        Field { name: "q8_1", domain: Domain::FLAG, default: "false", doc: "whether y is written as q8_1" },
-        COLUMNS,
-        THREADS,
-    ],
-    examples: &[
-        "d=2048 epsilon=1e-5",
-        "d=4096 residual=f32 output=none q8_1=true threads=512",
-        "d=1536 epsilon=1e-6 dtype=f16 residual=f32 output=f16",
-        "d=3584 dtype=bf16 weight=bf16 residual=bf16 output=bf16 q8_1=true",
-        "d=33 threads=96 dtype=f16 output=bf16",
-        "d=1",
-        "d=1048576 threads=1024 dtype=f16 residual=f16",
-        "d=4096 columns=512 threads=256 residual=f32",
-    ],
-    make: |config| {
-        Box::new(RmsNorm {
-            d: config.u32("d"),
-            epsilon: config.f32("epsilon"),
-            input: config.dtype("dtype"),
-            weight: config.dtype("weight"),
-            residual: Dtype::from_name(config.text("residual")),
-            output: Dtype::from_name(config.text("output")),
-            q8_1: config.flag("q8_1"),
-            columns: config.auto_u32("columns"),
-            threads: config.u32("threads"),
-        })
-    },
-};

@@ -2,7 +2,7 @@
 
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
+use crate::entry::{DTYPES, Domain, Entry, Field, THREADS, boxed, check_threads};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -99,15 +99,15 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "d",
             domain: Domain::Int { from: 32, to: 1 << 20, multiple_of: 32 },
-            default: "4096",
+            default: Some("4096"),
             doc: "length of a row",
         },
-        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x" },
+        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of x" },
         THREADS,
     ],
     examples: &["d=14336 dtype=f16", "d=1536 dtype=bf16 threads=256", "d=32 threads=32"],
     make: |config| {
-        Box::new(QuantizeQ8_1 {
+        boxed(QuantizeQ8_1 {
             d: config.u32("d"),
             input: config.dtype("dtype"),
             threads: config.u32("threads"),

@@ -2,7 +2,7 @@
 
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::data::wide;
-use crate::entry::{Domain, Entry, Field, THREADS, check_threads};
+use crate::entry::{DTYPES, Domain, Entry, Field, THREADS, boxed, check_threads};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -90,7 +90,7 @@ impl AnyKernel for ResizeRows {
 }
 
 const fn length(name: &'static str, default: &'static str, doc: &'static str) -> Field {
-    Field { name, domain: Domain::int(1, 1 << 20), default, doc }
+    Field { name, domain: Domain::int(1, 1 << 20), default: Some(default), doc }
 }
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -99,12 +99,12 @@ pub(crate) const ENTRY: Entry = Entry {
     fields: &[
         length("from", "100", "numbers of a row of x"),
         length("to", "112", "numbers of a row of y"),
-        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x and y" },
+        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of x and y" },
         THREADS,
     ],
     examples: &["from=112 to=100", "from=40 to=48 dtype=f16", "from=33 to=7 dtype=bf16"],
     make: |config| {
-        Box::new(ResizeRows {
+        boxed(ResizeRows {
             dtype: config.dtype("dtype"),
             threads: config.u32("threads"),
             ..ResizeRows::new(config.u32("from"), config.u32("to"))

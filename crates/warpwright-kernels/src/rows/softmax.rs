@@ -1,7 +1,9 @@
 //! Softmax over rows.
 
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{COLUMNS, Domain, Entry, Field, ROW, THREADS, check_columns, check_threads, smaller};
+use crate::entry::{
+    COLUMNS, DTYPES, Entry, Field, ROW, THREADS, boxed, check_columns, check_threads, smaller,
+};
 use crate::rows::row::{Part, Walk, is_short, threads_for, vector};
 use std::f32::consts::LOG2_E;
 use warpwright_dsl::any::AnyKernel;
@@ -133,8 +135,8 @@ pub(crate) const ENTRY: Entry = Entry {
     doc: "y = exp(x) / sum(exp(x)) over rows, one block per row",
     fields: &[
         ROW,
-        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x" },
-        Field { name: "output", domain: Domain::DTYPE, default: "f32", doc: "element type of y" },
+        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of x" },
+        Field { name: "output", domain: DTYPES, default: Some("f32"), doc: "element type of y" },
         COLUMNS,
         THREADS,
     ],
@@ -147,7 +149,7 @@ pub(crate) const ENTRY: Entry = Entry {
         "d=1000 columns=128 threads=32",
     ],
     make: |config| {
-        Box::new(Softmax {
+        boxed(Softmax {
             d: config.u32("d"),
             input: config.dtype("dtype"),
             output: config.dtype("output"),

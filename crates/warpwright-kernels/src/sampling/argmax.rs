@@ -2,7 +2,7 @@
 
 use super::rank;
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field, check_threads, smaller};
+use crate::entry::{DTYPES, Domain, Entry, Field, boxed, check_threads, smaller};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
@@ -134,14 +134,24 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "argmax",
     doc: "the index of the largest number of each row, the first of several",
     fields: &[
-        Field { name: "n", domain: Domain::int(1, 1 << 24), default: "128256", doc: "numbers of a row" },
-        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of x" },
-        Field { name: "blocks", domain: Domain::int(1, 1024), default: "8", doc: "blocks that share a row" },
-        Field { name: "threads", domain: Domain::THREADS, default: "512", doc: "threads of a block" },
+        Field {
+            name: "n",
+            domain: Domain::int(1, 1 << 24),
+            default: Some("128256"),
+            doc: "numbers of a row",
+        },
+        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of x" },
+        Field {
+            name: "blocks",
+            domain: Domain::int(1, 1024),
+            default: Some("8"),
+            doc: "blocks that share a row",
+        },
+        Field { name: "threads", domain: Domain::THREADS, default: Some("512"), doc: "threads of a block" },
     ],
     examples: &["n=151936 dtype=f16", "n=32000 blocks=1 threads=1024", "n=50257 dtype=bf16", "n=1 blocks=1"],
     make: |config| {
-        Box::new(Argmax {
+        boxed(Argmax {
             n: config.u32("n"),
             input: config.dtype("dtype"),
             blocks: config.u32("blocks"),

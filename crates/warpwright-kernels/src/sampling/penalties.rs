@@ -2,7 +2,7 @@
 
 use super::setting::Setting;
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field, check_threads, smaller};
+use crate::entry::{DTYPES, Domain, Entry, Field, boxed, check_threads, smaller};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -204,48 +204,53 @@ pub(crate) const ENTRY: Entry = Entry {
     name: "penalties",
     doc: "logits of the tokens that came lately, lowered in place: repeat, frequency, presence",
     fields: &[
-        Field { name: "n", domain: Domain::int(1, 1 << 24), default: "128256", doc: "numbers of a row" },
+        Field {
+            name: "n",
+            domain: Domain::int(1, 1 << 24),
+            default: Some("128256"),
+            doc: "numbers of a row",
+        },
         Field {
             name: "window",
             domain: Domain::int(1, 1024),
-            default: "64",
+            default: Some("64"),
             doc: "tokens of a row that are looked at",
         },
-        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of the logits" },
+        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of the logits" },
         Field {
             name: "repeat",
             domain: Domain::Float { from: 1e-3, to: 1e3 },
-            default: "1.1",
+            default: Some("1.1"),
             doc: "what logits are divided by, and negative ones multiplied by",
         },
         Field {
             name: "frequency",
             domain: Domain::Float { from: -1e6, to: 1e6 },
-            default: "0",
+            default: Some("0"),
             doc: "what is taken off for each time that a token is there",
         },
         Field {
             name: "presence",
             domain: Domain::Float { from: -1e6, to: 1e6 },
-            default: "0",
+            default: Some("0"),
             doc: "what is taken off if it is there",
         },
         Field {
             name: "settings",
             domain: Domain::OneOf(&["fixed", "buffer"]),
-            default: "fixed",
+            default: Some("fixed"),
             doc: "repeat, frequency and presence as they are here, or read for each row",
         },
         Field {
             name: "remembers",
             domain: Domain::FLAG,
-            default: "false",
+            default: Some("false"),
             doc: "whether the newest token is written among the last ones first",
         },
         Field {
             name: "threads",
-            domain: Domain::Auto(&Domain::THREADS),
-            default: "auto",
+            domain: Domain::Or { word: "auto", of: &Domain::THREADS },
+            default: Some("auto"),
             doc: "threads of a block: as many as the window has tokens, rounded up",
         },
     ],
@@ -259,7 +264,7 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |config| {
         let buffers = config.text("settings") == "buffer";
         let number = |name| if buffers { Setting::Buffer } else { Setting::Fixed(config.f32(name)) };
-        Box::new(Penalties {
+        boxed(Penalties {
             input: config.dtype("dtype"),
             repeat: number("repeat"),
             frequency: number("frequency"),

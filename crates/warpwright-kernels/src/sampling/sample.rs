@@ -7,7 +7,7 @@ use super::radix::Radix;
 use super::rank;
 use super::setting::Setting;
 use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{Domain, Entry, Field, smaller};
+use crate::entry::{DTYPES, Domain, Entry, Field, boxed, smaller};
 use std::f32::consts::LOG2_E;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
@@ -362,50 +362,50 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "n",
             domain: Domain::int(1, (1 << 20) - 1),
-            default: "128256",
+            default: Some("128256"),
             doc: "numbers of a row",
         },
-        Field { name: "dtype", domain: Domain::DTYPE, default: "f32", doc: "element type of the logits" },
+        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of the logits" },
         Field {
             name: "temperature",
             domain: Domain::Float { from: 0.0, to: 100.0 },
-            default: "1",
+            default: Some("1"),
             doc: "what logits are divided by; 0 takes the largest",
         },
         Field {
             name: "top_k",
             domain: Domain::int(0, 1 << 20),
-            default: "0",
+            default: Some("0"),
             doc: "how many tokens are kept; 0 for all",
         },
         Field {
             name: "top_p",
             domain: Domain::Float { from: 0.0, to: 1.0 },
-            default: "1",
+            default: Some("1"),
             doc: "which share of the probability the most likely of them have that are kept; 1 for all",
         },
         Field {
             name: "min_p",
             domain: Domain::Float { from: 0.0, to: 1.0 },
-            default: "0",
+            default: Some("0"),
             doc: "how likely those that are kept are at least, as a share of the most likely",
         },
         Field {
             name: "settings",
             domain: Domain::OneOf(&["fixed", "buffer"]),
-            default: "fixed",
+            default: Some("fixed"),
             doc: "temperature, top_k, top_p and min_p as they are here, or read for each row",
         },
         Field {
             name: "columns",
             domain: Domain::OneOf(POWERS),
-            default: "1024",
+            default: Some("1024"),
             doc: "what indices are taken modulo of in the order in which a draw falls: at least the threads",
         },
         Field {
             name: "threads",
             domain: Domain::OneOf(POWERS),
-            default: "1024",
+            default: Some("1024"),
             doc: "threads of a block; the draw does not depend on them",
         },
     ],
@@ -423,7 +423,7 @@ pub(crate) const ENTRY: Entry = Entry {
     make: |config| {
         let buffers = config.text("settings") == "buffer";
         let number = |name| if buffers { Setting::Buffer } else { Setting::Fixed(config.f32(name)) };
-        Box::new(Sample {
+        boxed(Sample {
             n: config.u32("n"),
             input: config.dtype("dtype"),
             temperature: number("temperature"),

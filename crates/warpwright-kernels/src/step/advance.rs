@@ -1,6 +1,6 @@
 //! Counters of a batch that go on by one.
 
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{Domain, Entry, Field, boxed};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -78,9 +78,9 @@ pub(crate) const ENTRY: Entry = Entry {
     fields: &[Field {
         name: "buffers",
         domain: Domain::int(1, 4),
-        default: "2",
+        default: Some("2"),
         doc: "buffers of counters, of which each has one for each row",
     }],
     examples: &["buffers=1", "buffers=3", "buffers=4"],
-    make: |config| Box::new(Advance::new(config.u32("buffers"))),
+    make: |config| boxed(Advance::new(config.u32("buffers"))),
 };

@@ -1,6 +1,6 @@
 //! What a step of decoding tells the host, and whether it is the last one.
 
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{Domain, Entry, Field, boxed};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
@@ -154,11 +154,11 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "capacity",
             domain: Domain::int(1, 1 << 24),
-            default: "1024",
+            default: Some("1024"),
             doc: "tokens that the ring has room for, a power of two",
         },
-        Field { name: "ends", domain: Domain::int(0, 1024), default: "2", doc: "ids that end a text" },
+        Field { name: "ends", domain: Domain::int(0, 1024), default: Some("2"), doc: "ids that end a text" },
     ],
     examples: &["capacity=1 ends=0", "capacity=4096 ends=40"],
-    make: |config| Box::new(Publish::new(config.u32("capacity"), config.u32("ends"))),
+    make: |config| boxed(Publish::new(config.u32("capacity"), config.u32("ends"))),
 };

@@ -181,7 +181,7 @@ impl FromStr for WeightFormat {
 pub(crate) const FORMAT: Field = Field {
     name: "format",
     domain: Domain::OneOf(WeightFormat::NAMES),
-    default: "q4_k",
+    default: Some("q4_k"),
     doc: "how the weights are stored",
 };
 

@@ -6,7 +6,7 @@
 
 use super::words::{load_words, store_words};
 use super::{FORMAT, Part, Planes, WeightFormat};
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{Domain, Entry, Field, boxed};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -221,9 +221,9 @@ impl Matrix {
 }
 
 const ROWS: Field =
-    Field { name: "n", domain: Domain::int(1, 1 << 20), default: "4096", doc: "rows of the matrix" };
+    Field { name: "n", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "rows of the matrix" };
 const WEIGHTS: Field =
-    Field { name: "k", domain: Domain::int(1, 1 << 20), default: "4096", doc: "weights of a row" };
+    Field { name: "k", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "weights of a row" };
 const EXAMPLES: &[&str] = &[
     "format=f32 n=3 k=5",
     "format=f16",
@@ -239,7 +239,7 @@ pub(crate) const REPACK: Entry = Entry {
     doc: "the planes of a weight matrix from its bytes in a GGUF file",
     fields: &[FORMAT, ROWS, WEIGHTS],
     examples: EXAMPLES,
-    make: |config| Box::new(Repack::new(config.format("format"), config.u32("n"), config.u32("k"))),
+    make: |config| boxed(Repack::new(config.format("format"), config.u32("n"), config.u32("k"))),
 };
 
 pub(crate) const UNPACK: Entry = Entry {
@@ -247,7 +247,7 @@ pub(crate) const UNPACK: Entry = Entry {
     doc: "the bytes of a GGUF file from the planes of a weight matrix",
     fields: &[FORMAT, ROWS, WEIGHTS],
     examples: EXAMPLES,
-    make: |config| Box::new(Unpack::new(config.format("format"), config.u32("n"), config.u32("k"))),
+    make: |config| boxed(Unpack::new(config.format("format"), config.u32("n"), config.u32("k"))),
 };
 
 /// Which way the bytes go.

@@ -36,7 +36,7 @@ impl From<&Entry> for KernelObject {
         let fields = entry.fields.iter().map(|field| FieldObject {
             name: field.name,
             ty: field.domain.ty(),
-            default: field.default,
+            default: field.default.unwrap_or_default(),
             domain: field.domain.to_string(),
             doc: field.doc,
         });
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         }
         writeln!(out, "{}: {}", entry.name, entry.doc)?;
         for field in entry.fields {
-            let assignment = format!("{}={}", field.name, field.default);
+            let assignment = format!("{}={}", field.name, field.default.unwrap_or_default());
             writeln!(out, "    {assignment:<20} {}: {}, {}", field.domain.ty(), field.doc, field.domain)?;
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{FlashAttention, KvLayout, Lengths};
 use crate::attention::SCALE;
-use crate::entry::{Domain, Entry, Field};
+use crate::entry::{DTYPES, Domain, Entry, Field, boxed};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "flash_attention",
@@ -11,69 +11,69 @@ pub(crate) const ENTRY: Entry = Entry {
         Field {
             name: "head_dim",
             domain: Domain::Int { from: 16, to: 256, multiple_of: 16 },
-            default: "128",
+            default: Some("128"),
             doc: "elements of a head",
         },
         Field {
             name: "heads",
             domain: Domain::int(1, 1024),
-            default: "32",
+            default: Some("32"),
             doc: "heads of the queries: a multiple of kv_heads",
         },
         Field {
             name: "kv_heads",
             domain: Domain::int(1, 1024),
-            default: "8",
+            default: Some("8"),
             doc: "heads of the keys and values",
         },
         Field {
             name: "q",
-            domain: Domain::DTYPE,
-            default: "f16",
+            domain: DTYPES,
+            default: Some("f16"),
             doc: "element type of q: f32, or the factors'",
         },
         Field {
             name: "kv",
-            domain: Domain::DTYPE,
-            default: "f16",
+            domain: DTYPES,
+            default: Some("f16"),
             doc: "element type of k and v: f32, or the factors'",
         },
-        Field { name: "out", domain: Domain::DTYPE, default: "f16", doc: "element type of out" },
+        Field { name: "out", domain: DTYPES, default: Some("f16"), doc: "element type of out" },
         Field {
             name: "factors",
             domain: Domain::OneOf(&["f16", "bf16"]),
-            default: "f16",
+            default: Some("f16"),
             doc: "what the tensor cores multiply: bf16, of any magnitude, from sm_80 on",
         },
         Field {
             name: "causal",
             domain: Domain::FLAG,
-            default: "true",
+            default: Some("true"),
             doc: "whether a query sees only the keys up to its own token",
         },
         SCALE,
         Field {
             name: "kv_layout",
             domain: Domain::OneOf(&["cache", "tokens"]),
-            default: "cache",
+            default: Some("cache"),
             doc: "k and v: [batch][kv_heads][max_seq_len][head_dim] or [tokens][kv_heads][head_dim]",
         },
         Field {
             name: "max_seq_len",
             domain: Domain::int(1, 1 << 20),
-            default: "4096",
+            default: Some("4096"),
             doc: "tokens that a cache has room for",
         },
         Field {
             name: "lengths",
             domain: Domain::OneOf(&["scalars", "buffers"]),
-            default: "scalars",
+            default: Some("scalars"),
             doc: "lengths as scalars, or for each sequence from device memory",
         },
         Field {
             name: "lse",
             domain: Domain::FLAG,
-            default: "false",
+            default: Some("false"),
             doc: "whether the log-sum-exp of every query is stored too",
         },
     ],
@@ -97,7 +97,7 @@ pub(crate) const ENTRY: Entry = Entry {
             config.u32("head_dim"),
             config.u32("max_seq_len"),
         );
-        Box::new(FlashAttention {
+        boxed(FlashAttention {
             q: config.dtype("q"),
             kv: config.dtype("kv"),
             out: config.dtype("out"),

@@ -4,7 +4,7 @@ use super::kernel::{
     Activations, FusedNormGemv, MAX_BATCH, MAX_COLUMNS, MAX_MATRICES, MAX_ROWS, Matrix, QuantGemv,
 };
 use super::plan::MAX_WARPS;
-use crate::entry::{Config, Domain, Entry, Field};
+use crate::entry::{Config, Domain, Entry, Field, boxed};
 use crate::weights::{FORMAT, WeightFormat};
 
 const ROWS: Domain = Domain::int(1, MAX_ROWS);
@@ -13,45 +13,49 @@ const MOST: u32 = MAX_MATRICES as u32;
 const K: Field = Field {
     name: "k",
     domain: Domain::int(1, MAX_COLUMNS),
-    default: "4096",
+    default: Some("4096"),
     doc: "columns of the matrices: a multiple of each format's block",
 };
 const N: Field = Field {
     name: "n",
     domain: Domain::List { of: &ROWS, most: MOST },
-    default: "4096",
+    default: Some("4096"),
     doc: "rows of each matrix",
 };
 const FORMATS: Field = Field {
     name: "format",
     domain: Domain::List { of: &FORMAT.domain, most: MOST },
-    default: "q4_k",
+    default: Some("q4_k"),
     doc: "how the weights of each matrix are stored; the last is that of the matrices that are not named",
 };
 const BIAS: Field = Field {
     name: "bias",
     domain: Domain::FLAG,
-    default: "false",
+    default: Some("false"),
     doc: "whether a bias is added to the rows of each matrix",
 };
 const RESIDUAL: Field = Field {
     name: "residual",
     domain: Domain::FLAG,
-    default: "false",
+    default: Some("false"),
     doc: "whether a vector is added to each result",
 };
 const SWIGLU: Field = Field {
     name: "swiglu",
     domain: Domain::FLAG,
-    default: "false",
+    default: Some("false"),
     doc: "whether two matrices of one shape make silu(w0 * x) * (w1 * x)",
 };
-const BATCH: Field =
-    Field { name: "batch", domain: Domain::int(1, MAX_BATCH), default: "1", doc: "columns of activations" };
+const BATCH: Field = Field {
+    name: "batch",
+    domain: Domain::int(1, MAX_BATCH),
+    default: Some("1"),
+    doc: "columns of activations",
+};
 const WARPS: Field = Field {
     name: "warps",
     domain: Domain::int(0, MAX_WARPS),
-    default: "0",
+    default: Some("0"),
     doc: "warps of a block; 0 for a number that suits the shape",
 };
 
@@ -91,7 +95,7 @@ pub(crate) const QUANT_GEMV: Entry = Entry {
         Field {
             name: "activations",
             domain: Domain::OneOf(Activations::NAMES),
-            default: "exact",
+            default: Some("exact"),
             doc: "f32, or for products of bytes q8_1, or f32 that is quantised on the way",
         },
         WARPS,
@@ -129,7 +133,7 @@ pub(crate) const QUANT_GEMV: Entry = Entry {
         "n=17 k=1056 format=q8_0 batch=3",
         "n=33 k=77 format=bf16 batch=5",
     ],
-    make: |config| Box::new(product(config)),
+    make: |config| boxed(product(config)),
 };
 
 pub(crate) const FUSED_NORM_GEMV: Entry = Entry {
@@ -142,7 +146,7 @@ pub(crate) const FUSED_NORM_GEMV: Entry = Entry {
         Field {
             name: "epsilon",
             domain: Domain::Float { from: 0.0, to: 1.0 },
-            default: "1e-5",
+            default: Some("1e-5"),
             doc: "added to the mean square",
         },
         BIAS,
@@ -152,7 +156,7 @@ pub(crate) const FUSED_NORM_GEMV: Entry = Entry {
         Field {
             name: "activations",
             domain: Domain::OneOf(&["exact", "rounded"]),
-            default: "exact",
+            default: Some("exact"),
             doc: "f32, or for products of bytes f32 that is quantised on the way",
         },
         WARPS,
@@ -165,5 +169,5 @@ pub(crate) const FUSED_NORM_GEMV: Entry = Entry {
         "n=4096 k=4096 format=q8_0 batch=2",
         "n=4096 k=4096 format=f16",
     ],
-    make: |config| Box::new(FusedNormGemv { gemv: product(config), epsilon: config.f32("epsilon") }),
+    make: |config| boxed(FusedNormGemv { gemv: product(config), epsilon: config.f32("epsilon") }),
 };
