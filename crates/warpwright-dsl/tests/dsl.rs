@@ -1,6 +1,7 @@
 //! The DSL: every feature in a small kernel that verifies, and whose text reads back as the module it
 //! was printed from; every mistake reported with its line.
 
+use std::ops::Rem;
 use warpwright_dsl::*;
 use warpwright_ptx::diag::{Code, Diagnostics};
 use warpwright_ptx::ir::{Arch, Function, Module, Origin, Scope, StatementKind};
@@ -536,6 +537,25 @@ fn mistakes_are_collected_with_their_lines() {
         (Code::Parameter, 17),
     ];
     assert_eq!(found, expected.map(|(code, line)| (code, first + line)));
+}
+
+#[test]
+fn integers_are_not_divided_by_zero_nor_shifted_by_their_width() {
+    let first = line!();
+    let found = mistakes(LaunchRule::new(32), |k| {
+        let (i, y) = (k.tid(), k.ptr_mut::<u32>("y"));
+        y.st(0, i / 0);
+        y.st(1, i % 0 + i.to::<i64>().rem(0).to::<u32>());
+        y.st(2, (i.to::<i32>() / 0).to::<u32>());
+        y.st(3, (i << 32) + (i >> 31) + (i << 31)); // the first of them
+        y.st(4, (i.to::<u64>() >> 64).to::<u32>() + (i.to::<u64>() >> 63).to::<u32>());
+        y.st(5, (i.to::<u16>() << 16).to::<u32>());
+        y.st(6, k.u32(7) / k.u32(0)); // both known
+        y.st(7, i >> (k.u32(30) + 2)); // known after all
+        y.st(8, (i.to::<f32>() / 0.0).to::<u32>()); // infinite, and no mistake
+    });
+    let lines = [3, 4, 4, 5, 6, 7, 8, 9, 10];
+    assert_eq!(found, lines.map(|line| (Code::ImmediateRange, first + line)));
 }
 
 #[test]
