@@ -59,6 +59,7 @@ pub trait Kernel {
     }
 
     /// The kernel for a target, with all its mistakes if there are any.
+    #[track_caller]
     fn build(&self, target: Arch) -> Result<Built, BuildError> {
         self.check()?;
         let args = self.args();
@@ -68,11 +69,13 @@ pub trait Kernel {
     }
 
     /// The module for a target.
+    #[track_caller]
     fn module(&self, target: Arch) -> Result<Module, BuildError> {
         Ok(self.build(target)?.module)
     }
 
     /// The PTX for a target.
+    #[track_caller]
     fn ptx(&self, target: Arch) -> Result<String, BuildError> {
         Ok(warpwright_ptx::print(&self.module(target)?))
     }
@@ -301,6 +304,12 @@ fn build_with(
         let ty = if arg.role == Role::Scalar { param_type(arg.dtype) } else { Type::U64 };
         state.borrow_mut().params.push((Variable::new(Space::Param, ty, arg.name), false));
     }
+    let lengths = args.iter().map(|arg| (format!("the length of `{}`", arg.name), arg.len));
+    let grid = launch.grid.iter().map(|&extent| ("the grid".to_string(), extent));
+    for (what, _) in lengths.chain(grid).filter(|(_, extent)| extent.is_too_long()) {
+        let message = format!("{what} is a formula of more than {} steps", Extent::MAX_STEPS);
+        state.borrow_mut().mistake(Code::TooLarge, loc, message);
+    }
     if target.sm < launch.min_sm {
         let message = format!("`{entry}` needs sm_{} or later; the target is {target}", launch.min_sm);
         state.borrow_mut().mistake(Code::NeedsTarget, loc, message);
@@ -309,7 +318,11 @@ fn build_with(
     let mut state = state.into_inner();
     for arg in args {
         if state.params.iter().any(|(param, asked)| *param.name == *arg.name && !asked) {
-            state.mistake(Code::Parameter, loc, format!("the body declares no parameter `{}`", arg.name));
+            state.mistake(
+                Code::Parameter,
+                loc,
+                format!("the body does not ask for the argument `{}`", arg.name),
+            );
         }
     }
     let built = super::lower::module(&mut state, entry, launch, loc);
@@ -323,45 +336,38 @@ fn build_with(
 fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     for function in built.module.entries() {
-        let mut report = |message: String| {
-            diagnostics.push(warpwright_ptx::diag::Diagnostic::new(
-                Code::Parameter,
-                function.origin,
-                message,
-            ));
+        let mut report = |origin, message: String| {
+            diagnostics.push(warpwright_ptx::diag::Diagnostic::new(Code::Parameter, origin, message));
         };
         for (arg, param) in args.iter().zip(&function.params) {
             let &ir::Param::Variable(id) = param else { continue };
             let param = function.variable(id);
             let scalar = param.pointee.is_none();
             if scalar != (arg.role == Role::Scalar) {
-                report(format!("the body disagrees on whether `{}` is a buffer", arg.name));
+                report(param.origin, format!("the body disagrees on whether `{}` is a buffer", arg.name));
             } else if scalar && param_type(arg.dtype) != param.ty {
-                report(format!(
-                    "`{}` is {}, but the body says {}",
-                    arg.name,
-                    arg.dtype.name(),
-                    param.ty.name()
-                ));
+                let (name, declared, asked) = (arg.name, arg.dtype.name(), param.ty.name());
+                report(param.origin, format!("`{name}` is {declared}, but the body says {asked}"));
             }
         }
         for arg in args {
             for other in arg.shares {
                 let input = args.iter().find(|arg| arg.name == *other);
                 if arg.role != Role::Out {
-                    report(format!("only an output may share a buffer, and `{}` is none", arg.name));
+                    let message = format!("only an output may share a buffer, and `{}` is none", arg.name);
+                    report(function.origin, message);
                 } else if !input.is_some_and(|input| input.role == Role::In && input.dtype == arg.dtype) {
-                    report(format!(
-                        "`{}` may share the buffer of `{other}`, which is no input of {}",
-                        arg.name,
-                        arg.dtype.name()
-                    ));
+                    let (name, dtype) = (arg.name, arg.dtype.name());
+                    let message =
+                        format!("`{name}` may share the buffer of `{other}`, which is no input of {dtype}");
+                    report(function.origin, message);
                 }
             }
         }
         for param in function.params.iter().skip(args.len()) {
             if let ir::Param::Variable(id) = param {
-                report(format!("the argument list lacks `{}`", function.variable(*id).name));
+                let param = function.variable(*id);
+                report(param.origin, format!("the argument list lacks `{}`", param.name));
             }
         }
     }

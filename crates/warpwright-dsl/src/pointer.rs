@@ -619,8 +619,9 @@ impl<'k> K<'k> {
     /// The dynamic shared memory, whose size the launch rule says. Every call means the same memory.
     #[track_caller]
     pub fn dyn_shared<T: Data>(self) -> Ptr<'k, Shared, T> {
-        self.not_called("dynamic shared memory", Location::caller());
-        self.state().dynamic = Some(16);
+        let loc = Location::caller();
+        self.not_called("dynamic shared memory", loc);
+        self.state().dynamic.get_or_insert(loc);
         let pointer =
             Pointer { base: Base::Dynamic, form: FormId::ZERO, narrow: true, mutable: true, shifting: false };
         Ptr::new(self, pointer)

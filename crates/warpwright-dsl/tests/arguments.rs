@@ -1,7 +1,7 @@
 //! Arguments of kernels: the list that a kernel declares, and what its body asks for.
 
 use warpwright_dsl::*;
-use warpwright_ptx::ir::{Arch, Module, Param, Type};
+use warpwright_ptx::ir::{Arch, Module, Origin, Param, Type};
 use warpwright_ptx::{parse, print};
 
 type Body = for<'k> fn(K<'k>);
@@ -26,16 +26,24 @@ impl Kernel for Asking {
 
 #[test]
 fn arguments_must_be_those_of_the_body() {
-    let wrong: [(&str, Body); 5] = [
-        ("a number of another type", |k| k.ptr_mut::<f32>("x").st(0, k.scalar::<f32>("n"))),
-        ("a buffer that is a number", |k| k.ptr_mut::<u32>("n").st(0, k.scalar::<u64>("x").to::<u32>())),
-        ("one that is not asked for", |k| k.ptr_mut::<f32>("x").st(0, 1.0)),
-        ("one too many", |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n") + k.scalar::<u32>("m"))),
-        ("one twice", |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n") + k.scalar::<u32>("n"))),
+    let first = line!();
+    let wrong: [(&str, u32, Body); 5] = [
+        ("a number of another type", 2, |k| k.ptr_mut::<f32>("x").st(0, k.scalar::<f32>("n"))),
+        ("a buffer that is a number", 3, |k| k.ptr_mut::<u32>("n").st(0, k.scalar::<u64>("x").to::<u32>())),
+        ("one that is not asked for", 10, |k| k.ptr_mut::<f32>("x").st(0, 1.0)),
+        ("one too many", 5, |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n") + k.scalar::<u32>("m"))),
+        ("one twice", 6, |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n") + k.scalar::<u32>("n"))),
     ];
-    for (what, body) in wrong {
+    for (what, line, body) in wrong {
+        // What the body does not say has the line that builds the kernel.
         match Asking(body).module(Arch::sm(80)) {
-            Err(BuildError::Mistakes(mistakes)) => assert!(!mistakes.is_empty()),
+            Err(BuildError::Mistakes(mistakes)) => {
+                let lines = mistakes.iter().map(|mistake| match mistake.origin {
+                    Origin::Rust(at) => (at.file(), at.line()),
+                    other => panic!("{what}: {other:?}"),
+                });
+                assert_eq!(lines.take(1).collect::<Vec<_>>(), [(file!(), first + line)], "{what}");
+            }
             other => panic!("{what}: {other:?}"),
         }
     }

@@ -584,11 +584,21 @@ fn a_pointer_does_not_leave_the_loop_that_moves_it() {
 
 #[test]
 fn too_much_shared_memory_is_refused() {
-    let found = mistakes(LaunchRule::new(32), |k| {
-        k.shared::<f32>(50_000).st(0, 1.0);
+    let first = line!();
+    let found = mistakes(LaunchRule::new(32).dynamic_shared(100), |k| {
+        let small = k.shared::<f32>(10_000);
+        let large = k.shared::<f32>(40_000); // more than 163 KiB from here on
+        let other = k.shared::<f32>(10);
+        for array in [small, large, other] {
+            array.st(0, 1.0);
+        }
     });
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].0, Code::SharedMemory);
+    assert_eq!(found, [(Code::SharedMemory, first + 3)]);
+    let found = mistakes(LaunchRule::new(32).dynamic_shared(200_000), |k| {
+        k.shared::<f32>(10).st(0, 1.0);
+        k.dyn_shared::<f32>().st(0, 1.0); // as much as the launch rule says
+    });
+    assert_eq!(found, [(Code::SharedMemory, first + 12)]);
 }
 
 #[test]
@@ -600,22 +610,6 @@ fn large_static_arrays_become_dynamic() {
     .expect("it fits");
     assert_eq!(built.launch.static_shared, 0);
     assert_eq!(built.launch.dynamic_shared, 112 + 40_000 + 20_000);
-}
-
-#[test]
-fn extents_are_rounded_up() {
-    let blocks = Extent::dim("n").times(3).per(256);
-    assert_eq!(blocks.evaluate(|name| (name == "n").then_some(1000)), Some(12));
-    assert_eq!(blocks.evaluate(|_| None), None);
-    assert_eq!(Extent::new(7).per(2).evaluate(|_| None), Some(4));
-    let elements = Extent::dims("rows", "columns").times(2);
-    let known = |name: &str| [("rows", 3), ("columns", 5)].into_iter().find(|d| d.0 == name).map(|d| d.1);
-    assert_eq!(elements.evaluate(known), Some(30));
-    assert_eq!(elements.evaluate(|name| (name == "rows").then_some(3)), None);
-    assert_eq!(elements.evaluate(|_| Some(u64::MAX)), None);
-    assert_eq!(elements.times(u64::MAX).evaluate(known), None);
-    assert_eq!(elements.per(0).evaluate(known), None);
-    assert_eq!(elements.to_string(), "2*rows*columns");
 }
 
 #[test]
