@@ -42,6 +42,7 @@
 //! nothing else, for `ptxas` does the rest.
 #![forbid(unsafe_code)]
 
+mod activation;
 mod address;
 mod atomic;
 mod call;

@@ -45,7 +45,8 @@ fn cases() -> Vec<Case> {
             let sum = a.sqrt() + a.rsqrt() + a.rcp() + a.exp2() + a.log2() + a.sin() + a.cos() + a.tanh();
             sum + a.exp()
                 + a.ln()
-                + a.sigmoid()
+                + a.tanh_approx()
+                + a.rcp_ftz()
                 + a.rcp_approx()
                 + a.sqrt_approx()
                 + a.div_approx(3.0)
@@ -53,6 +54,11 @@ fn cases() -> Vec<Case> {
                 + a.ceil()
                 + a.round()
                 + a.trunc()
+        }),
+        value!("activations", f32, |k, t, x: f32| {
+            let a = x.ld(t);
+            let rounded = a.sigmoid() + a.silu() + a.gelu() + a.gelu_tanh();
+            rounded + a.sigmoid_approx() + a.silu_approx() + a.gelu_approx() + a.gelu_tanh_approx()
         }),
         value!("double", f64, |k, t, x: f64| {
             let a = x.ld(t);
