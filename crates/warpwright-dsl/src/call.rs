@@ -365,7 +365,10 @@ impl<'k> Call<'k> {
             k.state().mistake(Code::Parameter, loc, message);
             return;
         }
+        let constant = super::kernel::constant_args(&kernel.args());
+        let outer = std::mem::replace(&mut k.state().constant_args, constant);
         self.body(block, || kernel.body(k), loc);
+        k.state().constant_args = outer;
     }
 
     fn body(&self, block: [Reg<'k, u32>; 3], body: impl FnOnce(), loc: Loc) {

@@ -147,6 +147,9 @@ pub struct ArgDesc {
     /// The inputs whose buffer an output may be. Any other overlap of what a kernel writes with what else it is
     /// given is a mistake of the caller.
     pub shares: &'static [&'static str],
+    /// Whether an input stays as it is while the kernel runs, whatever else runs then: weights and tables. It is read
+    /// through the read-only cache (`ld.global.nc`).
+    pub constant: bool,
 }
 
 /// What a kernel does with an argument.
@@ -165,27 +168,40 @@ pub enum Role {
 impl ArgDesc {
     /// A buffer that the kernel reads.
     pub fn input<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::In, len: len.into(), shares: &[] }
+        ArgDesc { name, dtype: T::TYPE, role: Role::In, len: len.into(), shares: &[], constant: false }
     }
 
     /// A buffer that the kernel writes.
     pub fn output<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::Out, len: len.into(), shares: &[] }
+        ArgDesc { name, dtype: T::TYPE, role: Role::Out, len: len.into(), shares: &[], constant: false }
     }
 
     /// A buffer that the kernel reads and writes.
     pub fn in_out<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::InOut, len: len.into(), shares: &[] }
+        ArgDesc { name, dtype: T::TYPE, role: Role::InOut, len: len.into(), shares: &[], constant: false }
     }
 
     /// A buffer whose element type is configuration.
     pub fn buffer(name: &'static str, dtype: Type, role: Role, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype, role, len: len.into(), shares: &[] }
+        ArgDesc { name, dtype, role, len: len.into(), shares: &[], constant: false }
     }
 
     /// A number.
     pub fn scalar<T: Data>(name: &'static str) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::Scalar, len: Extent::new(1), shares: &[] }
+        ArgDesc {
+            name,
+            dtype: T::TYPE,
+            role: Role::Scalar,
+            len: Extent::new(1),
+            shares: &[],
+            constant: false,
+        }
+    }
+
+    /// The input is [`constant`](Self::constant).
+    pub fn constant(mut self) -> Self {
+        self.constant = true;
+        self
     }
 
     /// The output may be exactly the buffer of any of these inputs, which have its element type: each element is
@@ -300,6 +316,7 @@ fn build_with(
         Block::AtMost(_) => None,
     };
     let state = RefCell::new(State::new(target, threads));
+    state.borrow_mut().constant_args = constant_args(args);
     for arg in args {
         let ty = if arg.role == Role::Scalar { param_type(arg.dtype) } else { Type::U64 };
         state.borrow_mut().params.push((Variable::new(Space::Param, ty, arg.name), false));
@@ -332,6 +349,11 @@ fn build_with(
     }
 }
 
+/// The names of the inputs that are constant.
+pub(super) fn constant_args(args: &[ArgDesc]) -> Vec<&'static str> {
+    args.iter().filter(|arg| arg.constant).map(|arg| arg.name).collect()
+}
+
 /// Checks that the argument list is the body's.
 fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
@@ -351,6 +373,10 @@ fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
             }
         }
         for arg in args {
+            if arg.constant && arg.role != Role::In {
+                let message = format!("only an input can be constant, and `{}` is none", arg.name);
+                report(function.origin, message);
+            }
             for other in arg.shares {
                 let input = args.iter().find(|arg| arg.name == *other);
                 if arg.role != Role::Out {
@@ -360,6 +386,10 @@ fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
                     let (name, dtype) = (arg.name, arg.dtype.name());
                     let message =
                         format!("`{name}` may share the buffer of `{other}`, which is no input of {dtype}");
+                    report(function.origin, message);
+                } else if input.is_some_and(|input| input.constant) {
+                    let message =
+                        format!("`{}` may share the buffer of `{other}`, which is constant", arg.name);
                     report(function.origin, message);
                 }
             }
@@ -397,6 +427,12 @@ impl<'k> K<'k> {
 
     #[track_caller]
     fn buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
+        let buffer = self.plain_buffer(name, mutable);
+        if !mutable && self.state().constant_args.contains(&name) { buffer.nc() } else { buffer }
+    }
+
+    #[track_caller]
+    fn plain_buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
         let loc = Location::caller();
         let recorded = self.framed_address(name).map(|address| self.global_address(address, loc));
         let framed = self.state().framed_buffer(name, recorded, mutable, loc);

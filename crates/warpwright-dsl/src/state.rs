@@ -182,6 +182,8 @@ pub(super) struct State {
     pub(super) pointers: Vec<Pointer>,
     /// Parameters, and whether the body has asked for them.
     pub(super) params: Vec<(Variable, bool)>,
+    /// The arguments of the body that is being run which are constant.
+    pub(super) constant_args: Vec<&'static str>,
     pub(super) specials: Vec<(Special, Reg)>,
     /// Shared and local arrays.
     pub(super) arrays: Vec<Variable>,
@@ -224,6 +226,7 @@ impl State {
             switches: Vec::new(),
             pointers: Vec::with_capacity(64),
             params: Vec::new(),
+            constant_args: Vec::new(),
             specials: Vec::new(),
             arrays: Vec::new(),
             constants: Vec::new(),

@@ -34,7 +34,11 @@ impl<T: Float> Kernel for RmsNorm<T> {
 
     fn args(&self) -> Vec<ArgDesc> {
         let all = Extent::dim("rows").times(self.d.into());
-        vec![ArgDesc::input::<T>("x", all), ArgDesc::input::<T>("w", self.d), ArgDesc::output::<T>("y", all)]
+        vec![
+            ArgDesc::input::<T>("x", all),
+            ArgDesc::input::<T>("w", self.d).constant(),
+            ArgDesc::output::<T>("y", all),
+        ]
     }
 
     fn launch(&self) -> LaunchRule {

@@ -105,7 +105,7 @@ impl Kernel for RmsNorm {
         let blocks = Extent::dim("rows").times((self.d / BLOCK).into());
         let mut args = vec![ArgDesc::buffer("x", self.input.ty(), Role::In, all)];
         args.extend(self.residual.map(|dtype| ArgDesc::buffer("residual", dtype.ty(), Role::InOut, all)));
-        args.push(ArgDesc::buffer("w", self.weight.ty(), Role::In, self.d));
+        args.push(ArgDesc::buffer("w", self.weight.ty(), Role::In, self.d).constant());
         args.extend(self.output.map(|dtype| ArgDesc::buffer("y", dtype.ty(), Role::Out, all)));
         if self.q8_1 {
             args.push(ArgDesc::output::<i8>("quants", all));
