@@ -57,6 +57,7 @@ pub trait AnyKernel {
     }
 
     /// The kernel for a target, with all its mistakes if there are any.
+    #[track_caller]
     fn build(&self, target: Arch) -> Result<Built, BuildError> {
         self.check()?;
         let args = self.args();
@@ -66,11 +67,13 @@ pub trait AnyKernel {
     }
 
     /// The module for a target.
+    #[track_caller]
     fn module(&self, target: Arch) -> Result<Module, BuildError> {
         Ok(self.build(target)?.module)
     }
 
     /// The PTX for a target.
+    #[track_caller]
     fn ptx(&self, target: Arch) -> Result<String, BuildError> {
         Ok(warpwright_ptx::print(&self.module(target)?))
     }

@@ -78,6 +78,9 @@ pub struct ArgDesc {
     /// The inputs whose buffer an output may be. Any other overlap of what a kernel writes with what else it is
     /// given is a mistake of the caller.
     pub shares: &'static [&'static str],
+    /// Whether an input stays as it is while the kernel runs, whatever else runs then: weights and tables. It is read
+    /// through the read-only cache (`ld.global.nc`).
+    pub constant: bool,
 }
 
 /// What a kernel does with an argument.
@@ -96,27 +99,40 @@ pub enum Role {
 impl ArgDesc {
     /// A buffer that the kernel reads.
     pub fn input<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::In, len: len.into(), shares: &[] }
+        ArgDesc { name, dtype: T::TYPE, role: Role::In, len: len.into(), shares: &[], constant: false }
     }
 
     /// A buffer that the kernel writes.
     pub fn output<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::Out, len: len.into(), shares: &[] }
+        ArgDesc { name, dtype: T::TYPE, role: Role::Out, len: len.into(), shares: &[], constant: false }
     }
 
     /// A buffer that the kernel reads and writes.
     pub fn in_out<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::InOut, len: len.into(), shares: &[] }
+        ArgDesc { name, dtype: T::TYPE, role: Role::InOut, len: len.into(), shares: &[], constant: false }
     }
 
     /// A buffer whose element type is configuration.
     pub fn buffer(name: &'static str, dtype: Type, role: Role, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype, role, len: len.into(), shares: &[] }
+        ArgDesc { name, dtype, role, len: len.into(), shares: &[], constant: false }
     }
 
     /// A number.
     pub fn scalar<T: Data>(name: &'static str) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::Scalar, len: Extent::new(1), shares: &[] }
+        ArgDesc {
+            name,
+            dtype: T::TYPE,
+            role: Role::Scalar,
+            len: Extent::new(1),
+            shares: &[],
+            constant: false,
+        }
+    }
+
+    /// The input is [`constant`](Self::constant).
+    pub fn constant(mut self) -> Self {
+        self.constant = true;
+        self
     }
 
     /// The output may be exactly the buffer of any of these inputs, which have its element type: each element is
@@ -239,6 +255,13 @@ pub(super) fn build_with(
         }
         state.declared = Some(args.to_vec());
     }
+    let lengths =
+        args.unwrap_or_default().iter().map(|arg| (format!("the length of `{}`", arg.name), arg.len));
+    let grid = launch.grid.iter().map(|&extent| ("the grid".to_string(), extent));
+    for (what, _) in lengths.chain(grid).filter(|(_, extent)| extent.is_too_long()) {
+        let message = format!("{what} is a formula of more than {} steps", Extent::MAX_STEPS);
+        state.borrow_mut().mistake(Code::TooLarge, loc, message);
+    }
     if target.sm < launch.min_sm {
         let message = format!("`{entry}` needs sm_{} or later; the target is {target}", launch.min_sm);
         state.borrow_mut().mistake(Code::NeedsTarget, loc, message);
@@ -247,7 +270,11 @@ pub(super) fn build_with(
     let mut state = state.into_inner();
     for arg in args.unwrap_or_default() {
         if state.params.iter().any(|(param, asked)| *param.name == *arg.name && !asked) {
-            state.mistake(Code::Parameter, loc, format!("the body declares no parameter `{}`", arg.name));
+            state.mistake(
+                Code::Parameter,
+                loc,
+                format!("the body does not ask for the argument `{}`", arg.name),
+            );
         }
     }
     let built = super::lower::module(&mut state, entry, launch, loc);
@@ -261,45 +288,46 @@ pub(super) fn build_with(
 pub(super) fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     for function in built.module.entries() {
-        let mut report = |message: String| {
-            diagnostics.push(warpwright_ptx::diag::Diagnostic::new(
-                Code::Parameter,
-                function.origin,
-                message,
-            ));
+        let mut report = |origin, message: String| {
+            diagnostics.push(warpwright_ptx::diag::Diagnostic::new(Code::Parameter, origin, message));
         };
         for (arg, param) in args.iter().zip(&function.params) {
             let &ir::Param::Variable(id) = param else { continue };
             let param = function.variable(id);
             let scalar = param.pointee.is_none();
             if scalar != (arg.role == Role::Scalar) {
-                report(format!("the body disagrees on whether `{}` is a buffer", arg.name));
+                report(param.origin, format!("the body disagrees on whether `{}` is a buffer", arg.name));
             } else if scalar && param_type(arg.dtype) != param.ty {
-                report(format!(
-                    "`{}` is {}, but the body says {}",
-                    arg.name,
-                    arg.dtype.name(),
-                    param.ty.name()
-                ));
+                let (name, declared, asked) = (arg.name, arg.dtype.name(), param.ty.name());
+                report(param.origin, format!("`{name}` is {declared}, but the body says {asked}"));
             }
         }
         for arg in args {
+            if arg.constant && arg.role != Role::In {
+                let message = format!("only an input can be constant, and `{}` is none", arg.name);
+                report(function.origin, message);
+            }
             for other in arg.shares {
                 let input = args.iter().find(|arg| arg.name == *other);
                 if arg.role != Role::Out {
-                    report(format!("only an output may share a buffer, and `{}` is none", arg.name));
+                    let message = format!("only an output may share a buffer, and `{}` is none", arg.name);
+                    report(function.origin, message);
                 } else if !input.is_some_and(|input| input.role == Role::In && input.dtype == arg.dtype) {
-                    report(format!(
-                        "`{}` may share the buffer of `{other}`, which is no input of {}",
-                        arg.name,
-                        arg.dtype.name()
-                    ));
+                    let (name, dtype) = (arg.name, arg.dtype.name());
+                    let message =
+                        format!("`{name}` may share the buffer of `{other}`, which is no input of {dtype}");
+                    report(function.origin, message);
+                } else if input.is_some_and(|input| input.constant) {
+                    let message =
+                        format!("`{}` may share the buffer of `{other}`, which is constant", arg.name);
+                    report(function.origin, message);
                 }
             }
         }
         for param in function.params.iter().skip(args.len()) {
             if let ir::Param::Variable(id) = param {
-                report(format!("the argument list lacks `{}`", function.variable(*id).name));
+                let param = function.variable(*id);
+                report(param.origin, format!("the argument list lacks `{}`", param.name));
             }
         }
     }
@@ -329,6 +357,12 @@ impl<'k> K<'k> {
 
     #[track_caller]
     fn buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
+        let buffer = self.plain_buffer(name, mutable);
+        if !mutable && self.state().is_constant(name) { buffer.nc() } else { buffer }
+    }
+
+    #[track_caller]
+    fn plain_buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
         let loc = Location::caller();
         self.state().check_declared(name, Some(T::TYPE), Some(mutable), loc);
         self.untyped_buffer(name, mutable, loc)
@@ -456,6 +490,11 @@ pub(super) fn dynamic_name() -> Name {
 }
 
 impl State {
+    /// Whether the kernel declares that nobody writes the argument while it runs.
+    fn is_constant(&self, name: &str) -> bool {
+        self.declared.iter().flatten().any(|arg| arg.name == name && arg.constant)
+    }
+
     /// That the kernel declares an argument as the body asks for it: of a buffer `mutable` says whether it is written.
     fn check_declared(
         &mut self,

@@ -44,6 +44,7 @@
 
 extern crate self as warpwright_dsl;
 
+mod activation;
 mod address;
 pub mod any;
 mod args;

@@ -88,13 +88,21 @@ fn place_shared(state: &mut State, launch: &mut LaunchRule, loc: Loc) -> Vec<Opt
         launch.static_shared = total as u32;
     }
     let limit = state.target.limits().shared_per_block;
-    if dynamic + u64::from(launch.static_shared) > limit {
-        let message = format!(
-            "{} bytes of shared memory; a block has at most {limit} on {}",
-            dynamic + u64::from(launch.static_shared),
-            state.target
-        );
-        state.mistake(Code::SharedMemory, loc, message);
+    let all = dynamic.saturating_add(launch.static_shared.into());
+    if all > limit {
+        // The line that asked for the first byte too many.
+        let mut end = u64::from(launch.dynamic_shared);
+        let too_many = (state.arrays.iter().filter(is_shared)).find(|array| {
+            end = end.saturating_add(size(array));
+            end > limit
+        });
+        let line = match too_many.map(|array| array.origin) {
+            Some(Origin::Rust(line)) if u64::from(launch.dynamic_shared) <= limit => line,
+            _ => state.dynamic.unwrap_or(loc),
+        };
+        let message =
+            format!("{all} bytes of shared memory; a block has at most {limit} on {}", state.target);
+        state.mistake(Code::SharedMemory, line, message);
     }
     launch.dynamic_shared = u32::try_from(dynamic).unwrap_or(u32::MAX);
     offsets

@@ -75,9 +75,10 @@ impl<'k> Reg<'k, f32> {
         self.log2() * std::f32::consts::LN_2
     }
 
-    /// Hyperbolic tangent, to 2⁻¹¹ relative.
+    /// Hyperbolic tangent, to 2⁻¹¹ of the result. It is one instruction of the device, where [`tanh`](Self::tanh)
+    /// takes some twenty.
     #[track_caller]
-    pub fn tanh(self) -> Self {
+    pub fn tanh_approx(self) -> Self {
         self.unary(Location::caller(), |d, a| Tanh { approx: true, ty: Type::F32, d: Dst(d), a }.into())
     }
 
@@ -105,6 +106,15 @@ impl<'k> Reg<'k, f32> {
         })
     }
 
+    /// `1 / x`, to 1 ulp; arguments and results below 2⁻¹²⁶ count as zero. It is one instruction of the device,
+    /// where [`rcp_approx`](Self::rcp_approx) takes several for the sake of subnormal numbers.
+    #[track_caller]
+    pub fn rcp_ftz(self) -> Self {
+        self.unary(Location::caller(), |d, a| {
+            Rcp { approx: true, rounding: None, ftz: true, ty: Type::F32, d: Dst(d), a }.into()
+        })
+    }
+
     /// `√x`, to 2⁻²³ relative.
     #[track_caller]
     pub fn sqrt_approx(self) -> Self {
@@ -117,12 +127,6 @@ impl<'k> Reg<'k, f32> {
     #[track_caller]
     pub fn is_finite(self) -> Reg<'k, Pred> {
         self.abs().lt(f32::INFINITY)
-    }
-
-    /// `1 / (1 + e⁻ˣ)`.
-    #[track_caller]
-    pub fn sigmoid(self) -> Self {
-        ((-self).exp() + 1.0).rcp()
     }
 }
 

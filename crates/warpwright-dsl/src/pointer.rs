@@ -144,7 +144,8 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         }
     }
 
-    /// Loads through the read-only cache: nothing may write the memory while the kernel runs.
+    /// Loads through the read-only cache: nothing may write the memory while the kernel runs. Arguments that are
+    /// declared [`constant`](super::ArgDesc::constant) are loaded so without being asked to.
     pub fn nc(mut self) -> Self {
         let state = self.k.state();
         self.access.non_coherent =
@@ -614,8 +615,9 @@ impl<'k> K<'k> {
     /// The dynamic shared memory, whose size the launch rule says. Every call means the same memory.
     #[track_caller]
     pub fn dyn_shared<T: Data>(self) -> Ptr<'k, Shared, T> {
-        self.not_called("dynamic shared memory", Location::caller());
-        self.state().dynamic = Some(16);
+        let loc = Location::caller();
+        self.not_called("dynamic shared memory", loc);
+        self.state().dynamic.get_or_insert(loc);
         let pointer =
             Pointer { base: Base::Dynamic, form: FormId::ZERO, narrow: true, mutable: true, shifting: false };
         Ptr::new(self, pointer)

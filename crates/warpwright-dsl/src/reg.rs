@@ -232,9 +232,27 @@ impl State {
         fits.then(|| self.constant(ty, Imm::Int(value)))
     }
 
+    /// Why an operation on integers with the constant `b` cannot be meant.
+    fn meaningless(&self, op: Binary, ty: Type, b: ir::Reg) -> Option<String> {
+        if !ty.is_integer() {
+            return None;
+        }
+        let (b, name, bits) = (self.int_of(b)?, ty.name(), ty.bits());
+        match op {
+            Binary::Div => (b == 0).then(|| format!("a division of {name} by zero")),
+            Binary::Rem => (b == 0).then(|| format!("the remainder of {name} divided by zero")),
+            Binary::Shl | Binary::Shr => (!(0..i64::from(bits)).contains(&b))
+                .then(|| format!("a shift of {name} by {b}; it can be by 0 to {}", bits - 1)),
+            _ => None,
+        }
+    }
+
     pub(super) fn binary(&mut self, op: Binary, ty: Type, a: ir::Reg, b: ir::Reg, loc: Loc) -> ir::Reg {
         if !(self.usable(a, loc) && self.usable(b, loc)) {
             return POISON;
+        }
+        if let Some(message) = self.meaningless(op, ty, b) {
+            return self.mistake(Code::ImmediateRange, loc, message);
         }
         if let Some(folded) = self.fold(op, ty, a, b) {
             return folded;

@@ -188,8 +188,8 @@ pub(super) struct State {
     /// Shared and local arrays.
     pub(super) arrays: Vec<Variable>,
     pub(super) constants: Vec<Variable>,
-    /// Alignment of the dynamic shared memory, where the kernel uses it.
-    pub(super) dynamic: Option<u32>,
+    /// The first line that asked for the dynamic shared memory.
+    pub(super) dynamic: Option<Loc>,
     /// Scratch of the block-wide collectives: one array for all of them.
     pub(super) scratch: Option<u32>,
     /// Registers of the tiles, one run each.

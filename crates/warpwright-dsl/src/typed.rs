@@ -56,16 +56,19 @@ pub trait Kernel: Config + Sized {
     }
 
     /// The kernel for a target, with all its mistakes if there are any.
+    #[track_caller]
     fn build(&self, target: Arch) -> Result<Built, BuildError> {
         AnyKernel::build(self, target)
     }
 
     /// The module for a target.
+    #[track_caller]
     fn module(&self, target: Arch) -> Result<Module, BuildError> {
         AnyKernel::module(self, target)
     }
 
     /// The PTX for a target.
+    #[track_caller]
     fn ptx(&self, target: Arch) -> Result<String, BuildError> {
         AnyKernel::ptx(self, target)
     }

@@ -1,6 +1,7 @@
 //! The DSL: every feature in a small kernel that verifies, and whose text reads back as the module it
 //! was printed from; every mistake reported with its line.
 
+use std::ops::Rem;
 use warpwright_dsl::*;
 use warpwright_ptx::diag::{Code, Diagnostics};
 use warpwright_ptx::ir::{Arch, Function, Module, Origin, Scope, StatementKind};
@@ -44,7 +45,8 @@ fn cases() -> Vec<Case> {
             let sum = a.sqrt() + a.rsqrt() + a.rcp() + a.exp2() + a.log2() + a.sin() + a.cos() + a.tanh();
             sum + a.exp()
                 + a.ln()
-                + a.sigmoid()
+                + a.tanh_approx()
+                + a.rcp_ftz()
                 + a.rcp_approx()
                 + a.sqrt_approx()
                 + a.div_approx(3.0)
@@ -52,6 +54,11 @@ fn cases() -> Vec<Case> {
                 + a.ceil()
                 + a.round()
                 + a.trunc()
+        }),
+        value!("activations", f32, |k, t, x: f32| {
+            let a = x.ld(t);
+            let rounded = a.sigmoid() + a.silu() + a.gelu() + a.gelu_tanh();
+            rounded + a.sigmoid_approx() + a.silu_approx() + a.gelu_approx() + a.gelu_tanh_approx()
         }),
         value!("double", f64, |k, t, x: f64| {
             let a = x.ld(t);
@@ -539,6 +546,25 @@ fn mistakes_are_collected_with_their_lines() {
 }
 
 #[test]
+fn integers_are_not_divided_by_zero_nor_shifted_by_their_width() {
+    let first = line!();
+    let found = mistakes(LaunchRule::new(32), |k| {
+        let (i, y) = (k.tid(), k.ptr_mut::<u32>("y"));
+        y.st(0, i / 0);
+        y.st(1, i % 0 + i.to::<i64>().rem(0).to::<u32>());
+        y.st(2, (i.to::<i32>() / 0).to::<u32>());
+        y.st(3, (i << 32) + (i >> 31) + (i << 31)); // the first of them
+        y.st(4, (i.to::<u64>() >> 64).to::<u32>() + (i.to::<u64>() >> 63).to::<u32>());
+        y.st(5, (i.to::<u16>() << 16).to::<u32>());
+        y.st(6, k.u32(7) / k.u32(0)); // both known
+        y.st(7, i >> (k.u32(30) + 2)); // known after all
+        y.st(8, (i.to::<f32>() / 0.0).to::<u32>()); // infinite, and no mistake
+    });
+    let lines = [3, 4, 4, 5, 6, 7, 8, 9, 10];
+    assert_eq!(found, lines.map(|line| (Code::ImmediateRange, first + line)));
+}
+
+#[test]
 fn a_value_does_not_leave_its_closure() {
     let first = line!();
     let found = mistakes(LaunchRule::new(32), |k| {
@@ -564,11 +590,21 @@ fn a_pointer_does_not_leave_the_loop_that_moves_it() {
 
 #[test]
 fn too_much_shared_memory_is_refused() {
-    let found = mistakes(LaunchRule::new(32), |k| {
-        k.shared::<f32>(50_000).st(0, 1.0);
+    let first = line!();
+    let found = mistakes(LaunchRule::new(32).dynamic_shared(100), |k| {
+        let small = k.shared::<f32>(10_000);
+        let large = k.shared::<f32>(40_000); // more than 163 KiB from here on
+        let other = k.shared::<f32>(10);
+        for array in [small, large, other] {
+            array.st(0, 1.0);
+        }
     });
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].0, Code::SharedMemory);
+    assert_eq!(found, [(Code::SharedMemory, first + 3)]);
+    let found = mistakes(LaunchRule::new(32).dynamic_shared(200_000), |k| {
+        k.shared::<f32>(10).st(0, 1.0);
+        k.dyn_shared::<f32>().st(0, 1.0); // as much as the launch rule says
+    });
+    assert_eq!(found, [(Code::SharedMemory, first + 12)]);
 }
 
 #[test]
@@ -580,22 +616,6 @@ fn large_static_arrays_become_dynamic() {
     .expect("it fits");
     assert_eq!(built.launch.static_shared, 0);
     assert_eq!(built.launch.dynamic_shared, 112 + 40_000 + 20_000);
-}
-
-#[test]
-fn extents_are_rounded_up() {
-    let blocks = Extent::dim("n").times(3).per(256);
-    assert_eq!(blocks.evaluate(|name| (name == "n").then_some(1000)), Some(12));
-    assert_eq!(blocks.evaluate(|_| None), None);
-    assert_eq!(Extent::new(7).per(2).evaluate(|_| None), Some(4));
-    let elements = Extent::dims("rows", "columns").times(2);
-    let known = |name: &str| [("rows", 3), ("columns", 5)].into_iter().find(|d| d.0 == name).map(|d| d.1);
-    assert_eq!(elements.evaluate(known), Some(30));
-    assert_eq!(elements.evaluate(|name| (name == "rows").then_some(3)), None);
-    assert_eq!(elements.evaluate(|_| Some(u64::MAX)), None);
-    assert_eq!(elements.times(u64::MAX).evaluate(known), None);
-    assert_eq!(elements.per(0).evaluate(known), None);
-    assert_eq!(elements.to_string(), "2*rows*columns");
 }
 
 #[test]

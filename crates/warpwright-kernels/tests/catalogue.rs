@@ -1,7 +1,8 @@
 //! The catalogue: defaults build, verify and read back; wrong fields are named.
 
 use warpwright_dsl::{BuildError, any::AnyKernel};
-use warpwright_kernels::{ConfigureError, Domain, Entry, catalogue, find};
+use warpwright_dsl::Domain;
+use warpwright_kernels::{ConfigureError, Entry, catalogue, find};
 use warpwright_ptx::ir::Arch;
 use warpwright_ptx::{parse, print, verify};
 
@@ -70,8 +71,8 @@ impl Draw {
                 let part = self.below(1001) as f32 / 1000.0;
                 (from + (to - from) * part).min(to).to_string()
             }
-            Domain::Auto(of) => match self.below(2) {
-                0 => "auto".to_string(),
+            Domain::Or { word, of } => match self.below(2) {
+                0 => word.to_string(),
                 _ => self.value(*of),
             },
             Domain::OneOf(names) => names[self.below(names.len() as u64) as usize].to_string(),
@@ -97,7 +98,7 @@ impl Draw {
                 1 => (to * 2.0).to_string(),
                 _ => "NaN".into(),
             },
-            Domain::Auto(of) => self.outside(*of),
+            Domain::Or { of, .. } => self.outside(*of),
             Domain::OneOf(_) => "other".into(),
             Domain::List { of, most } => match self.below(2) {
                 0 => vec![self.value(*of); most as usize + 1].join("+"),

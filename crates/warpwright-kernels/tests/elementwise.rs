@@ -35,11 +35,12 @@ fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
                 ElementwiseOp::Scale => (a * factor, U * (a * factor).abs()),
                 ElementwiseOp::Silu => {
                     let y = a / (1.0 + (-a).exp());
-                    (y, (a.abs() + 8.0) * U * y.abs() + 2f64.powi(-126) * a.abs())
+                    (y, (1.25 * a.abs() + 9.0) * U * y.abs() + 2f64.powi(-126) * (1.0 + a.abs()))
                 }
                 ElementwiseOp::SwiGlu => {
                     let y = a / (1.0 + (-a).exp()) * b;
-                    (y, (a.abs() + 9.0) * U * y.abs() + 2f64.powi(-126) * (a * b).abs())
+                    let flushed = 2f64.powi(-126) * (1.0 + a.abs()) * b.abs();
+                    (y, (1.25 * a.abs() + 10.0) * U * y.abs() + flushed)
                 }
             };
             (y, slack + 2f64.powi(-148))

@@ -191,7 +191,10 @@ fn each_argument(subject: &Subject, elsewhere: &Stream) {
         let violation = subject.refuse_changed(i, subject.at(i, start, bytes - size), "too short");
         let needed = (bytes / size) as u64;
         let extent = arg.len;
-        assert_eq!(violation, Violation::TooShort { argument: name, given: needed - 1, needed, extent });
+        assert_eq!(
+            violation,
+            Violation::TooShort { argument: name, given: needed - 1, needed, extent: extent.into() }
+        );
         for shift in [size, 8] {
             let violation = subject.refuse_changed(i, subject.at(i, start + shift, bytes), "misaligned");
             assert!(matches!(violation, Violation::Misaligned { needed: 16, .. }), "{violation:?}");

@@ -262,7 +262,8 @@ fn what_a_launch_would_refuse_is_refused() {
     let halves = stream.alloc::<u16>(N).unwrap();
     let foreign = elsewhere.default_stream().alloc::<f32>(N).unwrap();
     let f32s = Kind::Buffer(Type::F32);
-    let short = Violation::TooShort { argument: "x", given: 191, needed: 192, extent: Extent::dim("n") };
+    let short =
+        Violation::TooShort { argument: "x", given: 191, needed: 192, extent: Box::new(Extent::dim("n")) };
     let misaligned = x.slice(1..).unwrap();
     let cases = [
         (whole().buffer("y", &y), "x", Violation::Missing { argument: "x", needed: f32s }),

@@ -43,7 +43,11 @@ impl<T: Float> AnyKernel for RmsNorm<T> {
 
     fn args(&self) -> Vec<ArgDesc> {
         let all = Extent::dim("rows").times(self.d.into());
-        vec![ArgDesc::input::<T>("x", all), ArgDesc::input::<T>("w", self.d), ArgDesc::output::<T>("y", all)]
+        vec![
+            ArgDesc::input::<T>("x", all),
+            ArgDesc::input::<T>("w", self.d).constant(),
+            ArgDesc::output::<T>("y", all),
+        ]
     }
 
     fn launch(&self) -> LaunchRule {

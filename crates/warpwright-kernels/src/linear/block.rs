@@ -118,7 +118,7 @@ impl Epilogue {
             args.push(ArgDesc::input::<f32>("scales", Extent::dim("tokens")));
         }
         if self.bias {
-            args.push(ArgDesc::input::<f32>("bias", self.n));
+            args.push(ArgDesc::input::<f32>("bias", self.n).constant());
         }
         if self.residual {
             args.push(ArgDesc::buffer("residual", self.out.ty(), Role::In, all));

@@ -174,7 +174,7 @@ impl AnyKernel for Gemm {
         let weights = Extent::new(self.planes().bytes() / 2);
         let mut args = vec![
             ArgDesc::buffer("x", half, Role::In, Extent::dim("tokens").times(row)),
-            ArgDesc::buffer("w", half, Role::In, weights),
+            ArgDesc::buffer("w", half, Role::In, weights).constant(),
         ];
         args.extend(self.epilogue().args());
         args

@@ -108,7 +108,7 @@ impl AnyKernel for QuantGemm {
         let planes = Planes::new(self.format, self.n, self.k).bytes();
         let mut args = vec![
             ArgDesc::input::<F16>("x", Extent::dim("tokens").times(row)),
-            ArgDesc::input::<u8>("w", Extent::new(planes)),
+            ArgDesc::input::<u8>("w", Extent::new(planes)).constant(),
         ];
         args.extend(self.epilogue().args());
         args
@@ -135,7 +135,7 @@ impl AnyKernel for QuantGemm {
 
     fn body<'k>(&self, k: K<'k>) {
         let (format, tile, pitch) = (self.format, self.tile(), pitch(self.k));
-        let (x, w) = (k.ptr::<F16>("x"), k.ptr::<u8>("w").nc());
+        let (x, w) = (k.ptr::<F16>("x"), k.ptr::<u8>("w"));
         let outputs = self.epilogue().declare(k);
         let [row, column] = tile.place(k);
         let terms: Vec<_> = (0..self.terms)

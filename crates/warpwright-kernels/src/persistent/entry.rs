@@ -11,12 +11,8 @@ use crate::{
     Matrix, Penalties, Publish, QuantGemv, RmsNorm, Rope, RopePairs, Sample, Setting, WeightFormat,
 };
 use std::sync::Arc;
-use warpwright_dsl::{ArgDesc, BuildError, FieldValue, K, LaunchRule, Role, any::AnyKernel};
+use warpwright_dsl::{ArgDesc, BuildError, FieldValue, K, LaunchRule, any::AnyKernel};
 use warpwright_ptx::ir::Arch;
-
-/// Arguments of kernels that are weights.
-const WEIGHTS: [&str; 13] =
-    ["w", "w0", "w1", "w2", "w3", "bias0", "bias1", "bias2", "bias3", "norm", "table", "q_norm", "k_norm"];
 
 /// Rows of the embedding: a size of the ops, of which any would do.
 const VOCABULARY: u32 = 128_256;
@@ -73,8 +69,7 @@ impl Ops {
         };
         for kernel in kernels {
             let op = Op::new(kernel, TARGET)?;
-            let is_weight = |arg: &&ArgDesc| arg.role == Role::In && WEIGHTS.contains(&arg.name);
-            let weights: Vec<_> = op.args().iter().filter(is_weight).map(|arg| arg.name).collect();
+            let weights: Vec<_> = op.args().iter().filter(|arg| arg.constant).map(|arg| arg.name).collect();
             let op = op.frozen(&weights)?;
             if !self.ops.contains(&op) {
                 self.ops.push(op);

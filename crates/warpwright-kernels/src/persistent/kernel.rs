@@ -140,9 +140,9 @@ impl AnyKernel for PersistentDecoder {
         };
         let counters = Extent::dim("counters").times(COUNTER_STRIDE.into());
         vec![
-            ArgDesc::input::<u64>("operands", Extent::dim("operands")),
-            ArgDesc::input::<u32>("items", Extent::dim("items").times(ITEM_WORDS.into())),
-            ArgDesc::input::<u32>("bounds", lists.times(2)),
+            ArgDesc::input::<u64>("operands", Extent::dim("operands")).constant(),
+            ArgDesc::input::<u32>("items", Extent::dim("items").times(ITEM_WORDS.into())).constant(),
+            ArgDesc::input::<u32>("bounds", lists.times(2)).constant(),
             ArgDesc::in_out::<u32>("barrier", BARRIER_WORDS),
             ArgDesc::in_out::<u32>("counters", counters),
             ArgDesc::in_out::<u32>("fault", FAULT_WORDS),

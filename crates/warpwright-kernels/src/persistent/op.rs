@@ -232,7 +232,7 @@ impl Op {
         kept: Ptr<'k, Shared, u32>,
     ) {
         let record = || all.at(kept.ld(Kept::RECORD));
-        let head = || record().cast::<u32>().nc().ld_vec::<4>(0);
+        let head = || record().cast::<u32>().ld_vec::<4>(0);
         let team = match self.warps {
             Some(warps) => k.teams(warps),
             None => k.teams_of(head()[3]),
@@ -282,10 +282,10 @@ impl Op {
         record: Ptr<'k, Global, u64>,
         kept: Option<Ptr<'k, Shared, u32>>,
     ) -> Call<'k> {
-        let [x, y, z, warps] = record.cast::<u32>().nc().ld_vec::<4>(0);
+        let [x, y, z, warps] = record.cast::<u32>().ld_vec::<4>(0);
         let words = self.args.len() + self.sizes.len() + self.tables.len();
         let operands: Vec<Reg<'k, u64>> = (0..words.div_ceil(2))
-            .flat_map(|pair| record.nc().ld_vec::<2>((format::RECORD_HEAD + 2 * pair) as u32))
+            .flat_map(|pair| record.ld_vec::<2>((format::RECORD_HEAD + 2 * pair) as u32))
             .collect();
         let (args, rest) = operands.split_at(self.args.len());
         let (sizes, tables) = rest.split_at(self.sizes.len());

@@ -103,7 +103,7 @@ impl<'k> Walk<'k, '_> {
     /// The items of the block's own list.
     fn list(&self, Place { token, phase }: Place<'k>) -> (Place<'k>, Reg<'k, u32>) {
         let k = self.k;
-        let [first, end] = self.bounds.nc().ld_vec::<2>((phase * k.nctaid() + k.ctaid()) * 2);
+        let [first, end] = self.bounds.ld_vec::<2>((phase * k.nctaid() + k.ctaid()) * 2);
         let (at, on) = k.fold_while(
             ([token, phase, first, end], k.u32(1)),
             |([.., item, end], on)| item.lt(end) & on.ne(0),
@@ -119,7 +119,7 @@ impl<'k> Walk<'k, '_> {
     /// head goes up by a known number with each token.
     fn queue(&self, Place { token, phase }: Place<'k>) -> (Place<'k>, Reg<'k, u32>) {
         let k = self.k;
-        let bounds = |phase: Reg<'k, u32>| self.bounds.nc().ld_vec::<2>(phase * 2);
+        let bounds = |phase: Reg<'k, u32>| self.bounds.ld_vec::<2>(phase * 2);
         let take = |[token, phase, _, count]: At<'k>| {
             let before = token * (count + k.nctaid());
             let head = self.counters.at(phase * COUNTER_STRIDE);
@@ -144,7 +144,7 @@ impl<'k> Walk<'k, '_> {
     /// done their part.
     fn item(&self, item: Reg<'k, u32>, at: At<'k>) -> (At<'k>, Reg<'k, u32>) {
         let Walk { k, kept, .. } = *self;
-        let words = self.items.at(item * ITEM_WORDS).nc();
+        let words = self.items.at(item * ITEM_WORDS);
         let [op, record, first, end] = words.ld_vec::<4>(0);
         let [counter, value, signal, _] = words.ld_vec::<4>(4);
         let on = k.if_else(

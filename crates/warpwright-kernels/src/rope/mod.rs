@@ -294,7 +294,7 @@ impl AnyKernel for Rope {
         if self.norm.is_some() {
             let names = [("q_norm", self.has_q()), ("k_norm", self.has_kv())];
             let names = names.into_iter().filter(|&(_, has)| has);
-            args.extend(names.map(|(name, _)| ArgDesc::input::<f32>(name, self.head_dim)));
+            args.extend(names.map(|(name, _)| ArgDesc::input::<f32>(name, self.head_dim).constant()));
         }
         if self.has_positions() {
             args.push(ArgDesc::input::<u32>("positions", tokens));
@@ -303,7 +303,7 @@ impl AnyKernel for Rope {
             args.extend([ArgDesc::input::<u32>("sequences", tokens), ArgDesc::scalar::<u32>("batch")]);
         }
         if self.turns() && self.freq_factors {
-            args.push(ArgDesc::input::<f32>("freq_factors", self.rotary_dim / 2));
+            args.push(ArgDesc::input::<f32>("freq_factors", self.rotary_dim / 2).constant());
         }
         if let Some(output) = self.output.filter(|_| self.has_q()) {
             args.push(ArgDesc::buffer("rotated", output.ty(), Role::Out, elements(self.heads)));

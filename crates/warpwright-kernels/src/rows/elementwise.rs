@@ -2,7 +2,6 @@
 
 use crate::data::floats::{Dtype, FloatBuffers};
 use crate::entry::{DTYPES, Domain, Entry, Field, THREADS, boxed, check_threads};
-use std::f32::consts::LOG2_E;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -12,8 +11,9 @@ use warpwright_dsl::*;
 ///
 /// Computed in `f32` and rounded once more to the type of `y`; what is beyond the largest half becomes the
 /// largest half. Of sums, products and multiples `|err| ≤ 2⁻²⁴` of the result; of SiLU
-/// `|err| ≤ (|a| + 8) · 2⁻²⁴` of it and 2⁻¹²⁶ · `|a|`, from the rounding of the exponent; of SwiGLU, which is one
-/// product more, `|err| ≤ (|a| + 9) · 2⁻²⁴` of it and 2⁻¹²⁶ · `|a · b|`.
+/// `|err| ≤ (1.25 |a| + 9) · 2⁻²⁴` of it and 2⁻¹²⁶ · `(1 + |a|)`, from the rounding of the exponent
+/// ([`silu_approx`](Reg::silu_approx)); of SwiGLU, which is one product more, `|err| ≤ (1.25 |a| + 10) · 2⁻²⁴` of it
+/// and 2⁻¹²⁶ · `(1 + |a|) · |b|`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
 pub struct Elementwise {
     /// What is computed.
@@ -166,14 +166,12 @@ impl AnyKernel for Elementwise {
                 (Some(b), _) => b.ld_vec(0, vector),
                 (None, factor) => vec![factor.unwrap_or(k.f32(1.0)); vector as usize],
             };
-            // An exponential that overflows to infinity has a reciprocal of zero.
-            let silu = |a: Reg<'k, f32>| a * ((a * -LOG2_E).exp2() + 1.0).rcp_approx();
             let result: Vec<_> = (a.into_iter().zip(b))
                 .map(|(a, b)| match self.op {
                     ElementwiseOp::Add => a + b,
                     ElementwiseOp::Mul | ElementwiseOp::Scale => a * b,
-                    ElementwiseOp::Silu => silu(a),
-                    ElementwiseOp::SwiGlu => silu(a) * b,
+                    ElementwiseOp::Silu => a.silu_approx(),
+                    ElementwiseOp::SwiGlu => a.silu_approx() * b,
                 })
                 .collect();
             y.st_vec(0, &result);

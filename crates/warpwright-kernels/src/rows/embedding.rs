@@ -68,7 +68,8 @@ impl AnyKernel for Embedding {
 
     fn args(&self) -> Vec<ArgDesc> {
         vec![
-            ArgDesc::input::<u8>("table", Extent::new(self.rows.into()).times(self.format.row_bytes(self.d))),
+            ArgDesc::input::<u8>("table", Extent::new(self.rows.into()).times(self.format.row_bytes(self.d)))
+                .constant(),
             ArgDesc::input::<u32>("ids", Extent::dim("tokens")),
             ArgDesc::buffer("y", self.out.ty(), Role::Out, Extent::dim("tokens").times(self.d.into())),
         ]
@@ -97,7 +98,7 @@ impl AnyKernel for Embedding {
     }
 
     fn body(&self, k: K<'_>) {
-        let (table, ids) = (k.ptr::<u8>("table").nc(), k.ptr::<u32>("ids"));
+        let (table, ids) = (k.ptr::<u8>("table"), k.ptr::<u32>("ids"));
         let y = k.floats_mut("y", self.out);
         let (d, row_bytes) = (k.size("d", self.d), k.size("row_bytes", self.row_bytes()));
         let (rows, count) = (k.size("rows", self.rows).reg(), self.group());

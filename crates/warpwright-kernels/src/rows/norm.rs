@@ -76,7 +76,7 @@ pub struct RmsNormArgs<M: Mode> {
     pub x: M::AnyIn,
     #[arg(len = rows.times(of.d.into()), dtype = of.residual.map(Dtype::ty))]
     pub residual: Option<M::AnyInOut>,
-    #[arg(len = of.d, dtype = of.weight.ty())]
+    #[arg(len = of.d, dtype = of.weight.ty(), constant)]
     pub w: M::AnyIn,
     #[arg(len = rows.times(of.d.into()), dtype = of.output.map(Dtype::ty))]
     pub y: Option<M::AnyOut>,

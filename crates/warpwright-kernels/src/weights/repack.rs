@@ -79,7 +79,7 @@ impl AnyKernel for Repack {
     fn args(&self) -> Vec<ArgDesc> {
         let matrix = self.matrix();
         vec![
-            ArgDesc::input::<u8>("gguf", Extent::new(matrix.gguf_bytes())),
+            ArgDesc::input::<u8>("gguf", Extent::new(matrix.gguf_bytes())).constant(),
             ArgDesc::output::<u8>("planes", Extent::new(matrix.planes().bytes())),
         ]
     }
@@ -93,7 +93,7 @@ impl AnyKernel for Repack {
     }
 
     fn body(&self, k: K<'_>) {
-        let (gguf, planes) = (k.ptr::<u8>("gguf").nc(), k.ptr_mut::<u8>("planes"));
+        let (gguf, planes) = (k.ptr::<u8>("gguf"), k.ptr_mut::<u8>("planes"));
         let matrix = self.matrix();
         k.when(k.global_tid().lt(matrix.items()), || {
             let sides = matrix.sides(k, gguf, planes);
@@ -133,7 +133,7 @@ impl AnyKernel for Unpack {
     fn args(&self) -> Vec<ArgDesc> {
         let matrix = self.matrix();
         vec![
-            ArgDesc::input::<u8>("planes", Extent::new(matrix.planes().bytes())),
+            ArgDesc::input::<u8>("planes", Extent::new(matrix.planes().bytes())).constant(),
             ArgDesc::output::<u8>("gguf", Extent::new(matrix.gguf_bytes())),
         ]
     }
@@ -147,7 +147,7 @@ impl AnyKernel for Unpack {
     }
 
     fn body(&self, k: K<'_>) {
-        let (planes, gguf) = (k.ptr::<u8>("planes").nc(), k.ptr_mut::<u8>("gguf"));
+        let (planes, gguf) = (k.ptr::<u8>("planes"), k.ptr_mut::<u8>("gguf"));
         let matrix = self.matrix();
         k.when(k.global_tid().lt(matrix.items()), || {
             let sides = matrix.sides(k, gguf, planes);

@@ -1,5 +1,6 @@
 //! Words of the DSL by their numbers: executed on the device of the test.
 
+mod activations;
 mod attention;
 mod choice;
 #[path = "../common/mod.rs"]

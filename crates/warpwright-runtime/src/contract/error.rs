@@ -96,7 +96,7 @@ pub enum Violation {
         /// Of what.
         of: Measure,
         /// What it is made of.
-        extent: Extent,
+        extent: Box<Extent>,
     },
     /// A buffer is too short.
     #[error("`{argument}` has {given} elements; it needs {needed} ({extent})")]
@@ -108,7 +108,7 @@ pub enum Violation {
         /// Elements that it needs.
         needed: u64,
         /// What that follows from.
-        extent: Extent,
+        extent: Box<Extent>,
     },
     /// A buffer does not begin where vector accesses need it to.
     #[error("`{argument}` begins at {given:#x}; its address must be a multiple of {needed}")]

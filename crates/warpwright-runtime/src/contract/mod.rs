@@ -196,9 +196,14 @@ impl Contract {
         let of = Measure::Length { argument };
         let needed = self.evaluate(arg.len, of, arguments)?;
         let size = u64::from(arg.dtype.bytes()).max(1);
-        let bytes = needed.checked_mul(size).ok_or(Violation::Overflow { of, extent: arg.len })?;
+        let bytes = needed.checked_mul(size).ok_or(Violation::Overflow { of, extent: arg.len.into() })?;
         if span.bytes < bytes {
-            return Err(Violation::TooShort { argument, given: span.bytes / size, needed, extent: arg.len });
+            return Err(Violation::TooShort {
+                argument,
+                given: span.bytes / size,
+                needed,
+                extent: arg.len.into(),
+            });
         }
         if !span.address.is_multiple_of(ALIGNMENT) {
             return Err(Violation::Misaligned { argument, given: span.address, needed: ALIGNMENT });
@@ -255,7 +260,7 @@ impl Contract {
             Some((argument, Some(number))) => {
                 Violation::Count { argument, given: number.to_string(), needed: Type::U64 }
             }
-            None => Violation::Overflow { of, extent },
+            None => Violation::Overflow { of, extent: extent.into() },
         })
     }
 

@@ -227,7 +227,7 @@ fn refusals_say_what_is_wrong_and_what_is_needed() {
             "`rows` is 4294967296, which is no number of u32",
         ),
         (
-            Violation::Overflow { of: Measure::Grid, extent: Extent::dims("a", "b").times(3) },
+            Violation::Overflow { of: Measure::Grid, extent: Box::new(Extent::dims("a", "b").times(3)) },
             "the grid, 3*a*b, is too large",
         ),
         (
@@ -235,7 +235,7 @@ fn refusals_say_what_is_wrong_and_what_is_needed() {
                 argument: "x",
                 given: 4095,
                 needed: 4096,
-                extent: Extent::dim("rows").times(2048),
+                extent: Box::new(Extent::dim("rows").times(2048)),
             },
             "`x` has 4095 elements; it needs 4096 (2048*rows)",
         ),

@@ -86,6 +86,8 @@ pub enum FindingKind {
         /// Both write the same value.
         same_value: bool,
     },
+    /// A read by `ld.global.nc` of what the launch writes, before the read or after it.
+    NonCoherent,
     /// A read of memory that was never written.
     UninitializedMemory {
         /// In which memory.
@@ -136,7 +138,7 @@ impl FindingKind {
     pub const fn tool(&self) -> Tool {
         match self {
             FindingKind::Access(_) => Tool::Memcheck,
-            FindingKind::Race { .. } => Tool::Racecheck,
+            FindingKind::Race { .. } | FindingKind::NonCoherent => Tool::Racecheck,
             FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
                 Tool::Initcheck
             }
@@ -154,7 +156,16 @@ impl FindingKind {
 
     /// What to do about it, where there is something to be said of all such findings.
     pub const fn advice(&self) -> Option<&'static str> {
-        let FindingKind::Race { between, same_value, .. } = self else { return None };
+        let (between, same_value) = match self {
+            FindingKind::Race { between, same_value, .. } => (between, same_value),
+            FindingKind::NonCoherent => {
+                return Some(
+                    "what is read with `.nc` is constant for the whole launch, whatever orders the two: read it \
+                     without",
+                );
+            }
+            _ => return None,
+        };
         Some(match (between, same_value) {
             (_, true) => "both write the same value, which works but is a race",
             (Between::Copy, _) => "wait for the copy with `cp.async.wait_group` or an mbarrier first",
@@ -177,6 +188,7 @@ impl FindingKind {
             FindingKind::Access(FaultKind::WrongSpace) => "wrong-space",
             FindingKind::Access(FaultKind::ReadOnly) => "read-only",
             FindingKind::Race { .. } => "race",
+            FindingKind::NonCoherent => "non-coherent",
             FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
                 "uninitialized"
             }
@@ -388,6 +400,18 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 second.action,
                 Thread(second),
                 first.action
+            )
+        }
+        FindingKind::NonCoherent => {
+            let second = accesses.get(1).unwrap_or(first);
+            let advice = kind.advice().unwrap_or_default();
+            let (read, written) =
+                if first.action == Action::Read { (first, second) } else { (second, first) };
+            format!(
+                "non-coherent read by {} of what the {} by {} changes in the same launch, at {place}: {advice}",
+                Thread(read),
+                written.action,
+                Thread(written)
             )
         }
         FindingKind::UninitializedMemory { .. } => {

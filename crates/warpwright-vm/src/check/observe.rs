@@ -115,6 +115,18 @@ fn add_race(collector: &Collector, race: &Race, told: &mut Vec<(u32, Between, bo
     } else {
         Between::Warps
     };
+    // However many lanes and bytes it is about, it is one.
+    let what = (first.pc, between, race.same_value);
+    let is_told = told.contains(&what);
+    if !is_told {
+        told.push(what);
+    }
+    let kind = FindingKind::Race { hazard, between, space, same_value: race.same_value };
+    collector.add(RawFinding { count: u64::from(!is_told), ..pair(kind, space, race) });
+}
+
+/// A finding about two accesses.
+fn pair(kind: FindingKind, space: SpaceKind, race: &Race) -> RawFinding {
     let site = |site: super::race::RaceSite| RawSite {
         pc: site.pc,
         action: action(site.kind),
@@ -122,18 +134,7 @@ fn add_race(collector: &Collector, race: &Race, told: &mut Vec<(u32, Between, bo
         thread: site.thread,
         memory: Some(RawPlace { space, address: race.address, bytes: site.bytes }),
     };
-    // However many lanes and bytes it is about, it is one.
-    let what = (first.pc, between, race.same_value);
-    let is_told = told.contains(&what);
-    if !is_told {
-        told.push(what);
-    }
-    collector.add(RawFinding {
-        kind: FindingKind::Race { hazard, between, space, same_value: race.same_value },
-        first: site(first),
-        second: Some(site(second)),
-        count: u64::from(!is_told),
-    });
+    RawFinding { kind, first: site(race.first), second: Some(site(race.second)), count: 1 }
 }
 
 /// The values that a store of registers writes.
@@ -253,6 +254,13 @@ impl<'a> Machine<'a> {
         match region.kind {
             RegionKind::Shared => races.shared(worker, &access, stored, &mut found),
             _ => races.global(&launch.races, worker, &access, stored, &mut found),
+        }
+        let is_global = !matches!(region.kind, RegionKind::Shared);
+        if is_global && launch.code.non_coherent && (touch.order.non_coherent || touch.kind.is_write()) {
+            races.non_coherent(&launch.races, worker, &access, &mut |both| {
+                let finding = pair(FindingKind::NonCoherent, SpaceKind::Global, &both);
+                launch.findings.add(RawFinding { count: 1, ..finding });
+            });
         }
     }
 

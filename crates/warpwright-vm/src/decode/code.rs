@@ -140,6 +140,8 @@ pub(crate) struct Code {
     pub(crate) tables: Vec<Vec<u32>>,
     /// What is not executed.
     pub(crate) unsupported: Vec<Unsupported>,
+    /// There are loads that are not coherent.
+    pub(crate) non_coherent: bool,
 }
 
 impl fmt::Debug for Code {

@@ -39,11 +39,14 @@ pub(crate) struct Order {
     pub(crate) release: bool,
     /// A load of what a compare-and-swap of the same place is about to check.
     pub(crate) proposes: bool,
+    /// A load that caches may answer which nothing keeps coherent.
+    pub(crate) non_coherent: bool,
 }
 
 impl Order {
     /// An ordinary access.
-    pub(crate) const WEAK: Order = Order { strong: None, acquire: false, release: false, proposes: false };
+    pub(crate) const WEAK: Order =
+        Order { strong: None, acquire: false, release: false, proposes: false, non_coherent: false };
 }
 
 /// An address operand.

@@ -10,7 +10,12 @@ use warpwright_ptx::op::Op;
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Ld(ld) => {
-            let order = Order { proposes: d.is_proposing_load(), ..order(ld.semantics, ld.scope, ld.mmio) };
+            let order = Order {
+                proposes: d.is_proposing_load(),
+                non_coherent: ld.nc,
+                ..order(ld.semantics, ld.scope, ld.mmio)
+            };
+            d.code.non_coherent |= ld.nc;
             emit_load(d, &ld.d, ld.ty, (ld.space, &ld.address), order);
         }
         Op::Ldu(ld) => emit_load(d, &ld.d, ld.ty, (ld.space, &ld.address), Order::WEAK),
@@ -118,6 +123,7 @@ pub(crate) fn order(semantics: Option<Semantics>, scope: Option<Scope>, mmio: bo
         acquire: matches!(semantics, Some(Semantics::Acquire | Semantics::AcqRel | Semantics::SeqCst)),
         release: matches!(semantics, Some(Semantics::Release | Semantics::AcqRel | Semantics::SeqCst)),
         proposes: false,
+        non_coherent: false,
     }
 }
 

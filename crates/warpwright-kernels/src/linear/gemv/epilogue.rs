@@ -100,7 +100,7 @@ fn one<'k>(
     };
     let mut y = result(0, output.bias[0]);
     if product.swiglu {
-        y = y * y.sigmoid() * result(1, output.bias[1]);
+        y = y.silu_approx() * result(1, output.bias[1]);
     }
     // Where the rows are open there is one column.
     let at = rows.n.known().map_or(row, |n| column * n + row);

@@ -203,15 +203,15 @@ impl QuantGemv {
             ],
         };
         if norm {
-            args.push(ArgDesc::input::<f32>("norm", Extent::new(k)));
+            args.push(ArgDesc::input::<f32>("norm", Extent::new(k)).constant());
         }
         for (i, matrix) in self.matrices.iter().take(MAX_MATRICES).enumerate() {
             let n = matrix.n.min(MAX_ROWS);
             let bytes = Planes::new(matrix.format, n, k as u32).bytes();
-            args.push(ArgDesc::input::<u8>(WEIGHTS[i], Extent::new(bytes)));
+            args.push(ArgDesc::input::<u8>(WEIGHTS[i], Extent::new(bytes)).constant());
             let n = u64::from(n);
             if matrix.bias {
-                args.push(ArgDesc::input::<f32>(BIASES[i], Extent::new(n)));
+                args.push(ArgDesc::input::<f32>(BIASES[i], Extent::new(n)).constant());
             }
             if matrix.residual {
                 args.push(ArgDesc::input::<f32>(RESIDUALS[i], Extent::new(batch * n)));
@@ -301,7 +301,7 @@ impl QuantGemv {
         let x = match self.activations {
             Activations::Exact | Activations::Rounded => {
                 let x = k.ptr("x").nc();
-                Source::Floats { x, norm: epsilon.map(|_| k.ptr("norm").nc()) }
+                Source::Floats { x, norm: epsilon.map(|_| k.ptr("norm")) }
             }
             Activations::Int8 => Source::Q8_1 {
                 quants: k.ptr::<i8>("x_quants").nc().cast(),
@@ -311,8 +311,8 @@ impl QuantGemv {
         };
         let operands: Vec<_> = (self.matrices.iter().enumerate())
             .map(|(i, matrix)| {
-                let weights = k.ptr::<u8>(WEIGHTS[i]).nc().no_allocate();
-                let bias = matrix.bias.then(|| k.ptr::<f32>(BIASES[i]).nc());
+                let weights = k.ptr::<u8>(WEIGHTS[i]).no_allocate();
+                let bias = matrix.bias.then(|| k.ptr::<f32>(BIASES[i]));
                 let residual = matrix.residual.then(|| k.ptr::<f32>(RESIDUALS[i]));
                 let y = (!(self.swiglu && i > 0)).then(|| k.ptr_mut::<f32>(RESULTS[i]));
                 (weights, bias, residual, y)

@@ -31,19 +31,8 @@ impl<'a, 'b> Check<'a, 'b> {
         stored: &'a dyn Stored,
         race: &'a mut dyn FnMut(Race),
     ) -> Self {
-        let stamp = Stamp {
-            block: clocks.block,
-            clock: clocks.now,
-            pc: access.pc,
-            warp: if access.kind.is_async() { agent(access.warp) } else { access.warp },
-            write: access.kind.is_write(),
-            atomic: access.kind == AccessKind::Atomic,
-            strong: access.strength.scope(),
-            element: access.element,
-            serial,
-        };
         let view = View { warp: access.warp, clocks, private: space == RaceSpace::Shared, chance };
-        Check { mode, space, access, entry: stamp.entry(), view, stored, race }
+        Check { mode, space, access, entry: entry(access, clocks, serial), view, stored, race }
     }
 
     /// The access is to shared memory.
@@ -159,7 +148,23 @@ impl<'a, 'b> Check<'a, 'b> {
     }
 }
 
-fn site(entry: &Entry, warp: u8, lane: u32) -> RaceSite {
+/// What the entries of an access have in common.
+pub(super) fn entry(access: &WarpAccess<'_>, clocks: &Clocks, serial: u16) -> Entry {
+    let stamp = Stamp {
+        block: clocks.block,
+        clock: clocks.now,
+        pc: access.pc,
+        warp: if access.kind.is_async() { agent(access.warp) } else { access.warp },
+        write: access.kind.is_write(),
+        atomic: access.kind == AccessKind::Atomic,
+        strong: access.strength.scope(),
+        element: access.element,
+        serial,
+    };
+    stamp.entry()
+}
+
+pub(super) fn site(entry: &Entry, warp: u8, lane: u32) -> RaceSite {
     let kind = match (entry.is_async(), entry.is_write(), entry.is_atomic()) {
         (true, true, _) => AccessKind::AsyncWrite,
         (true, false, _) => AccessKind::AsyncRead,

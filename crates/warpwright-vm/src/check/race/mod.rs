@@ -49,6 +49,7 @@ mod entry;
 mod knowledge;
 mod list;
 mod location;
+mod non_coherent;
 mod order;
 mod row;
 mod scatter;
@@ -260,6 +261,20 @@ impl BlockRaces {
                 launch.locations.release(address, block, released);
             });
         }
+    }
+
+    /// A read of global memory that is not coherent, or a write, before it is done. `found` is called with an access
+    /// that it must not meet in one launch, whatever orders the two.
+    pub fn non_coherent(
+        &self,
+        launch: &LaunchRaces,
+        worker: &mut WorkerRaces,
+        access: &WarpAccess<'_>,
+        found: &mut dyn FnMut(Race),
+    ) {
+        let entry = check::entry(access, &self.clocks, self.serial);
+        let memory = (&launch.rows, &mut worker.chunks);
+        non_coherent::access(access, &entry, memory, &mut worker.pieces, found);
     }
 
     /// A strong read of shared memory has been done: what it observed is taken note of.

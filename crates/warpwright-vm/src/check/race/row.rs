@@ -7,6 +7,7 @@
 use super::access::Spot;
 use super::entry::{Bytes, Entry};
 use super::list::List;
+use super::non_coherent::Marks;
 use super::order::{Found, View, unordered};
 
 /// What a row remembers.
@@ -18,6 +19,8 @@ pub(super) struct Row {
     newest: u64,
     /// Agents accessed it, of whom a barrier says nothing.
     agents: bool,
+    /// What reads that are not coherent need to know, where there are any.
+    marks: Option<Box<Marks>>,
 }
 
 impl Row {
@@ -98,5 +101,12 @@ impl Row {
     pub(super) fn forget(&mut self, bytes: Bytes) {
         self.writes.forget(bytes);
         self.reads.forget(bytes);
+        if let Some(marks) = &mut self.marks {
+            marks.forget(bytes);
+        }
+    }
+
+    pub(super) fn marks(&mut self) -> &mut Marks {
+        self.marks.get_or_insert_default()
     }
 }

@@ -212,6 +212,9 @@ impl Finding {
                 let second = noun(self.accesses.get(1).or(first));
                 format!("{} and {second} of {space} memory race, between {between}", noun(first))
             }
+            FindingKind::NonCoherent => {
+                "a non-coherent read of global memory that the launch writes".to_string()
+            }
             FindingKind::UninitializedMemory { .. } => {
                 format!("{} of {space} memory that was never written", noun(first))
             }
