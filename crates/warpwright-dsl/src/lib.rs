@@ -44,7 +44,9 @@
 
 mod address;
 mod atomic;
+mod branch;
 mod call;
+mod carry;
 mod choice;
 mod collective;
 mod control;
@@ -54,10 +56,13 @@ mod emit;
 mod extent;
 mod form;
 mod group;
+mod guard;
 mod kernel;
+mod leave;
 mod live;
 mod lower;
 mod math;
+mod operator;
 mod pointer;
 mod reg;
 mod size;
@@ -70,14 +75,18 @@ mod trig;
 mod types;
 
 pub use atomic::{AtomicAdd, AtomicBits, AtomicMinMax};
+pub use branch::If;
 pub use call::{Call, Called, Team};
+pub use carry::Carry;
 pub use collective::Reduce;
-pub use control::{Carry, Range, Var};
+pub use control::{Range, Var};
 pub use convert::{ConvertFrom, ToF32};
 pub use divide::Divide;
 pub use extent::Extent;
 pub use group::Scan;
+pub use guard::Guard;
 pub use kernel::{ArgDesc, Block, BuildError, Built, Kernel, LaunchRule, Role, build};
+pub use leave::Break;
 pub use math::{Bytes, Fused, Rounded, Wide};
 pub use pointer::{Access, Index, Ptr};
 pub use reg::{IntoReg, Reg};
@@ -85,13 +94,20 @@ pub use size::{Size, SizeValue};
 pub use spread::{List, Spread};
 pub use tile::*;
 pub use types::*;
+pub use warpwright_macros::Carry;
+pub use warpwright_ptx::ir::{Arch, Scope};
+
+/// What derived code names.
+#[doc(hidden)]
+pub mod derive {
+    pub use warpwright_ptx::ir::Reg;
+}
 
 use state::State;
 use std::cell::{RefCell, RefMut};
 use std::marker::PhantomData;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::ir::Arch;
 use warpwright_ptx::op::Op;
 
 /// The kernel under construction: a handle, free to copy.
@@ -133,17 +149,16 @@ impl<'k> K<'k> {
     /// of [`Ptr::address`].
     #[track_caller]
     pub fn op(self, op: impl Into<Op>) {
-        self.state().effect(op, None, Location::caller());
+        self.op_if(None, op);
     }
 
-    /// Appends any instruction, executed where the predicate holds.
+    /// Appends any instruction, executed where the predicate holds: see [`Guard`].
     #[track_caller]
-    pub fn op_if(self, condition: Reg<'k, Pred>, op: impl Into<Op>) {
+    pub fn op_if(self, condition: impl Guard<'k>, op: impl Into<Op>) {
         let loc = Location::caller();
         let mut state = self.state();
-        if state.usable(condition.id, loc) {
-            let guard = state.register(condition.id, loc);
-            state.effect(op, Some((guard, false)), loc);
+        if let Some(guard) = state.guard(condition.predicate(), loc) {
+            state.effect(op, guard, loc);
         }
     }
 

@@ -32,7 +32,7 @@ impl<'a> Liveness<'a> {
             }
         }
         for looped in &state.loops {
-            this.need(looped.again);
+            looped.again.into_iter().for_each(|again| this.need(again));
             looped.guard.into_iter().for_each(|guard| this.need(guard));
             for bump in &looped.bumps {
                 this.need(bump.init);
@@ -41,6 +41,7 @@ impl<'a> Liveness<'a> {
             }
         }
         state.ifs.iter().for_each(|branch| this.need(branch.condition));
+        state.breaks.iter().filter_map(|leave| leave.condition).for_each(|condition| this.need(condition));
         for switch in &state.switches {
             this.need(switch.index);
             this.need(switch.inside);

@@ -4,7 +4,7 @@ use super::address::Resolver;
 use super::emit;
 use super::kernel::{Block, Built, LaunchRule, dynamic_name, is_identifier};
 use super::live::Liveness;
-use super::state::{BODY, BlockId, Def, ENTRY, Inst, Loc, Node, POISON, State, Value};
+use super::state::{BODY, BlockId, Break, Def, ENTRY, Inst, Labelled, Loc, Node, POISON, State, Value};
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::{Access, Op, VisitorMut, control};
@@ -199,6 +199,8 @@ struct Flattener<'a> {
     alias: Vec<Reg>,
     /// With its place in the text, once it is defined.
     labels: Vec<(String, u32)>,
+    /// By labelled block: the label behind it, once the block is being written.
+    ends: Vec<LabelId>,
     defined: u32,
     loops: u32,
 }
@@ -218,6 +220,7 @@ impl<'a> Flattener<'a> {
             written: vec![0; count],
             alias: (0..count as u32).map(Reg).collect(),
             labels: Vec::new(),
+            ends: vec![LabelId(u32::MAX); state.labelled.len()],
             defined: 0,
             loops: 0,
             addresses,
@@ -275,6 +278,12 @@ impl<'a> Flattener<'a> {
                 Node::Loop(id) => self.looped(id as usize),
                 Node::If(id) => self.branch(id as usize),
                 Node::Switch(id) => self.switch(id as usize),
+                Node::Labelled(id) => self.labelled(id as usize),
+                Node::Break(id) => {
+                    let &Break { loc, condition, of } = &self.state.breaks[id as usize];
+                    let guard = condition.map(|condition| (condition, false));
+                    self.push(emit::bra(self.ends[of as usize]), guard, loc);
+                }
             }
         }
     }
@@ -347,7 +356,7 @@ impl<'a> Flattener<'a> {
             }
         }
         self.parallel_copy(copies, loc);
-        self.push(emit::bra(top), Some((again, false)), loc);
+        self.push(emit::bra(top), again.map(|again| (again, false)), loc);
         if let Some(end) = end {
             self.define_label(end);
         }
@@ -428,6 +437,15 @@ impl<'a> Flattener<'a> {
                 self.push(emit::bra(end), None, loc);
             }
         }
+        self.define_label(end);
+    }
+
+    fn labelled(&mut self, id: usize) {
+        let number = self.next_number();
+        let &Labelled { name, body } = &self.state.labelled[id];
+        let end = self.label(format!("{name}_{number}_end"));
+        self.ends[id] = end;
+        self.block(body);
         self.define_label(end);
     }
 
