@@ -1,10 +1,10 @@
 //! Branches: `if`, `else if`, `else`, cases and roles.
 
 use super::K;
-use super::carry::{Carry, Meeting, registers, same_shape, with_registers};
+use super::carry::{Carry, registers, same_shape, with_registers};
 use super::guard::Guard;
 use super::reg::Reg;
-use super::state::{self, BlockId, Loc, Node, Switch};
+use super::state::{self, BlockId, Def, Loc, Node, POISON, Switch};
 use super::types::*;
 use std::panic::Location;
 use warpwright_ptx::ir::{self, Cmp};
@@ -16,7 +16,8 @@ pub struct If<'k, C> {
     loc: Loc,
     /// Where the branches meet.
     outer: BlockId,
-    meeting: Meeting<C>,
+    /// What the first branch yields, and the registers that each branch writes.
+    value: Option<(C, Vec<ir::Reg>)>,
     /// The last condition, where it could be used, and the block that it is in.
     last: (Option<u32>, BlockId),
 }
@@ -37,7 +38,10 @@ impl<'k, C: Carry<'k>> If<'k, C> {
     #[track_caller]
     pub fn else_(mut self, otherwise: impl Fn() -> C) -> C {
         self.otherwise(|this| this.yields(otherwise()));
-        self.meeting.value(self.k).unwrap_or_else(|| C::poison(self.k))
+        match &self.value {
+            Some((shape, merged)) => with_registers(self.k, shape, merged),
+            None => C::poison(self.k),
+        }
     }
 
     /// A condition in the current block, with its branch.
@@ -64,9 +68,36 @@ impl<'k, C: Carry<'k>> If<'k, C> {
         }
     }
 
+    /// The current block is a branch that yields `value`.
     fn yields(&mut self, value: C) {
+        let (k, loc) = (self.k, self.loc);
+        let Some((shape, merged)) = &self.value else {
+            let mut regs = registers(&value);
+            let mut state = k.state();
+            for reg in &mut regs {
+                if !state.usable(*reg, loc) {
+                    *reg = POISON;
+                    continue;
+                }
+                let ty = state.value(*reg).ty;
+                let variable = state.define_in(self.outer, ty, Def::Variable);
+                state.write(variable, *reg, loc);
+                *reg = variable;
+            }
+            self.value = Some((value, regs));
+            return;
+        };
         let what = "one branch yields a tile of one shape and the other of another";
-        self.meeting.yields(self.k, self.outer, value, what, self.loc);
+        if !same_shape(k, (shape, &value), what, loc) {
+            return;
+        }
+        let regs = registers(&value);
+        let mut state = k.state();
+        for (&variable, reg) in merged.iter().zip(regs) {
+            if variable != POISON && state.usable(reg, loc) {
+                state.write(variable, reg, loc);
+            }
+        }
     }
 }
 
@@ -127,7 +158,7 @@ impl<'k> K<'k> {
             let state = self.state();
             (state.line.unwrap_or(loc), state.current)
         };
-        let mut chain = If { k: self, loc, outer, meeting: Meeting::new(), last: (None, outer) };
+        let mut chain = If { k: self, loc, outer, value: None, last: (None, outer) };
         chain.branch(condition, then);
         chain
     }

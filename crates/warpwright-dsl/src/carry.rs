@@ -2,7 +2,7 @@
 
 use super::K;
 use super::reg::Reg;
-use super::state::{BlockId, Loc, POISON};
+use super::state::{Loc, POISON};
 use super::types::*;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir;
@@ -168,52 +168,4 @@ pub(super) fn with_registers<'k, C: Carry<'k>>(k: K<'k>, shape: &C, regs: &[ir::
 pub(super) fn map<'k, C: Carry<'k>>(k: K<'k>, state: &C, mut each: impl FnMut(ir::Reg) -> ir::Reg) -> C {
     let regs: Vec<_> = registers(state).into_iter().map(&mut each).collect();
     with_registers(k, state, &regs)
-}
-
-/// What the ways yield that meet in one place: registers that each of them writes.
-#[derive(Debug)]
-pub(super) struct Meeting<C> {
-    /// The value of the way that came first, and the registers.
-    value: Option<(C, Vec<ir::Reg>)>,
-}
-
-impl<'k, C: Carry<'k>> Meeting<C> {
-    pub(super) fn new() -> Self {
-        Meeting { value: None }
-    }
-
-    /// Another way yields `value`, in the current block; they meet in `outer`.
-    pub(super) fn yields(&mut self, k: K<'k>, outer: BlockId, value: C, what: &str, loc: Loc) {
-        let Some((shape, merged)) = &self.value else {
-            let mut regs = registers(&value);
-            let mut state = k.state();
-            for reg in &mut regs {
-                if !state.usable(*reg, loc) {
-                    *reg = POISON;
-                    continue;
-                }
-                let ty = state.value(*reg).ty;
-                let variable = state.define_in(outer, ty, super::state::Def::Variable);
-                state.write(variable, *reg, loc);
-                *reg = variable;
-            }
-            self.value = Some((value, regs));
-            return;
-        };
-        if !same_shape(k, (shape, &value), what, loc) {
-            return;
-        }
-        let regs = registers(&value);
-        let mut state = k.state();
-        for (&variable, reg) in merged.iter().zip(regs) {
-            if variable != POISON && state.usable(reg, loc) {
-                state.write(variable, reg, loc);
-            }
-        }
-    }
-
-    /// What is there where they have met; `None` where no way leads there.
-    pub(super) fn value(&self, k: K<'k>) -> Option<C> {
-        self.value.as_ref().map(|(shape, merged)| with_registers(k, shape, merged))
-    }
 }

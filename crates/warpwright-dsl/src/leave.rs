@@ -1,13 +1,14 @@
 //! Leaving from the middle: loops and blocks that `break` with a value.
 
 use super::K;
-use super::carry::{Carry, Meeting};
-use super::reg::Reg;
-use super::state::{self, BlockId, Labelled, Loc, Node};
+use super::carry::{Carry, registers, same_shape, with_registers};
+use super::reg;
+use super::state::{self, Def, Labelled, Loc, Node, State};
 use super::types::Pred;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::Reg;
 
 /// The way out of a loop or block, with a value: see [`K::loop_`] and [`K::labelled`].
 ///
@@ -20,13 +21,17 @@ use warpwright_ptx::diag::Code;
 ///     k.labelled(|out| kept.set(Some(out)));
 /// }
 /// ```
-#[derive(Debug)]
 pub struct Break<'k, R> {
     k: K<'k>,
     id: u32,
-    /// Where the ways out meet.
-    outer: BlockId,
-    meeting: RefCell<Meeting<R>>,
+    /// What the first way out yields.
+    shape: Cell<Option<R>>,
+}
+
+impl<R> std::fmt::Debug for Break<'_, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Break({})", self.id)
+    }
 }
 
 impl<'k, R: Carry<'k>> Break<'k, R> {
@@ -38,22 +43,28 @@ impl<'k, R: Carry<'k>> Break<'k, R> {
 
     /// Leaves with `value` in the threads for which the predicate holds; the others go on.
     #[track_caller]
-    pub fn break_if(&self, condition: Reg<'k, Pred>, value: R) {
+    pub fn break_if(&self, condition: reg::Reg<'k, Pred>, value: R) {
         self.leaves(Some(condition), value, Location::caller());
     }
 
-    fn leaves(&self, condition: Option<Reg<'k, Pred>>, value: R, loc: Loc) {
+    /// A way out; `condition` is absent where all threads that come here take it.
+    fn leaves(&self, condition: Option<reg::Reg<'k, Pred>>, value: R, loc: Loc) {
         let Some(guard) = self.k.state().guard(condition, loc) else { return };
-        self.yields(value, loc);
-        let mut state = self.k.state();
-        let id = state.breaks.len() as u32;
-        state.breaks.push(state::Break { loc, condition: guard.map(|(reg, _)| reg), of: self.id });
-        state.push_node(Node::Break(id));
-    }
-
-    fn yields(&self, value: R, loc: Loc) {
+        let shape = self.shape.get().unwrap_or(value);
+        self.shape.set(Some(shape));
         let what = "what is left has a tile of one shape here and of another there";
-        self.meeting.borrow_mut().yields(self.k, self.outer, value, what, loc);
+        let values = registers(&value);
+        if !same_shape(self.k, (&shape, &value), what, loc) {
+            return;
+        }
+        let mut state = self.k.state();
+        if !values.iter().all(|&reg| state.usable(reg, loc)) {
+            return;
+        }
+        let id = state.breaks.len() as u32;
+        let condition = guard.map(|(reg, _)| reg);
+        state.breaks.push(state::Break { loc, condition, of: self.id, values });
+        state.push_node(Node::Break(id));
     }
 }
 
@@ -107,28 +118,48 @@ impl<'k> K<'k> {
         loc: Loc,
         body: impl FnOnce(&Break<'k, R>) -> Option<R>,
     ) -> R {
-        let (id, outer) = {
-            let mut state = self.state();
-            let id = state.labelled.len() as u32;
-            // Its block is known once it is closed.
-            let body = state.current;
-            state.labelled.push(Labelled { name, body });
-            (id, state.current)
-        };
-        let out = Break { k: self, id, outer, meeting: RefCell::new(Meeting::new()) };
-        let (block, ()) = self.block(|| {
-            if let Some(value) = body(&out) {
-                out.yields(value, loc);
-            }
-        });
+        let (block, outer) = self.state().open(None);
+        let id = self.state().labelled.len() as u32;
+        self.state().labelled.push(Labelled { name, body: block, last: None, met: Vec::new() });
+        let out = Break { k: self, id, shape: Cell::new(None) };
+        if let Some(value) = body(&out) {
+            out.leaves(None, value, loc);
+            let last = (self.state().breaks.len() as u32).wrapping_sub(1);
+            self.state().labelled[id as usize].last = Some(last);
+        }
         let mut state = self.state();
-        state.labelled[id as usize].body = block;
+        state.close(outer);
         state.push_node(Node::Labelled(id));
+        let Some(shape) = out.shape.get() else {
+            state.mistake(Code::Parameter, loc, "a loop that nothing breaks never ends");
+            drop(state);
+            return R::poison(self);
+        };
+        let met = state.meet(id);
         drop(state);
-        let value = out.meeting.borrow().value(self);
-        value.unwrap_or_else(|| {
-            self.state().mistake(Code::Parameter, loc, "a loop that nothing breaks never ends");
-            R::poison(self)
-        })
+        with_registers(self, &shape, &met)
+    }
+}
+
+impl State {
+    /// What the ways out of a labelled block leave behind it: what the only one yields, or registers that each writes.
+    fn meet(&mut self, id: u32) -> Vec<Reg> {
+        let ways: Vec<_> = (0..self.breaks.len()).filter(|&way| self.breaks[way].of == id).collect();
+        let Some(&first) = ways.first() else { return Vec::new() };
+        let values = self.breaks[first].values.clone();
+        if ways.len() > 1 {
+            let met: Vec<_> = (values.iter().enumerate())
+                .map(|(i, &value)| self.define(self.value(value).ty, Def::Met(id, i as u32)))
+                .collect();
+            self.labelled[id as usize].met = met.clone();
+            return met;
+        }
+        let outlives = |state: &Self, value: Reg| state.block(state.value(value).block).open;
+        (values.into_iter())
+            .map(|value| match outlives(self, value) {
+                true => value,
+                false => self.define(self.value(value).ty, Def::Result(value)),
+            })
+            .collect()
     }
 }

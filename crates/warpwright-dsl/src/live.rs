@@ -55,6 +55,10 @@ impl<'a> Liveness<'a> {
                     this.need(carried.next);
                 }
                 Def::Result(value) => this.need(value),
+                Def::Met(id, i) => {
+                    let ways = state.breaks.iter().filter(|way| way.of == id);
+                    ways.for_each(|way| this.need(way.values[i as usize]));
+                }
                 Def::Variable => {
                     for i in 0..this.writers.len() {
                         if this.writers[i].0 == reg {

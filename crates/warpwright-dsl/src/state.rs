@@ -32,8 +32,10 @@ pub(super) enum Def {
     Const(Imm),
     /// Carried by a loop: which, and which of its carried values.
     Carried(u32, u32),
-    /// What a carried value is after its loop.
+    /// What a value of a loop is after it, in its register.
     Result(Reg),
+    /// What the ways out of a labelled block leave behind it: which block, and which of the values.
+    Met(u32, u32),
     /// Written by several instructions.
     Variable,
     /// Not a value: stands for the address that a pointer means, in a memory access.
@@ -139,6 +141,10 @@ pub(super) struct Switch {
 pub(super) struct Labelled {
     pub(super) name: &'static str,
     pub(super) body: BlockId,
+    /// The break at its end, which needs no jump.
+    pub(super) last: Option<u32>,
+    /// What the ways out leave behind it, where there are several: registers that each writes.
+    pub(super) met: Vec<Reg>,
 }
 
 /// Leaves a labelled block that it is in.
@@ -149,6 +155,7 @@ pub(super) struct Break {
     pub(super) condition: Option<Reg>,
     /// Which block.
     pub(super) of: u32,
+    pub(super) values: Vec<Reg>,
 }
 
 /// What the offsets of an address are added to.

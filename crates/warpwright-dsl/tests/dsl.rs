@@ -520,6 +520,8 @@ fn mistakes_are_collected_with_their_lines() {
         k.shared::<f32>(0); // empty
         k.refuse("not today");
         k.tid().lt(4).select_ptr(x, x.at(k.tid())); // not parameters
+        let never: Reg<'_, f32> = k.loop_((), |_, ()| ()); // no break
+        y.st(4, never); // poison
     });
     let expected = [
         (Code::Redeclared, 3),
@@ -534,6 +536,7 @@ fn mistakes_are_collected_with_their_lines() {
         (Code::SharedMemory, 15),
         (Code::Parameter, 16),
         (Code::Parameter, 17),
+        (Code::Parameter, 18),
     ];
     assert_eq!(found, expected.map(|(code, line)| (code, first + line)));
 }
