@@ -7,7 +7,7 @@
 
 use super::K;
 use super::carry::{Carry, registers, with_registers};
-use super::reg::Reg;
+use super::reg::{IntoReg, Reg};
 use super::state::{Loc, POISON};
 use super::types::*;
 use std::panic::Location;
@@ -122,30 +122,50 @@ impl<'k> K<'k> {
         })
     }
 
+    /// The state of thread `thread` of the block, in all its threads.
+    #[track_caller]
+    pub fn block_broadcast<C: Carry<'k>>(self, state: C, thread: impl IntoReg<'k, u32>) -> C {
+        let loc = Location::caller();
+        let thread = thread.into_reg(self, loc);
+        self.on_line(loc, || self.through_scratch(state, self.linear_tid().eq(thread), [self.u32(0); 2], loc))
+    }
+
     /// In lane `i` of each warp the state that warp `i` has where the predicate holds, in one lane of it. Lanes beyond
     /// the warps have that of the last.
     fn of_warps<C: Carry<'k>>(self, state: C, holds: Reg<'k, Pred>, warps: u32, loc: Loc) -> C {
         let (lane, warp) = (self.lane(), self.warp());
+        let place = if warps.is_power_of_two() { lane & (warps - 1) } else { lane.min(warps - 1) };
+        self.through_scratch(state, holds, [warp, place], loc)
+    }
+
+    /// The threads for which the predicate holds leave their state at the place `to` of the scratch; each thread takes
+    /// what is at `from`.
+    fn through_scratch<C: Carry<'k>>(
+        self,
+        state: C,
+        holds: Reg<'k, Pred>,
+        [to, from]: [Reg<'k, u32>; 2],
+        loc: Loc,
+    ) -> C {
         let regs = registers(&state);
         let types: Vec<_> = regs.iter().map(|&reg| self.state().type_of(reg)).collect();
         for (which, (&reg, ty)) in regs.iter().zip(&types).enumerate() {
             match ty {
                 Some(Type::Pred) => {
                     let bit = Reg::<Pred>::new(self, reg).u32();
-                    self.collective_scratch::<u32>(which, loc).st_if(holds, warp, bit);
+                    self.collective_scratch::<u32>(which, loc).st_if(holds, to, bit);
                 }
                 Some(ty) => of_type!(*ty, T => {
-                    self.collective_scratch::<T>(which, loc).st_if(holds, warp, Reg::new(self, reg))
+                    self.collective_scratch::<T>(which, loc).st_if(holds, to, Reg::new(self, reg))
                 }),
                 None => return C::poison(self),
             }
         }
         self.sync();
-        let place = if warps.is_power_of_two() { lane & (warps - 1) } else { lane.min(warps - 1) };
         let regs: Vec<_> = (types.iter().enumerate())
             .map(|(which, ty)| match ty {
-                Some(Type::Pred) => self.collective_scratch::<u32>(which, loc).ld(place).ne(0).id,
-                Some(ty) => of_type!(*ty, T => self.collective_scratch::<T>(which, loc).ld(place).id),
+                Some(Type::Pred) => self.collective_scratch::<u32>(which, loc).ld(from).ne(0).id,
+                Some(ty) => of_type!(*ty, T => self.collective_scratch::<T>(which, loc).ld(from).id),
                 None => POISON,
             })
             .collect();
