@@ -14,6 +14,11 @@ use warpwright_ptx::ir::{self, Cmp, Dst, DstPair, Imm, Src, Type};
 use warpwright_ptx::op::warp::*;
 
 /// Elements that reductions combine.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no reduction of its own",
+    label = "not `u32`, `i32` or `f32`",
+    note = "`k.warp_reduce_by(x, |a, b| a + b)` and `k.block_reduce_by` take every state and operator"
+)]
 pub trait Reduce: Ordered + Word {
     /// Smaller than any other.
     #[doc(hidden)]

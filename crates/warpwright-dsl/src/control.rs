@@ -3,7 +3,7 @@
 use super::K;
 use super::carry::{Carry, registers, same_shape, with_registers};
 use super::emit;
-use super::reg::{Binary, IntoReg, Reg};
+use super::reg::{Binary, Host, IntoReg, Reg};
 use super::state::{Carried, Def, Loc, Loop, Node, POISON};
 use super::types::*;
 use std::panic::Location;
@@ -28,6 +28,35 @@ enum Trips {
     Exactly(u32),
     /// Each thread makes that many, or one more.
     OrOneMore(u32),
+}
+
+/// What a Rust `for` runs through: no range of the device.
+///
+/// ```compile_fail,E0277
+/// use warpwright_dsl::*;
+/// fn wrong<'k>(k: K<'k>, y: Ptr<'k, Global, u32>) {
+///     for i in k.range(0..4) {
+///         y.st(i, 0);
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the host cannot run through a range of the device",
+    label = "use `k.each(range, |i| ..)`, or `k.fold(range, init, |i, state| ..)` where state goes around",
+    note = "a Rust `for i in 0..4` writes its body four times: it unrolls"
+)]
+pub trait RunsThrough<R> {}
+
+// So that the compiler says the above.
+impl<'k> Iterator for Range<'k>
+where
+    Host: RunsThrough<Range<'k>>,
+{
+    type Item = Reg<'k, u32>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        None
+    }
 }
 
 impl<'k> Range<'k> {

@@ -72,6 +72,11 @@ const COLLECTIVE: u32 = 32;
 pub(super) const INVALID: u32 = u32::MAX;
 
 /// What can index a pointer: integers of 32 or 64 bits, and host numbers.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not index a pointer",
+    label = "neither a `Reg` of `u32`, `i32`, `u64` or `i64`, nor a `u32` of the host",
+    note = "`.to::<u32>()` converts a register; a host number is `n as u32`"
+)]
 pub trait Index<'k> {
     /// The register, or constant.
     #[doc(hidden)]

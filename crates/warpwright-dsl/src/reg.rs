@@ -51,10 +51,57 @@ impl<T: Element> std::fmt::Debug for Reg<'_, T> {
 }
 
 /// What may stand where a register is wanted: the register, or a host value as a constant.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not stand for a register of `{T}`",
+    label = "neither a `Reg<{T}>` nor a literal of its type",
+    note = "element types do not mix: `.to()` converts a register, `.f32()` one to `f32`",
+    note = "a literal has the type of the element: `1.0` for floats, `1` for integers, `true` for predicates"
+)]
 pub trait IntoReg<'k, T: Element> {
     /// The register.
     #[doc(hidden)]
     fn into_reg(self, k: K<'k>, loc: &'static Location<'static>) -> Reg<'k, T>;
+}
+
+/// Who runs the body while the kernel is built.
+#[derive(Clone, Copy, Debug)]
+pub struct Host;
+
+/// What the host compares a register with by `<` and `==`: nothing, for it does not know what it holds.
+///
+/// ```compile_fail,E0277
+/// use warpwright_dsl::*;
+/// fn wrong<'k>(k: K<'k>, i: Reg<'k, u32>, n: Reg<'k, u32>) {
+///     if i < n {} // `k.when(i.lt(n), || ..)`
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the host cannot compare what the device holds",
+    label = "use `a.lt(b)`, `le`, `gt`, `ge`, `eq` or `ne`: predicates of the device",
+    note = "branch on one by `k.when(i.lt(n), || ..)` or `k.if_(i.lt(n), || a).else_(|| b)`; choose by `i.lt(n).select(a, b)`"
+)]
+pub trait Compares<R> {}
+
+// So that the compiler says the above: it looks at what is compared where there is a choice, of which none is in reach.
+impl Compares<Host> for Host {}
+impl Compares<&Host> for Host {}
+
+impl<T, R> PartialEq<R> for Reg<'_, T>
+where
+    Host: Compares<R>,
+{
+    fn eq(&self, _: &R) -> bool {
+        false
+    }
+}
+
+impl<T, R> PartialOrd<R> for Reg<'_, T>
+where
+    Host: Compares<R>,
+{
+    fn partial_cmp(&self, _: &R) -> Option<std::cmp::Ordering> {
+        None
+    }
 }
 
 impl<'k, T: Element> IntoReg<'k, T> for Reg<'k, T> {
