@@ -56,6 +56,7 @@ fn searched(body: fn(K<'_>), n: usize, queries: usize, exact: impl Fn(u32, &[u32
             Given::Scalar(queries as u32),
         ],
         exact: vec![(exact, 0.0)],
+        ..Day::default()
     }
 }
 

@@ -4,7 +4,14 @@
 mod binary_search;
 #[path = "../common/mod.rs"]
 mod common;
+mod gemm;
+mod gemv;
+mod histogram;
+mod layer_norm;
+mod paged_gather;
 mod segmented_scan;
+mod stencil;
+mod top_8;
 
 use common::{Given, Reported};
 use warpwright_dsl::{Arch, Built, K, LaunchRule, build};
@@ -17,12 +24,24 @@ struct Day<'a> {
     body: fn(K<'_>),
     /// Blocks and threads.
     shape: (u32, u32),
+    /// The oldest target, as `sm_N`.
+    sm: u16,
     given: Vec<Given<'a>>,
     /// Each output, and how far from it the kernel may be.
     exact: Vec<(Vec<f64>, f64)>,
 }
 
+impl Default for Day<'_> {
+    fn default() -> Self {
+        Day { body: |_| {}, shape: (1, 32), sm: 75, given: Vec::new(), exact: Vec::new() }
+    }
+}
+
 impl Day<'_> {
+    fn targets(&self) -> impl Iterator<Item = u16> {
+        TARGETS.into_iter().filter(|&sm| sm >= self.sm)
+    }
+
     fn build(&self, sm: u16) -> Built {
         let built = build("day", &LaunchRule::new(self.shape.1), Arch::sm(sm), self.body);
         built.unwrap_or_else(|errors| panic!("sm_{sm}: {errors}"))
@@ -46,7 +65,7 @@ impl Day<'_> {
 
     #[track_caller]
     fn assert_right(&self) {
-        for sm in TARGETS {
+        for sm in self.targets() {
             assert_eq!(self.wrong(&self.run(sm).0), None, "sm_{sm}");
         }
     }
@@ -54,8 +73,7 @@ impl Day<'_> {
 
 /// What only a virtual GPU shows.
 mod on_the_vm {
-    use super::{Day, TARGETS, binary_search, common, segmented_scan};
-    use warpwright_dsl::{Arch, Built};
+    use super::*;
     use warpwright_ptx::ir::{ItemKind, StatementKind};
     use warpwright_ptx::op::Op;
 
@@ -106,13 +124,21 @@ mod on_the_vm {
 
     #[test]
     fn every_wait_is_needed() {
-        let days: [(&str, Day<'_>, &[bool]); 2] = [
-            ("binary search", binary_search::day(33, 70), &[]),
+        let days: [(&str, Day<'_>, &[bool]); 9] = [
+            ("histogram", histogram::day(191), &[true, true]),
             // The last barrier keeps the scratch for a collective that does not come.
+            ("layer norm", layer_norm::day(2, 1000), &[true, false]),
+            ("top 8", top_8::day(1, 65), &[true, true]),
+            ("gemm", gemm::day(17, 33, 40), &[true, true]),
+            ("stencil", stencil::day(777), &[true; 5]),
+            ("gemv", gemv::day(3, 33), &[]),
+            ("binary search", binary_search::day(33, 70), &[]),
+            ("paged gather", paged_gather::day(50), &[]),
+            // As above.
             ("segmented scan", segmented_scan::day(1000), &[true, true, true, true, true, false]),
         ];
-        for sm in TARGETS {
-            for (name, day, needed) in &days {
+        for (name, day, needed) in &days {
+            for sm in day.targets() {
                 assert_eq!(missed(day, sm), *needed, "{name} on sm_{sm}");
             }
         }

@@ -90,6 +90,7 @@ pub(crate) fn day(n: usize) -> Day<'static> {
             Given::Input(Type::U32, &[0.0]),
             Given::Scalar(n as u32),
         ],
+        ..Day::default()
     }
 }
 
