@@ -56,6 +56,7 @@ const SELECTED: &[(&str, &[&str])] = &[
             "dsl",
             "elementwise",
             "embedding",
+            "first_day",
             "flash_attention",
             "gemm",
             "gemv",

@@ -90,6 +90,8 @@ impl<'a> Resolver<'a> {
                         self.walk(case);
                     }
                 }
+                Node::Labelled(id) => self.walk(self.state.labelled[id as usize].body),
+                Node::Break(_) => {}
             }
             let appended = self.state.blocks[block.0 as usize].nodes.len();
             if appended > count {

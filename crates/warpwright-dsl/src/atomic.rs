@@ -1,12 +1,13 @@
 //! Atomic operations.
 
 use super::Ptr;
+use super::guard::Guard;
 use super::pointer::Index;
 use super::reg::{IntoReg, Reg};
-use super::state::POISON;
+use super::state::{Loc, POISON, State};
 use super::types::*;
 use std::panic::Location;
-use warpwright_ptx::ir::{DstOrSink, Dsts, Scope, Semantics, Src, Srcs, Type};
+use warpwright_ptx::ir::{self, Address, AddressBase, DstOrSink, Dsts, Scope, Semantics, Src, Srcs, Type};
 use warpwright_ptx::op::atomic::{Atom, AtomCas, AtomicOp, Red};
 
 /// Elements that can be added to atomically.
@@ -56,22 +57,39 @@ impl<'k, S: Visible, T: Data> Ptr<'k, S, T> {
         Order { semantics: semantics.unwrap_or(Semantics::Relaxed), scope: scope.unwrap_or(Scope::Gpu) }
     }
 
+    /// The place of an operation and its guard, where all that it takes may be used.
+    fn place(
+        self,
+        condition: Option<Reg<'k, Pred>>,
+        index: impl Index<'k>,
+        values: &[Reg<'k, T>],
+        loc: Loc,
+    ) -> Option<(Address, Option<(ir::Reg, bool)>)> {
+        let address = self.at_loc(index, loc).address();
+        let mut state = self.k.state();
+        let usable = address.base != AddressBase::Reg(POISON)
+            && values.iter().all(|value| state.usable(value.id, loc));
+        if usable { state.guard(condition, loc).map(|guard| (address, guard)) } else { None }
+    }
+
+    /// An operation that yields what was there; `default` where the guard is false.
     fn atom(
         self,
         op: AtomicOp,
         ty: Type,
+        (condition, default): (Option<Reg<'k, Pred>>, Reg<'k, T>),
         index: impl Index<'k>,
         value: Reg<'k, T>,
-        loc: super::state::Loc,
+        loc: Loc,
     ) -> Reg<'k, T> {
         let order = self.order();
-        let address = self.at_loc(index, loc).address();
-        let mut state = self.k.state();
-        if address.base == warpwright_ptx::ir::AddressBase::Reg(POISON) || !state.usable(value.id, loc) {
+        let Some((address, guard)) = self.place(condition, index, &[value], loc) else {
             return Reg::new(self.k, POISON);
-        }
+        };
+        let mut state = self.k.state();
         let b = Srcs::One(Src::Reg(state.register(value.id, loc)));
         let d = state.written(T::TYPE);
+        state.unless(guard, d, default.id, loc);
         let op = Atom {
             semantics: Some(order.semantics),
             scope: Some(order.scope),
@@ -86,18 +104,23 @@ impl<'k, S: Visible, T: Data> Ptr<'k, S, T> {
             b,
             policy: None,
         };
-        state.effect(op, None, loc);
+        state.effect(op, guard, loc);
         drop(state);
         Reg::new(self.k, d)
     }
 
-    fn red(self, op: AtomicOp, ty: Type, index: impl Index<'k>, value: Reg<'k, T>, loc: super::state::Loc) {
+    fn red(
+        self,
+        op: AtomicOp,
+        ty: Type,
+        condition: Option<Reg<'k, Pred>>,
+        index: impl Index<'k>,
+        value: Reg<'k, T>,
+        loc: Loc,
+    ) {
         let order = self.order();
-        let address = self.at_loc(index, loc).address();
+        let Some((address, guard)) = self.place(condition, index, &[value], loc) else { return };
         let mut state = self.k.state();
-        if address.base == warpwright_ptx::ir::AddressBase::Reg(POISON) || !state.usable(value.id, loc) {
-            return;
-        }
         let value = state.register(value.id, loc);
         // A reduction has no acquiring side.
         let semantics = match order.semantics {
@@ -117,19 +140,42 @@ impl<'k, S: Visible, T: Data> Ptr<'k, S, T> {
             b: Srcs::One(Src::Reg(value)),
             policy: None,
         };
-        state.effect(op, None, loc);
+        state.effect(op, guard, loc);
+    }
+}
+
+impl State {
+    /// What an instruction with a guard leaves as it is: `default`, where the guard is false.
+    fn unless(&mut self, guard: Option<(ir::Reg, bool)>, d: ir::Reg, default: ir::Reg, loc: Loc) {
+        if guard.is_some() && self.usable(default, loc) {
+            let (ty, default) = (super::emit::register_type(self.value(d).ty), self.operand(default, loc));
+            self.effect(super::emit::mov(ty, d, default), None, loc);
+        }
     }
 }
 
 macro_rules! atomics {
-    ($($bound:ident { $($(#[$doc:meta])* $name:ident $op:ident $ty:expr;)* })*) => {
+    ($($bound:ident { $($(#[$doc:meta])* $name:ident $name_if:ident $op:ident $ty:expr;)* })*) => {
         $(impl<'k, S: Visible, T: $bound> Ptr<'k, S, T> {
             $($(#[$doc])*
             #[track_caller]
             pub fn $name(self, index: impl Index<'k>, value: impl IntoReg<'k, T>) -> Reg<'k, T> {
+                self.$name_if(None, index, value, Reg::new(self.k, POISON))
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") where the predicate holds; \
+                elsewhere it yields `default`.")]
+            #[track_caller]
+            pub fn $name_if(
+                self,
+                condition: impl Guard<'k>,
+                index: impl Index<'k>,
+                value: impl IntoReg<'k, T>,
+                default: impl IntoReg<'k, T>,
+            ) -> Reg<'k, T> {
                 let loc = Location::caller();
-                let value = value.into_reg(self.k, loc);
-                self.atom(AtomicOp::$op, $ty, index, value, loc)
+                let (value, default) = (value.into_reg(self.k, loc), default.into_reg(self.k, loc));
+                self.atom(AtomicOp::$op, $ty, (condition.predicate(), default), index, value, loc)
             })*
         })*
     };
@@ -139,23 +185,61 @@ atomics! {
     AtomicAdd {
         /// Adds to element `index`; yields what was there. Relaxed at device scope unless the pointer
         /// says otherwise, as are the others.
-        atomic_add Add T::ADD;
+        atomic_add atomic_add_if Add T::ADD;
     }
     AtomicMinMax {
         /// Stores the smaller; yields what was there.
-        atomic_min Min T::TYPE;
+        atomic_min atomic_min_if Min T::TYPE;
         /// Stores the larger; yields what was there.
-        atomic_max Max T::TYPE;
+        atomic_max atomic_max_if Max T::TYPE;
         /// Stores the bitwise and; yields what was there.
-        atomic_and And super::emit::bits_type(T::TYPE);
+        atomic_and atomic_and_if And super::emit::bits_type(T::TYPE);
         /// Stores the bitwise or; yields what was there.
-        atomic_or Or super::emit::bits_type(T::TYPE);
+        atomic_or atomic_or_if Or super::emit::bits_type(T::TYPE);
         /// Stores the bitwise exclusive or; yields what was there.
-        atomic_xor Xor super::emit::bits_type(T::TYPE);
+        atomic_xor atomic_xor_if Xor super::emit::bits_type(T::TYPE);
     }
     AtomicBits {
         /// Stores the value; yields what was there.
-        atomic_exch Exch super::emit::bits_type(T::TYPE);
+        atomic_exch atomic_exch_if Exch super::emit::bits_type(T::TYPE);
+    }
+}
+
+macro_rules! reductions {
+    ($($bound:ident { $($(#[$doc:meta])* $name:ident $name_if:ident $op:ident $ty:expr;)* })*) => {
+        $(impl<'k, S: Visible, T: $bound> Ptr<'k, S, T> {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $name(self, index: impl Index<'k>, value: impl IntoReg<'k, T>) {
+                self.$name_if(None, index, value);
+            }
+
+            #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") where the predicate holds.")]
+            #[track_caller]
+            pub fn $name_if(
+                self,
+                condition: impl Guard<'k>,
+                index: impl Index<'k>,
+                value: impl IntoReg<'k, T>,
+            ) {
+                let loc = Location::caller();
+                let value = value.into_reg(self.k, loc);
+                self.red(AtomicOp::$op, $ty, condition.predicate(), index, value, loc);
+            })*
+        })*
+    };
+}
+
+reductions! {
+    AtomicAdd {
+        /// Adds to element `index`, and does not ask what was there.
+        reduce_add reduce_add_if Add T::ADD;
+    }
+    AtomicMinMax {
+        /// Stores the larger, and does not ask what was there.
+        reduce_max reduce_max_if Max T::TYPE;
+        /// Stores the smaller, and does not ask what was there.
+        reduce_min reduce_min_if Min T::TYPE;
     }
 }
 
@@ -168,19 +252,30 @@ impl<'k, S: Visible, T: AtomicBits> Ptr<'k, S, T> {
         expected: impl IntoReg<'k, T>,
         value: impl IntoReg<'k, T>,
     ) -> Reg<'k, T> {
+        self.atomic_cas_if(None, index, expected, value, Reg::new(self.k, POISON))
+    }
+
+    /// [`atomic_cas`](Self::atomic_cas) where the predicate holds; elsewhere it yields `default`.
+    #[track_caller]
+    pub fn atomic_cas_if(
+        self,
+        condition: impl Guard<'k>,
+        index: impl Index<'k>,
+        expected: impl IntoReg<'k, T>,
+        value: impl IntoReg<'k, T>,
+        default: impl IntoReg<'k, T>,
+    ) -> Reg<'k, T> {
         let loc = Location::caller();
-        let (expected, value) = (expected.into_reg(self.k, loc), value.into_reg(self.k, loc));
+        let [expected, value] = [expected.into_reg(self.k, loc), value.into_reg(self.k, loc)];
+        let default = default.into_reg(self.k, loc);
         let order = self.order();
-        let address = self.at_loc(index, loc).address();
-        let mut state = self.k.state();
-        if address.base == warpwright_ptx::ir::AddressBase::Reg(POISON)
-            || !state.usable(expected.id, loc)
-            || !state.usable(value.id, loc)
-        {
+        let Some((address, guard)) = self.place(condition.predicate(), index, &[expected, value], loc) else {
             return Reg::new(self.k, POISON);
-        }
+        };
+        let mut state = self.k.state();
         let (b, c) = (state.register(expected.id, loc).into(), state.register(value.id, loc).into());
         let d = state.written(T::TYPE);
+        state.unless(guard, d, default.id, loc);
         let op = AtomCas {
             semantics: Some(order.semantics),
             scope: Some(order.scope),
@@ -191,7 +286,7 @@ impl<'k, S: Visible, T: AtomicBits> Ptr<'k, S, T> {
             b,
             c,
         };
-        state.effect(op, None, loc);
+        state.effect(op, guard, loc);
         drop(state);
         Reg::new(self.k, d)
     }
@@ -204,34 +299,6 @@ impl<'k, S: Visible> Ptr<'k, S, u32> {
     pub fn atomic_count(self, index: impl Index<'k>, last: impl IntoReg<'k, u32>) -> Reg<'k, u32> {
         let loc = Location::caller();
         let last = last.into_reg(self.k, loc);
-        self.atom(AtomicOp::Inc, Type::U32, index, last, loc)
-    }
-}
-
-impl<'k, S: Visible, T: AtomicAdd> Ptr<'k, S, T> {
-    /// Adds to element `index`, and does not ask what was there.
-    #[track_caller]
-    pub fn reduce_add(self, index: impl Index<'k>, value: impl IntoReg<'k, T>) {
-        let loc = Location::caller();
-        let value = value.into_reg(self.k, loc);
-        self.red(AtomicOp::Add, T::ADD, index, value, loc);
-    }
-}
-
-impl<'k, S: Visible, T: AtomicMinMax> Ptr<'k, S, T> {
-    /// Stores the larger, and does not ask what was there.
-    #[track_caller]
-    pub fn reduce_max(self, index: impl Index<'k>, value: impl IntoReg<'k, T>) {
-        let loc = Location::caller();
-        let value = value.into_reg(self.k, loc);
-        self.red(AtomicOp::Max, T::TYPE, index, value, loc);
-    }
-
-    /// Stores the smaller, and does not ask what was there.
-    #[track_caller]
-    pub fn reduce_min(self, index: impl Index<'k>, value: impl IntoReg<'k, T>) {
-        let loc = Location::caller();
-        let value = value.into_reg(self.k, loc);
-        self.red(AtomicOp::Min, T::TYPE, index, value, loc);
+        self.atom(AtomicOp::Inc, Type::U32, (None, last), index, last, loc)
     }
 }

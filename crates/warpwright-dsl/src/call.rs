@@ -216,8 +216,8 @@ pub(super) struct Frame {
     record: Option<Record>,
     /// Bytes of shared memory that the body has asked for, of all teams.
     shared: u64,
-    /// Where in it the block-wide collectives have their scratch.
-    scratch: Option<Pointer>,
+    /// Where in it the block-wide collectives have their scratch, for each register of a state.
+    scratch: Vec<Pointer>,
     /// Where it was called.
     loc: Loc,
 }
@@ -387,7 +387,7 @@ impl<'k> Call<'k> {
             tables: self.tables.clone(),
             record: self.record,
             shared: 0,
-            scratch: None,
+            scratch: Vec::new(),
             loc,
         };
         let before = {
@@ -559,19 +559,18 @@ impl<'k> K<'k> {
         base.at_loc(at as u32, loc).cast()
     }
 
-    /// The scratch of the block-wide collectives of a called body.
-    pub(super) fn framed_scratch(self, words: u32, loc: Loc) -> Option<Pointer> {
-        let known = self.state().frame.as_ref().map(|frame| frame.scratch)?;
-        if known.is_some() {
-            return known;
+    /// The scratch of the block-wide collectives of a called body, for register `which` of a state.
+    pub(super) fn framed_scratch(self, which: usize, words: u32, loc: Loc) -> Option<Pointer> {
+        loop {
+            let known = self.state().frame.as_ref().map(|frame| frame.scratch.get(which).copied())?;
+            if known.is_some() {
+                return known;
+            }
+            let scratch: Ptr<'k, Shared, u64> = self.framed_shared(words, loc)?;
+            let mut state = self.state();
+            let pointer = scratch.pointer_in(&state)?;
+            state.frame.as_mut()?.scratch.push(pointer);
         }
-        let scratch: Ptr<'k, Shared, u64> = self.framed_shared(words, loc)?;
-        let mut state = self.state();
-        let pointer = scratch.pointer_in(&state);
-        if let Some(frame) = state.frame.as_mut() {
-            frame.scratch = pointer;
-        }
-        pointer
     }
 
     /// The number of the warp in the team of a called body.

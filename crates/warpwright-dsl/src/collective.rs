@@ -2,16 +2,23 @@
 //!
 //! All threads of the warp, or of the block, take part.
 
+use super::K;
+use super::carry::{self, Carry};
+use super::emit;
 use super::reg::{IntoReg, Reg};
-use super::state::{Loc, POISON};
+use super::state::{Loc, POISON, State};
 use super::types::*;
-use super::{K, Ptr};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::ir::{Dst, DstPair, Imm, Src, Type};
+use warpwright_ptx::ir::{self, Cmp, Dst, DstPair, Imm, Src, Type};
 use warpwright_ptx::op::warp::*;
 
 /// Elements that reductions combine.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no reduction of its own",
+    label = "not `u32`, `i32` or `f32`",
+    note = "`k.warp_reduce_by(x, |a, b| a + b)` and `k.block_reduce_by` take every state and operator"
+)]
 pub trait Reduce: Ordered + Word {
     /// Smaller than any other.
     #[doc(hidden)]
@@ -70,59 +77,101 @@ impl Combine {
 
 const ALL_LANES: Src = Src::Imm(Imm::Int(-1));
 
+impl State {
+    /// Takes a value through the closure in words of 32 bits.
+    fn as_words(
+        &mut self,
+        reg: ir::Reg,
+        loc: Loc,
+        mut word: impl FnMut(&mut Self, ir::Reg) -> ir::Reg,
+    ) -> ir::Reg {
+        let ty = self.value(reg).ty;
+        match ty.bits() {
+            32 => word(self, reg),
+            64 => {
+                let whole = self.register(reg, loc);
+                let halves = self.pure_many(Type::U32, loc, |halves: [ir::Reg; 2]| {
+                    emit::unpack(Type::B64, halves.map(Some), whole)
+                });
+                let halves = halves.map(|half| word(self, half));
+                self.pure(ty, loc, |d| emit::pack(Type::B64, d, halves))
+            }
+            1 => {
+                let holds = self.register(reg, loc);
+                let [one, zero] = [1, 0].map(|v| Src::Imm(Imm::Int(v)));
+                let bit = self.pure(Type::U32, loc, |d| emit::selp(Type::B32, d, one, zero.clone(), holds));
+                let bit = word(self, bit);
+                self.pure(ty, loc, |d| emit::setp(Cmp::Ne, Type::U32, d, Src::Reg(bit), zero))
+            }
+            _ => {
+                let narrow = Src::Reg(self.register(reg, loc));
+                let wide = self.pure(Type::U32, loc, |d| emit::cvt(None, Type::U32, Type::U16, d, narrow));
+                let wide = word(self, wide);
+                self.pure(ty, loc, |d| emit::cvt(None, Type::U16, Type::U32, d, Src::Reg(wide)))
+            }
+        }
+    }
+}
+
 impl<'k> K<'k> {
-    pub(super) fn shuffle<T: Word>(
+    /// A state of another lane, register by register.
+    pub(super) fn shuffle<C: Carry<'k>>(
         self,
         mode: ShuffleMode,
-        value: Reg<'k, T>,
+        value: C,
         lanes: Reg<'k, u32>,
         clamp: i64,
         loc: Loc,
-    ) -> Reg<'k, T> {
-        let mut state = self.state();
-        if !(state.usable(value.id, loc) && state.usable(lanes.id, loc)) {
-            return Reg::new(self, POISON);
-        }
-        let (a, b) = (Src::Reg(state.register(value.id, loc)), state.operand(lanes.id, loc));
-        let d = state.written(T::TYPE);
-        let pair = DstPair { first: Some(d), second: None };
-        let c = Src::Imm(Imm::Int(clamp));
-        state.effect(Shfl { mode, ty: Type::B32, d: pair, a, b, c, mask: ALL_LANES }, None, loc);
-        drop(state);
-        Reg::new(self, d)
+    ) -> C {
+        carry::map(self, &value, |reg| {
+            let mut state = self.state();
+            if !(state.usable(reg, loc) && state.usable(lanes.id, loc)) {
+                return POISON;
+            }
+            let b = state.operand(lanes.id, loc);
+            state.as_words(reg, loc, |state, word| {
+                let a = Src::Reg(state.register(word, loc));
+                let d = state.written(state.value(word).ty);
+                let pair = DstPair { first: Some(d), second: None };
+                let c = Src::Imm(Imm::Int(clamp));
+                let op = Shfl { mode, ty: Type::B32, d: pair, a, b: b.clone(), c, mask: ALL_LANES };
+                state.effect(op, None, loc);
+                d
+            })
+        })
     }
 
-    /// The value of the lane whose number differs in the bits of `mask`.
+    /// The value or state of the lane whose number differs in the bits of `mask`.
     #[track_caller]
-    pub fn shuffle_xor<T: Word>(self, value: Reg<'k, T>, mask: impl IntoReg<'k, u32>) -> Reg<'k, T> {
+    pub fn shuffle_xor<C: Carry<'k>>(self, value: C, mask: impl IntoReg<'k, u32>) -> C {
         let loc = Location::caller();
         self.shuffle(ShuffleMode::Bfly, value, mask.into_reg(self, loc), 31, loc)
     }
 
-    /// The value of the lane `delta` lower; the own one in the lowest lanes.
+    /// The value or state of the lane `delta` lower; the own one in the lowest lanes.
     #[track_caller]
-    pub fn shuffle_up<T: Word>(self, value: Reg<'k, T>, delta: impl IntoReg<'k, u32>) -> Reg<'k, T> {
+    pub fn shuffle_up<C: Carry<'k>>(self, value: C, delta: impl IntoReg<'k, u32>) -> C {
         let loc = Location::caller();
         self.shuffle(ShuffleMode::Up, value, delta.into_reg(self, loc), 0, loc)
     }
 
-    /// The value of the lane `delta` higher; the own one in the highest lanes.
+    /// The value or state of the lane `delta` higher; the own one in the highest lanes.
     #[track_caller]
-    pub fn shuffle_down<T: Word>(self, value: Reg<'k, T>, delta: impl IntoReg<'k, u32>) -> Reg<'k, T> {
+    pub fn shuffle_down<C: Carry<'k>>(self, value: C, delta: impl IntoReg<'k, u32>) -> C {
         let loc = Location::caller();
         self.shuffle(ShuffleMode::Down, value, delta.into_reg(self, loc), 31, loc)
     }
 
-    /// The value of that lane (modulo 32).
+    /// The value or state of that lane (modulo 32).
     #[track_caller]
-    pub fn shuffle_idx<T: Word>(self, value: Reg<'k, T>, lane: impl IntoReg<'k, u32>) -> Reg<'k, T> {
+    pub fn shuffle_idx<C: Carry<'k>>(self, value: C, lane: impl IntoReg<'k, u32>) -> C {
         let loc = Location::caller();
         self.shuffle(ShuffleMode::Idx, value, lane.into_reg(self, loc), 31, loc)
     }
 
-    /// The value of lane `lane`, in all lanes of the warp.
+    /// The value or state of lane `lane`, in all lanes of the warp.
     #[track_caller]
-    pub fn broadcast<T: Word>(self, value: Reg<'k, T>, lane: impl IntoReg<'k, u32>) -> Reg<'k, T> {
+    pub fn broadcast<C: Carry<'k>>(self, value: C, lane: impl IntoReg<'k, u32>) -> C {
         self.shuffle_idx(value, lane)
     }
 
@@ -252,20 +301,24 @@ impl<'k> K<'k> {
         self.block_reduce(Combine::Min, value, Location::caller())
     }
 
+    /// The warps of the block, where the launch rule says how many; a mistake elsewhere.
+    pub(super) fn collective_warps(self, loc: Loc) -> Option<u32> {
+        let message = match self.block_dims().map(|dims| dims.iter().product::<u32>()) {
+            Some(threads) if threads % 32 == 0 && (32..=1024).contains(&threads) => {
+                return Some(threads / 32);
+            }
+            Some(threads) => {
+                format!("a collective over a block of {threads} threads; it takes whole warps of 32")
+            }
+            None => "a collective over the block needs a launch rule that fixes the block".into(),
+        };
+        self.state().mistake(Code::ModifierCombination, loc, message);
+        None
+    }
+
     /// Warps reduce by themselves, leave their results in shared memory, and each combines them all.
     fn block_reduce<T: Reduce>(self, combine: Combine, value: Reg<'k, T>, loc: Loc) -> Reg<'k, T> {
-        let threads = self.block_dims().map(|dims| dims.iter().product::<u32>());
-        let warps = match threads {
-            Some(threads) if threads % 32 == 0 && (32..=1024).contains(&threads) => threads / 32,
-            Some(threads) => {
-                let message = format!("a block of {threads} threads cannot reduce; whole warps of 32 can");
-                return Reg::new(self, self.state().mistake(Code::ModifierCombination, loc, message));
-            }
-            None => {
-                let message = "a reduction over the block needs a launch rule that fixes the block";
-                return Reg::new(self, self.state().mistake(Code::ModifierCombination, loc, message));
-            }
-        };
+        let Some(warps) = self.collective_warps(loc) else { return Reg::new(self, POISON) };
         let partial = self.warp_reduce(combine, value, loc);
         if warps == 1 {
             return partial;
@@ -273,8 +326,7 @@ impl<'k> K<'k> {
         if partial.id == POISON {
             return partial;
         }
-        let scratch = self.collective_scratch(loc);
-        let scratch: Ptr<'k, Shared, T> = Ptr::new(self, scratch);
+        let scratch = self.collective_scratch::<T>(0, loc);
         let (lane, warp) = (self.lane(), self.warp());
         scratch.st_if(lane.eq(0), warp, partial);
         self.sync();

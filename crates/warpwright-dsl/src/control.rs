@@ -1,13 +1,14 @@
-//! Structured control flow.
+//! Loops.
 
 use super::K;
+use super::carry::{Carry, registers, same_shape, with_registers};
 use super::emit;
-use super::reg::{Binary, IntoReg, Reg};
-use super::state::{BlockId, Carried, Def, If, Loc, Loop, Node, POISON, Switch};
+use super::reg::{Binary, Host, IntoReg, Reg};
+use super::state::{Carried, Def, Loc, Loop, Node, POISON};
 use super::types::*;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::ir::{self, Cmp};
+use warpwright_ptx::ir::Cmp;
 
 /// Numbers that a loop counts through, on the device.
 #[derive(Clone, Copy, Debug)]
@@ -29,103 +30,33 @@ enum Trips {
     OrOneMore(u32),
 }
 
-/// State that goes around a loop, or comes out of a branch: registers, and tuples and arrays of them.
-pub trait Carry<'k>: Copy {
-    /// Shows the registers, in order.
-    fn each(&self, see: &mut dyn FnMut(ir::Reg));
+/// What a Rust `for` runs through: no range of the device.
+///
+/// ```compile_fail,E0277
+/// use warpwright_dsl::*;
+/// fn wrong<'k>(k: K<'k>, y: Ptr<'k, Global, u32>) {
+///     for i in k.range(0..4) {
+///         y.st(i, 0);
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the host cannot run through a range of the device",
+    label = "use `k.each(range, |i| ..)`, or `k.fold(range, init, |i, state| ..)` where state goes around",
+    note = "a Rust `for i in 0..4` writes its body four times: it unrolls"
+)]
+pub trait RunsThrough<R> {}
 
-    /// The same shape with other registers, in order.
-    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self;
+// So that the compiler says the above.
+impl<'k> Iterator for Range<'k>
+where
+    Host: RunsThrough<Range<'k>>,
+{
+    type Item = Reg<'k, u32>;
 
-    /// Shows what the type leaves open, in order: the rows and columns of tiles. State keeps it.
-    #[doc(hidden)]
-    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
-        let _ = see;
+    fn next(&mut self) -> Option<Self::Item> {
+        None
     }
-}
-
-impl<'k, T: Element> Carry<'k> for Reg<'k, T> {
-    fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
-        see(self.id);
-    }
-
-    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
-        Reg::new(k, next())
-    }
-}
-
-impl<'k, C: Carry<'k>, const N: usize> Carry<'k> for [C; N] {
-    fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
-        self.iter().for_each(|item| item.each(see));
-    }
-
-    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
-        self.map(|item| item.rebuild(k, next))
-    }
-
-    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
-        self.iter().for_each(|item| item.shape(see));
-    }
-}
-
-macro_rules! carry_tuples {
-    ($(($($name:ident $index:tt),*))*) => {
-        $(impl<'k, $($name: Carry<'k>),*> Carry<'k> for ($($name,)*) {
-            fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
-                $(self.$index.each(see);)*
-            }
-
-            fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
-                ($(self.$index.rebuild(k, next),)*)
-            }
-
-            fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
-                $(self.$index.shape(see);)*
-            }
-        })*
-    };
-}
-
-impl<'k> Carry<'k> for () {
-    fn each(&self, _: &mut dyn FnMut(ir::Reg)) {}
-
-    fn rebuild(&self, _: K<'k>, _: &mut dyn FnMut() -> ir::Reg) -> Self {}
-}
-
-carry_tuples! {
-    (A 0)
-    (A 0, B 1)
-    (A 0, B 1, C 2)
-    (A 0, B 1, C 2, D 3)
-    (A 0, B 1, C 2, D 3, E 4)
-    (A 0, B 1, C 2, D 3, E 4, F 5)
-}
-
-fn registers<'k>(carry: &impl Carry<'k>) -> Vec<ir::Reg> {
-    let mut list = Vec::new();
-    carry.each(&mut |reg| list.push(reg));
-    list
-}
-
-/// Whether the tiles of the two have the same shapes; a mistake otherwise.
-fn same_shape<'k, C: Carry<'k>>(k: K<'k>, (one, other): (&C, &C), what: &str, loc: Loc) -> bool {
-    let shapes = |carry: &C| {
-        let mut list = Vec::new();
-        carry.shape(&mut |rows, columns| list.push((rows, columns)));
-        list
-    };
-    let (one, other) = (shapes(one), shapes(other));
-    let Some(((m, n), (o, p))) = one.iter().zip(&other).find(|(one, other)| one != other) else {
-        return true;
-    };
-    let message = format!("{what}: {m}x{n} and {o}x{p}");
-    k.state().mistake(Code::VectorShape, loc, message);
-    false
-}
-
-fn with_registers<'k, C: Carry<'k>>(k: K<'k>, shape: &C, regs: &[ir::Reg]) -> C {
-    let mut regs = regs.iter();
-    shape.rebuild(k, &mut || regs.next().copied().unwrap_or(POISON))
 }
 
 impl<'k> Range<'k> {
@@ -295,7 +226,7 @@ impl<'k> K<'k> {
         }
         let last = at(i, least % unroll);
         let more = Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, last.id, hi.id, loc));
-        self.branch(more, || body(last, carry), Some(|| carry), loc)
+        self.branch(more, || body(last, carry), loc).else_(|| carry)
     }
 
     /// A counting loop; yields the counter and the state after it.
@@ -314,13 +245,14 @@ impl<'k> K<'k> {
             let carry = body(i, carry);
             let next = i.binary(Binary::Add, step, loc);
             let again = Reg::new(self, self.state().compare(Cmp::Lt, u32::TYPE, next.id, hi.id, loc));
-            ((next, carry), again)
+            ((next, carry), Some(again))
         })
     }
 
-    /// The loop that all others are: guard before, test at the bottom.
+    /// The loop that all others are: guard before, test at the bottom. Where the body yields no
+    /// test, it is left from inside.
     #[allow(clippy::too_many_arguments)]
-    fn looped<C: Carry<'k>>(
+    pub(super) fn looped<C: Carry<'k>>(
         self,
         name: &'static str,
         guard: Option<Reg<'k, Pred>>,
@@ -328,7 +260,7 @@ impl<'k> K<'k> {
         no_unroll: bool,
         init: C,
         loc: Loc,
-        body: impl FnOnce(C) -> (C, Reg<'k, Pred>),
+        body: impl FnOnce(C) -> (C, Option<Reg<'k, Pred>>),
     ) -> C {
         let inits = registers(&init);
         let mut state = self.state();
@@ -358,7 +290,7 @@ impl<'k> K<'k> {
             loc,
             guard,
             body: block,
-            again: POISON,
+            again: None,
             carried,
             induction,
             bumps: Vec::new(),
@@ -370,9 +302,11 @@ impl<'k> K<'k> {
         let what = "a loop's state begins as a tile of one shape and goes on as one of another";
         let alike = same_shape(self, (&init, &next), what, loc);
         let mut state = self.state();
-        let usable = alike && state.usable(again.id, loc) && nexts.iter().all(|&reg| state.usable(reg, loc));
+        let usable = alike
+            && again.is_none_or(|again| state.usable(again.id, loc))
+            && nexts.iter().all(|&reg| state.usable(reg, loc));
         if usable {
-            let again = state.register(again.id, loc);
+            let again = again.map(|again| state.register(again.id, loc));
             let looped = &mut state.loops[id as usize];
             looped.again = again;
             for (carried, &next) in looped.carried.iter_mut().zip(&nexts) {
@@ -403,7 +337,7 @@ impl<'k> K<'k> {
         let guard = condition();
         self.looped("while", Some(guard), None, false, (), loc, |()| {
             body();
-            ((), condition())
+            ((), Some(condition()))
         });
     }
 
@@ -419,176 +353,8 @@ impl<'k> K<'k> {
         let guard = condition(init);
         self.looped("while", Some(guard), None, false, init, loc, |carry| {
             let next = body(carry);
-            (next, condition(next))
+            (next, Some(condition(next)))
         })
-    }
-
-    fn block<C>(self, body: impl FnOnce() -> C) -> (BlockId, C) {
-        let (block, outer) = self.state().open(None);
-        let result = body();
-        self.state().close(outer);
-        (block, result)
-    }
-
-    /// Runs the closure in the threads for which the predicate holds.
-    #[track_caller]
-    pub fn when(self, condition: Reg<'k, Pred>, then: impl Fn()) {
-        self.branch(condition, then, None::<fn()>, Location::caller());
-    }
-
-    /// Runs one closure where the predicate holds and the other elsewhere, and yields what they yield.
-    #[track_caller]
-    pub fn if_else<C: Carry<'k>>(
-        self,
-        condition: Reg<'k, Pred>,
-        then: impl Fn() -> C,
-        otherwise: impl Fn() -> C,
-    ) -> C {
-        let loc = Location::caller();
-        self.branch(condition, then, Some(otherwise), loc)
-    }
-
-    /// One turn of a fold where the predicate holds, none elsewhere: the state goes through the closure, or stays
-    /// what it is. Where most threads keep it, nothing is copied.
-    #[track_caller]
-    pub fn fold_if<C: Carry<'k>>(self, condition: Reg<'k, Pred>, init: C, then: impl Fn(C) -> C) -> C {
-        let loc = self.state().line.unwrap_or(Location::caller());
-        let inits = registers(&init);
-        let mut state = self.state();
-        if !state.usable(condition.id, loc) || !inits.iter().all(|&reg| state.usable(reg, loc)) {
-            return init;
-        }
-        let condition = state.register(condition.id, loc);
-        let variables: Vec<_> = inits
-            .iter()
-            .map(|&reg| {
-                let ty = state.value(reg).ty;
-                let variable = state.written(ty);
-                state.write(variable, reg, loc);
-                variable
-            })
-            .collect();
-        drop(state);
-        let held = with_registers(self, &init, &variables);
-        let (block, ()) = self.block(|| {
-            let next = then(held);
-            let what = "a state begins as a tile of one shape and goes on as one of another";
-            if !same_shape(self, (&init, &next), what, loc) {
-                return;
-            }
-            let mut nexts = registers(&next);
-            let mut state = self.state();
-            for (i, next) in nexts.iter_mut().enumerate() {
-                // What another write would change first.
-                if state.usable(*next, loc) && variables.contains(next) && *next != variables[i] {
-                    let ty = state.value(*next).ty;
-                    let held = state.written(ty);
-                    state.write(held, *next, loc);
-                    *next = held;
-                }
-            }
-            for (&variable, next) in variables.iter().zip(nexts) {
-                if next != variable && state.usable(next, loc) {
-                    state.write(variable, next, loc);
-                }
-            }
-        });
-        let mut state = self.state();
-        let id = state.ifs.len() as u32;
-        state.ifs.push(If { loc, condition, then: block, otherwise: None });
-        state.push_node(Node::If(id));
-        drop(state);
-        held
-    }
-
-    pub(super) fn branch<C: Carry<'k>>(
-        self,
-        condition: Reg<'k, Pred>,
-        then: impl Fn() -> C,
-        otherwise: Option<impl Fn() -> C>,
-        loc: Loc,
-    ) -> C {
-        let loc = self.state().line.unwrap_or(loc);
-        let usable = self.state().usable(condition.id, loc);
-        let condition = if usable { self.state().register(condition.id, loc) } else { POISON };
-        let mut merged: Vec<ir::Reg> = Vec::new();
-        let (then_block, shape) = self.block(|| {
-            let value = then();
-            let regs = registers(&value);
-            let mut state = self.state();
-            for &reg in &regs {
-                if !state.usable(reg, loc) {
-                    merged.push(POISON);
-                    continue;
-                }
-                // Belongs to the block around the branches.
-                let (inner, ty) = (state.current, state.value(reg).ty);
-                let outer = state.outer_of(inner);
-                let variable = state.define_in(outer, ty, Def::Variable);
-                state.write(variable, reg, loc);
-                merged.push(variable);
-            }
-            value
-        });
-        let else_block = otherwise.map(|otherwise| {
-            let (block, ()) = self.block(|| {
-                let value = otherwise();
-                let what = "one branch yields a tile of one shape and the other of another";
-                let alike = same_shape(self, (&shape, &value), what, loc);
-                let regs = if alike { registers(&value) } else { Vec::new() };
-                let mut state = self.state();
-                for (&variable, &reg) in merged.iter().zip(&regs) {
-                    if variable != POISON && state.usable(reg, loc) {
-                        state.write(variable, reg, loc);
-                    }
-                }
-            });
-            block
-        });
-        if usable {
-            let mut state = self.state();
-            let id = state.ifs.len() as u32;
-            state.ifs.push(If { loc, condition, then: then_block, otherwise: else_block });
-            state.push_node(Node::If(id));
-        }
-        with_registers(self, &shape, &merged)
-    }
-
-    /// Runs the closure for one of the cases `0..cases`, chosen on the device; none where `index` is
-    /// not one of them. The closure is run for every case while the kernel is built.
-    #[track_caller]
-    pub fn switch(self, index: Reg<'k, u32>, cases: u32, case: impl Fn(u32)) {
-        let loc = Location::caller();
-        if cases == 0 || !self.state().usable(index.id, loc) {
-            return;
-        }
-        let inside = {
-            let mut state = self.state();
-            let bound = state.constant(u32::TYPE, ir::Imm::Int(cases.into()));
-            state.compare(Cmp::Lt, u32::TYPE, index.id, bound, loc)
-        };
-        let index = {
-            let mut state = self.state();
-            state.register(index.id, loc)
-        };
-        let blocks = (0..cases).map(|i| self.block(|| case(i)).0).collect();
-        let mut state = self.state();
-        let id = state.switches.len() as u32;
-        state.switches.push(Switch { loc, index, inside, cases: blocks });
-        state.push_node(Node::Switch(id));
-    }
-
-    /// Gives each warp of the block a role: the first `warps[0]` warps have role 0, and so on. The
-    /// closure is run for every role with the warp's number in it. Warps beyond the last do nothing.
-    #[track_caller]
-    pub fn roles(self, warps: &[u32], role: impl Fn(usize, Reg<'k, u32>)) {
-        let warp = self.warp();
-        let mut first = 0;
-        for (i, &count) in warps.iter().enumerate() {
-            let mine = if first == 0 { warp.lt(count) } else { warp.ge(first) & warp.lt(first + count) };
-            self.when(mine, || role(i, warp - first));
-            first += count;
-        }
     }
 
     /// Ends the thread where the predicate holds.

@@ -2,11 +2,11 @@
 //!
 //! All threads of the warp, or of the block, take part.
 
+use super::K;
 use super::collective::{Combine, Reduce};
 use super::reg::Reg;
 use super::state::{Loc, POISON};
 use super::types::*;
-use super::{K, Ptr};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
 
@@ -79,22 +79,13 @@ impl<'k> K<'k> {
     #[track_caller]
     pub fn block_scan<T: Scan>(self, value: Reg<'k, T>) -> [Reg<'k, T>; 2] {
         let loc = Location::caller();
-        let threads = self.block_dims().map(|dims| dims.iter().product::<u32>());
-        let warps = match threads {
-            Some(threads) if threads % 32 == 0 && (32..=1024).contains(&threads) => threads / 32,
-            _ => {
-                let message = "prefix sums over the block need a launch rule that fixes whole warps";
-                let poison = self.state().mistake(Code::ModifierCombination, loc, message);
-                return [Reg::new(self, poison); 2];
-            }
-        };
+        let Some(warps) = self.collective_warps(loc) else { return [Reg::new(self, POISON); 2] };
         self.on_line(loc, || {
             let in_warp = self.warp_scan(value);
             if in_warp.id == POISON || warps == 1 {
                 return [in_warp, T::from_lane(in_warp, self.u32(31))];
             }
-            let scratch = self.collective_scratch(loc);
-            let scratch: Ptr<'k, Shared, T> = Ptr::new(self, scratch);
+            let scratch = self.collective_scratch::<T>(0, loc);
             let (lane, warp) = (self.lane(), self.warp());
             scratch.st_if(lane.eq(31), warp, in_warp);
             self.sync();

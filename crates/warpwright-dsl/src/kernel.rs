@@ -480,7 +480,10 @@ pub(super) fn is_identifier(name: &str) -> bool {
 /// Whether the DSL gives such names to labels and arrays: `fold_1_end`, `tile_0`.
 fn is_reserved(name: &str) -> bool {
     let stem = name.trim_end_matches("_end").trim_end_matches(|c: char| c == '_' || c.is_ascii_digit());
-    let numbered = ["each", "fold", "while", "when", "else", "switch", "case", "tile", "stack", "table"];
+    let numbered = [
+        "each", "fold", "while", "when", "else", "switch", "case", "loop", "labelled", "tile", "stack",
+        "table",
+    ];
     name == "dynamic_shared" || name == "collective" || (stem != name && numbered.contains(&stem))
 }
 

@@ -50,7 +50,9 @@ pub mod any;
 mod args;
 mod atomic;
 mod bounded;
+mod branch;
 mod call;
+mod carry;
 mod choice;
 mod collective;
 mod config;
@@ -61,10 +63,13 @@ mod emit;
 mod extent;
 mod form;
 mod group;
+mod guard;
 mod kernel;
+mod leave;
 mod live;
 mod lower;
 mod math;
+mod operator;
 mod pointer;
 mod reg;
 mod size;
@@ -80,15 +85,19 @@ mod types;
 pub use args::{AnyPtr, Arguments, Body, Mode, Sink, Source, Unbound};
 pub use atomic::{AtomicAdd, AtomicBits, AtomicMinMax};
 pub use bounded::Bounded;
+pub use branch::If;
 pub use call::{Call, Called, Team};
+pub use carry::Carry;
 pub use collective::Reduce;
 pub use config::{Choice, Config, Configure, Domain, Field, FieldValue, Key, KeyPart};
-pub use control::{Carry, Range, Var};
+pub use control::{Range, Var};
 pub use convert::{ConvertFrom, ToF32};
 pub use divide::Divide;
 pub use extent::Extent;
 pub use group::Scan;
+pub use guard::Guard;
 pub use kernel::{ArgDesc, Block, BuildError, Built, LaunchRule, Role, build};
+pub use leave::Break;
 pub use math::{Bytes, Fused, Rounded, Wide};
 pub use pointer::{Access, Index, Ptr};
 pub use reg::{IntoReg, Reg};
@@ -97,14 +106,20 @@ pub use spread::{List, Spread};
 pub use tile::*;
 pub use typed::Kernel;
 pub use types::*;
-pub use warpwright_macros::{Args, Choice, Config, KeyPart};
+pub use warpwright_macros::{Args, Carry, Choice, Config, KeyPart};
+pub use warpwright_ptx::ir::{Arch, Scope};
+
+/// What derived code names.
+#[doc(hidden)]
+pub mod derive {
+    pub use warpwright_ptx::ir::Reg;
+}
 
 use state::State;
 use std::cell::{RefCell, RefMut};
 use std::marker::PhantomData;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::ir::Arch;
 use warpwright_ptx::op::Op;
 
 /// The kernel under construction: a handle, free to copy.
@@ -146,17 +161,16 @@ impl<'k> K<'k> {
     /// of [`Ptr::address`].
     #[track_caller]
     pub fn op(self, op: impl Into<Op>) {
-        self.state().effect(op, None, Location::caller());
+        self.op_if(None, op);
     }
 
-    /// Appends any instruction, executed where the predicate holds.
+    /// Appends any instruction, executed where the predicate holds: see [`Guard`].
     #[track_caller]
-    pub fn op_if(self, condition: Reg<'k, Pred>, op: impl Into<Op>) {
+    pub fn op_if(self, condition: impl Guard<'k>, op: impl Into<Op>) {
         let loc = Location::caller();
         let mut state = self.state();
-        if state.usable(condition.id, loc) {
-            let guard = state.register(condition.id, loc);
-            state.effect(op, Some((guard, false)), loc);
+        if let Some(guard) = state.guard(condition.predicate(), loc) {
+            state.effect(op, guard, loc);
         }
     }
 

@@ -32,7 +32,7 @@ impl<'a> Liveness<'a> {
             }
         }
         for looped in &state.loops {
-            this.need(looped.again);
+            looped.again.into_iter().for_each(|again| this.need(again));
             looped.guard.into_iter().for_each(|guard| this.need(guard));
             for bump in &looped.bumps {
                 this.need(bump.init);
@@ -41,6 +41,7 @@ impl<'a> Liveness<'a> {
             }
         }
         state.ifs.iter().for_each(|branch| this.need(branch.condition));
+        state.breaks.iter().filter_map(|leave| leave.condition).for_each(|condition| this.need(condition));
         for switch in &state.switches {
             this.need(switch.index);
             this.need(switch.inside);
@@ -54,6 +55,10 @@ impl<'a> Liveness<'a> {
                     this.need(carried.next);
                 }
                 Def::Result(value) => this.need(value),
+                Def::Met(id, i) => {
+                    let ways = state.breaks.iter().filter(|way| way.of == id);
+                    ways.for_each(|way| this.need(way.values[i as usize]));
+                }
                 Def::Variable => {
                     for i in 0..this.writers.len() {
                         if this.writers[i].0 == reg {

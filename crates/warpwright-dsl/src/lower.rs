@@ -4,7 +4,7 @@ use super::address::Resolver;
 use super::emit;
 use super::kernel::{Block, Built, LaunchRule, dynamic_name, is_identifier};
 use super::live::Liveness;
-use super::state::{BODY, BlockId, Def, ENTRY, Inst, Loc, Node, POISON, State, Value};
+use super::state::{BODY, BlockId, Break, Def, ENTRY, Inst, Labelled, Loc, Node, POISON, State, Value};
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::{Access, Op, VisitorMut, control};
@@ -207,6 +207,10 @@ struct Flattener<'a> {
     alias: Vec<Reg>,
     /// With its place in the text, once it is defined.
     labels: Vec<(String, u32)>,
+    /// By labelled block: the label behind it, once the block is being written.
+    ends: Vec<LabelId>,
+    /// By labelled block: the loop that it ends with, likewise.
+    tails: Vec<Option<u32>>,
     defined: u32,
     loops: u32,
 }
@@ -226,6 +230,8 @@ impl<'a> Flattener<'a> {
             written: vec![0; count],
             alias: (0..count as u32).map(Reg).collect(),
             labels: Vec::new(),
+            ends: vec![LabelId(u32::MAX); state.labelled.len()],
+            tails: vec![None; state.labelled.len()],
             defined: 0,
             loops: 0,
             addresses,
@@ -273,7 +279,12 @@ impl<'a> Flattener<'a> {
     }
 
     fn block(&mut self, block: BlockId) {
-        for node in std::mem::take(&mut self.state.blocks[block.0 as usize].nodes) {
+        let nodes = std::mem::take(&mut self.state.blocks[block.0 as usize].nodes);
+        self.nodes(&nodes);
+    }
+
+    fn nodes(&mut self, nodes: &[Node]) {
+        for &node in nodes {
             match node {
                 Node::Inst(id) => {
                     if self.live_insts[id as usize] {
@@ -283,6 +294,8 @@ impl<'a> Flattener<'a> {
                 Node::Loop(id) => self.looped(id as usize),
                 Node::If(id) => self.branch(id as usize),
                 Node::Switch(id) => self.switch(id as usize),
+                Node::Labelled(id) => self.labelled(id as usize),
+                Node::Break(id) => self.leave(id as usize),
             }
         }
     }
@@ -328,11 +341,14 @@ impl<'a> Flattener<'a> {
             self.push(emit::bra(end), Some((guard, true)), loc);
             end
         });
+        let nodes = std::mem::take(&mut self.state.blocks[body.0 as usize].nodes);
+        let (test, nodes) = nodes.split_at(self.test_of(id, &nodes));
+        self.nodes(test);
         self.define_label(top);
         if no_unroll {
             self.lines.push(Line::NoUnroll);
         }
-        self.block(body);
+        self.nodes(nodes);
         for bump in bumps {
             let ty = if bump.wide { Type::S64 } else { Type::S32 };
             self.push(emit::add(ty, bump.pointer, Src::Reg(bump.pointer), bump.step), None, loc);
@@ -355,10 +371,41 @@ impl<'a> Flattener<'a> {
             }
         }
         self.parallel_copy(copies, loc);
-        self.push(emit::bra(top), Some((again, false)), loc);
+        let again = again.map(|again| (again, false)).or_else(|| self.test_again(test));
+        self.push(emit::bra(top), again, loc);
         if let Some(end) = end {
             self.define_label(end);
         }
+    }
+
+    /// A loop that begins by computing whether to break, and ends the block that it breaks, is tested before it and at
+    /// its bottom, as one with a condition is. Yields how many of its nodes that is.
+    fn test_of(&self, id: usize, nodes: &[Node]) -> usize {
+        let pure = |node: &&Node| matches!(node, Node::Inst(inst) if self.state.insts[*inst as usize].pure);
+        let count = nodes.iter().take_while(pure).count();
+        let Some(&Node::Break(at)) = nodes.get(count) else { return 0 };
+        let way = &self.state.breaks[at as usize];
+        let ends = self.tails[way.of as usize] == Some(id as u32);
+        if ends && way.condition.is_some() { count + 1 } else { 0 }
+    }
+
+    /// Writes the test that a loop begins with once more; yields when to go on.
+    fn test_again(&mut self, test: &[Node]) -> Option<(Reg, bool)> {
+        for node in test {
+            match *node {
+                Node::Inst(inst) if self.live_insts[inst as usize] => {
+                    let Inst { guard, loc, .. } = self.state.insts[inst as usize];
+                    let op = self.state.ops[inst as usize].clone();
+                    self.push(op, guard, loc);
+                }
+                Node::Break(way) => {
+                    self.left_values(way as usize);
+                    return self.state.breaks[way as usize].condition.map(|condition| (condition, true));
+                }
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Copies as if all at once: a swap works.
@@ -437,6 +484,50 @@ impl<'a> Flattener<'a> {
             }
         }
         self.define_label(end);
+    }
+
+    fn labelled(&mut self, id: usize) {
+        let number = self.next_number();
+        let &Labelled { name, body, .. } = &self.state.labelled[id];
+        let end = self.label(format!("{name}_{number}_end"));
+        self.ends[id] = end;
+        self.tails[id] = match self.state.block(body).nodes.last() {
+            Some(&Node::Loop(last)) => Some(last),
+            _ => None,
+        };
+        self.block(body);
+        self.define_label(end);
+    }
+
+    fn leave(&mut self, id: usize) {
+        self.left_values(id);
+        let &Break { loc, condition, of, .. } = &self.state.breaks[id];
+        if self.state.labelled[of as usize].last != Some(id as u32) {
+            let guard = condition.map(|condition| (condition, false));
+            self.push(emit::bra(self.ends[of as usize]), guard, loc);
+        }
+    }
+
+    /// The values that a break leaves: copied where several ways meet.
+    fn left_values(&mut self, id: usize) {
+        let Break { loc, of, ref values, .. } = self.state.breaks[id];
+        let values = values.clone();
+        for (i, &value) in values.iter().enumerate() {
+            if let Some(&met) = self.state.labelled[of as usize].met.get(i)
+                && self.live_values[met.0 as usize]
+            {
+                let from = self.source(value);
+                self.copy(met, from, loc);
+            }
+        }
+        // Behind the block, a value is read as it is now: the jump is the next line.
+        let line = self.lines.len() as u32 + 1;
+        for value in values {
+            let constant = matches!(self.state.value(value).def, Def::Const(_));
+            if self.live_values[value.0 as usize] && !constant {
+                self.last_read[value.0 as usize] = line;
+            }
+        }
     }
 
     /// The registers that the lines use.

@@ -6,6 +6,7 @@
 use super::K;
 use super::emit;
 use super::form::{FormId, NO_FACTOR};
+use super::guard::Guard;
 use super::reg::{IntoReg, Reg};
 use super::state::{Base, Loc, POISON, Pointer, State};
 use super::types::*;
@@ -71,6 +72,11 @@ const COLLECTIVE: u32 = 32;
 pub(super) const INVALID: u32 = u32::MAX;
 
 /// What can index a pointer: integers of 32 or 64 bits, and host numbers.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not index a pointer",
+    label = "neither a `Reg` of `u32`, `i32`, `u64` or `i64`, nor a `u32` of the host",
+    note = "`.to::<u32>()` converts a register; a host number is `n as u32`"
+)]
 pub trait Index<'k> {
     /// The register, or constant.
     #[doc(hidden)]
@@ -247,22 +253,20 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     /// Element `index`.
     #[track_caller]
     pub fn ld(self, index: impl Index<'k>) -> Reg<'k, T> {
-        let loc = Location::caller();
-        let [value] = self.load::<1>(index.into_index(self.k), None, loc);
+        let [value] = self.ld_vec(index);
         value
     }
 
-    /// Element `index` where the predicate holds, else `default`; memory is not touched then.
+    /// Element `index` where the predicate holds, else `default`; memory is not touched then. Where there is none,
+    /// [`ld`](Self::ld): see [`Guard`].
     #[track_caller]
     pub fn ld_if(
         self,
-        condition: Reg<'k, Pred>,
+        condition: impl Guard<'k>,
         index: impl Index<'k>,
         default: impl IntoReg<'k, T>,
     ) -> Reg<'k, T> {
-        let loc = Location::caller();
-        let default = default.into_reg(self.k, loc);
-        let [value] = self.load(index.into_index(self.k), Some((condition, [default])), loc);
+        let [value] = self.ld_vec_if(condition, index, default);
         value
     }
 
@@ -270,20 +274,19 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     /// address is a multiple of their size.
     #[track_caller]
     pub fn ld_vec<const N: usize>(self, index: impl Index<'k>) -> [Reg<'k, T>; N] {
-        self.load(index.into_index(self.k), None, Location::caller())
+        self.ld_vec_or(None, index, [Reg::new(self.k, POISON); N])
     }
 
     /// [`ld_vec`](Self::ld_vec) where the predicate holds, else `default` in every element.
     #[track_caller]
     pub fn ld_vec_if<const N: usize>(
         self,
-        condition: Reg<'k, Pred>,
+        condition: impl Guard<'k>,
         index: impl Index<'k>,
         default: impl IntoReg<'k, T>,
     ) -> [Reg<'k, T>; N] {
-        let loc = Location::caller();
-        let default = default.into_reg(self.k, loc);
-        self.load(index.into_index(self.k), Some((condition, [default; N])), loc)
+        let default = default.into_reg(self.k, Location::caller());
+        self.ld_vec_or(condition, index, [default; N])
     }
 
     /// [`ld_vec`](Self::ld_vec) where the predicate holds, else the registers that are given: what a loop that
@@ -291,17 +294,18 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     #[track_caller]
     pub fn ld_vec_or<const N: usize>(
         self,
-        condition: Reg<'k, Pred>,
+        condition: impl Guard<'k>,
         index: impl Index<'k>,
         others: [Reg<'k, T>; N],
     ) -> [Reg<'k, T>; N] {
-        self.load(index.into_index(self.k), Some((condition, others)), Location::caller())
+        self.load(index.into_index(self.k), condition.predicate(), others, Location::caller())
     }
 
     fn load<const N: usize>(
         self,
         index: ir::Reg,
-        predicated: Option<(Reg<'k, Pred>, [Reg<'k, T>; N])>,
+        condition: Option<Reg<'k, Pred>>,
+        others: [Reg<'k, T>; N],
         loc: Loc,
     ) -> [Reg<'k, T>; N] {
         let k = self.k;
@@ -309,7 +313,6 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         let mut state = k.state();
         let pointer = state.offset(self.id, index, T::TYPE.bytes(), loc);
         let Some((vector, lanes)) = state.vector_shape(T::TYPE, N, pointer, loc) else { return poison };
-        let mut guard = None;
         // Wider than `v4`: pairs of elements travel in 32-bit registers.
         let packed = lanes < N;
         let ty = if packed { Type::B32 } else { memory_type(T::TYPE) };
@@ -318,11 +321,11 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         for reg in &mut regs[..lanes] {
             *reg = state.written(element);
         }
-        if let Some((condition, others)) = predicated {
-            if !state.usable(condition.id, loc) || !others.iter().all(|other| state.usable(other.id, loc)) {
+        let Some(guard) = state.guard(condition, loc) else { return poison };
+        if guard.is_some() {
+            if !others.iter().all(|other| state.usable(other.id, loc)) {
                 return poison;
             }
-            guard = Some((state.register(condition.id, loc), false));
             for (i, &reg) in regs[..lanes].iter().enumerate() {
                 let other = if packed {
                     let halves = [2 * i, 2 * i + 1].map(|i| state.register(others[i].id, loc));
@@ -393,34 +396,31 @@ impl<'k, S: Writable, T: Data> Ptr<'k, S, T> {
     /// Stores `value` as element `index`.
     #[track_caller]
     pub fn st(self, index: impl Index<'k>, value: impl IntoReg<'k, T>) {
-        let loc = Location::caller();
-        let value = value.into_reg(self.k, loc);
-        self.store(index.into_index(self.k), &[value], None, loc);
+        self.st_if(None, index, value);
     }
 
-    /// Stores `value` as element `index` where the predicate holds.
+    /// Stores `value` as element `index` where the predicate holds: see [`Guard`].
     #[track_caller]
-    pub fn st_if(self, condition: Reg<'k, Pred>, index: impl Index<'k>, value: impl IntoReg<'k, T>) {
-        let loc = Location::caller();
-        let value = value.into_reg(self.k, loc);
-        self.store(index.into_index(self.k), &[value], Some(condition), loc);
+    pub fn st_if(self, condition: impl Guard<'k>, index: impl Index<'k>, value: impl IntoReg<'k, T>) {
+        let value = value.into_reg(self.k, Location::caller());
+        self.st_vec_if(condition, index, [value]);
     }
 
     /// Stores elements from `index` on, in one access: see [`ld_vec`](Self::ld_vec).
     #[track_caller]
     pub fn st_vec<const N: usize>(self, index: impl Index<'k>, values: [Reg<'k, T>; N]) {
-        self.store(index.into_index(self.k), &values, None, Location::caller());
+        self.st_vec_if(None, index, values);
     }
 
     /// [`st_vec`](Self::st_vec) where the predicate holds.
     #[track_caller]
     pub fn st_vec_if<const N: usize>(
         self,
-        condition: Reg<'k, Pred>,
+        condition: impl Guard<'k>,
         index: impl Index<'k>,
         values: [Reg<'k, T>; N],
     ) {
-        self.store(index.into_index(self.k), &values, Some(condition), Location::caller());
+        self.store(index.into_index(self.k), &values, condition.predicate(), Location::caller());
     }
 
     fn store(self, index: ir::Reg, values: &[Reg<'k, T>], condition: Option<Reg<'k, Pred>>, loc: Loc) {
@@ -432,11 +432,7 @@ impl<'k, S: Writable, T: Data> Ptr<'k, S, T> {
                 return;
             }
         }
-        let guard = match condition {
-            Some(condition) if !state.usable(condition.id, loc) => return,
-            Some(condition) => Some((state.register(condition.id, loc), false)),
-            None => None,
-        };
+        let Some(guard) = state.guard(condition, loc) else { return };
         let packed = lanes < values.len();
         let ty = if packed { Type::B32 } else { memory_type(T::TYPE) };
         let mut srcs = Vec::with_capacity(lanes);
@@ -576,25 +572,27 @@ impl State {
         Some(id)
     }
 
-    /// The scratch memory of the block-wide collectives.
-    pub(super) fn collective_scratch(&mut self, loc: Loc) -> Pointer {
-        let id = match self.scratch {
-            Some(id) => id,
-            None => {
-                let id = self.array(Space::Shared, Type::B64, COLLECTIVE, loc).unwrap_or(0);
-                self.arrays[id as usize].name = "collective".into();
-                self.scratch = Some(id);
-                id
-            }
-        };
-        Pointer { base: Base::Variable(id), form: FormId::ZERO, narrow: true, mutable: true, shifting: false }
+    /// The scratch memory of the block-wide collectives, for register `which` of a state.
+    pub(super) fn collective_scratch(&mut self, which: usize, loc: Loc) -> Pointer {
+        while self.scratch.len() <= which {
+            let id = self.array(Space::Shared, Type::B64, COLLECTIVE, loc).unwrap_or(0);
+            self.arrays[id as usize].name = match self.scratch.len() {
+                0 => "collective".into(),
+                more => format!("collective_{more}").into(),
+            };
+            self.scratch.push(id);
+        }
+        let base = Base::Variable(self.scratch[which]);
+        Pointer { base, form: FormId::ZERO, narrow: true, mutable: true, shifting: false }
     }
 }
 
 impl<'k> K<'k> {
-    /// The scratch memory of the block-wide collectives, of the block or of the team.
-    pub(super) fn collective_scratch(self, loc: Loc) -> Pointer {
-        self.framed_scratch(COLLECTIVE, loc).unwrap_or_else(|| self.state().collective_scratch(loc))
+    /// The scratch memory of the block-wide collectives, of the block or of the team: 8 bytes for each warp, for
+    /// register `which` of a state.
+    pub(super) fn collective_scratch<T: Data>(self, which: usize, loc: Loc) -> Ptr<'k, Shared, T> {
+        let framed = self.framed_scratch(which, COLLECTIVE, loc);
+        Ptr::new(self, framed.unwrap_or_else(|| self.state().collective_scratch(which, loc)))
     }
 
     /// An array of `count` elements that the block shares, aligned to 16 bytes. More than 48 KiB in

@@ -1,6 +1,7 @@
 //! Registers: the handle, its operators, and how host values stand where registers may.
 
 use super::K;
+use super::carry::{self, Carry, registers, same_shape};
 use super::emit;
 use super::form::FormId;
 use super::state::{Def, Loc, POISON, State};
@@ -20,13 +21,6 @@ use warpwright_ptx::op::Op;
 /// use warpwright_dsl::*;
 /// fn mixed<'k>(x: Reg<'k, f32>, i: Reg<'k, u32>) -> Reg<'k, f32> {
 ///     x + i // f32 + u32
-/// }
-/// ```
-///
-/// ```compile_fail,E0308
-/// use warpwright_dsl::*;
-/// fn wrong<'k>(k: K<'k>, x: Reg<'k, f32>) {
-///     k.when(x, || {}) // a condition is a predicate
 /// }
 /// ```
 ///
@@ -57,10 +51,57 @@ impl<T: Element> std::fmt::Debug for Reg<'_, T> {
 }
 
 /// What may stand where a register is wanted: the register, or a host value as a constant.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not stand for a register of `{T}`",
+    label = "neither a `Reg<{T}>` nor a literal of its type",
+    note = "element types do not mix: `.to()` converts a register, `.f32()` one to `f32`",
+    note = "a literal has the type of the element: `1.0` for floats, `1` for integers, `true` for predicates"
+)]
 pub trait IntoReg<'k, T: Element> {
     /// The register.
     #[doc(hidden)]
     fn into_reg(self, k: K<'k>, loc: &'static Location<'static>) -> Reg<'k, T>;
+}
+
+/// Who runs the body while the kernel is built.
+#[derive(Clone, Copy, Debug)]
+pub struct Host;
+
+/// What the host compares a register with by `<` and `==`: nothing, for it does not know what it holds.
+///
+/// ```compile_fail,E0277
+/// use warpwright_dsl::*;
+/// fn wrong<'k>(k: K<'k>, i: Reg<'k, u32>, n: Reg<'k, u32>) {
+///     if i < n {} // `k.when(i.lt(n), || ..)`
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the host cannot compare what the device holds",
+    label = "use `a.lt(b)`, `le`, `gt`, `ge`, `eq` or `ne`: predicates of the device",
+    note = "branch on one by `k.when(i.lt(n), || ..)` or `k.if_(i.lt(n), || a).else_(|| b)`; choose by `i.lt(n).select(a, b)`"
+)]
+pub trait Compares<R> {}
+
+// So that the compiler says the above: it looks at what is compared where there is a choice, of which none is in reach.
+impl Compares<Host> for Host {}
+impl Compares<&Host> for Host {}
+
+impl<T, R> PartialEq<R> for Reg<'_, T>
+where
+    Host: Compares<R>,
+{
+    fn eq(&self, _: &R) -> bool {
+        false
+    }
+}
+
+impl<T, R> PartialOrd<R> for Reg<'_, T>
+where
+    Host: Compares<R>,
+{
+    fn partial_cmp(&self, _: &R) -> Option<std::cmp::Ordering> {
+        None
+    }
 }
 
 impl<'k, T: Element> IntoReg<'k, T> for Reg<'k, T> {
@@ -325,6 +366,24 @@ impl State {
         Some(self.pure(Type::BF16, loc, |d| emit::fma(Type::BF16, d, x, y, z)))
     }
 
+    fn select(&mut self, condition: ir::Reg, yes: ir::Reg, no: ir::Reg, loc: Loc) -> ir::Reg {
+        if !(self.usable(condition, loc) && self.usable(yes, loc) && self.usable(no, loc)) {
+            return POISON;
+        }
+        let ty = self.value(yes).ty;
+        if ty != Type::Pred {
+            let (a, b, c) = (self.operand(yes, loc), self.operand(no, loc), self.register(condition, loc));
+            return self.pure(ty, loc, |d| emit::selp(emit::register_type(ty), d, a, b, c));
+        }
+        // Predicates have no `selp`.
+        let source = Src::Reg(self.register(condition, loc));
+        let not =
+            self.pure(ty, loc, |d| warpwright_ptx::op::logic::Not { ty, d: ir::Dst(d), a: source }.into());
+        let [yes, no] = [(condition, yes), (not, no)]
+            .map(|(holds, value)| self.binary(Binary::And, ty, holds, value, loc));
+        self.binary(Binary::Or, ty, yes, no, loc)
+    }
+
     pub(super) fn compare(&mut self, cmp: Cmp, ty: Type, a: ir::Reg, b: ir::Reg, loc: Loc) -> ir::Reg {
         if !(self.usable(a, loc) && self.usable(b, loc)) {
             return POISON;
@@ -481,14 +540,22 @@ impl<'k> Reg<'k, Pred> {
     pub fn select<T: Data>(self, yes: impl IntoReg<'k, T>, no: impl IntoReg<'k, T>) -> Reg<'k, T> {
         let loc = Location::caller();
         let (yes, no) = (yes.into_reg(self.k, loc), no.into_reg(self.k, loc));
-        let mut state = self.k.state();
-        if !(state.usable(self.id, loc) && state.usable(yes.id, loc) && state.usable(no.id, loc)) {
-            return Reg::new(self.k, POISON);
-        }
-        let (a, b, c) = (state.operand(yes.id, loc), state.operand(no.id, loc), state.register(self.id, loc));
-        let id = state.pure(T::TYPE, loc, |d| emit::selp(emit::register_type(T::TYPE), d, a, b, c));
-        drop(state);
+        let id = self.k.state().select(self.id, yes.id, no.id, loc);
         Reg::new(self.k, id)
+    }
+
+    /// The state `yes` where the predicate holds, else `no`: [`select`](Self::select), register by register.
+    #[track_caller]
+    pub fn choose<C: Carry<'k>>(self, yes: C, no: C) -> C {
+        let (k, loc) = (self.k, Location::caller());
+        if !same_shape(k, (&yes, &no), "a choice between tiles of two shapes", loc) {
+            return C::poison(k);
+        }
+        let mut others = registers(&no).into_iter();
+        carry::map(k, &yes, |yes| match others.next() {
+            Some(no) if no == yes => yes,
+            no => k.state().select(self.id, yes, no.unwrap_or(POISON), loc),
+        })
     }
 
     /// 1 where the predicate holds, else 0.

@@ -236,6 +236,10 @@ impl<'k, T: Element> Carry<'k> for List<'k, T> {
         List::from_ids(k, &ids)
     }
 
+    fn poison(k: K<'k>) -> Self {
+        List::from_ids(k, &[])
+    }
+
     fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
         see(self.count, 1);
     }

@@ -32,8 +32,10 @@ pub(super) enum Def {
     Const(Imm),
     /// Carried by a loop: which, and which of its carried values.
     Carried(u32, u32),
-    /// What a carried value is after its loop.
+    /// What a value of a loop is after it, in its register.
     Result(Reg),
+    /// What the ways out of a labelled block leave behind it: which block, and which of the values.
+    Met(u32, u32),
     /// Written by several instructions.
     Variable,
     /// Not a value: stands for the address that a pointer means, in a memory access.
@@ -70,6 +72,8 @@ pub(super) enum Node {
     Loop(u32),
     If(u32),
     Switch(u32),
+    Labelled(u32),
+    Break(u32),
 }
 
 #[derive(Debug)]
@@ -79,8 +83,6 @@ pub(super) struct Block {
     pub(super) open: bool,
     /// The loop whose body it is.
     pub(super) body_of: Option<u32>,
-    /// The block around it.
-    pub(super) outer: BlockId,
     pub(super) nodes: Vec<Node>,
 }
 
@@ -108,8 +110,8 @@ pub(super) struct Loop {
     /// Whether to enter at all; `None` where it is known.
     pub(super) guard: Option<Reg>,
     pub(super) body: BlockId,
-    /// Whether to go around again: a value of the body.
-    pub(super) again: Reg,
+    /// Whether to go around again: a value of the body. `None` where it always does.
+    pub(super) again: Option<Reg>,
     pub(super) carried: Vec<Carried>,
     /// The carried value that counts, and what is added to it each time.
     pub(super) induction: Option<(Reg, Reg)>,
@@ -132,6 +134,28 @@ pub(super) struct Switch {
     /// `index` is a case.
     pub(super) inside: Reg,
     pub(super) cases: Vec<BlockId>,
+}
+
+/// A block that breaks lead out of.
+#[derive(Debug)]
+pub(super) struct Labelled {
+    pub(super) name: &'static str,
+    pub(super) body: BlockId,
+    /// The break at its end, which needs no jump.
+    pub(super) last: Option<u32>,
+    /// What the ways out leave behind it, where there are several: registers that each writes.
+    pub(super) met: Vec<Reg>,
+}
+
+/// Leaves a labelled block that it is in.
+#[derive(Debug)]
+pub(super) struct Break {
+    pub(super) loc: Loc,
+    /// In which threads; in all of them where it is `None`.
+    pub(super) condition: Option<Reg>,
+    /// Which block.
+    pub(super) of: u32,
+    pub(super) values: Vec<Reg>,
 }
 
 /// What the offsets of an address are added to.
@@ -179,6 +203,8 @@ pub(super) struct State {
     pub(super) loops: Vec<Loop>,
     pub(super) ifs: Vec<If>,
     pub(super) switches: Vec<Switch>,
+    pub(super) labelled: Vec<Labelled>,
+    pub(super) breaks: Vec<Break>,
     pub(super) pointers: Vec<Pointer>,
     /// Parameters, and whether the body has asked for them.
     pub(super) params: Vec<(Variable, bool)>,
@@ -190,8 +216,8 @@ pub(super) struct State {
     pub(super) constants: Vec<Variable>,
     /// The first line that asked for the dynamic shared memory.
     pub(super) dynamic: Option<Loc>,
-    /// Scratch of the block-wide collectives: one array for all of them.
-    pub(super) scratch: Option<u32>,
+    /// Scratch of the block-wide collectives, for all of them: an array for each register of a state.
+    pub(super) scratch: Vec<u32>,
     /// Registers of the tiles, one run each.
     pub(super) fragments: Vec<Reg>,
     /// What tiles' addresses have in common: computed once, where all of it is known.
@@ -209,8 +235,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(target: Arch, threads: Option<[u32; 3]>) -> Self {
-        let block =
-            |depth| Block { depth, open: true, body_of: None, outer: ENTRY, nodes: Vec::with_capacity(64) };
+        let block = |depth| Block { depth, open: true, body_of: None, nodes: Vec::with_capacity(64) };
         State {
             target,
             threads,
@@ -224,6 +249,8 @@ impl State {
             loops: Vec::new(),
             ifs: Vec::new(),
             switches: Vec::new(),
+            labelled: Vec::new(),
+            breaks: Vec::new(),
             pointers: Vec::with_capacity(64),
             params: Vec::new(),
             declared: None,
@@ -231,7 +258,7 @@ impl State {
             arrays: Vec::new(),
             constants: Vec::new(),
             dynamic: None,
-            scratch: None,
+            scratch: Vec::new(),
             fragments: Vec::new(),
             shared_parts: Vec::new(),
             order: Order::default(),
@@ -257,6 +284,11 @@ impl State {
     #[inline]
     pub(super) fn value(&self, reg: Reg) -> &Value {
         &self.values[reg.0 as usize]
+    }
+
+    /// The type of a value; `None` for poison.
+    pub(super) fn type_of(&self, reg: Reg) -> Option<Type> {
+        self.values.get(reg.0 as usize).map(|value| value.ty)
     }
 
     /// A new value of the current block, an opaque term where it is an integer.
@@ -453,7 +485,7 @@ impl State {
         let id = BlockId(self.blocks.len() as u32);
         let outer = self.current;
         let depth = self.block(outer).depth + 1;
-        self.blocks.push(Block { depth, open: true, body_of, outer, nodes: Vec::with_capacity(16) });
+        self.blocks.push(Block { depth, open: true, body_of, nodes: Vec::with_capacity(16) });
         self.current = id;
         (id, outer)
     }
@@ -467,10 +499,6 @@ impl State {
     /// The function's variable that an array is: they come after the parameters.
     pub(super) fn array_variable(&self, array: u32) -> u32 {
         self.params.len() as u32 + array
-    }
-
-    pub(super) fn outer_of(&self, block: BlockId) -> BlockId {
-        self.block(block).outer
     }
 
     pub(super) fn push_node(&mut self, node: Node) {

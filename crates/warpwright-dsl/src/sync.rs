@@ -1,5 +1,6 @@
 //! Barriers, fences and asynchronous copies.
 
+use super::guard::Guard;
 use super::reg::Reg;
 use super::types::*;
 use super::{K, Ptr};
@@ -81,20 +82,20 @@ impl<'k> K<'k> {
     /// that.
     #[track_caller]
     pub fn cp_async<T: Data>(self, to: Ptr<'k, Shared, T>, from: Ptr<'k, Global, T>, bytes: u32) {
-        self.copy_async(to, from, bytes, None, Location::caller());
+        self.cp_async_if(None, to, from, bytes);
     }
 
-    /// The same where the predicate holds; elsewhere the destination is filled with zeros.
+    /// The same where the predicate holds; elsewhere the destination is filled with zeros. See [`Guard`].
     #[track_caller]
     pub fn cp_async_if<T: Data>(
         self,
-        condition: Reg<'k, Pred>,
+        condition: impl Guard<'k>,
         to: Ptr<'k, Shared, T>,
         from: Ptr<'k, Global, T>,
         bytes: u32,
     ) {
-        let size = condition.select(bytes, 0u32);
-        self.copy_async(to, from, bytes, Some(size), Location::caller());
+        let size = condition.predicate().map(|condition| condition.select(bytes, 0u32));
+        self.copy_async(to, from, bytes, size, Location::caller());
     }
 
     fn copy_async<T: Data>(

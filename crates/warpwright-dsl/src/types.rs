@@ -17,12 +17,22 @@ pub trait Element: Copy + Sealed + 'static {
 }
 
 /// Elements that lie in memory: all but predicates.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no element of memory",
+    label = "not one of the integers, `f32`, `f64`, `F16`, `Bf16`, `F16x2` and `Bf16x2`",
+    note = "a predicate is stored as a number: `p.u32()`, or `p.select(a, b)`"
+)]
 pub trait Data: Element {
     /// What the host has for one: the same bits.
     type Host: bytemuck::Pod + Send + Sync;
 }
 
 /// Elements with `+`, `-`, `*`, minimum and maximum.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no arithmetic",
+    label = "not a number",
+    note = "bytes become numbers by `.to::<u32>()` or `.to::<i32>()`; predicates combine by `&`, `|`, `^` and `!`"
+)]
 pub trait Number: Data {
     /// The host type of literals: `x + 1.0`, `i * 4`.
     type Literal: Copy;

@@ -376,6 +376,30 @@ fn cases() -> Vec<Case> {
                 y.st(i, row.ld(0) + row.ld(1) + page.ld(i));
             });
         }),
+        case("breaks_and_chains", |k| {
+            let (x, y, t) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"), k.tid());
+            let (i, found) = k.loop_(t, |out, i| {
+                let value = x.ld(i);
+                out.break_if(value.lt(0.0), (i, value));
+                k.when(i.gt(1000), || out.break_((i, k.f32(0.0))));
+                i + 128
+            });
+            let first = k.labelled(|out| {
+                k.each(k.range(0..9).unroll(3), |j| out.break_if(x.ld(i + j).gt(found), j));
+                k.u32(9)
+            });
+            let sign = k.if_(found.gt(1.0), || k.f32(1.0)).else_if(|| found.lt(-1.0), || k.f32(-1.0));
+            y.st_if(Some(first.ne(9)), i, sign.else_(|| found));
+            y.st_if(None, first, 1.0);
+        }),
+        case("operators_over_states", |k| {
+            let (y, t) = (k.ptr_mut::<f64>("y"), k.tid());
+            let state = (t.to::<f64>(), [t.lt(5), t.gt(3)], t.to::<i16>());
+            let keep = |a, _| a;
+            let (a, b) = k.block_scan_by(k.block_reduce_by(state, keep), keep);
+            let (value, [c, d], e) = k.block_broadcast(k.warp_scan_by(k.warp_reduce_by(a, keep), keep), 7);
+            y.st_if(c & d & b.1[0], e.to::<i32>(), value);
+        }),
         case("empty", |_| {}),
     ];
     let at = |sm: u16, name, body| Case { sm, ..case(name, body) };
@@ -527,6 +551,8 @@ fn mistakes_are_collected_with_their_lines() {
         k.shared::<f32>(0); // empty
         k.refuse("not today");
         k.tid().lt(4).select_ptr(x, x.at(k.tid())); // not parameters
+        let never: Reg<'_, f32> = k.loop_((), |_, ()| ()); // no break
+        y.st(4, never); // poison
     });
     let expected = [
         (Code::Redeclared, 3),
@@ -541,6 +567,7 @@ fn mistakes_are_collected_with_their_lines() {
         (Code::SharedMemory, 15),
         (Code::Parameter, 16),
         (Code::Parameter, 17),
+        (Code::Parameter, 18),
     ];
     assert_eq!(found, expected.map(|(code, line)| (code, first + line)));
 }

@@ -1,7 +1,7 @@
 //! The catalogue: defaults build, verify and read back; wrong fields are named.
 
-use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_dsl::Domain;
+use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{ConfigureError, Entry, catalogue, find};
 use warpwright_ptx::ir::Arch;
 use warpwright_ptx::{parse, print, verify};

@@ -38,7 +38,7 @@ pub use shared::{Fillable, Filling, Open, Readable, Ready, SharedTile, TileAcces
 pub(super) use swizzle::Part;
 
 use super::K;
-use super::control::Carry;
+use super::carry::Carry;
 use super::reg::Reg;
 use super::state::{BlockId, Loc, POISON};
 use super::types::*;
@@ -284,6 +284,10 @@ impl<'k, R: TileRole, T: Data, S: TileScope> Carry<'k> for Tile<'k, R, T, S> {
         Self::from_registers(k, self.rows, self.columns, &regs)
     }
 
+    fn poison(k: K<'k>) -> Self {
+        Self::poison(k, 0, 0)
+    }
+
     fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
         see(self.rows, self.columns);
     }
@@ -310,7 +314,7 @@ impl<'k> K<'k> {
     }
 
     /// Runs the closure with its instructions going to an open block.
-    fn within<V>(self, block: BlockId, build: impl FnOnce() -> V) -> V {
+    pub(crate) fn within<V>(self, block: BlockId, build: impl FnOnce() -> V) -> V {
         let current = std::mem::replace(&mut self.state().current, block);
         let value = build();
         self.state().current = current;

@@ -11,7 +11,7 @@
 //! `sm_80`, the barrier after plain copies, is known here alone.
 
 use super::super::Ptr;
-use super::super::control::Carry;
+use super::super::carry::Carry;
 use super::super::pointer::INVALID;
 use super::super::reg::{IntoReg, Reg};
 use super::super::state::Loc;
@@ -278,7 +278,7 @@ impl<'k> Pipeline<'k> {
             Some(false) => {}
             None => {
                 let there = k.on_line(loc, || tile.lt(tiles));
-                k.branch(there, then, None::<fn()>, loc);
+                k.branch(there, then, loc);
             }
         }
     }

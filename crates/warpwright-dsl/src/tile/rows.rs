@@ -1,6 +1,6 @@
 //! Values for the rows of accumulators.
 
-use super::super::control::Carry;
+use super::super::carry::Carry;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::{Loc, POISON};
 use super::super::types::Pred;
@@ -260,6 +260,10 @@ impl<'k> Carry<'k> for Rows<'k> {
             return Self::poison(k, self.rows);
         }
         Self::from_registers(k, self.rows, &regs)
+    }
+
+    fn poison(k: K<'k>) -> Self {
+        Self::poison(k, 0)
     }
 
     fn shape(&self, see: &mut dyn FnMut(u32, u32)) {

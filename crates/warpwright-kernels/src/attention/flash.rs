@@ -273,7 +273,7 @@ impl FlashAttention {
 }
 
 /// What goes from tile to tile, for the rows of a warp.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Carry)]
 struct State<'k> {
     /// `Σ 2^score · v`, relative to the reference.
     out: Tile<'k, Acc, f32>,
@@ -288,21 +288,6 @@ impl<'k> State<'k> {
     fn risen(self, rise: Rows<'k>, decay: Rows<'k>) -> Self {
         let fix = decay.exp2_ftz();
         State { out: self.out * fix, sum: self.sum * fix, origin: self.origin - rise }
-    }
-}
-
-impl<'k> Carry<'k> for State<'k> {
-    fn each(&self, see: &mut dyn FnMut(warpwright_ptx::ir::Reg)) {
-        (self.out, self.sum, self.origin).each(see);
-    }
-
-    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> warpwright_ptx::ir::Reg) -> Self {
-        let (out, sum, origin) = (self.out, self.sum, self.origin).rebuild(k, next);
-        State { out, sum, origin }
-    }
-
-    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
-        (self.out, self.sum, self.origin).shape(see);
     }
 }
 

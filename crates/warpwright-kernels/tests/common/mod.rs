@@ -21,6 +21,8 @@ pub(crate) enum Given<'a> {
     Input(Type, &'a [f64]),
     /// A buffer of so many elements, full of NaN.
     Output(Type, usize),
+    /// A buffer that is read and written, of numbers as for an input.
+    InOut(Type, &'a [f64]),
     /// A number.
     Scalar(u32),
 }
@@ -124,7 +126,9 @@ fn launch(
         cooperative: built.launch.cooperative,
     };
     let args = given.iter().zip(NAMES).map(|(given, name)| match given {
-        Given::Input(ty, values) => TestArg::Data { name, bytes: encode(*ty, values) },
+        Given::Input(ty, values) | Given::InOut(ty, values) => {
+            TestArg::Data { name, bytes: encode(*ty, values) }
+        }
         Given::Output(ty, len) => TestArg::Data { name, bytes: vec![0xff; len * ty.bytes() as usize] },
         Given::Scalar(value) => TestArg::Number(Arg::U32(*value)),
     });
@@ -140,7 +144,7 @@ const NAMES: [&str; 16] =
 /// The outputs among what is given.
 fn outputs(given: &[Given<'_>]) -> impl Iterator<Item = (&'static str, Type)> {
     given.iter().zip(NAMES).filter_map(|(given, name)| match given {
-        Given::Output(ty, _) => Some((name, *ty)),
+        Given::Output(ty, _) | Given::InOut(ty, _) => Some((name, *ty)),
         _ => None,
     })
 }

@@ -5,9 +5,11 @@ mod attention;
 mod choice;
 #[path = "../common/mod.rs"]
 mod common;
+mod control;
 mod division;
 mod operations;
 mod spread;
+mod states;
 mod tiles;
 
 use common::Given;
