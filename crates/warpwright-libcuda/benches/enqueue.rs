@@ -44,13 +44,16 @@ $again:
     }
 
     fn launch(function: CUfunction, stream: CUstream, params: &[In<u8>]) {
-        let (params, extra) = (In::from(params.as_ptr()), In::from(std::ptr::null()));
         // SAFETY: the parameters are those of the kernel.
-        ok(unsafe { cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, extra) });
+        ok(unsafe {
+            let (params, extra) = (In::new(params.as_ptr()), In::null());
+            cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, extra)
+        });
     }
 
     fn byte<T>(value: &T) -> In<u8> {
-        In::from(std::ptr::from_ref(value).cast::<u8>())
+        // SAFETY: only a launch follows it, while the value is there.
+        unsafe { In::new(std::ptr::from_ref(value).cast::<u8>()) }
     }
 
     pub(super) fn main() {
@@ -60,14 +63,14 @@ $again:
         // SAFETY: pointers are good for what the functions write and read.
         unsafe {
             ok(cuInit(0));
-            ok(cuCtxCreate_v2(Out::from(&mut context), 0, 0));
-            ok(cuStreamCreate(Out::from(&mut stream), 1));
-            ok(cuEventCreate(Out::from(&mut event), 2));
-            ok(cuModuleLoadData(Out::from(&mut module), In::from(PTX.as_ptr())));
-            ok(cuModuleGetFunction(Out::from(&mut empty), module, In::from(c"empty".as_ptr())));
-            ok(cuModuleGetFunction(Out::from(&mut hold), module, In::from(c"hold".as_ptr())));
-            ok(cuMemAlloc_v2(Out::from(&mut at), 4096));
-            ok(cuMemAllocHost_v2(Out::from(&mut flag), 4));
+            ok(cuCtxCreate_v2(Out::new(&mut context), 0, 0));
+            ok(cuStreamCreate(Out::new(&mut stream), 1));
+            ok(cuEventCreate(Out::new(&mut event), 2));
+            ok(cuModuleLoadData(Out::new(&mut module), In::new(PTX.as_ptr())));
+            ok(cuModuleGetFunction(Out::new(&mut empty), module, In::new(c"empty".as_ptr())));
+            ok(cuModuleGetFunction(Out::new(&mut hold), module, In::new(c"hold".as_ptr())));
+            ok(cuMemAlloc_v2(Out::new(&mut at), 4096));
+            ok(cuMemAllocHost_v2(Out::new(&mut flag), 4));
         }
         let (address, n) = (flag.expose_provenance() as u64, 5u32);
         // SAFETY: a word that was just allocated, and is not given back.
@@ -103,7 +106,7 @@ $again:
         measure("cuEventRecord", &|| ok(unsafe { cuEventRecord(event, stream) }));
         let mut other = CUstream::default();
         // SAFETY: a place for a stream.
-        ok(unsafe { cuStreamCreate(Out::from(&mut other), 1) });
+        ok(unsafe { cuStreamCreate(Out::new(&mut other), 1) });
         for held in [0, 1000, 50_000] {
             flag.store(0, SeqCst);
             // SAFETY: streams, a word that is there, and memory that was allocated.
