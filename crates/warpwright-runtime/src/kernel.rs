@@ -79,14 +79,15 @@ struct Compiled {
     resident: u64,
 }
 
-/// The kernels of a device by their entries, so that each is built once.
+/// The kernels of a device by their entries, so that each is built once, and by whether they are bounded, so that a
+/// promise covers what was built of a kernel that gave one.
 #[derive(Default)]
 pub(crate) struct Kernels {
-    compiled: Mutex<HashMap<String, Arc<Compiled>>>,
+    compiled: Mutex<HashMap<(String, bool), Arc<Compiled>>>,
 }
 
 impl Kernels {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Compiled>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, bool), Arc<Compiled>>> {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -105,13 +106,13 @@ impl Device {
         // Whatever shows a promise, the one that has given it is the one that is built.
         let (kernel, is_bounded) = promised(kernel);
         let entry = kernel.entry();
-        let known = self.kernels().lock().get(&entry).cloned();
+        let known = self.kernels().lock().get(&(entry.clone(), is_bounded)).cloned();
         if let Some(compiled) = known {
             return compiled.same_as(kernel, &entry).map(|()| self.compiled(compiled, is_bounded));
         }
         let compiled = Arc::new(self.compile(kernel, &entry)?);
         // Where another thread was faster, its kernel is the one.
-        let compiled = self.kernels().lock().entry(entry).or_insert(compiled).clone();
+        let compiled = self.kernels().lock().entry((entry, is_bounded)).or_insert(compiled).clone();
         Ok(self.compiled(compiled, is_bounded))
     }
 
