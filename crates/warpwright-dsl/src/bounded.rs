@@ -84,7 +84,8 @@ use super::any::AnyKernel;
 /// - It does so whatever these buffers hold, and while other launches change that: an index that was loaded is held
 ///   against a bound, and not loaded again behind it.
 /// - It stays within its shared and local memory.
-/// - Whatever is asked of the value, [`build`](AnyKernel::build) above all, answers the same each time.
+/// - Whatever is asked of the value, [`build`](AnyKernel::build) above all, answers the same each time, and its
+///   [`key`](AnyKernel::key), if it has one, is no other kernel's.
 ///
 /// A kernel that follows addresses which it finds in memory, as one that [calls](super::Call) others does, is not bounded.
 pub unsafe trait Bounded: AnyKernel {}

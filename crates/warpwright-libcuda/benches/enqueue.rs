@@ -46,13 +46,13 @@ $again:
     fn launch(function: CUfunction, stream: CUstream, params: &[In<u8>]) {
         // SAFETY: the parameters are those of the kernel.
         ok(unsafe {
-            let (params, extra) = (In::new(params.as_ptr()), In::new(std::ptr::null()));
+            let (params, extra) = (In::new(params.as_ptr()), In::null());
             cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, extra)
         });
     }
 
     fn byte<T>(value: &T) -> In<u8> {
-        // SAFETY: a value that is there as long as launches are asked for with it.
+        // SAFETY: only a launch follows it, while the value is there.
         unsafe { In::new(std::ptr::from_ref(value).cast::<u8>()) }
     }
 

@@ -156,7 +156,8 @@ pub(crate) struct Kernels {
 
 #[derive(Default)]
 struct Known {
-    by_key: HashMap<Key, Arc<Compiled>>,
+    /// With whether the kernel is bounded: only who promises that may say what runs under the promise.
+    by_key: HashMap<(Key, bool), Arc<Compiled>>,
     by_content: HashMap<Content, Arc<Compiled>>,
 }
 
@@ -183,15 +184,15 @@ impl Device {
     pub fn kernel<T: AnyKernel + ?Sized>(&self, kernel: &T) -> Result<TypedKernel<T>> {
         // Whatever shows a promise, the one that has given it is the one that is built.
         let (compiled, is_bounded) = match kernel.bounded() {
-            Some(bounded) => (self.known(bounded)?, true),
-            None => (self.known(kernel)?, false),
+            Some(bounded) => (self.known(bounded, true)?, true),
+            None => (self.known(kernel, false)?, false),
         };
         let compiled = CompiledKernel { device: self.clone(), compiled, is_bounded };
         Ok(TypedKernel { compiled, kernel: PhantomData })
     }
 
-    fn known<T: AnyKernel + ?Sized>(&self, kernel: &T) -> Result<Arc<Compiled>> {
-        let key = kernel.key();
+    fn known<T: AnyKernel + ?Sized>(&self, kernel: &T, is_bounded: bool) -> Result<Arc<Compiled>> {
+        let key = kernel.key().map(|key| (key, is_bounded));
         match key.as_ref().and_then(|key| self.kernels().lock().by_key.get(key).cloned()) {
             Some(compiled) => Ok(compiled),
             None => self.built(kernel, key),
@@ -208,7 +209,7 @@ impl Device {
     }
 
     /// The kernel, once it is built.
-    fn built<T: AnyKernel + ?Sized>(&self, kernel: &T, key: Option<Key>) -> Result<Arc<Compiled>> {
+    fn built<T: AnyKernel + ?Sized>(&self, kernel: &T, key: Option<(Key, bool)>) -> Result<Arc<Compiled>> {
         let entry = kernel.entry();
         let failed = |source| RuntimeError::Build { kernel: entry.clone(), source };
         kernel.check().map_err(failed)?;

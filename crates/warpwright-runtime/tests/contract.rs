@@ -31,7 +31,6 @@ enum Value {
 /// A kernel with memory for its arguments.
 struct Subject {
     kernel: CompiledKernel,
-    stream: Stream,
     memory: Buffer<u8>,
     /// By argument: where it lies in the memory, and its size.
     places: Vec<(usize, usize)>,
@@ -59,7 +58,7 @@ impl Subject {
         }
         let stream = device.default_stream();
         let memory = stream.alloc(end).unwrap_or_else(|error| panic!("{what}: {error}"));
-        Some(Subject { kernel, stream, memory, places, what })
+        Some(Subject { kernel, memory, places, what })
     }
 
     fn args(&self) -> &[ArgDesc] {
@@ -107,7 +106,16 @@ impl Subject {
     }
 
     fn prepare(&self, values: &[(&'static str, Value)]) -> Result<PreparedLaunch, RuntimeError> {
-        self.bind(values, self.kernel.dims()).prepare()
+        self.prepare_with(values, self.kernel.dims())
+    }
+
+    fn prepare_with(
+        &self,
+        values: &[(&'static str, Value)],
+        dims: &[&'static str],
+    ) -> Result<PreparedLaunch, RuntimeError> {
+        // SAFETY: nothing is launched.
+        unsafe { self.bind(values, dims).prepare_unbounded() }
     }
 
     /// A launch with these arguments is refused for the argument of that name.
@@ -118,7 +126,7 @@ impl Subject {
         argument: &str,
         how: &str,
     ) -> Violation {
-        match self.bind(values, dims).launch(&self.stream) {
+        match self.prepare_with(values, dims) {
             Err(RuntimeError::Contract(error)) => {
                 assert_eq!(error.kernel, self.kernel.entry(), "{}: {how}", self.what);
                 assert_eq!(error.argument(), Some(argument), "{}: {how}: {error}", self.what);
@@ -127,7 +135,7 @@ impl Subject {
             Err(other) => {
                 panic!("{}: {how} of `{argument}` is refused by something else: {other}", self.what)
             }
-            Ok(()) => panic!("{}: {how} of `{argument}` is not refused", self.what),
+            Ok(_) => panic!("{}: {how} of `{argument}` is not refused", self.what),
         }
     }
 

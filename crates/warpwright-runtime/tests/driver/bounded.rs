@@ -145,6 +145,48 @@ fn a_promise_is_of_the_kernel_that_has_given_it() {
     assert!(device.operands(&Borrows(Inside)).is_ok());
 }
 
+/// It does not cover what is built of another kernel with the same entry.
+#[test]
+fn a_promise_does_not_cover_a_namesake() {
+    if let Some(apart) = clean("bounded::a_promise_does_not_cover_a_namesake") {
+        return apart.run().passed();
+    }
+    struct Namesake;
+
+    impl AnyKernel for Namesake {
+        fn entry(&self) -> String {
+            Inside.entry()
+        }
+
+        fn args(&self) -> Vec<ArgDesc> {
+            Inside.args()
+        }
+
+        fn launch(&self) -> LaunchRule {
+            Inside.launch()
+        }
+
+        fn body(&self, k: K<'_>) {
+            Anywhere.body(k);
+        }
+    }
+
+    let device = Device::cuda(0).unwrap();
+    let stream = device.default_stream();
+    let y = stream.alloc_zeros::<u32>(1).unwrap();
+    let host = device.alloc_mapped::<u32>(1).unwrap();
+    let beyond = host.buffer().device_ptr().wrapping_sub(y.device_ptr()) / 4;
+    let namesake = device.kernel(&Namesake);
+    let inside = device.kernel(&Inside).unwrap();
+    inside.bind().buffer("y", &y).scalar("at", beyond).launch(&stream).unwrap();
+    assert_eq!(stream.clone_dtoh(&y).unwrap(), [7]);
+    assert_eq!(host.get(0).unwrap(), 0);
+    if let Ok(namesake) = namesake {
+        let bound = namesake.bind().buffer("y", &y).scalar("at", beyond);
+        assert_eq!(unbounded(bound.launch(&stream)), "inside");
+    }
+}
+
 /// A virtual GPU checks what it does, and asks for no promise.
 #[test]
 fn a_virtual_gpu_runs_any_kernel() {
