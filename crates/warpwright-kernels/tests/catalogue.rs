@@ -138,6 +138,38 @@ fn configurations_of_the_domain_are_built_or_refused_by_name() {
     }
 }
 
+/// One field at a time: where its value is another one the key is another one, and where keys are equal so is what is
+/// built.
+#[test]
+fn every_field_is_in_the_key() {
+    let mut draw = Draw(0x0e1d);
+    for entry in catalogue() {
+        for field in entry.fields {
+            let mut changed = false;
+            for _ in 0..40 {
+                // Of a real configuration, or of the defaults.
+                let all: Vec<_> = std::iter::once("").chain(entry.examples.iter().copied()).collect();
+                let example = all[draw.below(all.len() as u64) as usize];
+                let others = example.split_whitespace().filter(|text| text.split('=').next() != Some(field.name));
+                let others: Vec<_> = others.collect();
+                let mut with = || {
+                    let value = format!("{}={}", field.name, draw.value(field.domain));
+                    entry.configure(others.iter().copied().chain([value.as_str()])).ok()
+                };
+                let (Some(a), Some(b)) = (with(), with()) else { continue };
+                let (Some(key), Some(other)) = (a.key(), b.key()) else { continue };
+                let target = Arch::sm(90);
+                match key == other {
+                    true => assert_eq!(a.ptx(target).ok(), b.ptx(target).ok(), "{} {}", entry.name, field.name),
+                    false => changed = true,
+                }
+            }
+            let has_key = entry.configure_text("").expect("defaults").key().is_some();
+            assert!(changed || !has_key, "{}: `{}` is not in the key", entry.name, field.name);
+        }
+    }
+}
+
 #[test]
 fn values_outside_of_the_domain_are_refused_by_the_name_of_their_field() {
     let mut draw = Draw(0xbad);
