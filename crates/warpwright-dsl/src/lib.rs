@@ -16,8 +16,10 @@
 //! ```
 //!
 //! A register is a [`Copy`] handle ([`Reg`]); operators on it append instructions. A Rust `for`
-//! unrolls, [`K::each`] and [`K::fold`] loop on the device. Device closures are [`Fn`]: what flows
-//! out of one is returned from it, never assigned.
+//! unrolls, [`K::each`] and [`K::fold`] loop on the device, [`K::loop_`] until it breaks. Device
+//! closures are [`Fn`]: what flows out of one is returned from it, never assigned. What goes around a
+//! loop, out of a branch ([`K::if_`]) or between threads ([`K::block_reduce_by`]) is one register or a
+//! struct of them ([`Carry`]).
 //!
 //! ```compile_fail,E0594
 //! use warpwright_dsl::*;
@@ -72,6 +74,7 @@ mod math;
 mod operator;
 mod pointer;
 mod reg;
+mod renaming;
 mod size;
 mod special;
 mod spread;

@@ -4,7 +4,8 @@ use super::address::Resolver;
 use super::emit;
 use super::kernel::{Block, Built, LaunchRule, dynamic_name, is_identifier};
 use super::live::Liveness;
-use super::state::{BODY, BlockId, Break, Def, ENTRY, Inst, Labelled, Loc, Node, POISON, State, Value};
+use super::renaming::{CLASSES, Named, Registers, Renaming, class};
+use super::state::{BODY, BlockId, Break, Def, ENTRY, Inst, Labelled, Loc, Node, POISON, State};
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::{Access, Op, VisitorMut, control};
@@ -161,27 +162,6 @@ fn function(
     function.labels = writer.finish(registers, &mut statements);
     function.body = Some(statements);
     function
-}
-
-/// The classes of registers: declared type and name.
-const CLASSES: [(Type, &str); 6] = [
-    (Type::Pred, "%p"),
-    (Type::B16, "%h"),
-    (Type::B32, "%r"),
-    (Type::B64, "%rd"),
-    (Type::F32, "%f"),
-    (Type::F64, "%fd"),
-];
-
-fn class(ty: Type) -> usize {
-    match emit::register_type(ty) {
-        Type::Pred => 0,
-        Type::B16 => 1,
-        Type::B32 => 2,
-        Type::B64 => 3,
-        Type::F32 => 4,
-        _ => 5,
-    }
 }
 
 /// A line of the body, before its registers have their numbers.
@@ -606,72 +586,5 @@ fn register_of(state: &State, alias: &[Reg], mut reg: Reg) -> Reg {
             return reg;
         }
         reg = next;
-    }
-}
-
-/// What is known of the register of a value.
-#[derive(Clone, Copy, Debug)]
-enum Named {
-    /// It has none.
-    Nowhere,
-    /// That of another value.
-    Like(Reg),
-    /// The next of a class, once it appears.
-    Next(u8),
-    /// This.
-    Register(Reg),
-}
-
-/// The registers of a function. Those of a class have numbers that follow one another.
-struct Registers {
-    /// By class: how many there are.
-    counts: [u32; 6],
-    /// By class: the next that has no number yet.
-    next: [u32; 6],
-    /// By value.
-    names: Vec<Named>,
-}
-
-struct Renaming<'a> {
-    values: &'a [Value],
-    registers: Registers,
-    labels: &'a [LabelId],
-    addresses: &'a [Address],
-}
-
-impl VisitorMut for Renaming<'_> {
-    fn reg(&mut self, _: Access, reg: &mut Reg) {
-        let slot = &mut self.registers.names[reg.0 as usize];
-        match *slot {
-            Named::Register(known) => *reg = known,
-            Named::Next(class) => {
-                let next = &mut self.registers.next[class as usize];
-                *reg = Reg(*next);
-                *slot = Named::Register(*reg);
-                *next += 1;
-            }
-            Named::Like(mut root) => {
-                self.reg(Access::Read, &mut root);
-                self.registers.names[reg.0 as usize] = Named::Register(root);
-                *reg = root;
-            }
-            Named::Nowhere => {}
-        }
-    }
-
-    fn label(&mut self, label: &mut LabelId) {
-        *label = self.labels[label.0 as usize];
-    }
-
-    fn address(&mut self, address: &mut Address) {
-        let AddressBase::Reg(reg) = address.base else { return };
-        if let Def::Resolved(id) = self.values[reg.0 as usize].def {
-            let resolved = &self.addresses[id as usize];
-            address.base = resolved.base.clone();
-            address.offset += resolved.offset;
-        }
-        if let AddressBase::Reg(reg) = &mut address.base {
-            self.reg(Access::Read, reg);
-        }
     }
 }
