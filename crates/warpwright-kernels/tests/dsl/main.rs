@@ -6,6 +6,7 @@ mod choice;
 #[path = "../common/mod.rs"]
 mod common;
 mod division;
+mod halo;
 mod operations;
 mod spread;
 mod tiles;
