@@ -1,0 +1,100 @@
+//! Reads that caches may answer which nothing keeps coherent (`ld.global.nc`): the bytes that they read are the same
+//! for the whole launch, or the read may see any of their values.
+//!
+//! No synchronisation helps, so that nothing is forgotten: a row keeps, for each of its bytes, the first such read and
+//! the first write of the launch.
+
+use super::check::site;
+use super::entry::{Bytes, Entry, ROW_BYTES};
+use super::shadow::{CHUNK_ROWS, ChunkCache, GlobalRows};
+use super::{Piece, Race, RaceSpace, WarpAccess};
+
+/// What a row keeps.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    reads: Side,
+    writes: Side,
+}
+
+/// The first accesses of their kind; no byte has two.
+#[derive(Debug, Default)]
+struct Side {
+    bytes: Bytes,
+    entries: Vec<Entry>,
+}
+
+impl Side {
+    /// Keeps what the access is the first to touch.
+    fn keep(&mut self, new: &Entry) {
+        let bytes = new.bytes.without(self.bytes);
+        if !bytes.is_empty() {
+            self.bytes = self.bytes.or(bytes);
+            let mut entry = *new;
+            entry.bytes = bytes;
+            self.entries.push(entry);
+        }
+    }
+
+    fn forget(&mut self, bytes: Bytes) {
+        self.bytes = self.bytes.without(bytes);
+        for entry in &mut self.entries {
+            entry.bytes = entry.bytes.without(bytes);
+        }
+        self.entries.retain(|entry| !entry.bytes.is_empty());
+    }
+}
+
+impl Marks {
+    /// Keeps an access, and yields the earliest that it must not meet, with the byte where they do.
+    fn meet(&mut self, new: &Entry) -> Option<(Entry, u32)> {
+        let (own, other) = match new.is_write() {
+            true => (&mut self.writes, &self.reads),
+            false => (&mut self.reads, &self.writes),
+        };
+        own.keep(new);
+        let meets = |entry: &&Entry| !entry.bytes.and(new.bytes).is_empty();
+        let old = other.entries.iter().find(meets)?;
+        Some((*old, old.bytes.and(new.bytes).bits().trailing_zeros()))
+    }
+
+    pub(super) fn forget(&mut self, bytes: Bytes) {
+        self.reads.forget(bytes);
+        self.writes.forget(bytes);
+    }
+}
+
+/// A non-coherent read of global memory, or a write: `found` is called with what it meets, once for each instruction.
+pub(super) fn access(
+    access: &WarpAccess<'_>,
+    entry: &Entry,
+    (rows, chunks): (&GlobalRows, &mut ChunkCache),
+    pieces: &mut Vec<Piece>,
+    found: &mut dyn FnMut(Race),
+) {
+    pieces.clear();
+    access.runs(|run| run.pieces(|piece| pieces.push(piece)));
+    let mut told: Vec<u32> = Vec::new();
+    for pieces in pieces.chunk_by(|a, b| a.row / CHUNK_ROWS == b.row / CHUNK_ROWS) {
+        chunks.with_rows(rows, pieces[0].row / CHUNK_ROWS, |rows| {
+            for piece in pieces {
+                let new = entry.with(piece.bytes, piece.lanes);
+                let Some((old, byte)) = rows[(piece.row % CHUNK_ROWS) as usize].marks().meet(&new) else {
+                    continue;
+                };
+                if told.contains(&old.pc) {
+                    continue;
+                }
+                told.push(old.pc);
+                let side =
+                    |entry: &Entry| site(entry, entry.warp(), entry.lanes_at(byte).trailing_zeros() % 32);
+                found(Race {
+                    space: RaceSpace::Global,
+                    address: piece.row * ROW_BYTES + u64::from(byte),
+                    first: side(&old),
+                    second: side(&new),
+                    same_value: false,
+                });
+            }
+        });
+    }
+}
