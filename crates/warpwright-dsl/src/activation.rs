@@ -135,7 +135,7 @@ impl<'k> Reg<'k, f32> {
         self.k.on_line(std::panic::Location::caller(), || {
             // `x + x · s · P(s)` with `s = x²` near zero: 0.7 · 2⁻²⁴ with the polynomial of the least relative error.
             const NEAR: f32 = 0.55;
-            const P: [f32; 4] = [-0.333_329_47, 0.133_207_25, -0.052_671_812, 0.016_437_581];
+            const P: [f32; 4] = [-0.333_329_47, 0.133_207_25, -0.052_671_812, 0.016_437_58];
             let (a, s) = (self.abs(), self * self);
             let near = (horner(s, &P) * s).mul_add(self, self);
             let far = (a * (2.0 * LOG2_E) as f32).exp2() + 1.0;

@@ -47,6 +47,10 @@ pub(super) struct Resolver<'a> {
     state: &'a mut State,
     /// By block.
     known: Vec<Vec<Entry>>,
+    /// The body has a loop before what is being resolved.
+    behind_loop: bool,
+    /// What is being resolved is computed behind that loop.
+    late: bool,
     /// The line of the access that is being resolved.
     loc: Loc,
     /// For each stand-in, its address.
@@ -59,7 +63,7 @@ impl<'a> Resolver<'a> {
     pub(super) fn new(state: &'a mut State, dynamic_offsets: &'a [Option<i64>], loc: Loc) -> Self {
         let known = state.blocks.iter().map(|_| Vec::new()).collect();
         let addresses = Vec::with_capacity(state.pointers.len());
-        Resolver { state, known, loc, addresses, dynamic_offsets }
+        Resolver { state, known, behind_loop: false, late: false, loc, addresses, dynamic_offsets }
     }
 
     /// Resolves everything. Stand-ins become [`Def::Resolved`].
@@ -76,7 +80,10 @@ impl<'a> Resolver<'a> {
         for (i, &node) in nodes.iter().enumerate() {
             match node {
                 Node::Inst(inst) => self.instruction(inst),
-                Node::Loop(id) => self.walk(self.state.loops[id as usize].body),
+                Node::Loop(id) => {
+                    self.walk(self.state.loops[id as usize].body);
+                    self.behind_loop |= block == BODY;
+                }
                 Node::If(id) => {
                     let (then, otherwise) =
                         (self.state.ifs[id as usize].then, self.state.ifs[id as usize].otherwise);
@@ -143,6 +150,7 @@ impl<'a> Resolver<'a> {
                 Err(None) => Address { base: AddressBase::Absolute, offset: constant },
             };
         }
+        self.late = false;
         let (reg, extra) = self.materialise(pointer.base, pointer.form, pointer.narrow);
         Address::reg(reg, constant + extra)
     }
@@ -199,10 +207,17 @@ impl<'a> Resolver<'a> {
     }
 
     /// A register that holds `base + form - extra`, less the form's constant, in the outermost block
-    /// that can compute it.
+    /// that can compute it. What is accessed behind the body's loops only is computed there: it takes no registers in
+    /// them.
     fn materialise(&mut self, base: Base, form: FormId, narrow: bool) -> (ir::Reg, i64) {
-        let block = self.block_of_sum(base, form);
-        if let Some(known) = self.find(block, base, form, narrow) {
+        let mut block = self.block_of_sum(base, form);
+        let outermost = self.find(block, base, form, narrow);
+        // A sum of one term takes about as many registers as the term.
+        let saves = self.late || !narrow && self.state.forms.terms(form).len() > 1;
+        if outermost.is_none() && block == ENTRY && self.behind_loop && saves {
+            (block, self.late) = (BODY, true);
+        }
+        if let Some(known) = outermost.or_else(|| self.find(block, base, form, narrow)) {
             return known;
         }
         let (reg, extra) = self.compute(base, form, narrow, block);

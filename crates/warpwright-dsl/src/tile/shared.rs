@@ -262,8 +262,12 @@ impl<'k, T: Data, X: Readable> SharedTile<'k, T, X> {
 
 impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
     /// Copies from global memory: the window's shape from `row` and `column` of the matrix on, and zeros
-    /// where the matrix has ended. The whole block copies, 16 bytes a thread where the matrix allows
+    /// outside of the matrix. The whole block copies, 16 bytes a thread where the matrix allows
     /// it (see [`Matrix::aligned`]).
+    ///
+    /// The window may begin before the matrix, as that of a stencil with a rim does: at a difference such as
+    /// `k.ctaid() * 16 - 1`, or at an `i32` that is converted. A `u32` that has wrapped in another way is no place
+    /// before the matrix.
     ///
     /// What is copied is there after [`K::sync`]; for a tile of a pipeline, when its stage is computed. The
     /// launch rule must fix the block (`E0013`); filling twice without a wait, or what other warps read, is

@@ -7,6 +7,7 @@ mod choice;
 mod common;
 mod control;
 mod division;
+mod halo;
 mod operations;
 mod spread;
 mod states;
