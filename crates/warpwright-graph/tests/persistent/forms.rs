@@ -3,7 +3,10 @@
 use crate::common::{Choice, ModelConfig};
 use crate::{assigned, models, plan_of, schedule_of};
 use std::collections::HashSet;
-use warpwright_graph::persistent::{Operand, Origin, Schedule};
+use std::sync::Arc;
+use warpwright_dsl::any::AnyKernel;
+use warpwright_dsl::{ArgDesc, K, LaunchRule};
+use warpwright_graph::persistent::{Appended, Operand, Origin, Schedule, ScheduleOptions};
 use warpwright_graph::{ArgSource, Arithmetic, Element, Fusions, Plan, PlanOptions, WeightLayout};
 use warpwright_kernels::persistent::Assignment;
 use warpwright_ptx::ir::Arch;
@@ -150,6 +153,48 @@ fn a_product_of_several_matrices_is_balanced() {
         let tile = stage.instances.iter().map(|&i| instance(i).bytes / instance(i).tiles()).max();
         assert!(most - least <= 2 * tile.unwrap_or(0), "phase {p}: {least} to {most} bytes");
     }
+}
+
+/// Kernels of one entry whose bodies differ.
+struct Stores {
+    value: u32,
+}
+
+impl AnyKernel for Stores {
+    fn entry(&self) -> String {
+        "stores".into()
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        vec![ArgDesc::output::<u32>("y", 1)]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(32)
+    }
+
+    fn body(&self, k: K<'_>) {
+        let y = k.ptr_mut::<u32>("y");
+        k.when(k.tid().eq(0), || y.st(0, self.value));
+    }
+}
+
+#[test]
+fn kernels_of_one_entry_and_different_bodies_are_different_ops() {
+    let (_, graph) = models::random(3);
+    let plan = plan_of(&graph, Arithmetic::Exact);
+    let mut options = ScheduleOptions::default();
+    options.appended = [7, 8, 7]
+        .map(|value| Appended {
+            kernel: Arc::new(Stores { value }),
+            args: vec![("y", Operand::External("y"))],
+            dims: Vec::new(),
+        })
+        .to_vec();
+    let schedule = Schedule::new(&plan, &options).expect("a schedule");
+    let appended = schedule.instances.iter().filter(|instance| matches!(instance.origin, Origin::Appended(_)));
+    let ops: Vec<_> = appended.map(|instance| instance.op).collect();
+    assert!(ops.len() == 3 && ops[0] == ops[2] && ops[0] != ops[1], "{ops:?}");
 }
 
 #[test]
