@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p warpwright-runtime --example launches`
 
-use warpwright_kernels::{Dtype, RmsNorm, Softmax};
+use warpwright_kernels::{Dtype, RmsNorm, RmsNormArgs, Softmax, SoftmaxArgs};
 use warpwright_runtime::{Device, LaunchConfig, Result, RuntimeError};
 
 const ROWS: usize = 2;
@@ -50,13 +50,21 @@ fn main() -> Result<()> {
     let [normal, shares] = [stream.alloc::<f32>(ROWS * D)?, stream.alloc::<f32>(ROWS * D)?];
 
     // Grid, block and shared memory follow from the kernel and `rows`.
-    softmax.bind().buffer("x", &x).buffer("y", &shares).dim("rows", 2).launch(&stream)?;
+    softmax.with(SoftmaxArgs { x: x.as_any(), y: shares.as_any(), rows: 2 }).launch(&stream)?;
 
     // What is launched again and again is checked once.
-    let bound = norm.bind().buffer("x", &x).buffer("residual", &residual).buffer("w", &weights);
-    let first = bound.buffer("y", &normal).dim("rows", ROWS as u64).prepare()?;
-    let bound = softmax.bind().buffer("x", &normal).buffer("y", &shares).dim("rows", ROWS as u64);
-    let second = bound.prepare()?;
+    let args = RmsNormArgs {
+        x: x.as_any(),
+        residual: Some(residual.as_any()),
+        w: weights.as_any(),
+        y: Some(normal.as_any()),
+        quants: None,
+        scales: None,
+        sums: None,
+        rows: ROWS as u64,
+    };
+    let first = norm.with(args).prepare()?;
+    let second = softmax.with(SoftmaxArgs { x: normal.as_any(), y: shares.as_any(), rows: ROWS as u64 }).prepare()?;
     println!(
         "grid {:?}, block {:?}; grid {:?}, block {:?}",
         first.grid(),
@@ -67,8 +75,7 @@ fn main() -> Result<()> {
 
     // What is wrong is told before anything runs: kernel, argument, what was given, what is needed.
     for (y, rows) in [(&shares.slice(D..)?, 2), (&normal.slice(D / 2..)?, 1), (&normal.slice(1..)?, 1)] {
-        let bound = softmax.bind().buffer("x", &normal).buffer("y", y).dim("rows", rows);
-        match bound.launch(&stream) {
+        match softmax.with(SoftmaxArgs { x: normal.as_any(), y: y.as_any(), rows }).launch(&stream) {
             Err(RuntimeError::Contract(refusal)) => println!("{refusal}"),
             other => other?,
         }

@@ -5,28 +5,40 @@
 //! under its contract: what is accepted fits, and what is refused names kernel, argument and rule.
 //!
 //! ```
-//! use warpwright_dsl::any::AnyKernel;
 //! use warpwright_dsl::*;
 //! use warpwright_runtime::{Device, RuntimeError};
 //!
 //! /// `y = 2 x`, `n` elements of each.
+//! #[derive(Config)]
 //! struct Double;
+//!
+//! #[derive(Args)]
+//! #[args(of = Double)]
+//! struct DoubleArgs<M: Mode> {
+//!     #[arg(len = n)]
+//!     x: M::In<f32>,
+//!     #[arg(len = n)]
+//!     y: M::Out<f32>,
+//!     n: M::Scalar<u32>,
+//! }
 //!
 //! // SAFETY: a thread has one index, and reads and writes only if that is less than `n`, the length of both.
 //! unsafe impl Bounded for Double {}
 //!
-//! impl AnyKernel for Double {
-//!     fn bounded(&self) -> Option<&dyn Bounded> { Some(self) }
-//!     fn entry(&self) -> String { "double".into() }
-//!     fn args(&self) -> Vec<ArgDesc> {
-//!         let n = Extent::dim("n");
-//!         vec![ArgDesc::input::<f32>("x", n), ArgDesc::output::<f32>("y", n), ArgDesc::scalar::<u32>("n")]
+//! impl Kernel for Double {
+//!     type Args<M: Mode> = DoubleArgs<M>;
+//!
+//!     fn launch(&self) -> LaunchRule {
+//!         LaunchRule::new(64).grid(Extent::dim("n").per(64))
 //!     }
-//!     fn launch(&self) -> LaunchRule { LaunchRule::new(64).grid(Extent::dim("n").per(64)) }
-//!     fn body(&self, k: K<'_>) {
-//!         let (x, y, n) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"), k.scalar::<u32>("n"));
+//!
+//!     fn body<'k>(&self, k: K<'k>, DoubleArgs { x, y, n }: DoubleArgs<Body<'k>>) {
 //!         let i = k.global_tid();
 //!         k.when(i.lt(n), || y.st(i, x.ld(i) + x.ld(i)));
+//!     }
+//!
+//!     fn bounded(&self) -> Option<&dyn Bounded> {
+//!         Some(self)
 //!     }
 //! }
 //!
@@ -38,15 +50,15 @@
 //! let y = stream.alloc::<f32>(3)?;
 //!
 //! let double = chosen.device.kernel(&Double)?;
-//! double.bind().buffer("x", &x).buffer("y", &y).scalar("n", 3u32).launch(&stream)?;
+//! double.with(DoubleArgs { x: &x, y: &y, n: 3 }).launch(&stream)?;
 //! assert_eq!(stream.clone_dtoh(&y)?, [2.0, 5.0, -6.0]);
 //!
 //! // Four elements of buffers that have three: refused, and nothing has run.
-//! let refused = double.bind().buffer("x", &x).buffer("y", &y).scalar("n", 4u32).launch(&stream);
+//! let refused = double.with(DoubleArgs { x: &x, y: &y, n: 4 }).launch(&stream);
 //! assert!(matches!(refused, Err(RuntimeError::Contract(_))));
 //!
 //! // What is launched again and again is checked once, and recorded once.
-//! let prepared = double.bind().buffer("x", &y).buffer("y", &x).scalar("n", 3u32).prepare()?;
+//! let prepared = double.with(DoubleArgs { x: &y, y: &x, n: 3 }).prepare()?;
 //! stream.begin_capture()?;
 //! stream.launch(&prepared)?;
 //! stream.memcpy_dtod(&x, &y)?;
