@@ -164,6 +164,30 @@ fn types_are_in_the_key() {
     assert_eq!(of_f32.key(), Of::<f32> { element: PhantomData }.key());
     assert_ne!(of_f32.key(), Of::<u32> { element: PhantomData }.key());
     assert_ne!(of_f32.key(), Another::<f32> { element: PhantomData }.key());
+    assert_eq!(of_f32.entry(), "of_f32");
+    assert_eq!(Of::<warpwright_dsl::F16>::from_texts(&[]).map(|of| of.entry()), Some("of_f16".into()));
+}
+
+/// Numbers beyond 32 bits are in no domain of those.
+#[test]
+fn integers_have_the_range_of_their_type() {
+    #[derive(Debug, PartialEq, Config)]
+    struct Integers {
+        #[field(range = 1..=1 << 36)]
+        bytes: u64,
+        any: u32,
+    }
+    let [bytes, any] = [0, 1].map(|i| Integers::FIELDS[i].domain);
+    assert_eq!([bytes.ty(), any.ty()], ["u64", "u32"]);
+    assert_eq!((any, any.to_string()), (Domain::int(0, u32::MAX), "a whole number".into()));
+    for (value, is_in) in [(0, [false, true]), (1 << 32, [true, false]), (1 << 36, [true, false])] {
+        assert_eq!([bytes, any].map(|domain| domain.contains(&value.to_string())), is_in, "{value}");
+    }
+    assert!(!bytes.contains(&((1u64 << 36) + 1).to_string()));
+    let integers = Integers::from_texts(&["68719476736", "4294967295"]).expect("the largest ones");
+    assert_eq!(integers, Integers { bytes: 1 << 36, any: u32::MAX });
+    assert_eq!(integers.entry(), "integers_bytes68719476736_any4294967295");
+    assert_eq!(Integers::from_texts(&["1", "4294967296"]), None);
 }
 
 /// No value's bytes are the beginning of another's, so that neighbours cannot be taken for one another.
