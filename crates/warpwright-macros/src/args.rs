@@ -98,7 +98,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
-/// The type that an expression such as `VectorAdd<T>` or `RmsNorm` names.
+/// The type that an expression such as `VectorAdd::<T>` or `RmsNorm` names.
 fn config_type(of: &Expr) -> syn::Result<Type> {
     syn::parse2(quote!(#of)).map_err(|_| syn::Error::new_spanned(of, "this is the type of a configuration"))
 }

@@ -102,15 +102,11 @@ impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        let warps = self.warps_down.saturating_mul(self.warps_across);
-        match warps > 8 {
-            true => Err(BuildError::field(
-                "warps_down",
-                self.warps_down,
-                "1 to 8 warps in all, for their registers",
-            )),
-            false => Ok(()),
+        if self.warps_down * self.warps_across > 8 {
+            let rule = "1 to 8 in all, which have room for their registers";
+            return Err(BuildError::field("warps_down", self.warps_down, rule));
         }
+        Ok(())
     }
 
     fn body<'k>(&self, k: K<'k>, MatmulArgs { a, b, c, m }: MatmulArgs<T, O, Body<'k>>) {
@@ -162,8 +158,9 @@ pub(crate) const ENTRY: Entry = Entry {
         FIELDS[0],
         FIELDS[1],
         FIELDS[2],
-        FIELDS[3],
-        FIELDS[4],
+        // All of which are built: see `check`.
+        Field { domain: Domain::int(1, 2), ..FIELDS[3] },
+        Field { domain: Domain::int(1, 4), ..FIELDS[4] },
     ],
     examples: <Matmul<F16, f32> as Configure>::EXAMPLES,
     make: |config| {

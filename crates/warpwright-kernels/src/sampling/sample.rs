@@ -178,10 +178,10 @@ impl Kernel for Sample {
 
     fn check(&self) -> Result<(), BuildError> {
         let Sample { columns, threads, .. } = *self;
-        match columns < threads {
-            true => Err(BuildError::field("columns", columns, format!("at least the {threads} threads"))),
-            false => Ok(()),
+        if columns < threads {
+            return Err(BuildError::field("columns", columns, format!("at least the {threads} threads")));
         }
+        Ok(())
     }
 
     fn body<'k>(&self, k: K<'k>, args: SampleArgs<Body<'k>>) {

@@ -7,7 +7,7 @@ use warpwright_dsl::{Domain, FieldValue, Global, K, KeyPart, Ptr, Reg, SizeValue
 /// Its text is the number, or `buffer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KeyPart)]
 pub enum Setting<T> {
-    /// The number.
+    /// The number, which is not NaN.
     Fixed(T),
     /// In a buffer.
     Buffer,

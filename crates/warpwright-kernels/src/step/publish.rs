@@ -115,10 +115,10 @@ impl Kernel for Publish {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        match self.capacity.is_power_of_two() {
-            true => Ok(()),
-            false => Err(BuildError::field("capacity", self.capacity, "a power of two")),
+        if !self.capacity.is_power_of_two() {
+            return Err(BuildError::field("capacity", self.capacity, "a power of two"));
         }
+        Ok(())
     }
 
     fn body<'k>(&self, k: K<'k>, args: PublishArgs<Body<'k>>) {
