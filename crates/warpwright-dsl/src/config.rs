@@ -4,7 +4,7 @@
 //! All of it is derived from the struct: see [`Config`].
 
 use super::BuildError;
-use std::any::TypeId;
+use std::any::{TypeId, type_name};
 use std::fmt;
 
 /// A kernel's configuration.
@@ -50,7 +50,7 @@ pub trait Config: 'static {
     const DOC: &'static str;
     /// The fields that have texts.
     const FIELDS: &'static [Field];
-    /// Whether the texts of the fields say all.
+    /// Whether the texts of the fields, and the types, say all.
     const SAYS_ALL: bool;
 
     /// The values of [`FIELDS`](Self::FIELDS).
@@ -59,10 +59,17 @@ pub trait Config: 'static {
     /// What tells the configuration from every other one, of any kernel.
     fn key(&self) -> Key;
 
-    /// The entry point's name: the kernel's, and the fields that are not at their defaults. Names are for people: two
-    /// configurations may have one.
+    /// The entry point's name: the kernel's, the types that it is made for, and the fields that are not at their defaults.
+    /// Names are for people: two configurations may have one.
     fn entry(&self) -> String {
         let mut entry = Self::NAME.to_owned();
+        if let Some((_, types)) = type_name::<Self>().split_once('<') {
+            for ty in types.trim_end_matches('>').split(", ") {
+                let ty = ty.rsplit("::").next().unwrap_or(ty).to_ascii_lowercase();
+                entry.push('_');
+                entry.extend(ty.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }));
+            }
+        }
         for (field, text) in Self::FIELDS.iter().zip(self.texts()) {
             if field.default != Some(&text) {
                 entry.push('_');
@@ -117,11 +124,11 @@ pub enum Domain {
     /// Whole numbers.
     Int {
         /// The smallest.
-        from: u32,
+        from: u64,
         /// The largest.
-        to: u32,
+        to: u64,
         /// What they are multiples of.
-        multiple_of: u32,
+        multiple_of: u64,
     },
     /// Numbers.
     Float {
@@ -151,7 +158,12 @@ pub enum Domain {
 impl Domain {
     /// Whole numbers.
     pub const fn int(from: u32, to: u32) -> Self {
-        Domain::Int { from, to, multiple_of: 1 }
+        Domain::multiples(1, from, to)
+    }
+
+    /// Whole numbers that are multiples of another.
+    pub const fn multiples(of: u32, from: u32, to: u32) -> Self {
+        Domain::Int { from: from as u64, to: to as u64, multiple_of: of as u64 }
     }
 
     /// Yes or no.
@@ -159,9 +171,10 @@ impl Domain {
     /// Threads of a block.
     pub const THREADS: Domain = Domain::Int { from: 32, to: 1024, multiple_of: 32 };
 
-    /// The name of its type: `u32`, `f32`, `name` or `list`.
+    /// The name of its type: `u32`, `u64`, `f32`, `name` or `list`.
     pub fn ty(self) -> &'static str {
         match self {
+            Domain::Int { to, .. } if to > u32::MAX.into() => "u64",
             Domain::Int { .. } => "u32",
             Domain::Float { .. } => "f32",
             Domain::Or { of, .. } => of.ty(),
@@ -175,7 +188,7 @@ impl Domain {
         match self {
             Domain::Int { from, to, multiple_of } => value
                 .parse()
-                .is_ok_and(|value: u32| (from..=to).contains(&value) && value.is_multiple_of(multiple_of)),
+                .is_ok_and(|value: u64| (from..=to).contains(&value) && value.is_multiple_of(multiple_of)),
             Domain::Float { from, to } => value.parse().is_ok_and(|value: f32| (from..=to).contains(&value)),
             Domain::Or { word, of } => value == word || of.contains(value),
             Domain::OneOf(names) => names.contains(&value),
@@ -188,12 +201,14 @@ impl Domain {
 
 impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WORD: u64 = u32::MAX as u64;
         match self {
-            Domain::Int { from: 0, to: u32::MAX, multiple_of: 1 } => f.write_str("a whole number"),
+            Domain::Int { from: 0, to: WORD, multiple_of: 1 } => f.write_str("a whole number"),
             Domain::Int { from, to, multiple_of: 1 } => write!(f, "from {from} to {to}"),
             Domain::Int { from, to, multiple_of } => {
                 write!(f, "a multiple of {multiple_of} from {from} to {to}")
             }
+            Domain::Float { from: f32::MIN, to: f32::MAX } => f.write_str("a number"),
             Domain::Float { from, to } => write!(f, "a number from {from:?} to {to:?}"),
             Domain::Or { word, of } => write!(f, "{word} or {of}"),
             Domain::OneOf(names) => match names.split_last() {
@@ -369,17 +384,22 @@ pub trait Choice: FieldValue + Copy {
     const NAMES: &'static [&'static str];
 }
 
-impl FieldValue for u32 {
-    const DOMAIN: Domain = Domain::int(0, u32::MAX);
+macro_rules! integers {
+    ($($ty:ident)*) => {
+        $(impl FieldValue for $ty {
+            const DOMAIN: Domain = Domain::Int { from: 0, to: $ty::MAX as u64, multiple_of: 1 };
 
-    fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
+            fn parse(text: &str) -> Option<Self> {
+                text.parse().ok()
+            }
 
-    fn text(&self) -> String {
-        self.to_string()
-    }
+            fn text(&self) -> String {
+                self.to_string()
+            }
+        })*
+    };
 }
+integers!(u32 u64);
 
 impl FieldValue for f32 {
     const DOMAIN: Domain = Domain::Float { from: f32::MIN, to: f32::MAX };

@@ -164,6 +164,30 @@ fn types_are_in_the_key() {
     assert_eq!(of_f32.key(), Of::<f32> { element: PhantomData }.key());
     assert_ne!(of_f32.key(), Of::<u32> { element: PhantomData }.key());
     assert_ne!(of_f32.key(), Another::<f32> { element: PhantomData }.key());
+    assert_eq!(of_f32.entry(), "of_f32");
+    assert_eq!(Of::<warpwright_dsl::F16>::from_texts(&[]).map(|of| of.entry()), Some("of_f16".into()));
+}
+
+/// Numbers beyond 32 bits are in no domain of those.
+#[test]
+fn integers_have_the_range_of_their_type() {
+    #[derive(Debug, PartialEq, Config)]
+    struct Integers {
+        #[field(range = 1..=1 << 36)]
+        bytes: u64,
+        any: u32,
+    }
+    let [bytes, any] = [0, 1].map(|i| Integers::FIELDS[i].domain);
+    assert_eq!([bytes.ty(), any.ty()], ["u64", "u32"]);
+    assert_eq!((any, any.to_string()), (Domain::int(0, u32::MAX), "a whole number".into()));
+    for (value, is_in) in [(0, [false, true]), (1 << 32, [true, false]), (1 << 36, [true, false])] {
+        assert_eq!([bytes, any].map(|domain| domain.contains(&value.to_string())), is_in, "{value}");
+    }
+    assert!(!bytes.contains(&((1u64 << 36) + 1).to_string()));
+    let integers = Integers::from_texts(&["68719476736", "4294967295"]).expect("the largest ones");
+    assert_eq!(integers, Integers { bytes: 1 << 36, any: u32::MAX });
+    assert_eq!(integers.entry(), "integers_bytes68719476736_any4294967295");
+    assert_eq!(Integers::from_texts(&["1", "4294967296"]), None);
 }
 
 /// No value's bytes are the beginning of another's, so that neighbours cannot be taken for one another.
@@ -238,6 +262,64 @@ fn arguments_are_described_by_the_struct() {
     assert_eq!(described(more.clone()), second);
     assert!(rows().build(SM_80).is_ok());
     assert!(more.build(SM_80).is_ok());
+}
+
+/// Numbered arguments of which each may be absent, and one name that is read or written.
+#[test]
+fn what_is_there_depends_on_the_configuration() {
+    #[derive(Config)]
+    struct Sums {
+        #[field(most = 3)]
+        biases: Vec<bool>,
+        in_place: bool,
+    }
+    const BIASES: [&str; 3] = ["bias0", "bias1", "bias2"];
+    #[derive(Args)]
+    #[args(of = Sums)]
+    struct SumsArgs<M: Mode> {
+        #[arg(len = 32, when = !of.in_place)]
+        x: Option<M::In<f32>>,
+        #[arg(name = "x", len = 32, when = of.in_place)]
+        x_in_place: Option<M::InOut<f32>>,
+        #[arg(len = 32, count = of.biases.len(), names("bias0", "bias1", "bias2"), when = of.biases[i])]
+        biases: Vec<Option<M::In<f32>>>,
+        #[arg(
+            len = 32,
+            count = of.biases.len(),
+            names("y0", "y1", "y2"),
+            shares = if of.biases[i] { std::slice::from_ref(&BIASES[i]) } else { &[] }
+        )]
+        y: Vec<M::Out<f32>>,
+    }
+    impl warpwright_dsl::Kernel for Sums {
+        type Args<M: Mode> = SumsArgs<M>;
+        fn launch(&self) -> LaunchRule {
+            LaunchRule::new(32)
+        }
+        fn body<'k>(&self, k: K<'k>, args: SumsArgs<Body<'k>>) {
+            let Some(x) = k.given(args.x.or(args.x_in_place)) else { return };
+            for (bias, y) in args.biases.into_iter().zip(args.y) {
+                let bias = bias.map_or(k.f32(0.0), |bias| bias.ld(k.tid()));
+                y.st(k.tid(), x.ld(k.tid()) + bias);
+            }
+        }
+    }
+    let described = |sums: &Sums| -> Vec<_> {
+        sums.args().into_iter().map(|arg| (arg.name, arg.role, arg.shares)).collect()
+    };
+    let none: &[&str] = &[];
+    let sums = Sums { biases: vec![false, true], in_place: false };
+    let expected = [
+        ("x", Role::In, none),
+        ("bias1", Role::In, none),
+        ("y0", Role::Out, none),
+        ("y1", Role::Out, &["bias1"]),
+    ];
+    assert_eq!(described(&sums), expected);
+    assert!(sums.build(SM_80).is_ok());
+    let sums = Sums { biases: Vec::new(), in_place: true };
+    assert_eq!(described(&sums), [("x", Role::InOut, none)]);
+    assert!(sums.build(SM_80).is_ok());
 }
 
 /// Lines of the mistakes of a body.

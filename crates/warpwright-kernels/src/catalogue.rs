@@ -1,7 +1,7 @@
 //! The catalogue: every kernel by name. Its entry stands in the kernel's own file.
 
-use crate::RmsNorm;
-use crate::entry::{ConfigureError, Entry};
+use crate::entry::{ConfigureError, Entry, of_element};
+use crate::*;
 
 /// Those of models first, those of the tutorial last.
 const ENTRIES: &[Entry] = &[
@@ -12,26 +12,26 @@ const ENTRIES: &[Entry] = &[
     crate::linear::quant_gemm::ENTRY,
     crate::linear::gemm::ENTRY,
     crate::linear::scale_rows::ENTRY,
-    crate::rows::quantize::ENTRY,
+    Entry::of::<QuantizeQ8_1>(),
     crate::weights::repack::REPACK,
     crate::weights::repack::UNPACK,
-    crate::rows::embedding::ENTRY,
+    Entry::of::<Embedding>(),
     Entry::of::<RmsNorm>(),
     crate::rope::ENTRY,
-    crate::rows::elementwise::ENTRY,
-    crate::rows::cast::ENTRY,
-    crate::rows::copy::ENTRY,
-    crate::rows::resize::ENTRY,
-    crate::rows::softmax::ENTRY,
-    crate::sampling::argmax::ENTRY,
-    crate::sampling::penalties::ENTRY,
-    crate::sampling::sample::ENTRY,
-    crate::step::advance::ENTRY,
-    crate::step::publish::ENTRY,
+    Entry::of::<Elementwise>(),
+    Entry::of::<Cast>(),
+    Entry::of::<CopyBytes>(),
+    Entry::of::<ResizeRows>(),
+    Entry::of::<Softmax>(),
+    Entry::of::<Argmax>(),
+    Entry::of::<Penalties>(),
+    Entry::of::<Sample>(),
+    Entry::of::<Advance>(),
+    Entry::of::<Publish>(),
     crate::persistent::entry::ENTRY,
-    crate::ladder::vector_add::ENTRY,
-    crate::ladder::transpose::ENTRY,
-    crate::ladder::matmul_tiled::ENTRY,
+    of_element!(VectorAdd),
+    of_element!(Transpose),
+    of_element!(MatmulTiled),
     crate::ladder::matmul::ENTRY,
 ];
 

@@ -45,9 +45,6 @@ impl Entry {
     }
 }
 
-/// What follows from other fields.
-const AUTO: &str = "auto";
-
 /// Why there is no kernel for a name and its assignments.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -108,7 +105,7 @@ impl From<BuildError> for ConfigureError {
 /// Values of the fields, defaults filled in, each in its domain.
 pub(crate) struct Config<'a> {
     fields: &'static [Field],
-    values: Vec<&'a str>,
+    pub(crate) values: Vec<&'a str>,
 }
 
 impl<'a> Config<'a> {
@@ -162,38 +159,39 @@ macro_rules! by_dtype {
 }
 pub(crate) use by_dtype;
 
+/// The entry of a kernel with one type parameter: its element type is a field before the others.
+macro_rules! of_element {
+    ($kernel:ident) => {
+        $crate::Entry {
+            name: <$kernel<f32> as ::warpwright_dsl::Config>::NAME,
+            doc: <$kernel<f32> as ::warpwright_dsl::Config>::DOC,
+            fields: &{
+                const OWN: &[::warpwright_dsl::Field] = <$kernel<f32> as ::warpwright_dsl::Config>::FIELDS;
+                let mut fields = [$crate::entry::DTYPE; OWN.len() + 1];
+                fields.split_at_mut(1).1.copy_from_slice(OWN);
+                fields
+            },
+            examples: <$kernel<f32> as ::warpwright_dsl::Configure>::EXAMPLES,
+            make: |config| {
+                macro_rules! make {
+                    ($ty:ty) => {
+                        <$kernel<$ty> as ::warpwright_dsl::Configure>::from_texts(&config.values[1..])
+                            .and_then($crate::entry::boxed)
+                    };
+                }
+                $crate::entry::by_dtype!(config.dtype("dtype"), make)
+            },
+        }
+    };
+}
+pub(crate) use of_element;
+
 /// Element types of floats.
 pub(crate) const DTYPES: Domain = <Dtype as FieldValue>::DOMAIN;
 
 /// The field of kernels with one element type.
 pub(crate) const DTYPE: Field =
     Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of the buffers" };
-
-/// The field of kernels whose blocks have any number of warps.
-pub(crate) const THREADS: Field =
-    Field { name: "threads", domain: Domain::THREADS, default: Some("256"), doc: "threads of a block" };
-
-/// The field of kernels whose sums are in an order of their own.
-pub(crate) const COLUMNS: Field = Field {
-    name: "columns",
-    domain: Domain::Or { word: AUTO, of: &Domain::THREADS },
-    default: Some("auto"),
-    doc: "sums that are added up beside one another: as many as threads",
-};
-
-/// The rule of [`COLUMNS`].
-pub(crate) fn check_columns(columns: u32) -> Result<(), BuildError> {
-    let right = Domain::THREADS.contains(&columns.to_string());
-    if right { Ok(()) } else { Err(BuildError::field("columns", columns, Domain::THREADS.to_string())) }
-}
-
-/// The rule of kernels whose blocks have any number of warps.
-pub(crate) fn check_threads(threads: u32) -> Result<(), BuildError> {
-    if threads.is_multiple_of(32) && (32..=1024).contains(&threads) {
-        return Ok(());
-    }
-    Err(BuildError::field("threads", threads, Domain::THREADS.to_string()))
-}
 
 /// What is called in place of a kernel with blocks of `own` threads by one with blocks of `threads`: the same with
 /// blocks of fewer, where they have more or are no power of two, so that teams of a block divide it.

@@ -132,11 +132,7 @@ fn rows_of_other_lengths_and_types() {
     .into_iter()
     .enumerate()
     {
-        let cast = Cast {
-            from_pitch: columns + gaps[0],
-            to_pitch: columns + gaps[1],
-            ..Cast::new(columns, from, to)
-        };
+        let cast = Cast { from_gap: gaps[0], to_gap: gaps[1], ..Cast::new(columns, from, to) };
         check(SMS[i % 3], &cast, &Cast::new(other, from, to), &[("rows", 7)], &none());
     }
 }

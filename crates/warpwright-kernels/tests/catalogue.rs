@@ -58,14 +58,14 @@ impl Draw {
         match domain {
             Domain::Int { from, to, multiple_of } => {
                 let (from, to) = (from.div_ceil(multiple_of), to / multiple_of);
-                let steps = u64::from(to - from);
+                let steps = to - from;
                 let step = match self.below(8) {
                     0 => 0,
                     1 => steps,
                     2..=4 => self.below(steps.min(16) + 1),
                     _ => self.below(steps + 1),
                 };
-                ((u64::from(from) + step) * u64::from(multiple_of)).to_string()
+                ((from + step) * multiple_of).to_string()
             }
             Domain::Float { from, to } => {
                 let part = self.below(1001) as f32 / 1000.0;
@@ -88,7 +88,7 @@ impl Draw {
     fn outside(&mut self, domain: Domain) -> String {
         match domain {
             Domain::Int { from, to, multiple_of } => match self.below(4) {
-                0 => (u64::from(to) + 1).to_string(),
+                0 => (to + 1).to_string(),
                 1 if multiple_of > 1 => (from + 1).to_string(),
                 2 if from > 0 => (from - 1).to_string(),
                 _ => "many".into(),

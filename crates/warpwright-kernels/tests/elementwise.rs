@@ -105,7 +105,8 @@ fn rows_of_any_length_are_combined() {
 
 fn check_cast(sm: u16, cast: &Cast, kind: &str, x: &[f64]) {
     let what = format!("{kind} of {} on sm_{sm}", cast.entry());
-    let [columns, from, to] = [cast.columns, cast.from_pitch, cast.to_pitch].map(|n| n as usize);
+    let [columns, from_gap, to_gap] = [cast.columns, cast.from_gap, cast.to_gap].map(|n| n as usize);
+    let (from, to) = (columns + from_gap, columns + to_gap);
     let rows = x.len() / columns;
     let padded = |values: &[f64], columns: usize, pitch: usize| {
         let gap = vec![f64::NAN; pitch - columns];
@@ -167,13 +168,10 @@ fn numbers_of_every_kind_are_cast() {
 
 #[test]
 fn rows_of_any_pitch_are_cast() {
-    for (columns, from_pitch, to_pitch) in
-        [(1, 1, 1), (33, 40, 33), (100, 100, 128), (64, 96, 160), (8, 12, 9)]
-    {
+    for (columns, from_gap, to_gap) in [(1, 0, 0), (33, 7, 0), (100, 0, 28), (64, 32, 96), (8, 4, 1)] {
         for (i, from) in CacheDtype::ALL.into_iter().enumerate() {
             for to in CacheDtype::ALL {
-                let cast =
-                    Cast { from_pitch, to_pitch, threads: 32 << (i % 2), ..Cast::new(columns, from, to) };
+                let cast = Cast { from_gap, to_gap, threads: 32 << (i % 2), ..Cast::new(columns, from, to) };
                 if cast.check().is_ok() {
                     check_cast(80, &cast, "normal", &common::numbers(7 * columns as usize, 7));
                 }
@@ -235,8 +233,8 @@ fn what_these_kernels_cannot_be_is_said() {
     assert_eq!(refused(&Cast::new(64, CacheDtype::Q8_0, CacheDtype::Q8_0)), "to");
     assert_eq!(refused(&Cast::new(48, CacheDtype::Q8_0, CacheDtype::F32)), "columns");
     let cast = Cast::new(64, CacheDtype::Q8_0, CacheDtype::F32);
-    assert_eq!(refused(&Cast { from_pitch: 72, ..cast }), "from_pitch");
-    assert_eq!(refused(&Cast { to_pitch: 32, ..cast }), "to_pitch");
+    assert_eq!(refused(&Cast { from_gap: 8, ..cast }), "from_gap");
+    assert_eq!(refused(&Cast { to_gap: 33, ..cast }), "to_gap");
     assert_eq!(refused(&CopyBytes::new(0)), "bytes");
     assert_eq!(refused(&CopyBytes::new((1 << 36) + 1)), "bytes");
 }

@@ -199,10 +199,10 @@ fn any_shape_of_a_block_gives_the_same() {
 
 #[test]
 fn blocks_that_cannot_be_are_refused() {
-    for warps in [[0, 1], [3, 3], [u32::MAX, 2]] {
-        let kernel = Matmul::<F16, f32> { warps, ..Matmul::new(64, 64) };
+    for (warps_down, warps_across) in [(0, 1), (3, 3), (u32::MAX, 2)] {
+        let kernel = Matmul::<F16, f32> { warps_down, warps_across, ..Matmul::new(64, 64) };
         let error = kernel.build(Arch::sm(80)).map(|_| ()).expect_err("no such block");
-        assert!(matches!(error, BuildError::Field { field: "warps", .. }), "{error}");
+        assert!(matches!(error, BuildError::Field { field: "warps_down", .. }), "{error}");
     }
 }
 

@@ -82,7 +82,7 @@ fn tokens_take_their_places_and_end_for_a_reason() {
 
 #[test]
 fn what_publishing_cannot_be_is_said() {
-    let refused = |publish: Publish| match publish.build(Arch::sm(80)) {
+    let refused = |publish: Publish| match AnyKernel::build(&publish, Arch::sm(80)) {
         Err(BuildError::Field { field, .. }) => field,
         other => panic!("{:?}", other.map(|_| ())),
     };
@@ -110,7 +110,7 @@ impl AnyKernel for Many {
     fn args(&self) -> Vec<ArgDesc> {
         let token =
             |arg: ArgDesc| if arg.name == "tokens" { ArgDesc::in_out::<u32>("tokens", 1) } else { arg };
-        self.0.args().into_iter().map(token).collect()
+        AnyKernel::args(&self.0).into_iter().map(token).collect()
     }
 
     fn launch(&self) -> LaunchRule {

@@ -59,7 +59,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let parts = fields.iter().map(|field| field.ident).chain(opaque.iter().copied());
     let bounded = bounded(&input.generics);
     let (generics, parameters, bounds) = bounded.split_for_impl();
-    let configure = (opaque.is_empty() && input.generics.params.is_empty()).then(|| {
+    let configure = opaque.is_empty().then(|| {
         let parsed = fields.iter().enumerate().map(|(i, field)| {
             let (ident, parse) = (field.ident, field.parse(quote!(values[#i])));
             quote!(#ident: #parse?)
@@ -71,7 +71,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             }
         };
         quote! {
-            impl #dsl::Configure for #ident {
+            impl #generics #dsl::Configure for #ident #parameters #bounds {
                 const EXAMPLES: &'static [&'static str] = &[#(#examples),*];
 
                 fn from_texts(values: &[&str]) -> ::core::option::Option<Self> {
@@ -81,7 +81,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             }
         }
     });
-    let hashed = !opaque.is_empty() || !marker.is_empty();
+    let hashed = !opaque.is_empty();
     Ok(quote! {
         impl #generics #dsl::Config for #ident #parameters #bounds {
             const NAME: &'static str = #name;
@@ -148,11 +148,12 @@ fn domain(ty: &Type, options: &Options) -> syn::Result<TokenStream> {
             else {
                 return Err(syn::Error::new_spanned(range, "the range has both ends: `from..=to`"));
             };
-            let is_float = matches!(inner, Type::Path(path) if path.path.is_ident("f32"));
-            match (is_float, options.expression("multiple_of")?) {
+            let is = |name: &str| matches!(inner, Type::Path(path) if path.path.is_ident(name));
+            let of = options.expression("multiple_of")?.map_or(quote!(1), |of| quote!(#of));
+            match (is("f32"), is("u64")) {
                 (true, _) => quote!(#dsl::Domain::Float { from: #from, to: #to }),
-                (false, Some(of)) => quote!(#dsl::Domain::Int { from: #from, to: #to, multiple_of: #of }),
-                (false, None) => quote!(#dsl::Domain::Int { from: #from, to: #to, multiple_of: 1 }),
+                (_, true) => quote!(#dsl::Domain::Int { from: #from, to: #to, multiple_of: #of }),
+                _ => quote!(#dsl::Domain::multiples(#of, #from, #to)),
             }
         }
         Some(other) => return Err(syn::Error::new_spanned(other, "this is a range: `from..=to`")),

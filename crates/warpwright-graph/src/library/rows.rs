@@ -4,8 +4,10 @@ use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, SampleParams, Tensor, TensorType};
 use crate::program::{NormStep, PenaltyStep, Pointwise};
 use warpwright_kernels::{
-    Argmax, Cast, Dtype, Elementwise, ElementwiseOp, Embedding, Penalties, QuantizeQ8_1, ResizeRows, RmsNorm,
-    RmsNormArgs, Sample, Setting, Softmax, WeightFormat,
+    Advance, AdvanceArgs, Argmax, ArgmaxArgs, Cast, CastArgs, Dtype, Elementwise, ElementwiseArgs,
+    ElementwiseOp, Embedding, EmbeddingArgs, Penalties, PenaltiesArgs, QuantizeQ8_1, QuantizeQ8_1Args,
+    ResizeRows, ResizeRowsArgs, RmsNorm, RmsNormArgs, Sample, SampleArgs, Setting, Softmax, SoftmaxArgs,
+    WeightFormat,
 };
 use warpwright_ptx::ir::Type;
 
@@ -38,8 +40,8 @@ fn look_up(
     let (rows, d) = (lowering.rows(table)?, lowering.ty(table).shape.columns());
     let tokens = lowering.ty(ids).shape.elements();
     let moved = format.row_bytes(d).saturating_mul(tokens);
-    let given = [("table", given.moves(moved)), ("ids", ids.into()), ("y", out.into())];
-    lowering.launch(Embedding::new(format, rows, d), &[("tokens", tokens)], &given)
+    let args = EmbeddingArgs { table: given.moves(moved), ids: ids.into(), y: out.into(), tokens };
+    lowering.launch_with(Embedding::new(format, rows, d), args)
 }
 
 /// The kernel for the norm of rows of a type.
@@ -85,20 +87,24 @@ pub(super) fn elementwise(
     let (x, y) = (lowering.ty(a), lowering.ty(out));
     let mut kernel = Elementwise::new(op, x.shape.columns());
     (kernel.a, kernel.b, kernel.output) = (dtype(x)?, dtype(x)?, dtype(y)?);
-    let mut given = vec![("a", Given::from(a))];
     if let Some(b) = b {
         kernel.b = dtype(lowering.ty(b))?;
-        given.push(("b", b.into()));
     }
-    given.extend([("y", out.into()), ("rows", Given::u32(lowering.rows(a)?))]);
-    lowering.launch(kernel, &[], &given)
+    let args = ElementwiseArgs {
+        a: Some(a.into()),
+        b: b.map(Given::from),
+        ab: None,
+        y: out.into(),
+        rows: Given::u32(lowering.rows(a)?),
+        factor: None,
+    };
+    lowering.launch_with(kernel, args)
 }
 
 pub(super) fn softmax(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Result<()> {
     let (from, to) = (lowering.ty(x), lowering.ty(out));
     let kernel = Softmax { input: dtype(from)?, output: dtype(to)?, ..Softmax::new(from.shape.columns()) };
-    let given = [("x", x.into()), ("y", out.into())];
-    lowering.launch(kernel, &[("rows", from.shape.rows())], &given)
+    lowering.launch_with(kernel, SoftmaxArgs { x: x.into(), y: out.into(), rows: from.shape.rows() })
 }
 
 /// A conversion; a copy where there is nothing to convert.
@@ -109,8 +115,9 @@ pub(super) fn cast(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Resul
         return Ok(());
     }
     let kernel = Cast::new(from.shape.columns(), dtype(from)?.into(), dtype(to)?.into());
-    let given = [("x", x.into()), ("y", out.into()), ("rows", Given::u32(lowering.rows(x)?))];
-    lowering.launch(kernel, &[], &given)
+    let rows = Given::u32(lowering.rows(x)?);
+    let args = CastArgs { x: x.into(), x_scales: None, y: out.into(), y_scales: None, rows };
+    lowering.launch_with(kernel, args)
 }
 
 /// Heads of another length: the rows of the kernel.
@@ -124,7 +131,7 @@ pub(super) fn resize(
     let kernel = ResizeRows { dtype: dtype(ty)?, ..ResizeRows::new(from, to) };
     let heads = ty.shape.elements() / u64::from(from.max(1));
     let Ok(rows) = u32::try_from(heads) else { return form(format!("{heads} heads to resize")) };
-    lowering.launch(kernel, &[], &[("x", x.into()), ("y", out.into()), ("rows", Given::u32(rows))])
+    lowering.launch_with(kernel, ResizeRowsArgs { x: x.into(), y: out.into(), rows: Given::u32(rows) })
 }
 
 /// The kernel that makes `q8_1` of rows of a type.
@@ -134,27 +141,23 @@ pub(super) fn quantizer(x: TensorType) -> Result<QuantizeQ8_1> {
 
 pub(super) fn quantize(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Result<()> {
     let kernel = quantizer(lowering.ty(x))?;
-    let given = [
-        ("x", x.into()),
-        ("quants", out.into()),
-        ("scales", Given::part(out, 1, 0)),
-        ("sums", Given::part(out, 2, 0)),
-        ("rows", Given::u32(lowering.rows(x)?)),
-    ];
-    lowering.launch(kernel, &[], &given)
+    let args = QuantizeQ8_1Args {
+        x: x.into(),
+        quants: out.into(),
+        scales: Given::part(out, 1, 0),
+        sums: Given::part(out, 2, 0),
+        rows: Given::u32(lowering.rows(x)?),
+    };
+    lowering.launch_with(kernel, args)
 }
 
 pub(super) fn argmax(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Result<()> {
     let ty = lowering.ty(x);
     let rows = ty.shape.rows();
     let kernel = Argmax { input: dtype(ty)?, ..Argmax::new(ty.shape.columns()) };
-    let mut given = vec![("x", x.into())];
-    if kernel.blocks > 1 {
-        given.push(("best", lowering.zeroed(Type::U64, rows).into()));
-        given.push(("arrived", lowering.zeroed(Type::U32, rows).into()));
-    }
-    given.push(("indices", out.into()));
-    lowering.launch(kernel, &[("rows", rows)], &given)
+    let mut merged = |dtype| (kernel.blocks > 1).then(|| Given::from(lowering.zeroed(dtype, rows)));
+    let (best, arrived) = (merged(Type::U64), merged(Type::U32));
+    lowering.launch_with(kernel, ArgmaxArgs { x: x.into(), best, arrived, indices: out.into(), rows })
 }
 
 /// The kernel works in place, on a copy.
@@ -170,21 +173,27 @@ pub(super) fn penalties(lowering: &mut Lowering<'_>, step: &PenaltyStep) -> Resu
         ..Penalties::new(ty.shape.columns(), window)
     };
     lowering.copy(step.logits, step.out);
-    let in_buffers = [
-        ("repeats", params.repeat == Setting::Buffer),
-        ("frequencies", params.frequency == Setting::Buffer),
-        ("presences", params.presence == Setting::Buffer),
-    ];
-    let in_buffers = in_buffers.into_iter().filter(|&(_, is)| is).map(|(name, _)| name);
     let rows = ty.shape.rows();
     let moved = rows.saturating_mul((window * input.bytes()).into());
-    let recent = step.next.unwrap_or(step.recent);
-    let mut given = vec![("logits", Given::from(step.out).moves(moved)), ("recent", recent.into())];
-    if let Some([tokens, positions]) = step.newest {
-        given.extend([("tokens", tokens.into()), ("positions", positions.into())]);
-    }
-    given.extend(in_buffers.zip(&step.settings).map(|(name, &setting)| (name, setting.into())));
-    lowering.launch(kernel, &[("rows", rows)], &given)
+    let recent = Given::from(step.next.unwrap_or(step.recent));
+    let mut settings = step.settings.iter();
+    let args = PenaltiesArgs {
+        logits: Given::from(step.out).moves(moved),
+        recent: (!kernel.remembers).then_some(recent),
+        ring: kernel.remembers.then_some(recent),
+        tokens: step.newest.map(|[tokens, _]| tokens.into()),
+        positions: step.newest.map(|[_, positions]| positions.into()),
+        repeats: buffer(params.repeat, &mut settings),
+        frequencies: buffer(params.frequency, &mut settings),
+        presences: buffer(params.presence, &mut settings),
+        rows,
+    };
+    lowering.launch_with(kernel, args)
+}
+
+/// The next of the buffers, where the setting is in one.
+fn buffer<T: PartialEq>(setting: Setting<T>, buffers: &mut std::slice::Iter<'_, Tensor>) -> Option<Given> {
+    if setting == Setting::Buffer { buffers.next().map(|&buffer| buffer.into()) } else { None }
 }
 
 pub(super) fn sample(
@@ -198,29 +207,27 @@ pub(super) fn sample(
     let &SampleParams { temperature, top_k, top_p, min_p } = params;
     let input = dtype(ty)?;
     let kernel = Sample { input, temperature, top_k, top_p, min_p, ..Sample::new(ty.shape.columns()) };
-    let in_buffers = [
-        ("temperatures", temperature == Setting::Buffer),
-        ("top_ks", top_k == Setting::Buffer),
-        ("top_ps", top_p == Setting::Buffer),
-        ("min_ps", min_p == Setting::Buffer),
-    ];
-    let in_buffers = in_buffers.into_iter().filter(|&(_, is)| is).map(|(name, _)| name);
-    let mut given = vec![("logits", logits.into())];
-    given.extend(in_buffers.zip(settings).map(|(name, &setting)| (name, setting.into())));
-    given.extend([("seeds", seeds.into()), ("steps", steps.into()), ("tokens", out.into())]);
-    lowering.launch(kernel, &[("rows", ty.shape.rows())], &given)
+    let mut settings = settings.iter();
+    let args = SampleArgs {
+        logits: logits.into(),
+        temperatures: buffer(temperature, &mut settings),
+        top_ks: buffer(top_k, &mut settings),
+        top_ps: buffer(top_p, &mut settings),
+        min_ps: buffer(min_p, &mut settings),
+        seeds: seeds.into(),
+        steps: steps.into(),
+        tokens: out.into(),
+        rows: ty.shape.rows(),
+    };
+    lowering.launch_with(kernel, args)
 }
-
-const COUNTERS: [&str; 4] = ["counters_0", "counters_1", "counters_2", "counters_3"];
 
 /// States that count up.
 pub(super) fn advance(lowering: &mut Lowering<'_>, counters: &[(Tensor, Tensor)]) -> Result<()> {
     let Some(&(first, _)) = counters.first() else { return form("there is nothing to count up") };
     let elements = lowering.ty(first).shape.elements();
     let Ok(rows) = u32::try_from(elements) else { return form(format!("{elements} counters in a state")) };
-    let kernel = warpwright_kernels::Advance::new(counters.len() as u32);
-    let mut given: Vec<(&str, Given)> =
-        COUNTERS.into_iter().zip(counters).map(|(name, &(_, after))| (name, after.into())).collect();
-    given.push(("rows", Given::u32(rows)));
-    lowering.launch(kernel, &[], &given)
+    let kernel = Advance::new(counters.len() as u32);
+    let counters = counters.iter().map(|&(_, after)| after.into()).collect();
+    lowering.launch_with(kernel, AdvanceArgs { counters, rows: Given::u32(rows) })
 }

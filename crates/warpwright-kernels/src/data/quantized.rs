@@ -40,15 +40,12 @@ impl<'k> Rows<'k> {
         }
     }
 
-    /// The parameters of rows that are only read.
+    /// The rows of a buffer, and of that of its scales for `q8_0`.
     #[track_caller]
-    pub(crate) fn read_only(k: K<'k>, [name, scales]: [&str; 2], dtype: CacheDtype) -> Self {
-        let floats = |dtype| Rows::Floats(k.floats(name, dtype));
-        match dtype {
-            CacheDtype::F32 => floats(Dtype::F32),
-            CacheDtype::F16 => floats(Dtype::F16),
-            CacheDtype::Bf16 => floats(Dtype::Bf16),
-            CacheDtype::Q8_0 => Rows::Q8_0 { quants: k.ptr(name), scales: k.ptr(scales) },
+    pub(crate) fn of(elements: AnyPtr<'k>, scales: Option<Ptr<'k, Global, F16>>) -> Self {
+        match scales {
+            Some(scales) => Rows::Q8_0 { quants: elements.typed(), scales },
+            None => Rows::Floats(elements.into()),
         }
     }
 

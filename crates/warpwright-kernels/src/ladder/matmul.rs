@@ -1,9 +1,7 @@
 //! Matrix product on the tensor cores.
 
-use super::matmul_tiled::{INNER, N};
-use crate::entry::{DTYPES, Domain, Entry, Field, boxed, by_dtype};
+use crate::entry::{DTYPES, Entry, boxed, by_dtype};
 use std::marker::PhantomData;
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `C = A·B`: `A` is `m × k`, `B` is `k × n`, `C` is `m × n`, all row-major, of any size.
@@ -16,17 +14,36 @@ use warpwright_dsl::*;
 /// Products are exact and are added in `f32`, in blocks that the hardware truncates:
 /// `|err| ≤ (2k + 16) · 2⁻²³ · Σ|aᵢ||bᵢ|`, and one rounding to `O`. Factors of `f32` are rounded to
 /// `tf32` before, which adds `2⁻¹⁰ · Σ|aᵢ||bᵢ|`.
-#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, Config)]
+#[config(
+    doc = "c = a * b on the tensor cores, added in f32",
+    examples(
+        "dtype=bf16 out=bf16",
+        "dtype=f32",
+        "out=f16 n=33 k=1000",
+        "n=1 k=1",
+        "stages=1 warps_down=1",
+        "stages=3 warps_across=3",
+        "warps_across=1"
+    )
+)]
 pub struct Matmul<T, O> {
     /// Columns of `B` and `C`.
+    #[field(range = 1..=1 << 20, default = 4096)]
     pub n: u32,
     /// Columns of `A`, rows of `B`.
+    #[field(range = 0..=1 << 20, default = 4096)]
     pub k: u32,
     /// Tiles of `A` and `B` in shared memory at a time: 2 is double buffering.
+    #[field(range = 1..=3, default = 2)]
     pub stages: u32,
-    /// Warps of a block, down and across `C`: 1 to 8 in all. More share what is loaded, fewer make more
+    /// Warps of a block down `C`, with 64 rows each: 1 to 8 in all. More share what is loaded, fewer make more
     /// blocks of a small product.
-    pub warps: [u32; 2],
+    #[field(range = 1..=8, default = 2)]
+    pub warps_down: u32,
+    /// Warps of a block across `C`, with 32 columns each.
+    #[field(range = 1..=8, default = 4)]
+    pub warps_across: u32,
     /// Element types of the factors and of `C`.
     pub elements: PhantomData<(T, O)>,
 }
@@ -40,39 +57,35 @@ const WARP_COLUMNS: u32 = 32;
 impl<T, O> Matmul<T, O> {
     /// Products with a `k × n` matrix, double-buffered, by blocks of 2×4 warps.
     pub fn new(n: u32, k: u32) -> Self {
-        Matmul { n, k, stages: 2, warps: [2, 4], elements: PhantomData }
+        Matmul { n, k, stages: 2, warps_down: 2, warps_across: 4, elements: PhantomData }
     }
 
     /// Rows and columns of a block's tile of `C`.
     fn tile(&self) -> [u32; 2] {
-        let [down, across] = self.warps.map(|warps| warps.clamp(1, 8));
+        let [down, across] = [self.warps_down, self.warps_across].map(|warps| warps.clamp(1, 8));
         [down * WARP_ROWS, across * WARP_COLUMNS]
     }
 }
 
-impl<T: Factor, O: Float> AnyKernel for Matmul<T, O> {
+/// The arguments of [`Matmul`].
+#[derive(Args)]
+#[args(of = Matmul::<T, O>)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct MatmulArgs<T: Factor, O: Float, M: Mode> {
+    #[arg(len = m.times(of.k.into()))]
+    pub a: M::In<T>,
+    #[arg(len = Extent::new(of.k.into()).times(of.n.into()))]
+    pub b: M::In<T>,
+    #[arg(len = m.times(of.n.into()))]
+    pub c: M::Out<O>,
+    pub m: M::Scalar<u32>,
+}
+
+impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
+    type Args<M: Mode> = MatmulArgs<T, O, M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let (factor, sum) = (T::TYPE.name(), O::TYPE.name());
-        let Matmul { n, k, stages, warps: [down, across], .. } = self;
-        format!("matmul_{factor}_{sum}_n{n}_k{k}_s{stages}_w{down}x{across}")
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let (n, k) = (u64::from(self.n), u64::from(self.k));
-        vec![
-            ArgDesc::input::<T>("a", Extent::dim("m").times(k)),
-            ArgDesc::input::<T>("b", Extent::new(k * n)),
-            ArgDesc::output::<O>("c", Extent::dim("m").times(n)),
-            ArgDesc::scalar::<u32>("m"),
-        ]
     }
 
     fn launch(&self) -> LaunchRule {
@@ -89,17 +102,14 @@ impl<T: Factor, O: Float> AnyKernel for Matmul<T, O> {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        let [down, across] = self.warps;
-        if !(1..=8).contains(&down.saturating_mul(across)) {
+        if self.warps_down * self.warps_across > 8 {
             let rule = "1 to 8 in all, which have room for their registers";
-            return Err(BuildError::field("warps", format!("{down}x{across}"), rule));
+            return Err(BuildError::field("warps_down", self.warps_down, rule));
         }
         Ok(())
     }
 
-    fn body(&self, k: K<'_>) {
-        let (a, b, c) = (k.ptr::<T>("a"), k.ptr::<T>("b"), k.ptr_mut::<O>("c"));
-        let m = k.scalar::<u32>("m");
+    fn body<'k>(&self, k: K<'k>, MatmulArgs { a, b, c, m }: MatmulArgs<T, O, Body<'k>>) {
         let [rows, columns] = self.tile();
         // The loop ends with the last tile that has something of both.
         let whole = self.k.is_multiple_of(DEPTH);
@@ -132,9 +142,11 @@ impl<T: Factor, O: Float> AnyKernel for Matmul<T, O> {
     }
 }
 
+const FIELDS: &[Field] = <Matmul<F16, f32> as Config>::FIELDS;
+
 pub(crate) const ENTRY: Entry = Entry {
-    name: "matmul",
-    doc: "c = a * b on the tensor cores, added in f32",
+    name: <Matmul<F16, f32> as Config>::NAME,
+    doc: <Matmul<F16, f32> as Config>::DOC,
     fields: &[
         Field {
             name: "dtype",
@@ -143,44 +155,20 @@ pub(crate) const ENTRY: Entry = Entry {
             doc: "element type of a and b: bf16 and f32, which is rounded to tf32, from sm_80 on",
         },
         Field { name: "out", domain: DTYPES, default: Some("f32"), doc: "element type of c" },
-        N,
-        INNER,
-        Field {
-            name: "stages",
-            domain: Domain::int(1, 3),
-            default: Some("2"),
-            doc: "tiles of a and b in shared memory at a time",
-        },
-        Field {
-            name: "warps_down",
-            domain: Domain::int(1, 2),
-            default: Some("2"),
-            doc: "warps of a block along the rows of c, 64 each",
-        },
-        Field {
-            name: "warps_across",
-            domain: Domain::int(1, 4),
-            default: Some("4"),
-            doc: "warps of a block along the columns of c, 32 each",
-        },
+        FIELDS[0],
+        FIELDS[1],
+        FIELDS[2],
+        // All of which are built: see `check`.
+        Field { domain: Domain::int(1, 2), ..FIELDS[3] },
+        Field { domain: Domain::int(1, 4), ..FIELDS[4] },
     ],
-    examples: &[
-        "dtype=bf16 out=bf16",
-        "dtype=f32",
-        "out=f16 n=33 k=1000",
-        "n=1 k=1",
-        "stages=1 warps_down=1",
-        "stages=3 warps_across=3",
-        "warps_across=1",
-    ],
+    examples: <Matmul<F16, f32> as Configure>::EXAMPLES,
     make: |config| {
-        let (n, k, stages) = (config.u32("n"), config.u32("k"), config.u32("stages"));
-        let warps = [config.u32("warps_down"), config.u32("warps_across")];
         macro_rules! make {
             ($ty:ty) => {{
                 macro_rules! out {
                     ($out:ty) => {
-                        boxed(Matmul::<$ty, $out> { stages, warps, ..Matmul::new(n, k) })
+                        Matmul::<$ty, $out>::from_texts(&config.values[2..]).and_then(boxed)
                     };
                 }
                 by_dtype!(config.dtype("out"), out)

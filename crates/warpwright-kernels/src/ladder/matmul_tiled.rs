@@ -1,9 +1,7 @@
 //! Matrix product by tiles in shared memory, on the ordinary arithmetic units.
 
-use crate::entry::{DTYPE, Domain, Entry, Field, boxed, by_dtype};
 use std::array::from_fn;
 use std::marker::PhantomData;
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `C = A·B`: `A` is `m × k`, `B` is `k × n`, `C` is `m × n`, all row-major, of any size.
@@ -11,11 +9,17 @@ use warpwright_dsl::*;
 /// A block makes a tile of 128×128 of `C` from tiles of `A` and `B` in shared memory; each of its 16×16
 /// threads makes 8×8 elements in registers. Products are added in `f32`, one at a time:
 /// `|err| ≤ k · 2⁻²⁴ · Σ|aᵢ||bᵢ|`, and one rounding to `T`.
-#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, Config)]
+#[config(
+    doc = "c = a * b, by tiles in shared memory, added in f32",
+    examples("dtype=f16", "dtype=bf16 n=33 k=1000", "n=1", "k=1", "n=1048576 k=1048576")
+)]
 pub struct MatmulTiled<T> {
     /// Columns of `B` and `C`.
+    #[field(range = 1..=1 << 20, default = 4096)]
     pub n: u32,
     /// Columns of `A`, rows of `B`.
+    #[field(range = 0..=1 << 20, default = 4096)]
     pub k: u32,
     /// Element type of all three matrices.
     pub element: PhantomData<T>,
@@ -37,27 +41,25 @@ impl<T> MatmulTiled<T> {
     }
 }
 
-impl<T: Float> AnyKernel for MatmulTiled<T> {
+/// The arguments of [`MatmulTiled`].
+#[derive(Args)]
+#[args(of = MatmulTiled::<T>)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct MatmulTiledArgs<T: Float, M: Mode> {
+    #[arg(len = m.times(of.k.into()))]
+    pub a: M::In<T>,
+    #[arg(len = Extent::new(of.k.into()).times(of.n.into()))]
+    pub b: M::In<T>,
+    #[arg(len = m.times(of.n.into()))]
+    pub c: M::Out<T>,
+    pub m: M::Scalar<u32>,
+}
+
+impl<T: Float> Kernel for MatmulTiled<T> {
+    type Args<M: Mode> = MatmulTiledArgs<T, M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("matmul_tiled_{}_n{}_k{}", T::TYPE.name(), self.n, self.k)
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let (n, k) = (u64::from(self.n), u64::from(self.k));
-        vec![
-            ArgDesc::input::<T>("a", Extent::dim("m").times(k)),
-            ArgDesc::input::<T>("b", Extent::new(k * n)),
-            ArgDesc::output::<T>("c", Extent::dim("m").times(n)),
-            ArgDesc::scalar::<u32>("m"),
-        ]
     }
 
     fn launch(&self) -> LaunchRule {
@@ -68,9 +70,7 @@ impl<T: Float> AnyKernel for MatmulTiled<T> {
         ])
     }
 
-    fn body(&self, k: K<'_>) {
-        let (a, b, c) = (k.ptr::<T>("a"), k.ptr::<T>("b"), k.ptr_mut::<T>("c"));
-        let m = k.scalar::<u32>("m");
+    fn body<'k>(&self, k: K<'k>, MatmulTiledArgs { a, b, c, m }: MatmulTiledArgs<T, Body<'k>>) {
         let (a, b, c) = (a.matrix(m, self.k), b.matrix(self.k, self.n), c.matrix(m, self.n));
         let (a_tile, b_tile) = (k.shared_tile::<T>(TILE, DEPTH), k.shared_tile::<T>(DEPTH, TILE));
         let (row, column) = (k.ctaid_y() * TILE, k.ctaid() * TILE);
@@ -106,29 +106,3 @@ impl<T: Float> AnyKernel for MatmulTiled<T> {
         }
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "matmul_tiled",
-    doc: "c = a * b, by tiles in shared memory, added in f32",
-    fields: &[DTYPE, N, INNER],
-    examples: &["dtype=f16", "dtype=bf16 n=33 k=1000", "n=1", "k=1", "n=1048576 k=1048576"],
-    make: |config| {
-        let (n, k) = (config.u32("n"), config.u32("k"));
-        macro_rules! make {
-            ($ty:ty) => {
-                boxed(MatmulTiled::<$ty>::new(n, k))
-            };
-        }
-        by_dtype!(config.dtype("dtype"), make)
-    },
-};
-
-/// Fields of products.
-pub(super) const N: Field =
-    Field { name: "n", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "columns of b and c" };
-pub(super) const INNER: Field = Field {
-    name: "k",
-    domain: Domain::int(1, 1 << 20),
-    default: Some("4096"),
-    doc: "columns of a, rows of b",
-};

@@ -11,5 +11,5 @@ pub(crate) mod softmax;
 pub(crate) mod transpose;
 pub(crate) mod vector_add;
 
-pub use rms_norm::RmsNorm;
-pub use softmax::Softmax;
+pub use rms_norm::{RmsNorm, RmsNormArgs};
+pub use softmax::{Softmax, SoftmaxArgs};

@@ -1,20 +1,20 @@
 //! Root-mean-square normalisation.
 
 use std::marker::PhantomData;
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = x · rsqrt(mean(x²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019); one block
 /// per row. `x` and `y` are `rows × d`, row-major, and `w` has `d` elements.
 ///
 /// Sums are in `f32`: `|err| ≤ (d / threads + 12) · 2⁻²⁴` of the result, and one rounding to `T`.
-#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, Config)]
 pub struct RmsNorm<T> {
     /// Length of a row.
     pub d: u32,
     /// Added to the mean square.
     pub epsilon: f32,
     /// Threads of a block: a multiple of 32.
+    #[field(domain = Domain::THREADS, default = 256)]
     pub threads: u32,
     /// Element type of `x`, `w` and `y`.
     pub element: PhantomData<T>,
@@ -27,36 +27,33 @@ impl<T> RmsNorm<T> {
     }
 }
 
-impl<T: Float> AnyKernel for RmsNorm<T> {
+/// The arguments of [`RmsNorm`].
+#[derive(Args)]
+#[args(of = RmsNorm::<T>)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct RmsNormArgs<T: Float, M: Mode> {
+    #[arg(len = rows.times(of.d.into()))]
+    pub x: M::In<T>,
+    #[arg(len = of.d, constant)]
+    pub w: M::In<T>,
+    #[arg(len = rows.times(of.d.into()))]
+    pub y: M::Out<T>,
+    pub rows: M::Dim,
+}
+
+impl<T: Float> Kernel for RmsNorm<T> {
+    type Args<M: Mode> = RmsNormArgs<T, M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let (ty, bits) = (T::TYPE.name(), self.epsilon.to_bits());
-        format!("rms_norm_{ty}_d{}_e{bits:08x}_t{}", self.d, self.threads)
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let all = Extent::dim("rows").times(self.d.into());
-        vec![
-            ArgDesc::input::<T>("x", all),
-            ArgDesc::input::<T>("w", self.d).constant(),
-            ArgDesc::output::<T>("y", all),
-        ]
     }
 
     fn launch(&self) -> LaunchRule {
         LaunchRule::new(self.threads).grid(Extent::dim("rows"))
     }
 
-    fn body(&self, k: K<'_>) {
+    fn body<'k>(&self, k: K<'k>, RmsNormArgs { x, w, y, .. }: RmsNormArgs<T, Body<'k>>) {
         let d = self.d;
-        let (x, w, y) = (k.ptr::<T>("x"), k.ptr::<T>("w"), k.ptr_mut::<T>("y"));
         let row = k.ctaid() * d;
         let (x, y) = (x.at(row), y.at(row));
 

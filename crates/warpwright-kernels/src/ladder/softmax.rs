@@ -2,7 +2,6 @@
 
 use std::f32::consts::LOG2_E;
 use std::marker::PhantomData;
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = eˣ / Σ eˣ` over rows of length `d`; one block per row. `x` and `y` are `rows × d`, row-major.
@@ -10,11 +9,12 @@ use warpwright_dsl::*;
 /// The maximum is subtracted first, so that no finite input overflows. A row of `-inf` alone yields NaN.
 /// Exponentials are to 2 ulp of an argument that was rounded three times, and sums are in `f32`:
 /// `|err| ≤ (d / threads + 3 (max − x + ln d) + 21) · 2⁻²⁴` of the result, and one rounding to `T`.
-#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, Config)]
 pub struct Softmax<T> {
     /// Length of a row.
     pub d: u32,
     /// Threads of a block: a multiple of 32.
+    #[field(domain = Domain::THREADS, default = 256)]
     pub threads: u32,
     /// Element type of `x` and `y`.
     pub element: PhantomData<T>,
@@ -27,31 +27,31 @@ impl<T> Softmax<T> {
     }
 }
 
-impl<T: Float> AnyKernel for Softmax<T> {
+/// The arguments of [`Softmax`].
+#[derive(Args)]
+#[args(of = Softmax::<T>)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct SoftmaxArgs<T: Float, M: Mode> {
+    #[arg(len = rows.times(of.d.into()))]
+    pub x: M::In<T>,
+    #[arg(len = rows.times(of.d.into()))]
+    pub y: M::Out<T>,
+    pub rows: M::Dim,
+}
+
+impl<T: Float> Kernel for Softmax<T> {
+    type Args<M: Mode> = SoftmaxArgs<T, M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("softmax_{}_d{}_t{}", T::TYPE.name(), self.d, self.threads)
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let all = Extent::dim("rows").times(self.d.into());
-        vec![ArgDesc::input::<T>("x", all), ArgDesc::output::<T>("y", all)]
     }
 
     fn launch(&self) -> LaunchRule {
         LaunchRule::new(self.threads).grid(Extent::dim("rows"))
     }
 
-    fn body(&self, k: K<'_>) {
+    fn body<'k>(&self, k: K<'k>, SoftmaxArgs { x, y, .. }: SoftmaxArgs<T, Body<'k>>) {
         let d = self.d;
-        let (x, y) = (k.ptr::<T>("x"), k.ptr_mut::<T>("y"));
         let row = k.ctaid() * d;
         let (x, y) = (x.at(row), y.at(row));
         let columns = k.strided(d).unroll(8);

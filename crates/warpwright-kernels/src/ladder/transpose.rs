@@ -1,8 +1,6 @@
 //! Transposition of a matrix.
 
-use crate::entry::{DTYPE, Domain, Entry, Field, boxed, by_dtype};
 use std::marker::PhantomData;
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Side of the square tile that a block transposes.
@@ -10,11 +8,17 @@ const TILE: u32 = 32;
 
 /// `y = xᵀ`: `x` is `rows × columns`, `y` is `columns × rows`, both row-major. A block moves a tile of
 /// 32×32 through shared memory, so that it reads and writes global memory along rows.
-#[derive(Clone, Copy, Debug, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, Config)]
+#[config(
+    doc = "y = transpose(x), by tiles of 32 x 32 in shared memory",
+    examples("dtype=f16", "dtype=bf16 rows=33 columns=1", "rows=65536 columns=65535")
+)]
 pub struct Transpose<T> {
     /// Rows of `x`.
+    #[field(range = 1..=1 << 16, default = 1024)]
     pub rows: u32,
     /// Columns of `x`.
+    #[field(range = 1..=65535, default = 1024)]
     pub columns: u32,
     /// Element type.
     pub element: PhantomData<T>,
@@ -30,22 +34,22 @@ impl<T> Transpose<T> {
     }
 }
 
-impl<T: Data> AnyKernel for Transpose<T> {
+/// The arguments of [`Transpose`].
+#[derive(Args)]
+#[args(of = Transpose::<T>)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct TransposeArgs<T: Data, M: Mode> {
+    #[arg(len = Extent::new(of.rows.into()).times(of.columns.into()))]
+    pub x: M::In<T>,
+    #[arg(len = Extent::new(of.rows.into()).times(of.columns.into()))]
+    pub y: M::Out<T>,
+}
+
+impl<T: Data> Kernel for Transpose<T> {
+    type Args<M: Mode> = TransposeArgs<T, M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("transpose_{}_{}x{}", T::TYPE.name(), self.rows, self.columns)
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let all = Extent::new(u64::from(self.rows) * u64::from(self.columns));
-        vec![ArgDesc::input::<T>("x", all), ArgDesc::output::<T>("y", all)]
     }
 
     fn launch(&self) -> LaunchRule {
@@ -57,8 +61,7 @@ impl<T: Data> AnyKernel for Transpose<T> {
         ])
     }
 
-    fn body(&self, k: K<'_>) {
-        let (x, y) = (k.ptr::<T>("x"), k.ptr_mut::<T>("y"));
+    fn body<'k>(&self, k: K<'k>, TransposeArgs { x, y }: TransposeArgs<T, Body<'k>>) {
         // A column more than the tile: the threads that read a column meet 32 different banks.
         let pitch = TILE + 1;
         let tile = k.shared::<T>(TILE * pitch);
@@ -78,23 +81,3 @@ impl<T: Data> AnyKernel for Transpose<T> {
         }
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "transpose",
-    doc: "y = transpose(x), by tiles of 32 x 32 in shared memory",
-    fields: &[
-        DTYPE,
-        Field { name: "rows", domain: Domain::int(1, 1 << 16), default: Some("1024"), doc: "rows of x" },
-        Field { name: "columns", domain: Domain::int(1, 65535), default: Some("1024"), doc: "columns of x" },
-    ],
-    examples: &["dtype=f16", "dtype=bf16 rows=33 columns=1", "rows=65536 columns=65535"],
-    make: |config| {
-        let (rows, columns) = (config.u32("rows"), config.u32("columns"));
-        macro_rules! make {
-            ($ty:ty) => {
-                boxed(Transpose::<$ty>::new(rows, columns))
-            };
-        }
-        by_dtype!(config.dtype("dtype"), make)
-    },
-};

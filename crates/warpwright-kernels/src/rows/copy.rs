@@ -1,17 +1,32 @@
 //! Bytes as they are.
 
-use crate::entry::{Domain, Entry, Field, THREADS, boxed, check_threads};
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = x`, so many bytes, whatever they hold: 16 to a thread, and what is left over one to a thread. The buffers are
 /// apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "y = x, byte by byte, whatever they hold",
+    examples("bytes=4 threads=32", "bytes=607744", "bytes=33 threads=64")
+)]
 pub struct CopyBytes {
     /// How many.
+    #[field(range = 1..=1 << 36, default = 513024)]
     pub bytes: u64,
     /// Threads of a block: a multiple of 32.
+    #[field(domain = Domain::THREADS, default = 256)]
     pub threads: u32,
+}
+
+/// The arguments of [`CopyBytes`].
+#[derive(Args)]
+#[args(of = CopyBytes)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct CopyBytesArgs<M: Mode> {
+    #[arg(len = Extent::new(of.bytes))]
+    pub x: M::In<u8>,
+    #[arg(len = Extent::new(of.bytes))]
+    pub y: M::Out<u8>,
 }
 
 /// Bytes of a thread.
@@ -24,22 +39,11 @@ impl CopyBytes {
     }
 }
 
-impl AnyKernel for CopyBytes {
+impl Kernel for CopyBytes {
+    type Args<M: Mode> = CopyBytesArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("copy_bytes_n{}_t{}", self.bytes, self.threads)
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let all = Extent::new(self.bytes);
-        vec![ArgDesc::input::<u8>("x", all), ArgDesc::output::<u8>("y", all)]
     }
 
     fn launch(&self) -> LaunchRule {
@@ -51,15 +55,7 @@ impl AnyKernel for CopyBytes {
         vec![("bytes", SizeValue::U64(self.bytes))]
     }
 
-    fn check(&self) -> Result<(), BuildError> {
-        if !(1..=1 << 36).contains(&self.bytes) {
-            return Err(BuildError::field("bytes", self.bytes, "from 1 to 68719476736"));
-        }
-        check_threads(self.threads)
-    }
-
-    fn body(&self, k: K<'_>) {
-        let (x, y) = (k.ptr::<u8>("x"), k.ptr_mut::<u8>("y"));
+    fn body<'k>(&self, k: K<'k>, CopyBytesArgs { x, y }: CopyBytesArgs<Body<'k>>) {
         let bytes = k.wide_size("bytes", self.bytes);
         let chunks = (bytes / u64::from(CHUNK)).to::<u32>();
         let chunk = k.global_tid();
@@ -76,14 +72,3 @@ impl AnyKernel for CopyBytes {
         });
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "copy_bytes",
-    doc: "y = x, byte by byte, whatever they hold",
-    fields: &[
-        Field { name: "bytes", domain: Domain::int(1, u32::MAX), default: Some("513024"), doc: "how many" },
-        THREADS,
-    ],
-    examples: &["bytes=4 threads=32", "bytes=607744", "bytes=33 threads=64"],
-    make: |config| boxed(CopyBytes { bytes: config.u32("bytes").into(), threads: config.u32("threads") }),
-};

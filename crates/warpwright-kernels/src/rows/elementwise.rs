@@ -1,8 +1,6 @@
 //! Operations on the elements of one buffer or two.
 
-use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{DTYPES, Domain, Entry, Field, THREADS, boxed, check_threads};
-use warpwright_dsl::any::AnyKernel;
+use crate::data::floats::{Dtype, Floats};
 use warpwright_dsl::*;
 
 /// `y = op(a, b)`, element by element, over `rows × columns`, row-major; 16 bytes to a thread where the types and
@@ -14,26 +12,67 @@ use warpwright_dsl::*;
 /// `|err| ≤ (1.25 |a| + 9) · 2⁻²⁴` of it and 2⁻¹²⁶ · `(1 + |a|)`, from the rounding of the exponent
 /// ([`silu_approx`](Reg::silu_approx)); of SwiGLU, which is one product more, `|err| ≤ (1.25 |a| + 10) · 2⁻²⁴` of it
 /// and 2⁻¹²⁶ · `(1 + |a|) · |b|`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "y = a + b, a * b, a * factor, SiLU: a / (1 + exp(-a)), or SwiGLU: a / (1 + exp(-a)) * b",
+    examples(
+        "op=swiglu columns=8960 operands=halves a=f16 b=f16 output=f16",
+        "op=swiglu columns=28672 a=bf16 b=bf16 output=bf16",
+        "op=add columns=2048",
+        "op=add columns=4096 a=f32 b=f16",
+        "op=mul columns=33 a=f16 b=bf16 output=f16",
+        "op=scale columns=1536 a=bf16",
+        "op=silu columns=8960",
+        "op=silu columns=33 a=f16 output=f16"
+    )
+)]
 pub struct Elementwise {
     /// What is computed.
+    #[field(default = "swiglu")]
     pub op: ElementwiseOp,
     /// Elements of a row.
+    #[field(range = 1..=1 << 24, default = 14336)]
     pub columns: u32,
-    /// Where `a` and `b` are.
+    /// Where `a` and `b` are: in two buffers, or one behind the other in each row of one.
+    #[field(default = "separate")]
     pub operands: Operands,
     /// Element type of `a`.
+    #[field(default = "f32")]
     pub a: Dtype,
     /// Element type of `b`: that of `a` where both are in one buffer, and of no matter where there is no `b`.
+    #[field(default = "f32")]
     pub b: Dtype,
     /// Element type of `y`.
+    #[field(default = "f32")]
     pub output: Dtype,
     /// Threads of a block: a multiple of 32.
+    #[field(domain = Domain::THREADS, default = 256)]
     pub threads: u32,
 }
 
+/// The arguments of [`Elementwise`].
+#[derive(Args)]
+#[args(of = Elementwise)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct ElementwiseArgs<M: Mode> {
+    #[arg(len = rows.times(of.columns.into()), dtype = (!of.is_fused()).then_some(of.a.ty()))]
+    pub a: Option<M::AnyIn>,
+    #[arg(
+        len = rows.times(of.columns.into()),
+        dtype = (!of.is_fused() && !of.op.is_unary()).then_some(of.b.ty())
+    )]
+    pub b: Option<M::AnyIn>,
+    #[arg(len = rows.times(of.columns.into()).times(2), dtype = of.is_fused().then_some(of.a.ty()))]
+    pub ab: Option<M::AnyIn>,
+    #[arg(len = rows.times(of.columns.into()), dtype = of.output.ty(), shares = of.shares())]
+    pub y: M::AnyOut,
+    pub rows: M::Scalar<u32>,
+    #[arg(when = of.op == ElementwiseOp::Scale)]
+    pub factor: Option<M::Scalar<f32>>,
+}
+
 /// An operation on elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Choice)]
 pub enum ElementwiseOp {
     /// `a + b`.
     Add,
@@ -44,11 +83,12 @@ pub enum ElementwiseOp {
     /// `a / (1 + e⁻ᵃ)` (Hendrycks and Gimpel 2016); there is no `b`.
     Silu,
     /// `a / (1 + e⁻ᵃ) · b` (Shazeer 2020): `a` is the gate.
+    #[name("swiglu")]
     SwiGlu,
 }
 
 /// Where two operands are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Choice)]
 pub enum Operands {
     /// In buffers `a` and `b`.
     Separate,
@@ -71,6 +111,23 @@ impl Elementwise {
         }
     }
 
+    /// Whether both operands are in one buffer.
+    fn is_fused(&self) -> bool {
+        self.operands == Operands::Halves && !self.op.is_unary()
+    }
+
+    /// The inputs whose buffer `y` may be.
+    fn shares(&self) -> &'static [&'static str] {
+        let b = !self.op.is_unary() && self.b == self.output;
+        match (self.a == self.output, b) {
+            _ if self.operands == Operands::Halves => &[],
+            (true, true) => &["a", "b"],
+            (true, false) => &["a"],
+            (false, true) => &["b"],
+            (false, false) => &[],
+        }
+    }
+
     /// Elements that a thread computes.
     fn vector(&self) -> u32 {
         let bytes = self.a.bytes().max(self.b.bytes()).max(self.output.bytes());
@@ -78,43 +135,11 @@ impl Elementwise {
     }
 }
 
-impl AnyKernel for Elementwise {
+impl Kernel for Elementwise {
+    type Args<M: Mode> = ElementwiseArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let Elementwise { op, columns, a, b, output, threads, .. } = self;
-        let halves = if self.operands == Operands::Halves { "_halves" } else { "" };
-        format!("elementwise_{}{halves}_n{columns}_{a}_{b}_y{output}_t{threads}", op.name())
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let all = Extent::dim("rows").times(self.columns.into());
-        let input = |name, dtype: Dtype, len| ArgDesc::buffer(name, dtype.ty(), Role::In, len);
-        let mut args = match (self.op, self.operands) {
-            (op, _) if op.is_unary() => vec![input("a", self.a, all)],
-            (_, Operands::Separate) => vec![input("a", self.a, all), input("b", self.b, all)],
-            (_, Operands::Halves) => vec![input("ab", self.a, all.times(2))],
-        };
-        let b_is_read = !self.op.is_unary();
-        let shares: &[&str] = match (self.a == self.output, b_is_read && self.b == self.output) {
-            _ if self.operands == Operands::Halves => &[],
-            (true, true) => &["a", "b"],
-            (true, false) => &["a"],
-            (false, true) => &["b"],
-            (false, false) => &[],
-        };
-        args.push(ArgDesc::buffer("y", self.output.ty(), Role::Out, all).may_share(shares));
-        args.push(ArgDesc::scalar::<u32>("rows"));
-        if self.op == ElementwiseOp::Scale {
-            args.push(ArgDesc::scalar::<f32>("factor"));
-        }
-        args
     }
 
     fn launch(&self) -> LaunchRule {
@@ -127,9 +152,6 @@ impl AnyKernel for Elementwise {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        if !(1..=1 << 24).contains(&self.columns) {
-            return Err(BuildError::field("columns", self.columns, "from 1 to 16777216"));
-        }
         if self.operands == Operands::Halves {
             if self.op.is_unary() {
                 return Err(BuildError::field("operands", "halves", "separate, for there is only one"));
@@ -139,30 +161,30 @@ impl AnyKernel for Elementwise {
                 return Err(BuildError::field("b", self.b, rule));
             }
         }
-        check_threads(self.threads)
+        Ok(())
     }
 
-    fn body<'k>(&self, k: K<'k>) {
+    fn body<'k>(&self, k: K<'k>, args: ElementwiseArgs<Body<'k>>) {
         let (columns, vector) = (k.size("columns", self.columns).reg(), self.vector());
         let chunks = columns / vector;
         let chunk = k.global_tid();
         let at = chunk * vector;
-        let (a, b) = match (self.op, self.operands) {
-            (op, _) if op.is_unary() => (k.floats("a", self.a).at(at), None),
-            (_, Operands::Separate) => (k.floats("a", self.a).at(at), Some(k.floats("b", self.b).at(at))),
-            (_, Operands::Halves) => {
-                let a = k.floats("ab", self.a).at(at).at(chunk / chunks * columns);
+        let (a, b) = match args.ab {
+            Some(ab) => {
+                let a = Floats::from(ab).at(at).at(chunk / chunks * columns);
                 (a, Some(a.at(columns)))
             }
+            None => {
+                let Some(a) = k.given(args.a) else { return };
+                (Floats::from(a).at(at), args.b.map(|b| Floats::from(b).at(at)))
+            }
         };
-        let y = k.floats_mut("y", self.output).at(at);
-        let rows = k.scalar::<u32>("rows");
-        let factor = (self.op == ElementwiseOp::Scale).then(|| k.scalar::<f32>("factor"));
+        let y = Floats::from(args.y).at(at);
 
-        k.when(chunk.lt(rows * chunks), || {
+        k.when(chunk.lt(args.rows * chunks), || {
             let a = a.ld_vec(0, vector);
             // Of one operand, what it is multiplied by.
-            let b = match (b, factor) {
+            let b = match (b, args.factor) {
                 (Some(b), _) => b.ld_vec(0, vector),
                 (None, factor) => vec![factor.unwrap_or(k.f32(1.0)); vector as usize],
             };
@@ -180,78 +202,8 @@ impl AnyKernel for Elementwise {
 }
 
 impl ElementwiseOp {
-    /// All of them.
-    pub const ALL: [ElementwiseOp; 5] = [
-        ElementwiseOp::Add,
-        ElementwiseOp::Mul,
-        ElementwiseOp::Scale,
-        ElementwiseOp::Silu,
-        ElementwiseOp::SwiGlu,
-    ];
-    const NAMES: &'static [&'static str] = &["add", "mul", "scale", "silu", "swiglu"];
-
     /// Whether there is no `b`.
     pub fn is_unary(self) -> bool {
         matches!(self, ElementwiseOp::Scale | ElementwiseOp::Silu)
     }
-
-    fn name(self) -> &'static str {
-        match self {
-            ElementwiseOp::Add => "add",
-            ElementwiseOp::Mul => "mul",
-            ElementwiseOp::Scale => "scale",
-            ElementwiseOp::Silu => "silu",
-            ElementwiseOp::SwiGlu => "swiglu",
-        }
-    }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "elementwise",
-    doc: "y = a + b, a * b, a * factor, SiLU: a / (1 + exp(-a)), or SwiGLU: a / (1 + exp(-a)) * b",
-    fields: &[
-        Field {
-            name: "op",
-            domain: Domain::OneOf(ElementwiseOp::NAMES),
-            default: Some("swiglu"),
-            doc: "what is computed",
-        },
-        Field {
-            name: "columns",
-            domain: Domain::int(1, 1 << 20),
-            default: Some("14336"),
-            doc: "elements of a row",
-        },
-        Field {
-            name: "operands",
-            domain: Domain::OneOf(&["separate", "halves"]),
-            default: Some("separate"),
-            doc: "a and b in two buffers, or one behind the other in each row of one",
-        },
-        Field { name: "a", domain: DTYPES, default: Some("f32"), doc: "element type of a" },
-        Field { name: "b", domain: DTYPES, default: Some("f32"), doc: "element type of b" },
-        Field { name: "output", domain: DTYPES, default: Some("f32"), doc: "element type of y" },
-        THREADS,
-    ],
-    examples: &[
-        "op=swiglu columns=8960 operands=halves a=f16 b=f16 output=f16",
-        "op=swiglu columns=28672 a=bf16 b=bf16 output=bf16",
-        "op=add columns=2048",
-        "op=add columns=4096 a=f32 b=f16",
-        "op=mul columns=33 a=f16 b=bf16 output=f16",
-        "op=scale columns=1536 a=bf16",
-        "op=silu columns=8960",
-        "op=silu columns=33 a=f16 output=f16",
-    ],
-    make: |config| {
-        let op = ElementwiseOp::ALL.into_iter().find(|op| op.name() == config.text("op"));
-        boxed(Elementwise {
-            operands: if config.text("operands") == "halves" { Operands::Halves } else { Operands::Separate },
-            a: config.dtype("a"),
-            b: config.dtype("b"),
-            output: config.dtype("output"),
-            threads: config.u32("threads"),
-            ..Elementwise::new(op.unwrap_or(ElementwiseOp::SwiGlu), config.u32("columns"))
-        })
-    },
-};

@@ -1,10 +1,8 @@
 //! Rows of a table of weights by number: what begins a model.
 
-use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{DTYPES, Domain, Entry, Field, boxed};
+use crate::data::floats::{Dtype, Floats};
+use crate::weights::WeightFormat;
 use crate::weights::gguf::GgufRow;
-use crate::weights::{FORMAT, WeightFormat};
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y[t] = table[ids[t]]`, one row of `d` weights for each token.
@@ -16,16 +14,48 @@ use warpwright_dsl::*;
 ///
 /// Weights are exact in `f32`, or rounded once where the format subtracts a minimum (`q4_k`, `q5_k`), and are
 /// rounded to `out`, where what `f16` cannot hold becomes ±65504. The decoding is that of `dequantize_row_*` in ggml, eight weights a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "y[t] = table[ids[t]]: rows of a table in a GGUF file's layout, zeros for ids that it has not",
+    examples(
+        "format=f32 d=5",
+        "format=f16 out=f16 d=2048",
+        "format=bf16 out=bf16 d=1 rows=1",
+        "format=q8_0 d=1536 rows=151936",
+        "format=q4_0 out=f16",
+        "format=q4_k d=256 out=bf16",
+        "format=q5_k",
+        "format=q6_k d=2048",
+        "format=q6_k d=1536 rows=151936 out=f16"
+    )
+)]
 pub struct Embedding {
-    /// How the table is stored.
+    /// How the weights are stored.
+    #[field(default = "q4_k")]
     pub format: WeightFormat,
-    /// Rows of the table.
+    /// Rows of the table: the size of the vocabulary.
+    #[field(range = 1..=1 << 24, default = 128256)]
     pub rows: u32,
     /// Weights of a row, a multiple of the format's block.
+    #[field(range = 1..=1 << 20, default = 4096)]
     pub d: u32,
     /// Element type of `y`.
+    #[field(default = "f32")]
     pub out: Dtype,
+}
+
+/// The arguments of [`Embedding`].
+#[derive(Args)]
+#[args(of = Embedding)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct EmbeddingArgs<M: Mode> {
+    #[arg(len = Extent::new(of.rows.into()).times(of.format.row_bytes(of.d)), constant)]
+    pub table: M::In<u8>,
+    #[arg(len = tokens)]
+    pub ids: M::In<u32>,
+    #[arg(len = tokens.times(of.d.into()), dtype = of.out.ty())]
+    pub y: M::AnyOut,
+    pub tokens: M::Dim,
 }
 
 /// Threads of a block.
@@ -53,26 +83,11 @@ impl Embedding {
     }
 }
 
-impl AnyKernel for Embedding {
+impl Kernel for Embedding {
+    type Args<M: Mode> = EmbeddingArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("embedding_{}_{}_r{}_d{}", self.format, self.out, self.rows, self.d)
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        vec![
-            ArgDesc::input::<u8>("table", Extent::new(self.rows.into()).times(self.format.row_bytes(self.d)))
-                .constant(),
-            ArgDesc::input::<u32>("ids", Extent::dim("tokens")),
-            ArgDesc::buffer("y", self.out.ty(), Role::Out, Extent::dim("tokens").times(self.d.into())),
-        ]
     }
 
     fn launch(&self) -> LaunchRule {
@@ -87,19 +102,12 @@ impl AnyKernel for Embedding {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        self.format.check_row("d", self.d)?;
-        if self.rows == 0 {
-            return Err(BuildError::field("rows", 0, "at least 1"));
-        }
-        if self.groups().div_ceil(THREADS) > 65_535 {
-            return Err(BuildError::field("d", self.d, format!("at most {} groups", 65_535 * THREADS)));
-        }
-        Ok(())
+        self.format.check_row("d", self.d)
     }
 
-    fn body(&self, k: K<'_>) {
-        let (table, ids) = (k.ptr::<u8>("table"), k.ptr::<u32>("ids"));
-        let y = k.floats_mut("y", self.out);
+    fn body<'k>(&self, k: K<'k>, args: EmbeddingArgs<Body<'k>>) {
+        let EmbeddingArgs { table, ids, y, .. } = args;
+        let y = Floats::from(y);
         let (d, row_bytes) = (k.size("d", self.d), k.size("row_bytes", self.row_bytes()));
         let (rows, count) = (k.size("rows", self.rows).reg(), self.group());
         let group = k.ctaid_y() * THREADS + k.tid();
@@ -118,34 +126,3 @@ impl AnyKernel for Embedding {
         }
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "embedding",
-    doc: "y[t] = table[ids[t]]: rows of a table in a GGUF file's layout, zeros for ids that it has not",
-    fields: &[
-        FORMAT,
-        Field {
-            name: "rows",
-            domain: Domain::int(1, 1 << 24),
-            default: Some("128256"),
-            doc: "rows of the table: the size of the vocabulary",
-        },
-        Field { name: "d", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "weights of a row" },
-        Field { name: "out", domain: DTYPES, default: Some("f32"), doc: "element type of y" },
-    ],
-    examples: &[
-        "format=f32 d=5",
-        "format=f16 out=f16 d=2048",
-        "format=bf16 out=bf16 d=1 rows=1",
-        "format=q8_0 d=1536 rows=151936",
-        "format=q4_0 out=f16",
-        "format=q4_k d=256 out=bf16",
-        "format=q5_k",
-        "format=q6_k d=2048",
-        "format=q6_k d=1536 rows=151936 out=f16",
-    ],
-    make: |config| {
-        let (format, rows, d) = (config.format("format"), config.u32("rows"), config.u32("d"));
-        boxed(Embedding { out: config.dtype("out"), ..Embedding::new(format, rows, d) })
-    },
-};

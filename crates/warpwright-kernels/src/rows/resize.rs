@@ -1,25 +1,43 @@
 //! Rows made longer or shorter: heads of a length that kernels of attention take.
 
-use crate::data::floats::{Dtype, FloatBuffers};
+use crate::data::floats::{Dtype, Floats};
 use crate::data::wide;
-use crate::entry::{DTYPES, Domain, Entry, Field, THREADS, boxed, check_threads};
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Rows of `to` numbers from rows of `from`: the same numbers, cut off at the end or followed by zeros.
 ///
 /// `x` is `rows × from`, `y` is `rows × to`, both row-major, of one type. Numbers are copied as they are. 16 bytes to a
 /// thread where the type and both lengths allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "rows of another length: cut off at the end, or filled up with zeros",
+    examples("from=112 to=100", "from=40 to=48 dtype=f16", "from=33 to=7 dtype=bf16")
+)]
 pub struct ResizeRows {
     /// Numbers of a row of `x`.
+    #[field(range = 1..=1 << 20, default = 100)]
     pub from: u32,
     /// Numbers of a row of `y`.
+    #[field(range = 1..=1 << 20, default = 112)]
     pub to: u32,
     /// Element type of both.
+    #[field(default = "f32")]
     pub dtype: Dtype,
     /// Threads of a block: a multiple of 32.
+    #[field(domain = Domain::THREADS, default = 256)]
     pub threads: u32,
+}
+
+/// The arguments of [`ResizeRows`].
+#[derive(Args)]
+#[args(of = ResizeRows)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct ResizeRowsArgs<M: Mode> {
+    #[arg(len = rows.times(of.from.into()), dtype = of.dtype.ty())]
+    pub x: M::AnyIn,
+    #[arg(len = rows.times(of.to.into()), dtype = of.dtype.ty())]
+    pub y: M::AnyOut,
+    pub rows: M::Scalar<u32>,
 }
 
 impl ResizeRows {
@@ -34,27 +52,11 @@ impl ResizeRows {
     }
 }
 
-impl AnyKernel for ResizeRows {
+impl Kernel for ResizeRows {
+    type Args<M: Mode> = ResizeRowsArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let ResizeRows { from, to, dtype, threads } = self;
-        format!("resize_rows_{dtype}_n{from}_{to}_t{threads}")
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let row = |len: u32| Extent::dim("rows").times(len.into());
-        vec![
-            ArgDesc::buffer("x", self.dtype.ty(), Role::In, row(self.from)),
-            ArgDesc::buffer("y", self.dtype.ty(), Role::Out, row(self.to)),
-            ArgDesc::scalar::<u32>("rows"),
-        ]
     }
 
     fn launch(&self) -> LaunchRule {
@@ -66,48 +68,16 @@ impl AnyKernel for ResizeRows {
         vec![("from", SizeValue::U32(self.from)), ("to", SizeValue::U32(self.to))]
     }
 
-    fn check(&self) -> Result<(), BuildError> {
-        for (field, len) in [("from", self.from), ("to", self.to)] {
-            if !(1..=1 << 20).contains(&len) {
-                return Err(BuildError::field(field, len, "from 1 to 1048576"));
-            }
-        }
-        check_threads(self.threads)
-    }
-
-    fn body(&self, k: K<'_>) {
-        let (x, y) = (k.floats("x", self.dtype).nc(), k.floats_mut("y", self.dtype));
+    fn body<'k>(&self, k: K<'k>, args: ResizeRowsArgs<Body<'k>>) {
+        let (x, y) = (Floats::from(args.x).nc(), Floats::from(args.y));
         let (from, to) = (k.size("from", self.from), k.size("to", self.to));
         let vector = self.vector();
         let chunks = to.reg() / vector;
         let chunk = k.global_tid();
         let (row, at) = (chunk / chunks, chunk % chunks * vector);
-        let inside = row.lt(k.scalar::<u32>("rows"));
+        let inside = row.lt(args.rows);
         let there = inside & at.lt(from.reg());
         let numbers = x.at(row.to::<u64>() * wide(from)).load(Some(there), at, vector);
         y.at(row.to::<u64>() * wide(to)).store(Some(inside), at, &numbers);
     }
 }
-
-const fn length(name: &'static str, default: &'static str, doc: &'static str) -> Field {
-    Field { name, domain: Domain::int(1, 1 << 20), default: Some(default), doc }
-}
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "resize_rows",
-    doc: "rows of another length: cut off at the end, or filled up with zeros",
-    fields: &[
-        length("from", "100", "numbers of a row of x"),
-        length("to", "112", "numbers of a row of y"),
-        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of x and y" },
-        THREADS,
-    ],
-    examples: &["from=112 to=100", "from=40 to=48 dtype=f16", "from=33 to=7 dtype=bf16"],
-    make: |config| {
-        boxed(ResizeRows {
-            dtype: config.dtype("dtype"),
-            threads: config.u32("threads"),
-            ..ResizeRows::new(config.u32("from"), config.u32("to"))
-        })
-    },
-};

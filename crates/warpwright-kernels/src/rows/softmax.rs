@@ -1,12 +1,9 @@
 //! Softmax over rows.
 
-use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{
-    COLUMNS, DTYPES, Entry, Field, ROW, THREADS, boxed, check_columns, check_threads, smaller,
-};
+use crate::data::floats::{Dtype, Floats};
+use crate::entry::smaller;
 use crate::rows::row::{Part, Walk, is_short, threads_for, vector};
 use std::f32::consts::LOG2_E;
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = eˣ / Σ eˣ` over rows of length `d`; one block per row. `x` and `y` are `rows × d`, row-major.
@@ -19,20 +16,48 @@ use warpwright_dsl::*;
 /// type and `d` allow. Exponentials are to 2 ulp of an argument that was rounded three times, and sums are
 /// in `f32`: with `n = ⌈d / columns⌉` it is `|err| ≤ (n + 3 (max − x + ln d) + 23) · 2⁻²⁴` of the result, and
 /// one rounding to its type; what is below 2⁻¹²⁶ may become zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "y = exp(x) / sum(exp(x)) over rows, one block per row",
+    examples(
+        "d=128256 threads=1024",
+        "d=151936 dtype=f16 threads=1024",
+        "d=33 dtype=bf16 output=bf16 threads=96",
+        "d=1 dtype=f16 output=f16",
+        "d=1048576 dtype=bf16 threads=1024",
+        "d=1000 columns=128 threads=32"
+    )
+)]
 pub struct Softmax {
     /// Length of a row.
+    #[field(range = 1..=1 << 20, default = 4096)]
     pub d: u32,
     /// Element type of `x`.
+    #[field(name = "dtype", default = "f32")]
     pub input: Dtype,
     /// Element type of `y`.
+    #[field(default = "f32")]
     pub output: Dtype,
     /// How many sums are added up beside one another, which is what `y` depends on in its last bits: a multiple of 32
     /// up to 1024, and as many as there are threads where that is not said. So a block of other threads can have the
     /// same result to the bit; each thread has its own sum where they are as many.
+    #[field(none = "auto", range = 32..=1024, multiple_of = 32, default = "auto")]
     pub columns: Option<u32>,
     /// Threads of a block: a multiple of 32.
+    #[field(domain = Domain::THREADS, default = 256)]
     pub threads: u32,
+}
+
+/// The arguments of [`Softmax`].
+#[derive(Args)]
+#[args(of = Softmax)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct SoftmaxArgs<M: Mode> {
+    #[arg(len = rows.times(of.d.into()), dtype = of.input.ty())]
+    pub x: M::AnyIn,
+    #[arg(len = rows.times(of.d.into()), dtype = of.output.ty())]
+    pub y: M::AnyOut,
+    pub rows: M::Dim,
 }
 
 impl Softmax {
@@ -56,27 +81,11 @@ impl Softmax {
     }
 }
 
-impl AnyKernel for Softmax {
+impl Kernel for Softmax {
+    type Args<M: Mode> = SoftmaxArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let Softmax { d, input, output, threads, .. } = self;
-        let columns = self.columns.map(|columns| format!("_c{columns}")).unwrap_or_default();
-        format!("softmax_d{d}_x{input}_y{output}{columns}_t{threads}")
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let all = Extent::dim("rows").times(self.d.into());
-        vec![
-            ArgDesc::buffer("x", self.input.ty(), Role::In, all),
-            ArgDesc::buffer("y", self.output.ty(), Role::Out, all),
-        ]
     }
 
     fn launch(&self) -> LaunchRule {
@@ -93,18 +102,10 @@ impl AnyKernel for Softmax {
         smaller(self, self.threads, threads, |threads| Softmax { columns, threads, ..*self })
     }
 
-    fn check(&self) -> Result<(), BuildError> {
-        if !(1..=1 << 20).contains(&self.d) {
-            return Err(BuildError::field("d", self.d, "from 1 to 1048576"));
-        }
-        check_threads(self.threads)?;
-        check_columns(self.columns())
-    }
-
-    fn body<'k>(&self, k: K<'k>) {
+    fn body<'k>(&self, k: K<'k>, args: SoftmaxArgs<Body<'k>>) {
         let (row, d) = (k.ctaid(), k.size("d", self.d));
-        let x = k.floats("x", self.input).row(row, d);
-        let y = k.floats_mut("y", self.output).row(row, d);
+        let x = Floats::from(args.x).row(row, d);
+        let y = Floats::from(args.y).row(row, d);
         let (columns, vector) = (k.size("columns", self.columns()), self.vector());
         let walk = Walk { k, d, columns, vector, threads: self.threads, short: self.is_short() };
 
@@ -129,32 +130,3 @@ impl AnyKernel for Softmax {
         });
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "softmax",
-    doc: "y = exp(x) / sum(exp(x)) over rows, one block per row",
-    fields: &[
-        ROW,
-        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of x" },
-        Field { name: "output", domain: DTYPES, default: Some("f32"), doc: "element type of y" },
-        COLUMNS,
-        THREADS,
-    ],
-    examples: &[
-        "d=128256 threads=1024",
-        "d=151936 dtype=f16 threads=1024",
-        "d=33 dtype=bf16 output=bf16 threads=96",
-        "d=1 dtype=f16 output=f16",
-        "d=1048576 dtype=bf16 threads=1024",
-        "d=1000 columns=128 threads=32",
-    ],
-    make: |config| {
-        boxed(Softmax {
-            d: config.u32("d"),
-            input: config.dtype("dtype"),
-            output: config.dtype("output"),
-            columns: config.auto_u32("columns"),
-            threads: config.u32("threads"),
-        })
-    },
-};

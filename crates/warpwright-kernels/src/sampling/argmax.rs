@@ -1,9 +1,8 @@
 //! The largest of a row.
 
 use super::rank;
-use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{DTYPES, Domain, Entry, Field, boxed, check_threads, smaller};
-use warpwright_dsl::any::AnyKernel;
+use crate::data::floats::{Dtype, Floats};
+use crate::entry::smaller;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
@@ -17,16 +16,40 @@ use warpwright_ptx::ir::Scope;
 /// into `best[row]`, an integer that orders as numbers do and then by index, and the last to arrive, counted
 /// in `arrived[row]`, writes the index. Both are zero before the first launch, and each launch leaves them so. A
 /// single block needs neither.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "the index of the largest number of each row, the first of several",
+    examples("n=151936 dtype=f16", "n=32000 blocks=1 threads=1024", "n=50257 dtype=bf16", "n=1 blocks=1")
+)]
 pub struct Argmax {
     /// Numbers of a row.
+    #[field(range = 1..=1 << 24, default = 128256)]
     pub n: u32,
     /// Element type of `x`.
+    #[field(name = "dtype", default = "f32")]
     pub input: Dtype,
     /// Blocks that share a row.
+    #[field(range = 1..=1024, default = 8)]
     pub blocks: u32,
     /// Threads of a block: a multiple of 32.
+    #[field(domain = Domain::THREADS, default = 512)]
     pub threads: u32,
+}
+
+/// The arguments of [`Argmax`].
+#[derive(Args)]
+#[args(of = Argmax)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct ArgmaxArgs<M: Mode> {
+    #[arg(len = rows.times(of.n.into()), dtype = of.input.ty())]
+    pub x: M::AnyIn,
+    #[arg(len = rows, when = of.blocks > 1)]
+    pub best: Option<M::InOut<u64>>,
+    #[arg(len = rows, when = of.blocks > 1)]
+    pub arrived: Option<M::InOut<u32>>,
+    #[arg(len = rows)]
+    pub indices: M::Out<u32>,
+    pub rows: M::Dim,
 }
 
 impl Argmax {
@@ -40,29 +63,11 @@ impl Argmax {
     }
 }
 
-impl AnyKernel for Argmax {
+impl Kernel for Argmax {
+    type Args<M: Mode> = ArgmaxArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let Argmax { n, input, blocks, threads } = self;
-        format!("argmax_n{n}_{input}_b{blocks}_t{threads}")
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let rows = Extent::dim("rows");
-        let mut args = vec![ArgDesc::buffer("x", self.input.ty(), Role::In, rows.times(self.n.into()))];
-        if self.blocks > 1 {
-            args.push(ArgDesc::in_out::<u64>("best", rows));
-            args.push(ArgDesc::in_out::<u32>("arrived", rows));
-        }
-        args.push(ArgDesc::output::<u32>("indices", rows));
-        args
     }
 
     fn launch(&self) -> LaunchRule {
@@ -79,22 +84,12 @@ impl AnyKernel for Argmax {
         smaller(self, self.threads, threads, |threads| Argmax { threads, ..*self })
     }
 
-    fn check(&self) -> Result<(), BuildError> {
-        if !(1..=1 << 24).contains(&self.n) {
-            return Err(BuildError::field("n", self.n, "from 1 to 16777216"));
-        }
-        if !(1..=1024).contains(&self.blocks) {
-            return Err(BuildError::field("blocks", self.blocks, "from 1 to 1024"));
-        }
-        check_threads(self.threads)
-    }
-
-    fn body(&self, k: K<'_>) {
+    fn body<'k>(&self, k: K<'k>, args: ArgmaxArgs<Body<'k>>) {
+        let ArgmaxArgs { x, best, arrived, indices, .. } = args;
+        let merge = best.zip(arrived);
         let row = k.ctaid();
         let (n, blocks) = (k.size("n", self.n), k.size("blocks", self.blocks).reg());
-        let x = k.floats("x", self.input).row(row, n);
-        let merge = (self.blocks > 1).then(|| (k.ptr_mut::<u64>("best"), k.ptr_mut::<u32>("arrived")));
-        let indices = k.ptr_mut::<u32>("indices");
+        let x = Floats::from(x).row(row, n);
         let vector = self.vector();
 
         // Indices grow, so that what is not larger came later. A NaN to begin with: anything is better.
@@ -129,33 +124,3 @@ impl AnyKernel for Argmax {
         });
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "argmax",
-    doc: "the index of the largest number of each row, the first of several",
-    fields: &[
-        Field {
-            name: "n",
-            domain: Domain::int(1, 1 << 24),
-            default: Some("128256"),
-            doc: "numbers of a row",
-        },
-        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of x" },
-        Field {
-            name: "blocks",
-            domain: Domain::int(1, 1024),
-            default: Some("8"),
-            doc: "blocks that share a row",
-        },
-        Field { name: "threads", domain: Domain::THREADS, default: Some("512"), doc: "threads of a block" },
-    ],
-    examples: &["n=151936 dtype=f16", "n=32000 blocks=1 threads=1024", "n=50257 dtype=bf16", "n=1 blocks=1"],
-    make: |config| {
-        boxed(Argmax {
-            n: config.u32("n"),
-            input: config.dtype("dtype"),
-            blocks: config.u32("blocks"),
-            threads: config.u32("threads"),
-        })
-    },
-};

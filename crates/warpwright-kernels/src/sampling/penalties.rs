@@ -1,9 +1,8 @@
 //! Tokens that came lately become less likely.
 
-use super::setting::Setting;
-use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{DTYPES, Domain, Entry, Field, boxed, check_threads, smaller};
-use warpwright_dsl::any::AnyKernel;
+use super::setting::{Setting, or_buffer};
+use crate::data::floats::{Dtype, Floats};
+use crate::entry::smaller;
 use warpwright_dsl::*;
 
 /// Lowers the logits of the tokens among the last `window` of each row, in place, before a token is drawn. A token
@@ -21,24 +20,66 @@ use warpwright_dsl::*;
 ///
 /// A block to a row; a thread to a token of the window, or to several where the block has fewer. `|err| ≤ 2⁻²³ · (|s| + count · |frequency| + |presence|)`,
 /// where `s` is the logit after `repeat`, and one rounding to its type.
-#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Config)]
+#[config(
+    doc = "logits of the tokens that came lately, lowered in place: repeat, frequency, presence",
+    examples(
+        "n=151936 remembers=true",
+        "repeat=buffer frequency=buffer presence=buffer remembers=true window=256",
+        "n=32000 dtype=f16 frequency=0.5 presence=0.25 window=1024",
+        "n=1 window=1 dtype=bf16",
+        "window=1024 threads=256 remembers=true"
+    )
+)]
 pub struct Penalties {
     /// Numbers of a row.
+    #[field(range = 1..=1 << 24, default = 128256)]
     pub n: u32,
     /// Tokens of a row that are looked at: up to 1024.
+    #[field(range = 1..=MOST, default = 64)]
     pub window: u32,
     /// Element type of `logits`.
+    #[field(name = "dtype", default = "f32")]
     pub input: Dtype,
     /// What logits are divided or multiplied by, more than 0; in a buffer `repeats`, an `f32` for each row.
+    #[field(domain = or_buffer(&Domain::Float { from: 1e-3, to: 1e3 }), default = 1.1)]
     pub repeat: Setting<f32>,
     /// What is taken off for each time; in a buffer `frequencies`, an `f32` for each row.
+    #[field(domain = or_buffer(&Domain::Float { from: -1e6, to: 1e6 }), default = 0.0)]
     pub frequency: Setting<f32>,
     /// What is taken off once; in a buffer `presences`, an `f32` for each row.
+    #[field(domain = or_buffer(&Domain::Float { from: -1e6, to: 1e6 }), default = 0.0)]
     pub presence: Setting<f32>,
     /// Whether the newest token is written into `recent` first.
+    #[field(default = false)]
     pub remembers: bool,
     /// Threads of a block, a multiple of 32: as many as the window has tokens where that is not said.
+    #[field(none = "auto", range = 32..=1024, multiple_of = 32, default = "auto")]
     pub threads: Option<u32>,
+}
+
+/// The arguments of [`Penalties`].
+#[derive(Args)]
+#[args(of = Penalties)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct PenaltiesArgs<M: Mode> {
+    #[arg(len = rows.times(of.n.into()), dtype = of.input.ty())]
+    pub logits: M::AnyInOut,
+    #[arg(len = rows.times(of.window.into()), when = !of.remembers)]
+    pub recent: Option<M::In<u32>>,
+    #[arg(name = "recent", len = rows.times(of.window.into()), when = of.remembers)]
+    pub ring: Option<M::InOut<u32>>,
+    #[arg(len = rows, when = of.remembers)]
+    pub tokens: Option<M::In<u32>>,
+    #[arg(len = rows, when = of.remembers)]
+    pub positions: Option<M::In<u32>>,
+    #[arg(len = rows, when = of.repeat == Setting::Buffer)]
+    pub repeats: Option<M::In<f32>>,
+    #[arg(len = rows, when = of.frequency == Setting::Buffer)]
+    pub frequencies: Option<M::In<f32>>,
+    #[arg(len = rows, when = of.presence == Setting::Buffer)]
+    pub presences: Option<M::In<f32>>,
+    pub rows: M::Dim,
 }
 
 /// The most tokens of a window.
@@ -64,45 +105,13 @@ impl Penalties {
     fn threads(&self) -> u32 {
         self.threads.unwrap_or(self.window.clamp(1, MOST).next_multiple_of(32))
     }
-
-    /// The settings, with the names of their buffers.
-    fn settings(&self) -> [(Setting<f32>, &'static str); 3] {
-        [(self.repeat, "repeats"), (self.frequency, "frequencies"), (self.presence, "presences")]
-    }
 }
 
-impl AnyKernel for Penalties {
+impl Kernel for Penalties {
+    type Args<M: Mode> = PenaltiesArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let Penalties { n, window, input, .. } = self;
-        let [repeat, frequency, presence] = self.settings().map(|(setting, _)| setting.tag());
-        let remembers = if self.remembers { "_remembers" } else { "" };
-        let threads = self.threads.map(|threads| format!("_t{threads}")).unwrap_or_default();
-        format!("penalties_n{n}_w{window}_{input}_{repeat}_{frequency}_{presence}{remembers}{threads}")
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let rows = Extent::dim("rows");
-        let mut args =
-            vec![ArgDesc::buffer("logits", self.input.ty(), Role::InOut, rows.times(self.n.into()))];
-        let recent = rows.times(self.window.into());
-        if self.remembers {
-            args.push(ArgDesc::in_out::<u32>("recent", recent));
-            args.push(ArgDesc::input::<u32>("tokens", rows));
-            args.push(ArgDesc::input::<u32>("positions", rows));
-        } else {
-            args.push(ArgDesc::input::<u32>("recent", recent));
-        }
-        let buffers = self.settings().into_iter().filter(|(setting, _)| *setting == Setting::Buffer);
-        args.extend(buffers.map(|(_, name)| ArgDesc::input::<f32>(name, rows)));
-        args
     }
 
     fn launch(&self) -> LaunchRule {
@@ -111,7 +120,9 @@ impl AnyKernel for Penalties {
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
         let mut sizes = vec![("n", SizeValue::U32(self.n)), ("window", SizeValue::U32(self.window))];
-        sizes.extend(self.settings().into_iter().filter_map(|(setting, name)| setting.size(name)));
+        sizes.extend(self.repeat.size("repeats"));
+        sizes.extend(self.frequency.size("frequencies"));
+        sizes.extend(self.presence.size("presences"));
         sizes
     }
 
@@ -120,41 +131,18 @@ impl AnyKernel for Penalties {
         smaller(self, self.threads(), threads, |threads| Penalties { threads: Some(threads), ..*self })
     }
 
-    fn check(&self) -> Result<(), BuildError> {
-        if !(1..=1 << 24).contains(&self.n) {
-            return Err(BuildError::field("n", self.n, "from 1 to 16777216"));
-        }
-        if !(1..=MOST).contains(&self.window) {
-            return Err(BuildError::field("window", self.window, "from 1 to 1024"));
-        }
-        check_threads(self.threads())?;
-        if let Setting::Fixed(repeat) = self.repeat
-            && !(1e-3..=1e3).contains(&repeat)
-        {
-            return Err(BuildError::field("repeat", repeat, "from 0.001 to 1000"));
-        }
-        for (field, setting) in [("frequency", self.frequency), ("presence", self.presence)] {
-            if let Setting::Fixed(number) = setting
-                && !(-1e6..=1e6).contains(&number)
-            {
-                return Err(BuildError::field(field, number, "from -1e6 to 1e6"));
-            }
-        }
-        Ok(())
-    }
-
-    fn body<'k>(&self, k: K<'k>) {
+    fn body<'k>(&self, k: K<'k>, args: PenaltiesArgs<Body<'k>>) {
         let (row, place) = (k.ctaid(), k.tid());
         let (n, size) = (k.size("n", self.n), k.size("window", self.window));
-        let logits = k.floats_mut("logits", self.input).row(row, n);
+        let logits = Floats::from(args.logits).row(row, n);
         let (n, window) = (n.reg(), size.reg());
-        let recent = if self.remembers { k.ptr_mut::<u32>("recent") } else { k.ptr::<u32>("recent") };
+        let Some(recent) = k.given(args.recent.or(args.ring)) else { return };
         let recent = recent.row(row, size);
-        let newest = self.remembers.then(|| {
-            let (tokens, positions) = (k.ptr::<u32>("tokens"), k.ptr::<u32>("positions"));
-            (tokens.ld(row), positions.ld(row) % window)
-        });
-        let [repeat, frequency, presence] = self.settings().map(|(setting, name)| setting.of(k, name, row));
+        let newest = args.tokens.zip(args.positions);
+        let newest = newest.map(|(tokens, positions)| (tokens.ld(row), positions.ld(row) % window));
+        let repeat = self.repeat.of(k, "repeats", row, args.repeats);
+        let frequency = self.frequency.of(k, "frequencies", row, args.frequencies);
+        let presence = self.presence.of(k, "presences", row, args.presences);
 
         let remembered = |place: Reg<'k, u32>, inside| {
             let remembered = recent.ld_if(inside, place, u32::MAX);
@@ -199,79 +187,3 @@ impl AnyKernel for Penalties {
         }
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "penalties",
-    doc: "logits of the tokens that came lately, lowered in place: repeat, frequency, presence",
-    fields: &[
-        Field {
-            name: "n",
-            domain: Domain::int(1, 1 << 24),
-            default: Some("128256"),
-            doc: "numbers of a row",
-        },
-        Field {
-            name: "window",
-            domain: Domain::int(1, 1024),
-            default: Some("64"),
-            doc: "tokens of a row that are looked at",
-        },
-        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of the logits" },
-        Field {
-            name: "repeat",
-            domain: Domain::Float { from: 1e-3, to: 1e3 },
-            default: Some("1.1"),
-            doc: "what logits are divided by, and negative ones multiplied by",
-        },
-        Field {
-            name: "frequency",
-            domain: Domain::Float { from: -1e6, to: 1e6 },
-            default: Some("0"),
-            doc: "what is taken off for each time that a token is there",
-        },
-        Field {
-            name: "presence",
-            domain: Domain::Float { from: -1e6, to: 1e6 },
-            default: Some("0"),
-            doc: "what is taken off if it is there",
-        },
-        Field {
-            name: "settings",
-            domain: Domain::OneOf(&["fixed", "buffer"]),
-            default: Some("fixed"),
-            doc: "repeat, frequency and presence as they are here, or read for each row",
-        },
-        Field {
-            name: "remembers",
-            domain: Domain::FLAG,
-            default: Some("false"),
-            doc: "whether the newest token is written among the last ones first",
-        },
-        Field {
-            name: "threads",
-            domain: Domain::Or { word: "auto", of: &Domain::THREADS },
-            default: Some("auto"),
-            doc: "threads of a block: as many as the window has tokens, rounded up",
-        },
-    ],
-    examples: &[
-        "n=151936 remembers=true",
-        "settings=buffer remembers=true window=256",
-        "n=32000 dtype=f16 frequency=0.5 presence=0.25 window=1024",
-        "n=1 window=1 dtype=bf16",
-        "window=1024 threads=256 remembers=true",
-    ],
-    make: |config| {
-        let buffers = config.text("settings") == "buffer";
-        let number = |name| if buffers { Setting::Buffer } else { Setting::Fixed(config.f32(name)) };
-        boxed(Penalties {
-            input: config.dtype("dtype"),
-            repeat: number("repeat"),
-            frequency: number("frequency"),
-            presence: number("presence"),
-            remembers: config.flag("remembers"),
-            threads: config.auto_u32("threads"),
-            ..Penalties::new(config.u32("n"), config.u32("window"))
-        })
-    },
-};

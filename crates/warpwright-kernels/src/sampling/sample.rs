@@ -6,10 +6,9 @@ use super::philox::philox;
 use super::radix::Radix;
 use super::rank;
 use super::setting::Setting;
-use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{DTYPES, Domain, Entry, Field, boxed, smaller};
+use crate::data::floats::{Dtype, Floats};
+use crate::entry::smaller;
 use std::f32::consts::LOG2_E;
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Draws a token of each row by its logits: of those that are kept, with probabilities in proportion to
@@ -37,25 +36,74 @@ use warpwright_dsl::*;
 /// the whole, exactly. A random fraction of the sum falls to a token in a fixed order, by index modulo
 /// `columns` and then by index, so that the token does not depend on `threads`. A weight is right to `(3 |logit − max| / temperature + 6) · 2⁻²⁴` of itself
 /// and 2⁻⁴³; what is below 2⁻⁴⁴ of the most likely is never drawn.
-#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Config)]
+#[config(
+    doc = "a token of each row, drawn with a temperature from those that top_k, top_p and min_p keep",
+    examples(
+        "n=151936 temperature=0.7 top_k=40",
+        "n=128256 dtype=f16 temperature=buffer top_k=buffer top_p=buffer min_p=buffer",
+        "n=32000 dtype=bf16 temperature=0 threads=512",
+        "n=1024 top_k=1 threads=32",
+        "n=151936 temperature=0.7 top_k=20 top_p=0.8",
+        "n=128256 temperature=0.6 top_p=0.9 dtype=bf16",
+        "n=32000 min_p=0.05",
+        "n=151936 temperature=buffer top_k=buffer top_p=buffer min_p=buffer threads=256",
+        "n=1023 columns=32 threads=32"
+    )
+)]
 pub struct Sample {
     /// Numbers of a row: less than 2²⁰.
+    #[field(range = 1..=MAX_N, default = 128256)]
     pub n: u32,
     /// Element type of `logits`.
+    #[field(name = "dtype", default = "f32")]
     pub input: Dtype,
     /// The temperature; in a buffer `temperatures`, an `f32` for each row.
+    #[field(default = 1.0)]
     pub temperature: Setting<f32>,
     /// How many tokens are kept, 0 for all; in a buffer `top_ks`, a `u32` for each row.
+    #[field(default = 0)]
     pub top_k: Setting<u32>,
     /// Which share of the probability is kept, 1 for all; in a buffer `top_ps`, an `f32` for each row.
+    #[field(default = 1.0)]
     pub top_p: Setting<f32>,
     /// How much less likely than the most likely a token may be, 0 for any; in a buffer `min_ps`, an `f32` for
     /// each row.
+    #[field(default = 0.0)]
     pub min_p: Setting<f32>,
     /// What indices are taken modulo of in the order in which a draw falls: a power of two from `threads` to 1024.
+    #[field(domain = POWERS, default = 1024)]
     pub columns: u32,
     /// Threads of a block: a power of two.
+    #[field(domain = POWERS, default = 1024)]
     pub threads: u32,
+}
+
+/// What threads and columns may be.
+const POWERS: Domain = Domain::OneOf(&["32", "64", "128", "256", "512", "1024"]);
+
+/// The arguments of [`Sample`].
+#[derive(Args)]
+#[args(of = Sample)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct SampleArgs<M: Mode> {
+    #[arg(len = rows.times(of.n.into()), dtype = of.input.ty())]
+    pub logits: M::AnyIn,
+    #[arg(len = rows, when = of.temperature == Setting::Buffer)]
+    pub temperatures: Option<M::In<f32>>,
+    #[arg(len = rows, when = of.top_k == Setting::Buffer)]
+    pub top_ks: Option<M::In<u32>>,
+    #[arg(len = rows, when = of.top_p == Setting::Buffer)]
+    pub top_ps: Option<M::In<f32>>,
+    #[arg(len = rows, when = of.min_p == Setting::Buffer)]
+    pub min_ps: Option<M::In<f32>>,
+    #[arg(len = rows)]
+    pub seeds: M::In<u64>,
+    #[arg(len = rows)]
+    pub steps: M::In<u32>,
+    #[arg(len = rows)]
+    pub tokens: M::Out<u32>,
+    pub rows: M::Dim,
 }
 
 /// Neighbouring columns that a thread has at most.
@@ -96,62 +144,16 @@ impl Sample {
         let neighbours = self.neighbours();
         if self.n.is_multiple_of(neighbours) { neighbours } else { 1 }
     }
-
-    /// Its part of names that says which settings there are.
-    fn tag(&self, temperature: &str, top_k: &str, top_p: &str, min_p: &str) -> String {
-        let mut tag = format!("temperature_{temperature}_top_{top_k}");
-        if self.has_top_p() {
-            tag += &format!("_top_p_{top_p}");
-        }
-        if self.has_min_p() {
-            tag += &format!("_min_p_{min_p}");
-        }
-        tag
-    }
 }
 
 /// The largest `n`: the sum of 2²⁰ weights of 2⁴⁴ would not fit 64 bits.
 const MAX_N: u32 = (1 << 20) - 1;
 
-impl AnyKernel for Sample {
+impl Kernel for Sample {
+    type Args<M: Mode> = SampleArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let Sample { n, input, columns, threads, .. } = self;
-        let top_k = match self.top_k {
-            Setting::Fixed(top_k) => top_k.to_string(),
-            Setting::Buffer => "each".into(),
-        };
-        let [temperature, top_p, min_p] = [self.temperature, self.top_p, self.min_p].map(Setting::tag);
-        let settings = self.tag(&temperature, &top_k, &top_p, &min_p);
-        format!("sample_n{n}_{input}_{settings}_c{columns}_t{threads}")
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let rows = Extent::dim("rows");
-        let mut args = vec![ArgDesc::buffer("logits", self.input.ty(), Role::In, rows.times(self.n.into()))];
-        if self.temperature == Setting::Buffer {
-            args.push(ArgDesc::input::<f32>("temperatures", rows));
-        }
-        if self.top_k == Setting::Buffer {
-            args.push(ArgDesc::input::<u32>("top_ks", rows));
-        }
-        if self.top_p == Setting::Buffer {
-            args.push(ArgDesc::input::<f32>("top_ps", rows));
-        }
-        if self.min_p == Setting::Buffer {
-            args.push(ArgDesc::input::<f32>("min_ps", rows));
-        }
-        args.push(ArgDesc::input::<u64>("seeds", rows));
-        args.push(ArgDesc::input::<u32>("steps", rows));
-        args.push(ArgDesc::output::<u32>("tokens", rows));
-        args
     }
 
     fn launch(&self) -> LaunchRule {
@@ -163,9 +165,7 @@ impl AnyKernel for Sample {
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
         let mut sizes = vec![("n", SizeValue::U32(self.n))];
         sizes.extend(self.temperature.size("temperatures"));
-        if let Setting::Fixed(top_k) = self.top_k {
-            sizes.push(("top_ks", SizeValue::U32(top_k)));
-        }
+        sizes.extend(self.top_k.size("top_ks"));
         sizes.extend(self.top_p.size("top_ps").filter(|_| self.has_top_p()));
         sizes.extend(self.min_p.size("min_ps").filter(|_| self.has_min_p()));
         sizes
@@ -177,34 +177,24 @@ impl AnyKernel for Sample {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        let Sample { n, columns, threads, .. } = *self;
-        if !threads.is_power_of_two() || !(32..=1024).contains(&threads) {
-            return Err(BuildError::field("threads", threads, "a power of two from 32 to 1024"));
-        }
-        if !columns.is_power_of_two() || !(threads..=1024).contains(&columns) {
-            let rule = format!("a power of two from the {threads} threads to 1024");
-            return Err(BuildError::field("columns", columns, rule));
-        }
-        if !(1..=MAX_N).contains(&n) {
-            return Err(BuildError::field("n", n, format!("from 1 to {MAX_N}")));
+        let Sample { columns, threads, .. } = *self;
+        if columns < threads {
+            return Err(BuildError::field("columns", columns, format!("at least the {threads} threads")));
         }
         Ok(())
     }
 
-    fn body<'k>(&self, k: K<'k>) {
+    fn body<'k>(&self, k: K<'k>, args: SampleArgs<Body<'k>>) {
         let row = k.ctaid();
         let size = k.size("n", self.n);
         let (n, vector) = (size.reg(), self.vector());
-        let logits = Logits { k, row: k.floats("logits", self.input).row(row, size), n, vector };
-        let temperature = self.temperature.of(k, "temperatures", row);
-        let top_k = match self.top_k {
-            Setting::Fixed(top_k) => k.size("top_ks", top_k).reg(),
-            Setting::Buffer => k.ptr::<u32>("top_ks").ld(row),
-        };
-        let top_p = self.has_top_p().then(|| self.top_p.of(k, "top_ps", row));
-        let min_p = self.has_min_p().then(|| self.min_p.of(k, "min_ps", row));
-        let (seed, step) = (k.ptr::<u64>("seeds").ld(row), k.ptr::<u32>("steps").ld(row));
-        let tokens = k.ptr_mut::<u32>("tokens");
+        let logits = Logits { k, row: Floats::from(args.logits).row(row, size), n, vector };
+        let temperature = self.temperature.of(k, "temperatures", row, args.temperatures);
+        let top_k = self.top_k.of(k, "top_ks", row, args.top_ks);
+        let top_p = self.has_top_p().then(|| self.top_p.of(k, "top_ps", row, args.top_ps));
+        let min_p = self.has_min_p().then(|| self.min_p.of(k, "min_ps", row, args.min_ps));
+        let (seed, step) = (args.seeds.ld(row), args.steps.ld(row));
+        let tokens = args.tokens;
 
         // Without a temperature, the first of the largest.
         let warm = temperature.gt(0.0);
@@ -351,87 +341,3 @@ impl Sample {
         (parts, before)
     }
 }
-
-/// What threads and columns may be.
-const POWERS: &[&str] = &["32", "64", "128", "256", "512", "1024"];
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "sample",
-    doc: "a token of each row, drawn with a temperature from those that top_k, top_p and min_p keep",
-    fields: &[
-        Field {
-            name: "n",
-            domain: Domain::int(1, (1 << 20) - 1),
-            default: Some("128256"),
-            doc: "numbers of a row",
-        },
-        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of the logits" },
-        Field {
-            name: "temperature",
-            domain: Domain::Float { from: 0.0, to: 100.0 },
-            default: Some("1"),
-            doc: "what logits are divided by; 0 takes the largest",
-        },
-        Field {
-            name: "top_k",
-            domain: Domain::int(0, 1 << 20),
-            default: Some("0"),
-            doc: "how many tokens are kept; 0 for all",
-        },
-        Field {
-            name: "top_p",
-            domain: Domain::Float { from: 0.0, to: 1.0 },
-            default: Some("1"),
-            doc: "which share of the probability the most likely of them have that are kept; 1 for all",
-        },
-        Field {
-            name: "min_p",
-            domain: Domain::Float { from: 0.0, to: 1.0 },
-            default: Some("0"),
-            doc: "how likely those that are kept are at least, as a share of the most likely",
-        },
-        Field {
-            name: "settings",
-            domain: Domain::OneOf(&["fixed", "buffer"]),
-            default: Some("fixed"),
-            doc: "temperature, top_k, top_p and min_p as they are here, or read for each row",
-        },
-        Field {
-            name: "columns",
-            domain: Domain::OneOf(POWERS),
-            default: Some("1024"),
-            doc: "what indices are taken modulo of in the order in which a draw falls: at least the threads",
-        },
-        Field {
-            name: "threads",
-            domain: Domain::OneOf(POWERS),
-            default: Some("1024"),
-            doc: "threads of a block; the draw does not depend on them",
-        },
-    ],
-    examples: &[
-        "n=151936 temperature=0.7 top_k=40",
-        "n=128256 dtype=f16 settings=buffer",
-        "n=32000 dtype=bf16 temperature=0 threads=512",
-        "n=1024 top_k=1 threads=32",
-        "n=151936 temperature=0.7 top_k=20 top_p=0.8",
-        "n=128256 temperature=0.6 top_p=0.9 dtype=bf16",
-        "n=32000 min_p=0.05",
-        "n=151936 settings=buffer threads=256",
-        "n=1023 columns=32 threads=32",
-    ],
-    make: |config| {
-        let buffers = config.text("settings") == "buffer";
-        let number = |name| if buffers { Setting::Buffer } else { Setting::Fixed(config.f32(name)) };
-        boxed(Sample {
-            n: config.u32("n"),
-            input: config.dtype("dtype"),
-            temperature: number("temperature"),
-            top_k: if buffers { Setting::Buffer } else { Setting::Fixed(config.u32("top_k")) },
-            top_p: number("top_p"),
-            min_p: number("min_p"),
-            columns: config.u32("columns"),
-            threads: config.u32("threads"),
-        })
-    },
-};

@@ -1,39 +1,72 @@
 //! Numbers of a row that a configuration has, or device memory.
 
-use warpwright_dsl::{K, Reg, SizeValue};
+use warpwright_dsl::{Domain, FieldValue, Global, K, KeyPart, Ptr, Reg, SizeValue};
 
 /// A number that all rows share, or that each row has in device memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
+///
+/// Its text is the number, or `buffer`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KeyPart)]
 pub enum Setting<T> {
-    /// The number.
+    /// The number, which is not NaN.
     Fixed(T),
     /// In a buffer.
     Buffer,
 }
 
-impl Setting<f32> {
-    /// Its part of the entry point's name.
-    pub(super) fn tag(self) -> String {
-        match self {
-            Setting::Fixed(number) => format!("{:08x}", number.to_bits()),
-            Setting::Buffer => "each".into(),
+const BUFFER: &str = "buffer";
+
+/// The domain of a setting whose fixed numbers have that one.
+pub(super) const fn or_buffer(of: &'static Domain) -> Domain {
+    Domain::Or { word: BUFFER, of }
+}
+
+impl<T: FieldValue> FieldValue for Setting<T> {
+    const DOMAIN: Domain = or_buffer(&T::DOMAIN);
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            BUFFER => Some(Setting::Buffer),
+            text => T::parse(text).map(Setting::Fixed),
         }
     }
 
-    /// The number of a row: a size of that name where it is fixed, else in the buffer.
-    #[track_caller]
-    pub(super) fn of<'k>(self, k: K<'k>, name: &str, row: Reg<'k, u32>) -> Reg<'k, f32> {
+    fn text(&self) -> String {
         match self {
-            Setting::Fixed(number) => k.factor(name, number),
-            Setting::Buffer => k.ptr::<f32>(name).ld(row),
-        }
-    }
-
-    /// The size that it is where it is fixed.
-    pub(super) fn size(self, name: &'static str) -> Option<(&'static str, SizeValue)> {
-        match self {
-            Setting::Fixed(number) => Some((name, SizeValue::F32(number))),
-            Setting::Buffer => None,
+            Setting::Fixed(number) => number.text(),
+            Setting::Buffer => BUFFER.into(),
         }
     }
 }
+
+macro_rules! setting {
+    ($ty:ident, $size:ident, |$k:ident, $name:ident, $number:ident| $fixed:expr) => {
+        impl Setting<$ty> {
+            /// The number of a row: a size of that name where it is fixed, else in the buffer.
+            #[track_caller]
+            pub(super) fn of<'k>(
+                self,
+                $k: K<'k>,
+                $name: &str,
+                row: Reg<'k, u32>,
+                buffer: Option<Ptr<'k, Global, $ty>>,
+            ) -> Reg<'k, $ty> {
+                match self {
+                    Setting::Fixed($number) => $fixed,
+                    Setting::Buffer => {
+                        $k.given(buffer).map_or_else(|| $k.$ty($ty::default()), |each| each.ld(row))
+                    }
+                }
+            }
+
+            /// The size that it is where it is fixed.
+            pub(super) fn size(self, name: &'static str) -> Option<(&'static str, SizeValue)> {
+                match self {
+                    Setting::Fixed(number) => Some((name, SizeValue::$size(number))),
+                    Setting::Buffer => None,
+                }
+            }
+        }
+    };
+}
+setting!(f32, F32, |k, name, number| k.factor(name, number));
+setting!(u32, U32, |k, name, number| k.size(name, number).reg());

@@ -1,7 +1,5 @@
 //! What a step of decoding tells the host, and whether it is the last one.
 
-use crate::entry::{Domain, Entry, Field, boxed};
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
@@ -24,12 +22,35 @@ use warpwright_ptx::ir::Scope;
 /// acquiring, reads the tokens that it counts, and whatever the kernel had written before. After that the stop flag is
 /// read, acquiring. `progress` is for threads of the device, which order themselves. Whoever sets the stop flag sees
 /// the launch end with the token that is being made, or with the one after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "hands a token to the host while a launch for many goes on, and says whether another one follows",
+    examples("capacity=1 ends=0", "capacity=4096 ends=40")
+)]
 pub struct Publish {
     /// Tokens that the ring has room for: a power of two.
+    #[field(range = 1..=1 << 24, default = 1024)]
     pub capacity: u32,
     /// Ids that end a text: up to 1024.
+    #[field(range = 0..=1024, default = 2)]
     pub ends: u32,
+}
+
+/// The arguments of [`Publish`].
+#[derive(Args)]
+#[args(of = Publish)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct PublishArgs<M: Mode> {
+    #[arg(len = 1)]
+    pub tokens: M::In<u32>,
+    #[arg(len = of.ends.max(1))]
+    pub ends: M::In<u32>,
+    #[arg(len = of.capacity)]
+    pub ring: M::Out<u32>,
+    #[arg(len = 2)]
+    pub control: M::InOut<u32>,
+    #[arg(len = 3)]
+    pub progress: M::InOut<u32>,
 }
 
 /// Why no token follows.
@@ -78,27 +99,11 @@ impl Publish {
     }
 }
 
-impl AnyKernel for Publish {
+impl Kernel for Publish {
+    type Args<M: Mode> = PublishArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("publish_c{}_e{}", self.capacity, self.ends)
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        vec![
-            ArgDesc::input::<u32>("tokens", 1),
-            ArgDesc::input::<u32>("ends", self.ends.max(1)),
-            ArgDesc::output::<u32>("ring", self.capacity),
-            ArgDesc::in_out::<u32>("control", 2),
-            ArgDesc::in_out::<u32>("progress", 3),
-        ]
     }
 
     fn launch(&self) -> LaunchRule {
@@ -110,19 +115,14 @@ impl AnyKernel for Publish {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        if !self.capacity.is_power_of_two() || self.capacity > 1 << 24 {
-            return Err(BuildError::field("capacity", self.capacity, "a power of two up to 16777216"));
-        }
-        if self.ends > 1024 {
-            return Err(BuildError::field("ends", self.ends, "from 0 to 1024"));
+        if !self.capacity.is_power_of_two() {
+            return Err(BuildError::field("capacity", self.capacity, "a power of two"));
         }
         Ok(())
     }
 
-    fn body<'k>(&self, k: K<'k>) {
-        let (tokens, ends) = (k.ptr::<u32>("tokens"), k.ptr::<u32>("ends"));
-        let ring = k.ptr_mut::<u32>("ring");
-        let (control, progress) = (k.ptr_mut::<u32>("control"), k.ptr_mut::<u32>("progress"));
+    fn body<'k>(&self, k: K<'k>, args: PublishArgs<Body<'k>>) {
+        let PublishArgs { tokens, ends, ring, control, progress } = args;
         let (capacity, count) = (k.size("capacity", self.capacity).reg(), k.size("ends", self.ends).reg());
 
         let token = tokens.ld(0);
@@ -146,19 +146,3 @@ impl AnyKernel for Publish {
         });
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "publish",
-    doc: "hands a token to the host while a launch for many goes on, and says whether another one follows",
-    fields: &[
-        Field {
-            name: "capacity",
-            domain: Domain::int(1, 1 << 24),
-            default: Some("1024"),
-            doc: "tokens that the ring has room for, a power of two",
-        },
-        Field { name: "ends", domain: Domain::int(0, 1024), default: Some("2"), doc: "ids that end a text" },
-    ],
-    examples: &["capacity=1 ends=0", "capacity=4096 ends=40"],
-    make: |config| boxed(Publish::new(config.u32("capacity"), config.u32("ends"))),
-};
