@@ -150,7 +150,8 @@ fn every_field_is_in_the_key() {
                 // Of a real configuration, or of the defaults.
                 let all: Vec<_> = std::iter::once("").chain(entry.examples.iter().copied()).collect();
                 let example = all[draw.below(all.len() as u64) as usize];
-                let others = example.split_whitespace().filter(|text| text.split('=').next() != Some(field.name));
+                let others =
+                    example.split_whitespace().filter(|text| text.split('=').next() != Some(field.name));
                 let others: Vec<_> = others.collect();
                 let mut with = || {
                     let value = format!("{}={}", field.name, draw.value(field.domain));
@@ -160,7 +161,9 @@ fn every_field_is_in_the_key() {
                 let (Some(key), Some(other)) = (a.key(), b.key()) else { continue };
                 let target = Arch::sm(90);
                 match key == other {
-                    true => assert_eq!(a.ptx(target).ok(), b.ptx(target).ok(), "{} {}", entry.name, field.name),
+                    true => {
+                        assert_eq!(a.ptx(target).ok(), b.ptx(target).ok(), "{} {}", entry.name, field.name)
+                    }
                     false => changed = true,
                 }
             }

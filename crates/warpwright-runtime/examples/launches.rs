@@ -64,7 +64,8 @@ fn main() -> Result<()> {
         rows: ROWS as u64,
     };
     let first = norm.with(args).prepare()?;
-    let second = softmax.with(SoftmaxArgs { x: normal.as_any(), y: shares.as_any(), rows: ROWS as u64 }).prepare()?;
+    let second =
+        softmax.with(SoftmaxArgs { x: normal.as_any(), y: shares.as_any(), rows: ROWS as u64 }).prepare()?;
     println!(
         "grid {:?}, block {:?}; grid {:?}, block {:?}",
         first.grid(),

@@ -192,7 +192,8 @@ fn kernels_of_one_entry_and_different_bodies_are_different_ops() {
         })
         .to_vec();
     let schedule = Schedule::new(&plan, &options).expect("a schedule");
-    let appended = schedule.instances.iter().filter(|instance| matches!(instance.origin, Origin::Appended(_)));
+    let appended =
+        schedule.instances.iter().filter(|instance| matches!(instance.origin, Origin::Appended(_)));
     let ops: Vec<_> = appended.map(|instance| instance.op).collect();
     assert!(ops.len() == 3 && ops[0] == ops[2] && ops[0] != ops[1], "{ops:?}");
 }
