@@ -1,7 +1,8 @@
 //! The catalogue: every kernel by name. Its entry stands in the kernel's own file.
 
-use crate::RmsNorm;
 use crate::entry::{ConfigureError, Entry};
+use crate::weights::{Repack, Unpack};
+use crate::{RmsNorm, ScaleRows};
 
 /// Those of models first, those of the tutorial last.
 const ENTRIES: &[Entry] = &[
@@ -11,10 +12,10 @@ const ENTRIES: &[Entry] = &[
     crate::linear::gemv::FUSED_NORM_GEMV,
     crate::linear::quant_gemm::ENTRY,
     crate::linear::gemm::ENTRY,
-    crate::linear::scale_rows::ENTRY,
+    Entry::of::<ScaleRows>(),
     crate::rows::quantize::ENTRY,
-    crate::weights::repack::REPACK,
-    crate::weights::repack::UNPACK,
+    Entry::of::<Repack>(),
+    Entry::of::<Unpack>(),
     crate::rows::embedding::ENTRY,
     Entry::of::<RmsNorm>(),
     crate::rope::ENTRY,

@@ -34,7 +34,7 @@ pub use ladder::vector_add::VectorAdd;
 pub use linear::gemm::{Gemm, GemmInput};
 pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 pub use linear::quant_gemm::QuantGemm;
-pub use linear::scale_rows::ScaleRows;
+pub use linear::scale_rows::{ScaleRows, ScaleRowsArgs};
 pub use persistent::{Assignment, Op, PersistentDecoder};
 pub use rope::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 pub use rows::cast::Cast;

@@ -6,7 +6,7 @@ use crate::graph::{Element, Tensor};
 use crate::options::PlanOptions;
 use crate::program::Products;
 use warpwright_dsl::any::AnyKernel;
-use warpwright_kernels::{Dtype, Gemm, GemmInput, QuantGemm, ScaleRows, WeightFormat};
+use warpwright_kernels::{Dtype, Gemm, GemmInput, QuantGemm, ScaleRows, ScaleRowsArgs, WeightFormat};
 
 /// The halves that activations become for a format, if there is a kernel for its weights.
 pub(super) fn half(format: WeightFormat, options: &PlanOptions) -> Option<Dtype> {
@@ -25,8 +25,8 @@ pub(super) fn scale(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Resu
     };
     let kernel = ScaleRows { d: from.shape.columns(), dtype, half, terms };
     let tokens = lowering.rows(x)?.into();
-    let given = [("x", x.into()), ("halves", out.into()), ("scales", Given::part(out, 1, 0))];
-    lowering.launch(kernel, &[("tokens", tokens)], &given)
+    let args = ScaleRowsArgs { x: x.into(), halves: out.into(), scales: Given::part(out, 1, 0), tokens };
+    lowering.launch_with(kernel, args)
 }
 
 /// A product of activations that are scaled halves.

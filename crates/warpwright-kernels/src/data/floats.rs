@@ -1,7 +1,9 @@
 //! Floats of a type that is configuration: kernels whose buffers may be `f32`, `f16` or `bf16` and that
 //! compute in `f32`.
 
-use warpwright_dsl::{AnyPtr, Bf16, Bf16x2, F16, F16x2, Global, Index, K, Number, Pred, Ptr, Reg, Size};
+use warpwright_dsl::{
+    AnyPtr, Bf16, Bf16x2, Domain, F16, F16x2, Global, Index, K, Number, Pred, Ptr, Reg, Size,
+};
 use warpwright_ptx::ir::Type;
 
 /// The element type of a buffer of floats.
@@ -14,6 +16,9 @@ pub enum Dtype {
     /// bfloat16: 7 bits of fraction, the range of `f32`.
     Bf16,
 }
+
+/// Those of two bytes.
+pub(crate) const HALVES: Domain = Domain::OneOf(&["f16", "bf16"]);
 
 impl Dtype {
     /// Bytes of an element.

@@ -85,8 +85,7 @@ fn decoder(config: &Config<'_>) -> Result<PersistentDecoder, BuildError> {
     let hidden = heads * head_dim;
     let warps = config.u32("warps");
     let mut ops = Ops { ops: Vec::new(), threads: 32 * warps };
-    let formats: Vec<WeightFormat> =
-        config.list("format").map(|name| name.parse().unwrap_or(WeightFormat::F32)).collect();
+    let formats: Vec<WeightFormat> = config.list("format").filter_map(WeightFormat::from_name).collect();
 
     ops.add(Embedding::new(config.format("embedding"), VOCABULARY, hidden))?;
     let int8 = config.text("activations") == "int8";

@@ -16,12 +16,10 @@ pub(crate) mod repack;
 mod words;
 
 pub use planes::{Part, Plane, Planes};
-pub use repack::{Repack, Unpack};
+pub use repack::{Repack, RepackArgs, Unpack, UnpackArgs};
 
-use crate::entry::{Config, Domain, Field};
-use std::fmt;
-use std::str::FromStr;
-use warpwright_dsl::BuildError;
+use crate::entry::{Config, Field};
+use warpwright_dsl::{BuildError, FieldValue};
 
 /// How a weight matrix is stored: a row of `k` weights is `k / block` consecutive blocks in the file.
 ///
@@ -35,7 +33,7 @@ use warpwright_dsl::BuildError;
 /// | `q4_k` | 256, 144 | `d · sc · q - dmin · m`, `q` of 4 bits, `sc` and `m` of 6 bits for each 32 |
 /// | `q5_k` | 256, 176 | the same, `q` of 5 bits |
 /// | `q6_k` | 256, 210 | `d · sc · (q - 32)`, `q` of 6 bits, `sc` a signed byte for each 16 |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, warpwright_dsl::Choice)]
 pub enum WeightFormat {
     /// Single precision.
     F32,
@@ -56,27 +54,6 @@ pub enum WeightFormat {
 }
 
 impl WeightFormat {
-    /// Every format.
-    pub const ALL: [WeightFormat; 8] = [
-        WeightFormat::F32,
-        WeightFormat::F16,
-        WeightFormat::Bf16,
-        WeightFormat::Q8_0,
-        WeightFormat::Q4_0,
-        WeightFormat::Q4K,
-        WeightFormat::Q5K,
-        WeightFormat::Q6K,
-    ];
-
-    /// Their names.
-    pub(crate) const NAMES: &'static [&'static str] =
-        &["f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"];
-
-    /// Its name: `f32`, `q8_0`, `q4_k`.
-    pub const fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
     /// The number by which a GGUF file names it.
     pub const fn ggml_type(self) -> u32 {
         match self {
@@ -150,37 +127,10 @@ impl WeightFormat {
     }
 }
 
-impl fmt::Display for WeightFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A name that no [`WeightFormat`] has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownFormat(pub String);
-
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no weight format is named `{}`; there are {}", self.0, WeightFormat::NAMES.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownFormat {}
-
-impl FromStr for WeightFormat {
-    type Err = UnknownFormat;
-
-    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        let found = Self::ALL.into_iter().find(|format| format.name() == name);
-        found.ok_or_else(|| UnknownFormat(name.into()))
-    }
-}
-
 /// The field of kernels that read weights.
 pub(crate) const FORMAT: Field = Field {
     name: "format",
-    domain: Domain::OneOf(WeightFormat::NAMES),
+    domain: <WeightFormat as FieldValue>::DOMAIN,
     default: Some("q4_k"),
     doc: "how the weights are stored",
 };
@@ -188,6 +138,6 @@ pub(crate) const FORMAT: Field = Field {
 impl Config<'_> {
     /// The value of a field whose domain is that of [`FORMAT`].
     pub(crate) fn format(&self, name: &str) -> WeightFormat {
-        self.text(name).parse().unwrap_or(WeightFormat::F32)
+        WeightFormat::from_name(self.text(name)).unwrap_or(WeightFormat::F32)
     }
 }

@@ -60,8 +60,7 @@ const WARPS: Field = Field {
 };
 
 fn product(config: &Config<'_>) -> QuantGemv {
-    let formats: Vec<WeightFormat> =
-        config.list("format").map(|name| name.parse().unwrap_or(WeightFormat::F32)).collect();
+    let formats: Vec<WeightFormat> = config.list("format").filter_map(WeightFormat::from_name).collect();
     let swiglu = config.flag("swiglu");
     let matrix = |(i, n): (usize, &str)| Matrix {
         format: formats.get(i).or(formats.last()).copied().unwrap_or(WeightFormat::F32),
