@@ -40,11 +40,12 @@ pub trait Mode {
 ///
 /// | attribute of a field | |
 /// | --- | --- |
+/// | `name = "..."` | its name, instead of the field's |
 /// | `len = ...` | its elements: anything that becomes an [`Extent`](crate::Extent) |
 /// | `dtype = ...` | the element type of an `Any...`: a [`Type`]; in an `Option`, an `Option<Type>` that says whether it is there |
 /// | `when = ...` | of an `Option`: in which configurations it is there |
-/// | `count = ..., names(...)` | of a `Vec`: how many there are, and what they are called; expressions call each one's number `i` |
-/// | `shares(x, ...)` | inputs whose buffer an output may be: see [`ArgDesc::may_share`] |
+/// | `count = ..., names(...)` | of a `Vec`: how many there are, and what they are called; expressions call each one's number `i`; of a `Vec` of `Option`s, `when = ...` says of each whether it is there |
+/// | `shares(x, ...)` | inputs whose buffer an output may be: see [`ArgDesc::may_share`]; `shares = ...` is an expression for their names |
 /// | `constant` | nobody writes it while the kernel runs: see [`ArgDesc::constant`] |
 ///
 /// ```

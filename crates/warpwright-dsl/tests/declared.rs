@@ -240,6 +240,65 @@ fn arguments_are_described_by_the_struct() {
     assert!(more.build(SM_80).is_ok());
 }
 
+/// Numbered arguments of which each may be absent, and one name that is read or written.
+#[test]
+fn what_is_there_depends_on_the_configuration() {
+    #[derive(Config)]
+    struct Sums {
+        #[field(most = 3)]
+        biases: Vec<bool>,
+        in_place: bool,
+    }
+    const BIASES: [&str; 3] = ["bias0", "bias1", "bias2"];
+    #[derive(Args)]
+    #[args(of = Sums)]
+    struct SumsArgs<M: Mode> {
+        #[arg(len = 32, when = !of.in_place)]
+        x: Option<M::In<f32>>,
+        #[arg(name = "x", len = 32, when = of.in_place)]
+        x_in_place: Option<M::InOut<f32>>,
+        #[arg(len = 32, count = of.biases.len(), names("bias0", "bias1", "bias2"), when = of.biases[i])]
+        biases: Vec<Option<M::In<f32>>>,
+        #[arg(
+            len = 32,
+            count = of.biases.len(),
+            names("y0", "y1", "y2"),
+            shares = if of.biases[i] { std::slice::from_ref(&BIASES[i]) } else { &[] }
+        )]
+        y: Vec<M::Out<f32>>,
+    }
+    impl warpwright_dsl::Kernel for Sums {
+        type Args<M: Mode> = SumsArgs<M>;
+        fn launch(&self) -> LaunchRule {
+            LaunchRule::new(32)
+        }
+        fn body<'k>(&self, k: K<'k>, args: SumsArgs<Body<'k>>) {
+            let Some(x) = k.given(args.x.or(args.x_in_place)) else { return };
+            for (bias, y) in args.biases.into_iter().zip(args.y) {
+                let bias = bias.map_or(k.f32(0.0), |bias| bias.ld(k.tid()));
+                y.st(k.tid(), x.ld(k.tid()) + bias);
+            }
+        }
+    }
+    let described = |sums: &Sums| -> Vec<_> {
+        sums.args().into_iter().map(|arg| (arg.name, arg.role, arg.shares)).collect()
+    };
+    let none: &[&str] = &[];
+    let sums = Sums { biases: vec![false, true], in_place: false };
+    let expected = [
+        ("x", Role::In, none),
+        ("bias1", Role::In, none),
+        ("y0", Role::Out, none),
+        ("y1", Role::Out, &["bias1"]),
+    ];
+    assert_eq!(described(&sums), expected);
+    assert!(sums.build(SM_80).is_ok());
+    let sums = Sums { biases: vec![true], in_place: true };
+    let expected = [("x", Role::InOut, none), ("bias0", Role::In, none), ("y0", Role::Out, &["bias0"])];
+    assert_eq!(described(&sums), expected);
+    assert!(sums.build(SM_80).is_ok());
+}
+
 /// Lines of the mistakes of a body.
 fn lines(built: Result<warpwright_dsl::Built, BuildError>) -> Vec<(u32, String)> {
     let Err(BuildError::Mistakes(mistakes)) = built else { panic!("{built:?}") };

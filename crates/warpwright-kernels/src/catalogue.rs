@@ -2,7 +2,7 @@
 
 use crate::entry::{ConfigureError, Entry};
 use crate::weights::{Repack, Unpack};
-use crate::{RmsNorm, ScaleRows};
+use crate::{Gemm, QuantGemm, RmsNorm, ScaleRows};
 
 /// Those of models first, those of the tutorial last.
 const ENTRIES: &[Entry] = &[
@@ -10,8 +10,8 @@ const ENTRIES: &[Entry] = &[
     crate::attention::flash::ENTRY,
     crate::linear::gemv::QUANT_GEMV,
     crate::linear::gemv::FUSED_NORM_GEMV,
-    crate::linear::quant_gemm::ENTRY,
-    crate::linear::gemm::ENTRY,
+    Entry::of::<QuantGemm>(),
+    Entry::of::<Gemm>(),
     Entry::of::<ScaleRows>(),
     crate::rows::quantize::ENTRY,
     Entry::of::<Repack>(),

@@ -23,8 +23,8 @@ enum Times<'a> {
     Once,
     /// `Option`.
     Where(Option<&'a Expr>),
-    /// `Vec`: as many as this, with these names.
-    Each(&'a Expr, Vec<LitStr>),
+    /// `Vec`: as many as this, with these names; of options, those of which this holds.
+    Each(&'a Expr, Vec<LitStr>, Option<&'a Expr>),
 }
 
 struct Field<'a> {
@@ -36,7 +36,7 @@ struct Field<'a> {
     times: Times<'a>,
     len: Option<&'a Expr>,
     dtype: Option<&'a Expr>,
-    shares: Vec<Ident>,
+    shares: Option<TokenStream>,
     constant: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let options = parsed
         .iter()
         .map(|field| {
-            let keys = ["len", "dtype", "when", "count", "names", "shares", "constant"];
+            let keys = ["name", "len", "dtype", "when", "count", "names", "shares", "constant"];
             Options::of(&field.attrs, "arg", &keys)
         })
         .collect::<syn::Result<Vec<_>>>()?;
@@ -137,20 +137,23 @@ impl<'a> Field<'a> {
                 let message = "name as many as there may be: `names(\"w0\", \"w1\")`";
                 return Err(syn::Error::new_spanned(&field.ty, message));
             }
-            (Times::Each(count, names), inner)
+            match inside(inner, "Option") {
+                Some(one) if when.is_some() => (Times::Each(count, names, when), one),
+                _ => (Times::Each(count, names, None), inner),
+            }
         } else {
             (Times::Once, &field.ty)
         };
         let (kind, element) = kind(ty, mode)?;
         let field = Field {
             ident,
-            name: ident.to_string(),
+            name: options.text("name")?.unwrap_or_else(|| ident.to_string()),
             kind,
             element,
             times,
             len: options.expression("len")?,
             dtype: options.expression("dtype")?,
-            shares: options.list("shares")?,
+            shares: shares(options)?,
             constant: options.flag("constant")?,
         };
         field.check(ty)?;
@@ -194,8 +197,7 @@ impl<'a> Field<'a> {
                 return quote!(#dsl::ArgDesc::scalar::<#element>(name));
             }
         };
-        let shares = self.shares.iter().map(ToString::to_string);
-        let shares = (!self.shares.is_empty()).then(|| quote!(.may_share(&[#(#shares),*])));
+        let shares = self.shares.as_ref().map(|shares| quote!(.may_share(#shares)));
         let constant = self.constant.then(|| quote!(.constant()));
         quote!(#dsl::ArgDesc::buffer(name, #dtype, #dsl::Role::#role, #len) #shares #constant)
     }
@@ -230,11 +232,12 @@ impl<'a> Field<'a> {
                     }
                 }
             }
-            Times::Each(count, names) => {
+            Times::Each(count, names, when) => {
                 let description = self.description(self.dtype());
+                let when = when.map(|when| quote!(if #when));
                 quote! {
                     for (i, name) in [#(#names),*].into_iter().enumerate().take(#count) {
-                        args.push(#description);
+                        #when { args.push(#description); }
                     }
                 }
             }
@@ -282,8 +285,9 @@ impl<'a> Field<'a> {
                 let (dtype, one) = (self.dtype, self.ask_one(quote!(dtype)));
                 quote!((#dtype).map(|dtype| { let name = #name; #one }))
             }
-            Times::Each(count, names) => {
+            Times::Each(count, names, when) => {
                 let one = self.ask_one(self.dtype());
+                let one = when.map_or(one.clone(), |when| quote!((#when).then(|| #one)));
                 quote! {
                     [#(#names),*].into_iter().enumerate().take(#count).map(|(i, name)| #one).collect()
                 }
@@ -309,13 +313,28 @@ impl<'a> Field<'a> {
                     sink.#method #element(#name, value);
                 }
             },
-            Times::Each(_, names) => quote! {
-                for (name, value) in [#(#names),*].into_iter().zip(self.#ident) {
-                    sink.#method #element(name, value);
+            Times::Each(_, names, when) => {
+                let values = match when {
+                    Some(_) => quote!(value.into_iter()),
+                    None => quote!(::core::iter::once(value)),
+                };
+                quote! {
+                    for (name, value) in [#(#names),*].into_iter().zip(self.#ident) {
+                        #values.for_each(|value| sink.#method #element(name, value));
+                    }
                 }
-            },
+            }
         }
     }
+}
+
+/// The inputs whose buffer it may be, as a slice of names: `shares(x)`, or `shares = ...`.
+fn shares(options: &Options) -> syn::Result<Option<TokenStream>> {
+    if let Some(names) = options.assigned("shares") {
+        return Ok(Some(quote!(#names)));
+    }
+    let names: Vec<_> = options.list::<Ident>("shares")?.iter().map(ToString::to_string).collect();
+    Ok((!names.is_empty()).then(|| quote!(&[#(#names),*])))
 }
 
 /// What `M::In<f32>` says.

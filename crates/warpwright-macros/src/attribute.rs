@@ -87,6 +87,14 @@ impl Options {
         }
     }
 
+    /// The expression behind `key =`, if that is how it is written, and not `key(...)`.
+    pub(crate) fn assigned(&self, key: &str) -> Option<&Expr> {
+        match self.find(key) {
+            Some(Meta::NameValue(pair)) => Some(&pair.value),
+            _ => None,
+        }
+    }
+
     /// The text behind `key =`.
     pub(crate) fn text(&self, key: &str) -> syn::Result<Option<String>> {
         self.expression(key)?.map(literal).transpose()

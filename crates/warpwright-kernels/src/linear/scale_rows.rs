@@ -1,7 +1,6 @@
 //! Activations for the tensor cores: halves that can hold any finite `f32`.
 
 use crate::data::floats::{Dtype, Floats, HALVES};
-use crate::entry::{Domain, Field};
 use warpwright_dsl::*;
 
 /// Makes activations for [`Gemm`](crate::Gemm) and [`QuantGemm`](crate::QuantGemm): rows of halves with a scale
@@ -133,11 +132,3 @@ impl Kernel for ScaleRows {
         });
     }
 }
-
-/// The field of products whose activations come in terms.
-pub(crate) const TERMS: Field = Field {
-    name: "terms",
-    domain: Domain::int(1, 2),
-    default: Some("1"),
-    doc: "halves that a number of x is the sum of, as scale_rows makes them",
-};
