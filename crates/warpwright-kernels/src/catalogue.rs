@@ -2,11 +2,11 @@
 
 use crate::entry::{ConfigureError, Entry};
 use crate::weights::{Repack, Unpack};
-use crate::{Gemm, QuantGemm, RmsNorm, ScaleRows};
+use crate::{Gemm, IncrementalAttention, QuantGemm, RmsNorm, ScaleRows};
 
 /// Those of models first, those of the tutorial last.
 const ENTRIES: &[Entry] = &[
-    crate::attention::incremental::ENTRY,
+    Entry::of::<IncrementalAttention>(),
     crate::attention::flash::ENTRY,
     crate::linear::gemv::QUANT_GEMV,
     crate::linear::gemv::FUSED_NORM_GEMV,

@@ -22,7 +22,7 @@ mod step;
 pub mod weights;
 
 pub use attention::flash::{FlashAttention, KvLayout, Lengths};
-pub use attention::incremental::IncrementalAttention;
+pub use attention::incremental::{IncrementalAttention, IncrementalAttentionArgs};
 pub use catalogue::{catalogue, find};
 pub use data::floats::Dtype;
 pub use data::kv_cache::CacheDtype;

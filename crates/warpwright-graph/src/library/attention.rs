@@ -3,7 +3,7 @@
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{AttentionMode, AttentionParams, Element, Tensor};
 use crate::program::{AttentionStep, Program};
-use warpwright_kernels::{CacheDtype, Cast, Dtype, FlashAttention, IncrementalAttention, KvLayout, Lengths};
+use warpwright_kernels::{CacheDtype, Cast, Dtype, FlashAttention, IncrementalAttention, IncrementalAttentionArgs, KvLayout, Lengths};
 use warpwright_ptx::ir::Type;
 
 /// A cache: `batch × kv_heads × max_seq_len × head_dim`.
@@ -39,33 +39,36 @@ fn decode(lowering: &mut Lowering<'_>, step: &AttentionStep, cache: &Cache, leng
     let &Cache { dtype, batch, max_seq_len } = cache;
     let kernel = IncrementalAttention {
         cache: dtype,
-        scale,
+        scale: Some(scale),
         lengths_in_memory: true,
         ..IncrementalAttention::new(heads, kv_heads, head_dim, max_seq_len)
     };
     let kernel = kernel.split_for(max_seq_len, batch, lowering.options.multiprocessors);
-    let mut given = vec![("q", Given::from(step.q))];
-    let halves = [(step.k_cache, ["k", "k_scales"]), (step.v_cache, ["v", "v_scales"])];
-    for (half, names) in halves {
-        given.push((names[0], half.into()));
-        if dtype == CacheDtype::Q8_0 {
-            given.push((names[1], Given::part(half, 1, 0)));
-        }
-    }
-    given.push(("out", step.out.into()));
-    given.push(("lengths", lengths.into()));
+    let scales = |half| (dtype == CacheDtype::Q8_0).then(|| Given::part(half, 1, 0));
+    let mut args = IncrementalAttentionArgs {
+        q: step.q.into(),
+        k: step.k_cache.into(),
+        k_scales: scales(step.k_cache),
+        v: step.v_cache.into(),
+        v_scales: scales(step.v_cache),
+        out: step.out.into(),
+        lengths: Some(lengths.into()),
+        length: None,
+        partial_out: None,
+        partial_stats: None,
+        arrivals: None,
+        batch: batch.into(),
+    };
     if kernel.splits > 1 {
         let wide = |a: u32, b: u32| u64::from(a).saturating_mul(b.into());
         let parts = wide(batch, heads).saturating_mul(kernel.splits.into());
-        let partial_out = lowering.scratch(Type::F32, parts.saturating_mul(head_dim.into()));
-        let partial_stats = lowering.scratch(Type::F32, parts.saturating_mul(2));
         let passes = wide(batch, kv_heads).saturating_mul(kernel.passes().into());
-        let arrivals = lowering.zeroed(Type::U32, passes);
-        given.push(("partial_out", partial_out.into()));
-        given.push(("partial_stats", partial_stats.into()));
-        given.push(("arrivals", arrivals.into()));
+        args.partial_out =
+            Some(lowering.scratch(Type::F32, parts.saturating_mul(head_dim.into())).into());
+        args.partial_stats = Some(lowering.scratch(Type::F32, parts.saturating_mul(2)).into());
+        args.arrivals = Some(lowering.zeroed(Type::U32, passes).into());
     }
-    lowering.launch(kernel, &[("batch", batch.into())], &given)
+    lowering.launch_with(kernel, args)
 }
 
 /// Many queries, on the tensor cores: the grid is for one sequence that has them all.

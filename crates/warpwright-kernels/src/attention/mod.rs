@@ -14,6 +14,11 @@ mod steps;
 mod tensor;
 mod warps;
 
+/// What scores are multiplied by where a configuration says `scale`.
+fn score_scale(scale: Option<f32>, head_dim: u32) -> f32 {
+    scale.unwrap_or(1.0 / (head_dim.max(1) as f32).sqrt())
+}
+
 use crate::entry::{Domain, Field};
 
 /// The field for what scores are multiplied by.
