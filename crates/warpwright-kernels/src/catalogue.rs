@@ -2,12 +2,12 @@
 
 use crate::entry::{ConfigureError, Entry};
 use crate::weights::{Repack, Unpack};
-use crate::{Gemm, IncrementalAttention, QuantGemm, RmsNorm, ScaleRows};
+use crate::{FlashAttention, Gemm, IncrementalAttention, QuantGemm, RmsNorm, ScaleRows};
 
 /// Those of models first, those of the tutorial last.
 const ENTRIES: &[Entry] = &[
     Entry::of::<IncrementalAttention>(),
-    crate::attention::flash::ENTRY,
+    Entry::of::<FlashAttention>(),
     crate::linear::gemv::QUANT_GEMV,
     crate::linear::gemv::FUSED_NORM_GEMV,
     Entry::of::<QuantGemm>(),

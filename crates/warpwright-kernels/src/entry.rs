@@ -128,11 +128,6 @@ impl<'a> Config<'a> {
     }
 
     /// The number, unless it is `auto`.
-    pub(crate) fn auto_f32(&self, name: &str) -> Option<f32> {
-        self.text(name).parse().ok()
-    }
-
-    /// The number, unless it is `auto`.
     pub(crate) fn auto_u32(&self, name: &str) -> Option<u32> {
         self.text(name).parse().ok()
     }

@@ -21,7 +21,7 @@ mod sampling;
 mod step;
 pub mod weights;
 
-pub use attention::flash::{FlashAttention, KvLayout, Lengths};
+pub use attention::flash::{FlashAttention, FlashAttentionArgs, KvLayout, Lengths};
 pub use attention::incremental::{IncrementalAttention, IncrementalAttentionArgs};
 pub use catalogue::{catalogue, find};
 pub use data::floats::Dtype;

@@ -3,7 +3,10 @@
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{AttentionMode, AttentionParams, Element, Tensor};
 use crate::program::{AttentionStep, Program};
-use warpwright_kernels::{CacheDtype, Cast, Dtype, FlashAttention, IncrementalAttention, IncrementalAttentionArgs, KvLayout, Lengths};
+use warpwright_kernels::{
+    CacheDtype, Cast, Dtype, FlashAttention, FlashAttentionArgs, IncrementalAttention,
+    IncrementalAttentionArgs, Lengths,
+};
 use warpwright_ptx::ir::Type;
 
 /// A cache: `batch × kv_heads × max_seq_len × head_dim`.
@@ -63,8 +66,7 @@ fn decode(lowering: &mut Lowering<'_>, step: &AttentionStep, cache: &Cache, leng
         let wide = |a: u32, b: u32| u64::from(a).saturating_mul(b.into());
         let parts = wide(batch, heads).saturating_mul(kernel.splits.into());
         let passes = wide(batch, kv_heads).saturating_mul(kernel.passes().into());
-        args.partial_out =
-            Some(lowering.scratch(Type::F32, parts.saturating_mul(head_dim.into())).into());
+        args.partial_out = Some(lowering.scratch(Type::F32, parts.saturating_mul(head_dim.into())).into());
         args.partial_stats = Some(lowering.scratch(Type::F32, parts.saturating_mul(2)).into());
         args.arrivals = Some(lowering.zeroed(Type::U32, passes).into());
     }
@@ -91,9 +93,7 @@ fn prefill(
         kv,
         out: Dtype::F32,
         factors,
-        causal: true,
-        scale,
-        kv_layout: KvLayout::Cache { max_seq_len },
+        scale: Some(scale),
         lengths: Lengths::Buffers,
         ..FlashAttention::new(heads, kv_heads, head_dim, max_seq_len)
     };
@@ -115,17 +115,23 @@ fn prefill(
         }
     }
     let tokens = lowering.rows(step.q)?;
-    let dims = [("max_q_len", tokens.into()), ("batch", batch.into())];
     let [k, v] = sides;
-    let given = [
-        ("q", step.q.into()),
-        ("k", k),
-        ("v", v),
-        ("out", step.out.into()),
-        ("q_starts", q_starts.into()),
-        ("starts", Given::u32(batch + 1)),
-        ("q_tokens", Given::u32(tokens)),
-        ("kv_lens", kv_lens.into()),
-    ];
-    lowering.launch(kernel, &dims, &given)
+    let args = FlashAttentionArgs {
+        q: step.q.into(),
+        k,
+        v,
+        out: step.out.into(),
+        lse: None,
+        q_len: None,
+        kv_len: None,
+        q_starts: Some(q_starts.into()),
+        starts: Some(Given::u32(batch + 1)),
+        q_tokens: Some(Given::u32(tokens)),
+        kv_lens: Some(kv_lens.into()),
+        kv_starts: None,
+        kv_tokens: None,
+        max_q_len: Some(tokens.into()),
+        batch: batch.into(),
+    };
+    lowering.launch_with(kernel, args)
 }
