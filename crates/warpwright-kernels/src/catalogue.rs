@@ -1,8 +1,9 @@
 //! The catalogue: every kernel by name. Its entry stands in the kernel's own file.
 
 use crate::entry::{ConfigureError, Entry};
+use crate::rope::RopeFields;
 use crate::weights::{Repack, Unpack};
-use crate::{FlashAttention, Gemm, IncrementalAttention, QuantGemm, RmsNorm, ScaleRows};
+use crate::{FlashAttention, Gemm, IncrementalAttention, QuantGemm, RmsNorm, Rope, ScaleRows};
 
 /// Those of models first, those of the tutorial last.
 const ENTRIES: &[Entry] = &[
@@ -18,7 +19,7 @@ const ENTRIES: &[Entry] = &[
     Entry::of::<Unpack>(),
     crate::rows::embedding::ENTRY,
     Entry::of::<RmsNorm>(),
-    crate::rope::ENTRY,
+    Entry::via::<RopeFields, Rope>(),
     crate::rows::elementwise::ENTRY,
     crate::rows::cast::ENTRY,
     crate::rows::copy::ENTRY,

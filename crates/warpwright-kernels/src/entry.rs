@@ -45,6 +45,19 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// The entry of a kernel whose configuration has other forms in Rust: its fields are those of `F`.
+    pub(crate) const fn via<F: Configure, T: From<F> + Kernel + Send + Sync>() -> Self {
+        Entry {
+            name: F::NAME,
+            doc: F::DOC,
+            fields: F::FIELDS,
+            examples: F::EXAMPLES,
+            make: |config| F::from_texts(&config.values).map(T::from).and_then(boxed),
+        }
+    }
+}
+
 /// What follows from other fields.
 const AUTO: &str = "auto";
 

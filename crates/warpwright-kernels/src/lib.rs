@@ -36,7 +36,7 @@ pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 pub use linear::quant_gemm::{QuantGemm, QuantGemmArgs};
 pub use linear::scale_rows::{ScaleRows, ScaleRowsArgs};
 pub use persistent::{Assignment, Op, PersistentDecoder};
-pub use rope::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
+pub use rope::{QkvLayout, Rope, RopeArgs, RopePairs, RopeScaling, TokenSequences};
 pub use rows::cast::Cast;
 pub use rows::copy::CopyBytes;
 pub use rows::elementwise::{Elementwise, ElementwiseOp, Operands};

@@ -27,6 +27,17 @@ pub(crate) fn describe(
     args
 }
 
+/// The elements, and the scales where they are quants.
+impl<'k> From<(AnyPtr<'k>, Option<Ptr<'k, Global, F16>>)> for Rows<'k> {
+    #[track_caller]
+    fn from((elements, scales): (AnyPtr<'k>, Option<Ptr<'k, Global, F16>>)) -> Self {
+        match scales {
+            Some(scales) => Rows::Q8_0 { quants: elements.typed(), scales },
+            None => Rows::Floats(elements.into()),
+        }
+    }
+}
+
 impl<'k> Rows<'k> {
     /// The parameters `name` and, for `q8_0`, `scales`.
     #[track_caller]
