@@ -1,16 +1,19 @@
 //! The catalogue: every kernel by name. Its entry stands in the kernel's own file.
 
 use crate::entry::{ConfigureError, Entry};
+use crate::linear::gemv::{FusedNormGemvFields, QuantGemvFields};
 use crate::rope::RopeFields;
 use crate::weights::{Repack, Unpack};
-use crate::{FlashAttention, Gemm, IncrementalAttention, QuantGemm, RmsNorm, Rope, ScaleRows};
+use crate::{
+    FlashAttention, FusedNormGemv, Gemm, IncrementalAttention, QuantGemm, QuantGemv, RmsNorm, Rope, ScaleRows,
+};
 
 /// Those of models first, those of the tutorial last.
 const ENTRIES: &[Entry] = &[
     Entry::of::<IncrementalAttention>(),
     Entry::of::<FlashAttention>(),
-    crate::linear::gemv::QUANT_GEMV,
-    crate::linear::gemv::FUSED_NORM_GEMV,
+    Entry::via::<QuantGemvFields, QuantGemv>(),
+    Entry::via::<FusedNormGemvFields, FusedNormGemv>(),
     Entry::of::<QuantGemm>(),
     Entry::of::<Gemm>(),
     Entry::of::<ScaleRows>(),

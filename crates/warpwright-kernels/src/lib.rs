@@ -32,7 +32,7 @@ pub use ladder::matmul_tiled::MatmulTiled;
 pub use ladder::transpose::Transpose;
 pub use ladder::vector_add::VectorAdd;
 pub use linear::gemm::{Gemm, GemmArgs};
-pub use linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
+pub use linear::gemv::{Activations, FusedNormGemv, FusedNormGemvArgs, Matrix, QuantGemv, QuantGemvArgs};
 pub use linear::quant_gemm::{QuantGemm, QuantGemmArgs};
 pub use linear::scale_rows::{ScaleRows, ScaleRowsArgs};
 pub use persistent::{Assignment, Op, PersistentDecoder};
