@@ -317,8 +317,9 @@ fn what_is_there_depends_on_the_configuration() {
     ];
     assert_eq!(described(&sums), expected);
     assert!(sums.build(SM_80).is_ok());
-    let sums = Sums { biases: Vec::new(), in_place: true };
-    assert_eq!(described(&sums), [("x", Role::InOut, none)]);
+    let sums = Sums { biases: vec![true], in_place: true };
+    let expected = [("x", Role::InOut, none), ("bias0", Role::In, none), ("y0", Role::Out, &["bias0"])];
+    assert_eq!(described(&sums), expected);
     assert!(sums.build(SM_80).is_ok());
 }
 

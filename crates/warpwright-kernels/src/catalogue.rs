@@ -1,23 +1,26 @@
 //! The catalogue: every kernel by name. Its entry stands in the kernel's own file.
 
 use crate::entry::{ConfigureError, Entry, of_element};
+use crate::linear::gemv::{FusedNormGemvFields, QuantGemvFields};
+use crate::rope::RopeFields;
+use crate::weights::{Repack, Unpack};
 use crate::*;
 
 /// Those of models first, those of the tutorial last.
 const ENTRIES: &[Entry] = &[
-    crate::attention::incremental::ENTRY,
-    crate::attention::flash::ENTRY,
-    crate::linear::gemv::QUANT_GEMV,
-    crate::linear::gemv::FUSED_NORM_GEMV,
-    crate::linear::quant_gemm::ENTRY,
-    crate::linear::gemm::ENTRY,
-    crate::linear::scale_rows::ENTRY,
+    Entry::of::<IncrementalAttention>(),
+    Entry::of::<FlashAttention>(),
+    Entry::via::<QuantGemvFields, QuantGemv>(),
+    Entry::via::<FusedNormGemvFields, FusedNormGemv>(),
+    Entry::of::<QuantGemm>(),
+    Entry::of::<Gemm>(),
+    Entry::of::<ScaleRows>(),
     Entry::of::<QuantizeQ8_1>(),
-    crate::weights::repack::REPACK,
-    crate::weights::repack::UNPACK,
+    Entry::of::<Repack>(),
+    Entry::of::<Unpack>(),
     Entry::of::<Embedding>(),
     Entry::of::<RmsNorm>(),
-    crate::rope::ENTRY,
+    Entry::via::<RopeFields, Rope>(),
     Entry::of::<Elementwise>(),
     Entry::of::<Cast>(),
     Entry::of::<CopyBytes>(),

@@ -45,6 +45,19 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// The entry of a kernel whose configuration has other forms in Rust: its fields are those of `F`.
+    pub(crate) const fn via<F: Configure, T: From<F> + Kernel + Send + Sync>() -> Self {
+        Entry {
+            name: F::NAME,
+            doc: F::DOC,
+            fields: F::FIELDS,
+            examples: F::EXAMPLES,
+            make: |config| F::from_texts(&config.values).map(T::from).and_then(boxed),
+        }
+    }
+}
+
 /// Why there is no kernel for a name and its assignments.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -118,20 +131,6 @@ impl<'a> Config<'a> {
 
     pub(crate) fn u32(&self, name: &str) -> u32 {
         self.text(name).parse().unwrap_or_default()
-    }
-
-    pub(crate) fn f32(&self, name: &str) -> f32 {
-        self.text(name).parse().unwrap_or_default()
-    }
-
-    /// The number, unless it is `auto`.
-    pub(crate) fn auto_f32(&self, name: &str) -> Option<f32> {
-        self.text(name).parse().ok()
-    }
-
-    /// The number, unless it is `auto`.
-    pub(crate) fn auto_u32(&self, name: &str) -> Option<u32> {
-        self.text(name).parse().ok()
     }
 
     pub(crate) fn flag(&self, name: &str) -> bool {
@@ -209,10 +208,6 @@ pub(crate) fn smaller<T: AnyKernel + Send + Sync + 'static>(
     let args = kernel.args().iter().map(|arg| (arg.name, arg.name)).collect();
     Some(vec![Called { kernel: Arc::new(with(fits)), args }])
 }
-
-/// The field of kernels that work on rows.
-pub(crate) const ROW: Field =
-    Field { name: "d", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "length of a row" };
 
 impl Entry {
     /// The kernel with the fields that are given as `field=value`, the others at their defaults.

@@ -17,7 +17,7 @@ use common::gguf::weight;
 use common::{assert_no_conflicts, f16, numbers, rounded, rounding};
 use warpwright_dsl::{BuildError, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::weights::{Repack, WeightFormat};
-use warpwright_kernels::{Dtype, Gemm, GemmInput, QuantGemm, ScaleRows};
+use warpwright_kernels::{Dtype, Gemm, QuantGemm, ScaleRows};
 use warpwright_ptx::ir::Arch;
 use warpwright_test::KernelTest;
 use warpwright_testing::{Ran, RunHere};
@@ -277,13 +277,13 @@ fn check_halves(sm: u16, kernel: Gemm, tokens: usize, class: Class, seed: Option
     let test = KernelTest::new(&kernel).arch(Arch::sm(sm));
     let test = floats(test, "w", dtype, &w);
     let mut x = class.activations(tokens, k);
-    let (test, relative, of_largest, terms) = match kernel.input {
-        GemmInput::Plain => {
+    let (test, relative, of_largest, terms) = match kernel.terms {
+        0 => {
             let halves: Vec<_> = x.iter().map(|&x| f64::from(x)).collect();
             x = rounded(dtype.ty(), &halves).into_iter().map(|x| x as f32).collect();
             (floats(test, "x", dtype, &halves), 0.0, 0.0, 1)
         }
-        GemmInput::Scaled { terms } => {
+        terms => {
             let rows = ScaleRows { terms, half: dtype, ..ScaleRows::new(kernel.k) };
             let (halves, scales) = scaled(Arch::sm(sm), rows, tokens, &x);
             let (relative, of_largest) = of_activations(dtype, terms);
@@ -375,10 +375,9 @@ fn products_of_halves_of_any_size_are_within_their_bound() {
         let rows = [16, 32, 64, 32, 16, 128][i];
         for dtype in [Dtype::F16, Dtype::Bf16] {
             for terms in 0..3 {
-                let input = if terms == 0 { GemmInput::Plain } else { GemmInput::Scaled { terms } };
                 let stages = 1 + i as u32 % 3;
                 let columns = [128, 64][terms as usize % 2];
-                let kernel = Gemm { rows, columns, input, stages, ..Gemm::new(dtype, n, k) };
+                let kernel = Gemm { rows, columns, terms, stages, ..Gemm::new(dtype, n, k) };
                 if kernel.check().is_err() {
                     continue;
                 }
@@ -409,8 +408,7 @@ fn products_of_halves_hold_any_activations() {
                 if terms == 0 && dtype == Dtype::F16 && too_large {
                     continue;
                 }
-                let input = if terms == 0 { GemmInput::Plain } else { GemmInput::Scaled { terms } };
-                let kernel = Gemm { rows: 16, input, ..Gemm::new(dtype, 40, 300) };
+                let kernel = Gemm { rows: 16, terms, ..Gemm::new(dtype, 40, 300) };
                 check_halves(80, kernel, 10, class, Some(5));
             }
         }
@@ -481,7 +479,7 @@ fn configurations_that_cannot_be_name_their_field() {
     assert_eq!(field(&Gemm { dtype: Dtype::F32, ..halves }), "dtype");
     assert_eq!(field(&Gemm { k: 0, ..halves }), "k");
     assert_eq!(field(&Gemm { stages: 4, ..halves }), "stages");
-    assert_eq!(field(&Gemm { input: GemmInput::Scaled { terms: 0 }, ..halves }), "terms");
+    assert_eq!(field(&Gemm { terms: 3, ..halves }), "terms");
     assert_eq!(field(&Gemm { stages: u32::MAX, rows: u32::MAX, ..halves }), "rows");
     assert_eq!(field(&ScaleRows { half: Dtype::F32, ..ScaleRows::new(64) }), "half");
 }

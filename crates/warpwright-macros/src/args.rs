@@ -174,9 +174,7 @@ impl<'a> Field<'a> {
                 true => "`dtype = ...` is an `Option` here, and says whether it is there",
                 false => "say in which configurations it is there: `when = ...`",
             }),
-            Times::Where(_) | Times::Each(..) if self.kind == Kind::Dim => {
-                refuse("a number that lengths depend on is always there")
-            }
+            Times::Each(..) if self.kind == Kind::Dim => refuse("numbers that lengths depend on have names"),
             _ if self.constant && !matches!(self.kind, Kind::In | Kind::AnyIn) => {
                 refuse("only what is read alone is constant")
             }

@@ -3,7 +3,10 @@
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{AttentionMode, AttentionParams, Element, Tensor};
 use crate::program::{AttentionStep, Program};
-use warpwright_kernels::{CacheDtype, Cast, Dtype, FlashAttention, IncrementalAttention, KvLayout, Lengths};
+use warpwright_kernels::{
+    CacheDtype, Cast, Dtype, FlashAttention, FlashAttentionArgs, IncrementalAttention,
+    IncrementalAttentionArgs, Lengths,
+};
 use warpwright_ptx::ir::Type;
 
 /// A cache: `batch × kv_heads × max_seq_len × head_dim`.
@@ -39,33 +42,35 @@ fn decode(lowering: &mut Lowering<'_>, step: &AttentionStep, cache: &Cache, leng
     let &Cache { dtype, batch, max_seq_len } = cache;
     let kernel = IncrementalAttention {
         cache: dtype,
-        scale,
+        scale: Some(scale),
         lengths_in_memory: true,
         ..IncrementalAttention::new(heads, kv_heads, head_dim, max_seq_len)
     };
     let kernel = kernel.split_for(max_seq_len, batch, lowering.options.multiprocessors);
-    let mut given = vec![("q", Given::from(step.q))];
-    let halves = [(step.k_cache, ["k", "k_scales"]), (step.v_cache, ["v", "v_scales"])];
-    for (half, names) in halves {
-        given.push((names[0], half.into()));
-        if dtype == CacheDtype::Q8_0 {
-            given.push((names[1], Given::part(half, 1, 0)));
-        }
-    }
-    given.push(("out", step.out.into()));
-    given.push(("lengths", lengths.into()));
+    let scales = |half| (dtype == CacheDtype::Q8_0).then(|| Given::part(half, 1, 0));
+    let mut args = IncrementalAttentionArgs {
+        q: step.q.into(),
+        k: step.k_cache.into(),
+        k_scales: scales(step.k_cache),
+        v: step.v_cache.into(),
+        v_scales: scales(step.v_cache),
+        out: step.out.into(),
+        lengths: Some(lengths.into()),
+        length: None,
+        partial_out: None,
+        partial_stats: None,
+        arrivals: None,
+        batch: batch.into(),
+    };
     if kernel.splits > 1 {
         let wide = |a: u32, b: u32| u64::from(a).saturating_mul(b.into());
         let parts = wide(batch, heads).saturating_mul(kernel.splits.into());
-        let partial_out = lowering.scratch(Type::F32, parts.saturating_mul(head_dim.into()));
-        let partial_stats = lowering.scratch(Type::F32, parts.saturating_mul(2));
         let passes = wide(batch, kv_heads).saturating_mul(kernel.passes().into());
-        let arrivals = lowering.zeroed(Type::U32, passes);
-        given.push(("partial_out", partial_out.into()));
-        given.push(("partial_stats", partial_stats.into()));
-        given.push(("arrivals", arrivals.into()));
+        args.partial_out = Some(lowering.scratch(Type::F32, parts.saturating_mul(head_dim.into())).into());
+        args.partial_stats = Some(lowering.scratch(Type::F32, parts.saturating_mul(2)).into());
+        args.arrivals = Some(lowering.zeroed(Type::U32, passes).into());
     }
-    lowering.launch(kernel, &[("batch", batch.into())], &given)
+    lowering.launch_with(kernel, args)
 }
 
 /// Many queries, on the tensor cores: the grid is for one sequence that has them all.
@@ -88,9 +93,7 @@ fn prefill(
         kv,
         out: Dtype::F32,
         factors,
-        causal: true,
-        scale,
-        kv_layout: KvLayout::Cache { max_seq_len },
+        scale: Some(scale),
         lengths: Lengths::Buffers,
         ..FlashAttention::new(heads, kv_heads, head_dim, max_seq_len)
     };
@@ -112,17 +115,23 @@ fn prefill(
         }
     }
     let tokens = lowering.rows(step.q)?;
-    let dims = [("max_q_len", tokens.into()), ("batch", batch.into())];
     let [k, v] = sides;
-    let given = [
-        ("q", step.q.into()),
-        ("k", k),
-        ("v", v),
-        ("out", step.out.into()),
-        ("q_starts", q_starts.into()),
-        ("starts", Given::u32(batch + 1)),
-        ("q_tokens", Given::u32(tokens)),
-        ("kv_lens", kv_lens.into()),
-    ];
-    lowering.launch(kernel, &dims, &given)
+    let args = FlashAttentionArgs {
+        q: step.q.into(),
+        k,
+        v,
+        out: step.out.into(),
+        lse: None,
+        q_len: None,
+        kv_len: None,
+        q_starts: Some(q_starts.into()),
+        starts: Some(Given::u32(batch + 1)),
+        q_tokens: Some(Given::u32(tokens)),
+        kv_lens: Some(kv_lens.into()),
+        kv_starts: None,
+        kv_tokens: None,
+        max_q_len: Some(tokens.into()),
+        batch: batch.into(),
+    };
+    lowering.launch_with(kernel, args)
 }

@@ -6,7 +6,9 @@ use crate::graph::{Element, Tensor};
 use crate::options::PlanOptions;
 use crate::program::Products;
 use warpwright_dsl::any::AnyKernel;
-use warpwright_kernels::{Dtype, Gemm, GemmInput, QuantGemm, ScaleRows, WeightFormat};
+use warpwright_kernels::{
+    Dtype, Gemm, GemmArgs, QuantGemm, QuantGemmArgs, ScaleRows, ScaleRowsArgs, WeightFormat,
+};
 
 /// The halves that activations become for a format, if there is a kernel for its weights.
 pub(super) fn half(format: WeightFormat, options: &PlanOptions) -> Option<Dtype> {
@@ -25,8 +27,8 @@ pub(super) fn scale(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Resu
     };
     let kernel = ScaleRows { d: from.shape.columns(), dtype, half, terms };
     let tokens = lowering.rows(x)?.into();
-    let given = [("x", x.into()), ("halves", out.into()), ("scales", Given::part(out, 1, 0))];
-    lowering.launch(kernel, &[("tokens", tokens)], &given)
+    let args = ScaleRowsArgs { x: x.into(), halves: out.into(), scales: Given::part(out, 1, 0), tokens };
+    lowering.launch_with(kernel, args)
 }
 
 /// A product of activations that are scaled halves.
@@ -43,39 +45,34 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, products: &Products) -> Result<
     };
     let tokens = lowering.rows(products.x)?;
     let (n, k) = (super::lowering::rows(w)?, x.shape.columns());
-    let mut given = vec![
-        ("x", products.x.into()),
-        ("w", Given::planes(matrix.weight)),
-        ("scales", Given::part(products.x, 1, 0)),
-    ];
-    given.extend(matrix.bias.map(|bias| ("bias", bias.into())));
-    given.extend(matrix.residual.map(|residual| ("residual", residual.into())));
-    given.extend(matrix.out.map(|out| ("y", out.into())));
-    given.push(("tokens", Given::u32(tokens)));
-    let (bias, residual) = (matrix.bias.is_some(), matrix.residual.is_some());
+    let Some(out) = matrix.out else { return form("a product without a result") };
+    let (x, w, scales) = (products.x.into(), Given::planes(matrix.weight), Given::part(products.x, 1, 0));
+    let (bias, residual, y) = (matrix.bias.map(Given::from), matrix.residual.map(Given::from), out.into());
     let options = lowering.options;
     if format.is_float() {
         let gemm = |[rows, columns]: [u32; 2]| Gemm {
-            input: GemmInput::Scaled { terms },
+            terms,
             rows,
             columns,
-            bias,
-            residual,
+            bias: bias.is_some(),
+            residual: residual.is_some(),
             ..Gemm::new(half, n, k)
         };
         let tile = tile(options, tokens, n, terms, false, |tile| Box::new(gemm(tile)));
-        return lowering.launch(gemm(tile), &[], &given);
+        let args = GemmArgs { x, w, scales: Some(scales), bias, residual, y, tokens: Given::u32(tokens) };
+        return lowering.launch_with(gemm(tile), args);
     }
     let gemm = |[rows, columns]: [u32; 2]| QuantGemm {
         terms,
         rows,
         columns,
-        bias,
-        residual,
+        bias: bias.is_some(),
+        residual: residual.is_some(),
         ..QuantGemm::new(format, n, k)
     };
     let tile = tile(options, tokens, n, terms, true, |tile| Box::new(gemm(tile)));
-    lowering.launch(gemm(tile), &[], &given)
+    let args = QuantGemmArgs { x, w, scales, bias, residual, y, tokens: Given::u32(tokens) };
+    lowering.launch_with(gemm(tile), args)
 }
 
 /// Blocks of a product that a multiprocessor runs at a time.

@@ -2,21 +2,18 @@
 
 use super::gemm;
 use super::lowering::{Given, Lowering, Result, form};
-use crate::graph::Element;
+use crate::graph::{Element, Tensor};
 use crate::launch::Unsupported;
 use crate::program::{Matrix, Products, Program};
-use warpwright_kernels::{self as kernels, Activations, FusedNormGemv, QuantGemv};
+use warpwright_kernels::{
+    self as kernels, Activations, FusedNormGemv, FusedNormGemvArgs, QuantGemv, QuantGemvArgs,
+};
 
 /// Tokens that a launch has room for.
 pub(super) const TOKENS: u32 = 8;
 
 /// Tokens that so many launches serve as a plan may have for one step.
 const MOST_TOKENS: u32 = 1 << 16;
-
-const WEIGHTS: [&str; 4] = ["w0", "w1", "w2", "w3"];
-const BIASES: [&str; 4] = ["bias0", "bias1", "bias2", "bias3"];
-const RESIDUALS: [&str; 4] = ["residual0", "residual1", "residual2", "residual3"];
-const RESULTS: [&str; 4] = ["y0", "y1", "y2", "y3"];
 
 /// The kernel for so many tokens.
 pub(super) fn gemv(program: &Program, products: &Products, batch: u32) -> Result<QuantGemv> {
@@ -76,24 +73,20 @@ fn group(lowering: &mut Lowering<'_>, products: &Products, first: u32, batch: u3
     let first = u64::from(first);
     let k = u64::from(gemv.k);
     let part = |tensor, plane, row: u64| Given::part(tensor, plane, first * row);
-    let mut given = match gemv.activations {
-        Activations::Int8 => vec![
-            ("x_quants", part(products.x, 0, k)),
-            ("x_scales", part(products.x, 1, k / 32)),
-            ("x_sums", part(products.x, 2, k / 32)),
-        ],
-        Activations::Exact | Activations::Rounded => vec![("x", part(products.x, 0, k))],
-    };
-    given.extend(products.norm.map(|norm| ("norm", norm.weight.into())));
-    for (i, (matrix, kernel)) in products.matrices.iter().zip(&gemv.matrices).take(4).enumerate() {
-        let n = u64::from(kernel.n);
-        given.push((WEIGHTS[i], Given::planes(matrix.weight)));
-        given.extend(matrix.bias.map(|bias| (BIASES[i], bias.into())));
-        given.extend(matrix.residual.map(|residual| (RESIDUALS[i], part(residual, 0, n))));
-        given.extend(matrix.out.map(|out| (RESULTS[i], part(out, 0, n))));
+    let matrices = || products.matrices.iter().zip(&gemv.matrices);
+    let of_rows = |tensor: Option<Tensor>, n: u32| tensor.map(|tensor| part(tensor, 0, n.into()));
+    let w = matrices().map(|(matrix, _)| Given::planes(matrix.weight)).collect();
+    let bias = matrices().map(|(matrix, _)| matrix.bias.map(Given::from)).collect();
+    let residual = matrices().map(|(matrix, kernel)| of_rows(matrix.residual, kernel.n)).collect();
+    let y = matrices().map(|(matrix, kernel)| of_rows(matrix.out, kernel.n)).collect();
+    if let Some(norm) = products.norm {
+        let args =
+            FusedNormGemvArgs { x: part(products.x, 0, k), norm: norm.weight.into(), w, bias, residual, y };
+        return lowering.launch_with(FusedNormGemv { gemv, epsilon: norm.epsilon }, args);
     }
-    match normed(gemv.clone(), products) {
-        Some(fused) => lowering.launch(fused, &[], &given),
-        None => lowering.launch(gemv, &[], &given),
-    }
+    let floats = (gemv.activations != Activations::Int8).then(|| part(products.x, 0, k));
+    let q8_1 = |plane, of| floats.is_none().then(|| part(products.x, plane, k / of));
+    let (x_quants, x_scales, x_sums) = (q8_1(0, 1), q8_1(1, 32), q8_1(2, 32));
+    let args = QuantGemvArgs { x: floats, x_quants, x_scales, x_sums, w, bias, residual, y };
+    lowering.launch_with(gemv, args)
 }

@@ -3,7 +3,7 @@
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, TensorType};
 use crate::program::{Program, RopeStep};
-use warpwright_kernels::{CacheDtype, Rope};
+use warpwright_kernels::{CacheDtype, Rope, RopeArgs};
 
 /// The kernel for a step.
 pub(super) fn configure(program: &Program, step: &RopeStep, multiprocessors: u32) -> Result<Rope> {
@@ -72,35 +72,33 @@ const WARPS: u64 = 32;
 pub(super) fn lower(lowering: &mut Lowering<'_>, step: &RopeStep) -> Result<()> {
     let kernel = configure(lowering.program, step, lowering.options.multiprocessors)?;
     let tokens = lowering.ty(step.positions).shape.elements();
-    let mut given: Vec<(&str, Given)> = Vec::new();
-    given.extend(step.rotate.map(|rotate| ("q", rotate.x.into())));
     let append = step.append.as_ref();
-    if let Some(append) = append {
-        given.extend([("k", append.k.into()), ("v", append.v.into())]);
-    }
-    given.extend(step.rotate.and_then(|rotate| rotate.norm).map(|norm| ("q_norm", norm.into())));
-    given.extend(append.and_then(|append| append.k_norm).map(|norm| ("k_norm", norm.into())));
-    given.push(("positions", step.positions.into()));
-    if let Some((append, listed)) = append.and_then(|append| Some((append, append.listed?))) {
-        given.push(("sequences", listed.into()));
-        let batch = lowering.ty(append.k_cache.0).shape.dims().first().copied();
-        given.push(("batch", Given::u32(batch.unwrap_or(0))));
-    }
-    given.extend(step.factors.map(|factors| ("freq_factors", factors.into())));
-    given.extend(step.rotate.map(|rotate| ("rotated", rotate.out.into())));
-    let dims = [("tokens", tokens)];
-    if let Some(append) = append {
-        // A row for each token and head is written, and nothing else.
-        let rows = lowering.ty(append.k).shape.elements();
-        let caches =
-            [(append.k_cache.1, ["k_cache", "k_scales"]), (append.v_cache.1, ["v_cache", "v_scales"])];
-        for (cache, names) in caches {
-            let bytes = rows.saturating_mul(kernel.cache.bytes().into());
-            given.push((names[0], Given::from(cache).moves(bytes)));
-            if kernel.cache == CacheDtype::Q8_0 {
-                given.push((names[1], Given::part(cache, 1, 0).moves(rows / 16)));
-            }
-        }
-    }
-    lowering.launch(kernel, &dims, &given)
+    let listed = append.and_then(|append| append.listed);
+    let batch = append.and_then(|append| lowering.ty(append.k_cache.0).shape.dims().first().copied());
+    // A row for each token and head is written, and nothing else.
+    let rows = append.map_or(0, |append| lowering.ty(append.k).shape.elements());
+    let cache = |cache| Given::from(cache).moves(rows.saturating_mul(kernel.cache.bytes().into()));
+    let scales =
+        |cache| (kernel.cache == CacheDtype::Q8_0).then(|| Given::part(cache, 1, 0).moves(rows / 16));
+    let args = RopeArgs {
+        q: step.rotate.map(|rotate| rotate.x.into()),
+        q_in_place: None,
+        k: append.map(|append| append.k.into()),
+        v: append.map(|append| append.v.into()),
+        qkv: None,
+        qkv_in_place: None,
+        q_norm: step.rotate.and_then(|rotate| rotate.norm).map(Given::from),
+        k_norm: append.and_then(|append| append.k_norm).map(Given::from),
+        positions: Some(step.positions.into()),
+        sequences: listed.map(Given::from),
+        batch: listed.map(|_| Given::u32(batch.unwrap_or(0))),
+        freq_factors: step.factors.map(Given::from),
+        rotated: step.rotate.map(|rotate| rotate.out.into()),
+        k_cache: append.map(|append| cache(append.k_cache.1)),
+        k_scales: append.and_then(|append| scales(append.k_cache.1)),
+        v_cache: append.map(|append| cache(append.v_cache.1)),
+        v_scales: append.and_then(|append| scales(append.v_cache.1)),
+        tokens,
+    };
+    lowering.launch_with(kernel, args)
 }

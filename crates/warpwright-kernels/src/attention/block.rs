@@ -1,15 +1,17 @@
 //! What a block of decode attention does, from the lengths to the results.
 
 use super::cache::{CacheRows, Lane};
-use super::incremental::{IncrementalAttention, Plan};
+use super::incremental::{IncrementalAttention, IncrementalAttentionArgs, Plan};
 use super::online::Online;
 use super::split::{self, Chunk, Workspace};
 use super::steps::Steps;
 use super::tensor::{self, TensorOnline};
 use super::warps::{self, Part};
 use crate::CacheDtype;
-use crate::data::floats::FloatBuffers;
+use crate::data::floats::Floats;
 use warpwright_dsl::*;
+
+type Given<'k> = IncrementalAttentionArgs<Body<'k>>;
 
 /// Where a block is.
 #[derive(Clone, Copy)]
@@ -36,11 +38,11 @@ impl<'k> Place<'k> {
 }
 
 /// The body of [`IncrementalAttention`].
-pub(super) fn attend(config: &IncrementalAttention, k: K<'_>) {
+pub(super) fn attend<'k>(config: &IncrementalAttention, k: K<'k>, args: &Given<'k>) {
     match config.cache {
-        CacheDtype::F16 if config.on_tensor_cores(k.target().sm) => on_tensor_cores::<F16>(config, k),
-        CacheDtype::Bf16 if config.on_tensor_cores(k.target().sm) => on_tensor_cores::<Bf16>(config, k),
-        _ => on_lanes(config, k),
+        CacheDtype::F16 if config.on_tensor_cores(k.target().sm) => on_tensor_cores::<F16>(config, k, args),
+        CacheDtype::Bf16 if config.on_tensor_cores(k.target().sm) => on_tensor_cores::<Bf16>(config, k, args),
+        _ => on_lanes(config, k, args),
     }
 }
 
@@ -56,44 +58,41 @@ fn place<'k>(config: &IncrementalAttention, k: K<'k>) -> Place<'k> {
 }
 
 /// The tokens of the sequence.
-fn length<'k>(config: &IncrementalAttention, k: K<'k>, place: Place<'k>) -> Reg<'k, u32> {
-    let length = match config.lengths_in_memory {
-        true => k.ptr::<u32>("lengths").ld(place.sequence),
-        false => k.scalar::<u32>("length"),
-    };
-    length.min(place.max_seq_len.reg())
+fn length<'k>(k: K<'k>, args: &Given<'k>, place: Place<'k>) -> Reg<'k, u32> {
+    let of_sequence = args.lengths.map(|lengths| lengths.ld(place.sequence));
+    of_sequence.or(args.length).unwrap_or_else(|| k.u32(0)).min(place.max_seq_len.reg())
 }
 
 /// With fused multiplications and additions of lanes.
-fn on_lanes<'k>(config: &IncrementalAttention, k: K<'k>) {
+fn on_lanes<'k>(config: &IncrementalAttention, k: K<'k>, args: &Given<'k>) {
     let Plan { layout, heads, depth, .. } = config.plan();
     let (place, lane) = (place(config, k), Lane::new(k, layout));
-    let q = k.floats("q", config.q).nc();
-    let [keys, values] = [["k", "k_scales"], ["v", "v_scales"]]
-        .map(|names| CacheRows::new(lane, names, place.kv_head, place.max_seq_len));
-    let length = length(config, k, place);
+    let q = Floats::from(args.q).nc();
+    let [keys, values] = [(args.k, args.k_scales), (args.v, args.v_scales)]
+        .map(|buffers| CacheRows::new(lane, buffers, place.kv_head, place.max_seq_len));
+    let length = length(k, args, place);
     let query = query(config, lane, |head| {
         let head = place.has(head).map_or(head, |has| has.select(head, 0));
         lane.read(q.at((place.first + head) * config.head_dim))
     });
-    finish(config, place, length, &Online { k, lane, query: &query, keys, values, heads, depth });
+    finish(config, args, place, length, &Online { k, lane, query: &query, keys, values, heads, depth });
 }
 
 /// With the products on the tensor cores, of a cache of `T`.
-fn on_tensor_cores<'k, T: Half + Float>(config: &IncrementalAttention, k: K<'k>) {
+fn on_tensor_cores<'k, T: Half + Float>(config: &IncrementalAttention, k: K<'k>, args: &Given<'k>) {
     let Plan { heads, .. } = config.plan();
     let place = place(config, k);
-    let q = k.floats("q", config.q).nc();
+    let q = Floats::from(args.q).nc();
     let rows = place.max_seq_len * config.head_dim;
-    let [keys, values] = ["k", "v"].map(|name| k.ptr::<T>(name).row(place.kv_head, rows));
-    let length = length(config, k, place);
+    let [keys, values] = [args.k, args.v].map(|all| all.typed::<T>().row(place.kv_head, rows));
+    let length = length(k, args, place);
     let layout = tensor::Layout { k, head_dim: config.head_dim, heads };
     let query = tensor::Query::read(layout, (config.q, scale(config, k)), |head| {
         let head = place.has(head).map_or(head, |has| has.select(head, 0));
         q.at((place.first + head) * config.head_dim)
     });
     let depth = config.tensor_depth();
-    finish(config, place, length, &TensorOnline { layout, query: &query, depth, keys, values });
+    finish(config, args, place, length, &TensorOnline { layout, query: &query, depth, keys, values });
 }
 
 /// What scores are scaled by for powers of two.
@@ -102,21 +101,27 @@ fn scale<'k>(config: &IncrementalAttention, k: K<'k>) -> Reg<'k, f32> {
 }
 
 /// Goes through the block's keys, puts together what its warps have seen, and what blocks have.
-fn finish<'k>(config: &IncrementalAttention, place: Place<'k>, length: Reg<'k, u32>, steps: &impl Steps<'k>) {
+fn finish<'k>(
+    config: &IncrementalAttention,
+    args: &Given<'k>,
+    place: Place<'k>,
+    length: Reg<'k, u32>,
+    steps: &impl Steps<'k>,
+) {
     let (k, granule) = (length.kernel(), config.warps() * steps.step_keys());
     if config.splits > 1 {
         let splits = k.size("splits", config.splits);
         let chunk = Chunk::of(k, length, splits, granule);
-        k.when(chunk.split.lt(chunk.used), || over(config, place, Some(splits), steps, chunk));
+        k.when(chunk.split.lt(chunk.used), || over((config, args), place, Some(splits), steps, chunk));
     } else {
-        over(config, place, None, steps, Chunk::whole(k, length));
+        over((config, args), place, None, steps, Chunk::whole(k, length));
     }
 }
 
 /// The same for a part of the sequence that has tokens, or is all that there is. What the results need is asked for
 /// behind the keys, which want all registers.
 fn over<'k>(
-    config: &IncrementalAttention,
+    (config, args): (&IncrementalAttention, &Given<'k>),
     place: Place<'k>,
     splits: Option<Size<'k>>,
     steps: &impl Steps<'k>,
@@ -126,8 +131,13 @@ fn over<'k>(
     let Plan { heads, .. } = config.plan();
     let seen = steps.over(k, chunk.begin, chunk.end, warps);
 
-    let out = k.floats_mut("out", config.out);
-    let workspace = splits.map(|splits| Workspace::new(k, splits, config.head_dim));
+    let (out, head_dim) = (Floats::from(args.out), config.head_dim);
+    let workspace = match (splits, args.partial_out, args.partial_stats, args.arrivals) {
+        (Some(splits), Some(out), Some(stats), Some(arrivals)) => {
+            Some(Workspace { out, stats, arrivals, splits, head_dim })
+        }
+        _ => None,
+    };
 
     let result = |lane: Lane<'k>, head: Reg<'k, u32>, part: &Part<'k>| {
         let inverse = split::inverse(part.sum);

@@ -141,17 +141,16 @@ pub(super) struct CacheRows<'k> {
 }
 
 impl<'k> CacheRows<'k> {
-    /// The rows of head `head` of the buffer `name` (and its scales, `scales`), of which there are `rows` for each
-    /// head. Those that are read nothing may write while the body runs; each is read once: nothing is kept in L1.
-    pub(super) fn new(lane: Lane<'k>, [name, scales]: [&str; 2], head: Reg<'k, u32>, rows: Size<'k>) -> Self {
-        let (k, RowLayout { cache, head_dim, .. }) = (lane.k, lane.layout);
-        let words: Ptr<'k, Global, u32> = match cache {
-            CacheDtype::F32 => k.ptr::<f32>(name).cast(),
-            CacheDtype::F16 => k.ptr::<F16>(name).cast(),
-            CacheDtype::Bf16 => k.ptr::<Bf16>(name).cast(),
-            CacheDtype::Q8_0 => k.ptr::<i8>(name).cast(),
-        };
-        let scales = (cache == CacheDtype::Q8_0).then(|| k.ptr::<F16>(scales));
+    /// The rows of head `head` of a buffer and its scales, where the type has scales, of which there are `rows` for
+    /// each head. Those that are read nothing may write while the body runs; each is read once: nothing is kept in L1.
+    pub(super) fn new(
+        lane: Lane<'k>,
+        (elements, scales): (AnyPtr<'k>, Option<Ptr<'k, Global, F16>>),
+        head: Reg<'k, u32>,
+        rows: Size<'k>,
+    ) -> Self {
+        let RowLayout { cache, head_dim, .. } = lane.layout;
+        let words = elements.bytes().cast::<u32>();
         CacheRows {
             lane,
             words: words.nc().no_allocate().row(head, rows * (head_dim * cache.bytes() / 4)),

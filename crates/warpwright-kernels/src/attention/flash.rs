@@ -1,14 +1,11 @@
 //! Attention of many queries on the tensor cores: prefill.
 
-mod entry;
 mod operands;
 
-pub(crate) use entry::ENTRY;
-
 use crate::Dtype;
+use crate::data::floats::HALVES;
 use operands::Operands;
 use std::f32::consts::{LN_2, LOG2_E};
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Arch;
 
@@ -67,49 +64,113 @@ use warpwright_ptx::ir::Arch;
 /// Inputs of `f32` are rounded to factors on the way to shared memory, of half precision clamped to ±65504:
 /// `q` adds `u · A` to `E`, `k` as much, and `v` adds `u · Σ pⱼ|vⱼ|`. No finite input gives
 /// infinities or NaN (scores up to 10²⁸), and results in half precision are clamped to ±65504.
-#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Config)]
+#[config(
+    doc = "out = softmax(scale * q k^T) v for many queries, on the tensor cores",
+    examples(
+        "head_dim=64 heads=32 kv_heads=8",
+        "heads=12 kv_heads=2 q=bf16 kv=bf16 out=bf16 factors=bf16",
+        "head_dim=80 heads=32 kv_heads=32 causal=false",
+        "head_dim=96 heads=32 kv_heads=32 kv_layout=tokens",
+        "head_dim=192 heads=16 kv_heads=16 lengths=buffers",
+        "head_dim=256 heads=8 kv_heads=1",
+        "q=f32 out=f32",
+        "q=f32 kv=f32 out=f32 factors=bf16",
+        "q=f32 kv=f32 out=f32 head_dim=64 heads=14 kv_heads=2",
+        "lengths=buffers kv_layout=tokens lse=true",
+        "q=f32 kv=f32 out=f32 factors=bf16 head_dim=256 heads=8 kv_heads=8 lengths=buffers"
+    )
+)]
 pub struct FlashAttention {
-    /// Elements of a head: a multiple of 16 from 16 to 256.
+    /// Elements of a head.
+    #[field(range = 16..=256, multiple_of = 16, default = 128)]
     pub head_dim: u32,
     /// Heads of the queries: a multiple of `kv_heads`.
+    #[field(range = 1..=65535, default = 32)]
     pub heads: u32,
     /// Heads of the keys and values.
+    #[field(range = 1..=65535, default = 8)]
     pub kv_heads: u32,
     /// Element type of `q`: `f32`, or that of the factors.
+    #[field(default = "f16")]
     pub q: Dtype,
     /// Element type of `k` and `v`: `f32`, or that of the factors.
+    #[field(default = "f16")]
     pub kv: Dtype,
     /// Element type of `out`.
+    #[field(default = "f16")]
     pub out: Dtype,
     /// What the tensor cores multiply: `f16`, or from `sm_80` on `bf16`, which keeps numbers of any magnitude.
+    #[field(domain = HALVES, default = "f16")]
     pub factors: Dtype,
     /// Whether a query sees only the keys up to its own token.
+    #[field(default = true)]
     pub causal: bool,
-    /// What scores are multiplied by before the softmax: above 10⁻⁹, to 1000.
-    pub scale: f32,
+    /// What scores are multiplied by before the softmax; `auto` is `1 / √head_dim`.
+    #[field(none = "auto", range = 1e-9..=1e3, default = "auto")]
+    pub scale: Option<f32>,
     /// How keys and values lie.
+    #[field(default = "cache")]
     pub kv_layout: KvLayout,
+    /// Tokens that a cache has room for.
+    #[field(range = 1..=1 << 24, default = 4096)]
+    pub max_seq_len: u32,
     /// Where lengths come from.
+    #[field(default = "scalars")]
     pub lengths: Lengths,
-    /// Whether `ln Σ e^(scale · q·k)` of every query is stored too, in `lse`, `tokens × heads` of `f32`: what
-    /// merging with attention to other keys takes. It is −10³⁰ where a query sees no key.
+    /// Whether the log-sum-exp of every query is stored too: `ln Σ e^(scale · q·k)` in `lse`, `tokens × heads` of `f32`,
+    /// which is what merging with attention to other keys takes. It is −10³⁰ where a query sees no key.
+    #[field(default = false)]
     pub lse: bool,
 }
 
+/// The arguments of [`FlashAttention`].
+#[derive(Args)]
+#[args(of = FlashAttention)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct FlashAttentionArgs<M: Mode> {
+    #[arg(len = of.query_len(), dtype = of.q.ty())]
+    pub q: M::AnyIn,
+    #[arg(len = of.cache_len(), dtype = of.kv.ty())]
+    pub k: M::AnyIn,
+    #[arg(len = of.cache_len(), dtype = of.kv.ty())]
+    pub v: M::AnyIn,
+    #[arg(len = of.query_len(), dtype = of.out.ty())]
+    pub out: M::AnyOut,
+    #[arg(len = of.q_tokens().times(of.heads.into()), when = of.lse)]
+    pub lse: Option<M::Out<f32>>,
+    #[arg(when = of.lengths == Lengths::Scalars)]
+    pub q_len: Option<M::Scalar<u32>>,
+    #[arg(when = of.lengths == Lengths::Scalars)]
+    pub kv_len: Option<M::Scalar<u32>>,
+    #[arg(len = starts, when = of.lengths == Lengths::Buffers)]
+    pub q_starts: Option<M::In<u32>>,
+    #[arg(when = of.lengths == Lengths::Buffers)]
+    pub starts: Option<M::Scalar<u32>>,
+    #[arg(when = of.lengths == Lengths::Buffers)]
+    pub q_tokens: Option<M::Scalar<u32>>,
+    #[arg(len = batch, when = of.lengths == Lengths::Buffers && of.kv_layout == KvLayout::Cache)]
+    pub kv_lens: Option<M::In<u32>>,
+    #[arg(len = starts, when = of.lengths == Lengths::Buffers && of.kv_layout == KvLayout::Tokens)]
+    pub kv_starts: Option<M::In<u32>>,
+    #[arg(when = of.lengths == Lengths::Buffers && of.kv_layout == KvLayout::Tokens)]
+    pub kv_tokens: Option<M::Scalar<u32>>,
+    #[arg(when = of.lengths == Lengths::Buffers)]
+    pub max_q_len: Option<M::Dim>,
+    pub batch: M::Dim,
+}
+
 /// How keys and values of [`FlashAttention`] lie in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::Choice)]
 pub enum KvLayout {
     /// A cache, `batch × kv_heads × max_seq_len × head_dim`. Lengths beyond `max_seq_len` count as that.
-    Cache {
-        /// Tokens that the cache has room for.
-        max_seq_len: u32,
-    },
+    Cache,
     /// As queries lie: `tokens × kv_heads × head_dim`, those of all sequences one after the other.
     Tokens,
 }
 
 /// Where the lengths of [`FlashAttention`] come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::Choice)]
 pub enum Lengths {
     /// Scalars `q_len` and `kv_len`, the same for every sequence.
     Scalars,
@@ -145,11 +206,17 @@ impl FlashAttention {
             out: Dtype::F16,
             factors: Dtype::F16,
             causal: true,
-            scale: 1.0 / (head_dim.max(1) as f32).sqrt(),
-            kv_layout: KvLayout::Cache { max_seq_len },
+            scale: None,
+            kv_layout: KvLayout::Cache,
+            max_seq_len,
             lengths: Lengths::Scalars,
             lse: false,
         }
+    }
+
+    /// What scores are multiplied by.
+    pub fn score_scale(&self) -> f32 {
+        super::score_scale(self.scale, self.head_dim)
     }
 
     /// Queries of a block.
@@ -168,9 +235,9 @@ impl FlashAttention {
     }
 
     /// The algorithm, for queries of `Q` and keys and values of `S` that are multiplied as `T`.
-    fn attend<'k, Q: Source<T>, S: Source<T>, T: Half>(&self, k: K<'k>) {
+    fn attend<'k, Q: Source<T>, S: Source<T>, T: Half>(&self, k: K<'k>, args: &FlashAttentionArgs<Body<'k>>) {
         let (d, rows, keys) = (self.head_dim, self.rows(), self.keys(k.target()));
-        let operands = self.operands::<Q, S>(k);
+        let operands = self.operands::<Q, S>(k, args);
         let &Operands { q_len, kv_len, .. } = &operands;
         // The longest rows first: blocks begin in the order of their numbers.
         let row = (k.nctaid() - 1 - k.ctaid()) * rows;
@@ -215,7 +282,8 @@ impl FlashAttention {
                 q.mma(tile.columns(i, 16).load_bt(), scores)
             })
         };
-        let exponent = self.scale * LOG2_E;
+        let scale = self.score_scale();
+        let exponent = scale * LOG2_E;
         let ones = k.factor_b::<T>(16, 8, 1.0);
         // Adds `2^scores · v`, and the weights.
         let add = |stage, scores: Tile<'k, Acc, f32>, state: State<'k>| {
@@ -264,7 +332,7 @@ impl FlashAttention {
         self.store(out, &operands, warp_row);
         if let Some(lse) = operands.lse {
             let log = sum.zip(state.origin.row_values(), |sum, origin| {
-                let log = (sum.log2() - HEADROOM) * LN_2 - origin * self.scale;
+                let log = (sum.log2() - HEADROOM) * LN_2 - origin * scale;
                 sum.gt(0.0).select(log, MASKED)
             });
             log.each(|i, log| lse.st_if((warp_row + i).lt(q_len), (warp_row + i) * self.heads, log));
@@ -317,33 +385,11 @@ impl<T: Half> Source<T> for f32 {
     }
 }
 
-impl AnyKernel for FlashAttention {
+impl Kernel for FlashAttention {
+    type Args<M: Mode> = FlashAttentionArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let FlashAttention { head_dim, heads, kv_heads, .. } = self;
-        let [q, kv, out, factors] = [self.q, self.kv, self.out, self.factors].map(Dtype::name);
-        let causal = if self.causal { "_causal" } else { "" };
-        let layout = match self.kv_layout {
-            KvLayout::Cache { max_seq_len } => format!("cache{max_seq_len}"),
-            KvLayout::Tokens => "tokens".into(),
-        };
-        let lengths = if self.lengths == Lengths::Scalars { "" } else { "_ragged" };
-        let lse = if self.lse { "_lse" } else { "" };
-        let scale = self.scale.to_bits();
-        format!(
-            "flash_attention_q{q}_kv{kv}_{out}_by_{factors}_d{head_dim}_h{heads}_kv{kv_heads}{causal}_{layout}{lengths}{lse}_s{scale:08x}"
-        )
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        self.arguments()
     }
 
     fn launch(&self) -> LaunchRule {
@@ -358,48 +404,31 @@ impl AnyKernel for FlashAttention {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        let FlashAttention { head_dim, heads, kv_heads, scale, .. } = *self;
-        if !(16..=256).contains(&head_dim) || !head_dim.is_multiple_of(16) {
-            return Err(BuildError::field("head_dim", head_dim, "a multiple of 16 from 16 to 256"));
-        }
-        if kv_heads == 0 {
-            return Err(BuildError::field("kv_heads", kv_heads, "1 or more"));
-        }
-        if heads == 0 || !heads.is_multiple_of(kv_heads) || heads > 65535 {
-            let rule = format!("a multiple of kv_heads, which is {kv_heads}, up to 65535");
+        let FlashAttention { heads, kv_heads, factors, .. } = *self;
+        if !heads.is_multiple_of(kv_heads) {
+            let rule = format!("a multiple of kv_heads, which is {kv_heads}");
             return Err(BuildError::field("heads", heads, rule));
         }
-        if !(scale > 1e-9 && scale <= 1e3) {
-            return Err(BuildError::field("scale", scale, "a number above 1e-9 and up to 1000"));
-        }
-        if self.factors == Dtype::F32 {
-            return Err(BuildError::field("factors", self.factors, "f16 or bf16"));
-        }
         for (field, dtype) in [("q", self.q), ("kv", self.kv)] {
-            if dtype != Dtype::F32 && dtype != self.factors {
-                let rule = format!("f32, or the factors', which are {}", self.factors);
+            if dtype != Dtype::F32 && dtype != factors {
+                let rule = format!("f32, or the factors', which are {factors}");
                 return Err(BuildError::field(field, dtype, rule));
             }
         }
-        match self.kv_layout {
-            KvLayout::Cache { max_seq_len: 0 } => {
-                Err(BuildError::field("max_seq_len", 0, "the room of the cache, 1 or more"))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
-    fn body(&self, k: K<'_>) {
+    fn body<'k>(&self, k: K<'k>, args: FlashAttentionArgs<Body<'k>>) {
         let whole = [self.q, self.kv].map(|dtype| dtype == Dtype::F32);
         match (self.factors, whole) {
-            (Dtype::Bf16, [false, false]) => self.attend::<Bf16, Bf16, Bf16>(k),
-            (Dtype::Bf16, [true, false]) => self.attend::<f32, Bf16, Bf16>(k),
-            (Dtype::Bf16, [false, true]) => self.attend::<Bf16, f32, Bf16>(k),
-            (Dtype::Bf16, [true, true]) => self.attend::<f32, f32, Bf16>(k),
-            (_, [false, false]) => self.attend::<F16, F16, F16>(k),
-            (_, [true, false]) => self.attend::<f32, F16, F16>(k),
-            (_, [false, true]) => self.attend::<F16, f32, F16>(k),
-            (_, [true, true]) => self.attend::<f32, f32, F16>(k),
+            (Dtype::Bf16, [false, false]) => self.attend::<Bf16, Bf16, Bf16>(k, &args),
+            (Dtype::Bf16, [true, false]) => self.attend::<f32, Bf16, Bf16>(k, &args),
+            (Dtype::Bf16, [false, true]) => self.attend::<Bf16, f32, Bf16>(k, &args),
+            (Dtype::Bf16, [true, true]) => self.attend::<f32, f32, Bf16>(k, &args),
+            (_, [false, false]) => self.attend::<F16, F16, F16>(k, &args),
+            (_, [true, false]) => self.attend::<f32, F16, F16>(k, &args),
+            (_, [false, true]) => self.attend::<F16, f32, F16>(k, &args),
+            (_, [true, true]) => self.attend::<f32, f32, F16>(k, &args),
         }
     }
 }

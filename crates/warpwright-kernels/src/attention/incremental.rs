@@ -6,11 +6,8 @@ use super::split::{MAX_SPLITS, MIN_CHUNK};
 use super::tensor;
 use crate::CacheDtype;
 use crate::Dtype;
-use crate::attention::SCALE;
 use crate::data::eight_bits::BLOCK;
-use crate::entry::{DTYPES, Domain, Entry, Field, boxed};
 use std::f32::consts::LOG2_E;
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a
@@ -66,34 +63,92 @@ use warpwright_dsl::*;
 ///
 /// Scores up to `10³⁰` are finite, and so are sums; where `ε` is large, as for inputs of 10⁶, results still are
 /// means of values.
-#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Config)]
+#[config(
+    doc = "out = softmax(scale * q * transpose(K)) * V, one query per head over a KV cache",
+    // Llama-3.2-1B, Qwen2.5-1.5B and Llama-3-8B first.
+    examples(
+        "head_dim=64 heads=32 kv_heads=8 max_seq_len=131072 lengths_in_memory=true splits=32",
+        "head_dim=128 heads=12 kv_heads=2 max_seq_len=32768 cache=bf16 lengths_in_memory=true splits=128",
+        "head_dim=128 heads=32 kv_heads=8 lengths_in_memory=true splits=32",
+        "head_dim=128 heads=32 kv_heads=8 cache=q8_0 q=f16 out=f16 lengths_in_memory=true splits=32",
+        "head_dim=128 heads=28 kv_heads=4 cache=bf16 q=bf16 out=bf16",
+        "head_dim=64 heads=32 q=bf16 cache=bf16 out=bf16 warps=8",
+        "head_dim=128 heads=28 kv_heads=4 tensor_cores=false",
+        "head_dim=80 heads=32 kv_heads=32 cache=f32",
+        "head_dim=112 heads=32 kv_heads=2 q=f16 out=f16",
+        "head_dim=256 heads=16 kv_heads=1 warps=8"
+    )
+)]
 pub struct IncrementalAttention {
-    /// Elements of a head: a multiple of 8 from 32 to 256; of 32 for a `q8_0` cache.
+    /// Elements of a head; a multiple of 32 for a `q8_0` cache.
+    #[field(range = 32..=256, multiple_of = 8, default = 128)]
     pub head_dim: u32,
     /// Query heads: a multiple of `kv_heads`.
+    #[field(range = 1..=1024, default = 32)]
     pub heads: u32,
     /// Heads of the cache.
+    #[field(range = 1..=1024, default = 8)]
     pub kv_heads: u32,
-    /// Tokens that the cache has room for, up to 2²⁰: the stride between its heads.
+    /// Tokens that the cache has room for: the stride between its heads.
+    #[field(range = 1..=1 << 20, default = 8192)]
     pub max_seq_len: u32,
     /// Element type of the cache.
+    #[field(default = "f16")]
     pub cache: CacheDtype,
     /// Element type of `q`.
+    #[field(default = "f32")]
     pub q: Dtype,
     /// Element type of `out`.
+    #[field(default = "f32")]
     pub out: Dtype,
-    /// What `q·k` is multiplied by.
-    pub scale: f32,
+    /// What scores are multiplied by; `auto` is `1 / √head_dim`.
+    #[field(none = "auto", range = 1e-9..=1e3, default = "auto")]
+    pub scale: Option<f32>,
     /// Whether every sequence's length is read from device memory, so that a captured graph serves all tokens;
     /// else one length is given for all.
+    #[field(default = false)]
     pub lengths_in_memory: bool,
-    /// Blocks that share a sequence, up to 256: see [`splits_for`](Self::splits_for).
+    /// Blocks that share a sequence: see [`splits_for`](Self::splits_for).
+    #[field(range = 1..=MAX_SPLITS, default = 1)]
     pub splits: u32,
-    /// Warps of a block: 1, 2, 4 or 8.
-    pub warps: u32,
     /// Whether tensor cores may be used: they are for caches of `f16`, and from `sm_80` on `bf16`, with a head_dim
     /// of up to 128 where the queries fit into registers.
+    #[field(default = true)]
     pub tensor_cores: bool,
+    /// Warps of a block.
+    #[field(domain = Domain::OneOf(&["1", "2", "4", "8"]), default = 4)]
+    pub warps: u32,
+}
+
+/// The arguments of [`IncrementalAttention`].
+#[derive(Args)]
+#[args(of = IncrementalAttention)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct IncrementalAttentionArgs<M: Mode> {
+    #[arg(len = batch.times(of.query_len()), dtype = of.q.ty())]
+    pub q: M::AnyIn,
+    #[arg(len = batch.times(of.cache_len()), dtype = of.cache.ty())]
+    pub k: M::AnyIn,
+    #[arg(len = batch.times(of.cache_len() / u64::from(BLOCK)), when = of.cache == CacheDtype::Q8_0)]
+    pub k_scales: Option<M::In<F16>>,
+    #[arg(len = batch.times(of.cache_len()), dtype = of.cache.ty())]
+    pub v: M::AnyIn,
+    #[arg(len = batch.times(of.cache_len() / u64::from(BLOCK)), when = of.cache == CacheDtype::Q8_0)]
+    pub v_scales: Option<M::In<F16>>,
+    #[arg(len = batch.times(of.query_len()), dtype = of.out.ty())]
+    pub out: M::AnyOut,
+    #[arg(len = batch, when = of.lengths_in_memory)]
+    pub lengths: Option<M::In<u32>>,
+    #[arg(when = !of.lengths_in_memory)]
+    pub length: Option<M::Scalar<u32>>,
+    #[arg(len = batch.times(of.query_len()).times(of.splits.into()), when = of.splits > 1)]
+    pub partial_out: Option<M::InOut<f32>>,
+    #[arg(len = batch.times(u64::from(of.heads) * 2).times(of.splits.into()), when = of.splits > 1)]
+    pub partial_stats: Option<M::InOut<f32>>,
+    #[arg(len = batch.times(u64::from(of.kv_heads) * u64::from(of.passes())), when = of.splits > 1)]
+    pub arrivals: Option<M::InOut<u32>>,
+    pub batch: M::Dim,
 }
 
 /// What the configuration means for a warp.
@@ -130,7 +185,7 @@ impl IncrementalAttention {
             cache: CacheDtype::F16,
             q: Dtype::F32,
             out: Dtype::F32,
-            scale: 1.0 / (head_dim.max(1) as f32).sqrt(),
+            scale: None,
             lengths_in_memory: false,
             splits: 1,
             warps: 4,
@@ -152,6 +207,21 @@ impl IncrementalAttention {
     pub fn split_for(mut self, length: u32, batch: u32, sms: u32) -> Self {
         self.splits = self.splits_for(length, batch, sms);
         self
+    }
+
+    /// What scores are multiplied by.
+    pub fn score_scale(&self) -> f32 {
+        super::score_scale(self.scale, self.head_dim)
+    }
+
+    /// Elements of the queries of a sequence.
+    fn query_len(&self) -> u64 {
+        u64::from(self.heads) * u64::from(self.head_dim)
+    }
+
+    /// Elements of a sequence's keys in the cache.
+    fn cache_len(&self) -> u64 {
+        (u64::from(self.kv_heads) * u64::from(self.max_seq_len)).saturating_mul(self.head_dim.into())
     }
 
     /// How often K and V are read: once, but for groups that are too large for the registers of a warp.
@@ -220,82 +290,32 @@ impl IncrementalAttention {
 
     /// What scores are multiplied by, as exponents of 2.
     pub(super) fn scale_of_exponents(&self) -> f32 {
-        self.scale * LOG2_E
+        self.score_scale() * LOG2_E
     }
 }
 
-impl AnyKernel for IncrementalAttention {
+impl Kernel for IncrementalAttention {
+    type Args<M: Mode> = IncrementalAttentionArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
     }
 
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
     fn check(&self) -> Result<(), BuildError> {
-        let IncrementalAttention { head_dim, heads, kv_heads, max_seq_len, cache, .. } = *self;
+        let IncrementalAttention { head_dim, heads, kv_heads, cache, .. } = *self;
         let granule = cache.granule();
-        if !(32..=256).contains(&head_dim) || !head_dim.is_multiple_of(granule) {
-            let rule = format!("a multiple of {granule} from 32 to 256, for a cache of {cache}");
+        if !head_dim.is_multiple_of(granule) {
+            let rule = format!("a multiple of {granule}, for a cache of {cache}");
             return Err(BuildError::field("head_dim", head_dim, rule));
         }
-        if !(1..=MOST).contains(&kv_heads) {
-            return Err(BuildError::field("kv_heads", kv_heads, format!("from 1 to {MOST}")));
-        }
-        if !(1..=MOST).contains(&heads) || !heads.is_multiple_of(kv_heads) {
-            let rule = format!("a multiple of kv_heads, which is {kv_heads}, up to {MOST}");
-            return Err(BuildError::field("heads", heads, rule));
-        }
-        if !(1..=LONGEST).contains(&max_seq_len) {
-            return Err(BuildError::field("max_seq_len", max_seq_len, format!("from 1 to {LONGEST}")));
-        }
-        if !(self.scale > 0.0 && self.scale <= 1e3) {
-            return Err(BuildError::field("scale", self.scale, "a number above 0 and up to 1000"));
-        }
-        if !(1..=MAX_SPLITS).contains(&self.splits) {
-            return Err(BuildError::field("splits", self.splits, format!("from 1 to {MAX_SPLITS}")));
-        }
-        if !matches!(self.warps, 1 | 2 | 4 | 8) {
-            return Err(BuildError::field("warps", self.warps, "1, 2, 4 or 8"));
+        if !heads.is_multiple_of(kv_heads) {
+            return Err(BuildError::field(
+                "heads",
+                heads,
+                format!("a multiple of kv_heads, which is {kv_heads}"),
+            ));
         }
         Ok(())
-    }
-
-    fn entry(&self) -> String {
-        let IncrementalAttention { head_dim, heads, kv_heads, max_seq_len, splits, warps, .. } = self;
-        let (q, cache, out) = (self.q, self.cache, self.out);
-        let lengths = if self.lengths_in_memory { "lengths" } else { "length" };
-        let scale = self.scale.to_bits();
-        let products = if self.tensor_cores { "_tc" } else { "" };
-        format!(
-            "incremental_attention_{q}_{cache}_{out}_h{heads}_{kv_heads}_d{head_dim}_m{max_seq_len}_c{scale:08x}_{lengths}_s{splits}_w{warps}{products}"
-        )
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let [head_dim, heads, kv_heads] = [self.head_dim, self.heads, self.kv_heads].map(u64::from);
-        let batch = |elements: u64| Extent::dim("batch").times(elements);
-        let rows = kv_heads * u64::from(self.max_seq_len);
-        let mut args = vec![ArgDesc::buffer("q", self.q.ty(), Role::In, batch(heads * head_dim))];
-        for (name, scales) in [("k", "k_scales"), ("v", "v_scales")] {
-            args.push(ArgDesc::buffer(name, self.cache.ty(), Role::In, batch(rows).times(head_dim)));
-            if self.cache == CacheDtype::Q8_0 {
-                args.push(ArgDesc::input::<F16>(scales, batch(rows).times(head_dim / u64::from(BLOCK))));
-            }
-        }
-        args.push(ArgDesc::buffer("out", self.out.ty(), Role::Out, batch(heads * head_dim)));
-        args.push(match self.lengths_in_memory {
-            true => ArgDesc::input::<u32>("lengths", batch(1)),
-            false => ArgDesc::scalar::<u32>("length"),
-        });
-        if self.splits > 1 {
-            let parts = heads * u64::from(self.splits);
-            args.push(ArgDesc::in_out::<f32>("partial_out", batch(parts * head_dim)));
-            args.push(ArgDesc::in_out::<f32>("partial_stats", batch(parts * 2)));
-            args.push(ArgDesc::in_out::<u32>("arrivals", batch(kv_heads * u64::from(self.passes()))));
-        }
-        args
     }
 
     fn launch(&self) -> LaunchRule {
@@ -319,101 +339,7 @@ impl AnyKernel for IncrementalAttention {
         sizes
     }
 
-    fn body(&self, k: K<'_>) {
-        block::attend(self, k);
+    fn body<'k>(&self, k: K<'k>, args: IncrementalAttentionArgs<Body<'k>>) {
+        block::attend(self, k, &args);
     }
 }
-
-/// Heads at most.
-const MOST: u32 = 1024;
-/// Tokens that a cache has room for at most.
-const LONGEST: u32 = 1 << 20;
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "incremental_attention",
-    doc: "out = softmax(scale * q * transpose(K)) * V, one query per head over a KV cache",
-    fields: &[
-        Field {
-            name: "head_dim",
-            domain: Domain::Int { from: 32, to: 256, multiple_of: 8 },
-            default: Some("128"),
-            doc: "elements of a head; a multiple of 32 for a q8_0 cache",
-        },
-        Field { name: "heads", domain: Domain::int(1, MOST), default: Some("32"), doc: "query heads" },
-        Field {
-            name: "kv_heads",
-            domain: Domain::int(1, MOST),
-            default: Some("8"),
-            doc: "heads of the cache, of which the query heads are a multiple",
-        },
-        Field {
-            name: "max_seq_len",
-            domain: Domain::int(1, LONGEST),
-            default: Some("8192"),
-            doc: "tokens that the cache has room for",
-        },
-        Field {
-            name: "cache",
-            domain: <CacheDtype as FieldValue>::DOMAIN,
-            default: Some("f16"),
-            doc: "element type of the cache",
-        },
-        Field { name: "q", domain: DTYPES, default: Some("f32"), doc: "element type of q" },
-        Field { name: "out", domain: DTYPES, default: Some("f32"), doc: "element type of out" },
-        SCALE,
-        Field {
-            name: "lengths_in_memory",
-            domain: Domain::FLAG,
-            default: Some("false"),
-            doc: "whether lengths are read from device memory, one for each sequence",
-        },
-        Field {
-            name: "splits",
-            domain: Domain::int(1, MAX_SPLITS),
-            default: Some("1"),
-            doc: "blocks that share a sequence",
-        },
-        Field {
-            name: "tensor_cores",
-            domain: Domain::FLAG,
-            default: Some("true"),
-            doc: "whether tensor cores may be used, for caches of f16 and bf16",
-        },
-        Field {
-            name: "warps",
-            domain: Domain::OneOf(&["1", "2", "4", "8"]),
-            default: Some("4"),
-            doc: "warps of a block",
-        },
-    ],
-    examples: &[
-        // Llama-3.2-1B, Qwen2.5-1.5B and Llama-3-8B.
-        "head_dim=64 heads=32 kv_heads=8 max_seq_len=131072 lengths_in_memory=true splits=32",
-        "head_dim=128 heads=12 kv_heads=2 max_seq_len=32768 cache=bf16 lengths_in_memory=true splits=128",
-        "head_dim=128 heads=32 kv_heads=8 lengths_in_memory=true splits=32",
-        "head_dim=128 heads=32 kv_heads=8 cache=q8_0 q=f16 out=f16 lengths_in_memory=true splits=32",
-        "head_dim=128 heads=28 kv_heads=4 cache=bf16 q=bf16 out=bf16",
-        "head_dim=64 heads=32 q=bf16 cache=bf16 out=bf16 warps=8",
-        "head_dim=128 heads=28 kv_heads=4 tensor_cores=false",
-        "head_dim=80 heads=32 kv_heads=32 cache=f32",
-        "head_dim=112 heads=32 kv_heads=2 q=f16 out=f16",
-        "head_dim=256 heads=16 kv_heads=1 warps=8",
-    ],
-    make: |config| {
-        let number = |name| config.u32(name);
-        let heads = [number("heads"), number("kv_heads"), number("head_dim")];
-        let [heads, kv_heads, head_dim] = heads;
-        let kernel = IncrementalAttention::new(heads, kv_heads, head_dim, number("max_seq_len"));
-        boxed(IncrementalAttention {
-            cache: CacheDtype::from_name(config.text("cache")).unwrap_or(CacheDtype::F16),
-            q: config.dtype("q"),
-            out: config.dtype("out"),
-            scale: config.auto_f32("scale").unwrap_or(kernel.scale),
-            lengths_in_memory: config.flag("lengths_in_memory"),
-            splits: number("splits"),
-            warps: number("warps"),
-            tensor_cores: config.flag("tensor_cores"),
-            ..kernel
-        })
-    },
-};

@@ -14,12 +14,7 @@ mod steps;
 mod tensor;
 mod warps;
 
-use crate::entry::{Domain, Field};
-
-/// The field for what scores are multiplied by.
-const SCALE: Field = Field {
-    name: "scale",
-    domain: Domain::Or { word: "auto", of: &Domain::Float { from: 1e-6, to: 1e3 } },
-    default: Some("auto"),
-    doc: "what scores are multiplied by; auto is 1 / sqrt(head_dim)",
-};
+/// What scores are multiplied by where a configuration says `scale`.
+fn score_scale(scale: Option<f32>, head_dim: u32) -> f32 {
+    scale.unwrap_or(1.0 / (head_dim.max(1) as f32).sqrt())
+}

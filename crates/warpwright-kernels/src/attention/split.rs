@@ -57,27 +57,16 @@ pub(super) fn inverse<'k>(sum: Reg<'k, f32>) -> Reg<'k, f32> {
 #[derive(Clone, Copy)]
 pub(super) struct Workspace<'k> {
     /// Weighted sums of values: sequence × head × split × head_dim.
-    out: Ptr<'k, Global, f32>,
+    pub(super) out: Ptr<'k, Global, f32>,
     /// Reference and sum: sequence × head × split × 2.
-    stats: Ptr<'k, Global, f32>,
+    pub(super) stats: Ptr<'k, Global, f32>,
     /// Blocks that have arrived: sequence × (kv head, pass). Zero between launches.
-    arrivals: Ptr<'k, Global, u32>,
-    splits: Size<'k>,
-    head_dim: u32,
+    pub(super) arrivals: Ptr<'k, Global, u32>,
+    pub(super) splits: Size<'k>,
+    pub(super) head_dim: u32,
 }
 
 impl<'k> Workspace<'k> {
-    /// Declares the buffers.
-    pub(super) fn new(k: K<'k>, splits: Size<'k>, head_dim: u32) -> Self {
-        Workspace {
-            out: k.ptr_mut("partial_out"),
-            stats: k.ptr_mut("partial_stats"),
-            arrivals: k.ptr_mut("arrivals"),
-            splits,
-            head_dim,
-        }
-    }
-
     /// Leaves a part of query head `head`, counted over all sequences; by the first run of lanes.
     pub(super) fn leave(self, lane: Lane<'k>, head: Reg<'k, u32>, split: Reg<'k, u32>, part: &Part<'k>) {
         let row = head * self.splits.reg() + split;

@@ -1,7 +1,7 @@
 //! Floats of a type that is configuration: kernels whose buffers may be `f32`, `f16` or `bf16` and that
 //! compute in `f32`.
 
-use warpwright_dsl::{AnyPtr, Bf16, Bf16x2, F16, F16x2, Global, Index, K, Number, Pred, Ptr, Reg, Size};
+use warpwright_dsl::{AnyPtr, Bf16, Bf16x2, Domain, F16, F16x2, Global, Index, Number, Pred, Ptr, Reg, Size};
 use warpwright_ptx::ir::Type;
 
 /// The element type of a buffer of floats.
@@ -14,6 +14,9 @@ pub enum Dtype {
     /// bfloat16: 7 bits of fraction, the range of `f32`.
     Bf16,
 }
+
+/// Those of two bytes.
+pub(crate) const HALVES: Domain = Domain::OneOf(&["f16", "bf16"]);
 
 impl Dtype {
     /// Bytes of an element.
@@ -58,34 +61,6 @@ impl<'k> From<AnyPtr<'k>> for Floats<'k> {
             Type::F16 => Floats::F16(buffer.typed()),
             Type::BF16 => Floats::Bf16(buffer.typed()),
             _ => Floats::F32(buffer.typed()),
-        }
-    }
-}
-
-/// Parameters that are buffers of floats.
-pub(crate) trait FloatBuffers<'k> {
-    /// A buffer that the kernel reads.
-    fn floats(self, name: &str, dtype: Dtype) -> Floats<'k>;
-    /// A buffer that the kernel writes, or reads and writes.
-    fn floats_mut(self, name: &str, dtype: Dtype) -> Floats<'k>;
-}
-
-impl<'k> FloatBuffers<'k> for K<'k> {
-    #[track_caller]
-    fn floats(self, name: &str, dtype: Dtype) -> Floats<'k> {
-        match dtype {
-            Dtype::F32 => Floats::F32(self.ptr(name)),
-            Dtype::F16 => Floats::F16(self.ptr(name)),
-            Dtype::Bf16 => Floats::Bf16(self.ptr(name)),
-        }
-    }
-
-    #[track_caller]
-    fn floats_mut(self, name: &str, dtype: Dtype) -> Floats<'k> {
-        match dtype {
-            Dtype::F32 => Floats::F32(self.ptr_mut(name)),
-            Dtype::F16 => Floats::F16(self.ptr_mut(name)),
-            Dtype::Bf16 => Floats::Bf16(self.ptr_mut(name)),
         }
     }
 }

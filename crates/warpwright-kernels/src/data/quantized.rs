@@ -1,8 +1,7 @@
 //! Floats, or eight bits with a scale for each 32: rows as kernels write them that may be told either.
 
-use crate::CacheDtype;
 use crate::data::eight_bits::{BLOCK, quantize};
-use crate::data::floats::{Dtype, FloatBuffers, Floats};
+use crate::data::floats::{Dtype, Floats};
 use crate::data::wide;
 use warpwright_dsl::*;
 
@@ -13,33 +12,7 @@ pub(crate) enum Rows<'k> {
     Q8_0 { quants: Ptr<'k, Global, i8>, scales: Ptr<'k, Global, F16> },
 }
 
-/// The description of the arguments of [`Rows::parameter`].
-pub(crate) fn describe(
-    [name, scales]: [&'static str; 2],
-    dtype: CacheDtype,
-    role: Role,
-    len: Extent,
-) -> Vec<ArgDesc> {
-    let mut args = vec![ArgDesc::buffer(name, dtype.ty(), role, len)];
-    if dtype == CacheDtype::Q8_0 {
-        args.push(ArgDesc::buffer(scales, F16::TYPE, role, len.per(BLOCK.into())));
-    }
-    args
-}
-
 impl<'k> Rows<'k> {
-    /// The parameters `name` and, for `q8_0`, `scales`.
-    #[track_caller]
-    pub(crate) fn parameter(k: K<'k>, [name, scales]: [&str; 2], dtype: CacheDtype) -> Self {
-        let floats = |dtype| Rows::Floats(k.floats_mut(name, dtype));
-        match dtype {
-            CacheDtype::F32 => floats(Dtype::F32),
-            CacheDtype::F16 => floats(Dtype::F16),
-            CacheDtype::Bf16 => floats(Dtype::Bf16),
-            CacheDtype::Q8_0 => Rows::Q8_0 { quants: k.ptr_mut(name), scales: k.ptr_mut(scales) },
-        }
-    }
-
     /// The rows of a buffer, and of that of its scales for `q8_0`.
     #[track_caller]
     pub(crate) fn of(elements: AnyPtr<'k>, scales: Option<Ptr<'k, Global, F16>>) -> Self {

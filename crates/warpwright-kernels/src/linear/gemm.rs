@@ -1,19 +1,17 @@
 //! Products of many tokens with weights of half precision, on the tensor cores.
 
-use super::block::{BIAS, BlockTile, COLUMNS, DEPTH, Epilogue, N, OUT, RESIDUAL, ROWS, WEIGHTS};
+use super::block::{BlockTile, COLUMNS, DEPTH, Outputs, ROWS};
 use super::scale_rows::pitch;
-use crate::data::floats::Dtype;
-use crate::entry::{Domain, Entry, Field, boxed};
+use crate::data::floats::{Dtype, HALVES};
 use crate::weights::{Part, Planes, WeightFormat};
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = scale · (x · Wᵀ) + bias + residual` for `W` of `f16` or `bf16`.
 ///
 /// - `w` is the plane of `n` rows of `k` weights (see [`Planes`]): row-major, rows filled up with zeros to a
 ///   multiple of 8 weights;
-/// - `x` is `tokens × k` of the type of the weights, row-major ([`GemmInput::Plain`]), or, with `scales`, what
-///   [`ScaleRows`](crate::ScaleRows) makes of activations of any type and size ([`GemmInput::Scaled`]);
+/// - `x` is `tokens × k` of the type of the weights, row-major, or, with [`terms`](Self::terms) and `scales`, what
+///   [`ScaleRows`](crate::ScaleRows) makes of activations of any type and size;
 /// - `bias`, if there is one, is `n` numbers of `f32`; `residual`, if there is one, is `tokens × n` like `y`, and
 ///   may be the same buffer;
 /// - `y` is `tokens × n`, row-major, of type `out`; what `f16` cannot hold becomes ±65504.
@@ -25,40 +23,75 @@ use warpwright_dsl::*;
 /// Products of halves are exact and are added in `f32`, so that for plain activations
 /// `|err| ≤ (2k + 16) · 2⁻²³ · Σ|xᵢ||wᵢ|`, and one rounding to `out`. With scaled ones `k` counts once for
 /// each term, and `ScaleRows` says what is lost of `x`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "y = scale * (x * transpose(W)) + bias + residual for W of f16 or bf16, on the tensor cores",
+    examples(
+        "dtype=f16 n=14336",
+        "dtype=bf16 n=128256 k=2048",
+        "dtype=bf16 k=14336 residual=true terms=2",
+        "dtype=f16 n=1536 k=1536 bias=true out=f16 rows=64",
+        "dtype=f16 terms=1 rows=32 stages=4",
+        "dtype=bf16 terms=2 rows=16 stages=3 out=bf16",
+        "dtype=f16 n=33 k=50 rows=16 columns=64 stages=1"
+    )
+)]
 pub struct Gemm {
     /// Type of the weights: `F16`, or from `sm_80` on `Bf16`.
+    #[field(domain = HALVES, default = "f16")]
     pub dtype: Dtype,
     /// Rows of `W`, columns of `y`.
+    #[field(range = 1..=1 << 22, default = 4096)]
     pub n: u32,
     /// Weights of a row.
+    #[field(range = 1..=1 << 22, default = 4096)]
     pub k: u32,
-    /// How the activations are given.
-    pub input: GemmInput,
+    /// Terms of each activation, of the type of the weights, that [`ScaleRows`](crate::ScaleRows) has made: 0 for plain
+    /// activations of that type, without scales.
+    #[field(range = 0..=2, default = 0)]
+    pub terms: u32,
     /// Tokens of a block's tile: 16, 32, 64 or 128.
+    #[field(domain = ROWS, default = 128)]
     pub rows: u32,
     /// Columns of a block's tile: 128, or 64 for more blocks of a small product.
+    #[field(domain = COLUMNS, default = 128)]
     pub columns: u32,
-    /// Tiles in shared memory at a time: 1 to 4, 2 is double buffering. Shared memory bounds them.
+    /// Tiles in shared memory at a time: 2 is double buffering. Shared memory bounds them.
+    #[field(range = 1..=4, default = 2)]
     pub stages: u32,
-    /// Whether a bias is added.
+    /// Whether a bias is added to each row.
+    #[field(default = false)]
     pub bias: bool,
-    /// Whether a residual is added.
+    /// Whether a residual is added, a matrix like `y`, which may be `y`.
+    #[field(default = false)]
     pub residual: bool,
-    /// Element type of `y`.
+    /// Element type of `y` and the residual.
+    #[field(default = "f32")]
     pub out: Dtype,
 }
 
-/// How activations are given to a product on the tensor cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
-pub enum GemmInput {
-    /// Halves of the type of the weights.
-    Plain,
-    /// What [`ScaleRows`](crate::ScaleRows) makes: so many terms of the type of the weights, and scales.
-    Scaled {
-        /// 1 or 2.
-        terms: u32,
-    },
+/// The arguments of [`Gemm`].
+#[derive(Args)]
+#[args(of = Gemm)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct GemmArgs<M: Mode> {
+    #[arg(len = tokens.times(of.row()), dtype = of.dtype.ty())]
+    pub x: M::AnyIn,
+    #[arg(len = Extent::new(of.planes().bytes() / 2), dtype = of.dtype.ty(), constant)]
+    pub w: M::AnyIn,
+    #[arg(len = tokens, when = of.terms > 0)]
+    pub scales: Option<M::In<f32>>,
+    #[arg(len = of.n, when = of.bias, constant)]
+    pub bias: Option<M::In<f32>>,
+    #[arg(len = tokens.times(of.n.into()), dtype = of.residual.then(|| of.out.ty()))]
+    pub residual: Option<M::AnyIn>,
+    #[arg(
+        len = tokens.times(of.n.into()),
+        dtype = of.out.ty(),
+        shares = if of.residual { &["residual"] } else { &[] }
+    )]
+    pub y: M::AnyOut,
+    pub tokens: M::Scalar<u32>,
 }
 
 /// Bytes of shared memory that a block may have before `sm_80`, and on the smallest device since.
@@ -72,7 +105,7 @@ impl Gemm {
             dtype,
             n,
             k,
-            input: GemmInput::Plain,
+            terms: 0,
             rows: 128,
             columns: 128,
             stages: 2,
@@ -88,15 +121,16 @@ impl Gemm {
 
     /// Terms of `x`, and elements of a row of one.
     fn terms(&self) -> (u32, u32) {
-        match self.input {
-            GemmInput::Plain => (1, self.k),
-            GemmInput::Scaled { terms } => (terms, pitch(self.k)),
+        match self.terms {
+            0 => (1, self.k),
+            terms => (terms, pitch(self.k)),
         }
     }
 
-    fn epilogue(&self) -> Epilogue {
-        let Gemm { n, bias, residual, out, .. } = *self;
-        Epilogue { n, scaled: self.input != GemmInput::Plain, bias, residual, out }
+    /// Elements of a row of `x`, all terms.
+    fn row(&self) -> u64 {
+        let (terms, length) = self.terms();
+        u64::from(terms) * u64::from(length)
     }
 
     fn planes(&self) -> Planes {
@@ -109,17 +143,18 @@ impl Gemm {
         rows.saturating_mul(self.stages).saturating_mul(2 * DEPTH)
     }
 
-    fn product<T: Factor>(&self, k: K<'_>) {
+    fn product<'k, T: Factor>(&self, k: K<'k>, args: GemmArgs<Body<'k>>) {
         let tile = self.tile();
-        let (x, w) = (k.ptr::<T>("x"), k.ptr::<T>("w"));
-        let outputs = self.epilogue().declare(k);
+        let (x, w) = (args.x.typed::<T>(), args.w.typed::<T>());
+        let GemmArgs { scales, bias, residual, y, tokens, .. } = args;
+        let outputs = Outputs { n: self.n, scales, bias, residual, y, tokens };
         let [row, column] = tile.place(k);
         let (terms, length) = self.terms();
         // Zeros are all that lies beyond the end of a row in a tile of `x`.
         let whole = length.is_multiple_of(DEPTH);
         let terms: Vec<_> = (0..terms)
             .map(|term| {
-                let rows = x.at(term * length).matrix(outputs.tokens(), length);
+                let rows = x.at(term * length).matrix(tokens, length);
                 rows.pitch(terms * length).columns_fit(whole)
             })
             .collect();
@@ -145,39 +180,15 @@ impl Gemm {
                 tile.multiply(warp_place, &x, w_tile.at(stage), sums)
             },
         );
-        outputs.store(self.n, sums, [row + warp_place[0], column + warp_place[1]]);
+        outputs.store(sums, [row + warp_place[0], column + warp_place[1]]);
     }
 }
 
-impl AnyKernel for Gemm {
+impl Kernel for Gemm {
+    type Args<M: Mode> = GemmArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let Gemm { dtype, n, k, rows, columns, stages, .. } = self;
-        let terms = match self.input {
-            GemmInput::Plain => 0,
-            GemmInput::Scaled { terms } => terms,
-        };
-        format!("gemm_{dtype}_{}_n{n}_k{k}_x{terms}_t{rows}x{columns}_s{stages}", self.epilogue().name())
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let (terms, length) = self.terms();
-        let row = u64::from(terms) * u64::from(length);
-        let half = self.dtype.ty();
-        let weights = Extent::new(self.planes().bytes() / 2);
-        let mut args = vec![
-            ArgDesc::buffer("x", half, Role::In, Extent::dim("tokens").times(row)),
-            ArgDesc::buffer("w", half, Role::In, weights).constant(),
-        ];
-        args.extend(self.epilogue().args());
-        args
     }
 
     fn launch(&self) -> LaunchRule {
@@ -187,21 +198,8 @@ impl AnyKernel for Gemm {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        if self.dtype == Dtype::F32 {
-            return Err(BuildError::field("dtype", self.dtype, "f16 or bf16"));
-        }
-        for (field, side) in [("n", self.n), ("k", self.k)] {
-            if side == 0 || side > 1 << 22 {
-                return Err(BuildError::field(field, side, "from 1 to 4194304"));
-            }
-        }
-        if let GemmInput::Scaled { terms } = self.input
-            && !(1..=2).contains(&terms)
-        {
-            return Err(BuildError::field("terms", terms, "1 or 2"));
-        }
         self.tile().check()?;
-        if !(1..=4).contains(&self.stages) || self.shared_bytes() > SHARED[1] {
+        if self.shared_bytes() > SHARED[1] {
             let bytes = 2 * DEPTH * (self.terms().0 * self.rows + self.columns);
             let rule = format!(
                 "from 1 to 4, and at most {}, the stages of {bytes} bytes that fit",
@@ -212,67 +210,10 @@ impl AnyKernel for Gemm {
         Ok(())
     }
 
-    fn body(&self, k: K<'_>) {
+    fn body<'k>(&self, k: K<'k>, args: GemmArgs<Body<'k>>) {
         match self.dtype {
-            Dtype::Bf16 => self.product::<Bf16>(k),
-            _ => self.product::<F16>(k),
+            Dtype::Bf16 => self.product::<Bf16>(k, args),
+            _ => self.product::<F16>(k, args),
         }
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "gemm",
-    doc: "y = scale * (x * transpose(W)) + bias + residual for W of f16 or bf16, on the tensor cores",
-    fields: &[
-        Field {
-            name: "dtype",
-            domain: Domain::OneOf(&["f16", "bf16"]),
-            default: Some("f16"),
-            doc: "type of the weights",
-        },
-        N,
-        WEIGHTS,
-        Field {
-            name: "terms",
-            domain: Domain::int(0, 2),
-            default: Some("0"),
-            doc: "0 for plain x, else the terms that scale_rows has made of it",
-        },
-        ROWS,
-        COLUMNS,
-        Field {
-            name: "stages",
-            domain: Domain::int(1, 4),
-            default: Some("2"),
-            doc: "tiles in shared memory at a time",
-        },
-        BIAS,
-        RESIDUAL,
-        OUT,
-    ],
-    examples: &[
-        "dtype=f16 n=14336",
-        "dtype=bf16 n=128256 k=2048",
-        "dtype=bf16 k=14336 residual=true terms=2",
-        "dtype=f16 n=1536 k=1536 bias=true out=f16 rows=64",
-        "dtype=f16 terms=1 rows=32 stages=4",
-        "dtype=bf16 terms=2 rows=16 stages=3 out=bf16",
-        "dtype=f16 n=33 k=50 rows=16 columns=64 stages=1",
-    ],
-    make: |config| {
-        let input = match config.u32("terms") {
-            0 => GemmInput::Plain,
-            terms => GemmInput::Scaled { terms },
-        };
-        boxed(Gemm {
-            input,
-            rows: config.u32("rows"),
-            columns: config.u32("columns"),
-            stages: config.u32("stages"),
-            bias: config.flag("bias"),
-            residual: config.flag("residual"),
-            out: config.dtype("out"),
-            ..Gemm::new(config.dtype("dtype"), config.u32("n"), config.u32("k"))
-        })
-    },
-};

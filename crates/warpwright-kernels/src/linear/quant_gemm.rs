@@ -1,12 +1,10 @@
 //! Products of many tokens with quantised weights, on the tensor cores.
 
-use super::block::{BIAS, BlockTile, COLUMNS, DEPTH, Epilogue, N, OUT, RESIDUAL, ROWS, THREADS, WEIGHTS};
-use super::scale_rows::{TERMS, pitch};
+use super::block::{BlockTile, COLUMNS, DEPTH, Outputs, ROWS, THREADS};
+use super::scale_rows::pitch;
 use crate::data::floats::Dtype;
-use crate::entry::{Domain, Entry, Field, boxed};
 use crate::weights::chunks::{ChunkReader, RUN};
 use crate::weights::{Planes, WeightFormat};
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// `y = scale · (x · Wᵀ) + bias + residual` for quantised `W`: prefill, and decoding of more than eight tokens.
@@ -40,27 +38,77 @@ use warpwright_dsl::*;
 /// and one rounding to `out`. Weights smaller than 2⁻¹³ are exact. Activations may be any finite numbers; of the
 /// weights, `d·sc·q` with the format's largest `q`, and `dmin·m`, must be less than 65504, where half precision
 /// ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "y = scale * (x * transpose(W)) + bias + residual for quantised W, on the tensor cores",
+    examples(
+        "format=q4_k n=14336",
+        "format=q4_k k=14336 residual=true terms=2",
+        "format=q4_k terms=2 rows=64 out=bf16",
+        "format=q5_k out=f16",
+        "format=q6_k n=128256",
+        "format=q6_k k=14336 residual=true",
+        "format=q8_0 n=1536 k=1536 bias=true",
+        "format=q4_0 rows=64",
+        "format=q4_k rows=16 columns=64",
+        "format=q6_k rows=32 terms=2",
+        "format=q8_0 n=1 k=32 rows=16 columns=64 out=bf16"
+    )
+)]
 pub struct QuantGemm {
-    /// How the weights are stored: a quantised format.
+    /// How the weights are stored: a quantised format; [`Gemm`](crate::Gemm) is for halves.
+    #[field(domain = Domain::OneOf(&["q8_0", "q4_0", "q4_k", "q5_k", "q6_k"]), default = "q4_k")]
     pub format: WeightFormat,
     /// Rows of `W`, columns of `y`.
+    #[field(range = 1..=1 << 22, default = 4096)]
     pub n: u32,
     /// Weights of a row, a multiple of the format's block.
+    #[field(range = 1..=1 << 22, default = 4096)]
     pub k: u32,
-    /// Terms of each activation: 1, or 2 for errors that the weights alone make.
+    /// Terms of each activation, as [`ScaleRows`](crate::ScaleRows) makes them: 1, or 2 for errors that the weights alone
+    /// make.
+    #[field(range = 1..=2, default = 1)]
     pub terms: u32,
     /// Tokens of a block's tile: 16, 32, 64 or 128. More share each decoded weight, fewer waste less on short
     /// batches. 128 with two terms needs `sm_80`, for its shared memory.
+    #[field(domain = ROWS, default = 128)]
     pub rows: u32,
     /// Columns of a block's tile: 128, or 64 for more blocks of a small product.
+    #[field(domain = COLUMNS, default = 128)]
     pub columns: u32,
-    /// Whether a bias is added.
+    /// Whether a bias is added to each row.
+    #[field(default = false)]
     pub bias: bool,
-    /// Whether a residual is added.
+    /// Whether a residual is added, a matrix like `y`, which may be `y`.
+    #[field(default = false)]
     pub residual: bool,
-    /// Element type of `y`.
+    /// Element type of `y` and the residual.
+    #[field(default = "f32")]
     pub out: Dtype,
+}
+
+/// The arguments of [`QuantGemm`].
+#[derive(Args)]
+#[args(of = QuantGemm)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct QuantGemmArgs<M: Mode> {
+    #[arg(len = tokens.times(u64::from(of.terms) * u64::from(pitch(of.k))))]
+    pub x: M::In<F16>,
+    #[arg(len = Extent::new(Planes::new(of.format, of.n, of.k).bytes()), constant)]
+    pub w: M::In<u8>,
+    #[arg(len = tokens)]
+    pub scales: M::In<f32>,
+    #[arg(len = of.n, when = of.bias, constant)]
+    pub bias: Option<M::In<f32>>,
+    #[arg(len = tokens.times(of.n.into()), dtype = of.residual.then(|| of.out.ty()))]
+    pub residual: Option<M::AnyIn>,
+    #[arg(
+        len = tokens.times(of.n.into()),
+        dtype = of.out.ty(),
+        shares = if of.residual { &["residual"] } else { &[] }
+    )]
+    pub y: M::AnyOut,
+    pub tokens: M::Scalar<u32>,
 }
 
 impl QuantGemm {
@@ -82,36 +130,13 @@ impl QuantGemm {
     fn tile(&self) -> BlockTile {
         BlockTile { rows: self.rows, columns: self.columns }
     }
-
-    fn epilogue(&self) -> Epilogue {
-        let QuantGemm { n, bias, residual, out, .. } = *self;
-        Epilogue { n, scaled: true, bias, residual, out }
-    }
 }
 
-impl AnyKernel for QuantGemm {
+impl Kernel for QuantGemm {
+    type Args<M: Mode> = QuantGemmArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let QuantGemm { format, n, k, terms, rows, columns, .. } = self;
-        format!("quant_gemm_{format}_{}_n{n}_k{k}_x{terms}_t{rows}x{columns}", self.epilogue().name())
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let row = u64::from(self.terms) * u64::from(pitch(self.k));
-        let planes = Planes::new(self.format, self.n, self.k).bytes();
-        let mut args = vec![
-            ArgDesc::input::<F16>("x", Extent::dim("tokens").times(row)),
-            ArgDesc::input::<u8>("w", Extent::new(planes)).constant(),
-        ];
-        args.extend(self.epilogue().args());
-        args
     }
 
     fn launch(&self) -> LaunchRule {
@@ -120,27 +145,18 @@ impl AnyKernel for QuantGemm {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        if self.format.is_float() {
-            return Err(BuildError::field("format", self.format, "a quantised format; `Gemm` is for halves"));
-        }
         self.format.check_row("k", self.k)?;
-        if self.n == 0 || self.n > 1 << 22 {
-            return Err(BuildError::field("n", self.n, "from 1 to 4194304"));
-        }
-        if !(1..=2).contains(&self.terms) {
-            return Err(BuildError::field("terms", self.terms, "1 or 2"));
-        }
         self.tile().check()
     }
 
-    fn body<'k>(&self, k: K<'k>) {
+    fn body<'k>(&self, k: K<'k>, args: QuantGemmArgs<Body<'k>>) {
         let (format, tile, pitch) = (self.format, self.tile(), pitch(self.k));
-        let (x, w) = (k.ptr::<F16>("x"), k.ptr::<u8>("w"));
-        let outputs = self.epilogue().declare(k);
+        let QuantGemmArgs { x, w, scales, bias, residual, y, tokens } = args;
+        let outputs = Outputs { n: self.n, scales: Some(scales), bias, residual, y, tokens };
         let [row, column] = tile.place(k);
         let terms: Vec<_> = (0..self.terms)
             .map(|term| {
-                let rows = x.at(term * pitch).matrix(outputs.tokens(), pitch).pitch(self.terms * pitch);
+                let rows = x.at(term * pitch).matrix(tokens, pitch).pitch(self.terms * pitch);
                 rows.aligned(16).columns_fit(true)
             })
             .collect();
@@ -198,51 +214,6 @@ impl AnyKernel for QuantGemm {
                 tile.multiply(warp_place, &x, w_tile.at(stage), sums)
             },
         );
-        outputs.store(self.n, sums, [row + warp_place[0], column + warp_place[1]]);
+        outputs.store(sums, [row + warp_place[0], column + warp_place[1]]);
     }
 }
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "quant_gemm",
-    doc: "y = scale * (x * transpose(W)) + bias + residual for quantised W, on the tensor cores",
-    fields: &[
-        Field {
-            name: "format",
-            domain: Domain::OneOf(&["q8_0", "q4_0", "q4_k", "q5_k", "q6_k"]),
-            default: Some("q4_k"),
-            doc: "how the weights are stored",
-        },
-        N,
-        WEIGHTS,
-        TERMS,
-        ROWS,
-        COLUMNS,
-        BIAS,
-        RESIDUAL,
-        OUT,
-    ],
-    examples: &[
-        "format=q4_k n=14336",
-        "format=q4_k k=14336 residual=true terms=2",
-        "format=q4_k terms=2 rows=64 out=bf16",
-        "format=q5_k out=f16",
-        "format=q6_k n=128256",
-        "format=q6_k k=14336 residual=true",
-        "format=q8_0 n=1536 k=1536 bias=true",
-        "format=q4_0 rows=64",
-        "format=q4_k rows=16 columns=64",
-        "format=q6_k rows=32 terms=2",
-        "format=q8_0 n=1 k=32 rows=16 columns=64 out=bf16",
-    ],
-    make: |config| {
-        boxed(QuantGemm {
-            terms: config.u32("terms"),
-            rows: config.u32("rows"),
-            columns: config.u32("columns"),
-            bias: config.flag("bias"),
-            residual: config.flag("residual"),
-            out: config.dtype("out"),
-            ..QuantGemm::new(config.format("format"), config.u32("n"), config.u32("k"))
-        })
-    },
-};

@@ -1,8 +1,6 @@
 //! Activations for the tensor cores: halves that can hold any finite `f32`.
 
-use crate::data::floats::{Dtype, FloatBuffers};
-use crate::entry::{DTYPES, Domain, Entry, Field, ROW, boxed};
-use warpwright_dsl::any::AnyKernel;
+use crate::data::floats::{Dtype, Floats, HALVES};
 use warpwright_dsl::*;
 
 /// Makes activations for [`Gemm`](crate::Gemm) and [`QuantGemm`](crate::QuantGemm): rows of halves with a scale
@@ -24,16 +22,44 @@ use warpwright_dsl::*;
 /// ```
 ///
 /// where the second part is what the smallest half, 2⁻²⁵ after rounding, makes of the scale. `x` is finite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "rows of activations as halves with a scale, for products on the tensor cores",
+    examples(
+        "d=2048 terms=2",
+        "d=1536 dtype=bf16",
+        "d=14336 dtype=f16 terms=2",
+        "d=1 half=bf16 terms=2",
+        "d=1048576 half=bf16"
+    )
+)]
 pub struct ScaleRows {
     /// Length of a row.
+    #[field(range = 1..=1 << 24, default = 4096)]
     pub d: u32,
     /// Element type of `x`.
+    #[field(default = "f32")]
     pub dtype: Dtype,
-    /// Element type of the terms: `F16` or `Bf16`.
+    /// Element type of the terms.
+    #[field(domain = HALVES, default = "f16")]
     pub half: Dtype,
-    /// Terms of each number: 1 or 2.
+    /// Halves that each number is the sum of: 1 or 2.
+    #[field(range = 1..=2, default = 1)]
     pub terms: u32,
+}
+
+/// The arguments of [`ScaleRows`].
+#[derive(Args)]
+#[args(of = ScaleRows)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct ScaleRowsArgs<M: Mode> {
+    #[arg(len = tokens.times(of.d.into()), dtype = of.dtype.ty())]
+    pub x: M::AnyIn,
+    #[arg(len = tokens.times(u64::from(of.terms) * u64::from(of.pitch())), dtype = of.half.ty())]
+    pub halves: M::AnyOut,
+    #[arg(len = tokens)]
+    pub scales: M::Out<f32>,
+    pub tokens: M::Dim,
 }
 
 /// Threads of a block.
@@ -60,51 +86,21 @@ impl ScaleRows {
     }
 }
 
-impl AnyKernel for ScaleRows {
+impl Kernel for ScaleRows {
+    type Args<M: Mode> = ScaleRowsArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("scale_rows_{}_{}x{}_d{}", self.dtype, self.half, self.terms, self.d)
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let tokens = Extent::dim("tokens");
-        let halves = u64::from(self.terms) * u64::from(self.pitch());
-        vec![
-            ArgDesc::buffer("x", self.dtype.ty(), Role::In, tokens.times(self.d.into())),
-            ArgDesc::buffer("halves", self.half.ty(), Role::Out, tokens.times(halves)),
-            ArgDesc::output::<f32>("scales", tokens),
-        ]
     }
 
     fn launch(&self) -> LaunchRule {
         LaunchRule::new(THREADS).grid(Extent::dim("tokens"))
     }
 
-    fn check(&self) -> Result<(), BuildError> {
-        if self.d == 0 || self.d > 1 << 24 {
-            return Err(BuildError::field("d", self.d, "from 1 to 16777216"));
-        }
-        if self.half == Dtype::F32 {
-            return Err(BuildError::field("half", self.half, "f16 or bf16"));
-        }
-        if !(1..=2).contains(&self.terms) {
-            return Err(BuildError::field("terms", self.terms, "1 or 2"));
-        }
-        Ok(())
-    }
-
-    fn body<'k>(&self, k: K<'k>) {
+    fn body<'k>(&self, k: K<'k>, ScaleRowsArgs { x, halves, scales, .. }: ScaleRowsArgs<Body<'k>>) {
         let (d, pitch) = (self.d, self.pitch());
-        let x = k.floats("x", self.dtype).nc().at(k.ctaid() * d);
-        let halves = k.floats_mut("halves", self.half).at(k.ctaid() * (self.terms * pitch));
-        let scales = k.ptr_mut::<f32>("scales");
+        let x = Floats::from(x).nc().at(k.ctaid() * d);
+        let halves = Floats::from(halves).at(k.ctaid() * (self.terms * pitch));
         // A vector of the row; zeros beyond its end.
         let load = |i: Reg<'k, u32>| -> Vec<Reg<'k, f32>> {
             if d.is_multiple_of(VECTOR) {
@@ -136,42 +132,3 @@ impl AnyKernel for ScaleRows {
         });
     }
 }
-
-/// The field of products whose activations come in terms.
-pub(crate) const TERMS: Field = Field {
-    name: "terms",
-    domain: Domain::int(1, 2),
-    default: Some("1"),
-    doc: "halves that a number of x is the sum of, as scale_rows makes them",
-};
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "scale_rows",
-    doc: "rows of activations as halves with a scale, for products on the tensor cores",
-    fields: &[
-        ROW,
-        Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of x" },
-        Field {
-            name: "half",
-            domain: Domain::OneOf(&["f16", "bf16"]),
-            default: Some("f16"),
-            doc: "element type of the terms",
-        },
-        TERMS,
-    ],
-    examples: &[
-        "d=2048 terms=2",
-        "d=1536 dtype=bf16",
-        "d=14336 dtype=f16 terms=2",
-        "d=1 half=bf16 terms=2",
-        "d=1048576 half=bf16",
-    ],
-    make: |config| {
-        boxed(ScaleRows {
-            d: config.u32("d"),
-            dtype: config.dtype("dtype"),
-            half: config.dtype("half"),
-            terms: config.u32("terms"),
-        })
-    },
-};

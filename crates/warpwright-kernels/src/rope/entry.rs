@@ -4,44 +4,26 @@ use super::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 use crate::CacheDtype;
 use crate::data::eight_bits::BLOCK;
 use crate::data::floats::Dtype;
-use crate::entry::{DTYPES, Domain, Entry, Field, boxed};
-use warpwright_dsl::BuildError;
+use warpwright_dsl::{BuildError, Choice, Config};
 
 /// Whether the kernel has the configuration.
 pub(super) fn check(rope: &Rope) -> Result<(), BuildError> {
-    let Rope { heads, kv_heads, head_dim, rotary_dim, base, cache, max_seq_len, rounds, .. } = *rope;
-    if heads > 1024 {
-        return Err(BuildError::field("heads", heads, "up to 1024"));
-    }
-    if kv_heads > 1024 {
-        return Err(BuildError::field("kv_heads", kv_heads, "up to 1024"));
-    }
+    let Rope { heads, kv_heads, head_dim, rotary_dim, cache, max_seq_len, .. } = *rope;
     if heads == 0 && kv_heads == 0 {
         return Err(BuildError::field("heads", heads, "1 or more where there are no kv_heads"));
-    }
-    if !(8..=512).contains(&head_dim) || !head_dim.is_multiple_of(8) {
-        return Err(BuildError::field("head_dim", head_dim, "a multiple of 8 from 8 to 512"));
     }
     if rope.has_kv() && cache == CacheDtype::Q8_0 && !head_dim.is_multiple_of(BLOCK) {
         return Err(BuildError::field("head_dim", head_dim, "a multiple of 32 where the cache is q8_0"));
     }
-    if rotary_dim > head_dim || !rotary_dim.is_multiple_of(2) {
-        let rule = format!("an even number up to head_dim, which is {head_dim}");
+    if rotary_dim > head_dim {
+        let rule = format!("up to head_dim, which is {head_dim}");
         return Err(BuildError::field("rotary_dim", rotary_dim, rule));
     }
     if !rope.turns() && !rope.has_kv() && rope.norm.is_none() {
         let rule = "2 or more where there is neither a norm nor a cache: nothing would be done";
         return Err(BuildError::field("rotary_dim", rotary_dim, rule));
     }
-    if !(base > 1.0 && base <= 1e30) {
-        return Err(BuildError::field("base", base, "more than 1 and up to 1e30"));
-    }
     check_scaling(rope.scaling)?;
-    if let Some(epsilon) = rope.norm
-        && !(0.0..=1e30).contains(&epsilon)
-    {
-        return Err(BuildError::field("epsilon", epsilon, "from 0 to 1e30"));
-    }
     if let QkvLayout::Fused { pitch } = rope.layout {
         let row = (heads + 2 * kv_heads) * head_dim;
         if !(row..=1 << 24).contains(&pitch) || !pitch.is_multiple_of(8) {
@@ -51,9 +33,6 @@ pub(super) fn check(rope: &Rope) -> Result<(), BuildError> {
     }
     if rope.has_kv() && max_seq_len == 0 {
         return Err(BuildError::field("max_seq_len", max_seq_len, "1 or more"));
-    }
-    if !(1..=16).contains(&rounds) {
-        return Err(BuildError::field("rounds", rounds, "from 1 to 16"));
     }
     Ok(())
 }
@@ -88,69 +67,12 @@ fn check_scaling(scaling: RopeScaling) -> Result<(), BuildError> {
     }
 }
 
-const fn field(name: &'static str, domain: Domain, default: &'static str, doc: &'static str) -> Field {
-    Field { name, domain, default: Some(default), doc }
-}
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: "rope",
-    doc: "q and k, normalised if wanted, turned by their positions; k and v into the KV cache; or parts of that",
-    fields: &[
-        field("heads", Domain::int(0, 1024), "32", "heads of q; 0 for no q"),
-        field("kv_heads", Domain::int(0, 1024), "8", "heads of k and v; 0 for neither, and no cache"),
-        field("head_dim", Domain::Int { from: 8, to: 512, multiple_of: 8 }, "128", "elements of a head"),
-        field(
-            "rotary_dim",
-            Domain::Or { word: "auto", of: &Domain::Int { from: 0, to: 512, multiple_of: 2 } },
-            "auto",
-            "elements of a head that turn; auto for all",
-        ),
-        field("pairs", Domain::OneOf(&["neox", "interleaved"]), "neox", "which elements turn together"),
-        field("base", Domain::Float { from: 1.001, to: 1e9 }, "10000", "base of the frequencies"),
-        field("scaling", Domain::OneOf(&["none", "linear", "yarn"]), "none", "how frequencies are scaled"),
-        field("factor", Domain::Float { from: 1.0, to: 1e4 }, "4", "by how much, with linear and yarn"),
-        field("original_context", Domain::int(1, 1 << 24), "32768", "context of the training, with yarn"),
-        field("beta_fast", Domain::Float { from: 0.01, to: 1e3 }, "32", "turns that are not interpolated"),
-        field("beta_slow", Domain::Float { from: 0.01, to: 1e3 }, "1", "turns that are"),
-        field(
-            "attention_factor",
-            Domain::Float { from: 0.0, to: 1e3 },
-            "0",
-            "what yarn multiplies q and k by; 0 for 0.1 ln(factor) + 1",
-        ),
-        field("freq_factors", Domain::FLAG, "false", "whether a buffer divides each pair's frequency"),
-        field("norm", Domain::FLAG, "false", "whether each head of q and k is normalised"),
-        field("epsilon", Domain::Float { from: 0.0, to: 1.0 }, "1e-6", "added to the norm's mean square"),
-        field("dtype", DTYPES, "f32", "element type of q, k and v"),
-        field(
-            "layout",
-            Domain::OneOf(&["separate", "fused"]),
-            "separate",
-            "q, k and v, or rows of all three",
-        ),
-        field("gap", Domain::Int { from: 0, to: 65536, multiple_of: 8 }, "0", "elements between fused rows"),
-        field(
-            "output",
-            Domain::OneOf(&["f32", "f16", "bf16", "in_place"]),
-            "f32",
-            "element type of the rotated q, or back to where it was",
-        ),
-        field(
-            "cache",
-            <CacheDtype as warpwright_dsl::FieldValue>::DOMAIN,
-            "f16",
-            "element type of the cache",
-        ),
-        field("max_seq_len", Domain::int(1, 1 << 20), "4096", "positions of a sequence of the cache"),
-        field(
-            "sequences",
-            Domain::OneOf(&["one", "each", "listed"]),
-            "each",
-            "all tokens to one sequence, each to its own, or as a buffer says",
-        ),
-        field("rounds", Domain::int(1, 16), "1", "heads that a lane takes with the same angles"),
-    ],
-    examples: &[
+/// [`Rope`] as the catalogue has it: in words and numbers.
+#[derive(Config)]
+#[config(
+    name = "rope",
+    doc = "q and k, normalised if wanted, turned by their positions; k and v into the KV cache; or parts of that",
+    examples(
         "heads=32 kv_heads=8 head_dim=64 pairs=interleaved base=500000 freq_factors=true max_seq_len=131072",
         "heads=12 kv_heads=2 head_dim=128 base=1000000 layout=fused output=f16",
         "heads=32 kv_heads=8 head_dim=128 pairs=interleaved base=500000 dtype=f16 output=in_place cache=q8_0",
@@ -162,47 +84,127 @@ pub(crate) const ENTRY: Entry = Entry {
         "heads=32 kv_heads=0 pairs=interleaved base=500000 freq_factors=true output=in_place",
         "heads=8 kv_heads=0 norm=true base=1000000 dtype=f16 output=f16",
         "heads=0 kv_heads=8 rotary_dim=0 sequences=listed",
-        "heads=0 kv_heads=2 rotary_dim=0 dtype=f16 cache=q8_0",
-    ],
-    make: |config| {
-        let (heads, kv_heads, head_dim) =
-            (config.u32("heads"), config.u32("kv_heads"), config.u32("head_dim"));
-        let factor = config.f32("factor");
-        let row = (heads + 2 * kv_heads) * head_dim;
-        boxed(Rope {
-            rotary_dim: config.auto_u32("rotary_dim").unwrap_or(head_dim),
-            pairs: match config.text("pairs") {
-                "interleaved" => RopePairs::Interleaved,
-                _ => RopePairs::Neox,
+        "heads=0 kv_heads=2 rotary_dim=0 dtype=f16 cache=q8_0"
+    )
+)]
+pub(crate) struct RopeFields {
+    /// Heads of q; 0 for no q.
+    #[field(range = 0..=1024, default = 32)]
+    heads: u32,
+    /// Heads of k and v; 0 for neither, and no cache.
+    #[field(range = 0..=1024, default = 8)]
+    kv_heads: u32,
+    /// Elements of a head.
+    #[field(range = 8..=512, multiple_of = 8, default = 128)]
+    head_dim: u32,
+    /// Elements of a head that turn; auto for all.
+    #[field(none = "auto", range = 0..=512, multiple_of = 2, default = "auto")]
+    rotary_dim: Option<u32>,
+    /// Which elements turn together.
+    #[field(default = "neox")]
+    pairs: RopePairs,
+    /// Base of the frequencies.
+    #[field(range = 1.001..=1e9, default = "10000")]
+    base: f32,
+    /// How frequencies are scaled.
+    #[field(default = "none")]
+    scaling: Scaling,
+    /// By how much, with linear and yarn.
+    #[field(range = 1.0..=1e4, default = "4")]
+    factor: f32,
+    /// Context of the training, with yarn.
+    #[field(range = 1..=1 << 24, default = 32768)]
+    original_context: u32,
+    /// Turns that are not interpolated.
+    #[field(range = 0.01..=1e3, default = "32")]
+    beta_fast: f32,
+    /// Turns that are.
+    #[field(range = 0.01..=1e3, default = "1")]
+    beta_slow: f32,
+    /// What yarn multiplies q and k by; 0 for 0.1 ln(factor) + 1.
+    #[field(range = 0.0..=1e3, default = "0")]
+    attention_factor: f32,
+    /// Whether a buffer divides each pair's frequency.
+    #[field(default = false)]
+    freq_factors: bool,
+    /// Whether each head of q and k is normalised.
+    #[field(default = false)]
+    norm: bool,
+    /// Added to the norm's mean square.
+    #[field(range = 0.0..=1.0, default = "1e-6")]
+    epsilon: f32,
+    /// Element type of q, k and v.
+    #[field(default = "f32")]
+    dtype: Dtype,
+    /// In buffers of their own, or rows of all three.
+    #[field(default = "separate")]
+    layout: Layout,
+    /// Elements between fused rows.
+    #[field(range = 0..=65536, multiple_of = 8, default = 0)]
+    gap: u32,
+    /// Element type of the rotated q, or back to where it was.
+    #[field(none = "in_place", default = "f32")]
+    output: Option<Dtype>,
+    /// Element type of the cache.
+    #[field(default = "f16")]
+    cache: CacheDtype,
+    /// Positions of a sequence of the cache.
+    #[field(range = 1..=1 << 20, default = 4096)]
+    max_seq_len: u32,
+    /// All tokens to one sequence, each to its own, or as a buffer says.
+    #[field(default = "each")]
+    sequences: TokenSequences,
+    /// Heads that a lane takes with the same angles.
+    #[field(range = 1..=16, default = 1)]
+    rounds: u32,
+}
+
+/// The forms of [`RopeScaling`].
+#[derive(Clone, Copy, Choice)]
+enum Scaling {
+    None,
+    Linear,
+    Yarn,
+}
+
+/// The forms of [`QkvLayout`].
+#[derive(Clone, Copy, Choice)]
+enum Layout {
+    Separate,
+    Fused,
+}
+
+impl From<RopeFields> for Rope {
+    fn from(fields: RopeFields) -> Self {
+        let RopeFields { heads, kv_heads, head_dim, factor, original_context, .. } = fields;
+        let RopeFields { beta_fast, beta_slow, attention_factor, .. } = fields;
+        let attention_factor = Some(attention_factor).filter(|&factor| factor != 0.0);
+        Rope {
+            heads,
+            kv_heads,
+            head_dim,
+            rotary_dim: fields.rotary_dim.unwrap_or(head_dim),
+            pairs: fields.pairs,
+            base: fields.base,
+            scaling: match fields.scaling {
+                Scaling::None => RopeScaling::None,
+                Scaling::Linear => RopeScaling::Linear { factor },
+                Scaling::Yarn => {
+                    RopeScaling::Yarn { factor, original_context, beta_fast, beta_slow, attention_factor }
+                }
             },
-            base: config.f32("base"),
-            scaling: match config.text("scaling") {
-                "linear" => RopeScaling::Linear { factor },
-                "yarn" => RopeScaling::Yarn {
-                    factor,
-                    original_context: config.u32("original_context"),
-                    beta_fast: config.f32("beta_fast"),
-                    beta_slow: config.f32("beta_slow"),
-                    attention_factor: Some(config.f32("attention_factor")).filter(|&factor| factor != 0.0),
-                },
-                _ => RopeScaling::None,
+            freq_factors: fields.freq_factors,
+            norm: fields.norm.then_some(fields.epsilon),
+            input: fields.dtype,
+            layout: match fields.layout {
+                Layout::Separate => QkvLayout::Separate,
+                Layout::Fused => QkvLayout::Fused { pitch: (heads + 2 * kv_heads) * head_dim + fields.gap },
             },
-            freq_factors: config.flag("freq_factors"),
-            norm: config.flag("norm").then(|| config.f32("epsilon")),
-            input: config.dtype("dtype"),
-            layout: match config.text("layout") {
-                "fused" => QkvLayout::Fused { pitch: row + config.u32("gap") },
-                _ => QkvLayout::Separate,
-            },
-            output: Dtype::from_name(config.text("output")),
-            cache: CacheDtype::from_name(config.text("cache")).unwrap_or(CacheDtype::F16),
-            sequences: match config.text("sequences") {
-                "one" => TokenSequences::One,
-                "listed" => TokenSequences::Listed,
-                _ => TokenSequences::Each,
-            },
-            rounds: config.u32("rounds"),
-            ..Rope::new(heads, kv_heads, head_dim, config.u32("max_seq_len"))
-        })
-    },
-};
+            output: fields.output,
+            cache: fields.cache,
+            max_seq_len: fields.max_seq_len,
+            sequences: fields.sequences,
+            rounds: fields.rounds,
+        }
+    }
+}

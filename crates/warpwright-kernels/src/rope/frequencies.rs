@@ -70,17 +70,4 @@ impl RopeScaling {
             }
         }
     }
-
-    /// Its part of the entry point's name.
-    pub(super) fn tag(self) -> String {
-        match self {
-            RopeScaling::None => "plain".into(),
-            RopeScaling::Linear { factor } => format!("linear{:08x}", factor.to_bits()),
-            RopeScaling::Yarn { factor, original_context, beta_fast, beta_slow, .. } => {
-                let numbers = [factor, beta_fast, beta_slow, self.magnitude()].map(f32::to_bits);
-                let numbers = numbers.map(|bits| format!("{bits:08x}")).join("_");
-                format!("yarn{original_context}_{numbers}")
-            }
-        }
-    }
 }

@@ -5,15 +5,16 @@ mod entry;
 mod frequencies;
 mod turn;
 
-pub(crate) use entry::ENTRY;
+pub(crate) use entry::RopeFields;
 pub use frequencies::RopeScaling;
 
 use crate::CacheDtype;
-use crate::data::floats::{Dtype, FloatBuffers, Floats};
-use crate::data::quantized::{Rows, describe};
+use crate::data::eight_bits::BLOCK;
+use crate::data::floats::{Dtype, Floats};
+use crate::data::quantized::Rows;
 use turn::{Angles, Head, Lanes};
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
+use warpwright_ptx::ir::Type;
 
 /// Warps of a block.
 const WARPS: u32 = 4;
@@ -49,61 +50,118 @@ const WARPS: u32 = 4;
 /// of the result; a norm adds `(n / 2 + 12) · 2⁻²⁴ · m · (|a| + |b|)`, where `n ≤ 16` is the number of a head's
 /// elements in a lane, and a cache of `q8_0` 0.57 of the scale of the element's 32. What neither turns nor is
 /// normalised is rounded once, to the type of the result.
-#[derive(Clone, Copy, Debug, PartialEq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Config)]
+#[config(
+    doc = "q and k, normalised if wanted, turned by their positions; k and v into the KV cache; or parts of that"
+)]
 pub struct Rope {
     /// Heads of `q`; 0 where there is none.
+    #[field(range = 0..=1024)]
     pub heads: u32,
     /// Heads of `k` and `v`; 0 where there are none, and no cache.
+    #[field(range = 0..=1024)]
     pub kv_heads: u32,
     /// Elements of a head: a multiple of 8, and of 32 for a cache of q8_0.
+    #[field(range = 8..=512, multiple_of = 8)]
     pub head_dim: u32,
     /// Elements of a head that turn: an even number, 0 for none.
+    #[field(range = 0..=512, multiple_of = 2)]
     pub rotary_dim: u32,
     /// Which elements are pairs.
+    #[field(default = "neox")]
     pub pairs: RopePairs,
-    /// The base of the frequencies: more than 1.
+    /// The base of the frequencies.
+    #[field(range = 1.001..=1e30)]
     pub base: f32,
     /// How frequencies are scaled.
+    #[field(opaque)]
     pub scaling: RopeScaling,
     /// Whether each pair's frequency is divided by an element of `freq_factors` (`rope_freqs` in GGUF), `f32`,
     /// from 1/64 on.
+    #[field(default = false)]
     pub freq_factors: bool,
     /// The epsilon of the norm of each head of `q` and `k`, if there is one; its weights, `q_norm` and
     /// `k_norm`, are `head_dim` `f32`.
+    #[field(name = "epsilon", range = 0.0..=1e30, default = "none")]
     pub norm: Option<f32>,
     /// Element type of `q`, `k` and `v`.
+    #[field(name = "dtype", default = "f32")]
     pub input: Dtype,
     /// Where `q`, `k` and `v` are.
+    #[field(opaque)]
     pub layout: QkvLayout,
     /// Where the rotated `q` goes: its element type, or back to where it was.
+    #[field(none = "in_place", default = "f32")]
     pub output: Option<Dtype>,
     /// Element type of the cache.
+    #[field(default = "f32")]
     pub cache: CacheDtype,
     /// Positions that a sequence of the cache has room for.
     pub max_seq_len: u32,
     /// Which sequence a token belongs to.
+    #[field(default = "each")]
     pub sequences: TokenSequences,
     /// Heads that a lane takes one after the other with the same angles: 1 where tokens are few, 4 or so where
     /// there are enough of them to fill the device.
+    #[field(range = 1..=16, default = 1)]
     pub rounds: u32,
 }
 
+/// The arguments of [`Rope`].
+#[derive(Args)]
+#[args(of = Rope)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct RopeArgs<M: Mode> {
+    #[arg(len = of.elements(of.heads), dtype = of.input_if(of.has_q() && !of.is_fused() && !of.is_in_place()))]
+    pub q: Option<M::AnyIn>,
+    /// `q` where it is turned in place.
+    #[arg(name = "q", len = of.elements(of.heads), dtype = of.input_if(of.is_in_place() && !of.is_fused()))]
+    pub q_in_place: Option<M::AnyInOut>,
+    #[arg(len = of.elements(of.kv_heads), dtype = of.input_if(of.has_kv() && !of.is_fused()))]
+    pub k: Option<M::AnyIn>,
+    #[arg(len = of.elements(of.kv_heads), dtype = of.input_if(of.has_kv() && !of.is_fused()))]
+    pub v: Option<M::AnyIn>,
+    #[arg(len = tokens.times(of.pitch().into()), dtype = of.input_if(of.is_fused() && !of.is_in_place()))]
+    pub qkv: Option<M::AnyIn>,
+    /// `qkv` where `q` is turned in place.
+    #[arg(
+        name = "qkv",
+        len = tokens.times(of.pitch().into()),
+        dtype = of.input_if(of.is_fused() && of.is_in_place())
+    )]
+    pub qkv_in_place: Option<M::AnyInOut>,
+    #[arg(len = of.head_dim, when = of.norm.is_some() && of.has_q(), constant)]
+    pub q_norm: Option<M::In<f32>>,
+    #[arg(len = of.head_dim, when = of.norm.is_some() && of.has_kv(), constant)]
+    pub k_norm: Option<M::In<f32>>,
+    #[arg(len = tokens, when = of.has_positions())]
+    pub positions: Option<M::In<u32>>,
+    #[arg(len = tokens, when = of.is_listed())]
+    pub sequences: Option<M::In<u32>>,
+    #[arg(when = of.is_listed())]
+    pub batch: Option<M::Scalar<u32>>,
+    #[arg(len = of.rotary_dim / 2, when = of.turns() && of.freq_factors, constant)]
+    pub freq_factors: Option<M::In<f32>>,
+    #[arg(len = of.elements(of.heads), dtype = of.output.filter(|_| of.has_q()).map(Dtype::ty))]
+    pub rotated: Option<M::AnyOut>,
+    #[arg(len = of.cache_len(), dtype = of.has_kv().then(|| of.cache.ty()))]
+    pub k_cache: Option<M::AnyOut>,
+    #[arg(len = of.cache_len().per(BLOCK.into()), when = of.has_scales())]
+    pub k_scales: Option<M::Out<F16>>,
+    #[arg(len = of.cache_len(), dtype = of.has_kv().then(|| of.cache.ty()))]
+    pub v_cache: Option<M::AnyOut>,
+    #[arg(len = of.cache_len().per(BLOCK.into()), when = of.has_scales())]
+    pub v_scales: Option<M::Out<F16>>,
+    pub tokens: M::Dim,
+}
+
 /// Which elements of a head turn together; `n` is the number of those that turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::Choice)]
 pub enum RopePairs {
     /// `2i` and `2i + 1`: the layout of the paper, and of Llama in GGUF.
     Interleaved,
     /// `i` and `i + n / 2`: the layout of GPT-NeoX, Qwen and of Llama's checkpoints elsewhere.
     Neox,
-}
-
-impl RopePairs {
-    fn name(self) -> &'static str {
-        match self {
-            RopePairs::Interleaved => "interleaved",
-            RopePairs::Neox => "neox",
-        }
-    }
 }
 
 /// Where `q`, `k` and `v` are.
@@ -119,7 +177,7 @@ pub enum QkvLayout {
 }
 
 /// Which sequence of the cache a token belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::Choice)]
 pub enum TokenSequences {
     /// All to the only one: prefill.
     One,
@@ -127,16 +185,6 @@ pub enum TokenSequences {
     Each,
     /// Token `t` to `sequences[t]`. One of `batch` or more reaches no cache.
     Listed,
-}
-
-impl TokenSequences {
-    fn name(self) -> &'static str {
-        match self {
-            TokenSequences::One => "one",
-            TokenSequences::Each => "each",
-            TokenSequences::Listed => "listed",
-        }
-    }
 }
 
 /// How a head lies over lanes: lane `l` has the elements from `(l + slot · lanes) · vector` on.
@@ -206,10 +254,7 @@ impl Rope {
             RopePairs::Interleaved => self.rotary_dim,
             RopePairs::Neox => self.rotary_dim / 2,
         };
-        let pitch = match self.layout {
-            QkvLayout::Separate => 0,
-            QkvLayout::Fused { pitch } => pitch,
-        };
+        let pitch = self.pitch();
         let output = self.output.filter(|_| self.has_q()).map_or(1, Dtype::bytes);
         let cache = if self.has_kv() { self.cache.bytes() } else { 1 };
         let bytes = self.input.bytes().max(output).max(cache);
@@ -235,90 +280,56 @@ impl Rope {
         [self.heads, self.kv_heads].map(|heads| heads.div_ceil(self.heads_of_warp().max(1)))
     }
 
-    fn sequence_len(&self) -> u64 {
-        (u64::from(self.kv_heads) * u64::from(self.max_seq_len)).saturating_mul(self.head_dim.into())
+    /// Whether `q`, `k` and `v` are parts of one row.
+    fn is_fused(&self) -> bool {
+        matches!(self.layout, QkvLayout::Fused { .. })
+    }
+
+    /// Elements of such a row, with what is behind them.
+    fn pitch(&self) -> u32 {
+        match self.layout {
+            QkvLayout::Separate => 0,
+            QkvLayout::Fused { pitch } => pitch,
+        }
+    }
+
+    /// Whether a buffer says which sequence a token belongs to.
+    fn is_listed(&self) -> bool {
+        self.has_kv() && self.sequences == TokenSequences::Listed
+    }
+
+    /// Whether the cache has scales.
+    fn has_scales(&self) -> bool {
+        self.has_kv() && self.cache == CacheDtype::Q8_0
+    }
+
+    /// The element type of an input that is there on a condition.
+    fn input_if(&self, there: bool) -> Option<Type> {
+        there.then(|| self.input.ty())
+    }
+
+    /// Elements of all tokens, of so many heads.
+    fn elements(&self, heads: u32) -> Extent {
+        Extent::dim("tokens").times(u64::from(heads) * u64::from(self.head_dim))
+    }
+
+    /// Elements of the cache of the keys.
+    fn cache_len(&self) -> Extent {
+        let batch = match self.sequences {
+            TokenSequences::One => Extent::new(1),
+            TokenSequences::Each => Extent::dim("tokens"),
+            TokenSequences::Listed => Extent::dim("batch"),
+        };
+        let rows = u64::from(self.kv_heads) * u64::from(self.max_seq_len);
+        batch.times(rows.saturating_mul(self.head_dim.into()))
     }
 }
 
-impl AnyKernel for Rope {
+impl Kernel for Rope {
+    type Args<M: Mode> = RopeArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        let Rope { heads, kv_heads, head_dim, rotary_dim, input, rounds, .. } = *self;
-        let mut name = format!("rope_h{heads}_{kv_heads}_d{head_dim}_{rotary_dim}_x{input}_n{rounds}");
-        if self.turns() {
-            let (pairs, base) = (self.pairs.name(), self.base.to_bits());
-            name += &format!("_{pairs}_b{base:08x}_{}", self.scaling.tag());
-            if self.freq_factors {
-                name += "_factors";
-            }
-        }
-        if let Some(epsilon) = self.norm {
-            name += &format!("_norm{:08x}", epsilon.to_bits());
-        }
-        if let QkvLayout::Fused { pitch } = self.layout {
-            name += &format!("_p{pitch}");
-        }
-        if self.has_q() {
-            name += &self.output.map_or("_inplace".into(), |output| format!("_y{output}"));
-        }
-        if self.has_kv() {
-            name += &format!("_{}_s{}_{}", self.cache, self.max_seq_len, self.sequences.name());
-        }
-        name
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let tokens = Extent::dim("tokens");
-        let elements = |heads: u32| tokens.times(u64::from(heads) * u64::from(self.head_dim));
-        let input = |name, role, len| ArgDesc::buffer(name, self.input.ty(), role, len);
-        let role = if self.is_in_place() { Role::InOut } else { Role::In };
-        let mut args = Vec::new();
-        match self.layout {
-            QkvLayout::Separate => {
-                if self.has_q() {
-                    args.push(input("q", role, elements(self.heads)));
-                }
-                if self.has_kv() {
-                    args.extend(["k", "v"].map(|name| input(name, Role::In, elements(self.kv_heads))));
-                }
-            }
-            QkvLayout::Fused { pitch } => args.push(input("qkv", role, tokens.times(pitch.into()))),
-        }
-        if self.norm.is_some() {
-            let names = [("q_norm", self.has_q()), ("k_norm", self.has_kv())];
-            let names = names.into_iter().filter(|&(_, has)| has);
-            args.extend(names.map(|(name, _)| ArgDesc::input::<f32>(name, self.head_dim).constant()));
-        }
-        if self.has_positions() {
-            args.push(ArgDesc::input::<u32>("positions", tokens));
-        }
-        if self.has_kv() && self.sequences == TokenSequences::Listed {
-            args.extend([ArgDesc::input::<u32>("sequences", tokens), ArgDesc::scalar::<u32>("batch")]);
-        }
-        if self.turns() && self.freq_factors {
-            args.push(ArgDesc::input::<f32>("freq_factors", self.rotary_dim / 2).constant());
-        }
-        if let Some(output) = self.output.filter(|_| self.has_q()) {
-            args.push(ArgDesc::buffer("rotated", output.ty(), Role::Out, elements(self.heads)));
-        }
-        if self.has_kv() {
-            let batch = match self.sequences {
-                TokenSequences::One => Extent::new(1),
-                TokenSequences::Each => tokens,
-                TokenSequences::Listed => Extent::dim("batch"),
-            };
-            for names in [K_CACHE, V_CACHE] {
-                args.extend(describe(names, self.cache, Role::Out, batch.times(self.sequence_len())));
-            }
-        }
-        args
     }
 
     fn launch(&self) -> LaunchRule {
@@ -356,37 +367,31 @@ impl AnyKernel for Rope {
         if self.turns() { turn::tables(self) } else { Vec::new() }
     }
 
-    fn body<'k>(&self, k: K<'k>) {
+    fn body<'k>(&self, k: K<'k>, args: RopeArgs<Body<'k>>) {
         let Rope { head_dim, .. } = *self;
         let (heads, kv_heads) = (k.size("heads", self.heads), k.size("kv_heads", self.kv_heads));
         let max_seq_len = k.size("max_seq_len", self.max_seq_len);
         let token = k.ctaid();
-        let Inputs { q, kv } = self.inputs(k, token, (heads, kv_heads));
-        let norm = |name| self.norm.map(|epsilon| (k.factor("epsilon", epsilon), k.ptr::<f32>(name)));
-        let q_norm = q.and_then(|_| norm("q_norm"));
-        let k_norm = kv.and_then(|_| norm("k_norm"));
-        let position = match self.has_positions() {
-            true => k.ptr::<u32>("positions").ld(token),
-            false => k.u32(0),
+        let Inputs { q, kv } = self.inputs(k, &args, token, (heads, kv_heads));
+        let norm = |weights: Option<_>| {
+            let (epsilon, weights) = self.norm.zip(weights)?;
+            Some((k.factor("epsilon", epsilon), weights))
         };
-        let sequence = match self.sequences {
-            TokenSequences::Each => token,
-            TokenSequences::Listed if self.has_kv() => k.ptr::<u32>("sequences").ld(token),
-            TokenSequences::One | TokenSequences::Listed => k.u32(0),
+        let (q_norm, k_norm) = (norm(args.q_norm), norm(args.k_norm));
+        let position = args.positions.map_or_else(|| k.u32(0), |positions| positions.ld(token));
+        let sequence = match (self.sequences, args.sequences) {
+            (TokenSequences::Each, _) => token,
+            (_, Some(sequences)) => sequences.ld(token),
+            (TokenSequences::One | TokenSequences::Listed, None) => k.u32(0),
         };
-        let angles = self.turns().then(|| Angles::new(self, k, position));
-        let rotated = q.map(|q| match self.output {
-            Some(dtype) => k.floats_mut("rotated", dtype).row(token, heads * head_dim),
-            None => q,
-        });
-        let caches = kv.map(|_| [K_CACHE, V_CACHE].map(|names| Rows::parameter(k, names, self.cache)));
+        let angles = self.turns().then(|| Angles::new(self, k, position, args.freq_factors));
+        let rotated = args.rotated.map(|rotated| Floats::from(rotated).row(token, heads * head_dim)).or(q);
+        let caches = [(args.k_cache, args.k_scales), (args.v_cache, args.v_scales)];
+        let caches = caches.map(|(elements, scales)| Some(Rows::of(elements?, scales)));
 
         let lanes = Lanes::new(self, k);
         let in_cache = position.lt(max_seq_len.reg());
-        let in_cache = match self.sequences {
-            TokenSequences::Listed if self.has_kv() => in_cache & sequence.lt(k.scalar::<u32>("batch")),
-            _ => in_cache,
-        };
+        let in_cache = args.batch.map_or(in_cache, |batch| in_cache & sequence.lt(batch));
         let append = |cache: Rows<'k>, head: Head<'k>, slots: &[Vec<Reg<'k, f32>>]| {
             let of_sequence = sequence.to::<u64>() * kv_heads.wide() + head.number.to::<u64>();
             let row = cache.row(of_sequence * max_seq_len.wide() + position.to::<u64>(), head_dim);
@@ -414,7 +419,7 @@ impl AnyKernel for Rope {
                 }
             });
         }
-        if let (Some([key, value]), Some([k_cache, v_cache])) = (kv, caches) {
+        if let (Some([key, value]), [Some(k_cache), Some(v_cache)]) = (kv, caches) {
             let first = q_warps + kv_warps;
             let (q_warps, behind) = (q_warps.reg(), (first + kv_warps).reg());
             let first = first.reg();
@@ -435,9 +440,6 @@ impl AnyKernel for Rope {
     }
 }
 
-const K_CACHE: [&str; 2] = ["k_cache", "k_scales"];
-const V_CACHE: [&str; 2] = ["v_cache", "v_scales"];
-
 /// What a token has: its `q`, and its `k` and `v`, where there are such.
 struct Inputs<'k> {
     q: Option<Floats<'k>>,
@@ -448,26 +450,19 @@ impl Rope {
     fn inputs<'k>(
         &self,
         k: K<'k>,
+        args: &RopeArgs<Body<'k>>,
         token: Reg<'k, u32>,
         (heads, kv_heads): (Size<'k>, Size<'k>),
     ) -> Inputs<'k> {
-        let Rope { head_dim, input, .. } = *self;
-        let queries = |name| match self.is_in_place() {
-            true => k.floats_mut(name, input),
-            false => k.floats(name, input),
-        };
-        match self.layout {
-            QkvLayout::Separate => {
-                let q = self.has_q().then(|| queries("q").row(token, heads * head_dim));
-                let of = |name| k.floats(name, input).row(token, kv_heads * head_dim);
-                Inputs { q, kv: self.has_kv().then(|| ["k", "v"].map(of)) }
-            }
-            QkvLayout::Fused { pitch } => {
-                let row = queries("qkv").row(token, k.size("pitch", pitch));
-                let of = |before: Size<'k>| row.at((before * head_dim).reg());
-                let kv = self.has_kv().then(|| [heads, heads + kv_heads].map(of));
-                Inputs { q: self.has_q().then_some(row), kv }
-            }
+        let head_dim = self.head_dim;
+        if let Some(rows) = args.qkv.or(args.qkv_in_place) {
+            let row = Floats::from(rows).row(token, k.size("pitch", self.pitch()));
+            let of = |before: Size<'k>| row.at((before * head_dim).reg());
+            let kv = self.has_kv().then(|| [heads, heads + kv_heads].map(of));
+            return Inputs { q: self.has_q().then_some(row), kv };
         }
+        let row = |all: AnyPtr<'k>, heads: Size<'k>| Floats::from(all).row(token, heads * head_dim);
+        let q = args.q.or(args.q_in_place).map(|q| row(q, heads));
+        Inputs { q, kv: args.k.zip(args.v).map(|(key, value)| [key, value].map(|of| row(of, kv_heads))) }
     }
 }

@@ -50,9 +50,13 @@ pub(super) fn tables(rope: &Rope) -> Vec<(&'static str, Vec<u64>)> {
 }
 
 impl<'a, 'k> Angles<'a, 'k> {
-    pub(super) fn new(rope: &'a Rope, k: K<'k>, position: Reg<'k, u32>) -> Self {
-        let turns = if rope.freq_factors {
-            let factors = k.ptr::<f32>("freq_factors");
+    pub(super) fn new(
+        rope: &'a Rope,
+        k: K<'k>,
+        position: Reg<'k, u32>,
+        factors: Option<Ptr<'k, Global, f32>>,
+    ) -> Self {
+        let turns = if let Some(factors) = factors {
             let divided: Vec<_> = turns(rope, 60).collect();
             Turns::Divided(k.configured_table::<f64>(TURNS, &divided), factors)
         } else {

@@ -16,7 +16,7 @@ pub(crate) mod repack;
 mod words;
 
 pub use planes::{Part, Plane, Planes};
-pub use repack::{Repack, Unpack};
+pub use repack::{Repack, RepackArgs, Unpack, UnpackArgs};
 
 use crate::entry::{Config, Field};
 use warpwright_dsl::{BuildError, FieldValue};

@@ -5,37 +5,87 @@
 //! go through the same shifts and masks.
 
 use super::words::{load_words, store_words};
-use super::{FORMAT, Part, Planes, WeightFormat};
-use crate::entry::{Domain, Entry, Field, boxed};
-use warpwright_dsl::any::AnyKernel;
+use super::{Part, Planes, WeightFormat};
 use warpwright_dsl::*;
 
 /// Makes the planes of a matrix from its bytes in a GGUF file.
 ///
 /// `gguf` holds `n` rows of `k` weights as they lie in the file, `planes` the buffer that [`Planes`]
 /// describes. Every byte of every plane is written; what lies between planes is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "the planes of a weight matrix from its bytes in a GGUF file",
+    examples(
+        "format=f32 n=3 k=5",
+        "format=f16",
+        "format=bf16 n=1 k=1",
+        "format=q8_0",
+        "format=q4_0",
+        "format=q5_k k=14336",
+        "format=q6_k n=128256"
+    )
+)]
 pub struct Repack {
-    /// The format.
+    /// How the weights are stored.
+    #[field(default = "q4_k")]
     pub format: WeightFormat,
-    /// Rows.
+    /// Rows of the matrix.
+    #[field(range = 1..=1 << 24, default = 4096)]
     pub n: u32,
     /// Weights of a row, a multiple of the format's block.
+    #[field(range = 1..=1 << 22, default = 4096)]
     pub k: u32,
+}
+
+/// The arguments of [`Repack`].
+#[derive(Args)]
+#[args(of = Repack)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct RepackArgs<M: Mode> {
+    #[arg(len = Extent::new(of.matrix().gguf_bytes()), constant)]
+    pub gguf: M::In<u8>,
+    #[arg(len = Extent::new(of.matrix().planes().bytes()))]
+    pub planes: M::Out<u8>,
 }
 
 /// Makes the bytes of a GGUF file from the planes: the inverse of [`Repack`].
 ///
 /// `planes` is the buffer that [`Planes`] describes, `gguf` holds `n` rows of `k` weights as they lie in the
 /// file; all of it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "the bytes of a GGUF file from the planes of a weight matrix",
+    examples(
+        "format=f32 n=3 k=5",
+        "format=f16",
+        "format=bf16 n=1 k=1",
+        "format=q8_0",
+        "format=q4_0",
+        "format=q5_k k=14336",
+        "format=q6_k n=128256"
+    )
+)]
 pub struct Unpack {
-    /// The format.
+    /// How the weights are stored.
+    #[field(default = "q4_k")]
     pub format: WeightFormat,
-    /// Rows.
+    /// Rows of the matrix.
+    #[field(range = 1..=1 << 24, default = 4096)]
     pub n: u32,
     /// Weights of a row, a multiple of the format's block.
+    #[field(range = 1..=1 << 22, default = 4096)]
     pub k: u32,
+}
+
+/// The arguments of [`Unpack`].
+#[derive(Args)]
+#[args(of = Unpack)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct UnpackArgs<M: Mode> {
+    #[arg(len = Extent::new(of.matrix().planes().bytes()), constant)]
+    pub planes: M::In<u8>,
+    #[arg(len = Extent::new(of.matrix().gguf_bytes()))]
+    pub gguf: M::Out<u8>,
 }
 
 /// Threads of a block.
@@ -63,25 +113,11 @@ impl Unpack {
     }
 }
 
-impl AnyKernel for Repack {
+impl Kernel for Repack {
+    type Args<M: Mode> = RepackArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("repack_{}_n{}_k{}", self.format, self.n, self.k)
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let matrix = self.matrix();
-        vec![
-            ArgDesc::input::<u8>("gguf", Extent::new(matrix.gguf_bytes())).constant(),
-            ArgDesc::output::<u8>("planes", Extent::new(matrix.planes().bytes())),
-        ]
     }
 
     fn launch(&self) -> LaunchRule {
@@ -92,8 +128,7 @@ impl AnyKernel for Repack {
         self.matrix().check()
     }
 
-    fn body(&self, k: K<'_>) {
-        let (gguf, planes) = (k.ptr::<u8>("gguf"), k.ptr_mut::<u8>("planes"));
+    fn body<'k>(&self, k: K<'k>, RepackArgs { gguf, planes }: RepackArgs<Body<'k>>) {
         let matrix = self.matrix();
         k.when(k.global_tid().lt(matrix.items()), || {
             let sides = matrix.sides(k, gguf, planes);
@@ -117,25 +152,11 @@ impl AnyKernel for Repack {
     }
 }
 
-impl AnyKernel for Unpack {
+impl Kernel for Unpack {
+    type Args<M: Mode> = UnpackArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("unpack_{}_n{}_k{}", self.format, self.n, self.k)
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let matrix = self.matrix();
-        vec![
-            ArgDesc::input::<u8>("planes", Extent::new(matrix.planes().bytes())).constant(),
-            ArgDesc::output::<u8>("gguf", Extent::new(matrix.gguf_bytes())),
-        ]
     }
 
     fn launch(&self) -> LaunchRule {
@@ -146,8 +167,7 @@ impl AnyKernel for Unpack {
         self.matrix().check()
     }
 
-    fn body(&self, k: K<'_>) {
-        let (planes, gguf) = (k.ptr::<u8>("planes"), k.ptr_mut::<u8>("gguf"));
+    fn body<'k>(&self, k: K<'k>, UnpackArgs { planes, gguf }: UnpackArgs<Body<'k>>) {
         let matrix = self.matrix();
         k.when(k.global_tid().lt(matrix.items()), || {
             let sides = matrix.sides(k, gguf, planes);
@@ -182,10 +202,10 @@ struct Matrix {
 impl Matrix {
     fn check(self) -> Result<(), BuildError> {
         self.format.check_row("k", self.k)?;
-        if self.n > 0 && self.n.checked_mul(self.items_of_a_row()).is_some() {
+        if self.n.checked_mul(self.items_of_a_row()).is_some() {
             return Ok(());
         }
-        Err(BuildError::field("n", self.n, "at least 1, and such that a thread for each block has a number"))
+        Err(BuildError::field("n", self.n, "such that a thread for each block has a number"))
     }
 
     fn planes(self) -> Planes {
@@ -219,36 +239,6 @@ impl Matrix {
         Sides { matrix: self, item: k.global_tid(), gguf, planes, layout }
     }
 }
-
-const ROWS: Field =
-    Field { name: "n", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "rows of the matrix" };
-const WEIGHTS: Field =
-    Field { name: "k", domain: Domain::int(1, 1 << 20), default: Some("4096"), doc: "weights of a row" };
-const EXAMPLES: &[&str] = &[
-    "format=f32 n=3 k=5",
-    "format=f16",
-    "format=bf16 n=1 k=1",
-    "format=q8_0",
-    "format=q4_0",
-    "format=q5_k k=14336",
-    "format=q6_k n=128256",
-];
-
-pub(crate) const REPACK: Entry = Entry {
-    name: "repack",
-    doc: "the planes of a weight matrix from its bytes in a GGUF file",
-    fields: &[FORMAT, ROWS, WEIGHTS],
-    examples: EXAMPLES,
-    make: |config| boxed(Repack::new(config.format("format"), config.u32("n"), config.u32("k"))),
-};
-
-pub(crate) const UNPACK: Entry = Entry {
-    name: "unpack",
-    doc: "the bytes of a GGUF file from the planes of a weight matrix",
-    fields: &[FORMAT, ROWS, WEIGHTS],
-    examples: EXAMPLES,
-    make: |config| boxed(Unpack::new(config.format("format"), config.u32("n"), config.u32("k"))),
-};
 
 /// Which way the bytes go.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -226,8 +226,8 @@ pub(crate) fn run(case: &Case<'_>) -> Outcome {
     let kv_lens: Vec<_> = case.sequences.iter().map(|lens| lens.1 as u32).collect();
     let words = |starts: &[usize]| starts.iter().map(|&start| start as u32).collect::<Vec<_>>();
     match kernel.kv_layout {
-        KvLayout::Cache { max_seq_len } => {
-            let room = max_seq_len as usize;
+        KvLayout::Cache => {
+            let room = kernel.max_seq_len as usize;
             for (part, name) in [(1, "k"), (2, "v")] {
                 let mut cache = vec![f64::NAN; sequences.len() * kv_heads * room * d];
                 for (b, sequence) in sequences.iter().enumerate() {

@@ -19,7 +19,7 @@ fn check(case: &Case<'_>) {
     let mut written = vec![false; outcome.out.len() / d];
     for (b, &(q_len, kv_len)) in case.sequences.iter().enumerate() {
         let room = match kernel.kv_layout {
-            KvLayout::Cache { max_seq_len } => max_seq_len as usize,
+            KvLayout::Cache => kernel.max_seq_len as usize,
             KvLayout::Tokens => usize::MAX,
         };
         let lens = (q_len, kv_len.min(room));
@@ -87,13 +87,14 @@ fn every_length_beside_a_tile() {
 fn groups_of_heads_batches_and_layouts() {
     let sequences = [(33, 70), (0, 5), (5, 0), (1, 129), (130, 140), (20, 7)];
     for (heads, kv_heads, seed) in [(1, 1, 1), (4, 2, 2), (4, 1, 3), (14, 2, 4)] {
-        for (kv_layout, lengths) in [
-            (KvLayout::Cache { max_seq_len: 131 }, Lengths::Buffers),
-            (KvLayout::Tokens, Lengths::Buffers),
-            (KvLayout::Cache { max_seq_len: 150 }, Lengths::Scalars),
-            (KvLayout::Tokens, Lengths::Scalars),
+        for (kv_layout, max_seq_len, lengths) in [
+            (KvLayout::Cache, 131, Lengths::Buffers),
+            (KvLayout::Tokens, 1, Lengths::Buffers),
+            (KvLayout::Cache, 150, Lengths::Scalars),
+            (KvLayout::Tokens, 1, Lengths::Scalars),
         ] {
-            let kernel = FlashAttention { kv_layout, lengths, lse: true, ..kernel(64, heads, kv_heads) };
+            let kernel =
+                FlashAttention { kv_layout, max_seq_len, lengths, lse: true, ..kernel(64, heads, kv_heads) };
             let sequences: &[_] = match lengths {
                 Lengths::Buffers if heads < 14 => &sequences,
                 Lengths::Buffers => &sequences[..3],
@@ -183,13 +184,12 @@ fn what_cannot_be_is_refused_by_name() {
     assert_eq!(refused(FlashAttention { head_dim: 0, ..good }), "head_dim");
     assert_eq!(refused(FlashAttention { head_dim: 72, ..good }), "head_dim");
     assert_eq!(refused(FlashAttention { head_dim: 272, ..good }), "head_dim");
-    assert_eq!(refused(FlashAttention { scale: f32::NAN, ..good }), "scale");
-    assert_eq!(refused(FlashAttention { scale: -1.0, ..good }), "scale");
+    assert_eq!(refused(FlashAttention { scale: Some(f32::NAN), ..good }), "scale");
+    assert_eq!(refused(FlashAttention { scale: Some(-1.0), ..good }), "scale");
     assert_eq!(refused(FlashAttention { factors: Dtype::F32, ..good }), "factors");
     assert_eq!(refused(FlashAttention { q: Dtype::Bf16, ..good }), "q");
     assert_eq!(refused(FlashAttention { kv: Dtype::F16, q: Dtype::F32, factors: Dtype::Bf16, ..good }), "kv");
-    let kv_layout = KvLayout::Cache { max_seq_len: 0 };
-    assert_eq!(refused(FlashAttention { kv_layout, ..good }), "max_seq_len");
+    assert_eq!(refused(FlashAttention { max_seq_len: 0, ..good }), "max_seq_len");
 }
 
 /// A layer of real models, with `WARPWRIGHT_FULL`: a prompt, and a chunk of a longer one.

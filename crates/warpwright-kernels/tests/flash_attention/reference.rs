@@ -57,7 +57,7 @@ pub(crate) fn expected(
     if seen == 0 {
         return Expected { out: vec![(0.0, 0.0); d], lse: (-1e30, 1e24) };
     }
-    let c = f64::from(kernel.scale) * LOG2_E;
+    let c = f64::from(kernel.score_scale()) * LOG2_E;
     let query = q.row(token, head);
     let (mut scores, mut most) = (Vec::new(), 0f64);
     for key in 0..seen {

@@ -169,7 +169,7 @@ fn attention(
     length: usize,
 ) -> Expected {
     let d = q.len();
-    let scale = f64::from(kernel.scale);
+    let scale = f64::from(kernel.score_scale());
     let dot = |row: &[f64]| row.iter().zip(q).map(|(k, q)| k * q).sum::<f64>() * scale;
     let scores: Vec<f64> = keys.chunks(d).take(length).map(dot).collect();
     let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);

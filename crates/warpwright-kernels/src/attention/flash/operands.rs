@@ -1,10 +1,9 @@
 //! What a block of [`FlashAttention`] works on: its arguments, and where its sequence and its head lie in
 //! them.
 
-use super::{FlashAttention, KvLayout, Lengths};
-use crate::data::floats::{FloatBuffers, Floats};
+use super::{FlashAttention, FlashAttentionArgs, KvLayout, Lengths};
+use crate::data::floats::Floats;
 use warpwright_dsl::*;
-use warpwright_ptx::ir::Type;
 
 /// One head of one sequence.
 pub(super) struct Operands<'k, Q, S> {
@@ -23,81 +22,63 @@ pub(super) struct Operands<'k, Q, S> {
 }
 
 impl FlashAttention {
-    pub(super) fn arguments(&self) -> Vec<ArgDesc> {
-        let wide = |a: u32, b: u32| u64::from(a) * u64::from(b);
-        let (query, key) = (wide(self.heads, self.head_dim), wide(self.kv_heads, self.head_dim));
-        let by_value = self.lengths == Lengths::Scalars;
-        let tokens = |all, each| if by_value { Extent::dims("batch", each) } else { Extent::dim(all) };
-        let q_tokens = tokens("q_tokens", "q_len");
-        let cache = match self.kv_layout {
-            KvLayout::Cache { max_seq_len } => {
-                Extent::dim("batch").times(u64::from(max_seq_len).saturating_mul(key))
-            }
-            KvLayout::Tokens => tokens("kv_tokens", "kv_len").times(key),
-        };
-        let mut args = vec![
-            ArgDesc::buffer("q", self.q.ty(), Role::In, q_tokens.times(query)),
-            ArgDesc::buffer("k", self.kv.ty(), Role::In, cache),
-            ArgDesc::buffer("v", self.kv.ty(), Role::In, cache),
-            ArgDesc::buffer("out", self.out.ty(), Role::Out, q_tokens.times(query)),
-        ];
-        if self.lse {
-            args.push(ArgDesc::buffer("lse", Type::F32, Role::Out, q_tokens.times(self.heads.into())));
+    /// The tokens of all sequences, where they have a number of their own, or else so many each.
+    fn tokens(&self, all: &'static str, each: &'static str) -> Extent {
+        match self.lengths {
+            Lengths::Scalars => Extent::dims("batch", each),
+            Lengths::Buffers => Extent::dim(all),
         }
-        if by_value {
-            args.extend([ArgDesc::scalar::<u32>("q_len"), ArgDesc::scalar::<u32>("kv_len")]);
-        } else {
-            args.extend([
-                ArgDesc::input::<u32>("q_starts", Extent::dim("starts")),
-                ArgDesc::scalar::<u32>("starts"),
-                ArgDesc::scalar::<u32>("q_tokens"),
-            ]);
-            match self.kv_layout {
-                KvLayout::Cache { .. } => args.push(ArgDesc::input::<u32>("kv_lens", Extent::dim("batch"))),
-                KvLayout::Tokens => args.extend([
-                    ArgDesc::input::<u32>("kv_starts", Extent::dim("starts")),
-                    ArgDesc::scalar::<u32>("kv_tokens"),
-                ]),
-            }
+    }
+
+    /// Queries of all sequences.
+    pub(super) fn q_tokens(&self) -> Extent {
+        self.tokens("q_tokens", "q_len")
+    }
+
+    /// Elements of all queries.
+    pub(super) fn query_len(&self) -> Extent {
+        self.q_tokens().times(u64::from(self.heads) * u64::from(self.head_dim))
+    }
+
+    /// Elements of all keys.
+    pub(super) fn cache_len(&self) -> Extent {
+        let key = u64::from(self.kv_heads) * u64::from(self.head_dim);
+        match self.kv_layout {
+            KvLayout::Cache => Extent::dim("batch").times(u64::from(self.max_seq_len).saturating_mul(key)),
+            KvLayout::Tokens => self.tokens("kv_tokens", "kv_len").times(key),
         }
-        args
     }
 
     /// The arguments, as the block's sequence (z) and head (y) see them.
-    pub(super) fn operands<'k, Q: Data, S: Data>(&self, k: K<'k>) -> Operands<'k, Q, S> {
-        let q = k.ptr::<Q>("q");
-        let [keys, values] = ["k", "v"].map(|name| k.ptr::<S>(name));
-        let out = k.floats_mut("out", self.out);
-        let lse = self.lse.then(|| k.ptr_mut::<f32>("lse"));
+    pub(super) fn operands<'k, Q: Data, S: Data>(
+        &self,
+        k: K<'k>,
+        args: &FlashAttentionArgs<Body<'k>>,
+    ) -> Operands<'k, Q, S> {
+        let (q, [keys, values]) = (args.q.typed::<Q>(), [args.k, args.v].map(AnyPtr::typed::<S>));
+        let (out, lse) = (Floats::from(args.out), args.lse);
         let (head, sequence) = (k.ctaid_y(), k.ctaid_z());
         let kv_head = head / (self.heads / self.kv_heads);
 
         // Where the sequence's tokens begin, and how many it has, of those that there are: of queries, then of keys.
-        let count = (self.lengths == Lengths::Buffers).then(|| k.scalar::<u32>("starts"));
-        let range = |name, tokens| {
-            let (starts, tokens) = (k.ptr::<u32>(name), k.scalar::<u32>(tokens));
-            let count = count.unwrap_or(k.u32(0));
+        let range = |starts: Option<Ptr<'k, Global, u32>>, tokens: Option<Reg<'k, u32>>| {
+            let (starts, tokens, count) = (starts?, tokens?, args.starts?);
             let [start, end] =
                 [sequence, sequence + 1].map(|at| starts.ld_if(at.lt(count), at, 0).min(tokens));
-            (start, end.max(start) - start)
+            Some((start, end.max(start) - start))
         };
-        let ((q_start, q_len), (kv_start, kv_len)) = match (self.lengths, self.kv_layout) {
-            (Lengths::Scalars, _) => {
-                let (q_len, kv_len) = (k.scalar::<u32>("q_len"), k.scalar::<u32>("kv_len"));
-                ((sequence * q_len, q_len), (sequence * kv_len, kv_len))
-            }
-            (Lengths::Buffers, KvLayout::Cache { .. }) => {
-                (range("q_starts", "q_tokens"), (k.u32(0), k.ptr::<u32>("kv_lens").ld(sequence)))
-            }
-            (Lengths::Buffers, KvLayout::Tokens) => {
-                (range("q_starts", "q_tokens"), range("kv_starts", "kv_tokens"))
-            }
-        };
+        let each = |len: Option<Reg<'k, u32>>| len.map(|len| (sequence * len, len));
+        let queries = each(args.q_len).or_else(|| range(args.q_starts, args.q_tokens));
+        let of_cache = || args.kv_lens.map(|lens| (k.u32(0), lens.ld(sequence)));
+        let cached = each(args.kv_len).or_else(of_cache).or_else(|| range(args.kv_starts, args.kv_tokens));
+        let [(q_start, q_len), (kv_start, kv_len)] =
+            [queries, cached].map(|range| range.unwrap_or_else(|| (k.u32(0), k.u32(0))));
 
         let d = self.head_dim;
         let (first, pitch, kv_len) = match self.kv_layout {
-            KvLayout::Cache { max_seq_len } => {
-                ((sequence * self.kv_heads + kv_head) * max_seq_len, d, kv_len.min(max_seq_len))
+            KvLayout::Cache => {
+                let room = self.max_seq_len;
+                ((sequence * self.kv_heads + kv_head) * room, d, kv_len.min(room))
             }
             KvLayout::Tokens => (kv_start * self.kv_heads + kv_head, self.kv_heads * d, kv_len),
         };

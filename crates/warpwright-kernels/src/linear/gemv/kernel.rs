@@ -1,14 +1,14 @@
 //! The kernels: configuration, arguments, launch rule.
 
-use super::activations::Source;
+use super::activations::{BLOCK, Source};
 use super::epilogue::Output;
 use super::format::Layout;
 use super::plan;
 use super::size::WARPS;
 use super::tile::{Operands, Product};
 use crate::weights::{Planes, WeightFormat};
+use std::slice;
 use std::sync::Arc;
-use std::{fmt, slice};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -21,15 +21,16 @@ pub(super) const MAX_COLUMNS: u32 = 1 << 20;
 pub(super) const MAX_BATCH: u32 = 8;
 /// Most matrices of a launch.
 pub(super) const MAX_MATRICES: usize = 4;
-const WEIGHTS: [&str; MAX_MATRICES] = ["w0", "w1", "w2", "w3"];
-const BIASES: [&str; MAX_MATRICES] = ["bias0", "bias1", "bias2", "bias3"];
-const RESIDUALS: &[&str; MAX_MATRICES] = &["residual0", "residual1", "residual2", "residual3"];
-const RESULTS: [&str; MAX_MATRICES] = ["y0", "y1", "y2", "y3"];
-/// The arguments of which each matrix has its own.
-pub(super) const MATRIX_NAMES: [[&str; MAX_MATRICES]; 4] = [WEIGHTS, BIASES, *RESIDUALS, RESULTS];
+/// The arguments of which each matrix has its own: weights, biases, residuals, results.
+pub(super) static MATRIX_NAMES: [[&str; MAX_MATRICES]; 4] = [
+    ["w0", "w1", "w2", "w3"],
+    ["bias0", "bias1", "bias2", "bias3"],
+    ["residual0", "residual1", "residual2", "residual3"],
+    ["y0", "y1", "y2", "y3"],
+];
 
 /// How a [`QuantGemv`] takes its activations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Choice)]
 pub enum Activations {
     /// `f32`: nothing is rounded before it is multiplied.
     Exact,
@@ -42,25 +43,8 @@ pub enum Activations {
     Rounded,
 }
 
-impl Activations {
-    /// All of them.
-    pub const ALL: [Activations; 3] = [Activations::Exact, Activations::Int8, Activations::Rounded];
-    pub(super) const NAMES: &'static [&'static str] = &["exact", "int8", "rounded"];
-
-    /// Its name: `exact`, `int8` or `rounded`.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-}
-
-impl fmt::Display for Activations {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// A matrix of a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KeyPart)]
 pub struct Matrix {
     /// How its weights are stored.
     pub format: WeightFormat,
@@ -117,20 +101,69 @@ impl Matrix {
 /// Finite activations up to 10⁶ and weights as models have them are far from overflow in all sums.
 ///
 /// Sources: ggml's `mul_mat_vec_q` for the algebra of scales and minima; the layout and the schedule are ours.
-#[derive(Clone, Debug, PartialEq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Debug, PartialEq, Config, KeyPart)]
+#[config(
+    doc = "y = w * x + bias + residual for quantised matrices and up to eight columns, or silu(w0 * x) * (w1 * x)"
+)]
 pub struct QuantGemv {
     /// Columns of the matrices: a multiple of each format's block.
+    #[field(range = 1..=MAX_COLUMNS)]
     pub k: u32,
     /// One to four matrices.
+    #[field(opaque)]
     pub matrices: Vec<Matrix>,
     /// Whether two matrices of one shape and format make one result, `silu(W₀ x) · (W₁ x)`.
+    #[field(default = false)]
     pub swiglu: bool,
-    /// Columns of activations: 1 to 8.
+    /// Columns of activations.
+    #[field(range = 1..=MAX_BATCH, default = 1)]
     pub batch: u32,
     /// What the activations are.
+    #[field(default = "exact")]
     pub activations: Activations,
     /// Warps of a block; chosen by the shape where it is `None`.
+    #[field(none = "auto", range = 1..=plan::MAX_WARPS, default = "auto")]
     pub warps: Option<u32>,
+}
+
+/// The arguments of [`QuantGemv`]: lists have an element for each matrix.
+#[derive(Args)]
+#[args(of = QuantGemv)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct QuantGemvArgs<M: Mode> {
+    #[arg(len = of.inputs(1), when = of.activations != Activations::Int8)]
+    pub x: Option<M::In<f32>>,
+    #[arg(len = of.inputs(1), when = of.activations == Activations::Int8)]
+    pub x_quants: Option<M::In<i8>>,
+    #[arg(len = of.inputs(BLOCK), when = of.activations == Activations::Int8)]
+    pub x_scales: Option<M::In<f32>>,
+    #[arg(len = of.inputs(BLOCK), when = of.activations == Activations::Int8)]
+    pub x_sums: Option<M::In<f32>>,
+    #[arg(len = of.weights(i), count = of.matrices.len(), names("w0", "w1", "w2", "w3"), constant)]
+    pub w: Vec<M::In<u8>>,
+    #[arg(
+        len = of.rows(i),
+        count = of.matrices.len(),
+        names("bias0", "bias1", "bias2", "bias3"),
+        when = of.matrices[i].bias,
+        constant
+    )]
+    pub bias: Vec<Option<M::In<f32>>>,
+    #[arg(
+        len = of.results(i),
+        count = of.matrices.len(),
+        names("residual0", "residual1", "residual2", "residual3"),
+        when = of.matrices[i].residual
+    )]
+    pub residual: Vec<Option<M::In<f32>>>,
+    #[arg(
+        len = of.results(i),
+        count = of.matrices.len(),
+        names("y0", "y1", "y2", "y3"),
+        when = of.has_result(i),
+        shares = of.shared(i)
+    )]
+    pub y: Vec<Option<M::Out<f32>>>,
 }
 
 impl QuantGemv {
@@ -173,59 +206,45 @@ impl QuantGemv {
         products
     }
 
-    /// The configuration as part of a name.
-    pub(super) fn name(&self) -> String {
-        let QuantGemv { k, batch, activations, .. } = self;
-        let mut name = format!("k{k}_b{batch}_{activations}");
-        for Matrix { format, n, bias, residual } in &self.matrices {
-            let flag = |is, text| if is { text } else { "" };
-            name += &format!("_{format}_n{n}{}{}", flag(*bias, "_bias"), flag(*residual, "_residual"));
-        }
-        if self.swiglu {
-            name += "_swiglu";
-        }
-        if let Some(warps) = self.warps {
-            name += &format!("_w{warps}");
-        }
-        name
+    /// Elements of the activations, of which so many count as one.
+    fn inputs(&self, of: u32) -> Extent {
+        let (batch, k) = (self.batch.min(MAX_BATCH), self.k.min(MAX_COLUMNS));
+        Extent::new(u64::from(batch) * u64::from(k / of))
     }
 
-    pub(super) fn arguments(&self, norm: bool) -> Vec<ArgDesc> {
-        let (batch, k) = (u64::from(self.batch.min(MAX_BATCH)), u64::from(self.k.min(MAX_COLUMNS)));
-        let mut args = match self.activations {
-            Activations::Exact | Activations::Rounded => {
-                vec![ArgDesc::input::<f32>("x", Extent::new(batch * k))]
-            }
-            Activations::Int8 => vec![
-                ArgDesc::input::<i8>("x_quants", Extent::new(batch * k)),
-                ArgDesc::input::<f32>("x_scales", Extent::new(batch * (k / 32))),
-                ArgDesc::input::<f32>("x_sums", Extent::new(batch * (k / 32))),
-            ],
+    /// Bytes of matrix `i`.
+    fn weights(&self, i: usize) -> Extent {
+        let Matrix { format, n, .. } = self.matrices[i];
+        Extent::new(Planes::new(format, n.min(MAX_ROWS), self.k.min(MAX_COLUMNS)).bytes())
+    }
+
+    /// Its rows.
+    fn rows(&self, i: usize) -> Extent {
+        self.matrices[i].n.min(MAX_ROWS).into()
+    }
+
+    /// Elements of its result.
+    fn results(&self, i: usize) -> Extent {
+        self.rows(i).times(self.batch.min(MAX_BATCH).into())
+    }
+
+    /// Whether it has a result of its own.
+    fn has_result(&self, i: usize) -> bool {
+        !(self.swiglu && i > 0)
+    }
+
+    /// What its result may share a buffer with.
+    fn shared(&self, i: usize) -> &'static [&'static str] {
+        if self.matrices[i].residual { slice::from_ref(&MATRIX_NAMES[2][i]) } else { &[] }
+    }
+
+    /// The names of the arguments, of the kernel with a norm where there is an epsilon.
+    pub(super) fn names(&self, epsilon: Option<f32>) -> Vec<&'static str> {
+        let args = match epsilon {
+            Some(epsilon) => Kernel::args(&FusedNormGemv { gemv: self.clone(), epsilon }),
+            None => Kernel::args(self),
         };
-        if norm {
-            args.push(ArgDesc::input::<f32>("norm", Extent::new(k)).constant());
-        }
-        for (i, matrix) in self.matrices.iter().take(MAX_MATRICES).enumerate() {
-            let n = matrix.n.min(MAX_ROWS);
-            let bytes = Planes::new(matrix.format, n, k as u32).bytes();
-            args.push(ArgDesc::input::<u8>(WEIGHTS[i], Extent::new(bytes)).constant());
-            let n = u64::from(n);
-            if matrix.bias {
-                args.push(ArgDesc::input::<f32>(BIASES[i], Extent::new(n)).constant());
-            }
-            if matrix.residual {
-                args.push(ArgDesc::input::<f32>(RESIDUALS[i], Extent::new(batch * n)));
-            }
-            if !(self.swiglu && i > 0) {
-                let result = ArgDesc::output::<f32>(RESULTS[i], Extent::new(batch * n));
-                args.push(if matrix.residual {
-                    result.may_share(slice::from_ref(&RESIDUALS[i]))
-                } else {
-                    result
-                });
-            }
-        }
-        args
+        args.iter().map(|arg| arg.name).collect()
     }
 
     pub(super) fn rule(&self, epsilon: Option<f32>) -> LaunchRule {
@@ -238,16 +257,62 @@ impl QuantGemv {
         rule
     }
 
-    pub(super) fn judge(&self) -> Result<(), BuildError> {
+    /// The block's tile, of whichever matrix it belongs to.
+    fn run<'k>(&self, k: K<'k>, args: QuantGemvArgs<Body<'k>>, norm: Option<(f32, Ptr<'k, Global, f32>)>) {
+        let epsilon = norm.map(|(epsilon, _)| epsilon);
+        let x = match (args.x, args.x_quants, args.x_scales, args.x_sums) {
+            (Some(x), ..) => Source::Floats { x: x.nc(), norm: norm.map(|(_, weights)| weights) },
+            (None, Some(quants), Some(scales), Some(sums)) => {
+                Source::Q8_1 { quants: quants.nc().cast(), scales: scales.nc(), sums: sums.nc() }
+            }
+            _ => return,
+        };
+        let weights = args.w.into_iter().map(Ptr::no_allocate);
+        let added = args.bias.into_iter().zip(args.residual);
+        let operands: Vec<_> = weights.zip(added).zip(args.y).collect();
+        let products = self.products(epsilon);
+        let words = products.iter().map(Product::scratch_words).max().unwrap_or(0);
+        let warps = products.first().map_or(1, |product| product.warps);
+        let shared = k.size(WARPS, warps).known().map(|_| k.shared::<f32>(words.max(1)));
+        let mut first = 0;
+        for (i, product) in products.iter().enumerate() {
+            let ((weights, (bias, residual)), Some(y)) = operands[i] else { continue };
+            let second = if self.swiglu { operands.get(1) } else { None };
+            let operands = Operands {
+                x,
+                weights: (weights, second.map(|&((weights, _), _)| weights)),
+                output: Output { y, bias: [bias, second.and_then(|&((_, (bias, _)), _)| bias)], residual },
+            };
+            let tile = k.ctaid() - first;
+            let scratch = product.scratch(k, shared);
+            let run = || product.run(k, tile, scratch, operands);
+            let end = first + product.tiles();
+            match (i == 0, i + 1 == products.len()) {
+                (true, true) => run(),
+                (true, false) => k.when(k.ctaid().lt(end), run),
+                (false, true) => k.when(k.ctaid().ge(first), run),
+                (false, false) => k.when(k.ctaid().ge(first) & k.ctaid().lt(end), run),
+            }
+            first = end;
+        }
+    }
+}
+
+impl Kernel for QuantGemv {
+    type Args<M: Mode> = QuantGemvArgs<M>;
+
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
+    fn launch(&self) -> LaunchRule {
+        self.rule(None)
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
         let count = self.matrices.len();
         if !(1..=MAX_MATRICES).contains(&count) {
             return Err(BuildError::field("matrices", count, format!("from 1 to {MAX_MATRICES}")));
-        }
-        if !(1..=MAX_BATCH).contains(&self.batch) {
-            return Err(BuildError::field("batch", self.batch, format!("from 1 to {MAX_BATCH}")));
-        }
-        if !(1..=MAX_COLUMNS).contains(&self.k) {
-            return Err(BuildError::field("k", self.k, format!("from 1 to {MAX_COLUMNS}")));
         }
         for matrix in &self.matrices {
             let (format, block) = (matrix.format, matrix.format.block());
@@ -296,83 +361,8 @@ impl QuantGemv {
         Ok(())
     }
 
-    /// The block's tile, of whichever matrix it belongs to.
-    pub(super) fn run(&self, k: K<'_>, epsilon: Option<f32>) {
-        let x = match self.activations {
-            Activations::Exact | Activations::Rounded => {
-                let x = k.ptr("x").nc();
-                Source::Floats { x, norm: epsilon.map(|_| k.ptr("norm")) }
-            }
-            Activations::Int8 => Source::Q8_1 {
-                quants: k.ptr::<i8>("x_quants").nc().cast(),
-                scales: k.ptr("x_scales").nc(),
-                sums: k.ptr("x_sums").nc(),
-            },
-        };
-        let operands: Vec<_> = (self.matrices.iter().enumerate())
-            .map(|(i, matrix)| {
-                let weights = k.ptr::<u8>(WEIGHTS[i]).no_allocate();
-                let bias = matrix.bias.then(|| k.ptr::<f32>(BIASES[i]));
-                let residual = matrix.residual.then(|| k.ptr::<f32>(RESIDUALS[i]));
-                let y = (!(self.swiglu && i > 0)).then(|| k.ptr_mut::<f32>(RESULTS[i]));
-                (weights, bias, residual, y)
-            })
-            .collect();
-        let products = self.products(epsilon);
-        let words = products.iter().map(Product::scratch_words).max().unwrap_or(0);
-        let warps = products.first().map_or(1, |product| product.warps);
-        let shared = k.size(WARPS, warps).known().map(|_| k.shared::<f32>(words.max(1)));
-        let mut first = 0;
-        for (i, product) in products.iter().enumerate() {
-            let (weights, bias, residual, Some(y)) = operands[i] else { continue };
-            let second = if self.swiglu { operands.get(1) } else { None };
-            let operands = Operands {
-                x,
-                weights: (weights, second.map(|operand| operand.0)),
-                output: Output { y, bias: [bias, second.and_then(|operand| operand.1)], residual },
-            };
-            let tile = k.ctaid() - first;
-            let scratch = product.scratch(k, shared);
-            let run = || product.run(k, tile, scratch, operands);
-            let end = first + product.tiles();
-            match (i == 0, i + 1 == products.len()) {
-                (true, true) => run(),
-                (true, false) => k.when(k.ctaid().lt(end), run),
-                (false, true) => k.when(k.ctaid().ge(first), run),
-                (false, false) => k.when(k.ctaid().ge(first) & k.ctaid().lt(end), run),
-            }
-            first = end;
-        }
-    }
-}
-
-impl AnyKernel for QuantGemv {
-    fn bounded(&self) -> Option<&dyn Bounded> {
-        Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("quant_gemv_{}", self.name())
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        self.arguments(false)
-    }
-
-    fn launch(&self) -> LaunchRule {
-        self.rule(None)
-    }
-
-    fn check(&self) -> Result<(), BuildError> {
-        self.judge()
-    }
-
-    fn body(&self, k: K<'_>) {
-        self.run(k, None);
+    fn body<'k>(&self, k: K<'k>, args: QuantGemvArgs<Body<'k>>) {
+        self.run(k, args, None);
     }
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
@@ -392,12 +382,51 @@ impl AnyKernel for QuantGemv {
 /// the factor that all have in common is applied to the finished sums, so that `x` is read once. After `x` comes
 /// the argument `norm`, `f32`, k. The error is that of the product with `x · norm`, and `(k / 128 + 16) · 2⁻²⁴`
 /// of the result for the factor.
-#[derive(Clone, Debug, PartialEq, warpwright_dsl::KeyPart)]
+#[derive(Clone, Debug, PartialEq, Config)]
+#[config(doc = "quant_gemv of x * rsqrt(mean(x^2) + epsilon) * norm")]
 pub struct FusedNormGemv {
     /// The product.
+    #[field(opaque)]
     pub gemv: QuantGemv,
-    /// Added to the mean square: zero or more.
+    /// Added to the mean square.
+    #[field(range = 0.0..=1e30)]
     pub epsilon: f32,
+}
+
+/// The arguments of [`FusedNormGemv`]: those of its [`QuantGemv`], of floats, and the weights of the norm.
+#[derive(Args)]
+#[args(of = FusedNormGemv)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct FusedNormGemvArgs<M: Mode> {
+    #[arg(len = of.gemv.inputs(1))]
+    pub x: M::In<f32>,
+    #[arg(len = of.gemv.k.min(MAX_COLUMNS), constant)]
+    pub norm: M::In<f32>,
+    #[arg(len = of.gemv.weights(i), count = of.gemv.matrices.len(), names("w0", "w1", "w2", "w3"), constant)]
+    pub w: Vec<M::In<u8>>,
+    #[arg(
+        len = of.gemv.rows(i),
+        count = of.gemv.matrices.len(),
+        names("bias0", "bias1", "bias2", "bias3"),
+        when = of.gemv.matrices[i].bias,
+        constant
+    )]
+    pub bias: Vec<Option<M::In<f32>>>,
+    #[arg(
+        len = of.gemv.results(i),
+        count = of.gemv.matrices.len(),
+        names("residual0", "residual1", "residual2", "residual3"),
+        when = of.gemv.matrices[i].residual
+    )]
+    pub residual: Vec<Option<M::In<f32>>>,
+    #[arg(
+        len = of.gemv.results(i),
+        count = of.gemv.matrices.len(),
+        names("y0", "y1", "y2", "y3"),
+        when = of.gemv.has_result(i),
+        shares = of.gemv.shared(i)
+    )]
+    pub y: Vec<Option<M::Out<f32>>>,
 }
 
 impl FusedNormGemv {
@@ -407,21 +436,11 @@ impl FusedNormGemv {
     }
 }
 
-impl AnyKernel for FusedNormGemv {
+impl Kernel for FusedNormGemv {
+    type Args<M: Mode> = FusedNormGemvArgs<M>;
+
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
-    }
-
-    fn key(&self) -> Option<Key> {
-        Some(Key::derived(self))
-    }
-
-    fn entry(&self) -> String {
-        format!("fused_norm_gemv_{}_e{:08x}", self.gemv.name(), self.epsilon.to_bits())
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        self.gemv.arguments(true)
     }
 
     fn launch(&self) -> LaunchRule {
@@ -429,19 +448,19 @@ impl AnyKernel for FusedNormGemv {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        self.gemv.judge()?;
+        AnyKernel::check(&self.gemv)?;
         if self.gemv.activations == Activations::Int8 {
             let rule = "exact or rounded, since activations are quantised after they are normalised";
             return Err(BuildError::field("activations", self.gemv.activations, rule));
         }
-        if !(0.0..=1e30).contains(&self.epsilon) {
-            return Err(BuildError::field("epsilon", self.epsilon, "from 0 to 1e30"));
-        }
         Ok(())
     }
 
-    fn body(&self, k: K<'_>) {
-        self.gemv.run(k, Some(self.epsilon));
+    fn body<'k>(&self, k: K<'k>, args: FusedNormGemvArgs<Body<'k>>) {
+        let FusedNormGemvArgs { x, norm, w, bias, residual, y } = args;
+        let (x_quants, x_scales, x_sums) = (None, None, None);
+        let args = QuantGemvArgs { x: Some(x), x_quants, x_scales, x_sums, w, bias, residual, y };
+        self.gemv.run(k, args, Some((self.epsilon, norm)));
     }
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {

@@ -23,5 +23,5 @@ mod scales;
 mod size;
 mod tile;
 
-pub(crate) use entry::{FUSED_NORM_GEMV, QUANT_GEMV};
-pub use kernel::{Activations, FusedNormGemv, Matrix, QuantGemv};
+pub(crate) use entry::{FusedNormGemvFields, QuantGemvFields};
+pub use kernel::{Activations, FusedNormGemv, FusedNormGemvArgs, Matrix, QuantGemv, QuantGemvArgs};

@@ -156,16 +156,13 @@ impl QuantGemv {
         let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
         let warps = |product: &Product| plan::team_warps(product.layout(), self.k, tiles, most);
         if self.swiglu {
-            let names = self.arguments(epsilon.is_some()).iter().map(|arg| (arg.name, arg.name)).collect();
+            let names = self.names(epsilon).into_iter().map(|name| (name, name)).collect();
             return Some(vec![(QuantGemv { warps: Some(warps(first)), ..self.clone() }, names)]);
         }
         let part = |(i, (&matrix, product)): (usize, (&Matrix, &Product))| {
             let part = QuantGemv { matrices: vec![matrix], warps: Some(warps(product)), ..self.clone() };
-            let names = (part.arguments(epsilon.is_some()).iter())
-                .map(|arg| {
-                    (arg.name, MATRIX_NAMES.iter().find(|of| of[0] == arg.name).map_or(arg.name, |of| of[i]))
-                })
-                .collect();
+            let of_whole = |name| MATRIX_NAMES.iter().find(|of| of[0] == name).map_or(name, |of| of[i]);
+            let names = part.names(epsilon).into_iter().map(|name| (name, of_whole(name))).collect();
             (part, names)
         };
         Some(self.matrices.iter().zip(&products).enumerate().map(part).collect())

@@ -37,7 +37,7 @@ fn another_stride_or_another_length_is_seen() {
     assert_eq!(judge(&case, &bits), None);
     for wrong in [
         IncrementalAttention { max_seq_len: 632, ..right },
-        IncrementalAttention { scale: right.scale * 1.001, ..right },
+        IncrementalAttention { scale: Some(right.score_scale() * 1.001), ..right },
     ] {
         let built = build(&Case { kernel: wrong, ..case });
         let (bits, _) = run(&case, &built);
@@ -194,7 +194,7 @@ fn what_is_no_configuration_is_refused_by_the_name_of_its_field() {
         (IncrementalAttention { head_dim: 264, ..right }, "head_dim"),
         (IncrementalAttention { head_dim: 80, cache: CacheDtype::Q8_0, ..right }, "head_dim"),
         (IncrementalAttention { max_seq_len: 0, ..right }, "max_seq_len"),
-        (IncrementalAttention { scale: f32::NAN, ..right }, "scale"),
+        (IncrementalAttention { scale: Some(f32::NAN), ..right }, "scale"),
         (IncrementalAttention { splits: 0, ..right }, "splits"),
         (IncrementalAttention { warps: 3, ..right }, "warps"),
         (IncrementalAttention { heads: u32::MAX, head_dim: 0, max_seq_len: u32::MAX, ..right }, "head_dim"),
