@@ -193,7 +193,7 @@ fn shapes_share_texts() {
                 draw.of(&[1, 77, 1 << 20]),
             )
         };
-        kernel.check().expect("a kernel that there is");
+        AnyKernel::check(&kernel).expect("a kernel that there is");
         let sm = draw.of(&[75, 80]);
         let text = called_ptx(&kernel, Arch::sm(sm));
         texts.insert(text);
