@@ -197,6 +197,12 @@ impl<'k> AnyPtr<'k> {
         self.bytes.cast()
     }
 
+    /// See [`Ptr::anew`].
+    #[track_caller]
+    pub fn anew(self) -> Self {
+        AnyPtr { bytes: self.bytes.anew(), ..self }
+    }
+
     /// Its bytes, whatever the elements are.
     pub fn bytes(self) -> Ptr<'k, Global, u8> {
         self.bytes

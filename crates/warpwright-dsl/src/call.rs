@@ -214,6 +214,8 @@ pub(super) struct Frame {
     /// Pointers, by their numbers.
     tables: Vec<(&'static str, u32)>,
     record: Option<Record>,
+    /// The arguments whose addresses were taken from the record, and the registers that hold them.
+    taken: Vec<(Id, &'static str)>,
     /// Bytes of shared memory that the body has asked for, of all teams.
     shared: u64,
     /// Where in it the block-wide collectives have their scratch, for each register of a state.
@@ -386,6 +388,7 @@ impl<'k> Call<'k> {
             sizes: self.sizes.clone(),
             tables: self.tables.clone(),
             record: self.record,
+            taken: Vec::new(),
             shared: 0,
             scratch: Vec::new(),
             loc,
@@ -441,7 +444,17 @@ impl State {
             Some(Given::Recorded { frozen, .. }) => (recorded.unwrap_or(super::state::POISON), frozen),
             _ => (self.not_given(name, loc), false),
         };
+        let frame = self.frame.as_mut()?;
+        let known = frame.args.iter().find(|(known, _)| *known == name);
+        frame.taken.extend(recorded.zip(known.map(|&(name, _)| name)));
         Some(Pointer { base: Base::Reg(base), form: FormId::ZERO, narrow: false, mutable, shifting: !frozen })
+    }
+
+    /// The argument that a pointer is, where its address was taken from the record of a call.
+    fn taken(&self, pointer: Pointer) -> Option<&'static str> {
+        let Base::Reg(base) = pointer.base else { return None };
+        let taken = self.frame.as_ref()?.taken.iter().find(|&&(address, _)| address == base)?;
+        (pointer.form == FormId::ZERO).then_some(taken.1)
     }
 
     /// The number that the frame has for an argument. Poison where it has none.
@@ -509,6 +522,24 @@ impl State {
         if let Some(array) = self.calls.array {
             self.arrays[array as usize].dims = vec![Some(self.calls.bytes)];
         }
+    }
+}
+
+impl<'k, T: Data> Ptr<'k, Global, T> {
+    /// The same argument, taken anew: where a called body has its address from the record of the call, it is loaded here
+    /// again, so that until here no register need hold it. Any other pointer is itself.
+    #[track_caller]
+    pub fn anew(self) -> Self {
+        let loc = Location::caller();
+        let taken = {
+            let state = self.k.state();
+            let pointer = self.pointer_in(&state);
+            pointer.and_then(|pointer| Some((state.taken(pointer)?, pointer.mutable)))
+        };
+        let Some((name, mutable)) = taken else { return self };
+        let mut anew: Self = self.k.untyped_buffer(name, mutable, loc);
+        anew.access = self.access;
+        anew
     }
 }
 

@@ -376,7 +376,7 @@ impl<'k> K<'k> {
         self.untyped_buffer(name, mutable, loc)
     }
 
-    fn untyped_buffer<T: Data>(
+    pub(super) fn untyped_buffer<T: Data>(
         self,
         name: &str,
         mutable: bool,

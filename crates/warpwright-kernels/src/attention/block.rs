@@ -118,8 +118,8 @@ fn finish<'k>(
     }
 }
 
-/// The same for a part of the sequence that has tokens, or is all that there is. What the results need is asked for
-/// behind the keys, which want all registers.
+/// The same for a part of the sequence that has tokens, or is all that there is. What the results need is taken
+/// anew behind the keys, which want all registers.
 fn over<'k>(
     (config, args): (&IncrementalAttention, &Given<'k>),
     place: Place<'k>,
@@ -131,9 +131,10 @@ fn over<'k>(
     let Plan { heads, .. } = config.plan();
     let seen = steps.over(k, chunk.begin, chunk.end, warps);
 
-    let (out, head_dim) = (Floats::from(args.out), config.head_dim);
+    let (out, head_dim) = (Floats::from(args.out.anew()), config.head_dim);
     let workspace = match (splits, args.partial_out, args.partial_stats, args.arrivals) {
         (Some(splits), Some(out), Some(stats), Some(arrivals)) => {
+            let (out, stats, arrivals) = (out.anew(), stats.anew(), arrivals.anew());
             Some(Workspace { out, stats, arrivals, splits, head_dim })
         }
         _ => None,
