@@ -30,11 +30,12 @@ cargo xtask TASK
               --no-ptxas        leave out what needs ptxas
               --no-python       leave out what needs Python
               --require-ptxas   a ptxas that cannot be had is a failure, and so is Python
-              --full            more mutants, and the tests that take long
+              --full            more mutants and targets, the tests that take long, and through CUDA those of numbers too
               --device vm|cuda  the device tests on virtual GPUs alone; or on CUDA devices, and nothing else
               --driver virtual|real
                                 which driver CUDA devices are asked of (virtual)
-  validate  every kernel of the catalogue, for every target, through ptxas: no spills, and docs/kernels.md
+  validate  every kernel of the catalogue through ptxas, for every target: no spills, and docs/kernels.md
+              --full            its examples for every target too, and not for three
               --write           write docs/kernels.md instead of comparing it
               --only KERNEL     print what it says of one kernel instead
   mutants   the verifier against ptxas, on mutants of valid PTX
@@ -99,12 +100,15 @@ fn task_of(task: &str, mut arguments: Arguments) -> Result<(), Failure> {
         }
         "validate" => {
             let written = arguments.flag("--write");
+            let extent =
+                if arguments.flag("--full") { validate::Extent::Full } else { validate::Extent::Usual };
             let only = arguments.text("--only")?;
             arguments.end()?;
             if let Some(kernel) = only {
-                return validate::show(&kernel);
+                return validate::show(&kernel, extent);
             }
-            validate::run(if written { validate::Page::Written } else { validate::Page::Compared })
+            let page = if written { validate::Page::Written } else { validate::Page::Compared };
+            validate::run(page, extent)
         }
         "mutants" => {
             let options = mutants::Options {

@@ -4,7 +4,7 @@
 //! workspace. Both packages come from PyPI into a virtual environment under `target/tools`.
 
 use crate::Failure;
-use crate::run::{cargo, root, target_dir};
+use crate::run::{build_workspace, root, target_dir};
 use crate::summary::{Part, Summary};
 use crate::tools;
 use std::io::{BufRead, BufReader};
@@ -21,7 +21,7 @@ pub(crate) fn set_up() -> Result<PathBuf, String> {
 
 /// That part by itself.
 pub(crate) fn run() -> Result<(), Failure> {
-    let mut summary = Summary::default();
+    let mut summary = Summary::begin();
     check(&set_up().map_err(Failure::Failed)?, &mut summary);
     summary.finish()
 }
@@ -36,18 +36,7 @@ pub(crate) fn check(python: &Path, summary: &mut Summary) {
 }
 
 fn compare(python: &Path) -> Result<Part, String> {
-    // As the tests are built, so that most of it is there.
-    crate::run::run(cargo().args([
-        "build",
-        "--quiet",
-        "--profile",
-        "test",
-        "-p",
-        "warpwright",
-        "--bin",
-        "warpwright",
-    ]))?;
-    let program = target_dir().join("debug").join(format!("warpwright{}", std::env::consts::EXE_SUFFIX));
+    let program = build_workspace()?.join(format!("warpwright{}", std::env::consts::EXE_SUFFIX));
     let mut command = Command::new(python);
     command.arg(root().join("tools/test-models/check.py")).arg(program).arg(target_dir().join("test-models"));
     command.env("PYTHONDONTWRITEBYTECODE", "1").stdout(Stdio::piped());

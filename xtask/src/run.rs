@@ -27,6 +27,17 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Builds the libraries, programs and examples of the workspace, and gives the folder where they are.
+///
+/// Of all packages at once, as the tests are built: alone, one of them would ask for fewer features of what it depends on,
+/// and most would be built twice. So it would where the derives are asked for by name: by themselves they are built in
+/// another profile than for what uses them.
+pub(crate) fn build_workspace() -> Result<PathBuf, String> {
+    let packages = ["--workspace", "--exclude", "warpwright-macros"];
+    run(cargo().args(["build", "--quiet"]).args(packages).args(["--lib", "--bins", "--examples"]))?;
+    Ok(target_dir().join("debug"))
+}
+
 /// Runs a program with its output shown. The error names the program and its status.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let words: Vec<_> = std::iter::once(command.get_program())

@@ -1,15 +1,66 @@
-//! What ran, what passed, and what did not run.
+//! What ran, what passed, what it took, and what did not run.
 
 use crate::Failure;
+use std::fmt;
+use std::time::{Duration, Instant};
 
 /// The outcome of a run of several parts.
-#[derive(Default)]
 pub(crate) struct Summary {
-    parts: Vec<Part>,
+    parts: Vec<(Part, Took)>,
     not_run: Vec<(String, String)>,
+    /// When the part began that is added next.
+    began: Began,
 }
 
-/// The outcome of one part.
+/// A moment.
+#[derive(Clone, Copy)]
+struct Began {
+    at: Instant,
+    /// Processor time so far.
+    processor: Option<Duration>,
+}
+
+/// What something took.
+#[derive(Clone, Copy)]
+struct Took {
+    wall: Duration,
+    /// Of this process and of those that it has waited for, where the system says so.
+    processor: Option<Duration>,
+}
+
+impl Began {
+    fn now() -> Self {
+        Began { at: Instant::now(), processor: processor() }
+    }
+
+    fn took(self) -> Took {
+        let processor = processor().zip(self.processor).map(|(now, then)| now.saturating_sub(then));
+        Took { wall: self.at.elapsed(), processor }
+    }
+}
+
+impl fmt::Display for Took {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:6.1} s", self.wall.as_secs_f64())?;
+        match self.processor {
+            Some(processor) => write!(f, ", {:6.1} s of processors", processor.as_secs_f64()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Processor time of this process and of those that it has waited for: the 14th to the 17th number of Linux's
+/// `/proc/self/stat`, in hundredths of a second. The second one is a name in brackets, which may hold anything.
+fn processor() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, after) = stat.rsplit_once(')')?;
+    let times = after.split_whitespace().skip(11).take(4);
+    let ticks: Vec<u64> = times.map(|ticks| ticks.parse().ok()).collect::<Option<_>>()?;
+    (ticks.len() == 4).then(|| Duration::from_millis(ticks.iter().sum::<u64>() * 10))
+}
+
+/// The outcome of one part. One that tests nothing says what it took.
+#[derive(Default)]
 pub(crate) struct Part {
     pub(crate) name: String,
     pub(crate) passed: usize,
@@ -19,16 +70,22 @@ pub(crate) struct Part {
 }
 
 impl Summary {
-    /// Adds what ran.
+    /// The first part begins now.
+    pub(crate) fn begin() -> Self {
+        Summary { parts: Vec::new(), not_run: Vec::new(), began: Began::now() }
+    }
+
+    /// Adds what ran since the last part was added.
     pub(crate) fn add(&mut self, part: Part) {
-        self.parts.push(part);
+        self.parts.push((part, self.began.took()));
+        self.began = Began::now();
     }
 
     /// Adds a part that could not even begin.
     pub(crate) fn add_failure(&mut self, name: &str, why: &str) {
         eprintln!("{name}: {why}");
         let remark = why.lines().next().unwrap_or_default().to_string();
-        self.parts.push(Part { name: name.to_string(), passed: 0, failed: 1, remark });
+        self.add(Part { name: name.to_string(), passed: 0, failed: 1, remark });
     }
 
     /// Adds what did not run, and how to make it run.
@@ -36,16 +93,16 @@ impl Summary {
         self.not_run.push((name.to_string(), how.to_string()));
     }
 
-    /// Prints the table. The last line says how many passed and failed.
+    /// Prints the table, with what each part took. The last line says how many passed and failed.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         let (passed, failed) =
-            self.parts.iter().fold((0, 0), |(passed, failed), p| (passed + p.passed, failed + p.failed));
-        let width = self.parts.iter().map(|part| part.name.len()).max().unwrap_or(0);
+            self.parts.iter().fold((0, 0), |(passed, failed), (p, _)| (passed + p.passed, failed + p.failed));
+        let width = self.parts.iter().map(|(part, _)| part.name.len()).max().unwrap_or(0);
         println!("\nsummary");
-        for Part { name, passed, failed, remark } in &self.parts {
+        for (Part { name, passed, failed, remark }, took) in &self.parts {
             let mark = if *failed == 0 { "ok  " } else { "FAIL" };
             let remark = if remark.is_empty() { String::new() } else { format!("  ({remark})") };
-            println!("  {mark}  {name:width$}  {passed:6} passed, {failed} failed{remark}");
+            println!("  {mark}  {name:width$}  {took}  {passed:6} passed, {failed} failed{remark}");
         }
         for (name, how) in &self.not_run {
             println!("  not run: {name}\n           {how}");

@@ -33,9 +33,9 @@ pub(crate) enum Devices {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let mut summary = Summary::default();
+    let mut summary = Summary::begin();
     if options.devices == Devices::Cuda {
-        cuda::check(options.driver, &mut summary);
+        cuda::check(options.driver, options.full, &mut summary);
         return summary.finish();
     }
     // Installed first, so that a fresh machine learns early what it lacks.
@@ -47,9 +47,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         true => Err("leave out --no-python to run it".to_string()),
         false => models::set_up(),
     };
+    summary.add(Part { name: "tools, installed".into(), ..Part::default() });
+    build_tests(&mut summary);
     cargo_test(options, &mut summary);
     if options.devices == Devices::Both {
-        cuda::check(options.driver, &mut summary);
+        cuda::check(options.driver, options.full, &mut summary);
     }
     match python {
         Ok(python) => models::check(&python, &mut summary),
@@ -61,8 +63,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         Ok((ptxas, tools)) => {
             filetests::check(&ptxas, &mut summary);
             corpus::check(&ptxas, &mut summary);
-            validate::check(&ptxas, &tools, validate::Page::Compared, &mut summary);
-            let count = if options.full { FULL_MUTANTS } else { mutants::DEFAULT_COUNT };
+            let (extent, count) = match options.full {
+                true => (validate::Extent::Full, FULL_MUTANTS),
+                false => (validate::Extent::Usual, mutants::DEFAULT_COUNT),
+            };
+            validate::check(&ptxas, &tools, validate::Page::Compared, extent, &mut summary);
             mutants::check(&ptxas, &mutants::Options { count, seed: 1, strict: false }, &mut summary);
         }
         Err(why) if options.require_ptxas => summary.add_failure("ptxas", &why),
@@ -78,6 +83,16 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         }
     }
     summary.finish()
+}
+
+/// What `cargo test` would build first. A failure shows again there.
+fn build_tests(summary: &mut Summary) {
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--quiet", "--no-run"]);
+    match crate::run::run(&mut command) {
+        Ok(()) => summary.add(Part { name: "the tests, built".into(), ..Part::default() }),
+        Err(why) => summary.add_failure("the tests, built", &why),
+    }
 }
 
 /// Unit tests, integration tests, examples and doctests of the workspace.

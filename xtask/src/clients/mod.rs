@@ -7,7 +7,7 @@
 
 mod cudarc;
 
-use crate::run::{cargo, root, run, target_dir};
+use crate::run::{build_workspace, root, run, target_dir};
 use crate::summary::{Part, Summary};
 use crate::{Failure, tools};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const FOUND: i32 = 99;
 
 /// These parts by themselves.
 pub(crate) fn run_all(python: bool) -> Result<(), Failure> {
-    let mut summary = Summary::default();
+    let mut summary = Summary::begin();
     check(python, &mut summary);
     summary.finish()
 }
@@ -78,8 +78,6 @@ pub(crate) fn check(python: bool, summary: &mut Summary) {
 
 /// Runs the examples of the runtime, which say by their exit status whether what they compute is right.
 fn ours(host: &Host) -> Result<Part, String> {
-    run(cargo().args(["build", "--quiet", "--profile", "test", "-p", "warpwright-runtime", "--examples"]))?;
-    let folder = target_dir().join("debug/examples");
     // The one that has nothing of ours but what this prints.
     let emitted = target_dir().join("clients/rms_norm.json");
     std::fs::create_dir_all(target_dir().join("clients")).map_err(|error| error.to_string())?;
@@ -90,7 +88,7 @@ fn ours(host: &Host) -> Result<Part, String> {
     for (example, arguments) in
         [("devices", &[][..]), ("launches", &[]), ("beside_cudarc", &[]), ("plain_cudarc", &[&*emitted])]
     {
-        match run(&mut host.exec("90", true, &folder.join(example), arguments)) {
+        match run(&mut host.exec("90", true, &host.examples.join(example), arguments)) {
             Ok(()) => part.passed += 1,
             Err(why) => {
                 println!("failed example {example}: {why}");
@@ -140,15 +138,15 @@ fn nvrtc(python: &Path) -> Result<PathBuf, String> {
 struct Host {
     program: PathBuf,
     library: PathBuf,
+    /// Where the examples of the workspace are.
+    examples: PathBuf,
 }
 
 impl Host {
-    /// As the tests are built, so that most of it is there.
     fn build() -> Result<Host, String> {
-        let packages = ["-p", "warpwright", "-p", "warpwright-libcuda", "--bin", "warpwright", "--lib"];
-        run(cargo().args(["build", "--quiet", "--profile", "test"]).args(packages))?;
-        let folder = target_dir().join("debug");
-        Ok(Host { program: folder.join("warpwright"), library: folder.join("libwarpwright_cuda.so") })
+        let folder = build_workspace()?;
+        let (program, library) = (folder.join("warpwright"), folder.join("libwarpwright_cuda.so"));
+        Ok(Host { program, library, examples: folder.join("examples") })
     }
 
     /// A program on virtual GPUs of these architectures, all checks on, which ends with [`FOUND`] where something is

@@ -64,7 +64,7 @@ struct Verdict {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let tools = tools::set_up().map_err(Failure::Failed)?;
     let ptxas = Ptxas::new(&tools.ptxas).map_err(Failure::Failed)?;
-    let mut summary = Summary::default();
+    let mut summary = Summary::begin();
     check(&ptxas, options, &mut summary);
     summary.finish()
 }

@@ -1,5 +1,8 @@
-//! The catalogue under the verifier and `ptxas`: every kernel, configuration and target, and the page that says
-//! what came of it.
+//! The catalogue under the verifier and `ptxas`: every kernel at its defaults for every target, its examples for three or
+//! for all, and the page that says what came of it.
+//!
+//! That every example builds and verifies for every target is what the catalogue's tests say. What `ptxas` makes of it
+//! depends on the target in three ways: the oldest instructions, those of sm_80, those of sm_90 and later.
 //!
 //! ```text
 //!   catalogue ── PTX ──► ptxas ──► resources ──┐
@@ -26,6 +29,9 @@ use warpwright_ptx::ir::Arch;
 /// The targets that kernels claim, unless their launch rule asks for more.
 const TARGETS: [&str; 8] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"];
 
+/// Those for which examples are assembled unless all is asked for.
+const EXAMPLES: [&str; 3] = ["sm_75", "sm_80", "sm_90"];
+
 /// A kernel of the catalogue in one configuration, for one target.
 struct Entry {
     kernel: &'static str,
@@ -49,20 +55,29 @@ impl Entry {
     }
 }
 
-/// Everything that the catalogue claims to assemble: each kernel at its defaults and in its examples.
-fn catalogue() -> Vec<Entry> {
-    let mut entries = Vec::new();
+/// What is assembled of the catalogue, or of a kernel of it: each kernel at its defaults, and in its examples.
+fn catalogue(only: Option<&str>, extent: Extent) -> Vec<Entry> {
+    let mut chosen = Vec::new();
     for kernel in warpwright_kernels::catalogue() {
+        if only.is_some_and(|name| name != kernel.name) {
+            continue;
+        }
         for &assignments in std::iter::once(&"").chain(kernel.examples) {
-            for target in TARGETS {
-                if claims(kernel, assignments, target) {
-                    let built = emit(kernel, assignments, target);
-                    entries.push(Entry { kernel: kernel.name, assignments, target, built });
-                }
-            }
+            let of = |target: &&str| extent == Extent::Full || is_shown(assignments, target);
+            let targets = TARGETS.into_iter().filter(of);
+            chosen.extend(targets.map(|target| (kernel, assignments, target)));
         }
     }
-    entries
+    chosen.retain(|(kernel, assignments, target)| claims(kernel, assignments, target));
+    parallel(&chosen, |&(kernel, assignments, target)| {
+        let built = emit(kernel, assignments, target);
+        Entry { kernel: kernel.name, assignments, target, built }
+    })
+}
+
+/// Whether the page says what a configuration takes on a target: what every run has found.
+fn is_shown(assignments: &str, target: &str) -> bool {
+    assignments.is_empty() || EXAMPLES.contains(&target)
 }
 
 /// Every kernel as it is without configuration, by name, for an old target and a new one.
@@ -98,6 +113,15 @@ fn emit(kernel: &warpwright_kernels::Entry, assignments: &str, target: &str) -> 
     }
 }
 
+/// For which targets examples are assembled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Three of them.
+    Usual,
+    /// All that they claim.
+    Full,
+}
+
 /// What the page has to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Page {
@@ -109,33 +133,33 @@ pub(crate) enum Page {
 
 /// `cargo xtask validate`: a failure for whatever does not assemble or has local memory in a loop, and the
 /// page.
-pub(crate) fn run(page: Page) -> Result<(), Failure> {
+pub(crate) fn run(page: Page, extent: Extent) -> Result<(), Failure> {
     let tools = tools::set_up().map_err(Failure::Failed)?;
     let ptxas = Ptxas::new(&tools.ptxas).map_err(Failure::Failed)?;
-    let mut summary = Summary::default();
-    check(&ptxas, &tools, page, &mut summary);
+    let mut summary = Summary::begin();
+    check(&ptxas, &tools, page, extent, &mut summary);
     summary.finish()
 }
 
 /// `cargo xtask validate --only KERNEL`: what the page would say of one kernel.
-pub(crate) fn show(kernel: &str) -> Result<(), Failure> {
+pub(crate) fn show(kernel: &str, extent: Extent) -> Result<(), Failure> {
     warpwright_kernels::find(kernel).map_err(|error| Failure::Usage(error.to_string()))?;
     let tools = tools::set_up().map_err(Failure::Failed)?;
     let ptxas = Ptxas::new(&tools.ptxas).map_err(Failure::Failed)?;
     let disassembler = Disassembler::new(&tools.nvdisasm).map_err(Failure::Failed)?;
-    let mut summary = Summary::default();
+    let mut summary = Summary::begin();
     let figures: Vec<_> = FIGURES.iter().filter(|figure| figure.kernel == kernel).collect();
     let taken = take_figures(&figures, &ptxas, &disassembler, &mut summary);
     print!("{}", page::figures(&figures, &taken));
-    let entries: Vec<_> = catalogue().into_iter().filter(|entry| entry.kernel == kernel).collect();
+    let entries = catalogue(Some(kernel), extent);
     let results = assemble(&entries, &ptxas, &disassembler, &mut summary);
     print!("{}", page::resources(&entries, &results));
     summary.finish()
 }
 
 /// Assembles the catalogue, and writes the page or compares it.
-pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, summary: &mut Summary) {
-    let entries = catalogue();
+pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, extent: Extent, summary: &mut Summary) {
+    let entries = catalogue(None, extent);
     let disassembler = match Disassembler::new(&tools.nvdisasm) {
         Ok(disassembler) => disassembler,
         Err(why) => return summary.add_failure("kernels, assembled", &why),

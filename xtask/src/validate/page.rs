@@ -2,7 +2,7 @@
 
 use super::figures::{self, Figure, Goal};
 use super::resources::Resources;
-use super::{Entry, Page, TARGETS};
+use super::{Entry, Page, TARGETS, is_shown};
 use crate::run::root;
 use std::fmt::Write;
 use warpwright_dsl::Block;
@@ -18,7 +18,8 @@ const HEAD: &str = "
 
 Every kernel of the catalogue, at its defaults and in its examples (`warpwright kernels` says what the fields
 mean; what is not named is at its default): threads of a block, bytes of shared memory, registers of a
-thread by target, and the warps that are resident on a multiprocessor of two of them. A kernel that a
+thread by target, and the warps that are resident on a multiprocessor of two of them. Of the examples three targets
+stand here; `cargo xtask validate --full` assembles them for all. A kernel that a
 target lacks has a dash. `+ 8 B` is local memory of a thread, for registers that are kept aside before and
 after the loops; in a loop it would be a failure.
 ";
@@ -87,7 +88,7 @@ pub(super) fn resources(entries: &[Entry], results: &[Result<Resources, String>]
         );
         for &assignments in std::iter::once(&"").chain(kernel.examples) {
             let of = |target: &str| {
-                let mut all = entries.iter().zip(results);
+                let mut all = entries.iter().zip(results).filter(|_| is_shown(assignments, target));
                 all.find(|(entry, _)| {
                     entry.kernel == kernel.name && entry.assignments == assignments && entry.target == target
                 })
@@ -102,7 +103,8 @@ pub(super) fn resources(entries: &[Entry], results: &[Result<Resources, String>]
             let registers = targets.iter().map(|target| match of(target) {
                 Some((_, Ok(used))) if used.local > 0 => format!("{} + {} B", used.registers, used.local),
                 Some((_, Ok(used))) => used.registers.to_string(),
-                _ => "-".into(),
+                _ if is_shown(assignments, target) => "-".into(),
+                _ => String::new(),
             });
             let warps = OCCUPANCY.iter().map(|target| match of(target) {
                 Some((Entry { built: Ok(emitted), .. }, Ok(used))) => {
