@@ -52,13 +52,13 @@ pub struct Cast {
 #[args(of = Cast)]
 #[allow(missing_docs, reason = "they are described with the kernel")]
 pub struct CastArgs<M: Mode> {
-    #[arg(len = rows.times(of.from_pitch().into()), dtype = of.from.ty())]
+    #[arg(len = rows.times(of.x_pitch().into()), dtype = of.from.ty())]
     pub x: M::AnyIn,
-    #[arg(len = rows.times(of.from_pitch().into()).per(BLOCK.into()), when = of.from == CacheDtype::Q8_0)]
+    #[arg(len = rows.times(of.x_pitch().into()).per(BLOCK.into()), when = of.from == CacheDtype::Q8_0)]
     pub x_scales: Option<M::In<F16>>,
-    #[arg(len = rows.times(of.to_pitch().into()), dtype = of.to.ty())]
+    #[arg(len = rows.times(of.y_pitch().into()), dtype = of.to.ty())]
     pub y: M::AnyOut,
-    #[arg(len = rows.times(of.to_pitch().into()).per(BLOCK.into()), when = of.to == CacheDtype::Q8_0)]
+    #[arg(len = rows.times(of.y_pitch().into()).per(BLOCK.into()), when = of.to == CacheDtype::Q8_0)]
     pub y_scales: Option<M::Out<F16>>,
     pub rows: M::Scalar<u32>,
 }
@@ -70,12 +70,12 @@ impl Cast {
     }
 
     /// Elements from one row of `x` to the next.
-    fn from_pitch(&self) -> u32 {
+    fn x_pitch(&self) -> u32 {
         self.columns.saturating_add(self.from_gap)
     }
 
     /// Elements from one row of `y` to the next.
-    fn to_pitch(&self) -> u32 {
+    fn y_pitch(&self) -> u32 {
         self.columns.saturating_add(self.to_gap)
     }
 
@@ -99,7 +99,7 @@ impl Kernel for Cast {
     }
 
     fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        [("columns", self.columns), ("from_pitch", self.from_pitch()), ("to_pitch", self.to_pitch())]
+        [("columns", self.columns), ("from_pitch", self.x_pitch()), ("to_pitch", self.y_pitch())]
             .map(|(name, size)| (name, SizeValue::U32(size)))
             .to_vec()
     }
@@ -120,7 +120,7 @@ impl Kernel for Cast {
 
     fn body<'k>(&self, k: K<'k>, args: CastArgs<Body<'k>>) {
         let (x, y) = (Rows::of(args.x, args.x_scales), Rows::of(args.y, args.y_scales));
-        let [from_pitch, to_pitch] = [("from_pitch", self.from_pitch()), ("to_pitch", self.to_pitch())]
+        let [from_pitch, to_pitch] = [("from_pitch", self.x_pitch()), ("to_pitch", self.y_pitch())]
             .map(|(name, pitch)| k.size(name, pitch));
         let chunks = k.size("columns", self.columns).reg() / self.vector();
         let chunk = k.global_tid();
