@@ -407,7 +407,10 @@ fn what_has_no_part_is_no_argument() {
     let append = Rope::append(2, 64, 16);
     assert_eq!(names(append), ["k", "v", "positions", "k_cache", "v_cache"]);
     let caches = ["k_cache", "k_scales", "v_cache", "v_scales"];
-    assert_eq!(names(with(append)), [&["k", "v", "k_norm", "positions", "sequences"], &caches[..]].concat());
+    assert_eq!(
+        names(with(append)),
+        [&["k", "v", "k_norm", "positions", "sequences", "batch"], &caches[..]].concat()
+    );
     let fused = Rope { layout: QkvLayout::Fused { pitch: 256 }, ..append };
     assert_eq!(names(fused), ["qkv", "positions", "k_cache", "v_cache"]);
     // What is only read is not said to be written.
