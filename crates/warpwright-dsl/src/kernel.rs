@@ -358,7 +358,13 @@ impl<'k> K<'k> {
     #[track_caller]
     fn buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
         let buffer = self.plain_buffer(name, mutable);
-        if !mutable && self.state().is_constant(name) { buffer.nc() } else { buffer }
+        self.constant_nc(name, mutable, buffer)
+    }
+
+    /// The pointer, whose loads go through the read-only cache where the argument is declared constant.
+    fn constant_nc<T: Data>(self, name: &str, mutable: bool, buffer: Ptr<'k, Global, T>) -> Ptr<'k, Global, T> {
+        let constant = !mutable && self.state().is_constant(name);
+        if constant { buffer.nc() } else { buffer }
     }
 
     #[track_caller]
@@ -373,7 +379,8 @@ impl<'k> K<'k> {
     pub(super) fn any_buffer(self, name: &str, mutable: bool) -> Ptr<'k, Global, u8> {
         let loc = Location::caller();
         self.state().check_declared(name, None, Some(mutable), loc);
-        self.untyped_buffer(name, mutable, loc)
+        let buffer = self.untyped_buffer(name, mutable, loc);
+        self.constant_nc(name, mutable, buffer)
     }
 
     pub(super) fn untyped_buffer<T: Data>(

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::called::{Calls, called_ptx};
+use common::called::{Calls, bytes, called_ptx};
 use common::{encode, numbers};
 use std::collections::HashSet;
 use warpwright_dsl::any::AnyKernel;
@@ -235,9 +235,13 @@ mod on_the_vm {
         }
 
         fn body(&self, k: K<'_>) {
-            let [q, new, positions, lengths] =
-                ["q", "new", "positions", "lengths"].map(|name| k.ptr::<u8>(name));
-            let [keys, values, out] = ["k", "v", "out"].map(|name| k.ptr_mut::<u8>(name));
+            let args = AnyKernel::args(self);
+            let buffer = |name| {
+                let arg = args.iter().find(|arg| arg.name == name);
+                bytes(k, arg.unwrap_or_else(|| panic!("no argument `{name}`")))
+            };
+            let [q, new, positions, lengths] = ["q", "new", "positions", "lengths"].map(buffer);
+            let [keys, values, out] = ["k", "v", "out"].map(buffer);
             let (zero, team) = ([k.u32(0); 3], k.teams(4));
             let attend = || {
                 let call = Call::new(team).parameter("q", q, true).parameter("k", keys, false);

@@ -262,7 +262,7 @@ mod on_the_vm {
                 if name != "warps" && value != other.sizes()[i].1 {
                     let subject = Liar { kernel: &*kernel, sizes: left(&*kernel) };
                     let baked = Liar { kernel: &*other, sizes: left(&*other) };
-                    let outcome = case.calls(&subject).with_code_of(&baked).agrees();
+                    let outcome = case.calls(&subject).with_another_code(&baked).agrees();
                     assert!(outcome.is_err(), "{} with {name} of {}", kernel.entry(), other.entry());
                 }
                 let wrong = match value {
