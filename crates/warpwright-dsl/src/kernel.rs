@@ -357,21 +357,21 @@ impl<'k> K<'k> {
 
     #[track_caller]
     fn buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
-        let buffer = self.plain_buffer(name, mutable);
+        let loc = Location::caller();
+        self.state().check_declared(name, Some(T::TYPE), Some(mutable), loc);
+        let buffer = self.untyped_buffer(name, mutable, loc);
         self.constant_nc(name, mutable, buffer)
     }
 
     /// The pointer, whose loads go through the read-only cache where the argument is declared constant.
-    fn constant_nc<T: Data>(self, name: &str, mutable: bool, buffer: Ptr<'k, Global, T>) -> Ptr<'k, Global, T> {
+    fn constant_nc<T: Data>(
+        self,
+        name: &str,
+        mutable: bool,
+        buffer: Ptr<'k, Global, T>,
+    ) -> Ptr<'k, Global, T> {
         let constant = !mutable && self.state().is_constant(name);
         if constant { buffer.nc() } else { buffer }
-    }
-
-    #[track_caller]
-    fn plain_buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
-        let loc = Location::caller();
-        self.state().check_declared(name, Some(T::TYPE), Some(mutable), loc);
-        self.untyped_buffer(name, mutable, loc)
     }
 
     /// A parameter: a buffer in global memory, whatever its elements are.
