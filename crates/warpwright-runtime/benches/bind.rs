@@ -4,12 +4,16 @@
 //! which costs what enqueueing costs (the bench `enqueue`) and a list of the buffers. Each figure is the best of several
 //! rounds, in nanoseconds for each launch. The goal for binding, checking and enqueueing ten arguments is 2 µs.
 //!
+//! Beside that: looking up a kernel that the device knows, by the key of its configuration; and one that has no key, which
+//! is built to be compared.
+//!
 //! `cargo bench -p warpwright-runtime --bench bind`
 
 use std::hint::black_box;
 use std::time::Instant;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
+use warpwright_kernels::RmsNorm;
 use warpwright_runtime::{Binder, Buffer, CompiledKernel, Device, Result, VmConfig};
 
 const ROUNDS: usize = 9;
@@ -97,6 +101,12 @@ fn main() -> Result<()> {
         },
         nothing,
     )?;
+    let keyed = RmsNorm::new(4096, 1e-5);
+    for (what, kernel) in [("look up, by key", &keyed as &dyn AnyKernel), ("look up, without a key", &Ten)] {
+        let find =
+            || (0..LAUNCHES).try_for_each(|_| device.kernel(kernel).map(|kernel| drop(black_box(kernel))));
+        report(what, find, nothing)?;
+    }
     // What was recorded is dropped by this thread, so that nothing is executed beside what is measured.
     let record = |issue: &dyn Fn() -> Result<()>| {
         stream.begin_capture()?;
