@@ -32,14 +32,14 @@ fn arguments_must_be_those_of_the_body() {
     let wrong: [(&str, u32, Body); 6] = [
         ("a number of another type", 2, |k| k.ptr_mut::<f32>("x").st(0, k.scalar::<f32>("n"))),
         ("a buffer that is a number", 3, |k| k.ptr_mut::<u32>("n").st(0, k.scalar::<u64>("x").to::<u32>())),
-        ("one that is not asked for", 11, |k| k.ptr_mut::<f32>("x").st(0, 1.0)),
-        ("one too many", 5, |k| {
+        ("one that is not asked for", 15, |k| k.ptr_mut::<f32>("x").st(0, 1.0)),
+        ("one too many", 6, |k| {
             k.ptr_mut::<f32>("x").st(0, k.scalar::<u32>("n").f32() + k.scalar::<f32>("m"))
         }),
-        ("one twice", 6, |k| {
+        ("one twice", 9, |k| {
             k.ptr_mut::<f32>("x").st(0, (k.scalar::<u32>("n") + k.scalar::<u32>("n")).f32())
         }),
-        ("elements of another type", 7, |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n"))),
+        ("elements of another type", 11, |k| k.ptr_mut::<u32>("x").st(0, k.scalar::<u32>("n"))),
     ];
     for (what, line, body) in wrong {
         // What the body does not say has the line that builds the kernel.
