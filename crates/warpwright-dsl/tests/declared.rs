@@ -180,7 +180,7 @@ fn integers_have_the_range_of_their_type() {
     let [bytes, any] = [0, 1].map(|i| Integers::FIELDS[i].domain);
     assert_eq!([bytes.ty(), any.ty()], ["u64", "u32"]);
     assert_eq!((any, any.to_string()), (Domain::int(0, u32::MAX), "a whole number".into()));
-    for (value, is_in) in [(0, [false, true]), (1 << 32, [true, false]), (1 << 36, [true, false])] {
+    for (value, is_in) in [(0u64, [false, true]), (1 << 32, [true, false]), (1 << 36, [true, false])] {
         assert_eq!([bytes, any].map(|domain| domain.contains(&value.to_string())), is_in, "{value}");
     }
     assert!(!bytes.contains(&((1u64 << 36) + 1).to_string()));
@@ -317,8 +317,9 @@ fn what_is_there_depends_on_the_configuration() {
     ];
     assert_eq!(described(&sums), expected);
     assert!(sums.build(SM_80).is_ok());
-    let sums = Sums { biases: Vec::new(), in_place: true };
-    assert_eq!(described(&sums), [("x", Role::InOut, none)]);
+    let sums = Sums { biases: vec![true], in_place: true };
+    let expected = [("x", Role::InOut, none), ("bias0", Role::In, none), ("y0", Role::Out, &["bias0"])];
+    assert_eq!(described(&sums), expected);
     assert!(sums.build(SM_80).is_ok());
 }
 

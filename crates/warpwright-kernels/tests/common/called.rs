@@ -70,11 +70,33 @@ enum Param<'k> {
     U64(Reg<'k, u64>),
 }
 
+/// A buffer of a caller, as bytes.
+pub(crate) fn bytes<'k>(k: K<'k>, arg: &ArgDesc) -> Ptr<'k, Global, u8> {
+    fn of<'k, T: warpwright_dsl::Data>(k: K<'k>, arg: &ArgDesc) -> Ptr<'k, Global, u8> {
+        let buffer: Ptr<'k, Global, T> = match arg.role {
+            Role::In => k.ptr(arg.name),
+            _ => k.ptr_mut(arg.name),
+        };
+        buffer.cast()
+    }
+    match arg.dtype {
+        Type::U8 => of::<u8>(k, arg),
+        Type::S8 => of::<i8>(k, arg),
+        Type::F16 => of::<F16>(k, arg),
+        Type::BF16 => of::<Bf16>(k, arg),
+        Type::U32 => of::<u32>(k, arg),
+        Type::S32 => of::<i32>(k, arg),
+        Type::F32 => of::<f32>(k, arg),
+        Type::U64 => of::<u64>(k, arg),
+        ty => panic!("`{}` is of {}", arg.name, ty.name()),
+    }
+}
+
 impl<'k> Param<'k> {
     fn declare(k: K<'k>, arg: &ArgDesc) -> Self {
         match (arg.role, arg.dtype) {
-            (Role::In, _) => Param::Buffer(k.ptr(arg.name), true),
-            (Role::Out | Role::InOut, _) => Param::Buffer(k.ptr_mut(arg.name), false),
+            (Role::In, _) => Param::Buffer(bytes(k, arg), true),
+            (Role::Out | Role::InOut, _) => Param::Buffer(bytes(k, arg), false),
             (Role::Scalar, Type::F32) => Param::F32(k.scalar(arg.name)),
             (Role::Scalar, Type::U32) => Param::U32(k.scalar(arg.name)),
             (Role::Scalar, Type::S32) => Param::I32(k.scalar(arg.name)),
