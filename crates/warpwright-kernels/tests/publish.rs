@@ -120,7 +120,7 @@ impl AnyKernel for Many {
     fn body(&self, k: K<'_>) {
         let team = k.teams(1);
         let names = ["tokens", "ends", "ring", "control", "progress"];
-        let buffers = names.map(|name| k.ptr_mut::<u32>(name));
+        let buffers = names.map(|name| if name == "ends" { k.ptr::<u32>(name) } else { k.ptr_mut(name) });
         let call = names
             .into_iter()
             .zip(buffers)
