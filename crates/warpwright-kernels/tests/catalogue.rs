@@ -143,7 +143,9 @@ fn configurations_of_the_domain_are_built_or_refused_by_name() {
 #[test]
 fn every_field_is_in_the_key() {
     let mut draw = Draw(0x0e1d);
-    for entry in catalogue() {
+    // What has no key is told by what it is built to.
+    let has_key = |entry: &&Entry| entry.configure_text("").expect("defaults").key().is_some();
+    for entry in catalogue().iter().filter(has_key) {
         for field in entry.fields {
             let (mut changed, mut compared) = (false, 0);
             // Few numbers are the multiples that some fields must be.
@@ -168,8 +170,7 @@ fn every_field_is_in_the_key() {
                     assert_eq!(a, b, "{} {}", entry.name, field.name);
                 }
             }
-            let has_key = entry.configure_text("").expect("defaults").key().is_some();
-            assert!(changed || !has_key, "{}: `{}` is not in the key", entry.name, field.name);
+            assert!(changed, "{}: `{}` is not in the key", entry.name, field.name);
         }
     }
 }
