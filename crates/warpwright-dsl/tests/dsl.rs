@@ -5,7 +5,7 @@ use std::ops::Rem;
 use warpwright_dsl::*;
 use warpwright_ptx::diag::{Code, Diagnostics};
 use warpwright_ptx::ir::{Arch, Function, Module, Origin, Scope, StatementKind};
-use warpwright_ptx::op::{Access, Op};
+use warpwright_ptx::op::Op;
 use warpwright_ptx::{parse, print, verify};
 
 type Body = for<'k> fn(K<'k>);
@@ -668,39 +668,4 @@ fn halves_round_to_nearest_even() {
     for (value, bits) in [(1.0, 0x3f80), (1.003_906_3, 0x3f80), (1.011_718_8, 0x3f82), (f32::MAX, 0x7f80)] {
         assert_eq!(bf16_bits(value), bits, "{value}");
     }
-}
-
-#[test]
-fn addresses_of_stores_behind_a_loop_take_no_registers_in_it() {
-    let built = build("late", &LaunchRule::new(128), Arch::sm(80), |k| {
-        let (x, y, n) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"), k.scalar::<u32>("n"));
-        let sum = k.fold(k.range(k.u32(0)..n), k.f32(0.0), |i, sum| sum + x.ld(i));
-        for row in 0..4 {
-            y.st((k.ctaid() * 8 + row) * n + k.ctaid_y() * 32 + k.tid(), sum);
-        }
-    });
-    let built = built.expect("a correct kernel");
-    let function = entry(&built.module);
-    let statements = function.statements();
-    let is_label = |statement: &_| matches!(statement, StatementKind::Label(_));
-    let labels: Vec<usize> = (statements.iter().enumerate())
-        .filter(|(_, statement)| is_label(&statement.kind))
-        .map(|(at, _)| at)
-        .collect();
-    let (before, behind) = (&statements[..labels[0]], &statements[*labels.last().expect("a label")..]);
-    let registers = |list: &[warpwright_ptx::ir::Statement], wanted: Access| {
-        let mut found = std::collections::BTreeSet::new();
-        for statement in list {
-            if let StatementKind::Instruction(instruction) = &statement.kind {
-                instruction.op.visit(&mut |access: Access, reg: warpwright_ptx::ir::Reg| {
-                    if access == wanted && function.register_name(reg).to_string().starts_with("%rd") {
-                        found.insert(reg);
-                    }
-                });
-            }
-        }
-        found
-    };
-    let (written, read) = (registers(before, Access::Write), registers(behind, Access::Read));
-    assert_eq!(written.intersection(&read).count(), 1, "where `y` begins");
 }

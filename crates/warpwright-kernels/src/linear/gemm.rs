@@ -10,7 +10,7 @@ use warpwright_dsl::*;
 ///
 /// - `w` is the plane of `n` rows of `k` weights (see [`Planes`]): row-major, rows filled up with zeros to a
 ///   multiple of 8 weights;
-/// - `x` is `tokens × k` of the type of the weights, row-major, or, with [`terms`](Self::terms) and `scales`, what
+/// - `x` is `tokens × k` of the type of the weights, row-major, or, with `terms` and `scales`, what
 ///   [`ScaleRows`](crate::ScaleRows) makes of activations of any type and size;
 /// - `bias`, if there is one, is `n` numbers of `f32`; `residual`, if there is one, is `tokens × n` like `y`, and
 ///   may be the same buffer;
