@@ -105,7 +105,14 @@ struct Stores {
     value: u32,
 }
 
+// SAFETY: it writes the one element that `args` says.
+unsafe impl Bounded for Stores {}
+
 impl AnyKernel for Stores {
+    fn bounded(&self) -> Option<&dyn Bounded> {
+        Some(self)
+    }
+
     fn entry(&self) -> String {
         "stores".into()
     }
@@ -155,8 +162,14 @@ fn a_configuration_with_a_key_is_built_once() {
         #[arg(len = 1)]
         y: M::Out<u32>,
     }
+    // SAFETY: it writes the one element that its arguments say.
+    unsafe impl Bounded for Adds {}
+
     impl Kernel for Adds {
         type Args<M: Mode> = AddsArgs<M>;
+        fn bounded(&self) -> Option<&dyn Bounded> {
+            Some(self)
+        }
         fn launch(&self) -> LaunchRule {
             LaunchRule::new(1)
         }
