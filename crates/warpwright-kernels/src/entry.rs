@@ -84,6 +84,8 @@ pub enum ConfigureError {
     Twice(String),
     /// A field that has no default was not given.
     Missing(&'static str),
+    /// A value of a field's domain is none of its type: a mistake of this kernel's declaration.
+    Unreadable(&'static str),
     /// A value that the kernel does not take.
     Build(BuildError),
 }
@@ -97,6 +99,9 @@ impl fmt::Display for ConfigureError {
             ConfigureError::Syntax(text) => write!(f, "`{text}` is not of the form `field=value`"),
             ConfigureError::UnknownField { kernel, field, known } => {
                 write!(f, "`{kernel}` has no field `{field}`; it has {}", known.join(", "))
+            }
+            ConfigureError::Unreadable(kernel) => {
+                write!(f, "`{kernel}` has a field whose domain says more than its type holds")
             }
             ConfigureError::Missing(field) => {
                 write!(f, "the field `{field}` has no default: give it a value")
@@ -239,7 +244,7 @@ impl Entry {
             values.push(value.or(field.default).ok_or(ConfigureError::Missing(field.name))?);
         }
         let made = (self.make)(&Config { fields: self.fields, values });
-        let kernel = made.ok_or_else(|| ConfigureError::Syntax("a value".into()))?;
+        let kernel = made.ok_or(ConfigureError::Unreadable(self.name))?;
         kernel.check()?;
         Ok(kernel)
     }
