@@ -1,7 +1,7 @@
 //! Kernels whose type is not known: what a device, a plan or a tool needs of one.
 
 use super::kernel::{build_with, check_args};
-use super::{ArgDesc, Bounded, BuildError, Built, Called, K, Kernel, Key, LaunchRule, SizeValue};
+use super::{ArgDesc, Bounded, BuildError, Built, K, Kernel, Key, LaunchRule};
 use warpwright_ptx::ir::{Arch, Module};
 
 /// A kernel of any type. Every [`Kernel`] is one; it is implemented by hand where a struct of typed arguments cannot be
@@ -27,22 +27,6 @@ pub trait AnyKernel {
 
     /// The algorithm.
     fn body(&self, k: K<'_>);
-
-    /// See [`Kernel::sizes`].
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        Vec::new()
-    }
-
-    /// See [`Kernel::tables`].
-    fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
-        Vec::new()
-    }
-
-    /// See [`Kernel::called`].
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        let _ = threads;
-        None
-    }
 
     /// Itself, where it is [`Bounded`]: on a device that does not check accesses, a safe launch asks for that. What it
     /// returns is what is built and launched.
@@ -85,7 +69,7 @@ impl<T: Kernel> AnyKernel for T {
     }
 
     fn key(&self) -> Option<Key> {
-        Some(super::Config::key(self))
+        self.cache_key()
     }
 
     fn args(&self) -> Vec<ArgDesc> {
@@ -98,18 +82,6 @@ impl<T: Kernel> AnyKernel for T {
 
     fn body(&self, k: K<'_>) {
         super::typed::run(self, k);
-    }
-
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        Kernel::sizes(self)
-    }
-
-    fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
-        Kernel::tables(self)
-    }
-
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        Kernel::called(self, threads)
     }
 
     fn bounded(&self) -> Option<&dyn Bounded> {

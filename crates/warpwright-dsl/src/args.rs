@@ -209,6 +209,13 @@ impl<'k> AnyPtr<'k> {
     }
 }
 
+/// The same pointer, as an argument of a body that takes elements of any type.
+impl<'k, T: Data> From<Ptr<'k, Global, T>> for AnyPtr<'k> {
+    fn from(ptr: Ptr<'k, Global, T>) -> Self {
+        AnyPtr { bytes: ptr.cast(), dtype: T::TYPE }
+    }
+}
+
 impl<'k> K<'k> {
     /// An argument of some configurations, in a body that cannot do without: `None` is a mistake of the line that asks.
     #[track_caller]

@@ -1,23 +1,27 @@
 //! Kernels that call the bodies of others: one launch that does the work of several.
 //!
-//! A body asks for its arguments, its place in the grid and its block, and need not know who answers. Launched, it is
-//! the launch; called, it is a [`Call`]: arguments are registers of the caller, the block is a [`Team`] of the caller's
-//! warps, barriers are the team's, and shared memory is one piece that all calls of a kernel use, one after the other.
+//! A body is a function of its arguments, its place in the grid and its block, and need not know who calls it. Called,
+//! its block is a [`Team`] of the caller's warps, its barriers are the team's, and its shared memory is one piece that all
+//! calls of a kernel use, one after the other. There are two ways to call one:
 //!
-//! What a body asks for through [`K::size`] and its like is a constant where the kernel is launched, and may be a
-//! register where it is called: so one piece of code does for matrices of all shapes. A table that it asks for through
-//! [`K::configured_table`] is part of the module, or memory that the caller has the address of.
+//! * with arguments that the caller has: [`Team::run`] around [`Kernel::body`](super::Kernel::body);
+//! * with arguments in memory: a [`Call`]. What the body asks for (buffers, numbers, [dims](super::Dim), tables) is in
+//!   the *record* of the call, words of global memory in the order in which it asks: see [`Asked`]. So one piece of code
+//!   does for all configurations that are built to it, and what their records hold is found by building, not declared.
+//!   Where a body divides its grid ([`K::pieces`]), each piece is called by itself.
 
 use super::any::AnyKernel;
 use super::form::FormId;
 use super::reg::Reg;
-use super::state::{Base, BlockId, Def, Loc, Pointer, State};
+use super::state::{Base, BlockId, Def, Loc, POISON, Pointer, State};
 use super::types::*;
-use super::{ArgDesc, K, Ptr, Role};
+use super::{K, Ptr};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::ir::{Imm, Reg as Id, Space, Special, SpecialRegister, Src, Type};
+use warpwright_ptx::ir::{self, Imm, Reg as Id, Space, Special, SpecialRegister, Src, Type};
 use warpwright_ptx::op::Access;
+use warpwright_ptx::op::convert::Cvta;
+use warpwright_ptx::op::memory::Ld;
 use warpwright_ptx::op::sync::BarSync;
 
 /// Warps of the block that run as a block of their own, and the other such teams beside it.
@@ -29,21 +33,18 @@ pub struct Team<'k> {
     /// Its first warp.
     first: Reg<'k, u32>,
     /// How many warps it has.
-    warps: Reg<'k, u32>,
-    /// The same where it is known.
-    known: Option<u32>,
+    warps: u32,
     /// Warps of the block.
     all: u32,
     /// The thread's number in it.
     tid: Reg<'k, u32>,
     /// The warp's number in it: told from the block's, which is seen to be one for all lanes.
     warp: Reg<'k, u32>,
-    threads: Reg<'k, u32>,
     barrier: Barrier,
 }
 
 /// Most teams of a block: each has a barrier, and the first of the sixteen is the block's.
-const MOST_TEAMS: u32 = 15;
+const MAX_TEAMS: u32 = 15;
 
 impl<'k> K<'k> {
     /// Divides the block into teams of `warps` warps: the team of this thread. `warps` divides the warps of the block.
@@ -51,50 +52,27 @@ impl<'k> K<'k> {
     pub fn teams(self, warps: u32) -> Team<'k> {
         let loc = Location::caller();
         let all = self.whole_warps(loc);
-        let fits = warps > 0 && all.is_multiple_of(warps) && all / warps.max(1) <= MOST_TEAMS;
+        let fits = warps > 0 && all.is_multiple_of(warps) && all / warps.max(1) <= MAX_TEAMS;
         if !fits {
             let message = format!(
-                "teams of {warps} warps in a block of {all}: up to {MOST_TEAMS}, and no warps left over"
+                "teams of {warps} warps in a block of {all}: up to {MAX_TEAMS}, and no warps left over"
             );
             self.state().mistake(Code::ModifierCombination, loc, message);
         }
         let warps = if fits { warps } else { all };
-        let number = if warps == all { self.u32(0) } else { self.warp() / warps };
-        self.team(number, self.u32(warps), Some(warps), all)
-    }
-
-    /// The same with a number of warps that is known when the kernel runs: one for all threads, which divides the warps
-    /// of the block, of which there are at most 15.
-    #[track_caller]
-    pub fn teams_of(self, warps: Reg<'k, u32>) -> Team<'k> {
-        let loc = Location::caller();
-        let all = self.whole_warps(loc);
-        if all > MOST_TEAMS {
-            let message = format!(
-                "a block of {all} warps: each may be a team, of which there are {MOST_TEAMS} at most"
-            );
-            self.state().mistake(Code::ModifierCombination, loc, message);
-        }
-        self.team(self.warp() / warps, warps, None, all)
-    }
-
-    fn team(self, number: Reg<'k, u32>, warps: Reg<'k, u32>, known: Option<u32>, all: u32) -> Team<'k> {
-        let loc = Location::caller();
-        let whole = known == Some(all);
         let sealed = |reg: Reg<'k, u32>| Reg::new(self, self.state().sealed(reg.id, loc));
-        let number = sealed(number);
-        let first = if whole { number } else { sealed(number * warps) };
-        let (tid, warp) = match whole {
-            true => (self.tid(), self.warp()),
-            false => (sealed(self.tid() - first * 32), sealed(self.warp() - first)),
+        if warps == all {
+            let (number, tid, warp) = (self.u32(0), self.tid(), self.warp());
+            return Team { k: self, number, first: number, warps, all, tid, warp, barrier: Barrier::Block };
+        }
+        let number = sealed(self.warp() / warps);
+        let first = sealed(number * warps);
+        let (tid, warp) = (sealed(self.tid() - first * 32), sealed(self.warp() - first));
+        let barrier = match warps {
+            1 => Barrier::Warp,
+            _ => Barrier::Named { id: (number + 1).id, threads: warps * 32 },
         };
-        let threads = sealed(warps * 32);
-        let barrier = match known {
-            Some(1) => Barrier::Warp,
-            _ if whole => Barrier::Block,
-            _ => Barrier::Named { id: (number + 1).id, threads: threads.id },
-        };
-        Team { k: self, number, first, warps, known, all, tid, warp, threads, barrier }
+        Team { k: self, number, first, warps, all, tid, warp, barrier }
     }
 
     fn whole_warps(self, loc: Loc) -> u32 {
@@ -121,18 +99,101 @@ impl<'k> Team<'k> {
     }
 
     /// Teams of the block.
-    #[track_caller]
-    pub fn count(self) -> Reg<'k, u32> {
-        match self.known {
-            Some(warps) => self.k.u32(self.all / warps),
-            None => self.k.u32(self.all) / self.warps,
-        }
+    pub fn count(self) -> u32 {
+        self.all / self.warps
     }
 
     /// Waits for all threads of the team; what they wrote is seen.
     #[track_caller]
     pub fn sync(self) {
         self.barrier.wait(self.k, Location::caller());
+    }
+
+    /// Runs the body of a kernel, or any other code, as block `block` of a grid of `grid` blocks that has the team's
+    /// threads: `k.tid()`, `k.sync()`, `k.shared()` and the like are the team's. Threads of a team may return while others
+    /// are still at it: the team waits for its threads before the next call, and before a team of other warps calls the
+    /// whole block waits.
+    ///
+    /// ```
+    /// use warpwright_dsl::*;
+    ///
+    /// /// The sum of 64 numbers for each block.
+    /// #[derive(Config)]
+    /// struct Sums;
+    ///
+    /// #[derive(Args)]
+    /// #[args(of = Sums)]
+    /// struct SumsArgs<M: Mode> {
+    ///     #[arg(len = rows.times(64))]
+    ///     x: M::In<f32>,
+    ///     #[arg(len = rows)]
+    ///     y: M::Out<f32>,
+    ///     rows: M::Dim,
+    /// }
+    ///
+    /// impl Kernel for Sums {
+    ///     type Args<M: Mode> = SumsArgs<M>;
+    ///     fn launch(&self) -> LaunchRule {
+    ///         LaunchRule::new(64).grid(Extent::dim("rows"))
+    ///     }
+    ///     fn body<'k>(&self, k: K<'k>, SumsArgs { x, y, .. }: SumsArgs<Body<'k>>) {
+    ///         let sum = k.block_sum(x.ld(k.ctaid() * 64 + k.tid()));
+    ///         k.when(k.tid().eq(0), || y.st(k.ctaid(), sum));
+    ///     }
+    /// }
+    ///
+    /// /// Four of them in each block of 256 threads.
+    /// let built = build("four_sums", &LaunchRule::new(256).grid(8), "sm_80".parse()?, |k| {
+    ///     let (x, y, team) = (k.ptr("x"), k.ptr_mut("y"), k.teams(2));
+    ///     let (zero, one) = (k.u32(0), k.u32(1));
+    ///     let (block, grid) = (k.ctaid() * 4 + team.number(), k.nctaid() * 4);
+    ///     team.run([block, zero, zero], [grid, one, one], || Sums.body(k, SumsArgs { x, y, rows: () }));
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn run(self, block: [Reg<'k, u32>; 3], grid: [Reg<'k, u32>; 3], body: impl FnOnce()) {
+        let home = self.k.state().current;
+        self.frame(home, (block, grid), None, body, Location::caller());
+    }
+
+    /// Runs a body in a frame, of which it yields what is left.
+    fn frame(
+        self,
+        home: BlockId,
+        (block, grid): ([Reg<'k, u32>; 3], [Reg<'k, u32>; 3]),
+        record: Option<Record>,
+        body: impl FnOnce(),
+        loc: Loc,
+    ) -> Option<Box<Frame>> {
+        let Team { k, number, warps, all, tid, warp, barrier, .. } = self;
+        let block = block.map(|coordinate| k.state().sealed(coordinate.id, loc));
+        let frame = Frame {
+            home,
+            tid: tid.id,
+            warp: warp.id,
+            block,
+            grid: grid.map(|extent| extent.id),
+            barrier,
+            team: (number.id, all / warps),
+            record,
+            taken: Vec::new(),
+            shared: 0,
+            scratch: Vec::new(),
+        };
+        let threads = {
+            let mut state = k.state();
+            if state.frame.is_some() {
+                state.mistake(Code::Parameter, loc, "a body that is called cannot call another");
+                return None;
+            }
+            state.frame = Some(Box::new(frame));
+            state.threads.replace([warps * 32, 1, 1])
+        };
+        body();
+        let mut state = k.state();
+        state.threads = threads;
+        state.frame.take()
     }
 }
 
@@ -141,7 +202,7 @@ impl<'k> Team<'k> {
 enum Barrier {
     Warp,
     Block,
-    Named { id: Id, threads: Id },
+    Named { id: Id, threads: u32 },
 }
 
 impl Barrier {
@@ -151,8 +212,8 @@ impl Barrier {
             Barrier::Block => k.on_line(loc, || k.sync_block()),
             Barrier::Named { id, threads } => {
                 let mut state = k.state();
-                if state.usable(id, loc) && state.usable(threads, loc) {
-                    let (a, b) = (state.operand(id, loc), Some(state.operand(threads, loc)));
+                if state.usable(id, loc) {
+                    let (a, b) = (state.operand(id, loc), Some(Src::Imm(Imm::Int(threads.into()))));
                     state.effect(BarSync { cta: false, a, b }, None, loc);
                 }
             }
@@ -160,41 +221,39 @@ impl Barrier {
     }
 }
 
-/// What a called body is given for an argument.
-#[derive(Clone, Copy, Debug)]
-enum Given {
-    /// The address of a buffer, and whether nobody writes it while the caller runs.
-    Buffer {
-        address: Id,
-        frozen: bool,
-    },
-    /// The same, whose address is in the record of the call.
-    Recorded {
-        index: u32,
-        frozen: bool,
-    },
-    Number {
-        value: Id,
-        ty: Type,
-    },
+/// What a called body asks for. Each is a word of 64 bits of the record of its call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Asked {
+    /// An argument: the address of a buffer in generic memory, or the bits of a number, in the low ones.
+    Arg(&'static str),
+    /// A number of the configuration, by its bits, in the low ones: see [`Dim`](super::Dim).
+    Number(u64),
+    /// A table of the configuration: where these words begin among those that the record is one of, by their index. Nobody
+    /// writes them while the caller runs.
+    Table(Vec<u64>),
 }
 
-/// Where the record of a call is: words of global memory, and the word of shared memory that says where it begins.
-/// Pointers, by their numbers.
-type Record = (u32, u32);
+/// What the body of a call asked for, as [`Built::calls`](super::Built::calls) has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallDesc {
+    /// What it asked for, in order, and whether the code needs it.
+    pub asked: Vec<(Asked, bool)>,
+    /// Blocks of the [pieces](K::pieces) that its grid is divided into; none where it is one piece.
+    pub pieces: Vec<u32>,
+}
 
-/// A call in the making: the team that runs the body, and what the body is given.
+/// Where the record of a call is said again: all words of records, and the word of shared memory with the index of the
+/// record's first. Pointers, by their numbers.
+type Late = (u32, u32);
+
+/// A call in the making: the team that runs the body, and where the body finds what it asks for.
 #[derive(Clone, Debug)]
 pub struct Call<'k> {
     team: Team<'k>,
     /// Where it was made: what a body computes of what it is given here is computed here.
     home: BlockId,
     grid: [Reg<'k, u32>; 3],
-    args: Vec<(&'static str, Given)>,
-    sizes: Vec<(&'static str, Id, Type)>,
-    /// Pointers, by their numbers.
-    tables: Vec<(&'static str, u32)>,
-    record: Option<Record>,
+    record: Record,
 }
 
 /// A call while its body is run.
@@ -202,42 +261,91 @@ pub(super) struct Frame {
     home: BlockId,
     tid: Id,
     warp: Id,
-    /// Threads of the team.
-    threads: Id,
     block: [Id; 3],
     grid: [Id; 3],
     barrier: Barrier,
-    /// The team's number, its first warp, the most teams, and the warps of the block.
-    team: (Id, Id, u32, u32),
-    args: Vec<(&'static str, Given)>,
-    sizes: Vec<(&'static str, Id, Type)>,
-    /// Pointers, by their numbers.
-    tables: Vec<(&'static str, u32)>,
+    /// The team's number, and the most teams.
+    team: (Id, u32),
+    /// Where the body finds what it asks for, if that is no affair of its caller.
     record: Option<Record>,
-    /// The arguments whose addresses were taken from the record, and the registers that hold them.
-    taken: Vec<(Id, &'static str)>,
+    /// The registers that hold addresses of buffers, with what was asked for, by its place, and the word of it.
+    taken: Vec<(Id, usize, u32)>,
     /// Bytes of shared memory that the body has asked for, of all teams.
     shared: u64,
     /// Where in it the block-wide collectives have their scratch, for each register of a state.
     scratch: Vec<Pointer>,
-    /// Where it was called.
-    loc: Loc,
 }
 
-/// Shared memory of calls: one array, as large as the largest call needs.
+/// The record of a call while its body is run.
+#[derive(Clone, Debug)]
+struct Record {
+    /// All words of records, by the number of the pointer, and the address of this one, in global memory.
+    words: u32,
+    address: Id,
+    late: Option<Late>,
+    /// Which of what the body asks for has a word; everything where that is not said.
+    needed: Option<Vec<bool>>,
+    /// What the body has asked for.
+    asked: Vec<Ask>,
+    /// Words up to here.
+    count: u32,
+    piece: usize,
+    pieces: Vec<u32>,
+}
+
+/// Something that the body of a call has asked for.
+#[derive(Clone, Debug)]
+struct Ask {
+    what: Asked,
+    /// The register that has it.
+    value: Id,
+    /// Whether it was looked up once more.
+    anew: bool,
+}
+
+/// What is left of the calls and the pieces of a kernel: their shared memory, one array that is as large as the largest of
+/// them needs, and what the bodies of calls have asked for.
 #[derive(Default)]
-pub(super) struct CallMemory {
+pub(super) struct Calls {
     array: Option<u32>,
     bytes: u64,
+    /// Bytes that the piece of a launch has asked for, whose work is being run.
+    piece: Option<u64>,
+    asked: Vec<(Vec<Ask>, Vec<u32>)>,
+}
+
+impl Calls {
+    /// What the calls asked for, of which `live` says what is needed.
+    pub(super) fn describe(self, live: &[bool]) -> Vec<CallDesc> {
+        let is_live = |reg: Id| live.get(reg.0 as usize).copied().unwrap_or(false);
+        let describe = |(asked, pieces): (Vec<Ask>, Vec<u32>)| CallDesc {
+            asked: asked.into_iter().map(|ask| (ask.what, ask.anew || is_live(ask.value))).collect(),
+            pieces,
+        };
+        self.asked.into_iter().map(describe).collect()
+    }
 }
 
 impl<'k> Call<'k> {
-    /// A call by the team, as the only block of its grid.
+    /// A call by the team, as the only block of its grid, whose record begins at word `record` of `words`, a parameter.
+    /// Nobody writes them while the body runs.
     #[track_caller]
-    pub fn new(team: Team<'k>) -> Self {
-        let home = team.k.state().current;
-        let grid = [team.k.u32(1); 3];
-        Call { team, home, grid, args: Vec::new(), sizes: Vec::new(), tables: Vec::new(), record: None }
+    pub fn new(team: Team<'k>, words: Ptr<'k, Global, u64>, record: Reg<'k, u32>) -> Self {
+        let (k, loc) = (team.k, Location::caller());
+        let home = k.state().current;
+        let grid = [k.u32(1); 3];
+        let pointer = words.pointer_in(&k.state());
+        let address = match pointer {
+            Some(Pointer { base: Base::Reg(base), form: FormId::ZERO, .. }) => {
+                let address = Reg::<u64>::new(k, base) + record.to::<u64>() * 8;
+                k.state().sealed(address.id, loc)
+            }
+            _ => k.state().mistake(Code::Parameter, loc, "records are in a buffer that is a parameter"),
+        };
+        let words = words.id;
+        let (asked, pieces) = (Vec::new(), Vec::new());
+        let record = Record { words, address, late: None, needed: None, asked, count: 0, piece: 0, pieces };
+        Call { team, home, grid, record }
     }
 
     /// The grid that the body asks for.
@@ -246,167 +354,83 @@ impl<'k> Call<'k> {
         self
     }
 
-    /// Gives a buffer by its address in generic memory. What is `frozen` is written by nobody while the caller runs: only
-    /// that is loaded through the read-only cache where the body asks for it.
-    #[track_caller]
-    pub fn buffer(mut self, name: &'static str, address: Reg<'k, u64>, frozen: bool) -> Self {
-        let loc = Location::caller();
-        if self.team.k.state().usable(address.id, loc) {
-            let address = self.team.k.global_address(address, loc);
-            self.args.push((name, Given::Buffer { address, frozen }));
-        }
+    /// Says where the record begins a second time: `words` from the one on whose index is in `at`. A body that takes an
+    /// argument [anew](Ptr::anew) looks there, and need not keep the record's address until then.
+    pub fn late(mut self, words: Ptr<'k, Global, u64>, at: Ptr<'k, Shared, u32>) -> Self {
+        self.record.late = Some((words.id, at.id));
         self
     }
 
-    /// Gives a record: `words` from the one on whose index is in `at`. Nobody writes either while the body runs.
-    pub fn record(mut self, words: Ptr<'k, Global, u64>, at: Ptr<'k, Shared, u32>) -> Self {
-        self.record = Some((words.id, at.id));
+    /// Calls a [piece](K::pieces) of the body, by its number; the first where that is not said.
+    pub fn piece(mut self, piece: usize) -> Self {
+        self.record.piece = piece;
         self
     }
 
-    /// Gives a buffer as [`buffer`](Self::buffer) does, by the word of the [record](Self::record) that is its address.
-    /// It is loaded where the body asks for the buffer, and takes no registers before.
-    pub fn recorded(mut self, name: &'static str, index: u32, frozen: bool) -> Self {
-        self.args.push((name, Given::Recorded { index, frozen }));
+    /// Leaves words out of the record that the code does not need: of what the body asks for, in order, what has one.
+    pub fn needed(mut self, needed: impl Into<Vec<bool>>) -> Self {
+        self.record.needed = Some(needed.into());
         self
     }
 
-    /// Gives a buffer that the caller has as a parameter, as [`buffer`](Self::buffer) does.
-    #[track_caller]
-    pub fn parameter<T: Data>(
-        mut self,
-        name: &'static str,
-        buffer: Ptr<'k, Global, T>,
-        frozen: bool,
-    ) -> Self {
-        let loc = Location::caller();
-        let mut state = self.team.k.state();
-        match buffer.pointer_in(&state) {
-            Some(Pointer { base: Base::Reg(address), form: FormId::ZERO, .. }) => {
-                self.args.push((name, Given::Buffer { address, frozen }));
-            }
-            _ => {
-                state.mistake(
-                    Code::Parameter,
-                    loc,
-                    format!("`{name}` is given a pointer that is no parameter"),
-                );
-            }
-        }
-        drop(state);
-        self
-    }
-
-    /// Gives a number.
-    #[track_caller]
-    pub fn number<T: Data>(mut self, name: &'static str, value: Reg<'k, T>) -> Self {
-        let value = self.team.k.state().sealed(value.id, Location::caller());
-        self.args.push((name, Given::Number { value, ty: T::TYPE }));
-        self
-    }
-
-    /// Gives a size: see [`Kernel::sizes`](super::Kernel::sizes). What is not given is what the configuration says.
-    #[track_caller]
-    pub fn size(self, name: &'static str, value: Reg<'k, u32>) -> Self {
-        self.sealed(name, value.id, Type::U32, Location::caller())
-    }
-
-    /// The same of 64 bits.
-    #[track_caller]
-    pub fn wide_size(self, name: &'static str, value: Reg<'k, u64>) -> Self {
-        self.sealed(name, value.id, Type::U64, Location::caller())
-    }
-
-    /// The same of a factor.
-    #[track_caller]
-    pub fn factor(self, name: &'static str, value: Reg<'k, f32>) -> Self {
-        self.sealed(name, value.id, Type::F32, Location::caller())
-    }
-
-    fn sealed(mut self, name: &'static str, value: Id, ty: Type, loc: Loc) -> Self {
-        let value = self.team.k.state().sealed(value, loc);
-        self.sizes.push((name, value, ty));
-        self
-    }
-
-    /// Gives a table by its first word: see [`Kernel::tables`](super::Kernel::tables). Nobody writes it while the caller runs.
-    pub fn table(mut self, name: &'static str, words: Ptr<'k, Global, u64>) -> Self {
-        self.tables.push((name, words.id));
-        self
-    }
-
-    /// Runs the body of a kernel as block `block` of its grid, by all threads of the team. Threads of a team may return
-    /// while others are still at it: the team waits for its threads before the next call, and before a team of other
-    /// warps calls the whole block waits.
+    /// Runs the body of a kernel as block `block` of its grid, by all threads of the team: see [`Team::run`].
     #[track_caller]
     pub fn run(&self, kernel: &dyn AnyKernel, block: [Reg<'k, u32>; 3]) {
         let (k, loc) = (self.team.k, Location::caller());
-        let args = kernel.args();
-        for arg in &args {
-            let given = self.args.iter().find(|(name, _)| *name == arg.name);
-            let is_number = given.map(|(_, given)| matches!(given, Given::Number { .. }));
-            if is_number != Some(arg.role == Role::Scalar) {
-                let (entry, name) = (kernel.entry(), arg.name);
-                let what = if arg.role == Role::Scalar { "number" } else { "buffer" };
-                k.state().mistake(
-                    Code::Parameter,
-                    loc,
-                    format!("`{entry}` is called without its {what} `{name}`"),
-                );
-                return;
-            }
-        }
         let rule = kernel.launch();
-        let threads = match rule.block {
-            super::Block::Exactly([threads, 1, 1]) => Some(threads),
-            _ => None,
-        };
-        if let (Some(warps), Some(threads)) = (self.team.known, threads)
-            && warps * 32 != threads
-        {
+        let own = self.team.warps * 32;
+        if !rule.any_warps && rule.block != super::Block::Exactly([own, 1, 1]) {
             let message =
-                format!("`{}` has blocks of {threads} threads; the team has {}", kernel.entry(), warps * 32);
+                format!("`{}` has blocks of {:?}; the team has {own} threads", kernel.entry(), rule.block);
             k.state().mistake(Code::Parameter, loc, message);
             return;
         }
-        self.body(block, args, || kernel.body(k), loc);
-    }
-
-    fn body(&self, block: [Reg<'k, u32>; 3], args: Vec<ArgDesc>, body: impl FnOnce(), loc: Loc) {
-        let Team { k, number, first, known, all, tid, warp, threads, barrier, .. } = self.team;
-        let block = block.map(|coordinate| k.state().sealed(coordinate.id, loc));
-        let frame = Frame {
-            home: self.home,
-            tid: tid.id,
-            warp: warp.id,
-            threads: threads.id,
-            block,
-            grid: self.grid.map(|extent| extent.id),
-            barrier,
-            team: (number.id, first.id, all / known.unwrap_or(1), all),
-            args: self.args.clone(),
-            sizes: self.sizes.clone(),
-            tables: self.tables.clone(),
-            record: self.record,
-            taken: Vec::new(),
-            shared: 0,
-            scratch: Vec::new(),
-            loc,
-        };
-        let before = {
-            let mut state = k.state();
-            if state.frame.is_some() {
-                state.mistake(Code::Parameter, loc, "a body that is called cannot call another");
-                return;
-            }
-            let dims = known.map(|warps| [warps * 32, 1, 1]);
-            state.frame = Some(Box::new(frame));
-            (std::mem::replace(&mut state.threads, dims), state.declared.replace(args))
-        };
-        body();
+        let declared = k.state().declared.replace(kernel.args());
+        let place = (block, self.grid);
+        let frame = self.team.frame(self.home, place, Some(self.record.clone()), || kernel.body(k), loc);
         let mut state = k.state();
-        (state.threads, state.declared) = before;
-        state.frame = None;
+        state.declared = declared;
+        let Some(Record { asked, piece, pieces, .. }) = frame.and_then(|frame| frame.record) else { return };
+        if piece > 0 && piece >= pieces.len() {
+            let message = format!("piece {piece} of a body that has {}", pieces.len());
+            state.mistake(Code::Parameter, loc, message);
+        }
+        state.calls.asked.push((asked, pieces));
+    }
+}
+
+impl<'k> K<'k> {
+    /// Divides the blocks of a grid that is a line among pieces of work that do not depend on one another: the first
+    /// `blocks[0]` blocks do `work(0, …)`, with their number, the next `blocks[1]` do `work(1, …)`, with their number
+    /// among these, and so on. The shared memory that they ask for is one. A caller of the body has each piece by itself.
+    #[track_caller]
+    pub fn pieces(self, blocks: &[u32], work: impl Fn(usize, Reg<'k, u32>)) {
+        let piece = self.state().record().map(|record| {
+            record.pieces = blocks.to_vec();
+            record.piece
+        });
+        if let Some(piece) = piece {
+            if piece < blocks.len() {
+                work(piece, self.ctaid());
+            }
+            return;
+        }
+        let (block, mut first) = (self.ctaid(), 0u32);
+        for (piece, &count) in blocks.iter().enumerate() {
+            let end = first.saturating_add(count);
+            let run = || {
+                self.state().calls.piece = Some(0);
+                work(piece, block - first);
+                self.state().calls.piece = None;
+            };
+            match (piece == 0, piece + 1 == blocks.len()) {
+                (true, true) => work(piece, block),
+                (true, false) => self.when(block.lt(end), run),
+                (false, true) => self.when(block.ge(first), run),
+                (false, false) => self.when(block.ge(first) & block.lt(end), run),
+            }
+            first = end;
+        }
     }
 }
 
@@ -415,60 +439,68 @@ impl State {
     pub(super) fn framed(&mut self, special: Special) -> Option<Id> {
         let frame = self.frame.as_ref()?;
         let axis = special.component.map_or(0, |component| component as usize);
-        let (tid, threads, block, grid) = (frame.tid, frame.threads, frame.block, frame.grid);
+        let (tid, block, grid) = (frame.tid, frame.block, frame.grid);
         match special.register {
             SpecialRegister::Tid if axis == 0 => Some(tid),
             SpecialRegister::Tid => Some(self.constant(Type::U32, Imm::Int(0))),
-            SpecialRegister::Ntid if axis == 0 => Some(threads),
-            SpecialRegister::Ntid => Some(self.constant(Type::U32, Imm::Int(1))),
             SpecialRegister::CtaId => Some(block[axis]),
             SpecialRegister::NCtaId => Some(grid[axis]),
             _ => None,
         }
     }
 
-    /// The buffer that the frame has for an argument, whose address is `recorded` where the call's record has it. Poison
-    /// where it has none.
-    pub(super) fn framed_buffer(
-        &mut self,
-        name: &str,
-        recorded: Option<Id>,
-        mutable: bool,
-        loc: Loc,
-    ) -> Option<Pointer> {
-        let frame = self.frame.as_ref()?;
-        let given = frame.args.iter().find(|(known, _)| *known == name).map(|(_, given)| *given);
-        let (base, frozen) = match given {
-            Some(Given::Buffer { address, frozen }) if self.usable(address, loc) => (address, frozen),
-            Some(Given::Buffer { .. }) => (super::state::POISON, false),
-            Some(Given::Recorded { frozen, .. }) => (recorded.unwrap_or(super::state::POISON), frozen),
-            _ => (self.not_given(name, loc), false),
+    fn record(&mut self) -> Option<&mut Record> {
+        self.frame.as_mut()?.record.as_mut()
+    }
+
+    /// What the called body asks for, out of the record; `None` where it has none.
+    pub(super) fn asked(&mut self, what: Asked, ty: Type, loc: Loc) -> Option<Id> {
+        let home = self.frame.as_ref()?.home;
+        let record = self.record()?;
+        let needed = record.needed.as_ref().map(|needed| needed.get(record.asked.len()).copied());
+        let has_word = needed != Some(Some(false));
+        let (address, word) = (record.address, record.count);
+        let value = if !has_word {
+            // Nothing needs it.
+            self.constant(ty, Imm::Int(0))
+        } else if !self.usable(address, loc) {
+            POISON
+        } else {
+            let home = if self.block(home).open { home } else { self.current };
+            let address = ir::Address::reg(address, i64::from(word) * 8);
+            self.pure_in(home, ty, loc, |d| word_of_record(ty, d, address).into())
         };
-        let frame = self.frame.as_mut()?;
-        let known = frame.args.iter().find(|(known, _)| *known == name);
-        frame.taken.extend(recorded.zip(known.map(|&(name, _)| name)));
-        Some(Pointer { base: Base::Reg(base), form: FormId::ZERO, narrow: false, mutable, shifting: !frozen })
+        let record = self.record()?;
+        record.count += u32::from(has_word);
+        record.asked.push(Ask { what, value, anew: false });
+        Some(value)
     }
 
-    /// The argument that a pointer is, where its address was taken from the record of a call.
-    fn taken(&self, pointer: Pointer) -> Option<&'static str> {
-        let Base::Reg(base) = pointer.base else { return None };
-        let taken = self.frame.as_ref()?.taken.iter().find(|&&(address, _)| address == base)?;
-        (pointer.form == FormId::ZERO).then_some(taken.1)
+    /// The buffer that the record has for an argument. It is read through the read-only cache only where the kernel says
+    /// that nobody writes it.
+    pub(super) fn framed_buffer(&mut self, name: &'static str, mutable: bool, loc: Loc) -> Option<Pointer> {
+        let record = self.record()?;
+        let (place, word) = (record.asked.len(), record.count);
+        let address = self.asked(Asked::Arg(name), Type::U64, loc)?;
+        let base = self.global(address, loc);
+        self.frame.as_mut()?.taken.push((base, place, word));
+        let (form, shifting) = (FormId::ZERO, !self.is_constant(name));
+        Some(Pointer { base: Base::Reg(base), form, narrow: false, mutable, shifting })
     }
 
-    /// The number that the frame has for an argument. Poison where it has none.
-    pub(super) fn framed_number(&mut self, name: &str, wanted: Type, loc: Loc) -> Option<Id> {
-        let frame = self.frame.as_ref()?;
-        let given = frame.args.iter().find(|(known, _)| *known == name).map(|(_, given)| *given);
-        Some(match given {
-            Some(Given::Number { value, ty }) if ty == wanted => value,
-            _ => self.not_given(name, loc),
+    /// A generic address as one of global memory.
+    pub(super) fn global(&mut self, address: Id, loc: Loc) -> Id {
+        if !self.usable(address, loc) {
+            return POISON;
+        }
+        let a = self.operand(address, loc);
+        self.pure(Type::U64, loc, |d| {
+            Cvta { to: true, space: Space::Global, ty: Type::U64, d: ir::Dst(d), a }.into()
         })
     }
 
     /// The value by itself: what it was computed from is no business of a body, whose addresses would have its terms.
-    fn sealed(&mut self, reg: Id, loc: Loc) -> Id {
+    pub(super) fn sealed(&mut self, reg: Id, loc: Loc) -> Id {
         if !self.usable(reg, loc) || self.constant_of(reg).is_some() {
             return reg;
         }
@@ -499,24 +531,6 @@ impl State {
         place
     }
 
-    /// What the frame has for a size.
-    pub(super) fn framed_size(&self, name: &str, wanted: Type) -> Option<Id> {
-        let sizes = &self.frame.as_ref()?.sizes;
-        sizes.iter().find(|(known, _, ty)| *known == name && *ty == wanted).map(|&(_, id, _)| id)
-    }
-
-    /// The pointer that the frame has for a table.
-    pub(super) fn framed_table(&self, name: &str) -> Option<u32> {
-        self.frame.as_ref()?.tables.iter().find(|(known, _)| *known == name).map(|&(_, id)| id)
-    }
-
-    fn not_given(&mut self, name: &str, loc: Loc) -> Id {
-        let at = self.frame.as_ref().map_or(loc, |frame| frame.loc);
-        let message =
-            format!("the call at {}:{} does not give `{name}`, or as another type", at.file(), at.line());
-        self.mistake(Code::Parameter, loc, message)
-    }
-
     /// Closes the memory of calls: its array has the size that the largest needs.
     pub(super) fn size_call_memory(&mut self) {
         if let Some(array) = self.calls.array {
@@ -525,50 +539,96 @@ impl State {
     }
 }
 
+/// A load of a word of a record.
+fn word_of_record(ty: Type, d: Id, address: ir::Address) -> Ld {
+    Ld {
+        mmio: false,
+        semantics: None,
+        scope: None,
+        space: Some(Space::Global),
+        cache: None,
+        nc: true,
+        l1_eviction: None,
+        l2_eviction: None,
+        cache_hint: false,
+        prefetch: None,
+        vector: None,
+        ty,
+        readonly: false,
+        unified: ir::Unified::default(),
+        d: ir::Dsts::One(d),
+        address,
+        policy: None,
+    }
+}
+
 impl<'k, T: Data> Ptr<'k, Global, T> {
-    /// The same argument, taken anew: where a called body has its address from the record of the call, it is loaded here
-    /// again, so that until here no register need hold it. Any other pointer is itself.
+    /// The same argument, taken anew: in a called body its address is loaded here again, so that until here no register
+    /// need hold it. Any other pointer is itself.
     #[track_caller]
     pub fn anew(self) -> Self {
-        let loc = Location::caller();
-        let taken = {
-            let state = self.k.state();
-            let pointer = self.pointer_in(&state);
-            pointer.and_then(|pointer| Some((state.taken(pointer)?, pointer.mutable)))
+        let (k, loc) = (self.k, Location::caller());
+        let Some((pointer, (words, at), word)) = self.taken() else { return self };
+        let at: Ptr<'k, Shared, u32> = Ptr::with_id(k, at);
+        let words: Ptr<'k, Global, u64> = Ptr::with_id(k, words);
+        let address = words.at(at.ld(0)).nc().ld(word);
+        let pointer = {
+            let mut state = k.state();
+            let base = state.global(address.id, loc);
+            Pointer { base: Base::Reg(base), ..pointer }
         };
-        let Some((name, mutable)) = taken else { return self };
-        let mut anew: Self = self.k.untyped_buffer(name, mutable, loc);
+        let mut anew = Ptr::new(k, pointer);
         anew.access = self.access;
         anew
+    }
+
+    /// Where its address is said a second time, and by which word, if it is an argument of a call for which it is.
+    fn taken(self) -> Option<(Pointer, Late, u32)> {
+        let mut state = self.k.state();
+        let pointer = self.pointer_in(&state)?;
+        let Pointer { base: Base::Reg(base), form: FormId::ZERO, .. } = pointer else { return None };
+        let frame = state.frame.as_mut()?;
+        let &(_, place, word) = frame.taken.iter().find(|(address, ..)| *address == base)?;
+        let record = frame.record.as_mut()?;
+        let late = record.late?;
+        record.asked.get_mut(place)?.anew = true;
+        Some((pointer, late, word))
     }
 }
 
 impl<'k> K<'k> {
-    /// Shared memory of `count` elements for each warp of the block, aligned to 16 bytes: where the first warp's begin.
-    /// The next warp's begin `count` elements further; `warps` are those of the block, where the kernel is launched.
-    #[track_caller]
-    pub fn shared_by_warp<T: Data>(self, count: u32, warps: u32) -> Ptr<'k, Shared, T> {
-        let loc = Location::caller();
-        let (first, all) = match &self.state().frame {
-            Some(frame) => (frame.team.1, frame.team.3),
-            None => return self.shared_at(count * warps, loc),
-        };
-        let base: Ptr<'k, Shared, T> =
-            self.call_memory(u64::from(T::TYPE.bytes()) * u64::from(count) * u64::from(all), loc);
-        base.at_loc(Reg::<u32>::new(self, first) * count, loc)
+    /// Whether what the body asks for is in the record of a call.
+    pub(super) fn has_record(self) -> bool {
+        self.state().record().is_some()
     }
 
-    /// Shared memory of a called body: each team has its own.
+    /// A table of the called body.
+    pub(super) fn asked_table<T: Data>(self, words: Vec<u64>, loc: Loc) -> Ptr<'k, Global, T> {
+        let mut state = self.state();
+        let index = state.asked(Asked::Table(words), Type::U32, loc).unwrap_or(POISON);
+        let all = state.record().map_or(super::pointer::INVALID, |record| record.words);
+        drop(state);
+        let all: Ptr<'k, Global, u64> = Ptr::with_id(self, all);
+        all.at_loc(Reg::<u32>::new(self, index), loc).cast().nc()
+    }
+
+    /// Shared memory of a called body, of which each team has its own, or of a piece of a launch.
     pub(super) fn framed_shared<T: Data>(self, count: u32, loc: Loc) -> Option<Ptr<'k, Shared, T>> {
-        let (number, teams) = self.state().frame.as_ref().map(|frame| (frame.team.0, frame.team.2))?;
+        let (team, piece) = {
+            let state = self.state();
+            (state.frame.as_ref().map(|frame| frame.team), state.calls.piece)
+        };
         let bytes = (u64::from(T::TYPE.bytes()) * u64::from(count)).next_multiple_of(16);
-        let base: Ptr<'k, Shared, T> = self.call_memory(bytes * u64::from(teams), loc);
+        let Some((number, teams)) = team else {
+            return piece.map(|_| self.common_memory(bytes, loc));
+        };
+        let base: Ptr<'k, Shared, T> = self.common_memory(bytes * u64::from(teams), loc);
         let pitch = (bytes / u64::from(T::TYPE.bytes())) as u32;
         Some(base.at_loc(Reg::<u32>::new(self, number) * pitch, loc))
     }
 
-    /// The next bytes of the memory of calls.
-    fn call_memory<T: Data>(self, bytes: u64, loc: Loc) -> Ptr<'k, Shared, T> {
+    /// The next bytes of the memory that calls and pieces have in common: a multiple of 16.
+    fn common_memory<T: Data>(self, bytes: u64, loc: Loc) -> Ptr<'k, Shared, T> {
         let mut state = self.state();
         let array = match state.calls.array {
             Some(array) => array,
@@ -578,14 +638,17 @@ impl<'k> K<'k> {
                 array
             }
         };
-        let Some(frame) = state.frame.as_mut() else { return Ptr::poison(self) };
-        let at = frame.shared;
-        frame.shared = at + bytes.next_multiple_of(16);
-        state.calls.bytes = state.calls.bytes.max(at + bytes.next_multiple_of(16));
-        let form = FormId::ZERO;
-        let pointer =
-            Pointer { base: Base::Variable(array), form, narrow: true, mutable: true, shifting: false };
+        let State { frame, calls, .. } = &mut *state;
+        let used = match frame {
+            Some(frame) => &mut frame.shared,
+            None => calls.piece.get_or_insert(0),
+        };
+        let at = *used;
+        *used += bytes;
+        calls.bytes = calls.bytes.max(*used);
         drop(state);
+        let (base, form) = (Base::Variable(array), FormId::ZERO);
+        let pointer = Pointer { base, form, narrow: true, mutable: true, shifting: false };
         let base: Ptr<'k, Shared, u8> = Ptr::new(self, pointer);
         base.at_loc(at as u32, loc).cast()
     }
@@ -610,24 +673,6 @@ impl<'k> K<'k> {
         Some(Reg::new(self, warp))
     }
 
-    /// The address of a buffer that the record of the call has.
-    #[track_caller]
-    pub(super) fn framed_address(self, name: &str) -> Option<Reg<'k, u64>> {
-        let (words, at, index) = {
-            let state = self.state();
-            let frame = state.frame.as_ref()?;
-            let (_, given) = frame.args.iter().find(|(known, _)| *known == name)?;
-            let (&Given::Recorded { index, .. }, Some((words, at))) = (given, frame.record) else {
-                return None;
-            };
-            (words, at, index)
-        };
-        let at: Ptr<'k, Shared, u32> = Ptr::with_id(self, at);
-        let words: Ptr<'k, Global, u64> = Ptr::with_id(self, words);
-        let address = words.at(at.ld(0)).nc().ld(index);
-        Some(address)
-    }
-
     /// The barrier of a called body; `None` where the kernel is launched.
     pub(super) fn framed_sync(self, loc: Loc) -> bool {
         let barrier = self.state().frame.as_ref().map(|frame| frame.barrier);
@@ -649,20 +694,5 @@ impl<'k> K<'k> {
             self.state().mistake(Code::Parameter, loc, message);
         }
         !called
-    }
-}
-
-/// A kernel that is called in place of launching another one, and its arguments by the names of the other one's.
-#[derive(Clone)]
-pub struct Called {
-    /// The kernel.
-    pub kernel: std::sync::Arc<dyn AnyKernel + Send + Sync>,
-    /// Each of its arguments: its own name, and the other kernel's.
-    pub args: Vec<(&'static str, &'static str)>,
-}
-
-impl std::fmt::Debug for Called {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Called").field("kernel", &self.kernel.entry()).field("args", &self.args).finish()
     }
 }

@@ -1,5 +1,6 @@
 //! What is said of a kernel as data: arguments, launch rules; and how a body becomes a module.
 
+use super::call::Asked;
 use super::reg::Reg;
 use super::state::{Base, ENTRY, Pointer, State};
 use super::types::*;
@@ -55,6 +56,13 @@ impl From<Diagnostics> for BuildError {
     }
 }
 
+/// What cannot fail fails with no mistake.
+impl From<std::convert::Infallible> for BuildError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
 /// A kernel that was built.
 #[derive(Clone, Debug)]
 pub struct Built {
@@ -62,6 +70,8 @@ pub struct Built {
     pub module: Module,
     /// The launch rule, with the shared memory that the body asked for.
     pub launch: LaunchRule,
+    /// What the bodies that it [calls](super::Call) have asked for, call by call.
+    pub calls: Vec<super::CallDesc>,
 }
 
 /// An argument of a kernel.
@@ -171,6 +181,9 @@ pub struct LaunchRule {
     pub min_sm: u16,
     /// Blocks that should be resident on each multiprocessor (`.minnctapersm`).
     pub resident_blocks: Option<u32>,
+    /// Whether the body asks how many threads there are ([`K::threads`]), and its results and its grid do not depend on
+    /// that: who [calls](super::Call) it may have a team of any number of warps do it.
+    pub any_warps: bool,
 }
 
 impl LaunchRule {
@@ -185,6 +198,7 @@ impl LaunchRule {
             cooperative: false,
             min_sm: 75,
             resident_blocks: None,
+            any_warps: false,
         }
     }
 
@@ -210,6 +224,25 @@ impl LaunchRule {
     pub fn dynamic_shared(mut self, bytes: u32) -> Self {
         self.dynamic_shared = bytes;
         self
+    }
+
+    /// The body works with any number of warps: see [`any_warps`](Self::any_warps).
+    pub fn any_warps(mut self) -> Self {
+        self.any_warps = true;
+        self
+    }
+
+    /// Warps of the teams that do the body's work in a block of `most` warps, of which they are a part without rest: the
+    /// kernel's own number, or where it [takes any](Self::any_warps) the next lower power of two. `None` where there are
+    /// no such teams.
+    pub fn team_warps(&self, most: u32) -> Option<u32> {
+        let Block::Exactly([threads, 1, 1]) = self.block else { return None };
+        let own = threads / 32;
+        if !threads.is_multiple_of(32) || own == 0 || most == 0 {
+            return None;
+        }
+        let warps = if self.any_warps { 1 << own.min(most).ilog2() } else { own };
+        most.is_multiple_of(warps).then_some(warps)
     }
 
     /// Sets the oldest architecture.
@@ -345,18 +378,18 @@ fn param_type(ty: Type) -> Type {
 impl<'k> K<'k> {
     /// A parameter: a buffer in global memory that the kernel reads.
     #[track_caller]
-    pub fn ptr<T: Data>(self, name: &str) -> Ptr<'k, Global, T> {
+    pub fn ptr<T: Data>(self, name: &'static str) -> Ptr<'k, Global, T> {
         self.buffer(name, false)
     }
 
     /// A parameter: a buffer in global memory that the kernel writes, or reads and writes.
     #[track_caller]
-    pub fn ptr_mut<T: Data>(self, name: &str) -> Ptr<'k, Global, T> {
+    pub fn ptr_mut<T: Data>(self, name: &'static str) -> Ptr<'k, Global, T> {
         self.buffer(name, true)
     }
 
     #[track_caller]
-    fn buffer<T: Data>(self, name: &str, mutable: bool) -> Ptr<'k, Global, T> {
+    fn buffer<T: Data>(self, name: &'static str, mutable: bool) -> Ptr<'k, Global, T> {
         let loc = Location::caller();
         self.state().check_declared(name, Some(T::TYPE), Some(mutable), loc);
         let buffer = self.untyped_buffer(name, mutable, loc);
@@ -376,21 +409,20 @@ impl<'k> K<'k> {
 
     /// A parameter: a buffer in global memory, whatever its elements are.
     #[track_caller]
-    pub(super) fn any_buffer(self, name: &str, mutable: bool) -> Ptr<'k, Global, u8> {
+    pub(super) fn any_buffer(self, name: &'static str, mutable: bool) -> Ptr<'k, Global, u8> {
         let loc = Location::caller();
         self.state().check_declared(name, None, Some(mutable), loc);
         let buffer = self.untyped_buffer(name, mutable, loc);
         self.constant_nc(name, mutable, buffer)
     }
 
-    pub(super) fn untyped_buffer<T: Data>(
+    fn untyped_buffer<T: Data>(
         self,
-        name: &str,
+        name: &'static str,
         mutable: bool,
         loc: super::state::Loc,
     ) -> Ptr<'k, Global, T> {
-        let recorded = self.framed_address(name).map(|address| self.global_address(address, loc));
-        let framed = self.state().framed_buffer(name, recorded, mutable, loc);
+        let framed = self.state().framed_buffer(name, mutable, loc);
         if let Some(pointer) = framed {
             return Ptr::new(self, pointer);
         }
@@ -404,27 +436,17 @@ impl<'k> K<'k> {
         });
         drop(state);
         let base = Base::Reg(base);
-        Ptr::new(
-            self,
-            Pointer { base, form: super::form::FormId::ZERO, narrow: false, mutable, shifting: false },
-        )
-    }
-
-    /// A generic address as one of global memory.
-    pub(super) fn global_address(self, address: Reg<'k, u64>, loc: super::state::Loc) -> ir::Reg {
-        let mut state = self.state();
-        let a = state.operand(address.id, loc);
-        state.pure(Type::U64, loc, |d| {
-            Cvta { to: true, space: Space::Global, ty: Type::U64, d: ir::Dst(d), a }.into()
-        })
+        // What the kernel writes changes while it runs.
+        let (form, shifting) = (super::form::FormId::ZERO, mutable);
+        Ptr::new(self, Pointer { base, form, narrow: false, mutable, shifting })
     }
 
     /// A parameter: a number.
     #[track_caller]
-    pub fn scalar<T: Data>(self, name: &str) -> Reg<'k, T> {
+    pub fn scalar<T: Data>(self, name: &'static str) -> Reg<'k, T> {
         let loc = Location::caller();
         self.state().check_declared(name, Some(T::TYPE), None, loc);
-        let framed = self.state().framed_number(name, T::TYPE, loc);
+        let framed = self.state().asked(Asked::Arg(name), T::TYPE, loc);
         if let Some(id) = framed {
             return Reg::new(self, id);
         }
@@ -501,7 +523,7 @@ pub(super) fn dynamic_name() -> Name {
 
 impl State {
     /// Whether the kernel declares that nobody writes the argument while it runs.
-    fn is_constant(&self, name: &str) -> bool {
+    pub(super) fn is_constant(&self, name: &str) -> bool {
         self.declared.iter().flatten().any(|arg| arg.name == name && arg.constant)
     }
 

@@ -28,6 +28,7 @@ pub(super) fn module(state: &mut State, entry: &str, launch: &LaunchRule, loc: L
     resolver.run();
     let addresses = std::mem::take(&mut resolver.addresses);
     let live = Liveness::run(state);
+    let calls = std::mem::take(&mut state.calls).describe(&live.0);
     let mut writer = Flattener::new(state, &addresses, live);
     writer.block(ENTRY);
     writer.block(BODY);
@@ -47,7 +48,7 @@ pub(super) fn module(state: &mut State, entry: &str, launch: &LaunchRule, loc: L
     }
     module.version = lowest_version(&function, state.target);
     module.items.push(Item { origin: Origin::Rust(loc), kind: ItemKind::Function(Box::new(function)) });
-    Some(Built { module, launch })
+    Some(Built { module, launch, calls })
 }
 
 /// The lowest version that the target and the instructions need.

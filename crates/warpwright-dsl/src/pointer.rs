@@ -151,7 +151,8 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     }
 
     /// Loads through the read-only cache: nothing may write the memory while the kernel runs. Arguments that are
-    /// declared [`constant`](super::ArgDesc::constant) are loaded so without being asked to.
+    /// declared [`constant`](super::ArgDesc::constant) are loaded so without being asked to, and those that the kernel
+    /// writes never are.
     pub fn nc(mut self) -> Self {
         let state = self.k.state();
         self.access.non_coherent =

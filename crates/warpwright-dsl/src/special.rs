@@ -219,6 +219,20 @@ impl<'k> K<'k> {
         self.state().threads
     }
 
+    /// Threads of the block, which its launch rule fixes; in a body that is [called](super::Call), of the team that does
+    /// its work. A mistake where no rule fixes them.
+    #[track_caller]
+    pub fn threads(self) -> u32 {
+        match self.block_dims() {
+            Some(dims) => dims.iter().product(),
+            None => {
+                let message = "the number of threads is known where the launch rule fixes the block";
+                self.state().mistake(Code::ModifierCombination, Location::caller(), message);
+                32
+            }
+        }
+    }
+
     /// The thread's number in the block, over all dimensions.
     #[track_caller]
     pub fn linear_tid(self) -> Reg<'k, u32> {

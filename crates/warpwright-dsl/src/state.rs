@@ -4,7 +4,7 @@
 //! their names. Instructions stand in blocks, and blocks form a tree as the closures nest, so that a
 //! value is available exactly in the block that defines it and the blocks inside.
 
-use super::call::{CallMemory, Frame};
+use super::call::{Calls, Frame};
 use super::form::{FormId, Forms};
 use super::tile::{Order, Part};
 use std::panic::Location;
@@ -226,8 +226,8 @@ pub(super) struct State {
     pub(super) order: Order,
     /// The call whose body is being run.
     pub(super) frame: Option<Box<Frame>>,
-    /// The shared memory of calls.
-    pub(super) calls: CallMemory,
+    /// What is left of the calls.
+    pub(super) calls: Calls,
     /// The line that asked for what is being made, where that is not the one which makes it.
     pub(super) line: Option<Loc>,
     pub(super) mistakes: Vec<Diagnostic>,
@@ -263,7 +263,7 @@ impl State {
             shared_parts: Vec::new(),
             order: Order::default(),
             frame: None,
-            calls: CallMemory::default(),
+            calls: Calls::default(),
             line: None,
             mistakes: Vec::new(),
         }

@@ -3,8 +3,7 @@
 use super::any::AnyKernel;
 use super::args::Parameters;
 use super::{
-    ArgDesc, Arguments, Body, Bounded, BuildError, Built, Called, Config, K, LaunchRule, Mode, SizeValue,
-    Unbound,
+    ArgDesc, Arguments, Body, Bounded, BuildError, Built, Config, K, Key, LaunchRule, Mode, Unbound,
 };
 use warpwright_ptx::ir::{Arch, Module};
 
@@ -25,24 +24,10 @@ pub trait Kernel: Config + Sized {
         Ok(())
     }
 
-    /// The numbers of the configuration that the body asks for by name ([`K::size`], [`K::wide_size`],
-    /// [`K::factor`]). Where another kernel [calls](super::Call) the body they may be registers.
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        Vec::new()
-    }
-
-    /// The tables that the body computes of its configuration, and asks for by name ([`K::configured_table`]), as the
-    /// bits of their elements. Where another kernel [calls](super::Call) the body they may be anywhere in memory, aligned
-    /// to 8 bytes.
-    fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
-        Vec::new()
-    }
-
-    /// What a kernel with blocks of `threads` threads calls in place of launching this one, where that is not this
-    /// one itself: the same with smaller blocks, or in parts that do not depend on one another.
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        let _ = threads;
-        None
+    /// What caches may know it by without building it: two kernels with one key are built to one module, for every target.
+    /// `None` where the body does what the fields do not show.
+    fn cache_key(&self) -> Option<Key> {
+        Some(self.key())
     }
 
     /// Itself, where it is [`Bounded`]: on a device that does not check accesses, a safe launch asks for that.

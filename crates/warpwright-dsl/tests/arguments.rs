@@ -117,16 +117,18 @@ fn outputs_may_share_the_buffers_of_inputs_of_their_type() {
     assert_eq!(mistakes(Role::InOut, &["x"]), 1);
 }
 
-/// Its input `w` is constant, if it is declared so.
+/// Its input `w` is constant, if it is declared so. It may ask for the read-only cache for `x`.
 struct Weighing {
     w: ArgDesc,
     y: ArgDesc,
+    asks: bool,
 }
 
 impl Weighing {
     fn new(constant: bool) -> Self {
         let w = ArgDesc::input::<f32>("w", 1);
-        Weighing { w: if constant { w.constant() } else { w }, y: ArgDesc::output::<f32>("y", 1) }
+        let w = if constant { w.constant() } else { w };
+        Weighing { w, y: ArgDesc::output::<f32>("y", 1), asks: false }
     }
 }
 
@@ -142,6 +144,7 @@ impl AnyKernel for Weighing {
     }
     fn body(&self, k: K<'_>) {
         let (x, w, y) = (k.ptr::<f32>("x"), k.ptr::<f32>("w"), k.ptr_mut::<f32>("y"));
+        let x = if self.asks { x.nc() } else { x };
         y.st(0, x.ld(0) * w.at(k.tid()).ld(1));
     }
 }
@@ -163,23 +166,74 @@ fn constant_inputs_are_read_through_the_read_only_cache() {
     assert_eq!(non_coherent(&module(true)), [false, true]);
 }
 
+/// A body whose operands are in memory knows nothing of who else writes them: only what is declared constant is read
+/// through the read-only cache, whatever the body asks for.
 #[test]
-fn a_called_body_trusts_the_caller_that_an_input_is_constant() {
-    let called = |constant, frozen| {
+fn a_called_body_reads_constant_inputs_alone_through_the_read_only_cache() {
+    let called = |constant| {
         let built = build("calling", &LaunchRule::new(32), Arch::sm(80), |k| {
-            let mut call = Call::new(k.teams(1));
-            for name in ["x", "w"] {
-                call = call.parameter(name, k.ptr::<f32>(name), frozen);
-            }
-            let y = k.ptr_mut::<f32>("y");
-            call.parameter("y", y, false).run(&Weighing::new(constant), [k.u32(0); 3]);
-            y.st(1, k.ptr::<f32>("z").ld(0));
+            let call = Call::new(k.teams(1), k.ptr("records"), k.scalar("record"));
+            call.run(&Weighing { asks: true, ..Weighing::new(constant) }, [k.u32(0); 3]);
         });
-        non_coherent(&built.expect("a kernel").module)
+        let built = built.expect("a kernel");
+        let asked: Vec<_> = built.calls[0].asked.clone();
+        assert_eq!(asked, ["x", "w", "y"].map(|name| (Asked::Arg(name), true)));
+        non_coherent(&built.module)
     };
-    assert_eq!(called(true, true), [false, true, false]);
-    assert_eq!(called(true, false), [false, false, false]);
-    assert_eq!(called(false, true), [false, false, false]);
+    // The words of the record, then the numbers.
+    assert_eq!(called(true), [true, true, true, false, true]);
+    assert_eq!(called(false), [true, true, true, false, false]);
+    let launched = Weighing { asks: true, ..Weighing::new(false) }.module(Arch::sm(80)).expect("a kernel");
+    assert_eq!(non_coherent(&launched), [true, false]);
+}
+
+/// Arguments that the caller has: the team's threads and its place, and the caller's pointers.
+#[test]
+fn a_body_is_a_function_of_its_arguments() {
+    let built = build("calling", &LaunchRule::new(64), Arch::sm(80), |k| {
+        let (y, team) = (k.ptr_mut::<u32>("y"), k.teams(1));
+        let [zero, one] = [0, 1].map(|n| k.u32(n));
+        team.run([team.number(), zero, zero], [one; 3], || {
+            y.st(k.ctaid() * 32 + k.tid(), k.u32(k.threads()))
+        });
+        y.st(64, k.u32(k.threads()));
+    });
+    let built = built.expect("a kernel");
+    assert!(built.calls.is_empty());
+    let stored = built.module.entries().next().expect("an entry").instructions().filter_map(|instruction| {
+        match &instruction.op {
+            Op::St(st) => Some(st.clone()),
+            _ => None,
+        }
+    });
+    assert_eq!(stored.count(), 2);
+}
+
+#[test]
+fn teams_divide_a_block() {
+    let mistakes = |threads: u32, warps: u32| {
+        let built = build("teams", &LaunchRule::new(threads), Arch::sm(80), |k| k.teams(warps).sync());
+        built.map_or_else(|mistakes| mistakes.len(), |_| 0)
+    };
+    for (threads, warps) in [(32, 1), (256, 1), (256, 8), (256, 4), (96, 3), (480, 1)] {
+        assert_eq!(mistakes(threads, warps), 0, "{threads} threads in teams of {warps} warps");
+    }
+    // None, a rest, more teams than barriers, lanes of a warp left over.
+    for (threads, warps) in [(256, 0), (256, 3), (512, 1), (48, 1)] {
+        assert_eq!(mistakes(threads, warps), 1, "{threads} threads in teams of {warps} warps");
+    }
+}
+
+/// What a kernel with blocks of some threads is called by, in a block of 8 warps.
+#[test]
+fn teams_have_as_many_warps_as_the_kernel_or_suit_it() {
+    let warps = |rule: LaunchRule, most| rule.team_warps(most);
+    assert_eq!([32, 64, 256].map(|threads| warps(LaunchRule::new(threads), 8)), [Some(1), Some(2), Some(8)]);
+    assert_eq!([96, 48, 512, 0].map(|threads| warps(LaunchRule::new(threads), 8)), [None; 4]);
+    let any = |threads, most| warps(LaunchRule::new(threads).any_warps(), most);
+    assert_eq!([32, 96, 224, 1024].map(|threads| any(threads, 8)), [Some(1), Some(2), Some(4), Some(8)]);
+    assert_eq!([any(1024, 2), any(48, 8), any(256, 0)], [Some(2), None, None]);
+    assert_eq!(warps(LaunchRule::new(64).block_3d([32, 2, 1]), 8), None);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::entry::{ConfigureError, Entry, of_element};
 use crate::linear::gemv::{FusedNormGemvFields, QuantGemvFields};
+use crate::persistent::entry::PersistentDecoderFields;
 use crate::rope::RopeFields;
 use crate::weights::{Repack, Unpack};
 use crate::*;
@@ -31,7 +32,7 @@ const ENTRIES: &[Entry] = &[
     Entry::of::<Sample>(),
     Entry::of::<Advance>(),
     Entry::of::<Publish>(),
-    crate::persistent::entry::ENTRY,
+    Entry::via::<PersistentDecoderFields, PersistentDecoder>(),
     of_element!(VectorAdd),
     of_element!(Transpose),
     of_element!(MatmulTiled),

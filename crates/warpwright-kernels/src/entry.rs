@@ -4,11 +4,9 @@
 //! Values are judged against the [`Domain`] of their field, and the kernel they make by its own
 //! [`check`](warpwright_dsl::Kernel::check).
 
-use crate::Dtype;
 use std::fmt;
-use std::sync::Arc;
 use warpwright_dsl::any::AnyKernel;
-use warpwright_dsl::{BuildError, Called, Configure, FieldValue, Kernel};
+use warpwright_dsl::{BuildError, Configure, FieldValue, Kernel};
 pub(crate) use warpwright_dsl::{Domain, Field};
 
 /// A kernel of the catalogue.
@@ -22,14 +20,16 @@ pub struct Entry {
     pub fields: &'static [Field],
     /// Configurations of real models and at the edges, as assignments with spaces between them.
     pub examples: &'static [&'static str],
-    pub(crate) make: fn(&Config<'_>) -> Option<Box<dyn AnyKernel + Send + Sync>>,
+    /// The kernel of the values of all fields, each in its domain. `None` where one is no value of its field's type.
+    pub(crate) make: fn(&[&str]) -> Option<Result<Made, BuildError>>,
 }
 
 /// A kernel that was made of text.
-pub(crate) fn boxed(
-    kernel: impl AnyKernel + Send + Sync + 'static,
-) -> Option<Box<dyn AnyKernel + Send + Sync>> {
-    Some(Box::new(kernel))
+pub(crate) type Made = Box<dyn AnyKernel + Send + Sync>;
+
+/// What [`Entry::make`] says of a kernel whose texts say all.
+pub(crate) fn made(kernel: impl AnyKernel + Send + Sync + 'static) -> Option<Result<Made, BuildError>> {
+    Some(Ok(Box::new(kernel)))
 }
 
 impl Entry {
@@ -40,20 +40,28 @@ impl Entry {
             doc: T::DOC,
             fields: T::FIELDS,
             examples: T::EXAMPLES,
-            make: |config| T::from_texts(&config.values).and_then(boxed),
+            make: |values| T::from_texts(values).and_then(made),
         }
     }
 }
 
 impl Entry {
     /// The entry of a kernel whose configuration has other forms in Rust: its fields are those of `F`.
-    pub(crate) const fn via<F: Configure, T: From<F> + Kernel + Send + Sync>() -> Self {
+    pub(crate) const fn via<F, T>() -> Self
+    where
+        F: Configure,
+        T: TryFrom<F> + Kernel + Send + Sync,
+        BuildError: From<T::Error>,
+    {
         Entry {
             name: F::NAME,
             doc: F::DOC,
             fields: F::FIELDS,
             examples: F::EXAMPLES,
-            make: |config| F::from_texts(&config.values).map(T::from).and_then(boxed),
+            make: |values| {
+                let kernel = F::from_texts(values).map(T::try_from)?;
+                Some(kernel.map(|kernel| Box::new(kernel) as Made).map_err(BuildError::from))
+            },
         }
     }
 }
@@ -120,41 +128,10 @@ impl From<BuildError> for ConfigureError {
     }
 }
 
-/// Values of the fields, defaults filled in, each in its domain.
-pub(crate) struct Config<'a> {
-    fields: &'static [Field],
-    pub(crate) values: Vec<&'a str>,
-}
-
-impl<'a> Config<'a> {
-    /// The value as it was written.
-    pub(crate) fn text(&self, name: &str) -> &'a str {
-        let field = self.fields.iter().position(|field| field.name == name);
-        debug_assert!(field.is_some(), "the entry has no field `{name}`");
-        field.map_or("", |field| self.values[field])
-    }
-
-    pub(crate) fn u32(&self, name: &str) -> u32 {
-        self.text(name).parse().unwrap_or_default()
-    }
-
-    pub(crate) fn flag(&self, name: &str) -> bool {
-        self.text(name) == "true"
-    }
-
-    pub(crate) fn dtype(&self, name: &str) -> Dtype {
-        Dtype::from_name(self.text(name)).unwrap_or(Dtype::F32)
-    }
-
-    pub(crate) fn list(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.text(name).split('+')
-    }
-}
-
-/// Picks the type parameter for an element type.
+/// Picks the type parameter for the name of an element type.
 macro_rules! by_dtype {
     ($dtype:expr, $make:ident) => {
-        match $dtype {
+        match $crate::Dtype::from_name($dtype)? {
             $crate::Dtype::F32 => $make!(f32),
             $crate::Dtype::F16 => $make!(::warpwright_dsl::F16),
             $crate::Dtype::Bf16 => $make!(::warpwright_dsl::Bf16),
@@ -176,14 +153,14 @@ macro_rules! of_element {
                 fields
             },
             examples: <$kernel<f32> as ::warpwright_dsl::Configure>::EXAMPLES,
-            make: |config| {
+            make: |values| {
                 macro_rules! make {
                     ($ty:ty) => {
-                        <$kernel<$ty> as ::warpwright_dsl::Configure>::from_texts(&config.values[1..])
-                            .and_then($crate::entry::boxed)
+                        <$kernel<$ty> as ::warpwright_dsl::Configure>::from_texts(&values[1..])
+                            .and_then($crate::entry::made)
                     };
                 }
-                $crate::entry::by_dtype!(config.dtype("dtype"), make)
+                $crate::entry::by_dtype!(values[0], make)
             },
         }
     };
@@ -191,28 +168,11 @@ macro_rules! of_element {
 pub(crate) use of_element;
 
 /// Element types of floats.
-pub(crate) const DTYPES: Domain = <Dtype as FieldValue>::DOMAIN;
+pub(crate) const DTYPES: Domain = <crate::Dtype as FieldValue>::DOMAIN;
 
 /// The field of kernels with one element type.
 pub(crate) const DTYPE: Field =
     Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of the buffers" };
-
-/// What is called in place of a kernel with blocks of `own` threads by one with blocks of `threads`: the same with
-/// blocks of fewer, where they have more or are no power of two, so that teams of a block divide it.
-pub(crate) fn smaller<T: AnyKernel + Send + Sync + 'static>(
-    kernel: &impl AnyKernel,
-    own: u32,
-    threads: u32,
-    with: impl FnOnce(u32) -> T,
-) -> Option<Vec<Called>> {
-    let most = 1 << threads.max(32).ilog2();
-    let fits = own.max(32).next_power_of_two().min(most);
-    if fits == own {
-        return None;
-    }
-    let args = kernel.args().iter().map(|arg| (arg.name, arg.name)).collect();
-    Some(vec![Called { kernel: Arc::new(with(fits)), args }])
-}
 
 impl Entry {
     /// The kernel with the fields that are given as `field=value`, the others at their defaults.
@@ -243,8 +203,7 @@ impl Entry {
         for (value, field) in given.into_iter().zip(self.fields) {
             values.push(value.or(field.default).ok_or(ConfigureError::Missing(field.name))?);
         }
-        let made = (self.make)(&Config { fields: self.fields, values });
-        let kernel = made.ok_or(ConfigureError::Unreadable(self.name))?;
+        let kernel = (self.make)(&values).ok_or(ConfigureError::Unreadable(self.name))??;
         kernel.check()?;
         Ok(kernel)
     }

@@ -1,9 +1,9 @@
 //! Kernels on rows, of sampling and of a step's own state, called by another kernel: they do what they do where they are
-//! launched, bit for bit, with the code of another configuration whose sizes are their own.
+//! launched, bit for bit, with the code of another configuration whose numbers are their own.
 
 mod common;
 
-use common::called::{Calls, called_ptx};
+use common::called::{Calls, alike};
 use common::numbers;
 use std::collections::HashMap;
 use warpwright_dsl::{Role, any::AnyKernel, bf16_bits, f16_bits};
@@ -60,28 +60,19 @@ fn filled<'a>(kernel: &'a dyn AnyKernel, sm: u16, dims: &[(&str, u64)], given: &
     calls
 }
 
-/// Holds the calls of a kernel to its launch, with its own code and with that of another one.
+/// Holds the calls of a kernel to its launch, with its own code and with that of another one: the first of several that
+/// has it.
 #[track_caller]
-fn check(sm: u16, kernel: &dyn AnyKernel, other: &dyn AnyKernel, dims: &[(&str, u64)], given: &Words) {
+fn check<T: AnyKernel>(
+    sm: u16,
+    kernel: &dyn AnyKernel,
+    others: impl IntoIterator<Item = T>,
+    dims: &[(&str, u64)],
+    given: &Words,
+) {
     filled(kernel, sm, dims, given).check();
-    let part = |parts: Option<Vec<warpwright_dsl::Called>>| parts.map(|mut parts| parts.remove(0).kernel);
-    let (own, others) = (part(kernel.called(256)), part(other.called(256)));
-    let (own, others) =
-        (own.as_deref().map_or(kernel, |part| part), others.as_deref().map_or(other, |part| part));
-    filled(own, sm, dims, given).with_code_of(others).check();
-    assert_eq!(
-        called_ptx(own, Arch::sm(sm)),
-        called_ptx(others, Arch::sm(sm)),
-        "{} and {}",
-        own.entry(),
-        others.entry()
-    );
-}
-
-/// The text of what is called in place of a kernel.
-fn called_code(kernel: &dyn AnyKernel) -> String {
-    let called = kernel.called(256);
-    called_ptx(called.as_ref().map_or(kernel, |parts| &*parts[0].kernel), Arch::sm(80))
+    let other = alike(kernel, Arch::sm(sm), others);
+    filled(kernel, sm, dims, given).with_code_of(&other).check();
 }
 
 const SMS: [u16; 3] = [75, 80, 90];
@@ -93,21 +84,22 @@ fn none() -> Words {
 #[test]
 fn rows_of_tables() {
     let formats = [
-        (WeightFormat::F32, 5, 7),
-        (WeightFormat::F32, 12, 2048),
-        (WeightFormat::F16, 6, 2),
-        (WeightFormat::Bf16, 1040, 8),
-        (WeightFormat::Q8_0, 96, 2048),
-        (WeightFormat::Q4_0, 1024, 32),
-        (WeightFormat::Q4K, 256, 1536),
-        (WeightFormat::Q5K, 512, 256),
-        (WeightFormat::Q6K, 1280, 256),
+        (WeightFormat::F32, 5),
+        (WeightFormat::F32, 12),
+        (WeightFormat::F16, 6),
+        (WeightFormat::Bf16, 1040),
+        (WeightFormat::Q8_0, 96),
+        (WeightFormat::Q4_0, 4096),
+        (WeightFormat::Q4K, 256),
+        (WeightFormat::Q5K, 512),
+        (WeightFormat::Q6K, 1280),
     ];
-    for (i, (format, d, other)) in formats.into_iter().enumerate() {
+    for (i, (format, d)) in formats.into_iter().enumerate() {
         let out = Dtype::ALL[i % 3];
         let of = |rows, d| Embedding { out, ..Embedding::new(format, rows, d) };
         let ids = Words::from([("ids", vec![0, 16, 17, 3, u64::from(u32::MAX)])]);
-        check(SMS[i % 3], &of(17, d), &of(100_000, other), &[("tokens", 5)], &ids);
+        let others = [3, 5].map(|times| of(100_000, d * times));
+        check(SMS[i % 3], &of(17, d), others, &[("tokens", 5)], &ids);
     }
 }
 
@@ -119,7 +111,7 @@ fn rows_of_other_lengths_and_types() {
             .enumerate()
     {
         let of = |from, to| ResizeRows { dtype: Dtype::ALL[i % 3], ..ResizeRows::new(from, to) };
-        check(SMS[i % 3], &of(from, to), &of(a, b), &[("rows", 9)], &none());
+        check(SMS[i % 3], &of(from, to), [of(a, b)], &[("rows", 9)], &none());
     }
     use CacheDtype::{Bf16, F16, F32, Q8_0};
     for (i, (from, to, columns, gaps, other)) in [
@@ -133,7 +125,7 @@ fn rows_of_other_lengths_and_types() {
     .enumerate()
     {
         let cast = Cast { from_gap: gaps[0], to_gap: gaps[1], ..Cast::new(columns, from, to) };
-        check(SMS[i % 3], &cast, &Cast::new(other, from, to), &[("rows", 7)], &none());
+        check(SMS[i % 3], &cast, [Cast::new(other, from, to)], &[("rows", 7)], &none());
     }
 }
 
@@ -142,20 +134,20 @@ fn operations_on_elements() {
     for (i, op) in ElementwiseOp::ALL.into_iter().enumerate() {
         for (j, (columns, other)) in [(33, 7), (1540, 4)].into_iter().enumerate() {
             let of = |columns| Elementwise { b: Dtype::ALL[(i + j) % 3], ..Elementwise::new(op, columns) };
-            check(SMS[i % 3], &of(columns), &of(other), &[("rows", 5)], &none());
+            check(SMS[i % 3], &of(columns), [of(other)], &[("rows", 5)], &none());
             if !op.is_unary() {
                 let of =
                     |columns| Elementwise { operands: Operands::Halves, ..Elementwise::new(op, columns) };
-                check(SMS[j % 3], &of(columns), &of(other), &[("rows", 5)], &none());
+                check(SMS[j % 3], &of(columns), [of(other)], &[("rows", 5)], &none());
             }
         }
     }
     for d in [32, 1056] {
         let of = |d| QuantizeQ8_1 { input: Dtype::F16, ..QuantizeQ8_1::new(d) };
-        check(80, &of(d), &of(64), &[("rows", 3)], &none());
+        check(80, &of(d), [of(64)], &[("rows", 3)], &none());
     }
     for (bytes, other) in [(1, 7), (16, 5), (4112, 1), (10_007, 1 << 33)] {
-        check(75, &CopyBytes::new(bytes), &CopyBytes::new(other), &[], &none());
+        check(75, &CopyBytes::new(bytes), [CopyBytes::new(other)], &[], &none());
     }
 }
 
@@ -167,18 +159,17 @@ fn norms_have_the_same_sums() {
         let mut norm = RmsNorm { input: dtype, output: Some(output), ..RmsNorm::new(d, 1e-5) };
         norm.residual = (i % 2 == 0).then_some(Dtype::F32);
         norm.q8_1 = d % 32 == 0 && i % 3 != 0;
-        // Another length with vectors as wide, and as short or long.
-        let wide = if norm.q8_1 { 32 } else { 1 << d.trailing_zeros().min(3) };
-        let other = [wide, wide * 1025]
-            .map(|d| RmsNorm { d, epsilon: 0.0, columns: Some(96), ..norm })
-            .into_iter()
-            .find(|other| called_code(other) == called_code(&norm))
-            .expect("one of them");
-        check(SMS[i % 3], &norm, &other, &[("rows", 3)], &none());
+        // Another length with vectors as wide, and as many rounds.
+        let others = (1..40).flat_map(|more| [d + 32 * more, d.saturating_sub(32 * more).max(1), d + more]);
+        // Some lengths alone have their rounds: then another epsilon.
+        let others = others.filter(|&other| other != d).chain([d]);
+        let others = others.map(|d| RmsNorm { d, epsilon: 0.0, ..norm });
+        let others = others.filter(|other| AnyKernel::check(other).is_ok());
+        check(SMS[i % 3], &norm, others, &[("rows", 3)], &none());
     }
     for threads in (32..=1024).step_by(96) {
         let norm = RmsNorm { threads, ..RmsNorm::new(4099, 1e-6) };
-        check(80, &norm, &RmsNorm { d: 8191, columns: Some(1024), ..norm }, &[("rows", 2)], &none());
+        check(80, &norm, [RmsNorm { d: 4101, ..norm }, RmsNorm { d: 8191, ..norm }], &[("rows", 2)], &none());
     }
 }
 
@@ -189,13 +180,9 @@ fn softmaxes_have_the_same_sums() {
     {
         let input = Dtype::ALL[i % 3];
         let softmax = Softmax { input, output: input, threads, ..Softmax::new(d) };
-        let wide = 1 << d.trailing_zeros().min(3);
-        let other = [wide, wide * 4099]
-            .map(|d| Softmax { d, columns: Some(32), ..softmax })
-            .into_iter()
-            .find(|other| called_code(other) == called_code(&softmax))
-            .expect("one of them");
-        check(SMS[i % 3], &softmax, &other, &[("rows", 3)], &none());
+        let others = (1..40).flat_map(|more| [d + 32 * more, d.saturating_sub(32 * more).max(1), d + more]);
+        let others = others.filter(|&other| other != d).map(|d| Softmax { d, ..softmax });
+        check(SMS[i % 3], &softmax, others, &[("rows", 3)], &none());
     }
 }
 
@@ -208,7 +195,7 @@ fn the_largest_of_rows() {
         for threads in [32, 512] {
             let of = |n, blocks| Argmax { input: Dtype::ALL[i % 3], blocks, threads, ..Argmax::new(n) };
             let others = if blocks == 1 { 1 } else { 2 };
-            check(SMS[i % 3], &of(n, blocks), &of(other, others), &[("rows", 3)], &zeros);
+            check(SMS[i % 3], &of(n, blocks), [of(other, others)], &[("rows", 3)], &zeros);
         }
     }
 }
@@ -233,9 +220,7 @@ fn what_came_lately() {
             threads: (i == 2).then_some(32),
             ..Penalties::new(n, window)
         };
-        // Of as many threads.
-        let other = of(1, window.next_multiple_of(32), 0.0);
-        check(SMS[i % 3], &of(301, window, 0.5), &other, &[("rows", 3)], &given);
+        check(SMS[i % 3], &of(301, window, 0.5), [of(1, window, 0.0)], &[("rows", 3)], &given);
     }
 }
 
@@ -249,11 +234,13 @@ fn draws() {
         ("seeds", vec![1, 1 << 40, 77]),
         ("steps", vec![0, 1, 2, 9]),
     ]);
-    for (i, (n, other)) in [(1, 3), (1000, 8), (4099, 5), (9216, 40)].into_iter().enumerate() {
+    for (i, (n, other, few_other)) in
+        [(1, 3, 5), (1000, 8, 1024), (4099, 5, 2049), (9216, 40, 8192)].into_iter().enumerate()
+    {
         let each = Setting::Buffer;
         let open = Sample { temperature: each, top_k: Setting::Buffer, top_p: each, ..Sample::new(n) };
         let open = Sample { min_p: each, input: Dtype::ALL[i % 3], ..open };
-        check(SMS[i % 3], &open, &Sample { n: other, ..open }, &[("rows", 5)], &given);
+        check(SMS[i % 3], &open, [Sample { n: other, ..open }], &[("rows", 5)], &given);
         let fixed = Sample {
             temperature: Setting::Fixed(0.7),
             top_k: Setting::Fixed(40),
@@ -269,9 +256,9 @@ fn draws() {
             min_p: Setting::Fixed(0.9),
             ..fixed
         };
-        check(SMS[i % 3], &fixed, &others, &[("rows", 5)], &given);
+        check(SMS[i % 3], &fixed, [others], &[("rows", 5)], &given);
         let few = Sample { columns: 32, threads: 32, ..Sample::new(n) };
-        check(80, &few, &Sample { n: other, ..few }, &[("rows", 5)], &given);
+        check(80, &few, [Sample { n: few_other, ..few }], &[("rows", 5)], &given);
     }
 }
 
@@ -282,7 +269,7 @@ fn counters_and_tokens_of_a_step() {
         ("counters_1", vec![3]),
         ("counters_2", vec![9, 8]),
     ]);
-    check(80, &Advance::new(3), &Advance::new(3), &[("rows", 200)], &counters);
+    check(80, &Advance::new(3), [Advance::new(3)], &[("rows", 200)], &counters);
     for (ends, other) in [(0, 9), (1, 0), (40, 3)] {
         let given = Words::from([
             ("tokens", vec![11]),
@@ -290,6 +277,6 @@ fn counters_and_tokens_of_a_step() {
             ("control", vec![0, 77]),
             ("progress", vec![3, 0, 50]),
         ]);
-        check(90, &Publish::new(32, ends), &Publish::new(1, other), &[], &given);
+        check(90, &Publish::new(32, ends), [Publish::new(1, other)], &[], &given);
     }
 }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
-use warpwright_kernels::{Finish, Publish};
+use warpwright_kernels::{Finish, Publish, PublishArgs};
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::{Buffer, Event, HostBuffer, Stream, VmConfig};
 use warpwright_test::KernelTest;
@@ -119,19 +119,16 @@ impl AnyKernel for Many {
 
     fn body(&self, k: K<'_>) {
         let team = k.teams(1);
-        let names = ["tokens", "ends", "ring", "control", "progress"];
-        let buffers = names.map(|name| if name == "ends" { k.ptr::<u32>(name) } else { k.ptr_mut(name) });
-        let call = names
-            .into_iter()
-            .zip(buffers)
-            .fold(Call::new(team), |call, (name, buffer)| call.parameter(name, buffer, name == "ends"));
-        let [tokens, .., progress] = buffers;
+        let (tokens, ends) = (k.ptr_mut("tokens"), k.ptr("ends"));
+        let [ring, control, progress] = ["ring", "control", "progress"].map(|name| k.ptr_mut(name));
+        let [zero, one] = [0, 1].map(|n| k.u32(n));
+        let publish = || Kernel::body(&self.0, k, PublishArgs { tokens, ends, ring, control, progress });
         k.when(team.number().eq(0), || {
             let running = || progress.ld(Publish::FINISHED).eq(0);
             k.while_(running, || {
                 k.when(k.lane().eq(0), || tokens.st(0, progress.ld(Publish::TOKENS) + 1));
                 team.sync();
-                call.run(&self.0, [k.u32(0); 3]);
+                team.run([zero; 3], [one; 3], publish);
                 team.sync();
             });
         });

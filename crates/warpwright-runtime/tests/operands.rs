@@ -38,12 +38,7 @@ impl AnyKernel for CallsAffine {
         let (operands, calls) = (k.ptr::<u64>("operands"), k.scalar::<u32>("calls"));
         k.each(k.range(k.u32(0)..calls), |call| {
             let record = operands.at(call * 6);
-            let call = Call::new(k.teams(2))
-                .buffer("x", record.ld(0), false)
-                .buffer("y", record.ld(1), false)
-                .number("a", record.ld(2).to::<u32>().bits::<f32>())
-                .number("y0", record.ld(3).to::<u32>().bits::<f32>())
-                .number("n", record.ld(4).to::<u32>());
+            let call = Call::new(k.teams(2), operands, call * 6);
             k.each(k.range(k.u32(0)..record.ld(5).to::<u32>()), |block| {
                 call.run(&Affine, [block, k.u32(0), k.u32(0)]);
                 k.sync();

@@ -23,8 +23,8 @@ pub(super) enum Space {
 /// What an argument does with which bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Access {
-    /// The argument, by its place.
-    pub(super) arg: usize,
+    /// The argument.
+    pub(super) arg: &'static str,
     pub(super) space: Space,
     pub(super) bytes: Range<u64>,
     pub(super) reads: bool,
@@ -44,15 +44,14 @@ impl Access {
 /// What an instance touches, weights and numbers left out. Operands that the plan does not have touch nothing: the check
 /// tells of them.
 pub(super) fn accesses(plan: &Plan, instance: &Instance) -> Vec<Access> {
-    let descs = instance.kernel.args();
     let mut all = Vec::new();
-    for (arg, ((_, operand), desc)) in instance.args.iter().zip(&descs).enumerate() {
+    for (desc, operand) in instance.operands() {
         if desc.role == ArgRole::Scalar {
             continue;
         }
-        let Some((space, bytes)) = place(plan, operand, u64::from(desc.dtype.bytes())) else { continue };
+        let Some((space, bytes)) = place(plan, &operand, u64::from(desc.dtype.bytes())) else { continue };
         let (reads, writes) = (desc.role != ArgRole::Out, desc.role != ArgRole::In);
-        all.push(Access { arg, space, bytes, reads, writes });
+        all.push(Access { arg: desc.name, space, bytes, reads, writes });
     }
     all
 }

@@ -13,7 +13,6 @@ use super::cost::Cost;
 use super::error::ScheduleError;
 use super::schedule::{Instance, Schedule, Stage};
 use std::ops::Range;
-use warpwright_dsl::Block;
 use warpwright_kernels::persistent::Assignment;
 pub use warpwright_kernels::persistent::format::Wait;
 
@@ -25,8 +24,6 @@ pub struct Assigned {
     pub assignment: Assignment,
     /// The blocks of the decoder.
     pub blocks: u32,
-    /// Warps of the teams of each instance.
-    pub warps: Vec<u32>,
     /// The items, list after list.
     pub items: Vec<Item>,
     /// The items of each list: of each phase and block, block by block within a phase; with a queue of each phase.
@@ -73,7 +70,6 @@ impl Schedule {
         let mut assigned = Assigned {
             assignment,
             blocks,
-            warps: self.teams(),
             items: Vec::new(),
             lists: Vec::new(),
             counters: assignment.first_counter(phases),
@@ -108,32 +104,22 @@ impl Schedule {
         Ok(assigned)
     }
 
-    /// Warps of the teams of each instance: as many as its kernel has where it is launched, so that results are the same
-    /// whatever the number of blocks.
-    fn teams(&self) -> Vec<u32> {
-        let warps = |instance: &Instance| match instance.kernel.launch().block {
-            Block::Exactly([threads, ..]) | Block::AtMost([threads, ..]) => (threads / 32).max(1),
-        };
-        self.instances.iter().map(warps).collect()
-    }
-
     /// Teams of a block that run an instance.
-    pub(super) fn teams_of(&self, assigned: &Assigned, instance: usize) -> u32 {
-        let warps = assigned.warps.get(instance).copied().unwrap_or(1);
-        (self.warps / warps.max(1)).max(1)
+    pub(super) fn teams_of(&self, instance: usize) -> u32 {
+        self.instances.get(instance).map_or(1, |instance| (self.warps / instance.call.warps()).max(1))
     }
 
     /// Contiguous ranges of about the same cost, with their blocks.
     fn ranges(&self, stage: &Stage, assigned: &Assigned) -> Vec<(usize, Part)> {
         let known = || stage.instances.iter().filter_map(|&i| Some((i, self.instances.get(i)?)));
         let large = known().any(|(_, instance)| instance.large);
-        let grain = |i: usize| if large { 1 } else { self.teams_of(assigned, i) };
+        let grain = |i: usize| if large { 1 } else { self.teams_of(i) };
         let chunks: u64 = known().map(|(i, instance)| instance.tiles().div_ceil(grain(i).into())).sum();
         let blocks = u64::from(assigned.blocks);
         let parts = chunks.clamp(1, blocks);
         let cost = Cost::default();
         let weight = |i: usize, instance: &Instance, tiles: u64| {
-            u128::from(cost.item(instance, tiles, self.teams_of(assigned, i)))
+            u128::from(cost.item(instance, tiles, self.teams_of(i)))
         };
         let chunk_cost = |i: usize, instance: &Instance| weight(i, instance, grain(i).into()).max(1);
         let total: u128 = known()
@@ -167,7 +153,7 @@ impl Schedule {
         let known = || stage.instances.iter().filter_map(|&i| Some((i, self.instances.get(i)?)));
         let bytes: u128 = known().map(|(_, instance)| u128::from(instance.bytes.max(1))).sum();
         for (i, instance) in known() {
-            let teams = u64::from(self.teams_of(assigned, i));
+            let teams = u64::from(self.teams_of(i));
             let own = u128::from(u64::from(assigned.blocks) * ITEMS_OF_A_BLOCK);
             let items = (own * u128::from(instance.bytes.max(1))).div_ceil(bytes.max(1)) as u64;
             let grain = instance.tiles().div_ceil(items.max(1)).next_multiple_of(teams);

@@ -19,9 +19,8 @@ use super::schedule::{Origin, Schedule};
 use crate::plan::Plan;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use warpwright_dsl::Key;
 use warpwright_dsl::any::AnyKernel;
-use warpwright_kernels::persistent::{Assignment, Op};
+use warpwright_kernels::persistent::Assignment;
 use warpwright_ptx::ir::Arch;
 
 /// Checks that an assigned schedule does what the plan does, and comes to an end. Launches that are not the plan's are
@@ -49,12 +48,15 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
     // What the plan asks for, made anew.
     let needed = Parts::new(plan, schedule.warps).and_then(|parts| parts.instances(&[]));
     let needed = needed.map_err(|error| ScheduleFault::Plan { error: error.to_string() })?;
-    let mut same = Same { target: plan.options().arch, ops: HashMap::new() };
     let mut wanted: BTreeMap<Origin, Vec<_>> = BTreeMap::new();
     for instance in needed {
         wanted.entry(instance.origin).or_default().push(instance);
     }
     for (i, instance) in schedule.instances.iter().enumerate() {
+        if schedule.ops.get(instance.op) != Some(&instance.call) {
+            let (kernel, what) = (instance.kernel(), "code".to_owned());
+            return Err(ScheduleFault::NotThePlans { instance: i, kernel, what });
+        }
         if let Origin::Plan { step, action } = instance.origin
             && !wanted.contains_key(&instance.origin)
         {
@@ -79,13 +81,15 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
         for ((i, given), wanted) in own(origin).zip(&wanted) {
             let differs = |what: &str| ScheduleFault::NotThePlans {
                 instance: i,
-                kernel: given.kernel.entry(),
+                kernel: given.kernel(),
                 what: what.to_owned(),
             };
-            if !same.kernels(&given.kernel, &wanted.kernel) {
+            if !same_kernel(given.call.kernel(), wanted.call.kernel(), plan.options().arch)
+                || given.call.piece() != wanted.call.piece()
+            {
                 return Err(differs("kernel"));
             }
-            if schedule.ops.get(given.op).is_none_or(|op| !same.code(op, &given.kernel)) {
+            if given.call != wanted.call || !given.call.operands().eq(wanted.call.operands()) {
                 return Err(differs("code"));
             }
             if given.grid != wanted.grid {
@@ -104,40 +108,18 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
     Ok(())
 }
 
-/// Which kernels are the same, by what they are built to where nothing shorter tells.
-struct Same {
-    target: Arch,
-    /// Ops of the kernels that have a key.
-    ops: HashMap<Key, Option<Op>>,
-}
-
 type Shared = Arc<dyn AnyKernel + Send + Sync>;
 
-impl Same {
-    fn kernels(&self, a: &Shared, b: &Shared) -> bool {
-        if Arc::ptr_eq(a, b) {
-            return true;
-        }
-        match (a.key(), b.key()) {
-            (Some(a), Some(b)) => a == b,
-            _ => {
-                let [a, b] = [a, b].map(|kernel| kernel.ptx(self.target).ok());
-                a.is_some() && a == b
-            }
-        }
+/// Whether two kernels are one, by what they are built to where nothing shorter tells.
+fn same_kernel(a: &Shared, b: &Shared, target: Arch) -> bool {
+    if Arc::ptr_eq(a, b) {
+        return true;
     }
-
-    /// Whether the op runs the kernel.
-    fn code(&mut self, op: &Op, kernel: &Shared) -> bool {
-        if self.kernels(op.kernel(), kernel) {
-            return true;
-        }
-        let make = || Op::new(Arc::clone(kernel), self.target).ok();
-        match kernel.key() {
-            Some(key) => {
-                self.ops.entry(key).or_insert_with(make).as_ref().is_some_and(|own| own.has_code_of(op))
-            }
-            None => make().is_some_and(|own| own.has_code_of(op)),
+    match (a.key(), b.key()) {
+        (Some(a), Some(b)) => a == b,
+        _ => {
+            let [a, b] = [a, b].map(|kernel| kernel.ptx(target).ok());
+            a.is_some() && a == b
         }
     }
 }
@@ -162,7 +144,7 @@ fn places(schedule: &Schedule) -> Result<Vec<(usize, usize)>, ScheduleFault> {
     let one = |(instance, places): (usize, Vec<(usize, usize)>)| match places[..] {
         [place] => Ok(place),
         _ => {
-            let kernel = schedule.instances[instance].kernel.entry();
+            let kernel = schedule.instances[instance].kernel();
             Err(ScheduleFault::Placed { instance, kernel, stages: places.len() })
         }
     };
@@ -178,12 +160,12 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn kernel(&self, instance: usize) -> String {
-        self.schedule.instances[instance].kernel.entry()
+        self.schedule.instances[instance].kernel()
     }
 
     /// Lists have all items, each that of its phase, in the order of stages; items are tiles of instances.
     fn lists(&self) -> Result<(), ScheduleFault> {
-        let Assigned { assignment, blocks, ref warps, ref items, ref lists, .. } = *self.assigned;
+        let Assigned { assignment, blocks, ref items, ref lists, .. } = *self.assigned;
         let (phases, of_a_phase) = (
             self.schedule.phases.len(),
             match assignment {
@@ -202,16 +184,6 @@ impl Check<'_> {
         }
         if lists.len() != needed || end as usize != items.len() || of_a_phase == 0 {
             return Err(bounds);
-        }
-        for (i, instance) in self.schedule.instances.iter().enumerate() {
-            let given = warps.get(i).copied().unwrap_or(0);
-            let taken = match self.schedule.ops.get(instance.op).and_then(|op| op.warps()) {
-                Some(exactly) => given == exactly,
-                None => matches!(given, 1 | 2 | 4 | 8) && given <= self.schedule.warps,
-            };
-            if !taken {
-                return Err(ScheduleFault::Team { instance: i, kernel: self.kernel(i), warps: given });
-            }
         }
         for (l, list) in lists.iter().enumerate() {
             let mut before = 0;
@@ -329,7 +301,7 @@ impl Check<'_> {
     fn compare(&self, touched: &[Vec<Access>], first: usize, second: usize) -> Result<(), ScheduleFault> {
         let mut pairs = touched[first].iter().flat_map(|a| touched[second].iter().map(move |b| (a, b)));
         let Some((a, b)) = pairs.find(|(a, b)| a.conflicts(b)) else { return Ok(()) };
-        let argument = self.schedule.instances[second].args[b.arg].0.to_owned();
+        let argument = b.arg.to_owned();
         let kernel = self.kernel(second);
         Err(match a.writes {
             true if b.reads => ScheduleFault::ReadEarly { reader: second, kernel, argument, writer: first },

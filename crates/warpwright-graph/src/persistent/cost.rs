@@ -100,7 +100,7 @@ impl Cost {
                 };
                 let done = item.wait.and_then(|wait| ends.get(wait.counter as usize)).copied();
                 let from = free[block].max(done.unwrap_or(begin));
-                let teams = schedule.teams_of(assigned, item.instance);
+                let teams = schedule.teams_of(item.instance);
                 let cost = self.item(instance, item.end.saturating_sub(item.first).into(), teams);
                 let to = from.saturating_add(cost);
                 if let Some(end) = item.signal.and_then(|counter| ends.get_mut(counter as usize)) {

@@ -7,7 +7,7 @@ use super::schedule::{Instance, Operand, Schedule};
 use crate::launch::ArgSource;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use warpwright_dsl::{BuildError, SizeValue};
+use warpwright_dsl::{Asked, BuildError};
 use warpwright_kernels::persistent::{Assignment, PersistentDecoder, format};
 
 /// The words of an assigned schedule, for the buffers of the decoder.
@@ -36,8 +36,6 @@ pub struct Encoded {
 pub struct Buffer<'a> {
     /// The instance.
     pub instance: &'a Instance,
-    /// The argument's place in its kernel's list.
-    pub arg: usize,
     /// The argument's name.
     pub name: &'static str,
     /// What it is.
@@ -65,34 +63,34 @@ impl Schedule {
         // Where the words of tables are, of which many instances have the same.
         let mut tables: HashMap<Vec<u64>, u32> = HashMap::new();
         let mut records = Vec::with_capacity(self.instances.len());
-        for (i, instance) in self.instances.iter().enumerate() {
-            let mut args = Vec::with_capacity(instance.args.len());
-            for (arg, &(name, operand)) in instance.args.iter().enumerate() {
-                args.push(match operand {
-                    Operand::Plan(ArgSource::U32(value)) => value.into(),
-                    Operand::Plan(ArgSource::F32(value)) => value.to_bits().into(),
-                    _ => address(Buffer { instance, arg, name, operand })?,
+        for instance in &self.instances {
+            // Tables first: they lie between records.
+            let mut begins = Vec::new();
+            for asked in instance.call.operands() {
+                let Asked::Table(words) = asked else { continue };
+                begins.push(match tables.entry(words.clone()) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(new) => {
+                        let at = index(operands.len())?;
+                        operands.extend(new.key());
+                        // Records are multiples of 16 bytes.
+                        operands.resize(operands.len().next_multiple_of(2), 0);
+                        *new.insert(at)
+                    }
                 });
             }
-            let warps = assigned.warps.get(i).copied().unwrap_or(0);
-            let sizes = instance.kernel.sizes().into_iter();
-            let sizes = sizes.map(|(name, value)| if name == WARPS { SizeValue::U32(warps) } else { value });
-            let sizes: Vec<SizeValue> = sizes.collect();
-            let unknown = || BuildError::field("op", instance.op, format!("one of {}", self.ops.len()));
-            let op = self.ops.get(instance.op).ok_or_else(unknown)?;
-            let tables = instance.kernel.tables().into_iter().map(|(_, words)| match tables.entry(words) {
-                Entry::Occupied(known) => Ok(*known.get()),
-                Entry::Vacant(new) => {
-                    let at = index(operands.len())?;
-                    operands.extend(new.key());
-                    // Records are multiples of 16 bytes.
-                    operands.resize(operands.len().next_multiple_of(2), 0);
-                    Ok(*new.insert(at))
+            records.push(index(operands.len())?);
+            let mut begins = begins.into_iter();
+            let record = instance.call.record(instance.grid, |asked| -> Result<u64, E> {
+                let Asked::Arg(name) = asked else { return Ok(begins.next().unwrap_or(0).into()) };
+                match instance.args.iter().find(|(arg, _)| arg == name) {
+                    Some((_, Operand::Plan(ArgSource::U32(value)))) => Ok((*value).into()),
+                    Some((_, Operand::Plan(ArgSource::F32(value)))) => Ok(value.to_bits().into()),
+                    Some(&(name, operand)) => address(Buffer { instance, name, operand }),
+                    None => Err(BuildError::field("args", name, "given").into()),
                 }
             });
-            let tables: Vec<u32> = tables.collect::<Result<_, BuildError>>()?;
-            records.push(index(operands.len())?);
-            operands.extend(op.record(instance.grid, warps, &args, &sizes, &tables)?);
+            operands.extend(record?);
         }
         let items = assigned.items.iter().map(|item| {
             let instance = self.instances.get(item.instance).zip(records.get(item.instance));
@@ -120,9 +118,6 @@ impl Schedule {
         })
     }
 }
-
-/// The size that says how many warps a team has.
-const WARPS: &str = "warps";
 
 /// A place as the words have it.
 fn index(place: usize) -> Result<u32, BuildError> {

@@ -30,16 +30,6 @@ pub enum ScheduleError {
         /// Names of the nodes whose work the step does.
         nodes: Vec<String>,
     },
-    /// A kernel has more threads than a block, or a number that blocks cannot be divided into.
-    #[error("`{kernel}` has blocks of {threads} threads: they must divide the {most} of a resident block")]
-    Threads {
-        /// The kernel.
-        kernel: String,
-        /// Threads of its blocks.
-        threads: u32,
-        /// Threads of the decoder's blocks.
-        most: u32,
-    },
     /// A kernel is none that a resident launch can call.
     #[error("`{kernel}`: {error}")]
     Op {
@@ -58,10 +48,18 @@ pub enum ScheduleError {
         /// Where it is copied to.
         to: String,
     },
-    /// What a kernel says that is called in its place takes an argument that it does not name: a mistake of the kernel's.
-    #[error("`{kernel}` is called with no `{argument}`")]
-    Called {
-        /// The kernel that is called.
+    /// A launch lacks an argument of its kernel.
+    #[error("`{kernel}` is given no `{argument}`")]
+    Missing {
+        /// The kernel.
+        kernel: String,
+        /// Its argument.
+        argument: &'static str,
+    },
+    /// A kernel's argument is constant, and it is given what others may write while the decoder runs.
+    #[error("`{argument}` of `{kernel}` is constant while the kernel runs: it must be a weight")]
+    NotConstant {
+        /// The kernel.
         kernel: String,
         /// Its argument.
         argument: &'static str,
@@ -157,16 +155,6 @@ pub enum ScheduleFault {
         needed: usize,
         /// Items.
         items: usize,
-    },
-    /// A team has a number of warps that its kernel does not take.
-    #[error("instance {instance}, `{kernel}`, has teams of {warps} warps, which it does not take")]
-    Team {
-        /// The instance.
-        instance: usize,
-        /// Its kernel.
-        kernel: String,
-        /// Warps of its teams.
-        warps: u32,
     },
     /// An item is of no instance, of no tiles, or of tiles beyond the last.
     #[error("item {item} is of instance {instance} and tiles {first}..{end}, which is nothing")]

@@ -1,4 +1,4 @@
-//! From launches to instances: each launch as it is, or as what its kernel has blocks of this size call in its place.
+//! From launches to instances: each launch, or each piece of one that its kernel's body divides its grid into.
 //!
 //! A copy is an instance of the library's kernel for copies. What a resident launch cannot do is refused here, by what
 //! stands against it.
@@ -13,25 +13,25 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use warpwright_dsl::{ArgDesc, Key, Role, any::AnyKernel};
 use warpwright_kernels::CopyBytes;
+use warpwright_kernels::persistent::Op;
 
-/// A kernel that is called for a launch, with each of its arguments by the launch's name for it.
-#[derive(Clone)]
-struct Part {
-    kernel: Arc<dyn AnyKernel + Send + Sync>,
-    args: Vec<(ArgDesc, &'static str)>,
-}
-
-/// What makes instances of a plan's launches; what kernels say of themselves is asked once for each configuration.
+/// What makes instances of a plan's launches. How a kernel is called is found once for each configuration.
 pub(super) struct Parts<'a> {
     plan: &'a Plan,
-    threads: u32,
-    known: HashMap<Key, Arc<[Part]>>,
+    /// Warps of a block.
+    warps: u32,
+    known: HashMap<Key, Arc<[Op]>>,
 }
+
+type Shared = Arc<dyn AnyKernel + Send + Sync>;
+
+/// What a launch, or a launch's piece, is given: arguments by name, and numbers.
+type Given<'g> = (&'g [(&'static str, Operand)], &'g [(&'static str, u64)]);
 
 impl<'a> Parts<'a> {
     pub(super) fn new(plan: &'a Plan, warps: u32) -> Result<Self, ScheduleError> {
         supported(plan)?;
-        Ok(Parts { plan, threads: 32 * warps, known: HashMap::new() })
+        Ok(Parts { plan, warps, known: HashMap::new() })
     }
 
     /// The instances of all launches, and of what comes after them.
@@ -42,70 +42,48 @@ impl<'a> Parts<'a> {
                 let origin = Origin::Plan { step, action };
                 match what {
                     Action::Launch(launch) => {
-                        let kernel = launch.kernel.kernel();
-                        let parts = self.parts(kernel)?;
-                        self.launch(launch, &parts, origin, &mut instances)?;
+                        let calls = self.calls(launch.kernel.kernel())?;
+                        self.launch(launch, &calls, origin, &mut instances)?;
                     }
                     Action::Copy { from, to } => instances.push(self.copy([*from, *to], origin)?),
                 }
             }
         }
         for (i, launch) in appended.iter().enumerate() {
-            let parts = self.parts(&launch.kernel)?;
-            for part in parts.iter() {
-                let instance = self.instance(part, &launch.args, &launch.dims, Origin::Appended(i))?;
-                instances.push(instance);
+            let given = (&launch.args[..], &launch.dims[..]);
+            for call in self.calls(&launch.kernel)?.iter() {
+                instances.push(self.instance(call, given, Origin::Appended(i))?);
             }
         }
         Ok(instances)
     }
 
-    /// What is called for a kernel.
-    fn parts(&mut self, kernel: &Arc<dyn AnyKernel + Send + Sync>) -> Result<Arc<[Part]>, ScheduleError> {
+    /// How a kernel is called, piece by piece.
+    fn calls(&mut self, kernel: &Shared) -> Result<Arc<[Op]>, ScheduleError> {
         let key = kernel.key();
         if let Some(known) = key.as_ref().and_then(|key| self.known.get(key)) {
             return Ok(Arc::clone(known));
         }
-        let parts = match kernel.called(self.threads) {
-            None => {
-                let args = kernel.args().into_iter().map(|desc| (desc.name, desc));
-                let args = args.map(|(name, desc)| (desc, name)).collect();
-                vec![Part { kernel: Arc::clone(kernel), args }]
-            }
-            Some(called) => {
-                let part = |called: warpwright_dsl::Called| {
-                    let of = |desc: ArgDesc| {
-                        let whole =
-                            called.args.iter().find(|(own, _)| *own == desc.name).map(|&(_, name)| name);
-                        let lacks =
-                            || ScheduleError::Called { kernel: called.kernel.entry(), argument: desc.name };
-                        whole.ok_or_else(lacks).map(|name| (desc, name))
-                    };
-                    let args = called.kernel.args().into_iter().map(of).collect::<Result<_, _>>()?;
-                    Ok(Part { kernel: Arc::clone(&called.kernel), args })
-                };
-                called.into_iter().map(part).collect::<Result<Vec<_>, ScheduleError>>()?
-            }
-        };
-        let parts: Arc<[Part]> = parts.into();
+        let refused = |error| ScheduleError::Op { kernel: kernel.entry(), error };
+        let calls: Arc<[Op]> = Op::of(kernel, self.warps, self.plan.options().arch).map_err(refused)?.into();
         if let Some(key) = key {
-            self.known.insert(key, Arc::clone(&parts));
+            self.known.insert(key, Arc::clone(&calls));
         }
-        Ok(parts)
+        Ok(calls)
     }
 
     fn launch(
         &self,
         launch: &PlannedLaunch,
-        parts: &[Part],
+        calls: &[Op],
         origin: Origin,
         instances: &mut Vec<Instance>,
     ) -> Result<(), ScheduleError> {
         let args: Vec<_> = launch.args.iter().map(|&(name, source)| (name, Operand::Plan(source))).collect();
-        for part in parts {
-            let mut instance = self.instance(part, &args, &launch.dims, origin)?;
+        for call in calls {
+            let mut instance = self.instance(call, (&args, &launch.dims), origin)?;
             // A plan knows how much of a table or a cache is touched.
-            if parts.len() == 1 {
+            if calls.len() == 1 {
                 instance.bytes = launch.bytes;
             }
             instance.large |= instance.bytes >= LARGE;
@@ -128,31 +106,32 @@ impl<'a> Parts<'a> {
         if bytes != there {
             return Err(ScheduleError::Copy { from: name(from), to: name(to) });
         }
-        let kernel: Arc<dyn AnyKernel + Send + Sync> = Arc::new(CopyBytes::new(bytes));
+        let kernel: Shared = Arc::new(CopyBytes::new(bytes));
         let part = |tensor| Operand::Plan(ArgSource::Tensor { tensor, plane: 0, at: 0, len: bytes });
         let args = [("x", part(from)), ("y", part(to))];
-        let parts = self.parts(&kernel)?;
-        match &parts[..] {
-            [only] => self.instance(only, &args, &[], origin),
+        match &self.calls(&kernel)?[..] {
+            [only] => self.instance(only, (&args, &[]), origin),
             _ => Err(ScheduleError::Copy { from: name(from), to: name(to) }),
         }
     }
 
-    /// An instance of a part, with those of the launch's arguments that it takes.
+    /// An instance of a call, with what its launch is given.
     fn instance(
         &self,
-        part: &Part,
-        given: &[(&'static str, Operand)],
-        dims: &[(&'static str, u64)],
+        call: &Op,
+        (given, dims): Given<'_>,
         origin: Origin,
     ) -> Result<Instance, ScheduleError> {
-        let kernel = || part.kernel.entry();
-        let mut args = Vec::with_capacity(part.args.len());
+        let kernel = || call.name();
+        let operand = |name: &'static str| {
+            let found = given.iter().find(|(given, _)| *given == name).map(|&(_, operand)| operand);
+            found.ok_or_else(|| ScheduleError::Missing { kernel: kernel(), argument: name })
+        };
+        let args = call.kernel().args().into_iter().map(|desc| Ok((desc.name, operand(desc.name)?)));
+        let args = args.collect::<Result<Vec<_>, ScheduleError>>()?;
         let (mut bytes, mut weight_bytes, mut large) = (0u64, 0u64, false);
-        for (desc, whole) in &part.args {
-            let found = given.iter().find(|(name, _)| name == whole).map(|&(_, operand)| operand);
-            let lacks = || ScheduleError::Called { kernel: kernel(), argument: desc.name };
-            let operand = found.ok_or_else(lacks)?;
+        for desc in call.args() {
+            let operand = operand(desc.name)?;
             let len = self.bytes(&operand, desc);
             let times = match desc.role {
                 Role::Scalar => 0,
@@ -170,35 +149,35 @@ impl<'a> Parts<'a> {
                 }
                 _ => {}
             }
-            args.push((desc.name, operand));
+            if desc.constant && !self.is_constant(&operand) {
+                return Err(ScheduleError::NotConstant { kernel: kernel(), argument: desc.name });
+            }
         }
-        let known = |name: &str| {
-            let number = args.iter().find_map(|&(arg, operand)| match operand {
+        let number = |name: &str| {
+            let arg = args.iter().find_map(|&(arg, operand)| match operand {
                 Operand::Plan(ArgSource::U32(value)) if arg == name => Some(u64::from(value)),
                 _ => None,
             });
-            number.or_else(|| dims.iter().find(|(dim, _)| *dim == name).map(|&(_, value)| value))
+            arg.or_else(|| dims.iter().find(|(dim, _)| *dim == name).map(|&(_, value)| value))
         };
-        let mut grid = [0; 3];
-        for (extent, rule) in grid.iter_mut().zip(part.kernel.launch().grid) {
-            let blocks = rule.evaluate(known).and_then(|blocks| u32::try_from(blocks).ok());
-            *extent = blocks.ok_or_else(|| ScheduleError::Grid { kernel: kernel() })?;
-        }
+        let grid = call.grid(number).ok_or_else(|| ScheduleError::Grid { kernel: kernel() })?;
         let tiles = grid.iter().try_fold(1u32, |tiles, &extent| tiles.checked_mul(extent));
         if tiles.is_none_or(|tiles| tiles == 0) {
             return Err(ScheduleError::Grid { kernel: kernel() });
         }
-        Ok(Instance {
-            kernel: Arc::clone(&part.kernel),
-            op: 0,
-            args,
-            dims: dims.to_vec(),
-            grid,
-            bytes,
-            weight_bytes,
-            large,
-            origin,
-        })
+        let (call, dims) = (call.clone(), dims.to_vec());
+        Ok(Instance { call, op: 0, args, dims, grid, bytes, weight_bytes, large, origin })
+    }
+
+    /// Whether nobody writes an operand while the decoder runs: weights, and what is not the plan's.
+    fn is_constant(&self, operand: &Operand) -> bool {
+        match *operand {
+            Operand::Plan(ArgSource::Tensor { tensor, .. }) => {
+                self.plan.program().info(tensor).role == crate::graph::Role::Weight
+            }
+            Operand::Plan(ArgSource::Scratch(_)) => false,
+            Operand::Plan(_) | Operand::External(_) => true,
+        }
     }
 
     /// Bytes of an argument.

@@ -3,17 +3,15 @@
 use super::error::ScheduleError;
 use super::form;
 use super::parts::Parts;
-use crate::graph::{Role, Tensor};
+use crate::graph::Tensor;
 use crate::launch::ArgSource;
 use crate::plan::Plan;
 use crate::program::StepOp;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use warpwright_dsl::{Key, Role as ArgRole, any::AnyKernel};
+use warpwright_dsl::{ArgDesc, any::AnyKernel};
 use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::Op;
-use warpwright_ptx::ir::Arch;
 
 /// The work of a plan's step as phases and stages, for a launch that stays resident. It is data: blocks get their share
 /// of it by [`assign`](Schedule::assign), and [`check`](super::check) says whether that does what the plan does.
@@ -24,7 +22,7 @@ use warpwright_ptx::ir::Arch;
 /// use warpwright_kernels::WeightFormat;
 /// use warpwright_kernels::persistent::Assignment;
 /// use warpwright_ptx::ir::Arch;
-///
+/// ///
 /// let mut graph = ComputeGraph::new();
 /// let x = graph.input("x", TensorType::f32([1, 256]));
 /// let matrix = TensorType::new(Element::Weights(WeightFormat::Q8_0), [512, 256]);
@@ -115,11 +113,11 @@ pub enum Origin {
 /// A launch of the plan, or a part of one that does not depend on the others.
 #[derive(Clone)]
 pub struct Instance {
-    /// The kernel, with all its sizes.
-    pub kernel: Arc<dyn AnyKernel + Send + Sync>,
+    /// How it is called: the kernel and which piece of it, with the numbers that its record holds.
+    pub call: Op,
     /// Its code: a place in [`Schedule::ops`].
     pub op: usize,
-    /// Its arguments by name, in its order.
+    /// The arguments of the launch by name, in the kernel's order. A piece takes those of [`Op::args`].
     pub args: Vec<(&'static str, Operand)>,
     /// Numbers that lengths and the grid depend on, beside scalar arguments.
     pub dims: Vec<(&'static str, u64)>,
@@ -139,7 +137,7 @@ pub struct Instance {
 impl fmt::Debug for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Instance")
-            .field("kernel", &self.kernel.entry())
+            .field("call", &self.call)
             .field("op", &self.op)
             .field("args", &self.args)
             .field("grid", &self.grid)
@@ -152,6 +150,19 @@ impl Instance {
     /// Tiles of its grid.
     pub fn tiles(&self) -> u64 {
         self.grid.iter().fold(1, |tiles, &extent| tiles * u64::from(extent))
+    }
+
+    /// The entry of its kernel, for people.
+    pub fn kernel(&self) -> String {
+        self.call.name()
+    }
+
+    /// The arguments that it takes, in the order of its record, with what they are.
+    pub fn operands(&self) -> impl Iterator<Item = (&ArgDesc, Operand)> {
+        self.call.args().filter_map(|desc| {
+            let &(_, operand) = self.args.iter().find(|(name, _)| *name == desc.name)?;
+            Some((desc, operand))
+        })
     }
 }
 
@@ -182,44 +193,19 @@ impl Schedule {
         let instances = Parts::new(plan, options.warps)?.instances(&options.appended)?;
         let phases = form::phases(plan, &instances);
         let mut schedule = Schedule { ops: Vec::new(), instances, phases, warps: options.warps };
-        schedule.find_ops(plan)?;
+        schedule.find_ops();
         Ok(schedule)
     }
 
-    /// Gives each instance its code. What is a weight in all instances of a code nobody writes.
-    fn find_ops(&mut self, plan: &Plan) -> Result<(), ScheduleError> {
-        let mut known: HashMap<Key, usize> = HashMap::new();
-        let mut frozen: Vec<Vec<bool>> = Vec::new();
+    /// Gives each instance its code.
+    fn find_ops(&mut self) {
         for instance in &mut self.instances {
-            let key = instance.kernel.key();
-            instance.op = match key.as_ref().and_then(|key| known.get(key)) {
-                Some(&op) => op,
-                None => {
-                    let op = op(&instance.kernel, self.warps, plan.options().arch)?;
-                    match self.ops.iter().position(|known| known.has_code_of(&op)) {
-                        Some(op) => op,
-                        None => {
-                            frozen.push(op.args().iter().map(|arg| arg.role == ArgRole::In).collect());
-                            self.ops.push(op);
-                            self.ops.len() - 1
-                        }
-                    }
-                }
-            };
-            if let Some(key) = key {
-                known.insert(key, instance.op);
-            }
-            for (frozen, (_, operand)) in frozen[instance.op].iter_mut().zip(&instance.args) {
-                *frozen &= is_weight(plan, operand);
-            }
+            let known = self.ops.iter().position(|op| *op == instance.call);
+            instance.op = known.unwrap_or_else(|| {
+                self.ops.push(instance.call.clone());
+                self.ops.len() - 1
+            });
         }
-        for (op, frozen) in self.ops.iter_mut().zip(frozen) {
-            let names = op.args().iter().zip(frozen).filter(|(_, frozen)| *frozen).map(|(arg, _)| arg.name);
-            let names: Vec<&str> = names.collect();
-            let refused = |error| ScheduleError::Op { kernel: op.kernel().entry(), error };
-            *op = op.clone().frozen(&names).map_err(refused)?;
-        }
-        Ok(())
     }
 
     /// Grid barriers of a token: one behind each phase.
@@ -235,27 +221,6 @@ impl Schedule {
     /// Bytes of the matrices of products that a token reads.
     pub fn weight_bytes(&self) -> u64 {
         self.instances.iter().fold(0, |sum, instance| sum.saturating_add(instance.weight_bytes))
-    }
-}
-
-/// Whether nobody writes an operand.
-fn is_weight(plan: &Plan, operand: &Operand) -> bool {
-    match *operand {
-        Operand::Plan(ArgSource::Weights { .. }) => true,
-        Operand::Plan(ArgSource::Tensor { tensor, .. }) => plan.program().info(tensor).role == Role::Weight,
-        _ => false,
-    }
-}
-
-/// A kernel as an op of blocks of so many warps.
-fn op(kernel: &Arc<dyn AnyKernel + Send + Sync>, most: u32, target: Arch) -> Result<Op, ScheduleError> {
-    let refused = |error| ScheduleError::Op { kernel: kernel.entry(), error };
-    let op = Op::new(Arc::clone(kernel), target).map_err(refused)?;
-    match op.warps() {
-        Some(warps) if !most.is_multiple_of(warps) => {
-            Err(ScheduleError::Threads { kernel: kernel.entry(), threads: 32 * warps, most: 32 * most })
-        }
-        _ => Ok(op),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::common::{Choice, ModelConfig, Random};
 use crate::{assigned, models, plan_of, schedule_of};
 use warpwright_graph::persistent::{
-    Assigned, Item, Origin, Phase, Schedule, ScheduleFault as Fault, Stage, Wait, check,
+    Assigned, Instance, Item, Origin, Phase, Schedule, ScheduleFault as Fault, Stage, Wait, check,
 };
 use warpwright_graph::{Arithmetic, Plan};
 use warpwright_kernels::persistent::Assignment;
@@ -273,14 +273,26 @@ fn lists_that_are_none() {
     }
 }
 
+/// An instance that is called as another one is: another body, another piece of it, or other numbers in its record.
 #[test]
-fn teams_that_are_none() {
-    let team = |right: &Right, random: &mut Random| {
-        let instance = random.below(right.schedule.instances.len() as u32) as usize;
-        let warps = random.of(&[0, 3, 16]);
-        right.given(|assigned| assigned.warps[instance] = warps)
+fn calls_that_are_others() {
+    let call = |right: &Right, random: &mut Random| {
+        let instances = &right.schedule.instances;
+        let first = random.below(instances.len() as u32) as usize;
+        let differs = |other: &&Instance| {
+            let (own, other) = (&instances[first].call, &other.call);
+            own != other || own.piece() != other.piece() || !own.operands().eq(other.operands())
+        };
+        let (call, op) = match instances.iter().rev().find(differs) {
+            Some(other) => (other.call.clone(), other.op),
+            None => panic!("a schedule of one kernel"),
+        };
+        right.with(|schedule| {
+            schedule.instances[first].call = call;
+            schedule.instances[first].op = op;
+        })
     };
-    each(team, |fault| matches!(fault, Fault::Team { .. }));
+    each(call, |fault| matches!(fault, Fault::NotThePlans { .. }));
 }
 
 /// Removes an instance from its stage; stages and phases that have nothing any more go too.

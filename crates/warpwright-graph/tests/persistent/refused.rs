@@ -59,5 +59,5 @@ fn blocks() {
     let mut options = ScheduleOptions::default();
     options.warps = 2;
     let error = Schedule::new(&plan, &options).expect_err("no schedule");
-    assert!(matches!(error, ScheduleError::Threads { most: 64, .. }), "{error}");
+    assert!(matches!(error, ScheduleError::Op { .. }), "{error}");
 }

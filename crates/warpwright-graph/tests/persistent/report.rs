@@ -83,7 +83,7 @@ fn equal_shares_leave_nobody_idle() {
         assert_eq!(report.totals.idle, 0.0, "{assignment}");
         // 8 of its 64 tiles, and their rounds.
         let instance = &schedule.instances[0];
-        let rounds = 8u64.div_ceil(8 / u64::from(assigned.warps[0]));
+        let rounds = 8u64.div_ceil(8 / u64::from(instance.call.warps()));
         if assignment == Assignment::Static {
             assert_eq!(report.totals.cost, instance.bytes / 8 + rounds * Cost::default().round);
         }

@@ -2,7 +2,7 @@
 
 use crate::{assigned, models, plan_of, schedule_of};
 use std::collections::HashMap;
-use warpwright_dsl::BuildError;
+use warpwright_dsl::{Asked, BuildError};
 use warpwright_graph::persistent::{Buffer, Operand};
 use warpwright_graph::{ArgSource, Arithmetic};
 use warpwright_kernels::persistent::Assignment;
@@ -20,7 +20,7 @@ fn items_find_the_records_of_their_instances() {
             // Each buffer has an address of its own.
             let mut addresses: HashMap<String, u64> = HashMap::new();
             let address = |buffer: Buffer<'_>| -> Result<u64, BuildError> {
-                assert_eq!(buffer.instance.args[buffer.arg].0, buffer.name);
+                assert!(buffer.instance.args.contains(&(buffer.name, buffer.operand)));
                 let next = 0x7000_0000_0000 + 256 * addresses.len() as u64;
                 Ok(*addresses.entry(format!("{:?}", buffer.operand)).or_insert(next))
             };
@@ -40,23 +40,24 @@ fn items_find_the_records_of_their_instances() {
                 );
                 assert_eq!(item.op as usize, instance.op);
                 let record = &words.operands[item.operands as usize..];
-                let warps = assigned.warps[of.instance];
                 let [x, y, z] = instance.grid.map(u64::from);
-                assert_eq!(record[..RECORD_HEAD], [x | y << 32, z | u64::from(warps) << 32]);
-                let args = &record[RECORD_HEAD..][..instance.args.len()];
-                for (&(_, operand), &word) in instance.args.iter().zip(args) {
-                    let expected = match operand {
-                        Operand::Plan(ArgSource::U32(value)) => value.into(),
-                        Operand::Plan(ArgSource::F32(value)) => value.to_bits().into(),
-                        other => addresses[&format!("{other:?}")],
-                    };
-                    assert_eq!(word, expected);
-                }
-                for (size, &word) in
-                    instance.kernel.sizes().iter().zip(&record[RECORD_HEAD + instance.args.len()..])
-                {
-                    let expected = if size.0 == "warps" { warps.into() } else { size.1.bits() };
-                    assert_eq!(word, expected, "{}", size.0);
+                assert_eq!(record[..RECORD_HEAD], [x | y << 32, z]);
+                for (asked, &word) in instance.call.operands().zip(&record[RECORD_HEAD..]) {
+                    match asked {
+                        Asked::Number(bits) => assert_eq!(word, *bits),
+                        Asked::Table(table) => {
+                            assert_eq!(words.operands[word as usize..][..table.len()], table[..]);
+                        }
+                        Asked::Arg(name) => {
+                            let arg = instance.args.iter().find(|(arg, _)| arg == name).expect("an argument");
+                            let expected = match arg.1 {
+                                Operand::Plan(ArgSource::U32(value)) => value.into(),
+                                Operand::Plan(ArgSource::F32(value)) => value.to_bits().into(),
+                                other => addresses[&format!("{other:?}")],
+                            };
+                            assert_eq!(word, expected, "{name}");
+                        }
+                    }
                 }
             }
         }

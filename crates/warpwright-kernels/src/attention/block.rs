@@ -25,9 +25,9 @@ struct Place<'k> {
     /// Heads of the group, where the last pass has fewer than others.
     ragged: Option<u32>,
     /// Heads of the cache that a sequence has.
-    kv_heads: Size<'k>,
+    kv_heads: Dim<'k>,
     /// Rows that a head of the cache has.
-    max_seq_len: Size<'k>,
+    max_seq_len: Dim<'k>,
 }
 
 impl<'k> Place<'k> {
@@ -49,8 +49,7 @@ pub(super) fn attend<'k>(config: &IncrementalAttention, k: K<'k>, args: &Given<'
 fn place<'k>(config: &IncrementalAttention, k: K<'k>) -> Place<'k> {
     let Plan { group, heads, .. } = config.plan();
     let passes = config.passes();
-    let [kv_heads, max_seq_len] = [("kv_heads", config.kv_heads), ("max_seq_len", config.max_seq_len)]
-        .map(|(name, size)| k.size(name, size));
+    let [kv_heads, max_seq_len] = [config.kv_heads, config.max_seq_len].map(|size| k.dim(size));
     let (sequence, kv_head, pass) = (k.ctaid_z(), k.ctaid_y() / passes, k.ctaid_y() % passes);
     let (kv_head, of_group) = (sequence * kv_heads.reg() + kv_head, pass * heads);
     let ragged = (!group.is_multiple_of(heads)).then_some(group);
@@ -97,7 +96,7 @@ fn on_tensor_cores<'k, T: Half + Float>(config: &IncrementalAttention, k: K<'k>,
 
 /// What scores are scaled by for powers of two.
 fn scale<'k>(config: &IncrementalAttention, k: K<'k>) -> Reg<'k, f32> {
-    k.factor("scale", config.scale_of_exponents())
+    k.factor(config.scale_of_exponents())
 }
 
 /// Goes through the block's keys, puts together what its warps have seen, and what blocks have.
@@ -110,11 +109,10 @@ fn finish<'k>(
 ) {
     let (k, granule) = (length.kernel(), config.warps() * steps.step_keys());
     if config.splits > 1 {
-        let splits = k.size("splits", config.splits);
-        let chunk = Chunk::of(k, length, splits, granule);
-        k.when(chunk.split.lt(chunk.used), || over((config, args), place, Some(splits), steps, chunk));
+        let chunk = Chunk::of(k, length, config.splits, granule);
+        k.when(chunk.split.lt(chunk.used), || over((config, args), place, steps, chunk));
     } else {
-        over((config, args), place, None, steps, Chunk::whole(k, length));
+        over((config, args), place, steps, Chunk::whole(k, length));
     }
 }
 
@@ -123,7 +121,6 @@ fn finish<'k>(
 fn over<'k>(
     (config, args): (&IncrementalAttention, &Given<'k>),
     place: Place<'k>,
-    splits: Option<Size<'k>>,
     steps: &impl Steps<'k>,
     chunk: Chunk<'k>,
 ) {
@@ -132,10 +129,10 @@ fn over<'k>(
     let seen = steps.over(k, chunk.begin, chunk.end, warps);
 
     let (out, head_dim) = (Floats::from(args.out.anew()), config.head_dim);
-    let workspace = match (splits, args.partial_out, args.partial_stats, args.arrivals) {
-        (Some(splits), Some(out), Some(stats), Some(arrivals)) => {
+    let workspace = match (args.partial_out, args.partial_stats, args.arrivals) {
+        (Some(out), Some(stats), Some(arrivals)) => {
             let (out, stats, arrivals) = (out.anew(), stats.anew(), arrivals.anew());
-            Some(Workspace { out, stats, arrivals, splits, head_dim })
+            Some(Workspace { out, stats, arrivals, splits: config.splits, head_dim })
         }
         _ => None,
     };

@@ -147,7 +147,7 @@ impl<'k> CacheRows<'k> {
         lane: Lane<'k>,
         (elements, scales): (AnyPtr<'k>, Option<Ptr<'k, Global, F16>>),
         head: Reg<'k, u32>,
-        rows: Size<'k>,
+        rows: Dim<'k>,
     ) -> Self {
         let RowLayout { cache, head_dim, .. } = lane.layout;
         let words = elements.bytes().cast::<u32>();

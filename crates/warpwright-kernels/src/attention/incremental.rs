@@ -327,18 +327,6 @@ impl Kernel for IncrementalAttention {
         }
     }
 
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        let mut sizes = vec![
-            ("kv_heads", SizeValue::U32(self.kv_heads)),
-            ("max_seq_len", SizeValue::U32(self.max_seq_len)),
-            ("scale", SizeValue::F32(self.scale_of_exponents())),
-        ];
-        if self.splits > 1 {
-            sizes.push(("splits", SizeValue::U32(self.splits)));
-        }
-        sizes
-    }
-
     fn body<'k>(&self, k: K<'k>, args: IncrementalAttentionArgs<Body<'k>>) {
         block::attend(self, k, &args);
     }

@@ -38,8 +38,8 @@ impl<'k> Chunk<'k> {
 
     /// The tokens of part `split` of `splits`, in multiples of `granule`. Parts are equal, but for the last, and
     /// no smaller than [`MIN_CHUNK`]: of a short sequence only the first parts have tokens.
-    pub(super) fn of(k: K<'k>, length: Reg<'k, u32>, splits: Size<'k>, granule: u32) -> Self {
-        let (split, splits) = (k.ctaid(), splits.reg());
+    pub(super) fn of(k: K<'k>, length: Reg<'k, u32>, splits: u32, granule: u32) -> Self {
+        let split = k.ctaid();
         let equal = (length + (splits - 1)) / splits;
         let tokens = (equal.max(MIN_CHUNK) + (granule - 1)) / granule * granule;
         let used = ((length + tokens - 1) / tokens).max(1);
@@ -62,14 +62,14 @@ pub(super) struct Workspace<'k> {
     pub(super) stats: Ptr<'k, Global, f32>,
     /// Blocks that have arrived: sequence × (kv head, pass). Zero between launches.
     pub(super) arrivals: Ptr<'k, Global, u32>,
-    pub(super) splits: Size<'k>,
+    pub(super) splits: u32,
     pub(super) head_dim: u32,
 }
 
 impl<'k> Workspace<'k> {
     /// Leaves a part of query head `head`, counted over all sequences; by the first run of lanes.
     pub(super) fn leave(self, lane: Lane<'k>, head: Reg<'k, u32>, split: Reg<'k, u32>, part: &Part<'k>) {
-        let row = head * self.splits.reg() + split;
+        let row = head * self.splits + split;
         let out = Floats::F32(self.out.at(row * self.head_dim));
         lane.write(out, &part.out, lane.row.eq(0));
         let first = lane.row.eq(0) & lane.place.eq(0);
@@ -100,11 +100,10 @@ impl<'k> Workspace<'k> {
         there: impl Fn(Reg<'k, u32>) -> Option<Reg<'k, Pred>>,
     ) {
         // What the parts of a warp's head are multiplied by.
-        let room = self.splits.known().unwrap_or(MAX_SPLITS);
-        let factors = k.shared::<f32>(warps * room).at(k.warp() * room);
+        let factors = k.shared::<f32>(warps * self.splits).at(k.warp() * self.splits);
         k.each(k.range(k.warp()..k.u32(heads)).step(warps), |head| {
             let merge = || {
-                let rows = (first + head) * self.splits.reg();
+                let rows = (first + head) * self.splits;
                 let (stats, out) = (self.stats.at(rows * 2), self.out.at(rows * self.head_dim));
                 let most = |split, most: Reg<'k, f32>| most.max(stats.ld(split * 2));
                 let reference = k.warp_max(k.fold(k.warp_strided(used), k.f32(f32::MIN), most));

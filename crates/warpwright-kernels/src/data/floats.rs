@@ -1,7 +1,7 @@
 //! Floats of a type that is configuration: kernels whose buffers may be `f32`, `f16` or `bf16` and that
 //! compute in `f32`.
 
-use warpwright_dsl::{AnyPtr, Bf16, Bf16x2, Domain, F16, F16x2, Global, Index, Number, Pred, Ptr, Reg, Size};
+use warpwright_dsl::{AnyPtr, Bf16, Bf16x2, Dim, Domain, F16, F16x2, Global, Index, Number, Pred, Ptr, Reg};
 use warpwright_ptx::ir::Type;
 
 /// The element type of a buffer of floats.
@@ -98,7 +98,7 @@ impl<'k> Floats<'k> {
 
     /// The pointer to row `row` of rows of `length` elements: see [`Ptr::row`].
     #[track_caller]
-    pub(crate) fn row(self, row: Reg<'k, u32>, length: Size<'k>) -> Self {
+    pub(crate) fn row(self, row: Reg<'k, u32>, length: Dim<'k>) -> Self {
         match self {
             Floats::F32(ptr) => Floats::F32(ptr.row(row, length)),
             Floats::F16(ptr) => Floats::F16(ptr.row(row, length)),

@@ -2,7 +2,6 @@
 
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, Floats};
-use crate::data::wide;
 use warpwright_dsl::*;
 
 /// A buffer of rows that are written as floats or as `q8_0`: a handle, free to copy.
@@ -64,8 +63,8 @@ impl<'k> Rows<'k> {
 
     /// The rows from row `row` on, rows of `pitch` elements; for `q8_0` a multiple of 32.
     #[track_caller]
-    pub(crate) fn row_of(self, row: Reg<'k, u64>, pitch: Size<'k>) -> Self {
-        let pitch = wide(pitch);
+    pub(crate) fn row_of(self, row: Reg<'k, u64>, pitch: Dim<'k>) -> Self {
+        let pitch = pitch.wide();
         match self {
             Rows::Floats(floats) => Rows::Floats(floats.at(row * pitch)),
             Rows::Q8_0 { quants, scales } => Rows::Q8_0 {

@@ -1,6 +1,6 @@
 //! Matrix product on the tensor cores.
 
-use crate::entry::{DTYPES, Entry, boxed, by_dtype};
+use crate::entry::{DTYPES, Entry, by_dtype, made};
 use std::marker::PhantomData;
 use warpwright_dsl::*;
 
@@ -163,17 +163,17 @@ pub(crate) const ENTRY: Entry = Entry {
         Field { domain: Domain::int(1, 4), ..FIELDS[4] },
     ],
     examples: <Matmul<F16, f32> as Configure>::EXAMPLES,
-    make: |config| {
+    make: |values| {
         macro_rules! make {
             ($ty:ty) => {{
                 macro_rules! out {
                     ($out:ty) => {
-                        Matmul::<$ty, $out>::from_texts(&config.values[2..]).and_then(boxed)
+                        Matmul::<$ty, $out>::from_texts(&values[2..]).and_then(made)
                     };
                 }
-                by_dtype!(config.dtype("out"), out)
+                by_dtype!(values[1], out)
             }};
         }
-        by_dtype!(config.dtype("dtype"), make)
+        by_dtype!(values[0], make)
     },
 };

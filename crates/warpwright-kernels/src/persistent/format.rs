@@ -18,7 +18,6 @@
 
 use std::fmt;
 use std::ops::Range;
-use warpwright_dsl::SizeValue;
 
 /// No counter.
 pub const NONE: u32 = u32::MAX;
@@ -109,22 +108,16 @@ pub fn encode_bounds(lists: impl IntoIterator<Item = Range<u32>>) -> Vec<u32> {
 }
 
 /// The record of an instance, in the order in which the kernel reads it: the grid's x in the low half of the first word
-/// and y in the high half, z and the warps of a team in the second, the arguments in the kernel's order (the address of
-/// a buffer, the bits of a number), the sizes in the order of [`Kernel::sizes`](warpwright_dsl::Kernel::sizes), for
-/// each of [`Kernel::tables`](warpwright_dsl::Kernel::tables) the element of `operands` that it begins at (tables
-/// lie between records, and instances may share them), and zero where their number is odd: a record is a multiple of
-/// 16 bytes.
-///
-/// Which arguments and sizes there are is the op's affair: see [`Op::record`](super::Op::record).
-pub fn record(grid: [u32; 3], warps: u32, args: &[u64], sizes: &[SizeValue], tables: &[u32]) -> Vec<u64> {
-    let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-    let [x, y, z] = grid;
-    let mut words = vec![pair(x, y), pair(z, warps)];
-    words.extend(args);
-    words.extend(sizes.iter().map(|size| size.bits()));
-    words.extend(tables.iter().map(|&table| u64::from(table)));
-    words.resize(words.len().next_multiple_of(2), 0);
-    words
+/// and y in the high half, z in the second, then `words`, one for each of the op's
+/// [operands](super::Op::operands) (the address of a buffer, the bits of a number, the element of `operands` that a table
+/// begins at; tables lie between records, and instances may share them), and zero where their number is odd: a record is
+/// a multiple of 16 bytes.
+pub fn record(grid: [u32; 3], words: &[u64]) -> Vec<u64> {
+    let [x, y, z] = grid.map(u64::from);
+    let mut record = vec![x | y << 32, z];
+    record.extend(words);
+    record.resize(record.len().next_multiple_of(2), 0);
+    record
 }
 
 /// Counters that the host provides room for: with a queue, its heads are the first `phases` of them, and items are
@@ -225,10 +218,9 @@ mod tests {
 
     #[test]
     fn records_are_whole_sixteen_bytes() {
-        let words = record([3, 2, 1], 4, &[0x1000, 7], &[SizeValue::U32(9), SizeValue::F32(1.0)], &[]);
-        assert_eq!(words, [0x2_0000_0003, 0x4_0000_0001, 0x1000, 7, 9, 0x3f80_0000]);
-        let odd = record([1; 3], 8, &[1, 2], &[], &[40]);
-        assert_eq!(odd[RECORD_HEAD..], [1, 2, 40, 0]);
+        let words = record([3, 2, 1], &[0x1000, 7, 9, 0x3f80_0000]);
+        assert_eq!(words, [0x2_0000_0003, 1, 0x1000, 7, 9, 0x3f80_0000]);
+        assert_eq!(record([1; 3], &[1, 2, 40])[RECORD_HEAD..], [1, 2, 40, 0]);
     }
 
     #[test]

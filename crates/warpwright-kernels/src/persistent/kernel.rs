@@ -5,8 +5,6 @@ use super::barrier::GridBarrier;
 use super::format::{BARRIER_WORDS, COUNTER_STRIDE, FAULT_WORDS, ITEM_WORDS};
 use super::wait::Waits;
 use super::walk::{Kept, Walk};
-use std::fmt;
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Runs a schedule, token after token, in one cooperative launch: see the [module](super).
@@ -29,19 +27,49 @@ use warpwright_dsl::*;
 /// them no argument shows. The grid is `blocks`, which all must be resident at once, and for which a static schedule has
 /// been made.
 ///
-/// One binary does for all schedules over the same ops: shapes are sizes in records.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One binary does for all schedules over the same ops: shapes are numbers in records.
+#[derive(Clone, Debug, PartialEq, Eq, Config)]
+#[config(
+    doc = "the whole of many steps of decoding in one cooperative launch: a schedule in memory over these ops"
+)]
 pub struct PersistentDecoder {
     /// What items may be of, by their index.
+    #[field(opaque)]
     pub ops: Vec<Op>,
-    /// Warps of a block: 1, 2, 4 or 8, and as many as the largest op wants.
+    /// Warps of a block, which the teams of each op divide.
+    #[field(domain = BLOCK_WARPS, default = 8)]
     pub warps: u32,
     /// How items come to blocks.
+    #[field(default = "static")]
     pub assignment: Assignment,
 }
 
+/// The arguments of [`PersistentDecoder`].
+#[derive(Args)]
+#[args(of = PersistentDecoder)]
+#[allow(missing_docs, reason = "they are described with the kernel")]
+pub struct PersistentDecoderArgs<M: Mode> {
+    #[arg(len = Extent::dim("operands"), constant)]
+    pub operands: M::In<u64>,
+    #[arg(len = Extent::dim("items").times(ITEM_WORDS.into()), constant)]
+    pub items: M::In<u32>,
+    #[arg(len = of.lists().times(2), constant)]
+    pub bounds: M::In<u32>,
+    #[arg(len = BARRIER_WORDS)]
+    pub barrier: M::InOut<u32>,
+    #[arg(len = Extent::dim("counters").times(COUNTER_STRIDE.into()))]
+    pub counters: M::InOut<u32>,
+    #[arg(len = FAULT_WORDS)]
+    pub fault: M::InOut<u32>,
+    #[arg(len = 3)]
+    pub progress: M::InOut<u32>,
+    pub phases: M::Scalar<u32>,
+    pub tokens: M::Scalar<u32>,
+    pub budget: M::Scalar<u32>,
+}
+
 /// How the items of a phase come to blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Choice)]
 pub enum Assignment {
     /// Each block has a list of its own.
     #[default]
@@ -51,10 +79,6 @@ pub enum Assignment {
 }
 
 impl Assignment {
-    /// Both.
-    pub const ALL: [Assignment; 2] = [Assignment::Static, Assignment::Queue];
-    pub(super) const NAMES: &'static [&'static str] = &["static", "queue"];
-
     /// Lists of items that a schedule has.
     pub fn lists(self, phases: u32, blocks: u32) -> u64 {
         match self {
@@ -72,14 +96,11 @@ impl Assignment {
     }
 }
 
-impl fmt::Display for Assignment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::NAMES[*self as usize])
-    }
-}
-
 /// Warps of a block, unless it is said otherwise.
 const WARPS: u32 = 8;
+
+/// Those that a block may have.
+pub(super) const BLOCK_WARPS: Domain = Domain::OneOf(&["1", "2", "4", "8"]);
 
 /// Registers of a multiprocessor are enough for so many warps with 255 each.
 const FEWEST_WARPS: u32 = 8;
@@ -97,14 +118,53 @@ impl PersistentDecoder {
         (warps / self.warps.max(1)).max(1)
     }
 
-    /// The walk through the schedule that the arguments hold, and the words of the barrier.
-    pub(super) fn walk<'k>(&self, k: K<'k>) -> (Walk<'k, '_>, Ptr<'k, Global, u32>) {
-        let operands = k.ptr("operands");
-        let (items, bounds) = (k.ptr("items"), k.ptr("bounds"));
-        let (words, counters) = (k.ptr_mut("barrier"), k.ptr_mut("counters"));
-        let (fault, progress) = (k.ptr_mut("fault"), k.ptr_mut("progress"));
-        let (phases, tokens) = (k.scalar("phases"), k.scalar("tokens"));
-        let waits = Waits::new(k, words, fault, k.scalar("budget"));
+    /// Lists of items.
+    fn lists(&self) -> Extent {
+        match self.assignment {
+            Assignment::Static => Extent::dims("phases", "blocks"),
+            Assignment::Queue => Extent::dim("phases"),
+        }
+    }
+}
+
+impl Kernel for PersistentDecoder {
+    type Args<M: Mode> = PersistentDecoderArgs<M>;
+
+    /// The code of ops is that for one target.
+    fn cache_key(&self) -> Option<Key> {
+        None
+    }
+
+    fn launch(&self) -> LaunchRule {
+        let min_sm = self.ops.iter().map(|op| op.kernel().launch().min_sm).max();
+        let rule = LaunchRule::new(self.warps * 32).grid(Extent::dim("blocks"));
+        LaunchRule {
+            cooperative: true,
+            resident_blocks: Some(self.resident_blocks()),
+            min_sm: min_sm.unwrap_or(rule.min_sm),
+            ..rule
+        }
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        if self.ops.is_empty() {
+            return Err(BuildError::field("ops", "none", "one at least"));
+        }
+        for (i, op) in self.ops.iter().enumerate() {
+            if !self.warps.is_multiple_of(op.warps()) {
+                let rule = format!("one whose warps divide the {} of the decoder's blocks", self.warps);
+                return Err(BuildError::field("ops", op.name(), rule));
+            }
+            if self.ops[..i].contains(op) {
+                return Err(BuildError::field("ops", op.name(), "in the list once"));
+            }
+        }
+        Ok(())
+    }
+
+    fn body<'k>(&self, k: K<'k>, args: PersistentDecoderArgs<Body<'k>>) {
+        let PersistentDecoderArgs { operands, items, bounds, counters, progress, phases, tokens, .. } = args;
+        let waits = Waits::new(k, args.barrier, args.fault, args.budget);
         let (ops, assignment) = (&self.ops[..], self.assignment);
         let (taken, kept) = (k.shared(1), k.shared(Kept::WORDS));
         let walk = Walk {
@@ -122,75 +182,6 @@ impl PersistentDecoder {
             taken,
             kept,
         };
-        (walk, words)
+        walk.run(&GridBarrier::new(k, waits, args.barrier, phases));
     }
-}
-
-impl AnyKernel for PersistentDecoder {
-    fn entry(&self) -> String {
-        let PersistentDecoder { ops, warps, assignment } = self;
-        let codes = ops.iter().map(Op::code);
-        format!("persistent_decoder_{}_ops_w{warps}_{assignment}_{:016x}", ops.len(), fnv(codes))
-    }
-
-    fn args(&self) -> Vec<ArgDesc> {
-        let lists = match self.assignment {
-            Assignment::Static => Extent::dims("phases", "blocks"),
-            Assignment::Queue => Extent::dim("phases"),
-        };
-        let counters = Extent::dim("counters").times(COUNTER_STRIDE.into());
-        vec![
-            ArgDesc::input::<u64>("operands", Extent::dim("operands")).constant(),
-            ArgDesc::input::<u32>("items", Extent::dim("items").times(ITEM_WORDS.into())).constant(),
-            ArgDesc::input::<u32>("bounds", lists.times(2)).constant(),
-            ArgDesc::in_out::<u32>("barrier", BARRIER_WORDS),
-            ArgDesc::in_out::<u32>("counters", counters),
-            ArgDesc::in_out::<u32>("fault", FAULT_WORDS),
-            ArgDesc::in_out::<u32>("progress", 3),
-            ArgDesc::scalar::<u32>("phases"),
-            ArgDesc::scalar::<u32>("tokens"),
-            ArgDesc::scalar::<u32>("budget"),
-        ]
-    }
-
-    fn launch(&self) -> LaunchRule {
-        let min_sm = self.ops.iter().map(|op| op.kernel().launch().min_sm).max();
-        let rule = LaunchRule::new(self.warps * 32).grid(Extent::dim("blocks"));
-        LaunchRule {
-            cooperative: true,
-            resident_blocks: Some(self.resident_blocks()),
-            min_sm: min_sm.unwrap_or(rule.min_sm),
-            ..rule
-        }
-    }
-
-    fn check(&self) -> Result<(), BuildError> {
-        if !matches!(self.warps, 1 | 2 | 4 | 8) {
-            return Err(BuildError::field("warps", self.warps, "1, 2, 4 or 8"));
-        }
-        if self.ops.is_empty() {
-            return Err(BuildError::field("ops", "none", "one at least"));
-        }
-        for (i, op) in self.ops.iter().enumerate() {
-            if op.warps().is_some_and(|warps| !self.warps.is_multiple_of(warps)) {
-                let rule = format!("a kernel whose warps divide the {} of the decoder's blocks", self.warps);
-                return Err(BuildError::field("ops", op.name(), rule));
-            }
-            if self.ops[..i].contains(op) {
-                return Err(BuildError::field("ops", op.name(), "in the list once"));
-            }
-        }
-        Ok(())
-    }
-
-    fn body(&self, k: K<'_>) {
-        let (walk, words) = self.walk(k);
-        walk.run(&GridBarrier::new(k, walk.waits, words, walk.phases));
-    }
-}
-
-/// A hash of texts that is the same everywhere (FNV-1a).
-fn fnv<'a>(texts: impl Iterator<Item = &'a str>) -> u64 {
-    let bytes = texts.flat_map(|text| text.bytes().chain([0]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,7 +1,7 @@
-//! An op: a kernel whose body the decoder calls, and how its operands are read.
+//! An op: the body of a kernel, or a piece of it, as the decoder calls it.
 //!
-//! Two launches are instances of one op where what is built of calling their kernels is the same text, with all sizes in
-//! registers and all tables in memory: then they differ in what a record of `operands` holds, and in nothing else.
+//! Calling a body makes code, and the list of what the code takes from a record of `operands`. Two launches are instances
+//! of one op where the code is the same text: then they differ in what their records hold, and in nothing else.
 
 use super::format;
 use super::walk::Kept;
@@ -11,61 +11,64 @@ use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{Arch, Type};
 
-/// Warps of a block that takes any op.
-const MAX_WARPS: u32 = 8;
-
-/// The size that says how many warps a block has, where that is chosen for each instance.
-const WARPS: &str = "warps";
-
-/// What of an argument a record shows.
-fn layout(arg: &ArgDesc) -> (&'static str, Type, Role) {
-    (arg.name, arg.dtype, arg.role)
-}
-
-/// A kernel whose body a [`PersistentDecoder`](super::PersistentDecoder) calls.
+/// A body, or a piece of one, that a [`PersistentDecoder`](super::PersistentDecoder) calls.
 #[derive(Clone)]
 pub struct Op {
     kernel: Arc<dyn AnyKernel + Send + Sync>,
-    args: Vec<ArgDesc>,
-    sizes: Vec<(&'static str, SizeValue)>,
-    tables: Vec<&'static str>,
-    /// For each argument, whether nobody writes it while the decoder runs.
-    frozen: Vec<bool>,
-    /// Warps of a team; none where any number will do.
-    warps: Option<u32>,
-    /// The PTX of a kernel that calls it and nothing else, with nothing frozen.
+    args: Arc<[ArgDesc]>,
+    /// Which of the pieces of the body.
+    piece: usize,
+    /// Blocks of the piece; none where the body is one piece.
+    blocks: Option<u32>,
+    /// Warps of a team.
+    warps: u32,
+    /// What the body asks for, in order, and whether the code needs it: then a record has a word of it.
+    asked: Arc<[(Asked, bool)]>,
+    /// The PTX of a kernel that calls it and nothing else.
     code: Arc<str>,
 }
 
-/// Ops are equal where their code and the layout of their records are.
+/// Ops are equal where their code is.
 impl PartialEq for Op {
     fn eq(&self, other: &Self) -> bool {
-        self.has_code_of(other) && self.frozen == other.frozen
+        self.code == other.code
     }
 }
 
 impl Eq for Op {}
 
+impl KeyPart for Op {
+    fn feed(&self, key: &mut Vec<u8>) {
+        self.code.feed(key);
+    }
+}
+
 impl fmt::Debug for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Op").field(&self.name()).finish()
+        f.debug_struct("Op").field("kernel", &self.name()).field("piece", &self.piece).finish()
     }
 }
 
 impl Op {
-    /// The op that calls the kernel's body, on devices of an architecture. None of its arguments is frozen.
+    /// The ops that do the work of a kernel's launch in blocks of `warps` warps, on devices of an architecture: one for
+    /// each [piece](K::pieces) of its body.
     ///
     /// # Errors
-    /// Where the kernel refuses its configuration, or the body has mistakes when it is called; and where it cannot be called: its blocks are not whole warps along
-    /// x, it wants dynamic shared memory, clusters or a cooperative launch, or it has an argument that is no buffer and
-    /// no number of 32 or 64 bits.
-    pub fn new(kernel: Arc<dyn AnyKernel + Send + Sync>, target: Arch) -> Result<Self, BuildError> {
+    /// Where the kernel refuses its configuration, or its body has mistakes when it is called; and where it cannot be
+    /// called: its blocks are not whole warps along x, or no part of `warps` of them, it wants dynamic shared memory,
+    /// clusters or a cooperative launch, or it has an argument that is no buffer and no number of 32 or 64 bits.
+    pub fn of(
+        kernel: &Arc<dyn AnyKernel + Send + Sync>,
+        warps: u32,
+        target: Arch,
+    ) -> Result<Vec<Self>, BuildError> {
         kernel.check()?;
-        let (args, sizes, rule) = (kernel.args(), kernel.sizes(), kernel.launch());
+        let (args, rule) = (kernel.args(), kernel.launch());
         let refuse = |rule: &str| Err(BuildError::field("ops", kernel.entry(), rule));
-        let threads = match rule.block {
-            Block::Exactly([threads, 1, 1]) if threads > 0 && threads.is_multiple_of(32) => threads,
-            _ => return refuse("a kernel with blocks of whole warps along x, of a number that it fixes"),
+        let Some(warps) = rule.team_warps(warps) else {
+            return refuse(&format!(
+                "a kernel with blocks of whole warps along x, of a number that divides {warps}"
+            ));
         };
         if rule.dynamic_shared > 0 {
             return refuse("a kernel without dynamic shared memory, which the caller does not have");
@@ -80,58 +83,63 @@ impl Op {
             let (name, ty) = (arg.name, arg.dtype.name());
             return refuse(&format!("a kernel whose numbers have 32 or 64 bits: `{name}` is {ty}"));
         }
-        let any = sizes.iter().any(|(name, _)| *name == WARPS);
-        let frozen = vec![false; args.len()];
-        let tables = kernel.tables().into_iter().map(|(name, _)| name).collect();
-        let warps = (!any).then_some(threads / 32);
-        let op = Op { kernel, args, sizes, tables, frozen, warps, code: "".into() };
-        let code = op.alone(target)?.into();
-        Ok(Op { code, ..op })
+        let of_piece = |piece: usize| Op {
+            kernel: Arc::clone(kernel),
+            args: args.clone().into(),
+            piece,
+            blocks: None,
+            warps,
+            asked: [].into(),
+            code: "".into(),
+        };
+        let (first, pieces) = of_piece(0).built(target)?;
+        let mut ops = vec![first];
+        for piece in 1..pieces {
+            ops.push(of_piece(piece).built(target)?.0);
+        }
+        Ok(ops)
     }
 
-    /// The PTX of a kernel that calls it and nothing else.
-    fn alone(&self, target: Arch) -> Result<String, BuildError> {
-        let rule = LaunchRule::new(32 * self.warps.unwrap_or(MAX_WARPS)).min_sm(self.kernel.launch().min_sm);
-        let built = build("op", &rule, target, |k| {
+    /// The op with its code, and how many pieces the body has.
+    fn built(mut self, target: Arch) -> Result<(Self, usize), BuildError> {
+        // What the code does not need has no word, so that pieces that use different arguments alike are one op.
+        loop {
+            let (code, call) = self.alone(target)?;
+            self.blocks = call.pieces.get(self.piece).copied();
+            let needed =
+                |asked: &[(Asked, bool)]| asked.iter().map(|(_, needed)| *needed).collect::<Vec<_>>();
+            let settled = needed(&call.asked) == needed(&self.asked)
+                || self.asked.is_empty() && call.asked.iter().all(|(_, needed)| *needed);
+            self.asked = call.asked.into();
+            if settled {
+                self.code = code.into();
+                return Ok((self, call.pieces.len()));
+            }
+        }
+    }
+
+    /// The PTX of a kernel that calls it and nothing else, and what the call asked for.
+    fn alone(&self, target: Arch) -> Result<(String, CallDesc), BuildError> {
+        let rule = LaunchRule::new(32 * self.warps).min_sm(self.kernel.launch().min_sm);
+        let mut built = build("op", &rule, target, |k| {
             let (operands, first) = (k.ptr("operands"), k.scalar("first"));
             self.run(k, operands, first, k.shared(Kept::WORDS));
         })?;
-        Ok(warpwright_ptx::print(&built.module))
-    }
-
-    /// Whether instances of the one are instances of the other, as far as nothing is frozen.
-    pub fn has_code_of(&self, other: &Op) -> bool {
-        self.code == other.code
-            && self.args.iter().map(layout).eq(other.args.iter().map(layout))
-            && self.tables == other.tables
-            && self.sizes.iter().map(|(name, _)| name).eq(other.sizes.iter().map(|(name, _)| name))
-    }
-
-    /// The same with arguments that nobody writes while the decoder runs, such as weights: they may be loaded through
-    /// the read-only cache.
-    ///
-    /// # Errors
-    /// Where the kernel has no argument of that name, or writes it.
-    pub fn frozen(mut self, names: &[&str]) -> Result<Self, BuildError> {
-        for name in names {
-            let known = self.args.iter().position(|arg| arg.name == *name && arg.role == Role::In);
-            let Some(at) = known else {
-                let rule = format!("a buffer that `{}` only reads", self.kernel.entry());
-                return Err(BuildError::field("frozen", name, rule));
-            };
-            self.frozen[at] = true;
+        let text = warpwright_ptx::print(&built.module);
+        match built.calls.pop() {
+            Some(call) => Ok((text, call)),
+            None => Err(BuildError::field("ops", self.name(), "a kernel whose body is called")),
         }
-        Ok(self)
-    }
-
-    /// Whether nobody writes an argument while the decoder runs.
-    pub fn is_frozen(&self, name: &str) -> bool {
-        self.args.iter().zip(&self.frozen).any(|(arg, frozen)| arg.name == name && *frozen)
     }
 
     /// The kernel.
     pub fn kernel(&self) -> &Arc<dyn AnyKernel + Send + Sync> {
         &self.kernel
+    }
+
+    /// Which piece of the kernel's body it is.
+    pub fn piece(&self) -> usize {
+        self.piece
     }
 
     /// The kernel whose body is called: the one that has promised to stay within its arguments, where one has.
@@ -147,29 +155,35 @@ impl Op {
         self.kernel.entry()
     }
 
-    /// The PTX of a kernel that calls it and nothing else, with nothing frozen.
-    pub(super) fn code(&self) -> &str {
-        &self.code
+    /// The arguments of the kernel that its code needs, in the order of its record.
+    pub fn args(&self) -> impl Iterator<Item = &ArgDesc> {
+        self.operands().filter_map(|asked| match asked {
+            Asked::Arg(name) => self.args.iter().find(|arg| arg.name == *name),
+            _ => None,
+        })
     }
 
-    /// The arguments of an instance, in the order of its record.
-    pub fn args(&self) -> &[ArgDesc] {
-        &self.args
+    /// What a record of the launch that it was made of holds, word by word behind its head.
+    pub fn operands(&self) -> impl Iterator<Item = &Asked> {
+        self.asked.iter().filter(|(_, needed)| *needed).map(|(asked, _)| asked)
     }
 
-    /// The sizes of an instance, in the order of its record, with the values of the kernel that the op was made of.
-    pub fn sizes(&self) -> &[(&'static str, SizeValue)] {
-        &self.sizes
-    }
-
-    /// The [tables](AnyKernel::tables) of an instance, in the order of its record.
-    pub fn tables(&self) -> &[&'static str] {
-        &self.tables
-    }
-
-    /// Warps of a team that runs it; `None` where each instance may choose.
-    pub fn warps(&self) -> Option<u32> {
+    /// Warps of a team that runs it.
+    pub fn warps(&self) -> u32 {
         self.warps
+    }
+
+    /// Its grid, by the numbers that the kernel's launch rule depends on; `None` where one is missing, or there are too
+    /// many blocks.
+    pub fn grid(&self, number: impl Fn(&str) -> Option<u64>) -> Option<[u32; 3]> {
+        if let Some(blocks) = self.blocks {
+            return Some([blocks, 1, 1]);
+        }
+        let mut grid = [0; 3];
+        for (extent, rule) in grid.iter_mut().zip(self.kernel.launch().grid) {
+            *extent = u32::try_from(rule.evaluate(&number)?).ok()?;
+        }
+        Some(grid)
     }
 
     /// Warps that its own launch rule wants on a multiprocessor at once; `None` where it does not say.
@@ -179,44 +193,22 @@ impl Op {
         rule.resident_blocks.map(|blocks| blocks * (threads / 32))
     }
 
-    /// The record of an instance in `operands`: see [`format::record`]. `args`, `sizes` and `tables` are in the order of
-    /// [`args`](Self::args), [`sizes`](Self::sizes) and [`tables`](Self::tables), `grid` is in blocks of the op's
-    /// kernel, and `warps` is the number of warps of a team.
+    /// The record in `operands` of the launch that it was made of: see [`format::record`]. `grid` is in blocks of the
+    /// op's kernel. `word` gives the address of a buffer or the bits of a number for [`Asked::Arg`], and the element of
+    /// `operands` that the words begin at for [`Asked::Table`].
     ///
     /// # Errors
-    /// Where they are not as many, or of other types, or `warps` is not what the op or the size of that name says.
-    pub fn record(
+    /// Those of `word`.
+    pub fn record<E>(
         &self,
         grid: [u32; 3],
-        warps: u32,
-        args: &[u64],
-        sizes: &[SizeValue],
-        tables: &[u32],
-    ) -> Result<Vec<u64>, BuildError> {
-        let refuse = |field: &'static str, value: String, rule: String| {
-            Err(BuildError::field(field, value, format!("{rule}, for `{}`", self.name())))
-        };
-        if args.len() != self.args.len() {
-            return refuse("args", args.len().to_string(), self.args.len().to_string());
-        }
-        if sizes.len() != self.sizes.len() {
-            return refuse("sizes", sizes.len().to_string(), self.sizes.len().to_string());
-        }
-        if tables.len() != self.tables.len() {
-            return refuse("tables", tables.len().to_string(), self.tables.len().to_string());
-        }
-        for (given, (name, wanted)) in sizes.iter().zip(&self.sizes) {
-            if std::mem::discriminant(given) != std::mem::discriminant(wanted) {
-                return refuse("sizes", format!("{given:?}"), format!("`{name}`, like {wanted:?}"));
-            }
-            if *name == WARPS && given.bits() != u64::from(warps) {
-                return refuse(WARPS, warps.to_string(), format!("the size of that name, {}", given.bits()));
-            }
-        }
-        if self.warps.is_some_and(|own| own != warps) {
-            return refuse(WARPS, warps.to_string(), self.warps.unwrap_or(0).to_string());
-        }
-        Ok(format::record(grid, warps, args, sizes, tables))
+        mut word: impl FnMut(&Asked) -> Result<u64, E>,
+    ) -> Result<Vec<u64>, E> {
+        let words = self.operands().map(|asked| match asked {
+            Asked::Number(bits) => Ok(*bits),
+            asked => word(asked),
+        });
+        Ok(format::record(grid, &words.collect::<Result<Vec<_>, E>>()?))
     }
 
     /// Runs the tiles from `first` on, up to the end that is kept, of the instance whose record is kept, by the teams of
@@ -231,15 +223,17 @@ impl Op {
         first: Reg<'k, u32>,
         kept: Ptr<'k, Shared, u32>,
     ) {
-        let record = || all.at(kept.ld(Kept::RECORD));
-        let head = || record().cast::<u32>().ld_vec::<4>(0);
-        let team = match self.warps {
-            Some(warps) => k.teams(warps),
-            None => k.teams_of(head()[3]),
-        };
+        let team = k.teams(self.warps);
         let one = Extent::new(1);
         let [_, y_is, z_is] = self.kernel.launch().grid;
-        let line = (y_is == one && z_is == one).then(|| self.call(team, all, record(), None));
+        let call = |at: Reg<'k, u32>| {
+            let needed: Vec<bool> = self.asked.iter().map(|(_, needed)| *needed).collect();
+            let [x, y, z, _] = all.at(at).cast::<u32>().ld_vec::<4>(0);
+            let call =
+                Call::new(team, all, at + format::RECORD_HEAD as u32).grid([x, y, z]).piece(self.piece);
+            (if needed.is_empty() { call } else { call.needed(needed) }, [x, y])
+        };
+        let line = (y_is == one && z_is == one).then(|| call(kept.ld(Kept::RECORD)).0);
         k.fold_while(
             first + team.number(),
             |tile| tile.lt(kept.ld(Kept::END)),
@@ -256,14 +250,15 @@ impl Op {
                         // All have read what is there of the last tile.
                         team.sync();
                         k.when(k.lane().eq(0) & k.warp().eq(team.first_warp()), || mine.st(0, tile));
-                        let [x, y, ..] = head();
+                        let (call, [x, y]) = call(kept.ld(Kept::RECORD));
                         // A division costs as much as some tiles, and most grids are a line after all.
                         let row = || {
                             let row = tile / x;
                             [tile - row * x, row % y, row / y]
                         };
                         let place = k.if_else(tile.lt(x), || [tile, zero, zero], row);
-                        self.call(team, all, record(), Some(kept.at(Kept::RECORD))).run(self.called(), place);
+                        call.late(all.at(format::RECORD_HEAD as u32), kept.at(Kept::RECORD))
+                            .run(self.called(), place);
                         team.sync();
                         mine.ld(0)
                     }
@@ -271,54 +266,5 @@ impl Op {
                 next + team.count()
             },
         );
-    }
-
-    /// A call with the operands of a record. Where it is `kept` where the record begins, buffers that the body writes
-    /// are looked up when it asks for them: that is late, and until then its registers are better used.
-    fn call<'k>(
-        &self,
-        team: Team<'k>,
-        all: Ptr<'k, Global, u64>,
-        record: Ptr<'k, Global, u64>,
-        kept: Option<Ptr<'k, Shared, u32>>,
-    ) -> Call<'k> {
-        let [x, y, z, warps] = record.cast::<u32>().ld_vec::<4>(0);
-        let words = self.args.len() + self.sizes.len() + self.tables.len();
-        let operands: Vec<Reg<'k, u64>> = (0..words.div_ceil(2))
-            .flat_map(|pair| record.ld_vec::<2>((format::RECORD_HEAD + 2 * pair) as u32))
-            .collect();
-        let (args, rest) = operands.split_at(self.args.len());
-        let (sizes, tables) = rest.split_at(self.sizes.len());
-        let mut call = Call::new(team).grid([x, y, z]);
-        if let Some(kept) = kept {
-            call = call.record(all, kept);
-        }
-        for (i, ((arg, frozen), &bits)) in self.args.iter().zip(&self.frozen).zip(args).enumerate() {
-            let name = arg.name;
-            call = match (arg.role, arg.dtype) {
-                (Role::Out | Role::InOut, _) if kept.is_some() => {
-                    call.recorded(name, (format::RECORD_HEAD + i) as u32, *frozen)
-                }
-                (Role::Scalar, Type::U32) => call.number(name, bits.to::<u32>()),
-                (Role::Scalar, Type::S32) => call.number(name, bits.to::<i32>()),
-                (Role::Scalar, Type::F32) => call.number(name, bits.to::<u32>().bits::<f32>()),
-                (Role::Scalar, Type::S64) => call.number(name, bits.to::<i64>()),
-                (Role::Scalar, Type::F64) => call.number(name, bits.bits::<f64>()),
-                (Role::Scalar, _) => call.number(name, bits),
-                _ => call.buffer(name, bits, *frozen),
-            };
-        }
-        for ((name, value), &bits) in self.sizes.iter().zip(sizes) {
-            call = match value {
-                SizeValue::U32(_) if *name == WARPS => call.size(name, warps),
-                SizeValue::U32(_) => call.size(name, bits.to::<u32>()),
-                SizeValue::U64(_) => call.wide_size(name, bits),
-                SizeValue::F32(_) => call.factor(name, bits.to::<u32>().bits::<f32>()),
-            };
-        }
-        for (name, &at) in self.tables.iter().zip(tables) {
-            call = call.table(name, all.at(at.to::<u32>()));
-        }
-        call
     }
 }

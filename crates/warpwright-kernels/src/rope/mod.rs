@@ -342,40 +342,15 @@ impl Kernel for Rope {
         entry::check(self)
     }
 
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        let mut sizes = Vec::new();
-        if self.has_q() {
-            sizes.push(("heads", SizeValue::U32(self.heads)));
-        }
-        if self.has_kv() {
-            sizes.push(("kv_heads", SizeValue::U32(self.kv_heads)));
-            sizes.push(("max_seq_len", SizeValue::U32(self.max_seq_len)));
-        }
-        if let QkvLayout::Fused { pitch } = self.layout {
-            sizes.push(("pitch", SizeValue::U32(pitch)));
-        }
-        if let Some(epsilon) = self.norm {
-            sizes.push(("epsilon", SizeValue::F32(epsilon)));
-        }
-        if self.turns() {
-            sizes.push(("magnitude", SizeValue::F32(self.scaling.magnitude())));
-        }
-        sizes
-    }
-
-    fn tables(&self) -> Vec<(&'static str, Vec<u64>)> {
-        if self.turns() { turn::tables(self) } else { Vec::new() }
-    }
-
     fn body<'k>(&self, k: K<'k>, args: RopeArgs<Body<'k>>) {
         let Rope { head_dim, .. } = *self;
-        let (heads, kv_heads) = (k.size("heads", self.heads), k.size("kv_heads", self.kv_heads));
-        let max_seq_len = k.size("max_seq_len", self.max_seq_len);
+        let (heads, kv_heads) = (k.dim(self.heads), k.dim(self.kv_heads));
+        let max_seq_len = k.dim(self.max_seq_len);
         let token = k.ctaid();
         let Inputs { q, kv } = self.inputs(k, &args, token, (heads, kv_heads));
         let norm = |weights: Option<_>| {
             let (epsilon, weights) = self.norm.zip(weights)?;
-            Some((k.factor("epsilon", epsilon), weights))
+            Some((k.factor(epsilon), weights))
         };
         let (q_norm, k_norm) = (norm(args.q_norm), norm(args.k_norm));
         let position = args.positions.map_or_else(|| k.u32(0), |positions| positions.ld(token));
@@ -452,16 +427,16 @@ impl Rope {
         k: K<'k>,
         args: &RopeArgs<Body<'k>>,
         token: Reg<'k, u32>,
-        (heads, kv_heads): (Size<'k>, Size<'k>),
+        (heads, kv_heads): (Dim<'k>, Dim<'k>),
     ) -> Inputs<'k> {
         let head_dim = self.head_dim;
         if let Some(rows) = args.qkv.or(args.qkv_in_place) {
-            let row = Floats::from(rows).row(token, k.size("pitch", self.pitch()));
-            let of = |before: Size<'k>| row.at((before * head_dim).reg());
+            let row = Floats::from(rows).row(token, k.dim(self.pitch()));
+            let of = |before: Dim<'k>| row.at((before * head_dim).reg());
             let kv = self.has_kv().then(|| [heads, heads + kv_heads].map(of));
             return Inputs { q: self.has_q().then_some(row), kv };
         }
-        let row = |all: AnyPtr<'k>, heads: Size<'k>| Floats::from(all).row(token, heads * head_dim);
+        let row = |all: AnyPtr<'k>, heads: Dim<'k>| Floats::from(all).row(token, heads * head_dim);
         let q = args.q.or(args.q_in_place).map(|q| row(q, heads));
         Inputs { q, kv: args.k.zip(args.v).map(|(key, value)| [key, value].map(|of| row(of, kv_heads))) }
     }

@@ -14,12 +14,9 @@ pub(super) struct Angles<'a, 'k> {
     k: K<'k>,
     position: Reg<'k, u32>,
     turns: Turns<'k>,
-    /// What cosines and sines are multiplied by, where that is not known to be 1.
+    /// What cosines and sines are multiplied by, where that is not 1.
     magnitude: Option<Reg<'k, f32>>,
 }
-
-/// The name of the table of [`Turns`].
-const TURNS: &str = "turns";
 
 /// What a pair turns from one position to the next.
 #[derive(Clone, Copy)]
@@ -36,19 +33,6 @@ fn turns(rope: &Rope, bits: i32) -> impl Iterator<Item = f64> + '_ {
         .map(move |pair| rope.scaling.turns(pair, rope.rotary_dim, rope.base) * 2f64.powi(bits))
 }
 
-fn fixed_turns(rope: &Rope) -> Vec<u64> {
-    turns(rope, 64).map(|turns| turns as u64).collect()
-}
-
-/// What [`Kernel::tables`] says.
-pub(super) fn tables(rope: &Rope) -> Vec<(&'static str, Vec<u64>)> {
-    let words = match rope.freq_factors {
-        true => turns(rope, 60).map(f64::to_bits).collect(),
-        false => fixed_turns(rope),
-    };
-    vec![(TURNS, words)]
-}
-
 impl<'a, 'k> Angles<'a, 'k> {
     pub(super) fn new(
         rope: &'a Rope,
@@ -58,12 +42,13 @@ impl<'a, 'k> Angles<'a, 'k> {
     ) -> Self {
         let turns = if let Some(factors) = factors {
             let divided: Vec<_> = turns(rope, 60).collect();
-            Turns::Divided(k.configured_table::<f64>(TURNS, &divided), factors)
+            Turns::Divided(k.configured_table::<f64>(&divided), factors)
         } else {
-            Turns::Fixed(k.configured_table::<u64>(TURNS, &fixed_turns(rope)))
+            let fixed: Vec<_> = turns(rope, 64).map(|turns| turns as u64).collect();
+            Turns::Fixed(k.configured_table::<u64>(&fixed))
         };
-        let magnitude = k.factor("magnitude", rope.scaling.magnitude());
-        let magnitude = (magnitude.known() != Some(1.0)).then_some(magnitude);
+        let magnitude = rope.scaling.magnitude();
+        let magnitude = (magnitude != 1.0).then(|| k.factor(magnitude));
         Angles { rope, k, position, turns, magnitude }
     }
 
@@ -173,7 +158,7 @@ impl<'a, 'k> Lanes<'a, 'k> {
     pub(super) fn load(
         self,
         from: Floats<'k>,
-        heads: Size<'k>,
+        heads: Dim<'k>,
         warp: Reg<'k, u32>,
         turning: bool,
     ) -> Vec<(Head<'k>, Vec<Slot<'k>>)> {
@@ -181,8 +166,7 @@ impl<'a, 'k> Lanes<'a, 'k> {
         let of_warp = together * self.rope.rounds;
         let load = |round: u32| {
             let number = warp * of_warp + (self.run + round * together);
-            let whole = heads.known().is_some_and(|heads| heads.is_multiple_of(of_warp));
-            let inside = (!whole).then(|| number.lt(heads.reg()));
+            let inside = (!heads.is_multiple_of(of_warp)).then(|| number.lt(heads));
             let row = from.at(number * self.rope.head_dim);
             let slot = |slot| {
                 let has = self.has(slot, inside);

@@ -98,12 +98,6 @@ impl Kernel for Cast {
         LaunchRule::new(self.threads).grid(Extent::dim("rows").times(chunks).per(self.threads.max(1).into()))
     }
 
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        [("columns", self.columns), ("from_pitch", self.x_pitch()), ("to_pitch", self.y_pitch())]
-            .map(|(name, size)| (name, SizeValue::U32(size)))
-            .to_vec()
-    }
-
     fn check(&self) -> Result<(), BuildError> {
         let Cast { columns, from, to, from_gap, to_gap, .. } = *self;
         if from == CacheDtype::Q8_0 && to == CacheDtype::Q8_0 {
@@ -120,9 +114,8 @@ impl Kernel for Cast {
 
     fn body<'k>(&self, k: K<'k>, args: CastArgs<Body<'k>>) {
         let (x, y) = (Rows::of(args.x, args.x_scales), Rows::of(args.y, args.y_scales));
-        let [from_pitch, to_pitch] = [("from_pitch", self.x_pitch()), ("to_pitch", self.y_pitch())]
-            .map(|(name, pitch)| k.size(name, pitch));
-        let chunks = k.size("columns", self.columns).reg() / self.vector();
+        let [from_pitch, to_pitch] = [self.x_pitch(), self.y_pitch()].map(|pitch| k.dim(pitch));
+        let chunks = (k.dim(self.columns) / self.vector()).reg();
         let chunk = k.global_tid();
         let (row, at) = (chunk / chunks, chunk % chunks * self.vector());
         // All lanes go on, for a scale is made by several.

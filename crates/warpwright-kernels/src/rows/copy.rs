@@ -51,12 +51,8 @@ impl Kernel for CopyBytes {
         LaunchRule::new(self.threads).grid(blocks)
     }
 
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        vec![("bytes", SizeValue::U64(self.bytes))]
-    }
-
     fn body<'k>(&self, k: K<'k>, CopyBytesArgs { x, y }: CopyBytesArgs<Body<'k>>) {
-        let bytes = k.wide_size("bytes", self.bytes);
+        let bytes = k.wide_dim(self.bytes);
         let chunks = (bytes / u64::from(CHUNK)).to::<u32>();
         let chunk = k.global_tid();
         k.when(chunk.lt(chunks), || {

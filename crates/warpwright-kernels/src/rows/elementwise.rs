@@ -147,10 +147,6 @@ impl Kernel for Elementwise {
         LaunchRule::new(self.threads).grid(Extent::dim("rows").times(chunks).per(self.threads.max(1).into()))
     }
 
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        vec![("columns", SizeValue::U32(self.columns))]
-    }
-
     fn check(&self) -> Result<(), BuildError> {
         if self.operands == Operands::Halves {
             if self.op.is_unary() {
@@ -165,13 +161,13 @@ impl Kernel for Elementwise {
     }
 
     fn body<'k>(&self, k: K<'k>, args: ElementwiseArgs<Body<'k>>) {
-        let (columns, vector) = (k.size("columns", self.columns).reg(), self.vector());
-        let chunks = columns / vector;
+        let (columns, vector) = (k.dim(self.columns), self.vector());
+        let chunks = (columns / vector).reg();
         let chunk = k.global_tid();
         let at = chunk * vector;
         let (a, b) = match args.ab {
             Some(ab) => {
-                let a = Floats::from(ab).at(at).at(chunk / chunks * columns);
+                let a = Floats::from(ab).at(at).at(chunk / chunks * columns.reg());
                 (a, Some(a.at(columns)))
             }
             None => {

@@ -95,12 +95,6 @@ impl Kernel for Embedding {
         LaunchRule::new(THREADS).grid_3d([Extent::dim("tokens"), across.into(), Extent::new(1)])
     }
 
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        [("rows", self.rows), ("d", self.d), ("row_bytes", self.row_bytes())]
-            .map(|(name, size)| (name, SizeValue::U32(size)))
-            .to_vec()
-    }
-
     fn check(&self) -> Result<(), BuildError> {
         self.format.check_row("d", self.d)
     }
@@ -108,8 +102,8 @@ impl Kernel for Embedding {
     fn body<'k>(&self, k: K<'k>, args: EmbeddingArgs<Body<'k>>) {
         let EmbeddingArgs { table, ids, y, .. } = args;
         let y = Floats::from(y);
-        let (d, row_bytes) = (k.size("d", self.d), k.size("row_bytes", self.row_bytes()));
-        let (rows, count) = (k.size("rows", self.rows).reg(), self.group());
+        let (d, row_bytes) = (k.dim(self.d), k.dim(self.row_bytes()));
+        let (rows, count) = (k.dim(self.rows), self.group());
         let group = k.ctaid_y() * THREADS + k.tid();
 
         let store = || {
@@ -120,9 +114,9 @@ impl Kernel for Embedding {
             k.when(known, || y.st_vec(0, &row.decode(group)));
             k.when(!known, || y.st_vec(0, &vec![k.f32(0.0); count as usize]));
         };
-        match d.known() {
-            Some(d) if (d / count).is_multiple_of(THREADS) => store(),
-            _ => k.when(group.lt(d.reg() / count), store),
+        match d.is_multiple_of(THREADS * count) {
+            true => store(),
+            false => k.when(group.lt(d / count), store),
         }
     }
 }

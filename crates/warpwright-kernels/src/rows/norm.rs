@@ -2,8 +2,7 @@
 
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, Floats};
-use crate::entry::smaller;
-use crate::rows::row::{Part, Walk, is_short, threads_for, vector};
+use crate::rows::row::{Part, Walk, threads_for, vector};
 use warpwright_dsl::*;
 
 /// `y = h · rsqrt(mean(h²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019), where `h` is
@@ -109,11 +108,6 @@ impl RmsNorm {
         self.columns.unwrap_or(self.threads)
     }
 
-    /// Whether a thread of several columns keeps its part of a row.
-    fn is_short(&self) -> bool {
-        is_short(self.d, self.vector(), self.columns(), self.threads)
-    }
-
     /// Neighbours that a thread takes at a time.
     fn vector(&self) -> u32 {
         let dtypes = [Some(self.input), self.residual, self.output];
@@ -130,21 +124,7 @@ impl Kernel for RmsNorm {
     }
 
     fn launch(&self) -> LaunchRule {
-        LaunchRule::new(self.threads).grid(Extent::dim("rows"))
-    }
-
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        vec![
-            ("d", SizeValue::U32(self.d)),
-            ("columns", SizeValue::U32(self.columns())),
-            ("epsilon", SizeValue::F32(self.epsilon)),
-        ]
-    }
-
-    /// With blocks that teams divide, and the same sums.
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        let columns = Some(self.columns());
-        smaller(self, self.threads, threads, |threads| RmsNorm { columns, threads, ..*self })
+        LaunchRule::new(self.threads).grid(Extent::dim("rows")).any_warps()
     }
 
     fn check(&self) -> Result<(), BuildError> {
@@ -159,21 +139,20 @@ impl Kernel for RmsNorm {
     }
 
     fn body<'k>(&self, k: K<'k>, args: RmsNormArgs<Body<'k>>) {
-        let (row, d) = (k.ctaid(), k.size("d", self.d));
+        let (row, d) = (k.ctaid(), k.dim(self.d));
         let x = Floats::from(args.x).row(row, d);
         let residual = args.residual.map(|residual| Floats::from(residual).row(row, d));
         let w = Floats::from(args.w);
         let y = args.y.map(|y| Floats::from(y).row(row, d));
-        let block = row * (d.reg() / BLOCK);
+        let block = row * (d / BLOCK).reg();
         let q8_1 = match (args.quants, args.scales, args.sums) {
             (Some(quants), Some(scales), Some(sums)) => {
                 Some((quants.row(row, d), scales.at(block), sums.at(block)))
             }
             _ => None,
         };
-        let (columns, epsilon) = (k.size("columns", self.columns()), k.factor("epsilon", self.epsilon));
-        let vector = self.vector();
-        let walk = Walk { k, d, columns, vector, threads: self.threads, short: self.is_short() };
+        let (vector, epsilon) = (self.vector(), k.factor(self.epsilon));
+        let walk = Walk { k, d, columns: self.columns(), vector };
 
         let read = |part: &Part<'k>| {
             let x = x.load(part.inside, part.at, vector);
@@ -188,7 +167,7 @@ impl Kernel for RmsNorm {
 
         let (row, squares) =
             walk.first_sum(read, |part, sum| part.values.iter().fold(sum, |sum, &h| h.mul_add(h, sum)));
-        let mean = squares / d.known().map_or_else(|| d.reg().f32(), |d| k.f32(d as f32));
+        let mean = squares / d.f32();
         // A row of zeros stays one where epsilon is zero.
         let scale = (mean + epsilon).max(f32::MIN_POSITIVE).rsqrt();
 

@@ -68,14 +68,10 @@ impl Kernel for QuantizeQ8_1 {
         LaunchRule::new(self.threads).grid(parts.per(self.threads.max(1).into()))
     }
 
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        vec![("d", SizeValue::U32(self.d))]
-    }
-
     fn body<'k>(&self, k: K<'k>, args: QuantizeQ8_1Args<Body<'k>>) {
         let QuantizeQ8_1Args { x, quants, scales, sums, rows } = args;
         let part = k.global_tid();
-        let inside = part.lt(rows * (k.size("d", self.d).reg() / PART));
+        let inside = part.lt(rows * ((k.dim(self.d) / PART).reg()));
         let quantized = quantize(k, &Floats::from(x).ld_vec_if(inside, part * PART, PART), |scale| scale);
         quantized.store(Some(inside), quants, part * PART);
         let stores = inside & quantized.is_first(k);

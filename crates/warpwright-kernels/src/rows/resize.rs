@@ -1,7 +1,6 @@
 //! Rows made longer or shorter: heads of a length that kernels of attention take.
 
 use crate::data::floats::{Dtype, Floats};
-use crate::data::wide;
 use warpwright_dsl::*;
 
 /// Rows of `to` numbers from rows of `from`: the same numbers, cut off at the end or followed by zeros.
@@ -64,20 +63,16 @@ impl Kernel for ResizeRows {
         LaunchRule::new(self.threads).grid(Extent::dim("rows").times(chunks).per(self.threads.max(1).into()))
     }
 
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        vec![("from", SizeValue::U32(self.from)), ("to", SizeValue::U32(self.to))]
-    }
-
     fn body<'k>(&self, k: K<'k>, args: ResizeRowsArgs<Body<'k>>) {
         let (x, y) = (Floats::from(args.x).nc(), Floats::from(args.y));
-        let (from, to) = (k.size("from", self.from), k.size("to", self.to));
+        let (from, to) = (k.dim(self.from), k.dim(self.to));
         let vector = self.vector();
-        let chunks = to.reg() / vector;
+        let chunks = (to / vector).reg();
         let chunk = k.global_tid();
         let (row, at) = (chunk / chunks, chunk % chunks * vector);
         let inside = row.lt(args.rows);
-        let there = inside & at.lt(from.reg());
-        let numbers = x.at(row.to::<u64>() * wide(from)).load(Some(there), at, vector);
-        y.at(row.to::<u64>() * wide(to)).store(Some(inside), at, &numbers);
+        let there = inside & at.lt(from);
+        let numbers = x.at(row.to::<u64>() * from.wide()).load(Some(there), at, vector);
+        y.at(row.to::<u64>() * to.wide()).store(Some(inside), at, &numbers);
     }
 }

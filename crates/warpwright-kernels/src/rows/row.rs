@@ -3,9 +3,9 @@
 //!
 //! Sums are in the order of *columns*: column `c` adds up chunks `c`, `c + columns` and so on, 32 neighbouring columns
 //! are added as the lanes of a warp are, and then these sums as those of a block's warps are. A block with a thread to
-//! each column does just that, and keeps what fits; a block of any other size has the same sums.
+//! each column does just that; a block of any other size has the same sums.
 
-use warpwright_dsl::{Carry, K, Pred, Ptr, Reg, Shared, Size};
+use warpwright_dsl::{Carry, Dim, K, Pred, Ptr, Reg, Shared};
 
 /// The most numbers of a row that a thread keeps.
 const KEPT: u32 = 32;
@@ -22,30 +22,14 @@ pub(crate) fn threads_for(d: u32, bytes: u32) -> u32 {
     chunks.div_ceil(2).next_multiple_of(32).clamp(32, 1024)
 }
 
-/// The most columns of a thread whose row is short.
-const COLUMNS: u32 = 4;
-
-/// The most chunks of a column of a short row.
-fn rounds(vector: u32) -> u32 {
-    (KEPT / COLUMNS / vector.max(1)).clamp(1, 2)
-}
-
-/// Whether a thread that has several columns can keep its part of a row.
-pub(crate) fn is_short(d: u32, vector: u32, columns: u32, threads: u32) -> bool {
-    d / vector <= rounds(vector).saturating_mul(columns) && columns <= COLUMNS.saturating_mul(threads)
-}
-
-/// How a block of `threads` threads walks a row of `d` numbers: in rounds, `vector` neighbours to a thread.
+/// How a block walks a row of `d` numbers: in rounds, `vector` neighbours to a thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk<'k> {
     pub(crate) k: K<'k>,
-    pub(crate) d: Size<'k>,
+    pub(crate) d: Dim<'k>,
     /// Whole warps, up to 1024.
-    pub(crate) columns: Size<'k>,
+    pub(crate) columns: u32,
     pub(crate) vector: u32,
-    pub(crate) threads: u32,
-    /// Whether rows are such as [`is_short`] says.
-    pub(crate) short: bool,
 }
 
 /// What a thread holds of a row in a round.
@@ -60,38 +44,39 @@ pub(crate) struct Part<'k> {
 }
 
 impl<'k> Walk<'k> {
-    fn chunks(self) -> Reg<'k, u32> {
-        self.d.reg() / self.vector
+    fn chunks(self) -> Dim<'k> {
+        self.d / self.vector
     }
 
-    /// The number of chunks, where that is known and a thread has one column.
-    fn known(self) -> Option<u32> {
-        let d = self.d.known().filter(|_| self.columns.known() == Some(self.threads))?;
-        Some(d / self.vector)
+    /// Columns of a thread, the last of which some threads may lack.
+    fn columns_of_thread(self) -> u32 {
+        self.columns.div_ceil(self.k.threads())
     }
 
-    /// The rounds of a row that is kept.
+    /// The rounds of each column of a row that is kept.
     fn kept(self) -> Option<u32> {
-        let rounds = self.known()?.div_ceil(self.threads);
-        (rounds * self.vector <= KEPT).then_some(rounds)
+        let most = KEPT / (self.columns_of_thread() * self.vector);
+        (1..=most).find(|rounds| self.chunks().is_at_most(rounds * self.columns))
     }
 
+    /// What the thread has of a chunk, where there is such a chunk: all threads have one where rows are a multiple of
+    /// `together` chunks.
     fn part(
         self,
         chunk: Reg<'k, u32>,
+        together: u32,
         inside: Option<Reg<'k, Pred>>,
         read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
     ) -> Part<'k> {
+        let chunks = self.chunks();
+        let there = (!chunks.is_multiple_of(together)).then(|| chunk.lt(chunks));
+        let inside = match (inside, there) {
+            (Some(inside), Some(there)) => Some(inside & there),
+            (one, other) => one.or(other),
+        };
         let mut part = Part { at: chunk * self.vector, inside, values: Vec::new() };
         part.values = read(&part);
         part
-    }
-
-    fn round(self, round: Reg<'k, u32>, read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>) -> Part<'k> {
-        let chunk = round * self.threads + self.k.tid();
-        let whole = self.known().is_some_and(|chunks| chunks.is_multiple_of(self.threads));
-        let inside = (!whole).then(|| chunk.lt(self.chunks()));
-        self.part(chunk, inside, read)
     }
 
     /// Reads a row for the first time, and folds it: what comes out does not depend on which thread has which part. All
@@ -121,32 +106,24 @@ impl<'k> Walk<'k> {
         (row, sum)
     }
 
+    /// The parts of a row that is kept, column by column.
     fn keep(self, read: &impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>) -> Row<'k> {
-        let round = |round| self.round(self.k.u32(round), read);
-        let kept = match self.kept() {
-            Some(rounds) => Some((0..rounds).map(round).collect()),
-            None if self.known().is_none() && self.short => Some(self.short_row(read)),
-            None => None,
+        let column = |number: u32, rounds: u32| -> Vec<Part<'k>> {
+            let (column, inside) = self.column(self.k.u32(number));
+            let part = |round| self.part(column + self.columns * round, self.columns, inside, read);
+            (0..rounds).map(part).collect()
         };
+        let kept = self
+            .kept()
+            .map(|rounds| (0..self.columns_of_thread()).map(|number| column(number, rounds)).collect());
         Row { walk: self, kept }
     }
 
-    /// A thread's column of that number, and whether there is one.
-    fn column(self, number: Reg<'k, u32>) -> (Reg<'k, u32>, Reg<'k, Pred>) {
-        let column = number * self.threads + self.k.tid();
-        (column, column.lt(self.columns.reg()))
-    }
-
-    /// The parts of a short row, column by column.
-    fn short_row(self, read: &impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>) -> Vec<Part<'k>> {
-        let parts = (0..COLUMNS).flat_map(|number| {
-            let (column, inside) = self.column(self.k.u32(number));
-            (0..rounds(self.vector)).map(move |round| {
-                let chunk = column + self.columns.reg() * round;
-                self.part(chunk, Some(inside & chunk.lt(self.chunks())), read)
-            })
-        });
-        parts.collect()
+    /// A thread's column of that number, and whether there is one, where not all threads have it.
+    fn column(self, number: Reg<'k, u32>) -> (Reg<'k, u32>, Option<Reg<'k, Pred>>) {
+        let threads = self.k.threads();
+        let column = number * threads + self.k.tid();
+        (column, (!self.columns.is_multiple_of(threads)).then(|| column.lt(self.columns)))
     }
 
     /// The sum of a row by columns, of which a thread has several or none.
@@ -157,29 +134,29 @@ impl<'k> Walk<'k> {
         add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
     ) -> Reg<'k, f32> {
         let k = self.k;
-        let (chunks, columns) = (self.chunks(), self.columns.reg());
+        let chunks = self.chunks().reg();
         let sums = k.shared::<f32>(32);
         // The whole block goes through all of them, for lanes are added up in each.
-        let numbers = (columns + (self.threads - 1)) / self.threads;
-        k.each(k.upto(numbers), |number| {
+        k.each(k.upto(self.columns_of_thread()), |number| {
             let (column, inside) = self.column(number);
-            let own = k.range(inside.select(column, chunks)..chunks).step(columns).unroll(2);
-            let sum = k.fold(own, k.f32(0.0), |chunk, sum| add(&self.part(chunk, None, &read), sum));
+            let first = inside.map_or(column, |inside| inside.select(column, chunks));
+            let own = k.range(first..chunks).step(self.columns).unroll(2);
+            let sum = k.fold(own, k.f32(0.0), |chunk, sum| add(&self.part(chunk, 1, None, &read), sum));
             self.leave(sums, number, sum);
         });
         self.total(sums)
     }
 
-    /// The same of a short row.
+    /// The same of a row that is kept.
     #[track_caller]
     fn sum_of_parts(
         self,
-        parts: &[Part<'k>],
+        columns: &[Vec<Part<'k>>],
         add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
     ) -> Reg<'k, f32> {
         let k = self.k;
         let sums = k.shared::<f32>(32);
-        for (number, column) in (0..).zip(parts.chunks(rounds(self.vector) as usize)) {
+        for (number, column) in (0..).zip(columns) {
             let sum = column.iter().fold(k.f32(0.0), |sum, part| add(part, sum));
             self.leave(sums, k.u32(number), sum);
         }
@@ -190,25 +167,26 @@ impl<'k> Walk<'k> {
     fn leave(self, sums: Ptr<'k, Shared, f32>, number: Reg<'k, u32>, sum: Reg<'k, f32>) {
         let (column, inside) = self.column(number);
         let sum = self.k.warp_sum(sum);
-        sums.st_if(inside & self.k.lane().eq(0), column / 32, sum);
+        let first = self.k.lane().eq(0);
+        sums.st_if(inside.map_or(first, |inside| inside & first), column / 32, sum);
     }
 
     /// The sum of what all warps have left.
     fn total(self, sums: Ptr<'k, Shared, f32>) -> Reg<'k, f32> {
-        let (k, columns) = (self.k, self.columns.reg());
+        let k = self.k;
         k.sync();
         // Adding zero to a sum that is not negative changes nothing.
-        let sum = k.warp_sum(sums.ld_if(k.lane().lt(columns / 32), k.lane(), 0.0));
+        let sum = k.warp_sum(sums.ld_if(k.lane().lt(self.columns / 32), k.lane(), 0.0));
         // The sums have been read before others take their places.
         k.sync();
         sum
     }
 }
 
-/// A row that is kept, or read again.
+/// A row that is kept, column by column, or read again.
 pub(crate) struct Row<'k> {
     walk: Walk<'k>,
-    kept: Option<Vec<Part<'k>>>,
+    kept: Option<Vec<Vec<Part<'k>>>>,
 }
 
 impl<'k> Row<'k> {
@@ -221,14 +199,14 @@ impl<'k> Row<'k> {
         step: impl Fn(&Part<'k>, C) -> C,
     ) -> C {
         if let Some(kept) = &self.kept {
-            return kept.iter().fold(init, |carry, part| step(part, carry));
+            return kept.iter().flatten().fold(init, |carry, part| step(part, carry));
         }
-        let Walk { k, threads, .. } = self.walk;
-        let rounds = match self.walk.known() {
-            Some(chunks) => k.u32(chunks.div_ceil(threads)),
-            None => (self.walk.chunks() + (threads - 1)) / threads,
-        };
-        k.fold(k.upto(rounds).unroll(2), init, |round, carry| step(&self.walk.round(round, &read), carry))
+        let walk @ Walk { k, .. } = self.walk;
+        let threads = k.threads();
+        let rounds = walk.chunks().div_ceil(threads);
+        k.fold(k.upto(rounds).unroll(2), init, |round, carry| {
+            step(&walk.part(round * threads + k.tid(), threads, None, &read), carry)
+        })
     }
 
     /// Adds it up: see [`Walk::first_sum`].
@@ -238,11 +216,11 @@ impl<'k> Row<'k> {
         read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
         add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
     ) -> Reg<'k, f32> {
-        let k = self.walk.k;
-        match (self.walk.known(), &self.kept) {
-            (Some(_), _) => k.block_sum(self.fold(read, k.f32(0.0), add)),
-            (None, Some(parts)) => self.walk.sum_of_parts(parts, add),
-            (None, None) => self.walk.sum_of_columns(read, add),
+        let Walk { k, columns, .. } = self.walk;
+        match &self.kept {
+            _ if columns == k.threads() => k.block_sum(self.fold(read, k.f32(0.0), add)),
+            Some(parts) => self.walk.sum_of_parts(parts, add),
+            None => self.walk.sum_of_columns(read, add),
         }
     }
 

@@ -1,8 +1,7 @@
 //! Softmax over rows.
 
 use crate::data::floats::{Dtype, Floats};
-use crate::entry::smaller;
-use crate::rows::row::{Part, Walk, is_short, threads_for, vector};
+use crate::rows::row::{Part, Walk, threads_for, vector};
 use std::f32::consts::LOG2_E;
 use warpwright_dsl::*;
 
@@ -70,11 +69,6 @@ impl Softmax {
         self.columns.unwrap_or(self.threads)
     }
 
-    /// Whether a thread of several columns keeps its part of a row.
-    fn is_short(&self) -> bool {
-        is_short(self.d, self.vector(), self.columns(), self.threads)
-    }
-
     /// Neighbours that a thread takes at a time.
     fn vector(&self) -> u32 {
         vector(self.d, self.input.bytes().max(self.output.bytes()))
@@ -89,25 +83,15 @@ impl Kernel for Softmax {
     }
 
     fn launch(&self) -> LaunchRule {
-        LaunchRule::new(self.threads).grid(Extent::dim("rows"))
-    }
-
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        vec![("d", SizeValue::U32(self.d)), ("columns", SizeValue::U32(self.columns()))]
-    }
-
-    /// With blocks that teams divide, and the same sums.
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        let columns = Some(self.columns());
-        smaller(self, self.threads, threads, |threads| Softmax { columns, threads, ..*self })
+        LaunchRule::new(self.threads).grid(Extent::dim("rows")).any_warps()
     }
 
     fn body<'k>(&self, k: K<'k>, args: SoftmaxArgs<Body<'k>>) {
-        let (row, d) = (k.ctaid(), k.size("d", self.d));
+        let (row, d) = (k.ctaid(), k.dim(self.d));
         let x = Floats::from(args.x).row(row, d);
         let y = Floats::from(args.y).row(row, d);
-        let (columns, vector) = (k.size("columns", self.columns()), self.vector());
-        let walk = Walk { k, d, columns, vector, threads: self.threads, short: self.is_short() };
+        let vector = self.vector();
+        let walk = Walk { k, d, columns: self.columns(), vector };
 
         let read = |part: &Part<'k>| {
             let values = x.load(part.inside, part.at, vector);

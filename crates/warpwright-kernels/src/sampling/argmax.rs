@@ -2,7 +2,6 @@
 
 use super::rank;
 use crate::data::floats::{Dtype, Floats};
-use crate::entry::smaller;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
@@ -72,29 +71,21 @@ impl Kernel for Argmax {
 
     fn launch(&self) -> LaunchRule {
         let grid = [Extent::dim("rows"), Extent::new(self.blocks.into()), Extent::new(1)];
-        LaunchRule::new(self.threads).grid_3d(grid)
-    }
-
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        vec![("n", SizeValue::U32(self.n)), ("blocks", SizeValue::U32(self.blocks))]
-    }
-
-    /// With smaller blocks: the index does not depend on them.
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        smaller(self, self.threads, threads, |threads| Argmax { threads, ..*self })
+        LaunchRule::new(self.threads).grid_3d(grid).any_warps()
     }
 
     fn body<'k>(&self, k: K<'k>, args: ArgmaxArgs<Body<'k>>) {
         let ArgmaxArgs { x, best, arrived, indices, .. } = args;
         let merge = best.zip(arrived);
         let row = k.ctaid();
-        let (n, blocks) = (k.size("n", self.n), k.size("blocks", self.blocks).reg());
+        let (n, blocks) = (k.dim(self.n), k.dim(self.blocks).reg());
         let x = Floats::from(x).row(row, n);
         let vector = self.vector();
 
         // Indices grow, so that what is not larger came later. A NaN to begin with: anything is better.
-        let first = k.ctaid_y() * self.threads + k.tid();
-        let chunks = k.range(first..n.reg() / vector).step(blocks * self.threads).unroll(4);
+        let threads = k.threads();
+        let first = k.ctaid_y() * threads + k.tid();
+        let chunks = k.range(first..(n / vector).reg()).step(blocks * threads).unroll(4);
         let none = (k.f32(f32::NAN), k.u32(u32::MAX));
         let (value, index) = k.fold(chunks, none, |chunk, best| {
             let values = x.ld_vec(chunk * vector, vector);

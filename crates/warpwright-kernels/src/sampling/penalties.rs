@@ -2,7 +2,6 @@
 
 use super::setting::{Setting, or_buffer};
 use crate::data::floats::{Dtype, Floats};
-use crate::entry::smaller;
 use warpwright_dsl::*;
 
 /// Lowers the logits of the tokens among the last `window` of each row, in place, before a token is drawn. A token
@@ -115,34 +114,21 @@ impl Kernel for Penalties {
     }
 
     fn launch(&self) -> LaunchRule {
-        LaunchRule::new(self.threads()).grid(Extent::dim("rows"))
-    }
-
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        let mut sizes = vec![("n", SizeValue::U32(self.n)), ("window", SizeValue::U32(self.window))];
-        sizes.extend(self.repeat.size("repeats"));
-        sizes.extend(self.frequency.size("frequencies"));
-        sizes.extend(self.presence.size("presences"));
-        sizes
-    }
-
-    /// With blocks that teams divide.
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        smaller(self, self.threads(), threads, |threads| Penalties { threads: Some(threads), ..*self })
+        LaunchRule::new(self.threads()).grid(Extent::dim("rows")).any_warps()
     }
 
     fn body<'k>(&self, k: K<'k>, args: PenaltiesArgs<Body<'k>>) {
         let (row, place) = (k.ctaid(), k.tid());
-        let (n, size) = (k.size("n", self.n), k.size("window", self.window));
+        let (n, size) = (k.dim(self.n), k.dim(self.window));
         let logits = Floats::from(args.logits).row(row, n);
         let (n, window) = (n.reg(), size.reg());
         let Some(recent) = k.given(args.recent.or(args.ring)) else { return };
         let recent = recent.row(row, size);
         let newest = args.tokens.zip(args.positions);
         let newest = newest.map(|(tokens, positions)| (tokens.ld(row), positions.ld(row) % window));
-        let repeat = self.repeat.of(k, "repeats", row, args.repeats);
-        let frequency = self.frequency.of(k, "frequencies", row, args.frequencies);
-        let presence = self.presence.of(k, "presences", row, args.presences);
+        let repeat = self.repeat.of(k, row, args.repeats);
+        let frequency = self.frequency.of(k, row, args.frequencies);
+        let presence = self.presence.of(k, row, args.presences);
 
         let remembered = |place: Reg<'k, u32>, inside| {
             let remembered = recent.ld_if(inside, place, u32::MAX);
@@ -172,7 +158,7 @@ impl Kernel for Penalties {
             };
 
         // A place to a thread, or several.
-        if size.known().is_some_and(|window| window <= self.threads()) {
+        if size.is_at_most(k.threads()) {
             let inside = place.lt(window);
             let id = remembered(place, inside);
             let ids = k.shared::<u32>(self.window);

@@ -7,7 +7,6 @@ use super::radix::Radix;
 use super::rank;
 use super::setting::Setting;
 use crate::data::floats::{Dtype, Floats};
-use crate::entry::smaller;
 use std::f32::consts::LOG2_E;
 use warpwright_dsl::*;
 
@@ -135,13 +134,13 @@ impl Sample {
     }
 
     /// Neighbouring columns of a thread.
-    fn neighbours(&self) -> u32 {
-        (self.columns / self.threads.max(1)).clamp(1, NEIGHBOURS)
+    fn neighbours(&self, threads: u32) -> u32 {
+        (self.columns / threads.max(1)).clamp(1, NEIGHBOURS)
     }
 
     /// Neighbouring logits that a thread loads at once: all that it has of neighbouring columns, or one.
-    fn vector(&self) -> u32 {
-        let neighbours = self.neighbours();
+    fn vector(&self, threads: u32) -> u32 {
+        let neighbours = self.neighbours(threads);
         if self.n.is_multiple_of(neighbours) { neighbours } else { 1 }
     }
 }
@@ -157,23 +156,9 @@ impl Kernel for Sample {
     }
 
     fn launch(&self) -> LaunchRule {
-        let rule = LaunchRule::new(self.threads).grid(Extent::dim("rows"));
+        let rule = LaunchRule::new(self.threads).grid(Extent::dim("rows")).any_warps();
         // Rows are few: registers are worth more than a second block on the multiprocessor.
         LaunchRule { resident_blocks: Some(1), ..rule }
-    }
-
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        let mut sizes = vec![("n", SizeValue::U32(self.n))];
-        sizes.extend(self.temperature.size("temperatures"));
-        sizes.extend(self.top_k.size("top_ks"));
-        sizes.extend(self.top_p.size("top_ps").filter(|_| self.has_top_p()));
-        sizes.extend(self.min_p.size("min_ps").filter(|_| self.has_min_p()));
-        sizes
-    }
-
-    /// With smaller blocks: the token does not depend on them.
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        smaller(self, self.threads, threads, |threads| Sample { threads, ..*self })
     }
 
     fn check(&self) -> Result<(), BuildError> {
@@ -186,13 +171,13 @@ impl Kernel for Sample {
 
     fn body<'k>(&self, k: K<'k>, args: SampleArgs<Body<'k>>) {
         let row = k.ctaid();
-        let size = k.size("n", self.n);
-        let (n, vector) = (size.reg(), self.vector());
+        let (size, threads) = (k.dim(self.n), k.threads());
+        let (n, vector) = (size.reg(), self.vector(threads));
         let logits = Logits { k, row: Floats::from(args.logits).row(row, size), n, vector };
-        let temperature = self.temperature.of(k, "temperatures", row, args.temperatures);
-        let top_k = self.top_k.of(k, "top_ks", row, args.top_ks);
-        let top_p = self.has_top_p().then(|| self.top_p.of(k, "top_ps", row, args.top_ps));
-        let min_p = self.has_min_p().then(|| self.min_p.of(k, "min_ps", row, args.min_ps));
+        let temperature = self.temperature.of(k, row, args.temperatures);
+        let top_k = self.top_k.of(k, row, args.top_ks);
+        let top_p = self.has_top_p().then(|| self.top_p.of(k, row, args.top_ps));
+        let min_p = self.has_min_p().then(|| self.min_p.of(k, row, args.min_ps));
         let (seed, step) = (args.seeds.ld(row), args.steps.ld(row));
         let tokens = args.tokens;
 
@@ -207,11 +192,11 @@ impl Kernel for Sample {
         let share = |x: Reg<'k, f32>, per_degree: Reg<'k, f32>| ((finite(x) - max) * per_degree).exp2();
         let units = |share: Reg<'k, f32>| (share * 2f32.powi(44)).to::<u64>();
 
-        let counts = Radix::<u32>::new(k, self.threads);
+        let counts = Radix::<u32>::new(k, threads);
         let all = |_, x| (k.pred(true), rank(x), k.u32(1));
         let of_top_k = Cut::after(k, top_k.lt(n), counts, logits, |_| top_k, all);
         let of_top_p = top_p.map(|top_p| {
-            let weights = Radix::<u64>::new(k, self.threads);
+            let weights = Radix::<u64>::new(k, threads);
             // In units of 2⁻⁶⁴, exactly where the most likely token alone is not enough.
             let fraction = (top_p.max(0.0) * 2f32.powi(64)).to::<u64>();
             let wanted = |total: Reg<'k, u64>| {
@@ -274,12 +259,10 @@ impl Kernel for Sample {
             k.when((up_to - own).le(at) & at.lt(up_to), || tokens.st(row, i));
             before + all
         };
-        match size.known() {
-            Some(n) if n <= self.columns * self.threads => _ = look(k.u32(0), k.u64(0)),
-            _ => {
-                let rows = (n + (self.columns - 1)) / self.columns;
-                k.fold(k.upto(rows).step(self.threads), k.u64(0), look);
-            }
+        if size.is_at_most(self.columns * threads) {
+            look(k.u32(0), k.u64(0));
+        } else {
+            k.fold(k.upto(size.div_ceil(self.columns)).step(threads), k.u64(0), look);
         }
     }
 }
@@ -301,13 +284,14 @@ impl Sample {
         weight: impl Fn(Reg<'k, f32>, Reg<'k, u32>) -> Reg<'k, u64>,
     ) -> (Vec<Part<'k>>, Reg<'k, u64>) {
         let Logits { k, row, n, vector } = logits;
-        let neighbours = self.neighbours();
-        if self.columns == self.threads {
+        let threads = k.threads();
+        let neighbours = self.neighbours(threads);
+        if self.columns == threads {
             let own = logits.fold(8, k.u64(0), |i, x, sum| sum + weight(x, i));
             let [up_to, total] = k.block_scan(own);
             return (vec![Part { column: k.tid(), own, up_to }], total);
         }
-        let group = self.threads * neighbours;
+        let group = threads * neighbours;
         let (mut parts, mut before) = (Vec::new(), k.u64(0));
         for first in (0..self.columns).step_by(group as usize) {
             let first = k.tid() * neighbours + first;

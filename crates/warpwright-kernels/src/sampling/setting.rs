@@ -1,6 +1,6 @@
 //! Numbers of a row that a configuration has, or device memory.
 
-use warpwright_dsl::{Domain, FieldValue, Global, K, KeyPart, Ptr, Reg, SizeValue};
+use warpwright_dsl::{Domain, FieldValue, Global, K, KeyPart, Ptr, Reg};
 
 /// A number that all rows share, or that each row has in device memory.
 ///
@@ -39,14 +39,13 @@ impl<T: FieldValue> FieldValue for Setting<T> {
 }
 
 macro_rules! setting {
-    ($ty:ident, $size:ident, |$k:ident, $name:ident, $number:ident| $fixed:expr) => {
+    ($ty:ident, |$k:ident, $number:ident| $fixed:expr) => {
         impl Setting<$ty> {
-            /// The number of a row: a size of that name where it is fixed, else in the buffer.
+            /// The number of a row.
             #[track_caller]
             pub(super) fn of<'k>(
                 self,
                 $k: K<'k>,
-                $name: &str,
                 row: Reg<'k, u32>,
                 buffer: Option<Ptr<'k, Global, $ty>>,
             ) -> Reg<'k, $ty> {
@@ -57,16 +56,8 @@ macro_rules! setting {
                     }
                 }
             }
-
-            /// The size that it is where it is fixed.
-            pub(super) fn size(self, name: &'static str) -> Option<(&'static str, SizeValue)> {
-                match self {
-                    Setting::Fixed(number) => Some((name, SizeValue::$size(number))),
-                    Setting::Buffer => None,
-                }
-            }
         }
     };
 }
-setting!(f32, F32, |k, name, number| k.factor(name, number));
-setting!(u32, U32, |k, name, number| k.size(name, number).reg());
+setting!(f32, |k, number| k.factor(number));
+setting!(u32, |k, number| k.dim(number).reg());

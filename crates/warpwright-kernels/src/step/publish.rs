@@ -110,10 +110,6 @@ impl Kernel for Publish {
         LaunchRule::new(32)
     }
 
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        vec![("capacity", SizeValue::U32(self.capacity)), ("ends", SizeValue::U32(self.ends))]
-    }
-
     fn check(&self) -> Result<(), BuildError> {
         if !self.capacity.is_power_of_two() {
             return Err(BuildError::field("capacity", self.capacity, "a power of two"));
@@ -123,7 +119,7 @@ impl Kernel for Publish {
 
     fn body<'k>(&self, k: K<'k>, args: PublishArgs<Body<'k>>) {
         let PublishArgs { tokens, ends, ring, control, progress } = args;
-        let (capacity, count) = (k.size("capacity", self.capacity).reg(), k.size("ends", self.ends).reg());
+        let (capacity, count) = (k.dim(self.capacity).reg(), k.dim(self.ends).reg());
 
         let token = tokens.ld(0);
         let mine = k.fold(k.warp_strided(count), k.u32(0), |i, found| ends.ld(i).eq(token).select(1, found));

@@ -18,8 +18,7 @@ mod words;
 pub use planes::{Part, Plane, Planes};
 pub use repack::{Repack, RepackArgs, Unpack, UnpackArgs};
 
-use crate::entry::{Config, Field};
-use warpwright_dsl::{BuildError, FieldValue};
+use warpwright_dsl::BuildError;
 
 /// How a weight matrix is stored: a row of `k` weights is `k / block` consecutive blocks in the file.
 ///
@@ -124,20 +123,5 @@ impl WeightFormat {
     /// Whether weights are numbers by themselves, with no scale beside them.
     pub const fn is_float(self) -> bool {
         self.block() == 1
-    }
-}
-
-/// The field of kernels that read weights.
-pub(crate) const FORMAT: Field = Field {
-    name: "format",
-    domain: <WeightFormat as FieldValue>::DOMAIN,
-    default: Some("q4_k"),
-    doc: "how the weights are stored",
-};
-
-impl Config<'_> {
-    /// The value of a field whose domain is that of [`FORMAT`].
-    pub(crate) fn format(&self, name: &str) -> WeightFormat {
-        WeightFormat::from_name(self.text(name)).unwrap_or(WeightFormat::F32)
     }
 }

@@ -1,11 +1,11 @@
-//! Products that another kernel calls: with all sizes open, one code for all shapes.
+//! Products that another kernel calls: one code for all shapes of a class.
 
 use super::case::{activations, q8_1, weights};
-use crate::common::called::{Calls, called_ptx};
+use crate::common::called::Calls;
 use crate::common::numbers;
-use std::collections::HashSet;
-use warpwright_dsl::{ArgDesc, BuildError, Called, K, LaunchRule, SizeValue, any::AnyKernel};
-use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
+use std::sync::Arc;
+use warpwright_dsl::any::AnyKernel;
+use warpwright_kernels::{Activations, FusedNormGemv, Matrix, Op, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
 
 /// A product, normalised or not.
@@ -27,17 +27,15 @@ impl Case {
     /// The same code with another shape.
     fn other(&self) -> Case {
         let mut other = self.clone();
-        let block = other.gemv.matrices.iter().map(|matrix| matrix.format.block()).max().unwrap_or(1);
-        let few = other.gemv.matrices.iter().map(|matrix| matrix.n).min() < Some(16);
+        // More rows, of which the last tile has as many; or as few as make no tile.
+        let few = other.gemv.matrices.iter().any(|matrix| matrix.n < 16);
         for matrix in &mut other.gemv.matrices {
-            matrix.n = if few { 3 } else { matrix.n + 29 };
+            matrix.n = if few { 16 - matrix.n % 8 - 9 } else { matrix.n + 32 };
         }
-        if few && other.gemv.swiglu {
-            other.gemv.matrices.iter_mut().for_each(|matrix| matrix.n = 7);
+        // Slices more for each warp, where there are any, and the same rest.
+        if other.gemv.k >= 512 {
+            other.gemv.k += 8192;
         }
-        // As many more as keep fours what they are.
-        other.gemv.k += block.max(4) * 3;
-        other.gemv.warps = other.gemv.warps.map(|warps| if warps == 2 { 4 } else { 2 });
         other.epsilon = other.epsilon.map(|epsilon| epsilon * 3.0);
         other
     }
@@ -65,13 +63,6 @@ impl Case {
             };
         }
         calls
-    }
-
-    /// The warps of a team that suits it.
-    fn team(&self) -> u32 {
-        let parts = self.kernel().called(256).expect("no number of warps was said");
-        let warps = parts[0].kernel.sizes().into_iter().find(|(name, _)| *name == "warps");
-        warps.expect("open").1.bits() as u32
     }
 
     fn check(&self) {
@@ -143,7 +134,7 @@ fn every_length_in_bytes() {
     }
 }
 
-/// The products of an attention's inputs: each matrix by itself, with teams of a number that suits it.
+/// The products of an attention's inputs: each matrix by itself.
 #[test]
 fn several_matrices_are_called_one_by_one() {
     let formats = [WeightFormat::Q4K, WeightFormat::Q4K, WeightFormat::Q6K];
@@ -154,140 +145,64 @@ fn several_matrices_are_called_one_by_one() {
             ..Matrix::new(format, n)
         });
         let gemv = QuantGemv { matrices: matrices.collect(), ..QuantGemv::new(formats[0], 64, 1536) };
+        // As many warps as the launch has: the sums are in the same order.
+        let gemv = QuantGemv { warps: Some(2), ..gemv };
         let case = Case { gemv, epsilon: norm.then_some(1e-6) };
         let kernel = case.kernel();
-        // As many warps as the launch has: the sums are in the same order.
-        let parts = kernel.called(256).expect("three parts");
-        assert_eq!(parts.len(), 3);
-        let warps = |kernel: &dyn AnyKernel| {
-            kernel.sizes().into_iter().find_map(|(name, value)| (name == "warps").then_some(value))
-        };
-        let of_part = warps(&*parts[0].kernel).expect("open");
-        assert!(parts.iter().all(|part| warps(&*part.kernel) == Some(of_part)));
-        let mut alike = case.clone();
-        alike.gemv.warps = Some(of_part.bits() as u32);
-        let kernel = alike.kernel();
-        alike.calls(&*kernel).check();
+        case.calls(&*kernel).check();
     }
 }
 
-/// Classes of the shape are all that tells texts apart.
+/// A piece of a launch is the same code as a launch of its own.
 #[test]
-fn shapes_share_texts() {
-    let mut seen = HashSet::new();
-    let mut shapes = 0;
+fn pieces_and_whole_launches_are_one_op() {
+    let ops = |kernel: QuantGemv| {
+        let kernel: Arc<dyn AnyKernel + Send + Sync> = Arc::new(kernel);
+        Op::of(&kernel, 8, Arch::sm(80)).expect("ops")
+    };
+    let formats = [WeightFormat::Q4K, WeightFormat::Q4K, WeightFormat::Q6K];
+    let matrices = formats.iter().zip([64, 32, 128]).map(|(&format, n)| Matrix::new(format, n));
+    let several = QuantGemv { matrices: matrices.collect(), ..QuantGemv::new(formats[0], 64, 2048) };
+    let pieces = ops(QuantGemv { warps: Some(4), ..several });
+    assert_eq!(pieces.len(), 3);
+    assert!(pieces[0] == pieces[1] && pieces[1] != pieces[2]);
+    let alone = |format| ops(QuantGemv { warps: Some(4), ..QuantGemv::new(format, 4096, 4096) });
+    assert!(alone(formats[0])[..] == pieces[..1] && alone(formats[2])[..] == pieces[2..]);
+    let names = |op: &Op| op.args().map(|arg| arg.name).collect::<Vec<_>>();
+    assert_eq!(names(&pieces[1]), ["x", "w1", "y1"]);
+    assert_eq!(
+        pieces.iter().map(|op| op.grid(|_| None)).collect::<Vec<_>>(),
+        [4, 2, 8].map(|n| Some([n, 1, 1]))
+    );
+}
+
+/// Each number of a record, off by a little, is noticed.
+#[test]
+fn every_number_matters() {
     for format in
-        [WeightFormat::Q4K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::Q4_0, WeightFormat::F16]
+        [WeightFormat::Q4K, WeightFormat::Q5K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::F32]
     {
-        for path in paths(format) {
-            for (k, n, warps) in
-                [(256, 256, 1), (2048, 4099, 8), (1792, 16, 2), (14_336, 128_256, 3), (512, 9, 4)]
-            {
-                for swiglu in [false, true] {
-                    for epsilon in [None, Some(1e-5), Some(1e-6)] {
-                        if epsilon.is_some() && path == Activations::Int8 {
-                            continue;
-                        }
-                        let mut case = case(format, n, k, swiglu);
-                        (case.gemv.activations, case.gemv.warps, case.epsilon) = (path, Some(warps), epsilon);
-                        let kernel = case.kernel();
-                        // A number of warps that no team has: the part that is called has another.
-                        let text = called_ptx(&*kernel, Arch::sm(80));
-                        seen.insert(text);
-                        shapes += 1;
-                    }
-                }
-            }
+        let mut case = case(format, 49, 1280, false);
+        (case.gemv.warps, case.epsilon) = (Some(2), Some(1e-2));
+        let kernel = case.kernel();
+        let numbers = case.calls(&*kernel).numbers();
+        assert!(numbers.len() >= 5, "{numbers:?}");
+        for (i, &bits) in numbers.iter().enumerate() {
+            // Those of floats are large.
+            let wrong = if bits >> 24 > 0x30 {
+                u64::from((f32::from_bits(bits as u32) * 1.5).to_bits())
+            } else {
+                bits + 16
+            };
+            let outcome = case.calls(&*kernel).with_number(i, wrong).agrees();
+            assert!(outcome.is_err(), "{} with {wrong} for {bits}", kernel.entry());
         }
     }
-    // For each format and path: plain and SwiGLU, with a norm or not, and few rows or not.
-    assert!(seen.len() * 3 <= shapes, "{} texts of {shapes} shapes", seen.len());
 }
 
-/// What the virtual GPU alone finds and counts.
+/// What the virtual GPU alone counts.
 mod on_the_vm {
     use super::*;
-
-    /// A kernel that lies about its sizes.
-    struct Liar<'a> {
-        kernel: &'a dyn AnyKernel,
-        /// What it says instead of the list.
-        sizes: Vec<(&'static str, SizeValue)>,
-    }
-
-    impl AnyKernel for Liar<'_> {
-        fn entry(&self) -> String {
-            self.kernel.entry()
-        }
-
-        fn args(&self) -> Vec<ArgDesc> {
-            self.kernel.args()
-        }
-
-        fn launch(&self) -> LaunchRule {
-            self.kernel.launch()
-        }
-
-        fn body(&self, k: K<'_>) {
-            self.kernel.body(k);
-        }
-
-        fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-            self.sizes.clone()
-        }
-
-        fn called(&self, _: u32) -> Option<Vec<Called>> {
-            None
-        }
-
-        fn check(&self) -> Result<(), BuildError> {
-            self.kernel.check()
-        }
-    }
-
-    /// Each size, left as the configuration has it, or off by its least step, is noticed.
-    #[test]
-    fn every_size_matters() {
-        for format in
-            [WeightFormat::Q4K, WeightFormat::Q5K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::F32]
-        {
-            let mut case = case(format, 49, 1280, false);
-            (case.gemv.warps, case.epsilon) = (Some(2), Some(1e-2));
-            let (kernel, other) = (case.kernel(), case.other().kernel());
-            for i in 0..kernel.sizes().len() {
-                let (name, value) = kernel.sizes()[i];
-                let left = |kernel: &'_ dyn AnyKernel| -> Vec<_> {
-                    kernel.sizes().into_iter().filter(|(size, _)| *size != name).collect()
-                };
-                if name != "warps" && value != other.sizes()[i].1 {
-                    let subject = Liar { kernel: &*kernel, sizes: left(&*kernel) };
-                    let baked = Liar { kernel: &*other, sizes: left(&*other) };
-                    let outcome = case.calls(&subject).with_another_code(&baked).agrees();
-                    assert!(outcome.is_err(), "{} with {name} of {}", kernel.entry(), other.entry());
-                }
-                let wrong = match value {
-                    SizeValue::U32(0) => SizeValue::U32(1),
-                    SizeValue::U32(value) if name.ends_with("pitch") => SizeValue::U32(value - value.min(16)),
-                    SizeValue::U32(value) if name == "rest" && format.block() == 32 => {
-                        SizeValue::U32(value - 32)
-                    }
-                    SizeValue::U32(_) if name == "rest" => SizeValue::U32(0),
-                    SizeValue::U32(1) => SizeValue::U32(2),
-                    SizeValue::U32(value) => SizeValue::U32(value - 1),
-                    SizeValue::U64(value) => SizeValue::U64(value - 256),
-                    SizeValue::F32(value) => SizeValue::F32(value * 1.5),
-                };
-                // One more warp has nothing to do.
-                if name == "warps" {
-                    continue;
-                }
-                let mut sizes = kernel.sizes();
-                sizes[i].1 = wrong;
-                let outcome = case.calls(&Liar { kernel: &*kernel, sizes }).agrees();
-                assert!(outcome.is_err(), "{} with {name} {wrong:?} for {value:?}", kernel.entry());
-            }
-        }
-    }
 
     /// A tile of those that a team walks costs what it costs where the kernel is launched, within a twentieth: what one
     /// block more of the matrix costs, so that the caller's own beginning is not counted.
@@ -307,7 +222,7 @@ mod on_the_vm {
                         case.gemv.activations = path;
                         case.gemv.matrices[0].residual = residual;
                         case.epsilon = norm.then_some(1e-5);
-                        case.gemv.warps = Some(case.team());
+                        case.gemv.warps = case.kernel().launch().team_warps(8);
                         let kernel = case.kernel();
                         let reports = case.calls(&*kernel).reports();
                         (kernel.entry(), reports.map(|report| report.counters.warp_instructions))

@@ -14,13 +14,13 @@ fn elementwise(op: ElementwiseOp, a: usize, b: usize, y: usize) -> Step {
 
 fn norm(x: usize, w: usize, y: usize, threads: u32) -> Step {
     let kernel = RmsNorm { threads, ..RmsNorm::new(D, 1e-5) };
-    Step::frozen(kernel, [x, w, y].map(Value::Buffer).into(), [1, 1, 1], &["w"])
+    Step::new(kernel, [x, w, y].map(Value::Buffer).into(), [1, 1, 1])
 }
 
 fn product(x: usize, w: usize, y: usize, warps: u32) -> Step {
     let kernel = QuantGemv { warps: Some(warps), ..QuantGemv::new(WeightFormat::F32, D, D) };
     let tiles = kernel_grid(&kernel);
-    Step::frozen(kernel, [x, w, y].map(Value::Buffer).into(), [tiles, 1, 1], &["w0"])
+    Step::new(kernel, [x, w, y].map(Value::Buffer).into(), [tiles, 1, 1])
 }
 
 fn kernel_grid(kernel: &impl warpwright_dsl::any::AnyKernel) -> u32 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use warpwright_dsl::{Block, Built, Role, any::AnyKernel};
+use warpwright_dsl::{Asked, Block, Built, Role, any::AnyKernel};
 use warpwright_kernels::persistent::format::{
     BARRIER_WORDS, COUNTER_STRIDE, FAULT_WORDS, Fault, Item, Wait, encode_bounds, encode_items,
 };
@@ -37,19 +37,11 @@ impl Step {
         args: Vec<Value>,
         grid: [u32; 3],
     ) -> Self {
-        Self::frozen(kernel, args, grid, &[])
-    }
-
-    pub(crate) fn frozen(
-        kernel: impl AnyKernel + Send + Sync + 'static,
-        args: Vec<Value>,
-        grid: [u32; 3],
-        frozen: &[&str],
-    ) -> Self {
-        let op = Op::new(Arc::new(kernel), ARCH)
-            .and_then(|op| op.frozen(frozen))
-            .expect("a kernel that can be called");
-        Step { op, args, grid }
+        let kernel: Arc<dyn AnyKernel + Send + Sync> = Arc::new(kernel);
+        let [op] = &Op::of(&kernel, 8, ARCH).expect("a kernel that can be called")[..] else {
+            panic!("{} has several pieces", kernel.entry());
+        };
+        Step { op: op.clone(), args, grid }
     }
 
     pub(crate) fn tiles(&self) -> u32 {
@@ -111,7 +103,7 @@ impl Program {
             .collect();
         for _ in 0..tokens {
             for (step, module) in steps.iter().zip(&modules) {
-                let args: Vec<_> = (step.args.iter().zip(step.op.args()))
+                let args: Vec<_> = (step.args.iter().zip(step.op.kernel().args()))
                     .map(|(value, arg)| match (*value, arg.dtype) {
                         (Value::Buffer(buffer), _) => Arg::buffer(&memory[buffer]),
                         (Value::Number(bits), Type::F32) => Arg::F32(f32::from_bits(bits as u32)),
@@ -176,23 +168,24 @@ impl Schedule {
                 counters += u32::from(signal.is_some());
                 let mut items = 0;
                 for step in steps.iter() {
-                    let args: Vec<_> = (step.args.iter())
-                        .map(|value| match *value {
-                            Value::Buffer(buffer) => addresses[buffer],
-                            Value::Number(bits) => bits,
-                        })
-                        .collect();
-                    let sizes: Vec<_> = step.op.sizes().iter().map(|(_, value)| *value).collect();
                     let mut tables = Vec::new();
-                    for (_, words) in step.op.kernel().tables() {
-                        tables.push(operands.len() as u32);
+                    for asked in step.op.operands() {
+                        let Asked::Table(words) = asked else { continue };
+                        tables.push(operands.len() as u64);
                         operands.extend(words);
                         operands.resize(operands.len().next_multiple_of(2), 0);
                     }
+                    let (args, mut tables) = (step.op.kernel().args(), tables.into_iter());
+                    let word = |asked: &Asked| -> Result<u64, ()> {
+                        let Asked::Arg(name) = asked else { return tables.next().ok_or(()) };
+                        let at = args.iter().position(|arg| arg.name == *name).ok_or(())?;
+                        Ok(match step.args[at] {
+                            Value::Buffer(buffer) => addresses[buffer],
+                            Value::Number(bits) => bits,
+                        })
+                    };
                     let record = operands.len() as u32;
-                    operands.extend(
-                        step.op.record(step.grid, step.warps(), &args, &sizes, &tables).expect("a record"),
-                    );
+                    operands.extend(step.op.record(step.grid, word).expect("a record"));
                     let op = ops.iter().position(|op| *op == step.op).expect("an op") as u32;
                     for first in (0..step.tiles()).step_by(grain as usize) {
                         let end = (first + grain).min(step.tiles());
@@ -355,6 +348,6 @@ pub(crate) fn floats(count: usize, seed: u32) -> Vec<u32> {
 /// Whether all arguments of the step are there.
 pub(crate) fn is_complete(step: &Step) -> bool {
     let fits = |(value, role): (&Value, Role)| matches!(value, Value::Number(_)) == (role == Role::Scalar);
-    step.args.len() == step.op.args().len()
-        && step.args.iter().zip(step.op.args().iter().map(|arg| arg.role)).all(fits)
+    let args = step.op.kernel().args();
+    step.args.len() == args.len() && step.args.iter().zip(args.iter().map(|arg| arg.role)).all(fits)
 }

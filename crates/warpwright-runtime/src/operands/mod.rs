@@ -70,7 +70,8 @@ impl Device {
     ///     fn launch(&self) -> LaunchRule { self.calls.launch() }
     ///     fn body(&self, k: K<'_>) {
     ///         let operands = k.ptr::<u64>("operands");
-    ///         let call = Call::new(k.teams(2)).buffer("x", operands.ld(0), true).buffer("y", operands.ld(1), false);
+    ///         // The body asks for `x`, then for `y`: their addresses are the first two words.
+    ///         let call = Call::new(k.teams(2), operands, k.u32(0));
     ///         call.run(&self.calls, [k.ctaid(), k.u32(0), k.u32(0)]);
     ///     }
     /// }
@@ -158,7 +159,7 @@ impl OperandBinder {
             // No argument of a contract is a structure.
             Param::Bytes(_) => 0,
         });
-        let words = words.collect();
+        let words = contract.args().iter().map(|arg| arg.name).zip(words).collect();
         Ok(Operands { kernel: contract.kernel().clone(), device, words, grid: shape.grid, buffers })
     }
 }
@@ -175,7 +176,8 @@ impl fmt::Debug for OperandBinder {
 pub struct Operands {
     kernel: Arc<str>,
     device: Device,
-    words: Vec<u64>,
+    /// By argument.
+    words: Vec<(&'static str, u64)>,
     grid: [u32; 3],
     buffers: Vec<AnyBuffer>,
 }

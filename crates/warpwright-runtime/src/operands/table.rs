@@ -26,12 +26,23 @@ impl OperandList {
 
     /// Adds the words of operands. The place of the first of them.
     pub fn push(&mut self, operands: &Operands) -> usize {
+        self.hold(operands);
+        self.push_words(operands.words.iter().map(|(_, word)| *word))
+    }
+
+    /// Adds the word of one argument, and its place; `None` where the kernel has no argument of that name.
+    pub fn push_arg(&mut self, operands: &Operands, name: &str) -> Option<usize> {
+        let &(_, word) = operands.words.iter().find(|(arg, _)| *arg == name)?;
+        self.hold(operands);
+        Some(self.push_words([word]))
+    }
+
+    fn hold(&mut self, operands: &Operands) {
         for buffer in &operands.buffers {
             if self.known.insert(Arc::as_ptr(buffer.memory()).addr()) {
                 self.buffers.push(buffer.clone());
             }
         }
-        self.push_words(operands.words.iter().copied())
     }
 
     /// Adds words that are numbers: sizes, grids. The place of the first of them.

@@ -134,7 +134,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let kernel = entry.configure(arguments.set.iter().map(String::as_str)).map_err(|error| failed(&error))?;
     let target = arguments.target.unwrap_or(Arch::sm(kernel.launch().min_sm));
     let built = kernel.build(target).map_err(|error| failed(&error))?;
-    let Built { module, launch } = &built;
+    let Built { module, launch, .. } = &built;
     let text = print_with(module, &Options { rust_locations: arguments.locations });
     let mut printed = Vec::new();
     if arguments.json {

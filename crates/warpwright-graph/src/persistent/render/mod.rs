@@ -59,13 +59,13 @@ impl ScheduleReport {
                 family: family.to_owned(),
                 step,
                 makes: makes(plan, instance),
-                kernel: instance.kernel.entry(),
+                kernel: instance.kernel(),
                 op: instance.op,
                 phase,
                 stage,
                 grid: instance.grid,
                 tiles: instance.tiles(),
-                warps: assigned.warps.get(i).copied().unwrap_or(0),
+                warps: instance.call.warps(),
                 items: items_of[i],
                 bytes: instance.bytes,
                 weight_bytes: instance.weight_bytes,
@@ -148,8 +148,8 @@ fn part(part: f64) -> f64 {
 /// Names of the tensors that an instance writes, each once.
 fn makes(plan: &Plan, instance: &super::Instance) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for ((_, operand), desc) in instance.args.iter().zip(instance.kernel.args()) {
-        let name = match *operand {
+    for (desc, operand) in instance.operands() {
+        let name = match operand {
             Operand::Plan(ArgSource::Tensor { tensor, .. }) if plan.program().has(tensor) => {
                 plan.program().info(plan.program().root(tensor)).name.clone()
             }

@@ -71,7 +71,7 @@ impl Names {
     pub(super) fn new(placed: &Placed, schedule: &Schedule, assigned: &Assigned, budget: u32) -> Self {
         let nodes = |instance: &Instance| match instance.origin {
             Origin::Plan { step, .. } => placed.node_names(step),
-            Origin::Appended(_) => vec![instance.kernel.entry()],
+            Origin::Appended(_) => vec![instance.kernel()],
         };
         let add = |names: &mut Vec<String>, instance: usize| {
             for name in schedule.instances.get(instance).map(nodes).unwrap_or_default() {

@@ -4,7 +4,7 @@ use super::super::error::ExecuteError;
 use super::super::placed::{Given, Placed};
 use super::error::PersistentError;
 use crate::persistent::{Assigned, Encoded, Instance, Operand, Origin, Schedule};
-use warpwright_dsl::{BuildError, Role};
+use warpwright_dsl::{Asked, BuildError, Role};
 use warpwright_kernels::persistent::format::RECORD_HEAD;
 use warpwright_runtime::{AnyBuffer, OperandList, Operands};
 
@@ -24,11 +24,13 @@ pub(super) fn list(
     let encoded = schedule.encode(assigned, |_| Ok::<u64, BuildError>(0)).map_err(PersistentError::Option)?;
     let mut list = OperandList::new();
     for (instance, &record) in schedule.instances.iter().zip(&encoded.records) {
-        let operands = operands(placed, instance, externals)?;
-        // What is between the arguments: sizes, tables, the heads of records.
-        let words = encoded.operands.get(list.len()..record as usize + RECORD_HEAD);
-        list.push_words(words.unwrap_or_default().iter().copied());
-        list.push(&operands);
+        let given = operands(placed, instance, externals)?;
+        for (asked, at) in instance.call.operands().zip(record as usize + RECORD_HEAD..) {
+            let Asked::Arg(name) = asked else { continue };
+            // What is between the arguments: numbers, tables, the heads of records.
+            list.push_words(encoded.operands.get(list.len()..at).unwrap_or_default().iter().copied());
+            list.push_arg(&given, name);
+        }
     }
     list.push_words(encoded.operands.get(list.len()..).unwrap_or_default().iter().copied());
     Ok((encoded, list))
@@ -41,8 +43,9 @@ fn operands(
     externals: &Externals,
 ) -> Result<Operands, PersistentError> {
     let bind = || -> Result<Operands, ExecuteError> {
-        let mut binder = placed.stream.device().operands(&*instance.kernel)?;
-        let descs = instance.kernel.args();
+        let kernel = instance.call.kernel();
+        let mut binder = placed.stream.device().operands(&**kernel)?;
+        let descs = kernel.args();
         for (&(name, operand), desc) in instance.args.iter().zip(&descs) {
             let given = match operand {
                 Operand::Plan(source) => placed.given(source, desc.dtype)?,
@@ -58,7 +61,6 @@ fn operands(
                 Given::F32(value) => binder.scalar(name, value),
             };
         }
-        // A part of a launch need not depend on all that the launch depends on.
         let is_number = |name: &str| descs.iter().any(|desc| desc.name == name && desc.role == Role::Scalar);
         for &(name, count) in &instance.dims {
             if binder.dims().contains(&name) || is_number(name) {

@@ -3,7 +3,7 @@
 use super::dot::unit;
 use super::format::Layout;
 use super::plan::{LANES, Lanes, Rows};
-use super::size::Shape;
+use super::shape::Shape;
 use super::tile::{Product, Scratch};
 use warpwright_dsl::*;
 
@@ -54,8 +54,7 @@ pub(super) fn finish<'k>(
     }
     k.sync();
 
-    // One column makes no more results than a warp has lanes.
-    let (results, threads) = (rows.tile * batch, shape.slices.warps.known().unwrap_or(1) * 32);
+    let (results, threads) = (rows.tile * batch, product.warps * 32);
     for from in (0..results).step_by(threads as usize) {
         let i = k.tid() + from;
         let store = || one(k, product, (shape, tile, rows), scratch, i, output);
@@ -76,13 +75,7 @@ fn one<'k>(
     let (column, row_of_tile) = (i / rows.tile, i % rows.tile);
     let (row, own) = rows.stored(tile, row_of_tile);
     let over_warps = |from: Ptr<'k, Shared, f32>, pitch: u32| {
-        let warps = shape.slices.warps;
-        match warps.known() {
-            Some(warps) => (1..warps).fold(from.ld(0), |sum, warp| sum + from.ld(warp * pitch)),
-            None => {
-                k.fold(k.range(k.u32(1)..warps.reg()), from.ld(0), |warp, sum| sum + from.ld(warp * pitch))
-            }
-        }
+        (1..product.warps).fold(from.ld(0), |sum, warp| sum + from.ld(warp * pitch))
     };
     let mut factor = k.f32(unit(Layout::new(product.format), product.exact));
     if let Some([inverse, epsilon]) = shape.mean {
@@ -102,8 +95,7 @@ fn one<'k>(
     if product.swiglu {
         y = y.silu_approx() * result(1, output.bias[1]);
     }
-    // Where the rows are open there is one column.
-    let at = rows.n.known().map_or(row, |n| column * n + row);
+    let at = if batch == 1 { row } else { column * rows.n.reg() + row };
     let store = || {
         let y = match output.residual {
             Some(residual) => y + residual.ld(at),

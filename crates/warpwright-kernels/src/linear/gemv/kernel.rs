@@ -4,11 +4,9 @@ use super::activations::{BLOCK, Source};
 use super::epilogue::Output;
 use super::format::Layout;
 use super::plan;
-use super::size::WARPS;
 use super::tile::{Operands, Product};
 use crate::weights::{Planes, WeightFormat};
 use std::slice;
-use std::sync::Arc;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
@@ -21,13 +19,8 @@ pub(super) const MAX_COLUMNS: u32 = 1 << 20;
 pub(super) const MAX_BATCH: u32 = 8;
 /// Most matrices of a launch.
 pub(super) const MAX_MATRICES: usize = 4;
-/// The arguments of which each matrix has its own: weights, biases, residuals, results.
-pub(super) static MATRIX_NAMES: [[&str; MAX_MATRICES]; 4] = [
-    ["w0", "w1", "w2", "w3"],
-    ["bias0", "bias1", "bias2", "bias3"],
-    ["residual0", "residual1", "residual2", "residual3"],
-    ["y0", "y1", "y2", "y3"],
-];
+/// What is added to the result of each matrix.
+static RESIDUALS: [&str; MAX_MATRICES] = ["residual0", "residual1", "residual2", "residual3"];
 
 /// How a [`QuantGemv`] takes its activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Choice)]
@@ -235,23 +228,14 @@ impl QuantGemv {
 
     /// What its result may share a buffer with.
     fn shared(&self, i: usize) -> &'static [&'static str] {
-        if self.matrices[i].residual { slice::from_ref(&MATRIX_NAMES[2][i]) } else { &[] }
-    }
-
-    /// The names of the arguments, of the kernel with a norm where there is an epsilon.
-    pub(super) fn names(&self, epsilon: Option<f32>) -> Vec<&'static str> {
-        let args = match epsilon {
-            Some(epsilon) => Kernel::args(&FusedNormGemv { gemv: self.clone(), epsilon }),
-            None => Kernel::args(self),
-        };
-        args.iter().map(|arg| arg.name).collect()
+        if self.matrices[i].residual { slice::from_ref(&RESIDUALS[i]) } else { &[] }
     }
 
     pub(super) fn rule(&self, epsilon: Option<f32>) -> LaunchRule {
         let products = self.products(epsilon);
         let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
         let warps = products.first().map_or(1, |product| product.warps);
-        let mut rule = LaunchRule::new(warps * 32).grid(Extent::new(tiles));
+        let mut rule = LaunchRule::new(warps * 32).grid(Extent::new(tiles)).any_warps();
         rule.resident_blocks =
             products.first().and_then(|product| Some((product.resident_warps()? / warps).max(1)));
         rule
@@ -270,31 +254,19 @@ impl QuantGemv {
         let weights = args.w.into_iter().map(Ptr::no_allocate);
         let added = args.bias.into_iter().zip(args.residual);
         let operands: Vec<_> = weights.zip(added).zip(args.y).collect();
-        let products = self.products(epsilon);
-        let words = products.iter().map(Product::scratch_words).max().unwrap_or(0);
-        let warps = products.first().map_or(1, |product| product.warps);
-        let shared = k.size(WARPS, warps).known().map(|_| k.shared::<f32>(words.max(1)));
-        let mut first = 0;
-        for (i, product) in products.iter().enumerate() {
-            let ((weights, (bias, residual)), Some(y)) = operands[i] else { continue };
+        let mut products = self.products(epsilon);
+        products.iter_mut().for_each(|product| product.warps = k.threads() / 32);
+        let tiles: Vec<_> = products.iter().map(Product::tiles).collect();
+        k.pieces(&tiles, |i, tile| {
+            let ((weights, (bias, residual)), Some(y)) = operands[i] else { return };
             let second = if self.swiglu { operands.get(1) } else { None };
             let operands = Operands {
                 x,
                 weights: (weights, second.map(|&((weights, _), _)| weights)),
                 output: Output { y, bias: [bias, second.and_then(|&((_, (bias, _)), _)| bias)], residual },
             };
-            let tile = k.ctaid() - first;
-            let scratch = product.scratch(k, shared);
-            let run = || product.run(k, tile, scratch, operands);
-            let end = first + product.tiles();
-            match (i == 0, i + 1 == products.len()) {
-                (true, true) => run(),
-                (true, false) => k.when(k.ctaid().lt(end), run),
-                (false, true) => k.when(k.ctaid().ge(first), run),
-                (false, false) => k.when(k.ctaid().ge(first) & k.ctaid().lt(end), run),
-            }
-            first = end;
-        }
+            products[i].run(k, tile, operands);
+        });
     }
 }
 
@@ -363,15 +335,6 @@ impl Kernel for QuantGemv {
 
     fn body<'k>(&self, k: K<'k>, args: QuantGemvArgs<Body<'k>>) {
         self.run(k, args, None);
-    }
-
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        self.open_sizes(None)
-    }
-
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        let called = |(kernel, args)| Called { kernel: Arc::new(kernel), args };
-        Some(self.parts(None, threads)?.into_iter().map(called).collect())
     }
 }
 
@@ -461,17 +424,5 @@ impl Kernel for FusedNormGemv {
         let (x_quants, x_scales, x_sums) = (None, None, None);
         let args = QuantGemvArgs { x: Some(x), x_quants, x_scales, x_sums, w, bias, residual, y };
         self.gemv.run(k, args, Some((self.epsilon, norm)));
-    }
-
-    fn sizes(&self) -> Vec<(&'static str, SizeValue)> {
-        self.gemv.open_sizes(Some(self.epsilon))
-    }
-
-    fn called(&self, threads: u32) -> Option<Vec<Called>> {
-        let called = |(gemv, args)| {
-            let kernel = Arc::new(FusedNormGemv { gemv, epsilon: self.epsilon });
-            Called { kernel, args }
-        };
-        Some(self.gemv.parts(Some(self.epsilon), threads)?.into_iter().map(called).collect())
     }
 }

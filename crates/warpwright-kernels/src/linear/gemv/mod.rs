@@ -20,7 +20,7 @@ mod kernel;
 mod plan;
 mod rounding;
 mod scales;
-mod size;
+mod shape;
 mod tile;
 
 pub(crate) use entry::{FusedNormGemvFields, QuantGemvFields};

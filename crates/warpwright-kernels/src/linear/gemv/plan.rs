@@ -57,7 +57,7 @@ impl<'k> Lanes<'k> {
 
     /// The same, computed again: what comes of it takes no registers before this.
     fn again(self, k: K<'k>) -> Self {
-        Self::of(here(k, self.lane), || self.warp)
+        Self::of(k.var(self.lane).get(), || self.warp)
     }
 }
 
@@ -65,15 +65,13 @@ impl<'k> Lanes<'k> {
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'k> {
     /// Rows of the matrix.
-    pub(super) n: Size<'k>,
+    pub(super) n: Dim<'k>,
     /// Rows of the tile.
     pub(super) tile: u32,
     /// Rows of a group.
     pub(super) group: u32,
     /// The first row of the tile.
     first: Reg<'k, u32>,
-    /// The first row of the group, where what a row begins with is not known.
-    of_group: Option<Reg<'k, u32>>,
     /// Whether the matrix has fewer rows than a tile.
     few: bool,
 }
@@ -81,45 +79,36 @@ pub(super) struct Rows<'k> {
 impl<'k> Rows<'k> {
     /// The rows of tile `tile`. The last tile begins earlier where it would end beyond the last row, so that
     /// no load needs a condition; what an earlier tile has stored is not stored again.
-    pub(super) fn new(
-        k: K<'k>,
-        lanes: Lanes<'k>,
-        tile: Reg<'k, u32>,
-        n: Size<'k>,
-        (few, group): (bool, u32),
-    ) -> Self {
+    pub(super) fn new(k: K<'k>, tile: Reg<'k, u32>, n: Dim<'k>, group: u32) -> Self {
         let rows = group * GROUPS;
+        let few = n.is_at_most(rows - 1);
         let begin = tile * rows;
-        let first = match n.known() {
-            _ if few => k.u32(0),
-            Some(n) if n.is_multiple_of(rows) => begin,
-            _ => begin.min(n.reg() - rows),
+        let first = match few {
+            true => k.u32(0),
+            false if n.is_multiple_of(rows) => begin,
+            false => begin.min(n.reg() - rows),
         };
-        let of_group = n.known().is_none().then(|| (first + lanes.group * group).bits());
-        Rows { n, tile: rows, group, first, of_group, few }
-    }
-
-    /// Whether the rows of a group follow one another at a distance that is not known.
-    pub(super) fn follow(self) -> bool {
-        self.of_group.is_some() && !self.few
+        Rows { n, tile: rows, group, first, few }
     }
 
     /// Row `r` of the lane's group. Beyond the last row it is that one.
     pub(super) fn of_group(self, lanes: Lanes<'k>, r: impl IntoReg<'k, u32>) -> Reg<'k, u32> {
-        let row = match self.of_group {
-            Some(first) => first + r,
-            None => self.first + lanes.group * self.group + r,
-        };
+        let row = self.first + lanes.group * self.group + r;
         if self.few { row.min(self.n.reg() - 1) } else { row }
+    }
+
+    /// Row `r` of the lane's group, as one row and how many further.
+    pub(super) fn further(self, lanes: Lanes<'k>, r: u32) -> (Reg<'k, u32>, u32) {
+        if self.few { (self.of_group(lanes, r), 0) } else { (self.of_group(lanes, 0), r) }
     }
 
     /// Row `i` of the tile, and whether it is this tile's to store.
     pub(super) fn stored(self, tile: Reg<'k, u32>, i: Reg<'k, u32>) -> (Reg<'k, u32>, Option<Reg<'k, Pred>>) {
         let row = self.first + i;
-        let own = match self.n.known() {
-            _ if self.few => Some(i.lt(self.n.reg())),
-            Some(n) if n.is_multiple_of(self.tile) => None,
-            _ => Some(row.ge(tile * self.tile)),
+        let own = match self.few {
+            true => Some(i.lt(self.n)),
+            false if self.n.is_multiple_of(self.tile) => None,
+            false => Some(row.ge(tile * self.tile)),
         };
         (row, own)
     }
@@ -140,19 +129,19 @@ pub(super) struct Slice<'k> {
 #[derive(Clone, Copy)]
 pub(super) struct Rest<'k> {
     pub(super) weights: Reg<'k, u32>,
-    /// The same where it is known.
-    pub(super) known: Option<u32>,
+    /// Whether they are no more than half a slice.
+    pub(super) half: bool,
 }
 
 /// How rows are divided into slices.
 #[derive(Clone, Copy)]
 pub(super) struct Slices<'k> {
     /// Whole ones of a row.
-    pub(super) whole: Size<'k>,
+    pub(super) whole: Dim<'k>,
     /// Weights of the last where it is not whole, else none.
-    pub(super) rest: Size<'k>,
+    pub(super) rest: Dim<'k>,
     /// Warps that share them.
-    pub(super) warps: Size<'k>,
+    pub(super) warps: u32,
 }
 
 /// Slices of rows of `k` weights: whole ones, and the weights of the last where it is not whole.
@@ -170,41 +159,24 @@ pub(super) fn each_slice<'k>(
 ) {
     let Slices { whole, rest, warps } = slices;
     let full = |number| body(Slice { number, rest: None, lanes: None });
-    match (whole.known(), warps.known()) {
-        (Some(0), _) => {}
-        (Some(whole), Some(warps)) if whole % warps == 0 => {
-            k.each(k.range(0..whole / warps).no_unroll(), |round| full(round * warps + lanes.warp));
-        }
-        (Some(whole), Some(warps)) => {
-            k.each(k.range(lanes.warp..k.u32(whole)).step(warps).no_unroll(), full);
-        }
-        _ => k.each(k.range(here(k, lanes.warp)..whole.reg()).step(warps.reg()).no_unroll(), full),
+    if whole.is_at_most(0) {
+    } else if whole.is_multiple_of(warps) {
+        k.each(k.upto(whole / warps).no_unroll(), |round| full(round * warps + lanes.warp));
+    } else {
+        k.each(k.range(lanes.warp..whole.reg()).step(warps).no_unroll(), full);
     }
-    let last = |known: Option<u32>| {
-        let weights = known.map_or(rest.reg(), |known| k.u32(known));
-        let rest = Some(Rest { weights, known });
-        body(match whole.known() {
-            Some(_) => Slice { number: whole.reg(), rest, lanes: None },
-            None => Slice { number: here(k, whole.reg()), rest, lanes: Some(lanes.again(k)) },
-        });
-    };
-    match (rest.known(), whole.known(), warps.known()) {
-        (Some(0), ..) => {}
-        (known @ Some(_), _, Some(1)) => last(known),
-        (known @ Some(_), Some(whole), Some(warps)) => k.when(lanes.warp.eq(whole % warps), || last(known)),
-        _ => {
-            // Superblocks are half a slice: if anything is left, it is one.
-            let known = layout.units().then_some(layout.slice() / 2);
-            let mine = lanes.warp.eq(whole.reg() & (warps.reg() - 1)) & rest.reg().ne(0);
-            k.when(mine, || last(known));
-        }
+    if rest.is_at_most(0) {
+        return;
     }
-}
-
-/// The value, as one that is known from here on: the addresses of all rows have the same beginning, to which it is
-/// added last.
-fn here<'k>(k: K<'k>, value: Reg<'k, u32>) -> Reg<'k, u32> {
-    k.var(value).get()
+    let half = layout.slice() / 2;
+    // Superblocks are half a slice: if anything is left, it is one.
+    let weights = if layout.units() { k.u32(half) } else { rest.reg() };
+    let rest = Some(Rest { weights, half: rest.is_at_most(half) });
+    let last = || body(Slice { number: whole.anew().reg(), rest, lanes: Some(lanes.again(k)) });
+    match warps {
+        1 => last(),
+        _ => k.when(lanes.warp.eq(whole % warps), last),
+    }
 }
 
 /// Warps of a block: enough in all to keep a device busy, and a number that shares the slices evenly. Fewer
@@ -216,17 +188,5 @@ pub(super) fn warps(layout: Layout, k: u32, tiles: u64, most: u32) -> u32 {
     let idle = |warps: u32| slices.div_ceil(warps) * warps - slices;
     let most = (2 * wanted).min(most).min(slices).max(1);
     let candidates = (wanted / 2).clamp(1, most)..=most;
-    candidates.min_by_key(|&warps| (idle(warps) * 16 / slices, warps.abs_diff(wanted))).unwrap_or(1)
-}
-
-/// Warps that a team of a caller's block may have.
-pub(super) const TEAMS: [u32; 4] = [1, 2, 4, 8];
-
-/// [`warps`] for a team.
-pub(super) fn team_warps(layout: Layout, k: u32, tiles: u64, most: u32) -> u32 {
-    let wanted = warps(layout, k, tiles, most);
-    let slices = k.div_ceil(layout.slice()).max(1);
-    let idle = |warps: u32| slices.div_ceil(warps) * warps - slices;
-    let candidates = TEAMS.into_iter().filter(|&warps| warps <= most && warps < 2 * slices);
     candidates.min_by_key(|&warps| (idle(warps) * 16 / slices, warps.abs_diff(wanted))).unwrap_or(1)
 }

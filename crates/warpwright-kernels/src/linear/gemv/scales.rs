@@ -6,7 +6,7 @@
 //! the loads of words meet in a bank.
 
 use super::format::Layout;
-use super::plan::{GROUPS, LANES, Lanes, QUAD, Rest, Slice};
+use super::plan::{GROUPS, LANES, Lanes, QUAD, Slice};
 use crate::weights::WeightFormat;
 use warpwright_dsl::*;
 
@@ -74,11 +74,9 @@ impl<'k> Exchange<'k> {
     /// Whether this lane loads scales of the slice.
     fn loads(self, slice: Slice<'k>) -> Option<Reg<'k, Pred>> {
         let of_group = (self.rows < QUAD).then(|| self.lanes.in_quad.lt(self.rows));
-        let half = self.layout.slice() / 2;
         let there = match slice.rest {
             None => None,
-            Some(Rest { known: Some(weights), .. }) => (weights <= half).then(|| self.lanes.half.eq(0)),
-            Some(Rest { weights, known: None }) => Some((self.lanes.half * half).lt(weights)),
+            Some(rest) => rest.half.then(|| self.lanes.half.eq(0)),
         };
         match (of_group, there) {
             (Some(of_group), Some(there)) => Some(of_group & there),
@@ -90,7 +88,7 @@ impl<'k> Exchange<'k> {
     pub(super) fn load(
         self,
         k: K<'k>,
-        pitch: Size<'k>,
+        pitch: Dim<'k>,
         slice: Slice<'k>,
         scales: Ptr<'k, Global, u32>,
         factors: Option<Ptr<'k, Global, F16>>,
@@ -116,19 +114,8 @@ impl<'k> Exchange<'k> {
             };
             std::array::from_fn(|i| half(2 * i as u32) | half(2 * i as u32 + 1) << 16)
         };
-        let words = match pitch.known() {
-            _ if self.layout.units() => together(),
-            Some(pitch) => {
-                if pitch.is_multiple_of(16) {
-                    together()
-                } else {
-                    by_halves()
-                }
-            }
-            None if slice.rest.is_some() => by_halves(),
-            None => k.if_else((pitch.reg() % 16).eq(0), together, by_halves),
-        };
-        let words = words.to_vec();
+        let aligned = self.layout.units() || pitch.is_multiple_of(16);
+        let words = if aligned { together() } else { by_halves() }.to_vec();
         let d = factors.map(|factors| {
             let at = slice.number * 2 + self.lanes.half;
             match condition {

@@ -7,7 +7,7 @@ use super::epilogue::{self, Output};
 use super::format::{Layout, Share};
 use super::plan::{self, GROUPS, LANES, Lanes, Rows, Slice};
 use super::scales::{Exchange, Loaded};
-use super::size::{PlaneAt, Shape};
+use super::shape::{PlaneAt, Shape};
 use crate::weights::{Part, WeightFormat};
 use std::ops::Range;
 use warpwright_dsl::*;
@@ -105,42 +105,34 @@ impl Product {
         self.warps * self.warp_words() + epilogue::words(self)
     }
 
-    /// The parts of the block's shared memory, or where that is none, memory of the caller's warps.
-    pub(super) fn scratch<'k>(&self, k: K<'k>, shared: Option<Ptr<'k, Shared, f32>>) -> Scratch<'k> {
-        let words = epilogue::warp_words(self);
-        if let Some(stage) = shared {
-            let partial = stage.at(self.warps * self.warp_words());
-            return Scratch { stage, partial, squares: partial.at(self.warps * words) };
-        }
-        let by_warp = |words: u32| k.shared_by_warp::<f32>(words, self.warps);
-        let (stage, partial) = (by_warp(self.warp_words()), by_warp(words));
-        let squares = if self.epsilon.is_some() { by_warp(self.batch) } else { partial };
-        Scratch { stage, partial, squares }
+    /// The parts of the block's shared memory.
+    fn scratch<'k>(&self, k: K<'k>) -> Scratch<'k> {
+        let stage = k.shared::<f32>(self.scratch_words().max(1));
+        let partial = stage.at(self.warps * self.warp_words());
+        Scratch { stage, partial, squares: partial.at(self.warps * epilogue::warp_words(self)) }
     }
 
-    /// Runs tile `tile`, with all threads of the block. When it returns, others may still read the scratch.
-    pub(crate) fn run<'k>(&self, k: K<'k>, tile: Reg<'k, u32>, scratch: Scratch<'k>, operands: Operands<'k>) {
+    /// Runs tile `tile`, with all threads of the block. When it returns, others may still read the shared memory.
+    pub(crate) fn run<'k>(&self, k: K<'k>, tile: Reg<'k, u32>, operands: Operands<'k>) {
+        let scratch = self.scratch(k);
         let layout = self.layout();
         let lanes = Lanes::new(k);
         let shape = Shape::new(k, self);
         let memory = scratch.stage.at(lanes.warp * self.warp_words());
-        let rows_of = |lanes| {
-            Rows::new(k, lanes, tile, shape.n, (self.few_rows(), self.group_rows() / self.matrices()))
-        };
-        let sources = |lanes, rows| {
+        let rows = Rows::new(k, tile, shape.n, self.group_rows() / self.matrices());
+        let sources = |lanes| {
             let stage = Stage::new(self.staging(), self.k, lanes, memory, operands.x);
             let exchange = Exchange::new(layout, lanes, self.group_rows(), memory.at(self.staging().words()));
-            (stage, exchange, Matrices::new(k, *self, &shape, operands.weights, lanes, rows, exchange))
+            (stage, exchange, Matrices::new(*self, &shape, operands.weights, lanes, rows, exchange))
         };
-        let rows = rows_of(lanes);
-        let shared = sources(lanes, rows);
+        let shared = sources(lanes);
 
         let zeros = |count: u32| (0..count).map(|_| k.var(0.0f32)).collect::<Vec<_>>();
         let sums: Vec<_> = (0..self.group_rows()).map(|_| zeros(self.batch)).collect();
         let squares = zeros(if self.epsilon.is_some() { self.batch } else { 0 });
 
         plan::each_slice(k, layout, shape.slices, lanes, |slice| {
-            let own = slice.lanes.map(|lanes| sources(lanes, rows_of(lanes)));
+            let own = slice.lanes.map(sources);
             let (stage, exchange, matrices) = own.as_ref().unwrap_or(&shared);
             let (stage, exchange) = (*stage, *exchange);
             let steps = matrices.steps();
@@ -192,12 +184,11 @@ struct Matrices<'k> {
     rows: Vec<WeightRow<'k>>,
     /// The row whose scales the lane loads.
     scales: WeightRow<'k>,
-    /// Beside each plane its pitch, where that is not known.
-    steps: Vec<Option<Var<'k, u32>>>,
 }
 
-/// For each plane its pitch, where that is not known.
-type Steps<'k> = Vec<Option<Reg<'k, u32>>>;
+/// For each plane the bytes between rows, taken for each slice: so one address is counted along for all rows of a
+/// group, and not one for each.
+type Steps<'k> = Vec<Dim<'k>>;
 
 /// A row of a matrix.
 #[derive(Clone, Copy)]
@@ -210,7 +201,6 @@ struct WeightRow<'k> {
 
 impl<'k> Matrices<'k> {
     fn new(
-        k: K<'k>,
         product: Product,
         shape: &Shape<'k>,
         (first, second): (Ptr<'k, Global, u8>, Option<Ptr<'k, Global, u8>>),
@@ -225,15 +215,9 @@ impl<'k> Matrices<'k> {
             None => first,
         };
         let row = |r: u32| {
-            let weights = matrix(r);
-            let r = r % rows.group;
-            if rows.follow() {
-                WeightRow { weights, number: rows.of_group(lanes, 0), further: r }
-            } else {
-                WeightRow { weights, number: rows.of_group(lanes, r), further: 0 }
-            }
+            let (number, further) = rows.further(lanes, r % rows.group);
+            WeightRow { weights: matrix(r), number, further }
         };
-        let step = |plane: &PlaneAt<'k>| rows.follow().then(|| k.var(plane.pitch.reg()));
         Matrices {
             product,
             planes: shape.planes.clone(),
@@ -244,22 +228,18 @@ impl<'k> Matrices<'k> {
                 number: rows.of_group(lanes, r % rows.group),
                 further: 0,
             },
-            steps: shape.planes.iter().map(step).collect(),
         }
     }
 
-    /// What the slice that is being worked on has between rows, for each plane. Read for each slice: so that one address
-    /// is counted along for all rows of a group, and not one for each.
     fn steps(&self) -> Steps<'k> {
-        self.steps.iter().map(|step| step.map(Var::get)).collect()
+        self.planes.iter().map(|plane| plane.pitch.anew()).collect()
     }
 
     /// A row of a plane, as words.
     fn row(&self, steps: &Steps<'k>, part: Part, row: WeightRow<'k>) -> Option<Ptr<'k, Global, u32>> {
         let (plane, step) = self.planes.iter().zip(steps).find(|(plane, _)| plane.part == part)?;
         let from = plane.offset.map_or(row.weights, |offset| row.weights.at(offset));
-        let first = from.at(row.number * plane.pitch.reg());
-        Some(step.map_or(first, |step| first.at(step * row.further)).cast())
+        Some(from.at(plane.pitch.rows(row.number)).at(*step * row.further).cast())
     }
 
     /// The lane's share of row `r` of its group.
