@@ -19,10 +19,10 @@ use super::{K, Ptr};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{self, Imm, Reg as Id, Space, Special, SpecialRegister, Src, Type};
-use warpwright_ptx::op::Access;
 use warpwright_ptx::op::convert::Cvta;
 use warpwright_ptx::op::memory::Ld;
 use warpwright_ptx::op::sync::BarSync;
+use warpwright_ptx::op::{Access, Op};
 
 /// Warps of the block that run as a block of their own, and the other such teams beside it.
 #[derive(Clone, Copy, Debug)]
@@ -221,7 +221,7 @@ impl Barrier {
     }
 }
 
-/// What a called body asks for. Each is a word of 64 bits of the record of its call.
+/// What a called body asks for. Each that the code needs is a word of 64 bits of the record of its call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Asked {
     /// An argument: the address of a buffer in generic memory, or the bits of a number, in the low ones.
@@ -236,8 +236,8 @@ pub enum Asked {
 /// What the body of a call asked for, as [`Built::calls`](super::Built::calls) has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallDesc {
-    /// What it asked for, in order, and whether the code needs it.
-    pub asked: Vec<(Asked, bool)>,
+    /// What its record holds, word by word: what the body asked for, in order, as far as the code needs it.
+    pub asked: Vec<Asked>,
     /// Blocks of the [pieces](K::pieces) that its grid is divided into; none where it is one piece.
     pub pieces: Vec<u32>,
 }
@@ -268,8 +268,8 @@ pub(super) struct Frame {
     team: (Id, u32),
     /// Where the body finds what it asks for, if that is no affair of its caller.
     record: Option<Record>,
-    /// The registers that hold addresses of buffers, with what was asked for, by its place, and the word of it.
-    taken: Vec<(Id, usize, u32)>,
+    /// The registers that hold addresses of buffers, and what was asked for, by its place.
+    taken: Vec<(Id, usize)>,
     /// Bytes of shared memory that the body has asked for, of all teams.
     shared: u64,
     /// Where in it the block-wide collectives have their scratch, for each register of a state.
@@ -283,12 +283,8 @@ struct Record {
     words: u32,
     address: Id,
     late: Option<Late>,
-    /// Which of what the body asks for has a word; everything where that is not said.
-    needed: Option<Vec<bool>>,
     /// What the body has asked for.
     asked: Vec<Ask>,
-    /// Words up to here.
-    count: u32,
     piece: usize,
     pieces: Vec<u32>,
 }
@@ -297,10 +293,9 @@ struct Record {
 #[derive(Clone, Debug)]
 struct Ask {
     what: Asked,
-    /// The register that has it.
-    value: Id,
-    /// Whether it was looked up once more.
-    anew: bool,
+    /// The registers that it was loaded into, where it was asked for and anew, and how far the address of each load is
+    /// before the record.
+    values: Vec<(Id, i64)>,
 }
 
 /// What is left of the calls and the pieces of a kernel: their shared memory, one array that is as large as the largest of
@@ -312,18 +307,6 @@ pub(super) struct Calls {
     /// Bytes that the piece of a launch has asked for, whose work is being run.
     piece: Option<u64>,
     asked: Vec<(Vec<Ask>, Vec<u32>)>,
-}
-
-impl Calls {
-    /// What the calls asked for, of which `live` says what is needed.
-    pub(super) fn describe(self, live: &[bool]) -> Vec<CallDesc> {
-        let is_live = |reg: Id| live.get(reg.0 as usize).copied().unwrap_or(false);
-        let describe = |(asked, pieces): (Vec<Ask>, Vec<u32>)| CallDesc {
-            asked: asked.into_iter().map(|ask| (ask.what, ask.anew || is_live(ask.value))).collect(),
-            pieces,
-        };
-        self.asked.into_iter().map(describe).collect()
-    }
 }
 
 impl<'k> Call<'k> {
@@ -344,7 +327,7 @@ impl<'k> Call<'k> {
         };
         let words = words.id;
         let (asked, pieces) = (Vec::new(), Vec::new());
-        let record = Record { words, address, late: None, needed: None, asked, count: 0, piece: 0, pieces };
+        let record = Record { words, address, late: None, asked, piece: 0, pieces };
         Call { team, home, grid, record }
     }
 
@@ -354,7 +337,8 @@ impl<'k> Call<'k> {
         self
     }
 
-    /// Says where the record begins a second time: `words` from the one on whose index is in `at`. A body that takes an
+    /// Says where the record begins a second time: at the word of `words`, a parameter that is moved by a constant at most,
+    /// whose index is in `at`. A body that takes an
     /// argument [anew](Ptr::anew) looks there, and need not keep the record's address until then.
     pub fn late(mut self, words: Ptr<'k, Global, u64>, at: Ptr<'k, Shared, u32>) -> Self {
         self.record.late = Some((words.id, at.id));
@@ -364,12 +348,6 @@ impl<'k> Call<'k> {
     /// Calls a [piece](K::pieces) of the body, by its number; the first where that is not said.
     pub fn piece(mut self, piece: usize) -> Self {
         self.record.piece = piece;
-        self
-    }
-
-    /// Leaves words out of the record that the code does not need: of what the body asks for, in order, what has one.
-    pub fn needed(mut self, needed: impl Into<Vec<bool>>) -> Self {
-        self.record.needed = Some(needed.into());
         self
     }
 
@@ -456,34 +434,55 @@ impl State {
     /// What the called body asks for, out of the record; `None` where it has none.
     pub(super) fn asked(&mut self, what: Asked, ty: Type, loc: Loc) -> Option<Id> {
         let home = self.frame.as_ref()?.home;
-        let record = self.record()?;
-        let needed = record.needed.as_ref().map(|needed| needed.get(record.asked.len()).copied());
-        let has_word = needed != Some(Some(false));
-        let (address, word) = (record.address, record.count);
-        let value = if !has_word {
-            // Nothing needs it.
-            self.constant(ty, Imm::Int(0))
-        } else if !self.usable(address, loc) {
-            POISON
-        } else {
-            let home = if self.block(home).open { home } else { self.current };
-            let address = ir::Address::reg(address, i64::from(word) * 8);
-            self.pure_in(home, ty, loc, |d| word_of_record(ty, d, address).into())
-        };
-        let record = self.record()?;
-        record.count += u32::from(has_word);
-        record.asked.push(Ask { what, value, anew: false });
+        let address = self.record()?.address;
+        let home = if self.block(home).open { home } else { self.current };
+        let value = self.word(address, home, ty, loc);
+        self.record()?.asked.push(Ask { what, values: vec![(value, 0)] });
         Some(value)
+    }
+
+    /// A word of the record at an address: which one is known when it is known what the code needs.
+    fn word(&mut self, record: Id, block: BlockId, ty: Type, loc: Loc) -> Id {
+        if !self.usable(record, loc) {
+            return POISON;
+        }
+        let address = ir::Address::reg(record, 0);
+        self.pure_in(block, ty, loc, |d| word_of_record(ty, d, address).into())
+    }
+
+    /// Numbers the words of each record, of what is needed.
+    pub(super) fn number_words(&mut self, live: &[bool]) -> Vec<CallDesc> {
+        let is_live = |(reg, _): &(Id, i64)| live.get(reg.0 as usize).copied().unwrap_or(false);
+        let mut descriptions = Vec::new();
+        for (asked, pieces) in std::mem::take(&mut self.calls.asked) {
+            let mut needed = Vec::new();
+            for Ask { what, values } in asked {
+                if !values.iter().any(is_live) {
+                    continue;
+                }
+                for (value, before) in values {
+                    let Some(Def::Inst(inst)) = self.values.get(value.0 as usize).map(|value| value.def)
+                    else {
+                        continue;
+                    };
+                    if let Op::Ld(load) = &mut self.ops[inst as usize] {
+                        load.address.offset = before + needed.len() as i64 * 8;
+                    }
+                }
+                needed.push(what);
+            }
+            descriptions.push(CallDesc { asked: needed, pieces });
+        }
+        descriptions
     }
 
     /// The buffer that the record has for an argument. It is read through the read-only cache only where the kernel says
     /// that nobody writes it.
     pub(super) fn framed_buffer(&mut self, name: &'static str, mutable: bool, loc: Loc) -> Option<Pointer> {
-        let record = self.record()?;
-        let (place, word) = (record.asked.len(), record.count);
+        let place = self.record()?.asked.len();
         let address = self.asked(Asked::Arg(name), Type::U64, loc)?;
         let base = self.global(address, loc);
-        self.frame.as_mut()?.taken.push((base, place, word));
+        self.frame.as_mut()?.taken.push((base, place));
         let (form, shifting) = (FormId::ZERO, !self.is_constant(name));
         Some(Pointer { base: Base::Reg(base), form, narrow: false, mutable, shifting })
     }
@@ -568,31 +567,39 @@ impl<'k, T: Data> Ptr<'k, Global, T> {
     #[track_caller]
     pub fn anew(self) -> Self {
         let (k, loc) = (self.k, Location::caller());
-        let Some((pointer, (words, at), word)) = self.taken() else { return self };
+        let Some((pointer, (words, at), place)) = self.taken() else { return self };
+        let place_of = |state: &State| {
+            let pointer = *state.pointers.get(words as usize)?;
+            let Base::Reg(base) = pointer.base else { return None };
+            Some((Reg::<u64>::new(k, base), state.forms.constant(pointer.form)))
+        };
+        let found = place_of(&k.state());
+        let Some((words, before)) = found else { return self };
         let at: Ptr<'k, Shared, u32> = Ptr::with_id(k, at);
-        let words: Ptr<'k, Global, u64> = Ptr::with_id(k, words);
-        let address = words.at(at.ld(0)).nc().ld(word);
+        let record = words + at.ld(0).to::<u64>() * 8;
         let pointer = {
             let mut state = k.state();
-            let base = state.global(address.id, loc);
-            Pointer { base: Base::Reg(base), ..pointer }
+            let (record, block) = (state.sealed(record.id, loc), state.current);
+            let address = state.word(record, block, Type::U64, loc);
+            if let Some(record) = state.record() {
+                record.asked[place].values.push((address, before));
+            }
+            Pointer { base: Base::Reg(state.global(address, loc)), ..pointer }
         };
         let mut anew = Ptr::new(k, pointer);
         anew.access = self.access;
         anew
     }
 
-    /// Where its address is said a second time, and by which word, if it is an argument of a call for which it is.
-    fn taken(self) -> Option<(Pointer, Late, u32)> {
-        let mut state = self.k.state();
+    /// Where its address is said a second time, and what was asked for, by its place, if it is an argument of a call for
+    /// which it is.
+    fn taken(self) -> Option<(Pointer, Late, usize)> {
+        let state = self.k.state();
         let pointer = self.pointer_in(&state)?;
         let Pointer { base: Base::Reg(base), form: FormId::ZERO, .. } = pointer else { return None };
-        let frame = state.frame.as_mut()?;
-        let &(_, place, word) = frame.taken.iter().find(|(address, ..)| *address == base)?;
-        let record = frame.record.as_mut()?;
-        let late = record.late?;
-        record.asked.get_mut(place)?.anew = true;
-        Some((pointer, late, word))
+        let frame = state.frame.as_ref()?;
+        let &(_, place) = frame.taken.iter().find(|(address, _)| *address == base)?;
+        Some((pointer, frame.record.as_ref()?.late?, place))
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn module(state: &mut State, entry: &str, launch: &LaunchRule, loc: L
     resolver.run();
     let addresses = std::mem::take(&mut resolver.addresses);
     let live = Liveness::run(state);
-    let calls = std::mem::take(&mut state.calls).describe(&live.0);
+    let calls = state.number_words(&live.0);
     let mut writer = Flattener::new(state, &addresses, live);
     writer.block(ENTRY);
     writer.block(BODY);

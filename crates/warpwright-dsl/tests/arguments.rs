@@ -177,7 +177,7 @@ fn a_called_body_reads_constant_inputs_alone_through_the_read_only_cache() {
         });
         let built = built.expect("a kernel");
         let asked: Vec<_> = built.calls[0].asked.clone();
-        assert_eq!(asked, ["x", "w", "y"].map(|name| (Asked::Arg(name), true)));
+        assert_eq!(asked, ["x", "w", "y"].map(Asked::Arg));
         non_coherent(&built.module)
     };
     // The words of the record, then the numbers.

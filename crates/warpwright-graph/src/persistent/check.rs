@@ -46,7 +46,8 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
         instances.filter(move |(_, instance)| instance.origin == origin)
     };
     // What the plan asks for, made anew.
-    let needed = Parts::new(plan, schedule.warps).and_then(|parts| parts.instances(&[]));
+    let parts = Parts::new(plan, schedule.warps).map(|parts| parts.knowing(&schedule.instances));
+    let needed = parts.and_then(|parts| parts.instances(&[]));
     let needed = needed.map_err(|error| ScheduleFault::Plan { error: error.to_string() })?;
     let mut wanted: BTreeMap<Origin, Vec<_>> = BTreeMap::new();
     for instance in needed {

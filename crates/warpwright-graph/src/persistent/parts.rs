@@ -34,6 +34,28 @@ impl<'a> Parts<'a> {
         Ok(Parts { plan, warps, known: HashMap::new() })
     }
 
+    /// The same, with what is known of how some kernels are called. An op tells what it was made of, whoever has it: it
+    /// is as good as one that is made anew where it is for the plan's architecture, and for teams of such blocks.
+    pub(super) fn knowing<'i>(mut self, instances: impl IntoIterator<Item = &'i Instance>) -> Self {
+        let mut found: HashMap<Key, Vec<&Op>> = HashMap::new();
+        for Instance { call, .. } in instances {
+            let suits = call.target() == self.plan.options().arch
+                && call.kernel().launch().team_warps(self.warps) == Some(call.warps());
+            if let Some(key) = call.kernel().key().filter(|_| suits) {
+                found.entry(key).or_default().push(call);
+            }
+        }
+        for (key, mut calls) in found {
+            calls.sort_by_key(|call| call.piece());
+            calls.dedup_by_key(|call| call.piece());
+            // A body that is not in pieces is one; of one that is, all must be there.
+            if calls.len() == calls[0].pieces().max(1) {
+                self.known.insert(key, calls.into_iter().cloned().collect());
+            }
+        }
+        self
+    }
+
     /// The instances of all launches, and of what comes after them.
     pub(super) fn instances(mut self, appended: &[Appended]) -> Result<Vec<Instance>, ScheduleError> {
         let mut instances = Vec::new();

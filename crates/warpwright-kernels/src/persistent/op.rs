@@ -18,12 +18,13 @@ pub struct Op {
     args: Arc<[ArgDesc]>,
     /// Which of the pieces of the body.
     piece: usize,
-    /// Blocks of the piece; none where the body is one piece.
-    blocks: Option<u32>,
+    /// Blocks of each piece; none where the body is one piece.
+    pieces: Arc<[u32]>,
     /// Warps of a team.
     warps: u32,
-    /// What the body asks for, in order, and whether the code needs it: then a record has a word of it.
-    asked: Arc<[(Asked, bool)]>,
+    target: Arch,
+    /// What a record holds, word by word.
+    asked: Arc<[Asked]>,
     /// The PTX of a kernel that calls it and nothing else.
     code: Arc<str>,
 }
@@ -83,39 +84,17 @@ impl Op {
             let (name, ty) = (arg.name, arg.dtype.name());
             return refuse(&format!("a kernel whose numbers have 32 or 64 bits: `{name}` is {ty}"));
         }
-        let of_piece = |piece: usize| Op {
-            kernel: Arc::clone(kernel),
-            args: args.clone().into(),
-            piece,
-            blocks: None,
-            warps,
-            asked: [].into(),
-            code: "".into(),
+        let args: Arc<[ArgDesc]> = args.into();
+        let piece = |piece: usize| -> Result<Op, BuildError> {
+            let (kernel, args) = (Arc::clone(kernel), Arc::clone(&args));
+            let (pieces, asked, code) = ([].into(), [].into(), "".into());
+            let op = Op { kernel, args, piece, pieces, warps, target, asked, code };
+            let (code, CallDesc { asked, pieces }) = op.alone(target)?;
+            Ok(Op { pieces: pieces.into(), asked: asked.into(), code: code.into(), ..op })
         };
-        let (first, pieces) = of_piece(0).built(target)?;
-        let mut ops = vec![first];
-        for piece in 1..pieces {
-            ops.push(of_piece(piece).built(target)?.0);
-        }
-        Ok(ops)
-    }
-
-    /// The op with its code, and how many pieces the body has.
-    fn built(mut self, target: Arch) -> Result<(Self, usize), BuildError> {
-        // What the code does not need has no word, so that pieces that use different arguments alike are one op.
-        loop {
-            let (code, call) = self.alone(target)?;
-            self.blocks = call.pieces.get(self.piece).copied();
-            let needed =
-                |asked: &[(Asked, bool)]| asked.iter().map(|(_, needed)| *needed).collect::<Vec<_>>();
-            let settled = needed(&call.asked) == needed(&self.asked)
-                || self.asked.is_empty() && call.asked.iter().all(|(_, needed)| *needed);
-            self.asked = call.asked.into();
-            if settled {
-                self.code = code.into();
-                return Ok((self, call.pieces.len()));
-            }
-        }
+        let first = piece(0)?;
+        let others = 1..first.pieces.len();
+        [Ok(first)].into_iter().chain(others.map(piece)).collect()
     }
 
     /// The PTX of a kernel that calls it and nothing else, and what the call asked for.
@@ -137,9 +116,19 @@ impl Op {
         &self.kernel
     }
 
+    /// The architecture that its code is for.
+    pub fn target(&self) -> Arch {
+        self.target
+    }
+
     /// Which piece of the kernel's body it is.
     pub fn piece(&self) -> usize {
         self.piece
+    }
+
+    /// How many pieces the kernel's body has; none where its grid is not divided.
+    pub fn pieces(&self) -> usize {
+        self.pieces.len()
     }
 
     /// The kernel whose body is called: the one that has promised to stay within its arguments, where one has.
@@ -165,7 +154,7 @@ impl Op {
 
     /// What a record of the launch that it was made of holds, word by word behind its head.
     pub fn operands(&self) -> impl Iterator<Item = &Asked> {
-        self.asked.iter().filter(|(_, needed)| *needed).map(|(asked, _)| asked)
+        self.asked.iter()
     }
 
     /// Warps of a team that runs it.
@@ -176,7 +165,7 @@ impl Op {
     /// Its grid, by the numbers that the kernel's launch rule depends on; `None` where one is missing, or there are too
     /// many blocks.
     pub fn grid(&self, number: impl Fn(&str) -> Option<u64>) -> Option<[u32; 3]> {
-        if let Some(blocks) = self.blocks {
+        if let Some(&blocks) = self.pieces.get(self.piece) {
             return Some([blocks, 1, 1]);
         }
         let mut grid = [0; 3];
@@ -227,11 +216,9 @@ impl Op {
         let one = Extent::new(1);
         let [_, y_is, z_is] = self.kernel.launch().grid;
         let call = |at: Reg<'k, u32>| {
-            let needed: Vec<bool> = self.asked.iter().map(|(_, needed)| *needed).collect();
             let [x, y, z, _] = all.at(at).cast::<u32>().ld_vec::<4>(0);
-            let call =
-                Call::new(team, all, at + format::RECORD_HEAD as u32).grid([x, y, z]).piece(self.piece);
-            (if needed.is_empty() { call } else { call.needed(needed) }, [x, y])
+            let record = at + format::RECORD_HEAD as u32;
+            (Call::new(team, all, record).grid([x, y, z]).piece(self.piece), [x, y])
         };
         let line = (y_is == one && z_is == one).then(|| call(kept.ld(Kept::RECORD)).0);
         k.fold_while(

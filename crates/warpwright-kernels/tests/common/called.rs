@@ -227,8 +227,8 @@ impl<'a> Calls<'a> {
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let (_, calls) = Caller::build(self.kernel, self.arch).expect("a caller");
         let asked = calls.iter().flat_map(|call| &call.asked);
-        let number = |(asked, needed): &(Asked, bool)| match asked {
-            Asked::Number(bits) if *needed => Some(*bits),
+        let number = |asked: &Asked| match asked {
+            Asked::Number(bits) => Some(*bits),
             _ => None,
         };
         asked.filter_map(number).collect()
@@ -266,13 +266,12 @@ impl<'a> Calls<'a> {
         for (i, call) in calls.iter().enumerate() {
             let grid = call.pieces.get(i).map_or(grid, |&blocks| [blocks.into(), 1, 1]);
             let mut record = Vec::new();
-            for (asked, needed) in &call.asked {
+            for asked in &call.asked {
                 record.push(match asked {
                     Asked::Arg(name) => word(name),
                     Asked::Number(bits) => {
-                        let wrong = self.wrong.filter(|(place, _)| *needed && *place == seen);
-                        seen += usize::from(*needed);
-                        wrong.map_or(*bits, |(_, bits)| bits)
+                        seen += 1;
+                        self.wrong.filter(|(place, _)| place + 1 == seen).map_or(*bits, |(_, bits)| bits)
                     }
                     Asked::Table(table) => {
                         words.extend(table);
