@@ -90,6 +90,7 @@ impl<T: Kernel> AnyKernel for T {
 
     fn check(&self) -> Result<(), BuildError> {
         self.check_fields()?;
-        Kernel::check(self)
+        Kernel::check(self)?;
+        super::typed::check_launch(self)
     }
 }

@@ -2,10 +2,12 @@
 
 use super::any::AnyKernel;
 use super::args::Parameters;
+use super::types::Data;
 use super::{
-    ArgDesc, Arguments, Body, Bounded, BuildError, Built, Config, K, Key, LaunchRule, Mode, Unbound,
+    ArgDesc, Arguments, Body, Bounded, BuildError, Built, Config, Extent, K, Key, LaunchRule, Mode, Source,
+    Unbound,
 };
-use warpwright_ptx::ir::{Arch, Module};
+use warpwright_ptx::ir::{Arch, Module, Type};
 
 /// A kernel: a struct whose fields are its host-time configuration. See [`Arguments`] for a whole one.
 pub trait Kernel: Config + Sized {
@@ -56,6 +58,38 @@ pub trait Kernel: Config + Sized {
     #[track_caller]
     fn ptx(&self, target: Arch) -> Result<String, BuildError> {
         AnyKernel::ptx(self, target)
+    }
+}
+
+/// That the launch rule depends on numbers that are declared with the arguments, and no others.
+pub(super) fn check_launch<T: Kernel>(kernel: &T) -> Result<(), BuildError> {
+    let mut numbers = Numbers(Vec::new());
+    <T::Args<Unbound> as Arguments<Unbound>>::ask(kernel, &mut numbers);
+    let depends = kernel.launch().grid.into_iter().flat_map(Extent::depends_on);
+    match depends.into_iter().find(|name| !numbers.0.contains(name)) {
+        Some(unknown) => {
+            let rule = format!("of numbers among the arguments: {}", numbers.0.join(", "));
+            Err(BuildError::field("launch", unknown, rule))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The names of numbers among arguments.
+struct Numbers(Vec<&'static str>);
+
+impl Source<Unbound> for Numbers {
+    fn input<T: Data>(&mut self, _: &'static str) {}
+    fn output<T: Data>(&mut self, _: &'static str) {}
+    fn in_out<T: Data>(&mut self, _: &'static str) {}
+    fn scalar<T: Data>(&mut self, name: &'static str) {
+        self.0.push(name);
+    }
+    fn any_input(&mut self, _: &'static str, _: Type) {}
+    fn any_output(&mut self, _: &'static str, _: Type) {}
+    fn any_in_out(&mut self, _: &'static str, _: Type) {}
+    fn dim(&mut self, name: &'static str) {
+        self.0.push(name);
     }
 }
 

@@ -234,6 +234,46 @@ fn values_outside_of_their_domains_are_refused_before_the_check() {
     assert_eq!(refused(Rows { bias: f32::NAN, ..rows() }), ("bias", "NaN".into(), rule));
 }
 
+/// A grid that depends on what is no number of the arguments cannot be known to whoever launches it.
+#[test]
+fn a_grid_depends_on_declared_numbers() {
+    /// Its grid is a number of that name.
+    #[derive(Config)]
+    struct Grid {
+        #[field(opaque)]
+        of: &'static str,
+    }
+
+    #[derive(Args)]
+    #[args(of = Grid)]
+    struct GridArgs<M: Mode> {
+        #[arg(len = rows)]
+        y: M::Out<u32>,
+        n: M::Scalar<u32>,
+        rows: M::Dim,
+    }
+
+    impl warpwright_dsl::Kernel for Grid {
+        type Args<M: Mode> = GridArgs<M>;
+
+        fn launch(&self) -> LaunchRule {
+            LaunchRule::new(32).grid(Extent::dim(self.of).per(2))
+        }
+
+        fn body<'k>(&self, k: K<'k>, GridArgs { y, n, .. }: GridArgs<Body<'k>>) {
+            y.st(k.ctaid(), n);
+        }
+    }
+
+    for of in ["rows", "n"] {
+        assert!(Grid { of }.build(SM_80).is_ok(), "{of}");
+    }
+    for of in ["row", "y", "Rows"] {
+        let Err(BuildError::Field { field, value, .. }) = Grid { of }.build(SM_80) else { panic!("{of}") };
+        assert_eq!((field, value), ("launch", of.to_string()));
+    }
+}
+
 #[test]
 fn arguments_are_described_by_the_struct() {
     let described = |rows: Rows| -> Vec<_> {

@@ -53,7 +53,7 @@ pub struct PersistentDecoderArgs<M: Mode> {
     pub operands: M::In<u64>,
     #[arg(len = Extent::dim("items").times(ITEM_WORDS.into()), constant)]
     pub items: M::In<u32>,
-    #[arg(len = of.lists().times(2), constant)]
+    #[arg(len = of.lists(phases, blocks).times(2), constant)]
     pub bounds: M::In<u32>,
     #[arg(len = BARRIER_WORDS)]
     pub barrier: M::InOut<u32>,
@@ -66,6 +66,7 @@ pub struct PersistentDecoderArgs<M: Mode> {
     pub phases: M::Scalar<u32>,
     pub tokens: M::Scalar<u32>,
     pub budget: M::Scalar<u32>,
+    pub blocks: M::Dim,
 }
 
 /// How the items of a phase come to blocks.
@@ -119,10 +120,10 @@ impl PersistentDecoder {
     }
 
     /// Lists of items.
-    fn lists(&self) -> Extent {
+    fn lists(&self, phases: Extent, blocks: Extent) -> Extent {
         match self.assignment {
-            Assignment::Static => Extent::dims("phases", "blocks"),
-            Assignment::Queue => Extent::dim("phases"),
+            Assignment::Static => phases * blocks,
+            Assignment::Queue => phases,
         }
     }
 }

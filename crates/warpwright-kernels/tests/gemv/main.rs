@@ -1,6 +1,5 @@
 //! Products of quantised matrices with a few columns, on the virtual GPU with every check on, against `f64`.
 
-mod called;
 mod case;
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,8 +1,9 @@
-//! What a newcomer writes on the first day: short kernels, each against the loop that a CPU runs, at odd sizes, with
-//! every check on. And with each barrier, fence and wait taken out in turn, which the checks find, or the numbers.
+//! What a newcomer writes on the first day: nine short kernels, a file each, held to the loop that a CPU runs, at odd
+//! sizes, with every check on. Its tests take each barrier, fence and wait out in turn, which the checks find, or the
+//! numbers.
 
 mod binary_search;
-#[path = "../common/mod.rs"]
+#[path = "../../tests/common/mod.rs"]
 mod common;
 mod gemm;
 mod gemv;
@@ -63,6 +64,7 @@ impl Day<'_> {
         })
     }
 
+    #[cfg(test)]
     #[track_caller]
     fn assert_right(&self) {
         for sm in self.targets() {
@@ -71,7 +73,43 @@ impl Day<'_> {
     }
 }
 
+/// All of them, with each wait in its text and whether it is needed.
+fn days() -> [(&'static str, Day<'static>, &'static [bool]); 10] {
+    [
+        ("histogram", histogram::day(191), &[true, true]),
+        // The last barrier keeps the scratch for a collective that does not come.
+        ("layer norm", layer_norm::day(2, 1000), &[true, false]),
+        ("top 8", top_8::day(1, 65), &[true, true]),
+        ("gemm", gemm::day(17, 33, 40), &[true, true]),
+        ("stencil", stencil::day(777), &[true; 5]),
+        ("gemv", gemv::day(3, 33), &[]),
+        ("binary search", binary_search::day(33, 70), &[]),
+        ("and a stop", binary_search::stopping(33, 70), &[]),
+        ("paged gather", paged_gather::day(50), &[]),
+        // As above.
+        ("segmented scan", segmented_scan::day(1000), &[true, true, true, true, true, false]),
+    ]
+}
+
+fn main() {
+    for (name, day, _) in &days() {
+        for sm in day.targets() {
+            let module = day.build(sm).module;
+            let count: usize = module.entries().map(|kernel| kernel.instructions().count()).sum();
+            match day.wrong(&day.run(sm).0) {
+                None => println!("{name:15} sm_{sm}  {:4} instructions, right, no findings", count),
+                Some((output, at, found, exact)) => {
+                    println!(
+                        "{name:15} sm_{sm}  output {output}, element {at}: {found}, and should be {exact}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// What only a virtual GPU shows.
+#[cfg(test)]
 mod on_the_vm {
     use super::*;
     use warpwright_ptx::ir::{ItemKind, StatementKind};
@@ -124,20 +162,7 @@ mod on_the_vm {
 
     #[test]
     fn every_wait_is_needed() {
-        let days: [(&str, Day<'_>, &[bool]); 9] = [
-            ("histogram", histogram::day(191), &[true, true]),
-            // The last barrier keeps the scratch for a collective that does not come.
-            ("layer norm", layer_norm::day(2, 1000), &[true, false]),
-            ("top 8", top_8::day(1, 65), &[true, true]),
-            ("gemm", gemm::day(17, 33, 40), &[true, true]),
-            ("stencil", stencil::day(777), &[true; 5]),
-            ("gemv", gemv::day(3, 33), &[]),
-            ("binary search", binary_search::day(33, 70), &[]),
-            ("paged gather", paged_gather::day(50), &[]),
-            // As above.
-            ("segmented scan", segmented_scan::day(1000), &[true, true, true, true, true, false]),
-        ];
-        for (name, day, needed) in &days {
+        for (name, day, needed) in &days() {
             for sm in day.targets() {
                 assert_eq!(missed(day, sm), *needed, "{name} on sm_{sm}");
             }

@@ -1,6 +1,6 @@
 //! Products that another kernel calls: one code for all shapes of a class.
 
-use super::case::{activations, q8_1, weights};
+use crate::case::{activations, q8_1, weights};
 use crate::common::called::Calls;
 use crate::common::numbers;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ fn every_format_path_and_epilogue() {
 #[test]
 fn every_length_by_every_team() {
     for format in WeightFormat::ALL {
-        for k in super::lengths(format) {
+        for k in crate::lengths(format) {
             for warps in [1, 2, 4, 8] {
                 for n in [5, 16, 49] {
                     let mut case = case(format, n, k, false);
@@ -124,7 +124,7 @@ fn every_length_by_every_team() {
 #[test]
 fn every_length_in_bytes() {
     for format in WeightFormat::ALL.into_iter().filter(|format| !format.is_float()) {
-        for k in super::lengths(format) {
+        for k in crate::lengths(format) {
             for (path, warps) in [(Activations::Int8, 4), (Activations::Rounded, 2)] {
                 let mut case = case(format, 17, k, false);
                 (case.gemv.activations, case.gemv.warps) = (path, Some(warps));
@@ -200,38 +200,33 @@ fn every_number_matters() {
     }
 }
 
-/// What the virtual GPU alone counts.
-mod on_the_vm {
-    use super::*;
-
-    /// A tile of those that a team walks costs what it costs where the kernel is launched, within a twentieth: what one
-    /// block more of the matrix costs, so that the caller's own beginning is not counted.
-    #[test]
-    fn a_tile_costs_no_more() {
-        for format in [WeightFormat::Q4K, WeightFormat::Q6K] {
-            for (k, swiglu, norm, residual) in [
-                (256, false, true, false),
-                (256, true, true, false),
-                (768, false, false, true),
-                (768, true, true, false),
-                (2048, false, true, false),
-            ] {
-                for path in [Activations::Exact, Activations::Rounded] {
-                    let instructions = |n: u32| {
-                        let mut case = case(format, n, k, swiglu);
-                        case.gemv.activations = path;
-                        case.gemv.matrices[0].residual = residual;
-                        case.epsilon = norm.then_some(1e-5);
-                        case.gemv.warps = case.kernel().launch().team_warps(8);
-                        let kernel = case.kernel();
-                        let reports = case.calls(&*kernel).reports();
-                        (kernel.entry(), reports.map(|report| report.counters.warp_instructions))
-                    };
-                    let ((entry, [launched, called]), (_, [more_launched, more_called])) =
-                        (instructions(512), instructions(1024));
-                    let ratio = (more_called - called) as f64 / (more_launched - launched) as f64;
-                    assert!(ratio <= 1.05, "{entry}: {ratio:.3} of the launch's instructions");
-                }
+/// A tile of those that a team walks costs what it costs where the kernel is launched, within a twentieth: what one
+/// block more of the matrix costs, so that the caller's own beginning is not counted.
+#[test]
+fn a_tile_costs_no_more() {
+    for format in [WeightFormat::Q4K, WeightFormat::Q6K] {
+        for (k, swiglu, norm, residual) in [
+            (256, false, true, false),
+            (256, true, true, false),
+            (768, false, false, true),
+            (768, true, true, false),
+            (2048, false, true, false),
+        ] {
+            for path in [Activations::Exact, Activations::Rounded] {
+                let instructions = |n: u32| {
+                    let mut case = case(format, n, k, swiglu);
+                    case.gemv.activations = path;
+                    case.gemv.matrices[0].residual = residual;
+                    case.epsilon = norm.then_some(1e-5);
+                    case.gemv.warps = case.kernel().launch().team_warps(8);
+                    let kernel = case.kernel();
+                    let reports = case.calls(&*kernel).reports();
+                    (kernel.entry(), reports.map(|report| report.counters.warp_instructions))
+                };
+                let ((entry, [launched, called]), (_, [more_launched, more_called])) =
+                    (instructions(512), instructions(1024));
+                let ratio = (more_called - called) as f64 / (more_launched - launched) as f64;
+                assert!(ratio <= 1.05, "{entry}: {ratio:.3} of the launch's instructions");
             }
         }
     }
