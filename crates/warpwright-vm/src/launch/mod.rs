@@ -15,7 +15,7 @@ pub(crate) use shape::Shape;
 use crate::check::Collector;
 use crate::check::race::LaunchRaces;
 use crate::decode::Code;
-use crate::machine::{Block, BlockStatus, MOST_HELD, Machine, Step, Worker, room_of_block};
+use crate::machine::{Around, Block, BlockStatus, MOST_HELD, Machine, Step, Worker, room_of_block};
 use crate::memory::GlobalMap;
 use crate::module::Loaded;
 use crate::random::Random;
@@ -27,8 +27,8 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Warp instructions of a host thread after which, with nothing changed by anyone, it looks whether its
-/// blocks go round in circles.
+/// Warp instructions of a host thread after which, with nothing changed by any block, it looks whether its
+/// blocks go round in circles. What the host does is left out: a seed gives the same order whatever it does.
 const PATIENCE: u64 = 1 << 20;
 
 /// What a host thread stands at that has no blocks any more.
@@ -156,14 +156,9 @@ impl Launch {
         self.changes.fetch_add(1, AcqRel);
     }
 
-    /// The host waits for its end.
-    ///
-    /// Until now it may have changed something: a block that has not looked since does not go round in circles.
+    /// The host waits for its end. Until now it may have changed memory.
     fn host_waits(&self) {
-        if !self.awaited.load(Relaxed) {
-            self.changed();
-            self.awaited.store(true, Release);
-        }
+        self.awaited.store(true, Release);
     }
 
     /// The blocks of a host thread go round in circles until the count of changes is another one. Whether
@@ -171,7 +166,7 @@ impl Launch {
     fn stands_still(&self, index: u32, changes: u64) -> bool {
         self.standing[index as usize].store(changes + 1, Release);
         let still = |standing: &AtomicU64| [changes + 1, GONE].contains(&standing.load(Acquire));
-        self.awaited.load(Acquire) && self.standing.iter().all(still) && self.changes.load(Acquire) == changes
+        self.standing.iter().all(still) && self.changes.load(Acquire) == changes
     }
 
     /// Ends it with a trap. The first one counts.
@@ -341,6 +336,7 @@ impl<'a> Residents<'a> {
             m.exchange_block(&mut self.blocks[turn]);
             self.account(m);
             let progressed = m.take_progress();
+            let read = m.take_read();
             if m.take_outward() {
                 launch.changed();
             }
@@ -361,7 +357,8 @@ impl<'a> Residents<'a> {
                     seen = now;
                     m.worker.steady = stalled > PATIENCE;
                     if m.worker.steady {
-                        self.blocks[turn].look(now);
+                        let around = Around { changes: now, awaited: launch.awaited.load(Acquire) };
+                        self.blocks[turn].look(around, read);
                         let circles = self.blocks.iter().all(|block| block.circles(now));
                         if circles && launch.stands_still(self.index, now) {
                             launch.trap(report::stall(launch, self.blocks.len()));

@@ -23,6 +23,7 @@ pub(crate) use registers::{
 pub(crate) use room::{MOST_HELD, MOST_LOCAL, of_block as room_of_block, too_much};
 pub(crate) use step::{BlockStatus, Counts, Worker};
 pub(crate) use warp::{Frame, NONE, Park, Resume, Warp};
+pub(crate) use watch::Around;
 
 use crate::launch::Launch;
 use crate::simd::Handler;

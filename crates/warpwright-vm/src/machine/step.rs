@@ -42,6 +42,8 @@ pub(crate) struct Worker {
     /// Since this was last cleared, something was done that other blocks or the host may notice, or something
     /// looked at that changes by itself: time, and memory that is the host's as well.
     pub(crate) outward: bool,
+    /// Memory that the host can change was accessed since this was last cleared.
+    pub(crate) read: bool,
     /// The launch may have come to a standstill: turns are taken one after the other, so that a block that
     /// is as it was before can only do the same again.
     pub(crate) steady: bool,
@@ -69,6 +71,7 @@ impl Worker {
             checks: WorkerChecks::default(),
             progress: false,
             outward: false,
+            read: false,
             faults: ((0, 0), 0),
             steady: false,
             executed: 0,
@@ -338,5 +341,10 @@ impl<'a> Machine<'a> {
     /// Whether something was done that is not the block's own affair, since this was last asked.
     pub(crate) fn take_outward(&mut self) -> bool {
         take(&mut self.worker.outward)
+    }
+
+    /// Whether memory that the host can change was accessed, since this was last asked.
+    pub(crate) fn take_read(&mut self) -> bool {
+        take(&mut self.worker.read)
     }
 }

@@ -5,6 +5,9 @@
 //! while nothing around it has changed, does the same again for ever. It is compared by a digest, and with
 //! one state taken down earlier, a new one each time that the number of looks has doubled: a circle of any
 //! length is seen in the end.
+//!
+//! The host may change global memory until it waits for the launch. That is of no matter to a block that does not
+//! read any: when its circle is seen is then up to its instructions alone, and not to the host's threads.
 
 use super::{Barrier, Block, Park, Warp};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,27 +15,41 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Instructions of the block between two looks at its state.
 const INTERVAL: u64 = 1 << 14;
 
+/// What else there is to a block's going on, at a look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Around {
+    /// Counts the changes by all that executes.
+    pub(crate) changes: u64,
+    /// The host waits, and so changes nothing.
+    pub(crate) awaited: bool,
+}
+
 /// What is known of a block's states since something around it changed.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// Changes around the block at the time of all that follows.
-    around: u64,
+    /// At the time of all that follows.
+    around: Around,
     /// The block's clock at the last look.
     clock: u64,
     looks: u64,
     /// A state from before.
     earlier: u64,
+    /// The block has read global memory since then.
+    read: bool,
     /// It has come back.
     circles: bool,
 }
 
 impl Block {
-    /// Looks at the state that the block is in between two of its turns. `around` counts the changes of
-    /// everything else.
-    pub(crate) fn look(&mut self, around: u64) {
-        if self.watch.looks == 0 || self.watch.around != around {
+    /// Looks at the state that the block is in between two of its turns, in the last of which it has `read`
+    /// global memory or not.
+    pub(crate) fn look(&mut self, around: Around, read: bool) {
+        self.watch.read |= read;
+        let before = self.watch.around;
+        let host_differs = self.watch.read && before.awaited != around.awaited;
+        if self.watch.looks == 0 || before.changes != around.changes || host_differs {
             let earlier = self.digest();
-            self.watch = Watch { around, clock: self.clock, looks: 1, earlier, circles: false };
+            self.watch = Watch { around, clock: self.clock, looks: 1, earlier, read: false, circles: false };
             return;
         }
         if self.watch.circles || self.clock - self.watch.clock < INTERVAL {
@@ -43,14 +60,15 @@ impl Block {
         watch.circles = now == watch.earlier;
         watch.clock = self.clock;
         watch.looks += 1;
-        if watch.looks.is_power_of_two() {
-            watch.earlier = now;
+        if watch.looks.is_power_of_two() && !watch.circles {
+            (watch.earlier, watch.read, watch.around) = (now, false, around);
         }
     }
 
-    /// Whether it does the same again and again, as long as nothing else changes.
-    pub(crate) fn circles(&self, around: u64) -> bool {
-        self.watch.circles && self.watch.around == around
+    /// Whether it does the same again and again, as long as the count of changes is this one.
+    pub(crate) fn circles(&self, changes: u64) -> bool {
+        let watch = &self.watch;
+        watch.circles && watch.around.changes == changes && (watch.around.awaited || !watch.read)
     }
 
     fn digest(&self) -> u64 {

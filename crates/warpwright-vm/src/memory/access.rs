@@ -112,10 +112,11 @@ impl<'a> Machine<'a> {
                 let mask = inside(&region, place, addresses) & *todo;
                 if mask & 1 << first != 0 && (!place.write || is_writable(&region)) {
                     *todo &= !mask;
-                    if let RegionKind::Global(allocation) = region.kind
-                        && (place.write || allocation.is_mapped())
-                    {
-                        self.worker.outward = true;
+                    if let RegionKind::Global(allocation) = region.kind {
+                        self.worker.read = true;
+                        if place.write || allocation.is_mapped() {
+                            self.worker.outward = true;
+                        }
                     }
                     return Some(Group { offsets: offsets(&region, addresses), region, mask });
                 }

@@ -109,6 +109,8 @@ fn text(m: &Machine<'_>, lane: usize, address: u64) -> Vec<u8> {
 }
 
 fn print(m: &mut Machine<'_>, formats: &Row64, arguments: &Row64) -> Row64 {
+    // Formats and strings may be in global memory.
+    m.worker.read = true;
     let mut out = Vec::new();
     let mut counts = [0; LANES];
     for lane in LanesOf(m.mask) {

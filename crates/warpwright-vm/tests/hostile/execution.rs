@@ -365,7 +365,7 @@ fn asynchronous_copies() {
             "without an end",
             Attack::body("again: cp.async.ca.shared.global [tile], [%d0], 16; bra again;")
                 .threads(1)
-                .budget(20_000_000),
+                .budget(1 << 40),
             Trap(TrapKind::Deadlock),
         ),
         (

@@ -1,7 +1,6 @@
 //! Launches that do not end by themselves.
 
 use crate::*;
-use std::time::{Duration, Instant};
 
 /// Thread 0 of each block spins on the flag in word 0, or on nothing but its own registers; the rest of the
 /// block waits at a barrier.
@@ -65,6 +64,31 @@ fn what_may_still_change_is_not_hung() {
         let trap = report.trap.expect("the budget is spent");
         assert_eq!(trap.kind, TrapKind::Budget, "{what}");
         assert_eq!(trap.waiting.iter().map(|waiting| waiting.threads).sum::<u64>(), 33, "{what}: {trap:?}");
+    }
+}
+
+#[test]
+fn a_loop_that_reads_no_memory_is_hung_whatever_the_host_does() {
+    let text = spin("st.shared.u32 [seen], %r1; ld.shared.u32 %r1, [seen];").replace(
+        "    ld.param",
+        "    .shared .align 4 .b8 seen[4];
+    ld.param",
+    );
+    for schedule in [Schedule::Parallel, Schedule::Seeded(0), Schedule::Seeded(9)] {
+        let executed = |host: &dyn Fn(&Running)| {
+            let device = device();
+            let flag = device.alloc_zeros::<u32>(1).unwrap();
+            let options = Options { schedule, ..Options::default() };
+            let running = launch(&device, &text, &LaunchConfig::new(1, 70), &flag, &options);
+            host(&running);
+            let report = running.wait();
+            assert_eq!(report.trap.map(|trap| trap.kind), Some(TrapKind::Deadlock), "{schedule:?}");
+            report.counters.instructions
+        };
+        // It waits afterwards, at once, or at some time between.
+        let alone = executed(&|running| until(|| running.is_complete()));
+        assert_eq!(executed(&|_| ()), alone, "{schedule:?}");
+        assert_eq!(executed(&|_| std::thread::sleep(Duration::from_millis(1))), alone, "{schedule:?}");
     }
 }
 

@@ -10,6 +10,7 @@ mod memory;
 mod order;
 mod shapes;
 
+use std::time::{Duration, Instant};
 use warpwright_vm::*;
 
 /// A kernel of one parameter, `p` in `%rd1`, with some registers.
@@ -55,6 +56,15 @@ fn launch<T: Element>(
     options: &Options,
 ) -> Running {
     device.launch(&load(device, text), "k", config, &[Arg::buffer(buffer)], options).unwrap()
+}
+
+/// Waits for something that must come, but not for ever.
+fn until(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never comes");
+        std::thread::yield_now();
+    }
 }
 
 /// The line of the text, from 1, that an instruction stands in.

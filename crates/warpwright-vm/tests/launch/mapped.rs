@@ -3,7 +3,6 @@
 use crate::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 use warpwright_vm::check::*;
 
 /// Words of the host that stay.
@@ -111,20 +110,14 @@ $wait:
     let args = [Arg::Pointer(map.address())];
     let running = device.launch(&module, "k", &LaunchConfig::new(1, 1), &args, &Options::checked()).unwrap();
     let words = held.upgrade().unwrap();
-    while words[0].load(Relaxed) == 0 {
-        std::thread::yield_now();
-    }
+    until(|| words[0].load(Relaxed) != 0);
     drop(map);
     assert_eq!(Arc::strong_count(&words), 2, "the launch has it");
     words[1].store(1, Relaxed);
     drop(words);
     assert!(running.wait().is_clean());
     // The thread that ran it lets go after it has said so.
-    let end = Instant::now() + Duration::from_secs(60);
-    while held.upgrade().is_some() {
-        assert!(Instant::now() < end, "nothing has it any more");
-        std::thread::yield_now();
-    }
+    until(|| held.upgrade().is_none());
 }
 
 #[test]
