@@ -79,7 +79,7 @@ impl<'a> Resolver<'a> {
         let mut count = 0;
         for (i, &node) in nodes.iter().enumerate() {
             match node {
-                Node::Inst(inst) => self.instruction(inst),
+                Node::Inst(inst) => self.instruction(inst, block),
                 Node::Loop(id) => {
                     self.walk(self.state.loops[id as usize].body);
                     self.behind_loop |= block == BODY;
@@ -121,18 +121,23 @@ impl<'a> Resolver<'a> {
         list.extend_from_slice(&nodes[node..]);
     }
 
-    fn instruction(&mut self, inst: u32) {
-        let instruction = &self.state.insts[inst as usize];
+    fn instruction(&mut self, inst: u32, block: BlockId) {
+        let instruction = self.state.insts[inst as usize];
         if instruction.pure {
             return;
         }
+        let check = self.state.checks.get(inst as usize).copied().flatten();
         self.loc = instruction.loc;
         for i in 0..self.state.operands_of(inst).len() {
             let (_, reg) = self.state.operands_of(inst)[i];
             if let Some(&Value { def: Def::Address(pointer), .. }) = self.state.values.get(reg.0 as usize) {
+                let global = matches!(self.state.pointers[pointer as usize].base, Base::Reg(_));
                 let address = self.resolve(pointer);
                 if let AddressBase::Reg(base) = address.base {
                     self.state.resolve_operand(inst, i, base);
+                }
+                if let Some(check) = check.filter(|_| global) {
+                    self.state.emit_check(check, instruction, &address, block, self.loc);
                 }
                 self.state.values[reg.0 as usize].def = Def::Resolved(self.addresses.len() as u32);
                 self.addresses.push(address);

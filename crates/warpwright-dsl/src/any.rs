@@ -45,8 +45,8 @@ pub trait AnyKernel {
     fn build(&self, target: Arch) -> Result<Built, BuildError> {
         self.check()?;
         let args = self.args();
-        let built = build_with(&self.entry(), &self.launch(), target, Some(&args), |k| self.body(k))?;
-        check_args(&args, &built)?;
+        let built = build_with(&self.entry(), &self.launch(), target, Some(&args), false, |k| self.body(k))?;
+        check_args(&args, &built, false)?;
         Ok(built)
     }
 

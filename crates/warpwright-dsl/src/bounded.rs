@@ -6,8 +6,9 @@ use super::any::AnyKernel;
 /// A kernel that stays within its arguments, so that launching it is safe on every device.
 ///
 /// A virtual GPU checks every access, and launches any kernel. A GPU checks none: it does what the kernel says, wherever
-/// memory is mapped, the host's too. So there a launch is safe for kernels whose author promises this, and `unsafe` for
-/// all others. The kernel shows the promise in [`Kernel::bounded`](super::Kernel::bounded).
+/// memory is mapped, the host's too. So there a launch is safe for kernels whose author promises this, or that are
+/// [built with checked pointers](super::build_checked), and `unsafe` for all others. The kernel shows the promise in
+/// [`Kernel::bounded`](super::Kernel::bounded).
 ///
 /// ```
 /// use warpwright_dsl::*;

@@ -1,6 +1,7 @@
 //! What is said of a kernel as data: arguments, launch rules; and how a body becomes a module.
 
 use super::call::Asked;
+use super::checked::bytes_of;
 use super::reg::Reg;
 use super::state::{Base, ENTRY, Pointer, State};
 use super::types::*;
@@ -262,16 +263,18 @@ pub fn build(
     target: Arch,
     body: impl for<'k> FnOnce(K<'k>),
 ) -> Result<Built, Diagnostics> {
-    build_with(entry, launch, target, None, body)
+    build_with(entry, launch, target, None, false, body)
 }
 
-/// The same with parameters in the order of `args`, whatever order the body asks for them in.
+/// The same with parameters in the order of `args`, whatever order the body asks for them in, and perhaps with checked
+/// pointers.
 #[track_caller]
 pub(super) fn build_with(
     entry: &str,
     launch: &LaunchRule,
     target: Arch,
     args: Option<&[ArgDesc]>,
+    checked: bool,
     body: impl for<'k> FnOnce(K<'k>),
 ) -> Result<Built, Diagnostics> {
     let loc = Location::caller();
@@ -285,6 +288,12 @@ pub(super) fn build_with(
         for arg in args {
             let ty = if arg.role == Role::Scalar { param_type(arg.dtype) } else { Type::U64 };
             state.params.push((Variable::new(Space::Param, ty, arg.name), false));
+        }
+        if checked {
+            for arg in args.iter().filter(|arg| arg.role != Role::Scalar) {
+                state.params.push((Variable::new(Space::Param, Type::U64, bytes_of(arg.name)), false));
+            }
+            state.bounds = Some(Vec::new());
         }
         state.declared = Some(args.to_vec());
     }
@@ -318,7 +327,8 @@ pub(super) fn build_with(
 }
 
 /// Checks that the argument list is the body's.
-pub(super) fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnostics> {
+pub(super) fn check_args(args: &[ArgDesc], built: &Built, checked: bool) -> Result<(), Diagnostics> {
+    let buffers = args.iter().filter(|arg| checked && arg.role != Role::Scalar).count();
     let mut diagnostics = Diagnostics::new();
     for function in built.module.entries() {
         let mut report = |origin, message: String| {
@@ -357,7 +367,7 @@ pub(super) fn check_args(args: &[ArgDesc], built: &Built) -> Result<(), Diagnost
                 }
             }
         }
-        for param in function.params.iter().skip(args.len()) {
+        for param in function.params.iter().skip(args.len() + buffers) {
             if let ir::Param::Variable(id) = param {
                 let param = function.variable(*id);
                 report(param.origin, format!("the argument list lacks `{}`", param.name));
@@ -435,6 +445,13 @@ impl<'k> K<'k> {
             Cvta { to: true, space: Space::Global, ty: Type::U64, d: ir::Dst(d), a: loaded.into() }.into()
         });
         drop(state);
+        if self.state().bounds.is_some() {
+            let variable = Variable::new(Space::Param, Type::U64, bytes_of(name));
+            let bytes = self.parameter(variable, Type::U64, loc);
+            if let Some(bounds) = &mut self.state().bounds {
+                bounds.push((base, bytes));
+            }
+        }
         let base = Base::Reg(base);
         // What the kernel writes changes while it runs.
         let (form, shifting) = (super::form::FormId::ZERO, mutable);

@@ -24,6 +24,10 @@ pub(super) fn module(state: &mut State, entry: &str, launch: &LaunchRule, loc: L
     if !state.mistakes.is_empty() {
         return None;
     }
+    state.find_checks();
+    if !state.mistakes.is_empty() {
+        return None;
+    }
     let mut resolver = Resolver::new(state, &offsets, loc);
     resolver.run();
     let addresses = std::mem::take(&mut resolver.addresses);

@@ -228,6 +228,10 @@ pub(super) struct State {
     pub(super) frame: Option<Box<Frame>>,
     /// What is left of the calls.
     pub(super) calls: Calls,
+    /// Of a kernel with checked pointers, how far each of its buffers goes.
+    pub(super) bounds: Option<super::checked::Bounds>,
+    /// What of each instruction is to be checked, by its number.
+    pub(super) checks: Vec<Option<super::checked::Check>>,
     /// The line that asked for what is being made, where that is not the one which makes it.
     pub(super) line: Option<Loc>,
     pub(super) mistakes: Vec<Diagnostic>,
@@ -264,6 +268,8 @@ impl State {
             order: Order::default(),
             frame: None,
             calls: Calls::default(),
+            bounds: None,
+            checks: Vec::new(),
             line: None,
             mistakes: Vec::new(),
         }

@@ -249,3 +249,63 @@ fn only_inputs_that_no_output_shares_are_constant() {
     assert_eq!(mistakes(Weighing { y: kernel().y.may_share(&["w"]), ..kernel() }), 1);
     assert_eq!(mistakes(Weighing { y: kernel().y.constant(), ..kernel() }), 1);
 }
+
+/// What a kernel with checked pointers may not do is a mistake of the line that does it.
+#[test]
+fn what_cannot_be_checked_is_refused() {
+    struct Does(fn(K<'_>));
+
+    impl AnyKernel for Does {
+        fn entry(&self) -> String {
+            "does".into()
+        }
+        fn args(&self) -> Vec<ArgDesc> {
+            vec![ArgDesc::input::<u64>("x", 4), ArgDesc::output::<u32>("y", 4)]
+        }
+        fn launch(&self) -> LaunchRule {
+            LaunchRule::new(32).min_sm(80)
+        }
+        fn body(&self, k: K<'_>) {
+            (self.0)(k);
+        }
+    }
+
+    let mistakes = |body: fn(K<'_>)| match build_checked(&Does(body), Arch::sm(80)) {
+        Ok((built, args)) => {
+            assert_eq!(args, Does(body).args());
+            // The arguments, then the bytes of each buffer.
+            let function = built.module.entries().next().expect("an entry");
+            assert_eq!(function.params.len(), 4);
+            Vec::new()
+        }
+        Err(BuildError::Mistakes(mistakes)) => {
+            let line = |origin: &Origin| match origin {
+                Origin::Rust(line) => line.line(),
+                other => panic!("{other:?}"),
+            };
+            mistakes.iter().map(|mistake| line(&mistake.origin)).collect()
+        }
+        Err(other) => panic!("{other}"),
+    };
+    let first = line!() + 2;
+    let refused: [fn(K<'_>); 2] = [
+        |k| k.ptr_mut::<u32>("y").st(0, k.global_at::<u32>(k.ptr::<u64>("x").ld(0)).ld(0)),
+        |k| k.ptr_mut::<u32>("y").st(0, k.global_table::<u32>(&[1, 2]).ld(k.ptr::<u64>("x").ld(0))),
+    ];
+    for (body, line) in refused.into_iter().zip(first..) {
+        assert_eq!(mistakes(body), [line]);
+    }
+    // The words of a record are addresses that are found in memory, and what they lead to is no argument.
+    let calls: fn(K<'_>) = |k| {
+        let call = Call::new(k.teams(1), k.ptr("x"), k.ptr_mut::<u32>("y").ld(0));
+        call.run(&Does(|k| k.ptr_mut::<u32>("y").st(0, 1)), [k.u32(0); 3]);
+    };
+    assert_eq!(mistakes(calls).len(), 2);
+    let allowed: fn(K<'_>) = |k| {
+        let shared = k.shared::<u32>(32);
+        shared.st(k.tid(), k.ptr::<u64>("x").ld(k.tid()).to::<u32>());
+        k.sync();
+        k.ptr_mut::<u32>("y").st_if(k.tid().lt(4), k.tid(), k.warp_sum(shared.ld(31 - k.tid())));
+    };
+    assert!(mistakes(allowed).is_empty());
+}

@@ -43,8 +43,8 @@ pub enum RuntimeError {
     /// A CUDA device would do whatever the kernel does, and nothing says that it stays within its arguments.
     #[error(
         "kernel `{kernel}` is not `Bounded`, and a CUDA device checks no access: promise with `unsafe impl Bounded`, and \
-         show in `Kernel::bounded`, that it stays within its arguments; or launch it with `unsafe` and \
-         `launch_unbounded`; or run it on a virtual GPU, which checks every access"
+         show in `Kernel::bounded`, that it stays within its arguments; or have it checked with `Device::checked`; or \
+         launch it with `unsafe` and `launch_unbounded`; or run it on a virtual GPU, which checks every access"
     )]
     Unbounded {
         /// Its entry.

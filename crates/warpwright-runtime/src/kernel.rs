@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use warpwright_dsl::any::AnyKernel;
-use warpwright_dsl::{ArgDesc, Arguments, Built, Kernel, Key, LaunchRule};
+use warpwright_dsl::{ArgDesc, Arguments, Built, Kernel, Key, LaunchRule, build_checked};
 
 /// A kernel on a device, ready for launches. A cheap handle: its clones are one kernel.
 ///
@@ -156,9 +156,20 @@ pub(crate) struct Kernels {
 
 #[derive(Default)]
 struct Known {
-    /// With whether the kernel is bounded: only who promises that may say what runs under the promise.
-    by_key: HashMap<(Key, bool), Arc<Compiled>>,
+    /// With why the kernel is within its arguments: only who promises that may say what runs under the promise.
+    by_key: HashMap<(Key, Within), Arc<Compiled>>,
     by_content: HashMap<Content, Arc<Compiled>>,
+}
+
+/// Why a kernel stays within its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Within {
+    /// Nobody knows that it does.
+    Unknown,
+    /// Its author promises it.
+    Promised,
+    /// It was built to trap before it leaves them.
+    Checked,
 }
 
 /// A checksum of what was built.
@@ -183,19 +194,72 @@ impl Device {
     /// [`Bounded`](warpwright_dsl::Bounded): see [`Binder::launch`].
     pub fn kernel<T: AnyKernel + ?Sized>(&self, kernel: &T) -> Result<TypedKernel<T>> {
         // Whatever shows a promise, the one that has given it is the one that is built.
-        let (compiled, is_bounded) = match kernel.bounded() {
-            Some(bounded) => (self.known(bounded, true)?, true),
-            None => (self.known(kernel, false)?, false),
+        let (compiled, within) = match kernel.bounded() {
+            Some(bounded) => (self.known(bounded, Within::Promised)?, Within::Promised),
+            None => (self.known(kernel, Within::Unknown)?, Within::Unknown),
         };
-        let compiled = CompiledKernel { device: self.clone(), compiled, is_bounded };
-        Ok(TypedKernel { compiled, kernel: PhantomData })
+        Ok(self.typed(compiled, within))
     }
 
-    fn known<T: AnyKernel + ?Sized>(&self, kernel: &T, is_bounded: bool) -> Result<Arc<Compiled>> {
-        let key = kernel.key().map(|key| (key, is_bounded));
+    /// The same, built with checked pointers ([`build_checked`]): launching it is safe on every device, whatever it does.
+    /// Where it would leave its arguments the launch fails, and on a CUDA device the context with it. Each access costs
+    /// some five instructions more.
+    ///
+    /// Refused as [`kernel`](Self::kernel) refuses, and where an access cannot be checked.
+    ///
+    /// ```
+    /// use warpwright_dsl::*;
+    /// use warpwright_runtime::{Device, RuntimeError, VmConfig};
+    ///
+    /// /// `y[place] = 1`, wherever that is.
+    /// #[derive(Config)]
+    /// struct Mark;
+    ///
+    /// #[derive(Args)]
+    /// #[args(of = Mark)]
+    /// struct MarkArgs<M: Mode> {
+    ///     #[arg(len = 8)]
+    ///     y: M::Out<u32>,
+    ///     place: M::Scalar<u32>,
+    /// }
+    ///
+    /// impl Kernel for Mark {
+    ///     type Args<M: Mode> = MarkArgs<M>;
+    ///     fn launch(&self) -> LaunchRule {
+    ///         LaunchRule::new(1)
+    ///     }
+    ///     fn body<'k>(&self, k: K<'k>, MarkArgs { y, place }: MarkArgs<Body<'k>>) {
+    ///         y.st(place, k.u32(1));
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), RuntimeError> {
+    /// let device = Device::vm(VmConfig::default())?;
+    /// let stream = device.default_stream();
+    /// let y = stream.alloc_zeros::<u32>(8)?;
+    /// let mark = device.checked(&Mark)?;
+    /// mark.with(MarkArgs { y: &y, place: 7 }).launch(&stream)?;
+    /// assert_eq!(stream.clone_dtoh(&y)?, [0, 0, 0, 0, 0, 0, 0, 1]);
+    /// mark.with(MarkArgs { y: &y, place: 8 }).launch(&stream)?;
+    /// assert!(stream.synchronize().is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn checked<T: AnyKernel + ?Sized>(&self, kernel: &T) -> Result<TypedKernel<T>> {
+        Ok(self.typed(self.known(kernel, Within::Checked)?, Within::Checked))
+    }
+
+    fn typed<T: ?Sized>(&self, compiled: Arc<Compiled>, within: Within) -> TypedKernel<T> {
+        let is_bounded = within != Within::Unknown;
+        let compiled = CompiledKernel { device: self.clone(), compiled, is_bounded };
+        TypedKernel { compiled, kernel: PhantomData }
+    }
+
+    fn known<T: AnyKernel + ?Sized>(&self, kernel: &T, within: Within) -> Result<Arc<Compiled>> {
+        let key = kernel.key().map(|key| (key, within));
         match key.as_ref().and_then(|key| self.kernels().lock().by_key.get(key).cloned()) {
             Some(compiled) => Ok(compiled),
-            None => self.built(kernel, key),
+            None => self.built(kernel, within, key),
         }
     }
 
@@ -209,20 +273,28 @@ impl Device {
     }
 
     /// The kernel, once it is built.
-    fn built<T: AnyKernel + ?Sized>(&self, kernel: &T, key: Option<(Key, bool)>) -> Result<Arc<Compiled>> {
+    fn built<T: AnyKernel + ?Sized>(
+        &self,
+        kernel: &T,
+        within: Within,
+        key: Option<(Key, Within)>,
+    ) -> Result<Arc<Compiled>> {
         let entry = kernel.entry();
         let failed = |source| RuntimeError::Build { kernel: entry.clone(), source };
         kernel.check().map_err(failed)?;
         let limits = Limits::of(self);
         // What the rule says without a build is judged without one.
         Contract::check_rule(&entry, &kernel.launch(), &limits)?;
-        let built = kernel.build(limits.arch).map_err(failed)?;
-        let args = kernel.args();
+        let (built, args) = match within {
+            // With the arguments that it was built with, whatever it says when it is asked again.
+            Within::Checked => build_checked(kernel, limits.arch).map_err(failed)?,
+            _ => (kernel.build(limits.arch).map_err(failed)?, kernel.args()),
+        };
         let content = content(&built, &args);
         let known = self.kernels().lock().by_content.get(&content).cloned();
         let compiled = match known {
             Some(compiled) => compiled,
-            None => Arc::new(self.compile(&entry, args, built, limits)?),
+            None => Arc::new(self.compile(&entry, args, built, limits, within == Within::Checked)?),
         };
         let mut known = self.kernels().lock();
         // Where another thread was faster, its kernel is the one.
@@ -233,8 +305,15 @@ impl Device {
         Ok(compiled)
     }
 
-    fn compile(&self, entry: &str, args: Vec<ArgDesc>, built: Built, limits: Limits) -> Result<Compiled> {
-        let contract = Contract::new(entry, args, built.launch, limits)?;
+    fn compile(
+        &self,
+        entry: &str,
+        args: Vec<ArgDesc>,
+        built: Built,
+        limits: Limits,
+        checked: bool,
+    ) -> Result<Compiled> {
+        let contract = Contract::new(entry, args, built.launch, limits)?.checked(checked);
         let info = warpwright_ptx::verify(&built.module)
             .map_err(|mistakes| RuntimeError::Build { kernel: entry.to_owned(), source: mistakes.into() })?;
         let kernel = self.load(&built.module, &info)?.kernel(entry)?;

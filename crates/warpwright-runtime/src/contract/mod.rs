@@ -36,6 +36,8 @@ pub(crate) struct Contract {
     dims: Box<[&'static str]>,
     rule: LaunchRule,
     limits: Limits,
+    /// Whether the kernel is given the bytes of each buffer behind its arguments.
+    checked: bool,
 }
 
 /// A launch with all checks done.
@@ -71,7 +73,20 @@ impl Contract {
             }
         }
         Self::check_rule(kernel, &rule, &limits)?;
-        Ok(Contract { kernel: kernel.into(), args: args.into(), dims: dims.into(), rule, limits })
+        Ok(Contract {
+            kernel: kernel.into(),
+            args: args.into(),
+            dims: dims.into(),
+            rule,
+            limits,
+            checked: false,
+        })
+    }
+
+    /// The same, of a kernel that was built with checked pointers: behind its arguments it is given the bytes of each
+    /// buffer.
+    pub(crate) fn checked(self, checked: bool) -> Self {
+        Contract { checked, ..self }
     }
 
     /// Refuses a kernel whose launch rule is none that the device can keep.
@@ -150,6 +165,11 @@ impl Contract {
             }
         }
         self.check_overlaps(&params, &touched)?;
+        if self.checked {
+            let buffers = self.args.iter().zip(&touched).filter(|(arg, _)| arg.role != Role::Scalar);
+            let bytes = |(_, bytes): (_, &u64)| Number { ty: Type::U64, bytes: bytes.to_le_bytes() };
+            params.extend(buffers.map(bytes).map(Param::Number));
+        }
         if block != self.block() {
             self.check_block(block)?;
         }

@@ -1,6 +1,6 @@
 //! What a safe launch may do on a device that checks no access: kernels that promise to stay within their arguments.
 
-use crate::clean;
+use crate::{FOUND, clean};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_runtime::{Binder, Device, RuntimeError, VmConfig};
@@ -126,6 +126,34 @@ fn a_safe_launch_does_not_go_beyond_its_arguments() {
     unsafe { bind(beyond).launch_unbounded(&stream) }.unwrap();
     stream.synchronize().unwrap();
     assert_eq!(host.get(0).unwrap(), 7);
+}
+
+/// Of a kernel that promises nothing, built with checked pointers: it traps where it would leave its argument.
+#[test]
+fn checked_pointers_do_not_go_beyond_their_arguments() {
+    if let Some(apart) = clean("bounded::checked_pointers_do_not_go_beyond_their_arguments") {
+        // The trap is told.
+        return apart.run().exited(FOUND);
+    }
+    let device = Device::cuda(0).unwrap();
+    let stream = device.default_stream();
+    let y = stream.alloc_zeros::<u32>(1).unwrap();
+    let host = device.alloc_mapped::<u32>(1).unwrap();
+    let beyond = host.buffer().device_ptr().wrapping_sub(y.device_ptr()) / 4;
+    let checked = device.checked(&Anywhere).unwrap();
+    let bind = |at: u64| -> Binder<'_> { checked.bind().buffer("y", &y).scalar("at", at) };
+    bind(0).launch(&stream).unwrap();
+    assert_eq!(stream.clone_dtoh(&y).unwrap(), [7]);
+    // The same kernel without checks is another one.
+    assert_eq!(
+        unbounded(
+            device.kernel(&Anywhere).unwrap().bind().buffer("y", &y).scalar("at", 0u64).launch(&stream)
+        ),
+        "anywhere"
+    );
+    bind(beyond).launch(&stream).unwrap();
+    assert!(stream.synchronize().is_err());
+    assert_eq!(host.get(0).unwrap(), 0);
 }
 
 #[test]

@@ -1,0 +1,296 @@
+//! Kernels that are built with checked pointers: each access to global memory is held against the bytes of its argument,
+//! and the kernel traps before it leaves them.
+//!
+//! So a kernel whose author promises nothing stays within its arguments all the same. What cannot be checked is refused
+//! while the kernel is built: an address that is no argument's, and any instruction on memory that is not listed here.
+//!
+//! ```text
+//!     sub.u64   offset, address, base        of the access, in the buffer
+//!     setp.ge   p, offset, bytes
+//!     sub.u64   rest, bytes, offset
+//!     setp.lt.or p, rest, size, p
+//!     @p trap
+//! ```
+
+use super::any::AnyKernel;
+use super::emit;
+use super::kernel::{build_with, check_args};
+use super::state::{Base, BlockId, Def, Inst, Loc, Node, POISON, State};
+use super::{ArgDesc, BuildError, Built};
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::{Address, AddressBase, Arch, BoolOp, Cmp, DstPair, Imm, Reg, Space, Src, Type};
+use warpwright_ptx::op::{Op, compare::Setp, control, logic};
+
+/// Builds a kernel with checked pointers, for devices that check no access: it reads and writes global memory only inside
+/// the buffers among its arguments, up to the lengths that these have by [`ArgDesc::len`], and traps where it would not.
+/// Behind the parameters of its arguments the module has one of `u64` for each buffer, in their order: the bytes that it
+/// has by its length. Yields the arguments too, so that whoever launches it gives what was built.
+///
+/// # Errors
+/// Those of [`AnyKernel::build`], and where an access cannot be checked.
+#[track_caller]
+pub fn build_checked(
+    kernel: &(impl AnyKernel + ?Sized),
+    target: Arch,
+) -> Result<(Built, Vec<ArgDesc>), BuildError> {
+    kernel.check()?;
+    let args = kernel.args();
+    let built = build_with(&kernel.entry(), &kernel.launch(), target, Some(&args), true, |k| kernel.body(k))?;
+    check_args(&args, &built, true)?;
+    Ok((built, args))
+}
+
+/// The name of the parameter that says how many bytes a buffer has.
+pub(super) fn bytes_of(buffer: &str) -> String {
+    format!("{buffer}_bytes")
+}
+
+/// How far accesses to a pointer's memory may go: its base, and the register with the bytes from there on.
+pub(super) type Bounds = Vec<(Reg, Reg)>;
+
+/// What is to be checked of an instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Check {
+    base: Reg,
+    bytes: Reg,
+    /// Bytes of the access.
+    size: u32,
+    /// The register that says how many bytes are read after all, if one does.
+    read: Option<Reg>,
+}
+
+/// What an instruction does with global memory.
+enum Touches<'a> {
+    /// Nothing.
+    Nothing,
+    /// An access to some bytes.
+    Bytes(&'a Address, u32, Option<Reg>),
+    /// It is not known here.
+    Unknown,
+}
+
+fn is_local(space: Option<Space>) -> bool {
+    matches!(space.map(Space::base), Some(Space::Shared | Space::Local | Space::Param | Space::Const))
+}
+
+fn touches(op: &Op) -> Touches<'_> {
+    use Touches::*;
+    let bytes = |space, address, ty: Type, lanes: Option<usize>| match is_local(space) {
+        true => Nothing,
+        false => Bytes(address, ty.bytes() * lanes.unwrap_or(1) as u32, None),
+    };
+    match op {
+        Op::Ld(op) => bytes(op.space, &op.address, op.ty, op.vector.map(|vector| vector.elements())),
+        Op::St(op) => bytes(op.space, &op.address, op.ty, op.vector.map(|vector| vector.elements())),
+        Op::Atom(op) => bytes(op.space, &op.address, op.ty, op.vector.map(|vector| vector.elements())),
+        Op::AtomCas(op) => bytes(op.space, &op.address, op.ty, None),
+        Op::Red(op) => bytes(op.space, &op.address, op.ty, op.vector.map(|vector| vector.elements())),
+        Op::CpAsync(op) => match (&op.size, &op.source_size) {
+            (Src::Imm(Imm::Int(size)), None) => Bytes(&op.from, *size as u32, None),
+            (Src::Imm(Imm::Int(size)), Some(Src::Reg(read))) => Bytes(&op.from, *size as u32, Some(*read)),
+            _ => Unknown,
+        },
+        op if computes(op) => Nothing,
+        _ => Unknown,
+    }
+}
+
+/// Whether an instruction touches no memory but shared memory of the block.
+fn computes(op: &Op) -> bool {
+    use Op::*;
+    let arithmetic = matches!(
+        op,
+        Add(_)
+            | Sub(_)
+            | Addc(_)
+            | Subc(_)
+            | Sad(_)
+            | Mul(_)
+            | Mul24(_)
+            | Mad(_)
+            | Mad24(_)
+            | Madc(_)
+            | Fma(_)
+            | Clmad(_)
+            | Div(_)
+            | Rem(_)
+            | Abs(_)
+            | Neg(_)
+            | Copysign(_)
+            | Testp(_)
+            | Min(_)
+            | Max(_)
+            | Rcp(_)
+            | Sqrt(_)
+            | Rsqrt(_)
+            | Sin(_)
+            | Cos(_)
+            | Lg2(_)
+            | Ex2(_)
+            | Tanh(_)
+            | Dp4a(_)
+            | Dp2a(_)
+    );
+    let logic = matches!(
+        op,
+        And(_)
+            | Or(_)
+            | Xor(_)
+            | Not(_)
+            | Cnot(_)
+            | Lop3(_)
+            | Shl(_)
+            | Shr(_)
+            | Shf(_)
+            | Bfe(_)
+            | Bfi(_)
+            | Popc(_)
+            | Clz(_)
+            | Brev(_)
+            | Bfind(_)
+            | Fns(_)
+            | Szext(_)
+            | Bmsk(_)
+            | Prmt(_)
+            | Setp(_)
+            | Set(_)
+            | Selp(_)
+            | Slct(_)
+            | Mov(_)
+            | Cvt(_)
+            | CvtRs(_)
+            | CvtScaledOne(_)
+            | CvtScaledTwo(_)
+            | CvtPack(_)
+            | Cvta(_)
+            | Isspacep(_)
+    );
+    let control = matches!(
+        op,
+        Bra(_)
+            | BrxIdx(_)
+            | Ret(_)
+            | Exit(_)
+            | Trap(_)
+            | Brkpt(_)
+            | BarSync(_)
+            | BarArrive(_)
+            | BarRed(_)
+            | BarrierSync(_)
+            | BarrierArrive(_)
+            | BarrierRed(_)
+            | BarWarpSync(_)
+            | Membar(_)
+            | Fence(_)
+            | Nanosleep(_)
+            | Shfl(_)
+            | Vote(_)
+            | ActiveMask(_)
+            | Match(_)
+            | Redux(_)
+            | Elect(_)
+            | CpAsyncCommitGroup(_)
+            | CpAsyncWaitGroup(_)
+            | CpAsyncWaitAll(_)
+    );
+    let matrices = match op {
+        Mma(_) | MmaSp(_) | MmaSpOrdered(_) | Movmatrix(_) | WmmaMma(_) => true,
+        Ldmatrix(op) => is_local(op.space),
+        Stmatrix(op) => is_local(op.space),
+        _ => false,
+    };
+    arithmetic || logic || control || matrices
+}
+
+impl State {
+    /// Finds what is to be checked of each instruction, by its number; what cannot be checked is a mistake.
+    pub(super) fn find_checks(&mut self) {
+        let Some(bounds) = self.bounds.clone() else { return };
+        self.checks = vec![None; self.insts.len()];
+        for inst in 0..self.insts.len() {
+            let loc = self.insts[inst].loc;
+            let (address, size, read) = match touches(&self.ops[inst]) {
+                Touches::Nothing => continue,
+                Touches::Bytes(address, size, read) => (address.base.clone(), size, read),
+                Touches::Unknown => {
+                    let message = "an instruction on memory that checked pointers do not know";
+                    self.mistake(Code::Parameter, loc, message);
+                    continue;
+                }
+            };
+            let pointer = match address {
+                AddressBase::Reg(reg) => match self.values.get(reg.0 as usize).map(|value| value.def) {
+                    Some(Def::Address(pointer)) => {
+                        self.pointers.get(pointer as usize).map(|pointer| pointer.base)
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            let found = match pointer {
+                Some(Base::Reg(base)) => bounds.iter().find(|(known, _)| *known == base),
+                Some(Base::Variable(_) | Base::Dynamic) => continue,
+                _ => None,
+            };
+            match found {
+                Some(&(base, bytes)) => self.checks[inst] = Some(Check { base, bytes, size, read }),
+                None => {
+                    let message = "an access with checked pointers that is to no argument of the kernel";
+                    self.mistake(Code::Parameter, loc, message);
+                }
+            }
+        }
+    }
+
+    /// Appends the check of an access at an address, and the trap behind it.
+    pub(super) fn emit_check(
+        &mut self,
+        check: Check,
+        inst: Inst,
+        address: &Address,
+        block: BlockId,
+        loc: Loc,
+    ) {
+        let AddressBase::Reg(at) = address.base else { return };
+        let Check { base, bytes, size, read } = check;
+        let int = |value: i64| Src::Imm(Imm::Int(value));
+        let before = self.pure_in(block, Type::U64, loc, |d| emit::sub(Type::S64, d, at.into(), base.into()));
+        let offset = match address.offset {
+            0 => before,
+            more => {
+                self.pure_in(block, Type::U64, loc, |d| emit::add(Type::S64, d, before.into(), int(more)))
+            }
+        };
+        let behind = self.pure_in(block, Type::Pred, loc, |d| {
+            emit::setp(Cmp::Ge, Type::U64, d, offset.into(), bytes.into())
+        });
+        let rest =
+            self.pure_in(block, Type::U64, loc, |d| emit::sub(Type::S64, d, bytes.into(), offset.into()));
+        let mut outside = self.pure_in(block, Type::Pred, loc, |d| {
+            let (cmp, bool_op, c) = (Cmp::Lt, Some(BoolOp::Or), Some(Src::Reg(behind)));
+            let d = DstPair { first: Some(d), second: None };
+            Setp { cmp, bool_op, ftz: false, ty: Type::U64, d, a: rest.into(), b: int(size.into()), c }.into()
+        });
+        let mut both = |state: &mut State, other: Reg| {
+            outside = state
+                .pure_in(block, Type::Pred, loc, |d| emit::and(Type::Pred, d, outside.into(), other.into()));
+        };
+        if let Some(read) = read {
+            let any = self
+                .pure_in(block, Type::Pred, loc, |d| emit::setp(Cmp::Ne, Type::U32, d, read.into(), int(0)));
+            both(self, any);
+        }
+        if let Some((guard, negated)) = inst.guard {
+            let holds = match negated {
+                false => guard,
+                true => self.pure_in(block, Type::Pred, loc, |d| {
+                    logic::Not { ty: Type::Pred, d: warpwright_ptx::ir::Dst(d), a: guard.into() }.into()
+                }),
+            };
+            both(self, holds);
+        }
+        let trap = self.push_inst(control::Trap {}, Some((outside, false)), POISON, loc);
+        self.blocks[block.0 as usize].nodes.push(Node::Inst(trap));
+        self.checks.resize(self.insts.len(), None);
+    }
+}
