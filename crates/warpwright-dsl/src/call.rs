@@ -1,225 +1,23 @@
-//! Kernels that call the bodies of others: one launch that does the work of several.
+//! Bodies that are called with arguments in memory.
 //!
-//! A body is a function of its arguments, its place in the grid and its block, and need not know who calls it. Called,
-//! its block is a [`Team`] of the caller's warps, its barriers are the team's, and its shared memory is one piece that all
-//! calls of a kernel use, one after the other. There are two ways to call one:
-//!
-//! * with arguments that the caller has: [`Team::run`] around [`Kernel::body`](super::Kernel::body);
-//! * with arguments in memory: a [`Call`]. What the body asks for (buffers, numbers, [dims](super::Dim), tables) is in
-//!   the *record* of the call, words of global memory in the order in which it asks: see [`Asked`]. So one piece of code
-//!   does for all configurations that are built to it, and what their records hold is found by building, not declared.
-//!   Where a body divides its grid ([`K::pieces`]), each piece is called by itself.
+//! What a body asks for (buffers, numbers, [dims](super::Dim), tables) is in the *record* of the call, words of global
+//! memory in the order in which it asks: see [`Asked`]. So one piece of code does for all configurations that are
+//! built to it, and what their records hold is found by building, not declared. Where a body divides its grid
+//! ([`K::pieces`]), each piece is called by itself.
 
 use super::any::AnyKernel;
 use super::form::FormId;
 use super::reg::Reg;
 use super::state::{Base, BlockId, Def, Loc, POISON, Pointer, State};
+use super::team::Team;
 use super::types::*;
 use super::{K, Ptr};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::ir::{self, Imm, Reg as Id, Space, Special, SpecialRegister, Src, Type};
+use warpwright_ptx::ir::{self, Reg as Id, Space, Type};
+use warpwright_ptx::op::Op;
 use warpwright_ptx::op::convert::Cvta;
 use warpwright_ptx::op::memory::Ld;
-use warpwright_ptx::op::sync::BarSync;
-use warpwright_ptx::op::{Access, Op};
-
-/// Warps of the block that run as a block of their own, and the other such teams beside it.
-#[derive(Clone, Copy, Debug)]
-pub struct Team<'k> {
-    k: K<'k>,
-    /// Its number among the teams of the block.
-    number: Reg<'k, u32>,
-    /// Its first warp.
-    first: Reg<'k, u32>,
-    /// How many warps it has.
-    warps: u32,
-    /// Warps of the block.
-    all: u32,
-    /// The thread's number in it.
-    tid: Reg<'k, u32>,
-    /// The warp's number in it: told from the block's, which is seen to be one for all lanes.
-    warp: Reg<'k, u32>,
-    barrier: Barrier,
-}
-
-/// Most teams of a block: each has a barrier, and the first of the sixteen is the block's.
-const MAX_TEAMS: u32 = 15;
-
-impl<'k> K<'k> {
-    /// Divides the block into teams of `warps` warps: the team of this thread. `warps` divides the warps of the block.
-    #[track_caller]
-    pub fn teams(self, warps: u32) -> Team<'k> {
-        let loc = Location::caller();
-        let all = self.whole_warps(loc);
-        let fits = warps > 0 && all.is_multiple_of(warps) && all / warps.max(1) <= MAX_TEAMS;
-        if !fits {
-            let message = format!(
-                "teams of {warps} warps in a block of {all}: up to {MAX_TEAMS}, and no warps left over"
-            );
-            self.state().mistake(Code::ModifierCombination, loc, message);
-        }
-        let warps = if fits { warps } else { all };
-        let sealed = |reg: Reg<'k, u32>| Reg::new(self, self.state().sealed(reg.id, loc));
-        if warps == all {
-            let (number, tid, warp) = (self.u32(0), self.tid(), self.warp());
-            return Team { k: self, number, first: number, warps, all, tid, warp, barrier: Barrier::Block };
-        }
-        let number = sealed(self.warp() / warps);
-        let first = sealed(number * warps);
-        let (tid, warp) = (sealed(self.tid() - first * 32), sealed(self.warp() - first));
-        let barrier = match warps {
-            1 => Barrier::Warp,
-            _ => Barrier::Named { id: (number + 1).id, threads: warps * 32 },
-        };
-        Team { k: self, number, first, warps, all, tid, warp, barrier }
-    }
-
-    fn whole_warps(self, loc: Loc) -> u32 {
-        match self.block_dims() {
-            Some([threads, 1, 1]) if threads.is_multiple_of(32) && threads > 0 => threads / 32,
-            _ => {
-                let message = "teams need a launch rule that fixes the block, to whole warps along x";
-                self.state().mistake(Code::ModifierCombination, loc, message);
-                1
-            }
-        }
-    }
-}
-
-impl<'k> Team<'k> {
-    /// Its first warp, by its number in the block.
-    pub fn first_warp(self) -> Reg<'k, u32> {
-        self.first
-    }
-
-    /// The team's number, from 0.
-    pub fn number(self) -> Reg<'k, u32> {
-        self.number
-    }
-
-    /// Teams of the block.
-    pub fn count(self) -> u32 {
-        self.all / self.warps
-    }
-
-    /// Waits for all threads of the team; what they wrote is seen.
-    #[track_caller]
-    pub fn sync(self) {
-        self.barrier.wait(self.k, Location::caller());
-    }
-
-    /// Runs the body of a kernel, or any other code, as block `block` of a grid of `grid` blocks that has the team's
-    /// threads: `k.tid()`, `k.sync()`, `k.shared()` and the like are the team's. Threads of a team may return while others
-    /// are still at it: the team waits for its threads before the next call, and before a team of other warps calls the
-    /// whole block waits.
-    ///
-    /// ```
-    /// use warpwright_dsl::*;
-    ///
-    /// /// The sum of 64 numbers for each block.
-    /// #[derive(Config)]
-    /// struct Sums;
-    ///
-    /// #[derive(Args)]
-    /// #[args(of = Sums)]
-    /// struct SumsArgs<M: Mode> {
-    ///     #[arg(len = rows.times(64))]
-    ///     x: M::In<f32>,
-    ///     #[arg(len = rows)]
-    ///     y: M::Out<f32>,
-    ///     rows: M::Dim,
-    /// }
-    ///
-    /// impl Kernel for Sums {
-    ///     type Args<M: Mode> = SumsArgs<M>;
-    ///     fn launch(&self) -> LaunchRule {
-    ///         LaunchRule::new(64).grid(Extent::dim("rows"))
-    ///     }
-    ///     fn body<'k>(&self, k: K<'k>, SumsArgs { x, y, .. }: SumsArgs<Body<'k>>) {
-    ///         let sum = k.block_sum(x.ld(k.ctaid() * 64 + k.tid()));
-    ///         k.when(k.tid().eq(0), || y.st(k.ctaid(), sum));
-    ///     }
-    /// }
-    ///
-    /// /// Four of them in each block of 256 threads.
-    /// let built = build("four_sums", &LaunchRule::new(256).grid(8), "sm_80".parse()?, |k| {
-    ///     let (x, y, team) = (k.ptr("x"), k.ptr_mut("y"), k.teams(2));
-    ///     let (zero, one) = (k.u32(0), k.u32(1));
-    ///     let (block, grid) = (k.ctaid() * 4 + team.number(), k.nctaid() * 4);
-    ///     team.run([block, zero, zero], [grid, one, one], || Sums.body(k, SumsArgs { x, y, rows: () }));
-    /// })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[track_caller]
-    pub fn run(self, block: [Reg<'k, u32>; 3], grid: [Reg<'k, u32>; 3], body: impl FnOnce()) {
-        let home = self.k.state().current;
-        self.frame(home, (block, grid), None, body, Location::caller());
-    }
-
-    /// Runs a body in a frame, of which it yields what is left.
-    fn frame(
-        self,
-        home: BlockId,
-        (block, grid): ([Reg<'k, u32>; 3], [Reg<'k, u32>; 3]),
-        record: Option<Record>,
-        body: impl FnOnce(),
-        loc: Loc,
-    ) -> Option<Box<Frame>> {
-        let Team { k, number, warps, all, tid, warp, barrier, .. } = self;
-        let block = block.map(|coordinate| k.state().sealed(coordinate.id, loc));
-        let frame = Frame {
-            home,
-            tid: tid.id,
-            warp: warp.id,
-            block,
-            grid: grid.map(|extent| extent.id),
-            barrier,
-            team: (number.id, all / warps),
-            record,
-            taken: Vec::new(),
-            shared: 0,
-            scratch: Vec::new(),
-        };
-        let threads = {
-            let mut state = k.state();
-            if state.frame.is_some() {
-                state.mistake(Code::Parameter, loc, "a body that is called cannot call another");
-                return None;
-            }
-            state.frame = Some(Box::new(frame));
-            state.threads.replace([warps * 32, 1, 1])
-        };
-        body();
-        let mut state = k.state();
-        state.threads = threads;
-        state.frame.take()
-    }
-}
-
-/// What the threads of a team wait at.
-#[derive(Clone, Copy, Debug)]
-enum Barrier {
-    Warp,
-    Block,
-    Named { id: Id, threads: u32 },
-}
-
-impl Barrier {
-    fn wait(self, k: K<'_>, loc: Loc) {
-        match self {
-            Barrier::Warp => k.on_line(loc, || k.sync_warp()),
-            Barrier::Block => k.on_line(loc, || k.sync_block()),
-            Barrier::Named { id, threads } => {
-                let mut state = k.state();
-                if state.usable(id, loc) {
-                    let (a, b) = (state.operand(id, loc), Some(Src::Imm(Imm::Int(threads.into()))));
-                    state.effect(BarSync { cta: false, a, b }, None, loc);
-                }
-            }
-        }
-    }
-}
 
 /// What a called body asks for. Each that the code needs is a word of 64 bits of the record of its call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -256,57 +54,26 @@ pub struct Call<'k> {
     record: Record,
 }
 
-/// A call while its body is run.
-pub(super) struct Frame {
-    home: BlockId,
-    tid: Id,
-    warp: Id,
-    block: [Id; 3],
-    grid: [Id; 3],
-    barrier: Barrier,
-    /// The team's number, and the most teams.
-    team: (Id, u32),
-    /// Where the body finds what it asks for, if that is no affair of its caller.
-    record: Option<Record>,
-    /// The registers that hold addresses of buffers, and what was asked for, by its place.
-    taken: Vec<(Id, usize)>,
-    /// Bytes of shared memory that the body has asked for, of all teams.
-    shared: u64,
-    /// Where in it the block-wide collectives have their scratch, for each register of a state.
-    scratch: Vec<Pointer>,
-}
-
 /// The record of a call while its body is run.
 #[derive(Clone, Debug)]
-struct Record {
+pub(super) struct Record {
     /// All words of records, by the number of the pointer, and the address of this one, in global memory.
     words: u32,
     address: Id,
     late: Option<Late>,
     /// What the body has asked for.
     asked: Vec<Ask>,
-    piece: usize,
-    pieces: Vec<u32>,
+    pub(super) piece: usize,
+    pub(super) pieces: Vec<u32>,
 }
 
 /// Something that the body of a call has asked for.
 #[derive(Clone, Debug)]
-struct Ask {
+pub(super) struct Ask {
     what: Asked,
     /// The registers that it was loaded into, where it was asked for and anew, and how far the address of each load is
     /// before the record.
     values: Vec<(Id, i64)>,
-}
-
-/// What is left of the calls and the pieces of a kernel: their shared memory, one array that is as large as the largest of
-/// them needs, and what the bodies of calls have asked for.
-#[derive(Default)]
-pub(super) struct Calls {
-    array: Option<u32>,
-    bytes: u64,
-    /// Bytes that the piece of a launch has asked for, whose work is being run.
-    piece: Option<u64>,
-    asked: Vec<(Vec<Ask>, Vec<u32>)>,
 }
 
 impl<'k> Call<'k> {
@@ -377,57 +144,8 @@ impl<'k> Call<'k> {
     }
 }
 
-impl<'k> K<'k> {
-    /// Divides the blocks of a grid that is a line among pieces of work that do not depend on one another: the first
-    /// `blocks[0]` blocks do `work(0, …)`, with their number, the next `blocks[1]` do `work(1, …)`, with their number
-    /// among these, and so on. The shared memory that they ask for is one. A caller of the body has each piece by itself.
-    #[track_caller]
-    pub fn pieces(self, blocks: &[u32], work: impl Fn(usize, Reg<'k, u32>)) {
-        let piece = self.state().record().map(|record| {
-            record.pieces = blocks.to_vec();
-            record.piece
-        });
-        if let Some(piece) = piece {
-            if piece < blocks.len() {
-                work(piece, self.ctaid());
-            }
-            return;
-        }
-        let (block, mut first) = (self.ctaid(), 0u32);
-        for (piece, &count) in blocks.iter().enumerate() {
-            let end = first.saturating_add(count);
-            let run = || {
-                self.state().calls.piece = Some(0);
-                work(piece, block - first);
-                self.state().calls.piece = None;
-            };
-            match (piece == 0, piece + 1 == blocks.len()) {
-                (true, true) => work(piece, block),
-                (true, false) => self.when(block.lt(end), run),
-                (false, true) => self.when(block.ge(first), run),
-                (false, false) => self.when(block.ge(first) & block.lt(end), run),
-            }
-            first = end;
-        }
-    }
-}
-
 impl State {
-    /// A special register as the frame has it.
-    pub(super) fn framed(&mut self, special: Special) -> Option<Id> {
-        let frame = self.frame.as_ref()?;
-        let axis = special.component.map_or(0, |component| component as usize);
-        let (tid, block, grid) = (frame.tid, frame.block, frame.grid);
-        match special.register {
-            SpecialRegister::Tid if axis == 0 => Some(tid),
-            SpecialRegister::Tid => Some(self.constant(Type::U32, Imm::Int(0))),
-            SpecialRegister::CtaId => Some(block[axis]),
-            SpecialRegister::NCtaId => Some(grid[axis]),
-            _ => None,
-        }
-    }
-
-    fn record(&mut self) -> Option<&mut Record> {
+    pub(super) fn record(&mut self) -> Option<&mut Record> {
         self.frame.as_mut()?.record.as_mut()
     }
 
@@ -496,45 +214,6 @@ impl State {
         self.pure(Type::U64, loc, |d| {
             Cvta { to: true, space: Space::Global, ty: Type::U64, d: ir::Dst(d), a }.into()
         })
-    }
-
-    /// The value by itself: what it was computed from is no business of a body, whose addresses would have its terms.
-    pub(super) fn sealed(&mut self, reg: Id, loc: Loc) -> Id {
-        if !self.usable(reg, loc) || self.constant_of(reg).is_some() {
-            return reg;
-        }
-        let ty = self.value(reg).ty;
-        self.pure(ty, loc, |d| super::emit::mov(super::emit::register_type(ty), d, Src::Reg(reg)))
-    }
-
-    /// Where an instruction without effects goes: in a body that is called, out of the loop over its tiles if it can,
-    /// and no further than where the call was made.
-    pub(super) fn place_of(&self, inst: u32) -> BlockId {
-        let Some(frame) = &self.frame else { return self.current };
-        let mut place = frame.home;
-        if !self.block(place).open {
-            return self.current;
-        }
-        for &(access, reg) in self.operands_of(inst) {
-            let value = self.value(reg);
-            match value.def {
-                _ if access == Access::Write => continue,
-                Def::Inst(_) | Def::Const(_) | Def::Carried(..) | Def::Result(_) => {}
-                // Written by others too, and maybe later.
-                _ => return self.current,
-            }
-            if self.block(value.block).depth > self.block(place).depth {
-                place = value.block;
-            }
-        }
-        place
-    }
-
-    /// Closes the memory of calls: its array has the size that the largest needs.
-    pub(super) fn size_call_memory(&mut self) {
-        if let Some(array) = self.calls.array {
-            self.arrays[array as usize].dims = vec![Some(self.calls.bytes)];
-        }
     }
 }
 
@@ -617,89 +296,5 @@ impl<'k> K<'k> {
         drop(state);
         let all: Ptr<'k, Global, u64> = Ptr::with_id(self, all);
         all.at_loc(Reg::<u32>::new(self, index), loc).cast().nc()
-    }
-
-    /// Shared memory of a called body, of which each team has its own, or of a piece of a launch.
-    pub(super) fn framed_shared<T: Data>(self, count: u32, loc: Loc) -> Option<Ptr<'k, Shared, T>> {
-        let (team, piece) = {
-            let state = self.state();
-            (state.frame.as_ref().map(|frame| frame.team), state.calls.piece)
-        };
-        let bytes = (u64::from(T::TYPE.bytes()) * u64::from(count)).next_multiple_of(16);
-        let Some((number, teams)) = team else {
-            return piece.map(|_| self.common_memory(bytes, loc));
-        };
-        let base: Ptr<'k, Shared, T> = self.common_memory(bytes * u64::from(teams), loc);
-        let pitch = (bytes / u64::from(T::TYPE.bytes())) as u32;
-        Some(base.at_loc(Reg::<u32>::new(self, number) * pitch, loc))
-    }
-
-    /// The next bytes of the memory that calls and pieces have in common: a multiple of 16.
-    fn common_memory<T: Data>(self, bytes: u64, loc: Loc) -> Ptr<'k, Shared, T> {
-        let mut state = self.state();
-        let array = match state.calls.array {
-            Some(array) => array,
-            None => {
-                let array = state.array(Space::Shared, Type::B8, 16, loc).unwrap_or(0);
-                state.calls.array = Some(array);
-                array
-            }
-        };
-        let State { frame, calls, .. } = &mut *state;
-        let used = match frame {
-            Some(frame) => &mut frame.shared,
-            None => calls.piece.get_or_insert(0),
-        };
-        let at = *used;
-        *used += bytes;
-        calls.bytes = calls.bytes.max(*used);
-        drop(state);
-        let (base, form) = (Base::Variable(array), FormId::ZERO);
-        let pointer = Pointer { base, form, narrow: true, mutable: true, shifting: false };
-        let base: Ptr<'k, Shared, u8> = Ptr::new(self, pointer);
-        base.at_loc(at as u32, loc).cast()
-    }
-
-    /// The scratch of the block-wide collectives of a called body, for register `which` of a state.
-    pub(super) fn framed_scratch(self, which: usize, words: u32, loc: Loc) -> Option<Pointer> {
-        loop {
-            let known = self.state().frame.as_ref().map(|frame| frame.scratch.get(which).copied())?;
-            if known.is_some() {
-                return known;
-            }
-            let scratch: Ptr<'k, Shared, u64> = self.framed_shared(words, loc)?;
-            let mut state = self.state();
-            let pointer = scratch.pointer_in(&state)?;
-            state.frame.as_mut()?.scratch.push(pointer);
-        }
-    }
-
-    /// The number of the warp in the team of a called body.
-    pub(super) fn framed_warp(self) -> Option<Reg<'k, u32>> {
-        let warp = self.state().frame.as_ref().map(|frame| frame.warp)?;
-        Some(Reg::new(self, warp))
-    }
-
-    /// The barrier of a called body; `None` where the kernel is launched.
-    pub(super) fn framed_sync(self, loc: Loc) -> bool {
-        let barrier = self.state().frame.as_ref().map(|frame| frame.barrier);
-        if let Some(barrier) = barrier {
-            barrier.wait(self, loc);
-        }
-        barrier.is_some()
-    }
-
-    fn sync_block(self) {
-        self.op(BarSync { cta: false, a: Src::Imm(Imm::Int(0)), b: None });
-    }
-
-    /// Refuses what a called body cannot do.
-    pub(super) fn not_called(self, what: &str, loc: Loc) -> bool {
-        let called = self.state().frame.is_some();
-        if called {
-            let message = format!("{what} in a body that is called, which is not the whole kernel");
-            self.state().mistake(Code::Parameter, loc, message);
-        }
-        !called
     }
 }

@@ -4,8 +4,8 @@
 //! their names. Instructions stand in blocks, and blocks form a tree as the closures nest, so that a
 //! value is available exactly in the block that defines it and the blocks inside.
 
-use super::call::{Calls, Frame};
 use super::form::{FormId, Forms};
+use super::team::{Calls, Frame};
 use super::tile::{Order, Part};
 use std::panic::Location;
 use warpwright_ptx::diag::{Code, Diagnostic};

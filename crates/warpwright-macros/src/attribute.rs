@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+use std::cell::Cell;
 use syn::{Attribute, Data, DeriveInput, Expr, ExprLit, Fields, Lit, Meta, Token, punctuated::Punctuated};
 
 /// The text of a doc comment, a line each.
@@ -146,7 +147,20 @@ pub(crate) fn inside<'a>(ty: &'a syn::Type, outer: &str) -> Option<&'a syn::Type
     }
 }
 
-/// The crate whose traits are implemented: `warpwright_dsl`, which calls itself so too.
+thread_local! {
+    /// Whether the DSL is reached through the crate that gathers the others.
+    static GATHERED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a derive for those who have the DSL as `warpwright::dsl`.
+pub(crate) fn gathered<R>(derive: impl FnOnce() -> R) -> R {
+    let before = GATHERED.replace(true);
+    let derived = derive();
+    GATHERED.set(before);
+    derived
+}
+
+/// The path of the DSL, as derived code names it.
 pub(crate) fn dsl() -> TokenStream {
-    quote!(::warpwright_dsl)
+    if GATHERED.get() { quote!(::warpwright::dsl) } else { quote!(::warpwright_dsl) }
 }

@@ -11,7 +11,52 @@
 //! - [`llm`]: the GGUF engine (feature `llm`).
 #![forbid(unsafe_code)]
 
-pub use warpwright_dsl as dsl;
+/// The typed DSL that kernels are written in, with derives that name it by this path.
+///
+/// ```
+/// use warpwright::dsl::*;
+///
+/// /// `y = 2 x`.
+/// #[derive(Config)]
+/// struct Double {
+///     /// Threads of a block.
+///     #[field(domain = Domain::THREADS, default = 64)]
+///     threads: u32,
+/// }
+///
+/// #[derive(Args)]
+/// #[args(of = Double)]
+/// struct DoubleArgs<M: Mode> {
+///     #[arg(len = n)]
+///     x: M::In<f32>,
+///     #[arg(len = n, shares(x))]
+///     y: M::Out<f32>,
+///     n: M::Scalar<u32>,
+/// }
+///
+/// impl Kernel for Double {
+///     type Args<M: Mode> = DoubleArgs<M>;
+///
+///     fn launch(&self) -> LaunchRule {
+///         LaunchRule::new(self.threads).grid(Extent::dim("n").per(self.threads.into()))
+///     }
+///
+///     fn body<'k>(&self, k: K<'k>, DoubleArgs { x, y, n }: DoubleArgs<Body<'k>>) {
+///         let i = k.global_tid();
+///         k.when(i.lt(n), || y.st(i, x.ld(i) + x.ld(i)));
+///     }
+/// }
+///
+/// let ptx = Double { threads: 128 }.ptx(Arch::sm(80))?;
+/// # Ok::<(), BuildError>(())
+/// ```
+pub mod dsl {
+    pub use warpwright_dsl::*;
+    pub use warpwright_macros::{
+        GatheredArgs as Args, GatheredCarry as Carry, GatheredChoice as Choice, GatheredConfig as Config,
+        GatheredKeyPart as KeyPart,
+    };
+}
 pub use warpwright_graph as graph;
 pub use warpwright_kernels as kernels;
 #[cfg(feature = "llm")]
