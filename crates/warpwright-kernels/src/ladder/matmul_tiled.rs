@@ -63,11 +63,13 @@ impl<T: Float> Kernel for MatmulTiled<T> {
     }
 
     fn launch(&self) -> LaunchRule {
-        LaunchRule::new(0).block_3d([THREADS, THREADS, 1]).grid_3d([
+        let rule = LaunchRule::new(0).block_3d([THREADS, THREADS, 1]).grid_3d([
             Extent::new(self.n.div_ceil(TILE).into()),
             Extent::dim("m").per(TILE.into()),
             Extent::new(1),
-        ])
+        ]);
+        // A register more than 128 would halve the warps that hide each other's waits.
+        LaunchRule { resident_blocks: Some(2), ..rule }
     }
 
     fn body<'k>(&self, k: K<'k>, MatmulTiledArgs { a, b, c, m }: MatmulTiledArgs<T, Body<'k>>) {
