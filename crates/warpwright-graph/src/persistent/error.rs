@@ -115,7 +115,7 @@ pub enum ScheduleFault {
         instance: usize,
         /// Its kernel.
         kernel: String,
-        /// What differs: `kernel`, `grid`, or the name of an argument.
+        /// What differs: `kernel`, `code`, `grid`, `arguments`, or the name of one.
         what: String,
     },
     /// An instance is in no stage, or in several.

@@ -18,7 +18,7 @@
 //!          (counts a counter up)                    op 2   …
 //! ```
 //!
-//! A block runs one item at a time. The *teams* of its warps, each as large as the op's own block, walk the item's tiles;
+//! A block runs one item at a time. The *teams* of its warps, each as large as the op wants it, walk the item's tiles;
 //! then the block waits for itself, since the next item uses the same shared memory.
 //!
 //! Between phases stands the grid's barrier. Within a phase a later *stage* may need an earlier one: its items wait until
