@@ -11,8 +11,11 @@
 //!
 //! A [`Tile`] has its role, its element type and its scope in the Rust type; its shape is a host number,
 //! known when the kernel is built. Shapes that do not fit are mistakes that name both tiles. A
-//! [`SharedTile`] is stored so that neither rows nor columns of its matrices meet in a bank; that,
-//! the layout of fragments over lanes and the choice of the instruction are known here and nowhere else.
+//! [`SharedTile`] is stored so that neither rows nor columns of its matrices meet in a bank.
+//!
+//! The swizzle of shared tiles, the layout of fragments over lanes and the choice of the instruction are decided here.
+//! A kernel that loads and stores tiles says rows and columns. One that makes factors of registers
+//! ([`factor_of`](K::factor_of)), as attention over a cache does, goes by the table of [`Tile`].
 
 mod columns;
 mod element;

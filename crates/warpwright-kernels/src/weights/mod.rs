@@ -7,7 +7,9 @@
 //! ```
 //!
 //! [`WeightFormat`] is what a tensor's type in the file says; [`Planes`] is where its parts lie on the
-//! device, as `docs/weights.md` says. What a block's bytes mean is known here and nowhere else.
+//! device, as `docs/weights.md` says. What a block's bytes in a file mean is decoded here, on the device. Planes are decoded
+//! here for products with matrices (`chunks`), and in `linear::gemv` for products with vectors, whose lanes share a row out
+//! in another way.
 
 pub(crate) mod chunks;
 pub(crate) mod gguf;
