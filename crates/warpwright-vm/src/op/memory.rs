@@ -1,11 +1,16 @@
 //! Loads and stores.
 
+use crate::check::Touch;
+use crate::check::race::AccessKind;
+use crate::counters::Direction;
 use crate::decode::{Decoder, File, Rows};
-use crate::machine::{Inst, Machine, Step};
-use crate::memory::{Element, MemoryOp, Order, SpaceKind};
+use crate::launch::TrapKind;
+use crate::machine::{Inst, LANES, LanesOf, Machine, Row64, Step};
+use crate::memory::{self, Element, Group, MemoryOp, Order, Place, RegionKind, SpaceKind};
 use crate::simd::{LaneOp, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
+use warpwright_ptx::op::memory::StBulk;
 
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
     match op {
@@ -33,6 +38,7 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             d.code.memory.push(op);
             d.emit(lanes::<Store>(), Rows { x, ..Rows::default() });
         }
+        Op::StBulk(op) => bulk(d, op),
         Op::Prefetch(_) | Op::Prefetchu(_) | Op::ApplyPriority(_) | Op::Discard(_) => {
             d.emit_handler(|_, _| Step::Next, Rows::default());
         }
@@ -49,6 +55,68 @@ fn policy(d: &mut Decoder<'_, '_>, dst: Dst) {
     let a = d.constant64(0);
     let rows = Rows { d: d.dst(dst), a, ..Rows::default() };
     d.emit(lanes::<super::convert::Copy64>(), rows);
+}
+
+/// Bytes that a bulk store fills at a time: its size is a multiple of that, and so is its address.
+const FILLED: u32 = 8;
+
+/// Fills shared memory with zeros, which is the only value that there is.
+struct Fill {
+    address: memory::Address,
+    space: SpaceKind,
+    /// The row with the bytes to fill.
+    size: u32,
+    /// A row of zeros.
+    zero: u32,
+}
+
+fn bulk(d: &mut Decoder<'_, '_>, op: &StBulk) {
+    let space = match (&op.address.base, op.space) {
+        // A symbol is in shared memory, and its address is one of that space.
+        (AddressBase::Symbol(_), None) => SpaceKind::Shared,
+        _ => space(d, op.space, &op.address),
+    };
+    let (address, size) = (d.address(&op.address), d.src64(&op.size, Type::U64));
+    let fill = Fill { address, space, size, zero: d.constant64(0) };
+    d.emit_boxed(move |m, _| m.fill(&fill));
+}
+
+impl Machine<'_> {
+    fn fill(&mut self, fill: &Fill) -> Step {
+        let sizes: Row64 = *self.registers.row64(fill.size);
+        if let Some(lane) = LanesOf(self.mask).find(|&lane| !sizes[lane].is_multiple_of(FILLED.into())) {
+            let message = format!("a bulk store of {} bytes: the size must be a multiple of 8", sizes[lane]);
+            return self.trap(TrapKind::BadOperand, message);
+        }
+        let place = Place { space: fill.space, bytes: FILLED, align: FILLED, write: true };
+        let touch = Touch { kind: AccessKind::Write, element: FILLED, order: Order::WEAK };
+        let mut addresses = self.addresses(&fill.address);
+        let mut done = 0;
+        let mut lanes = self.mask;
+        self.worker.progress = true;
+        loop {
+            lanes = LanesOf(lanes).filter(|&lane| sizes[lane] > done).fold(0, |all, lane| all | 1 << lane);
+            if lanes == 0 {
+                return Step::Next;
+            }
+            // A lane that has left its memory has been reported, and ends here.
+            let mut todo = std::mem::take(&mut lanes);
+            while let Some(Group { region, mask, offsets }) = self.next_group(place, &addresses, &mut todo) {
+                if !matches!(region.kind, RegionKind::Shared) {
+                    let message = "a bulk store to memory that is not shared".to_string();
+                    return self.trap(TrapKind::BadOperand, message);
+                }
+                self.check_access(touch, &region, &offsets, FILLED, mask, &[Element::Wide(fill.zero)]);
+                self.count_access(Direction::Store, &region, &offsets, FILLED, mask);
+                for word in [0, 4] {
+                    self.write32(&region, &offsets, word, &[0; LANES], mask);
+                }
+                lanes |= mask;
+            }
+            addresses = addresses.map(|address| address.wrapping_add(FILLED.into()));
+            done += u64::from(FILLED);
+        }
+    }
 }
 
 struct Load;
