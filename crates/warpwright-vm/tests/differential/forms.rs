@@ -45,6 +45,10 @@ pub(crate) const INTEGERS: &[&str] = &[
     "{min/max}.{u16x2/s16x2/relu.s16x2} w w w",
     "dp4a.{u32/s32}.{u32/s32} w w w W",
     "dp2a.{lo/hi}.{u32/s32}.{u32/s32} w w w w",
+    "{vadd/vsub/vavrg/vabsdiff/vmin/vmax}{2/4}.{u32/s32}.{u32/s32}.{u32/s32}{/.sat/.add} w w w w",
+    "{vadd/vsub/vavrg/vabsdiff/vmin/vmax}4.{u32/s32}.{u32/s32}.{u32/s32}{/.add} \
+     w{/.b0/.b31/.b210} w{/.b3210/.b7531/.b0246} w{/.b7654/.b3344/.b1357} w",
+    "vset{2/4}.{u32/s32}.{u32/s32}.{eq/ne/lt/le/gt/ge}{/.add} w w w w",
 ];
 
 /// Logic, shifts and bit fields.

@@ -114,6 +114,7 @@ pub(crate) fn operate(frame: &mut Frame<'_>, op: &Op) {
         Op::Cvt(o) => conversion::convert(frame, o),
         Op::CvtPack(o) => conversion::pack(frame, o),
         Op::Mov(o) => copy(frame, &o.d, &o.a, o.vector, o.ty),
+        other if simd(frame, other) => {}
         other => integers(frame, other),
     }
 }
@@ -348,6 +349,98 @@ fn integers(frame: &mut Frame<'_>, op: &Op) {
         }
         other => bitwise(frame, other),
     }
+}
+
+/// Arithmetic on the bytes or half words of a register: `f` is the ISA's `t[i]`, of two of them.
+fn simd(frame: &mut Frame<'_>, op: &Op) -> bool {
+    let average = |sum: i128| if sum >= 0 { (sum + 1) >> 1 } else { sum >> 1 };
+    macro_rules! lanes {
+        ($o:ident, $bits:literal, $f:expr) => {{
+            let how =
+                Picked { d: $o.d_type, a: $o.a_type, b: $o.b_type, sat: $o.sat, add: $o.add, bits: $bits };
+            picked(frame, how, $o.d, [&$o.a, &$o.b], $o.c, $f)
+        }};
+    }
+    macro_rules! compared {
+        ($o:ident, $bits:literal) => {{
+            let how =
+                Picked { d: Type::U32, a: $o.a_type, b: $o.b_type, sat: false, add: $o.add, bits: $bits };
+            let f = |a: i128, b: i128| ordered($o.cmp, Some(a.cmp(&b))).into();
+            picked(frame, how, $o.d, [&$o.a, &$o.b], $o.c, f)
+        }};
+    }
+    match op {
+        Op::Vadd2(o) => lanes!(o, 16, |a, b| a + b),
+        Op::Vadd4(o) => lanes!(o, 8, |a, b| a + b),
+        Op::Vsub2(o) => lanes!(o, 16, |a, b| a - b),
+        Op::Vsub4(o) => lanes!(o, 8, |a, b| a - b),
+        Op::Vavrg2(o) => lanes!(o, 16, |a, b| average(a + b)),
+        Op::Vavrg4(o) => lanes!(o, 8, |a, b| average(a + b)),
+        Op::Vabsdiff2(o) => lanes!(o, 16, |a, b| (a - b).abs()),
+        Op::Vabsdiff4(o) => lanes!(o, 8, |a, b| (a - b).abs()),
+        Op::Vmin2(o) => lanes!(o, 16, |a, b| a.min(b)),
+        Op::Vmin4(o) => lanes!(o, 8, |a, b| a.min(b)),
+        Op::Vmax2(o) => lanes!(o, 16, |a, b| a.max(b)),
+        Op::Vmax4(o) => lanes!(o, 8, |a, b| a.max(b)),
+        Op::Vset2(o) => compared!(o, 16),
+        Op::Vset4(o) => compared!(o, 8),
+        _ => return false,
+    }
+    true
+}
+
+/// How elements are picked and put together: the types that say whether they are signed, and their bits.
+struct Picked {
+    d: Type,
+    a: Type,
+    b: Type,
+    sat: bool,
+    add: bool,
+    bits: u32,
+}
+
+fn picked(
+    frame: &mut Frame<'_>,
+    how: Picked,
+    d: PartDst,
+    sources: [&PartSrc; 2],
+    c: RegSrc,
+    f: impl Fn(i128, i128) -> i128,
+) {
+    let Picked { bits, sat, add, .. } = how;
+    let count = 32 / bits;
+    let element = |ty: Type| match (ty, bits) {
+        (Type::S32, 8) => Type::S8,
+        (Type::S32, _) => Type::S16,
+        (_, 8) => Type::U8,
+        _ => Type::U16,
+    };
+    // The elements of `a`, and behind them those of `b`: selectors count through both, the highest first.
+    let [low, high] = sources.map(|src| frame.bits(&src.value, Type::B32) as i128);
+    let both = low | high << 32;
+    let pick = |i: u32, src: &PartSrc, first: u32, ty: Type| {
+        let place = match src.selector {
+            Some(selector) => selector.positions()[(count - 1 - i) as usize].into(),
+            None => first + i,
+        };
+        integer::wrap(both >> (place * bits), element(ty))
+    };
+    let written =
+        |i: u32| d.selector.is_none_or(|mask| mask.positions().iter().any(|&place| u32::from(place) == i));
+    let c = frame.bits(&Src::Reg(c.0), Type::B32) as i128;
+    let mut result = c;
+    for i in (0..count).filter(|&i| written(i)) {
+        let mut t = f(pick(i, sources[0], 0, how.a), pick(i, sources[1], count, how.b));
+        if sat {
+            let signed = how.d == Type::S32;
+            let least = if signed { -(1 << (bits - 1)) } else { 0 };
+            t = t.clamp(least, least + (1 << bits) - 1);
+        }
+        let at = i * bits;
+        let all = (1i128 << bits) - 1;
+        result = if add { result + t } else { result & !(all << at) | (t & all) << at };
+    }
+    frame.set(Dst(d.reg), Type::B32, result);
 }
 
 fn word(frame: &Frame<'_>, src: &Src) -> u32 {
