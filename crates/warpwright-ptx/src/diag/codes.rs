@@ -90,6 +90,7 @@ codes! {
     Unreachable "W0003" Warning "code that nothing reaches";
     AddressWidth "W0005" Warning "an address register of the other width";
     WithoutEffect "W0006" Warning "a directive that has no effect";
+    DivisionByZero "W0007" Warning "an integer is divided by zero";
     Undecided "N0001" Note "what could not be decided";
 }
 

@@ -1,6 +1,7 @@
 //! Quotients, roots and the functions that are approximated.
 
 use super::{INTEGERS, directions, flag, rounding};
+use crate::diag::Code;
 use crate::ir::Type::*;
 use crate::ir::*;
 use crate::op::Check;
@@ -97,6 +98,13 @@ fn unary(check: &mut Check<'_>, ty: Type, d: Dst, a: &Src) {
     check.src("a", a, ty);
 }
 
+/// The quotient and the remainder of integers by zero are whatever the machine makes of them.
+fn not_by_zero(check: &mut Check<'_>, divisor: &Src) {
+    if *divisor == Src::Imm(Imm::Int(0)) {
+        check.report(Code::DivisionByZero, "the result of a division by zero is not specified");
+    }
+}
+
 impl Rule for Div {
     fn check(&self, check: &mut Check<'_>) {
         const TYPES: &[Type] = &[U16, U32, U64, S16, S32, S64, F32, F64];
@@ -114,7 +122,7 @@ impl Rule for Div {
                 one_accuracy(check, &given, "`.approx`, `.full` and a rounding");
             }
             F64 => check.combination(rounded, "a rounding is needed: `.rn`, `.rz`, `.rm` or `.rp`"),
-            _ => {}
+            _ => not_by_zero(check, &self.b),
         }
         unary(check, self.ty, self.d, &self.a);
         check.src("b", &self.b, self.ty);
@@ -130,6 +138,7 @@ impl Rule for Rem {
         }
         unary(check, self.ty, self.d, &self.a);
         check.src("b", &self.b, self.ty);
+        not_by_zero(check, &self.b);
     }
 
     fn needs(&self, _needs: &mut Needs) {}
