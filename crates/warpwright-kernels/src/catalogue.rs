@@ -21,6 +21,7 @@ const ENTRIES: &[Entry] = &[
     Entry::of::<Unpack>(),
     Entry::of::<Embedding>(),
     Entry::of::<RmsNorm>(),
+    Entry::of::<LayerNorm>(),
     Entry::via::<RopeFields, Rope>(),
     Entry::of::<Elementwise>(),
     Entry::of::<Cast>(),

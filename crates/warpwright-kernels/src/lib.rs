@@ -41,6 +41,7 @@ pub use rows::cast::{Cast, CastArgs};
 pub use rows::copy::{CopyBytes, CopyBytesArgs};
 pub use rows::elementwise::{Elementwise, ElementwiseArgs, ElementwiseOp, Operands};
 pub use rows::embedding::{Embedding, EmbeddingArgs};
+pub use rows::layer_norm::{LayerNorm, LayerNormArgs};
 pub use rows::norm::{RmsNorm, RmsNormArgs};
 pub use rows::quantize::{QuantizeQ8_1, QuantizeQ8_1Args};
 pub use rows::resize::{ResizeRows, ResizeRowsArgs};

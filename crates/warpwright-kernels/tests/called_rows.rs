@@ -8,8 +8,8 @@ use common::numbers;
 use std::collections::HashMap;
 use warpwright_dsl::{Role, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::{
-    Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding, Operands,
-    Penalties, Publish, QuantizeQ8_1, ResizeRows, RmsNorm, Sample, Setting, Softmax, WeightFormat,
+    Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding, LayerNorm,
+    Operands, Penalties, Publish, QuantizeQ8_1, ResizeRows, RmsNorm, Sample, Setting, Softmax, WeightFormat,
 };
 use warpwright_ptx::ir::{Arch, Type};
 
@@ -170,6 +170,20 @@ fn norms_have_the_same_sums() {
     for threads in (32..=1024).step_by(96) {
         let norm = RmsNorm { threads, ..RmsNorm::new(4099, 1e-6) };
         check(80, &norm, [RmsNorm { d: 4101, ..norm }, RmsNorm { d: 8191, ..norm }], &[("rows", 2)], &none());
+    }
+}
+
+#[test]
+fn layer_norms_have_the_same_sums() {
+    for (i, (d, threads)) in
+        [(1, 32), (33, 96), (768, 192), (1000, 1024), (9216, 512)].into_iter().enumerate()
+    {
+        let (input, bias) = (Dtype::ALL[i % 3], i % 2 == 0);
+        let norm = LayerNorm { input, bias, threads, ..LayerNorm::new(d, 1e-5) };
+        let others = (1..40).flat_map(|more| [d + 32 * more, d.saturating_sub(32 * more).max(1), d + more]);
+        let others = others.filter(|&other| other != d).chain([d]);
+        let others = others.map(|d| LayerNorm { d, epsilon: 1e-6, ..norm });
+        check(SMS[i % 3], &norm, others, &[("rows", 3)], &none());
     }
 }
 

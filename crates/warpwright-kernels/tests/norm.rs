@@ -1,11 +1,11 @@
-//! RMSNorm and softmax against float64, on the virtual GPU with every check on, within the bounds that they
+//! RMSNorm, layer norm and softmax against float64, on the virtual GPU with every check on, within the bounds that they
 //! state.
 
 mod common;
 
 use common::ops::{Buffers, U, assert_within, full, held, hold, kinds, run};
 use warpwright_dsl::{BuildError, any::AnyKernel};
-use warpwright_kernels::{Dtype, RmsNorm, Softmax};
+use warpwright_kernels::{Dtype, LayerNorm, RmsNorm, Softmax};
 use warpwright_ptx::ir::Arch;
 
 const TARGETS: [u16; 3] = [75, 80, 90];
@@ -154,6 +154,81 @@ fn what_a_norm_cannot_be_is_said() {
     }
     assert_eq!(refused(&Softmax { threads: 0, ..Softmax::new(7) }), "threads");
     assert_eq!(refused(&Softmax::new(0)), "d");
+    let layer = LayerNorm::new(48, 1e-5);
+    assert_eq!(refused(&LayerNorm { d: 0, ..layer }), "d");
+    assert_eq!(refused(&LayerNorm { epsilon: 0.0, ..layer }), "epsilon");
+    assert_eq!(refused(&LayerNorm { threads: 48, ..layer }), "threads");
+    assert_eq!(refused(&LayerNorm { columns: Some(48), ..layer }), "columns");
+}
+
+/// Runs a layer norm on rows, and holds it to the reference.
+fn check_layer_norm(sm: u16, norm: &LayerNorm, kind: &str, x: &[f64]) {
+    let d = norm.d as usize;
+    let what = format!("{kind} of {} on sm_{sm}", norm.entry());
+    let x = held(norm.input.ty(), x);
+    let w = held(norm.weight.ty(), &common::numbers(d, 77));
+    let b = if norm.bias { held(norm.weight.ty(), &common::numbers(d, 78)) } else { vec![0.0; d] };
+    let mut given = Buffers::from([("x", x.clone()), ("w", w.clone())]);
+    if norm.bias {
+        given.insert("b", b.clone());
+    }
+    let found = run(sm, norm, &[("rows", (x.len() / d) as u64)], &given);
+    let n = (d as f64 / f64::from(norm.columns.unwrap_or(norm.threads))).ceil() + 7.0;
+    let exact: Vec<_> = (x.chunks(d))
+        .flat_map(|row| {
+            let mean = |f: &dyn Fn(f64) -> f64| row.iter().map(|&x| f(x)).sum::<f64>() / d as f64;
+            let (middle, size) = (mean(&|x| x), mean(&f64::abs));
+            let root = (mean(&|x| (x - middle).powi(2)) + f64::from(norm.epsilon)).sqrt().recip();
+            let e = (n + 12.0) * U * root * size;
+            let numbers = row.iter().zip(&w).zip(&b);
+            let exact = numbers.map(move |((x, w), b)| {
+                let z = (x - middle) * root;
+                let y = z * w + b;
+                let rounded = ((n / 2.0 + 12.0) * (z * w).abs() + y.abs()) * U;
+                // What is below the smallest normal number is rounded to a multiple of 2⁻¹⁴⁹.
+                let least = 2f64.powi(-149) * (w.abs() * (root + 1.0) + 1.0);
+                (y, rounded + w.abs() * e * (1.0 + z.abs() * e / 2.0) + least)
+            });
+            exact.collect::<Vec<_>>()
+        })
+        .collect();
+    assert_within(&what, norm.output.ty(), &found["y"], &exact);
+}
+
+#[test]
+fn layers_of_every_kind_are_normalised() {
+    let (rows, d) = (3, 292);
+    for (i, (kind, x)) in kinds(rows * d, 11).into_iter().enumerate() {
+        let norm = LayerNorm { threads: 64, ..LayerNorm::new(d as u32, 1e-5) };
+        check_layer_norm(TARGETS[i % 3], &norm, kind, &x);
+        check_layer_norm(80, &LayerNorm { bias: false, epsilon: 1e-12, threads: 32, ..norm }, kind, &x);
+        for dtype in [Dtype::F16, Dtype::Bf16] {
+            let halves = LayerNorm { input: dtype, weight: dtype, output: dtype, ..norm };
+            check_layer_norm(TARGETS[i % 3], &halves, kind, &x);
+        }
+        // Far from zero, where the mean of squares less the square of the mean has no digits left.
+        let far: Vec<_> = common::numbers(rows * d, 12).iter().map(|x| 3000.0 + x).collect();
+        check_layer_norm(TARGETS[i % 3], &norm, "far", &far);
+    }
+}
+
+#[test]
+fn layers_of_any_length_are_normalised() {
+    let mut shapes =
+        vec![(1, 1, 32), (2, 33, 64), (3, 31, 32), (1, 4095, 96), (2, 1000, 1024), (1, 5004, 32)];
+    if full() {
+        shapes.extend([(4, 768, 192), (3, 5120, 512), (1, 1 << 20, 1024)]);
+    }
+    for (i, (rows, d, threads)) in shapes.into_iter().enumerate() {
+        let x: Vec<_> = common::numbers(rows * d, 13).iter().map(|x| x - 0.5).collect();
+        for (j, input) in Dtype::ALL.into_iter().enumerate() {
+            let (weight, output) = (Dtype::ALL[(i + j) % 3], Dtype::ALL[(i + 2 * j) % 3]);
+            let columns = (i % 2 == 1).then_some(128);
+            let norm =
+                LayerNorm { input, weight, output, columns, threads, ..LayerNorm::new(d as u32, 1e-5) };
+            check_layer_norm(80, &norm, "normal", &x);
+        }
+    }
 }
 
 /// Softmax with what is said of infinities.
