@@ -38,10 +38,11 @@ fn header(text: &mut String, report: &ScheduleReport) -> std::fmt::Result {
     let ScheduleTotals { barriers, stages, instances, items, tiles, bytes, weight_bytes, idle, .. } =
         report.totals;
     let (blocks, warps, assignment) = (report.blocks.len(), report.warps, &report.assignment);
+    let ops = report.ops.len();
     writeln!(text, "{blocks} blocks of {warps} warps, {assignment}")?;
     writeln!(
         text,
-        "a token: {barriers} barriers, {stages} stages, {instances} instances, {items} items, {tiles} tiles"
+        "a token: {barriers} barriers, {stages} stages, {instances} instances of {ops} ops, {items} items, {tiles} tiles"
     )?;
     writeln!(text, "{} moved, {} of them weights of products", size(bytes), size(weight_bytes))?;
     let round = size(report.round_bytes);
