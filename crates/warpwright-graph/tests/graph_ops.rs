@@ -157,9 +157,11 @@ fn norms_have_weights_for_each_element() {
 
 #[test]
 fn elements_are_of_one_shape() {
-    for (op, [a, b]) in
-        [(TensorOp::Add, ["a", "b"]), (TensorOp::Mul, ["a", "b"]), (TensorOp::Glu(Activation::Silu), ["gate", "up"])]
-    {
+    for (op, [a, b]) in [
+        (TensorOp::Add, ["a", "b"]),
+        (TensorOp::Mul, ["a", "b"]),
+        (TensorOp::Glu(Activation::Silu), ["gate", "up"]),
+    ] {
         gives(op, &[f32s([3, 20]), f32s([3, 20])], &[f32s([3, 20])]);
         gives(op, &[f16s([3, 20]), f16s([3, 20])], &[f16s([3, 20])]);
         let rule = "they must be of one type and shape";

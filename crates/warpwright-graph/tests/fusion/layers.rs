@@ -3,6 +3,7 @@
 use super::model::{Call, MODELS, Model, graph};
 use super::terms::Terms;
 use warpwright_graph::{Fusion, Fusions, Program, StepOp, fuse};
+use warpwright_kernels::Activation;
 
 fn model(name: &str) -> &'static Model {
     static ALL: [Model; 5] = MODELS;
@@ -45,7 +46,12 @@ fn a_layer_is_six_steps() {
         };
         assert_eq!(
             [0, 1, 2, 3].map(shape),
-            [(true, 3, None, 0), (false, 1, None, 1), (true, 2, Some(Activation::Silu), 0), (false, 1, None, 1)]
+            [
+                (true, 3, None, 0),
+                (false, 1, None, 1),
+                (true, 2, Some(Activation::Silu), 0),
+                (false, 1, None, 1)
+            ]
         );
         assert_eq!(products[0].matrices.iter().filter(|m| m.bias.is_some()).count() == 3, model.biases);
         let StepOp::Rope(rope) = &program.steps()[1].op else { panic!("no rotation") };
