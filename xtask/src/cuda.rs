@@ -108,7 +108,16 @@ const NUMBERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("gemm", &["quantised_products_of_any_size", "quantised_products_hold", "products_of_halves_hold"]),
-    ("gemv", &["every_batch", "every_format_and_length", "every_kind_of_input", "rows_of_models"]),
+    (
+        "gemv",
+        &[
+            "every_batch",
+            "every_format_and_length",
+            "every_kind_of_input",
+            "gates_of_every_kind",
+            "rows_of_models",
+        ],
+    ),
     ("matmul", &["tensor_core_products_are", "any_shape_of_a_block"]),
     (
         "incremental_attention",

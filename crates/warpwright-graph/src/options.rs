@@ -55,8 +55,8 @@ impl Arithmetic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fusion {
-    /// Gate and up products make `silu(gate) · up`.
-    SwiGlu,
+    /// Gate and up products make `activation(gate) · up`: with SiLU, SwiGLU.
+    Glu,
     /// Products of the same activations are one launch: q, k and v; gate and up of different formats.
     SharedProducts,
     /// A product adds what is added to its result.
@@ -74,7 +74,7 @@ pub enum Fusion {
 impl Fusion {
     /// All of them, in the order in which they are formed.
     pub const ALL: [Fusion; 7] = [
-        Fusion::SwiGlu,
+        Fusion::Glu,
         Fusion::SharedProducts,
         Fusion::Residual,
         Fusion::NormProduct,
@@ -87,7 +87,7 @@ impl Fusion {
     pub fn name(self) -> &'static str {
         match self {
             Fusion::SharedProducts => "shared_products",
-            Fusion::SwiGlu => "swiglu",
+            Fusion::Glu => "glu",
             Fusion::Residual => "residual",
             Fusion::NormProduct => "norm_product",
             Fusion::HeadNormRope => "head_norm_rope",

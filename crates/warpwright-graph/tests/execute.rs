@@ -3,12 +3,14 @@
 mod common;
 
 use common::run::{begin, device, store};
-use common::{Biases, Choice, Formats, ModelConfig};
+use common::{Biases, Choice, Formats, ModelConfig, Random, random_bytes, random_weights};
+use std::collections::HashMap;
+use warpwright_graph::reference::{self, Memory, Value, dequantize};
 use warpwright_graph::{
-    Arithmetic, Captured, ComputeGraph, Element, Executable, KernelLibrary, Plan, PlanOptions, Runner, Store,
-    TensorType, execute_graph,
+    Arithmetic, Captured, ComputeGraph, Element, Executable, Fusion, Fusions, KernelLibrary, Plan,
+    PlanOptions, Runner, Store, TensorType, execute_graph,
 };
-use warpwright_kernels::CacheDtype;
+use warpwright_kernels::{Activation, CacheDtype, WeightFormat};
 use warpwright_runtime::Device;
 
 /// Logits, bit by bit, and tokens of each step; and the states at the end.
@@ -83,6 +85,77 @@ fn replays_are_what_executions_are() {
         );
         let tokens = eager.0.iter().map(|(_, tokens)| tokens);
         assert!(tokens.clone().zip(tokens.skip(1)).any(|(a, b)| a != b), "tokens change: {eager:?}");
+    }
+}
+
+/// Half a unit in the last place of 1.
+const U: f64 = 1.0 / 16_777_216.0;
+
+/// A gate of products, in the bounds of their kernels: fused it is one launch, and without that two.
+#[test]
+fn gated_products_are_what_their_nodes_are() {
+    let (tokens, n, k) = (3, 43, 77);
+    let device = device(true);
+    let mut random = Random::new(7);
+    let x: Vec<f32> = (0..tokens * k).map(|_| 3.0 * random.signed() as f32).collect();
+    for activation in Activation::ALL {
+        let mut graph = ComputeGraph::new();
+        let input = graph.input("x", TensorType::f32([tokens, k]));
+        let weights = TensorType::new(Element::Weights(WeightFormat::F32), [n, k]);
+        let [gate, up] = ["gate", "up"].map(|name| {
+            let w = graph.weight(&format!("{name}.w"), weights);
+            graph.mat_mul(name, input, w, None).expect("a product")
+        });
+        let y = graph.glu("y", activation, gate, up).expect("a gate");
+        graph.output(y).expect("an output");
+
+        let mut memory = Memory::new();
+        let bytes = random_weights(&graph, 1);
+        memory.load(&graph, |name| bytes.get(name)).expect("weights");
+        let exact: Vec<f64> = x.iter().map(|&x| x.into()).collect();
+        let inputs = HashMap::from([("x".into(), Value::Floats(exact.clone()))]);
+        let reference = reference::execute(&graph, &mut memory, &inputs).expect("a reference");
+        // Each product's result, and what it may be off by.
+        let product = |name: &str| {
+            let w = dequantize(WeightFormat::F32, &random_bytes(name, weights, 1));
+            let rows = exact.chunks(k as usize).flat_map(|x| w.chunks(k as usize).map(move |w| (x, w)));
+            rows.map(|(x, w)| {
+                let terms = x.iter().zip(w).map(|(x, w)| x * w);
+                let size: f64 = terms.clone().map(f64::abs).sum();
+                (terms.sum::<f64>(), (f64::from(k) / 8.0 + 32.0) * U * size)
+            })
+            .collect::<Vec<_>>()
+        };
+        let expected: Vec<(f64, f64)> = (product("gate.w").into_iter().zip(product("up.w")))
+            .map(|((gate, of_gate), (up, of_up))| {
+                let value = activation.value(gate);
+                let off = activation.error(gate, of_gate) * (up.abs() + of_up) + value.abs() * of_up;
+                (value * up, off + (value * up).abs() * U)
+            })
+            .collect();
+        for (&found, &(y, _)) in reference["y"].floats().iter().zip(&expected) {
+            assert!((found - y).abs() <= 1e-12 * y.abs().max(1.0), "{activation}: {found}, not {y}");
+        }
+
+        for (fusions, launches) in [(Fusions::all(), 1), (Fusions::all().without(Fusion::Glu), 2)] {
+            let mut options = PlanOptions::for_device(&device);
+            options.fusions = fusions;
+            let plan = Plan::new(&graph, &options, &KernelLibrary).expect("a plan");
+            assert_eq!(plan.launches().count(), launches);
+            let mut store = store(&device, &graph, 1);
+            let mut executable = plan.bind(&mut store).expect("bound");
+            executable.write_input("x", &x).expect("written");
+            execute_graph(&mut executable, &KernelLibrary).expect("executed");
+            let found = executable.read_output::<f32>("y").expect("y");
+            assert_eq!(found.len(), expected.len());
+            for (i, (&found, &(y, bound))) in found.iter().zip(&expected).enumerate() {
+                let off = (f64::from(found) - y).abs();
+                assert!(
+                    off <= bound,
+                    "{activation}, {launches} launches: {found}, not {y} within {bound:e}, at {i}"
+                );
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use warpwright_graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, OpError, PenaltyParams, RopeParams,
     SampleParams, Tensor, TensorOp, TensorType, infer,
 };
-use warpwright_kernels::{CacheDtype, Dtype, RopeScaling, Setting, TokenSequences, WeightFormat};
+use warpwright_kernels::{Activation, CacheDtype, Dtype, RopeScaling, Setting, TokenSequences, WeightFormat};
 
 fn f32s<const N: usize>(dims: [u32; N]) -> TensorType {
     TensorType::f32(dims)
@@ -157,9 +157,11 @@ fn norms_have_weights_for_each_element() {
 
 #[test]
 fn elements_are_of_one_shape() {
-    for (op, [a, b]) in
-        [(TensorOp::Add, ["a", "b"]), (TensorOp::Mul, ["a", "b"]), (TensorOp::SwiGlu, ["gate", "up"])]
-    {
+    for (op, [a, b]) in [
+        (TensorOp::Add, ["a", "b"]),
+        (TensorOp::Mul, ["a", "b"]),
+        (TensorOp::Glu(Activation::Silu), ["gate", "up"]),
+    ] {
         gives(op, &[f32s([3, 20]), f32s([3, 20])], &[f32s([3, 20])]);
         gives(op, &[f16s([3, 20]), f16s([3, 20])], &[f16s([3, 20])]);
         let rule = "they must be of one type and shape";
@@ -169,7 +171,7 @@ fn elements_are_of_one_shape() {
         refuses(op, &[u32s([3, 20]), u32s([3, 20])], is(a, u32s([3, 20]), "floats of 2 dimensions"));
         refuses(op, &[f32s([3, 0]), f32s([3, 0])], is(a, f32s([3, 0]), "not empty"));
     }
-    for op in [TensorOp::Silu, TensorOp::SoftMax] {
+    for op in [TensorOp::Activate(Activation::Gelu), TensorOp::SoftMax] {
         gives(op, &[f16s([3, 20])], &[f16s([3, 20])]);
         refuses(op, &[u32s([3, 20])], is("x", u32s([3, 20]), "floats of 2 dimensions"));
     }

@@ -10,7 +10,7 @@ use warpwright_graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Role, RopeParams, Tensor,
     TensorType,
 };
-use warpwright_kernels::{CacheDtype, Dtype, RopePairs, TokenSequences, WeightFormat};
+use warpwright_kernels::{Activation, CacheDtype, Dtype, RopePairs, TokenSequences, WeightFormat};
 
 /// Blocks of a format, and the bits of the `f32` that the `gguf` package of PyPI makes of them.
 fn fixture(format: WeightFormat) -> (Vec<u8>, Vec<u32>) {
@@ -79,8 +79,11 @@ fn ops_are_what_they_say() {
     let mut add = |tensor: Result<Tensor, GraphError>| all.push(tensor.expect("a node"));
     add(graph.add("add", a, b));
     add(graph.mul("mul", a, b));
-    add(graph.silu("silu", b));
     add(graph.swiglu("swiglu", a, b));
+    for activation in Activation::ALL {
+        add(graph.activate(activation.name(), activation, b));
+        add(graph.glu(&format!("{activation}_glu"), activation, b, a));
+    }
     add(graph.rms_norm("norm", a, w, 0.25));
     add(graph.head_norm("head_norm", a, pair, 2, 0.0));
     add(graph.softmax("softmax", a));
@@ -107,6 +110,12 @@ fn ops_are_what_they_say() {
     assert_close(&found["add"], &pairs(&|a, b| a + b));
     assert_close(&found["mul"], &pairs(&|a, b| a * b));
     assert_close(&found["silu"], &b.map(silu));
+    for activation in Activation::ALL {
+        let activated = b.map(|x| activation.value(x));
+        assert_close(&found[activation.name()], &activated);
+        let gated: Vec<f64> = activated.iter().zip(&a).map(|(b, a)| b * a).collect();
+        assert_close(&found[&format!("{activation}_glu")], &gated);
+    }
     assert_eq!(found["swiglu"].floats()[3], silu(0.5) * 4.0);
     let root = (6.25f64 / 4.0 + 0.25).sqrt();
     assert_close(&floats(&found["norm"].floats()[..4]), &[1.0, -2.0, 6.0, -2.0].map(|x| x / root));

@@ -7,6 +7,7 @@
 //! Each kernel's file also says how the [catalogue] shows it: its name and its fields as text.
 #![deny(unsafe_code)]
 
+mod activation;
 mod attention;
 mod bounded;
 mod catalogue;
@@ -21,6 +22,7 @@ mod sampling;
 mod step;
 pub mod weights;
 
+pub use activation::Activation;
 pub use attention::flash::{FlashAttention, FlashAttentionArgs, KvLayout, Lengths};
 pub use attention::incremental::{IncrementalAttention, IncrementalAttentionArgs};
 pub use catalogue::{catalogue, find};

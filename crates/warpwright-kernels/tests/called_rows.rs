@@ -8,8 +8,9 @@ use common::numbers;
 use std::collections::HashMap;
 use warpwright_dsl::{Role, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::{
-    Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding, LayerNorm,
-    Operands, Penalties, Publish, QuantizeQ8_1, ResizeRows, RmsNorm, Sample, Setting, Softmax, WeightFormat,
+    Activation, Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding,
+    LayerNorm, Operands, Penalties, Publish, QuantizeQ8_1, ResizeRows, RmsNorm, Sample, Setting, Softmax,
+    WeightFormat,
 };
 use warpwright_ptx::ir::{Arch, Type};
 
@@ -132,8 +133,10 @@ fn rows_of_other_lengths_and_types() {
 #[test]
 fn operations_on_elements() {
     for (i, op) in ElementwiseOp::ALL.into_iter().enumerate() {
+        let activation = Activation::ALL[i % Activation::ALL.len()];
         for (j, (columns, other)) in [(33, 7), (1540, 4)].into_iter().enumerate() {
-            let of = |columns| Elementwise { b: Dtype::ALL[(i + j) % 3], ..Elementwise::new(op, columns) };
+            let b = Dtype::ALL[(i + j) % 3];
+            let of = |columns| Elementwise { activation, b, ..Elementwise::new(op, columns) };
             check(SMS[i % 3], &of(columns), [of(other)], &[("rows", 5)], &none());
             if !op.is_unary() {
                 let of =

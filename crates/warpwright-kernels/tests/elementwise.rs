@@ -6,7 +6,7 @@ mod common;
 use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, hold, kinds, run};
 use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{
-    CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Operands, ResizeRows,
+    Activation, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Operands, ResizeRows,
 };
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_test::KernelTest;
@@ -19,7 +19,7 @@ fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
     let factor = -1.75;
     let given = match (kernel.op, kernel.operands) {
         (ElementwiseOp::Scale, _) => Buffers::from([("a", a.clone()), ("factor", vec![factor])]),
-        (ElementwiseOp::Silu, _) => Buffers::from([("a", a.clone())]),
+        (ElementwiseOp::Activate, _) => Buffers::from([("a", a.clone())]),
         (_, Operands::Separate) => Buffers::from([("a", a.clone()), ("b", b.clone())]),
         (_, Operands::Halves) => {
             let rows = a.chunks(columns).zip(b.chunks(columns));
@@ -33,14 +33,10 @@ fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
                 ElementwiseOp::Add => (a + b, U * (a + b).abs()),
                 ElementwiseOp::Mul => (a * b, U * (a * b).abs()),
                 ElementwiseOp::Scale => (a * factor, U * (a * factor).abs()),
-                ElementwiseOp::Silu => {
-                    let y = a / (1.0 + (-a).exp());
-                    (y, (1.25 * a.abs() + 9.0) * U * y.abs() + 2f64.powi(-126) * (1.0 + a.abs()))
-                }
-                ElementwiseOp::SwiGlu => {
-                    let y = a / (1.0 + (-a).exp()) * b;
-                    let flushed = 2f64.powi(-126) * (1.0 + a.abs()) * b.abs();
-                    (y, (1.25 * a.abs() + 10.0) * U * y.abs() + flushed)
+                ElementwiseOp::Activate => (kernel.activation.value(a), kernel.activation.error(a, 0.0)),
+                ElementwiseOp::Glu => {
+                    let y = kernel.activation.value(a) * b;
+                    (y, kernel.activation.error(a, 0.0) * b.abs() + U * y.abs())
                 }
             };
             (y, slack + 2f64.powi(-148))
@@ -50,15 +46,25 @@ fn check_op(sm: u16, kernel: &Elementwise, kind: &str, a: &[f64], b: &[f64]) {
     assert!(found["y"].iter().all(|y| y.is_finite()), "{what}: finite");
 }
 
+/// Each operation, with each activation where it has one.
+fn operations() -> impl Iterator<Item = (ElementwiseOp, Activation)> {
+    ElementwiseOp::ALL.into_iter().flat_map(|op| {
+        let activated = matches!(op, ElementwiseOp::Activate | ElementwiseOp::Glu);
+        let activations = &Activation::ALL[..if activated { Activation::ALL.len() } else { 1 }];
+        activations.iter().map(move |&activation| (op, activation))
+    })
+}
+
 #[test]
 fn numbers_of_every_kind_are_combined() {
     let (rows, columns) = (3, 40);
     for (i, (kind, a)) in kinds(rows * columns, 1).into_iter().enumerate() {
         for (j, (other, b)) in kinds(rows * columns, 2).into_iter().enumerate() {
-            for op in ElementwiseOp::ALL {
+            for (op, activation) in operations() {
                 let halves = j % 2 == 1 && !op.is_unary();
                 let dtype = Dtype::ALL[(i + j) % 3];
                 let kernel = Elementwise {
+                    activation,
                     operands: if halves { Operands::Halves } else { Operands::Separate },
                     a: dtype,
                     b: if halves { dtype } else { Dtype::ALL[j % 3] },
@@ -76,8 +82,11 @@ fn numbers_of_every_kind_are_combined() {
 fn gates_from_shut_to_open() {
     let a: Vec<_> = (-2048..2048).map(|i| f64::from(i) / 16.0).collect();
     for sm in [75, 80, 90] {
-        for op in [ElementwiseOp::Silu, ElementwiseOp::SwiGlu] {
-            check_op(sm, &Elementwise::new(op, 4096), "a ramp", &a, &common::numbers(4096, 3));
+        for op in [ElementwiseOp::Activate, ElementwiseOp::Glu] {
+            for activation in Activation::ALL {
+                let kernel = Elementwise { activation, ..Elementwise::new(op, 4096) };
+                check_op(sm, &kernel, "a ramp", &a, &common::numbers(4096, 3));
+            }
         }
     }
 }
@@ -91,12 +100,12 @@ fn rows_of_any_length_are_combined() {
     for (rows, columns) in shapes {
         let [a, b] = [4, 5].map(|seed| common::numbers(rows * columns, seed));
         for dtype in Dtype::ALL {
-            let silu = Elementwise::new(ElementwiseOp::Silu, columns as u32);
-            check_op(80, &Elementwise { a: dtype, output: dtype, ..silu }, "normal", &a, &b);
+            let unary = Elementwise::new(ElementwiseOp::Activate, columns as u32);
+            check_op(80, &Elementwise { a: dtype, output: dtype, ..unary }, "normal", &a, &b);
         }
         for operands in [Operands::Separate, Operands::Halves] {
             for dtype in [Dtype::F32, Dtype::Bf16] {
-                let op = Elementwise::new(ElementwiseOp::SwiGlu, columns as u32);
+                let op = Elementwise::new(ElementwiseOp::Glu, columns as u32);
                 check_op(80, &Elementwise { operands, a: dtype, b: dtype, ..op }, "normal", &a, &b);
             }
         }
@@ -226,7 +235,7 @@ fn what_these_kernels_cannot_be_is_said() {
     assert_eq!(refused(&Elementwise { columns: 0, ..add }), "columns");
     assert_eq!(refused(&Elementwise { threads: 33, ..add }), "threads");
     assert_eq!(refused(&Elementwise { operands: Operands::Halves, b: Dtype::F16, ..add }), "b");
-    for op in [ElementwiseOp::Scale, ElementwiseOp::Silu] {
+    for op in [ElementwiseOp::Scale, ElementwiseOp::Activate] {
         let unary = Elementwise::new(op, 8);
         assert_eq!(refused(&Elementwise { operands: Operands::Halves, ..unary }), "operands");
     }

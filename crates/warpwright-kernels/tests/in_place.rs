@@ -12,7 +12,7 @@ const KERNELS: [(&str, &str, u64); 15] = [
     ("quant_gemv", "n=19 k=512 residual=true", 1),
     ("quant_gemv", "n=19+3+16 k=256 format=q6_k+q4_0+f16 residual=true bias=true batch=3", 1),
     ("quant_gemv", "n=21 k=256 residual=true batch=8 activations=rounded", 1),
-    ("quant_gemv", "n=9+9 k=256 swiglu=true residual=true", 1),
+    ("quant_gemv", "n=9+9 k=256 gate=gelu residual=true", 1),
     ("fused_norm_gemv", "n=19 k=512 residual=true batch=2", 1),
     ("quant_gemm", "n=70 k=256 residual=true rows=32 columns=64 terms=2 bias=true", 37),
     ("quant_gemm", "n=33 k=256 format=q8_0 residual=true rows=16 columns=64 out=f16", 19),
@@ -20,10 +20,10 @@ const KERNELS: [(&str, &str, u64); 15] = [
     ("gemm", "n=130 k=64 dtype=bf16 residual=true rows=128 out=bf16", 131),
     ("elementwise", "op=add columns=33 threads=32", 5),
     ("elementwise", "op=mul columns=64 a=f16 b=f16 output=f16 threads=32", 5),
-    ("elementwise", "op=swiglu columns=30 a=f32 b=f16 output=f16 threads=32", 5),
-    ("elementwise", "op=swiglu columns=16 a=bf16 b=f32 output=bf16 threads=32", 5),
+    ("elementwise", "op=glu columns=30 a=f32 b=f16 output=f16 threads=32", 5),
+    ("elementwise", "op=glu activation=gelu_tanh columns=16 a=bf16 b=f32 output=bf16 threads=32", 5),
     ("elementwise", "op=scale columns=20 threads=32", 5),
-    ("elementwise", "op=silu columns=24 a=f16 output=f16 threads=32", 5),
+    ("elementwise", "op=activate columns=24 a=f16 output=f16 threads=32", 5),
 ];
 
 /// Numbers in (-1, 1), and for weights bytes whose halves are numbers too.

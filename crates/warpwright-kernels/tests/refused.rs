@@ -3,7 +3,7 @@
 use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::weights::{Repack, Unpack};
 use warpwright_kernels::{
-    Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding,
+    Activation, Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding,
     FlashAttention, FusedNormGemv, Gemm, IncrementalAttention, Matrix, Penalties, Publish, QuantGemm,
     QuantGemv, QuantizeQ8_1, ResizeRows, RmsNorm, Rope, Sample, ScaleRows, Softmax, WeightFormat,
 };
@@ -59,5 +59,5 @@ fn sizes_that_no_kernel_has_are_refused() {
     for count in [0, 5] {
         is_refused(&QuantGemv { matrices: matrices(count), ..QuantGemv::new(WeightFormat::Q4K, 64, 256) });
     }
-    is_refused(&QuantGemv { swiglu: true, ..QuantGemv::new(WeightFormat::Q4K, 64, 256) });
+    is_refused(&QuantGemv { gate: Some(Activation::Silu), ..QuantGemv::new(WeightFormat::Q4K, 64, 256) });
 }

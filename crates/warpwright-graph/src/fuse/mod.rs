@@ -7,7 +7,7 @@
 //!
 //! | fusion | from | to |
 //! | --- | --- | --- |
-//! | `swiglu` | gate and up products of one input, `silu(gate) · up` as one node or as two | one step with both matrices |
+//! | `glu` | gate and up products of one input, `activation(gate) · up` as one node or as two | one step with both matrices |
 //! | `shared_products` | products of one input | one step with all matrices, or as few as are accepted |
 //! | `residual` | a product, and the sum of its result and another tensor | a product with a residual |
 //! | `norm_product` | a norm, and the one step of products that takes it | products that norm |
@@ -15,18 +15,18 @@
 //! | `head_norm_rope` | norms of heads, and the rotation that takes them | a rotation that norms |
 //!
 //! The order matters. A pair of gate and up is found before all products of their input are gathered, since a
-//! launch with a SwiGLU has room for nothing else; products are gathered before their norm joins them, since it
+//! launch with a gate has room for nothing else; products are gathered before their norm joins them, since it
 //! joins one step only; rotations meet before their norms join them, since kernels norm both or none. Passes
 //! are repeated until none of them finds anything, so fusing what was fused changes nothing.
 //!
 //! Nothing here knows kernels: how many matrices a launch may have, or which formats, is the dispatcher's to say.
 
+mod glu;
 mod head_norm_rope;
 mod norm_product;
 mod residual;
 mod rope_append;
 mod shared_products;
-mod swiglu;
 
 use crate::graph::{NodeId, Tensor};
 use crate::options::{Fusion, Fusions};
@@ -55,7 +55,7 @@ pub fn fuse(program: &mut Program, fusions: Fusions, accepts: &Accepts<'_>) -> V
     let schedule = Schedule::new(program.tensors(), steps);
     let mut work = Work { program, schedule, accepts, formed: Vec::new() };
     let passes = [
-        (Fusion::SwiGlu, swiglu::form as fn(&mut Work<'_>)),
+        (Fusion::Glu, glu::form as fn(&mut Work<'_>)),
         (Fusion::SharedProducts, shared_products::form),
         (Fusion::Residual, residual::form),
         (Fusion::NormProduct, norm_product::form),

@@ -37,7 +37,7 @@ pub(super) fn form(work: &mut Work<'_>) {
 
 fn joinable<'a>(work: &'a Work<'_>, place: usize) -> Option<&'a Products> {
     match work.op(place)? {
-        StepOp::Products(step) if !step.swiglu && step.activations.is_none() => Some(step),
+        StepOp::Products(step) if step.gate.is_none() && step.activations.is_none() => Some(step),
         _ => None,
     }
 }

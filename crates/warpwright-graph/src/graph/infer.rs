@@ -9,10 +9,12 @@ use warpwright_kernels::{RopeScaling, Setting, TokenSequences};
 ///
 /// ```
 /// use warpwright_graph::{TensorOp, TensorType, infer};
+/// use warpwright_kernels::Activation;
 ///
 /// let (gate, up) = (TensorType::f32([2, 64]), TensorType::f32([2, 64]));
-/// assert_eq!(infer(&TensorOp::SwiGlu, &[gate, up]), Ok(vec![gate]));
-/// assert!(infer(&TensorOp::SwiGlu, &[gate, TensorType::f32([2, 32])]).is_err());
+/// let op = TensorOp::Glu(Activation::Silu);
+/// assert_eq!(infer(&op, &[gate, up]), Ok(vec![gate]));
+/// assert!(infer(&op, &[gate, TensorType::f32([2, 32])]).is_err());
 /// ```
 ///
 /// # Errors
@@ -33,8 +35,8 @@ fn results(op: &TensorOp, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpEr
         TensorOp::RmsNorm { epsilon } => rms_norm(inputs, epsilon),
         TensorOp::HeadNorm { head_dim, epsilon } => head_norm(inputs, head_dim, epsilon),
         TensorOp::Add | TensorOp::Mul => elementwise(inputs, ["a", "b"]),
-        TensorOp::SwiGlu => elementwise(inputs, ["gate", "up"]),
-        TensorOp::Silu | TensorOp::SoftMax => {
+        TensorOp::Glu(_) => elementwise(inputs, ["gate", "up"]),
+        TensorOp::Activate(_) | TensorOp::SoftMax => {
             let [x] = exactly(inputs, "1")?;
             Ok(vec![matrix("x", x, FLOATS)?])
         }

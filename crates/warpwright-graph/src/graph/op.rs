@@ -1,7 +1,7 @@
 //! Operations on tensors.
 
 use std::fmt;
-use warpwright_kernels::{Dtype, RopePairs, RopeScaling, Setting, TokenSequences};
+use warpwright_kernels::{Activation, Dtype, RopePairs, RopeScaling, Setting, TokenSequences};
 
 /// What a node computes. Parameters are in the op; tensors are the node's inputs and outputs, in this order:
 ///
@@ -12,8 +12,8 @@ use warpwright_kernels::{Dtype, RopePairs, RopeScaling, Setting, TokenSequences}
 /// | `RmsNorm` | x `tokens × d`, weights `d` | the same shape |
 /// | `HeadNorm` | x `tokens × heads · head_dim`, weights `head_dim` | the same shape |
 /// | `Add`, `Mul` | a, b of one shape | the same shape |
-/// | `Silu` | x | the same shape |
-/// | `SwiGlu` | gate, up of one shape | `silu(gate) · up` |
+/// | `Activate` | x | the same shape |
+/// | `Glu` | gate, up of one shape | `activation(gate) · up` |
 /// | `Rope` | x `tokens × heads · head_dim`, positions `tokens`, with factors `rotary_dim / 2` | the same shape |
 /// | `KvAppend` | cache of keys, cache of values, k and v `tokens × kv_heads · head_dim`, positions `tokens`, where listed sequences `tokens` | both caches |
 /// | `Attention`, decode | q `batch × heads · head_dim`, cache of keys, cache of values, lengths `batch` | like q |
@@ -55,10 +55,10 @@ pub enum TensorOp {
     Add,
     /// The product, element by element.
     Mul,
-    /// `x / (1 + e⁻ˣ)`.
-    Silu,
-    /// `silu(gate) · up`.
-    SwiGlu,
+    /// An activation function.
+    Activate(Activation),
+    /// A gated linear unit, `activation(gate) · up`: with SiLU, SwiGLU.
+    Glu(Activation),
     /// Rotary position embedding.
     Rope(RopeParams),
     /// New keys and values go into the cache.
@@ -197,7 +197,7 @@ impl PenaltyParams {
 }
 
 impl TensorOp {
-    /// Its name: `mat_mul`, `rms_norm`.
+    /// Its name: `mat_mul`, `rms_norm`; that of an activation alone: `silu`.
     pub fn name(&self) -> &'static str {
         match self {
             TensorOp::Embedding => "embedding",
@@ -206,8 +206,8 @@ impl TensorOp {
             TensorOp::HeadNorm { .. } => "head_norm",
             TensorOp::Add => "add",
             TensorOp::Mul => "mul",
-            TensorOp::Silu => "silu",
-            TensorOp::SwiGlu => "swiglu",
+            TensorOp::Activate(activation) => activation.name(),
+            TensorOp::Glu(_) => "glu",
             TensorOp::Rope(_) => "rope",
             TensorOp::KvAppend { .. } => "kv_append",
             TensorOp::Attention(_) => "attention",

@@ -4,7 +4,7 @@ use super::build::{ComputeGraph, KvCache};
 use super::error::GraphError;
 use super::op::{AttentionParams, PenaltyParams, RopeParams, SampleParams, TensorOp};
 use super::tensor::Tensor;
-use warpwright_kernels::{Dtype, TokenSequences};
+use warpwright_kernels::{Activation, Dtype, TokenSequences};
 
 /// What the inputs of each op must be is in the table of [`TensorOp`]; what does not go together is a
 /// [`GraphError::Op`].
@@ -59,14 +59,30 @@ impl ComputeGraph {
         self.one(name, TensorOp::Mul, &[a, b])
     }
 
+    /// An activation function of each element.
+    pub fn activate(&mut self, name: &str, activation: Activation, x: Tensor) -> Result<Tensor, GraphError> {
+        self.one(name, TensorOp::Activate(activation), &[x])
+    }
+
+    /// A gated linear unit: `activation(gate) · up`.
+    pub fn glu(
+        &mut self,
+        name: &str,
+        activation: Activation,
+        gate: Tensor,
+        up: Tensor,
+    ) -> Result<Tensor, GraphError> {
+        self.one(name, TensorOp::Glu(activation), &[gate, up])
+    }
+
     /// `x / (1 + e⁻ˣ)`.
     pub fn silu(&mut self, name: &str, x: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::Silu, &[x])
+        self.activate(name, Activation::Silu, x)
     }
 
     /// `silu(gate) · up`.
     pub fn swiglu(&mut self, name: &str, gate: Tensor, up: Tensor) -> Result<Tensor, GraphError> {
-        self.one(name, TensorOp::SwiGlu, &[gate, up])
+        self.glu(name, Activation::Silu, gate, up)
     }
 
     /// Rotates the heads of `x` by their tokens' positions.

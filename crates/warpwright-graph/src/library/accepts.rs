@@ -10,7 +10,7 @@ use warpwright_kernels::WeightFormat;
 
 /// Whether the library has a kernel for a step that a fusion would form, and would have it formed.
 ///
-/// Up to eight tokens, a launch takes the products of the same activations, their norm, SwiGLU and what is added to
+/// Up to eight tokens, a launch takes the products of the same activations, their norm, gate and what is added to
 /// the results; of more tokens only what is added. With [`Arithmetic::Int8`], activations that are normalised are
 /// quantised by the norm, once for all blocks, where [`Fusion::Quantize`] is allowed: then products do not take it.
 /// Products with weights of floats, which stay exact, are no launch with others.
@@ -37,7 +37,7 @@ fn judge_products(
     let tokens = super::lowering::rows(program.ty(products.x))?;
     let quantised = quantised(program, products);
     if tokens > products::TOKENS {
-        if products.matrices.len() != 1 || products.norm.is_some() || products.swiglu {
+        if products.matrices.len() != 1 || products.norm.is_some() || products.gate.is_some() {
             return form("of more than eight tokens, a launch makes one plain product");
         }
     } else if options.arithmetic == Arithmetic::Int8 {
@@ -78,6 +78,6 @@ pub(super) fn formats<'a>(
 
 /// Whether a product of many tokens can be on the tensor cores.
 pub(super) fn on_tensor_cores(program: &Program, products: &Products, options: &PlanOptions) -> bool {
-    let plain = products.matrices.len() == 1 && products.norm.is_none() && !products.swiglu;
+    let plain = products.matrices.len() == 1 && products.norm.is_none() && products.gate.is_none();
     plain && formats(program, products).all(|format| gemm::half(format, options).is_some())
 }

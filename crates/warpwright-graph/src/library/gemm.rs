@@ -36,8 +36,8 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, products: &Products) -> Result<
     let [matrix] = products.matrices[..] else {
         return form("products of scaled halves have one matrix for each launch");
     };
-    if products.norm.is_some() || products.swiglu {
-        return form("products of scaled halves have neither a norm nor a SwiGLU");
+    if products.norm.is_some() || products.gate.is_some() {
+        return form("products of scaled halves have neither a norm nor a gate");
     }
     let (x, w) = (lowering.ty(products.x), lowering.ty(matrix.weight));
     let (Element::Scaled { half, terms }, Element::Weights(format)) = (x.element, w.element) else {

@@ -9,7 +9,7 @@
 //! | attention, decode | [`IncrementalAttention`], lengths in memory, split by what the cache has room for |
 //! | attention, prefill | [`FlashAttention`], lengths in memory; a `q8_0` cache is first made `f16` by [`Cast`] |
 //! | embedding, select rows | [`Embedding`] |
-//! | add, mul, silu, swiglu | [`Elementwise`] |
+//! | add, mul, an activation, glu | [`Elementwise`] |
 //! | resize heads | [`ResizeRows`] |
 //! | penalties | a copy of the logits, and [`Penalties`] |
 //! | softmax, cast, quantize, argmax, sample, advance | the kernel of that name |

@@ -36,7 +36,7 @@ pub(super) fn gemv(program: &Program, products: &Products, batch: u32) -> Result
     Ok(QuantGemv {
         k: x.shape.columns(),
         matrices: products.matrices.iter().map(matrix).collect::<Result<_>>()?,
-        swiglu: products.swiglu,
+        gate: products.gate,
         batch,
         activations,
         warps: None,

@@ -77,15 +77,17 @@ pub(super) fn elementwise(
     b: Option<Tensor>,
     out: Tensor,
 ) -> Result<()> {
-    let op = match (op, b) {
-        (Pointwise::Add, Some(_)) => ElementwiseOp::Add,
-        (Pointwise::Mul, Some(_)) => ElementwiseOp::Mul,
-        (Pointwise::SwiGlu, Some(_)) => ElementwiseOp::SwiGlu,
-        (Pointwise::Silu, None) => ElementwiseOp::Silu,
+    let (x, y) = (lowering.ty(a), lowering.ty(out));
+    let plain = |op| Elementwise::new(op, x.shape.columns());
+    let mut kernel = match (op, b) {
+        (Pointwise::Add, Some(_)) => plain(ElementwiseOp::Add),
+        (Pointwise::Mul, Some(_)) => plain(ElementwiseOp::Mul),
+        (Pointwise::Glu(activation), Some(_)) => Elementwise { activation, ..plain(ElementwiseOp::Glu) },
+        (Pointwise::Activate(activation), None) => {
+            Elementwise { activation, ..plain(ElementwiseOp::Activate) }
+        }
         (op, _) => return form(format!("{} of {} operands", op.name(), 1 + b.iter().len())),
     };
-    let (x, y) = (lowering.ty(a), lowering.ty(out));
-    let mut kernel = Elementwise::new(op, x.shape.columns());
     (kernel.a, kernel.b, kernel.output) = (dtype(x)?, dtype(x)?, dtype(y)?);
     if let Some(b) = b {
         kernel.b = dtype(lowering.ty(b))?;

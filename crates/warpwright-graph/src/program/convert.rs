@@ -18,8 +18,8 @@ pub(super) fn step(graph: &ComputeGraph, id: NodeId) -> Step {
         TensorOp::MatMul { .. } => {
             let bias = inputs.get(2).copied();
             let matrix = Matrix { weight: input(1), bias, residual: None, out: Some(out) };
-            let (norm, swiglu, activations) = (None, false, None);
-            StepOp::Products(Products { x: input(0), norm, matrices: vec![matrix], swiglu, activations })
+            let (norm, gate, activations) = (None, None, None);
+            StepOp::Products(Products { x: input(0), norm, matrices: vec![matrix], gate, activations })
         }
         TensorOp::RmsNorm { epsilon } | TensorOp::HeadNorm { epsilon, .. } => {
             let norm = HeadNorm { weight: input(1), epsilon };
@@ -28,8 +28,8 @@ pub(super) fn step(graph: &ComputeGraph, id: NodeId) -> Step {
         }
         TensorOp::Add => elementwise(Pointwise::Add),
         TensorOp::Mul => elementwise(Pointwise::Mul),
-        TensorOp::Silu => elementwise(Pointwise::Silu),
-        TensorOp::SwiGlu => elementwise(Pointwise::SwiGlu),
+        TensorOp::Activate(activation) => elementwise(Pointwise::Activate(activation)),
+        TensorOp::Glu(activation) => elementwise(Pointwise::Glu(activation)),
         TensorOp::Rope(params) => StepOp::Rope(RopeStep {
             params: Some(params),
             epsilon: None,

@@ -2,7 +2,7 @@
 
 use crate::graph::{AttentionMode, AttentionParams, NodeId, PenaltyParams, RopeParams, SampleParams, Tensor};
 use std::fmt;
-use warpwright_kernels::{Activations, TokenSequences};
+use warpwright_kernels::{Activation, Activations, TokenSequences};
 
 /// A step, with the nodes whose work it does.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,26 +140,26 @@ pub enum Pointwise {
     Add,
     /// `a · b`.
     Mul,
-    /// `silu(a)`.
-    Silu,
-    /// `silu(a) · b`.
-    SwiGlu,
+    /// `activation(a)`.
+    Activate(Activation),
+    /// `activation(a) · b`.
+    Glu(Activation),
 }
 
 impl Pointwise {
-    /// Its name.
+    /// Its name; that of an activation alone: `silu`.
     pub fn name(self) -> &'static str {
         match self {
             Pointwise::Add => "add",
             Pointwise::Mul => "mul",
-            Pointwise::Silu => "silu",
-            Pointwise::SwiGlu => "swiglu",
+            Pointwise::Activate(activation) => activation.name(),
+            Pointwise::Glu(_) => "glu",
         }
     }
 }
 
 /// Products of the same activations: `outᵢ = Wᵢ · norm(x) + biasᵢ + residualᵢ`, or of two matrices
-/// `out₀ = silu(W₀ · norm(x) + bias₀) · (W₁ · norm(x) + bias₁) + residual₀`.
+/// `out₀ = gate(W₀ · norm(x) + bias₀) · (W₁ · norm(x) + bias₁) + residual₀`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Products {
     /// The activations: `f32`, or what a step has made of them for these products (`q8_1`, scaled halves).
@@ -168,8 +168,8 @@ pub struct Products {
     pub norm: Option<HeadNorm>,
     /// The matrices.
     pub matrices: Vec<Matrix>,
-    /// Whether two matrices make one result.
-    pub swiglu: bool,
+    /// The activation of the first of two matrices that make one result.
+    pub gate: Option<Activation>,
     /// How `x` is multiplied: chosen by a pass, for the kernels that let one choose.
     pub activations: Option<Activations>,
 }
@@ -192,7 +192,7 @@ pub struct Matrix {
     pub bias: Option<Tensor>,
     /// What is added to the result.
     pub residual: Option<Tensor>,
-    /// The result; none of the second matrix of a SwiGLU.
+    /// The result; none of the second matrix of a gated product.
     pub out: Option<Tensor>,
 }
 

@@ -17,17 +17,18 @@ pub(super) fn compute(
     let floats = |i: usize| inputs[i].floats();
     let integers = |i: usize| inputs[i].integers();
     let columns = |i: usize| types[i].shape.columns() as usize;
-    let pairs = |of: fn(f64, f64) -> f64| floats(0).iter().zip(floats(1)).map(|(&a, &b)| of(a, b)).collect();
+    let pairs =
+        |of: &dyn Fn(f64, f64) -> f64| floats(0).iter().zip(floats(1)).map(|(&a, &b)| of(a, b)).collect();
     let made = match node.op {
         TensorOp::Embedding | TensorOp::SelectRows => rows_of(floats(0), columns(0), integers(1)),
         TensorOp::MatMul { bias } => mat_mul(floats(0), floats(1), columns(0), bias.then(|| floats(2))),
         TensorOp::RmsNorm { epsilon } | TensorOp::HeadNorm { epsilon, .. } => {
             norm(floats(0), floats(1), epsilon.into())
         }
-        TensorOp::Add => pairs(|a, b| a + b),
-        TensorOp::Mul => pairs(|a, b| a * b),
-        TensorOp::Silu => floats(0).iter().map(|&x| silu(x)).collect(),
-        TensorOp::SwiGlu => pairs(|gate, up| silu(gate) * up),
+        TensorOp::Add => pairs(&|a, b| a + b),
+        TensorOp::Mul => pairs(&|a, b| a * b),
+        TensorOp::Activate(activation) => floats(0).iter().map(|&x| activation.value(x)).collect(),
+        TensorOp::Glu(activation) => pairs(&|gate, up| activation.value(gate) * up),
         TensorOp::Rope(params) => rope(&params, floats(0), integers(1), params.factors.then(|| floats(2))),
         TensorOp::KvAppend { sequences } => return kv_append(node, types, inputs, sequences),
         TensorOp::Attention(params) => {
@@ -101,10 +102,6 @@ fn norm(x: &[f64], weights: &[f64], epsilon: f64) -> Vec<f64> {
         row.iter().zip(weights).map(|(x, w)| x * scale * w).collect::<Vec<_>>()
     };
     x.chunks(weights.len()).flat_map(row).collect()
-}
-
-fn silu(x: f64) -> f64 {
-    x / (1.0 + (-x).exp())
 }
 
 /// `-inf` is a mask: a row of nothing else becomes zeros. `+inf` counts as the largest finite `f32`.

@@ -77,9 +77,9 @@ impl KernelDispatch for HostProducts {
         for matrix in &products.matrices {
             results.push(product(step, &x, matrix)?);
         }
-        if products.swiglu {
+        if let Some(activation) = products.gate {
             let [gate, up] = &mut results[..] else { return Err(ExecuteError::dispatch("gate and up")) };
-            gate.iter_mut().zip(up).for_each(|(gate, up)| *gate = *gate / (1.0 + (-*gate).exp()) * *up);
+            gate.iter_mut().zip(up).for_each(|(gate, up)| *gate = activation.value(*gate) * *up);
         }
         for (matrix, mut y) in products.matrices.iter().zip(results) {
             let Some(out) = matrix.out else { continue };

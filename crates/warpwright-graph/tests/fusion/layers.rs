@@ -3,6 +3,7 @@
 use super::model::{Call, MODELS, Model, graph};
 use super::terms::Terms;
 use warpwright_graph::{Fusion, Fusions, Program, StepOp, fuse};
+use warpwright_kernels::Activation;
 
 fn model(name: &str) -> &'static Model {
     static ALL: [Model; 5] = MODELS;
@@ -41,11 +42,16 @@ fn a_layer_is_six_steps() {
             .collect();
         let shape = |i: usize| {
             let residuals = products[i].matrices.iter().filter(|matrix| matrix.residual.is_some()).count();
-            (products[i].norm.is_some(), products[i].matrices.len(), products[i].swiglu, residuals)
+            (products[i].norm.is_some(), products[i].matrices.len(), products[i].gate, residuals)
         };
         assert_eq!(
             [0, 1, 2, 3].map(shape),
-            [(true, 3, false, 0), (false, 1, false, 1), (true, 2, true, 0), (false, 1, false, 1)]
+            [
+                (true, 3, None, 0),
+                (false, 1, None, 1),
+                (true, 2, Some(Activation::Silu), 0),
+                (false, 1, None, 1)
+            ]
         );
         assert_eq!(products[0].matrices.iter().filter(|m| m.bias.is_some()).count() == 3, model.biases);
         let StepOp::Rope(rope) = &program.steps()[1].op else { panic!("no rotation") };
@@ -87,7 +93,7 @@ fn with_residuals_only() {
         "norm",
         "products",
         "products",
-        "swiglu",
+        "glu",
         "products",
     ];
     assert_eq!(names(&program), expected);

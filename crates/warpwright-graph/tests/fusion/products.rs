@@ -1,10 +1,10 @@
-//! Products of one input, and SwiGLU.
+//! Products of one input, and gated linear units.
 
 use super::small::{Fused, Graph, WIDTH};
 use super::terms::Terms;
 use std::cell::Cell;
 use warpwright_graph::{Element, Fusion, Fusions, Pointwise, Program, StepOp, TensorType, fuse};
-use warpwright_kernels::WeightFormat;
+use warpwright_kernels::{Activation, WeightFormat};
 
 /// Biases and formats are each matrix's own.
 #[test]
@@ -122,16 +122,16 @@ fn weights_may_repeat() {
 
 /// One node or two, and the two either way round.
 #[test]
-fn swiglu_in_all_its_forms() {
-    for form in 0..3 {
+fn gates_in_all_their_forms() {
+    for (form, activation) in (0..3).flat_map(|form| Activation::ALL.map(|activation| (form, activation))) {
         let mut g = Graph::new();
         let x = g.input("x");
         let (gate, up) = (g.product("gate", x), g.product("up", x));
         let y = match form {
-            0 => g.0.swiglu("y", gate, up).unwrap(),
+            0 => g.0.glu("y", activation, gate, up).unwrap(),
             _ => {
-                let silu = g.0.silu("silu", gate).unwrap();
-                let (a, b) = if form == 1 { (silu, up) } else { (up, silu) };
+                let activated = g.0.activate("activated", activation, gate).unwrap();
+                let (a, b) = if form == 1 { (activated, up) } else { (up, activated) };
                 g.0.mul("y", a, b).unwrap()
             }
         };
@@ -139,21 +139,21 @@ fn swiglu_in_all_its_forms() {
         let fused = g.all();
         assert_eq!(fused.names(), ["products"], "form {form}");
         let [products] = fused.products()[..] else { panic!("one step") };
-        assert!(products.swiglu);
+        assert_eq!(products.gate, Some(activation));
         let outs: Vec<_> = products.matrices.iter().map(|matrix| matrix.out).collect();
         assert_eq!(outs, [Some(y), None]);
         // With no kernel for the products, the nodes are one step still.
         let fused = g.fused(&Fusion::ALL, |op, _| matches!(op, StepOp::Elementwise { .. }));
-        assert_eq!(fused.names(), ["products", "products", "swiglu"]);
-        let StepOp::Elementwise { op, a, b, .. } = fused.program.steps()[2].op else { panic!("no swiglu") };
-        assert_eq!((op, a, b), (Pointwise::SwiGlu, gate, Some(up)));
+        assert_eq!(fused.names(), ["products", "products", "glu"]);
+        let StepOp::Elementwise { op, a, b, .. } = fused.program.steps()[2].op else { panic!("no glu") };
+        assert_eq!((op, a, b), (Pointwise::Glu(activation), gate, Some(up)));
     }
 }
 
-/// Gate and up in formats that no SwiGLU has are two matrices of one launch, and five matrices of one input
-/// become a SwiGLU and the rest.
+/// Gate and up in formats that no gated product has are two matrices of one launch, and five matrices of one input
+/// become a gated product and the rest.
 #[test]
-fn swiglu_beside_other_products() {
+fn gates_beside_other_products() {
     for formats in [[WeightFormat::Q4K, WeightFormat::Q6K], [WeightFormat::Q4K; 2]] {
         let mut g = Graph::new();
         let x = g.input("x");
@@ -168,18 +168,18 @@ fn swiglu_beside_other_products() {
         let accepts = |op: &StepOp, program: &Program| {
             let StepOp::Products(products) = op else { return false };
             let ty = |i: usize| program.ty(products.matrices[i].weight);
-            products.matrices.len() <= 5 && (!products.swiglu || ty(0) == ty(1))
+            products.matrices.len() <= 5 && (products.gate.is_none() || ty(0) == ty(1))
         };
         let fused = g.fused(&Fusion::ALL, accepts);
         let alike = formats[0] == formats[1];
         assert_eq!(fused.matrices(), if alike { vec![3, 2] } else { vec![5] });
-        assert_eq!(fused.names().contains(&"swiglu"), !alike);
+        assert_eq!(fused.names().contains(&"glu"), !alike);
     }
 }
 
-/// What is added to gate or up is added before the SwiGLU, not after it.
+/// What is added to gate or up is added before they are gated, not after it.
 #[test]
-fn swiglu_of_sums() {
+fn gates_of_sums() {
     for side in [0, 1] {
         let mut g = Graph::new();
         let (x, r) = (g.input("x"), g.input("r"));
@@ -188,9 +188,9 @@ fn swiglu_of_sums() {
         let y = g.0.swiglu("y", sides[0], sides[1]).unwrap();
         g.output(y);
         let fused = g.all();
-        assert_eq!(fused.names(), ["products", "swiglu"]);
-        let fused = g.fused(&[Fusion::SwiGlu, Fusion::Residual], |_, _| true);
-        assert_eq!(fused.names(), ["products", "products", "swiglu"]);
+        assert_eq!(fused.names(), ["products", "glu"]);
+        let fused = g.fused(&[Fusion::Glu, Fusion::Residual], |_, _| true);
+        assert_eq!(fused.names(), ["products", "products", "glu"]);
         let matrices: Vec<_> =
             fused.products().iter().flat_map(|products| products.matrices.clone()).collect();
         let residuals: Vec<_> = matrices.iter().filter_map(|matrix| matrix.residual).collect();
@@ -198,9 +198,9 @@ fn swiglu_of_sums() {
     }
 }
 
-/// A residual is added to what a SwiGLU gives.
+/// A residual is added to what a gated product gives.
 #[test]
-fn residual_of_swiglu() {
+fn residual_of_a_gate() {
     let mut g = Graph::new();
     let (x, r) = (g.input("x"), g.input("r"));
     let (gate, up) = (g.product("gate", x), g.product("up", x));
@@ -213,9 +213,9 @@ fn residual_of_swiglu() {
     assert_eq!(ends, [(Some(r), Some(sum)), (None, None)]);
 }
 
-/// Products of different inputs, or needed elsewhere, make no SwiGLU; nor does `silu(y) · y`.
+/// Products of different inputs, or needed elsewhere, make no gated product; nor does `silu(y) · y`.
 #[test]
-fn no_swiglu() {
+fn no_gate() {
     for case in 0..3 {
         let mut g = Graph::new();
         let (x, other) = (g.input("x"), g.input("other"));
@@ -230,7 +230,7 @@ fn no_swiglu() {
         }
         let y = g.0.swiglu("y", gate, up).unwrap();
         g.output(y);
-        let fused = g.fused(&[Fusion::SwiGlu], |_, _| true);
+        let fused = g.fused(&[Fusion::Glu], |_, _| true);
         assert_eq!(fused.formed, [], "case {case}");
     }
 }

@@ -4,7 +4,7 @@ use warpwright_graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Role, RopeParams, Tensor,
     TensorType,
 };
-use warpwright_kernels::{CacheDtype, TokenSequences, WeightFormat};
+use warpwright_kernels::{Activation, CacheDtype, TokenSequences, WeightFormat};
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
 pub(crate) struct Rng(pub(crate) u64);
@@ -155,16 +155,18 @@ impl Builder {
             }
             6 => {
                 let (gate, up) = (self.product(x)?, self.product(x)?);
-                let name = self.name("swiglu");
+                let (name, activation) = (self.name("glu"), self.rng.pick(&Activation::ALL));
                 match self.rng.below(3) {
-                    0 => self.graph.swiglu(&name, gate, up)?,
+                    0 => self.graph.glu(&name, activation, gate, up)?,
                     1 => {
-                        let silu = self.graph.silu(&format!("{name}.silu"), gate)?;
-                        self.graph.mul(&name, up, silu)?
+                        let part = format!("{name}.activation");
+                        let activated = self.graph.activate(&part, activation, gate)?;
+                        self.graph.mul(&name, up, activated)?
                     }
                     _ => {
-                        let silu = self.graph.silu(&format!("{name}.silu"), gate)?;
-                        self.graph.mul(&name, silu, x)?
+                        let part = format!("{name}.activation");
+                        let activated = self.graph.activate(&part, activation, gate)?;
+                        self.graph.mul(&name, activated, x)?
                     }
                 }
             }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use warpwright_graph::{
     ComputeGraph, HeadNorm, Pointwise, Program, Role, RopeParams, Step, StepOp, Tensor, TensorOp,
 };
+use warpwright_kernels::Activation;
 
 /// An expression: its number among those that were met.
 pub(crate) type Term = usize;
@@ -33,8 +34,12 @@ impl Terms {
         self.term(name, &[a.min(b), a.max(b)])
     }
 
-    fn swiglu(&mut self, gate: Term, up: Term) -> Term {
-        let activated = self.term("silu", &[gate]);
+    fn activate(&mut self, activation: Activation, x: Term) -> Term {
+        self.term(activation.name(), &[x])
+    }
+
+    fn glu(&mut self, activation: Activation, gate: Term, up: Term) -> Term {
+        let activated = self.activate(activation, gate);
         self.commuting("mul", activated, up)
     }
 
@@ -89,8 +94,8 @@ impl Terms {
             TensorOp::HeadNorm { head_dim, epsilon } => self.norm(inputs[0], inputs[1], head_dim, epsilon),
             TensorOp::Add => self.commuting("add", inputs[0], inputs[1]),
             TensorOp::Mul => self.commuting("mul", inputs[0], inputs[1]),
-            TensorOp::Silu => self.term("silu", inputs),
-            TensorOp::SwiGlu => self.swiglu(inputs[0], inputs[1]),
+            TensorOp::Activate(activation) => self.activate(activation, inputs[0]),
+            TensorOp::Glu(activation) => self.glu(activation, inputs[0], inputs[1]),
             TensorOp::Rope(params) => self.rope(params, inputs[0], inputs[1], inputs.get(2).copied()),
             TensorOp::KvAppend { sequences } => {
                 let append = format!("append {sequences:?}");
@@ -139,9 +144,9 @@ impl Terms {
                 for matrix in &products.matrices {
                     results.push(self.product(x, read(matrix.weight), matrix.bias.map(read)));
                 }
-                if products.swiglu {
+                if let Some(activation) = products.gate {
                     assert_eq!(results.len(), 2);
-                    results = vec![self.swiglu(results[0], results[1])];
+                    results = vec![self.glu(activation, results[0], results[1])];
                     assert_eq!((products.matrices[1].out, products.matrices[1].residual), (None, None));
                 }
                 let mut made = Vec::new();
@@ -195,8 +200,8 @@ impl Terms {
                 let term = match op {
                     Pointwise::Add => self.commuting("add", a, b),
                     Pointwise::Mul => self.commuting("mul", a, b),
-                    Pointwise::Silu => self.term("silu", &[a]),
-                    Pointwise::SwiGlu => self.swiglu(a, b),
+                    Pointwise::Activate(activation) => self.activate(activation, a),
+                    Pointwise::Glu(activation) => self.glu(activation, a, b),
                 };
                 vec![(out, term)]
             }

@@ -5,6 +5,7 @@
 
 use super::kernel::BLOCK_WARPS;
 use super::{Assignment, Op, PersistentDecoder};
+use crate::activation::Activation;
 use crate::linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
 use crate::{
     Advance, Argmax, CacheDtype, CopyBytes, Embedding, IncrementalAttention, Penalties, Publish, RmsNorm,
@@ -50,6 +51,9 @@ pub(crate) struct PersistentDecoderFields {
     /// f32, or where weights are quants bytes.
     #[field(domain = Domain::OneOf(&["exact", "int8"]), default = "exact")]
     activations: Activations,
+    /// The activation of the gate.
+    #[field(default = "silu")]
+    gate: Activation,
     /// Heads of the query.
     #[field(range = 1..=256, default = 32)]
     heads: u32,
@@ -142,7 +146,11 @@ impl TryFrom<PersistentDecoderFields> for PersistentDecoder {
                 normed(QuantGemv { matrices: vec![matrix], ..product(hidden, hidden) })?;
             }
             let gate = Matrix::new(format, 4 * hidden);
-            normed(QuantGemv { matrices: vec![gate; 2], swiglu: true, ..product(4 * hidden, hidden) })?;
+            normed(QuantGemv {
+                matrices: vec![gate; 2],
+                gate: Some(fields.gate),
+                ..product(4 * hidden, hidden)
+            })?;
             // Onto the residual stream: what attention and the feed-forward network give.
             let matrix = Matrix { residual: true, ..Matrix::new(format, hidden) };
             let activations =

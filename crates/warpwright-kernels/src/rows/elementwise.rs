@@ -1,5 +1,6 @@
 //! Operations on the elements of one buffer or two.
 
+use crate::activation::Activation;
 use crate::data::floats::{Dtype, Floats};
 use warpwright_dsl::*;
 
@@ -8,28 +9,30 @@ use warpwright_dsl::*;
 /// operation has one operand there is no `b`.
 ///
 /// Computed in `f32` and rounded once more to the type of `y`; what is beyond the largest half becomes the
-/// largest half. Of sums, products and multiples `|err| ≤ 2⁻²⁴` of the result; of SiLU
-/// `|err| ≤ (1.25 |a| + 9) · 2⁻²⁴` of it and 2⁻¹²⁶ · `(1 + |a|)`, from the rounding of the exponent
-/// ([`silu_approx`](Reg::silu_approx)); of SwiGLU, which is one product more, `|err| ≤ (1.25 |a| + 10) · 2⁻²⁴` of it
-/// and 2⁻¹²⁶ · `(1 + |a|) · |b|`.
+/// largest half. Of sums, products and multiples `|err| ≤ 2⁻²⁴` of the result; of
+/// an activation [`Activation::error`]; where `b` is gated, which is one product more, that times `|b|` and 2⁻²⁴ of the
+/// result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
-    doc = "y = a + b, a * b, a * factor, SiLU: a / (1 + exp(-a)), or SwiGLU: a / (1 + exp(-a)) * b",
+    doc = "y = a + b, a * b, a * factor, activation(a), or activation(a) * b",
     examples(
-        "op=swiglu columns=8960 operands=halves a=f16 b=f16 output=f16",
-        "op=swiglu columns=28672 a=bf16 b=bf16 output=bf16",
+        "op=glu columns=8960 operands=halves a=f16 b=f16 output=f16",
+        "op=glu columns=28672 a=bf16 b=bf16 output=bf16",
         "op=add columns=2048",
         "op=add columns=4096 a=f32 b=f16",
         "op=mul columns=33 a=f16 b=bf16 output=f16",
         "op=scale columns=1536 a=bf16",
-        "op=silu columns=8960",
-        "op=silu columns=33 a=f16 output=f16"
+        "op=activate columns=8960",
+        "op=activate columns=33 a=f16 output=f16"
     )
 )]
 pub struct Elementwise {
     /// What is computed.
-    #[field(default = "swiglu")]
+    #[field(default = "glu")]
     pub op: ElementwiseOp,
+    /// The activation of `activate` and `glu`; of no matter for the others.
+    #[field(default = "silu")]
+    pub activation: Activation,
     /// Elements of a row.
     #[field(range = 1..=1 << 24, default = 14336)]
     pub columns: u32,
@@ -80,11 +83,10 @@ pub enum ElementwiseOp {
     Mul,
     /// `a · factor`, with a scalar argument; there is no `b`.
     Scale,
-    /// `a / (1 + e⁻ᵃ)` (Hendrycks and Gimpel 2016); there is no `b`.
-    Silu,
-    /// `a / (1 + e⁻ᵃ) · b` (Shazeer 2020): `a` is the gate.
-    #[name("swiglu")]
-    SwiGlu,
+    /// The activation of `a`; there is no `b`.
+    Activate,
+    /// `activation(a) · b`, a gated linear unit: `a` is the gate (Shazeer 2020).
+    Glu,
 }
 
 /// Where two operands are.
@@ -97,11 +99,12 @@ pub enum Operands {
 }
 
 impl Elementwise {
-    /// The operation on buffers of `f32`.
+    /// The operation on buffers of `f32`, with SiLU where there is an activation.
     pub fn new(op: ElementwiseOp, columns: u32) -> Self {
         let dtype = Dtype::F32;
         Elementwise {
             op,
+            activation: Activation::Silu,
             columns,
             operands: Operands::Separate,
             a: dtype,
@@ -188,8 +191,8 @@ impl Kernel for Elementwise {
                 .map(|(a, b)| match self.op {
                     ElementwiseOp::Add => a + b,
                     ElementwiseOp::Mul | ElementwiseOp::Scale => a * b,
-                    ElementwiseOp::Silu => a.silu_approx(),
-                    ElementwiseOp::SwiGlu => a.silu_approx() * b,
+                    ElementwiseOp::Activate => self.activation.apply(a),
+                    ElementwiseOp::Glu => self.activation.apply(a) * b,
                 })
                 .collect();
             y.st_vec(0, &result);
@@ -200,6 +203,6 @@ impl Kernel for Elementwise {
 impl ElementwiseOp {
     /// Whether there is no `b`.
     pub fn is_unary(self) -> bool {
-        matches!(self, ElementwiseOp::Scale | ElementwiseOp::Silu)
+        matches!(self, ElementwiseOp::Scale | ElementwiseOp::Activate)
     }
 }

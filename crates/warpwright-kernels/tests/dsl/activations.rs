@@ -3,6 +3,7 @@
 use super::common::Given;
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
+use warpwright_kernels::Activation;
 use warpwright_ptx::ir::Type;
 
 /// What is allowed at `x`: in units of 2⁻²⁴ of the result, and absolutely.
@@ -25,39 +26,9 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// `erfc(z)` for `z ≥ 0`: the series of `erf` near zero, a continued fraction beyond (Abramowitz and Stegun 7.1.6 and
-/// 7.1.14).
-fn erfc(z: f64) -> f64 {
-    let gaussian = (-z * z).exp() / std::f64::consts::PI.sqrt();
-    if z < 2.5 {
-        let (mut term, mut sum) = (z, z);
-        for n in 1..80 {
-            term *= 2.0 * z * z / f64::from(2 * n + 1);
-            sum += term;
-        }
-        return 1.0 - 2.0 * gaussian * sum;
-    }
-    let fraction = (1..80).rev().fold(z, |fraction, n| z + f64::from(n) / 2.0 / fraction);
-    gaussian / fraction
-}
-
-fn gelu(x: f64) -> f64 {
-    let tail = erfc(x.abs() / std::f64::consts::SQRT_2) / 2.0;
-    match x {
-        f64::INFINITY => x,
-        f64::NEG_INFINITY => 0.0,
-        _ => x * if x < 0.0 { tail } else { 1.0 - tail },
-    }
-}
-
 /// `2 z` of GELU with a tangent.
 fn twice_z(x: f64) -> f64 {
     (8.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x)
-}
-
-/// `x · factor`, zero where the factor is.
-fn weighted(x: f64, factor: f64) -> f64 {
-    if factor == 0.0 { 0.0 } else { x * factor }
 }
 
 const FUNCTIONS: [Function; 10] = [
@@ -76,37 +47,37 @@ const FUNCTIONS: [Function; 10] = [
     Function {
         name: "silu",
         device: |x| x.silu(),
-        exact: |x| weighted(x, sigmoid(x)),
+        exact: |x| Activation::Silu.value(x),
         bound: |x| (1.25 * (-x).max(0.0) + 7.0, flushed(x)),
     },
     Function {
         name: "silu_approx",
         device: |x| x.silu_approx(),
-        exact: |x| weighted(x, sigmoid(x)),
+        exact: |x| Activation::Silu.value(x),
         bound: |x| (1.25 * (-x).max(0.0) + 9.0, flushed(x)),
     },
     Function {
         name: "gelu",
         device: |x| x.gelu(),
-        exact: gelu,
+        exact: |x| Activation::Gelu.value(x),
         bound: |x| (1.25 * (-x).max(0.0).powi(2) + 24.0, flushed(x)),
     },
     Function {
         name: "gelu_approx",
         device: |x| x.gelu_approx(),
-        exact: gelu,
+        exact: |x| Activation::Gelu.value(x),
         bound: |x| (1.25 * (-x).max(0.0).powi(2) + 26.0, flushed(x)),
     },
     Function {
         name: "gelu_tanh",
         device: |x| x.gelu_tanh(),
-        exact: |x| weighted(x, sigmoid(twice_z(x))),
+        exact: |x| Activation::GeluTanh.value(x),
         bound: |x| (4.0 * (-twice_z(x)).max(0.0) + 7.0, flushed(x)),
     },
     Function {
         name: "gelu_tanh_approx",
         device: |x| x.gelu_tanh_approx(),
-        exact: |x| weighted(x, sigmoid(twice_z(x))),
+        exact: |x| Activation::GeluTanh.value(x),
         bound: |x| (4.0 * (-twice_z(x)).max(0.0) + 9.0, flushed(x)),
     },
     Function { name: "tanh", device: |x| x.tanh(), exact: f64::tanh, bound: |_| (8.0, 2f64.powi(-149)) },

@@ -231,18 +231,19 @@ pub(crate) fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
         if matrix.residual {
             test = test.input(&format!("residual{i}"), &residual);
         }
-        if !(gemv.swiglu && i > 0) {
+        if !(gemv.gate.is_some() && i > 0) {
             test = test.input(&format!("y{i}"), &vec![f32::NAN; batch * n]);
         }
         extras.push((bias, residual));
     }
     let what = format!("{}, {kind}, seed {seed}", kernel.entry());
     let run = test.run_here().unwrap_or_else(|error| panic!("{what}: {error}"));
-    for (i, matrix) in gemv.matrices.iter().enumerate().take(if gemv.swiglu { 1 } else { usize::MAX }) {
+    for (i, matrix) in gemv.matrices.iter().enumerate().take(if gemv.gate.is_some() { 1 } else { usize::MAX })
+    {
         let y = run.output::<f32>(&format!("y{i}"));
         for row in 0..matrix.n as usize {
             let pair = [i, 1].map(|which| {
-                let used = which == i || gemv.swiglu;
+                let used = which == i || gemv.gate.is_some();
                 if used { all[which].row(row, gemv.k) } else { Vec::new() }
             });
             for (column, (x, factor)) in columns.iter().zip(&factors).enumerate() {
@@ -257,15 +258,13 @@ pub(crate) fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
                     Held { value, error: error + value.abs() * U }
                 };
                 let mut held = one(0);
-                if gemv.swiglu {
+                if let Some(activation) = gemv.gate {
                     let other = one(1);
-                    let gate = held.value / (1.0 + (-held.value).exp());
-                    // The slope of silu is at most 1.1; its own error is that of `silu_approx`.
-                    let of_silu = (1.25 * held.value.abs() + 9.0) * U * gate.abs() + TINY;
-                    let of_gate = 1.1 * held.error + of_silu;
+                    let gate = activation.value(held.value);
+                    let of_gate = activation.error(held.value, held.error);
                     let value = gate * other.value;
                     let error = of_gate * (other.value.abs() + other.error) + gate.abs() * other.error;
-                    held = Held { value, error: error + value.abs() * U };
+                    held = Held { value, error: error + value.abs() * U + TINY };
                 }
                 let at = column * matrix.n as usize + row;
                 held.value += f64::from(extras[i].1[at]);

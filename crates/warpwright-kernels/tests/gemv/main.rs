@@ -7,7 +7,7 @@ mod on_the_vm;
 
 use case::{INPUTS, Subject, check};
 use warpwright_dsl::{BuildError, any::AnyKernel};
-use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
+use warpwright_kernels::{Activation, Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
 use warpwright_testing::orders;
 
@@ -124,16 +124,32 @@ fn gated_products() {
                 continue;
             }
             for (batch, n, bias) in [(1, 8, false), (1, 21, true), (6, 5, false)] {
-                let matrix = Matrix { bias, ..Matrix::new(format, n) };
-                let first = Matrix { residual: bias, ..matrix };
-                let kernel = QuantGemv {
-                    matrices: vec![first, matrix],
-                    swiglu: true,
-                    batch,
-                    activations,
-                    ..gemv(format, 1, 768)
-                };
-                check(&Subject::plain(&kernel), "normal", 1);
+                for activation in Activation::ALL {
+                    let matrix = Matrix { bias, ..Matrix::new(format, n) };
+                    let first = Matrix { residual: bias, ..matrix };
+                    let kernel = QuantGemv {
+                        matrices: vec![first, matrix],
+                        gate: Some(activation),
+                        batch,
+                        activations,
+                        ..gemv(format, 1, 768)
+                    };
+                    check(&Subject::plain(&kernel), "normal", 1);
+                }
+            }
+        }
+    }
+}
+
+/// Gates that are shut, open and on the way.
+#[test]
+fn gates_of_every_kind_of_input() {
+    for format in [WeightFormat::Q4K, WeightFormat::F32] {
+        for activation in Activation::ALL {
+            for kind in INPUTS {
+                let matrices = vec![Matrix::new(format, 11); 2];
+                let kernel = QuantGemv { matrices, gate: Some(activation), ..gemv(format, 1, 768) };
+                check(&Subject::plain(&kernel), kind, 1);
             }
         }
     }
@@ -158,8 +174,10 @@ fn normalised_products() {
     }
     let mut kernel = FusedNormGemv::new(WeightFormat::Q4K, 8, 1024, 1e-6);
     kernel.gemv.matrices.push(Matrix::new(WeightFormat::Q4K, 8));
-    kernel.gemv.swiglu = true;
-    check(&Subject::normalised(&kernel), "normal", 1);
+    for activation in Activation::ALL {
+        kernel.gemv.gate = Some(activation);
+        check(&Subject::normalised(&kernel), "normal", 1);
+    }
 }
 
 /// The matrices of a layer: `(format, n, k)`.
@@ -229,6 +247,7 @@ fn what_is_not_a_product_is_refused_by_its_field() {
     let base = || gemv(WeightFormat::Q4K, 64, 1024);
     let matrix = |format, n| Matrix::new(format, n);
     let several = |matrices| QuantGemv { matrices, ..base() };
+    let gate = Some(Activation::Gelu);
     let cases: [(QuantGemv, &str); 14] = [
         (several(vec![]), "matrices"),
         (several(vec![matrix(WeightFormat::Q4K, 8); 5]), "matrices"),
@@ -241,13 +260,10 @@ fn what_is_not_a_product_is_refused_by_its_field() {
         (gemv(WeightFormat::Q4K, 0, 1024), "n"),
         (gemv(WeightFormat::Q4K, u32::MAX, 1024), "n"),
         (QuantGemv { activations: Activations::Int8, ..gemv(WeightFormat::F16, 8, 64) }, "activations"),
-        (QuantGemv { swiglu: true, ..base() }, "swiglu"),
+        (QuantGemv { gate, ..base() }, "gate"),
         (
-            QuantGemv {
-                swiglu: true,
-                ..several(vec![matrix(WeightFormat::Q4K, 8), matrix(WeightFormat::Q6K, 8)])
-            },
-            "swiglu",
+            QuantGemv { gate, ..several(vec![matrix(WeightFormat::Q4K, 8), matrix(WeightFormat::Q6K, 8)]) },
+            "gate",
         ),
         (QuantGemv { warps: Some(16), batch: 8, ..base() }, "warps"),
     ];
@@ -255,7 +271,7 @@ fn what_is_not_a_product_is_refused_by_its_field() {
         assert_eq!(refused(&kernel), field, "{kernel:?}");
     }
     let residual = Matrix { residual: true, ..matrix(WeightFormat::Q4K, 8) };
-    assert_eq!(refused(&QuantGemv { swiglu: true, ..several(vec![residual; 2]) }), "residual");
+    assert_eq!(refused(&QuantGemv { gate, ..several(vec![residual; 2]) }), "residual");
     let normed = FusedNormGemv::new(WeightFormat::Q4K, 8, 256, f32::NAN);
     assert_eq!(refused(&normed), "epsilon");
     let mut normed = FusedNormGemv::new(WeightFormat::Q4K, 8, 256, 1e-5);

@@ -42,7 +42,7 @@ pub(crate) fn layers() -> Program {
         phases.push(vec![
             vec![product(2, 5, 3, warps)],
             vec![elementwise(ElementwiseOp::Add, from, 3, to)],
-            vec![elementwise(ElementwiseOp::SwiGlu, to, 4, 2)],
+            vec![elementwise(ElementwiseOp::Glu, to, 4, 2)],
         ]);
         phases.push(vec![
             vec![elementwise(ElementwiseOp::Mul, 2, 4, 3)],

@@ -4,12 +4,12 @@
 
 use super::error::ModelError;
 use std::fmt;
-use warpwright_kernels::RopePairs;
+use warpwright_kernels::{Activation, RopePairs};
 
 /// What distinguishes the models of a family from those of another.
 ///
-/// All of them are decoders of the Llama kind: RMS norms before attention and before a feed-forward network with
-/// SwiGLU, rotary positions, grouped heads, and biases wherever a file has them.
+/// All of them are decoders of the Llama kind: RMS norms before attention and before a gated feed-forward
+/// network, rotary positions, grouped heads, and biases wherever a file has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Architecture {
@@ -19,16 +19,33 @@ pub struct Architecture {
     pub rope_pairs: RopePairs,
     /// Whether each head of q and k goes through a norm before it is turned: `attn_q_norm`, `attn_k_norm`.
     pub head_norms: bool,
+    /// The activation of the gate of the feed-forward network.
+    pub activation: Activation,
 }
 
 impl Architecture {
     /// Those that are known.
     pub const ALL: &'static [Architecture] = &[
         // Llama 1 to 3.x, Mistral, and others that were converted to it.
-        Architecture { name: "llama", rope_pairs: RopePairs::Interleaved, head_norms: false },
+        Architecture {
+            name: "llama",
+            rope_pairs: RopePairs::Interleaved,
+            head_norms: false,
+            activation: Activation::Silu,
+        },
         // Qwen1.5, Qwen2, Qwen2.5: with biases of q, k and v.
-        Architecture { name: "qwen2", rope_pairs: RopePairs::Neox, head_norms: false },
-        Architecture { name: "qwen3", rope_pairs: RopePairs::Neox, head_norms: true },
+        Architecture {
+            name: "qwen2",
+            rope_pairs: RopePairs::Neox,
+            head_norms: false,
+            activation: Activation::Silu,
+        },
+        Architecture {
+            name: "qwen3",
+            rope_pairs: RopePairs::Neox,
+            head_norms: true,
+            activation: Activation::Silu,
+        },
     ];
 
     /// The architecture of that name.

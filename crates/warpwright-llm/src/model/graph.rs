@@ -226,7 +226,7 @@ impl Step<'_> {
         let normed = self.norm(&name("ffn_norm"), x)?;
         let gate = self.product(&name("ffn_gate"), normed)?;
         let up = self.product(&name("ffn_up"), normed)?;
-        let inner = self.graph.swiglu(&name("swiglu"), gate, up)?;
+        let inner = self.graph.glu(&name("ffn_glu"), self.model.architecture().activation, gate, up)?;
         let down = self.product(&name("ffn_down"), inner)?;
         self.graph.add(&name("ffn_residual"), x, down).map(Some)
     }

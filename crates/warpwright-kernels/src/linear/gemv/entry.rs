@@ -4,6 +4,7 @@ use super::kernel::{
     Activations, FusedNormGemv, MAX_BATCH, MAX_COLUMNS, MAX_MATRICES, MAX_ROWS, Matrix, QuantGemv,
 };
 use super::plan::MAX_WARPS;
+use crate::activation::Activation;
 use crate::weights::WeightFormat;
 use warpwright_dsl::{Config, Domain};
 
@@ -11,7 +12,7 @@ use warpwright_dsl::{Config, Domain};
 #[derive(Config)]
 #[config(
     name = "quant_gemv",
-    doc = "y = w * x + bias + residual for quantised matrices and up to eight columns, or silu(w0 * x) * (w1 * x)",
+    doc = "y = w * x + bias + residual for quantised matrices and up to eight columns, or act(w0 * x) * (w1 * x)",
     examples(
         "n=4096 k=14336",
         "n=14336 k=4096",
@@ -29,8 +30,8 @@ use warpwright_dsl::{Config, Domain};
         "n=4096 k=4096 format=f16",
         "n=4096 k=4096 format=bf16",
         "n=128256 k=2048 format=q6_k",
-        "n=8192+8192 k=2048 swiglu=true",
-        "n=8192+8192 k=2048 swiglu=true activations=int8",
+        "n=8192+8192 k=2048 gate=silu",
+        "n=8192+8192 k=2048 gate=silu activations=int8",
         "n=1536+256+256 k=1536 format=q4_k+q4_k+q6_k bias=true",
         "n=4096 k=4096 batch=2",
         "n=4096 k=4096 batch=4",
@@ -62,9 +63,9 @@ pub(crate) struct QuantGemvFields {
     /// Whether a vector is added to each result.
     #[field(default = false)]
     residual: bool,
-    /// Whether two matrices of one shape make silu(w0 * x) * (w1 * x).
-    #[field(default = false)]
-    swiglu: bool,
+    /// The activation of the first of two matrices of one shape, which make act(w0 * x) * (w1 * x).
+    #[field(default = "none")]
+    gate: Option<Activation>,
     /// Columns of activations.
     #[field(range = 1..=MAX_BATCH, default = 1)]
     batch: u32,
@@ -84,8 +85,8 @@ pub(crate) struct QuantGemvFields {
     examples(
         "n=2048+512+512 k=2048 format=q4_k+q4_k+q6_k",
         "n=1536+256+256 k=1536 epsilon=1e-6 bias=true format=q4_k+q4_k+q6_k",
-        "n=14336+14336 k=4096 swiglu=true",
-        "n=14336+14336 k=4096 swiglu=true activations=rounded",
+        "n=14336+14336 k=4096 gate=silu",
+        "n=14336+14336 k=4096 gate=silu activations=rounded",
         "n=4096 k=4096 format=q8_0 batch=2",
         "n=4096 k=4096 format=f16"
     )
@@ -109,9 +110,9 @@ pub(crate) struct FusedNormGemvFields {
     /// Whether a vector is added to each result.
     #[field(default = false)]
     residual: bool,
-    /// Whether two matrices of one shape make silu(w0 * x) * (w1 * x).
-    #[field(default = false)]
-    swiglu: bool,
+    /// The activation of the first of two matrices of one shape, which make act(w0 * x) * (w1 * x).
+    #[field(default = "none")]
+    gate: Option<Activation>,
     /// Columns of activations.
     #[field(range = 1..=MAX_BATCH, default = 1)]
     batch: u32,
@@ -125,18 +126,18 @@ pub(crate) struct FusedNormGemvFields {
 
 impl From<QuantGemvFields> for QuantGemv {
     fn from(fields: QuantGemvFields) -> Self {
-        let QuantGemvFields { k, n, format, bias, residual, swiglu, batch, activations, warps } = fields;
+        let QuantGemvFields { k, n, format, bias, residual, gate, batch, activations, warps } = fields;
         let format = |i| format.get(i).or(format.last()).copied().unwrap_or(WeightFormat::F32);
         let matrix = |(i, n): (usize, u32)| Matrix {
             format: format(i),
             n,
             bias,
-            residual: residual && !(swiglu && i > 0),
+            residual: residual && !(gate.is_some() && i > 0),
         };
         QuantGemv {
             k,
             matrices: n.into_iter().enumerate().map(matrix).collect(),
-            swiglu,
+            gate,
             batch,
             activations,
             warps: (warps > 0).then_some(warps),
@@ -147,8 +148,8 @@ impl From<QuantGemvFields> for QuantGemv {
 impl From<FusedNormGemvFields> for FusedNormGemv {
     fn from(fields: FusedNormGemvFields) -> Self {
         let FusedNormGemvFields { k, n, format, epsilon, bias, residual, .. } = fields;
-        let FusedNormGemvFields { swiglu, batch, activations, warps, .. } = fields;
-        let gemv = QuantGemvFields { k, n, format, bias, residual, swiglu, batch, activations, warps };
+        let FusedNormGemvFields { gate, batch, activations, warps, .. } = fields;
+        let gemv = QuantGemvFields { k, n, format, bias, residual, gate, batch, activations, warps };
         FusedNormGemv { gemv: gemv.into(), epsilon }
     }
 }

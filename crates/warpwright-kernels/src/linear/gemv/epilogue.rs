@@ -25,7 +25,7 @@ pub(super) fn words(product: &Product) -> u32 {
 
 /// Sums of a warp: by matrix, column and row of the tile.
 pub(super) fn warp_words(product: &Product) -> u32 {
-    product.tile_rows() * product.batch * if product.swiglu { 2 } else { 1 }
+    product.tile_rows() * product.batch * product.matrices()
 }
 
 /// Adds up what the lanes and warps have, and stores the tile's results.
@@ -92,8 +92,8 @@ fn one<'k>(
         }
     };
     let mut y = result(0, output.bias[0]);
-    if product.swiglu {
-        y = y.silu_approx() * result(1, output.bias[1]);
+    if let Some(gate) = product.gate {
+        y = gate.apply(y) * result(1, output.bias[1]);
     }
     let at = if batch == 1 { row } else { column * rows.n.reg() + row };
     let store = || {

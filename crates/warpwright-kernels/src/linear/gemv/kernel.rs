@@ -5,6 +5,7 @@ use super::epilogue::Output;
 use super::format::Layout;
 use super::plan;
 use super::tile::{Operands, Product};
+use crate::activation::Activation;
 use crate::weights::{Planes, WeightFormat};
 use std::slice;
 use warpwright_dsl::any::AnyKernel;
@@ -56,7 +57,8 @@ impl Matrix {
     }
 }
 
-/// `yᵢ = Wᵢ · x + biasᵢ + residualᵢ` for each matrix of the launch, or `y₀ = silu(W₀ · x) · (W₁ · x)`.
+/// `yᵢ = Wᵢ · x + biasᵢ + residualᵢ` for each matrix of the launch, or `y₀ = a(W₀ · x) · (W₁ · x)` with
+/// an [`Activation`] `a`: of two matrices, biases included, before the residual.
 ///
 /// `Wᵢ` is `n × k` in the planes of `docs/weights.md`; there are `batch` columns of activations, each of `k`
 /// side by side, and each result has `batch` rows of `n`. Biases have `n` elements, residuals as many as the
@@ -69,7 +71,7 @@ impl Matrix {
 /// | `w0` … | bytes: [`Planes::bytes`] |
 /// | `bias0` …, where the matrix has one | `f32`, n |
 /// | `residual0` …, where the matrix has one | `f32`, batch × n |
-/// | `y0` …; `y0` alone for SwiGLU | `f32`, batch × n |
+/// | `y0` …; `y0` alone where there is a gate | `f32`, batch × n |
 ///
 /// A group of eight lanes reads four rows at a time, 16 bytes a lane, and each weight once. The warps of a block
 /// divide `k` among themselves and bring their own activations to shared memory; nothing waits for the block
@@ -90,13 +92,16 @@ impl Matrix {
 ///   since the products within a part are exact (with `q` from 0 for Q4_0). That they are rounded costs
 ///   `Σ |w| · max |x| / 253`, with the largest of each 32 activations: where a few channels are large, the
 ///   others lose their bits.
+/// * with a gate: of a first product `g` that is off by `e` and a second one `h` that is off by `f`, the result is off
+///   by `E · (|h| + f) + |a(g)| · f` and `u` of itself, where `E` is [`Activation::error`] of `g` and `e`: at most
+///   `1.13 e`, and the activation's own error.
 ///
 /// Finite activations up to 10⁶ and weights as models have them are far from overflow in all sums.
 ///
 /// Sources: ggml's `mul_mat_vec_q` for the algebra of scales and minima; the layout and the schedule are ours.
 #[derive(Clone, Debug, PartialEq, Config, KeyPart)]
 #[config(
-    doc = "y = w * x + bias + residual for quantised matrices and up to eight columns, or silu(w0 * x) * (w1 * x)"
+    doc = "y = w * x + bias + residual for quantised matrices and up to eight columns, or act(w0 * x) * (w1 * x)"
 )]
 pub struct QuantGemv {
     /// Columns of the matrices: a multiple of each format's block.
@@ -105,9 +110,9 @@ pub struct QuantGemv {
     /// One to four matrices.
     #[field(opaque)]
     pub matrices: Vec<Matrix>,
-    /// Whether two matrices of one shape and format make one result, `silu(W₀ x) · (W₁ x)`.
-    #[field(default = false)]
-    pub swiglu: bool,
+    /// The activation `a` of the gate, where two matrices of one shape and format make one result, `a(W₀ x) · (W₁ x)`.
+    #[field(default = "none")]
+    pub gate: Option<Activation>,
     /// Columns of activations.
     #[field(range = 1..=MAX_BATCH, default = 1)]
     pub batch: u32,
@@ -165,7 +170,7 @@ impl QuantGemv {
         QuantGemv {
             k,
             matrices: vec![Matrix::new(format, n)],
-            swiglu: false,
+            gate: None,
             batch: 1,
             activations: Activations::Exact,
             warps: None,
@@ -181,12 +186,12 @@ impl QuantGemv {
             n: matrix.n.min(MAX_ROWS),
             k: self.k.min(MAX_COLUMNS),
             batch: self.batch.clamp(1, MAX_BATCH),
-            swiglu: self.swiglu,
+            gate: self.gate,
             exact,
             epsilon,
             warps: 1,
         };
-        let results = if self.swiglu { 1 } else { self.matrices.len() };
+        let results = if self.gate.is_some() { 1 } else { self.matrices.len() };
         let mut products: Vec<_> = self.matrices.iter().take(results).map(product).collect();
         let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
         let most = products.iter().map(|product| product.most_warps(STATIC_SHARED)).min().unwrap_or(1);
@@ -223,7 +228,7 @@ impl QuantGemv {
 
     /// Whether it has a result of its own.
     fn has_result(&self, i: usize) -> bool {
-        !(self.swiglu && i > 0)
+        !(self.gate.is_some() && i > 0)
     }
 
     /// What its result may share a buffer with.
@@ -259,7 +264,7 @@ impl QuantGemv {
         let tiles: Vec<_> = products.iter().map(Product::tiles).collect();
         k.pieces(&tiles, |i, tile| {
             let ((weights, (bias, residual)), Some(y)) = operands[i] else { return };
-            let second = if self.swiglu { operands.get(1) } else { None };
+            let second = if self.gate.is_some() { operands.get(1) } else { None };
             let operands = Operands {
                 x,
                 weights: (weights, second.map(|&((weights, _), _)| weights)),
@@ -303,16 +308,13 @@ impl Kernel for QuantGemv {
                 return Err(BuildError::field("activations", self.activations, rule));
             }
         }
-        if self.swiglu {
+        if let Some(gate) = self.gate {
             let [one, other] = self.matrices[..] else {
-                return Err(BuildError::field("swiglu", true, "false, since there are not two matrices"));
+                return Err(BuildError::field("gate", gate, "none, since there are not two matrices"));
             };
             if (one.format, one.n) != (other.format, other.n) {
-                return Err(BuildError::field(
-                    "swiglu",
-                    true,
-                    "false, since the two matrices differ in format or rows",
-                ));
+                let rule = "none, since the two matrices differ in format or rows";
+                return Err(BuildError::field("gate", gate, rule));
             }
             if other.residual {
                 return Err(BuildError::field(

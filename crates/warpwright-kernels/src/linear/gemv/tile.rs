@@ -8,6 +8,7 @@ use super::format::{Layout, Share};
 use super::plan::{self, GROUPS, LANES, Lanes, Rows, Slice};
 use super::scales::{Exchange, Loaded};
 use super::shape::{PlaneAt, Shape};
+use crate::activation::Activation;
 use crate::weights::{Part, WeightFormat};
 use std::ops::Range;
 use warpwright_dsl::*;
@@ -23,8 +24,8 @@ pub(crate) struct Product {
     pub(crate) k: u32,
     /// Columns of activations: 1 to 8.
     pub(crate) batch: u32,
-    /// Whether there are two matrices, for `silu(W₀ x) · (W₁ x)`.
-    pub(crate) swiglu: bool,
+    /// The activation `a`, where there are two matrices, for `a(W₀ x) · (W₁ x)`.
+    pub(crate) gate: Option<Activation>,
     /// Whether activations are multiplied as `f32`, not as `q8_1`.
     pub(crate) exact: bool,
     /// What is added to the mean square, where the activations are normalised.
@@ -38,7 +39,7 @@ pub(crate) struct Product {
 pub(crate) struct Operands<'k> {
     /// The activations.
     pub(crate) x: Source<'k>,
-    /// The matrices, in planes; the second of them for SwiGLU.
+    /// The matrices, in planes; the second of them where there is a gate.
     pub(crate) weights: (Ptr<'k, Global, u8>, Option<Ptr<'k, Global, u8>>),
     /// Where the results go, and what is added to them.
     pub(crate) output: Output<'k>,
@@ -72,8 +73,8 @@ impl Product {
         (!self.exact || self.batch <= 4).then_some(16)
     }
 
-    fn matrices(&self) -> u32 {
-        if self.swiglu { 2 } else { 1 }
+    pub(super) fn matrices(&self) -> u32 {
+        if self.gate.is_some() { 2 } else { 1 }
     }
 
     /// Rows of a tile.

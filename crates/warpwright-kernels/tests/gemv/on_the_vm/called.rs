@@ -5,7 +5,7 @@ use crate::common::called::Calls;
 use crate::common::numbers;
 use std::sync::Arc;
 use warpwright_dsl::any::AnyKernel;
-use warpwright_kernels::{Activations, FusedNormGemv, Matrix, Op, QuantGemv, WeightFormat};
+use warpwright_kernels::{Activation, Activations, FusedNormGemv, Matrix, Op, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
 
 /// A product, normalised or not.
@@ -71,10 +71,10 @@ impl Case {
     }
 }
 
-/// One matrix, or two of SwiGLU.
-fn case(format: WeightFormat, n: u32, k: u32, swiglu: bool) -> Case {
-    let matrices = vec![Matrix::new(format, n); if swiglu { 2 } else { 1 }];
-    Case { gemv: QuantGemv { matrices, swiglu, ..QuantGemv::new(format, n, k) }, epsilon: None }
+/// One matrix, or two with a gate.
+fn case(format: WeightFormat, n: u32, k: u32, gate: Option<Activation>) -> Case {
+    let matrices = vec![Matrix::new(format, n); if gate.is_some() { 2 } else { 1 }];
+    Case { gemv: QuantGemv { matrices, gate, ..QuantGemv::new(format, n, k) }, epsilon: None }
 }
 
 /// How a format may take its activations.
@@ -87,12 +87,14 @@ fn every_format_path_and_epilogue() {
     let mut turn = 0;
     for format in WeightFormat::ALL {
         for path in paths(format) {
-            for (swiglu, norm) in [(false, false), (true, false), (false, true), (true, true)] {
+            for (gated, norm) in [(false, false), (true, false), (false, true), (true, true)] {
                 if norm && path == Activations::Int8 {
                     continue;
                 }
                 for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
-                    let mut case = case(format, 35, if format.is_float() { 840 } else { 1280 }, swiglu);
+                    // Another one for each addition, from format to format.
+                    let gate = gated.then(|| Activation::ALL[(turn + turn / 4) % Activation::ALL.len()]);
+                    let mut case = case(format, 35, if format.is_float() { 840 } else { 1280 }, gate);
                     case.gemv.matrices.iter_mut().for_each(|matrix| matrix.bias = bias);
                     case.gemv.matrices[0].residual = residual;
                     case.gemv.activations = path;
@@ -112,7 +114,7 @@ fn every_length_by_every_team() {
         for k in crate::lengths(format) {
             for warps in [1, 2, 4, 8] {
                 for n in [5, 16, 49] {
-                    let mut case = case(format, n, k, false);
+                    let mut case = case(format, n, k, None);
                     case.gemv.warps = Some(warps);
                     case.check();
                 }
@@ -126,7 +128,7 @@ fn every_length_in_bytes() {
     for format in WeightFormat::ALL.into_iter().filter(|format| !format.is_float()) {
         for k in crate::lengths(format) {
             for (path, warps) in [(Activations::Int8, 4), (Activations::Rounded, 2)] {
-                let mut case = case(format, 17, k, false);
+                let mut case = case(format, 17, k, None);
                 (case.gemv.activations, case.gemv.warps) = (path, Some(warps));
                 case.check();
             }
@@ -182,7 +184,7 @@ fn every_number_matters() {
     for format in
         [WeightFormat::Q4K, WeightFormat::Q5K, WeightFormat::Q6K, WeightFormat::Q8_0, WeightFormat::F32]
     {
-        let mut case = case(format, 49, 1280, false);
+        let mut case = case(format, 49, 1280, None);
         (case.gemv.warps, case.epsilon) = (Some(2), Some(1e-2));
         let kernel = case.kernel();
         let numbers = case.calls(&*kernel).numbers();
@@ -205,16 +207,16 @@ fn every_number_matters() {
 #[test]
 fn a_tile_costs_no_more() {
     for format in [WeightFormat::Q4K, WeightFormat::Q6K] {
-        for (k, swiglu, norm, residual) in [
-            (256, false, true, false),
-            (256, true, true, false),
-            (768, false, false, true),
-            (768, true, true, false),
-            (2048, false, true, false),
+        for (k, gate, norm, residual) in [
+            (256, None, true, false),
+            (256, Some(Activation::Silu), true, false),
+            (768, None, false, true),
+            (768, Some(Activation::Gelu), true, false),
+            (2048, None, true, false),
         ] {
             for path in [Activations::Exact, Activations::Rounded] {
                 let instructions = |n: u32| {
-                    let mut case = case(format, n, k, swiglu);
+                    let mut case = case(format, n, k, gate);
                     case.gemv.activations = path;
                     case.gemv.matrices[0].residual = residual;
                     case.epsilon = norm.then_some(1e-5);

@@ -3,7 +3,7 @@
 
 use warpwright_dsl::{ArgDesc, Role, any::AnyKernel};
 use warpwright_kernels::weights::{Planes, WeightFormat};
-use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv};
+use warpwright_kernels::{Activation, Activations, FusedNormGemv, Matrix, QuantGemv};
 use warpwright_ptx::ir::Type;
 use warpwright_test::KernelTest;
 use warpwright_vm::{Options, Report, SpaceTraffic};
@@ -59,7 +59,7 @@ fn check(kernel: &dyn AnyKernel, gemv: &QuantGemv) -> f64 {
             // Five and six bits have planes with 8 bytes a lane, and 2.
             if !matches!(matrix.format, WeightFormat::Q5K | WeightFormat::Q6K) {
                 // A pair's scales are read in one request, and those of fewer rows do not fill one.
-                let shared = if gemv.swiglu || gemv.batch > 4 { bytes / 8 } else { 0 };
+                let shared = if gemv.gate.is_some() || gemv.batch > 4 { bytes / 8 } else { 0 };
                 let asked = loads.requests * REQUEST;
                 assert!(asked <= bytes + shared, "{what}, {name}: less than 16 bytes a lane");
             }
@@ -99,7 +99,8 @@ fn weights_are_read_once_and_activations_seldom() {
 fn pairs_and_norms_and_batches_waste_nothing_either() {
     for format in WeightFormat::ALL {
         let one = Matrix::new(format, 64);
-        let pair = QuantGemv { matrices: vec![one, one], swiglu: true, ..QuantGemv::new(format, 64, 2048) };
+        let gate = Some(Activation::Silu);
+        let pair = QuantGemv { matrices: vec![one, one], gate, ..QuantGemv::new(format, 64, 2048) };
         check(&pair, &pair);
         for batch in [2, 4, 8] {
             let kernel = QuantGemv { batch, ..QuantGemv::new(format, 64, 2048) };

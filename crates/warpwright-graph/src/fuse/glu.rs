@@ -1,6 +1,6 @@
-//! Gate and up products make `silu(gate) · up`.
+//! Gate and up products make `activation(gate) · up`: SwiGLU, GeGLU.
 //!
-//! In a graph that is one node, or two, `mul(silu(gate), up)` either way round. Where the products cannot take
+//! In a graph that is one node, or two, `mul(activation(gate), up)` either way round. Where the products cannot take
 //! part, because somebody else needs their results or because no kernel does such a step, the two nodes become
 //! one step still.
 
@@ -8,9 +8,11 @@ use super::Work;
 use crate::graph::Tensor;
 use crate::options::Fusion;
 use crate::program::{Matrix, Pointwise, Products, StepOp};
+use warpwright_kernels::Activation;
 
-/// `out = silu(gate) · up`, and the steps that make it of the two.
+/// `out = activation(gate) · up`, and the steps that make it of the two.
 struct Gated {
+    activation: Activation,
     gate: Tensor,
     up: Tensor,
     out: Tensor,
@@ -20,35 +22,35 @@ struct Gated {
 pub(super) fn form(work: &mut Work<'_>) {
     for place in work.places() {
         for gated in gated(work, place) {
-            let Gated { gate, up, out, .. } = gated;
+            let Gated { activation, gate, up, out, .. } = gated;
             if let Some((parts, products)) = products(work, &gated)
-                && work.try_merge(Fusion::SwiGlu, &parts, StepOp::Products(products)).is_some()
+                && work.try_merge(Fusion::Glu, &parts, StepOp::Products(products)).is_some()
             {
                 break;
             }
-            let op = StepOp::Elementwise { op: Pointwise::SwiGlu, a: gate, b: Some(up), out };
-            if gated.parts.len() > 1 && work.try_merge(Fusion::SwiGlu, &gated.parts, op).is_some() {
+            let op = StepOp::Elementwise { op: Pointwise::Glu(activation), a: gate, b: Some(up), out };
+            if gated.parts.len() > 1 && work.try_merge(Fusion::Glu, &gated.parts, op).is_some() {
                 break;
             }
         }
     }
 }
 
-/// The ways to see a step as the end of a SwiGLU.
+/// The ways to see a step as the end of a gated linear unit.
 fn gated(work: &Work<'_>, place: usize) -> Vec<Gated> {
     let Some(&StepOp::Elementwise { op, a, b: Some(b), out }) = work.op(place) else { return Vec::new() };
     match op {
-        Pointwise::SwiGlu => vec![Gated { gate: a, up: b, out, parts: vec![place] }],
+        Pointwise::Glu(activation) => vec![Gated { activation, gate: a, up: b, out, parts: vec![place] }],
         Pointwise::Mul => [(a, b), (b, a)]
             .into_iter()
             .filter_map(|(activated, up)| match work.maker_of_inner(activated)? {
-                (silu, &StepOp::Elementwise { op: Pointwise::Silu, a: gate, .. }) => {
-                    Some(Gated { gate, up, out, parts: vec![silu, place] })
+                (maker, &StepOp::Elementwise { op: Pointwise::Activate(activation), a: gate, .. }) => {
+                    Some(Gated { activation, gate, up, out, parts: vec![maker, place] })
                 }
                 _ => None,
             })
             .collect(),
-        Pointwise::Add | Pointwise::Silu => Vec::new(),
+        Pointwise::Add | Pointwise::Activate(_) => Vec::new(),
     }
 }
 
@@ -58,7 +60,7 @@ fn products(work: &Work<'_>, gated: &Gated) -> Option<(Vec<usize>, Products)> {
     let (up_place, StepOp::Products(up_step)) = work.maker_of_inner(gated.up)? else { return None };
     let matrices = if gate_place == up_place { 2 } else { 1 };
     for step in [gate_step, up_step] {
-        if step.matrices.len() != matrices || step.swiglu || step.activations.is_some() {
+        if step.matrices.len() != matrices || step.gate.is_some() || step.activations.is_some() {
             return None;
         }
     }
@@ -70,6 +72,7 @@ fn products(work: &Work<'_>, gated: &Gated) -> Option<(Vec<usize>, Products)> {
     };
     let gate = Matrix { out: Some(gated.out), ..making(gate_step, gated.gate)? };
     let up = Matrix { out: None, ..making(up_step, gated.up)? };
-    let products = Products { matrices: vec![gate, up], swiglu: true, ..gate_step.clone() };
+    let activation = Some(gated.activation);
+    let products = Products { matrices: vec![gate, up], gate: activation, ..gate_step.clone() };
     Some(([gate_place, up_place].into_iter().chain(gated.parts.iter().copied()).collect(), products))
 }
