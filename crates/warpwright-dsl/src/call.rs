@@ -105,8 +105,8 @@ impl<'k> Call<'k> {
     }
 
     /// Says where the record begins a second time: at the word of `words`, a parameter that is moved by a constant at most,
-    /// whose index is in `at`. A body that takes an
-    /// argument [anew](Ptr::anew) looks there, and need not keep the record's address until then.
+    /// whose index is in `at`. A body that takes an argument [anew](Ptr::anew) looks there, and need not keep the
+    /// record's address until then.
     pub fn late(mut self, words: Ptr<'k, Global, u64>, at: Ptr<'k, Shared, u32>) -> Self {
         self.record.late = Some((words.id, at.id));
         self
