@@ -32,6 +32,7 @@ use warpwright_dsl::{Config, Domain};
         "n=128256 k=2048 format=q6_k",
         "n=8192+8192 k=2048 gate=silu",
         "n=8192+8192 k=2048 gate=silu activations=int8",
+        "n=10240+10240 k=2560 gate=gelu_tanh",
         "n=1536+256+256 k=1536 format=q4_k+q4_k+q6_k bias=true",
         "n=4096 k=4096 batch=2",
         "n=4096 k=4096 batch=4",
