@@ -265,6 +265,9 @@ impl<'k, T: Data> Ptr<'k, Global, T> {
             }
             Pointer { base: Base::Reg(state.global(address, loc)), ..pointer }
         };
+        if matches!(pointer.base, Base::Reg(POISON)) {
+            return Ptr::poison(k);
+        }
         let mut anew = Ptr::new(k, pointer);
         anew.access = self.access;
         anew

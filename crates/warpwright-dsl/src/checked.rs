@@ -2,7 +2,8 @@
 //! and the kernel traps before it leaves them.
 //!
 //! So a kernel whose author promises nothing stays within its arguments all the same. What cannot be checked is refused
-//! while the kernel is built: an address that is no argument's, and any instruction on memory that is not listed here.
+//! while the kernel is built: an address that is no argument's, tables in global memory, calls with records, instructions of
+//! the kernel's own ([`K::op`](super::K::op)), and any instruction on memory that is not listed here.
 //!
 //! ```text
 //!     sub.u64   offset, address, base        of the access, in the buffer
@@ -40,9 +41,17 @@ pub fn build_checked(
     Ok((built, args))
 }
 
+/// What ends the names of parameters that no argument has.
+const BYTES: &str = "$bytes";
+
 /// The name of the parameter that says how many bytes a buffer has.
 pub(super) fn bytes_of(buffer: &str) -> String {
-    format!("{buffer}_bytes")
+    format!("{buffer}{BYTES}")
+}
+
+/// The name of a buffer of which the parameter says how many bytes it has, or that of any other parameter.
+pub(super) fn without_bytes(name: &str) -> &str {
+    name.strip_suffix(BYTES).unwrap_or(name)
 }
 
 /// How far accesses to a pointer's memory may go: its base, and the register with the bytes from there on.
@@ -229,7 +238,6 @@ impl State {
             };
             let found = match pointer {
                 Some(Base::Reg(base)) => bounds.iter().find(|(known, _)| *known == base),
-                Some(Base::Variable(_) | Base::Dynamic) => continue,
                 _ => None,
             };
             match found {

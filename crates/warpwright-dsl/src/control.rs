@@ -361,13 +361,13 @@ impl<'k> K<'k> {
     #[track_caller]
     pub fn exit_if(self, condition: Reg<'k, Pred>) {
         self.not_called("an exit", Location::caller());
-        self.op_if(condition, warpwright_ptx::op::control::Exit {});
+        self.append_if(condition, warpwright_ptx::op::control::Exit {});
     }
 
     /// Aborts the kernel.
     #[track_caller]
     pub fn trap(self) {
-        self.op(warpwright_ptx::op::control::Trap {});
+        self.append(warpwright_ptx::op::control::Trap {});
     }
 
     /// A variable: state that closures may read and change where a fold would be awkward.

@@ -1,7 +1,7 @@
 //! What is said of a kernel as data: arguments, launch rules; and how a body becomes a module.
 
 use super::call::Asked;
-use super::checked::bytes_of;
+use super::checked::{bytes_of, without_bytes};
 use super::reg::Reg;
 use super::state::{Base, ENTRY, Pointer, State};
 use super::types::*;
@@ -434,7 +434,9 @@ impl<'k> K<'k> {
     ) -> Ptr<'k, Global, T> {
         let framed = self.state().framed_buffer(name, mutable, loc);
         if let Some(pointer) = framed {
-            return Ptr::new(self, pointer);
+            // The call has told its mistake.
+            let poison = matches!(pointer.base, Base::Reg(super::state::POISON));
+            return if poison { Ptr::poison(self) } else { Ptr::new(self, pointer) };
         }
         let mut variable = Variable::new(Space::Param, Type::U64, name);
         // Device allocations are aligned to 256 bytes, and views of them to what an access needs.
@@ -477,7 +479,7 @@ impl<'k> K<'k> {
         if known.is_some_and(|at| state.params[at].1) {
             return state.mistake(Code::Redeclared, loc, format!("two parameters `{}`", variable.name));
         }
-        if !is_identifier(&variable.name) {
+        if !is_identifier(without_bytes(&variable.name)) {
             let message = format!("`{}` is no name for a parameter", variable.name);
             return state.mistake(Code::Syntax, loc, message);
         }

@@ -167,7 +167,7 @@ impl<'k> K<'k> {
 
     /// Appends any instruction: the way out for what the DSL has no word for. Its registers are those
     /// of [`Reg::ir`], its destinations those of [`fresh`](Self::fresh) registers, its addresses those
-    /// of [`Ptr::address`].
+    /// of [`Ptr::address`], each for one instruction. A kernel with [checked pointers](build_checked) has none.
     #[track_caller]
     pub fn op(self, op: impl Into<Op>) {
         self.op_if(None, op);
@@ -176,6 +176,30 @@ impl<'k> K<'k> {
     /// Appends any instruction, executed where the predicate holds: see [`Guard`].
     #[track_caller]
     pub fn op_if(self, condition: impl Guard<'k>, op: impl Into<Op>) {
+        let loc = Location::caller();
+        let op = op.into();
+        let mut state = self.state();
+        let message = if state.bounds.is_some() {
+            "an instruction of the kernel's own, which checked pointers do not know"
+        } else if matches!(op, Op::Bra(_) | Op::BrxIdx(_) | Op::Call(_)) {
+            "a branch or a call of the kernel's own: the DSL has `when`, `switch`, `loop_` and the like"
+        } else if !state.has_all(&op) {
+            "an instruction with registers that the kernel does not have"
+        } else {
+            drop(state);
+            return self.append_if(condition, op);
+        };
+        state.mistake(Code::Parameter, loc, message);
+    }
+
+    /// Appends an instruction of the DSL's own.
+    #[track_caller]
+    fn append(self, op: impl Into<Op>) {
+        self.append_if(None, op);
+    }
+
+    #[track_caller]
+    fn append_if(self, condition: impl Guard<'k>, op: impl Into<Op>) {
         let loc = Location::caller();
         let mut state = self.state();
         if let Some(guard) = state.guard(condition.predicate(), loc) {

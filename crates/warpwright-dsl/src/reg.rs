@@ -532,6 +532,13 @@ impl<'k, T: Ordered> Reg<'k, T> {
         let loc = Location::caller();
         self.binary(Binary::Max, other.into_reg(self.k, loc), loc)
     }
+
+    /// The value, or the bound that is nearer to it where it is outside of them: `low` is no more than `high`. Of floats
+    /// a NaN becomes `low`.
+    #[track_caller]
+    pub fn clamp(self, low: impl IntoReg<'k, T>, high: impl IntoReg<'k, T>) -> Self {
+        self.max(low).min(high)
+    }
 }
 
 impl<'k> Reg<'k, Pred> {

@@ -85,7 +85,7 @@ impl VisitorMut for Renaming<'_> {
         if let Def::Resolved(id) = self.values[reg.0 as usize].def {
             let resolved = &self.addresses[id as usize];
             address.base = resolved.base.clone();
-            address.offset += resolved.offset;
+            address.offset = address.offset.wrapping_add(resolved.offset);
         }
         if let AddressBase::Reg(reg) = &mut address.base {
             self.reg(Access::Read, reg);

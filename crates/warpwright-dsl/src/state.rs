@@ -402,6 +402,13 @@ impl State {
         regs
     }
 
+    /// Whether the kernel has all registers of an instruction, or they are of mistakes.
+    pub(super) fn has_all(&self, op: &Op) -> bool {
+        let mut all = true;
+        op.visit(&mut |_, reg: Reg| all &= reg == POISON || (reg.0 as usize) < self.values.len());
+        all
+    }
+
     /// Appends an instruction with effects.
     pub(super) fn effect(&mut self, op: impl Into<Op>, guard: Option<(Reg, bool)>, loc: Loc) {
         let inst = self.push_inst(op, guard, POISON, loc);
@@ -426,7 +433,7 @@ impl State {
             return;
         };
         if self.pointers.get(pointer as usize).is_some_and(|pointer| !pointer.mutable) {
-            self.mistake(Code::Parameter, loc, "a store through a pointer that the kernel only reads");
+            self.mistake(Code::Parameter, loc, "a store through a pointer that the kernel only reads: declare the argument as `M::Out` or `M::InOut`");
         }
     }
 

@@ -19,7 +19,7 @@ impl<'k> K<'k> {
     #[track_caller]
     pub fn sync(self) {
         if !self.framed_sync(Location::caller()) {
-            self.op(BarSync { cta: false, a: number(0), b: None });
+            self.append(BarSync { cta: false, a: number(0), b: None });
         }
     }
 
@@ -28,7 +28,7 @@ impl<'k> K<'k> {
     #[track_caller]
     pub fn sync_at(self, id: u32, threads: u32) {
         if self.named(id, threads, Location::caller()) {
-            self.op(BarSync { cta: false, a: number(id), b: Some(number(threads)) });
+            self.append(BarSync { cta: false, a: number(id), b: Some(number(threads)) });
         }
     }
 
@@ -36,7 +36,7 @@ impl<'k> K<'k> {
     #[track_caller]
     pub fn arrive(self, id: u32, threads: u32) {
         if self.named(id, threads, Location::caller()) {
-            self.op(BarArrive { cta: false, a: number(id), b: number(threads) });
+            self.append(BarArrive { cta: false, a: number(id), b: number(threads) });
         }
     }
 
@@ -56,26 +56,26 @@ impl<'k> K<'k> {
     /// Waits for the lanes of the warp; what they wrote is seen.
     #[track_caller]
     pub fn sync_warp(self) {
-        self.op(BarWarpSync { mask: Src::Imm(Imm::Int(-1)) });
+        self.append(BarWarpSync { mask: Src::Imm(Imm::Int(-1)) });
     }
 
     /// Orders memory accesses as seen in the scope: acquire and release.
     #[track_caller]
     pub fn fence(self, scope: Scope) {
-        self.op(Fence { semantics: Some(Semantics::AcqRel), scope, restrict: None });
+        self.append(Fence { semantics: Some(Semantics::AcqRel), scope, restrict: None });
     }
 
     /// Orders memory accesses in one order that all threads of the scope agree on.
     #[track_caller]
     pub fn fence_sc(self, scope: Scope) {
-        self.op(Fence { semantics: Some(Semantics::SeqCst), scope, restrict: None });
+        self.append(Fence { semantics: Some(Semantics::SeqCst), scope, restrict: None });
     }
 
     /// Lets the thread sleep for about that many nanoseconds, from none to twice as many: what a loop does that waits
     /// for other blocks.
     #[track_caller]
     pub fn nanosleep(self, nanoseconds: u32) {
-        self.op(Nanosleep { ty: warpwright_ptx::ir::Type::U32, t: number(nanoseconds) });
+        self.append(Nanosleep { ty: warpwright_ptx::ir::Type::U32, t: number(nanoseconds) });
     }
 
     /// Copies 4, 8 or 16 bytes from global to shared memory beside the thread; both are aligned to
@@ -136,18 +136,18 @@ impl<'k> K<'k> {
     /// Closes the group of the copies that were begun since the last.
     #[track_caller]
     pub fn cp_async_commit(self) {
-        self.op(CpAsyncCommitGroup {});
+        self.append(CpAsyncCommitGroup {});
     }
 
     /// Waits until at most `groups` groups of this thread are under way.
     #[track_caller]
     pub fn cp_async_wait(self, groups: u32) {
-        self.op(CpAsyncWaitGroup { n: number(groups) });
+        self.append(CpAsyncWaitGroup { n: number(groups) });
     }
 
     /// Waits for all copies of this thread.
     #[track_caller]
     pub fn cp_async_wait_all(self) {
-        self.op(CpAsyncWaitAll {});
+        self.append(CpAsyncWaitAll {});
     }
 }

@@ -172,7 +172,8 @@ impl<'k> Team<'k> {
             team: (number.id, all / warps),
             record,
             taken: Vec::new(),
-            shared: 0,
+            // Behind what the piece of a launch has that calls it.
+            shared: self.k.state().calls.piece.unwrap_or(0),
             scratch: Vec::new(),
         };
         let threads = {
@@ -187,7 +188,11 @@ impl<'k> Team<'k> {
         body();
         let mut state = k.state();
         state.threads = threads;
-        state.frame.take()
+        let frame = state.frame.take();
+        if let (Some(frame), Some(used)) = (&frame, &mut state.calls.piece) {
+            *used = frame.shared;
+        }
+        frame
     }
 }
 
@@ -252,6 +257,19 @@ impl<'k> K<'k> {
     /// among these, and so on. The shared memory that they ask for is one. A caller of the body has each piece by itself.
     #[track_caller]
     pub fn pieces(self, blocks: &[u32], work: impl Fn(usize, Reg<'k, u32>)) {
+        let loc = Location::caller();
+        let again = match self.state().record() {
+            Some(record) => !record.pieces.is_empty(),
+            None => false,
+        };
+        if again || self.state().calls.piece.is_some() {
+            self.state().mistake(
+                Code::Parameter,
+                loc,
+                "a grid is divided into pieces once, and a piece is not",
+            );
+            return;
+        }
         let piece = self.state().record().map(|record| {
             record.pieces = blocks.to_vec();
             record.piece
@@ -408,7 +426,7 @@ impl<'k> K<'k> {
     }
 
     fn sync_block(self) {
-        self.op(BarSync { cta: false, a: Src::Imm(Imm::Int(0)), b: None });
+        self.append(BarSync { cta: false, a: Src::Imm(Imm::Int(0)), b: None });
     }
 
     /// Refuses what a called body cannot do.

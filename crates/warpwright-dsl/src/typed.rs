@@ -68,8 +68,11 @@ pub(super) fn check_launch<T: Kernel>(kernel: &T) -> Result<(), BuildError> {
     let depends = kernel.launch().grid.into_iter().flat_map(Extent::depends_on);
     match depends.into_iter().find(|name| !numbers.0.contains(name)) {
         Some(unknown) => {
-            let rule = format!("of numbers among the arguments: {}", numbers.0.join(", "));
-            Err(BuildError::field("launch", unknown, rule))
+            let rule = match numbers.0[..] {
+                [] => "a constant, for no argument is a `M::Scalar` or a `M::Dim`".to_owned(),
+                _ => format!("made of the arguments that are numbers: {}", numbers.0.join(", ")),
+            };
+            Err(BuildError::field("launch.grid", unknown, rule))
         }
         None => Ok(()),
     }

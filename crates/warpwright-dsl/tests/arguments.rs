@@ -2,8 +2,9 @@
 
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
-use warpwright_ptx::ir::{Arch, Module, Origin, Param, Space, Type};
-use warpwright_ptx::op::Op;
+use warpwright_ptx::ir::{Address, Arch, Dsts, LabelId, Module, Origin, Param, Reg, Space, Type, Unified};
+use warpwright_ptx::op::memory::Ld;
+use warpwright_ptx::op::{Op, control};
 use warpwright_ptx::{parse, print};
 
 type Body = for<'k> fn(K<'k>);
@@ -250,6 +251,69 @@ fn only_inputs_that_no_output_shares_are_constant() {
     assert_eq!(mistakes(Weighing { y: kernel().y.constant(), ..kernel() }), 1);
 }
 
+/// A load of the kernel's own.
+fn load_of(k: K<'_>, address: Address) -> Ld {
+    Ld {
+        mmio: false,
+        semantics: None,
+        scope: None,
+        space: Some(Space::Global),
+        cache: None,
+        nc: false,
+        l1_eviction: None,
+        l2_eviction: None,
+        cache_hint: false,
+        prefetch: None,
+        vector: None,
+        ty: Type::U32,
+        readonly: false,
+        unified: Unified::default(),
+        d: Dsts::One(k.fresh::<u32>().ir()),
+        address,
+        policy: None,
+    }
+}
+
+/// Instructions of the kernel's own have the registers that it has, and no labels: what cannot be is a mistake.
+#[test]
+fn instructions_of_the_kernels_own_are_held_to_the_kernel() {
+    let mistakes = |body: fn(K<'_>)| {
+        build("own", &LaunchRule::new(32), Arch::sm(80), body).map_or_else(|mistakes| mistakes.len(), |_| 0)
+    };
+    assert_eq!(mistakes(|k| k.op(load_of(k, k.ptr::<u32>("x").address()))), 0);
+    assert_eq!(mistakes(|k| k.op(load_of(k, Address::reg(Reg(99_999), 0)))), 1);
+    assert_eq!(mistakes(|k| k.op(control::Bra { uniform: false, target: LabelId(77) })), 1);
+}
+
+/// Calls that cannot be say so, and nothing more.
+#[test]
+fn calls_of_what_is_none_are_mistakes() {
+    let mistakes = |body: fn(K<'_>)| {
+        build("own", &LaunchRule::new(32), Arch::sm(80), body).map_or_else(|mistakes| mistakes.len(), |_| 0)
+    };
+    let weighing = || Weighing::new(true);
+    let moved: fn(K<'_>) = |k| {
+        let records = k.ptr::<u64>("records");
+        Call::new(k.teams(1), records.at(1), k.u32(0)).run(&Weighing::new(true), [k.u32(0); 3]);
+    };
+    assert_eq!(mistakes(moved), 1);
+    let outside: fn(K<'_>) = |k| {
+        let (records, on) = (k.ptr::<u64>("records"), k.scalar::<u32>("on").ne(0));
+        let call = std::cell::OnceCell::new();
+        k.when(on, || _ = call.set(Call::new(k.teams(1), records, k.scalar::<u32>("record"))));
+        if let Some(call) = call.get() {
+            call.run(&Weighing::new(true), [k.u32(0); 3]);
+        }
+    };
+    assert!(mistakes(outside) > 0);
+    assert!(weighing().module(Arch::sm(80)).is_ok());
+    let twice: fn(K<'_>) = |k| {
+        let y = k.ptr_mut::<u32>("y");
+        k.pieces(&[1, 1], |i, _| k.pieces(&[1, 1], |j, _| y.st(0, (i + j) as u32)));
+    };
+    assert_eq!(mistakes(twice), 2);
+}
+
 /// What a kernel with checked pointers may not do is a mistake of the line that does it.
 #[test]
 fn what_cannot_be_checked_is_refused() {
@@ -288,9 +352,10 @@ fn what_cannot_be_checked_is_refused() {
         Err(other) => panic!("{other}"),
     };
     let first = line!() + 2;
-    let refused: [fn(K<'_>); 2] = [
+    let refused: [fn(K<'_>); 3] = [
         |k| k.ptr_mut::<u32>("y").st(0, k.global_at::<u32>(k.ptr::<u64>("x").ld(0)).ld(0)),
         |k| k.ptr_mut::<u32>("y").st(0, k.global_table::<u32>(&[1, 2]).ld(k.ptr::<u64>("x").ld(0))),
+        |k| k.op(load_of(k, k.ptr::<u64>("x").at(k.ptr_mut::<u32>("y").at(1).ld(0)).address())),
     ];
     for (body, line) in refused.into_iter().zip(first..) {
         assert_eq!(mistakes(body), [line]);

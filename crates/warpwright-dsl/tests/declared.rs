@@ -270,7 +270,7 @@ fn a_grid_depends_on_declared_numbers() {
     }
     for of in ["row", "y", "Rows"] {
         let Err(BuildError::Field { field, value, .. }) = Grid { of }.build(SM_80) else { panic!("{of}") };
-        assert_eq!((field, value), ("launch", of.to_string()));
+        assert_eq!((field, value), ("launch.grid", of.to_string()));
     }
 }
 

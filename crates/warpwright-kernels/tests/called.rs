@@ -4,7 +4,10 @@
 mod common;
 
 use common::called::Calls;
-use warpwright_kernels::{QuantGemv, RmsNorm, WeightFormat};
+use std::sync::Arc;
+use warpwright_dsl::any::AnyKernel;
+use warpwright_dsl::*;
+use warpwright_kernels::{Op, PersistentDecoder, QuantGemv, RmsNorm, WeightFormat};
 
 #[test]
 fn a_norm_by_teams() {
@@ -26,4 +29,111 @@ fn a_product_by_teams() {
         let w: Vec<u8> = (0..n * k).flat_map(|i| [(i % 251) as u8, 0x30 + (i % 7) as u8]).collect();
         Calls::new(&gemv).input("x", &x).input("w0", &w).check();
     }
+}
+
+/// Two arrays of shared memory: where the second lies is not in a number that is asked for.
+struct Padded {
+    first: u32,
+    pad: u32,
+}
+
+impl AnyKernel for Padded {
+    fn entry(&self) -> String {
+        "padded".into()
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        vec![ArgDesc::output::<u32>("y", 64)]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(64)
+    }
+
+    fn body(&self, k: K<'_>) {
+        let shared = k.shared::<u32>(self.first);
+        if self.pad > 0 {
+            k.shared::<u32>(self.pad).st(0, 1);
+        }
+        shared.st(0, k.tid());
+        k.ptr_mut::<u32>("y").st(k.tid(), k.dim(self.first).reg());
+    }
+}
+
+/// Kernels whose teams have their shared memory at other distances are not one op, nor are ops for other blocks.
+#[test]
+fn ops_differ_by_where_teams_have_their_memory() {
+    let op = |first, pad, warps| {
+        let kernel: Arc<dyn AnyKernel + Send + Sync> = Arc::new(Padded { first, pad });
+        Op::of(&kernel, warps, Arch::sm(80)).expect("an op").remove(0)
+    };
+    assert!(op(64, 0, 8) == op(64, 0, 8));
+    assert!(op(64, 0, 8) != op(128, 0, 8));
+    assert!(op(64, 64, 8) != op(64, 0, 8));
+    let decoder = PersistentDecoder::new(vec![op(64, 0, 4)]);
+    assert!(matches!(AnyKernel::check(&decoder), Err(BuildError::Field { field: "ops", .. })));
+}
+
+/// Asks for its arguments in another order on newer targets.
+struct ByTarget;
+
+impl AnyKernel for ByTarget {
+    fn entry(&self) -> String {
+        "by_target".into()
+    }
+
+    fn args(&self) -> Vec<ArgDesc> {
+        vec![ArgDesc::output::<u32>("a", 1), ArgDesc::output::<u32>("b", 1)]
+    }
+
+    fn launch(&self) -> LaunchRule {
+        LaunchRule::new(32)
+    }
+
+    fn body(&self, k: K<'_>) {
+        let names = if k.target().sm < 90 { ["a", "b"] } else { ["b", "a"] };
+        names.into_iter().for_each(|name| k.ptr_mut::<u32>(name).st(0, 1));
+    }
+}
+
+#[test]
+fn a_decoder_is_built_for_targets_on_which_its_records_are_the_same() {
+    let kernel: Arc<dyn AnyKernel + Send + Sync> = Arc::new(ByTarget);
+    let decoder = PersistentDecoder::new(Op::of(&kernel, 8, Arch::sm(80)).expect("an op"));
+    assert!(AnyKernel::build(&decoder, Arch::sm(86)).is_ok());
+    assert!(AnyKernel::build(&decoder, Arch::sm(90)).is_err());
+}
+
+/// A piece of a launch calls a body that has shared memory of its own: it is not the piece's.
+#[test]
+fn a_piece_keeps_its_memory_when_it_calls() {
+    struct Calls;
+
+    impl AnyKernel for Calls {
+        fn entry(&self) -> String {
+            "calls".into()
+        }
+
+        fn args(&self) -> Vec<ArgDesc> {
+            vec![ArgDesc::output::<u32>("y", 64)]
+        }
+
+        fn launch(&self) -> LaunchRule {
+            LaunchRule::new(32).grid(2)
+        }
+
+        fn body(&self, k: K<'_>) {
+            let y = k.ptr_mut::<u32>("y");
+            k.pieces(&[1, 1], |piece, _| {
+                let own = k.shared::<u32>(32);
+                own.st(k.tid(), piece as u32 + 1);
+                let [zero, one] = [0, 1].map(|n| k.u32(n));
+                k.teams(1).run([zero; 3], [one; 3], || k.shared::<u32>(32).st(k.tid(), 99));
+                y.st(piece as u32 * 32 + k.tid(), own.ld(k.tid()));
+            });
+        }
+    }
+
+    let run = warpwright_test::KernelTest::new(&Calls).run().expect("a run");
+    assert_eq!(run.output::<u32>("y"), [[1u32; 32], [2; 32]].concat());
 }

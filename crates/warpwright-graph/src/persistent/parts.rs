@@ -39,8 +39,7 @@ impl<'a> Parts<'a> {
     pub(super) fn knowing<'i>(mut self, instances: impl IntoIterator<Item = &'i Instance>) -> Self {
         let mut found: HashMap<Key, Vec<&Op>> = HashMap::new();
         for Instance { call, .. } in instances {
-            let suits = call.target() == self.plan.options().arch
-                && call.kernel().launch().team_warps(self.warps) == Some(call.warps());
+            let suits = call.target() == self.plan.options().arch && call.block_warps() == self.warps;
             if let Some(key) = call.kernel().key().filter(|_| suits) {
                 found.entry(key).or_default().push(call);
             }

@@ -152,8 +152,8 @@ impl Kernel for PersistentDecoder {
             return Err(BuildError::field("ops", "none", "one at least"));
         }
         for (i, op) in self.ops.iter().enumerate() {
-            if !self.warps.is_multiple_of(op.warps()) {
-                let rule = format!("one whose warps divide the {} of the decoder's blocks", self.warps);
+            if self.warps != op.block_warps() {
+                let rule = format!("one that is for blocks of {} warps", self.warps);
                 return Err(BuildError::field("ops", op.name(), rule));
             }
             if self.ops[..i].contains(op) {
@@ -164,6 +164,9 @@ impl Kernel for PersistentDecoder {
     }
 
     fn body<'k>(&self, k: K<'k>, args: PersistentDecoderArgs<Body<'k>>) {
+        for op in self.ops.iter().filter(|op| !op.suits(k.target())) {
+            k.refuse(format!("`{}` has other operands on {} than on {}", op.name(), k.target(), op.target()));
+        }
         let PersistentDecoderArgs { operands, items, bounds, counters, progress, phases, tokens, .. } = args;
         let waits = Waits::new(k, args.barrier, args.fault, args.budget);
         let (ops, assignment) = (&self.ops[..], self.assignment);

@@ -20,8 +20,9 @@ pub struct Op {
     piece: usize,
     /// Blocks of each piece; none where the body is one piece.
     pieces: Arc<[u32]>,
-    /// Warps of a team.
+    /// Warps of a team, and of the block that it is a part of.
     warps: u32,
+    block: u32,
     target: Arch,
     /// What a record holds, word by word.
     asked: Arc<[Asked]>,
@@ -66,9 +67,10 @@ impl Op {
         kernel.check()?;
         let (args, rule) = (kernel.args(), kernel.launch());
         let refuse = |rule: &str| Err(BuildError::field("ops", kernel.entry(), rule));
-        let Some(warps) = rule.team_warps(warps) else {
+        let block = warps;
+        let Some(warps) = rule.team_warps(block) else {
             return refuse(&format!(
-                "a kernel with blocks of whole warps along x, of a number that divides {warps}"
+                "a kernel with blocks of whole warps along x, of a number that divides {block}"
             ));
         };
         if rule.dynamic_shared > 0 {
@@ -88,7 +90,7 @@ impl Op {
         let piece = |piece: usize| -> Result<Op, BuildError> {
             let (kernel, args) = (Arc::clone(kernel), Arc::clone(&args));
             let (pieces, asked, code) = ([].into(), [].into(), "".into());
-            let op = Op { kernel, args, piece, pieces, warps, target, asked, code };
+            let op = Op { kernel, args, piece, pieces, warps, block, target, asked, code };
             let (code, CallDesc { asked, pieces }) = op.alone(target)?;
             Ok(Op { pieces: pieces.into(), asked: asked.into(), code: code.into(), ..op })
         };
@@ -99,7 +101,7 @@ impl Op {
 
     /// The PTX of a kernel that calls it and nothing else, and what the call asked for.
     fn alone(&self, target: Arch) -> Result<(String, CallDesc), BuildError> {
-        let rule = LaunchRule::new(32 * self.warps).min_sm(self.kernel.launch().min_sm);
+        let rule = LaunchRule::new(32 * self.block).min_sm(self.kernel.launch().min_sm);
         let mut built = build("op", &rule, target, |k| {
             let (operands, first) = (k.ptr("operands"), k.scalar("first"));
             self.run(k, operands, first, k.shared(Kept::WORDS));
@@ -114,6 +116,17 @@ impl Op {
     /// The kernel.
     pub fn kernel(&self) -> &Arc<dyn AnyKernel + Send + Sync> {
         &self.kernel
+    }
+
+    /// Warps of the blocks that it is for.
+    pub fn block_warps(&self) -> u32 {
+        self.block
+    }
+
+    /// Whether its record is the same on another target: what the body asks for may depend on that.
+    pub(super) fn suits(&self, target: Arch) -> bool {
+        let same = |ops: Vec<Op>| ops.get(self.piece).is_some_and(|op| op.operands().eq(self.operands()));
+        target == self.target || Op::of(&self.kernel, self.block, target).is_ok_and(same)
     }
 
     /// The architecture that its code is for.
@@ -179,7 +192,7 @@ impl Op {
     pub fn resident_warps(&self) -> Option<u32> {
         let rule = self.kernel.launch();
         let Block::Exactly([threads, ..]) = rule.block else { return None };
-        rule.resident_blocks.map(|blocks| blocks * (threads / 32))
+        rule.resident_blocks.map(|blocks| blocks.saturating_mul(threads / 32))
     }
 
     /// The record in `operands` of the launch that it was made of: see [`format::record`]. `grid` is in blocks of the

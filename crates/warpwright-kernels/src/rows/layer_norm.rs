@@ -51,7 +51,7 @@ pub struct LayerNorm {
     #[field(default = "f32")]
     pub output: Dtype,
     /// How many sums are added up beside one another, which is what `y` depends on in its last bits: see
-    /// [`RmsNorm::columns`](crate::RmsNorm::columns).
+    /// the field of that name of [`RmsNorm`](crate::RmsNorm).
     #[field(none = "auto", range = 32..=1024, multiple_of = 32, default = "auto")]
     pub columns: Option<u32>,
     /// Threads of a block: a multiple of 32.
