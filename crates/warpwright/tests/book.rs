@@ -216,7 +216,7 @@ fn pages_show_code_that_is_compiled() {
     let example = |name: &str| format!("crates/warpwright-runtime/examples/{name}.rs");
     let ladder = ["vector_add", "rms_norm", "transpose", "softmax", "matmul_tiled", "matmul"].map(kernel);
     shows("docs/ladder.md", &ladder.each_ref().map(String::as_str));
-    shows("README.md", &[&kernel("rms_norm")]);
+    shows("README.md", &[&kernel("rms_norm"), "crates/warpwright/examples/double.rs"]);
     let runtime = "crates/warpwright-runtime/README.md";
     shows("docs/launches.md", &[&example("launches"), runtime]);
     shows("docs/cuda.md", &[&example("devices"), &example("beside_cudarc")]);
