@@ -6,6 +6,7 @@
 //! ([`K::pieces`]), each piece is called by itself.
 
 use super::any::AnyKernel;
+use super::emit;
 use super::form::FormId;
 use super::reg::Reg;
 use super::state::{Base, BlockId, Def, Loc, POISON, Pointer, State};
@@ -17,7 +18,6 @@ use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{self, Reg as Id, Space, Type};
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::convert::Cvta;
-use warpwright_ptx::op::memory::Ld;
 
 /// What a called body asks for. Each that the code needs is a word of 64 bits of the record of its call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -165,7 +165,7 @@ impl State {
             return POISON;
         }
         let address = ir::Address::reg(record, 0);
-        self.pure_in(block, ty, loc, |d| word_of_record(ty, d, address).into())
+        self.pure_in(block, ty, loc, |d| emit::ld(Space::Global, true, ty, d, address))
     }
 
     /// Numbers the words of each record, of what is needed.
@@ -214,29 +214,6 @@ impl State {
         self.pure(Type::U64, loc, |d| {
             Cvta { to: true, space: Space::Global, ty: Type::U64, d: ir::Dst(d), a }.into()
         })
-    }
-}
-
-/// A load of a word of a record.
-fn word_of_record(ty: Type, d: Id, address: ir::Address) -> Ld {
-    Ld {
-        mmio: false,
-        semantics: None,
-        scope: None,
-        space: Some(Space::Global),
-        cache: None,
-        nc: true,
-        l1_eviction: None,
-        l2_eviction: None,
-        cache_hint: false,
-        prefetch: None,
-        vector: None,
-        ty,
-        readonly: false,
-        unified: ir::Unified::default(),
-        d: ir::Dsts::One(d),
-        address,
-        policy: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The instructions as the DSL writes them: one function per shape, modifiers at their defaults.
 
 use warpwright_ptx::ir::*;
-use warpwright_ptx::op::{Op, arith::*, compare::*, control::*, convert::*, logic::*};
+use warpwright_ptx::op::{Op, arith::*, compare::*, control::*, convert::*, logic::*, memory::Ld};
 
 /// The type that a register of an element is declared with, and moved as.
 pub(super) fn register_type(ty: Type) -> Type {
@@ -137,4 +137,28 @@ pub(super) fn cvt(rounding: Option<Rounding>, d_type: Type, a_type: Type, d: Reg
 
 pub(super) fn bra(target: LabelId) -> Op {
     Bra { uniform: false, target }.into()
+}
+
+/// A load of one element, through the read-only cache where that is said.
+pub(super) fn ld(space: Space, nc: bool, ty: Type, d: Reg, address: Address) -> Op {
+    Ld {
+        mmio: false,
+        semantics: None,
+        scope: None,
+        space: Some(space),
+        cache: None,
+        nc,
+        l1_eviction: None,
+        l2_eviction: None,
+        cache_hint: false,
+        prefetch: None,
+        vector: None,
+        ty,
+        readonly: false,
+        unified: Unified::default(),
+        d: Dsts::One(d),
+        address,
+        policy: None,
+    }
+    .into()
 }

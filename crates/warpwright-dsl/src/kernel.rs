@@ -2,6 +2,7 @@
 
 use super::call::Asked;
 use super::checked::{bytes_of, without_bytes};
+use super::emit;
 use super::reg::Reg;
 use super::state::{Base, ENTRY, Pointer, State};
 use super::types::*;
@@ -12,7 +13,6 @@ use std::panic::Location;
 use warpwright_ptx::diag::{Code, Diagnostics};
 use warpwright_ptx::ir::{self, Arch, Module, Name, Pointee, Space, Type, Variable};
 use warpwright_ptx::op::convert::Cvta;
-use warpwright_ptx::op::memory::Ld;
 
 /// Why a kernel was not built.
 #[derive(Clone, Debug)]
@@ -492,26 +492,7 @@ impl<'k> K<'k> {
         }
         let symbol = ir::Symbol::Local(ir::VarId(at as u32));
         state.pure_in(ENTRY, ty, loc, |d| {
-            Ld {
-                mmio: false,
-                semantics: None,
-                scope: None,
-                space: Some(Space::Param),
-                cache: None,
-                nc: false,
-                l1_eviction: None,
-                l2_eviction: None,
-                cache_hint: false,
-                prefetch: None,
-                vector: None,
-                ty: memory,
-                readonly: false,
-                unified: ir::Unified::default(),
-                d: ir::Dsts::One(d),
-                address: ir::Address::symbol(symbol, 0),
-                policy: None,
-            }
-            .into()
+            emit::ld(Space::Param, false, memory, d, ir::Address::symbol(symbol, 0))
         })
     }
 }

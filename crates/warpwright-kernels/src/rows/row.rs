@@ -93,7 +93,7 @@ impl<'k> Walk<'k> {
         (row, folded)
     }
 
-    /// Reads a row for the first time, and adds it up: `add` adds what it makes of a part to a sum that is not negative.
+    /// Reads a row for the first time, and adds it up: `add` adds what it makes of a part to a sum, which begins with zero.
     /// Yields the sum over the block.
     #[track_caller]
     pub(crate) fn first_sum(
@@ -175,7 +175,7 @@ impl<'k> Walk<'k> {
     fn total(self, sums: Ptr<'k, Shared, f32>) -> Reg<'k, f32> {
         let k = self.k;
         k.sync();
-        // Adding zero to a sum that is not negative changes nothing.
+        // Sums that begin with zero are never minus zero: adding zero changes none.
         let sum = k.warp_sum(sums.ld_if(k.lane().lt(self.columns / 32), k.lane(), 0.0));
         // The sums have been read before others take their places.
         k.sync();
