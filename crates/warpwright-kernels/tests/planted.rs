@@ -3,35 +3,17 @@
 
 mod common;
 
-use common::{Given, numbers, run_unjudged};
+use common::{Given, numbers, run_unjudged, take_out};
 use warpwright_dsl::{Built, F16, any::AnyKernel};
 use warpwright_kernels::weights::{Planes, WeightFormat};
 use warpwright_kernels::{Matmul, MatmulTiled, QuantGemm};
-use warpwright_ptx::ir::{Arch, ItemKind, StatementKind, Type};
+use warpwright_ptx::ir::{Arch, Type};
 use warpwright_ptx::op::Op;
 use warpwright_vm::{FindingKind, Report, SpaceKind};
 
 const M: usize = 130;
 const N: usize = 64;
 const DEPTH: usize = 160;
-
-/// Takes out the instruction that is number `which` among those that `is` holds for.
-fn take_out(built: &mut Built, is: fn(&Op) -> bool, which: usize) -> bool {
-    for item in &mut built.module.items {
-        let ItemKind::Function(function) = &mut item.kind else { continue };
-        let Some(body) = &mut function.body else { continue };
-        let mut places = body.iter().enumerate().filter_map(|(at, statement)| match &statement.kind {
-            StatementKind::Instruction(instruction) if is(&instruction.op) => Some(at),
-            _ => None,
-        });
-        if let Some(at) = places.nth(which) {
-            drop(places);
-            body.remove(at);
-            return true;
-        }
-    }
-    false
-}
 
 /// A kernel and what it is given.
 struct Product<'a> {

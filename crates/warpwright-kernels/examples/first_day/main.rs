@@ -112,7 +112,6 @@ fn main() {
 #[cfg(test)]
 mod on_the_vm {
     use super::*;
-    use warpwright_ptx::ir::{ItemKind, StatementKind};
     use warpwright_ptx::op::Op;
 
     fn is_wait(op: &Op) -> bool {
@@ -128,30 +127,12 @@ mod on_the_vm {
         )
     }
 
-    /// Takes out wait number `which`; whether there is one.
-    fn take_out(built: &mut Built, which: usize) -> bool {
-        for item in &mut built.module.items {
-            let ItemKind::Function(function) = &mut item.kind else { continue };
-            let Some(body) = &mut function.body else { continue };
-            let mut places = body.iter().enumerate().filter_map(|(at, statement)| match &statement.kind {
-                StatementKind::Instruction(instruction) if is_wait(&instruction.op) => Some(at),
-                _ => None,
-            });
-            if let Some(at) = places.nth(which) {
-                drop(places);
-                body.remove(at);
-                return true;
-            }
-        }
-        false
-    }
-
     /// For each wait, whether the checks or the numbers show that it is not there.
     fn missed(day: &Day<'_>, sm: u16) -> Vec<bool> {
         let mut missed = Vec::new();
         loop {
             let mut built = day.build(sm);
-            if !take_out(&mut built, missed.len()) {
+            if !common::take_out(&mut built, is_wait, missed.len()) {
                 return missed;
             }
             let grid = (day.shape.0, 1, 1);

@@ -10,7 +10,8 @@ pub(crate) mod ops;
 
 use std::sync::Arc;
 use warpwright_dsl::{Block, Built, any::AnyKernel, bf16_bits, f16_bits};
-use warpwright_ptx::ir::{Arch, Type};
+use warpwright_ptx::ir::{Arch, ItemKind, StatementKind, Type};
+use warpwright_ptx::op::Op;
 use warpwright_test::{TestArg, TestLaunch};
 use warpwright_testing::Rig;
 use warpwright_vm::{Arg, LaunchConfig, Options, Report};
@@ -199,4 +200,22 @@ pub(crate) fn rounding(ty: Type, value: f64) -> f64 {
         _ => (2f64.powi(-24), 2f64.powi(-150)),
     };
     (value.abs() * relative).max(least)
+}
+
+/// Takes out the instruction that is number `which` among those that `is` holds for; whether there is one.
+pub(crate) fn take_out(built: &mut Built, is: fn(&Op) -> bool, which: usize) -> bool {
+    for item in &mut built.module.items {
+        let ItemKind::Function(function) = &mut item.kind else { continue };
+        let Some(body) = &mut function.body else { continue };
+        let mut places = body.iter().enumerate().filter_map(|(at, statement)| match &statement.kind {
+            StatementKind::Instruction(instruction) if is(&instruction.op) => Some(at),
+            _ => None,
+        });
+        if let Some(at) = places.nth(which) {
+            drop(places);
+            body.remove(at);
+            return true;
+        }
+    }
+    false
 }
