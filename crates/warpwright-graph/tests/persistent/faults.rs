@@ -6,7 +6,8 @@ use warpwright_graph::persistent::{
     Assigned, Instance, Item, Origin, Phase, Schedule, ScheduleFault as Fault, Stage, Wait, check,
 };
 use warpwright_graph::{Arithmetic, Plan};
-use warpwright_kernels::persistent::Assignment;
+use warpwright_kernels::persistent::{Assignment, Op};
+use warpwright_ptx::ir::Arch;
 
 /// A schedule that is right.
 struct Right {
@@ -293,6 +294,28 @@ fn calls_that_are_others() {
         })
     };
     each(call, |fault| matches!(fault, Fault::NotThePlans { .. }));
+}
+
+/// Ops that were made for blocks of other warps, or for another architecture, in all instances that have them.
+#[test]
+fn ops_for_other_blocks_and_targets() {
+    let other = |right: &Right, random: &mut Random| {
+        let instance = random.below(right.schedule.instances.len() as u32) as usize;
+        let op = right.schedule.instances[instance].op;
+        let arch = right.plan.options().arch;
+        let (warps, arch) = match random.below(2) {
+            0 => (4, arch),
+            _ => (8, if arch.sm == 90 { Arch::sm(86) } else { Arch::sm(90) }),
+        };
+        right.with(|schedule| {
+            for instance in schedule.instances.iter_mut().filter(|instance| instance.op == op) {
+                let calls = Op::of(instance.call.kernel(), warps, arch).expect("ops");
+                instance.call = calls[instance.call.piece()].clone();
+            }
+            schedule.ops[op] = schedule.instances[instance].call.clone();
+        })
+    };
+    each(other, |fault| matches!(fault, Fault::NotThePlans { .. }));
 }
 
 /// Removes an instance from its stage; stages and phases that have nothing any more go too.
