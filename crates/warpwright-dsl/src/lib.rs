@@ -57,6 +57,7 @@ mod call;
 mod carry;
 mod checked;
 mod choice;
+mod codebook;
 mod collective;
 mod config;
 mod control;

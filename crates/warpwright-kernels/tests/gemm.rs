@@ -13,10 +13,10 @@
 
 mod common;
 
-use common::gguf::weight;
+use common::gguf::matrix;
 use common::{assert_no_conflicts, f16, numbers, rounded, rounding};
 use warpwright_dsl::{BuildError, any::AnyKernel, bf16_bits, f16_bits};
-use warpwright_kernels::weights::{Repack, WeightFormat};
+use warpwright_kernels::weights::{Repack, Weight, WeightFormat};
 use warpwright_kernels::{Dtype, Gemm, QuantGemm, ScaleRows};
 use warpwright_ptx::ir::Arch;
 use warpwright_test::KernelTest;
@@ -193,46 +193,20 @@ fn of_activations(half: Dtype, terms: u32) -> (f64, f64) {
     (2f64.powi(-bits * terms as i32), 2f64.powi(smallest))
 }
 
-/// Blocks of random bytes whose scales are finite, and not large: signs and magnitudes up to 1/16.
-fn blocks(format: WeightFormat, n: usize, k: usize) -> Vec<u8> {
-    let bytes = n * format.row_bytes(k as u32) as usize;
-    let mut bytes: Vec<_> =
-        numbers(bytes, 21).into_iter().map(|x| ((x + 1.0) * 32_768.0) as u32 as u8).collect();
-    let scales: &[usize] = match format {
-        WeightFormat::Q8_0 | WeightFormat::Q4_0 => &[0],
-        WeightFormat::Q6K => &[208],
-        _ => &[0, 2],
-    };
-    for block in bytes.chunks_exact_mut(format.block_bytes() as usize) {
-        scales
-            .iter()
-            .for_each(|&at| block[at + 1] = (block[at + 1] & 0x80) | ((block[at + 1] & 0x7f) % 0x2c));
-    }
-    bytes
-}
-
 impl Weights {
     fn quantised(format: WeightFormat, n: usize, k: usize, bytes: &[u8]) -> Self {
-        let blocks = bytes.chunks_exact(format.block_bytes() as usize);
-        let all: Vec<_> =
-            blocks.flat_map(|b| (0..format.block() as usize).map(move |i| weight(format, b, i))).collect();
-        // Decoding counts from the quant in the middle: what rounds there is in every weight.
-        let middle =
-            |quant| move |w: &common::gguf::Weight| common::gguf::Weight { quant, ..*w }.value().abs();
+        let values = format.dequantize(n as u64, k as u32, bytes);
+        // Where there are minima, decoding counts from the code in the middle: what rounds there is in every weight.
         let middle = match format {
-            WeightFormat::Q4K => Some(middle(8)),
-            WeightFormat::Q5K => Some(middle(16)),
+            WeightFormat::Q2K => Some(2.0),
+            WeightFormat::Q4K | WeightFormat::Q4_1 => Some(8.0),
+            WeightFormat::Q5K | WeightFormat::Q5_1 => Some(16.0),
             _ => None,
         };
-        let parts = |w: &common::gguf::Weight| {
-            w.value().abs() + 1.5 * middle.as_ref().map_or(0.0, |middle| middle(w))
-        };
-        Weights {
-            n,
-            k,
-            values: all.iter().map(|w| w.value()).collect(),
-            parts: all.iter().map(parts).collect(),
-        }
+        let weights = format.weights(&bytes[..n * format.row_bytes(k as u32) as usize]);
+        let of_middle = |w: &Weight| 1.5 * middle.map_or(0.0, |quant| Weight { quant, ..*w }.value().abs());
+        let parts = values.iter().zip(&weights).map(|(value, weight)| value.abs() + of_middle(weight)).collect();
+        Weights { n, k, values, parts }
     }
 
     fn halves(dtype: Dtype, n: usize, k: usize) -> Self {
@@ -244,15 +218,21 @@ impl Weights {
 
 fn check_quantised(sm: u16, kernel: QuantGemm, tokens: usize, class: Class, seed: Option<u64>) {
     let (format, n, k) = (kernel.format, kernel.n as usize, kernel.k as usize);
-    let bytes = blocks(format, n, k);
+    let bytes = matrix(format, kernel.n, kernel.k, 21);
     let repack = Repack::new(format, kernel.n, kernel.k);
     let planes =
         KernelTest::new(&repack).input("gguf", &bytes).run_here().expect("planes").output::<u8>("planes");
     let x = class.activations(tokens, k);
-    let rows = ScaleRows { terms: kernel.terms, ..ScaleRows::new(kernel.k) };
+    let half = format.half();
+    let rows = ScaleRows { terms: kernel.terms, half, ..ScaleRows::new(kernel.k) };
     let (halves, scales) = scaled(Arch::sm(sm), rows, tokens, &x);
-    let (activations, of_largest) = of_activations(Dtype::F16, kernel.terms);
-    let roundings = if format.block() == 256 { 2.0 } else { 1.0 };
+    let (activations, of_largest) = of_activations(half, kernel.terms);
+    let roundings = match format {
+        // Powers of two times small numbers.
+        WeightFormat::Mxfp4 | WeightFormat::Nvfp4 => 0.0,
+        _ if format.block() == 256 || matches!(format, WeightFormat::Q4_1 | WeightFormat::Q5_1) => 2.0,
+        _ => 1.0,
+    };
     let loss = Loss {
         relative: activations + roundings * 2f64.powi(-11),
         of_largest: 2.0 * of_largest,
@@ -295,8 +275,9 @@ fn check_halves(sm: u16, kernel: Gemm, tokens: usize, class: Class, seed: Option
     given.check(&kernel, test, &weights, kernel.out, &loss, seed);
 }
 
-const QUANTISED: [WeightFormat; 5] =
-    [WeightFormat::Q8_0, WeightFormat::Q4_0, WeightFormat::Q4K, WeightFormat::Q5K, WeightFormat::Q6K];
+fn quantised() -> impl Iterator<Item = WeightFormat> {
+    WeightFormat::ALL.into_iter().filter(|format| !format.is_float())
+}
 
 fn full() -> bool {
     std::env::var_os("WARPWRIGHT_FULL").is_some()
@@ -304,7 +285,7 @@ fn full() -> bool {
 
 #[test]
 fn quantised_products_of_any_size_are_within_their_bound() {
-    for format in QUANTISED {
+    for format in quantised() {
         let block = format.block();
         for (i, (tokens, n, blocks)) in
             [(1, 1, 1), (9, 33, 3), (17, 129, 2), (31, 128, 5), (33, 130, 1)].into_iter().enumerate()
@@ -331,7 +312,7 @@ fn quantised_products_of_any_size_are_within_their_bound() {
     }
     if full() {
         for (n, k) in [(2048, 2048), (512, 2048), (2048, 8192), (1536, 8960)] {
-            for format in QUANTISED {
+            for format in quantised() {
                 check_quantised(80, QuantGemm::new(format, n, k), 65, Class::Normal, None);
             }
         }
@@ -340,7 +321,7 @@ fn quantised_products_of_any_size_are_within_their_bound() {
 
 #[test]
 fn quantised_products_hold_any_activations() {
-    for format in QUANTISED {
+    for format in quantised() {
         for class in CLASSES {
             for terms in [1, 2] {
                 let kernel = QuantGemm { rows: 16, terms, ..QuantGemm::new(format, 40, 512) };

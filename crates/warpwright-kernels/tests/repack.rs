@@ -1,114 +1,129 @@
 //! Repacking on the virtual GPU with every check on, against the page that defines the planes, read here one
-//! weight at a time. Bytes are any bytes: nothing may depend on their being numbers.
+//! bit at a time. Bytes are any bytes: nothing may depend on their being numbers.
 
 mod common;
 
-use common::gguf::{six_bits, weight};
-use warpwright_kernels::weights::{Part, Planes, Repack, Unpack, WeightFormat};
+use common::gguf::bytes;
+use warpwright_kernels::weights::{Planes, Repack, Unpack, WeightFormat};
 use warpwright_test::KernelTest;
 use warpwright_testing::{RunHere, orders};
 
 /// What lies where no plane is, and where a kernel has not written.
 const POISON: u8 = 0xa5;
 
-/// Random bytes, the same every time for a seed.
-fn bytes(count: u64, seed: u64) -> Vec<u8> {
-    let numbers = common::numbers(count as usize, seed);
-    numbers.into_iter().map(|x| ((x + 1.0) * 32_768.0) as u32 as u8).collect()
+/// Byte and bit of the lowest of the bits of weight `i` of a block in the file, for each of its fields, and their width.
+fn in_file(format: WeightFormat, i: usize) -> Vec<(usize, usize, usize)> {
+    let (half, l) = (i / 128, i % 32);
+    let nibbles = |at: usize, run: usize| (at + i / (2 * run) * run + i % run, i / run % 2 * 4, 4);
+    let twos = |at: usize| (at + half * 32 + l, i % 128 / 32 * 2, 2);
+    let ones = |at: usize| (at + l, i / 32, 1);
+    match format {
+        WeightFormat::Q8_0 => vec![(2 + i, 0, 8)],
+        WeightFormat::Q4_0 | WeightFormat::Iq4Nl => vec![nibbles(2, 16)],
+        WeightFormat::Q4_1 => vec![nibbles(4, 16)],
+        WeightFormat::Q5_0 => vec![nibbles(6, 16), (2 + i / 8, i % 8, 1)],
+        WeightFormat::Q5_1 => vec![nibbles(8, 16), (4 + i / 8, i % 8, 1)],
+        WeightFormat::Q2K => vec![twos(16)],
+        WeightFormat::Q3K => vec![twos(32), ones(0)],
+        WeightFormat::Q4K => vec![nibbles(16, 32)],
+        WeightFormat::Q5K => vec![nibbles(48, 32), ones(16)],
+        WeightFormat::Q6K => vec![nibbles(0, 64), twos(128)],
+        WeightFormat::Iq4Xs => vec![nibbles(8, 16)],
+        WeightFormat::Mxfp4 => vec![nibbles(1, 16)],
+        WeightFormat::Nvfp4 => vec![nibbles(4, 8)],
+        WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => panic!("{format} has no codes"),
+    }
+}
+
+/// Where the planes beside the codes come from: names, first byte of the block, bytes.
+fn records(format: WeightFormat) -> &'static [(&'static str, usize, usize)] {
+    match format {
+        WeightFormat::Q8_0 | WeightFormat::Q4_0 | WeightFormat::Q5_0 | WeightFormat::Iq4Nl => &[("scales", 0, 2)],
+        WeightFormat::Q4_1 | WeightFormat::Q5_1 => &[("scales", 0, 4)],
+        WeightFormat::Q2K => &[("scales", 0, 16), ("d", 80, 4)],
+        WeightFormat::Q3K => &[("lower", 96, 8), ("upper", 104, 4), ("d", 108, 2)],
+        WeightFormat::Q4K | WeightFormat::Q5K => &[("headers", 0, 16)],
+        WeightFormat::Q6K => &[("scales", 192, 16), ("d", 208, 2)],
+        WeightFormat::Iq4Xs => &[("headers", 0, 8)],
+        WeightFormat::Mxfp4 => &[("exponents", 0, 1)],
+        WeightFormat::Nvfp4 => &[("scales", 0, 4)],
+        WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => &[],
+    }
+}
+
+/// The bits of a code in `codes` and in `rest`, by level: how far the code is raised, its bits of a byte of each, and how
+/// far and for how many words those of `rest` are turned: the table of the page.
+fn levels(bits: usize) -> &'static [(usize, u8, u8, usize, usize)] {
+    match bits {
+        8 => &[(0, 0xff, 0, 0, 1)],
+        4 => &[(0, 0x0f, 0, 0, 1), (4, 0xf0, 0, 0, 1)],
+        2 => &[(0, 0x03, 0, 0, 1), (2, 0x0c, 0, 0, 1), (4, 0x30, 0, 0, 1), (6, 0xc0, 0, 0, 1)],
+        5 => &[(0, 0x0f, 0x10, 2, 4), (3, 0xf0, 0x08, 2, 4)],
+        6 => &[(0, 0x0f, 0x30, 4, 2), (2, 0xf0, 0x0c, 4, 2)],
+        3 => &[(0, 0x03, 0x04, 2, 2), (1, 0x0c, 0x02, 2, 2), (4, 0x30, 0x40, 2, 2), (5, 0xc0, 0x20, 2, 2)],
+        _ => panic!("{bits} bits"),
+    }
 }
 
 /// The planes of `docs/weights.md`, with poison between them.
 fn by_the_page(format: WeightFormat, n: u32, k: u32, file: &[u8]) -> Vec<u8> {
     let planes = Planes::new(format, n, k);
     let mut all = vec![POISON; planes.bytes() as usize];
-    for row in 0..n {
-        let row_bytes = format.row_bytes(k) as usize;
-        let in_file = &file[row as usize * row_bytes..][..row_bytes];
-        let mut of = |part: Part, fill: &mut dyn FnMut(&mut [u8])| {
-            let plane = planes.get(part).expect("a plane of the format");
-            let start = plane.offset + u64::from(row) * plane.row_bytes;
-            let row = &mut all[start as usize..][..plane.row_bytes as usize];
-            row.fill(0);
-            fill(row);
+    let row_bytes = format.row_bytes(k) as usize;
+    for plane in planes.iter() {
+        all[plane.offset as usize..][..(u64::from(plane.rows) * plane.row_bytes) as usize].fill(0);
+        if plane.name == "tensor_scale" {
+            all[plane.offset as usize..][..4].copy_from_slice(&file[n as usize * row_bytes..]);
+        }
+    }
+    for row in 0..n as usize {
+        let in_row = &file[row * row_bytes..][..row_bytes];
+        let begin = |name: &str| {
+            planes.get(name).map(|plane| plane.offset as usize + row * plane.row_bytes as usize)
         };
-        if format.is_float() {
-            of(Part::Values, &mut |row| row[..in_file.len()].copy_from_slice(in_file));
+        if let Some(at) = begin("values") {
+            all[at..at + in_row.len()].copy_from_slice(in_row);
             continue;
         }
-        let blocks: Vec<_> = in_file.chunks_exact(format.block_bytes() as usize).collect();
-        let quant = |i: usize| {
-            let weights = format.block() as usize;
-            let zero = match format {
-                WeightFormat::Q4_0 => 8,
-                WeightFormat::Q6K => 32,
-                _ => 0,
-            };
-            (weight(format, blocks[i / weights], i % weights).quant + zero) as u8
-        };
-        match format {
-            WeightFormat::Q8_0 => of(Part::Quants, &mut |row| {
-                (0..).zip(row).for_each(|(i, byte)| *byte = quant(i));
-            }),
-            WeightFormat::Q4_0 => of(Part::Quants, &mut |row| {
-                for (i, byte) in row.iter_mut().enumerate() {
-                    let first = i / 16 * 32 + i % 16;
-                    *byte = quant(first) | quant(first + 16) << 4;
-                }
-            }),
-            _ => of(Part::Quants, &mut |row| {
-                for unit in 0..k as usize / 64 {
-                    for i in 0..32 {
-                        let place = unit / 4 * 128 + i / 16 * 64 + unit % 4 * 16 + i % 16;
-                        row[place] = (quant(64 * unit + i) & 15) | (quant(64 * unit + i + 32) & 15) << 4;
-                    }
-                }
-            }),
-        }
-        let blocks = || blocks.iter().enumerate();
-        match format {
-            WeightFormat::Q8_0 | WeightFormat::Q4_0 => of(Part::Scales, &mut |row| {
-                blocks().for_each(|(b, block)| row[2 * b..][..2].copy_from_slice(&block[..2]));
-            }),
-            WeightFormat::Q4K | WeightFormat::Q5K => of(Part::Headers, &mut |row| {
-                for (b, block) in blocks() {
-                    for unit in 0..4 {
-                        let (first, second) = (2 * unit, 2 * unit + 1);
-                        let ((sc, m), (sc_2, m_2)) =
-                            (six_bits(&block[4..], first), six_bits(&block[4..], second));
-                        for (i, six) in [sc, m, sc_2, m_2].into_iter().enumerate() {
-                            row[16 * b + 4 * unit + i] = six | (block[i] >> (2 * unit) & 3) << 6;
-                        }
-                    }
-                }
-            }),
-            _ => {
-                of(Part::Scales, &mut |row| {
-                    blocks().for_each(|(b, block)| row[16 * b..][..16].copy_from_slice(&block[192..208]));
-                });
-                of(Part::D, &mut |row| {
-                    blocks().for_each(|(b, block)| row[2 * b..][..2].copy_from_slice(&block[208..]));
-                });
+        let blocks: Vec<_> = in_row.chunks_exact(format.block_bytes() as usize).collect();
+        for &(name, from, count) in records(format) {
+            let at = begin(name).expect("a plane of the format");
+            for (b, block) in blocks.iter().enumerate() {
+                all[at + b * count..][..count].copy_from_slice(&block[from..from + count]);
             }
         }
-        if format == WeightFormat::Q5K {
-            of(Part::Fifth, &mut |row| {
-                for i in 0..k as usize {
-                    let (unit, within) = (i / 64, i % 64);
-                    let (p, byte) = (within / 32, within % 32);
-                    let (half, w, b) = (byte / 16, byte % 16 / 4, byte % 4);
-                    row[8 * unit + 4 * half + b] |= (quant(i) >> 4) << (2 * w + p);
-                }
-            });
-        }
-        if format == WeightFormat::Q6K {
-            of(Part::Upper, &mut |row| {
-                for i in 0..k as usize {
-                    let (unit, within) = (i / 64, i % 64);
-                    let (p, byte) = (within / 32, within % 32);
-                    let (w, b) = (byte / 4, byte % 4);
-                    row[16 * unit + 4 * (w / 2) + b] |= (quant(i) >> 4) << (4 * (w % 2) + 2 * p);
-                }
-            });
+        let stride = planes.get("codes").expect("codes").row_bytes as usize;
+        // What fills up the last unit is zeros of the file.
+        for i in 0..k.next_multiple_of(64) as usize {
+            let (block, within) = (i / format.block() as usize, i % format.block() as usize);
+            let (mut code, mut bits) = (0u8, 0);
+            for (byte, bit, width) in in_file(format, within) {
+                let mask = (1u16 << width) - 1;
+                let byte = blocks.get(block).map_or(0, |block| block[byte]);
+                code |= ((u16::from(byte) >> bit & mask) << bits) as u8;
+                bits += width;
+            }
+            if format == WeightFormat::Q8_0 {
+                code ^= 0x80;
+            }
+            let levels = levels(bits);
+            let pieces = 4 / levels.len();
+            let (unit, run, word, byte) = (i / 64, i % 64 / 16, i % 16 / 4, i % 4);
+            let (piece, level) = (run % pieces, run / pieces);
+            let (raise, main, rest, turn, shared) = levels[level];
+            let raised = code << raise;
+            let at = begin("codes").expect("codes") + piece * (stride / pieces) + unit * 16 + word * 4 + byte;
+            all[at] |= raised & main;
+            if rest == 0 {
+                continue;
+            }
+            // The word of `rest`, turned left.
+            let words = 4 / shared;
+            let at = begin("rest").expect("rest") + ((unit * pieces + piece) * words + word / shared) * 4;
+            let place = &mut all[at..at + 4];
+            let before = u32::from_le_bytes([place[0], place[1], place[2], place[3]]);
+            let turned = (u32::from(raised & rest) << (8 * byte)).rotate_left((word % shared * turn) as u32);
+            place.copy_from_slice(&(before | turned).to_le_bytes());
         }
     }
     all
@@ -118,6 +133,7 @@ fn sizes(format: WeightFormat) -> Vec<(u32, u32)> {
     let mut sizes = match format.block() {
         1 => vec![(1, 1), (3, 5), (7, 8), (2, 13), (5, 16), (130, 7)],
         32 => vec![(1, 32), (3, 96), (5, 32 * 33), (131, 32)],
+        64 => vec![(1, 64), (3, 192), (5, 64 * 17), (131, 64)],
         _ => vec![(1, 256), (3, 768), (5, 256 * 9), (130, 256)],
     };
     if std::env::var_os("WARPWRIGHT_FULL").is_some() {
@@ -130,7 +146,7 @@ fn sizes(format: WeightFormat) -> Vec<(u32, u32)> {
 fn planes_are_those_of_the_page() {
     for format in WeightFormat::ALL {
         for (n, k) in sizes(format) {
-            let file = bytes(u64::from(n) * format.row_bytes(k), u64::from(n + k));
+            let file = bytes(format.matrix_bytes(n.into(), k), u64::from(n + k));
             let expected = by_the_page(format, n, k, &file);
             for &seed in orders(&[1, 2]) {
                 let kernel = Repack::new(format, n, k);
@@ -152,7 +168,7 @@ fn planes_are_those_of_the_page() {
 fn unpacking_is_the_inverse() {
     for format in WeightFormat::ALL {
         for (n, k) in sizes(format) {
-            let file = bytes(u64::from(n) * format.row_bytes(k), u64::from(n + k));
+            let file = bytes(format.matrix_bytes(n.into(), k), u64::from(n + k));
             for &seed in orders(&[1, 2]) {
                 let kernel = Unpack::new(format, n, k);
                 let run = KernelTest::new(&kernel)

@@ -39,7 +39,7 @@ impl WeightLayout {
     /// Bytes of `n` rows of `k` weights.
     pub fn bytes(self, format: WeightFormat, n: u32, k: u32) -> u64 {
         match self {
-            WeightLayout::Rows => format.row_bytes(k).saturating_mul(n.into()),
+            WeightLayout::Rows => format.matrix_bytes(n.into(), k),
             WeightLayout::Planes => Planes::new(format, n, k).bytes(),
         }
     }

@@ -86,7 +86,7 @@ fn group(lowering: &mut Lowering<'_>, products: &Products, first: u32, batch: u3
     }
     let floats = (gemv.activations != Activations::Int8).then(|| part(products.x, 0, k));
     let q8_1 = |plane, of| floats.is_none().then(|| part(products.x, plane, k / of));
-    let (x_quants, x_scales, x_sums) = (q8_1(0, 1), q8_1(1, 32), q8_1(2, 32));
-    let args = QuantGemvArgs { x: floats, x_quants, x_scales, x_sums, w, bias, residual, y };
+    let (x_quants, x_scales) = (q8_1(0, 1), q8_1(1, 32));
+    let args = QuantGemvArgs { x: floats, x_quants, x_scales, w, bias, residual, y };
     lowering.launch_with(gemv, args)
 }

@@ -88,13 +88,15 @@ impl BlockTile {
     }
 }
 
-/// What becomes of the sums, and where: `y = scale · sums + bias + residual`, rounded; what `f16` cannot hold becomes
+/// What becomes of the sums, and where: `y = scale · factor · sums + bias + residual`, rounded; what `f16` cannot hold becomes
 /// ±65504.
 #[derive(Clone, Copy)]
 pub(crate) struct Outputs<'k> {
     /// Columns of `y`.
     pub(crate) n: u32,
     pub(crate) scales: Option<Ptr<'k, Global, f32>>,
+    /// One more factor, of all sums.
+    pub(crate) factor: Option<Reg<'k, f32>>,
     pub(crate) bias: Option<Ptr<'k, Global, f32>>,
     pub(crate) residual: Option<AnyPtr<'k>>,
     pub(crate) y: AnyPtr<'k>,
@@ -122,7 +124,11 @@ impl<'k> Outputs<'k> {
     ) {
         let (k, n, tokens) = (row.kernel(), self.n, self.tokens);
         if let Some(scales) = self.scales {
-            sums = sums * k.rows_at(16, |i| scales.ld_if((row + i).lt(tokens), row + i, 0.0));
+            sums = sums
+                * k.rows_at(16, |i| {
+                    let scale = scales.ld_if((row + i).lt(tokens), row + i, 0.0);
+                    self.factor.map_or(scale, |factor| scale * factor)
+                });
         }
         if let Some(bias) = bias {
             sums = sums + bias;

@@ -3,7 +3,7 @@
 use super::block::{BlockTile, COLUMNS, DEPTH, Outputs, ROWS};
 use super::scale_rows::pitch;
 use crate::data::floats::{Dtype, HALVES};
-use crate::weights::{Part, Planes, WeightFormat};
+use crate::weights::{Planes, WeightFormat};
 use warpwright_dsl::*;
 
 /// `y = scale · (x · Wᵀ) + bias + residual` for `W` of `f16` or `bf16`.
@@ -147,7 +147,7 @@ impl Gemm {
         let tile = self.tile();
         let (x, w) = (args.x.typed::<T>(), args.w.typed::<T>());
         let GemmArgs { scales, bias, residual, y, tokens, .. } = args;
-        let outputs = Outputs { n: self.n, scales, bias, residual, y, tokens };
+        let outputs = Outputs { n: self.n, scales, factor: None, bias, residual, y, tokens };
         let [row, column] = tile.place(k);
         let (terms, length) = self.terms();
         // Zeros are all that lies beyond the end of a row in a tile of `x`.
@@ -158,7 +158,7 @@ impl Gemm {
                 rows.pitch(terms * length).columns_fit(whole)
             })
             .collect();
-        let pitch = self.planes().get(Part::Values).map_or(0, |plane| (plane.row_bytes / 2) as u32);
+        let pitch = self.planes().get("values").map_or(0, |plane| (plane.row_bytes / 2) as u32);
         let w = w.matrix(self.n, pitch).columns_fit(pitch.is_multiple_of(DEPTH));
         let w = w.rows_fit(self.n.is_multiple_of(self.columns));
 

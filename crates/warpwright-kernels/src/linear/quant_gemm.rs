@@ -3,14 +3,14 @@
 use super::block::{BlockTile, COLUMNS, DEPTH, Outputs, ROWS, THREADS};
 use super::scale_rows::pitch;
 use crate::data::floats::Dtype;
-use crate::weights::chunks::{ChunkReader, RUN};
-use crate::weights::{Planes, WeightFormat};
+use crate::weights::halves::HalfReader;
+use crate::weights::{Planes, QUANTISED, WeightFormat};
 use warpwright_dsl::*;
 
 /// `y = scale · (x · Wᵀ) + bias + residual` for quantised `W`: prefill, and decoding of more than eight tokens.
 ///
 /// - `x` and `scales` are what [`ScaleRows`](crate::ScaleRows) makes of `tokens × k` activations, with `terms`
-///   of `f16`;
+///   of [`WeightFormat::half`]: `f16`, and `bf16` for MXFP4, whose scales exceed the other;
 /// - `w` is the planes of `n` rows of `k` weights, see [`Planes`];
 /// - `bias`, if there is one, is `n` numbers of `f32`; `residual`, if there is one, is `tokens × n` like `y`, and
 ///   may be the same buffer;
@@ -26,18 +26,18 @@ use warpwright_dsl::*;
 /// # Error
 ///
 /// Products of halves are exact and are added in `f32`. Let `u = 2⁻¹¹`, `X = |xᵢ|`, and `S` the magnitude of each
-/// weight; of formats with a minimum, and `3/2 · |d·sc·z - dmin·m|` more: of the weight that the quant in the middle
-/// stands for, `z = 8` of 4 bits, 16 of 5. Then
+/// weight; of formats with a minimum, and `3/2 · |d·sc·z - dmin·m|` more: of the weight that the code in the middle
+/// stands for, `z = 2` of 2 bits, 8 of 4, 16 of 5. Then
 ///
 /// ```text
 /// |err| ≤ Σ X·S · (a + w + (2·terms·k + 16)·2⁻²³) · (1 + 2⁻⁹)  +  2⁻³⁸ · max X · Σ S  +  |y|·2⁻²³
-///    activations  a = u for one term, u² for two
-///    weights      w = u for q8_0 and q4_0, 2u for q4_k, q5_k and q6_k
+///    activations  a = u for one term, u² for two, with u = 2⁻⁸ where they are bf16
+///    weights      w = 0 for mxfp4 and nvfp4, u where a part's scale is a half, 2u where it is a product
 /// ```
 ///
 /// and one rounding to `out`. Weights smaller than 2⁻¹³ are exact. Activations may be any finite numbers; of the
-/// weights, `d·sc·q` with the format's largest `q`, and `dmin·m`, must be less than 65504, where half precision
-/// ends.
+/// weights that become `f16`, `d·sc·q` with the format's largest `q`, and `dmin·m`, must be less than 65504, where half
+/// precision ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "y = scale * (x * transpose(W)) + bias + residual for quantised W, on the tensor cores",
@@ -50,6 +50,15 @@ use warpwright_dsl::*;
         "format=q6_k k=14336 residual=true",
         "format=q8_0 n=1536 k=1536 bias=true",
         "format=q4_0 rows=64",
+        "format=q4_1 k=896",
+        "format=q5_0 n=896 k=896",
+        "format=q5_1 k=1056 n=33",
+        "format=q2_k",
+        "format=q3_k",
+        "format=iq4_nl",
+        "format=iq4_xs k=14336",
+        "format=mxfp4 k=2880 n=5760",
+        "format=nvfp4",
         "format=q4_k rows=16 columns=64",
         "format=q6_k rows=32 terms=2",
         "format=q8_0 n=1 k=32 rows=16 columns=64 out=bf16"
@@ -57,7 +66,7 @@ use warpwright_dsl::*;
 )]
 pub struct QuantGemm {
     /// How the weights are stored: a quantised format; [`Gemm`](crate::Gemm) is for halves.
-    #[field(domain = Domain::OneOf(&["q8_0", "q4_0", "q4_k", "q5_k", "q6_k"]), default = "q4_k")]
+    #[field(domain = QUANTISED, default = "q4_k")]
     pub format: WeightFormat,
     /// Rows of `W`, columns of `y`.
     #[field(range = 1..=1 << 22, default = 4096)]
@@ -92,8 +101,8 @@ pub struct QuantGemm {
 #[args(of = QuantGemm)]
 #[allow(missing_docs, reason = "they are described with the kernel")]
 pub struct QuantGemmArgs<M: Mode> {
-    #[arg(len = tokens.times(u64::from(of.terms) * u64::from(pitch(of.k))))]
-    pub x: M::In<F16>,
+    #[arg(len = tokens.times(u64::from(of.terms) * u64::from(pitch(of.k))), dtype = of.format.half().ty())]
+    pub x: M::AnyIn,
     #[arg(len = Extent::new(Planes::new(of.format, of.n, of.k).bytes()), constant)]
     pub w: M::In<u8>,
     #[arg(len = tokens)]
@@ -141,7 +150,8 @@ impl Kernel for QuantGemm {
 
     fn launch(&self) -> LaunchRule {
         let rule = self.tile().launch(self.n);
-        if self.rows == 128 && self.terms == 2 { rule.min_sm(80) } else { rule }
+        let large = self.rows == 128 && self.terms == 2;
+        if large || self.format.half() == Dtype::Bf16 { rule.min_sm(80) } else { rule }
     }
 
     fn check(&self) -> Result<(), BuildError> {
@@ -150,23 +160,32 @@ impl Kernel for QuantGemm {
     }
 
     fn body<'k>(&self, k: K<'k>, args: QuantGemmArgs<Body<'k>>) {
-        let (format, tile, pitch) = (self.format, self.tile(), pitch(self.k));
+        match self.format.half() {
+            Dtype::Bf16 => self.multiply::<Bf16>(k, args),
+            _ => self.multiply::<F16>(k, args),
+        }
+    }
+}
+
+impl QuantGemm {
+    /// The product, by halves of a type.
+    fn multiply<'k, T: Factor>(&self, k: K<'k>, args: QuantGemmArgs<Body<'k>>) {
+        let (tile, pitch) = (self.tile(), pitch(self.k));
         let QuantGemmArgs { x, w, scales, bias, residual, y, tokens } = args;
-        let outputs = Outputs { n: self.n, scales: Some(scales), bias, residual, y, tokens };
         let [row, column] = tile.place(k);
         let terms: Vec<_> = (0..self.terms)
             .map(|term| {
-                let rows = x.at(term * pitch).matrix(tokens, pitch).pitch(self.terms * pitch);
+                let rows = x.typed::<T>().at(term * pitch).matrix(tokens, pitch).pitch(self.terms * pitch);
                 rows.aligned(16).columns_fit(true)
             })
             .collect();
-        let weights = ChunkReader::new(format, self.n, self.k, w);
+        let Some(weights) = HalfReader::new(k, self.format, self.n, self.k, w) else { return };
 
-        // Neighbours load the neighbouring chunks of a row.
-        let (chunks, runs) = (ChunkReader::chunks(format), ChunkReader::runs(format));
-        let (chunk, first) = (k.tid() % chunks, k.tid() / chunks);
+        // Neighbours decode neighbouring rows, so that what they store meets in no bank.
+        let at_once = THREADS / weights.threads();
+        let (thread, first) = (k.tid() / at_once, k.tid() % at_once);
         let rows_of_w: Vec<_> = (0..self.columns)
-            .step_by((THREADS / chunks) as usize)
+            .step_by(at_once as usize)
             .map(|i| {
                 let in_tile = first + i;
                 // Columns of `y` that there are not may be made of any weights.
@@ -177,31 +196,26 @@ impl Kernel for QuantGemm {
             .collect();
 
         let pipeline = k.pipeline(2);
-        let x_tiles: Vec<_> = terms.iter().map(|_| pipeline.tile::<F16>(self.rows, DEPTH)).collect();
-        let w_tile = pipeline.tile::<F16>(self.columns, DEPTH);
+        let x_tiles: Vec<_> = terms.iter().map(|_| pipeline.tile::<T>(self.rows, DEPTH)).collect();
+        let w_tile = pipeline.tile::<T>(self.columns, DEPTH);
         let ([warp_rows, warp_columns], warp_place) = (tile.warp(), tile.warp_place(k));
         let sums = pipeline.run_fed(
             self.k.div_ceil(DEPTH),
             k.accumulators(warp_rows, warp_columns),
             |stage, step| {
                 for (tile, &x) in x_tiles.iter().zip(&terms) {
-                    let tile = tile.at(stage);
-                    if ChunkReader::in_order(format) {
-                        tile.load(x, row, step * DEPTH);
-                    } else {
-                        tile.load_runs(x, row, RUN, |run| ChunkReader::column(format, step, run));
-                    }
+                    tile.at(stage).load(x, row, step * DEPTH);
                 }
             },
             |step| {
-                let loaded =
-                    rows_of_w.iter().map(|&(in_tile, row)| (in_tile, weights.load(row, step, chunk)));
+                let loaded = rows_of_w.iter().map(|&(in_tile, row)| (in_tile, weights.load(row, step, thread)));
                 let loaded: Vec<_> = loaded.collect();
+                let weights = &weights;
                 move |stage| {
                     let tile = w_tile.at(stage);
                     for (row, loaded) in &loaded {
                         for (run, halves) in (0..).zip(loaded.decode()) {
-                            let column = (chunk * runs + run) * RUN;
+                            let column = weights.column(thread, run);
                             let [a, b, c, d, e, f, g, h] = halves;
                             tile.st_words(*row, column, [a, b, c, d]);
                             tile.st_words(*row, column + 8, [e, f, g, h]);
@@ -214,6 +228,8 @@ impl Kernel for QuantGemm {
                 tile.multiply(warp_place, &x, w_tile.at(stage), sums)
             },
         );
+        let factor = weights.tensor_scale();
+        let outputs = Outputs { n: self.n, scales: Some(scales), factor, bias, residual, y, tokens };
         outputs.store(sums, [row + warp_place[0], column + warp_place[1]]);
     }
 }

@@ -12,8 +12,8 @@ use warpwright_dsl::*;
 /// captured graph can be replayed; `y` is `tokens × d`, row-major, of type `out`. An id that the table does
 /// not have gives a row of zeros, and nothing outside of the table is read.
 ///
-/// Weights are exact in `f32`, or rounded once where the format subtracts a minimum (`q4_k`, `q5_k`), and are
-/// rounded to `out`, where what `f16` cannot hold becomes ±65504. The decoding is that of `dequantize_row_*` in ggml, eight weights a thread.
+/// Weights are exact in `f32`, or rounded once where the format subtracts a minimum, and once where the matrix has a
+/// scale of its own, and are rounded to `out`, where what `f16` cannot hold becomes ±65504. A thread decodes eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "y[t] = table[ids[t]]: rows of a table in a GGUF file's layout, zeros for ids that it has not",
@@ -24,6 +24,15 @@ use warpwright_dsl::*;
         "format=q8_0 d=1536 rows=151936",
         "format=q4_0 out=f16",
         "format=q4_k d=256 out=bf16",
+        "format=q5_0 d=896 rows=151936",
+        "format=q4_1",
+        "format=q5_1 d=96",
+        "format=q2_k",
+        "format=q3_k out=f16",
+        "format=iq4_nl",
+        "format=iq4_xs",
+        "format=mxfp4 d=2880",
+        "format=nvfp4",
         "format=q5_k",
         "format=q6_k d=2048",
         "format=q6_k d=1536 rows=151936 out=f16"
@@ -49,7 +58,7 @@ pub struct Embedding {
 #[args(of = Embedding)]
 #[allow(missing_docs, reason = "they are described with the kernel")]
 pub struct EmbeddingArgs<M: Mode> {
-    #[arg(len = Extent::new(of.rows.into()).times(of.format.row_bytes(of.d)), constant)]
+    #[arg(len = Extent::new(of.format.matrix_bytes(of.rows.into(), of.d)), constant)]
     pub table: M::In<u8>,
     #[arg(len = tokens)]
     pub ids: M::In<u32>,
@@ -105,13 +114,21 @@ impl Kernel for Embedding {
         let (d, row_bytes) = (k.dim(self.d), k.dim(self.row_bytes()));
         let (rows, count) = (k.dim(self.rows), self.group());
         let group = k.ctaid_y() * THREADS + k.tid();
+        // Behind the rows.
+        let scale = self.format.has_tensor_scale().then(|| table.row(rows.reg(), row_bytes).cast::<f32>().ld(0));
 
         let store = || {
             let id = ids.ld(k.ctaid());
             let row = GgufRow { format: self.format, k: self.d, bytes: table.row(id, row_bytes) };
             let y = y.row(k.ctaid(), d).at(group * count);
             let known = id.lt(rows);
-            k.when(known, || y.st_vec(0, &row.decode(group)));
+            k.when(known, || {
+                let mut weights = row.decode(group);
+                if let Some(scale) = scale {
+                    weights.iter_mut().for_each(|weight| *weight = *weight * scale);
+                }
+                y.st_vec(0, &weights);
+            });
             k.when(!known, || y.st_vec(0, &vec![k.f32(0.0); count as usize]));
         };
         match d.is_multiple_of(THREADS * count) {

@@ -1,14 +1,16 @@
 //! Weights from the bytes of a GGUF file, on the device.
 //!
-//! A row is decoded in *groups* of consecutive weights, one thread a group, so that neighbours store
-//! neighbours. A group lies within one block, and within what one scale scales. The blocks are those of
-//! ggml, `ggml-common.h` and `dequantize_row_*` in `ggml-quants.c`, bit for bit.
+//! A row is decoded in *groups* of consecutive weights, one thread a group, so that neighbours store neighbours. A group
+//! lies within one part of a block.
 //!
-//! Numbers are exact where the format's product fits 24 bits (`q8_0`, `q4_0`, `q6_k`), and rounded once, by
-//! the sum with the minimum, where not (`q4_k`, `q5_k`).
+//! Numbers are exact where the format has no minima, and rounded once, by the sum with the minimum, where it has. A scale
+//! of the matrix rounds them once more.
 
-use super::WeightFormat;
-use super::words::load_words;
+use super::format::{Quants, Values};
+use super::planes::UNIT;
+use super::scales::Records;
+use super::words::{aligned, load_word};
+use super::{WeightFormat, codes::four};
 use warpwright_dsl::*;
 
 /// A row of `k` weights as it lies in the file. Its first byte is at a multiple of
@@ -20,33 +22,25 @@ pub(crate) struct GgufRow<'k> {
     pub(crate) bytes: Ptr<'k, Global, u8>,
 }
 
-/// The same four bits of every byte.
-const NIBBLES: u32 = 0x0f0f_0f0f;
+/// Weights of a group of a block.
+const GROUP: u32 = 8;
 
 impl<'k> GgufRow<'k> {
     /// Weights of a group: eight of a block; of numbers as many as divide `k` and fit 16 bytes.
     pub(crate) fn group(format: WeightFormat, k: u32) -> u32 {
-        let most = if format == WeightFormat::F32 { 4 } else { 8 };
+        let most = if format == WeightFormat::F32 { 4 } else { GROUP };
         if format.is_float() { most.min(1 << k.trailing_zeros().min(3)) } else { most }
     }
 
     /// The weights of a group, in their order.
     #[track_caller]
     pub(crate) fn decode(self, group: Reg<'k, u32>) -> Vec<Reg<'k, f32>> {
-        match self.format {
-            WeightFormat::F32 => self.numbers::<f32>(group),
-            WeightFormat::F16 => self.numbers::<F16>(group),
-            WeightFormat::Bf16 => self.numbers::<Bf16>(group),
-            WeightFormat::Q8_0 => self.q8_0(group),
-            WeightFormat::Q4_0 => self.q4_0(group),
-            WeightFormat::Q4K | WeightFormat::Q5K => self.q4_k_or_q5_k(group),
-            WeightFormat::Q6K => self.q6_k(group),
+        match (self.format.quants(), self.format) {
+            (Some(quants), _) => self.quantised(quants, group),
+            (None, WeightFormat::F16) => self.numbers::<F16>(group),
+            (None, WeightFormat::Bf16) => self.numbers::<Bf16>(group),
+            (None, _) => self.numbers::<f32>(group),
         }
-    }
-
-    /// Where a block begins.
-    fn block(self, number: Reg<'k, u32>) -> Ptr<'k, Global, u8> {
-        self.bytes.at(number * self.format.block_bytes())
     }
 
     fn numbers<T: Float>(self, group: Reg<'k, u32>) -> Vec<Reg<'k, f32>> {
@@ -61,77 +55,73 @@ impl<'k> GgufRow<'k> {
         loaded.into_iter().map(|x| x.f32()).collect()
     }
 
-    /// `f16 d; i8 qs[32]`.
-    fn q8_0(self, group: Reg<'k, u32>) -> Vec<Reg<'k, f32>> {
-        let block = self.block(group / 4);
-        let d = block.cast::<F16>().ld(0).f32();
-        let quants = load_words(block.at((group % 4) * 8), 2, 2, 2);
-        bytes_of(&quants, |word, at| word.bits::<i32>().bfe(at, 8).f32() * d)
-    }
+    fn quantised(self, quants: &Quants, group: Reg<'k, u32>) -> Vec<Reg<'k, f32>> {
+        let k = group.kernel();
+        let of_block = self.format.block() / GROUP;
+        let block = self.bytes.at(group / of_block * self.format.block_bytes());
+        let first = group % of_block * GROUP;
+        let word = |at: Reg<'k, u32>, alignment| load_word(k, block.at(at), alignment, None);
 
-    /// `f16 d; u8 qs[16]`: low halves are weights 0 to 15, high halves 16 to 31.
-    fn q4_0(self, group: Reg<'k, u32>) -> Vec<Reg<'k, f32>> {
-        let block = self.block(group / 4);
-        let d = block.cast::<F16>().ld(0).f32();
-        let bytes = load_words(block.at((group % 2) * 8), 2, 2, 2);
-        let high = (group & 2) << 1;
-        let quants: Vec<_> = bytes.into_iter().map(|word| (word >> high) & NIBBLES).collect();
-        bytes_of(&quants, |word, at| (word.bfe(at, 8).f32() - 8.0) * d)
-    }
-
-    /// `f16 d, dmin; u8 scales[12]; u8 qh[32], of Q5_K alone; u8 qs[128]`.
-    fn q4_k_or_q5_k(self, group: Reg<'k, u32>) -> Vec<Reg<'k, f32>> {
-        let block = self.block(group / 32);
-        let (within, sub_block) = (group % 4, (group / 4) % 8);
-        let [both, scales, minima, mixed] = block.cast::<u32>().ld_vec(0);
-        let [d, dmin] = both.bits::<F16x2>().f32x2();
-        // Of the upper sub-blocks, the low four bits are in the last word and the rest above the six bits
-        // of the lower ones.
-        let (byte, upper) = ((sub_block % 4) * 8, sub_block.ge(4));
-        let rest = |word: Reg<'k, u32>| ((word >> byte) >> 2) & 0x30;
-        let mixed = mixed >> byte;
-        let scale = upper.select((mixed & 15) | rest(scales), (scales >> byte) & 63);
-        let minimum = upper.select(((mixed >> 4) & 15) | rest(minima), (minima >> byte) & 63);
-
-        let five = self.format == WeightFormat::Q5K;
-        let in_unit = block.at((sub_block / 2) * 32 + within * 8);
-        let bytes = load_words(in_unit, if five { 48 } else { 16 }, 2, 8);
-        let high = (sub_block % 2) * 4;
-        let mut quants: Vec<_> = bytes.into_iter().map(|word| (word >> high) & NIBBLES).collect();
-        if five {
-            let fifth = load_words(block.at(within * 8), 16, 2, 8);
-            for (quant, bits) in quants.iter_mut().zip(fifth) {
-                *quant = *quant | ((bits >> sub_block) & 0x0101_0101) << 4;
-            }
+        // The eight codes, in two words.
+        let mut codes: Option<[Reg<'k, u32>; 2]> = None;
+        let mut bits = 0;
+        for field in quants.codes {
+            let of_field = if field.run == 1 {
+                let byte = block.at(first / GROUP).at(field.at).ld(0).to::<u32>();
+                [0, 4].map(|at| ((byte >> at) & 15) * 0x0020_4081 & four(1))
+            } else {
+                let turn = field.run * (8 / field.width);
+                let byte = first / turn * field.run + first % field.run;
+                let bit = first % turn / field.run * field.width;
+                let alignment = aligned(self.format.alignment(), field.at).min(4);
+                [0, 4].map(|i| (word(byte + (field.at + i), alignment) >> bit) & four((1 << field.width) - 1))
+            };
+            let moved = of_field.map(|of_field| of_field << bits);
+            codes = Some(codes.map_or(moved, |codes| [codes[0] | moved[0], codes[1] | moved[1]]));
+            bits += field.width;
         }
-        // The products are exact, so that the sum is all that is rounded.
-        let (scale, minimum) = (d * scale.f32(), -(dmin * minimum.f32()));
-        bytes_of(&quants, |word, at| word.bfe(at, 8).f32().mul_add(scale, minimum))
-    }
+        let codes = codes.unwrap_or([k.u32(0); 2]);
 
-    /// `u8 ql[128]; u8 qh[64]; i8 scales[16]; f16 d`, in two halves of 128 weights: their quarters are low
-    /// and high halves of `ql`, and pairs of bits of `qh`.
-    fn q6_k(self, group: Reg<'k, u32>) -> Vec<Reg<'k, f32>> {
-        let block = self.block(group / 32);
-        let (half, quarter, within) = ((group / 16) % 2, (group / 4) % 4, group % 4);
-        let low = load_words(block.at(half * 64 + (quarter % 2) * 32 + within * 8), 0, 2, 2);
-        let upper = load_words(block.at(half * 32 + within * 8), 128, 2, 2);
-        let scale = block.cast::<i8>().ld((group / 2) % 16 + 192).f32();
-        let scale = block.cast::<F16>().ld(104).f32() * scale;
-        let quants: Vec<_> = (low.into_iter().zip(upper))
-            .map(|(low, upper)| {
-                let low = (low >> ((quarter / 2) * 4)) & NIBBLES;
-                low | ((upper >> (quarter * 2)) & 0x0303_0303) << 4
-            })
-            .collect();
-        bytes_of(&quants, |word, at| (word.bfe(at, 8).f32() - 32.0) * scale)
-    }
-}
+        let (unit, part) = (first / UNIT, first % UNIT / quants.part);
+        let records = quants.records.iter().map(|record| {
+            let alignment = aligned(self.format.alignment(), record.at);
+            let (at, bytes) = match record.shared_out && self.format.block() > UNIT {
+                true => (unit * record.unit_bytes(self.format.block()), record.unit_bytes(self.format.block())),
+                false => (k.u32(0), record.bytes),
+            };
+            let from = block.at(record.at).at(at);
+            match bytes {
+                1 => vec![from.ld(0).to()],
+                2 => vec![from.cast::<u16>().ld(0).to()],
+                _ => (0..bytes).step_by(4).map(|i| load_word(k, from.at(i), alignment.min(4), None)).collect(),
+            }
+        });
+        // A block that is half of a unit is the first half of one here.
+        let mut words: Vec<Vec<_>> = records.collect();
+        words.iter_mut().for_each(|words| words.resize(4, k.u32(0)));
+        let scales = (quants.scales)(&Records { words, unit });
+        let of_part = |of: &dyn Fn(usize) -> Reg<'k, f32>| {
+            let parts = (self.format.block().min(UNIT) / quants.part) as usize;
+            (1..parts).fold(of(0), |value, i| part.eq(i as u32).select(of(i), value))
+        };
+        let scale = of_part(&|i| scales.part(i).0);
+        let minimum = (!scales.minima.is_empty())
+            .then(|| of_part(&|i| scales.part(i).1.unwrap_or_else(|| k.f32(0.0))));
 
-/// What `decode` makes of each byte, which begins at a bit of its word.
-fn bytes_of<'k>(
-    words: &[Reg<'k, u32>],
-    decode: impl Fn(Reg<'k, u32>, u32) -> Reg<'k, f32>,
-) -> Vec<Reg<'k, f32>> {
-    words.iter().flat_map(|&word| [0, 8, 16, 24].map(|at| decode(word, at))).collect()
+        let value = |quant: Reg<'k, f32>| match minimum {
+            // The product is exact, so that the sum is all that is rounded.
+            Some(minimum) => quant.mul_add(scale, -minimum),
+            None => quant * scale,
+        };
+        let bytes = |word: Reg<'k, u32>| [0, 8, 16, 24].map(|at| word.bfe(at, 8));
+        let quants_of = |word: Reg<'k, u32>| match quants.values {
+            Values::From(zero) => bytes(word).map(|code| code.f32() - zero as f32),
+            Values::Signed => [0, 8, 16, 24].map(|at| word.bits::<i32>().bfe(at, 8).f32()),
+            Values::Table(table) => {
+                let [of_low, _] = word.look_up(table.map(|value| value as u8));
+                [0, 8, 16, 24].map(|at| of_low.bits::<i32>().bfe(at, 8).f32())
+            }
+        };
+        codes.into_iter().flat_map(quants_of).map(value).collect()
+    }
 }

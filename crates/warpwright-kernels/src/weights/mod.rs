@@ -1,72 +1,43 @@
 //! Weights: their formats in a GGUF file, their planes on the device, and the kernels between the two.
 //!
 //! ```text
-//!   GGUF rows ──► Repack ──► planes ──► matrix products
+//!   GGUF rows ──► Repack ──► planes ──► units ──► matrix products
 //!      │   ◄── Unpack ◄──
 //!      └────► Embedding
 //! ```
 //!
-//! [`WeightFormat`] is what a tensor's type in the file says; [`Planes`] is where its parts lie on the
-//! device, as `docs/weights.md` says. What a block's bytes in a file mean is decoded here, on the device. Planes are decoded
-//! here for products with matrices (`chunks`), and in `linear::gemv` for products with vectors, whose lanes share a row out
-//! in another way.
+//! A format is a file of [`formats`], and says what its blocks are ([`format`], [`scales`]). Everything else here serves
+//! all of them: [`Planes`] is where the parts of a matrix lie on the device, as `docs/weights.md` says, `codes` how bits
+//! are cut there, `units` reads 64
+//! weights of a row for a product, `halves` such as the tensor cores take, `gguf` eight of a file's row.
 
-pub(crate) mod chunks;
+mod codes;
+mod format;
+mod formats;
 pub(crate) mod gguf;
+pub(crate) mod halves;
 mod planes;
 pub(crate) mod repack;
+mod scales;
+pub(crate) mod units;
 mod words;
 
-pub use planes::{Part, Plane, Planes};
+pub use format::Weight;
+pub use formats::WeightFormat;
+pub use planes::{Plane, Planes};
 pub use repack::{Repack, RepackArgs, Unpack, UnpackArgs};
+pub(crate) use codes::Piece;
+pub(crate) use planes::UNIT;
+pub(crate) use scales::Scales;
 
-use warpwright_dsl::BuildError;
-
-/// How a weight matrix is stored: a row of `k` weights is `k / block` consecutive blocks in the file.
-///
-/// The block formats are those of ggml (`ggml-common.h`); numbers are little-endian, `d` and `dmin` are `f16`.
-///
-/// | format | weights, bytes of a block | weight |
-/// | --- | --- | --- |
-/// | `f32`, `f16`, `bf16` | 1, 4 or 2 | itself |
-/// | `q8_0` | 32, 34 | `d · q`, `q` a signed byte |
-/// | `q4_0` | 32, 18 | `d · (q - 8)`, `q` of 4 bits |
-/// | `q4_k` | 256, 144 | `d · sc · q - dmin · m`, `q` of 4 bits, `sc` and `m` of 6 bits for each 32 |
-/// | `q5_k` | 256, 176 | the same, `q` of 5 bits |
-/// | `q6_k` | 256, 210 | `d · sc · (q - 32)`, `q` of 6 bits, `sc` a signed byte for each 16 |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, warpwright_dsl::Choice)]
-pub enum WeightFormat {
-    /// Single precision.
-    F32,
-    /// Half precision.
-    F16,
-    /// The upper half of single precision.
-    Bf16,
-    /// Signed bytes, a scale for each 32.
-    Q8_0,
-    /// Four bits, a scale for each 32.
-    Q4_0,
-    /// Four bits, scales and minima in superblocks of 256.
-    Q4K,
-    /// Five bits, scales and minima in superblocks of 256.
-    Q5K,
-    /// Six bits, scales in superblocks of 256.
-    Q6K,
-}
+use crate::data::floats::Dtype;
+use format::Quants;
+use warpwright_dsl::{BuildError, Choice, Domain};
 
 impl WeightFormat {
     /// The number by which a GGUF file names it.
     pub const fn ggml_type(self) -> u32 {
-        match self {
-            WeightFormat::F32 => 0,
-            WeightFormat::F16 => 1,
-            WeightFormat::Q4_0 => 2,
-            WeightFormat::Q8_0 => 8,
-            WeightFormat::Q4K => 12,
-            WeightFormat::Q5K => 13,
-            WeightFormat::Q6K => 14,
-            WeightFormat::Bf16 => 30,
-        }
+        self.format().ggml_type
     }
 
     /// The format that a GGUF file names by that number, if it is one of these.
@@ -76,24 +47,12 @@ impl WeightFormat {
 
     /// Weights of a block: the length of a row is a multiple of it.
     pub const fn block(self) -> u32 {
-        match self {
-            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => 1,
-            WeightFormat::Q8_0 | WeightFormat::Q4_0 => 32,
-            WeightFormat::Q4K | WeightFormat::Q5K | WeightFormat::Q6K => 256,
-        }
+        self.format().block
     }
 
     /// Bytes of a block in the file.
     pub const fn block_bytes(self) -> u32 {
-        match self {
-            WeightFormat::F32 => 4,
-            WeightFormat::F16 | WeightFormat::Bf16 => 2,
-            WeightFormat::Q8_0 => 34,
-            WeightFormat::Q4_0 => 18,
-            WeightFormat::Q4K => 144,
-            WeightFormat::Q5K => 176,
-            WeightFormat::Q6K => 210,
-        }
+        self.format().bytes
     }
 
     /// Blocks of a row of `k` weights; what is less than a block is not counted.
@@ -106,12 +65,79 @@ impl WeightFormat {
         self.blocks(k) as u64 * self.block_bytes() as u64
     }
 
+    /// Bytes of a matrix of `n` rows of `k` weights: the rows as they lie in the file, and where the format has a scale of
+    /// the matrix, [`has_tensor_scale`](Self::has_tensor_scale), that `f32` behind them.
+    pub const fn matrix_bytes(self, n: u64, k: u32) -> u64 {
+        let scale = if self.has_tensor_scale() { 4 } else { 0 };
+        n.saturating_mul(self.row_bytes(k)).saturating_add(scale)
+    }
+
     /// Bytes that the address of every block in the file is a multiple of, where rows begin at a multiple
     /// of 32.
     pub const fn alignment(self) -> u32 {
         let bytes = self.block_bytes();
         let power = 1 << bytes.trailing_zeros();
         if power < 16 { power } else { 16 }
+    }
+
+    /// Whether weights are numbers by themselves, with no scale beside them.
+    pub const fn is_float(self) -> bool {
+        self.block() == 1
+    }
+
+    /// Whether a matrix has a scale of its own beside its blocks: a tensor of one `f32` in a file.
+    pub const fn has_tensor_scale(self) -> bool {
+        match self.quants() {
+            Some(quants) => quants.tensor_scale,
+            None => false,
+        }
+    }
+
+    /// What the weights of rows of blocks are made of, without rounding: the reference that kernels are held to. Bytes
+    /// beyond the last whole block are left out, and so is a scale of the matrix.
+    pub fn weights(self, rows: &[u8]) -> Vec<Weight> {
+        let number = |quant| Weight { scale: 1.0, quant, minimum: 0.0 };
+        let blocks = rows.chunks_exact(self.block_bytes() as usize);
+        match (self.quants(), self.float()) {
+            (Some(quants), _) => {
+                let of_block = |block| (0..self.block() as usize).map(move |i| quants.weight(block, i));
+                blocks.flat_map(of_block).collect()
+            }
+            (None, Dtype::F16) => blocks.map(|bytes| number(scales::half(bytes, 0))).collect(),
+            // The upper half of an `f32`, or all of it.
+            (None, _) => blocks
+                .map(|bytes| {
+                    let bits = bytes.iter().fold(0u32, |bits, &byte| bits >> 8 | u32::from(byte) << 24);
+                    number(f32::from_bits(bits).into())
+                })
+                .collect(),
+        }
+    }
+
+    /// The weights of a matrix, from the bytes that [`matrix_bytes`](Self::matrix_bytes) counts.
+    pub fn dequantize(self, n: u64, k: u32, bytes: &[u8]) -> Vec<f64> {
+        let (rows, scale) = bytes.split_at((n * self.row_bytes(k)) as usize);
+        let scale = <[u8; 4]>::try_from(scale).map_or(1.0, |bytes| f32::from_le_bytes(bytes).into());
+        self.weights(rows).into_iter().map(|weight| weight.value() * scale).collect()
+    }
+
+    /// How its blocks are made; `None` where weights are numbers by themselves.
+    pub(crate) const fn quants(self) -> Option<&'static Quants> {
+        self.format().quants.as_ref()
+    }
+
+    /// The type of weights that are numbers by themselves.
+    pub(crate) const fn float(self) -> Dtype {
+        match self {
+            WeightFormat::F16 => Dtype::F16,
+            WeightFormat::Bf16 => Dtype::Bf16,
+            _ => Dtype::F32,
+        }
+    }
+
+    /// The type of halves that products on the tensor cores are made of.
+    pub fn half(self) -> Dtype {
+        self.quants().map_or(self.float(), |quants| quants.half)
     }
 
     /// Whether a row may have `k` weights: whole blocks, and one at least.
@@ -121,9 +147,7 @@ impl WeightFormat {
         }
         Err(BuildError::field(field, k, format!("a multiple of {}, the block of {self}", self.block())))
     }
-
-    /// Whether weights are numbers by themselves, with no scale beside them.
-    pub const fn is_float(self) -> bool {
-        self.block() == 1
-    }
 }
+
+/// The formats that have scales: all but the first three.
+pub(crate) const QUANTISED: Domain = Domain::OneOf(<WeightFormat as Choice>::NAMES.split_at(3).1);

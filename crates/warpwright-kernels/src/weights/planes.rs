@@ -1,46 +1,18 @@
 //! Where the planes of a weight matrix lie in its buffer: the numbers of `docs/weights.md`.
 
 use super::WeightFormat;
+use super::codes::Cut;
 
-/// What a plane holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// Weights that are numbers, each row filled up with zeros to a multiple of 16 bytes.
-    Values,
-    /// The numbers that are scaled, or their low four bits.
-    Quants,
-    /// The fifth bits of Q5_K.
-    Fifth,
-    /// The upper two bits of Q6_K.
-    Upper,
-    /// Scales and minima of Q4_K and Q5_K.
-    Headers,
-    /// Scales: `f16` of each 32 weights, for Q6_K bytes of each 16.
-    Scales,
-    /// The `f16` of each superblock of Q6_K.
-    D,
-}
+/// Weights of a unit, for which planes have records.
+pub(crate) const UNIT: u32 = 64;
 
-impl Part {
-    /// Its name: `quants`, `headers`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Part::Values => "values",
-            Part::Quants => "quants",
-            Part::Fifth => "fifth",
-            Part::Upper => "upper",
-            Part::Headers => "headers",
-            Part::Scales => "scales",
-            Part::D => "d",
-        }
-    }
-}
-
-/// A plane: `n` rows of as many bytes, without gaps.
+/// A plane: rows of as many bytes, without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plane {
-    /// What it holds.
-    pub part: Part,
+    /// What it holds: `values`, or `codes`, `rest`, and what the format's records are called.
+    pub name: &'static str,
+    /// Rows: those of the matrix, or one.
+    pub rows: u32,
     /// Bytes of a row.
     pub row_bytes: u64,
     /// Where it begins in the buffer, in bytes: a multiple of [`Planes::ALIGNMENT`].
@@ -50,10 +22,10 @@ pub struct Plane {
 /// The planes of a matrix of `n` rows of `k` weights.
 ///
 /// ```
-/// use warpwright_kernels::weights::{Part, Planes, WeightFormat};
+/// use warpwright_kernels::weights::{Planes, WeightFormat};
 ///
 /// let planes = Planes::new(WeightFormat::Q4K, 3, 512);
-/// let headers = planes.get(Part::Headers).expect("a plane of this format");
+/// let headers = planes.get("headers").expect("a plane of this format");
 /// assert_eq!((headers.offset, headers.row_bytes), (768, 32));
 /// assert_eq!(planes.bytes(), 768 + 3 * 32);
 /// ```
@@ -73,12 +45,12 @@ impl Planes {
     /// beyond the last whole block has no room; kernels refuse such a `k` when they are built.
     pub fn new(format: WeightFormat, n: u32, k: u32) -> Self {
         let mut offset = 0u64;
-        let planes = parts(format, k)
+        let planes = parts(format, n, k)
             .into_iter()
-            .map(|(part, row_bytes)| {
-                let plane = Plane { part, row_bytes, offset };
+            .map(|(name, rows, row_bytes)| {
+                let plane = Plane { name, rows, row_bytes, offset };
                 // Sizes that no kernel takes end at the largest number there is.
-                let end = offset.saturating_add(u64::from(n).saturating_mul(row_bytes));
+                let end = offset.saturating_add(u64::from(rows).saturating_mul(row_bytes));
                 offset = end.checked_next_multiple_of(Self::ALIGNMENT).unwrap_or(u64::MAX);
                 plane
             })
@@ -106,38 +78,37 @@ impl Planes {
         self.planes.iter().copied()
     }
 
-    /// The plane of that part, if the format has one.
-    pub fn get(&self, part: Part) -> Option<Plane> {
-        self.iter().find(|plane| plane.part == part)
+    /// The plane of that name, if the format has one.
+    pub fn get(&self, name: &str) -> Option<Plane> {
+        self.iter().find(|plane| plane.name == name)
     }
 
     /// Bytes of the buffer: to the end of the last plane.
     pub fn bytes(&self) -> u64 {
-        self.planes
-            .last()
-            .map_or(0, |last| last.offset.saturating_add(u64::from(self.n).saturating_mul(last.row_bytes)))
+        let end = |last: &Plane| last.offset.saturating_add(u64::from(last.rows).saturating_mul(last.row_bytes));
+        self.planes.last().map_or(0, end)
     }
 }
 
-/// The parts of a format, in order, with the bytes of a row of `k` weights.
-fn parts(format: WeightFormat, k: u32) -> Vec<(Part, u64)> {
-    let weights = u64::from(format.blocks(k)) * u64::from(format.block());
-    let (quarter, eighth, sixteenth) = (weights / 4, weights / 8, weights / 16);
-    match format {
-        WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => {
-            vec![(Part::Values, format.row_bytes(k).next_multiple_of(16))]
-        }
-        WeightFormat::Q8_0 => vec![(Part::Quants, weights), (Part::Scales, sixteenth)],
-        WeightFormat::Q4_0 => vec![(Part::Quants, weights / 2), (Part::Scales, sixteenth)],
-        WeightFormat::Q4K => vec![(Part::Quants, weights / 2), (Part::Headers, sixteenth)],
-        WeightFormat::Q5K => {
-            vec![(Part::Quants, weights / 2), (Part::Fifth, eighth), (Part::Headers, sixteenth)]
-        }
-        WeightFormat::Q6K => vec![
-            (Part::Quants, weights / 2),
-            (Part::Upper, quarter),
-            (Part::Scales, sixteenth),
-            (Part::D, weights / 128),
-        ],
+/// The names of a format's planes in order, with their rows and the bytes of a row of `k` weights.
+fn parts(format: WeightFormat, n: u32, k: u32) -> Vec<(&'static str, u32, u64)> {
+    let Some(quants) = format.quants() else {
+        return vec![("values", n, format.row_bytes(k).next_multiple_of(16))];
+    };
+    let blocks = u64::from(format.blocks(k));
+    let units = (blocks * u64::from(format.block())).div_ceil(UNIT.into());
+    let Cut { main, rest } = Cut::of(quants);
+    let mut parts = vec![("codes", n, units * u64::from(UNIT / 8 * main))];
+    if rest > 0 {
+        parts.push(("rest", n, units * u64::from(UNIT / 8 * rest)));
     }
+    for record in quants.records {
+        let of_unit = || units * u64::from(record.unit_bytes(format.block()));
+        let bytes = if record.shared_out { of_unit() } else { blocks * u64::from(record.bytes) };
+        parts.push((record.name, n, bytes));
+    }
+    if quants.tensor_scale {
+        parts.push(("tensor_scale", 1, 4));
+    }
+    parts
 }

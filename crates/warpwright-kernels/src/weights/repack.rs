@@ -1,17 +1,22 @@
 //! From the bytes of a GGUF file to planes, and back, bit for bit: see `docs/weights.md`.
 //!
-//! A thread moves a block, or 16 bytes of a row of numbers. Blocks follow one another without gaps on both
-//! sides, so a block's number is all that a place depends on. What moves are words of four bytes, whose bytes
-//! go through the same shifts and masks.
+//! A thread moves a block and no less than a unit, or 16 bytes of a row of numbers. Codes move in words of four
+//! neighbours, whose bytes go through the same shifts and masks; what is beside them moves as it is.
 
-use super::words::{load_words, store_words};
-use super::{Part, Planes, WeightFormat};
+use super::codes::{Cut, Piece, four};
+use super::format::{Quants, Values};
+use super::planes::UNIT;
+use super::words::{aligned, load_word, store_word};
+use super::{Planes, WeightFormat};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use warpwright_dsl::*;
 
 /// Makes the planes of a matrix from its bytes in a GGUF file.
 ///
-/// `gguf` holds `n` rows of `k` weights as they lie in the file, `planes` the buffer that [`Planes`]
-/// describes. Every byte of every plane is written; what lies between planes is not.
+/// `gguf` holds `n` rows of `k` weights as they lie in the file, and behind them the scale of the matrix where the format
+/// has one: [`WeightFormat::matrix_bytes`]. `planes` is the buffer that [`Planes`] describes. Every byte of every plane is
+/// written; what lies between planes is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "the planes of a weight matrix from its bytes in a GGUF file",
@@ -21,8 +26,17 @@ use warpwright_dsl::*;
         "format=bf16 n=1 k=1",
         "format=q8_0",
         "format=q4_0",
+        "format=q4_1 k=896",
+        "format=q5_0 k=896",
+        "format=q5_1 n=3 k=32",
+        "format=q2_k",
+        "format=q3_k",
         "format=q5_k k=14336",
-        "format=q6_k n=128256"
+        "format=q6_k n=128256",
+        "format=iq4_nl",
+        "format=iq4_xs",
+        "format=mxfp4 n=3 k=96",
+        "format=nvfp4"
     )
 )]
 pub struct Repack {
@@ -50,8 +64,7 @@ pub struct RepackArgs<M: Mode> {
 
 /// Makes the bytes of a GGUF file from the planes: the inverse of [`Repack`].
 ///
-/// `planes` is the buffer that [`Planes`] describes, `gguf` holds `n` rows of `k` weights as they lie in the
-/// file; all of it is written.
+/// `planes` is the buffer that [`Planes`] describes; `gguf`, what [`Repack`] reads, is written, all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "the bytes of a GGUF file from the planes of a weight matrix",
@@ -61,8 +74,17 @@ pub struct RepackArgs<M: Mode> {
         "format=bf16 n=1 k=1",
         "format=q8_0",
         "format=q4_0",
+        "format=q4_1 k=896",
+        "format=q5_0 k=896",
+        "format=q5_1 n=3 k=32",
+        "format=q2_k",
+        "format=q3_k",
         "format=q5_k k=14336",
-        "format=q6_k n=128256"
+        "format=q6_k n=128256",
+        "format=iq4_nl",
+        "format=iq4_xs",
+        "format=mxfp4 n=3 k=96",
+        "format=nvfp4"
     )
 )]
 pub struct Unpack {
@@ -129,26 +151,7 @@ impl Kernel for Repack {
     }
 
     fn body<'k>(&self, k: K<'k>, RepackArgs { gguf, planes }: RepackArgs<Body<'k>>) {
-        let matrix = self.matrix();
-        k.when(k.global_tid().lt(matrix.items()), || {
-            let sides = matrix.sides(k, gguf, planes);
-            match self.format {
-                WeightFormat::F32 => sides.numbers::<u32>(Way::In),
-                WeightFormat::F16 | WeightFormat::Bf16 => sides.numbers::<u16>(Way::In),
-                WeightFormat::Q8_0 => sides.block_of_32(Way::In, 8),
-                WeightFormat::Q4_0 => sides.block_of_32(Way::In, 4),
-                WeightFormat::Q4K => {
-                    sides.repack_header();
-                    sides.quants_of_four_bits(Way::In, 16);
-                }
-                WeightFormat::Q5K => {
-                    sides.repack_header();
-                    sides.fifth(Way::In);
-                    sides.quants_of_four_bits(Way::In, 48);
-                }
-                WeightFormat::Q6K => sides.repack_q6_k(),
-            }
-        });
+        self.matrix().body(k, gguf, planes, Way::In);
     }
 }
 
@@ -168,27 +171,17 @@ impl Kernel for Unpack {
     }
 
     fn body<'k>(&self, k: K<'k>, UnpackArgs { planes, gguf }: UnpackArgs<Body<'k>>) {
-        let matrix = self.matrix();
-        k.when(k.global_tid().lt(matrix.items()), || {
-            let sides = matrix.sides(k, gguf, planes);
-            match self.format {
-                WeightFormat::F32 => sides.numbers::<u32>(Way::Out),
-                WeightFormat::F16 | WeightFormat::Bf16 => sides.numbers::<u16>(Way::Out),
-                WeightFormat::Q8_0 => sides.block_of_32(Way::Out, 8),
-                WeightFormat::Q4_0 => sides.block_of_32(Way::Out, 4),
-                WeightFormat::Q4K => {
-                    sides.unpack_header();
-                    sides.quants_of_four_bits(Way::Out, 16);
-                }
-                WeightFormat::Q5K => {
-                    sides.unpack_header();
-                    sides.fifth(Way::Out);
-                    sides.quants_of_four_bits(Way::Out, 48);
-                }
-                WeightFormat::Q6K => sides.unpack_q6_k(),
-            }
-        });
+        self.matrix().body(k, gguf, planes, Way::Out);
     }
+}
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// From the file into planes.
+    In,
+    /// Out of planes, to the file's bytes.
+    Out,
 }
 
 /// What both directions know of a matrix.
@@ -213,15 +206,20 @@ impl Matrix {
     }
 
     fn gguf_bytes(self) -> u64 {
-        u64::from(self.n).saturating_mul(self.format.row_bytes(self.k))
+        self.format.matrix_bytes(self.n.into(), self.k)
     }
 
-    /// What a thread moves of a row.
+    /// Blocks that a thread moves: whole units of them.
+    fn item_blocks(self) -> u32 {
+        (UNIT / self.format.block()).max(1)
+    }
+
+    /// What threads move of a row: 16 bytes of numbers.
     fn items_of_a_row(self) -> u32 {
         if self.format.is_float() {
             (self.format.row_bytes(self.k).div_ceil(16) as u32).max(1)
         } else {
-            self.format.blocks(self.k)
+            self.format.blocks(self.k).div_ceil(self.item_blocks()).max(1)
         }
     }
 
@@ -233,195 +231,37 @@ impl Matrix {
         LaunchRule::new(THREADS).grid(self.items().div_ceil(THREADS))
     }
 
-    /// The thread's item on both sides.
-    fn sides<'k>(self, k: K<'k>, gguf: Ptr<'k, Global, u8>, planes: Ptr<'k, Global, u8>) -> Sides<'k> {
-        let layout = self.planes().iter().map(|plane| (plane.part, plane.offset)).collect();
-        Sides { matrix: self, item: k.global_tid(), gguf, planes, layout }
-    }
-}
-
-/// Which way the bytes go.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// From the file into planes.
-    In,
-    /// Out of planes, to the file's bytes.
-    Out,
-}
-
-/// A block in the file and in the planes.
-struct Sides<'k> {
-    matrix: Matrix,
-    item: Reg<'k, u32>,
-    gguf: Ptr<'k, Global, u8>,
-    planes: Ptr<'k, Global, u8>,
-    layout: Vec<(Part, u64)>,
-}
-
-/// A field of every byte, shifted down and masked.
-fn field<'k>(word: Reg<'k, u32>, shift: u32, byte: u32) -> Reg<'k, u32> {
-    (word >> shift) & (byte * 0x0101_0101)
-}
-
-impl<'k> Sides<'k> {
-    /// The block in the file.
-    fn block(&self) -> Ptr<'k, Global, u8> {
-        self.gguf.at(self.item * self.matrix.format.block_bytes())
-    }
-
-    /// The block's `bytes` bytes of a plane.
-    fn plane(&self, part: Part, bytes: u32) -> Ptr<'k, Global, u8> {
-        let offset = self.layout.iter().find(|plane| plane.0 == part).map_or(0, |plane| plane.1);
-        self.planes.at(self.item.kernel().u64(offset)).at(self.item * bytes)
-    }
-
-    /// Moves `count` words at byte `at` of the block to the same number at a place of a plane, or back.
-    fn words(&self, way: Way, at: u32, plane: Ptr<'k, Global, u8>, count: u32) {
-        let alignment = self.matrix.format.alignment();
-        match way {
-            Way::In => store_words(plane, 0, &load_words(self.block(), at, count, alignment), 16),
-            Way::Out => store_words(self.block(), at, &load_words(plane, 0, count, 16), alignment),
-        }
-    }
-
-    /// Moves the `f16` at byte `at` of the block to its plane, or back.
-    fn half(&self, way: Way, at: u32, part: Part) {
-        let (block, plane) = (self.block().at(at).cast::<u16>(), self.plane(part, 2).cast::<u16>());
-        match way {
-            Way::In => plane.st(0, block.ld(0)),
-            Way::Out => block.st(0, plane.ld(0)),
-        }
-    }
-
-    /// `f16 d`, then the quants of 32 weights.
-    fn block_of_32(&self, way: Way, bits: u32) {
-        self.half(way, 0, Part::Scales);
-        self.words(way, 2, self.plane(Part::Quants, 4 * bits), bits);
-    }
-
-    /// The chunk of 16 quant bytes of a unit: halves of units are interleaved.
-    fn quants(&self, unit: u32, half: u32) -> Ptr<'k, Global, u8> {
-        self.plane(Part::Quants, 128).at(half * 64 + unit * 16)
-    }
-
-    /// The 128 quant bytes of a superblock, which begin at byte `at`.
-    fn quants_of_four_bits(&self, way: Way, at: u32) {
-        for (unit, half) in (0..4).flat_map(|unit| [(unit, 0), (unit, 1)]) {
-            self.words(way, at + unit * 32 + half * 16, self.quants(unit, half), 4);
-        }
-    }
-
-    /// `f16 d, dmin; u8 scales[12]` into a word for each unit.
-    fn repack_header(&self) {
-        let [d, a, b, c] = self.block().cast::<u32>().ld_vec(0);
-        // The scales and the minima of the lower four sub-blocks, then of the upper four.
-        let scales = [field(a, 0, 0x3f), field(c, 0, 0x0f) | field(a, 2, 0x30)];
-        let minima = [field(b, 0, 0x3f), field(c, 4, 0x0f) | field(b, 2, 0x30)];
-        let units = std::array::from_fn::<_, 4, _>(|unit| {
-            let interleave = if unit % 2 == 0 { 0x5140 } else { 0x7362 };
-            let six_bits = scales[unit / 2].prmt(minima[unit / 2], interleave);
-            six_bits | field(d, 2 * unit as u32, 3) << 6
-        });
-        self.plane(Part::Headers, 16).cast::<u32>().st_vec(0, units);
-    }
-
-    /// The inverse of [`repack_header`](Self::repack_header).
-    fn unpack_header(&self) {
-        let units: [_; 4] = self.plane(Part::Headers, 16).cast::<u32>().ld_vec(0);
-        let upper = |unit: usize| field(units[unit], 6, 3) << (2 * unit as u32);
-        let d = (1..4).fold(upper(0), |d, unit| d | upper(unit));
-        let gather = |half: usize, even: u32| field(units[2 * half].prmt(units[2 * half + 1], even), 0, 0x3f);
-        let scales = [0, 1].map(|half| gather(half, 0x6420));
-        let minima = [0, 1].map(|half| gather(half, 0x7531));
-        let a = scales[0] | field(scales[1], 0, 0x30) << 2;
-        let b = minima[0] | field(minima[1], 0, 0x30) << 2;
-        let c = field(scales[1], 0, 0x0f) | field(minima[1], 0, 0x0f) << 4;
-        self.block().cast::<u32>().st_vec(0, [d, a, b, c]);
-    }
-
-    /// The fifth bits: in the file, byte `l` has those of the weights at `l` of the eight sub-blocks; in the
-    /// plane, a unit has its own. Both are words of pairs of bits, four by four for each half, transposed.
-    fn fifth(&self, way: Way) {
-        let plane = self.plane(Part::Fifth, 32);
-        let (from, to) = match way {
-            Way::In => (load_words(self.block(), 16, 8, 16), plane),
-            Way::Out => (load_words(plane, 0, 8, 16), self.block().at(16)),
-        };
-        // In the file, word `4 * half + w` has the pair of unit `u` at `2 * u`; in the plane, word
-        // `2 * u + half` has the pair of quant word `w` at `2 * w`.
-        let in_file = |half: usize, w: usize| 4 * half + w;
-        let in_plane = |half: usize, u: usize| 2 * u + half;
-        let words: Vec<_> = (0..8)
-            .map(|i| {
-                let pair = |j: usize| match way {
-                    Way::In => field(from[in_file(i % 2, j)], 2 * (i / 2) as u32, 3),
-                    Way::Out => field(from[in_plane(i / 4, j)], 2 * (i % 4) as u32, 3),
-                };
-                (1..4).fold(pair(0), |word, j| word | pair(j) << (2 * j as u32))
-            })
-            .collect();
-        store_words(to, 0, &words, 16);
-    }
-
-    /// `u8 ql[128]; u8 qh[64]; i8 scales[16]; f16 d`.
-    fn repack_q6_k(&self) {
-        self.words(Way::In, 192, self.plane(Part::Scales, 16), 4);
-        self.half(Way::In, 208, Part::D);
-        for half in 0..2 {
-            let low = load_words(self.block(), 64 * half, 16, 2);
-            let upper = load_words(self.block(), 128 + 32 * half, 8, 2);
-            // A unit is the low, or the high, halves of `ql`, and half of the bits of `qh`.
-            for part in 0..2 {
-                let unit = 2 * half + part;
-                let quants: Vec<_> = (0..8)
-                    .map(|i| field(low[i], 4 * part, 0x0f) | field(low[i + 8], 4 * part, 0x0f) << 4)
-                    .collect();
-                store_words(self.quants(unit, 0), 0, &quants[..4], 16);
-                store_words(self.quants(unit, 1), 0, &quants[4..], 16);
-                let pairs = |i: usize| field(upper[i], 4 * part, 0x0f);
-                let uppers: Vec<_> = (0..4).map(|j| pairs(2 * j) | pairs(2 * j + 1) << 4).collect();
-                store_words(self.plane(Part::Upper, 64), 16 * unit, &uppers, 16);
+    fn body<'k>(self, k: K<'k>, gguf: Ptr<'k, Global, u8>, planes: Ptr<'k, Global, u8>, way: Way) {
+        k.when(k.global_tid().lt(self.items()), || {
+            let items = self.items_of_a_row();
+            let (row, item) = (k.global_tid() / items, k.global_tid() % items);
+            match self.format.quants() {
+                Some(quants) => {
+                    let sides = Sides { matrix: self, quants, row, item, gguf, planes, loaded: RefCell::default() };
+                    sides.codes(way);
+                    sides.records(way);
+                    sides.tensor_scale(way);
+                }
+                None if self.format == WeightFormat::F32 => self.numbers::<u32>(row, item, (gguf, planes), way),
+                None => self.numbers::<u16>(row, item, (gguf, planes), way),
             }
-        }
-    }
-
-    /// The inverse of [`repack_q6_k`](Self::repack_q6_k).
-    fn unpack_q6_k(&self) {
-        self.words(Way::Out, 192, self.plane(Part::Scales, 16), 4);
-        self.half(Way::Out, 208, Part::D);
-        for half in 0..2 {
-            let units = [2 * half, 2 * half + 1];
-            let quants = units.map(|unit| {
-                let mut words = load_words(self.quants(unit, 0), 0, 4, 16);
-                words.extend(load_words(self.quants(unit, 1), 0, 4, 16));
-                words
-            });
-            let uppers = units.map(|unit| load_words(self.plane(Part::Upper, 64), 16 * unit, 4, 16));
-            let low: Vec<_> = (0..16)
-                .map(|i| {
-                    let of = |part: usize| field(quants[part][i % 8], 4 * (i as u32 / 8), 0x0f);
-                    of(0) | of(1) << 4
-                })
-                .collect();
-            let upper: Vec<_> = (0..8)
-                .map(|i| {
-                    let of = |part: usize| field(uppers[part][i / 2], 4 * (i as u32 % 2), 0x0f);
-                    of(0) | of(1) << 4
-                })
-                .collect();
-            store_words(self.block(), 64 * half, &low, 2);
-            store_words(self.block(), 128 + 32 * half, &upper, 2);
-        }
+        });
     }
 
     /// 16 bytes of a row of numbers; in the planes, what the row has not is zero.
-    fn numbers<T: Number<Literal: Default>>(&self, way: Way) {
-        let k = self.item.kernel();
-        let (width, items) = (16 / T::TYPE.bytes(), self.matrix.items_of_a_row());
-        let (row, first) = (self.item / items, (self.item % items) * width);
-        let in_file = self.gguf.cast::<T>().at(row * self.matrix.k).at(first);
-        let plane = self.plane(Part::Values, 16);
-        if self.matrix.k.is_multiple_of(width) {
+    fn numbers<'k, T: Number<Literal: Default>>(
+        self,
+        row: Reg<'k, u32>,
+        item: Reg<'k, u32>,
+        (gguf, planes): (Ptr<'k, Global, u8>, Ptr<'k, Global, u8>),
+        way: Way,
+    ) {
+        let k = row.kernel();
+        let width = 16 / T::TYPE.bytes();
+        let first = item * width;
+        let in_file = gguf.cast::<T>().at(row * self.k).at(first);
+        let plane = planes.at(row * (self.items_of_a_row() * 16)).at(item * 16);
+        if self.k.is_multiple_of(width) {
             let (in_file, plane) = (in_file.cast::<u32>(), plane.cast::<u32>());
             return match way {
                 Way::In => plane.st_vec(0, in_file.ld_vec::<4>(0)),
@@ -429,12 +269,225 @@ impl<'k> Sides<'k> {
             };
         }
         let plane = plane.cast::<T>();
-        let inside = |i: u32| (first + i).lt(self.matrix.k);
+        let inside = |i: u32| (first + i).lt(self.k);
         for i in 0..width {
             match way {
                 Way::In => plane.st(i, in_file.ld_if(inside(i), i, k.value::<T>(T::Literal::default()))),
                 Way::Out => in_file.st_if(inside(i), i, plane.ld(i)),
             }
         }
+    }
+}
+
+/// A thread's blocks in the file and in the planes.
+struct Sides<'k> {
+    matrix: Matrix,
+    quants: &'static Quants,
+    row: Reg<'k, u32>,
+    /// The number of the item in the row.
+    item: Reg<'k, u32>,
+    gguf: Ptr<'k, Global, u8>,
+    planes: Ptr<'k, Global, u8>,
+    /// Words of the file, by block of the item and byte.
+    loaded: RefCell<HashMap<(u32, u32), Reg<'k, u32>>>,
+}
+
+impl<'k> Sides<'k> {
+    fn format(&self) -> WeightFormat {
+        self.matrix.format
+    }
+
+    /// Units of the item.
+    fn units(&self) -> u32 {
+        (self.format().block() / UNIT).max(1)
+    }
+
+    /// Block `block` of the item in the file, and whether the row has it.
+    fn block(&self, block: u32) -> (Ptr<'k, Global, u8>, Option<Reg<'k, Pred>>) {
+        let (count, of_row) = (self.matrix.item_blocks(), self.format().blocks(self.matrix.k));
+        let number = self.item * count + block;
+        let row = self.gguf.at(self.row * self.format().row_bytes(self.matrix.k) as u32);
+        let present = (!of_row.is_multiple_of(count)).then(|| number.lt(of_row));
+        (row.at(number * self.format().block_bytes()), present)
+    }
+
+    /// The word from byte `at` of a block on.
+    fn word(&self, block: u32, at: u32) -> Reg<'k, u32> {
+        if let Some(&word) = self.loaded.borrow().get(&(block, at)) {
+            return word;
+        }
+        let (from, present) = self.block(block);
+        let alignment = aligned(self.format().alignment(), at);
+        let word = load_word(self.item.kernel(), from.at(at), alignment, present);
+        self.loaded.borrow_mut().insert((block, at), word);
+        word
+    }
+
+    /// A row of plane `number`.
+    fn plane(&self, number: usize) -> (Ptr<'k, Global, u8>, u32) {
+        let planes = self.matrix.planes();
+        let Some(plane) = planes.iter().nth(number) else { return (self.planes, 0) };
+        let begin = self.planes.at(self.row.kernel().u64(plane.offset));
+        (begin.at(self.row * plane.row_bytes as u32), plane.row_bytes as u32)
+    }
+
+    /// Piece `piece` of a unit: its words of `codes`, and those of `rest`.
+    fn piece(&self, unit: u32, piece: u32) -> [(Ptr<'k, Global, u32>, u32); 2] {
+        let (cut, unit) = (Cut::of(self.quants), self.item * self.units() + unit);
+        let (codes, row_bytes) = self.plane(0);
+        let codes = codes.at(piece * (row_bytes / cut.pieces())).at(unit * 16);
+        let rest = self.plane(1).0.at(unit * (UNIT / 8 * cut.rest)).at(piece * 4 * cut.rest_words());
+        [(codes.cast(), 4), (rest.cast(), cut.rest_words())]
+    }
+
+    /// The codes of four neighbours from weight `first` of the item on, as the file has them.
+    fn of_file(&self, first: u32) -> Reg<'k, u32> {
+        let (block, i) = (first / self.format().block(), first % self.format().block());
+        let (mut code, mut bits) = (None, 0);
+        for field in self.quants.codes {
+            let (byte, bit) = field.place(i);
+            let of_field = if field.run == 1 {
+                // Four bits of a byte, spread over four.
+                let at = field.at + (byte - field.at) / 4 * 4;
+                ((self.word(block, at) >> ((byte - at) * 8 + bit)) & 15) * 0x0020_4081 & four(1)
+            } else {
+                (self.word(block, byte) >> bit) & four((1 << field.width) - 1)
+            };
+            let moved = of_field << bits;
+            code = Some(code.map_or(moved, |code: Reg<'k, u32>| code | moved));
+            bits += field.width;
+        }
+        let code = code.unwrap_or_else(|| self.item.kernel().u32(0));
+        if matches!(self.quants.values, Values::Signed) { code ^ four(0x80) } else { code }
+    }
+
+    /// Moves the codes.
+    fn codes(&self, way: Way) {
+        let (k, cut) = (self.item.kernel(), Cut::of(self.quants));
+        // Sets of four neighbours, from the item's first on.
+        let mut codes = vec![k.u32(0); (self.units() * UNIT / 4) as usize];
+        for (unit, piece) in (0..self.units()).flat_map(|unit| (0..cut.pieces()).map(move |piece| (unit, piece))) {
+            let of = |level: u32, word: u32| unit * 16 + (level * cut.pieces() + piece) * 4 + word;
+            let places = self.piece(unit, piece);
+            match way {
+                Way::In => {
+                    let (main, rest) = cut.join(k, |level, word| self.of_file(4 * of(level, word)));
+                    for ((place, _), words) in places.into_iter().zip([main, rest]) {
+                        store_words(place, &words);
+                    }
+                }
+                Way::Out => {
+                    let [main, rest] = places.map(load_words);
+                    let loaded = Piece::new(self.quants, &main, &rest);
+                    for (level, word) in (0..cut.levels()).flat_map(|level| [0, 1, 2, 3].map(|word| (level, word))) {
+                        codes[of(level, word) as usize] = loaded.stored(level, word);
+                    }
+                }
+            }
+        }
+        if way == Way::Out {
+            self.to_file(&codes);
+        }
+    }
+
+    /// Puts codes of the item, four to a word, where the file has them.
+    fn to_file(&self, codes: &[Reg<'k, u32>]) {
+        let k = self.item.kernel();
+        let sign = if matches!(self.quants.values, Values::Signed) { four(0x80) } else { 0 };
+        let block_weights = self.format().block();
+        for block in 0..self.matrix.item_blocks() {
+            let (to, present) = self.block(block);
+            let mut lower = 0;
+            for field in self.quants.codes {
+                let mask = (1 << field.width) - 1;
+                let mut words = BTreeMap::new();
+                for i in (0..block_weights).step_by(4) {
+                    let code = codes[((block * block_weights + i) / 4) as usize] ^ sign;
+                    let of_field = (code >> lower) & four(mask);
+                    let (byte, bit) = field.place(i);
+                    let (at, moved) = if field.run == 1 {
+                        // Four bytes of a bit each, as bits of a byte.
+                        let bits = (of_field * 0x1020_4080) >> 28;
+                        let at = field.at + (byte - field.at) / 4 * 4;
+                        (at, bits << ((byte - at) * 8 + bit))
+                    } else {
+                        (byte, of_field << bit)
+                    };
+                    let word = words.entry(at).or_insert_with(|| k.u32(0));
+                    *word = *word | moved;
+                }
+                for (at, word) in words {
+                    store_word(to.at(at), aligned(self.format().alignment(), at), present, word);
+                }
+                lower += field.width;
+            }
+        }
+    }
+
+    /// Moves what is beside the codes, as it is.
+    fn records(&self, way: Way) {
+        let (k, first) = (self.item.kernel(), self.quants.first_record());
+        for (i, record) in self.quants.records.iter().enumerate() {
+            for block in 0..self.matrix.item_blocks() {
+                let number = self.item * self.matrix.item_blocks() + block;
+                let plane = self.plane(first + i).0.at(number * record.bytes);
+                let (file, present) = self.block(block);
+                let (file, align) = (file.at(record.at), aligned(self.format().alignment(), record.at));
+                match record.bytes {
+                    1 => copy::<u8>(k, way, (file, plane), present),
+                    2 => copy::<u16>(k, way, (file, plane), present),
+                    bytes => {
+                        for at in (0..bytes).step_by(4) {
+                            let (file, plane) = (file.at(at), plane.at(at).cast::<u32>());
+                            match way {
+                                Way::In => plane.st(0, self.word(block, record.at + at)),
+                                Way::Out => store_word(file, align.min(4), present, plane.ld_if(present, 0, 0)),
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Moves the scale of the matrix, once.
+    fn tensor_scale(&self, way: Way) {
+        let Some(plane) = self.matrix.planes().get("tensor_scale") else { return };
+        let k = self.item.kernel();
+        let rows = u64::from(self.matrix.n) * self.format().row_bytes(self.matrix.k);
+        let (file, plane) = (self.gguf.at(k.u64(rows)), self.planes.at(k.u64(plane.offset)));
+        k.when(k.global_tid().eq(0), || copy::<u32>(k, way, (file, plane), None));
+    }
+}
+
+/// Moves a number of a block that the row has; in the planes others are zero.
+fn copy<'k, T: Data>(
+    k: K<'k>,
+    way: Way,
+    (file, plane): (Ptr<'k, Global, u8>, Ptr<'k, Global, u8>),
+    present: Option<Reg<'k, Pred>>,
+) where
+    T: ConvertFrom<u32>,
+{
+    let (file, plane) = (file.cast::<T>(), plane.cast::<T>());
+    match way {
+        Way::In => plane.st(0, file.ld_if(present, 0, k.u32(0).to::<T>())),
+        Way::Out => file.st_if(present, 0, plane.ld(0)),
+    }
+}
+
+fn load_words<'k>((from, count): (Ptr<'k, Global, u32>, u32)) -> Vec<Reg<'k, u32>> {
+    match count {
+        2 => from.ld_vec::<2>(0).to_vec(),
+        4 => from.ld_vec::<4>(0).to_vec(),
+        _ => (0..count).map(|i| from.ld(i)).collect(),
+    }
+}
+
+fn store_words<'k>(to: Ptr<'k, Global, u32>, words: &[Reg<'k, u32>]) {
+    match *words {
+        [a, b] => to.st_vec(0, [a, b]),
+        [a, b, c, d] => to.st_vec(0, [a, b, c, d]),
+        _ => (0..).zip(words).for_each(|(i, &word)| to.st(i, word)),
     }
 }

@@ -1,57 +1,52 @@
-//! Bytes of memory as 32-bit words, by the widest accesses that their alignment allows.
+//! Bytes of memory as 32-bit words, by accesses that their alignment allows.
 
 use warpwright_dsl::*;
 
-/// `count` words from byte `at` on, where `from + at` is a multiple of `alignment`, which is at least 2.
+/// The word that begins at byte `at`, an address that is a multiple of `alignment`; zero where the guard does not hold.
 #[track_caller]
-pub(crate) fn load_words<'k>(
+pub(crate) fn load_word<'k>(
+    k: K<'k>,
     from: Ptr<'k, Global, u8>,
-    at: u32,
-    count: u32,
     alignment: u32,
-) -> Vec<Reg<'k, u32>> {
-    let from = from.at(at);
-    let words = from.cast::<u32>();
-    match (alignment, count % 4, count % 2) {
-        (16.., 0, _) => (0..count).step_by(4).flat_map(|i| words.ld_vec::<4>(i)).collect(),
-        (8.., _, 0) => (0..count).step_by(2).flat_map(|i| words.ld_vec::<2>(i)).collect(),
-        (4.., _, _) => (0..count).map(|i| words.ld(i)).collect(),
+    guard: Option<Reg<'k, Pred>>,
+) -> Reg<'k, u32> {
+    match alignment {
+        4.. => from.cast::<u32>().ld_if(guard, 0, 0),
+        2.. => {
+            let half = |i: u32| from.cast::<u16>().ld_if(guard, i, k.value::<u16>(0)).to::<u32>();
+            half(0) | half(1) << 16
+        }
         _ => {
-            let halves = from.cast::<u16>();
-            (0..count)
-                .map(|i| halves.ld(2 * i).to::<u32>() | halves.ld(2 * i + 1).to::<u32>() << 16)
-                .collect()
+            let byte = |i: u32| from.ld_if(guard, i, k.u32(0).to::<u8>()).to::<u32>() << (8 * i);
+            byte(0) | byte(1) | byte(2) | byte(3)
         }
     }
 }
 
-/// Stores words from byte `at` on: see [`load_words`].
+/// Stores a word: see [`load_word`].
 #[track_caller]
-pub(crate) fn store_words<'k>(to: Ptr<'k, Global, u8>, at: u32, words: &[Reg<'k, u32>], alignment: u32) {
-    let to = to.at(at);
-    let place = to.cast::<u32>();
-    match (alignment, words.len() % 4, words.len() % 2) {
-        (16.., 0, _) => {
-            for (i, part) in (0..).step_by(4).zip(words.chunks_exact(4)) {
-                place.st_vec(i, [part[0], part[1], part[2], part[3]]);
-            }
-        }
-        (8.., _, 0) => {
-            for (i, part) in (0..).step_by(2).zip(words.chunks_exact(2)) {
-                place.st_vec(i, [part[0], part[1]]);
-            }
-        }
-        (4.., _, _) => {
-            for (i, &word) in (0..).zip(words) {
-                place.st(i, word);
+pub(crate) fn store_word<'k>(
+    to: Ptr<'k, Global, u8>,
+    alignment: u32,
+    guard: Option<Reg<'k, Pred>>,
+    word: Reg<'k, u32>,
+) {
+    match alignment {
+        4.. => to.cast::<u32>().st_if(guard, 0, word),
+        2.. => {
+            for i in 0..2 {
+                to.cast::<u16>().st_if(guard, i, (word >> (16 * i)).to::<u16>());
             }
         }
         _ => {
-            let halves = to.cast::<u16>();
-            for (i, &word) in (0..).zip(words) {
-                halves.st(2 * i, word.to::<u16>());
-                halves.st(2 * i + 1, (word >> 16).to::<u16>());
+            for i in 0..4 {
+                to.st_if(guard, i, (word >> (8 * i)).to::<u8>());
             }
         }
     }
+}
+
+/// What an address of this alignment is still a multiple of, `offset` bytes further.
+pub(crate) fn aligned(alignment: u32, offset: u32) -> u32 {
+    alignment.min(1 << offset.trailing_zeros().min(31))
 }

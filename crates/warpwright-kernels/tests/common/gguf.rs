@@ -1,89 +1,61 @@
-//! Weights in the formats of GGUF, read one at a time: the reference that kernels are held to.
+//! Weights in the formats of GGUF: matrices to test with, and what the `gguf` package of PyPI makes of blocks.
 //!
-//! `tests/weights.rs` holds it to what the `gguf` package of PyPI makes of the same bytes.
+//! The reference that kernels are held to is `WeightFormat::weights`, which `tests/weights.rs` holds to that package.
 
-use super::f16;
+use warpwright_dsl::{bf16_bits, f16_bits};
 use warpwright_kernels::weights::WeightFormat;
-
-/// What a weight is made of: `scale · quant - minimum`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Weight {
-    pub(crate) scale: f64,
-    pub(crate) quant: i32,
-    pub(crate) minimum: f64,
-}
-
-impl Weight {
-    pub(crate) fn value(self) -> f64 {
-        self.scale * f64::from(self.quant) - self.minimum
-    }
-}
-
-fn half(bytes: &[u8], at: usize) -> f64 {
-    f16(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
-}
-
-/// Scale and minimum of sub-block `j` of 8, from the 12 bytes that hold them.
-pub(crate) fn six_bits(s: &[u8], j: usize) -> (u8, u8) {
-    if j < 4 {
-        (s[j] & 63, s[j + 4] & 63)
-    } else {
-        ((s[j + 4] & 15) | (s[j - 4] >> 6) << 4, (s[j + 4] >> 4) | (s[j] >> 6) << 4)
-    }
-}
-
-/// Weight `i` of a block of a quantised format.
-pub(crate) fn weight(format: WeightFormat, block: &[u8], i: usize) -> Weight {
-    let nibble = |byte: u8, high: bool| i32::from(if high { byte >> 4 } else { byte & 15 });
-    match format {
-        WeightFormat::Q8_0 => {
-            Weight { scale: half(block, 0), quant: i32::from(block[2 + i] as i8), minimum: 0.0 }
-        }
-        WeightFormat::Q4_0 => {
-            Weight { scale: half(block, 0), quant: nibble(block[2 + i % 16], i >= 16) - 8, minimum: 0.0 }
-        }
-        WeightFormat::Q4K | WeightFormat::Q5K => {
-            let (d, dmin, j) = (half(block, 0), half(block, 2), i / 32);
-            let (scale, minimum) = six_bits(&block[4..16], j);
-            let (fifth, quants) = match format {
-                WeightFormat::Q5K => (block[16 + i % 32] >> j & 1, &block[48..]),
-                _ => (0, &block[16..]),
-            };
-            let low = nibble(quants[j / 2 * 32 + i % 32], j % 2 == 1);
-            Weight {
-                scale: d * f64::from(scale),
-                quant: low + 16 * i32::from(fifth),
-                minimum: dmin * f64::from(minimum),
-            }
-        }
-        WeightFormat::Q6K => {
-            let (part, quarter, l) = (i / 128, i % 128 / 32, i % 32);
-            let low = nibble(block[part * 64 + quarter % 2 * 32 + l], quarter >= 2);
-            let upper = block[128 + part * 32 + l] >> (2 * quarter) & 3;
-            let scale = f64::from(block[192 + i / 16] as i8) * half(block, 208);
-            Weight { scale, quant: (low | i32::from(upper) << 4) - 32, minimum: 0.0 }
-        }
-        WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => {
-            panic!("{format} has no blocks")
-        }
-    }
-}
 
 /// Rows of weights, exactly.
 pub(crate) fn dequantized(format: WeightFormat, bytes: &[u8]) -> Vec<f64> {
-    let block = format.block_bytes() as usize;
-    let blocks = bytes.chunks_exact(block);
-    match format {
-        WeightFormat::F32 => blocks.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]).into()).collect(),
-        WeightFormat::F16 => blocks.map(|b| half(b, 0)).collect(),
-        WeightFormat::Bf16 => {
-            blocks.map(|b| f32::from_bits(u32::from_le_bytes([0, 0, b[0], b[1]])).into()).collect()
-        }
-        _ => {
-            let weights = |block| (0..format.block() as usize).map(move |i| weight(format, block, i).value());
-            blocks.flat_map(weights).collect()
+    format.weights(bytes).into_iter().map(|weight| weight.value()).collect()
+}
+
+/// Random bytes, the same every time for a seed.
+pub(crate) fn bytes(count: u64, seed: u64) -> Vec<u8> {
+    let numbers = super::numbers(count as usize, seed);
+    numbers.into_iter().map(|x| ((x + 1.0) * 32_768.0) as u32 as u8).collect()
+}
+
+/// A matrix of blocks with any quants and any scales of sub-blocks, whose weights are of the size that models have.
+pub(crate) fn matrix(format: WeightFormat, n: u32, k: u32, seed: u64) -> Vec<u8> {
+    let all = format.matrix_bytes(n.into(), k);
+    let mut file = bytes(all, seed);
+    let random = super::numbers((all / u64::from(format.block_bytes())) as usize, seed + 1);
+    for (block, x) in file.chunks_exact_mut(format.block_bytes() as usize).zip(&random) {
+        let mut put = |at: usize, value: f64| {
+            block[at..at + 2].copy_from_slice(&f16_bits(value as f32).to_le_bytes());
+        };
+        match format {
+            WeightFormat::F32 => block.copy_from_slice(&(*x as f32).to_le_bytes()),
+            WeightFormat::F16 => put(0, *x),
+            WeightFormat::Bf16 => block.copy_from_slice(&bf16_bits(*x as f32).to_le_bytes()),
+            WeightFormat::Q8_0 | WeightFormat::Q4_0 | WeightFormat::Q5_0 => put(0, *x / 64.0),
+            WeightFormat::Q4_1 | WeightFormat::Q5_1 => {
+                put(0, *x / 64.0);
+                put(2, -(x + 1.0) / 8.0);
+            }
+            WeightFormat::Q2K => {
+                put(80, *x / 64.0);
+                put(82, (x + 1.0) / 32.0);
+            }
+            WeightFormat::Q3K => put(108, *x / 128.0),
+            WeightFormat::Q4K | WeightFormat::Q5K => {
+                put(0, *x / 512.0);
+                put(2, (x + 1.0) / 128.0);
+            }
+            WeightFormat::Q6K => put(208, *x / 1024.0),
+            WeightFormat::Iq4Nl => put(0, *x / 256.0),
+            WeightFormat::Iq4Xs => put(0, *x / 4096.0),
+            WeightFormat::Mxfp4 => block[0] = (120 + (x * 6.0) as i32) as u8,
+            WeightFormat::Nvfp4 => block[..4].iter_mut().for_each(|scale| *scale = *scale % 96 + 8),
         }
     }
+    if format.has_tensor_scale() {
+        let scale = (0.25 + seed as f32 / 64.0).to_le_bytes();
+        let at = file.len() - 4;
+        file[at..].copy_from_slice(&scale);
+    }
+    file
 }
 
 /// Blocks of a quantised format, and the bits of the `f32` that the `gguf` package makes of them.

@@ -1,9 +1,9 @@
 //! A product in one configuration, run and held to `f64` within the bound that the kernel states.
 
-use crate::common::gguf::{Weight, dequantized, weight};
+use crate::common::gguf;
 use crate::common::numbers;
-use warpwright_dsl::{any::AnyKernel, bf16_bits, f16_bits};
-use warpwright_kernels::weights::{Planes, Repack};
+use warpwright_dsl::any::AnyKernel;
+use warpwright_kernels::weights::{Planes, Repack, Weight};
 use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
 use warpwright_test::KernelTest;
@@ -25,40 +25,24 @@ pub(crate) struct Weights {
 impl Weights {
     /// What the weights of a row of `k` are made of.
     fn row(&self, row: usize, k: u32) -> Vec<Weight> {
-        let format = self.format;
-        let bytes = format.row_bytes(k) as usize;
-        let row = &self.file[row * bytes..][..bytes];
-        if format.is_float() {
-            let number = |scale| Weight { scale, quant: 1, minimum: 0.0 };
-            return dequantized(format, row).into_iter().map(number).collect();
-        }
-        let blocks = row.chunks_exact(format.block_bytes() as usize);
-        blocks.flat_map(|block| (0..format.block() as usize).map(|i| weight(format, block, i))).collect()
+        let bytes = self.format.row_bytes(k) as usize;
+        let of_matrix = match self.format.has_tensor_scale() {
+            true => f32::from_le_bytes(*self.file.last_chunk().expect("a scale of the matrix")).into(),
+            false => 1.0,
+        };
+        let scaled = |weight: Weight| Weight {
+            scale: weight.scale * of_matrix,
+            minimum: weight.minimum * of_matrix,
+            ..weight
+        };
+        self.format.weights(&self.file[row * bytes..][..bytes]).into_iter().map(scaled).collect()
     }
 }
 
 /// Rows of blocks with any quants and any scales, whose factors are of the size that models have.
 pub(crate) fn weights(matrix: Matrix, k: u32, seed: u64) -> Weights {
     let Matrix { format, n, .. } = matrix;
-    let bytes = u64::from(n) * format.row_bytes(k);
-    let random = numbers(bytes as usize, seed);
-    let mut file: Vec<u8> = random.iter().map(|x| ((x + 1.0) * 32_768.0) as u32 as u8).collect();
-    for (block, x) in file.chunks_exact_mut(format.block_bytes() as usize).zip(&random) {
-        let mut put = |at: usize, value: f64| {
-            block[at..at + 2].copy_from_slice(&f16_bits(value as f32).to_le_bytes());
-        };
-        match format {
-            WeightFormat::F32 => block.copy_from_slice(&(*x as f32).to_le_bytes()),
-            WeightFormat::F16 => put(0, *x),
-            WeightFormat::Bf16 => block.copy_from_slice(&bf16_bits(*x as f32).to_le_bytes()),
-            WeightFormat::Q8_0 | WeightFormat::Q4_0 => put(0, *x / 64.0),
-            WeightFormat::Q4K | WeightFormat::Q5K => {
-                put(0, *x / 512.0);
-                put(2, (x + 1.0) / 128.0);
-            }
-            WeightFormat::Q6K => put(208, *x / 1024.0),
-        }
-    }
+    let file = gguf::matrix(format, n, k, seed);
     let kernel = Repack::new(format, n, k);
     let empty = vec![0u8; Planes::new(format, n, k).bytes() as usize];
     let test = KernelTest::new(&kernel).options(Options::default());
@@ -92,19 +76,18 @@ pub(crate) fn activations(kind: &str, count: usize, seed: u64) -> Vec<f32> {
     values.iter().enumerate().map(|pair| value(pair) as f32).collect()
 }
 
-/// Rows quantised to `q8_1`, 32 at a time: quants, scales, sums.
-pub(crate) fn q8_1(x: &[f32]) -> (Vec<i8>, Vec<f32>, Vec<f32>) {
-    let (mut quants, mut scales, mut sums) = (Vec::new(), Vec::new(), Vec::new());
+/// Rows quantised to bytes, 32 at a time: quants and scales.
+pub(crate) fn quantised(x: &[f32]) -> (Vec<i8>, Vec<f32>) {
+    let (mut quants, mut scales) = (Vec::new(), Vec::new());
     for block in x.chunks_exact(32) {
         let scale = block.iter().fold(0.0f32, |most, v| most.max(v.abs())) / 127.0;
         let inverse = if scale > 0.0 { 1.0 / f64::from(scale) } else { 0.0 };
         let of_block: Vec<_> =
             block.iter().map(|&v| (f64::from(v) * inverse).round_ties_even().clamp(-127.0, 127.0)).collect();
-        sums.push((f64::from(scale) * of_block.iter().sum::<f64>()) as f32);
         scales.push(scale);
         quants.extend(of_block.iter().map(|&q| q as i8));
     }
-    (quants, scales, sums)
+    (quants, scales)
 }
 
 /// A kernel with its product, and the epsilon where it normalises.
@@ -144,15 +127,18 @@ struct Held {
     error: f64,
 }
 
-/// The steps of the format's factors on the exact path: see the kernel's page.
+/// The steps of the format's factors on the exact path, by the bits of its codes: see the kernel's page.
 fn step(format: WeightFormat) -> f64 {
-    match format {
-        WeightFormat::Q4K | WeightFormat::Q4_0 => 1.0 / 8.0,
-        WeightFormat::Q5K => 1.0 / 16.0,
-        WeightFormat::Q6K => 1.0 / 32.0,
-        WeightFormat::Q8_0 => 1.0 / 256.0,
-        _ => 1.0,
-    }
+    let bits = match format {
+        WeightFormat::Q2K => 2,
+        WeightFormat::Q3K => 3,
+        WeightFormat::Q4K | WeightFormat::Q4_0 | WeightFormat::Q4_1 => 4,
+        WeightFormat::Q5K | WeightFormat::Q5_0 | WeightFormat::Q5_1 => 5,
+        WeightFormat::Mxfp4 | WeightFormat::Nvfp4 => 5,
+        WeightFormat::Q6K => 6,
+        _ => 7,
+    };
+    2f64.powi(1 - bits)
 }
 
 /// `Σ w x`, with the bound that the kernel states.
@@ -160,17 +146,13 @@ fn product(format: WeightFormat, row: &[Weight], x: &[f64], activations: Activat
     let exact = activations == Activations::Exact;
     let sum = |term: &dyn Fn(&Weight, f64) -> f64| row.iter().zip(x).map(|(w, &x)| term(w, x)).sum::<f64>();
     let value = sum(&|w, x| w.value() * x);
-    let size = sum(&|w, x| (w.scale.abs() * f64::from(w.quant.abs()) + w.minimum.abs()) * x.abs());
+    let size = sum(&|w, x| (w.scale.abs() * w.quant.abs() + w.minimum.abs()) * x.abs());
     let k = row.len() as f64;
     let error = if format.is_float() {
         (k / 8.0 + 32.0) * U * size
     } else {
         let offset = if exact { sum(&|w, x| 256.0 * w.scale.abs() / step(format) * x.abs()) } else { 0.0 };
-        let zero = match format {
-            WeightFormat::Q4_0 => sum(&|w, x| 8.0 * w.scale.abs() * x.abs()),
-            _ => 0.0,
-        };
-        (k / 256.0 + 48.0) * U * (size + zero) + U * offset
+        (k / 256.0 + 48.0) * U * size + U * offset
     };
     // Half of the scale of each 32, or all of what is too small for one.
     let rounded = if activations == Activations::Rounded {
@@ -201,11 +183,11 @@ pub(crate) fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
     if gemv.activations != Activations::Int8 {
         test = test.input("x", &x);
     } else {
-        let (quants, scales, sums) = q8_1(&x);
+        let (quants, scales) = quantised(&x);
         let rounded: Vec<f64> =
             (0..x.len()).map(|i| f64::from(quants[i]) * f64::from(scales[i / 32])).collect();
         columns = rounded.chunks_exact(k).map(<[f64]>::to_vec).collect();
-        test = test.input("x_quants", &quants).input("x_scales", &scales).input("x_sums", &sums);
+        test = test.input("x_quants", &quants).input("x_scales", &scales);
     }
     let mut factors = vec![1.0; batch];
     if let Some(epsilon) = epsilon {

@@ -108,16 +108,8 @@ impl TensorFormat {
 
 impl From<WeightFormat> for TensorFormat {
     fn from(format: WeightFormat) -> Self {
-        match format {
-            WeightFormat::F32 => TensorFormat::F32,
-            WeightFormat::F16 => TensorFormat::F16,
-            WeightFormat::Bf16 => TensorFormat::Bf16,
-            WeightFormat::Q8_0 => TensorFormat::Q8_0,
-            WeightFormat::Q4_0 => TensorFormat::Q4_0,
-            WeightFormat::Q4K => TensorFormat::Q4K,
-            WeightFormat::Q5K => TensorFormat::Q5K,
-            WeightFormat::Q6K => TensorFormat::Q6K,
-        }
+        // The test below looks at each of them.
+        Self::from_number(format.ggml_type()).unwrap_or(TensorFormat::F32)
     }
 }
 

@@ -1,10 +1,7 @@
 //! The end of a tile: sums over lanes and warps, and what the results become before they are stored.
 
-use super::dot::unit;
-use super::format::Layout;
 use super::plan::{LANES, Lanes, Rows};
-use super::shape::Shape;
-use super::tile::{Product, Scratch};
+use super::tile::{Operands, Product, Scratch, Shape};
 use warpwright_dsl::*;
 
 /// Where results go, `columns × n`, and what is added to them.
@@ -35,7 +32,7 @@ pub(super) fn finish<'k>(
     (shape, tile, rows, lanes): (&Shape<'k>, Reg<'k, u32>, Rows<'k>, Lanes<'k>),
     scratch: Scratch<'k>,
     (sums, squares): (&[Vec<Var<'k, f32>>], &[Var<'k, f32>]),
-    output: Output<'k>,
+    operands: Operands<'k>,
 ) {
     let batch = product.batch;
     let mine = scratch.partial.at(lanes.warp * warp_words(product));
@@ -57,7 +54,7 @@ pub(super) fn finish<'k>(
     let (results, threads) = (rows.tile * batch, product.warps * 32);
     for from in (0..results).step_by(threads as usize) {
         let i = k.tid() + from;
-        let store = || one(k, product, (shape, tile, rows), scratch, i, output);
+        let store = || one(k, product, (shape, tile, rows), scratch, i, operands);
         if results - from >= threads { store() } else { k.when(i.lt(results), store) }
     }
 }
@@ -69,7 +66,7 @@ fn one<'k>(
     (shape, tile, rows): (&Shape<'k>, Reg<'k, u32>, Rows<'k>),
     Scratch { partial, squares, .. }: Scratch<'k>,
     i: Reg<'k, u32>,
-    output: Output<'k>,
+    Operands { weights, output, .. }: Operands<'k>,
 ) {
     let batch = product.batch;
     let (column, row_of_tile) = (i / rows.tile, i % rows.tile);
@@ -77,13 +74,19 @@ fn one<'k>(
     let over_warps = |from: Ptr<'k, Shared, f32>, pitch: u32| {
         (1..product.warps).fold(from.ld(0), |sum, warp| sum + from.ld(warp * pitch))
     };
-    let mut factor = k.f32(unit(Layout::new(product.format), product.exact));
+    let layout = product.layout();
+    let mut factor = k.f32(if product.exact { layout.float_unit() } else { layout.byte_unit() });
     if let Some([inverse, epsilon]) = shape.mean {
         let mean = over_warps(squares.at(column), batch) * inverse;
         // A column of zeros stays one where epsilon is zero.
         factor = (mean + epsilon).max(f32::MIN_POSITIVE).rsqrt() * factor;
     }
-    let result = |matrix: u32, bias: Option<Ptr<'k, Global, f32>>| {
+    let tensor_scale = shape.planes.last().filter(|_| product.format.has_tensor_scale());
+    let result = |matrix: u32, weights: Ptr<'k, Global, u8>, bias: Option<Ptr<'k, Global, f32>>| {
+        let factor = match tensor_scale.and_then(|plane| plane.offset) {
+            Some(offset) => factor * weights.at(offset).cast::<f32>().ld(0),
+            None => factor,
+        };
         let sum = over_warps(partial.at(i + matrix * batch * rows.tile), warp_words(product));
         match (bias, own) {
             (Some(bias), Some(own)) => sum.mul_add(factor, bias.ld_if(own, row, 0.0)),
@@ -91,9 +94,9 @@ fn one<'k>(
             (None, _) => sum * factor,
         }
     };
-    let mut y = result(0, output.bias[0]);
+    let mut y = result(0, weights.0, output.bias[0]);
     if let Some(gate) = product.gate {
-        y = gate.apply(y) * result(1, output.bias[1]);
+        y = gate.apply(y) * result(1, weights.1.unwrap_or(weights.0), output.bias[1]);
     }
     let at = if batch == 1 { row } else { column * rows.n.reg() + row };
     let store = || {

@@ -1,11 +1,12 @@
 //! The kernels: configuration, arguments, launch rule.
 
-use super::activations::{BLOCK, Source};
 use super::epilogue::Output;
-use super::format::Layout;
 use super::plan;
+use super::stage::Source;
 use super::tile::{Operands, Product};
+use super::weights::Layout;
 use crate::activation::Activation;
+use crate::data::eight_bits::BLOCK;
 use crate::weights::{Planes, WeightFormat};
 use std::slice;
 use warpwright_dsl::any::AnyKernel;
@@ -67,7 +68,7 @@ impl Matrix {
 /// | argument | elements |
 /// | --- | --- |
 /// | `x` (exact, rounded) | `f32`, batch × k |
-/// | `x_quants`, `x_scales`, `x_sums` (int8) | `i8`, batch × k; `f32`, batch × k / 32, twice |
+/// | `x_quants`, `x_scales` (int8) | `i8`, batch × k; `f32`, batch × k / 32 |
 /// | `w0` … | bytes: [`Planes::bytes`] |
 /// | `bias0` …, where the matrix has one | `f32`, n |
 /// | `residual0` …, where the matrix has one | `f32`, batch × n |
@@ -135,8 +136,6 @@ pub struct QuantGemvArgs<M: Mode> {
     pub x_quants: Option<M::In<i8>>,
     #[arg(len = of.inputs(BLOCK), when = of.activations == Activations::Int8)]
     pub x_scales: Option<M::In<f32>>,
-    #[arg(len = of.inputs(BLOCK), when = of.activations == Activations::Int8)]
-    pub x_sums: Option<M::In<f32>>,
     #[arg(len = of.weights(i), count = of.matrices.len(), names("w0", "w1", "w2", "w3"), constant)]
     pub w: Vec<M::In<u8>>,
     #[arg(
@@ -249,11 +248,9 @@ impl QuantGemv {
     /// The block's tile, of whichever matrix it belongs to.
     fn run<'k>(&self, k: K<'k>, args: QuantGemvArgs<Body<'k>>, norm: Option<(f32, Ptr<'k, Global, f32>)>) {
         let epsilon = norm.map(|(epsilon, _)| epsilon);
-        let x = match (args.x, args.x_quants, args.x_scales, args.x_sums) {
+        let x = match (args.x, args.x_quants, args.x_scales) {
             (Some(x), ..) => Source::Floats { x: x.nc(), norm: norm.map(|(_, weights)| weights) },
-            (None, Some(quants), Some(scales), Some(sums)) => {
-                Source::Q8_1 { quants: quants.nc().cast(), scales: scales.nc(), sums: sums.nc() }
-            }
+            (None, Some(quants), Some(scales)) => Source::Bytes { quants: quants.nc().cast(), scales: scales.nc() },
             _ => return,
         };
         let weights = args.w.into_iter().map(Ptr::no_allocate);
@@ -423,8 +420,8 @@ impl Kernel for FusedNormGemv {
 
     fn body<'k>(&self, k: K<'k>, args: FusedNormGemvArgs<Body<'k>>) {
         let FusedNormGemvArgs { x, norm, w, bias, residual, y } = args;
-        let (x_quants, x_scales, x_sums) = (None, None, None);
-        let args = QuantGemvArgs { x: Some(x), x_quants, x_scales, x_sums, w, bias, residual, y };
+        let (x_quants, x_scales) = (None, None);
+        let args = QuantGemvArgs { x: Some(x), x_quants, x_scales, w, bias, residual, y };
         self.gemv.run(k, args, Some((self.epsilon, norm)));
     }
 }

@@ -13,7 +13,7 @@
 //! A lane keeps a sum for each of its group's rows, and the activations that it reads serve all of them. So
 //! a block reads each activation once, for all of its rows.
 
-use super::format::Layout;
+use super::weights::Layout;
 use warpwright_dsl::*;
 
 /// Lanes that share a row.
@@ -92,7 +92,7 @@ impl<'k> Rows<'k> {
     }
 
     /// Row `r` of the lane's group. Beyond the last row it is that one.
-    pub(super) fn of_group(self, lanes: Lanes<'k>, r: impl IntoReg<'k, u32>) -> Reg<'k, u32> {
+    fn of_group(self, lanes: Lanes<'k>, r: u32) -> Reg<'k, u32> {
         let row = self.first + lanes.group * self.group + r;
         if self.few { row.min(self.n.reg() - 1) } else { row }
     }
@@ -120,17 +120,9 @@ pub(super) struct Slice<'k> {
     /// Its number.
     pub(super) number: Reg<'k, u32>,
     /// Weights of a row in it where it is the last and not whole.
-    pub(super) rest: Option<Rest<'k>>,
+    pub(super) rest: Option<Reg<'k, u32>>,
     /// How the lanes stand to it, where that is to be computed for it alone.
     pub(super) lanes: Option<Lanes<'k>>,
-}
-
-/// Weights of a slice that is not whole.
-#[derive(Clone, Copy)]
-pub(super) struct Rest<'k> {
-    pub(super) weights: Reg<'k, u32>,
-    /// Whether they are no more than half a slice.
-    pub(super) half: bool,
 }
 
 /// How rows are divided into slices.
@@ -168,10 +160,9 @@ pub(super) fn each_slice<'k>(
     if rest.is_at_most(0) {
         return;
     }
-    let half = layout.slice() / 2;
     // Superblocks are half a slice: if anything is left, it is one.
-    let weights = if layout.units() { k.u32(half) } else { rest.reg() };
-    let rest = Some(Rest { weights, half: rest.is_at_most(half) });
+    let half = layout.slice() / 2;
+    let rest = Some(if layout.format.block() == half { k.u32(half) } else { rest.reg() });
     let last = || body(Slice { number: whole.anew().reg(), rest, lanes: Some(lanes.again(k)) });
     match warps {
         1 => last(),

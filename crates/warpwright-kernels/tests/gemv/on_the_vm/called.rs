@@ -1,6 +1,6 @@
 //! Products that another kernel calls: one code for all shapes of a class.
 
-use crate::case::{activations, q8_1, weights};
+use crate::case::{activations, quantised, weights};
 use crate::common::called::Calls;
 use crate::common::numbers;
 use std::sync::Arc;
@@ -53,9 +53,8 @@ impl Case {
             let Matrix { n, .. } = matrices[i];
             calls = match arg.name.trim_end_matches(|c: char| c.is_ascii_digit()) {
                 "x" => calls.input(arg.name, &x),
-                "x_quants" => calls.input(arg.name, &q8_1(&x).0),
-                "x_scales" => calls.input(arg.name, &q8_1(&x).1),
-                "x_sums" => calls.input(arg.name, &q8_1(&x).2),
+                "x_quants" => calls.input(arg.name, &quantised(&x).0),
+                "x_scales" => calls.input(arg.name, &quantised(&x).1),
                 "norm" => calls.input(arg.name, &small(k, 6)),
                 "w" => calls.input(arg.name, &weights(matrices[i], k, 11 + i as u64).planes),
                 "y" => calls.input(arg.name, &vec![f32::NAN; n as usize]),

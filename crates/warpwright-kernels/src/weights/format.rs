@@ -1,0 +1,146 @@
+//! What a format says of itself: all that differs between formats, and nothing else. What can be derived of that (planes,
+//! repacking, decoding for every kind of product) is derived, for all of them alike.
+//!
+//! A *code* is the number of a few bits that a quantised weight is stored as. It stands for a *quant*, a small integer:
+//! `weight = d · scale · quant - dmin · minimum`, with a scale (and a minimum) for each *part* of 16 or 32 weights.
+
+use super::planes::UNIT;
+use super::scales::{Records, Scales};
+use crate::data::floats::Dtype;
+
+/// A format of weights.
+#[derive(Debug)]
+pub(crate) struct Format {
+    /// The number by which a GGUF file names it.
+    pub(super) ggml_type: u32,
+    /// Weights of a block: 1 where they are numbers by themselves, else 32, 64 or 256.
+    pub(super) block: u32,
+    /// Bytes of a block.
+    pub(super) bytes: u32,
+    /// How weights are made of blocks; numbers have no more to say.
+    pub(super) quants: Option<Quants>,
+}
+
+/// How the weights of a block are made of its bytes.
+#[derive(Debug)]
+pub(crate) struct Quants {
+    /// Where the bits of codes are, the lowest bits first.
+    pub(super) codes: &'static [Field],
+    /// What codes stand for.
+    pub(super) values: Values,
+    /// Weights that share a scale: 16 or 32.
+    pub(super) part: u32,
+    /// The bytes that are no codes: scales and what belongs to them.
+    pub(super) records: &'static [Record],
+    /// Whether parts have minima.
+    pub(super) minima: bool,
+    /// The scales of a unit, on the device.
+    pub(super) scales: for<'k> fn(&Records<'k>) -> Scales<'k>,
+    /// Scale and minimum of a part, of a block's bytes: the reference.
+    pub(super) part_of: fn(&[u8], usize) -> [f64; 2],
+    /// What every scaled quant is exactly, but for the rounding of the scale: `f16`, or `bf16` where scales exceed that.
+    pub(super) half: Dtype,
+    /// Whether a matrix has a scale of its own, an `f32` in a tensor beside it.
+    pub(super) tensor_scale: bool,
+}
+
+/// Bits of the codes of a block: `width` for each weight. `run` neighbours are in the same bits of neighbouring bytes,
+/// the next `run` in the next higher bits of the same bytes, and so on until bytes are full.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    /// Its first byte in the block.
+    pub(super) at: u32,
+    /// Bits of a weight.
+    pub(super) width: u32,
+    /// Neighbours in the same bits: 1, or a multiple of 8.
+    pub(super) run: u32,
+}
+
+impl Field {
+    /// Byte and bit of weight `i` of the block.
+    pub(super) fn place(self, i: u32) -> (u32, u32) {
+        let of_byte = 8 / self.width;
+        let (group, within) = (i / (self.run * of_byte), i % (self.run * of_byte));
+        (self.at + group * self.run + within % self.run, within / self.run * self.width)
+    }
+}
+
+/// What codes stand for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Values {
+    /// `code - zero`.
+    From(u32),
+    /// A signed byte.
+    Signed,
+    /// An entry of a codebook.
+    Table(&'static [i8; 16]),
+}
+
+/// Bytes of a block beside its codes, which a plane holds as they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    /// The plane's name.
+    pub(super) name: &'static str,
+    /// The first byte in the block.
+    pub(super) at: u32,
+    /// Bytes.
+    pub(super) bytes: u32,
+    /// Whether each unit of 64 weights has its own share, and needs no other's.
+    pub(super) shared_out: bool,
+}
+
+impl Record {
+    /// Bytes of a unit's share of what is shared out, in blocks of so many weights.
+    pub(super) const fn unit_bytes(self, block: u32) -> u32 {
+        self.bytes * UNIT / block
+    }
+}
+
+/// What a weight is made of: `scale · quant - minimum`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weight {
+    /// What the quant is multiplied by; 1 for numbers.
+    pub scale: f64,
+    /// The quant, or the number itself.
+    pub quant: f64,
+    /// What is taken off.
+    pub minimum: f64,
+}
+
+impl Weight {
+    /// The weight.
+    pub fn value(self) -> f64 {
+        self.scale * self.quant - self.minimum
+    }
+}
+
+impl Values {
+    /// What a code of `bits` bits stands for.
+    fn quant(self, code: u8) -> i32 {
+        match self {
+            Values::From(zero) => i32::from(code) - zero as i32,
+            Values::Signed => i32::from(code as i8),
+            Values::Table(table) => table[usize::from(code & 15)].into(),
+        }
+    }
+}
+
+impl Quants {
+    /// Bits of a code.
+    pub(super) fn bits(&self) -> u32 {
+        self.codes.iter().map(|field| field.width).sum()
+    }
+
+    /// Weight `i` of a block, whose bytes these are.
+    pub(super) fn weight(&self, block: &[u8], i: usize) -> Weight {
+        let (mut code, mut bits) = (0, 0);
+        for field in self.codes {
+            let (byte, bit) = field.place(i as u32);
+            let mask = (1u16 << field.width) - 1;
+            code |= (u16::from(block[byte as usize]) >> bit & mask) << bits;
+            bits += field.width;
+        }
+        let [scale, minimum] = (self.part_of)(block, i / self.part as usize);
+        Weight { scale, quant: self.values.quant(code as u8).into(), minimum }
+    }
+}
