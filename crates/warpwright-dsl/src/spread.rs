@@ -75,6 +75,58 @@ impl<'k> Spread<'k> {
         self.halve(values, true, Location::caller())
     }
 
+    /// Gives each of the values' sums to `store`, in the one lane that keeps it: the number of the value, the sum, and
+    /// whether this lane is the one, where not all lanes that get there are. All lanes of the warp call it.
+    #[track_caller]
+    pub fn each_sum(
+        self,
+        values: &[Reg<'k, f32>],
+        store: impl Fn(Reg<'k, u32>, Reg<'k, f32>, Option<Reg<'k, Pred>>),
+    ) {
+        let (k, loc) = (self.k, Location::caller());
+        // Neighbouring lanes keep neighbouring values where that comes out even: stores of them meet in no bank.
+        let slots = values.len() / self.lanes as usize;
+        let sums = match values.len().is_power_of_two() && slots > 1 {
+            true => {
+                let of = |i: usize| values[i % slots * self.lanes as usize + i / slots];
+                self.sums(&(0..values.len()).map(of).collect::<Vec<_>>())
+            }
+            false => self.sums(values),
+        };
+        k.on_line(loc, || {
+            for (slot, sum) in (0..).zip(sums) {
+                let (number, here) = self.number(slot);
+                store(number, sum, here);
+            }
+        });
+    }
+
+    /// The number of the value in a slot of this lane, and whether it has one of its own there.
+    fn number(self, slot: u32) -> (Reg<'k, u32>, Option<Reg<'k, Pred>>) {
+        let k = self.k;
+        if self.count.is_power_of_two() {
+            let (lane, count) = (k.lane() & (self.lanes - 1), self.count as u32);
+            return match self.lanes / count {
+                0 | 1 => (lane + slot * self.lanes, None),
+                shared => (lane / shared, Some((lane & (shared - 1)).eq(0))),
+            };
+        }
+        let steps = std::iter::successors(Some((self.count as u32, self.lanes / 2)), |&(count, distance)| {
+            Some((count.div_ceil(2), distance / 2))
+        });
+        let steps: Vec<_> = steps.take_while(|&(_, distance)| distance > 0).collect();
+        let (mut number, mut here) = (k.u32(slot), None);
+        for (count, distance) in steps.into_iter().rev() {
+            let half = count.div_ceil(2);
+            number = (k.lane() & distance).ne(0).select(number + half, number);
+            if !count.is_multiple_of(2) {
+                let there = number.lt(count);
+                here = Some(here.map_or(there, |here: Reg<'k, Pred>| here & there));
+            }
+        }
+        (number, here)
+    }
+
     /// Those of the values that this lane keeps, of values that all lanes of the run have.
     #[track_caller]
     pub fn own(self, values: &[Reg<'k, f32>]) -> Vec<Reg<'k, f32>> {

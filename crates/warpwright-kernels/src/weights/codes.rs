@@ -198,7 +198,10 @@ impl<'k> Piece<'k> {
         let bytes = self.bytes(level, word);
         let bits = self.quants.device_codes().bits;
         if bits == 8 {
-            return bytes.bytes().map(|byte| byte.f32());
+            // Conversions run at a fraction of the rate of other instructions, of which a float takes two: half of each.
+            const BASE: f32 = 8_388_608.0;
+            let of_base = |i: u32| bytes.prmt(BASE.to_bits(), 0x7540 + i).bits::<f32>() - BASE;
+            return [bytes.bfe(0, 8).f32(), of_base(1), bytes.bfe(16, 8).f32(), of_base(3)];
         }
         // `2 + byte / 64`: 2.0 with its third byte exchanged for one whose highest bit is zero.
         let bytes = moved(bytes, self.quants.raise(level), 7 - bits);

@@ -23,7 +23,7 @@ pub(super) fn exact<'k>(layout: Layout, stage: Stage<'k>, rows: &[Row<'k>], pass
         [] => vec![row.sums[column].get()],
         begin => begin.to_vec(),
     };
-    let x = |column, run| stage.floats(column, run, &pass);
+    let x = |chunk| stage.each_column(|column| stage.floats(column, chunk, &pass));
     let step = |share: &Share<'k>, chunk, x: [Reg<'k, f32>; 4], dot: Reg<'k, f32>| {
         share.floats(chunk).into_iter().zip(x).fold(dot, |dot, (weight, x)| weight.mul_add(x, dot))
     };
@@ -37,7 +37,13 @@ pub(super) fn int8<'k>(layout: Layout, stage: Stage<'k>, rows: &[Row<'k>]) {
     let parts = stage.parts(&pass);
     let begin: Vec<Vec<Reg<'k, i32>>> = stage.each_column(|column| stage.begin(column, parts.len()));
     let scales: Vec<_> = stage.each_column(|column| stage.scales(column));
-    let x = |column, run| stage.bytes(column, run);
+    let mut runs = Vec::new();
+    let x = |chunk| {
+        if chunk % RUN == 0 {
+            runs = stage.each_column(|column| stage.bytes(column, chunk / RUN));
+        }
+        runs.iter().map(|words| words[(chunk % RUN) as usize]).collect()
+    };
     let step = |share: &Share<'k>, chunk, x: Reg<'k, u32>, dot: Reg<'k, i32>| match share.bytes(chunk) {
         Some(codes) => codes.dp4a(x.bits::<i32>(), dot),
         None => dot,
@@ -59,20 +65,18 @@ fn dots<'k, X: Copy, D: Copy>(
     rows: &[Row<'k>],
     (pass, parts): (&Range<u32>, &Range<usize>),
     first: impl Fn(&Row<'k>, usize) -> Vec<D>,
-    x: impl Fn(u32, u32) -> [X; RUN as usize],
+    mut x: impl FnMut(u32) -> Vec<X>,
     step: impl Fn(&Share<'k>, u32, X, D) -> D,
 ) -> Dots<D> {
     let columns = rows.first().map_or(0, |row| row.sums.len());
     let begin = |row| (0..columns).map(|column| first(row, column)).collect();
     let mut dots: Dots<D> = rows.iter().map(begin).collect();
-    for run in pass.start / RUN..pass.end / RUN {
-        let x: Vec<_> = (0..columns as u32).map(|column| x(column, run)).collect();
-        for chunk in run * RUN..(run + 1) * RUN {
-            let part = ((chunk / layout.part_chunks()) as usize).saturating_sub(parts.start).min(parts.len().max(1) - 1);
-            for (row, dots) in rows.iter().zip(&mut dots) {
-                for (x, dots) in x.iter().zip(dots) {
-                    dots[part] = step(&row.share, chunk, x[(chunk % RUN) as usize], dots[part]);
-                }
+    for chunk in pass.clone() {
+        let x = x(chunk);
+        let part = if parts.is_empty() { 0 } else { (chunk / layout.part_chunks()) as usize - parts.start };
+        for (row, dots) in rows.iter().zip(&mut dots) {
+            for (&x, dots) in x.iter().zip(dots) {
+                dots[part] = step(&row.share, chunk, x, dots[part]);
             }
         }
     }

@@ -35,16 +35,14 @@ pub(super) fn finish<'k>(
     operands: Operands<'k>,
 ) {
     let batch = product.batch;
-    let mine = scratch.partial.at(lanes.warp * warp_words(product));
-    let first = lanes.unit.eq(0);
-    for (r, columns) in (0..).zip(sums) {
-        let (matrix, r) = (r / rows.group, r % rows.group);
-        for (column, sum) in (0..).zip(columns) {
-            let total = k.group_sum(sum.get(), LANES);
-            let at = (matrix * batch + column) * rows.tile + r;
-            mine.at(at).st_if(first, lanes.group * rows.group, total);
-        }
-    }
+    // By matrix, column and row of the group.
+    let mine = scratch.partial.at(lanes.warp * warp_words(product)).at(lanes.group * rows.group);
+    let matrices = sums.chunks(rows.group as usize);
+    let all = matrices.flat_map(|rows| (0..batch as usize).flat_map(|column| rows.iter().map(move |row| row[column].get())));
+    let all: Vec<_> = all.collect();
+    k.spread(all.len(), LANES).each_sum(&all, |i, sum, here| {
+        mine.st_if(here, i / rows.group * rows.tile + i % rows.group, sum);
+    });
     for (column, squares) in (0..).zip(squares) {
         let total = k.warp_sum(squares.get());
         scratch.squares.at(column).st_if(lanes.lane.eq(0), lanes.warp * batch, total);

@@ -196,7 +196,7 @@ impl QuantGemv {
         let most = products.iter().map(|product| product.most_warps(STATIC_SHARED)).min().unwrap_or(1);
         let warps = match (self.warps, products.first()) {
             (Some(warps), _) => warps.clamp(1, plan::MAX_WARPS),
-            (None, Some(first)) => plan::warps(Layout::new(first.format), first.k, tiles, most),
+            (None, Some(first)) => plan::warps(Layout::new(first.format), first.k, tiles, (exact, most)),
             (None, None) => 1,
         };
         products.iter_mut().for_each(|product| product.warps = warps);

@@ -24,7 +24,8 @@ pub(super) const GROUPS: u32 = 32 / LANES;
 pub(super) const QUAD: u32 = 4;
 /// Most warps of a block.
 pub(super) const MAX_WARPS: u32 = 16;
-/// Warps that keep a device busy: sixteen on each of 132 multiprocessors.
+/// Warps that keep a device busy: sixteen on each of 132 multiprocessors. With activations of bytes half of them have as
+/// many weights under way as a multiprocessor needs, and a beginning and an end for more weights.
 const ENOUGH_WARPS: u64 = 2048;
 
 /// How a warp's lanes stand to the rows and slices.
@@ -172,9 +173,10 @@ pub(super) fn each_slice<'k>(
 
 /// Warps of a block: enough in all to keep a device busy, and a number that shares the slices evenly. Fewer
 /// with more slices each would be better still, since a block's beginning and end cost as much as half a slice.
-pub(super) fn warps(layout: Layout, k: u32, tiles: u64, most: u32) -> u32 {
+pub(super) fn warps(layout: Layout, k: u32, tiles: u64, (exact, most): (bool, u32)) -> u32 {
     let slices = k.div_ceil(layout.slice()).max(1);
-    let wanted = ENOUGH_WARPS.div_ceil(tiles.max(1)).clamp(2, 8) as u32;
+    let enough = if exact { ENOUGH_WARPS } else { ENOUGH_WARPS / 2 };
+    let wanted = enough.div_ceil(tiles.max(1)).clamp(2, 8) as u32;
     // What idles, in slices: all rounds are as long as the longest.
     let idle = |warps: u32| slices.div_ceil(warps) * warps - slices;
     let most = (2 * wanted).min(most).min(slices).max(1);

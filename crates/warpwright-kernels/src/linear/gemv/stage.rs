@@ -312,10 +312,9 @@ impl<'k> Stage<'k> {
         self.kept(column, self.staging.lists() - 1, parts)
     }
 
-    /// The activations that the chunks of run `run` of the lane are multiplied with, in the pass that has it.
-    pub(super) fn floats(self, column: u32, run: u32, pass: &Range<u32>) -> [[Reg<'k, f32>; 4]; RUN as usize] {
-        let stage = self.column(column).at(self.lanes.unit * CHUNK);
-        std::array::from_fn(|i| stage.ld_vec((run * RUN + i as u32 - pass.start) * LANES * CHUNK))
+    /// The activations that a chunk of the lane is multiplied with, in the pass that has it.
+    pub(super) fn floats(self, column: u32, chunk: u32, pass: &Range<u32>) -> [Reg<'k, f32>; 4] {
+        self.column(column).ld_vec(self.lanes.unit * CHUNK + (chunk - pass.start) * LANES * CHUNK)
     }
 
     /// The bytes that the chunks of run `run` of the lane are multiplied with, a word each.

@@ -192,6 +192,8 @@ impl<'k> Matrices<'_, 'k> {
         // For each plane the bytes between rows, taken for each slice: so one address is counted along for all rows of a
         // group, and not one for each.
         let steps: Vec<_> = self.planes.iter().map(|plane| plane.pitch.anew()).collect();
+        let layout = self.product.layout();
+        let stride = steps[0] / layout.pieces();
         let share = |r: u32| {
             let (first, second) = self.weights;
             let weights = if r < self.rows.group { first } else { second.unwrap_or(first) };
@@ -201,7 +203,7 @@ impl<'k> Matrices<'_, 'k> {
                 let begin = plane.offset.map_or(weights, |offset| weights.at(offset));
                 begin.at(plane.pitch.rows(number)).at(steps[i] * further)
             };
-            self.product.layout().load((slice, self.lanes), self.planes, row)
+            layout.load((slice, self.lanes), stride, row)
         };
         (0..self.product.group_rows()).map(share).collect()
     }

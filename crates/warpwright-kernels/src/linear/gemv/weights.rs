@@ -5,7 +5,7 @@
 
 use super::plan::{LANES, Lanes, Slice};
 use crate::data::floats::Dtype;
-use crate::weights::units::{PlaneAt, UnitAt, Units};
+use crate::weights::units::{UnitAt, Units};
 use crate::weights::{Piece, Scales, UNIT, WeightFormat};
 use warpwright_dsl::*;
 
@@ -101,11 +101,17 @@ impl Layout {
         (raise, units.quants.device_codes().zero << raise)
     }
 
-    /// Loads a lane's weights of a slice, of the row whose planes `row` gives by their numbers.
+    /// Pieces of a lane's unit, which lie apart; one where weights are numbers.
+    pub(super) fn pieces(self) -> u32 {
+        self.units.map_or(1, |units| units.quants.pieces())
+    }
+
+    /// Loads a lane's weights of a slice, of the row whose planes `row` gives by their numbers, with the pieces of units
+    /// `stride` bytes apart.
     pub(super) fn load<'k>(
         self,
         (slice, lanes): (Slice<'k>, Lanes<'k>),
-        planes: &[PlaneAt<'k>],
+        stride: Dim<'k>,
         row: impl Fn(usize) -> Ptr<'k, Global, u8> + Copy,
     ) -> Share<'k> {
         let Some(units) = self.units else {
@@ -124,7 +130,6 @@ impl Layout {
             within: lanes.in_quad,
             present: slice.rest.map(|rest| (lanes.unit * UNIT).lt(rest)),
         };
-        let stride = planes[0].pitch / units.quants.pieces();
         Share::Unit(units.load(at, stride, row), units.scales(at, row))
     }
 }

@@ -222,12 +222,14 @@ fn a_tile_costs_no_more() {
                     case.gemv.warps = case.kernel().launch().team_warps(8);
                     let kernel = case.kernel();
                     let reports = case.calls(&*kernel).reports();
-                    (kernel.entry(), reports.map(|report| report.counters.warp_instructions))
+                    (format!("{case:?}"), reports.map(|report| report.counters.warp_instructions))
                 };
-                let ((entry, [launched, called]), (_, [more_launched, more_called])) =
+                let ((case, [launched, called]), (_, [more_launched, more_called])) =
                     (instructions(512), instructions(1024));
                 let ratio = (more_called - called) as f64 / (more_launched - launched) as f64;
-                assert!(ratio <= 1.05, "{entry}: {ratio:.3} of the launch's instructions");
+                // A tile of half a slice is little beside its addresses, which a launch has as constants.
+                let most = if k < 512 { 1.08 } else { 1.05 };
+                assert!(ratio <= most, "{case}: {ratio:.3} of the launch's instructions");
             }
         }
     }
