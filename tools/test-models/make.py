@@ -15,12 +15,14 @@ import zlib
 
 import gguf
 import numpy as np
-from quantise import Type, quantise
+from quantise import TENSOR_SCALE, Type, quantise
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tiny-model"))
 import reference  # noqa: E402
 
+# Formats of matrices by name, as quantisers of files choose them: for those whose rows are no multiple of 256 others.
 Q4_K_M = "Q4_K_M"
+Q2_TO_IQ4 = "Q2_TO_IQ4"
 QKV = ("attn_q", "attn_k", "attn_v")
 ALL = QKV + ("attn_output", "ffn_gate", "ffn_up", "ffn_down")
 
@@ -60,6 +62,16 @@ MODELS = {
     "qwen3-q4_k_m": Model("qwen3", Q4_K_M, head_dim=128, tied=True),
     "qwen3-q8_0-48": Model("qwen3", Type.Q8_0, hidden=96, heads=8, kv_heads=4, head_dim=48, ffn=160),
     "qwen3-f16-256-part": Model("qwen3", Type.F16, layers=1, hidden=64, heads=2, kv_heads=2, head_dim=256, ffn=96, more={"rope.dimension_count": 64}),
+    "qwen2-q4_k_m-rows-of-896": Model("qwen2", Q4_K_M, layers=1, hidden=896, heads=14, kv_heads=2, ffn=1216, biases=QKV, tied=True),
+    "llama-q4_k_m-rows-of-576": Model("llama", Q4_K_M, layers=1, hidden=576, heads=9, kv_heads=3, ffn=768, tied=True),
+    "llama-q2_k-to-iq4": Model("llama", Q2_TO_IQ4),
+    "qwen3-q3_k": Model("qwen3", Type.Q3_K),
+    "qwen2-q2_k": Model("qwen2", Type.Q2_K, biases=QKV),
+    "llama-q4_1": Model("llama", Type.Q4_1, hidden=96, head_dim=32, heads=3, kv_heads=1, ffn=160),
+    "qwen2-q5_1": Model("qwen2", Type.Q5_1, hidden=224, heads=7, kv_heads=7, head_dim=32, ffn=96, biases=QKV),
+    "llama-iq4_xs": Model("llama", Type.IQ4_XS),
+    "qwen3-mxfp4": Model("qwen3", Type.MXFP4, hidden=160, ffn=224, head_dim=32),
+    "llama-nvfp4": Model("llama", Type.NVFP4, hidden=192, head_dim=64, heads=3, kv_heads=3, ffn=320),
     "qwen3-f32-8": Model("qwen3", Type.F32, hidden=60, heads=6, kv_heads=3, head_dim=8, ffn=50, more={"rope.scale_linear": 4.0}),
 }
 
@@ -89,8 +101,17 @@ class File:
         kind = self.model.kind
         if kind == Q4_K_M:
             kind = Type.Q6_K if name == "output" or name.endswith(("attn_v", "ffn_down")) else Type.Q4_K
+        if kind == Q2_TO_IQ4:
+            of_part = {"attn_q": Type.IQ4_XS, "attn_k": Type.Q2_K, "attn_v": Type.Q5_K, "attn_output": Type.Q3_K}
+            of_part |= {"ffn_gate": Type.IQ4_NL, "ffn_up": Type.IQ4_NL, "ffn_down": Type.IQ4_XS}
+            kind = of_part.get(name.split(".")[-1], Type.Q6_K)
+        if k % gguf.GGML_QUANT_SIZES[kind][0]:
+            kind = {Type.Q4_K: Type.Q5_0, Type.Q6_K: Type.Q8_0}[kind]
         values = self.random(name).normal(0, deviation or k**-0.5, (n, k))
         self.writer.add_tensor(f"{name}.weight", quantise(values, kind), raw_dtype=kind)
+        if kind == Type.NVFP4:
+            self.vector(f"{name}.scale", np.array([TENSOR_SCALE]), Type.F32)
+            self.vector(f"{name}.input_scale", np.array([0.5]), Type.F32)
 
     def vector(self, name, values, kind=None):
         kind = kind or self.model.vectors

@@ -51,6 +51,8 @@ class Model:
             if t is None:
                 return default
             values = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float64)
+            if t.tensor_type == gguf.GGMLQuantizationType.NVFP4:
+                values = values * float(self.weight(name.removesuffix("weight") + "scale", np.ones(1))[0])
             self.kept[name] = values.reshape(t.shape[::-1])
         return self.kept[name]
 

@@ -45,7 +45,12 @@ pub(crate) fn random_matrix(
     random: &mut Random,
 ) -> Vec<u8> {
     let blocks = elements / format.block() as usize;
-    (0..blocks).flat_map(|_| block(format, deviation, random)).collect()
+    let mut all: Vec<u8> = (0..blocks).flat_map(|_| block(format, deviation, random)).collect();
+    if format.has_tensor_scale() {
+        // What blocks leave to it.
+        all.extend(((deviation / 2.9) as f32).to_le_bytes());
+    }
+    all
 }
 
 /// A block of weights with such a deviation: every bit is random that can be without changing it much.
@@ -60,6 +65,37 @@ fn block(format: WeightFormat, deviation: f64, random: &mut Random) -> Vec<u8> {
         // Bytes deviate by 74, nibbles by 4.6, their upper bits included by 9.2 and 18.5.
         WeightFormat::Q8_0 => [&half(spread(deviation / 74.0, random))[..], &bytes(32, random)].concat(),
         WeightFormat::Q4_0 => [&half(spread(deviation / 4.6, random))[..], &bytes(16, random)].concat(),
+        WeightFormat::Q5_0 => [&half(spread(deviation / 9.2, random))[..], &bytes(20, random)].concat(),
+        WeightFormat::Q4_1 | WeightFormat::Q5_1 => {
+            let (quants, mean, count) = if format == WeightFormat::Q4_1 { (4.6, 7.5, 16) } else { (9.2, 15.5, 20) };
+            let d = spread(deviation / quants, random);
+            [&half(d)[..], &half(-d * mean), &bytes(count, random)].concat()
+        }
+        WeightFormat::Q2K => {
+            // Quants deviate by 1.1 from 1.5; scales are 8 to 15, and minima as large.
+            let d = spread(deviation / (1.1 * 11.5), random);
+            let scales: Vec<u8> = (0..16).map(|_| (8 + random.below(8)) as u8 * 0x11).collect();
+            [&scales[..], &bytes(64, random), &half(d), &half(d * 1.5)].concat()
+        }
+        // Quants deviate by 2.3, and scales by 18.5.
+        WeightFormat::Q3K => {
+            [&bytes(108, random)[..], &half(spread(deviation / (2.3 * 18.5), random))].concat()
+        }
+        // The table deviates by 67.
+        WeightFormat::Iq4Nl => [&half(spread(deviation / 67.0, random))[..], &bytes(16, random)].concat(),
+        WeightFormat::Iq4Xs => {
+            [&half(spread(deviation / (67.0 * 18.5), random))[..], &bytes(134, random)].concat()
+        }
+        // Twice the floats of four bits deviate by 5.8.
+        WeightFormat::Mxfp4 => {
+            let exponent = 128 + spread(deviation / 5.8, random).abs().log2().round() as i32;
+            [&[exponent as u8][..], &bytes(16, random)].concat()
+        }
+        // Scales of about 1.
+        WeightFormat::Nvfp4 => {
+            let scales: Vec<u8> = (0..4).map(|_| 0x35 + random.below(7) as u8).collect();
+            [&scales[..], &bytes(32, random)].concat()
+        }
         WeightFormat::Q4K | WeightFormat::Q5K => {
             let (quants, mean) = if format == WeightFormat::Q4K { (4.6, 7.5) } else { (9.2, 15.5) };
             let d = spread(deviation / (quants * 47.0), random);

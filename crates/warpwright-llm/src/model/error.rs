@@ -87,6 +87,14 @@ pub enum ModelError {
         /// The architecture.
         architecture: &'static str,
     },
+    /// The scale of a matrix is no number that one may have.
+    #[error("`{tensor}` is {value}; the scale of a matrix must be a finite number")]
+    Scale {
+        /// The tensor with the scale.
+        tensor: String,
+        /// What it holds.
+        value: f32,
+    },
     /// Factors of frequencies that no rotation has.
     #[error("`rope_freqs.weight` has {value} for pair {pair}; factors must be finite, from 1/64 on")]
     Factor {

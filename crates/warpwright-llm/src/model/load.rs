@@ -2,6 +2,7 @@
 
 use super::config::ModelConfig;
 use super::error::ModelError;
+use super::weights::scale_name;
 use crate::gguf::{Gguf, TensorInfo};
 use half::{bf16, f16};
 use warpwright_graph::{Element, Store, StoreError, TensorType};
@@ -59,6 +60,10 @@ pub fn load_weights(
     for (tensor, ty) in weights {
         let bytes = gguf.data(tensor);
         match ty.element {
+            Element::Weights(format) if format.has_tensor_scale() => {
+                let scaled = [bytes, &tensor_scale(gguf, &tensor.name)?.to_le_bytes()].concat();
+                store.add_weight(&tensor.name, ty, &scaled)?;
+            }
             Element::Weights(_) => store.add_weight(&tensor.name, ty, bytes)?,
             _ => {
                 let values = floats(tensor, bytes);
@@ -72,6 +77,16 @@ pub fn load_weights(
         progress(LoadProgress { tensor: &tensor.name, loaded, total });
     }
     Ok(())
+}
+
+/// The scale of a matrix that has one: what the tensor beside it says, or 1.
+fn tensor_scale(gguf: &Gguf, matrix: &str) -> Result<f32, ModelError> {
+    let name = scale_name(matrix);
+    let Some(tensor) = gguf.tensor(&name) else { return Ok(1.0) };
+    match floats(tensor, gguf.data(tensor))[..] {
+        [scale] if scale.is_finite() => Ok(scale),
+        ref other => Err(ModelError::Scale { tensor: name, value: other.first().copied().unwrap_or(f32::NAN) }),
+    }
 }
 
 /// The numbers of a vector; none of what is not floats, which no configuration takes for a vector.

@@ -12,6 +12,16 @@ use warpwright_kernels::WeightFormat;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Weights(BTreeMap<String, TensorType>);
 
+/// How names of matrices end, and of the tensors beside them.
+const WEIGHT: &str = ".weight";
+const SCALE: &str = ".scale";
+const INPUT_SCALE: &str = ".input_scale";
+
+/// The name of the scale of a matrix, an `f32` beside it in the file.
+pub(super) fn scale_name(matrix: &str) -> String {
+    format!("{}{SCALE}", matrix.strip_suffix(WEIGHT).unwrap_or(matrix))
+}
+
 /// What a tensor must be.
 #[derive(Clone, Copy)]
 enum Expected {
@@ -72,13 +82,24 @@ impl Weights {
                 weights.take(gguf, format!("blk.{layer}.{part}"), expected, need)?;
             }
         }
-        match gguf.tensors().iter().find(|tensor| !weights.0.contains_key(&tensor.name)) {
+        for tensor in gguf.tensors().iter().filter(|tensor| weights.of_scale(&tensor.name).is_some()) {
+            checked(tensor, Vector { len: 1 })?;
+        }
+        let known = |name: &str| weights.0.contains_key(name) || weights.of_scale(name).is_some();
+        match gguf.tensors().iter().find(|tensor| !known(&tensor.name)) {
             None => Ok(weights),
             Some(tensor) => Err(ModelError::UnexpectedTensor {
                 tensor: tensor.name.clone(),
                 architecture: architecture.name,
             }),
         }
+    }
+
+    /// The matrix that has a tensor as its scale, or as that of activations of four bits, if its format has such.
+    fn of_scale(&self, name: &str) -> Option<&str> {
+        let matrix = name.strip_suffix(SCALE).or_else(|| name.strip_suffix(INPUT_SCALE))?;
+        let (matrix, ty) = self.0.get_key_value(&format!("{matrix}{WEIGHT}"))?;
+        matches!(ty.element, Element::Weights(format) if format.has_tensor_scale()).then_some(matrix)
     }
 
     fn take(&mut self, gguf: &Gguf, name: String, expected: Expected, need: Need) -> Result<(), ModelError> {

@@ -16,6 +16,10 @@ pub(crate) fn logits(gguf: &Gguf, model: &ModelConfig, ids: &[u32]) -> Vec<Vec<f
     let bytes = |name: &str| {
         let tensor = gguf.tensor(name)?;
         match model.weight_type(name)?.element {
+            Element::Weights(format) if format.has_tensor_scale() => {
+                let scale = gguf.tensor(&name.replace(".weight", ".scale"))?;
+                Some([gguf.data(tensor), gguf.data(scale)].concat())
+            }
             Element::Weights(_) => Some(gguf.data(tensor).to_vec()),
             // The graph has vectors of `f32`.
             _ => {

@@ -202,7 +202,7 @@ impl Spec {
                 all.push(self.vector(&format!("{}.weight", name(part)), len));
             }
         }
-        all
+        all.into_iter().flat_map(with_scale).collect()
     }
 
     fn format(&self, name: &str, k: u32) -> WeightFormat {
@@ -231,8 +231,8 @@ impl Spec {
         let elements = n as usize * k as usize;
         let mut bytes = random_matrix(format, elements, deviation, &mut Random::named(self.seed, source));
         if name == "output" {
-            let row = bytes.len() / n as usize;
-            bytes.rotate_right(7 % n as usize * row);
+            let row = format.row_bytes(k) as usize;
+            bytes[..n as usize * row].rotate_right(7 % n as usize * row);
         }
         TensorSpec { name: format!("{name}.weight"), dims: vec![k.into(), n.into()], format, bytes }
     }
@@ -258,4 +258,14 @@ impl Spec {
         let bytes = (0..len).flat_map(|_| bytes(number(&mut random))).collect();
         TensorSpec { name: name.into(), dims: vec![len.into()], format, bytes }
     }
+}
+
+/// A tensor, and the one with its scale where it has one, which is behind its bytes.
+fn with_scale(mut tensor: TensorSpec) -> Vec<TensorSpec> {
+    if !tensor.format.has_tensor_scale() {
+        return vec![tensor];
+    }
+    let bytes = tensor.bytes.split_off(tensor.bytes.len() - 4);
+    let name = tensor.name.replace(".weight", ".scale");
+    vec![tensor, TensorSpec { name, dims: vec![1], format: WeightFormat::F32, bytes }]
 }
