@@ -88,7 +88,7 @@ fn weights_are_those_of_their_seed_and_fill_their_tensors() {
         assert_ne!(made, random_weights(&decode, 2));
         for (name, ty) in weights(&decode) {
             let bytes = match ty.element {
-                Element::Weights(format) => format.row_bytes(ty.shape.columns()) * ty.shape.rows(),
+                Element::Weights(format) => format.matrix_bytes(ty.shape.rows(), ty.shape.columns()),
                 _ => 4 * ty.shape.elements(),
             };
             assert_eq!(made[name].len() as u64, bytes, "{name}");

@@ -31,8 +31,14 @@ fn table(format: WeightFormat, rows: u32, d: u32) -> (Vec<u8>, Vec<f32>) {
     let (block, count) = (format.block() as usize, (rows * d / format.block()) as usize);
     let order = (0..count).map(|i| i * 5 % (weights.len() / block));
     let bytes = format.block_bytes() as usize;
-    let all_bytes = order.clone().flat_map(|i| blocks[i * bytes..][..bytes].to_vec()).collect();
-    (all_bytes, order.flat_map(|i| weights[i * block..][..block].to_vec()).collect())
+    let mut all_bytes: Vec<u8> = order.clone().flat_map(|i| blocks[i * bytes..][..bytes].to_vec()).collect();
+    let mut weights: Vec<f32> = order.flat_map(|i| weights[i * block..][..block].to_vec()).collect();
+    if format.has_tensor_scale() {
+        const SCALE: f32 = 0.7;
+        all_bytes.extend(SCALE.to_le_bytes());
+        weights.iter_mut().for_each(|weight| *weight *= SCALE);
+    }
+    (all_bytes, weights)
 }
 
 fn check(kernel: Embedding, ids: &[u32], seed: u64) {

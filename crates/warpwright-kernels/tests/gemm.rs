@@ -302,6 +302,8 @@ fn quantised_products_of_any_size_are_within_their_bound() {
                 }
             }
         }
+        let tall = QuantGemm { rows: 256, ..QuantGemm::new(format, 129, 2 * block) };
+        check_quantised(80, tall, 259, Class::Normal, Some(5));
         // A tile with all its warps, and another beside and below.
         for terms in [1, 2] {
             for columns in [64, 128] {
@@ -455,6 +457,8 @@ fn configurations_that_cannot_be_name_their_field() {
     assert_eq!(field(&QuantGemm { rows: 48, ..quantised }), "rows");
     assert_eq!(field(&QuantGemm { columns: 32, ..quantised }), "columns");
     assert_eq!(field(&QuantGemm { terms: 3, ..quantised }), "terms");
+    assert_eq!(field(&QuantGemm { rows: 256, columns: 64, ..quantised }), "rows");
+    assert_eq!(field(&QuantGemm { rows: 256, terms: 2, ..quantised }), "terms");
     assert_eq!(field(&QuantGemm { format: WeightFormat::F16, ..quantised }), "format");
     let halves = Gemm::new(Dtype::F16, 64, 64);
     assert_eq!(field(&Gemm { dtype: Dtype::F32, ..halves }), "dtype");

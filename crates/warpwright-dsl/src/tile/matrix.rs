@@ -100,7 +100,22 @@ impl<'k, T: Data> Matrix<'k, T> {
         row: Reg<'k, u32>,
         column: Reg<'k, u32>,
     ) -> (Ptr<'k, Global, T>, Option<Reg<'k, Pred>>) {
-        let below = if self.checks[0] { Some(row.lt(self.rows)) } else { None };
+        self.place_further((row, 0), column)
+    }
+
+    /// The same of a row that is given as a row and how many further: several of them share what it takes to check it.
+    #[track_caller]
+    pub(super) fn place_further(
+        self,
+        (row, further): (Reg<'k, u32>, u32),
+        column: Reg<'k, u32>,
+    ) -> (Ptr<'k, Global, T>, Option<Reg<'k, Pred>>) {
+        let below = match further {
+            _ if !self.checks[0] => None,
+            0 => Some(row.lt(self.rows)),
+            _ => Some((self.rows.max(row) - row).gt(further)),
+        };
+        let row = row + further;
         let before = if self.checks[1] { Some(column.lt(self.columns)) } else { None };
         let inside = match (below, before) {
             (Some(below), Some(before)) => Some(below & before),

@@ -282,40 +282,6 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         k.on_line(loc, || tile.load_by(threads, from, row, column, loc));
     }
 
-    /// As [`load`](Self::load), where the columns come in runs from different places: run `i` of `run` columns
-    /// of the window is the matrix's from column `start(i)` on. A run is a whole number of copies: 16 bytes each,
-    /// where `start` and the matrix allow it.
-    #[track_caller]
-    pub fn load_runs(
-        self,
-        from: Matrix<'k, T>,
-        row: impl IntoReg<'k, u32>,
-        run: u32,
-        start: impl Fn(Reg<'k, u32>) -> Reg<'k, u32>,
-    ) {
-        let loc = Location::caller();
-        let row = row.into_reg(self.k, loc);
-        if run == 0 || !self.columns.is_multiple_of(run) {
-            let message = format!("runs of {run} columns do not make a window of {}", self.columns);
-            self.k.state().mistake(Code::VectorShape, loc, message);
-            return;
-        }
-        let Some(threads) = self.loading_threads(loc) else { return };
-        let tile = self.fills(loc);
-        let k = self.k;
-        k.on_line(loc, || {
-            // Where runs begin, whichever it is.
-            let beginning = from.alignment(start(k.linear_tid()), CHUNK);
-            let run_bytes = 1 << (run * T::TYPE.bytes()).trailing_zeros().min(4);
-            let unit = tile.window_alignment().min(beginning).min(run_bytes);
-            tile.each_unit(threads, unit / T::TYPE.bytes(), |r, c, mine| {
-                let to = tile.place(r, c, loc);
-                let (from, inside) = from.place(row + r, start(c / run) + c % run);
-                tile.copy_unit(to, from, unit, mine, inside);
-            });
-        });
-    }
-
     /// The bytes that the beginning of the window is a multiple of in its row.
     fn window_alignment(self) -> u32 {
         self.k.state().alignment_of(self.column.id, T::TYPE.bytes())
@@ -333,9 +299,9 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
 
     fn load_by(self, threads: u32, from: Matrix<'k, T>, row: Reg<'k, u32>, column: Reg<'k, u32>, loc: Loc) {
         let unit = from.alignment(column, CHUNK).min(self.window_alignment());
-        self.each_unit(threads, unit / T::TYPE.bytes(), |r, c, mine| {
-            let to = self.place(r, c, loc);
-            let (from, inside) = from.place(row + r, column + c);
+        self.each_unit(threads, unit / T::TYPE.bytes(), |(r, further), c, mine| {
+            let to = self.place(r + further, c, loc);
+            let (from, inside) = from.place_further((row + r, further), column + c);
             self.copy_unit(to, from, unit, mine, inside);
         });
     }
@@ -360,9 +326,9 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         k.on_line(loc, || {
             let window = k.state().alignment_of(self.column.id, 1);
             let elements = (from.alignment(column, CHUNK) / 4).min(window);
-            tile.each_unit(threads, elements, |r, c, mine| {
-                let to = tile.place(r, c, loc);
-                let (from, inside) = from.place(row + r, column + c);
+            tile.each_unit(threads, elements, |(r, further), c, mine| {
+                let to = tile.place(r + further, c, loc);
+                let (from, inside) = from.place_further((row + r, further), column + c);
                 match elements {
                     4 => round_words::<T, 4, 2>(to, from, mine, inside),
                     2 => round_words::<T, 2, 1>(to, from, mine, inside),

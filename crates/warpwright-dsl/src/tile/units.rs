@@ -60,13 +60,13 @@ impl Order {
 }
 
 impl<'k, T: Data, X: TileAccess> SharedTile<'k, T, X> {
-    /// Shares the window out to the threads, in units of so many elements: `copy` gets the row and the column of a
-    /// thread's unit, and whether it has one, where not all of them have.
+    /// Shares the window out to the threads, in units of so many elements: `copy` gets the row of a thread's unit, as a
+    /// row and how many further, the column, and whether it has one, where not all of them have.
     pub(super) fn each_unit(
         self,
         threads: u32,
         elements: u32,
-        copy: impl Fn(Reg<'k, u32>, Reg<'k, u32>, Option<Reg<'k, Pred>>),
+        copy: impl Fn((Reg<'k, u32>, u32), Reg<'k, u32>, Option<Reg<'k, Pred>>),
     ) {
         let k = self.k;
         let width = (self.columns / elements).max(1);
@@ -75,18 +75,19 @@ impl<'k, T: Data, X: TileAccess> SharedTile<'k, T, X> {
         for (pass, first) in (0..).zip((0..total).step_by(threads as usize)) {
             let (row, column) = match order {
                 Order::Bands { passes } => {
-                    (k.thread_in_bands(width, 8 * passes) + pass * 8, k.thread_part(1, width))
+                    ((k.thread_in_bands(width, 8 * passes), pass * 8), k.thread_part(1, width))
                 }
-                Order::Rows => (k.thread_part(width, u32::MAX) + first / width, k.thread_part(1, width)),
-                Order::LongRows => (k.u32(first / width), k.linear_tid() + first % width),
+                Order::Rows => ((k.thread_part(width, u32::MAX), first / width), k.thread_part(1, width)),
+                Order::LongRows => ((k.u32(0), first / width), k.linear_tid() + first % width),
                 Order::Stripes { width } => {
                     let band = width * self.rows;
                     let column = k.thread_part(1, width) + k.thread_part(band, u32::MAX) * width;
-                    (k.thread_part(width, self.rows) + first % band / width, column + first / band * width)
+                    let row = (k.thread_part(width, self.rows), first % band / width);
+                    (row, column + first / band * width)
                 }
                 Order::Any => {
                     let unit = k.linear_tid() + first;
-                    (unit / width, unit % width)
+                    ((unit / width, 0), unit % width)
                 }
             };
             let mine = (total - first < threads).then(|| k.linear_tid().lt(total - first));

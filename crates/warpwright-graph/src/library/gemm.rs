@@ -12,10 +12,10 @@ use warpwright_kernels::{
 
 /// The halves that activations become for a format, if there is a kernel for its weights.
 pub(super) fn half(format: WeightFormat, options: &PlanOptions) -> Option<Dtype> {
-    match format {
-        WeightFormat::F32 => None,
-        WeightFormat::Bf16 => (options.arch.sm >= 80).then_some(Dtype::Bf16),
-        _ => Some(Dtype::F16),
+    match format.half() {
+        Dtype::F32 => None,
+        Dtype::Bf16 => (options.arch.sm >= 80).then_some(Dtype::Bf16),
+        Dtype::F16 => Some(Dtype::F16),
     }
 }
 
@@ -99,19 +99,21 @@ fn tile(
     quantised: bool,
     kernel: impl Fn([u32; 2]) -> Box<dyn AnyKernel>,
 ) -> [u32; 2] {
-    let slots = u64::from(options.multiprocessors.max(1)) * RESIDENT;
+    let multiprocessors = u64::from(options.multiprocessors.max(1));
     let cost = |&[rows, columns]: &[u32; 2]| {
         let blocks = u64::from(tokens.div_ceil(rows)) * u64::from(n.div_ceil(columns));
-        let across = if rows == 128 { 2 } else { 4 };
+        let across = if rows >= 128 { 2 } else { 4 };
         let (terms, columns) = (u64::from(terms), u64::from(columns));
         // What a warp multiplies, in units of 16 and 8.
         let (down, wide) = (u64::from(rows.min(64)) / 16, columns / across / 8);
         let multiply = MULTIPLY * down * wide * terms;
         let load = LOAD * (down * terms + wide / 2);
-        let decode = if quantised { columns * DEPTH / 64 } else { 0 };
+        let decode = if quantised { columns * DEPTH / if rows == 256 { 128 } else { 64 } } else { 0 };
+        // A block of 256 rows is two blocks' worth of warps.
+        let slots = multiprocessors * if rows == 256 { RESIDENT / 2 } else { RESIDENT };
         blocks.div_ceil(slots) * (multiply.max(load) + decode + WAIT)
     };
-    let sizes = [128, 64, 32, 16].into_iter().flat_map(|rows| [[rows, 128], [rows, 64]]);
+    let sizes = [256, 128, 64, 32, 16].into_iter().flat_map(|rows| [[rows, 128], [rows, 64]]);
     let possible = sizes.filter(|&tile| check(&*kernel(tile), options.arch).is_ok());
     possible.min_by_key(cost).unwrap_or([128, 128])
 }

@@ -55,7 +55,7 @@ fn given(plan: &Plan, source: ArgSource, needed: Type) -> (Type, u64) {
             };
             let [n, k] = shape.dims()[..] else { panic!("weights of {shape}") };
             let bytes = match layout {
-                WeightLayout::Rows => format.row_bytes(k) * u64::from(n),
+                WeightLayout::Rows => format.matrix_bytes(n.into(), k),
                 _ => Planes::new(format, n, k).bytes(),
             };
             assert!(bytes.is_multiple_of(needed.bytes().into()));

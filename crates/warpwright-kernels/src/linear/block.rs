@@ -9,6 +9,8 @@
 //!           └────────┴────────┘
 //! ```
 //!
+//! For 256 tokens there are eight warps, four rows of two.
+//!
 //! Blocks that follow one another have the same rows of `W` and other tokens, so that weights come out of
 //! the L2 cache for all but the first of them.
 
@@ -16,8 +18,6 @@ use crate::data::floats::Floats;
 use crate::entry::Domain;
 use warpwright_dsl::*;
 
-/// Threads of a block.
-pub(crate) const THREADS: u32 = 128;
 /// Weights of a row that a tile has.
 pub(crate) const DEPTH: u32 = 64;
 /// Weights of a row that an instruction takes.
@@ -26,7 +26,7 @@ const INNER: usize = 16;
 /// The tile of `y` that a block makes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockTile {
-    /// Tokens: 16, 32, 64 or 128.
+    /// Tokens: 16, 32, 64, 128, or 256 with 128 columns.
     pub(crate) rows: u32,
     /// 64 or 128.
     pub(crate) columns: u32,
@@ -37,13 +37,19 @@ impl BlockTile {
     pub(crate) fn check(self) -> Result<(), BuildError> {
         match self.rows {
             16 | 32 | 64 | 128 => Ok(()),
-            rows => Err(BuildError::field("rows", rows, "16, 32, 64 or 128")),
+            256 if self.columns == 128 => Ok(()),
+            rows => Err(BuildError::field("rows", rows, "16, 32, 64, 128, or 256 with 128 columns")),
         }
+    }
+
+    /// Threads of the block.
+    pub(crate) fn threads(self) -> u32 {
+        if self.rows == 256 { 256 } else { 128 }
     }
 
     /// Rows and columns that a warp makes.
     pub(crate) fn warp(self) -> [u32; 2] {
-        if self.rows == 128 { [64, self.columns / 2] } else { [self.rows, self.columns / 4] }
+        if self.rows >= 128 { [64, self.columns / 2] } else { [self.rows, self.columns / 4] }
     }
 
     /// Where the warp's part begins in the tile.
@@ -65,7 +71,8 @@ impl BlockTile {
             Extent::new(n.div_ceil(self.columns.max(1)).into()),
             Extent::new(1),
         ];
-        LaunchRule { resident_blocks: Some(2), ..LaunchRule::new(THREADS).grid_3d(grid) }
+        let resident_blocks = Some(256 / self.threads());
+        LaunchRule { resident_blocks, ..LaunchRule::new(self.threads()).grid_3d(grid) }
     }
 
     /// The warp's part of `x · wᵀ` for a tile of each, and each term of `x`; `place` is [`warp_place`]'s.
@@ -148,6 +155,6 @@ impl<'k> Outputs<'k> {
 }
 
 /// Tokens that a block's tile may have, as a field: [`BlockTile::check`] has the exceptions.
-pub(crate) const ROWS: Domain = Domain::Int { from: 16, to: 128, multiple_of: 16 };
+pub(crate) const ROWS: Domain = Domain::Int { from: 16, to: 256, multiple_of: 16 };
 /// Columns that it may have.
 pub(crate) const COLUMNS: Domain = Domain::Int { from: 64, to: 128, multiple_of: 64 };

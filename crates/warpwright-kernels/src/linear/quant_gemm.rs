@@ -1,6 +1,6 @@
 //! Products of many tokens with quantised weights, on the tensor cores.
 
-use super::block::{BlockTile, COLUMNS, DEPTH, Outputs, ROWS, THREADS};
+use super::block::{BlockTile, COLUMNS, DEPTH, Outputs, ROWS};
 use super::scale_rows::pitch;
 use crate::data::floats::Dtype;
 use crate::weights::halves::HalfReader;
@@ -60,6 +60,8 @@ use warpwright_dsl::*;
         "format=mxfp4 k=2880 n=5760",
         "format=nvfp4",
         "format=q4_k rows=16 columns=64",
+        "format=q4_k n=14336 rows=256",
+        "format=q6_k k=14336 rows=256 residual=true",
         "format=q6_k rows=32 terms=2",
         "format=q8_0 n=1 k=32 rows=16 columns=64 out=bf16"
     )
@@ -78,8 +80,8 @@ pub struct QuantGemm {
     /// make.
     #[field(range = 1..=2, default = 1)]
     pub terms: u32,
-    /// Tokens of a block's tile: 16, 32, 64 or 128. More share each decoded weight, fewer waste less on short
-    /// batches. 128 with two terms needs `sm_80`, for its shared memory.
+    /// Tokens of a block's tile: 16, 32, 64, 128, or with 128 columns and one term 256. More share each decoded weight,
+    /// fewer waste less on short batches. 256, and 128 with two terms, need `sm_80`, for their shared memory.
     #[field(domain = ROWS, default = 128)]
     pub rows: u32,
     /// Columns of a block's tile: 128, or 64 for more blocks of a small product.
@@ -150,13 +152,17 @@ impl Kernel for QuantGemm {
 
     fn launch(&self) -> LaunchRule {
         let rule = self.tile().launch(self.n);
-        let large = self.rows == 128 && self.terms == 2;
+        let large = self.rows * self.terms > 128;
         if large || self.format.half() == Dtype::Bf16 { rule.min_sm(80) } else { rule }
     }
 
     fn check(&self) -> Result<(), BuildError> {
         self.format.check_row("k", self.k)?;
-        self.tile().check()
+        self.tile().check()?;
+        match self.rows {
+            256 if self.terms > 1 => Err(BuildError::field("terms", self.terms, "1 where there are 256 rows")),
+            _ => Ok(()),
+        }
     }
 
     fn body<'k>(&self, k: K<'k>, args: QuantGemmArgs<Body<'k>>) {
@@ -179,21 +185,14 @@ impl QuantGemm {
                 rows.aligned(16).columns_fit(true)
             })
             .collect();
-        let Some(weights) = HalfReader::new(k, self.format, self.n, self.k, w) else { return };
-
-        // Neighbours decode neighbouring rows, so that what they store meets in no bank.
-        let at_once = THREADS / weights.threads();
-        let (thread, first) = (k.tid() / at_once, k.tid() % at_once);
-        let rows_of_w: Vec<_> = (0..self.columns)
-            .step_by(at_once as usize)
-            .map(|i| {
-                let in_tile = first + i;
-                // Columns of `y` that there are not may be made of any weights.
-                let whole = self.n.is_multiple_of(self.columns);
-                let row = if whole { column + in_tile } else { (column + in_tile).min(self.n - 1) };
-                (in_tile, row)
-            })
-            .collect();
+        // A thread has a row of `w`, or two share one. Neighbours have neighbouring rows, so that what they store meets in
+        // no bank. Columns of `y` that there are not may be made of any weights.
+        let half = (self.columns < tile.threads()).then(|| k.tid() / self.columns);
+        let of_w = if half.is_some() { k.tid() % self.columns } else { k.tid() };
+        let row_of_w = column + of_w;
+        let row_of_w = if self.n.is_multiple_of(self.columns) { row_of_w } else { row_of_w.min(self.n - 1) };
+        let Some(weights) = HalfReader::new((self.format, self.n, self.k), w, (k, half)) else { return };
+        let columns_of_w = weights.columns(k);
 
         let pipeline = k.pipeline(2);
         let x_tiles: Vec<_> = terms.iter().map(|_| pipeline.tile::<T>(self.rows, DEPTH)).collect();
@@ -208,18 +207,12 @@ impl QuantGemm {
                 }
             },
             |step| {
-                let loaded = rows_of_w.iter().map(|&(in_tile, row)| (in_tile, weights.load(row, step, thread)));
-                let loaded: Vec<_> = loaded.collect();
-                let weights = &weights;
+                let (loaded, columns) = (weights.load(row_of_w, step), &columns_of_w);
                 move |stage| {
-                    let tile = w_tile.at(stage);
-                    for (row, loaded) in &loaded {
-                        for (run, halves) in (0..).zip(loaded.decode()) {
-                            let column = weights.column(thread, run);
-                            let [a, b, c, d, e, f, g, h] = halves;
-                            tile.st_words(*row, column, [a, b, c, d]);
-                            tile.st_words(*row, column + 8, [e, f, g, h]);
-                        }
+                    for (&column, halves) in columns.iter().zip(loaded.decode()) {
+                        let [a, b, c, d, e, f, g, h] = halves;
+                        w_tile.at(stage).st_words(of_w, column, [a, b, c, d]);
+                        w_tile.at(stage).st_words(of_w, column + 8, [e, f, g, h]);
                     }
                 }
             },

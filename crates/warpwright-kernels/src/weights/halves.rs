@@ -1,7 +1,7 @@
 //! Weights as halves, for the tensor cores.
 //!
-//! Two threads and more decode a unit: each a piece, or half of the levels of the one piece that there is. What a thread
-//! has are *runs* of 16 neighbours.
+//! One thread decodes a unit, or two halves of it: all pieces, or half of them, or half of the levels of the one piece that
+//! there is. What a thread has are *runs* of 16 neighbours.
 //!
 //! Every `f16` is a multiple of 2⁻²⁴, and so is a weight that is made of `f16` and whole numbers. What is small is
 //! therefore exact in half precision, and what is not is rounded to 11 bits: once where the scale is a half by itself, and
@@ -21,73 +21,96 @@ use warpwright_dsl::*;
 /// Weights of a run.
 pub(crate) const RUN: u32 = 16;
 
-/// The planes of a quantised matrix, read by several threads a unit.
+/// The planes of a quantised matrix, read for the tensor cores.
 #[derive(Clone, Debug)]
 pub(crate) struct HalfReader<'k> {
     units: Units,
     planes: Vec<PlaneAt<'k>>,
     weights: Ptr<'k, Global, u8>,
+    /// Which half of units the thread decodes; `None` where it decodes all.
+    half: Option<Reg<'k, u32>>,
 }
 
-/// What a thread has of a unit, as it was loaded.
+/// What a thread has of a unit, as it was loaded: for each run its piece, its level there, its scale and minimum.
 #[derive(Clone, Debug)]
 pub(crate) struct Share<'k> {
-    piece: Piece<'k>,
-    /// Scale and minimum of each run.
-    parts: Vec<(Reg<'k, f32>, Option<Reg<'k, f32>>)>,
+    runs: Vec<(Piece<'k>, u32, (Reg<'k, f32>, Option<Reg<'k, f32>>))>,
     half: Dtype,
 }
 
 impl<'k> HalfReader<'k> {
-    /// The planes of `n` rows of `k` weights; `None` where weights are numbers.
-    pub(crate) fn new(k: K<'k>, format: WeightFormat, n: u32, row: u32, weights: Ptr<'k, Global, u8>) -> Option<Self> {
+    /// The planes of `n` rows of `row` weights, in units or, where `half` says which, in halves of them; `None` where
+    /// weights are numbers.
+    pub(crate) fn new(
+        (format, n, row): (WeightFormat, u32, u32),
+        weights: Ptr<'k, Global, u8>,
+        (k, half): (K<'k>, Option<Reg<'k, u32>>),
+    ) -> Option<Self> {
         let planes = planes_at(k, &Planes::new(format, n, row));
-        Units::of(format).map(|units| HalfReader { units, planes, weights })
+        Units::of(format).map(|units| HalfReader { units, planes, weights, half })
     }
 
-    /// Threads that decode a unit.
-    pub(crate) fn threads(&self) -> u32 {
-        self.units.quants.pieces().max(2)
+    /// The runs that a thread of half `half` has: piece and level of each.
+    fn runs(&self, half: u32) -> Vec<(u32, u32)> {
+        let (pieces, levels) = (self.units.quants.pieces(), self.units.quants.levels());
+        let all = (0..pieces).flat_map(|piece| (0..levels).map(move |level| (piece, level)));
+        let of_half = |&(piece, level): &(u32, u32)| match (self.half, pieces) {
+            (None, _) => true,
+            (Some(_), 1) => level / (levels / 2) == half,
+            (Some(_), _) => piece / (pieces / 2) == half,
+        };
+        all.filter(of_half).collect()
     }
 
-    /// The column, of the unit's 64, with which run `run` of thread `thread` begins.
-    pub(crate) fn column(&self, thread: Reg<'k, u32>, run: u32) -> Reg<'k, u32> {
-        match self.units.quants.pieces() {
-            1 => (thread * (self.units.quants.levels() / 2) + run) * RUN,
-            pieces => (thread + run * pieces) * RUN,
+    /// Something of a run that is another one in each half.
+    fn of_run<T>(&self, run: usize, of: impl Fn(u32) -> T, choose: impl Fn(Reg<'k, Pred>, T, T) -> T) -> T {
+        let pieces = self.units.quants.pieces();
+        let first = |half| {
+            let (piece, level) = self.runs(half)[run];
+            of(piece + level * pieces)
+        };
+        match self.half {
+            None => first(0),
+            Some(half) => choose(half.ne(0), first(1), first(0)),
         }
     }
 
-    /// Loads what thread `thread` of those of a unit decodes.
+    /// The columns, of the unit's 64, with which the thread's runs begin.
+    pub(crate) fn columns(&self, k: K<'k>) -> Vec<Reg<'k, u32>> {
+        let column = |run| self.of_run(run, |number| k.u32(number * RUN), |upper, a, b| upper.select(a, b));
+        (0..self.runs(0).len()).map(column).collect()
+    }
+
+    /// Loads what the thread decodes of a unit of a row.
     #[track_caller]
-    pub(crate) fn load(&self, row: Reg<'k, u32>, unit: Reg<'k, u32>, thread: Reg<'k, u32>) -> Share<'k> {
-        let quants = self.units.quants;
-        let (at, pieces) = (UnitAt::new(unit), quants.pieces());
+    pub(crate) fn load(&self, row: Reg<'k, u32>, unit: Reg<'k, u32>) -> Share<'k> {
+        let (at, quants) = (UnitAt::new(unit), self.units.quants);
         let plane = |number: usize| {
             let plane = &self.planes[number];
             let begin = plane.offset.map_or(self.weights, |offset| self.weights.at(offset));
-            begin.at(plane.pitch.rows(row))
+            // The line that the next steps need comes along.
+            begin.at(plane.pitch.rows(row)).prefetch_128()
         };
-        let stride = self.planes[0].pitch / pieces;
-        let piece = self.units.load_piece(at, (thread, stride), plane);
+        let stride = self.planes[0].pitch / quants.pieces();
+        let loaded = match self.half {
+            Some(half) if quants.pieces() > 1 => self.units.load_half(at, (half, stride), plane),
+            _ => self.units.load(at, stride, plane),
+        };
         let scales = self.units.scales(at, plane);
-        let (piece, runs) = match pieces {
-            1 => (piece.lowered(thread * 4), quants.levels() / 2),
-            _ => (piece, quants.levels()),
+        let part = |number: u32| scales.part((number * RUN / self.units.part()) as usize);
+        let choose = |upper: Reg<'k, Pred>, a: (Reg<'k, f32>, Option<_>), b: (Reg<'k, f32>, Option<_>)| {
+            (upper.select(a.0, b.0), a.1.zip(b.1).map(|(a, b)| upper.select(a, b)))
         };
-        // Threads have runs of different parts.
-        let parts = (0..runs).map(|run| {
-            let part = |thread: u32| {
-                let first = if pieces == 1 { thread * runs + run } else { thread + run * pieces };
-                scales.part((first * RUN / self.units.part()) as usize)
+        let run = |(i, (piece, level)): (usize, (u32, u32))| {
+            let piece = loaded[piece as usize].clone();
+            let piece = match self.half {
+                // The upper levels are where the lower ones were.
+                Some(half) if quants.pieces() == 1 => piece.lowered(half * 4),
+                _ => piece,
             };
-            (1..self.threads()).fold(part(0), |chosen, i| {
-                let (this, own) = (part(i), thread.eq(i));
-                let minimum = this.1.zip(chosen.1).map(|(this, chosen)| own.select(this, chosen));
-                (own.select(this.0, chosen.0), minimum)
-            })
-        });
-        Share { piece, parts: parts.collect(), half: quants.half }
+            (piece, level, self.of_run(i, part, choose))
+        };
+        Share { runs: self.runs(0).into_iter().enumerate().map(run).collect(), half: quants.half }
     }
 
     /// The scale of the matrix.
@@ -102,15 +125,15 @@ impl<'k> Share<'k> {
     /// The runs, each as pairs of halves in their order.
     #[track_caller]
     pub(crate) fn decode(&self) -> Vec<[Reg<'k, u32>; 8]> {
-        let codes = self.piece.quants().device_codes();
-        let run = |(level, (scale, minimum)): (u32, &(Reg<'k, f32>, Option<Reg<'k, f32>>))| {
+        let run = |(piece, level, (scale, minimum)): &(Piece<'k>, u32, (Reg<'k, f32>, Option<Reg<'k, f32>>))| {
+            let codes = piece.quants().device_codes();
             let zero = if minimum.is_some() { 1 << (codes.bits - 1) } else { codes.zero };
             let middle = minimum.map(|minimum| self.twice(scale.mul_add(zero as f32, -minimum)));
             let scale = self.twice(*scale);
-            let pairs: Vec<_> = (0..4).flat_map(|word| self.piece.halves(level, word, zero)).collect();
+            let pairs: Vec<_> = (0..4).flat_map(|word| piece.halves(*level, word, zero)).collect();
             std::array::from_fn(|i| self.scaled(pairs[i], scale, middle))
         };
-        (0..).zip(&self.parts).map(run).collect()
+        self.runs.iter().map(run).collect()
     }
 
     /// A number as a pair of halves.

@@ -109,23 +109,26 @@ impl Units {
         main.into_iter().enumerate().map(piece).collect()
     }
 
-    /// Piece `piece` of a unit, where that differs between threads.
-    pub(crate) fn load_piece<'k>(
+    /// The pieces of half `half` of a unit, 0 or 1, of a format that has two pieces or more.
+    pub(crate) fn load_half<'k>(
         self,
         at: UnitAt<'k>,
-        (piece, stride): (Reg<'k, u32>, Dim<'k>),
+        (half, stride): (Reg<'k, u32>, Dim<'k>),
         row: impl Fn(usize) -> Ptr<'k, Global, u8>,
-    ) -> Piece<'k> {
+    ) -> Vec<Piece<'k>> {
         let cut = Cut::of(self.quants);
-        let codes = if cut.pieces() == 1 { row(0) } else { row(0).at(stride.rows(piece)) };
-        // The line that the next steps need comes along.
-        let main = at.words(codes.prefetch_128(), at.unit * 16, 16);
-        let rest = match (UNIT / 8 * cut.rest, 4 * cut.rest_words()) {
-            (0, _) => Vec::new(),
-            (of_unit, bytes) if of_unit == bytes => at.words(row(1), at.unit * bytes, bytes),
-            (of_unit, bytes) => at.words(row(1), at.unit * of_unit + piece * bytes, bytes),
+        let (pieces, words) = (cut.pieces() / 2, cut.rest_words() as usize);
+        let codes = row(0).at((stride * pieces).rows(half));
+        let of_half = UNIT / 16 * cut.rest;
+        let rest = match cut.rest {
+            0 => Vec::new(),
+            _ => at.words(row(1), (at.unit * 2 + half) * of_half, of_half),
         };
-        Piece::new(self.quants, &main, &rest)
+        let piece = |i: usize| {
+            let main = at.words(codes.at((stride * i as u32).reg()), at.unit * 16, 16);
+            Piece::new(self.quants, &main, &rest[i * words..(i + 1) * words])
+        };
+        (0..pieces as usize).map(piece).collect()
     }
 
     /// The scales of a unit.

@@ -99,34 +99,6 @@ fn rows_and_columns_have_values_by_their_numbers() {
     }
 }
 
-/// Two runs of 16 columns out of each four, in another order, beyond the edge too.
-#[test]
-fn runs_of_columns_come_from_where_they_are_said_to() {
-    for sm in TARGETS {
-        for (pitch, first) in [(128u32, 0u32), (128, 64), (100, 0), (99, 1), (66, 64)] {
-            let x: Vec<_> = (0..10 * pitch).map(|i| f64::from(i % 2048)).collect();
-            let given = [Given::Input(Type::F16, &x), Given::Output(Type::F32, 16 * 64)];
-            let (outputs, report) = run_body(sm, (1, 64), &given, |k| {
-                let tile = k.shared_tile::<F16>(16, 64);
-                let x = k.ptr::<F16>("x").matrix(10, pitch);
-                tile.load_runs(x, 0, 16, |run| (run & 1) * 32 + (run >> 1) * 16 + first);
-                k.sync();
-                let y = k.ptr_mut::<f32>("y");
-                k.each(k.strided(16 * 64), |i| y.st(i, tile.ld(i / 64, i % 64).f32()));
-            });
-            for (i, &found) in outputs[0].iter().enumerate() {
-                let (row, column) = (i as u32 / 64, i as u32 % 64);
-                let (run, within) = (column / 16, column % 16);
-                let from = (run & 1) * 32 + (run >> 1) * 16 + first + within;
-                let inside = row < 10 && from < pitch;
-                let expected = if inside { x[(row * pitch + from) as usize] } else { 0.0 };
-                assert_eq!(found, expected, "sm_{sm}, {pitch} columns from {first}: {row}, {column}");
-            }
-            assert_no_conflicts(&report, &format!("sm_{sm}, {pitch} columns from {first}"));
-        }
-    }
-}
-
 #[test]
 fn stores_stop_at_the_edges_of_the_matrix() {
     for (rows, columns, pitch) in [(1, 1, 1), (5, 7, 9), (16, 15, 16), (17, 16, 20), (40, 40, 40)] {
