@@ -67,7 +67,7 @@ pub enum Fusion {
     RopeAppend,
     /// A rotation norms the heads first.
     HeadNormRope,
-    /// A norm makes `q8_1` for the products that take it; activations are quantised once for all of their products.
+    /// A norm makes `int8` for the products that take it; activations are quantised once for all of their products.
     Quantize,
 }
 

@@ -261,7 +261,7 @@ fn roles_have_their_elements() {
     for (role, ty, rule) in [
         (Role::Input, matrix, numbers),
         (Role::Input, room, numbers),
-        (Role::Input, TensorType::new(Element::Q8_1, [1, 32]), numbers),
+        (Role::Input, TensorType::new(Element::Int8, [1, 32]), numbers),
         (Role::Weight, room, weights_too),
         (Role::State, matrix, caches_too),
         (Role::Input, TensorType::f32([4, 0]), "not empty"),

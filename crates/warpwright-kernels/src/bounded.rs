@@ -18,8 +18,8 @@ macro_rules! bounded {
 }
 
 bounded! {
-    Advance Argmax Cast CopyBytes Elementwise Embedding FlashAttention FusedNormGemv Gemm IncrementalAttention LayerNorm
-    Penalties Publish QuantGemm QuantGemv QuantizeQ8_1 ResizeRows RmsNorm Rope Sample ScaleRows Softmax
+    Advance Argmax Cast CopyBytes Elementwise Embedding FlashAttention Gemm IncrementalAttention LayerNorm
+    Penalties Publish QuantGemm QuantGemv QuantizeInt8 ResizeRows RmsNorm Rope Sample ScaleRows Softmax
 }
 
 // SAFETY: see above.

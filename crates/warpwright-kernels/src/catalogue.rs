@@ -1,7 +1,7 @@
 //! The catalogue: every kernel by name. Its entry stands in the kernel's own file.
 
 use crate::entry::{ConfigureError, Entry, of_element};
-use crate::linear::gemv::{FusedNormGemvFields, QuantGemvFields};
+use crate::linear::gemv::QuantGemvFields;
 use crate::persistent::entry::PersistentDecoderFields;
 use crate::rope::RopeFields;
 use crate::weights::{Repack, Unpack};
@@ -12,11 +12,10 @@ const ENTRIES: &[Entry] = &[
     Entry::of::<IncrementalAttention>(),
     Entry::of::<FlashAttention>(),
     Entry::via::<QuantGemvFields, QuantGemv>(),
-    Entry::via::<FusedNormGemvFields, FusedNormGemv>(),
     Entry::of::<QuantGemm>(),
     Entry::of::<Gemm>(),
     Entry::of::<ScaleRows>(),
-    Entry::of::<QuantizeQ8_1>(),
+    Entry::of::<QuantizeInt8>(),
     Entry::of::<Repack>(),
     Entry::of::<Unpack>(),
     Entry::of::<Embedding>(),

@@ -34,7 +34,7 @@ pub use ladder::matmul_tiled::{MatmulTiled, MatmulTiledArgs};
 pub use ladder::transpose::{Transpose, TransposeArgs};
 pub use ladder::vector_add::{VectorAdd, VectorAddArgs};
 pub use linear::gemm::{Gemm, GemmArgs};
-pub use linear::gemv::{Activations, FusedNormGemv, FusedNormGemvArgs, Matrix, QuantGemv, QuantGemvArgs};
+pub use linear::gemv::{Activations, Matrix, QuantGemv, QuantGemvArgs};
 pub use linear::quant_gemm::{QuantGemm, QuantGemmArgs};
 pub use linear::scale_rows::{ScaleRows, ScaleRowsArgs};
 pub use persistent::{Assignment, Op, PersistentDecoder};
@@ -45,7 +45,7 @@ pub use rows::elementwise::{Elementwise, ElementwiseArgs, ElementwiseOp, Operand
 pub use rows::embedding::{Embedding, EmbeddingArgs};
 pub use rows::layer_norm::{LayerNorm, LayerNormArgs};
 pub use rows::norm::{RmsNorm, RmsNormArgs};
-pub use rows::quantize::{QuantizeQ8_1, QuantizeQ8_1Args};
+pub use rows::quantize::{QuantizeInt8, QuantizeInt8Args};
 pub use rows::resize::{ResizeRows, ResizeRowsArgs};
 pub use rows::softmax::{Softmax, SoftmaxArgs};
 pub use sampling::argmax::{Argmax, ArgmaxArgs};

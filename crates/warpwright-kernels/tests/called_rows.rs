@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use warpwright_dsl::{Role, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::{
     Activation, Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding,
-    LayerNorm, Operands, Penalties, Publish, QuantizeQ8_1, ResizeRows, RmsNorm, Sample, Setting, Softmax,
+    LayerNorm, Operands, Penalties, Publish, QuantizeInt8, ResizeRows, RmsNorm, Sample, Setting, Softmax,
     WeightFormat,
 };
 use warpwright_ptx::ir::{Arch, Type};
@@ -146,7 +146,7 @@ fn operations_on_elements() {
         }
     }
     for d in [32, 1056] {
-        let of = |d| QuantizeQ8_1 { input: Dtype::F16, ..QuantizeQ8_1::new(d) };
+        let of = |d| QuantizeInt8 { input: Dtype::F16, ..QuantizeInt8::new(d) };
         check(80, &of(d), [of(64)], &[("rows", 3)], &none());
     }
     for (bytes, other) in [(1, 7), (16, 5), (4112, 1), (10_007, 1 << 33)] {
@@ -161,7 +161,7 @@ fn norms_have_the_same_sums() {
         let (dtype, output) = (Dtype::ALL[i % 3], Dtype::ALL[(i + 1) % 3]);
         let mut norm = RmsNorm { input: dtype, output: Some(output), ..RmsNorm::new(d, 1e-5) };
         norm.residual = (i % 2 == 0).then_some(Dtype::F32);
-        norm.q8_1 = d % 32 == 0 && i % 3 != 0;
+        norm.int8 = d % 32 == 0 && i % 3 != 0;
         // Another length with vectors as wide, and as many rounds.
         let others = (1..40).flat_map(|more| [d + 32 * more, d.saturating_sub(32 * more).max(1), d + more]);
         // Some lengths alone have their rounds: then another epsilon.

@@ -205,7 +205,8 @@ impl Weights {
         };
         let weights = format.weights(&bytes[..n * format.row_bytes(k as u32) as usize]);
         let of_middle = |w: &Weight| 1.5 * middle.map_or(0.0, |quant| Weight { quant, ..*w }.value().abs());
-        let parts = values.iter().zip(&weights).map(|(value, weight)| value.abs() + of_middle(weight)).collect();
+        let parts =
+            values.iter().zip(&weights).map(|(value, weight)| value.abs() + of_middle(weight)).collect();
         Weights { n, k, values, parts }
     }
 

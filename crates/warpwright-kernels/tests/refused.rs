@@ -4,8 +4,8 @@ use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::weights::{Repack, Unpack};
 use warpwright_kernels::{
     Activation, Advance, Argmax, CacheDtype, Cast, CopyBytes, Dtype, Elementwise, ElementwiseOp, Embedding,
-    FlashAttention, FusedNormGemv, Gemm, IncrementalAttention, Matrix, Penalties, Publish, QuantGemm,
-    QuantGemv, QuantizeQ8_1, ResizeRows, RmsNorm, Rope, Sample, ScaleRows, Softmax, WeightFormat,
+    FlashAttention, Gemm, IncrementalAttention, Matrix, Penalties, Publish, QuantGemm, QuantGemv,
+    QuantizeInt8, ResizeRows, RmsNorm, Rope, Sample, ScaleRows, Softmax, WeightFormat,
 };
 use warpwright_ptx::ir::Arch;
 
@@ -39,7 +39,7 @@ fn sizes_that_no_kernel_has_are_refused() {
         is_refused(&Publish::new(n, n));
         is_refused(&CopyBytes { threads: n, ..CopyBytes::new(u64::from(n) << 32) });
         is_refused(&Penalties::new(n, n));
-        is_refused(&QuantizeQ8_1 { threads: n, ..QuantizeQ8_1::new(n) });
+        is_refused(&QuantizeInt8 { threads: n, ..QuantizeInt8::new(n) });
         is_refused(&ScaleRows { terms: n, ..ScaleRows::new(n) });
         is_refused(&Elementwise { threads: n, ..Elementwise::new(ElementwiseOp::Add, n) });
         is_refused(&Cast { threads: n, ..Cast::new(n, CacheDtype::Q8_0, CacheDtype::F32) });
@@ -49,7 +49,7 @@ fn sizes_that_no_kernel_has_are_refused() {
         for format in WeightFormat::ALL {
             is_refused(&QuantGemm { rows: n, columns: n, terms: n, ..QuantGemm::new(format, n, n) });
             is_refused(&QuantGemv { batch: n, ..QuantGemv::new(format, n, n) });
-            is_refused(&FusedNormGemv::new(format, n, n, -1.0));
+            is_refused(&QuantGemv { epsilon: Some(-1.0), ..QuantGemv::new(format, n, n) });
             is_refused(&Repack::new(format, n, n));
             is_refused(&Unpack::new(format, n, n));
             is_refused(&Embedding::new(format, n, n));

@@ -38,7 +38,9 @@ fn in_file(format: WeightFormat, i: usize) -> Vec<(usize, usize, usize)> {
 /// Where the planes beside the codes come from: names, first byte of the block, bytes.
 fn records(format: WeightFormat) -> &'static [(&'static str, usize, usize)] {
     match format {
-        WeightFormat::Q8_0 | WeightFormat::Q4_0 | WeightFormat::Q5_0 | WeightFormat::Iq4Nl => &[("scales", 0, 2)],
+        WeightFormat::Q8_0 | WeightFormat::Q4_0 | WeightFormat::Q5_0 | WeightFormat::Iq4Nl => {
+            &[("scales", 0, 2)]
+        }
         WeightFormat::Q4_1 | WeightFormat::Q5_1 => &[("scales", 0, 4)],
         WeightFormat::Q2K => &[("scales", 0, 16), ("d", 80, 4)],
         WeightFormat::Q3K => &[("lower", 96, 8), ("upper", 104, 4), ("d", 108, 2)],
@@ -78,9 +80,8 @@ fn by_the_page(format: WeightFormat, n: u32, k: u32, file: &[u8]) -> Vec<u8> {
     }
     for row in 0..n as usize {
         let in_row = &file[row * row_bytes..][..row_bytes];
-        let begin = |name: &str| {
-            planes.get(name).map(|plane| plane.offset as usize + row * plane.row_bytes as usize)
-        };
+        let begin =
+            |name: &str| planes.get(name).map(|plane| plane.offset as usize + row * plane.row_bytes as usize);
         if let Some(at) = begin("values") {
             all[at..at + in_row.len()].copy_from_slice(in_row);
             continue;

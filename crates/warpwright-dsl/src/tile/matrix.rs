@@ -110,10 +110,19 @@ impl<'k, T: Data> Matrix<'k, T> {
         (row, further): (Reg<'k, u32>, u32),
         column: Reg<'k, u32>,
     ) -> (Ptr<'k, Global, T>, Option<Reg<'k, Pred>>) {
-        let below = match further {
+        // Rows before the first are sums with something that is taken off.
+        let not_before = {
+            let mut state = row.k.state();
+            let form = state.form_of(row.id);
+            let unsigned = |reg| !matches!(state.type_of(reg), Some(ir::Type::S32 | ir::Type::S64));
+            let mut terms = state.forms.terms(form).iter();
+            state.forms.constant(form) >= 0
+                && terms.all(|term| term.coefficient >= 0 && [term.a, term.b].into_iter().all(unsigned))
+        };
+        let below = match (further, not_before) {
             _ if !self.checks[0] => None,
-            0 => Some(row.lt(self.rows)),
-            _ => Some((self.rows.max(row) - row).gt(further)),
+            (1.., true) => Some((self.rows.max(row) - row).gt(further)),
+            _ => Some((row + further).lt(self.rows)),
         };
         let row = row + further;
         let before = if self.checks[1] { Some(column.lt(self.columns)) } else { None };

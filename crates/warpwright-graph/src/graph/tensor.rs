@@ -32,7 +32,7 @@ pub enum Element {
     /// One half, keys or values, of a layer's KV cache: `batch × kv_heads × max_seq_len × head_dim`.
     Cache(CacheDtype),
     /// Rows of `f32` as signed bytes with a scale and a sum for each 32. Only steps have such tensors.
-    Q8_1,
+    Int8,
     /// Rows of `f32` as so many halves each, with a scale for each row. Only steps have such tensors.
     Scaled {
         /// The halves: `f16` or `bf16`.
@@ -55,7 +55,7 @@ impl fmt::Display for Element {
             Element::U64 => f.write_str("u64"),
             Element::Weights(format) => write!(f, "weights {format}"),
             Element::Cache(dtype) => write!(f, "cache {dtype}"),
-            Element::Q8_1 => f.write_str("q8_1"),
+            Element::Int8 => f.write_str("int8"),
             Element::Scaled { half, terms } => write!(f, "scaled {half}x{terms}"),
         }
     }

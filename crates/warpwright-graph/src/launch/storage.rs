@@ -46,7 +46,7 @@ impl WeightLayout {
 }
 
 /// The parts of a tensor, in the order in which kernels take them: one, but for q8_0 caches (quants, scales),
-/// `q8_1` (quants, scales, sums) and scaled halves (halves, scales). Of weights it is their bytes in planes.
+/// `int8` (quants, scales) and scaled halves (halves, scales). Of weights it is their bytes in planes.
 pub fn planes(ty: TensorType) -> Vec<Plane> {
     let (all, rows, columns) = (ty.shape.elements(), ty.shape.rows(), ty.shape.columns());
     let parts = match ty.element {
@@ -59,7 +59,7 @@ pub fn planes(ty: TensorType) -> Vec<Plane> {
         }
         Element::Cache(CacheDtype::Q8_0) => vec![(Type::S8, all), (Type::F16, all / 32)],
         Element::Cache(dtype) => vec![(dtype.ty(), all)],
-        Element::Q8_1 => vec![(Type::S8, all), (Type::F32, all / 32), (Type::F32, all / 32)],
+        Element::Int8 => vec![(Type::S8, all), (Type::F32, all / 32)],
         Element::Scaled { half, terms } => {
             let pitch = ScaleRows { d: columns, dtype: Dtype::F32, half, terms }.pitch();
             let halves = rows.saturating_mul(terms.into()).saturating_mul(pitch.into());

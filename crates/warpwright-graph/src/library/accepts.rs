@@ -52,10 +52,7 @@ fn judge_products(
         }
     }
     let gemv = products::gemv(program, products, tokens.min(products::TOKENS))?;
-    match products::normed(gemv.clone(), products) {
-        Some(fused) => check(&fused, options.arch),
-        None => check(&gemv, options.arch),
-    }
+    check(&gemv, options.arch)
 }
 
 /// Whether all weights are quants; `None` where some are and some are not.

@@ -3,7 +3,7 @@
 //! ```text
 //!   int8, up to eight tokens                        more tokens
 //!
-//!   norm ──► x ──► products     norm ──► q8_1 ──► products      x ──► products     x ──► scale ──► halves ──► products
+//!   norm ──► x ──► products     norm ──► int8 ──► products      x ──► products     x ──► scale ──► halves ──► products
 //!                                                               └───► products                        └─────► products
 //! ```
 
@@ -19,7 +19,7 @@ use warpwright_kernels::{Activations, Dtype};
 /// Chooses how products take their activations, and adds the steps that make them so; gives the fused steps that
 /// it has formed. Steps of overridden families stay as they are.
 ///
-/// - Up to eight tokens, [`Arithmetic::Exact`]: as `f32`. [`Arithmetic::Int8`], where weights are quants: as `q8_1`,
+/// - Up to eight tokens, [`Arithmetic::Exact`]: as `f32`. [`Arithmetic::Int8`], where weights are quants: as `int8`,
 ///   which the norm before them makes, or a step for all products of the same activations; a product that shares
 ///   its activations with no other rounds them itself. Without [`Fusion::Quantize`] all round them themselves.
 /// - More tokens: as scaled halves, two for each number or with [`Arithmetic::Int8`] one, which a step makes once for
@@ -151,7 +151,7 @@ fn quantize(
     });
 }
 
-/// Activations as `q8_1`, if the norm that makes them can make that, or a step that serves several products.
+/// Activations as `int8`, if the norm that makes them can make that, or a step that serves several products.
 fn quantized_once(
     program: &mut Program,
     Activation { x, maker, readers }: Activation,
@@ -167,8 +167,8 @@ fn quantized_once(
     if norm.is_none() && products.len() < 2 {
         return None;
     }
-    let name = format!("{}.q8_1", program.info(x).name);
-    let quants = program.add_tensor(name, TensorType { element: Element::Q8_1, ..program.ty(x) });
+    let name = format!("{}.int8", program.info(x).name);
+    let quants = program.add_tensor(name, TensorType { element: Element::Int8, ..program.ty(x) });
     if let Some((maker, norm)) = norm {
         // As floats it is written only where others than these products read it.
         let read = readers > products.len() || program.info(x).role == Role::Output;

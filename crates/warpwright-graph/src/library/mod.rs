@@ -2,7 +2,7 @@
 //!
 //! | step | kernel |
 //! | --- | --- |
-//! | products, up to eight tokens | [`QuantGemv`], with a norm [`FusedNormGemv`] |
+//! | products, up to eight tokens | [`QuantGemv`], with its norm |
 //! | products, more tokens | [`ScaleRows`] once for their activations, then [`QuantGemm`] or [`Gemm`]; [`QuantGemv`] eight tokens at a time where there is no such kernel |
 //! | norm | [`RmsNorm`] |
 //! | rope, append | [`Rope`], whole or in parts |
@@ -20,7 +20,6 @@
 //! [`check`](warpwright_dsl::Kernel::check).
 //!
 //! [`QuantGemv`]: warpwright_kernels::QuantGemv
-//! [`FusedNormGemv`]: warpwright_kernels::FusedNormGemv
 //! [`ScaleRows`]: warpwright_kernels::ScaleRows
 //! [`QuantGemm`]: warpwright_kernels::QuantGemm
 //! [`Gemm`]: warpwright_kernels::Gemm

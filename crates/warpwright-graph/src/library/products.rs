@@ -5,9 +5,7 @@ use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, Tensor};
 use crate::launch::Unsupported;
 use crate::program::{Matrix, Products, Program};
-use warpwright_kernels::{
-    self as kernels, Activations, FusedNormGemv, FusedNormGemvArgs, QuantGemv, QuantGemvArgs,
-};
+use warpwright_kernels::{self as kernels, Activations, QuantGemv, QuantGemvArgs};
 
 /// Tokens that a launch has room for.
 pub(super) const TOKENS: u32 = 8;
@@ -30,7 +28,7 @@ pub(super) fn gemv(program: &Program, products: &Products, batch: u32) -> Result
         })
     };
     let activations = match x.element {
-        Element::Q8_1 => Activations::Int8,
+        Element::Int8 => Activations::Int8,
         _ => products.activations.unwrap_or(Activations::Exact),
     };
     Ok(QuantGemv {
@@ -38,14 +36,10 @@ pub(super) fn gemv(program: &Program, products: &Products, batch: u32) -> Result
         matrices: products.matrices.iter().map(matrix).collect::<Result<_>>()?,
         gate: products.gate,
         batch,
+        epsilon: products.norm.map(|norm| norm.epsilon),
         activations,
         warps: None,
     })
-}
-
-/// The same kernel, with the norm that its activations go through.
-pub(super) fn normed(gemv: QuantGemv, products: &Products) -> Option<FusedNormGemv> {
-    products.norm.map(|norm| FusedNormGemv { gemv, epsilon: norm.epsilon })
 }
 
 /// Launches for any number of tokens.
@@ -79,14 +73,10 @@ fn group(lowering: &mut Lowering<'_>, products: &Products, first: u32, batch: u3
     let bias = matrices().map(|(matrix, _)| matrix.bias.map(Given::from)).collect();
     let residual = matrices().map(|(matrix, kernel)| of_rows(matrix.residual, kernel.n)).collect();
     let y = matrices().map(|(matrix, kernel)| of_rows(matrix.out, kernel.n)).collect();
-    if let Some(norm) = products.norm {
-        let args =
-            FusedNormGemvArgs { x: part(products.x, 0, k), norm: norm.weight.into(), w, bias, residual, y };
-        return lowering.launch_with(FusedNormGemv { gemv, epsilon: norm.epsilon }, args);
-    }
     let floats = (gemv.activations != Activations::Int8).then(|| part(products.x, 0, k));
-    let q8_1 = |plane, of| floats.is_none().then(|| part(products.x, plane, k / of));
-    let (x_quants, x_scales) = (q8_1(0, 1), q8_1(1, 32));
-    let args = QuantGemvArgs { x: floats, x_quants, x_scales, w, bias, residual, y };
+    let int8 = |plane, of| floats.is_none().then(|| part(products.x, plane, k / of));
+    let (x_quants, x_scales) = (int8(0, 1), int8(1, 32));
+    let norm = products.norm.map(|norm| norm.weight.into());
+    let args = QuantGemvArgs { x: floats, x_quants, x_scales, norm, w, bias, residual, y };
     lowering.launch_with(gemv, args)
 }

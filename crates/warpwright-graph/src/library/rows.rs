@@ -5,7 +5,7 @@ use crate::graph::{Element, SampleParams, Tensor, TensorType};
 use crate::program::{NormStep, PenaltyStep, Pointwise};
 use warpwright_kernels::{
     Advance, AdvanceArgs, Argmax, ArgmaxArgs, Cast, CastArgs, Dtype, Elementwise, ElementwiseArgs,
-    ElementwiseOp, Embedding, EmbeddingArgs, Penalties, PenaltiesArgs, QuantizeQ8_1, QuantizeQ8_1Args,
+    ElementwiseOp, Embedding, EmbeddingArgs, Penalties, PenaltiesArgs, QuantizeInt8, QuantizeInt8Args,
     ResizeRows, ResizeRowsArgs, RmsNorm, RmsNormArgs, Sample, SampleArgs, Setting, Softmax, SoftmaxArgs,
     WeightFormat,
 };
@@ -47,8 +47,8 @@ fn look_up(
 /// The kernel for the norm of rows of a type.
 pub(super) fn rms_norm(x: TensorType, step: &NormStep) -> Result<RmsNorm> {
     let dtype = dtype(x)?;
-    let (output, q8_1) = (step.out.map(|_| dtype), step.quants.is_some());
-    Ok(RmsNorm { input: dtype, output, q8_1, ..RmsNorm::new(step.d, step.norm.epsilon) })
+    let (output, int8) = (step.out.map(|_| dtype), step.quants.is_some());
+    Ok(RmsNorm { input: dtype, output, int8, ..RmsNorm::new(step.d, step.norm.epsilon) })
 }
 
 pub(super) fn norm(lowering: &mut Lowering<'_>, step: &NormStep) -> Result<()> {
@@ -63,7 +63,6 @@ pub(super) fn norm(lowering: &mut Lowering<'_>, step: &NormStep) -> Result<()> {
         y: step.out.map(Given::from),
         quants: part(0),
         scales: part(1),
-        sums: part(2),
         rows,
     };
     lowering.launch_with(kernel, args)
@@ -136,18 +135,17 @@ pub(super) fn resize(
     lowering.launch_with(kernel, ResizeRowsArgs { x: x.into(), y: out.into(), rows: Given::u32(rows) })
 }
 
-/// The kernel that makes `q8_1` of rows of a type.
-pub(super) fn quantizer(x: TensorType) -> Result<QuantizeQ8_1> {
-    Ok(QuantizeQ8_1 { input: dtype(x)?, ..QuantizeQ8_1::new(x.shape.columns()) })
+/// The kernel that makes `int8` of rows of a type.
+pub(super) fn quantizer(x: TensorType) -> Result<QuantizeInt8> {
+    Ok(QuantizeInt8 { input: dtype(x)?, ..QuantizeInt8::new(x.shape.columns()) })
 }
 
 pub(super) fn quantize(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Result<()> {
     let kernel = quantizer(lowering.ty(x))?;
-    let args = QuantizeQ8_1Args {
+    let args = QuantizeInt8Args {
         x: x.into(),
         quants: out.into(),
         scales: Given::part(out, 1, 0),
-        sums: Given::part(out, 2, 0),
         rows: Given::u32(lowering.rows(x)?),
     };
     lowering.launch_with(kernel, args)

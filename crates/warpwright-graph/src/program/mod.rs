@@ -1,7 +1,7 @@
 //! In which steps a graph is computed.
 //!
 //! A [`Program`] has the graph's tensors, and steps instead of nodes: one for each node at first. Passes
-//! merge steps, and add tensors and steps that only a way of computing needs, such as activations as `q8_1`. A step
+//! merge steps, and add tensors and steps that only a way of computing needs, such as activations as `int8`. A step
 //! is a form for which a kernel may exist; what it does is what its nodes do, but for rounding.
 
 mod check;

@@ -79,7 +79,7 @@ pub enum StepOp {
         /// The result.
         out: Tensor,
     },
-    /// Activations as `q8_1`, for integer products.
+    /// Activations as `int8`, for integer products.
     Quantize {
         /// The activations.
         x: Tensor,
@@ -162,7 +162,7 @@ impl Pointwise {
 /// `out₀ = gate(W₀ · norm(x) + bias₀) · (W₁ · norm(x) + bias₁) + residual₀`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Products {
-    /// The activations: `f32`, or what a step has made of them for these products (`q8_1`, scaled halves).
+    /// The activations: `f32`, or what a step has made of them for these products (`int8`, scaled halves).
     pub x: Tensor,
     /// The norm that `x` goes through first.
     pub norm: Option<HeadNorm>,
@@ -207,7 +207,7 @@ pub struct NormStep {
     pub norm: HeadNorm,
     /// The result as floats, if anything takes it.
     pub out: Option<Tensor>,
-    /// The result as `q8_1`, if anything takes it.
+    /// The result as `int8`, if anything takes it.
     pub quants: Option<Tensor>,
 }
 

@@ -23,9 +23,8 @@ pub(super) fn read(name: &str, ty: TensorType, bytes: &[u8]) -> Result<Value, Re
     if bytes.len() as u64 != needed {
         return Err(ReferenceError::Bytes { name: name.into(), ty, given: bytes.len(), needed });
     }
-    let floats = |format: WeightFormat| {
-        Value::Floats(format.dequantize(ty.shape.rows(), ty.shape.columns(), bytes))
-    };
+    let floats =
+        |format: WeightFormat| Value::Floats(format.dequantize(ty.shape.rows(), ty.shape.columns(), bytes));
     Ok(match ty.element {
         Element::Weights(format) => floats(format),
         Element::Float(Dtype::F32) => floats(WeightFormat::F32),

@@ -119,7 +119,7 @@ impl Store {
         if ty.shape.elements() == 0 {
             return refuse("it must not be empty");
         }
-        if matches!(ty.element, Element::Weights(_) | Element::Q8_1 | Element::Scaled { .. }) {
+        if matches!(ty.element, Element::Weights(_) | Element::Int8 | Element::Scaled { .. }) {
             return refuse("states are floats, integers or caches");
         }
         let parts = planes(ty).into_iter().map(|plane| {

@@ -175,7 +175,7 @@ fn size(name: &str, ty: TensorType) -> Result<(u64, Type), StoreError> {
             let [plane] = planes(ty)[..] else { return refuse("it must be in one piece".into()) };
             Ok((plane.bytes(), plane.dtype))
         }
-        (Element::Cache(_) | Element::Q8_1 | Element::Scaled { .. }, _) => {
+        (Element::Cache(_) | Element::Int8 | Element::Scaled { .. }, _) => {
             refuse("weights are floats, integers, or matrices of a format".into())
         }
     }

@@ -67,7 +67,8 @@ fn block(format: WeightFormat, deviation: f64, random: &mut Random) -> Vec<u8> {
         WeightFormat::Q4_0 => [&half(spread(deviation / 4.6, random))[..], &bytes(16, random)].concat(),
         WeightFormat::Q5_0 => [&half(spread(deviation / 9.2, random))[..], &bytes(20, random)].concat(),
         WeightFormat::Q4_1 | WeightFormat::Q5_1 => {
-            let (quants, mean, count) = if format == WeightFormat::Q4_1 { (4.6, 7.5, 16) } else { (9.2, 15.5, 20) };
+            let (quants, mean, count) =
+                if format == WeightFormat::Q4_1 { (4.6, 7.5, 16) } else { (9.2, 15.5, 20) };
             let d = spread(deviation / quants, random);
             [&half(d)[..], &half(-d * mean), &bytes(count, random)].concat()
         }

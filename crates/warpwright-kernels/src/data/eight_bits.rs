@@ -1,4 +1,4 @@
-//! Quantising to eight bits with a scale for each 32 numbers: what q8_1 activations and q8_0 rows of the
+//! Quantising to eight bits with a scale for each 32 numbers: what activations of bytes and q8_0 rows of the
 //! KV cache are made of.
 
 use warpwright_dsl::{Global, K, Pred, Ptr, Reg};
@@ -36,13 +36,6 @@ pub(crate) fn quantize<'k>(
 }
 
 impl<'k> Quantized<'k> {
-    /// The sum of the block's quants, in all its lanes.
-    #[track_caller]
-    pub(crate) fn total(&self, k: K<'k>) -> Reg<'k, i32> {
-        let own = self.quants.iter().fold(k.i32(0), |sum, &quant| sum + quant);
-        k.group_sum(own, self.lanes)
-    }
-
     /// Whether this is the first of the block's lanes: the one that stores what the block has once.
     #[track_caller]
     pub(crate) fn is_first(&self, k: K<'k>) -> Reg<'k, Pred> {

@@ -152,7 +152,7 @@ impl Kernel for QuantGemm {
 
     fn launch(&self) -> LaunchRule {
         let rule = self.tile().launch(self.n);
-        let large = self.rows * self.terms > 128;
+        let large = self.rows.saturating_mul(self.terms) > 128;
         if large || self.format.half() == Dtype::Bf16 { rule.min_sm(80) } else { rule }
     }
 
@@ -160,7 +160,9 @@ impl Kernel for QuantGemm {
         self.format.check_row("k", self.k)?;
         self.tile().check()?;
         match self.rows {
-            256 if self.terms > 1 => Err(BuildError::field("terms", self.terms, "1 where there are 256 rows")),
+            256 if self.terms > 1 => {
+                Err(BuildError::field("terms", self.terms, "1 where there are 256 rows"))
+            }
             _ => Ok(()),
         }
     }

@@ -6,7 +6,7 @@
 use super::kernel::BLOCK_WARPS;
 use super::{Assignment, Op, PersistentDecoder};
 use crate::activation::Activation;
-use crate::linear::gemv::{Activations, FusedNormGemv, Matrix, QuantGemv};
+use crate::linear::gemv::{Activations, Matrix, QuantGemv};
 use crate::{
     Advance, Argmax, CacheDtype, CopyBytes, Embedding, IncrementalAttention, Penalties, Publish, RmsNorm,
     Rope, RopePairs, Sample, Setting, WeightFormat,
@@ -127,9 +127,9 @@ impl TryFrom<PersistentDecoderFields> for PersistentDecoder {
         ops.add(Embedding::new(fields.embedding, VOCABULARY, hidden))?;
         let int8 = fields.activations == Activations::Int8;
         if int8 {
-            ops.add(RmsNorm { q8_1: true, output: None, ..RmsNorm::new(hidden, EPSILON) })?;
+            ops.add(RmsNorm { int8: true, output: None, ..RmsNorm::new(hidden, EPSILON) })?;
             if fields.format.iter().any(|format| format.is_float()) {
-                ops.add(RmsNorm { q8_1: true, ..RmsNorm::new(hidden, EPSILON) })?;
+                ops.add(RmsNorm { int8: true, ..RmsNorm::new(hidden, EPSILON) })?;
             }
         }
         for &format in &fields.format {
@@ -138,7 +138,7 @@ impl TryFrom<PersistentDecoderFields> for PersistentDecoder {
             let mut normed = |gemv: QuantGemv| match (int8, format.is_float()) {
                 (true, false) => ops.add(QuantGemv { activations: Activations::Int8, ..gemv }),
                 (true, true) => ops.add(gemv),
-                (false, _) => ops.add(FusedNormGemv { gemv, epsilon: EPSILON }),
+                (false, _) => ops.add(QuantGemv { epsilon: Some(EPSILON), ..gemv }),
             };
             normed(product(hidden, hidden))?;
             if fields.bias {

@@ -115,7 +115,8 @@ impl Kernel for Embedding {
         let (rows, count) = (k.dim(self.rows), self.group());
         let group = k.ctaid_y() * THREADS + k.tid();
         // Behind the rows.
-        let scale = self.format.has_tensor_scale().then(|| table.row(rows.reg(), row_bytes).cast::<f32>().ld(0));
+        let scale =
+            self.format.has_tensor_scale().then(|| table.row(rows.reg(), row_bytes).cast::<f32>().ld(0));
 
         let store = || {
             let id = ids.ld(k.ctaid());

@@ -10,24 +10,23 @@ use warpwright_dsl::*;
 ///
 /// `x` is `rows × d`, row-major, and so are `residual` and `y`; `w` has `d` elements. With a residual, `h`
 /// is `x + residual` as the residual's type holds it, and is written back there. `y` is written as floats, as
-/// q8_1 for the integer products that follow, or as both. q8_1 is `quants` (`rows × d` signed bytes) and for
-/// each 32 neighbours of a row in `scales` what a quant is worth and in `sums` that times the sum of the
-/// quants.
+/// int8 for the integer products that follow, or as both. int8 is `quants` (`rows × d` signed bytes) and for
+/// each 32 neighbours of a row in `scales` what a quant is worth.
 ///
 /// A row is read once where a thread's part is 32 numbers or fewer, else twice, by 16 bytes where the type
 /// and `d` allow. Sums are in `f32`, so that rows of any length of numbers up to 10¹⁵ have a finite result, as
 /// have rows of zeros, with an epsilon of zero too. With `n = ⌈d / columns⌉` the relative error of `y` is
 /// at most `(n / 2 + 11) · 2⁻²⁴`, and one rounding to its type: `n` squares and ten partial sums are added,
-/// the root halves what they err, and the rest is its approximation (2⁻²²·⁹) and two products. Of q8_1
+/// the root halves what they err, and the rest is its approximation (2⁻²²·⁹) and two products. Of int8
 /// `scale · q` is within `0.501 · scale` of that `y`; blocks whose scale would be below 2⁻¹²⁶ are zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Config)]
 #[config(
     doc = "y = h * rsqrt(mean(h^2) + epsilon) * w over rows, where h is x, or the residual with x added to it",
     examples(
         "d=2048 epsilon=1e-5",
-        "d=4096 residual=f32 output=none q8_1=true threads=512",
+        "d=4096 residual=f32 output=none int8=true threads=512",
         "d=1536 epsilon=1e-6 dtype=f16 residual=f32 output=f16",
-        "d=3584 dtype=bf16 weight=bf16 residual=bf16 output=bf16 q8_1=true",
+        "d=3584 dtype=bf16 weight=bf16 residual=bf16 output=bf16 int8=true",
         "d=33 threads=96 dtype=f16 output=bf16",
         "d=1",
         "d=1048576 threads=1024 dtype=f16 residual=f16",
@@ -53,9 +52,9 @@ pub struct RmsNorm {
     /// Element type of `y`, if it is written as floats.
     #[field(default = "f32")]
     pub output: Option<Dtype>,
-    /// Whether `y` is written as q8_1. `d` is a multiple of 32 then.
+    /// Whether `y` is written as int8. `d` is a multiple of 32 then.
     #[field(default = false)]
-    pub q8_1: bool,
+    pub int8: bool,
     /// How many sums of squares are added up beside one another, which is what `y` depends on in its last bits: a
     /// multiple of 32 up to 1024, and as many as there are threads where that is not said. So a block of other threads
     /// can have the same result to the bit; each thread has its own sum where they are as many.
@@ -79,12 +78,10 @@ pub struct RmsNormArgs<M: Mode> {
     pub w: M::AnyIn,
     #[arg(len = rows.times(of.d.into()), dtype = of.output.map(Dtype::ty))]
     pub y: Option<M::AnyOut>,
-    #[arg(len = rows.times(of.d.into()), when = of.q8_1)]
+    #[arg(len = rows.times(of.d.into()), when = of.int8)]
     pub quants: Option<M::Out<i8>>,
-    #[arg(len = rows.times((of.d / BLOCK).into()), when = of.q8_1)]
+    #[arg(len = rows.times((of.d / BLOCK).into()), when = of.int8)]
     pub scales: Option<M::Out<f32>>,
-    #[arg(len = rows.times((of.d / BLOCK).into()), when = of.q8_1)]
-    pub sums: Option<M::Out<f32>>,
     pub rows: M::Dim,
 }
 
@@ -98,7 +95,7 @@ impl RmsNorm {
             weight: Dtype::F32,
             residual: None,
             output: Some(Dtype::F32),
-            q8_1: false,
+            int8: false,
             columns: None,
             threads: threads_for(d, 4),
         }
@@ -129,11 +126,11 @@ impl Kernel for RmsNorm {
 
     fn check(&self) -> Result<(), BuildError> {
         let d = self.d;
-        if self.q8_1 && !d.is_multiple_of(BLOCK) {
-            return Err(BuildError::field("d", d, "a multiple of 32 where the output is q8_1"));
+        if self.int8 && !d.is_multiple_of(BLOCK) {
+            return Err(BuildError::field("d", d, "a multiple of 32 where the output is int8"));
         }
-        if self.output.is_none() && !self.q8_1 {
-            return Err(BuildError::field("output", "none", "a type where the output is not q8_1"));
+        if self.output.is_none() && !self.int8 {
+            return Err(BuildError::field("output", "none", "a type where the output is not int8"));
         }
         Ok(())
     }
@@ -145,12 +142,8 @@ impl Kernel for RmsNorm {
         let w = Floats::from(args.w);
         let y = args.y.map(|y| Floats::from(y).row(row, d));
         let block = row * (d / BLOCK).reg();
-        let q8_1 = match (args.quants, args.scales, args.sums) {
-            (Some(quants), Some(scales), Some(sums)) => {
-                Some((quants.row(row, d), scales.at(block), sums.at(block)))
-            }
-            _ => None,
-        };
+        let int8 =
+            args.quants.zip(args.scales).map(|(quants, scales)| (quants.row(row, d), scales.at(block)));
         let (vector, epsilon) = (self.vector(), k.factor(self.epsilon));
         let walk = Walk { k, d, columns: self.columns(), vector };
 
@@ -177,13 +170,12 @@ impl Kernel for RmsNorm {
             if let Some(y) = y {
                 y.store(part.inside, part.at, &normal);
             }
-            if let Some((quants, scales, sums)) = q8_1 {
+            if let Some((quants, scales)) = int8 {
                 let quantized = quantize(k, &normal, |scale| scale);
                 quantized.store(part.inside, quants, part.at);
                 let first = quantized.is_first(k);
                 let stores = part.inside.map_or(first, |inside| inside & first);
                 scales.st_if(stores, part.at / BLOCK, quantized.scale);
-                sums.st_if(stores, part.at / BLOCK, quantized.scale * quantized.total(k).f32());
             }
         });
     }

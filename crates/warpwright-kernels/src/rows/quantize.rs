@@ -7,21 +7,20 @@ use warpwright_dsl::*;
 /// Numbers of a thread: four neighbouring lanes have a block.
 const PART: u32 = 8;
 
-/// Rows of `d` floats as `q8_1`, 32 neighbours at a time: `q = round(x / scale)` with
-/// `scale = max |x| / 127`, and `sum = scale · Σ q`.
+/// Rows of `d` floats as signed bytes, 32 neighbours at a time: `q = round(x / scale)` with `scale = max |x| / 127`.
 ///
-/// `x` and `quants` (signed bytes) are `rows × d`, row-major; `scales` and `sums` are `rows × d / 32` and
-/// of `f32`, since halves overflow where activations have outliers. `|x - scale · q| ≤ 0.501 · scale` for
-/// numbers up to 10³⁷; blocks whose scale would be below 2⁻¹²⁶ are zeros. The format is ggml's, with its
-/// scales and sums apart from its quants.
+/// `x` and `quants` are `rows × d`, row-major; `scales` is `rows × d / 32` and of `f32`, since halves overflow where
+/// activations have outliers. `|x - scale · q| ≤ 0.501 · scale` for
+/// numbers up to 10³⁷; blocks whose scale would be below 2⁻¹²⁶ are zeros. The format is ggml's `q8_0`,
+/// with wider scales, apart from the quants.
 ///
 /// Each thread takes eight numbers, which it reads and writes at once.
 #[derive(Clone, Copy, Debug, PartialEq, Config)]
 #[config(
-    doc = "rows of floats as signed bytes, with a scale and a sum for each 32",
+    doc = "rows of floats as signed bytes, with a scale for each 32",
     examples("d=14336 dtype=f16", "d=1536 dtype=bf16 threads=256", "d=32 threads=32")
 )]
-pub struct QuantizeQ8_1 {
+pub struct QuantizeInt8 {
     /// Length of a row: a multiple of 32.
     #[field(range = 32..=1 << 20, multiple_of = 32, default = 4096)]
     pub d: u32,
@@ -33,31 +32,29 @@ pub struct QuantizeQ8_1 {
     pub threads: u32,
 }
 
-/// The arguments of [`QuantizeQ8_1`].
+/// The arguments of [`QuantizeInt8`].
 #[derive(Args)]
-#[args(of = QuantizeQ8_1)]
+#[args(of = QuantizeInt8)]
 #[allow(missing_docs, reason = "they are described with the kernel")]
-pub struct QuantizeQ8_1Args<M: Mode> {
+pub struct QuantizeInt8Args<M: Mode> {
     #[arg(len = rows.times(of.d.into()), dtype = of.input.ty())]
     pub x: M::AnyIn,
     #[arg(len = rows.times(of.d.into()))]
     pub quants: M::Out<i8>,
     #[arg(len = rows.times((of.d / BLOCK).into()))]
     pub scales: M::Out<f32>,
-    #[arg(len = rows.times((of.d / BLOCK).into()))]
-    pub sums: M::Out<f32>,
     pub rows: M::Scalar<u32>,
 }
 
-impl QuantizeQ8_1 {
+impl QuantizeInt8 {
     /// Rows of `d` numbers of `f32`, with blocks of 128 threads.
     pub fn new(d: u32) -> Self {
-        QuantizeQ8_1 { d, input: Dtype::F32, threads: 128 }
+        QuantizeInt8 { d, input: Dtype::F32, threads: 128 }
     }
 }
 
-impl Kernel for QuantizeQ8_1 {
-    type Args<M: Mode> = QuantizeQ8_1Args<M>;
+impl Kernel for QuantizeInt8 {
+    type Args<M: Mode> = QuantizeInt8Args<M>;
 
     fn bounded(&self) -> Option<&dyn Bounded> {
         Some(self)
@@ -68,8 +65,8 @@ impl Kernel for QuantizeQ8_1 {
         LaunchRule::new(self.threads).grid(parts.per(self.threads.max(1).into()))
     }
 
-    fn body<'k>(&self, k: K<'k>, args: QuantizeQ8_1Args<Body<'k>>) {
-        let QuantizeQ8_1Args { x, quants, scales, sums, rows } = args;
+    fn body<'k>(&self, k: K<'k>, args: QuantizeInt8Args<Body<'k>>) {
+        let QuantizeInt8Args { x, quants, scales, rows } = args;
         let part = k.global_tid();
         let inside = part.lt(rows * ((k.dim(self.d) / PART).reg()));
         let quantized = quantize(k, &Floats::from(x).ld_vec_if(inside, part * PART, PART), |scale| scale);
@@ -77,6 +74,5 @@ impl Kernel for QuantizeQ8_1 {
         let stores = inside & quantized.is_first(k);
         let block = part / (BLOCK / PART);
         scales.st_if(stores, block, quantized.scale);
-        sums.st_if(stores, block, quantized.scale * quantized.total(k).f32());
     }
 }

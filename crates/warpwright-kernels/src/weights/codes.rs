@@ -132,7 +132,9 @@ impl Quants {
         match self.values {
             Values::From(zero) => Codes { bits, zero },
             Values::Signed => Codes { bits, zero: 128 },
-            Values::Table(table) if table.iter().all(|value| value.unsigned_abs() < 16) => Codes { bits: 5, zero: 16 },
+            Values::Table(table) if table.iter().all(|value| value.unsigned_abs() < 16) => {
+                Codes { bits: 5, zero: 16 }
+            }
             Values::Table(_) => Codes { bits: 8, zero: 128 },
         }
     }

@@ -32,8 +32,6 @@ pub(crate) struct Quants {
     pub(super) part: u32,
     /// The bytes that are no codes: scales and what belongs to them.
     pub(super) records: &'static [Record],
-    /// Whether parts have minima.
-    pub(super) minima: bool,
     /// The scales of a unit, on the device.
     pub(super) scales: for<'k> fn(&Records<'k>) -> Scales<'k>,
     /// Scale and minimum of a part, of a block's bytes: the reference.

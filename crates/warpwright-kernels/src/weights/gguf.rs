@@ -86,14 +86,18 @@ impl<'k> GgufRow<'k> {
         let records = quants.records.iter().map(|record| {
             let alignment = aligned(self.format.alignment(), record.at);
             let (at, bytes) = match record.shared_out && self.format.block() > UNIT {
-                true => (unit * record.unit_bytes(self.format.block()), record.unit_bytes(self.format.block())),
+                true => {
+                    (unit * record.unit_bytes(self.format.block()), record.unit_bytes(self.format.block()))
+                }
                 false => (k.u32(0), record.bytes),
             };
             let from = block.at(record.at).at(at);
             match bytes {
                 1 => vec![from.ld(0).to()],
                 2 => vec![from.cast::<u16>().ld(0).to()],
-                _ => (0..bytes).step_by(4).map(|i| load_word(k, from.at(i), alignment.min(4), None)).collect(),
+                _ => {
+                    (0..bytes).step_by(4).map(|i| load_word(k, from.at(i), alignment.min(4), None)).collect()
+                }
             }
         });
         // A block that is half of a unit is the first half of one here.
@@ -105,8 +109,8 @@ impl<'k> GgufRow<'k> {
             (1..parts).fold(of(0), |value, i| part.eq(i as u32).select(of(i), value))
         };
         let scale = of_part(&|i| scales.part(i).0);
-        let minimum = (!scales.minima.is_empty())
-            .then(|| of_part(&|i| scales.part(i).1.unwrap_or_else(|| k.f32(0.0))));
+        let minimum =
+            (!scales.minima.is_empty()).then(|| of_part(&|i| scales.part(i).1.unwrap_or_else(|| k.f32(0.0))));
 
         let value = |quant: Reg<'k, f32>| match minimum {
             // The product is exact, so that the sum is all that is rounded.

@@ -125,14 +125,15 @@ impl<'k> Share<'k> {
     /// The runs, each as pairs of halves in their order.
     #[track_caller]
     pub(crate) fn decode(&self) -> Vec<[Reg<'k, u32>; 8]> {
-        let run = |(piece, level, (scale, minimum)): &(Piece<'k>, u32, (Reg<'k, f32>, Option<Reg<'k, f32>>))| {
-            let codes = piece.quants().device_codes();
-            let zero = if minimum.is_some() { 1 << (codes.bits - 1) } else { codes.zero };
-            let middle = minimum.map(|minimum| self.twice(scale.mul_add(zero as f32, -minimum)));
-            let scale = self.twice(*scale);
-            let pairs: Vec<_> = (0..4).flat_map(|word| piece.halves(*level, word, zero)).collect();
-            std::array::from_fn(|i| self.scaled(pairs[i], scale, middle))
-        };
+        let run =
+            |(piece, level, (scale, minimum)): &(Piece<'k>, u32, (Reg<'k, f32>, Option<Reg<'k, f32>>))| {
+                let codes = piece.quants().device_codes();
+                let zero = if minimum.is_some() { 1 << (codes.bits - 1) } else { codes.zero };
+                let middle = minimum.map(|minimum| self.twice(scale.mul_add(zero as f32, -minimum)));
+                let scale = self.twice(*scale);
+                let pairs: Vec<_> = (0..4).flat_map(|word| piece.halves(*level, word, zero)).collect();
+                std::array::from_fn(|i| self.scaled(pairs[i], scale, middle))
+            };
         self.runs.iter().map(run).collect()
     }
 

@@ -22,12 +22,12 @@ mod scales;
 pub(crate) mod units;
 mod words;
 
+pub(crate) use codes::{Floating, Piece};
 pub use format::Weight;
 pub use formats::WeightFormat;
+pub(crate) use planes::UNIT;
 pub use planes::{Plane, Planes};
 pub use repack::{Repack, RepackArgs, Unpack, UnpackArgs};
-pub(crate) use codes::Piece;
-pub(crate) use planes::UNIT;
 pub(crate) use scales::Scales;
 
 use crate::data::floats::Dtype;

@@ -85,7 +85,8 @@ impl Planes {
 
     /// Bytes of the buffer: to the end of the last plane.
     pub fn bytes(&self) -> u64 {
-        let end = |last: &Plane| last.offset.saturating_add(u64::from(last.rows).saturating_mul(last.row_bytes));
+        let end =
+            |last: &Plane| last.offset.saturating_add(u64::from(last.rows).saturating_mul(last.row_bytes));
         self.planes.last().map_or(0, end)
     }
 }

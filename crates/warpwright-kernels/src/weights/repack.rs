@@ -237,12 +237,15 @@ impl Matrix {
             let (row, item) = (k.global_tid() / items, k.global_tid() % items);
             match self.format.quants() {
                 Some(quants) => {
-                    let sides = Sides { matrix: self, quants, row, item, gguf, planes, loaded: RefCell::default() };
+                    let sides =
+                        Sides { matrix: self, quants, row, item, gguf, planes, loaded: RefCell::default() };
                     sides.codes(way);
                     sides.records(way);
                     sides.tensor_scale(way);
                 }
-                None if self.format == WeightFormat::F32 => self.numbers::<u32>(row, item, (gguf, planes), way),
+                None if self.format == WeightFormat::F32 => {
+                    self.numbers::<u32>(row, item, (gguf, planes), way)
+                }
                 None => self.numbers::<u16>(row, item, (gguf, planes), way),
             }
         });
@@ -366,7 +369,9 @@ impl<'k> Sides<'k> {
         let (k, cut) = (self.item.kernel(), Cut::of(self.quants));
         // Sets of four neighbours, from the item's first on.
         let mut codes = vec![k.u32(0); (self.units() * UNIT / 4) as usize];
-        for (unit, piece) in (0..self.units()).flat_map(|unit| (0..cut.pieces()).map(move |piece| (unit, piece))) {
+        for (unit, piece) in
+            (0..self.units()).flat_map(|unit| (0..cut.pieces()).map(move |piece| (unit, piece)))
+        {
             let of = |level: u32, word: u32| unit * 16 + (level * cut.pieces() + piece) * 4 + word;
             let places = self.piece(unit, piece);
             match way {
@@ -379,7 +384,9 @@ impl<'k> Sides<'k> {
                 Way::Out => {
                     let [main, rest] = places.map(load_words);
                     let loaded = Piece::new(self.quants, &main, &rest);
-                    for (level, word) in (0..cut.levels()).flat_map(|level| [0, 1, 2, 3].map(|word| (level, word))) {
+                    for (level, word) in
+                        (0..cut.levels()).flat_map(|level| [0, 1, 2, 3].map(|word| (level, word)))
+                    {
                         codes[of(level, word) as usize] = loaded.stored(level, word);
                     }
                 }
@@ -441,7 +448,9 @@ impl<'k> Sides<'k> {
                             let (file, plane) = (file.at(at), plane.at(at).cast::<u32>());
                             match way {
                                 Way::In => plane.st(0, self.word(block, record.at + at)),
-                                Way::Out => store_word(file, align.min(4), present, plane.ld_if(present, 0, 0)),
+                                Way::Out => {
+                                    store_word(file, align.min(4), present, plane.ld_if(present, 0, 0))
+                                }
                             }
                         }
                     }

@@ -82,11 +82,6 @@ impl Units {
         UNIT / self.quants.part
     }
 
-    /// Whether parts have minima.
-    pub(crate) fn has_minima(self) -> bool {
-        self.quants.minima
-    }
-
     /// The pieces of a unit, which are `stride` bytes apart in a row of `codes`.
     pub(crate) fn load<'k>(
         self,
@@ -96,7 +91,7 @@ impl Units {
     ) -> Vec<Piece<'k>> {
         let cut = Cut::of(self.quants);
         let main = |piece| {
-            let codes = if piece == 0 { row(0) } else { row(0).at((stride * piece).reg()) };
+            let codes = if piece == 0 { row(0) } else { row(0).at(stride.reg() * piece) };
             at.words(codes, at.unit * 16, 16)
         };
         let main: Vec<_> = (0..cut.pieces()).map(main).collect();

@@ -4,7 +4,7 @@ use crate::common::gguf;
 use crate::common::numbers;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::weights::{Planes, Repack, Weight};
-use warpwright_kernels::{Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
+use warpwright_kernels::{Activations, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
 use warpwright_test::KernelTest;
 use warpwright_testing::RunHere;
@@ -90,23 +90,16 @@ pub(crate) fn quantised(x: &[f32]) -> (Vec<i8>, Vec<f32>) {
     (quants, scales)
 }
 
-/// A kernel with its product, and the epsilon where it normalises.
+/// A product, and how it is run.
 pub(crate) struct Subject<'a> {
-    kernel: &'a dyn AnyKernel,
     gemv: &'a QuantGemv,
-    epsilon: Option<f32>,
     options: Options,
     sm: u16,
 }
 
 impl<'a> Subject<'a> {
     pub(crate) fn plain(gemv: &'a QuantGemv) -> Self {
-        Subject { kernel: gemv, gemv, epsilon: None, options: Options::checked(), sm: 80 }
-    }
-
-    pub(crate) fn normalised(kernel: &'a FusedNormGemv) -> Self {
-        let epsilon = Some(kernel.epsilon);
-        Subject { kernel, gemv: &kernel.gemv, epsilon, options: Options::checked(), sm: 80 }
+        Subject { gemv, options: Options::checked(), sm: 80 }
     }
 
     /// On another target than `sm_80`.
@@ -171,13 +164,13 @@ fn product(format: WeightFormat, row: &[Weight], x: &[f64], activations: Activat
 }
 
 pub(crate) fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
-    let Subject { kernel, gemv, epsilon, options, sm } = subject;
+    let Subject { gemv, options, sm } = subject;
     let (k, batch) = (gemv.k as usize, gemv.batch as usize);
     let all: Vec<_> =
         (gemv.matrices.iter().zip(11..)).map(|(&matrix, seed)| weights(matrix, gemv.k, seed)).collect();
     let x = activations(kind, batch * k, 5);
     let norm: Vec<f32> = numbers(k, 6).iter().map(|v| *v as f32 + 1.5).collect();
-    let mut test = KernelTest::new(*kernel).arch(Arch::sm(*sm)).options(*options).seed(seed);
+    let mut test = KernelTest::new(*gemv).arch(Arch::sm(*sm)).options(*options).seed(seed);
     let mut columns: Vec<Vec<f64>> =
         x.chunks_exact(k).map(|c| c.iter().map(|&v| v.into()).collect()).collect();
     if gemv.activations != Activations::Int8 {
@@ -190,11 +183,11 @@ pub(crate) fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
         test = test.input("x_quants", &quants).input("x_scales", &scales);
     }
     let mut factors = vec![1.0; batch];
-    if let Some(epsilon) = epsilon {
+    if let Some(epsilon) = gemv.epsilon {
         test = test.input("norm", &norm);
         for (column, factor) in columns.iter_mut().zip(&mut factors) {
             let mean = column.iter().map(|v| v * v).sum::<f64>() / k as f64;
-            *factor = 1.0 / (mean + f64::from(*epsilon)).sqrt();
+            *factor = 1.0 / (mean + f64::from(epsilon)).sqrt();
             column.iter_mut().zip(&norm).for_each(|(v, &w)| *v *= f64::from(w));
         }
     }
@@ -218,7 +211,7 @@ pub(crate) fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
         }
         extras.push((bias, residual));
     }
-    let what = format!("{}, {kind}, seed {seed}", kernel.entry());
+    let what = format!("{}, {kind}, seed {seed}", gemv.entry());
     let run = test.run_here().unwrap_or_else(|error| panic!("{what}: {error}"));
     for (i, matrix) in gemv.matrices.iter().enumerate().take(if gemv.gate.is_some() { 1 } else { usize::MAX })
     {
@@ -232,7 +225,7 @@ pub(crate) fn check(subject: &Subject<'_>, kind: &str, seed: u64) {
                 let one = |which: usize| {
                     let Held { value, error } = product(matrix.format, &pair[which], x, gemv.activations);
                     // The mean of the squares, and the reciprocal root.
-                    let of_factor = if epsilon.is_some() { (k as f64 / 128.0 + 16.0) * U } else { 0.0 };
+                    let of_factor = if gemv.epsilon.is_some() { (k as f64 / 128.0 + 16.0) * U } else { 0.0 };
                     let value = value * factor;
                     let error = error * factor * (1.0 + of_factor) + value.abs() * (of_factor + 2.0 * U);
                     let bias = &extras[if which == 0 { i } else { 1 }].0;

@@ -7,7 +7,7 @@ mod on_the_vm;
 
 use case::{INPUTS, Subject, check};
 use warpwright_dsl::{BuildError, any::AnyKernel};
-use warpwright_kernels::{Activation, Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
+use warpwright_kernels::{Activation, Activations, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
 use warpwright_testing::orders;
 
@@ -142,6 +142,20 @@ fn gated_products() {
     }
 }
 
+/// Matrices of many rows, of which a group of lanes has eight in bytes; with a gate, four of each.
+#[test]
+fn tall_matrices_in_bytes() {
+    for format in WeightFormat::ALL.into_iter().filter(|format| !format.is_float()) {
+        for (activations, n) in [(Activations::Int8, 2048), (Activations::Rounded, 2051)] {
+            let kernel = QuantGemv { activations, ..gemv(format, n, 256) };
+            check(&Subject::plain(&kernel), "normal", 1);
+        }
+    }
+    let matrices = vec![Matrix::new(WeightFormat::Q6K, 2050); 2];
+    let gated = QuantGemv { matrices, gate: Some(Activation::Silu), ..gemv(WeightFormat::Q6K, 1, 512) };
+    check(&Subject::plain(&QuantGemv { activations: Activations::Rounded, ..gated }), "normal", 1);
+}
+
 /// Gates that are shut, open and on the way.
 #[test]
 fn gates_of_every_kind_of_input() {
@@ -160,24 +174,24 @@ fn gates_of_every_kind_of_input() {
 fn normalised_products() {
     for format in WeightFormat::ALL {
         for (n, k, batch) in [(18, 768, 1), (5, 1280, 3)] {
-            let mut kernel = FusedNormGemv::new(format, n, k, 1e-5);
-            kernel.gemv.batch = batch;
+            let mut kernel = QuantGemv { epsilon: Some(1e-5), ..gemv(format, n, k) };
+            kernel.batch = batch;
             for activations in [Activations::Exact, Activations::Rounded] {
                 if format.is_float() && activations != Activations::Exact {
                     continue;
                 }
-                kernel.gemv.activations = activations;
+                kernel.activations = activations;
                 for kind in INPUTS {
-                    check(&Subject::normalised(&kernel), kind, 1);
+                    check(&Subject::plain(&kernel), kind, 1);
                 }
             }
         }
     }
-    let mut kernel = FusedNormGemv::new(WeightFormat::Q4K, 8, 1024, 1e-6);
-    kernel.gemv.matrices.push(Matrix::new(WeightFormat::Q4K, 8));
+    let mut kernel = QuantGemv { epsilon: Some(1e-6), ..gemv(WeightFormat::Q4K, 8, 1024) };
+    kernel.matrices.push(Matrix::new(WeightFormat::Q4K, 8));
     for activation in Activation::ALL {
-        kernel.gemv.gate = Some(activation);
-        check(&Subject::normalised(&kernel), "normal", 1);
+        kernel.gate = Some(activation);
+        check(&Subject::plain(&kernel), "normal", 1);
     }
 }
 
@@ -213,8 +227,8 @@ fn rows_of_models() {
             let kernel = QuantGemv { activations, ..gemv(format, n, k) };
             check(&Subject::plain(&kernel).unchecked(), "outliers", 1);
         }
-        let normed = FusedNormGemv::new(format, n, k, 1e-5);
-        check(&Subject::normalised(&normed).unchecked(), "normal", 1);
+        let normed = QuantGemv { epsilon: Some(1e-5), ..gemv(format, n, k) };
+        check(&Subject::plain(&normed).unchecked(), "normal", 1);
     }
 }
 
@@ -229,8 +243,8 @@ fn every_target() {
                 }
             }
         }
-        let normed = FusedNormGemv::new(WeightFormat::Q4K, 18, 768, 1e-5);
-        check(&Subject::normalised(&normed).on(sm), "normal", 1);
+        let normed = QuantGemv { epsilon: Some(1e-5), ..gemv(WeightFormat::Q4K, 18, 768) };
+        check(&Subject::plain(&normed).on(sm), "normal", 1);
     }
 }
 
@@ -273,9 +287,9 @@ fn what_is_not_a_product_is_refused_by_its_field() {
     }
     let residual = Matrix { residual: true, ..matrix(WeightFormat::Q4K, 8) };
     assert_eq!(refused(&QuantGemv { gate, ..several(vec![residual; 2]) }), "residual");
-    let normed = FusedNormGemv::new(WeightFormat::Q4K, 8, 256, f32::NAN);
+    let normed = QuantGemv { epsilon: Some(f32::NAN), ..gemv(WeightFormat::Q4K, 8, 256) };
     assert_eq!(refused(&normed), "epsilon");
-    let mut normed = FusedNormGemv::new(WeightFormat::Q4K, 8, 256, 1e-5);
-    normed.gemv.activations = Activations::Int8;
+    let mut normed = QuantGemv { epsilon: Some(1e-5), ..gemv(WeightFormat::Q4K, 8, 256) };
+    normed.activations = Activations::Int8;
     assert_eq!(refused(&normed), "activations");
 }

@@ -85,7 +85,9 @@ fn tensor_scale(gguf: &Gguf, matrix: &str) -> Result<f32, ModelError> {
     let Some(tensor) = gguf.tensor(&name) else { return Ok(1.0) };
     match floats(tensor, gguf.data(tensor))[..] {
         [scale] if scale.is_finite() => Ok(scale),
-        ref other => Err(ModelError::Scale { tensor: name, value: other.first().copied().unwrap_or(f32::NAN) }),
+        ref other => {
+            Err(ModelError::Scale { tensor: name, value: other.first().copied().unwrap_or(f32::NAN) })
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::stage::Stage;
 use super::weights::{Layout, RUN, Share};
+use crate::weights::Floating;
 use std::ops::Range;
 use warpwright_dsl::*;
 
@@ -18,25 +19,36 @@ pub(super) struct Row<'k> {
 /// Adds a pass with activations of `f32`. Sums are in units of the step of floats.
 pub(super) fn exact<'k>(layout: Layout, stage: Stage<'k>, rows: &[Row<'k>], pass: Range<u32>) {
     let parts = stage.parts(&pass);
-    let begin: Vec<Vec<Reg<'k, f32>>> = stage.each_column(|column| stage.begin(column, parts.len()));
-    let first = |row: &Row<'k>, column: usize| match &begin[column][..] {
+    let sums: Vec<Vec<Reg<'k, f32>>> = stage.each_column(|column| stage.kept(column, 0, parts.len()));
+    let Floating { step, zero } = layout.floating();
+    let first = |row: &Row<'k>, column: usize| match &sums[column][..] {
         [] => vec![row.sums[column].get()],
-        begin => begin.to_vec(),
+        sums => sums.iter().map(|&sum| sum * -zero).collect(),
     };
+    let over = |column: usize| sums[column].iter().map(|&sum| sum * step).collect();
     let x = |chunk| stage.each_column(|column| stage.floats(column, chunk, &pass));
-    let step = |share: &Share<'k>, chunk, x: [Reg<'k, f32>; 4], dot: Reg<'k, f32>| {
+    let add = |share: &Share<'k>, chunk, x: [Reg<'k, f32>; 4], dot: Reg<'k, f32>| {
         share.floats(chunk).into_iter().zip(x).fold(dot, |dot, (weight, x)| weight.mul_add(x, dot))
     };
-    let dots = dots(layout, rows, (&pass, &parts), first, x, step);
-    finish(stage, rows, parts, dots);
+    let dots = dots(layout, rows, (&pass, &parts), first, x, add);
+    finish(rows, parts, dots, over);
 }
 
 /// Adds all with activations of bytes.
 pub(super) fn int8<'k>(layout: Layout, stage: Stage<'k>, rows: &[Row<'k>]) {
     let pass = 0..layout.chunks();
     let parts = stage.parts(&pass);
-    let begin: Vec<Vec<Reg<'k, i32>>> = stage.each_column(|column| stage.begin(column, parts.len()));
-    let scales: Vec<_> = stage.each_column(|column| stage.scales(column));
+    let count = parts.len();
+    let sums: Vec<Vec<Reg<'k, i32>>> = stage.each_column(|column| stage.kept(column, 0, count));
+    let zero = |part: usize| -(layout.byte_zero(part as u32) as i32);
+    let first = |_: &Row<'k>, column: usize| (0..count).map(|part| sums[column][part] * zero(part)).collect();
+    // What brings the codes of all parts to the same height; numbers grow by it, so that they lose nothing.
+    let scales: Vec<Vec<Reg<'k, f32>>> = stage.each_column(|column| stage.kept(column, 1, count));
+    let scale = |column: usize, part: usize| scales[column][part] * layout.byte_scale(part as u32);
+    let over = |column: usize| {
+        let sum = |part: usize| sums[column][part].f32() * (scales[column][part] * layout.byte_height());
+        (0..count).map(sum).collect()
+    };
     let mut runs = Vec::new();
     let x = |chunk| {
         if chunk % RUN == 0 {
@@ -44,16 +56,18 @@ pub(super) fn int8<'k>(layout: Layout, stage: Stage<'k>, rows: &[Row<'k>]) {
         }
         runs.iter().map(|words| words[(chunk % RUN) as usize]).collect()
     };
-    let step = |share: &Share<'k>, chunk, x: Reg<'k, u32>, dot: Reg<'k, i32>| match share.bytes(chunk) {
+    let add = |share: &Share<'k>, chunk, x: Reg<'k, u32>, dot: Reg<'k, i32>| match share.bytes(chunk) {
         Some(codes) => codes.dp4a(x.bits::<i32>(), dot),
         None => dot,
     };
-    let dots = dots(layout, rows, (&pass, &parts), |_, column| begin[column].clone(), x, step);
+    let dots = dots(layout, rows, (&pass, &parts), first, x, add);
     let scaled = dots.into_iter().map(|columns| {
-        let columns = columns.into_iter().zip(&scales);
-        columns.map(|(dots, scales)| dots.iter().zip(scales).map(|(dot, &scale)| dot.f32() * scale).collect()).collect()
+        let of_column = |(column, dots): (usize, Vec<Reg<'k, i32>>)| {
+            dots.iter().enumerate().map(|(part, dot)| dot.f32() * scale(column, part)).collect()
+        };
+        columns.into_iter().enumerate().map(of_column).collect()
     });
-    finish(stage, rows, parts, scaled.collect());
+    finish(rows, parts, scaled.collect(), over);
 }
 
 /// By row and column, the sums over the parts of a pass.
@@ -66,7 +80,7 @@ fn dots<'k, X: Copy, D: Copy>(
     (pass, parts): (&Range<u32>, &Range<usize>),
     first: impl Fn(&Row<'k>, usize) -> Vec<D>,
     mut x: impl FnMut(u32) -> Vec<X>,
-    step: impl Fn(&Share<'k>, u32, X, D) -> D,
+    add: impl Fn(&Share<'k>, u32, X, D) -> D,
 ) -> Dots<D> {
     let columns = rows.first().map_or(0, |row| row.sums.len());
     let begin = |row| (0..columns).map(|column| first(row, column)).collect();
@@ -76,16 +90,23 @@ fn dots<'k, X: Copy, D: Copy>(
         let part = if parts.is_empty() { 0 } else { (chunk / layout.part_chunks()) as usize - parts.start };
         for (row, dots) in rows.iter().zip(&mut dots) {
             for (&x, dots) in x.iter().zip(dots) {
-                dots[part] = step(&row.share, chunk, x, dots[part]);
+                dots[part] = add(&row.share, chunk, x, dots[part]);
             }
         }
     }
     dots
 }
 
-/// Adds what the sums over parts stand for to the running sums: `d · Σ scale · dot - dmin · Σ minimum · Σ x`.
-fn finish<'k>(stage: Stage<'k>, rows: &[Row<'k>], parts: Range<usize>, dots: Dots<Reg<'k, f32>>) {
-    let over: Vec<_> = stage.each_column(|column| stage.sums(column, parts.len()));
+/// Adds what the sums over parts stand for to the running sums: `d · Σ scale · dot - dmin · Σ minimum · over`, with the sums
+/// of the activations of a column as `over`.
+fn finish<'k>(
+    rows: &[Row<'k>],
+    parts: Range<usize>,
+    dots: Dots<Reg<'k, f32>>,
+    over: impl Fn(usize) -> Vec<Reg<'k, f32>>,
+) {
+    let columns = rows.first().map_or(0, |row| row.sums.len());
+    let over: Vec<_> = (0..columns).map(over).collect();
     for (row, dots) in rows.iter().zip(dots) {
         for ((sum, dots), over) in row.sums.iter().zip(dots).zip(&over) {
             let Share::Unit(_, scales) = &row.share else {
@@ -117,6 +138,8 @@ fn plus<'k>(
             let weighted = pairs.fold(scale * value, |sum, (&scale, &value)| scale.mul_add(value, sum));
             d.mul_add(weighted, sum)
         }
-        (_, first) => first.into_iter().chain(pairs).fold(sum, |sum, (&scale, &value)| scale.mul_add(value, sum)),
+        (_, first) => {
+            first.into_iter().chain(pairs).fold(sum, |sum, (&scale, &value)| scale.mul_add(value, sum))
+        }
     }
 }

@@ -1,12 +1,10 @@
-//! The products as the catalogue shows them.
+//! The product as the catalogue shows it.
 
-use super::kernel::{
-    Activations, FusedNormGemv, MAX_BATCH, MAX_COLUMNS, MAX_MATRICES, MAX_ROWS, Matrix, QuantGemv,
-};
+use super::kernel::{Activations, MAX_BATCH, MAX_COLUMNS, MAX_MATRICES, MAX_ROWS, Matrix, QuantGemv};
 use super::plan::MAX_WARPS;
 use crate::activation::Activation;
 use crate::weights::WeightFormat;
-use warpwright_dsl::{Config, Domain};
+use warpwright_dsl::Config;
 
 /// [`QuantGemv`] as the catalogue has it.
 #[derive(Config)]
@@ -64,7 +62,13 @@ use warpwright_dsl::{Config, Domain};
         "n=3584 k=18944 format=q6_k",
         "n=1 k=256",
         "n=17 k=1056 format=q8_0 batch=3",
-        "n=33 k=77 format=bf16 batch=5"
+        "n=33 k=77 format=bf16 batch=5",
+        "n=2048+512+512 k=2048 format=q4_k+q4_k+q6_k epsilon=1e-5",
+        "n=1536+256+256 k=1536 epsilon=1e-6 bias=true format=q4_k+q4_k+q6_k",
+        "n=14336+14336 k=4096 gate=silu epsilon=1e-5",
+        "n=14336+14336 k=4096 gate=silu activations=rounded epsilon=1e-5",
+        "n=4096 k=4096 format=q8_0 batch=2 epsilon=1e-5",
+        "n=4096 k=4096 format=f16 epsilon=1e-5"
     )
 )]
 pub(crate) struct QuantGemvFields {
@@ -89,55 +93,11 @@ pub(crate) struct QuantGemvFields {
     /// Columns of activations.
     #[field(range = 1..=MAX_BATCH, default = 1)]
     batch: u32,
-    /// f32, or for products of bytes q8_1, or f32 that is quantised on the way.
+    /// Added to the mean square, where activations are normalised first.
+    #[field(none = "none", range = 0.0..=1.0, default = "none")]
+    epsilon: Option<f32>,
+    /// f32, or for products of bytes int8, or f32 that is quantised on the way.
     #[field(default = "exact")]
-    activations: Activations,
-    /// Warps of a block; 0 for a number that suits the shape.
-    #[field(range = 0..=MAX_WARPS, default = 0)]
-    warps: u32,
-}
-
-/// [`FusedNormGemv`] as the catalogue has it.
-#[derive(Config)]
-#[config(
-    name = "fused_norm_gemv",
-    doc = "quant_gemv of x * rsqrt(mean(x^2) + epsilon) * norm",
-    examples(
-        "n=2048+512+512 k=2048 format=q4_k+q4_k+q6_k",
-        "n=1536+256+256 k=1536 epsilon=1e-6 bias=true format=q4_k+q4_k+q6_k",
-        "n=14336+14336 k=4096 gate=silu",
-        "n=14336+14336 k=4096 gate=silu activations=rounded",
-        "n=4096 k=4096 format=q8_0 batch=2",
-        "n=4096 k=4096 format=f16"
-    )
-)]
-pub(crate) struct FusedNormGemvFields {
-    /// Columns of the matrices: a multiple of each format's block.
-    #[field(range = 1..=MAX_COLUMNS, default = 4096)]
-    k: u32,
-    /// Rows of each matrix.
-    #[field(range = 1..=MAX_ROWS, most = MAX_MATRICES as u32, default = 4096)]
-    n: Vec<u32>,
-    /// How the weights of each matrix are stored; the last is that of the matrices that are not named.
-    #[field(most = MAX_MATRICES as u32, default = "q4_k")]
-    format: Vec<WeightFormat>,
-    /// Added to the mean square.
-    #[field(range = 0.0..=1.0, default = "1e-5")]
-    epsilon: f32,
-    /// Whether a bias is added to the rows of each matrix.
-    #[field(default = false)]
-    bias: bool,
-    /// Whether a vector is added to each result.
-    #[field(default = false)]
-    residual: bool,
-    /// The activation of the first of two matrices of one shape, which make act(w0 * x) * (w1 * x).
-    #[field(default = "none")]
-    gate: Option<Activation>,
-    /// Columns of activations.
-    #[field(range = 1..=MAX_BATCH, default = 1)]
-    batch: u32,
-    /// f32, or for products of bytes f32 that is quantised on the way.
-    #[field(domain = Domain::OneOf(&["exact", "rounded"]), default = "exact")]
     activations: Activations,
     /// Warps of a block; 0 for a number that suits the shape.
     #[field(range = 0..=MAX_WARPS, default = 0)]
@@ -146,7 +106,8 @@ pub(crate) struct FusedNormGemvFields {
 
 impl From<QuantGemvFields> for QuantGemv {
     fn from(fields: QuantGemvFields) -> Self {
-        let QuantGemvFields { k, n, format, bias, residual, gate, batch, activations, warps } = fields;
+        let QuantGemvFields { k, n, format, bias, residual, gate, batch, epsilon, activations, warps } =
+            fields;
         let format = |i| format.get(i).or(format.last()).copied().unwrap_or(WeightFormat::F32);
         let matrix = |(i, n): (usize, u32)| Matrix {
             format: format(i),
@@ -159,17 +120,9 @@ impl From<QuantGemvFields> for QuantGemv {
             matrices: n.into_iter().enumerate().map(matrix).collect(),
             gate,
             batch,
+            epsilon,
             activations,
             warps: (warps > 0).then_some(warps),
         }
-    }
-}
-
-impl From<FusedNormGemvFields> for FusedNormGemv {
-    fn from(fields: FusedNormGemvFields) -> Self {
-        let FusedNormGemvFields { k, n, format, epsilon, bias, residual, .. } = fields;
-        let FusedNormGemvFields { gate, batch, activations, warps, .. } = fields;
-        let gemv = QuantGemvFields { k, n, format, bias, residual, gate, batch, activations, warps };
-        FusedNormGemv { gemv: gemv.into(), epsilon }
     }
 }

@@ -38,7 +38,9 @@ pub(super) fn finish<'k>(
     // By matrix, column and row of the group.
     let mine = scratch.partial.at(lanes.warp * warp_words(product)).at(lanes.group * rows.group);
     let matrices = sums.chunks(rows.group as usize);
-    let all = matrices.flat_map(|rows| (0..batch as usize).flat_map(|column| rows.iter().map(move |row| row[column].get())));
+    let all = matrices.flat_map(|rows| {
+        (0..batch as usize).flat_map(|column| rows.iter().map(move |row| row[column].get()))
+    });
     let all: Vec<_> = all.collect();
     k.spread(all.len(), LANES).each_sum(&all, |i, sum, here| {
         mine.st_if(here, i / rows.group * rows.tile + i % rows.group, sum);
@@ -73,7 +75,7 @@ fn one<'k>(
         (1..product.warps).fold(from.ld(0), |sum, warp| sum + from.ld(warp * pitch))
     };
     let layout = product.layout();
-    let mut factor = k.f32(if product.exact { layout.float_unit() } else { layout.byte_unit() });
+    let mut factor = k.f32(1.0 / if product.exact { layout.floating().step } else { layout.byte_height() });
     if let Some([inverse, epsilon]) = shape.mean {
         let mean = over_warps(squares.at(column), batch) * inverse;
         // A column of zeros stays one where epsilon is zero.

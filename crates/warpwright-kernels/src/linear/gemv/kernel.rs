@@ -9,12 +9,12 @@ use crate::activation::Activation;
 use crate::data::eight_bits::BLOCK;
 use crate::weights::{Planes, WeightFormat};
 use std::slice;
-use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 
 /// Bytes of shared memory that a block has without asking, and that every device has for it.
 const STATIC_SHARED: u32 = 48 * 1024;
-const SHARED: u32 = 64 * 1024;
+/// What the smallest device can have, less what a kernel that calls the body needs besides.
+const SHARED: u32 = 63 * 1024;
 /// Largest shapes.
 pub(super) const MAX_ROWS: u32 = 1 << 24;
 pub(super) const MAX_COLUMNS: u32 = 1 << 20;
@@ -29,8 +29,8 @@ static RESIDUALS: [&str; MAX_MATRICES] = ["residual0", "residual1", "residual2",
 pub enum Activations {
     /// `f32`: nothing is rounded before it is multiplied.
     Exact,
-    /// `q8_1`: signed bytes with an `f32` scale and sum for each 32, as
-    /// [`QuantizeQ8_1`](crate::QuantizeQ8_1) makes them. About two and a half times fewer instructions, for an
+    /// Signed bytes with an `f32` scale for each 32, as
+    /// [`QuantizeInt8`](crate::QuantizeInt8) makes them. About two and a half times fewer instructions, for an
     /// error of up to 2⁻⁸ of the largest of each 32 activations.
     Int8,
     /// `f32` that each block quantises for itself on the way to shared memory: the error of
@@ -68,13 +68,18 @@ impl Matrix {
 /// | argument | elements |
 /// | --- | --- |
 /// | `x` (exact, rounded) | `f32`, batch × k |
+/// | `norm`, where there is an epsilon | `f32`, k |
 /// | `x_quants`, `x_scales` (int8) | `i8`, batch × k; `f32`, batch × k / 32 |
 /// | `w0` … | bytes: [`Planes::bytes`] |
 /// | `bias0` …, where the matrix has one | `f32`, n |
 /// | `residual0` …, where the matrix has one | `f32`, batch × n |
 /// | `y0` …; `y0` alone where there is a gate | `f32`, batch × n |
 ///
-/// A group of eight lanes reads four rows at a time, 16 bytes a lane, and each weight once. The warps of a block
+/// With an [`epsilon`](Self::epsilon) the activations are normalised (RMSNorm: Zhang and Sennrich 2019): in the place of `x`
+/// stands `x · rsqrt(mean(x²) + epsilon) · norm`. They are multiplied by `norm` on their way to shared memory, where their
+/// squares are summed too; the factor that all have in common is applied to the finished sums, so that `x` is read once.
+///
+/// A group of eight lanes reads two to eight rows at a time, 16 bytes a lane, and each weight once. The warps of a block
 /// divide `k` among themselves and bring their own activations to shared memory; nothing waits for the block
 /// before the sums are added up.
 ///
@@ -89,7 +94,7 @@ impl Matrix {
 ///   slices, lanes and warps. `1 / t` is about half of the largest quant for four and five bits, the same for
 ///   six, and twice that for eight: what the bias costs is a bit or two.
 /// * weights that are floats: `|err| ≤ (k / 8 + 32) · u · Σ |w x|`.
-/// * `int8` and `rounded`: `(k / 256 + 48) · u · Σ (s |q| + m) |x|` for the activations as `q8_1` has them,
+/// * `int8` and `rounded`: `(k / 256 + 48) · u · Σ (s |q| + m) |x|` for the activations as `int8` has them,
 ///   since the products within a part are exact (with `q` from 0 for Q4_0). That they are rounded costs
 ///   `Σ |w| · max |x| / 253`, with the largest of each 32 activations: where a few channels are large, the
 ///   others lose their bits.
@@ -97,10 +102,12 @@ impl Matrix {
 ///   by `E · (|h| + f) + |a(g)| · f` and `u` of itself, where `E` is [`Activation::error`] of `g` and `e`: at most
 ///   `1.13 e`, and the activation's own error.
 ///
+/// * with an epsilon: the error of the product with `x · norm`, and `(k / 128 + 16) · u` of the result for the factor.
+///
 /// Finite activations up to 10⁶ and weights as models have them are far from overflow in all sums.
 ///
 /// Sources: ggml's `mul_mat_vec_q` for the algebra of scales and minima; the layout and the schedule are ours.
-#[derive(Clone, Debug, PartialEq, Config, KeyPart)]
+#[derive(Clone, Debug, PartialEq, Config)]
 #[config(
     doc = "y = w * x + bias + residual for quantised matrices and up to eight columns, or act(w0 * x) * (w1 * x)"
 )]
@@ -117,6 +124,9 @@ pub struct QuantGemv {
     /// Columns of activations.
     #[field(range = 1..=MAX_BATCH, default = 1)]
     pub batch: u32,
+    /// What is added to the mean square, where the activations are normalised first.
+    #[field(none = "none", range = 0.0..=1e30, default = "none")]
+    pub epsilon: Option<f32>,
     /// What the activations are.
     #[field(default = "exact")]
     pub activations: Activations,
@@ -136,6 +146,8 @@ pub struct QuantGemvArgs<M: Mode> {
     pub x_quants: Option<M::In<i8>>,
     #[arg(len = of.inputs(BLOCK), when = of.activations == Activations::Int8)]
     pub x_scales: Option<M::In<f32>>,
+    #[arg(len = of.k.min(MAX_COLUMNS), when = of.epsilon.is_some(), constant)]
+    pub norm: Option<M::In<f32>>,
     #[arg(len = of.weights(i), count = of.matrices.len(), names("w0", "w1", "w2", "w3"), constant)]
     pub w: Vec<M::In<u8>>,
     #[arg(
@@ -171,13 +183,14 @@ impl QuantGemv {
             matrices: vec![Matrix::new(format, n)],
             gate: None,
             batch: 1,
+            epsilon: None,
             activations: Activations::Exact,
             warps: None,
         }
     }
 
     /// The products with the results, in the order of the tiles.
-    pub(super) fn products(&self, epsilon: Option<f32>) -> Vec<Product> {
+    fn products(&self) -> Vec<Product> {
         let exact = self.activations == Activations::Exact;
         // What `check` refuses is not multiplied out.
         let product = |matrix: &Matrix| Product {
@@ -187,7 +200,7 @@ impl QuantGemv {
             batch: self.batch.clamp(1, MAX_BATCH),
             gate: self.gate,
             exact,
-            epsilon,
+            epsilon: self.epsilon,
             warps: 1,
         };
         let results = if self.gate.is_some() { 1 } else { self.matrices.len() };
@@ -234,42 +247,6 @@ impl QuantGemv {
     fn shared(&self, i: usize) -> &'static [&'static str] {
         if self.matrices[i].residual { slice::from_ref(&RESIDUALS[i]) } else { &[] }
     }
-
-    pub(super) fn rule(&self, epsilon: Option<f32>) -> LaunchRule {
-        let products = self.products(epsilon);
-        let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
-        let warps = products.first().map_or(1, |product| product.warps);
-        let mut rule = LaunchRule::new(warps * 32).grid(Extent::new(tiles)).any_warps();
-        rule.resident_blocks =
-            products.first().and_then(|product| Some((product.resident_warps()? / warps).max(1)));
-        rule
-    }
-
-    /// The block's tile, of whichever matrix it belongs to.
-    fn run<'k>(&self, k: K<'k>, args: QuantGemvArgs<Body<'k>>, norm: Option<(f32, Ptr<'k, Global, f32>)>) {
-        let epsilon = norm.map(|(epsilon, _)| epsilon);
-        let x = match (args.x, args.x_quants, args.x_scales) {
-            (Some(x), ..) => Source::Floats { x: x.nc(), norm: norm.map(|(_, weights)| weights) },
-            (None, Some(quants), Some(scales)) => Source::Bytes { quants: quants.nc().cast(), scales: scales.nc() },
-            _ => return,
-        };
-        let weights = args.w.into_iter().map(Ptr::no_allocate);
-        let added = args.bias.into_iter().zip(args.residual);
-        let operands: Vec<_> = weights.zip(added).zip(args.y).collect();
-        let mut products = self.products(epsilon);
-        products.iter_mut().for_each(|product| product.warps = k.threads() / 32);
-        let tiles: Vec<_> = products.iter().map(Product::tiles).collect();
-        k.pieces(&tiles, |i, tile| {
-            let ((weights, (bias, residual)), Some(y)) = operands[i] else { return };
-            let second = if self.gate.is_some() { operands.get(1) } else { None };
-            let operands = Operands {
-                x,
-                weights: (weights, second.map(|&((weights, _), _)| weights)),
-                output: Output { y, bias: [bias, second.and_then(|&((_, (bias, _)), _)| bias)], residual },
-            };
-            products[i].run(k, tile, operands);
-        });
-    }
 }
 
 impl Kernel for QuantGemv {
@@ -280,7 +257,13 @@ impl Kernel for QuantGemv {
     }
 
     fn launch(&self) -> LaunchRule {
-        self.rule(None)
+        let products = self.products();
+        let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
+        let warps = products.first().map_or(1, |product| product.warps);
+        let mut rule = LaunchRule::new(warps * 32).grid(Extent::new(tiles)).any_warps();
+        rule.resident_blocks =
+            products.first().and_then(|product| Some((product.resident_warps()? / warps).max(1)));
+        rule
     }
 
     fn check(&self) -> Result<(), BuildError> {
@@ -321,7 +304,11 @@ impl Kernel for QuantGemv {
                 ));
             }
         }
-        let products = self.products(None);
+        if let (Some(_), Activations::Int8) = (self.epsilon, self.activations) {
+            let rule = "exact or rounded, since activations are quantised after they are normalised";
+            return Err(BuildError::field("activations", self.activations, rule));
+        }
+        let products = self.products();
         let most = products.iter().map(|product| product.most_warps(SHARED)).min().unwrap_or(1);
         if let Some(warps) = self.warps
             && !(1..=most).contains(&warps)
@@ -333,95 +320,29 @@ impl Kernel for QuantGemv {
     }
 
     fn body<'k>(&self, k: K<'k>, args: QuantGemvArgs<Body<'k>>) {
-        self.run(k, args, None);
-    }
-}
-
-/// A [`QuantGemv`] of normalised activations: `x · rsqrt(mean(x²) + epsilon) · norm` in the place of `x`
-/// (RMSNorm: Zhang and Sennrich 2019).
-///
-/// The activations are multiplied by `norm` on their way to shared memory, where their squares are summed too;
-/// the factor that all have in common is applied to the finished sums, so that `x` is read once. After `x` comes
-/// the argument `norm`, `f32`, k. The error is that of the product with `x · norm`, and `(k / 128 + 16) · 2⁻²⁴`
-/// of the result for the factor.
-#[derive(Clone, Debug, PartialEq, Config)]
-#[config(doc = "quant_gemv of x * rsqrt(mean(x^2) + epsilon) * norm")]
-pub struct FusedNormGemv {
-    /// The product.
-    #[field(opaque)]
-    pub gemv: QuantGemv,
-    /// Added to the mean square.
-    #[field(range = 0.0..=1e30)]
-    pub epsilon: f32,
-}
-
-/// The arguments of [`FusedNormGemv`]: those of its [`QuantGemv`], of floats, and the weights of the norm.
-#[derive(Args)]
-#[args(of = FusedNormGemv)]
-#[allow(missing_docs, reason = "they are described with the kernel")]
-pub struct FusedNormGemvArgs<M: Mode> {
-    #[arg(len = of.gemv.inputs(1))]
-    pub x: M::In<f32>,
-    #[arg(len = of.gemv.k.min(MAX_COLUMNS), constant)]
-    pub norm: M::In<f32>,
-    #[arg(len = of.gemv.weights(i), count = of.gemv.matrices.len(), names("w0", "w1", "w2", "w3"), constant)]
-    pub w: Vec<M::In<u8>>,
-    #[arg(
-        len = of.gemv.rows(i),
-        count = of.gemv.matrices.len(),
-        names("bias0", "bias1", "bias2", "bias3"),
-        when = of.gemv.matrices[i].bias,
-        constant
-    )]
-    pub bias: Vec<Option<M::In<f32>>>,
-    #[arg(
-        len = of.gemv.results(i),
-        count = of.gemv.matrices.len(),
-        names("residual0", "residual1", "residual2", "residual3"),
-        when = of.gemv.matrices[i].residual
-    )]
-    pub residual: Vec<Option<M::In<f32>>>,
-    #[arg(
-        len = of.gemv.results(i),
-        count = of.gemv.matrices.len(),
-        names("y0", "y1", "y2", "y3"),
-        when = of.gemv.has_result(i),
-        shares = of.gemv.shared(i)
-    )]
-    pub y: Vec<Option<M::Out<f32>>>,
-}
-
-impl FusedNormGemv {
-    /// The product of one matrix of `n × k` with one normalised column of `f32`.
-    pub fn new(format: WeightFormat, n: u32, k: u32, epsilon: f32) -> Self {
-        FusedNormGemv { gemv: QuantGemv::new(format, n, k), epsilon }
-    }
-}
-
-impl Kernel for FusedNormGemv {
-    type Args<M: Mode> = FusedNormGemvArgs<M>;
-
-    fn bounded(&self) -> Option<&dyn Bounded> {
-        Some(self)
-    }
-
-    fn launch(&self) -> LaunchRule {
-        self.gemv.rule(Some(self.epsilon))
-    }
-
-    fn check(&self) -> Result<(), BuildError> {
-        AnyKernel::check(&self.gemv)?;
-        if self.gemv.activations == Activations::Int8 {
-            let rule = "exact or rounded, since activations are quantised after they are normalised";
-            return Err(BuildError::field("activations", self.gemv.activations, rule));
-        }
-        Ok(())
-    }
-
-    fn body<'k>(&self, k: K<'k>, args: FusedNormGemvArgs<Body<'k>>) {
-        let FusedNormGemvArgs { x, norm, w, bias, residual, y } = args;
-        let (x_quants, x_scales) = (None, None);
-        let args = QuantGemvArgs { x: Some(x), x_quants, x_scales, w, bias, residual, y };
-        self.gemv.run(k, args, Some((self.epsilon, norm)));
+        // The block's tile, of whichever matrix it belongs to.
+        let x = match (args.x, args.x_quants, args.x_scales) {
+            (Some(x), ..) => Source::Floats { x: x.nc(), norm: args.norm },
+            (None, Some(quants), Some(scales)) => {
+                Source::Bytes { quants: quants.nc().cast(), scales: scales.nc() }
+            }
+            _ => return,
+        };
+        let weights = args.w.into_iter().map(Ptr::no_allocate);
+        let added = args.bias.into_iter().zip(args.residual);
+        let operands: Vec<_> = weights.zip(added).zip(args.y).collect();
+        let mut products = self.products();
+        products.iter_mut().for_each(|product| product.warps = k.threads() / 32);
+        let tiles: Vec<_> = products.iter().map(Product::tiles).collect();
+        k.pieces(&tiles, |i, tile| {
+            let ((weights, (bias, residual)), Some(y)) = operands[i] else { return };
+            let second = if self.gate.is_some() { operands.get(1) } else { None };
+            let operands = Operands {
+                x,
+                weights: (weights, second.map(|&((weights, _), _)| weights)),
+                output: Output { y, bias: [bias, second.and_then(|&((_, (bias, _)), _)| bias)], residual },
+            };
+            products[i].run(k, tile, operands);
+        });
     }
 }

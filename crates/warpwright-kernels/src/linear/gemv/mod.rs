@@ -19,5 +19,5 @@ mod stage;
 mod tile;
 mod weights;
 
-pub(crate) use entry::{FusedNormGemvFields, QuantGemvFields};
-pub use kernel::{Activations, FusedNormGemv, FusedNormGemvArgs, Matrix, QuantGemv, QuantGemvArgs};
+pub(crate) use entry::QuantGemvFields;
+pub use kernel::{Activations, Matrix, QuantGemv, QuantGemvArgs};

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The eight lanes of a group read 128 bytes side by side, the four groups the same ones, and eight neighbouring lanes
-//! write side by side. Behind them stands for the lanes' parts what their sums begin with, of bytes the scales, and the sums
-//! that minima are multiplied with. They are made on the way: of four lanes `row`, each has one of four neighbouring chunks.
+//! write side by side. Behind them stand the sums over the lanes' parts, and the scales of bytes. They are made on the way:
+//! of four lanes `row`, each has one of four neighbouring chunks.
 
 use super::plan::{LANES, Lanes, Slice};
 use super::weights::{CHUNK, Layout, RUN};
@@ -63,13 +63,8 @@ impl Staging {
         if self.exact { weights } else { weights / 4 }
     }
 
-    /// Lists of a number for each part: what sums begin with, scales of bytes, sums for minima.
-    fn lists(self) -> u32 {
-        1 + u32::from(!self.exact) + u32::from(self.layout.has_minima())
-    }
-
     fn column_words(self) -> u32 {
-        self.staged() + self.lists() * self.layout.parts() * LANES
+        self.staged() + if self.exact { 1 } else { 2 } * self.layout.parts() * LANES
     }
 
     /// Words of shared memory that a warp needs.
@@ -141,7 +136,8 @@ impl<'k> Stage<'k> {
                 if norm.is_none() {
                     return values;
                 }
-                let sum = |sum: Option<Reg<'k, f32>>, v: Reg<'k, f32>| sum.map_or(v * v, |sum| v.mul_add(v, sum));
+                let sum =
+                    |sum: Option<Reg<'k, f32>>, v: Reg<'k, f32>| sum.map_or(v * v, |sum| v.mul_add(v, sum));
                 squares = values.into_iter().fold(squares, |all, v| Some(sum(all, v)));
                 std::array::from_fn(|i| values[i] * weights[i])
             })
@@ -190,12 +186,7 @@ impl<'k> Stage<'k> {
             let sums = part.iter().map(|&[a, b, c, d]| (a + b) + (c + d));
             self.over_run(sums.reduce(|sum, more| sum + more).unwrap_or(part[0][0]))
         });
-        let sums: Vec<_> = sums.collect();
-        let zero = layout.float_zero();
-        self.keep(column, 0, &sums.iter().map(|&sum| sum * -zero).collect::<Vec<_>>());
-        if layout.has_minima() {
-            self.keep(column, 1, &sums.iter().map(|&sum| sum / layout.float_unit()).collect::<Vec<_>>());
-        }
+        self.keep(column, 0, &sums.collect::<Vec<_>>());
     }
 
     /// Quantises 32 neighbours at a time: `q = round(x / scale)` with `scale = max |x| / 127`. Blocks whose scale would be
@@ -205,7 +196,9 @@ impl<'k> Stage<'k> {
         let (mut totals, mut scales) = (Vec::new(), Vec::new());
         for (block, runs) in (0..).zip(chunks.chunks((BLOCK / 16) as usize)) {
             let largest = runs.iter().flatten().fold(k.f32(0.0), |most, x| most.max(x.abs()));
-            let largest = [LANES, 2 * LANES].into_iter().fold(largest, |most, lanes| most.max(k.shuffle_xor(most, lanes)));
+            let largest = [LANES, 2 * LANES]
+                .into_iter()
+                .fold(largest, |most, lanes| most.max(k.shuffle_xor(most, lanes)));
             let scale = largest * (1.0 / 127.0);
             let inverse = scale.ge(f32::MIN_POSITIVE).select(scale.rcp_approx(), 0.0);
             for (run, chunk) in (block * 2..).zip(runs) {
@@ -217,29 +210,18 @@ impl<'k> Stage<'k> {
                 scales.push(scale);
             }
         }
-        let of_part = |part: u32| {
-            let runs = self.staging.layout.part_chunks() / RUN;
-            let first = (part * runs) as usize;
-            let total = totals[first..first + runs as usize].iter().copied().reduce(|sum, more| sum + more);
-            (total.unwrap_or(totals[0]), scales[first])
-        };
-        let layout = self.staging.layout;
-        let parts = || (0..layout.parts()).map(|part| (layout.byte_zero(part), of_part(part)));
-        let begin = parts().map(|((_, zero), (total, _))| (total * -(zero as i32)).bits::<f32>());
-        self.keep(column, 0, &begin.collect::<Vec<_>>());
-        let scales = parts().map(|((raise, _), (_, scale))| scale * layout.byte_scale(raise));
-        self.keep(column, 1, &scales.collect::<Vec<_>>());
-        if layout.has_minima() {
-            let sums = parts().map(|(_, (total, scale))| total.f32() * (scale * layout.byte_scale(0)));
-            self.keep(column, 2, &sums.collect::<Vec<_>>());
-        }
+        let runs = (self.staging.layout.part_chunks() / RUN) as usize;
+        let sum = |part: &[Reg<'k, i32>]| part.iter().skip(1).fold(part[0], |sum, &more| sum + more);
+        self.keep(column, 0, &totals.chunks(runs).map(|part| sum(part).bits()).collect::<Vec<_>>());
+        self.keep(column, 1, &scales.into_iter().step_by(runs).collect::<Vec<_>>());
     }
 
     /// Brings bytes that were quantised before: each lane has a run, of which it knows the sum.
     fn bring_bytes(self, slice: Slice<'k>, column: u32) {
         let Source::Bytes { quants, scales } = self.source else { return };
         let (k, layout, stage) = (self.lanes.lane.kernel(), self.staging.layout, self.column(column));
-        let (base, inside) = (u64::from(column) * u64::from(self.k), slice.rest.map(|rest| self.begin.lt(rest)));
+        let (base, inside) =
+            (u64::from(column) * u64::from(self.k), slice.rest.map(|rest| self.begin.lt(rest)));
         let from = quants.at(k.u64(base / 4)).at(slice.number * (layout.slice() / 4) + self.begin / 4);
         let words: [_; 4] = from.ld_vec_if(inside, 0, 0);
         stage.cast::<u32>().st_vec(self.lanes.lane * RUN, words);
@@ -251,24 +233,10 @@ impl<'k> Stage<'k> {
         // A part of two runs is that of two lanes, the first of which keeps its sum.
         let sum = if runs == 2 { own + k.shuffle_xor(own, LANES) } else { own };
         let keeps = (runs == 2).then(|| (self.row & 1).eq(0));
-        let zeros = |of: &dyn Fn((u32, u32)) -> f32| {
-            let part = |row: u32| k.f32(of(layout.byte_zero(row / runs)));
-            (1..4).fold(part(0), |chosen, row| match of(layout.byte_zero(row / runs)) == of(layout.byte_zero(0)) {
-                true => chosen,
-                false => self.row.eq(row).select(part(row), chosen),
-            })
-        };
-        let up = zeros(&|(raise, _)| layout.byte_scale(raise));
-        let zero = zeros(&|(_, zero)| zero as f32);
-        let part = self.row / runs;
-        let keep = |list: u32, value: Reg<'k, f32>| {
-            let place = (list * LANES + self.lanes.unit) * layout.parts() + part;
-            stage.at(self.staging.staged()).st_if(keeps, place, value);
-        };
-        keep(0, (-(sum * zero.to::<i32>())).bits());
-        keep(1, scale * up);
-        if layout.has_minima() {
-            keep(2, sum.f32() * (scale * layout.byte_scale(0)));
+        let kept = stage.at(self.staging.staged());
+        for (list, value) in [(0, sum.bits()), (1, scale)] {
+            let place = (list * LANES + self.lanes.unit) * layout.parts() + self.row / runs;
+            kept.st_if(keeps, place, value);
         }
     }
 
@@ -284,8 +252,8 @@ impl<'k> Stage<'k> {
         }
     }
 
-    /// What was kept, for `parts` parts of the lane.
-    fn kept<T: Data>(self, column: u32, list: u32, parts: usize) -> Vec<Reg<'k, T>> {
+    /// The sums over so many parts of the lane, of numbers or of bytes; or where `list` is 1 the scales of bytes.
+    pub(super) fn kept<T: Data>(self, column: u32, list: u32, parts: usize) -> Vec<Reg<'k, T>> {
         let memory = self.column(column).at(self.staging.staged() + list * LANES * parts as u32).cast::<T>();
         let unit = self.lanes.unit;
         match parts {
@@ -294,22 +262,6 @@ impl<'k> Stage<'k> {
             2 => memory.ld_vec::<2>(unit * 2).to_vec(),
             _ => memory.ld_vec::<4>(unit * 4).to_vec(),
         }
-    }
-
-    /// What the sums over so many parts begin with.
-    pub(super) fn begin<T: Data>(self, column: u32, parts: usize) -> Vec<Reg<'k, T>> {
-        self.kept(column, 0, parts)
-    }
-
-    /// What the sums of bytes over parts are multiplied by.
-    pub(super) fn scales(self, column: u32) -> Vec<Reg<'k, f32>> {
-        self.kept(column, 1, self.staging.layout.parts() as usize)
-    }
-
-    /// The sums of activations that the minima of so many parts are multiplied by, in units of the running sums.
-    pub(super) fn sums(self, column: u32, parts: usize) -> Vec<Reg<'k, f32>> {
-        let parts = if self.staging.layout.has_minima() { parts } else { 0 };
-        self.kept(column, self.staging.lists() - 1, parts)
     }
 
     /// The activations that a chunk of the lane is multiplied with, in the pass that has it.

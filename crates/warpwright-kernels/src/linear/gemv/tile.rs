@@ -82,16 +82,24 @@ impl Product {
         Layout::new(self.format)
     }
 
-    /// Rows of a group of lanes, those of both matrices counted: fewer for more columns, which need the
-    /// registers.
+    /// Rows of a group of lanes, those of both matrices counted: fewer for more columns, which need the registers. A
+    /// column of bytes takes the fewest, and a large matrix has tiles enough when they are large.
     pub(super) fn group_rows(&self) -> u32 {
-        if self.batch <= 4 { 4 } else { 2 }
+        match self.batch {
+            1 if !self.exact && self.n >= 2048 => 8,
+            1..=4 => 4,
+            _ => 2,
+        }
     }
 
     /// Warps that are to be resident on a multiprocessor: with 16 a thread has 128 registers, and `ptxas` uses
-    /// them to have all weights of a slice under way at once. Many columns of `f32` may need more.
+    /// them to have all weights of a slice under way at once. Many columns of `f32` and many rows may need more.
     pub(super) fn resident_warps(&self) -> Option<u32> {
-        (!self.exact || self.batch <= 4).then_some(16)
+        match (self.exact, self.group_rows()) {
+            (true, ..4) => None,
+            (_, 8) => Some(8),
+            _ => Some(16),
+        }
     }
 
     pub(super) fn matrices(&self) -> u32 {
@@ -137,7 +145,10 @@ impl Product {
         let rows = Rows::new(k, tile, shape.n, self.group_rows() / self.matrices());
         let sources = |lanes| {
             let stage = Stage::new(self.staging(), self.k, lanes, memory, operands.x);
-            (stage, Matrices { product: *self, planes: &shape.planes, weights: operands.weights, lanes, rows })
+            (
+                stage,
+                Matrices { product: *self, planes: &shape.planes, weights: operands.weights, lanes, rows },
+            )
         };
         let shared = sources(lanes);
         let zeros = |count: u32| (0..count).map(|_| k.var(0.0f32)).collect::<Vec<_>>();
@@ -201,7 +212,7 @@ impl<'k> Matrices<'_, 'k> {
             let row = |i: usize| {
                 let plane = &self.planes[i];
                 let begin = plane.offset.map_or(weights, |offset| weights.at(offset));
-                begin.at(plane.pitch.rows(number)).at(steps[i] * further)
+                begin.at(plane.pitch.rows(number)).at(steps[i].reg() * further)
             };
             layout.load((slice, self.lanes), stride, row)
         };

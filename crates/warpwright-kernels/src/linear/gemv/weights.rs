@@ -6,7 +6,7 @@
 use super::plan::{LANES, Lanes, Slice};
 use crate::data::floats::Dtype;
 use crate::weights::units::{UnitAt, Units};
-use crate::weights::{Piece, Scales, UNIT, WeightFormat};
+use crate::weights::{Floating, Piece, Scales, UNIT, WeightFormat};
 use warpwright_dsl::*;
 
 /// Weights of a chunk.
@@ -67,38 +67,32 @@ impl Layout {
         self.chunks() / self.parts().max(1)
     }
 
-    /// Whether parts have minima.
-    pub(super) fn has_minima(self) -> bool {
-        self.units.is_some_and(Units::has_minima)
+    /// What [`Share::floats`] are, for codes.
+    pub(super) fn floating(self) -> Floating {
+        self.units.map_or(Floating { step: 1.0, zero: 0.0 }, |units| units.quants.device_codes().float())
     }
 
-    /// What the lane's running sums are to be multiplied by at the end, where factors are [`Share::floats`].
-    pub(super) fn float_unit(self) -> f32 {
-        self.units.map_or(1.0, |units| 1.0 / units.quants.device_codes().float().step)
+    /// By how many bits [`Share::bytes`] of a part are raised.
+    fn raise(self, part: u32) -> u32 {
+        let of_units =
+            |units: Units| units.quants.raise(part * self.part_chunks() / RUN / units.quants.pieces());
+        self.units.map_or(0, of_units)
     }
 
-    /// The same where they are [`Share::bytes`].
-    pub(super) fn byte_unit(self) -> f32 {
-        1.0 / self.byte_scale(0)
+    /// What the quant 0 is as such a byte.
+    pub(super) fn byte_zero(self, part: u32) -> u32 {
+        self.units.map_or(0, |units| units.quants.device_codes().zero << self.raise(part))
     }
 
-    /// What the scale of activations is multiplied by for bytes that are raised by so many bits: at least 1, so that it
-    /// loses nothing.
-    pub(super) fn byte_scale(self, raise: u32) -> f32 {
-        let most = (0..self.parts()).map(|part| self.byte_zero(part).0).max().unwrap_or(0);
-        2f32.powi(most as i32 - raise as i32)
+    /// What sums of bytes are in the end, of one quant and an activation of 1.
+    pub(super) fn byte_height(self) -> f32 {
+        let most = (0..self.parts()).map(|part| self.raise(part)).max();
+        2f32.powi(most.unwrap_or(0) as i32)
     }
 
-    /// What the quant 0 is as a float of [`Share::floats`].
-    pub(super) fn float_zero(self) -> f32 {
-        self.units.map_or(0.0, |units| units.quants.device_codes().float().zero)
-    }
-
-    /// By how many bits the bytes of a part are raised, and what the quant 0 is as such a byte.
-    pub(super) fn byte_zero(self, part: u32) -> (u32, u32) {
-        let Some(units) = self.units else { return (0, 0) };
-        let raise = units.quants.raise(part * self.part_chunks() / RUN / units.quants.pieces());
-        (raise, units.quants.device_codes().zero << raise)
+    /// What brings the sums over a part to that height.
+    pub(super) fn byte_scale(self, part: u32) -> f32 {
+        self.byte_height() * 0.5f32.powi(self.raise(part) as i32)
     }
 
     /// Pieces of a lane's unit, which lie apart; one where weights are numbers.

@@ -13,7 +13,6 @@ mod prelude {
         values: Values::From(0),
         part: 32,
         records: &[],
-        minima: false,
         scales: of_d,
         part_of: |_, _| [1.0, 0.0],
         half: Dtype::F16,

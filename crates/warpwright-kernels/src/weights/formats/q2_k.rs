@@ -14,7 +14,6 @@ pub(in crate::weights) const FORMAT: Format = Format {
             Record { name: "scales", at: 0, bytes: 16, shared_out: true },
             Record { name: "d", at: 80, bytes: 4, shared_out: false },
         ],
-        minima: true,
         scales,
         part_of: |block, part| {
             let both = block[part];

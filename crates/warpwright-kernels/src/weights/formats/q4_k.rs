@@ -13,7 +13,6 @@ pub(in crate::weights) const FORMAT: Format = Format {
 /// What Q5_K has in common.
 pub(super) const QUANTS: Quants = Quants {
     records: &[Record { name: "headers", at: 0, bytes: 16, shared_out: false }],
-    minima: true,
     scales,
     part_of,
     ..PLAIN

@@ -12,7 +12,6 @@ pub(in crate::weights) const FORMAT: Format = Format {
         records: &[Record { name: "scales", at: 0, bytes: 4, shared_out: true }],
         scales: of_d_and_m,
         part_of: |block, _| [half(block, 0), -half(block, 2)],
-        minima: true,
         ..PLAIN
     }),
 };

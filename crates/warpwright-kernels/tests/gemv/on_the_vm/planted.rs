@@ -1,7 +1,7 @@
 //! Bugs planted in the products with quantised matrices: the checks find what a barrier less does.
 
 use warpwright_dsl::{ArgDesc, BuildError, Built, K, LaunchRule, Role, any::AnyKernel};
-use warpwright_kernels::{Activation, Activations, FusedNormGemv, Matrix, QuantGemv, WeightFormat};
+use warpwright_kernels::{Activation, Activations, Matrix, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::{Arch, ItemKind, StatementKind, Type};
 use warpwright_ptx::op::Op;
 use warpwright_test::KernelTest;
@@ -89,7 +89,7 @@ fn every_barrier_is_needed() {
         Box::new(QuantGemv { activations: Activations::Rounded, ..base.clone() }),
         Box::new(QuantGemv { matrices: pair, gate: Some(Activation::Silu), ..base.clone() }),
         Box::new(QuantGemv { warps: Some(2), ..QuantGemv::new(WeightFormat::F16, 20, 1024) }),
-        Box::new(FusedNormGemv { gemv: base.clone(), epsilon: 1e-5 }),
+        Box::new(QuantGemv { epsilon: Some(1e-5), ..base.clone() }),
     ];
     for kernel in kernels {
         // Before the products, after them, and before the warps' sums are added up.

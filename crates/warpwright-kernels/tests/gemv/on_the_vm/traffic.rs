@@ -3,7 +3,7 @@
 
 use warpwright_dsl::{ArgDesc, Role, any::AnyKernel};
 use warpwright_kernels::weights::{Planes, WeightFormat};
-use warpwright_kernels::{Activation, Activations, FusedNormGemv, Matrix, QuantGemv};
+use warpwright_kernels::{Activation, Activations, Matrix, QuantGemv};
 use warpwright_ptx::ir::Type;
 use warpwright_test::KernelTest;
 use warpwright_vm::{Options, Report, SpaceTraffic};
@@ -59,9 +59,9 @@ fn needed(matrix: &Matrix, k: u32, (rows, results): (u64, u64)) -> [u64; 3] {
 }
 
 /// Yields the bytes of activations that were asked for, as a part of the weights' bytes.
-fn check(kernel: &dyn AnyKernel, gemv: &QuantGemv) -> f64 {
-    let (report, traffic) = run(kernel);
-    let what = kernel.entry();
+fn check(gemv: &QuantGemv) -> f64 {
+    let (report, traffic) = run(gemv);
+    let what = gemv.entry();
     assert_eq!(report.counters.bank_conflicts, 0, "{what}");
     let (mut weights, mut activations) = (0, 0);
     for (name, traffic) in &traffic {
@@ -74,7 +74,8 @@ fn check(kernel: &dyn AnyKernel, gemv: &QuantGemv) -> f64 {
             assert_eq!(sectors, loads.bytes, "{what}, {name}: sectors are read in part");
         } else if let Some(i) = name.strip_prefix('w').and_then(|i| i.parse::<usize>().ok()) {
             let rows = if gemv.gate.is_some() || gemv.batch > 4 { 8 } else { 16 };
-            let [bytes, requests, sectors] = needed(&gemv.matrices[i], gemv.k, (rows, rows * u64::from(gemv.batch)));
+            let [bytes, requests, sectors] =
+                needed(&gemv.matrices[i], gemv.k, (rows, rows * u64::from(gemv.batch)));
             weights += bytes;
             assert_eq!(loads.requests, requests, "{what}, {name}: in how many requests");
             let once = bytes.div_ceil(SECTOR)..=sectors;
@@ -98,7 +99,7 @@ fn weights_are_read_once_and_activations_seldom() {
             }
             for k in LENGTHS {
                 let kernel = QuantGemv { activations, ..QuantGemv::new(format, 64, k) };
-                let part = check(&kernel, &kernel);
+                let part = check(&kernel);
                 // Sixteen rows take an activation of four bytes.
                 let bits = format.block_bytes() as f64 / format.block() as f64;
                 assert!(part * bits <= 0.27, "{}: {part}", kernel.entry());
@@ -113,16 +114,15 @@ fn pairs_and_norms_and_batches_waste_nothing_either() {
         let one = Matrix::new(format, 64);
         let gate = Some(Activation::Silu);
         let pair = QuantGemv { matrices: vec![one, one], gate, ..QuantGemv::new(format, 64, 2048) };
-        check(&pair, &pair);
+        check(&pair);
         for batch in [2, 4, 8] {
             let kernel = QuantGemv { batch, ..QuantGemv::new(format, 64, 2048) };
-            check(&kernel, &kernel);
+            check(&kernel);
             if !format.is_float() {
                 let kernel = QuantGemv { activations: Activations::Int8, ..kernel };
-                check(&kernel, &kernel);
+                check(&kernel);
             }
         }
-        let normed = FusedNormGemv::new(format, 64, 2048, 1e-5);
-        check(&normed, &normed.gemv);
+        check(&QuantGemv { epsilon: Some(1e-5), ..QuantGemv::new(format, 64, 2048) });
     }
 }
