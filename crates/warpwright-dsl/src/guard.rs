@@ -50,6 +50,14 @@ impl<'k> Guard<'k> for Option<Reg<'k, Pred>> {
     }
 }
 
+/// Where both hold.
+pub(super) fn both<'k>(one: Option<Reg<'k, Pred>>, other: Option<Reg<'k, Pred>>) -> Option<Reg<'k, Pred>> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one & other),
+        (one, other) => one.or(other),
+    }
+}
+
 impl State {
     /// The guard of an instruction; `None` where the predicate may not be used here.
     pub(super) fn guard(
