@@ -194,6 +194,11 @@ fn several<'k, const N: usize>(
 }
 
 impl<'k> PerColumn<'k> {
+    /// Columns of the matrix.
+    pub fn width(self) -> u32 {
+        self.width
+    }
+
     /// Column `j` of the matrix: a value for each column of the tile.
     #[track_caller]
     pub fn column(self, j: u32) -> Columns<'k> {

@@ -268,7 +268,7 @@ impl<'k, T: Direct> Fragments<'k, A, T> {
         let mut blocks = Vec::new();
         for run in 0..self.columns / T::RUN_OF_A {
             // By pairs of rows, an element of both in each register.
-            let pairs: Vec<Vec<_>> = (0..self.rows as usize / 4)
+            let pairs: Vec<Vec<_>> = (0..self.rows as usize / 8)
                 .map(|pair| {
                     let [row, next] = [0, 1].map(|row| self.run_of(&words, 2 * pair + row, run));
                     row.into_iter().zip(next).flat_map(|(row, next)| T::of_rows([row, next])).collect()

@@ -96,7 +96,7 @@ impl<'k, T: Data> Matrix<'k, T> {
 
     /// The pointer to an element, and whether the matrix has it, where that is to be checked.
     #[track_caller]
-    pub(super) fn place(
+    pub(crate) fn place(
         self,
         row: Reg<'k, u32>,
         column: Reg<'k, u32>,

@@ -1,7 +1,6 @@
 //! Decode attention: one new token of each sequence over its KV cache.
 
-use super::block;
-use super::cache::RowLayout;
+use super::decode;
 use super::split::{MAX_SPLITS, MIN_CHUNK};
 use super::tensor;
 use crate::CacheDtype;
@@ -154,24 +153,21 @@ pub struct IncrementalAttentionArgs<M: Mode> {
 /// What the configuration means for a warp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    pub(super) layout: RowLayout,
     /// Query heads of a kv head.
     pub(super) group: u32,
     /// Query heads that a block serves: all of a group, or a part.
     pub(super) heads: u32,
-    /// Keys of a step for each run of lanes.
+    /// On the lanes, keys of a step for each row that a warp reads at once.
     pub(super) depth: u32,
-    /// Whether a lane's part of the queries stays in registers; else it is read from shared memory in each step.
+    /// On the lanes, whether a lane's part of the queries stays in registers.
     pub(super) query_in_registers: bool,
+    /// Elements of a row that a lane has, on the lanes.
+    width: u32,
 }
 
-/// Registers of a lane for the weighted sums of values, and for the queries.
-const OUT_REGISTERS: u32 = 128;
+/// Registers of a lane for queries: on the lanes, and on the tensor cores for sums too.
 const QUERY_REGISTERS: u32 = 64;
-/// Registers of a lane for queries and sums on the tensor cores.
 const TENSOR_REGISTERS: u32 = 96;
-/// Heads of a block at most: each of them has scores in every step.
-const MOST_HEADS: u32 = 32;
 
 impl IncrementalAttention {
     /// Heads over an `f16` cache with room for `max_seq_len` tokens, with `f32` around it, scaled by
@@ -231,51 +227,66 @@ impl IncrementalAttention {
     }
 
     pub(super) fn plan(&self) -> Plan {
-        let layout = RowLayout::new(self.cache, self.head_dim.clamp(32, 256));
         let group = (self.heads / self.kv_heads.max(1)).max(1);
-        let most = (OUT_REGISTERS / layout.width()).clamp(1, MOST_HEADS);
-        let heads = group.div_ceil(group.div_ceil(most));
-        let depth = match heads {
-            0..=8 if layout.elements() < 16 || heads <= 4 => 4,
-            _ => 2,
+        let pieces = (self.width() * self.cache.bytes()).div_ceil(16);
+        let width = 16 / self.cache.bytes() * pieces.div_ceil(32);
+        let most = match self.cache {
+            CacheDtype::F32 => 128 / width,
+            _ if self.width() > 128 => 8,
+            _ => 16,
         };
-        Plan { layout, group, heads, depth, query_in_registers: heads * layout.width() <= QUERY_REGISTERS }
+        let heads = group.div_ceil(group.div_ceil(most.min(32)));
+        let depth = if heads <= 8 { 4 } else { 2 };
+        Plan { group, heads, depth, query_in_registers: heads * width <= QUERY_REGISTERS, width }
     }
 
-    /// Registers of a lane for the queries and for the sums on the tensor cores, where those are used.
-    fn tensor_state(&self) -> Option<u32> {
-        let (Plan { heads, .. }, head_dim) = (self.plan(), self.head_dim.clamp(32, 256));
-        let cache = match self.cache {
-            CacheDtype::F16 => Dtype::F16,
-            CacheDtype::Bf16 => Dtype::Bf16,
-            _ => return None,
-        };
-        let state = tensor::registers(head_dim, heads, self.q, cache).iter().sum();
-        (self.tensor_cores && head_dim <= 128 && state <= TENSOR_REGISTERS).then_some(state)
+    /// Elements of a head, also where [`check`](Kernel::check) refuses the configuration.
+    fn width(&self) -> u32 {
+        self.head_dim.clamp(32, 256)
     }
 
     /// Whether the products are on the tensor cores of such a target.
     pub(super) fn on_tensor_cores(&self, sm: u16) -> bool {
-        self.tensor_state().is_some() && (sm >= 80 || self.cache == CacheDtype::F16)
+        match self.cache {
+            CacheDtype::F32 => false,
+            CacheDtype::F16 => self.tensor_cores,
+            CacheDtype::Bf16 => self.tensor_cores && sm >= 80,
+            CacheDtype::Q8_0 => true,
+        }
     }
 
-    /// Sixteens of keys in a step on the tensor cores.
-    pub(super) fn tensor_depth(&self) -> u32 {
-        if self.head_dim <= 64 { 2 } else { 1 }
+    /// Terms of a query's element on the tensor cores.
+    pub(super) fn query_terms(&self) -> u32 {
+        tensor::query_terms(self.q, self.cache == CacheDtype::Bf16)
     }
 
-    /// Blocks that a multiprocessor has registers for: queries and sums, keys and values on their way, and what is
-    /// in use.
+    /// Registers of a lane for queries and sums on the tensor cores.
+    fn tensor_registers(&self) -> [u32; 2] {
+        tensor::state_registers(self.width(), self.plan().heads, self.query_terms())
+    }
+
+    /// Whether queries stay in registers on the tensor cores.
+    pub(super) fn holds_query(&self) -> bool {
+        self.width() <= 128 && self.tensor_registers().iter().sum::<u32>() <= TENSOR_REGISTERS
+    }
+
+    /// Keys of a step on the tensor cores.
+    pub(super) fn tensor_step(&self) -> u32 {
+        if self.width() <= 64 { 32 } else { 16 }
+    }
+
+    /// Blocks that a multiprocessor has registers for: queries and sums, and keys and values on their way.
     fn resident_blocks(&self) -> u32 {
-        let Plan { layout, heads, depth, query_in_registers, .. } = self.plan();
-        let state = heads * layout.width() * if query_in_registers { 2 } else { 1 };
-        // Quants become floats by way of other words.
-        let in_use = layout.width() * if self.cache == CacheDtype::Q8_0 { 4 } else { 1 };
-        let on_lanes = state + 8 * depth * layout.pieces + in_use;
-        let rows = tensor::rows_registers(self.head_dim, self.tensor_depth());
-        let on_tensor_cores = self.tensor_state().map(|state| state + rows);
-        let of_bf16 = |state: u32| if self.cache == CacheDtype::Bf16 { state.max(on_lanes) } else { state };
-        let warps = match on_tensor_cores.map_or(on_lanes, of_bf16) {
+        let Plan { heads, depth, query_in_registers, width, .. } = self.plan();
+        let [query, sums] = self.tensor_registers();
+        let rows = self.tensor_step() * self.width().next_multiple_of(64) * self.cache.bytes() / 64;
+        let on_tensor_cores = if self.holds_query() { query } else { 0 } + sums + rows;
+        // And an element of a row.
+        let words = depth * width * self.cache.bytes() / 2;
+        let on_lanes = heads * width * if query_in_registers { 2 } else { 1 } + words + width;
+        // Of several targets the one that has least room.
+        let registers = [75, 80].map(|sm| if self.on_tensor_cores(sm) { on_tensor_cores } else { on_lanes });
+        let warps = match registers[0].max(registers[1]) {
             // 128, 168 and 255 registers for each lane.
             0..=72 => 16,
             73..=112 => 12,
@@ -328,6 +339,6 @@ impl Kernel for IncrementalAttention {
     }
 
     fn body<'k>(&self, k: K<'k>, args: IncrementalAttentionArgs<Body<'k>>) {
-        block::attend(self, k, &args);
+        decode::attend(self, k, &args);
     }
 }

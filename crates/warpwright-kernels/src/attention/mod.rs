@@ -4,15 +4,13 @@
 //! Queries and results are token-major, `tokens × heads × head_dim`; a head of keys and values serves
 //! `heads / kv_heads` heads of queries.
 
-mod block;
-mod cache;
+mod decode;
 pub(crate) mod flash;
 pub(crate) mod incremental;
-mod online;
+mod lanes;
+mod softmax;
 mod split;
-mod steps;
 mod tensor;
-mod warps;
 
 /// What scores are multiplied by where a configuration says `scale`.
 fn score_scale(scale: Option<f32>, head_dim: u32) -> f32 {

@@ -208,13 +208,7 @@ impl<'k> Floats<'k> {
         self.store(None, index, values)
     }
 
-    /// [`st_vec`](Self::st_vec) where the predicate holds.
-    #[track_caller]
-    pub(crate) fn st_vec_if(self, condition: Reg<'k, Pred>, index: impl Index<'k>, values: &[Reg<'k, f32>]) {
-        self.store(Some(condition), index, values)
-    }
-
-    /// [`st_vec`](Self::st_vec), or [`st_vec_if`](Self::st_vec_if) where there is a predicate.
+    /// [`st_vec`](Self::st_vec), where the predicate holds if there is one.
     #[track_caller]
     pub(crate) fn store(
         self,

@@ -1,0 +1,223 @@
+//! What a block of decode attention does, from the lengths to the results.
+
+use super::incremental::{IncrementalAttention, IncrementalAttentionArgs, Plan};
+use super::lanes::{self, LaneProducts};
+use super::softmax::{self, Products};
+use super::split::{Chunk, Workspace, inverse};
+use super::tensor::{self, Cached, N8, TensorProducts};
+use crate::CacheDtype;
+use crate::data::eight_bits::BLOCK;
+use crate::data::floats::Floats;
+use warpwright_dsl::*;
+
+type Args<'k> = IncrementalAttentionArgs<Body<'k>>;
+
+/// The body of [`IncrementalAttention`].
+pub(super) fn attend<'k>(config: &IncrementalAttention, k: K<'k>, args: &Args<'k>) {
+    let block = Block::new(config, k, args);
+    match (config.cache, config.on_tensor_cores(k.target().sm)) {
+        (CacheDtype::Q8_0, _) => block.on_tensor_cores::<i8>(),
+        (CacheDtype::F16, true) => block.on_tensor_cores::<F16>(),
+        (CacheDtype::Bf16, true) => block.on_tensor_cores::<Bf16>(),
+        (CacheDtype::F16, false) => block.on_lanes::<F16>(),
+        (CacheDtype::Bf16, false) => block.on_lanes::<Bf16>(),
+        (CacheDtype::F32, _) => block.on_lanes::<f32>(),
+    }
+}
+
+/// What a block works on.
+#[derive(Clone, Copy)]
+struct Block<'a, 'k> {
+    k: K<'k>,
+    config: &'a IncrementalAttention,
+    args: &'a Args<'k>,
+    plan: Plan,
+    sequence: Reg<'k, u32>,
+    /// The head of the cache, counted over all sequences.
+    kv_head: Reg<'k, u32>,
+    /// The first query head of the pass, counted over all sequences; and in its group.
+    first: Reg<'k, u32>,
+    of_group: Reg<'k, u32>,
+    /// Heads of the cache that a sequence has, and rows that a head of the cache has.
+    kv_heads: Dim<'k>,
+    max_seq_len: Dim<'k>,
+}
+
+impl<'a, 'k> Block<'a, 'k> {
+    fn new(config: &'a IncrementalAttention, k: K<'k>, args: &'a Args<'k>) -> Self {
+        let (plan, passes) = (config.plan(), config.passes());
+        let [kv_heads, max_seq_len] = [config.kv_heads, config.max_seq_len].map(|size| k.dim(size));
+        let (sequence, kv_head, pass) = (k.ctaid_z(), k.ctaid_y() / passes, k.ctaid_y() % passes);
+        let (kv_head, of_group) = (sequence * kv_heads.reg() + kv_head, pass * plan.heads);
+        let first = kv_head * plan.group + of_group;
+        Block { k, config, args, plan, sequence, kv_head, first, of_group, kv_heads, max_seq_len }
+    }
+
+    /// Whether the pass has a head of `room`; `None` where it has all of them.
+    fn has(&self, head: Reg<'k, u32>, room: u32) -> Option<Reg<'k, Pred>> {
+        let Plan { group, heads, .. } = self.plan;
+        let of_pass = (heads < room).then(|| head.lt(heads));
+        let of_group = (!group.is_multiple_of(heads)).then(|| (head + self.of_group).lt(group));
+        all([of_pass, of_group])
+    }
+
+    /// The tokens of the sequence.
+    fn length(&self) -> Reg<'k, u32> {
+        let of_sequence = self.args.lengths.map(|lengths| lengths.ld(self.sequence));
+        of_sequence.or(self.args.length).unwrap_or_else(|| self.k.u32(0)).min(self.max_seq_len.reg())
+    }
+
+    /// The rows of the block's head in a buffer, `width` elements each. Those that are read nothing may write while the
+    /// body runs; each is read once: nothing is kept in L1.
+    fn rows<T: Data>(&self, all: Ptr<'k, Global, T>, width: u32) -> Ptr<'k, Global, T> {
+        all.nc().no_allocate().row(self.kv_head, self.max_seq_len * width)
+    }
+
+    /// The row of a query.
+    fn query(&self, head: Reg<'k, u32>) -> Floats<'k> {
+        Floats::from(self.args.q).nc().at((self.first + head) * self.config.head_dim)
+    }
+
+    /// What scores are scaled by for powers of two.
+    fn scale(&self) -> Reg<'k, f32> {
+        self.k.factor(self.config.scale_of_exponents())
+    }
+
+    fn on_tensor_cores<T: Direct>(&self) {
+        let (k, args, head_dim) = (self.k, self.args, self.config.head_dim);
+        let cached = |elements: AnyPtr<'k>, scales: Option<_>| Cached {
+            elements: self.rows(elements.typed::<T>(), head_dim),
+            scales: scales.map(|scales| self.rows(scales, head_dim / BLOCK)),
+            head_dim,
+        };
+        let (keys, values) = (cached(args.k, args.k_scales), cached(args.v, args.v_scales));
+        let (rows, terms) = (self.plan.heads.next_multiple_of(N8), self.config.query_terms());
+        let held = self.config.holds_query();
+        let query = tensor::Query::new(k, [rows, head_dim, terms], held, self.scale(), |head, column| {
+            let ragged = (!head_dim.is_multiple_of(32)).then(|| column.lt(head_dim));
+            self.query(head).load(all([self.has(head, rows), ragged]), column, 8)
+        });
+        let step_keys = self.config.tensor_step();
+        self.finish(&TensorProducts { k, query, keys, values, rows, step_keys });
+    }
+
+    fn on_lanes<T: StripElement>(&self) {
+        let (k, Plan { heads, depth, .. }) = (self.k, self.plan);
+        let (head_dim, scale) = (self.config.head_dim, self.scale());
+        let strips = k.strips::<T>(head_dim);
+        let load = |head: u32| {
+            let row = self.query(k.u32(head));
+            let vectors = (0..strips.width() / 4).flat_map(|vector| {
+                let (element, has) = strips.vector(vector);
+                row.load(all([has, self.has(k.u32(head), heads)]), element, 4)
+            });
+            vectors.map(|element| element * scale).collect::<Vec<_>>()
+        };
+        let query = match self.plan.query_in_registers {
+            true => lanes::Query::Held((0..heads).map(load).collect()),
+            false => lanes::Query::Parked(k.park(heads * strips.width(), || {
+                (0..heads).flat_map(load).map(|element| element.bits()).collect()
+            })),
+        };
+        let [keys, values] = [self.args.k, self.args.v].map(|all| self.rows(all.typed::<T>(), head_dim));
+        self.finish(&LaneProducts { k, strips, query, keys, values, head_dim, heads, depth });
+    }
+
+    /// Goes through the block's keys, puts together what its warps have, and what blocks have.
+    fn finish(&self, products: &impl Products<'k>) {
+        let granule = self.config.warps() * products.step_keys();
+        let chunk = Chunk::new(self.k, self.length(), self.config.splits, granule);
+        let used = (self.config.splits > 1).then(|| chunk.split.lt(chunk.used));
+        self.k.when(used, || self.part(products, chunk));
+    }
+
+    /// The same for a part of the sequence that has tokens, or is all that there is. What the results need is taken
+    /// anew behind the keys, which want all registers.
+    fn part<P: Products<'k>>(&self, products: &P, chunk: Chunk<'k>) {
+        let (k, args, head_dim) = (self.k, self.args, self.config.head_dim);
+        let (origin, sum, out) = softmax::attend(k, products, chunk.tokens, self.config.warps());
+        let stats = Stats::publish(k, [self.config.warps(), products.heads()], origin, sum.row_sum());
+        let result = Floats::from(args.out.anew());
+        let workspace = match (args.partial_out, args.partial_stats, args.arrivals) {
+            (Some(out), Some(stats), Some(arrivals)) => {
+                let (out, stats, arrivals) = (out.anew(), stats.anew(), arrivals.anew());
+                Some(Workspace { out, stats, arrivals, splits: self.config.splits, head_dim })
+            }
+            _ => None,
+        };
+        let several = workspace.map(|_| chunk.used.gt(1));
+        let own = |head| stats.factor(k.warp(), head);
+        products.reduce_scatter(out, own, |element, head, here, sums| {
+            let here = all([here, self.has(head, products.heads())]);
+            let row = self.first + head;
+            let (largest, total) = stats.of_block(head);
+            let mean: Vec<_> = sums.iter().map(|&sum| sum * inverse(total)).collect();
+            result.at(row * head_dim).store(all([here, several.map(|several| !several)]), element, &mean);
+            if let Some(workspace) = workspace {
+                let row = row * self.config.splits + chunk.split;
+                Floats::F32(workspace.out.at(row * head_dim)).store(all([here, several]), element, sums);
+                let first = all([here, several, Some(element.eq(0))]);
+                workspace.stats.st_vec_if(first, row * 2, [largest, total]);
+            }
+        });
+        let Some(workspace) = workspace else { return };
+        k.when(several, || self.merge(workspace, chunk.used, result));
+    }
+
+    /// The last of the blocks that share a sequence merges what they have left, a head for each warp.
+    fn merge(&self, workspace: Workspace<'k>, used: Reg<'k, u32>, result: Floats<'k>) {
+        let (k, heads) = (self.k, self.plan.heads);
+        let counter = self.sequence * (self.kv_heads * self.config.passes()).reg() + k.ctaid_y();
+        k.when(workspace.arrive(k, counter, used), || {
+            k.each(k.range(k.warp()..k.u32(heads)).step(self.config.warps()), |head| {
+                k.when(self.has(head, heads), || workspace.merge(k, self.first + head, used, result));
+            });
+        });
+    }
+}
+
+/// Where all of the conditions hold that there are.
+fn all<'k, const N: usize>(conditions: [Option<Reg<'k, Pred>>; N]) -> Option<Reg<'k, Pred>> {
+    conditions.into_iter().flatten().reduce(|one, other| one & other)
+}
+
+/// The origins and the sums of weights of a block's warps, in shared memory: warp × head × 2.
+#[derive(Clone, Copy)]
+struct Stats<'k> {
+    memory: Ptr<'k, Shared, f32>,
+    warps: u32,
+    heads: u32,
+}
+
+impl<'k> Stats<'k> {
+    /// Puts those of each warp where all can read them. All threads of the block call it.
+    fn publish<R: RowVector<'k>>(k: K<'k>, [warps, heads]: [u32; 2], origin: R, sum: R) -> Self {
+        let memory = k.shared::<f32>(warps * heads * 2);
+        let own = memory.at(k.warp() * (heads * 2));
+        origin.each(|head, origin| own.st(head * 2, origin));
+        sum.each(|head, sum| own.st(head * 2 + 1, sum));
+        k.sync();
+        Stats { memory, warps, heads }
+    }
+
+    fn of_warp(self, warp: Reg<'k, u32>, head: Reg<'k, u32>) -> [Reg<'k, f32>; 2] {
+        self.memory.at(warp * (self.heads * 2)).ld_vec::<2>(head * 2)
+    }
+
+    /// A head's largest origin, and its sum of weights relative to that.
+    fn of_block(self, head: Reg<'k, u32>) -> (Reg<'k, f32>, Reg<'k, f32>) {
+        let k = head.kernel();
+        let all: Vec<_> = (0..self.warps).map(|warp| self.of_warp(k.u32(warp), head)).collect();
+        let largest = all.iter().fold(k.f32(f32::MIN), |largest, [origin, _]| largest.max(*origin));
+        let total = all.iter().fold(k.f32(0.0), |total, &[origin, sum]| {
+            (origin - largest).exp2_ftz().mul_add(sum, total)
+        });
+        (largest, total)
+    }
+
+    /// What a warp's sums of a head are multiplied by.
+    fn factor(self, warp: Reg<'k, u32>, head: Reg<'k, u32>) -> Reg<'k, f32> {
+        let [origin, _] = self.of_warp(warp, head);
+        (origin - self.of_block(head).0).exp2_ftz()
+    }
+}
