@@ -82,9 +82,10 @@ impl<'k> Tile<'k, Acc, f32> {
             both.map(|(upper, lower)| [upper[0], upper[1], lower[0], lower[1]])
         });
         let blocks: Vec<_> = pairs.collect();
-        let (g, t) = (k.lane_bits(2, 7), k.lane_bits(0, 3));
         let of_run = T::RUN_OF_A / 16;
         k.reduce_scatter(&blocks, bytes, |block, [upper, next, lower, beside]| {
+            // Here, and not before the loops, which want all registers.
+            let (g, t) = (k.lane() >> 2, k.lane() & 3);
             let (row, column) = (block / across, block % across * 8 + t * 2);
             let element = row / of_run * T::RUN_OF_A + row % of_run * 2 + g * (T::RUN_OF_A / 8);
             each(element, column, [upper, lower]);

@@ -230,11 +230,24 @@ fn load<'k, const N: usize>(
 }
 
 impl<'k, R: DirectRole, T: Direct> Fragments<'k, R, T> {
-    /// The words of a lane's row `row` and run `run`.
-    fn run_of(self, words: &[Reg<'k, u32>], row: usize, run: u32) -> Vec<Reg<'k, u32>> {
-        let count = (R::run::<T>() / R::LANES * T::TYPE.bytes() / 4) as usize;
-        let runs = (self.columns / R::run::<T>()) as usize;
-        words[(row * runs + run as usize) * count..][..count].to_vec()
+    /// Columns that change places among one another: 32 for B, and for A 64 of halves and 32 of bytes.
+    pub fn run_length(self) -> u32 {
+        R::run::<T>()
+    }
+
+    /// Runs of columns, the last perhaps not in full.
+    pub fn runs(self) -> u32 {
+        self.columns / R::run::<T>()
+    }
+
+    /// The columns of one run: a product is added up run by run, so that no more of it is in registers than is used.
+    #[track_caller]
+    pub fn run(self, k: K<'k>, run: u32) -> Self {
+        let (length, words) = (R::run::<T>(), self.words.to_vec());
+        let of_run = (length / R::LANES * T::TYPE.bytes() / 4) as usize;
+        let rows = words.chunks_exact(of_run * self.runs().max(1) as usize);
+        let words: Vec<_> = rows.flat_map(|row| row.chunks_exact(of_run).nth(run as usize)).flatten().copied().collect();
+        Fragments { words: k.list(words), columns: length, ..self }
     }
 }
 
@@ -242,45 +255,32 @@ impl<'k, T: Direct> Fragments<'k, B, T> {
     /// The right factor, columns × rows.
     #[track_caller]
     pub fn operand(self, k: K<'k>) -> Tile<'k, B, T::Factor> {
-        let words = self.words.to_vec();
-        let mut steps = Vec::new();
-        for run in 0..self.columns / 32 {
-            let rows = (0..self.rows as usize / 8).map(|row| {
-                self.run_of(&words, row, run).into_iter().flat_map(T::of_row).collect::<Vec<_>>()
-            });
-            let rows: Vec<_> = rows.collect();
-            // Two registers of every row are a step.
-            for step in [0, 2] {
-                steps.extend(rows.iter().flat_map(|row| &row[step..step + 2]).copied());
-            }
-        }
-        k.factor_of(self.columns, self.rows, &steps)
+        let words: Vec<_> = self.words.to_vec().into_iter().flat_map(T::of_row).collect();
+        // Of every run a row has four registers, two for each step.
+        let of_row = words.len() / (self.rows as usize / 8).max(1);
+        let steps = (0..of_row).step_by(2);
+        let regs = steps.flat_map(|step| words.chunks_exact(of_row).flat_map(move |row| &row[step..step + 2]));
+        k.factor_of(self.columns, self.rows, &regs.copied().collect::<Vec<_>>())
     }
 }
 
 impl<'k, T: Direct> Fragments<'k, A, T> {
     /// The left factor, columns × rows. In its rows, as in those of its products, the columns of the matrix have
-    /// changed places: see
-    /// [`Tile::reduce_scatter`].
+    /// changed places: see [`Tile::reduce_scatter`].
     #[track_caller]
     pub fn operand(self, k: K<'k>) -> Tile<'k, A, T::Factor> {
         let words = self.words.to_vec();
-        let mut blocks = Vec::new();
-        for run in 0..self.columns / T::RUN_OF_A {
-            // By pairs of rows, an element of both in each register.
-            let pairs: Vec<Vec<_>> = (0..self.rows as usize / 8)
-                .map(|pair| {
-                    let [row, next] = [0, 1].map(|row| self.run_of(&words, 2 * pair + row, run));
-                    row.into_iter().zip(next).flat_map(|(row, next)| T::of_rows([row, next])).collect()
-                })
-                .collect();
-            for element in (0..pairs.first().map_or(0, Vec::len)).step_by(2) {
-                for pairs in pairs.chunks_exact(2) {
-                    blocks.extend(pairs.iter().flat_map(|pair| &pair[element..element + 2]).copied());
-                }
-            }
-        }
-        k.factor_of(self.columns, self.rows, &blocks)
+        let of_row = words.len() / (self.rows as usize / 4).max(1);
+        // By pairs of rows: an element of both in each register.
+        let pairs = words.chunks_exact(2 * of_row).map(|pair| {
+            let (row, next) = pair.split_at(of_row);
+            row.iter().zip(next).flat_map(|(&row, &next)| T::of_rows([row, next])).collect::<Vec<_>>()
+        });
+        let pairs: Vec<_> = pairs.collect();
+        // Two elements of four rows are a step of 16 rows of the factor.
+        let elements = (0..pairs.first().map_or(0, Vec::len)).step_by(2);
+        let regs = elements.flat_map(|element| pairs.iter().flat_map(move |pair| &pair[element..element + 2]));
+        k.factor_of(self.columns, self.rows, &regs.copied().collect::<Vec<_>>())
     }
 }
 

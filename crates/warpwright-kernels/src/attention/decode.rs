@@ -32,12 +32,6 @@ struct Block<'a, 'k> {
     config: &'a IncrementalAttention,
     args: &'a Args<'k>,
     plan: Plan,
-    sequence: Reg<'k, u32>,
-    /// The head of the cache, counted over all sequences.
-    kv_head: Reg<'k, u32>,
-    /// The first query head of the pass, counted over all sequences; and in its group.
-    first: Reg<'k, u32>,
-    of_group: Reg<'k, u32>,
     /// Heads of the cache that a sequence has, and rows that a head of the cache has.
     kv_heads: Dim<'k>,
     max_seq_len: Dim<'k>,
@@ -45,37 +39,38 @@ struct Block<'a, 'k> {
 
 impl<'a, 'k> Block<'a, 'k> {
     fn new(config: &'a IncrementalAttention, k: K<'k>, args: &'a Args<'k>) -> Self {
-        let (plan, passes) = (config.plan(), config.passes());
         let [kv_heads, max_seq_len] = [config.kv_heads, config.max_seq_len].map(|size| k.dim(size));
-        let (sequence, kv_head, pass) = (k.ctaid_z(), k.ctaid_y() / passes, k.ctaid_y() % passes);
-        let (kv_head, of_group) = (sequence * kv_heads.reg() + kv_head, pass * plan.heads);
-        let first = kv_head * plan.group + of_group;
-        Block { k, config, args, plan, sequence, kv_head, first, of_group, kv_heads, max_seq_len }
+        Block { k, config, args, plan: config.plan(), kv_heads, max_seq_len }
+    }
+
+    /// The head of the cache, counted over all sequences.
+    fn kv_head(&self) -> Reg<'k, u32> {
+        self.k.ctaid_z() * self.kv_heads.reg() + self.k.ctaid_y() / self.config.passes()
+    }
+
+    /// The number of a query head of the pass in its group, and over all sequences.
+    fn head(&self, head: Reg<'k, u32>) -> [Reg<'k, u32>; 2] {
+        let head = self.k.ctaid_y() % self.config.passes() * self.plan.heads + head;
+        [head, self.kv_head() * self.plan.group + head]
     }
 
     /// Whether the pass has a head of `room`; `None` where it has all of them.
     fn has(&self, head: Reg<'k, u32>, room: u32) -> Option<Reg<'k, Pred>> {
         let Plan { group, heads, .. } = self.plan;
         let of_pass = (heads < room).then(|| head.lt(heads));
-        let of_group = (!group.is_multiple_of(heads)).then(|| (head + self.of_group).lt(group));
+        let of_group = (!group.is_multiple_of(heads)).then(|| self.head(head)[0].lt(group));
         all([of_pass, of_group])
-    }
-
-    /// The tokens of the sequence.
-    fn length(&self) -> Reg<'k, u32> {
-        let of_sequence = self.args.lengths.map(|lengths| lengths.ld(self.sequence));
-        of_sequence.or(self.args.length).unwrap_or_else(|| self.k.u32(0)).min(self.max_seq_len.reg())
     }
 
     /// The rows of the block's head in a buffer, `width` elements each. Those that are read nothing may write while the
     /// body runs; each is read once: nothing is kept in L1.
     fn rows<T: Data>(&self, all: Ptr<'k, Global, T>, width: u32) -> Ptr<'k, Global, T> {
-        all.nc().no_allocate().row(self.kv_head, self.max_seq_len * width)
+        all.nc().no_allocate().row(self.kv_head(), self.max_seq_len * width)
     }
 
     /// The row of a query.
     fn query(&self, head: Reg<'k, u32>) -> Floats<'k> {
-        Floats::from(self.args.q).nc().at((self.first + head) * self.config.head_dim)
+        Floats::from(self.args.q).nc().at(self.head(head)[1] * self.config.head_dim)
     }
 
     /// What scores are scaled by for powers of two.
@@ -125,10 +120,17 @@ impl<'a, 'k> Block<'a, 'k> {
 
     /// Goes through the block's keys, puts together what its warps have, and what blocks have.
     fn finish(&self, products: &impl Products<'k>) {
-        let granule = self.config.warps() * products.step_keys();
-        let chunk = Chunk::new(self.k, self.length(), self.config.splits, granule);
+        let chunk = self.chunk(products);
         let used = (self.config.splits > 1).then(|| chunk.split.lt(chunk.used));
         self.k.when(used, || self.part(products, chunk));
+    }
+
+    /// The block's tokens.
+    fn chunk(&self, products: &impl Products<'k>) -> Chunk<'k> {
+        let of_sequence = self.args.lengths.map(|lengths| lengths.ld(self.k.ctaid_z()));
+        let length = of_sequence.or(self.args.length).unwrap_or_else(|| self.k.u32(0));
+        let granule = self.config.warps() * products.step_keys();
+        Chunk::new(self.k, length.min(self.max_seq_len.reg()), self.config.splits, granule)
     }
 
     /// The same for a part of the sequence that has tokens, or is all that there is. What the results need is taken
@@ -137,7 +139,7 @@ impl<'a, 'k> Block<'a, 'k> {
         let (k, args, head_dim) = (self.k, self.args, self.config.head_dim);
         let (origin, sum, out) = softmax::attend(k, products, chunk.tokens, self.config.warps());
         let stats = Stats::publish(k, [self.config.warps(), products.heads()], origin, sum.row_sum());
-        let result = Floats::from(args.out.anew());
+        let (result, chunk) = (Floats::from(args.out.anew()), self.chunk(products));
         let workspace = match (args.partial_out, args.partial_stats, args.arrivals) {
             (Some(out), Some(stats), Some(arrivals)) => {
                 let (out, stats, arrivals) = (out.anew(), stats.anew(), arrivals.anew());
@@ -149,7 +151,7 @@ impl<'a, 'k> Block<'a, 'k> {
         let own = |head| stats.factor(k.warp(), head);
         products.reduce_scatter(out, own, |element, head, here, sums| {
             let here = all([here, self.has(head, products.heads())]);
-            let row = self.first + head;
+            let [_, row] = self.head(head);
             let (largest, total) = stats.of_block(head);
             let mean: Vec<_> = sums.iter().map(|&sum| sum * inverse(total)).collect();
             result.at(row * head_dim).store(all([here, several.map(|several| !several)]), element, &mean);
@@ -167,10 +169,10 @@ impl<'a, 'k> Block<'a, 'k> {
     /// The last of the blocks that share a sequence merges what they have left, a head for each warp.
     fn merge(&self, workspace: Workspace<'k>, used: Reg<'k, u32>, result: Floats<'k>) {
         let (k, heads) = (self.k, self.plan.heads);
-        let counter = self.sequence * (self.kv_heads * self.config.passes()).reg() + k.ctaid_y();
+        let counter = k.ctaid_z() * (self.kv_heads * self.config.passes()).reg() + k.ctaid_y();
         k.when(workspace.arrive(k, counter, used), || {
             k.each(k.range(k.warp()..k.u32(heads)).step(self.config.warps()), |head| {
-                k.when(self.has(head, heads), || workspace.merge(k, self.first + head, used, result));
+                k.when(self.has(head, heads), || workspace.merge(k, self.head(head)[1], used, result));
             });
         });
     }

@@ -165,9 +165,12 @@ pub(super) struct Plan {
     width: u32,
 }
 
+/// Registers of a lane for the weighted sums of values on the lanes, and heads of a block, at most.
+const OUT_REGISTERS: u32 = 128;
+const MAX_HEADS: u32 = 32;
 /// Registers of a lane for queries: on the lanes, and on the tensor cores for sums too.
 const QUERY_REGISTERS: u32 = 64;
-const TENSOR_REGISTERS: u32 = 96;
+const TENSOR_REGISTERS: u32 = 80;
 
 impl IncrementalAttention {
     /// Heads over an `f16` cache with room for `max_seq_len` tokens, with `f32` around it, scaled by
@@ -230,12 +233,7 @@ impl IncrementalAttention {
         let group = (self.heads / self.kv_heads.max(1)).max(1);
         let pieces = (self.width() * self.cache.bytes()).div_ceil(16);
         let width = 16 / self.cache.bytes() * pieces.div_ceil(32);
-        let most = match self.cache {
-            CacheDtype::F32 => 128 / width,
-            _ if self.width() > 128 => 8,
-            _ => 16,
-        };
-        let heads = group.div_ceil(group.div_ceil(most.min(32)));
+        let heads = group.div_ceil(group.div_ceil((OUT_REGISTERS / width).min(MAX_HEADS)));
         let depth = if heads <= 8 { 4 } else { 2 };
         Plan { group, heads, depth, query_in_registers: heads * width <= QUERY_REGISTERS, width }
     }
@@ -247,10 +245,11 @@ impl IncrementalAttention {
 
     /// Whether the products are on the tensor cores of such a target.
     pub(super) fn on_tensor_cores(&self, sm: u16) -> bool {
+        let halves = self.tensor_cores && self.width() <= 128;
         match self.cache {
             CacheDtype::F32 => false,
-            CacheDtype::F16 => self.tensor_cores,
-            CacheDtype::Bf16 => self.tensor_cores && sm >= 80,
+            CacheDtype::F16 => halves,
+            CacheDtype::Bf16 => halves && sm >= 80,
             CacheDtype::Q8_0 => true,
         }
     }
@@ -267,7 +266,7 @@ impl IncrementalAttention {
 
     /// Whether queries stay in registers on the tensor cores.
     pub(super) fn holds_query(&self) -> bool {
-        self.width() <= 128 && self.tensor_registers().iter().sum::<u32>() <= TENSOR_REGISTERS
+        self.tensor_registers().iter().sum::<u32>() <= TENSOR_REGISTERS
     }
 
     /// Keys of a step on the tensor cores.
@@ -279,7 +278,8 @@ impl IncrementalAttention {
     fn resident_blocks(&self) -> u32 {
         let Plan { heads, depth, query_in_registers, width, .. } = self.plan();
         let [query, sums] = self.tensor_registers();
-        let rows = self.tensor_step() * self.width().next_multiple_of(64) * self.cache.bytes() / 64;
+        // Quants become halves on the way.
+        let rows = self.tensor_step() * self.width().next_multiple_of(64) / 32;
         let on_tensor_cores = if self.holds_query() { query } else { 0 } + sums + rows;
         // And an element of a row.
         let words = depth * width * self.cache.bytes() / 2;

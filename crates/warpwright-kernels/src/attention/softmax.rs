@@ -81,13 +81,8 @@ pub(super) trait Products<'k>: Sized {
         weights
     }
 
-    /// The weights as they multiply values, of which the largest must not outgrow the unit.
-    fn scaled(&self, weights: Self::Scores, _values: Self::Values) -> Self::Scores {
-        weights
-    }
-
-    /// The same as exponents.
-    fn scaled_exponents(&self, scores: Self::Scores, _values: Self::Values) -> Self::Scores {
+    /// The exponents of what multiplies values: where these have scales, the largest of its row is added.
+    fn scaled(&self, scores: Self::Scores, _values: Self::Values) -> Self::Scores {
         scores
     }
 }
@@ -131,15 +126,13 @@ fn add<'k, P: Products<'k>>(
     (scores, values): (P::Scores, P::Values),
     (origin, sum, out): State<'k, P>,
 ) -> State<'k, P> {
-    let weights = (scores - origin).exp2_ftz();
-    let most = (P::UNIT + P::SLACK).exp2();
-    let grown = products.scaled(weights, values).any(|weight| weight.gt(most));
-    let state = (weights, (origin, sum, out));
-    let (weights, (origin, sum, out)) = grown.kernel().fold_if(grown, state, |(_, (before, sum, out))| {
-        let maximum = products.scaled_exponents(scores, values).row_max();
-        let origin = before.max(maximum - P::UNIT);
+    let exponents = products.scaled(scores, values);
+    let grown = (exponents - origin).any(|exponent| exponent.gt(P::UNIT + P::SLACK));
+    let (origin, sum, out) = grown.kernel().fold_if(grown, (origin, sum, out), |(before, sum, out)| {
+        let origin = before.max(exponents.row_max() - P::UNIT);
         let factor = (before - origin).exp2_ftz();
-        ((scores - origin).exp2_ftz(), (origin, sum * factor, products.rescale(out, factor)))
+        (origin, sum * factor, products.rescale(out, factor))
     });
+    let weights = (scores - origin).exp2_ftz();
     (origin, sum + products.sums(weights), products.add(weights, values, out))
 }

@@ -72,10 +72,10 @@ impl<'k, T: Half> Query<'k, T> {
         Query { factor, terms, scale: exponent.map(|up| up * 2f32.powi(-14)) * scale }
     }
 
-    fn k_step(self, start: u32) -> Tile<'k, A, T> {
+    fn k_steps(self, start: u32, count: u32) -> Tile<'k, A, T> {
         match self.factor {
-            Place::Held(tile) => tile.k_step(start),
-            Place::Parked(tile) => tile.k_steps(start, K16),
+            Place::Held(tile) => tile.k_steps(start, count),
+            Place::Parked(tile) => tile.k_steps(start, count),
         }
     }
 }
@@ -130,13 +130,6 @@ pub(super) struct TensorProducts<'k, T: Direct> {
     pub(super) step_keys: u32,
 }
 
-/// The largest scale of each row of values, no less than what a half holds.
-fn largest(scales: PerColumn<'_>) -> Columns<'_> {
-    let all = (0..scales.width()).map(|block| scales.column(block).map(|scale| scale.abs()));
-    let largest = all.reduce(|one, other| one.max(other)).unwrap_or(scales.column(0));
-    largest.map(|scale| scale.max(2f32.powi(-24)))
-}
-
 impl<'k, T: Direct> Products<'k> for TensorProducts<'k, T> {
     type Scores = Tile<'k, Acc, f32>;
     type Keys = Loaded<'k, B, T>;
@@ -169,21 +162,18 @@ impl<'k, T: Direct> Products<'k> for TensorProducts<'k, T> {
     }
 
     fn scores(&self, (keys, scales): Self::Keys, step: Option<Step<'k>>) -> Self::Scores {
-        let Query { terms, scale, .. } = self.query;
-        let keys = keys.operand(self.k);
-        // The products of the elements that share a scale.
-        let product = |start: u32, count: u32| {
-            let zero = self.k.accumulators((terms * self.rows).next_multiple_of(K16), self.step_keys);
-            let steps = (start..start + count).step_by(K16 as usize);
-            let sums = steps.fold(zero, |sums, i| self.query.k_step(i).mma(keys.row_block(i, K16), sums));
-            sums.row_block(0, terms * self.rows).fold_rows(self.rows)
+        let (k, Query { terms, scale, .. }, run_length) = (self.k, self.query, keys.run_length());
+        let zero = k.accumulators((terms * self.rows).next_multiple_of(K16), self.step_keys);
+        let product = |sums, run: u32| {
+            self.query.k_steps(run * run_length, run_length).mma(keys.run(k, run).operand(k), sums)
         };
+        let of_terms = |sums: Self::Scores| sums.row_block(0, terms * self.rows).fold_rows(self.rows);
         let sums = match scales {
-            None => product(0, keys.rows()),
+            None => of_terms((0..keys.runs()).fold(zero, product)),
             Some(scales) => {
-                let zero = self.k.accumulators(self.rows, self.step_keys);
-                (0..scales.width()).fold(zero, |sums, block| {
-                    product(block * BLOCK, BLOCK).mul_add(scales.column(block), sums)
+                let none = k.accumulators(self.rows, self.step_keys);
+                (0..keys.runs()).fold(none, |sums, run| {
+                    of_terms(product(zero, run)).mul_add(scales.column(run), sums)
                 })
             }
         };
@@ -201,28 +191,28 @@ impl<'k, T: Direct> Products<'k> for TensorProducts<'k, T> {
     }
 
     fn add(&self, weights: Self::Scores, (values, scales): Self::Values, out: Self::Out) -> Self::Out {
-        let values = values.operand(self.k);
-        let product = |weights: Self::Scores, start: u32, count: u32| {
-            let (values, out) = (values.row_block(start, count), out.row_block(start, count));
-            let terms = weights.as_terms(weight_terms::<T::Factor>()).as_bt();
-            terms.into_iter().fold(out, |out, weights| values.mma(weights, out))
-        };
-        let Some(scales) = scales else { return product(weights, 0, values.rows()) };
-        let blocks = (0..scales.width())
-            .map(|block| product(weights * scales.column(block), block * BLOCK, BLOCK));
-        blocks.reduce(|upper, lower| upper.over(lower)).unwrap_or(out)
+        let run_length = values.run_length();
+        let terms = |weights: Self::Scores| weights.as_terms(weight_terms::<T::Factor>()).as_bt();
+        let unscaled = if scales.is_none() { terms(weights) } else { Vec::new() };
+        let runs = (0..values.runs()).map(|run| {
+            let scaled = scales.map(|scales| terms(weights * scales.column(run)));
+            let values = values.run(self.k, run).operand(self.k);
+            let out = out.row_block(run * run_length, run_length);
+            scaled.as_ref().unwrap_or(&unscaled).iter().fold(out, |out, &weights| values.mma(weights, out))
+        });
+        runs.reduce(|upper, lower| upper.over(lower)).unwrap_or(out)
     }
 
     fn sums(&self, weights: Self::Scores) -> Self::Scores {
         weights.fold_columns(N8)
     }
 
-    fn scaled(&self, weights: Self::Scores, (_, scales): Self::Values) -> Self::Scores {
-        scales.map_or(weights, |scales| weights * largest(scales))
-    }
-
-    fn scaled_exponents(&self, scores: Self::Scores, (_, scales): Self::Values) -> Self::Scores {
-        scales.map_or(scores, |scales| scores + largest(scales).map(|scale| scale.log2()))
+    fn scaled(&self, scores: Self::Scores, (_, scales): Self::Values) -> Self::Scores {
+        let Some(scales) = scales else { return scores };
+        let columns = (0..scales.width()).map(|block| scales.column(block).map(|scale| scale.abs()));
+        let largest = columns.reduce(Columns::max).unwrap_or(scales.column(0));
+        // No less than a half holds: a weight is finite.
+        scores + largest.map(|scale| scale.max(2f32.powi(-24)).log2_ftz())
     }
 
     fn reduce_scatter(
