@@ -105,7 +105,7 @@ pub use control::{Range, Var};
 pub use convert::{ConvertFrom, ToF32};
 pub use dim::Dim;
 pub use divide::Divide;
-pub use exchange::Parked;
+pub use exchange::{Kept, Published};
 pub use extent::Extent;
 pub use group::Scan;
 pub use guard::Guard;

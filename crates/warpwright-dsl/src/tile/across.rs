@@ -1,52 +1,50 @@
 //! Tiles of several warps: one that all of them read, and one to which each adds its part.
 
-use super::super::exchange::Parked;
+use super::super::exchange::Kept;
 use super::super::reg::Reg;
 use super::{A, Acc, Direct, Half, K, Tile};
 use std::marker::PhantomData;
 
-/// A left factor that is the same for all warps of a block, in shared memory, in the order of its registers: see
-/// [`K::park_a`].
+/// A left factor that is the same for all warps of a block, in registers or in shared memory: see [`K::keep_a`].
 #[derive(Clone, Copy, Debug)]
-pub struct ParkedTile<'k, T> {
+pub struct KeptTile<'k, T> {
     k: K<'k>,
-    parked: Parked<'k>,
+    kept: Kept<'k>,
     rows: u32,
     kind: PhantomData<T>,
 }
 
 impl<'k> K<'k> {
-    /// Keeps a left factor of such a shape, which `tile` makes in the first warp, in shared memory, so that it takes no
-    /// registers. All threads of the block call it.
+    /// [Keeps](K::keep) a left factor of such a shape, as `tile` makes it, in registers where it is to be `held`, and else
+    /// in shared memory, in the order of its registers. All threads of the block call it.
     #[track_caller]
-    pub fn park_a<T: Half>(
+    pub fn keep_a<T: Half>(
         self,
-        rows: u32,
-        columns: u32,
+        held: bool,
+        [rows, columns]: [u32; 2],
         tile: impl Fn() -> Tile<'k, A, T>,
-    ) -> ParkedTile<'k, T> {
-        let count = rows * columns * T::TYPE.bytes() / 128;
+    ) -> KeptTile<'k, T> {
         // By steps of the inner dimension, so that one has all rows.
         let words = || {
             let tile = tile();
             let steps = (0..columns).step_by(16).flat_map(|column| tile.k_step(column).words());
             steps.collect()
         };
-        ParkedTile { k: self, parked: self.park(count, words), rows, kind: PhantomData }
+        let kept = self.keep(held, rows * columns * T::TYPE.bytes() / 128, words);
+        KeptTile { k: self, kept, rows, kind: PhantomData }
     }
 }
 
-impl<'k, T: Half> ParkedTile<'k, T> {
+impl<'k, T: Half> KeptTile<'k, T> {
     /// `count` columns from `start` on, both multiples of 16.
     #[track_caller]
     pub fn k_steps(self, start: u32, count: u32) -> Tile<'k, A, T> {
         let of = |columns: u32| self.rows * columns / 64;
-        let steps = (start..start + count).step_by(16).map(|column| self.parked.get(of(column), of(16)));
-        let steps: Vec<_> = steps.collect();
+        let words = self.kept.get(of(start), of(count));
         // Back to rows of steps.
-        let blocks = (0..self.rows as usize / 16).flat_map(|i| steps.iter().flat_map(move |step| &step[4 * i..][..4]));
-        let words: Vec<_> = blocks.copied().collect();
-        self.k.factor_of(self.rows, count, &words)
+        let (step, blocks) = (of(16) as usize, self.rows as usize / 16);
+        let rows = (0..blocks).flat_map(|i| words.chunks_exact(step).flat_map(move |step| &step[4 * i..][..4]));
+        self.k.factor_of(self.rows, count, &rows.copied().collect::<Vec<_>>())
     }
 }
 

@@ -29,11 +29,12 @@ mod pipeline;
 mod product;
 mod rows;
 mod shared;
+mod source;
 mod swizzle;
 mod terms;
 mod units;
 
-pub use across::ParkedTile;
+pub use across::KeptTile;
 pub use columns::{Columns, PerColumn};
 pub use direct::{Direct, DirectRole, Fragments};
 pub use element::Operand;
@@ -43,6 +44,7 @@ pub use pipeline::{Pipeline, Stage, StagedTile};
 pub use product::{Factor, Half};
 pub use rows::{RowOperand, Rows};
 pub use shared::{Fillable, Filling, Open, Readable, Ready, SharedTile, TileAccess};
+pub use source::TileSource;
 pub(super) use swizzle::Part;
 pub use terms::Terms;
 

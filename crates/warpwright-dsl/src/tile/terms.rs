@@ -5,7 +5,7 @@
 
 use super::super::reg::Reg;
 use super::product::{blocks_of_a, blocks_of_bt};
-use super::{A, Acc, B, Half, K, Tile};
+use super::{A, Acc, B, Half, K, Rows, Tile};
 use std::marker::PhantomData;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
@@ -22,7 +22,30 @@ pub struct Terms<'k, T> {
     kind: PhantomData<T>,
 }
 
+/// Bits of the fraction of an `f32`, and what is added to its exponent.
+const FRACTION: u32 = 23;
+const BIAS: u32 = 127;
+
 impl<'k> Tile<'k, Acc, f32> {
+    /// The tile with each row times a power of two that brings its largest magnitude to between `2^exponent`, from 0 to 14,
+    /// and twice that, so that [terms](Self::as_terms) of half precision hold it to `2^(-25 - exponent)` of that at worst;
+    /// and the powers by which its rows are to be multiplied to be what they were. Where all of a row is below `2⁻¹¹²`, it
+    /// stays as far below.
+    #[track_caller]
+    pub fn normalized_rows(self, exponent: u32) -> (Self, Rows<'k>) {
+        let k = self.k;
+        k.on_line(Location::caller(), || {
+            let largest = self.map(|element| element.abs()).row_max();
+            // Its exponent alone; the inverse of a smaller one would not be a normal number.
+            let power = largest.map(|largest| {
+                (largest.bits::<u32>() & (0xff << FRACTION)).max((BIAS - 112) << FRACTION).bits()
+            });
+            let up = power.map(|power| (k.u32((2 * BIAS + exponent) << FRACTION) - power.bits::<u32>()).bits());
+            let down = power.map(|power| (power.bits::<u32>() - (exponent << FRACTION)).bits());
+            (self * up, down)
+        })
+    }
+
     /// The accumulators as a sum of `count` tiles of `T`, from 1 to 4: the first is the accumulators rounded, the next is
     /// what that left, rounded, and so on. Each element may be off by `2^(-11 · count)` of itself in half precision and
     /// by `2^(-8 · count)` in `Bf16`, and half precision has nothing below `2⁻²⁵`, and at most 65504.

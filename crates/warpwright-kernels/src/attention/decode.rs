@@ -1,7 +1,7 @@
 //! What a block of decode attention does, from the lengths to the results.
 
 use super::incremental::{IncrementalAttention, IncrementalAttentionArgs, Plan};
-use super::lanes::{self, LaneProducts};
+use super::lanes::LaneProducts;
 use super::softmax::{self, Products};
 use super::split::{Chunk, Workspace, inverse};
 use super::tensor::{self, Cached, N8, TensorProducts};
@@ -59,7 +59,7 @@ impl<'a, 'k> Block<'a, 'k> {
         let Plan { group, heads, .. } = self.plan;
         let of_pass = (heads < room).then(|| head.lt(heads));
         let of_group = (!group.is_multiple_of(heads)).then(|| self.head(head)[0].lt(group));
-        all([of_pass, of_group])
+        [of_pass, of_group].predicate()
     }
 
     /// The rows of the block's head in a buffer, `width` elements each. Those that are read nothing may write while the
@@ -88,10 +88,11 @@ impl<'a, 'k> Block<'a, 'k> {
         let (keys, values) = (cached(args.k, args.k_scales), cached(args.v, args.v_scales));
         let (rows, terms) = (self.plan.heads.next_multiple_of(N8), self.config.query_terms());
         let held = self.config.holds_query();
-        let query = tensor::Query::new(k, [rows, head_dim, terms], held, self.scale(), |head, column| {
+        let heads = k.rows_for_fragments(rows, head_dim, |head, column| {
             let ragged = (!head_dim.is_multiple_of(32)).then(|| column.lt(head_dim));
-            self.query(head).load(all([self.has(head, rows), ragged]), column, 8)
+            self.query(head).load([self.has(head, rows), ragged], column, 8)
         });
+        let query = tensor::Query::new(heads, terms, held, self.scale());
         let step_keys = self.config.tensor_step();
         self.finish(&TensorProducts { k, query, keys, values, rows, step_keys });
     }
@@ -104,16 +105,13 @@ impl<'a, 'k> Block<'a, 'k> {
             let row = self.query(k.u32(head));
             let vectors = (0..strips.width() / 4).flat_map(|vector| {
                 let (element, has) = strips.vector(vector);
-                row.load(all([has, self.has(k.u32(head), heads)]), element, 4)
+                row.load([has, self.has(k.u32(head), heads)], element, 4)
             });
             vectors.map(|element| element * scale).collect::<Vec<_>>()
         };
-        let query = match self.plan.query_in_registers {
-            true => lanes::Query::Held((0..heads).map(load).collect()),
-            false => lanes::Query::Parked(k.park(heads * strips.width(), || {
-                (0..heads).flat_map(load).map(|element| element.bits()).collect()
-            })),
-        };
+        let query = k.keep(self.plan.query_in_registers, heads * strips.width(), || {
+            (0..heads).flat_map(load).map(|element| element.bits()).collect()
+        });
         let [keys, values] = [self.args.k, self.args.v].map(|all| self.rows(all.typed::<T>(), head_dim));
         self.finish(&LaneProducts { k, strips, query, keys, values, head_dim, heads, depth });
     }
@@ -138,7 +136,7 @@ impl<'a, 'k> Block<'a, 'k> {
     fn part<P: Products<'k>>(&self, products: &P, chunk: Chunk<'k>) {
         let (k, args, head_dim) = (self.k, self.args, self.config.head_dim);
         let (origin, sum, out) = softmax::attend(k, products, chunk.tokens, self.config.warps());
-        let stats = Stats::publish(k, [self.config.warps(), products.heads()], origin, sum.row_sum());
+        let stats = k.publish(products.heads(), [origin, sum.row_sum()]);
         let (result, chunk) = (Floats::from(args.out.anew()), self.chunk(products));
         let workspace = match (args.partial_out, args.partial_stats, args.arrivals) {
             (Some(out), Some(stats), Some(arrivals)) => {
@@ -148,17 +146,17 @@ impl<'a, 'k> Block<'a, 'k> {
             _ => None,
         };
         let several = workspace.map(|_| chunk.used.gt(1));
-        let own = |head| stats.factor(k.warp(), head);
+        let own = |head| (stats.of_warp(k.warp(), head)[0] - of_block(stats, head).0).exp2_ftz();
         products.reduce_scatter(out, own, |element, head, here, sums| {
-            let here = all([here, self.has(head, products.heads())]);
+            let here = [here, self.has(head, products.heads())].predicate();
             let [_, row] = self.head(head);
-            let (largest, total) = stats.of_block(head);
+            let (largest, total) = of_block(stats, head);
             let mean: Vec<_> = sums.iter().map(|&sum| sum * inverse(total)).collect();
-            result.at(row * head_dim).store(all([here, several.map(|several| !several)]), element, &mean);
+            result.at(row * head_dim).store([here, several.map(|several| !several)], element, &mean);
             if let Some(workspace) = workspace {
                 let row = row * self.config.splits + chunk.split;
-                Floats::F32(workspace.out.at(row * head_dim)).store(all([here, several]), element, sums);
-                let first = all([here, several, Some(element.eq(0))]);
+                Floats::F32(workspace.out.at(row * head_dim)).store([here, several], element, sums);
+                let first = [here, several, Some(element.eq(0))];
                 workspace.stats.st_vec_if(first, row * 2, [largest, total]);
             }
         });
@@ -170,7 +168,7 @@ impl<'a, 'k> Block<'a, 'k> {
     fn merge(&self, workspace: Workspace<'k>, used: Reg<'k, u32>, result: Floats<'k>) {
         let (k, heads) = (self.k, self.plan.heads);
         let counter = k.ctaid_z() * (self.kv_heads * self.config.passes()).reg() + k.ctaid_y();
-        k.when(workspace.arrive(k, counter, used), || {
+        k.when(k.is_last_to_arrive(workspace.arrivals, counter, used), || {
             k.each(k.range(k.warp()..k.u32(heads)).step(self.config.warps()), |head| {
                 k.when(self.has(head, heads), || workspace.merge(k, self.head(head)[1], used, result));
             });
@@ -178,48 +176,15 @@ impl<'a, 'k> Block<'a, 'k> {
     }
 }
 
-/// Where all of the conditions hold that there are.
-fn all<'k, const N: usize>(conditions: [Option<Reg<'k, Pred>>; N]) -> Option<Reg<'k, Pred>> {
-    conditions.into_iter().flatten().reduce(|one, other| one & other)
-}
+/// The origins and the sums of weights of a block's warps, by head.
+type Stats<'k> = Published<'k, 2>;
 
-/// The origins and the sums of weights of a block's warps, in shared memory: warp × head × 2.
-#[derive(Clone, Copy)]
-struct Stats<'k> {
-    memory: Ptr<'k, Shared, f32>,
-    warps: u32,
-    heads: u32,
-}
-
-impl<'k> Stats<'k> {
-    /// Puts those of each warp where all can read them. All threads of the block call it.
-    fn publish<R: RowVector<'k>>(k: K<'k>, [warps, heads]: [u32; 2], origin: R, sum: R) -> Self {
-        let memory = k.shared::<f32>(warps * heads * 2);
-        let own = memory.at(k.warp() * (heads * 2));
-        origin.each(|head, origin| own.st(head * 2, origin));
-        sum.each(|head, sum| own.st(head * 2 + 1, sum));
-        k.sync();
-        Stats { memory, warps, heads }
-    }
-
-    fn of_warp(self, warp: Reg<'k, u32>, head: Reg<'k, u32>) -> [Reg<'k, f32>; 2] {
-        self.memory.at(warp * (self.heads * 2)).ld_vec::<2>(head * 2)
-    }
-
-    /// A head's largest origin, and its sum of weights relative to that.
-    fn of_block(self, head: Reg<'k, u32>) -> (Reg<'k, f32>, Reg<'k, f32>) {
-        let k = head.kernel();
-        let all: Vec<_> = (0..self.warps).map(|warp| self.of_warp(k.u32(warp), head)).collect();
-        let largest = all.iter().fold(k.f32(f32::MIN), |largest, [origin, _]| largest.max(*origin));
-        let total = all.iter().fold(k.f32(0.0), |total, &[origin, sum]| {
-            (origin - largest).exp2_ftz().mul_add(sum, total)
-        });
-        (largest, total)
-    }
-
-    /// What a warp's sums of a head are multiplied by.
-    fn factor(self, warp: Reg<'k, u32>, head: Reg<'k, u32>) -> Reg<'k, f32> {
-        let [origin, _] = self.of_warp(warp, head);
-        (origin - self.of_block(head).0).exp2_ftz()
-    }
+/// A head's largest origin, and its sum of weights relative to that.
+fn of_block<'k>(stats: Stats<'k>, head: Reg<'k, u32>) -> (Reg<'k, f32>, Reg<'k, f32>) {
+    let (k, warps) = (head.kernel(), stats.of_warps(head));
+    let largest = warps.iter().fold(k.f32(f32::MIN), |largest, [origin, _]| largest.max(*origin));
+    let total = warps.iter().fold(k.f32(0.0), |total, &[origin, sum]| {
+        (origin - largest).exp2_ftz().mul_add(sum, total)
+    });
+    (largest, total)
 }

@@ -287,8 +287,9 @@ impl IncrementalAttention {
         // Of several targets the one that has least room.
         let registers = [75, 80].map(|sm| if self.on_tensor_cores(sm) { on_tensor_cores } else { on_lanes });
         let warps = match registers[0].max(registers[1]) {
-            // 128, 168 and 255 registers for each lane.
-            0..=72 => 16,
+            // 80, 128, 168 and 255 registers for each lane.
+            0..=48 => 24,
+            49..=72 => 16,
             73..=112 => 12,
             _ => 8,
         };

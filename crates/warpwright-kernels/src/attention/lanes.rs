@@ -3,7 +3,8 @@
 //! The scores of all heads and keys come out of one transposing sum ([`Spread`]), so that every lane holds its own few of
 //! them and an exponential is computed once.
 
-use super::softmax::{MASKED, Products, State, Step};
+use super::MASKED;
+use super::softmax::{Products, State, Step};
 use super::tensor::EXCHANGE;
 use warpwright_dsl::*;
 
@@ -11,7 +12,8 @@ use warpwright_dsl::*;
 pub(super) struct LaneProducts<'k, T> {
     pub(super) k: K<'k>,
     pub(super) strips: Strips<'k, T>,
-    pub(super) query: Query<'k>,
+    /// The lane's elements of the queries, times what scores are scaled by for powers of two.
+    pub(super) query: Kept<'k>,
     pub(super) keys: Ptr<'k, Global, T>,
     pub(super) values: Ptr<'k, Global, T>,
     pub(super) head_dim: u32,
@@ -20,22 +22,10 @@ pub(super) struct LaneProducts<'k, T> {
     pub(super) depth: u32,
 }
 
-/// The lane's elements of the queries, times what scores are scaled by for powers of two: in registers, or in shared
-/// memory where those have no room for them.
-pub(super) enum Query<'k> {
-    Held(Vec<Vec<Reg<'k, f32>>>),
-    Parked(Parked<'k>),
-}
-
 impl<'k, T: StripElement> LaneProducts<'k, T> {
     fn query(&self, head: u32) -> Vec<Reg<'k, f32>> {
-        match &self.query {
-            Query::Held(heads) => heads[head as usize].clone(),
-            Query::Parked(all) => {
-                let (width, words) = (self.strips.width(), head * self.strips.width());
-                all.get(words, width).into_iter().map(|word| word.bits()).collect()
-            }
-        }
+        let width = self.strips.width();
+        self.query.get(head * width, width).into_iter().map(|word| word.bits()).collect()
     }
 
     fn spread(&self) -> Spread<'k> {

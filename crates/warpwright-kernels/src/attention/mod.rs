@@ -12,6 +12,10 @@ mod softmax;
 mod split;
 mod tensor;
 
+/// The score of a key that does not count, relative to any other, and the maximum of none: finite, so that differences
+/// are numbers.
+const MASKED: f32 = -1e30;
+
 /// What scores are multiplied by where a configuration says `scale`.
 fn score_scale(scale: Option<f32>, head_dim: u32) -> f32 {
     scale.unwrap_or(1.0 / (head_dim.max(1) as f32).sqrt())

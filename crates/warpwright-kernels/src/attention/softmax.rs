@@ -6,9 +6,6 @@
 
 use warpwright_dsl::*;
 
-/// What a score that does not count is, and the maximum of none: finite, so that differences are numbers.
-pub(super) const MASKED: f32 = -1e30;
-
 /// Values for the heads.
 pub(super) type Heads<'k, P> = <<P as Products<'k>>::Scores as RowWise<'k>>::Rows;
 
@@ -61,7 +58,7 @@ pub(super) trait Products<'k>: Sized {
     fn load_values(&self, step: Step<'k>, before: Option<Self::Values>) -> Self::Values;
     /// The state before any key.
     fn nothing(&self) -> State<'k, Self>;
-    /// The scores of keys, as exponents of 2; of those beyond the step's end [`MASKED`].
+    /// The scores of keys, as exponents of 2; of those beyond the step's end [`MASKED`](super::MASKED).
     fn scores(&self, keys: Self::Keys, step: Option<Step<'k>>) -> Self::Scores;
     /// `out` times a factor for each head.
     fn rescale(&self, out: Self::Out, factor: Heads<'k, Self>) -> Self::Out;
@@ -128,11 +125,12 @@ fn add<'k, P: Products<'k>>(
 ) -> State<'k, P> {
     let exponents = products.scaled(scores, values);
     let grown = (exponents - origin).any(|exponent| exponent.gt(P::UNIT + P::SLACK));
-    let (origin, sum, out) = grown.kernel().fold_if(grown, (origin, sum, out), |(before, sum, out)| {
-        let origin = before.max(exponents.row_max() - P::UNIT);
-        let factor = (before - origin).exp2_ftz();
-        (origin, sum * factor, products.rescale(out, factor))
-    });
+    let rescaled = || {
+        let raised = origin.max(exponents.row_max() - P::UNIT);
+        let factor = (origin - raised).exp2_ftz();
+        (raised, sum * factor, products.rescale(out, factor))
+    };
+    let (origin, sum, out) = grown.kernel().if_else(grown, rescaled, || (origin, sum, out));
     let weights = (scores - origin).exp2_ftz();
     (origin, sum + products.sums(weights), products.add(weights, values, out))
 }

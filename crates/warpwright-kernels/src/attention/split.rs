@@ -10,7 +10,6 @@
 
 use crate::data::floats::Floats;
 use warpwright_dsl::*;
-use warpwright_ptx::ir::Scope;
 
 /// Tokens that a block takes at least, where a sequence is split.
 pub(super) const MIN_CHUNK: u32 = 256;
@@ -63,19 +62,6 @@ pub(super) struct Workspace<'k> {
 }
 
 impl<'k> Workspace<'k> {
-    /// Arrives at counter `group` as one of `used` blocks; whether this is the last, for which what the others
-    /// have left is there to be read. All threads of the block call it.
-    pub(super) fn arrive(self, k: K<'k>, group: Reg<'k, u32>, used: Reg<'k, u32>) -> Reg<'k, Pred> {
-        let last = k.shared::<u32>(1);
-        k.sync();
-        k.when(k.tid().eq(0), || {
-            let before = self.arrivals.acq_rel(Scope::Gpu).atomic_count(group, used - 1);
-            last.st(0, before.eq(used - 1).u32());
-        });
-        k.sync();
-        last.ld(0).ne(0)
-    }
-
     /// Merges the `used` parts of query head `head`, counted over all sequences, and stores the result; by a warp.
     pub(super) fn merge(self, k: K<'k>, head: Reg<'k, u32>, used: Reg<'k, u32>, result: Floats<'k>) {
         let rows = head * self.splits;

@@ -9,7 +9,8 @@
 //! Quants of `q8_0` are exact as halves. The scales of keys multiply the products of each block of 32, and those of values
 //! the weights, for each block anew.
 
-use super::softmax::{MASKED, Products, State, Step};
+use super::MASKED;
+use super::softmax::{Products, State, Step};
 use crate::data::eight_bits::BLOCK;
 use crate::data::floats::Dtype;
 use warpwright_dsl::*;
@@ -19,6 +20,8 @@ use warpwright_ptx::ir::Type;
 pub(super) const N8: u32 = 8;
 /// Columns of a step of the inner dimension.
 const K16: u32 = 16;
+/// The exponent of a query's largest element.
+const QUERY_EXPONENT: u32 = 14;
 /// Bytes of shared memory for putting the warps' results together.
 pub(super) const EXCHANGE: u32 = 24 << 10;
 
@@ -36,60 +39,23 @@ pub(super) fn query_terms(query: Dtype, bfloats: bool) -> u32 {
     }
 }
 
-/// The queries as a factor.
+/// The queries as a factor: terms of all heads, and what scores are multiplied by.
 #[derive(Clone, Copy)]
 pub(super) struct Query<'k, T> {
-    factor: Place<'k, T>,
+    factor: KeptTile<'k, T>,
     terms: u32,
-    /// What scores are multiplied by.
     scale: Rows<'k>,
 }
 
-/// In registers, or in shared memory where those have no room for it.
-#[derive(Clone, Copy)]
-enum Place<'k, T> {
-    Held(Tile<'k, A, T>),
-    Parked(ParkedTile<'k, T>),
-}
-
 impl<'k, T: Half> Query<'k, T> {
-    /// The queries of `rows` heads of `head_dim`, which `load` gives by head and first element, eight at a time, where
-    /// scores are scaled by `scale` for powers of two.
-    pub(super) fn new(
-        k: K<'k>,
-        [rows, head_dim, terms]: [u32; 3],
-        held: bool,
-        scale: Reg<'k, f32>,
-        load: impl Fn(Reg<'k, u32>, Reg<'k, u32>) -> Vec<Reg<'k, f32>>,
-    ) -> Self {
-        let query = k.rows_for_fragments(rows, head_dim, load);
-        let exponent = query.map(|element| element.abs()).row_max().map(power_of_two);
-        let factor = || (query * exponent.map(inverse)).as_terms::<T>(terms).stacked_a();
-        let factor = match held {
-            true => Place::Held(factor()),
-            false => Place::Parked(k.park_a((rows * terms).next_multiple_of(K16), query.columns(), factor)),
-        };
-        Query { factor, terms, scale: exponent.map(|up| up * 2f32.powi(-14)) * scale }
+    /// The queries of `heads` heads in so many terms, in registers if they are to be `held`; scores are scaled by `scale`
+    /// for powers of two.
+    pub(super) fn new(heads: Tile<'k, Acc, f32>, terms: u32, held: bool, scale: Reg<'k, f32>) -> Self {
+        let (normal, down) = heads.normalized_rows(QUERY_EXPONENT);
+        let shape = [(heads.rows() * terms).next_multiple_of(K16), heads.columns()];
+        let factor = scale.kernel().keep_a(held, shape, || normal.as_terms::<T>(terms).stacked_a());
+        Query { factor, terms, scale: down * scale }
     }
-
-    fn k_steps(self, start: u32, count: u32) -> Tile<'k, A, T> {
-        match self.factor {
-            Place::Held(tile) => tile.k_steps(start, count),
-            Place::Parked(tile) => tile.k_steps(start, count),
-        }
-    }
-}
-
-const FRACTION: u32 = 23;
-
-/// The largest power of two that is not larger; `2^-112` at least, so that its inverse is a normal number.
-fn power_of_two(x: Reg<'_, f32>) -> Reg<'_, f32> {
-    (x.bits::<u32>() & (0xff << FRACTION)).max((127 - 112) << FRACTION).bits()
-}
-
-/// `2^14 / power`.
-fn inverse(power: Reg<'_, f32>) -> Reg<'_, f32> {
-    (power.kernel().u32((2 * 127 + 14) << FRACTION) - power.bits::<u32>()).bits()
 }
 
 /// The rows of a head of the cache.
@@ -165,7 +131,7 @@ impl<'k, T: Direct> Products<'k> for TensorProducts<'k, T> {
         let (k, Query { terms, scale, .. }, run_length) = (self.k, self.query, keys.run_length());
         let zero = k.accumulators((terms * self.rows).next_multiple_of(K16), self.step_keys);
         let product = |sums, run: u32| {
-            self.query.k_steps(run * run_length, run_length).mma(keys.run(k, run).operand(k), sums)
+            self.query.factor.k_steps(run * run_length, run_length).mma(keys.run(k, run).operand(k), sums)
         };
         let of_terms = |sums: Self::Scores| sums.row_block(0, terms * self.rows).fold_rows(self.rows);
         let sums = match scales {
