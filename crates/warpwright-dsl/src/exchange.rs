@@ -95,20 +95,19 @@ impl<'k> K<'k> {
     }
 
     /// Adds up registers over the warps of the block, and leaves the sums to all of them: `each` gets the number of a
-    /// vector among `values` and its sums over the warps, lane by lane, once in one of the warps. Up to `bytes` of shared
-    /// memory are used, or what four registers of all threads take. All threads of the block call it.
+    /// vector among `values` and its sums over the warps, lane by lane, once in one of the warps. So many vectors at once are
+    /// in shared memory, each 512 bytes of every warp. All threads of the block call it.
     ///
     /// It is added up in the order of the warps.
     #[track_caller]
     pub fn reduce_scatter(
         self,
         values: &[[Reg<'k, f32>; 4]],
-        bytes: u32,
+        at_once: u32,
         each: impl Fn(Reg<'k, u32>, [Reg<'k, f32>; 4]),
     ) {
         let (loc, warps, total) = (Location::caller(), self.threads().div_ceil(LANES), values.len() as u32);
-        let vector_bytes = VECTOR * LANES * 4;
-        let at_once = (bytes / (warps * vector_bytes)).clamp(1, total.max(1));
+        let at_once = at_once.clamp(1, total.max(1));
         let memory = self.shared_at::<f32>(warps * at_once * VECTOR * LANES, loc);
         let of_warp = |warp: Reg<'k, u32>| memory.at(warp * (at_once * VECTOR * LANES));
         for (first, part) in (0..).step_by(at_once as usize).zip(values.chunks(at_once as usize)) {

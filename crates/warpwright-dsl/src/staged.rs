@@ -24,14 +24,17 @@ impl<'k> K<'k> {
     /// use warpwright_dsl::*;
     /// use warpwright_ptx::ir::Arch;
     ///
-    /// // A row of 32 lanes by 32 lanes: the next 32 numbers are under way while these are added up.
+    /// fn row<'k>(x: Ptr<'k, Global, f32>, ahead: Ahead<'k>, before: Reg<'k, f32>) -> Reg<'k, f32> {
+    ///     x.ld_if(ahead.wanted, ahead.at, before)
+    /// }
+    ///
+    /// // Rows of 32: the next is under way while this one is added up.
     /// let built = build("sum", &LaunchRule::new(32), Arch::sm(80), |k| {
     ///     let (x, n, y) = (k.ptr::<f32>("x"), k.scalar::<u32>("n"), k.ptr_mut::<f32>("y"));
-    ///     let load = |ahead: Ahead<'_>, before| x.at(k.lane()).ld_if(ahead.wanted, ahead.at, before);
-    ///     let rows = k.range(k.u32(0)..n).step(32);
-    ///     let sum = k.staged(rows, k.f32(0.0), |first| load(first, k.f32(0.0)), |ahead, x, sum| {
-    ///         let sum = sum + x;
-    ///         (load(ahead, x), sum)
+    ///     let (x, zero) = (x.at(k.lane()), k.f32(0.0));
+    ///     let rows = k.range(k.u32(0)..n * 32).step(32);
+    ///     let sum = k.staged(rows, zero, |first| row(x, first, zero), |ahead, loaded, sum| {
+    ///         (row(x, ahead, loaded), sum + loaded)
     ///     });
     ///     y.st(k.lane(), sum);
     /// })?;

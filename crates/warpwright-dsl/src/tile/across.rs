@@ -59,8 +59,8 @@ impl<'k> Tile<'k, Acc, f32> {
     /// Adds up the warps' tiles, and leaves the sums to all of them, where the tiles are products of [`Fragments`] of `T`
     /// as A, whose rows have changed places: `each` gets a column of the matrix that these were loaded from, a column of
     /// the tile, and the sums for the two neighbours from that column of the matrix on. It is called for every element of
-    /// the tile once, in one of the lanes of one of the warps. Up to `bytes` of shared memory are used. All
-    /// threads of the block call it.
+    /// the tile once, in one of the lanes of one of the warps. So many blocks of 16×8 at once are in shared
+    /// memory, each 512 bytes of every warp. All threads of the block call it.
     ///
     /// Rows are a multiple of 16. It is added up in the order of the warps.
     ///
@@ -68,7 +68,7 @@ impl<'k> Tile<'k, Acc, f32> {
     #[track_caller]
     pub fn reduce_scatter<T: Direct>(
         self,
-        bytes: u32,
+        at_once: u32,
         each: impl Fn(Reg<'k, u32>, Reg<'k, u32>, [Reg<'k, f32>; 2]),
     ) {
         let (k, across) = (self.k, self.columns / 8);
@@ -81,7 +81,7 @@ impl<'k> Tile<'k, Acc, f32> {
         });
         let blocks: Vec<_> = pairs.collect();
         let of_run = T::RUN_OF_A / 16;
-        k.reduce_scatter(&blocks, bytes, |block, [upper, next, lower, beside]| {
+        k.reduce_scatter(&blocks, at_once, |block, [upper, next, lower, beside]| {
             // Here, and not before the loops, which want all registers.
             let (g, t) = (k.lane() >> 2, k.lane() & 3);
             let (row, column) = (block / across, block % across * 8 + t * 2);

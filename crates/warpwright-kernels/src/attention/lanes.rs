@@ -5,7 +5,7 @@
 
 use super::MASKED;
 use super::softmax::{Products, State, Step};
-use super::tensor::EXCHANGE;
+use super::tensor::AT_ONCE;
 use warpwright_dsl::*;
 
 /// How lanes multiply.
@@ -117,7 +117,7 @@ impl<'k, T: StripElement> Products<'k> for LaneProducts<'k, T> {
             let factor = factor(self.k.u32(head));
             out.chunks_exact(4).map(move |out| [0, 1, 2, 3].map(|i: usize| out[i] * factor))
         });
-        self.k.reduce_scatter(&vectors.collect::<Vec<_>>(), EXCHANGE, |vector, sums| {
+        self.k.reduce_scatter(&vectors.collect::<Vec<_>>(), AT_ONCE, |vector, sums| {
             let sums = sums.map(|sum| self.spread().sum_over_runs(sum));
             let (element, has) = self.strips.vector(vector % (width / 4));
             let once = self.strips.row().eq(0);

@@ -22,8 +22,8 @@ pub(super) const N8: u32 = 8;
 const K16: u32 = 16;
 /// The exponent of a query's largest element.
 const QUERY_EXPONENT: u32 = 14;
-/// Bytes of shared memory for putting the warps' results together.
-pub(super) const EXCHANGE: u32 = 24 << 10;
+/// Vectors of a lane that are exchanged at once, when the warps' results are put together.
+pub(super) const AT_ONCE: u32 = 4;
 
 /// Terms whose sum is a weight: their errors are `2⁻²²` and `2⁻²⁴` of it.
 fn weight_terms<T: Half>() -> u32 {
@@ -189,7 +189,7 @@ impl<'k, T: Direct> Products<'k> for TensorProducts<'k, T> {
     ) {
         let (head_dim, out) = (self.values.head_dim, out * self.k.columns_at(self.rows, factor));
         let ragged = out.rows() != head_dim;
-        out.reduce_scatter::<T>(EXCHANGE, |element, head, pair| {
+        out.reduce_scatter::<T>(AT_ONCE, |element, head, pair| {
             each(element, head, ragged.then(|| element.lt(head_dim)), &pair);
         });
     }
