@@ -81,6 +81,11 @@ impl<'k, T: StripElement> Strips<'k, T> {
         WARP / self.lanes
     }
 
+    /// Lanes of a run.
+    pub(super) fn lanes(self) -> u32 {
+        self.lanes
+    }
+
     /// Elements of a row that a lane holds.
     pub fn width(self) -> u32 {
         PIECE / T::TYPE.bytes() * self.pieces

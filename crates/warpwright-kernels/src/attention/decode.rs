@@ -1,13 +1,12 @@
 //! What a block of decode attention does, from the lengths to the results.
 
 use super::incremental::{IncrementalAttention, IncrementalAttentionArgs, Plan};
-use super::lanes::LaneProducts;
-use super::softmax::{self, Products};
+use super::softmax;
 use super::split::{Chunk, Workspace, inverse};
-use super::tensor::{self, Cached, N8, TensorProducts};
 use crate::CacheDtype;
 use crate::data::eight_bits::BLOCK;
 use crate::data::floats::Floats;
+use std::f32::consts::LOG2_E;
 use warpwright_dsl::*;
 
 type Args<'k> = IncrementalAttentionArgs<Body<'k>>;
@@ -54,89 +53,77 @@ impl<'a, 'k> Block<'a, 'k> {
         [head, self.kv_head() * self.plan.group + head]
     }
 
-    /// Whether the pass has a head of `room`; `None` where it has all of them.
-    fn has(&self, head: Reg<'k, u32>, room: u32) -> Option<Reg<'k, Pred>> {
+    /// Whether the pass has a head of those that there is room for; `None` where it has all of them.
+    fn has(&self, head: Reg<'k, u32>) -> Option<Reg<'k, Pred>> {
         let Plan { group, heads, .. } = self.plan;
-        let of_pass = (heads < room).then(|| head.lt(heads));
-        let of_group = (!group.is_multiple_of(heads)).then(|| self.head(head)[0].lt(group));
-        [of_pass, of_group].predicate()
+        (!group.is_multiple_of(heads)).then(|| self.head(head)[0].lt(group))
     }
 
     /// The rows of the block's head in a buffer, `width` elements each. Those that are read nothing may write while the
-    /// body runs; each is read once: nothing is kept in L1.
+    /// body runs.
     fn rows<T: Data>(&self, all: Ptr<'k, Global, T>, width: u32) -> Ptr<'k, Global, T> {
-        all.nc().no_allocate().row(self.kv_head(), self.max_seq_len * width)
+        all.nc().row(self.kv_head(), self.max_seq_len * width)
     }
 
-    /// The row of a query.
-    fn query(&self, head: Reg<'k, u32>) -> Floats<'k> {
-        Floats::from(self.args.q).nc().at(self.head(head)[1] * self.config.head_dim)
+    /// Keys and values.
+    fn cache<T: Data>(&self) -> [ThinRows<'k, T>; 2] {
+        let (args, head_dim) = (self.args, self.config.head_dim);
+        [(args.k, args.k_scales), (args.v, args.v_scales)].map(|(elements, scales)| ThinRows {
+            elements: self.rows(elements.typed::<T>(), head_dim).no_allocate(),
+            scales: scales.map(|scales| self.rows(scales, head_dim / BLOCK)),
+        })
+    }
+
+    /// Neighbours of a query, zeros where there are none.
+    fn query(
+        &self,
+        head: Reg<'k, u32>,
+        element: Reg<'k, u32>,
+        there: Option<Reg<'k, Pred>>,
+        count: u32,
+    ) -> Vec<Reg<'k, f32>> {
+        let row = Floats::from(self.args.q).nc().at(self.head(head)[1] * self.config.head_dim);
+        row.load([there, self.has(head)], element, count)
     }
 
     /// What scores are scaled by for powers of two.
     fn scale(&self) -> Reg<'k, f32> {
-        self.k.factor(self.config.scale_of_exponents())
+        self.k.factor(self.config.score_scale() * LOG2_E)
     }
 
     fn on_tensor_cores<T: Direct>(&self) {
-        let (k, args, head_dim) = (self.k, self.args, self.config.head_dim);
-        let cached = |elements: AnyPtr<'k>, scales: Option<_>| Cached {
-            elements: self.rows(elements.typed::<T>(), head_dim),
-            scales: scales.map(|scales| self.rows(scales, head_dim / BLOCK)),
-            head_dim,
-        };
-        let (keys, values) = (cached(args.k, args.k_scales), cached(args.v, args.v_scales));
-        let (rows, terms) = (self.plan.heads.next_multiple_of(N8), self.config.query_terms());
-        let held = self.config.holds_query();
-        let heads = k.rows_for_fragments(rows, head_dim, |head, column| {
-            let ragged = (!head_dim.is_multiple_of(32)).then(|| column.lt(head_dim));
-            self.query(head).load([self.has(head, rows), ragged], column, 8)
-        });
-        let query = tensor::Query::new(heads, terms, held, self.scale());
-        let step_keys = self.config.tensor_step();
-        self.finish(&TensorProducts { k, query, keys, values, rows, step_keys });
+        let shape = self.config.tensor_shape();
+        let load = |head, element, there, count| self.query(head, element, there, count);
+        self.finish(&self.k.tensor_products(shape, self.scale(), self.cache::<T>(), load));
     }
 
     fn on_lanes<T: StripElement>(&self) {
-        let (k, Plan { heads, depth, .. }) = (self.k, self.plan);
-        let (head_dim, scale) = (self.config.head_dim, self.scale());
-        let strips = k.strips::<T>(head_dim);
-        let load = |head: u32| {
-            let row = self.query(k.u32(head));
-            let vectors = (0..strips.width() / 4).flat_map(|vector| {
-                let (element, has) = strips.vector(vector);
-                row.load([has, self.has(k.u32(head), heads)], element, 4)
-            });
-            vectors.map(|element| element * scale).collect::<Vec<_>>()
-        };
-        let query = k.keep(self.plan.query_in_registers, heads * strips.width(), || {
-            (0..heads).flat_map(load).map(|element| element.bits()).collect()
-        });
-        let [keys, values] = [self.args.k, self.args.v].map(|all| self.rows(all.typed::<T>(), head_dim));
-        self.finish(&LaneProducts { k, strips, query, keys, values, head_dim, heads, depth });
+        let shape = self.config.lane_shape();
+        let load = |head, element, there, count| self.query(head, element, there, count);
+        self.finish(&self.k.lane_products(shape, self.scale(), self.cache::<T>(), load));
     }
 
     /// Goes through the block's keys, puts together what its warps have, and what blocks have.
-    fn finish(&self, products: &impl Products<'k>) {
+    fn finish(&self, products: &impl ThinProducts<'k>) {
         let chunk = self.chunk(products);
         let used = (self.config.splits > 1).then(|| chunk.split.lt(chunk.used));
         self.k.when(used, || self.part(products, chunk));
     }
 
     /// The block's tokens.
-    fn chunk(&self, products: &impl Products<'k>) -> Chunk<'k> {
+    fn chunk(&self, products: &impl ThinProducts<'k>) -> Chunk<'k> {
         let of_sequence = self.args.lengths.map(|lengths| lengths.ld(self.k.ctaid_z()));
         let length = of_sequence.or(self.args.length).unwrap_or_else(|| self.k.u32(0));
-        let granule = self.config.warps() * products.step_keys();
+        let granule = self.config.warps() * products.rows();
         Chunk::new(self.k, length.min(self.max_seq_len.reg()), self.config.splits, granule)
     }
 
     /// The same for a part of the sequence that has tokens, or is all that there is. What the results need is taken
     /// anew behind the keys, which want all registers.
-    fn part<P: Products<'k>>(&self, products: &P, chunk: Chunk<'k>) {
+    fn part(&self, products: &impl ThinProducts<'k>, chunk: Chunk<'k>) {
         let (k, args, head_dim) = (self.k, self.args, self.config.head_dim);
         let (origin, sum, out) = softmax::attend(k, products, chunk.tokens, self.config.warps());
-        let stats = k.publish(products.heads(), [origin, sum.row_sum()]);
+        let stats = k.publish(products.vectors(), [origin, sum.row_sum()]);
         let (result, chunk) = (Floats::from(args.out.anew()), self.chunk(products));
         let workspace = match (args.partial_out, args.partial_stats, args.arrivals) {
             (Some(out), Some(stats), Some(arrivals)) => {
@@ -148,7 +135,7 @@ impl<'a, 'k> Block<'a, 'k> {
         let several = workspace.map(|_| chunk.used.gt(1));
         let own = |head| (stats.of_warp(k.warp(), head)[0] - of_block(stats, head).0).exp2_ftz();
         products.reduce_scatter(out, own, |element, head, here, sums| {
-            let here = [here, self.has(head, products.heads())].predicate();
+            let here = [here, self.has(head)].predicate();
             let [_, row] = self.head(head);
             let (largest, total) = of_block(stats, head);
             let mean: Vec<_> = sums.iter().map(|&sum| sum * inverse(total)).collect();
@@ -170,7 +157,7 @@ impl<'a, 'k> Block<'a, 'k> {
         let counter = k.ctaid_z() * (self.kv_heads * self.config.passes()).reg() + k.ctaid_y();
         k.when(k.is_last_to_arrive(workspace.arrivals, counter, used), || {
             k.each(k.range(k.warp()..k.u32(heads)).step(self.config.warps()), |head| {
-                k.when(self.has(head, heads), || workspace.merge(k, self.head(head)[1], used, result));
+                k.when(self.has(head), || workspace.merge(k, self.head(head)[1], used, result));
             });
         });
     }

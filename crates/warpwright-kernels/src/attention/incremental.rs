@@ -2,11 +2,9 @@
 
 use super::decode;
 use super::split::{MAX_SPLITS, MIN_CHUNK};
-use super::tensor;
 use crate::CacheDtype;
 use crate::Dtype;
 use crate::data::eight_bits::BLOCK;
-use std::f32::consts::LOG2_E;
 use warpwright_dsl::*;
 
 /// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a
@@ -150,25 +148,21 @@ pub struct IncrementalAttentionArgs<M: Mode> {
     pub batch: M::Dim,
 }
 
-/// What the configuration means for a warp.
+/// What the configuration means for a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     /// Query heads of a kv head.
     pub(super) group: u32,
     /// Query heads that a block serves: all of a group, or a part.
     pub(super) heads: u32,
-    /// On the lanes, keys of a step for each row that a warp reads at once.
-    pub(super) depth: u32,
-    /// On the lanes, whether a lane's part of the queries stays in registers.
-    pub(super) query_in_registers: bool,
-    /// Elements of a row that a lane has, on the lanes.
+    /// Elements of a row that a lane has, where lanes multiply.
     width: u32,
 }
 
-/// Registers of a lane for the weighted sums of values on the lanes, and heads of a block, at most.
+/// Registers of a lane for the weighted sums of values where lanes multiply, and heads of a block, at most.
 const OUT_REGISTERS: u32 = 128;
 const MAX_HEADS: u32 = 32;
-/// Registers of a lane for queries: on the lanes, and on the tensor cores for sums too.
+/// Registers of a lane that queries may take where lanes multiply, and queries and sums on the tensor cores.
 const QUERY_REGISTERS: u32 = 64;
 const TENSOR_REGISTERS: u32 = 80;
 
@@ -234,8 +228,7 @@ impl IncrementalAttention {
         let pieces = (self.width() * self.cache.bytes()).div_ceil(16);
         let width = 16 / self.cache.bytes() * pieces.div_ceil(32);
         let heads = group.div_ceil(group.div_ceil((OUT_REGISTERS / width).min(MAX_HEADS)));
-        let depth = if heads <= 8 { 4 } else { 2 };
-        Plan { group, heads, depth, query_in_registers: heads * width <= QUERY_REGISTERS, width }
+        Plan { group, heads, width }
     }
 
     /// Elements of a head, also where [`check`](Kernel::check) refuses the configuration.
@@ -254,36 +247,37 @@ impl IncrementalAttention {
         }
     }
 
-    /// Terms of a query's element on the tensor cores.
-    pub(super) fn query_terms(&self) -> u32 {
-        tensor::query_terms(self.q, self.cache == CacheDtype::Bf16)
+    /// Queries and a step on the tensor cores.
+    pub(super) fn tensor_shape(&self) -> ThinShape {
+        // As many as hold a query's element to 2⁻²².
+        let terms = match (self.cache, self.q) {
+            (CacheDtype::Bf16, Dtype::F32) => 3,
+            (CacheDtype::Bf16, Dtype::F16) | (CacheDtype::F16 | CacheDtype::Q8_0, Dtype::F32) => 2,
+            _ => 1,
+        };
+        let step = if self.width() <= 64 { 32 } else { 16 };
+        let (vectors, width) = (self.plan().heads, self.width());
+        let shape = ThinShape { vectors, width, step, held: true, terms };
+        let registers: u32 = TensorProducts::<F16>::registers(shape).iter().sum();
+        ThinShape { held: registers <= TENSOR_REGISTERS, ..shape }
     }
 
-    /// Registers of a lane for queries and sums on the tensor cores.
-    fn tensor_registers(&self) -> [u32; 2] {
-        tensor::state_registers(self.width(), self.plan().heads, self.query_terms())
-    }
-
-    /// Whether queries stay in registers on the tensor cores.
-    pub(super) fn holds_query(&self) -> bool {
-        self.tensor_registers().iter().sum::<u32>() <= TENSOR_REGISTERS
-    }
-
-    /// Keys of a step on the tensor cores.
-    pub(super) fn tensor_step(&self) -> u32 {
-        if self.width() <= 64 { 32 } else { 16 }
+    /// The same on the lanes.
+    pub(super) fn lane_shape(&self) -> ThinShape {
+        let Plan { heads, width, .. } = self.plan();
+        let (step, held) = (if heads <= 8 { 4 } else { 2 }, heads * width <= QUERY_REGISTERS);
+        ThinShape { vectors: heads, width: self.width(), step, held, terms: 1 }
     }
 
     /// Blocks that a multiprocessor has registers for: queries and sums, and keys and values on their way.
     fn resident_blocks(&self) -> u32 {
-        let Plan { heads, depth, query_in_registers, width, .. } = self.plan();
-        let [query, sums] = self.tensor_registers();
+        let (lanes, tensor, Plan { heads, width, .. }) = (self.lane_shape(), self.tensor_shape(), self.plan());
+        let [query, sums] = TensorProducts::<F16>::registers(tensor);
         // Quants become halves on the way.
-        let rows = self.tensor_step() * self.width().next_multiple_of(64) / 32;
-        let on_tensor_cores = if self.holds_query() { query } else { 0 } + sums + rows;
-        // And an element of a row.
-        let words = depth * width * self.cache.bytes() / 2;
-        let on_lanes = heads * width * if query_in_registers { 2 } else { 1 } + words + width;
+        let rows = tensor.step * self.width().next_multiple_of(64) / 32;
+        let on_tensor_cores = if tensor.held { query } else { 0 } + sums + rows;
+        let words = lanes.step * width * self.cache.bytes() / 2;
+        let on_lanes = heads * width * if lanes.held { 2 } else { 1 } + words + width;
         // Of several targets the one that has least room.
         let registers = [75, 80].map(|sm| if self.on_tensor_cores(sm) { on_tensor_cores } else { on_lanes });
         let warps = match registers[0].max(registers[1]) {
@@ -298,11 +292,6 @@ impl IncrementalAttention {
 
     pub(super) fn warps(&self) -> u32 {
         self.warps.clamp(1, 8)
-    }
-
-    /// What scores are multiplied by, as exponents of 2.
-    pub(super) fn scale_of_exponents(&self) -> f32 {
-        self.score_scale() * LOG2_E
     }
 }
 

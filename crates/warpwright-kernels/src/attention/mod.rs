@@ -7,10 +7,8 @@
 mod decode;
 pub(crate) mod flash;
 pub(crate) mod incremental;
-mod lanes;
 mod softmax;
 mod split;
-mod tensor;
 
 /// The score of a key that does not count, relative to any other, and the maximum of none: finite, so that differences
 /// are numbers.
