@@ -37,10 +37,11 @@ use warpwright_dsl::*;
 /// to finish merges what they have left in the workspace. The merge goes by the order of the
 /// sequence, so that results are the same, bit by bit, in every launch.
 ///
-/// Products are made in one of two ways. On the tensor cores, where [`tensor_cores`](Self::tensor_cores) allows
-/// it, 16 bytes of a row are fragments as they are; queries and weights are sums of two or three numbers of
-/// the cache's type where one does not hold them. Elsewhere lanes multiply in `f32`, and hand on parts of the
-/// scores so that each lane has some of them.
+/// Products are [thin](ThinProducts). On the tensor cores, which take caches of `q8_0`, and those of 16 bits where
+/// [`tensor_cores`](Self::tensor_cores) allows it, what a lane loads of a row is fragments as it is; queries and weights
+/// are sums of two or three numbers of the factors' type where one does not hold them. Quants of `q8_0` become halves,
+/// exactly; the scales of keys multiply the products of each block, and those of values the weights, before these are
+/// split. Elsewhere lanes multiply in `f32`, and hand on parts of the scores so that each lane has some of them.
 ///
 /// The registers of a warp have room for 16 heads of 16-bit caches, and of `f32` up to head_dim 128, twice
 /// that; for 8 of `q8_0`. Larger groups are served in [`passes`](Self::passes), each of which reads K and V.
@@ -57,6 +58,10 @@ use warpwright_dsl::*;
 /// `ε = (4 head_dim + 48) u · c Σ|q||k| + 2⁻³⁸ · c max|q| Σ|k|`, and
 ///
 /// `|err| ≤ (2 (2^ε - 1) + 2⁻²⁰ + (14 n + 80) u) · Σ pᵢ|vᵢ| + n 2⁻³⁸ · max|vᵢ|`.
+///
+/// Of a `q8_0` cache the products of a block are scaled and added up in `f32`, which makes it `5 head_dim`; a weight is
+/// rounded once more when it is scaled, which makes it `15 n`; and what a weight may lack is relative to the largest weight
+/// times the largest scale of its row, so that `max|v|` is that of all elements of all values.
 ///
 /// Scores up to `10³⁰` are finite, and so are sums; where `ε` is large, as for inputs of 10⁶, results still are
 /// means of values.
@@ -109,8 +114,8 @@ pub struct IncrementalAttention {
     /// Blocks that share a sequence: see [`splits_for`](Self::splits_for).
     #[field(range = 1..=MAX_SPLITS, default = 1)]
     pub splits: u32,
-    /// Whether tensor cores may be used: they are for caches of `f16`, and from `sm_80` on `bf16`, with a head_dim
-    /// of up to 128 where the queries fit into registers.
+    /// Whether tensor cores may be used for caches of `f16`, and from `sm_80` on `bf16`, where head_dim is up to 128. A
+    /// cache of `q8_0` is multiplied on them in any case.
     #[field(default = true)]
     pub tensor_cores: bool,
     /// Warps of a block.

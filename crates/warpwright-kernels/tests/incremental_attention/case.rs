@@ -206,9 +206,15 @@ fn bound(kernel: &IncrementalAttention, expected: &Expected, length: usize, i: u
     let (u, n) = (2f64.powi(-24), length as f64);
     let (epsilon, adds, absolute) = if on_tensor_cores(kernel) {
         let d = f64::from(kernel.head_dim);
-        let epsilon = (4.0 * d + 48.0) * u * expected.magnitude + 2f64.powi(-38) * expected.largest;
-        let (low, high) = expected.range[i];
-        (epsilon, 14.0 * n + 80.0, n * 2f64.powi(-38) * low.abs().max(high.abs()))
+        let quants = kernel.cache == CacheDtype::Q8_0;
+        let (of_row, adds) = if quants { (5.0 * d, 15.0 * n) } else { (4.0 * d, 14.0 * n) };
+        let epsilon = (of_row + 48.0) * u * expected.magnitude + 2f64.powi(-38) * expected.largest;
+        let largest = |&(low, high): &(f64, f64)| low.abs().max(high.abs());
+        let most = match quants {
+            true => expected.range.iter().map(largest).fold(0.0, f64::max),
+            false => largest(&expected.range[i]),
+        };
+        (epsilon, adds + 80.0, n * 2f64.powi(-38) * most)
     } else {
         ((width(kernel) + 10.0) * u * expected.magnitude, 2.0 * (n + 16.0), 0.0)
     };
