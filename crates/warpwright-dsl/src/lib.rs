@@ -116,8 +116,8 @@ pub use math::{Bytes, Fused, Rounded, Wide};
 pub use pointer::{Access, Index, Ptr};
 pub use reg::{IntoReg, Reg};
 
-pub use spread::{List, Spread};
 pub use row_wise::{RowVector, RowWise, SpreadRows, SpreadTile};
+pub use spread::{List, Spread};
 pub use staged::Ahead;
 pub use strips::{StripElement, StripRows, Strips};
 pub use team::Team;

@@ -1,13 +1,13 @@
 //! Matrices whose rows are what is asked for, whatever holds them: accumulators of the tensor cores, and sums that are
 //! spread over the lanes. So an algorithm that goes by rows, such as an online softmax, is written once.
 
+use super::K;
 use super::carry::Carry;
 use super::collective::Combine;
 use super::reg::{Binary, Reg};
 use super::spread::{List, Spread};
 use super::tile::{Acc, Rows, Tile};
 use super::types::*;
-use super::K;
 use std::ops;
 use std::panic::Location;
 use warpwright_ptx::ir;

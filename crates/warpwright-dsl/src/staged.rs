@@ -50,6 +50,7 @@ impl<'k> K<'k> {
     ) -> C {
         let ahead = |at: Reg<'k, u32>| Ahead { at, wanted: at.lt(range.end()) };
         let first = load(ahead(range.start()));
-        self.fold(range, (first, init), |at, (loaded, state)| step(ahead(at + range.stride()), loaded, state)).1
+        self.fold(range, (first, init), |at, (loaded, state)| step(ahead(at + range.stride()), loaded, state))
+            .1
     }
 }

@@ -3,13 +3,13 @@
 //! The products of all vectors and rows come out of one transposing sum ([`Spread`]), so that every lane holds its own few
 //! of them and what follows, an exponential say, is computed once.
 
+use super::super::K;
 use super::super::exchange::Kept;
 use super::super::reg::Reg;
 use super::super::row_wise::{SpreadRows, SpreadTile};
 use super::super::spread::{List, Spread};
 use super::super::strips::{StripElement, StripRows, Strips};
 use super::super::types::*;
-use super::super::K;
 use super::{AT_ONCE, ThinProducts, ThinRows, ThinShape, ThinStep, all};
 
 /// Thin products on the lanes: see [`K::lane_products`].

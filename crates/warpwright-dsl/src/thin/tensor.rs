@@ -8,10 +8,10 @@
 //! Bytes are exact as halves. Scales multiply the products of each run of 32 elements, and for sums the weights, for
 //! each run anew.
 
+use super::super::K;
 use super::super::reg::Reg;
 use super::super::tile::*;
 use super::super::types::*;
-use super::super::K;
 use super::{AT_ONCE, ThinProducts, ThinRows, ThinShape, ThinStep, all};
 use warpwright_ptx::ir::Type;
 
@@ -131,17 +131,15 @@ impl<'k, T: Direct> ThinProducts<'k> for TensorProducts<'k, T> {
     fn multiply(&self, (rows, scales): Self::Rows, step: Option<ThinStep<'k>>, other: f32) -> Self::Products {
         let (k, room, terms) = (self.k, self.vectors(), self.shape.terms * self.vectors());
         let zero = k.accumulators(terms.next_multiple_of(M16), self.shape.step);
-        let product = |sums, run: u32| {
-            self.factor.k_steps(run * RUN, RUN).mma(rows.run(k, run).operand(k), sums)
-        };
+        let product =
+            |sums, run: u32| self.factor.k_steps(run * RUN, RUN).mma(rows.run(k, run).operand(k), sums);
         let of_terms = |sums: Self::Products| sums.row_block(0, terms).fold_rows(room);
         let sums = match scales {
             None => of_terms((0..rows.runs()).fold(zero, product)),
             Some(scales) => {
                 let none = k.accumulators(room, self.shape.step);
-                (0..rows.runs()).fold(none, |sums, run| {
-                    of_terms(product(zero, run)).mul_add(scales.column(run), sums)
-                })
+                (0..rows.runs())
+                    .fold(none, |sums, run| of_terms(product(zero, run)).mul_add(scales.column(run), sums))
             }
         };
         let products = sums * self.scale;

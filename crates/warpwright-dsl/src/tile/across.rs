@@ -43,7 +43,8 @@ impl<'k, T: Half> KeptTile<'k, T> {
         let words = self.kept.get(of(start), of(count));
         // Back to rows of steps.
         let (step, blocks) = (of(16) as usize, self.rows as usize / 16);
-        let rows = (0..blocks).flat_map(|i| words.chunks_exact(step).flat_map(move |step| &step[4 * i..][..4]));
+        let rows =
+            (0..blocks).flat_map(|i| words.chunks_exact(step).flat_map(move |step| &step[4 * i..][..4]));
         self.k.factor_of(self.rows, count, &rows.copied().collect::<Vec<_>>())
     }
 }

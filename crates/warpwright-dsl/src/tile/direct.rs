@@ -246,7 +246,8 @@ impl<'k, R: DirectRole, T: Direct> Fragments<'k, R, T> {
         let (length, words) = (R::run::<T>(), self.words.to_vec());
         let of_run = (length / R::LANES * T::TYPE.bytes() / 4) as usize;
         let rows = words.chunks_exact(of_run * self.runs().max(1) as usize);
-        let words: Vec<_> = rows.flat_map(|row| row.chunks_exact(of_run).nth(run as usize)).flatten().copied().collect();
+        let words: Vec<_> =
+            rows.flat_map(|row| row.chunks_exact(of_run).nth(run as usize)).flatten().copied().collect();
         Fragments { words: k.list(words), columns: length, ..self }
     }
 }
@@ -259,7 +260,8 @@ impl<'k, T: Direct> Fragments<'k, B, T> {
         // Of every run a row has four registers, two for each step.
         let of_row = words.len() / (self.rows as usize / 8).max(1);
         let steps = (0..of_row).step_by(2);
-        let regs = steps.flat_map(|step| words.chunks_exact(of_row).flat_map(move |row| &row[step..step + 2]));
+        let regs =
+            steps.flat_map(|step| words.chunks_exact(of_row).flat_map(move |row| &row[step..step + 2]));
         k.factor_of(self.columns, self.rows, &regs.copied().collect::<Vec<_>>())
     }
 }
@@ -279,7 +281,8 @@ impl<'k, T: Direct> Fragments<'k, A, T> {
         let pairs: Vec<_> = pairs.collect();
         // Two elements of four rows are a step of 16 rows of the factor.
         let elements = (0..pairs.first().map_or(0, Vec::len)).step_by(2);
-        let regs = elements.flat_map(|element| pairs.iter().flat_map(move |pair| &pair[element..element + 2]));
+        let regs =
+            elements.flat_map(|element| pairs.iter().flat_map(move |pair| &pair[element..element + 2]));
         k.factor_of(self.columns, self.rows, &regs.copied().collect::<Vec<_>>())
     }
 }

@@ -238,7 +238,8 @@ impl<'k> Tile<'k, Acc, f32> {
         let Some(regs) = self.usable(loc) else { return poison };
         let (across, part) = (self.columns as usize / 4, columns as usize / 4);
         let block = |first: usize| {
-            let regs: Vec<_> = regs.chunks_exact(across).flat_map(|row| &row[first..][..part]).copied().collect();
+            let regs: Vec<_> =
+                regs.chunks_exact(across).flat_map(|row| &row[first..][..part]).copied().collect();
             Self::from_registers(self.k, self.rows, columns, &regs)
         };
         self.sum_of((0..across).step_by(part).map(block).collect(), loc)

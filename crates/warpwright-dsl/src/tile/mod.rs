@@ -14,8 +14,8 @@
 //! [`SharedTile`] is stored so that neither rows nor columns of its matrices meet in a bank.
 //!
 //! The swizzle of shared tiles, the layout of fragments over lanes and the choice of the instruction are decided here.
-//! A kernel that loads and stores tiles says rows and columns. One that makes factors of registers
-//! ([`factor_of`](K::factor_of)), as attention over a cache does, goes by the table of [`Tile`].
+//! A kernel says rows and columns. Rows also become factors straight from global memory ([`Matrix::fragments`]), and
+//! accumulators become the next factors where they stand, in one term or several ([`Terms`]).
 
 mod across;
 mod columns;
@@ -264,10 +264,8 @@ impl<'k, R: TileRole, T: Data, S: TileScope> Tile<'k, R, T, S> {
         let (down, _) = R::granule(32 / T::TYPE.bytes().max(1));
         let whole = start.is_multiple_of(down) && count.is_multiple_of(down) && count > 0;
         if !whole || u64::from(start) + u64::from(count) > self.rows.into() {
-            let message = format!(
-                "{count} rows from {start} on of {}: its blocks are {down} rows",
-                self.describe()
-            );
+            let message =
+                format!("{count} rows from {start} on of {}: its blocks are {down} rows", self.describe());
             k.state().mistake(Code::VectorShape, loc, message);
             return Self::poison(k, count, self.columns);
         }

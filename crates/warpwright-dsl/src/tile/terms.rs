@@ -40,7 +40,8 @@ impl<'k> Tile<'k, Acc, f32> {
             let power = largest.map(|largest| {
                 (largest.bits::<u32>() & (0xff << FRACTION)).max((BIAS - 112) << FRACTION).bits()
             });
-            let up = power.map(|power| (k.u32((2 * BIAS + exponent) << FRACTION) - power.bits::<u32>()).bits());
+            let up =
+                power.map(|power| (k.u32((2 * BIAS + exponent) << FRACTION) - power.bits::<u32>()).bits());
             let down = power.map(|power| (power.bits::<u32>() - (exponent << FRACTION)).bits());
             (self * up, down)
         })
@@ -75,7 +76,8 @@ impl<'k> Tile<'k, Acc, f32> {
             let message = format!("{} as a sum of {count} tiles; 1 to 4 are possible", self.describe());
             k.state().mistake(Code::VectorShape, loc, message);
         } else if let Some(regs) = self.usable(loc) {
-            let mut rest: Vec<_> = regs.chunks_exact(2).map(|pair| [pair[0], pair[1]].map(|id| Reg::new(k, id))).collect();
+            let mut rest: Vec<_> =
+                regs.chunks_exact(2).map(|pair| [pair[0], pair[1]].map(|id| Reg::new(k, id))).collect();
             k.on_line(loc, || {
                 for term in 0..count {
                     let rounded: Vec<_> = rest.iter().map(|&[low, high]| T::pack_finite(low, high)).collect();

@@ -170,8 +170,8 @@ type Stats<'k> = Published<'k, 2>;
 fn of_block<'k>(stats: Stats<'k>, head: Reg<'k, u32>) -> (Reg<'k, f32>, Reg<'k, f32>) {
     let (k, warps) = (head.kernel(), stats.of_warps(head));
     let largest = warps.iter().fold(k.f32(f32::MIN), |largest, [origin, _]| largest.max(*origin));
-    let total = warps.iter().fold(k.f32(0.0), |total, &[origin, sum]| {
-        (origin - largest).exp2_ftz().mul_add(sum, total)
-    });
+    let total = warps
+        .iter()
+        .fold(k.f32(0.0), |total, &[origin, sum]| (origin - largest).exp2_ftz().mul_add(sum, total));
     (largest, total)
 }

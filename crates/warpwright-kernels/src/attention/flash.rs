@@ -249,7 +249,11 @@ impl FlashAttention {
     }
 
     /// The algorithm, for queries of `Q` and keys and values of `S` that are multiplied as `T`.
-    fn attend<'k, Q: TileSource<T>, S: TileSource<T>, T: Half>(&self, k: K<'k>, args: &FlashAttentionArgs<Body<'k>>) {
+    fn attend<'k, Q: TileSource<T>, S: TileSource<T>, T: Half>(
+        &self,
+        k: K<'k>,
+        args: &FlashAttentionArgs<Body<'k>>,
+    ) {
         let (d, rows, keys) = (self.head_dim, self.rows(), self.keys(k.target()));
         let operands = self.operands::<Q, S>(k, args);
         let &Operands { q_len, kv_len, .. } = &operands;

@@ -276,7 +276,8 @@ impl IncrementalAttention {
 
     /// Blocks that a multiprocessor has registers for: queries and sums, and keys and values on their way.
     fn resident_blocks(&self) -> u32 {
-        let (lanes, tensor, Plan { heads, width, .. }) = (self.lane_shape(), self.tensor_shape(), self.plan());
+        let (lanes, tensor, Plan { heads, width, .. }) =
+            (self.lane_shape(), self.tensor_shape(), self.plan());
         let [query, sums] = TensorProducts::<F16>::registers(tensor);
         // Quants become halves on the way.
         let rows = tensor.step * self.width().next_multiple_of(64) / 32;

@@ -11,7 +11,8 @@ use warpwright_dsl::*;
 type Heads<'k, P> = <<P as ThinProducts<'k>>::Products as RowWise<'k>>::Rows;
 
 /// The accumulator state of a warp: of each head the origin, parts of the sum of weights, and the weighted sum of values.
-pub(super) type State<'k, P> = (Heads<'k, P>, <P as ThinProducts<'k>>::Products, <P as ThinProducts<'k>>::Sums);
+pub(super) type State<'k, P> =
+    (Heads<'k, P>, <P as ThinProducts<'k>>::Products, <P as ThinProducts<'k>>::Sums);
 
 /// The state of a warp after the keys from `begin` to `end`, which the `warps` of the block take in turns. Scores are
 /// exponents of 2.

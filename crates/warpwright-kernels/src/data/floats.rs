@@ -1,7 +1,9 @@
 //! Floats of a type that is configuration: kernels whose buffers may be `f32`, `f16` or `bf16` and that
 //! compute in `f32`.
 
-use warpwright_dsl::{AnyPtr, Bf16, Bf16x2, Dim, Domain, F16, F16x2, Global, Guard, Index, Number, Pred, Ptr, Reg};
+use warpwright_dsl::{
+    AnyPtr, Bf16, Bf16x2, Dim, Domain, F16, F16x2, Global, Guard, Index, Number, Pred, Ptr, Reg,
+};
 use warpwright_ptx::ir::Type;
 
 /// The element type of a buffer of floats.
@@ -210,12 +212,7 @@ impl<'k> Floats<'k> {
 
     /// [`st_vec`](Self::st_vec), where the predicate holds if there is one.
     #[track_caller]
-    pub(crate) fn store(
-        self,
-        condition: impl Guard<'k>,
-        index: impl Index<'k>,
-        values: &[Reg<'k, f32>],
-    ) {
+    pub(crate) fn store(self, condition: impl Guard<'k>, index: impl Index<'k>, values: &[Reg<'k, f32>]) {
         let (to, condition) = (self.at(index), condition.predicate());
         let vector = self.vector(values.len() as u32);
         for (chunk, values) in (0..).step_by(vector as usize).zip(values.chunks_exact(vector as usize)) {

@@ -31,9 +31,8 @@ fn factors_are_kept_for_all_warps() {
             let given = [Given::Input(Type::F32, &a), Given::Output(Type::F32, 3 * 32 * 8)];
             let (found, report) = run_body(sm, (1, 96), &given, |k| {
                 let (a, y) = (k.ptr::<f32>("a"), k.ptr_mut::<f32>("y"));
-                let tile = || {
-                    k.accumulators(32, 48).map_at(|row, column, _| a.ld(row * 48 + column)).as_a::<F16>()
-                };
+                let tile =
+                    || k.accumulators(32, 48).map_at(|row, column, _| a.ld(row * 48 + column)).as_a::<F16>();
                 let kept = k.keep_a(held, [32, 48], tile);
                 let ones = k.factor_b::<F16>(16, 8, 1.0);
                 let first = kept.k_steps(0, 16).mma(ones, k.accumulators(32, 8));

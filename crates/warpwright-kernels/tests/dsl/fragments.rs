@@ -40,9 +40,8 @@ fn check<T: Direct>(sm: u16, width: u32, keys: u32, there: u32) {
         // The same again: what was loaded stays.
         let loaded = keys_in.fragments(k.tid() + 100, keys, Some(k.tid().ge(100)), Some(loaded));
         let zero = k.accumulators(16, keys);
-        let scores = (0..loaded.runs()).fold(zero, |sums, run| {
-            q.k_steps(run * 32, 32).mma(loaded.run(k, run).operand(k), sums)
-        });
+        let scores = (0..loaded.runs())
+            .fold(zero, |sums, run| q.k_steps(run * 32, 32).mma(loaded.run(k, run).operand(k), sums));
         let whole = q.mma(loaded.operand(k), zero);
         let scores = (scores + whole).row_block(0, 8) * 0.5;
         scores.store(s.matrix(8, keys), 0, 0);
@@ -130,8 +129,7 @@ fn check_terms<T: Half>(sm: u16, terms: u32, bits: i32) {
     }
     let a = rounded(Type::F32, &a);
     let b = rounded(T::TYPE, &numbers(8 * 32, 6));
-    let given =
-        [Given::Input(Type::F32, &a), Given::Input(T::TYPE, &b), Given::Output(Type::F32, 16 * 8)];
+    let given = [Given::Input(Type::F32, &a), Given::Input(T::TYPE, &b), Given::Output(Type::F32, 16 * 8)];
     let found = outputs(sm, (1, 32), &given, |k| {
         let (a, b) = (k.ptr::<f32>("a"), k.ptr::<T>("b"));
         let b_tile = k.shared_tile::<T>(8, 32);
@@ -181,8 +179,9 @@ fn accumulators_become_factors_where_they_stand() {
         ];
         let found = outputs(sm, (1, 32), &given, |k| {
             let (a, b) = (k.ptr::<f32>("a"), k.ptr::<f32>("b"));
-            let [a, b] = [(a, 16), (b, 24)]
-                .map(|(from, rows)| k.accumulators(rows, 32).map_at(|row, column, _| from.ld(row * 32 + column)));
+            let [a, b] = [(a, 16), (b, 24)].map(|(from, rows)| {
+                k.accumulators(rows, 32).map_at(|row, column, _| from.ld(row * 32 + column))
+            });
             let [right] = b.as_terms::<F16>(1).as_bt()[..] else { panic!("a term") };
             let sums = a.as_a::<F16>().mma(right, k.accumulators(16, 24));
             sums.store(k.ptr_mut::<f32>("c").matrix(16, 24), 0, 0);
@@ -199,7 +198,11 @@ fn accumulators_become_factors_where_they_stand() {
 
 #[test]
 fn blocks_of_tiles_are_cut_folded_and_laid_over_one_another() {
-    let given = [Given::Output(Type::F32, 24 * 16), Given::Output(Type::F32, 8 * 16), Given::Output(Type::F32, 16 * 8)];
+    let given = [
+        Given::Output(Type::F32, 24 * 16),
+        Given::Output(Type::F32, 8 * 16),
+        Given::Output(Type::F32, 16 * 8),
+    ];
     let found = outputs(80, (1, 32), &given, |k| {
         let tile = k.accumulators(24, 16).map_at(|row, column, _| (row * 100 + column).f32());
         let turned = tile.row_block(8, 16).over(tile.row_block(0, 8));
@@ -234,7 +237,10 @@ fn what_does_not_fit_is_a_mistake() {
     assert_eq!(codes(|k| _ = k.accumulators(24, 16).fold_columns(4)), shape);
     assert_eq!(codes(|k| _ = k.accumulators(16, 16).as_terms::<F16>(5)), shape);
     assert_eq!(codes(|k| _ = k.accumulators(8, 8).mul_add(k.rows(16, 1.0), 1.0)), shape);
-    assert_eq!(codes(|k| _ = k.ptr::<F16>("x").matrix(k.tid(), k.tid()).fragments::<B>(0, 8, None, None)), shape);
+    assert_eq!(
+        codes(|k| _ = k.ptr::<F16>("x").matrix(k.tid(), k.tid()).fragments::<B>(0, 8, None, None)),
+        shape
+    );
     assert_eq!(codes(|k| _ = k.ptr::<F16>("x").matrix(8, 32).fragments::<A>(0, 8, None, None)), shape);
     assert_eq!(codes(|k| _ = k.ptr::<F16>("x").matrix(8, 4).per_column(0, 8, None, None).column(4)), shape);
 }

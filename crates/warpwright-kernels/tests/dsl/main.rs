@@ -14,6 +14,7 @@ mod operations;
 mod row_wise;
 mod spread;
 mod states;
+mod thin;
 mod tiles;
 
 use common::Given;

@@ -226,8 +226,7 @@ fn bound(kernel: &IncrementalAttention, expected: &Expected, length: usize, i: u
 }
 
 fn on_tensor_cores(kernel: &IncrementalAttention) -> bool {
-    kernel.cache == CacheDtype::Q8_0
-        || kernel.tensor_cores && is_half(kernel.cache) && kernel.head_dim <= 128
+    kernel.cache == CacheDtype::Q8_0 || kernel.tensor_cores && is_half(kernel.cache) && kernel.head_dim <= 128
 }
 
 fn is_half(cache: CacheDtype) -> bool {
