@@ -121,17 +121,11 @@ impl<'a, 'k> Block<'a, 'k> {
     /// The same for a part of the sequence that has tokens, or is all that there is. What the results need is taken
     /// anew behind the keys, which want all registers.
     fn part(&self, products: &impl ThinProducts<'k>, chunk: Chunk<'k>) {
-        let (k, args, head_dim) = (self.k, self.args, self.config.head_dim);
+        let (k, head_dim) = (self.k, self.config.head_dim);
         let (origin, sum, out) = softmax::attend(k, products, chunk.tokens, self.config.warps());
         let stats = k.publish(products.vectors(), [origin, sum.row_sum()]);
-        let (result, chunk) = (Floats::from(args.out.anew()), self.chunk(products));
-        let workspace = match (args.partial_out, args.partial_stats, args.arrivals) {
-            (Some(out), Some(stats), Some(arrivals)) => {
-                let (out, stats, arrivals) = (out.anew(), stats.anew(), arrivals.anew());
-                Some(Workspace { out, stats, arrivals, splits: self.config.splits, head_dim })
-            }
-            _ => None,
-        };
+        let (chunk, workspace) = (self.chunk(products), self.workspace());
+        let result = Floats::from(self.args.out.anew());
         let several = workspace.map(|_| chunk.used.gt(1));
         let own = |head| (stats.of_warp(k.warp(), head)[0] - of_block(stats, head).0).exp2_ftz();
         products.reduce_scatter(out, own, |element, head, here, sums| {
@@ -149,6 +143,14 @@ impl<'a, 'k> Block<'a, 'k> {
         });
         let Some(workspace) = workspace else { return };
         k.when(several, || self.merge(workspace, chunk.used, result));
+    }
+
+    /// Where blocks that share a sequence leave what they have.
+    fn workspace(&self) -> Option<Workspace<'k>> {
+        let &IncrementalAttentionArgs { partial_out, partial_stats, arrivals, .. } = self.args;
+        let (out, stats, arrivals) = (partial_out?.anew(), partial_stats?.anew(), arrivals?.anew());
+        let IncrementalAttention { splits, head_dim, .. } = *self.config;
+        Some(Workspace { out, stats, arrivals, splits, head_dim })
     }
 
     /// The last of the blocks that share a sequence merges what they have left, a head for each warp.

@@ -4,7 +4,7 @@
 use super::case::{Case, build, judge, run};
 use warpwright_dsl::{Built, any::AnyKernel};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
-use warpwright_ptx::ir::{Arch, ItemKind, Semantics, StatementKind};
+use warpwright_ptx::ir::{Arch, Imm, ItemKind, Semantics, Src, StatementKind};
 use warpwright_ptx::op::Op;
 use warpwright_vm::{FindingKind, Report, SpaceKind, SpaceTraffic};
 
@@ -78,6 +78,47 @@ fn every_barrier_of(case: &Case<'_>, least: usize) {
         assert!(found, "barrier {without} of {barriers} is not missed");
     }
     assert!(barriers >= least, "{barriers}");
+}
+
+/// Masks of keys beyond the end, orders of bytes and lanes of shuffles: each of them, where it is wrong, is seen.
+#[test]
+fn wrong_masks_permutations_and_lanes_are_seen() {
+    let f16 = Case::new(kernel(4, 2, 64, CacheDtype::F16), &[37]);
+    let quants = Case::new(kernel(4, 2, 64, CacheDtype::Q8_0), &[37]);
+    let lanes = Case::new(IncrementalAttention { tensor_cores: false, ..f16.kernel }, &[37]);
+    let masked = Src::Imm(Imm::F32((-1e30f32).to_bits()));
+    let mask = |op: &mut Op| match op {
+        // On the lanes it is the share of each lane of a run.
+        Op::Selp(selp) if selp.b == masked || selp.b == Src::Imm(Imm::F32((-1e30f32 / 8.0).to_bits())) => {
+            selp.b = selp.a.clone();
+            true
+        }
+        _ => false,
+    };
+    let order = |op: &mut Op| match op {
+        Op::Prmt(prmt) if matches!(prmt.c, Src::Imm(Imm::Int(0x5410 | 0x5140))) => {
+            prmt.c = Src::Imm(Imm::Int(0x7632));
+            true
+        }
+        _ => false,
+    };
+    for (case, wrong) in [
+        (&f16, &mask as &dyn Fn(&mut Op) -> bool),
+        (&quants, &mask),
+        (&lanes, &mask),
+        (&f16, &order),
+        (&quants, &order),
+    ] {
+        let mut built = build(case);
+        let mut changed = 0;
+        keep(&mut built, |op| {
+            changed += usize::from(wrong(op));
+            true
+        });
+        assert!(changed > 0, "{case:?}");
+        let (bits, _) = run(case, &built);
+        assert!(judge(case, &bits).is_some(), "{changed} mistakes in {case:?} are not seen");
+    }
 }
 
 #[test]
