@@ -10,7 +10,8 @@ use super::super::row_wise::{SpreadRows, SpreadTile};
 use super::super::spread::{List, Spread};
 use super::super::strips::{StripElement, StripRows, Strips};
 use super::super::types::*;
-use super::{AT_ONCE, ThinProducts, ThinRows, ThinShape, ThinStep, all};
+use super::{AT_ONCE, ThinProducts, ThinRows, ThinShape, ThinStep, all, refuse_scales};
+use std::panic::Location;
 
 /// Thin products on the lanes: see [`K::lane_products`].
 #[derive(Clone, Copy)]
@@ -25,7 +26,7 @@ pub struct LaneProducts<'k, T> {
 
 impl<'k> K<'k> {
     /// Thin products on the lanes, in `f32`: see [`tensor_products`](Self::tensor_products). Vectors are multiplied by
-    /// `scale`.
+    /// `scale`. Rows have no scales (`E0013`).
     #[track_caller]
     pub fn lane_products<T: StripElement>(
         self,
@@ -34,6 +35,7 @@ impl<'k> K<'k> {
         matrices: [ThinRows<'k, T>; 2],
         load: impl Fn(Reg<'k, u32>, Reg<'k, u32>, Option<Reg<'k, Pred>>, u32) -> Vec<Reg<'k, f32>>,
     ) -> LaneProducts<'k, T> {
+        refuse_scales(self, &matrices, Location::caller());
         let strips = self.strips::<T>(shape.width);
         let vector = |vector: u32| {
             let parts = (0..strips.width() / 4).flat_map(|part| {

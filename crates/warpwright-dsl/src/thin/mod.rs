@@ -16,9 +16,11 @@ use super::pointer::Ptr;
 use super::reg::Reg;
 use super::row_wise::RowWise;
 use super::staged::Ahead;
+use super::state::Loc;
 use super::tile::Matrix;
 use super::types::*;
-use super::{Carry, Guard};
+use super::{Carry, Guard, K};
+use warpwright_ptx::diag::Code;
 
 /// What the vectors and the rows of thin products are.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +42,7 @@ pub struct ThinShape {
 pub struct ThinRows<'k, T> {
     /// The rows, one after the other, each aligned to 16 bytes.
     pub elements: Ptr<'k, Global, T>,
-    /// A scale for each 32 elements of a row, which the tensor cores multiply in; the lanes do not.
+    /// A scale for each 32 elements of a row: for bytes, on the tensor cores.
     pub scales: Option<Ptr<'k, Global, F16>>,
 }
 
@@ -136,6 +138,14 @@ pub trait ThinProducts<'k>: Sized {
 
 /// Vectors of four registers that are exchanged at once.
 const AT_ONCE: u32 = 4;
+
+/// Reports rows that have scales where these are not multiplied in.
+fn refuse_scales<T>(k: K<'_>, matrices: &[ThinRows<'_, T>], loc: Loc) {
+    if matrices.iter().any(|rows| rows.scales.is_some()) {
+        let message = "scales of rows are multiplied in on the tensor cores, of rows of bytes";
+        k.state().mistake(Code::ModifierCombination, loc, message);
+    }
+}
 
 /// Where all of them hold that there are.
 fn all<'k, const N: usize>(conditions: [Option<Reg<'k, Pred>>; N]) -> Option<Reg<'k, Pred>> {

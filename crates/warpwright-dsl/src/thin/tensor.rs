@@ -12,7 +12,8 @@ use super::super::K;
 use super::super::reg::Reg;
 use super::super::tile::*;
 use super::super::types::*;
-use super::{AT_ONCE, ThinProducts, ThinRows, ThinShape, ThinStep, all};
+use super::{AT_ONCE, ThinProducts, ThinRows, ThinShape, ThinStep, all, refuse_scales};
+use std::panic::Location;
 use warpwright_ptx::ir::Type;
 
 /// Columns of an instruction: what numbers of vectors are rounded up to.
@@ -46,7 +47,7 @@ impl<'k> K<'k> {
     /// vector has them, and how many. Of numbers that one term does not hold, products are off by
     /// `2^-22 Σ|x||r| + 2^-38 max|x| Σ|r|`, beside what the tensor cores cut off. All threads of the block call it.
     ///
-    /// Needs `sm_75`, and for `Bf16` `sm_80`.
+    /// Needs `sm_75`, and for `Bf16` `sm_80`. Rows that are not of bytes have no scales (`E0013`).
     #[track_caller]
     pub fn tensor_products<T: Direct>(
         self,
@@ -56,14 +57,17 @@ impl<'k> K<'k> {
         load: impl Fn(Reg<'k, u32>, Reg<'k, u32>, Option<Reg<'k, Pred>>, u32) -> Vec<Reg<'k, f32>>,
     ) -> TensorProducts<'k, T> {
         let ThinShape { vectors, width, held, terms, .. } = shape;
+        if T::RUN_OF_A != RUN {
+            refuse_scales(self, &matrices, Location::caller());
+        }
         let room = vectors.next_multiple_of(N8);
-        let all = self.rows_for_fragments(room, width, |vector, column| {
+        let tile = self.rows_for_fragments(room, width, |vector, column| {
             let there = (vectors < room).then(|| vector.lt(vectors));
             let ragged = (!width.is_multiple_of(RUN)).then(|| column.lt(width));
             load(vector, column, all([there, ragged]), 8)
         });
-        let (normal, down) = all.normalized_rows(VECTOR_EXPONENT);
-        let sides = [(room * terms).next_multiple_of(M16), all.columns()];
+        let (normal, down) = tile.normalized_rows(VECTOR_EXPONENT);
+        let sides = [(room * terms).next_multiple_of(M16), tile.columns()];
         let factor = self.keep_a(held, sides, || normal.as_terms(terms).stacked_a());
         TensorProducts { k: self, shape, factor, scale: down * scale, matrices }
     }

@@ -11,8 +11,8 @@
 //!   bytes             elements 8t..8t + 8 of every 32                elements 4g..4g + 4 of every 32
 //! ```
 //!
-//! So columns change places within runs of 32 or 64, and no further. What multiplies B is loaded in the same order ([`K::rows_for_fragments`]), and whoever stores the
-//! product of A is told them ([`Tile::reduce_scatter`]).
+//! So columns change places within runs of 32 or 64, and no further. What multiplies B is loaded in the same order
+//! ([`K::rows_for_fragments`]), and whoever stores the product of A is told them ([`Tile::reduce_scatter`]).
 
 use super::super::guard::{Guard, both};
 use super::super::reg::{IntoReg, Reg};

@@ -3,7 +3,8 @@
 use super::common::{Given, numbers, rounded};
 use super::outputs;
 use warpwright_dsl::*;
-use warpwright_ptx::ir::Type;
+use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::{Arch, Type};
 
 const VECTORS: u32 = 5;
 const ROWS: u32 = 43;
@@ -164,4 +165,32 @@ fn a_few_vectors_by_many_rows() {
         check(Way::Tensor, 80, Type::BF16, width, !held);
         check(Way::Lanes, 80, Type::F32, width, held);
     }
+}
+
+#[test]
+fn scales_are_for_bytes_on_the_tensor_cores() {
+    fn rows<T: Data>(k: K<'_>) -> [ThinRows<'_, T>; 2] {
+        ["r", "a"].map(|name| ThinRows { elements: k.ptr::<T>(name), scales: Some(k.ptr::<F16>("scales")) })
+    }
+    let shape = ThinShape { vectors: 1, width: 32, step: 16, held: true, terms: 1 };
+    let codes = |body: &dyn Fn(K<'_>)| {
+        let built = build("body", &LaunchRule::new(32), Arch::sm(80), body);
+        built.err().map_or(Vec::new(), |errors| errors.iter().map(|error| error.code).collect())
+    };
+    assert_eq!(
+        codes(&|k| _ =
+            k.tensor_products(shape, k.f32(1.0), rows::<i8>(k), |_, _, _, n| vec![k.f32(0.0); n as usize])),
+        []
+    );
+    let wrong = [Code::ModifierCombination];
+    assert_eq!(
+        codes(&|k| _ =
+            k.tensor_products(shape, k.f32(1.0), rows::<F16>(k), |_, _, _, n| vec![k.f32(0.0); n as usize])),
+        wrong
+    );
+    assert_eq!(
+        codes(&|k| _ =
+            k.lane_products(shape, k.f32(1.0), rows::<F16>(k), |_, _, _, n| vec![k.f32(0.0); n as usize])),
+        wrong
+    );
 }
