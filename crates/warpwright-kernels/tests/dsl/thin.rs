@@ -170,27 +170,26 @@ fn a_few_vectors_by_many_rows() {
 #[test]
 fn scales_are_for_bytes_on_the_tensor_cores() {
     fn rows<T: Data>(k: K<'_>) -> [ThinRows<'_, T>; 2] {
-        ["r", "a"].map(|name| ThinRows { elements: k.ptr::<T>(name), scales: Some(k.ptr::<F16>("scales")) })
+        [("r", "r_scales"), ("a", "a_scales")].map(|(elements, scales)| ThinRows {
+            elements: k.ptr::<T>(elements),
+            scales: Some(k.ptr::<F16>(scales)),
+        })
     }
     let shape = ThinShape { vectors: 1, width: 32, step: 16, held: true, terms: 1 };
-    let codes = |body: &dyn Fn(K<'_>)| {
-        let built = build("body", &LaunchRule::new(32), Arch::sm(80), body);
+    let codes = |body: fn(K<'_>, ThinShape)| {
+        let built = build("body", &LaunchRule::new(32), Arch::sm(80), |k| body(k, shape));
         built.err().map_or(Vec::new(), |errors| errors.iter().map(|error| error.code).collect())
     };
-    assert_eq!(
-        codes(&|k| _ =
-            k.tensor_products(shape, k.f32(1.0), rows::<i8>(k), |_, _, _, n| vec![k.f32(0.0); n as usize])),
-        []
-    );
-    let wrong = [Code::ModifierCombination];
-    assert_eq!(
-        codes(&|k| _ =
-            k.tensor_products(shape, k.f32(1.0), rows::<F16>(k), |_, _, _, n| vec![k.f32(0.0); n as usize])),
-        wrong
-    );
-    assert_eq!(
-        codes(&|k| _ =
-            k.lane_products(shape, k.f32(1.0), rows::<F16>(k), |_, _, _, n| vec![k.f32(0.0); n as usize])),
-        wrong
-    );
+    let tensor = |k: K<'_>, shape| {
+        k.tensor_products(shape, k.f32(1.0), rows::<i8>(k), |_, _, _, n| vec![k.f32(0.0); n as usize]);
+    };
+    let halves = |k: K<'_>, shape| {
+        k.tensor_products(shape, k.f32(1.0), rows::<F16>(k), |_, _, _, n| vec![k.f32(0.0); n as usize]);
+    };
+    let lanes = |k: K<'_>, shape| {
+        k.lane_products(shape, k.f32(1.0), rows::<F16>(k), |_, _, _, n| vec![k.f32(0.0); n as usize]);
+    };
+    assert_eq!(codes(tensor), []);
+    assert_eq!(codes(halves), [Code::ModifierCombination]);
+    assert_eq!(codes(lanes), [Code::ModifierCombination]);
 }
