@@ -30,8 +30,8 @@ use warpwright_dsl::*;
 ///
 /// # How it runs
 ///
-/// A block serves the query heads that share a kv head, so that keys and values are read once, 16 bytes a lane.
-/// Its warps take keys in turns, a step of several at a time, with the next keys and values under way while these
+/// A block serves the query heads that share a kv head, so that keys and values are read once, 16 bytes a lane; of quants
+/// 8 and 4, so that what is multiplied at once has one scale. Its warps take keys in turns, a step of several at a time, with the next keys and values under way while these
 /// are used. With [`splits`](Self::splits) above 1 there are as many blocks for each kv head, every one with at
 /// least 256 tokens; those that a shorter sequence has no tokens for end at once, and the last of the others
 /// to finish merges what they have left in the workspace. The merge goes by the order of the
@@ -50,7 +50,7 @@ use warpwright_dsl::*;
 ///
 /// With `u = 2⁻²⁴`, a score, as the exponent of 2 that it is used as, is off by at most
 /// `ε = (w + 10) u · c Σ|q||k|` with `c = scale · log₂ e`, where `w` is the number of a row's elements that a lane
-/// adds up, 32 at most; and a weight by the factor `1 ± (2^ε - 1 + 2⁻²¹)`. So
+/// adds up, 8 at most; and a weight by the factor `1 ± (2^ε - 1 + 2⁻²¹)`. So
 ///
 /// `|err| ≤ (2 (2^ε - 1) + 2⁻²⁰ + 2 (n + 16) u) · Σ pᵢ|vᵢ|`
 ///
