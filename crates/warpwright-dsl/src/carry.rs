@@ -119,6 +119,26 @@ macro_rules! carry_tuples {
     };
 }
 
+/// What there may be: the host knows whether there is, and every turn or branch has what the first has.
+impl<'k, C: Carry<'k>> Carry<'k> for Option<C> {
+    fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
+        self.iter().for_each(|item| item.each(see));
+    }
+
+    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
+        self.map(|item| item.rebuild(k, next))
+    }
+
+    fn poison(_: K<'k>) -> Self {
+        None
+    }
+
+    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
+        see(self.is_some().into(), 1);
+        self.iter().for_each(|item| item.shape(see));
+    }
+}
+
 impl<'k> Carry<'k> for () {
     fn each(&self, _: &mut dyn FnMut(ir::Reg)) {}
 

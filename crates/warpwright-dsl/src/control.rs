@@ -60,6 +60,18 @@ where
 }
 
 impl<'k> Range<'k> {
+    pub(super) fn start(self) -> Reg<'k, u32> {
+        self.lo
+    }
+
+    pub(super) fn end(self) -> Reg<'k, u32> {
+        self.hi
+    }
+
+    pub(super) fn stride(self) -> Reg<'k, u32> {
+        self.step
+    }
+
     /// Counts by `step`, which is not zero.
     #[track_caller]
     pub fn step(mut self, step: impl IntoReg<'k, u32>) -> Self {

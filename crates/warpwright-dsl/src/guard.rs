@@ -50,6 +50,21 @@ impl<'k> Guard<'k> for Option<Reg<'k, Pred>> {
     }
 }
 
+/// Where all of them hold that there are.
+impl<'k, const N: usize> Guard<'k> for [Option<Reg<'k, Pred>>; N] {
+    fn predicate(self) -> Option<Reg<'k, Pred>> {
+        self.into_iter().flatten().reduce(|one, other| one & other)
+    }
+}
+
+/// Where both hold.
+pub(super) fn both<'k>(one: Option<Reg<'k, Pred>>, other: Option<Reg<'k, Pred>>) -> Option<Reg<'k, Pred>> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one & other),
+        (one, other) => one.or(other),
+    }
+}
+
 impl State {
     /// The guard of an instruction; `None` where the predicate may not be used here.
     pub(super) fn guard(

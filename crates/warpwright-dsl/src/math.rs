@@ -91,6 +91,15 @@ impl<'k> Reg<'k, f32> {
         })
     }
 
+    /// The logarithm to base 2 as [`log2`](Self::log2) gives it; arguments below 2⁻¹²⁶ count as zero, which has `-inf`. It
+    /// is one instruction of the device.
+    #[track_caller]
+    pub fn log2_ftz(self) -> Self {
+        self.unary(Location::caller(), |d, a| {
+            Lg2 { approx: true, ftz: true, ty: Type::F32, d: Dst(d), a }.into()
+        })
+    }
+
     /// `self / other`, to 2 ulp for divisors between 2⁻¹²⁶ and 2¹²⁶.
     #[track_caller]
     pub fn div_approx(self, other: impl IntoReg<'k, f32>) -> Self {

@@ -44,6 +44,14 @@ impl<'k> K<'k> {
 }
 
 impl<'k> Spread<'k> {
+    pub(super) fn kernel(self) -> K<'k> {
+        self.k
+    }
+
+    pub(super) fn count(self) -> usize {
+        self.count
+    }
+
     /// Values that each lane keeps.
     pub fn slots(self) -> usize {
         let mut count = self.count;
@@ -178,7 +186,7 @@ impl<'k> Spread<'k> {
         self.over_runs(Combine::Max, value, Location::caller())
     }
 
-    fn over_runs(self, combine: Combine, value: Reg<'k, f32>, loc: Loc) -> Reg<'k, f32> {
+    pub(super) fn over_runs(self, combine: Combine, value: Reg<'k, f32>, loc: Loc) -> Reg<'k, f32> {
         let mut value = value;
         let mut distance = self.lanes;
         while distance < 32 {

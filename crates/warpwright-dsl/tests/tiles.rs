@@ -295,9 +295,9 @@ fn misfits_name_both_tiles_and_the_line() {
         (10, "the accumulator tile of 16x32 f32 does not go with values for 32 rows"),
         (11, "values for 16 rows do not go with values for 32"),
         (12, "the A tile of 8x32 f16 cannot be: its sides are multiples of 16 and 16"),
-        (13, "the accumulator tile of 12x8 f32 cannot be: its sides are multiples of 16 and 8"),
+        (13, "the accumulator tile of 12x8 f32 cannot be: its sides are multiples of 8 and 8"),
         (14, "the accumulator tile of 256x256 f32 takes 2048 registers of each lane; there are 255"),
-        (15, "values for 15 rows; tiles have multiples of 16 rows, to 1024"),
+        (15, "values for 15 rows; tiles have multiples of 8 rows, to 1024"),
     ];
     let expected = expected.map(|(line, message)| (Code::VectorShape, line, message.to_string()));
     assert_eq!(found, expected);

@@ -3,11 +3,13 @@
 use super::super::collective::Combine;
 use super::super::reg::{Binary, Reg};
 use super::super::state::{Loc, POISON};
+use super::super::types::Pred;
 use super::rows::row_of;
 use super::{Acc, K, Rows, Tile};
 use std::ops;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir;
 
 /// What stands beside accumulators, one value for each: a host number or a register for all of them,
 /// [`Rows`] for those of a row, [`Columns`](super::Columns) for those of a column, accumulators of the same
@@ -117,8 +119,8 @@ impl<'k> Tile<'k, Acc, f32> {
         let (row, pair) = (k.lane_bits(2, 7), k.lane_bits(0, 3));
         let blocks = (self.columns / 8).max(1);
         self.each_register(loc, |i, x| {
-            let (block, part) = (i as u32 / 4, i as u32 % 4);
-            let (down, across) = (block / blocks * 16 + part / 2 * 8, block % blocks * 8 + part % 2);
+            let (block, part) = (i as u32 / 2, i as u32 % 2);
+            let (down, across) = (block / blocks * 8, block % blocks * 8 + part);
             let (row, column) = k.on_line(loc, || (row + down, pair * 2 + across));
             f(row, column, x)
         })
@@ -138,11 +140,20 @@ impl<'k> Tile<'k, Acc, f32> {
         self.k.on_line(loc, || self.each_register(loc, |_, x| x.exp2_ftz()))
     }
 
-    /// Each element times `factor`, plus `addend`, rounded once.
+    /// Each element times what stands beside it in `factor`, plus what does in `addend`, rounded once.
     #[track_caller]
-    pub fn mul_add(self, factor: f32, addend: f32) -> Self {
-        let loc = Location::caller();
-        self.k.on_line(loc, || self.each_register(loc, |_, x| x.mul_add(factor, addend)))
+    pub fn mul_add(self, factor: impl Operand<'k>, addend: impl Operand<'k>) -> Self {
+        let (k, columns, loc) = (self.k, self.columns, Location::caller());
+        let wrong = [factor.mismatch(self.rows, columns), addend.mismatch(self.rows, columns)];
+        if let Some(what) = wrong.into_iter().flatten().next() {
+            let message = format!("{} does not go with {what}", self.describe());
+            k.state().mistake(Code::VectorShape, loc, message);
+            return Self::poison(k, self.rows, columns);
+        }
+        let fused = |i, x: Reg<'k, f32>| {
+            x.mul_add(factor.value(k, columns, i, loc), addend.value(k, columns, i, loc))
+        };
+        k.on_line(loc, || self.each_register(loc, fused))
     }
 
     /// The larger of each element and what stands beside it.
@@ -169,8 +180,7 @@ impl<'k> Tile<'k, Acc, f32> {
     #[track_caller]
     pub fn row_values(self) -> Rows<'k> {
         let Some(regs) = self.usable(Location::caller()) else { return Rows::poison(self.k, self.rows) };
-        let rows = regs.chunks_exact(self.columns as usize / 2);
-        let values: Vec<_> = rows.flat_map(|row| [row[0], row[2]]).collect();
+        let values: Vec<_> = regs.chunks_exact(self.columns as usize / 4).map(|row| row[0]).collect();
         Rows::from_registers(self.k, self.rows, &values)
     }
 
@@ -190,25 +200,74 @@ impl<'k> Tile<'k, Acc, f32> {
         let Some(regs) = self.usable(loc) else { return Self::poison(k, self.rows, columns) };
         let times = (columns / self.columns) as usize;
         Tile::shaped(k, self.rows, columns, loc, |_| {
-            regs.chunks_exact(self.columns as usize / 2).flat_map(|row| row.repeat(times)).collect()
+            regs.chunks_exact(self.columns as usize / 4).flat_map(|row| row.repeat(times)).collect()
         })
+    }
+
+    /// Whether the predicate holds for an element or more: the same in all lanes of the warp.
+    #[track_caller]
+    pub fn any(self, f: impl Fn(Reg<'k, f32>) -> Reg<'k, Pred>) -> Reg<'k, Pred> {
+        let k = self.k;
+        let regs = self.usable(Location::caller()).unwrap_or_default();
+        let here = regs.into_iter().map(|reg| f(Reg::new(k, reg))).reduce(|a, b| a | b);
+        here.map_or(Reg::new(k, POISON), |here| k.any(here))
+    }
+
+    /// The sums of blocks of so many rows, which lie over one another: row `i` is the sum of the rows `i`,
+    /// `i + rows`, `i + 2 rows` and so on. A multiple of 8 that divides the tile's rows; nothing is exchanged.
+    #[track_caller]
+    pub fn fold_rows(self, rows: u32) -> Self {
+        let loc = Location::caller();
+        if !self.divides(rows, self.rows, "rows", loc) {
+            return Self::poison(self.k, rows, self.columns);
+        }
+        let parts = (0..self.rows).step_by(rows as usize).map(|first| self.row_block(first, rows));
+        self.sum_of(parts.collect(), loc)
+    }
+
+    /// The sums of blocks of so many columns, which lie side by side: column `j` is the sum of the columns `j`,
+    /// `j + columns`, `j + 2 columns` and so on. A multiple of 8 that divides the tile's columns; nothing is
+    /// exchanged, so that sums of rows can be added up over many tiles before one [`row_sum`](Self::row_sum).
+    #[track_caller]
+    pub fn fold_columns(self, columns: u32) -> Self {
+        let loc = Location::caller();
+        let poison = Self::poison(self.k, self.rows, columns);
+        if !self.divides(columns, self.columns, "columns", loc) {
+            return poison;
+        }
+        let Some(regs) = self.usable(loc) else { return poison };
+        let (across, part) = (self.columns as usize / 4, columns as usize / 4);
+        let block = |first: usize| {
+            let regs: Vec<_> =
+                regs.chunks_exact(across).flat_map(|row| &row[first..][..part]).copied().collect();
+            Self::from_registers(self.k, self.rows, columns, &regs)
+        };
+        self.sum_of((0..across).step_by(part).map(block).collect(), loc)
+    }
+
+    fn divides(self, part: u32, whole: u32, what: &str, loc: Loc) -> bool {
+        let fits = part > 0 && part.is_multiple_of(8) && whole.is_multiple_of(part);
+        if !fits {
+            let message = format!("{} has no blocks of {part} {what}", self.describe());
+            self.k.state().mistake(Code::VectorShape, loc, message);
+        }
+        fits
+    }
+
+    fn sum_of(self, parts: Vec<Self>, loc: Loc) -> Self {
+        let sum = parts.into_iter().reduce(|sum, part| sum.combine(Binary::Add, part, loc));
+        sum.unwrap_or_else(|| Self::poison(self.k, self.rows, self.columns))
     }
 
     /// Combines a lane's part of each row, then those of the four lanes that share it.
     fn reduce_rows(self, combine: Combine, loc: Loc) -> Rows<'k> {
         let k = self.k;
         let Some(regs) = self.usable(loc) else { return Rows::poison(k, self.rows) };
-        let mut values = Vec::with_capacity(self.rows as usize / 8);
-        for row in regs.chunks_exact(self.columns as usize / 2) {
-            for half in 0..2 {
-                let mine = (row.iter().enumerate())
-                    .filter(|(i, _)| i / 2 % 2 == half)
-                    .map(|(_, &reg)| Reg::<f32>::new(k, reg))
-                    .reduce(|a, b| combine.apply(a, b, loc));
-                let mine = mine.unwrap_or_else(|| k.f32(0.0));
-                values.push(k.butterfly(combine, mine, 4, loc).id);
-            }
-        }
+        let row = |row: &[ir::Reg]| {
+            let mine = row.iter().map(|&reg| Reg::<f32>::new(k, reg)).reduce(|a, b| combine.apply(a, b, loc));
+            k.butterfly(combine, mine.unwrap_or_else(|| k.f32(0.0)), 4, loc).id
+        };
+        let values: Vec<_> = regs.chunks_exact(self.columns as usize / 4).map(row).collect();
         Rows::from_registers(k, self.rows, &values)
     }
 }

@@ -1,8 +1,4 @@
-//! Tiles from what each lane has, and back: for kernels that load fragments themselves.
-//!
-//! Inner dimensions may be in any order, as long as it is the same in both factors, and so may rows and columns,
-//! as long as whoever reads the product knows. So 16 bytes of a row, as they come from memory, are fragments of
-//! two products, without shared memory in between.
+//! Tiles from what each lane has, and back.
 
 use super::super::reg::Reg;
 use super::{Acc, Factor, K, Tile, TileRole};
@@ -13,7 +9,7 @@ impl<'k> K<'k> {
     /// The factor (`A` or `B`) whose registers these are, in each lane as the table of [`Tile`] says: blocks
     /// by rows, of an A tile four registers each, of a B tile two.
     #[track_caller]
-    pub fn factor_of<R: TileRole, T: Factor>(
+    pub(crate) fn factor_of<R: TileRole, T: Factor>(
         self,
         rows: u32,
         columns: u32,
@@ -32,7 +28,7 @@ impl<'k> K<'k> {
         if words.len() == tile.register_count() { tile } else { Tile::poison(self, rows, columns) }
     }
 
-    /// Accumulators whose registers these are: see [`factor_of`](Self::factor_of).
+    /// Accumulators whose registers these are, in each lane as the table of [`Tile`] says: blocks by rows.
     #[track_caller]
     pub fn accumulators_of(self, rows: u32, columns: u32, sums: &[Reg<'k, f32>]) -> Tile<'k, Acc, f32> {
         let loc = Location::caller();

@@ -3,10 +3,11 @@
 use super::super::Ptr;
 use super::super::convert::ConvertFrom;
 use super::super::form::{FormId, NO_FACTOR};
+use super::super::guard::both;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::{Def, Loc, State};
 use super::super::types::*;
-use super::{Acc, Tile};
+use super::{Acc, K, Tile};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{self, Type};
@@ -95,7 +96,7 @@ impl<'k, T: Data> Matrix<'k, T> {
 
     /// The pointer to an element, and whether the matrix has it, where that is to be checked.
     #[track_caller]
-    pub(super) fn place(
+    pub(crate) fn place(
         self,
         row: Reg<'k, u32>,
         column: Reg<'k, u32>,
@@ -126,11 +127,23 @@ impl<'k, T: Data> Matrix<'k, T> {
         };
         let row = row + further;
         let before = if self.checks[1] { Some(column.lt(self.columns)) } else { None };
-        let inside = match (below, before) {
-            (Some(below), Some(before)) => Some(below & before),
-            (below, before) => below.or(before),
-        };
-        (self.ptr.at(row * self.pitch + column), inside)
+        (self.ptr.at(row * self.pitch + column), both(below, before))
+    }
+
+    pub(super) fn kernel(self) -> K<'k> {
+        self.ptr.k
+    }
+
+    /// The number of columns, which the host knows; a mistake otherwise.
+    pub(super) fn host_columns(self, loc: Loc) -> u32 {
+        let mut state = self.ptr.k.state();
+        match state.int_of(self.columns.id).and_then(|columns| u32::try_from(columns).ok()) {
+            Some(columns) => columns,
+            None => {
+                state.mistake(Code::VectorShape, loc, "the number of columns is to be a host number");
+                0
+            }
+        }
     }
 
     /// An element, or zero where the matrix has none.
@@ -225,9 +238,7 @@ impl<'k> Tile<'k, Acc, f32> {
         let (row, column) = (row.binary(Binary::Add, g, loc), column.binary(Binary::Add, t * 2, loc));
         let blocks = (self.columns / 8) as usize;
         for (n, pair) in regs.chunks_exact(2).enumerate() {
-            let (block, half) = (n / 2, n % 2);
-            let down = (block / blocks * 16 + half * 8) as u32;
-            let across = (block % blocks * 8) as u32;
+            let (down, across) = ((n / blocks * 8) as u32, (n % blocks * 8) as u32);
             let (row, column) = (row + down, column + across);
             let [low, high] = [0, 1].map(|i| Reg::<f32>::new(k, pair[i]));
             if !matches!(T::TYPE, Type::F16 | Type::BF16) || to.alignment(column, 4) < 4 {

@@ -14,10 +14,12 @@
 //! [`SharedTile`] is stored so that neither rows nor columns of its matrices meet in a bank.
 //!
 //! The swizzle of shared tiles, the layout of fragments over lanes and the choice of the instruction are decided here.
-//! A kernel that loads and stores tiles says rows and columns. One that makes factors of registers
-//! ([`factor_of`](K::factor_of)), as attention over a cache does, goes by the table of [`Tile`].
+//! A kernel says rows and columns. Rows also become factors straight from global memory ([`Matrix::fragments`]), and
+//! accumulators become the next factors where they stand, in one term or several ([`Terms`]).
 
+mod across;
 mod columns;
+mod direct;
 mod element;
 mod fragment;
 mod lanes;
@@ -27,10 +29,14 @@ mod pipeline;
 mod product;
 mod rows;
 mod shared;
+mod source;
 mod swizzle;
+mod terms;
 mod units;
 
-pub use columns::Columns;
+pub use across::KeptTile;
+pub use columns::{Columns, PerColumn};
+pub use direct::{Direct, DirectRole, Fragments};
 pub use element::Operand;
 pub use matrix::Matrix;
 pub(super) use order::Order;
@@ -38,7 +44,9 @@ pub use pipeline::{Pipeline, Stage, StagedTile};
 pub use product::{Factor, Half};
 pub use rows::{RowOperand, Rows};
 pub use shared::{Fillable, Filling, Open, Readable, Ready, SharedTile, TileAccess};
+pub use source::TileSource;
 pub(super) use swizzle::Part;
+pub use terms::Terms;
 
 use super::K;
 use super::carry::Carry;
@@ -71,7 +79,7 @@ pub struct A;
 /// The right factor: k × n, k a multiple of 32 bytes (16 halves, 8 `f32`) and n of 8.
 #[derive(Clone, Copy, Debug)]
 pub struct B;
-/// What products are added to: m × n, m a multiple of 16 and n of 8.
+/// What products are added to: m × n, both multiples of 8, and m of 16 where a product is added.
 #[derive(Clone, Copy, Debug)]
 pub struct Acc;
 
@@ -90,7 +98,7 @@ macro_rules! roles {
 roles! {
     A "A" |inner| (16, inner);
     B "B" |inner| (inner, 8);
-    Acc "accumulator" |_inner| (16, 8);
+    Acc "accumulator" |_inner| (8, 8);
 }
 
 /// The threads that hold a tile.
@@ -112,8 +120,7 @@ impl TileScope for Warp {}
 ///
 /// | of | registers | rows | columns |
 /// | --- | --- | --- | --- |
-/// | 16×8 accumulators | 0, 1 | g | 2t, 2t + 1 |
-/// | | 2, 3 | g + 8 | 2t, 2t + 1 |
+/// | 8×8 accumulators | 0, 1 | g | 2t, 2t + 1 |
 /// | 16 rows × 32 bytes of A | 0, 2 | g | bytes 4t, and 16 + 4t |
 /// | | 1, 3 | g + 8 | bytes 4t, and 16 + 4t |
 /// | 32 bytes × 8 columns of B | 0, 1 | bytes 4t, and 16 + 4t | g |
@@ -249,6 +256,41 @@ impl<'k, R: TileRole, T: Data, S: TileScope> Tile<'k, R, T, S> {
         Tile { k, first, rows, columns, kind: PhantomData }
     }
 
+    /// `count` rows from `start` on, in the registers that they are in: whole blocks of the role (8 rows of
+    /// accumulators, 16 of A, 32 bytes of the inner dimension of B); anything else is a mistake (`E0016`).
+    #[track_caller]
+    pub fn row_block(self, start: u32, count: u32) -> Self {
+        let (k, loc) = (self.k, Location::caller());
+        let (down, _) = R::granule(32 / T::TYPE.bytes().max(1));
+        let whole = start.is_multiple_of(down) && count.is_multiple_of(down) && count > 0;
+        if !whole || u64::from(start) + u64::from(count) > self.rows.into() {
+            let message =
+                format!("{count} rows from {start} on of {}: its blocks are {down} rows", self.describe());
+            k.state().mistake(Code::VectorShape, loc, message);
+            return Self::poison(k, count, self.columns);
+        }
+        let Some(regs) = self.usable(loc) else { return Self::poison(k, count, self.columns) };
+        let of_row = |row: u32| regs.len() * row as usize / self.rows as usize;
+        Self::from_registers(k, count, self.columns, &regs[of_row(start)..of_row(start + count)])
+    }
+
+    /// The tile over another that is as wide (`E0016` otherwise), in the registers that they are in.
+    #[track_caller]
+    pub fn over(self, below: Self) -> Self {
+        let (k, rows, loc) = (self.k, self.rows + below.rows, Location::caller());
+        if self.columns != below.columns {
+            let message = format!("{} does not lie over {}", self.describe(), below.describe());
+            k.state().mistake(Code::VectorShape, loc, message);
+            return Self::poison(k, rows, self.columns);
+        }
+        match (self.usable(loc), below.usable(loc)) {
+            (Some(upper), Some(lower)) => {
+                Self::from_registers(k, rows, self.columns, &[upper, lower].concat())
+            }
+            _ => Self::poison(k, rows, self.columns),
+        }
+    }
+
     fn register_count(self) -> usize {
         (u64::from(self.rows) * u64::from(self.columns) * u64::from(T::TYPE.bytes()) / 128) as usize
     }
@@ -297,8 +339,8 @@ impl<'k, R: TileRole, T: Data, S: TileScope> Carry<'k> for Tile<'k, R, T, S> {
 }
 
 impl<'k> K<'k> {
-    /// Accumulators that are zero. Rows are a multiple of 16, columns of 8, and all of them fit into the
-    /// registers of a warp, 255 of each lane; anything else is a mistake (`E0016`).
+    /// Accumulators that are zero. Rows and columns are multiples of 8 (rows of 16, where products are added), and
+    /// all of them fit into the registers of a warp, 255 of each lane; anything else is a mistake (`E0016`).
     #[track_caller]
     pub fn accumulators(self, rows: u32, columns: u32) -> Tile<'k, Acc, f32> {
         let zero = self.f32(0.0).id;

@@ -45,6 +45,9 @@ pub trait Half: Factor {
     /// Two in a word; what is too large becomes the largest.
     #[doc(hidden)]
     fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32>;
+    /// Both of a word, the low one first.
+    #[doc(hidden)]
+    fn unpack(word: Reg<'_, u32>) -> [Reg<'_, f32>; 2];
     #[doc(hidden)]
     fn bits(value: f32) -> u16;
 }
@@ -56,6 +59,10 @@ impl Half for F16 {
 
     fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
         low.pack_f16_saturating(high).bits()
+    }
+
+    fn unpack(word: Reg<'_, u32>) -> [Reg<'_, f32>; 2] {
+        word.bits::<F16x2>().f32x2()
     }
 
     fn bits(value: f32) -> u16 {
@@ -70,6 +77,10 @@ impl Half for Bf16 {
 
     fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
         low.pack_bf16(high).bits()
+    }
+
+    fn unpack(word: Reg<'_, u32>) -> [Reg<'_, f32>; 2] {
+        word.bits::<Bf16x2>().f32x2()
     }
 
     fn bits(value: f32) -> u16 {
@@ -100,8 +111,12 @@ impl<'k, T: Factor> Tile<'k, A, T> {
                 let b = &b_regs[2 * (step * columns + j)..][..2];
                 for i in 0..rows {
                     let a = &a[4 * (i * steps + step)..][..4];
-                    let sums = &mut sums[4 * (i * columns + j)..][..4];
-                    multiply::<T>(&mut state, a, b, sums, loc);
+                    // Rows 0 to 7 of the block, and 8 to 15.
+                    let [upper, lower] = [0, 1].map(|half| 2 * ((2 * i + half) * columns + j));
+                    let mut block = [sums[upper], sums[upper + 1], sums[lower], sums[lower + 1]];
+                    multiply::<T>(&mut state, a, b, &mut block, loc);
+                    sums[upper..][..2].copy_from_slice(&block[..2]);
+                    sums[lower..][..2].copy_from_slice(&block[2..]);
                 }
             }
         }
@@ -113,19 +128,27 @@ impl<'k, T: Factor> Tile<'k, A, T> {
     /// inner dimension, so that a product can be added up step by step.
     #[track_caller]
     pub fn k_step(self, start: u32) -> Self {
+        self.k_steps(start, 32 / T::TYPE.bytes())
+    }
+
+    /// `count` columns from `start` on: several [steps](Self::k_step).
+    #[track_caller]
+    pub fn k_steps(self, start: u32, count: u32) -> Self {
         let (k, loc) = (self.k, Location::caller());
         let width = 32 / T::TYPE.bytes();
-        if !start.is_multiple_of(width) || start >= self.columns {
-            let message =
-                format!("the step at column {start} of {}: steps are {width} columns", self.describe());
+        let whole = start.is_multiple_of(width) && count.is_multiple_of(width) && count > 0;
+        if !whole || u64::from(start) + u64::from(count) > self.columns.into() {
+            let message = format!(
+                "{count} columns from {start} on of {}: its steps are {width} columns",
+                self.describe()
+            );
             k.state().mistake(Code::VectorShape, loc, message);
-            return Tile::poison(k, self.rows, width);
+            return Tile::poison(k, self.rows, count);
         }
-        let Some(regs) = self.usable(loc) else { return Tile::poison(k, self.rows, width) };
-        let (steps, step) = ((self.columns / width) as usize, (start / width) as usize);
-        let regs: Vec<_> =
-            regs.chunks_exact(4 * steps).flat_map(|row| &row[4 * step..][..4]).copied().collect();
-        Tile::from_registers(k, self.rows, width, &regs)
+        let Some(regs) = self.usable(loc) else { return Tile::poison(k, self.rows, count) };
+        let [all, step, steps] = [self.columns, start, count].map(|columns| 4 * (columns / width) as usize);
+        let regs: Vec<_> = regs.chunks_exact(all).flat_map(|row| &row[step..][..steps]).copied().collect();
+        Tile::from_registers(k, self.rows, count, &regs)
     }
 
     /// Whether the target multiplies the type and the shapes go together; a mistake otherwise.
@@ -197,6 +220,24 @@ fn multiply<T: Factor>(state: &mut State, a: &[ir::Reg], b: &[ir::Reg], sums: &m
     }
 }
 
+/// Words of 8×8 halves, by rows, as those of A: four such blocks are one of 16×16.
+pub(super) fn blocks_of_a<W: Copy>(words: &[W], columns: u32) -> Vec<W> {
+    let across = (columns / 8) as usize;
+    let pairs = |rows: &[W]| {
+        let (upper, lower) = rows.split_at(across);
+        let pairs = upper.chunks_exact(2).zip(lower.chunks_exact(2));
+        pairs.flat_map(|(upper, lower)| [upper[0], lower[0], upper[1], lower[1]]).collect::<Vec<_>>()
+    };
+    words.chunks_exact(2 * across).flat_map(pairs).collect()
+}
+
+/// The same, transposed, as those of B: two such blocks side by side are one of 16 rows and 8 columns.
+pub(super) fn blocks_of_bt<W: Copy>(words: &[W], columns: u32) -> Vec<W> {
+    let across = (columns / 8) as usize;
+    let step = |at| words.chunks_exact(across).flat_map(move |row| [row[at], row[at + 1]]);
+    (0..across).step_by(2).flat_map(step).collect()
+}
+
 impl<'k> K<'k> {
     /// The right factor, k × n, all of whose elements are `value`, rounded to `T`. It takes one register. A
     /// product with ones sums rows, just as the tensor cores add.
@@ -219,14 +260,10 @@ impl<'k> Tile<'k, Acc, f32> {
     pub fn as_a<T: Half>(self) -> Tile<'k, A, T> {
         let (k, loc) = (self.k, Location::caller());
         let Some(sums) = self.usable(loc) else { return Tile::poison(k, self.rows, self.columns) };
-        let blocks = (self.columns / 8) as usize;
         Tile::shaped(k, self.rows, self.columns, loc, |_| {
             let pack = |pair: &[ir::Reg]| T::pack(Reg::new(k, pair[0]), Reg::new(k, pair[1]));
-            // Two blocks of 8 columns side by side are one of 16.
-            sums.chunks_exact(4 * blocks)
-                .flat_map(|row| row.chunks_exact(8))
-                .flat_map(|pair| pair.chunks_exact(2).map(pack))
-                .collect()
+            let words: Vec<_> = sums.chunks_exact(2).map(pack).collect();
+            blocks_of_a(&words, self.columns)
         })
     }
 }

@@ -26,13 +26,13 @@ impl std::fmt::Debug for Rows<'_> {
 }
 
 impl<'k> K<'k> {
-    /// The same value for each of `rows` rows, a multiple of 16.
+    /// The same value for each of `rows` rows, a multiple of 8.
     #[track_caller]
     pub fn rows(self, rows: u32, value: impl IntoReg<'k, f32>) -> Rows<'k> {
         let loc = Location::caller();
         let value = value.into_reg(self, loc);
-        if rows == 0 || !rows.is_multiple_of(16) || rows > 1024 {
-            let message = format!("values for {rows} rows; tiles have multiples of 16 rows, to 1024");
+        if rows == 0 || !rows.is_multiple_of(8) || rows > 1024 {
+            let message = format!("values for {rows} rows; tiles have multiples of 8 rows, to 1024");
             self.state().mistake(Code::VectorShape, loc, message);
             return Rows::poison(self, rows);
         }
@@ -41,7 +41,7 @@ impl<'k> K<'k> {
 }
 
 impl<'k> K<'k> {
-    /// A value for each of `rows` rows, a multiple of 16: what the closure makes of the row's number, once for
+    /// A value for each of `rows` rows, a multiple of 8: what the closure makes of the row's number, once for
     /// every four lanes' rows.
     #[track_caller]
     pub fn rows_at(self, rows: u32, value: impl Fn(Reg<'k, u32>) -> Reg<'k, f32>) -> Rows<'k> {
@@ -93,7 +93,7 @@ impl<'k> RowOperand<'k> for Rows<'k> {
 
 /// Which of a lane's values for rows stands beside register `index` of accumulators.
 pub(super) fn row_of(index: usize, columns: u32) -> usize {
-    2 * (index / (columns / 2) as usize) + index / 2 % 2
+    index / (columns / 4) as usize
 }
 
 impl<'k> Rows<'k> {
@@ -101,7 +101,7 @@ impl<'k> Rows<'k> {
         Rows { k, first: POISONED, rows }
     }
 
-    /// Two registers for each 16 rows: rows 0 to 7 and 8 to 15, one for each four lanes.
+    /// A register for each 8 rows: a row for each four lanes.
     pub(super) fn from_registers(k: K<'k>, rows: u32, regs: &[ir::Reg]) -> Self {
         let mut state = k.state();
         let first = state.fragments.len() as u32;
@@ -116,6 +116,10 @@ impl<'k> Rows<'k> {
         }
         let first = self.first as usize;
         Some(self.k.state().fragments[first..first + self.rows as usize / 8].to_vec())
+    }
+
+    pub(super) fn kernel(self) -> K<'k> {
+        self.k
     }
 
     pub(super) fn get(self, index: usize) -> Reg<'k, f32> {

@@ -2,6 +2,7 @@
 
 mod operands;
 
+use super::MASKED;
 use crate::Dtype;
 use crate::data::floats::HALVES;
 use operands::Operands;
@@ -183,8 +184,6 @@ pub enum Lengths {
 
 /// Queries of a warp.
 const WARP_ROWS: u32 = 16;
-/// The score, relative to any reference, of a key that a query does not see.
-const MASKED: f32 = -1e30;
 /// Below it, no key has been seen.
 const UNSEEN: f32 = -1e29;
 /// The reference of a row rises when the logarithm of a weight exceeds that of its reference by so much.
@@ -234,8 +233,27 @@ impl FlashAttention {
         }
     }
 
+    /// [`attend`](Self::attend), where queries, and keys and values, may be `f32`.
+    fn attend_as<'k, T: Half + TileSource<T>>(
+        &self,
+        k: K<'k>,
+        singles: [bool; 2],
+        args: &FlashAttentionArgs<Body<'k>>,
+    ) {
+        match singles {
+            [false, false] => self.attend::<T, T, T>(k, args),
+            [true, false] => self.attend::<f32, T, T>(k, args),
+            [false, true] => self.attend::<T, f32, T>(k, args),
+            [true, true] => self.attend::<f32, f32, T>(k, args),
+        }
+    }
+
     /// The algorithm, for queries of `Q` and keys and values of `S` that are multiplied as `T`.
-    fn attend<'k, Q: Source<T>, S: Source<T>, T: Half>(&self, k: K<'k>, args: &FlashAttentionArgs<Body<'k>>) {
+    fn attend<'k, Q: TileSource<T>, S: TileSource<T>, T: Half>(
+        &self,
+        k: K<'k>,
+        args: &FlashAttentionArgs<Body<'k>>,
+    ) {
         let (d, rows, keys) = (self.head_dim, self.rows(), self.keys(k.target()));
         let operands = self.operands::<Q, S>(k, args);
         let &Operands { q_len, kv_len, .. } = &operands;
@@ -259,7 +277,7 @@ impl FlashAttention {
         };
 
         let q = k.shared_tile::<T>(rows, d);
-        Q::load(q, operands.q, row);
+        Q::fill(q, operands.q, row);
         k.sync();
         let q = q.rows(k.warp() * WARP_ROWS, WARP_ROWS);
         // Where registers do not hold them beside the results, they are loaded anew for every tile.
@@ -270,8 +288,8 @@ impl FlashAttention {
         let load = |whole: bool| {
             let (keys, values) = (operands.keys.rows_fit(whole), operands.values.rows_fit(whole));
             move |stage, turn| {
-                S::load(k_tiles.at(stage), keys, first_key(turn));
-                S::load(v_tiles.at(stage), values, first_key(turn));
+                S::fill(k_tiles.at(stage), keys, first_key(turn));
+                S::fill(v_tiles.at(stage), values, first_key(turn));
             }
         };
         // `q·kᵀ`, relative to the rows' references.
@@ -359,32 +377,6 @@ impl<'k> State<'k> {
     }
 }
 
-/// Element types of inputs that can be loaded as factors of `T`.
-trait Source<T: Half>: Data {
-    /// Fills the tile from a row of the matrix on.
-    fn load<'k, X: Fillable>(tile: SharedTile<'k, T, X>, from: Matrix<'k, Self>, row: Reg<'k, u32>)
-    where
-        Self: Sized;
-}
-
-impl Source<F16> for F16 {
-    fn load<'k, X: Fillable>(tile: SharedTile<'k, F16, X>, from: Matrix<'k, F16>, row: Reg<'k, u32>) {
-        tile.load(from, row, 0);
-    }
-}
-
-impl Source<Bf16> for Bf16 {
-    fn load<'k, X: Fillable>(tile: SharedTile<'k, Bf16, X>, from: Matrix<'k, Bf16>, row: Reg<'k, u32>) {
-        tile.load(from, row, 0);
-    }
-}
-
-impl<T: Half> Source<T> for f32 {
-    fn load<'k, X: Fillable>(tile: SharedTile<'k, T, X>, from: Matrix<'k, f32>, row: Reg<'k, u32>) {
-        tile.load_rounded(from, row, 0);
-    }
-}
-
 impl Kernel for FlashAttention {
     type Args<M: Mode> = FlashAttentionArgs<M>;
 
@@ -420,15 +412,9 @@ impl Kernel for FlashAttention {
 
     fn body<'k>(&self, k: K<'k>, args: FlashAttentionArgs<Body<'k>>) {
         let whole = [self.q, self.kv].map(|dtype| dtype == Dtype::F32);
-        match (self.factors, whole) {
-            (Dtype::Bf16, [false, false]) => self.attend::<Bf16, Bf16, Bf16>(k, &args),
-            (Dtype::Bf16, [true, false]) => self.attend::<f32, Bf16, Bf16>(k, &args),
-            (Dtype::Bf16, [false, true]) => self.attend::<Bf16, f32, Bf16>(k, &args),
-            (Dtype::Bf16, [true, true]) => self.attend::<f32, f32, Bf16>(k, &args),
-            (_, [false, false]) => self.attend::<F16, F16, F16>(k, &args),
-            (_, [true, false]) => self.attend::<f32, F16, F16>(k, &args),
-            (_, [false, true]) => self.attend::<F16, f32, F16>(k, &args),
-            (_, [true, true]) => self.attend::<f32, f32, F16>(k, &args),
+        match self.factors {
+            Dtype::Bf16 => self.attend_as::<Bf16>(k, whole, &args),
+            _ => self.attend_as::<F16>(k, whole, &args),
         }
     }
 }

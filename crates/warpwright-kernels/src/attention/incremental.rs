@@ -1,13 +1,10 @@
 //! Decode attention: one new token of each sequence over its KV cache.
 
-use super::block;
-use super::cache::RowLayout;
+use super::decode;
 use super::split::{MAX_SPLITS, MIN_CHUNK};
-use super::tensor;
 use crate::CacheDtype;
 use crate::Dtype;
 use crate::data::eight_bits::BLOCK;
-use std::f32::consts::LOG2_E;
 use warpwright_dsl::*;
 
 /// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a
@@ -33,17 +30,18 @@ use warpwright_dsl::*;
 ///
 /// # How it runs
 ///
-/// A block serves the query heads that share a kv head, so that keys and values are read once, 16 bytes a lane.
-/// Its warps take keys in turns, a step of several at a time, with the next keys and values under way while these
+/// A block serves the query heads that share a kv head, so that keys and values are read once, 16 bytes a lane; of quants
+/// 8 and 4, so that what is multiplied at once has one scale. Its warps take keys in turns, a step of several at a time, with the next keys and values under way while these
 /// are used. With [`splits`](Self::splits) above 1 there are as many blocks for each kv head, every one with at
 /// least 256 tokens; those that a shorter sequence has no tokens for end at once, and the last of the others
 /// to finish merges what they have left in the workspace. The merge goes by the order of the
 /// sequence, so that results are the same, bit by bit, in every launch.
 ///
-/// Products are made in one of two ways. On the tensor cores, where [`tensor_cores`](Self::tensor_cores) allows
-/// it, 16 bytes of a row are fragments as they are; queries and weights are sums of two or three numbers of
-/// the cache's type where one does not hold them. Elsewhere lanes multiply in `f32`, and hand on parts of the
-/// scores so that each lane has some of them.
+/// Products are [thin](ThinProducts). On the tensor cores, which take caches of `q8_0`, and those of 16 bits where
+/// [`tensor_cores`](Self::tensor_cores) allows it, what a lane loads of a row is fragments as it is; queries and weights
+/// are sums of two or three numbers of the factors' type where one does not hold them. Quants of `q8_0` become halves,
+/// exactly; the scales of keys multiply the products of each block, and those of values the weights, before these are
+/// split. Elsewhere lanes multiply in `f32`, and hand on parts of the scores so that each lane has some of them.
 ///
 /// The registers of a warp have room for 16 heads of 16-bit caches, and of `f32` up to head_dim 128, twice
 /// that; for 8 of `q8_0`. Larger groups are served in [`passes`](Self::passes), each of which reads K and V.
@@ -52,7 +50,7 @@ use warpwright_dsl::*;
 ///
 /// With `u = 2⁻²⁴`, a score, as the exponent of 2 that it is used as, is off by at most
 /// `ε = (w + 10) u · c Σ|q||k|` with `c = scale · log₂ e`, where `w` is the number of a row's elements that a lane
-/// adds up, 32 at most; and a weight by the factor `1 ± (2^ε - 1 + 2⁻²¹)`. So
+/// adds up, 8 at most; and a weight by the factor `1 ± (2^ε - 1 + 2⁻²¹)`. So
 ///
 /// `|err| ≤ (2 (2^ε - 1) + 2⁻²⁰ + 2 (n + 16) u) · Σ pᵢ|vᵢ|`
 ///
@@ -60,6 +58,10 @@ use warpwright_dsl::*;
 /// `ε = (4 head_dim + 48) u · c Σ|q||k| + 2⁻³⁸ · c max|q| Σ|k|`, and
 ///
 /// `|err| ≤ (2 (2^ε - 1) + 2⁻²⁰ + (14 n + 80) u) · Σ pᵢ|vᵢ| + n 2⁻³⁸ · max|vᵢ|`.
+///
+/// Of a `q8_0` cache the products of a block are scaled and added up in `f32`, which makes it `5 head_dim`; a weight is
+/// rounded once more when it is scaled, which makes it `15 n`; and what a weight may lack is relative to the largest weight
+/// times the largest scale of its row, so that `max|v|` is that of all elements of all values.
 ///
 /// Scores up to `10³⁰` are finite, and so are sums; where `ε` is large, as for inputs of 10⁶, results still are
 /// means of values.
@@ -112,8 +114,8 @@ pub struct IncrementalAttention {
     /// Blocks that share a sequence: see [`splits_for`](Self::splits_for).
     #[field(range = 1..=MAX_SPLITS, default = 1)]
     pub splits: u32,
-    /// Whether tensor cores may be used: they are for caches of `f16`, and from `sm_80` on `bf16`, with a head_dim
-    /// of up to 128 where the queries fit into registers.
+    /// Whether tensor cores may be used for caches of `f16`, and from `sm_80` on `bf16`, where head_dim is up to 128. A
+    /// cache of `q8_0` is multiplied on them in any case.
     #[field(default = true)]
     pub tensor_cores: bool,
     /// Warps of a block.
@@ -151,27 +153,23 @@ pub struct IncrementalAttentionArgs<M: Mode> {
     pub batch: M::Dim,
 }
 
-/// What the configuration means for a warp.
+/// What the configuration means for a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    pub(super) layout: RowLayout,
     /// Query heads of a kv head.
     pub(super) group: u32,
     /// Query heads that a block serves: all of a group, or a part.
     pub(super) heads: u32,
-    /// Keys of a step for each run of lanes.
-    pub(super) depth: u32,
-    /// Whether a lane's part of the queries stays in registers; else it is read from shared memory in each step.
-    pub(super) query_in_registers: bool,
+    /// Elements of a row that a lane has, where lanes multiply.
+    width: u32,
 }
 
-/// Registers of a lane for the weighted sums of values, and for the queries.
+/// Registers of a lane for the weighted sums of values where lanes multiply, and heads of a block, at most.
 const OUT_REGISTERS: u32 = 128;
+const MAX_HEADS: u32 = 32;
+/// Registers of a lane that queries may take where lanes multiply, and queries and sums on the tensor cores.
 const QUERY_REGISTERS: u32 = 64;
-/// Registers of a lane for queries and sums on the tensor cores.
-const TENSOR_REGISTERS: u32 = 96;
-/// Heads of a block at most: each of them has scores in every step.
-const MOST_HEADS: u32 = 32;
+const TENSOR_REGISTERS: u32 = 80;
 
 impl IncrementalAttention {
     /// Heads over an `f16` cache with room for `max_seq_len` tokens, with `f32` around it, scaled by
@@ -231,53 +229,67 @@ impl IncrementalAttention {
     }
 
     pub(super) fn plan(&self) -> Plan {
-        let layout = RowLayout::new(self.cache, self.head_dim.clamp(32, 256));
         let group = (self.heads / self.kv_heads.max(1)).max(1);
-        let most = (OUT_REGISTERS / layout.width()).clamp(1, MOST_HEADS);
-        let heads = group.div_ceil(group.div_ceil(most));
-        let depth = match heads {
-            0..=8 if layout.elements() < 16 || heads <= 4 => 4,
-            _ => 2,
-        };
-        Plan { layout, group, heads, depth, query_in_registers: heads * layout.width() <= QUERY_REGISTERS }
+        let pieces = (self.width() * self.cache.bytes()).div_ceil(16);
+        let width = 16 / self.cache.bytes() * pieces.div_ceil(32);
+        let heads = group.div_ceil(group.div_ceil((OUT_REGISTERS / width).min(MAX_HEADS)));
+        Plan { group, heads, width }
     }
 
-    /// Registers of a lane for the queries and for the sums on the tensor cores, where those are used.
-    fn tensor_state(&self) -> Option<u32> {
-        let (Plan { heads, .. }, head_dim) = (self.plan(), self.head_dim.clamp(32, 256));
-        let cache = match self.cache {
-            CacheDtype::F16 => Dtype::F16,
-            CacheDtype::Bf16 => Dtype::Bf16,
-            _ => return None,
-        };
-        let state = tensor::registers(head_dim, heads, self.q, cache).iter().sum();
-        (self.tensor_cores && head_dim <= 128 && state <= TENSOR_REGISTERS).then_some(state)
+    /// Elements of a head, also where [`check`](Kernel::check) refuses the configuration.
+    fn width(&self) -> u32 {
+        self.head_dim.clamp(32, 256)
     }
 
     /// Whether the products are on the tensor cores of such a target.
     pub(super) fn on_tensor_cores(&self, sm: u16) -> bool {
-        self.tensor_state().is_some() && (sm >= 80 || self.cache == CacheDtype::F16)
+        let halves = self.tensor_cores && self.width() <= 128;
+        match self.cache {
+            CacheDtype::F32 => false,
+            CacheDtype::F16 => halves,
+            CacheDtype::Bf16 => halves && sm >= 80,
+            CacheDtype::Q8_0 => true,
+        }
     }
 
-    /// Sixteens of keys in a step on the tensor cores.
-    pub(super) fn tensor_depth(&self) -> u32 {
-        if self.head_dim <= 64 { 2 } else { 1 }
+    /// Queries and a step on the tensor cores.
+    pub(super) fn tensor_shape(&self) -> ThinShape {
+        // As many as hold a query's element to 2⁻²².
+        let terms = match (self.cache, self.q) {
+            (CacheDtype::Bf16, Dtype::F32) => 3,
+            (CacheDtype::Bf16, Dtype::F16) | (CacheDtype::F16 | CacheDtype::Q8_0, Dtype::F32) => 2,
+            _ => 1,
+        };
+        let step = if self.width() <= 64 { 32 } else { 16 };
+        let (vectors, width) = (self.plan().heads, self.width());
+        let shape = ThinShape { vectors, width, step, held: true, terms };
+        let registers: u32 = TensorProducts::<F16>::registers(shape).iter().sum();
+        ThinShape { held: registers <= TENSOR_REGISTERS, ..shape }
     }
 
-    /// Blocks that a multiprocessor has registers for: queries and sums, keys and values on their way, and what is
-    /// in use.
+    /// The same on the lanes.
+    pub(super) fn lane_shape(&self) -> ThinShape {
+        let Plan { heads, width, .. } = self.plan();
+        let (step, held) = (if heads <= 8 { 4 } else { 2 }, heads * width <= QUERY_REGISTERS);
+        ThinShape { vectors: heads, width: self.width(), step, held, terms: 1 }
+    }
+
+    /// Blocks that a multiprocessor has registers for: queries and sums, and keys and values on their way.
     fn resident_blocks(&self) -> u32 {
-        let Plan { layout, heads, depth, query_in_registers, .. } = self.plan();
-        let state = heads * layout.width() * if query_in_registers { 2 } else { 1 };
-        // Quants become floats by way of other words.
-        let in_use = layout.width() * if self.cache == CacheDtype::Q8_0 { 4 } else { 1 };
-        let on_lanes = state + 8 * depth * layout.pieces + in_use;
-        let rows = tensor::rows_registers(self.head_dim, self.tensor_depth());
-        let on_tensor_cores = self.tensor_state().map(|state| state + rows);
-        let of_bf16 = |state: u32| if self.cache == CacheDtype::Bf16 { state.max(on_lanes) } else { state };
-        let warps = match on_tensor_cores.map_or(on_lanes, of_bf16) {
-            // 128, 168 and 255 registers for each lane.
-            0..=72 => 16,
+        let (lanes, tensor, Plan { heads, width, .. }) =
+            (self.lane_shape(), self.tensor_shape(), self.plan());
+        let [query, sums] = TensorProducts::<F16>::registers(tensor);
+        // Quants become halves on the way.
+        let rows = tensor.step * self.width().next_multiple_of(64) / 32;
+        let on_tensor_cores = if tensor.held { query } else { 0 } + sums + rows;
+        let words = lanes.step * width * self.cache.bytes() / 2;
+        let on_lanes = heads * width * if lanes.held { 2 } else { 1 } + words + width;
+        // Of several targets the one that has least room.
+        let registers = [75, 80].map(|sm| if self.on_tensor_cores(sm) { on_tensor_cores } else { on_lanes });
+        let warps = match registers[0].max(registers[1]) {
+            // 80, 128, 168 and 255 registers for each lane.
+            0..=48 => 24,
+            49..=72 => 16,
             73..=112 => 12,
             _ => 8,
         };
@@ -286,11 +298,6 @@ impl IncrementalAttention {
 
     pub(super) fn warps(&self) -> u32 {
         self.warps.clamp(1, 8)
-    }
-
-    /// What scores are multiplied by, as exponents of 2.
-    pub(super) fn scale_of_exponents(&self) -> f32 {
-        self.score_scale() * LOG2_E
     }
 }
 
@@ -328,6 +335,6 @@ impl Kernel for IncrementalAttention {
     }
 
     fn body<'k>(&self, k: K<'k>, args: IncrementalAttentionArgs<Body<'k>>) {
-        block::attend(self, k, &args);
+        decode::attend(self, k, &args);
     }
 }

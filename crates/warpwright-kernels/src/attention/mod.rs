@@ -4,15 +4,15 @@
 //! Queries and results are token-major, `tokens × heads × head_dim`; a head of keys and values serves
 //! `heads / kv_heads` heads of queries.
 
-mod block;
-mod cache;
+mod decode;
 pub(crate) mod flash;
 pub(crate) mod incremental;
-mod online;
+mod softmax;
 mod split;
-mod steps;
-mod tensor;
-mod warps;
+
+/// The score of a key that does not count, relative to any other, and the maximum of none: finite, so that differences
+/// are numbers.
+const MASKED: f32 = -1e30;
 
 /// What scores are multiplied by where a configuration says `scale`.
 fn score_scale(scale: Option<f32>, head_dim: u32) -> f32 {

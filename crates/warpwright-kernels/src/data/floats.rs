@@ -1,7 +1,9 @@
 //! Floats of a type that is configuration: kernels whose buffers may be `f32`, `f16` or `bf16` and that
 //! compute in `f32`.
 
-use warpwright_dsl::{AnyPtr, Bf16, Bf16x2, Dim, Domain, F16, F16x2, Global, Index, Number, Pred, Ptr, Reg};
+use warpwright_dsl::{
+    AnyPtr, Bf16, Bf16x2, Dim, Domain, F16, F16x2, Global, Guard, Index, Number, Pred, Ptr, Reg,
+};
 use warpwright_ptx::ir::Type;
 
 /// The element type of a buffer of floats.
@@ -131,7 +133,7 @@ impl<'k> Floats<'k> {
     /// the address is a multiple of these.
     #[track_caller]
     pub(crate) fn ld_vec(self, index: impl Index<'k>, count: u32) -> Vec<Reg<'k, f32>> {
-        self.load(None, index, count)
+        self.load(None::<Reg<'k, Pred>>, index, count)
     }
 
     /// [`ld_vec`](Self::ld_vec) where the predicate holds, else zeros; memory is not touched then.
@@ -155,11 +157,11 @@ impl<'k> Floats<'k> {
     #[track_caller]
     pub(crate) fn load(
         self,
-        condition: Option<Reg<'k, Pred>>,
+        condition: impl Guard<'k>,
         index: impl Index<'k>,
         count: u32,
     ) -> Vec<Reg<'k, f32>> {
-        let from = self.at(index);
+        let (from, condition) = (self.at(index), condition.predicate());
         let vector = self.vector(count);
         let mut values = Vec::with_capacity(count as usize);
         for first in (0..count).step_by(vector as usize) {
@@ -205,24 +207,13 @@ impl<'k> Floats<'k> {
     /// Stores values, rounded, as the elements from `index` on: see [`ld_vec`](Self::ld_vec).
     #[track_caller]
     pub(crate) fn st_vec(self, index: impl Index<'k>, values: &[Reg<'k, f32>]) {
-        self.store(None, index, values)
+        self.store(None::<Reg<'k, Pred>>, index, values)
     }
 
-    /// [`st_vec`](Self::st_vec) where the predicate holds.
+    /// [`st_vec`](Self::st_vec), where the predicate holds if there is one.
     #[track_caller]
-    pub(crate) fn st_vec_if(self, condition: Reg<'k, Pred>, index: impl Index<'k>, values: &[Reg<'k, f32>]) {
-        self.store(Some(condition), index, values)
-    }
-
-    /// [`st_vec`](Self::st_vec), or [`st_vec_if`](Self::st_vec_if) where there is a predicate.
-    #[track_caller]
-    pub(crate) fn store(
-        self,
-        condition: Option<Reg<'k, Pred>>,
-        index: impl Index<'k>,
-        values: &[Reg<'k, f32>],
-    ) {
-        let to = self.at(index);
+    pub(crate) fn store(self, condition: impl Guard<'k>, index: impl Index<'k>, values: &[Reg<'k, f32>]) {
+        let (to, condition) = (self.at(index), condition.predicate());
         let vector = self.vector(values.len() as u32);
         for (chunk, values) in (0..).step_by(vector as usize).zip(values.chunks_exact(vector as usize)) {
             // Halves travel in pairs.

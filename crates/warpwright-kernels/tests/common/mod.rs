@@ -38,6 +38,7 @@ pub(crate) fn encode(ty: Type, values: &[f64]) -> Vec<u8> {
         Type::F16 => f16_bits(value as f32).to_le_bytes().to_vec(),
         Type::BF16 => bf16_bits(value as f32).to_le_bytes().to_vec(),
         Type::U32 => (value as u32).to_le_bytes().to_vec(),
+        Type::S8 => vec![value as i8 as u8],
         _ => (value as f32).to_le_bytes().to_vec(),
     };
     values.iter().flat_map(bytes).collect()

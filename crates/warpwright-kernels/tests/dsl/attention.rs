@@ -234,6 +234,21 @@ fn exponentials_flush_what_is_too_small() {
 }
 
 #[test]
+fn logarithms_flush_what_is_too_small() {
+    let x = rounded(Type::F32, &[1.0, 2.0, 0.75, 1e-30, 2f64.powi(-24), 3e38, 1e-40, 0.0]);
+    let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, x.len())];
+    let found = outputs(80, (1, 32), &given, |k| {
+        let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
+        k.when(k.tid().lt(8), || y.st(k.tid(), x.ld(k.tid()).log2_ftz()));
+    });
+    for (x, &found) in x.iter().zip(&found[0]) {
+        let exact = if *x < 2f64.powi(-126) { f64::NEG_INFINITY } else { x.log2() };
+        let bound = 2f64.powi(-22) * exact.abs().max(1.0);
+        assert!(found == exact || (found - exact).abs() <= bound, "log2 {x}: {found}");
+    }
+}
+
+#[test]
 fn stores_of_half_precision_stay_finite() {
     for sm in TARGETS {
         for pitch in [16, 17] {

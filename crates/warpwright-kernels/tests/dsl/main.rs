@@ -7,10 +7,14 @@ mod choice;
 mod common;
 mod control;
 mod division;
+mod exchange;
+mod fragments;
 mod halo;
 mod operations;
+mod row_wise;
 mod spread;
 mod states;
+mod thin;
 mod tiles;
 
 use common::Given;

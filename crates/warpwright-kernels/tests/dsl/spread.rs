@@ -59,7 +59,6 @@ fn mistakes_of_spreads_are_reported() {
     assert_eq!(codes(|k| _ = k.spread(2, 8).sums(&[k.f32(1.0)])), wrong);
     assert_eq!(codes(|k| _ = k.spread(1, 8).get(&[k.f32(1.0)], 1)), wrong);
     let shape = vec![Code::VectorShape];
-    assert_eq!(codes(|k| _ = k.factor_of::<A, F16>(16, 16, &[k.u32(0)])), shape);
     assert_eq!(codes(|k| _ = k.accumulators_of(16, 8, &[k.f32(0.0)])), shape);
     // A list that changes its length on the way.
     let grows = |k: K<'_>| {
@@ -156,36 +155,6 @@ fn powers_of_two_without_subnormals() {
             let exact = x.exp2();
             let bound = if exact < 2f64.powi(-126) { 2f64.powi(-126) } else { exact * 2f64.powi(-22) };
             assert!((y - exact).abs() <= bound, "2^{x} is {y} on sm_{sm}");
-        }
-    }
-}
-
-/// Fragments that lanes load by themselves: the product of 16×32 by 32×8, with the inner dimension in the order in
-/// which 16 bytes of a row come.
-#[test]
-fn fragments_are_what_lanes_have() {
-    let (a, b) = (wholes(16 * 32, 3), wholes(8 * 32, 4));
-    for sm in TARGETS {
-        let given = [Given::Input(Type::F16, &a), Given::Input(Type::F16, &b), Given::Output(Type::F32, 128)];
-        let found = outputs(sm, (1, 32), &given, |k| {
-            let (g, t) = (k.lane() >> 2, k.lane() & 3);
-            let [a, b] = ["a", "b"].map(|name| k.ptr::<F16>(name).cast::<u32>());
-            let [low, high] = [g, g + 8].map(|row| a.ld_vec::<4>(row * 16 + t * 4));
-            let column = b.ld_vec::<4>(g * 16 + t * 4);
-            let words: Vec<_> =
-                [0, 2].iter().flat_map(|&i| [low[i], high[i], low[i + 1], high[i + 1]]).collect();
-            let a = k.factor_of::<A, F16>(16, 32, &words);
-            let b = k.factor_of::<B, F16>(32, 8, &column);
-            let sums = a.mma(b, k.accumulators(16, 8)).to_vec();
-            let doubled: Vec<_> = sums.iter().map(|&sum| sum * 2.0).collect();
-            let y = k.ptr_mut::<f32>("y").matrix(16, 8);
-            k.accumulators_of(16, 8, &doubled).store(y, 0, 0);
-        });
-        for row in 0..16 {
-            for column in 0..8 {
-                let sum: f64 = (0..32).map(|i| a[row * 32 + i] * b[column * 32 + i]).sum();
-                assert_eq!(found[0][row * 8 + column], 2.0 * sum, "sm_{sm}");
-            }
         }
     }
 }

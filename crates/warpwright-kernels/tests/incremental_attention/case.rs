@@ -70,6 +70,8 @@ pub(crate) struct Case<'a> {
     /// The length of each sequence.
     pub(crate) lengths: &'a [u32],
     pub(crate) class: Class,
+    /// What values are multiplied by, beside the class: keys, and so scores, are not.
+    pub(crate) magnitude: f64,
     pub(crate) seed: u64,
     pub(crate) sm: u16,
     pub(crate) options: Options,
@@ -83,6 +85,7 @@ impl<'a> Case<'a> {
             kernel,
             lengths,
             class: Class::Normal,
+            magnitude: 1.0,
             seed: 1,
             sm: 80,
             options: Options::checked(),
@@ -107,10 +110,11 @@ const BLOCK: usize = 32;
 const NAN: u16 = 0x7fff;
 
 impl Cache {
-    fn new(case: &Case<'_>, seed: u64) -> Self {
+    fn new(case: &Case<'_>, seed: u64, magnitude: f64) -> Self {
         let (head_dim, ty) = (case.kernel.head_dim as usize, case.kernel.cache.ty());
         let largest = if matches!(case.kernel.cache, CacheDtype::F16 | CacheDtype::Q8_0) { 6e4 } else { 1e6 };
-        let exact = case.class.rows(case.rows() * head_dim, head_dim, largest, seed);
+        let mut exact = case.class.rows(case.rows() * head_dim, head_dim, largest, seed);
+        exact.iter_mut().for_each(|x| *x *= magnitude);
         if case.kernel.cache != CacheDtype::Q8_0 {
             let values = rounded(ty, &exact);
             return Cache { elements: encode(ty, &values), scales: Vec::new(), values };
@@ -206,9 +210,15 @@ fn bound(kernel: &IncrementalAttention, expected: &Expected, length: usize, i: u
     let (u, n) = (2f64.powi(-24), length as f64);
     let (epsilon, adds, absolute) = if on_tensor_cores(kernel) {
         let d = f64::from(kernel.head_dim);
-        let epsilon = (4.0 * d + 48.0) * u * expected.magnitude + 2f64.powi(-38) * expected.largest;
-        let (low, high) = expected.range[i];
-        (epsilon, 14.0 * n + 80.0, n * 2f64.powi(-38) * low.abs().max(high.abs()))
+        let quants = kernel.cache == CacheDtype::Q8_0;
+        let (of_row, adds) = if quants { (5.0 * d, 15.0 * n) } else { (4.0 * d, 14.0 * n) };
+        let epsilon = (of_row + 48.0) * u * expected.magnitude + 2f64.powi(-38) * expected.largest;
+        let largest = |&(low, high): &(f64, f64)| low.abs().max(high.abs());
+        let most = match quants {
+            true => expected.range.iter().map(largest).fold(0.0, f64::max),
+            false => largest(&expected.range[i]),
+        };
+        (epsilon, adds + 80.0, n * 2f64.powi(-38) * most)
     } else {
         ((width(kernel) + 10.0) * u * expected.magnitude, 2.0 * (n + 16.0), 0.0)
     };
@@ -220,7 +230,7 @@ fn bound(kernel: &IncrementalAttention, expected: &Expected, length: usize, i: u
 }
 
 fn on_tensor_cores(kernel: &IncrementalAttention) -> bool {
-    kernel.tensor_cores && is_half(kernel.cache) && kernel.head_dim <= 128
+    kernel.cache == CacheDtype::Q8_0 || kernel.tensor_cores && is_half(kernel.cache) && kernel.head_dim <= 128
 }
 
 fn is_half(cache: CacheDtype) -> bool {
@@ -266,7 +276,7 @@ fn inputs(case: &Case<'_>) -> (Vec<f64>, Cache, Cache) {
     let count = case.lengths.len() * (heads * head_dim) as usize;
     let query = case.class.rows(count, head_dim as usize, largest, case.seed * 3 + 7);
     let query = rounded(q.ty(), &query);
-    (query, Cache::new(case, case.seed * 5 + 11), Cache::new(case, case.seed * 7 + 13))
+    (query, Cache::new(case, case.seed * 5 + 11, 1.0), Cache::new(case, case.seed * 7 + 13, case.magnitude))
 }
 
 /// Launches what was built on the virtual GPU: the outputs' bits and the report.

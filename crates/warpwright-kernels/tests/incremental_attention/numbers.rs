@@ -150,6 +150,16 @@ fn inputs_that_are_hard() {
     }
 }
 
+/// Values far larger and smaller than the weights that they are multiplied by.
+#[test]
+fn values_of_any_magnitude() {
+    for cache in CacheDtype::ALL {
+        for magnitude in [3e4, 1e-2, 1e-4] {
+            check(&Case { magnitude, ..Case::new(kernel(4, 2, 64, cache), &[39]) });
+        }
+    }
+}
+
 #[test]
 fn random_seeds() {
     for seed in 0..if is_full() { 40 } else { 4 } {
