@@ -60,7 +60,6 @@ fn main() -> Result<()> {
         y: Some(normal.as_any()),
         quants: None,
         scales: None,
-        sums: None,
         rows: ROWS as u64,
     };
     let first = norm.with(args).prepare()?;

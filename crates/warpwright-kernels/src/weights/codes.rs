@@ -42,6 +42,16 @@ pub(super) const fn four(byte: u32) -> u32 {
     byte * 0x0101_0101
 }
 
+/// The four low bits of a word, one in each byte of another.
+pub(super) fn spread(bits: Reg<'_, u32>) -> Reg<'_, u32> {
+    ((bits & 15) * 0x0020_4081) & four(1)
+}
+
+/// The lowest bits of four bytes, side by side: the inverse of [`spread`].
+pub(super) fn gathered(bytes: Reg<'_, u32>) -> Reg<'_, u32> {
+    (bytes * 0x1020_4080) >> 28
+}
+
 impl Cut {
     pub(super) fn of(quants: &Quants) -> Self {
         let bits = quants.bits();

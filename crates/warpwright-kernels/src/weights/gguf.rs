@@ -6,11 +6,12 @@
 //! Numbers are exact where the format has no minima, and rounded once, by the sum with the minimum, where it has. A scale
 //! of the matrix rounds them once more.
 
+use super::WeightFormat;
+use super::codes::{four, spread};
 use super::format::{Quants, Values};
 use super::planes::UNIT;
 use super::scales::Records;
 use super::words::{aligned, load_word};
-use super::{WeightFormat, codes::four};
 use warpwright_dsl::*;
 
 /// A row of `k` weights as it lies in the file. Its first byte is at a multiple of
@@ -68,7 +69,7 @@ impl<'k> GgufRow<'k> {
         for field in quants.codes {
             let of_field = if field.run == 1 {
                 let byte = block.at(first / GROUP).at(field.at).ld(0).to::<u32>();
-                [0, 4].map(|at| ((byte >> at) & 15) * 0x0020_4081 & four(1))
+                [0, 4].map(|at| spread(byte >> at))
             } else {
                 let turn = field.run * (8 / field.width);
                 let byte = first / turn * field.run + first % field.run;

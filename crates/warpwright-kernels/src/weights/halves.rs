@@ -31,10 +31,13 @@ pub(crate) struct HalfReader<'k> {
     half: Option<Reg<'k, u32>>,
 }
 
+/// Scale and minimum of a part.
+type Part<'k> = (Reg<'k, f32>, Option<Reg<'k, f32>>);
+
 /// What a thread has of a unit, as it was loaded: for each run its piece, its level there, its scale and minimum.
 #[derive(Clone, Debug)]
 pub(crate) struct Share<'k> {
-    runs: Vec<(Piece<'k>, u32, (Reg<'k, f32>, Option<Reg<'k, f32>>))>,
+    runs: Vec<(Piece<'k>, u32, Part<'k>)>,
     half: Dtype,
 }
 
@@ -98,7 +101,7 @@ impl<'k> HalfReader<'k> {
         };
         let scales = self.units.scales(at, plane);
         let part = |number: u32| scales.part((number * RUN / self.units.part()) as usize);
-        let choose = |upper: Reg<'k, Pred>, a: (Reg<'k, f32>, Option<_>), b: (Reg<'k, f32>, Option<_>)| {
+        let choose = |upper: Reg<'k, Pred>, a: Part<'k>, b: Part<'k>| {
             (upper.select(a.0, b.0), a.1.zip(b.1).map(|(a, b)| upper.select(a, b)))
         };
         let run = |(i, (piece, level)): (usize, (u32, u32))| {
@@ -125,15 +128,14 @@ impl<'k> Share<'k> {
     /// The runs, each as pairs of halves in their order.
     #[track_caller]
     pub(crate) fn decode(&self) -> Vec<[Reg<'k, u32>; 8]> {
-        let run =
-            |(piece, level, (scale, minimum)): &(Piece<'k>, u32, (Reg<'k, f32>, Option<Reg<'k, f32>>))| {
-                let codes = piece.quants().device_codes();
-                let zero = if minimum.is_some() { 1 << (codes.bits - 1) } else { codes.zero };
-                let middle = minimum.map(|minimum| self.twice(scale.mul_add(zero as f32, -minimum)));
-                let scale = self.twice(*scale);
-                let pairs: Vec<_> = (0..4).flat_map(|word| piece.halves(*level, word, zero)).collect();
-                std::array::from_fn(|i| self.scaled(pairs[i], scale, middle))
-            };
+        let run = |(piece, level, (scale, minimum)): &(Piece<'k>, u32, Part<'k>)| {
+            let codes = piece.quants().device_codes();
+            let zero = if minimum.is_some() { 1 << (codes.bits - 1) } else { codes.zero };
+            let middle = minimum.map(|minimum| self.twice(scale.mul_add(zero as f32, -minimum)));
+            let scale = self.twice(*scale);
+            let pairs: Vec<_> = (0..4).flat_map(|word| piece.halves(*level, word, zero)).collect();
+            std::array::from_fn(|i| self.scaled(pairs[i], scale, middle))
+        };
         self.runs.iter().map(run).collect()
     }
 

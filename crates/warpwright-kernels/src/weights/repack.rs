@@ -3,7 +3,7 @@
 //! A thread moves a block and no less than a unit, or 16 bytes of a row of numbers. Codes move in words of four
 //! neighbours, whose bytes go through the same shifts and masks; what is beside them moves as it is.
 
-use super::codes::{Cut, Piece, four};
+use super::codes::{Cut, Piece, four, gathered, spread};
 use super::format::{Quants, Values};
 use super::planes::UNIT;
 use super::words::{aligned, load_word, store_word};
@@ -352,7 +352,7 @@ impl<'k> Sides<'k> {
             let of_field = if field.run == 1 {
                 // Four bits of a byte, spread over four.
                 let at = field.at + (byte - field.at) / 4 * 4;
-                ((self.word(block, at) >> ((byte - at) * 8 + bit)) & 15) * 0x0020_4081 & four(1)
+                spread(self.word(block, at) >> ((byte - at) * 8 + bit))
             } else {
                 (self.word(block, byte) >> bit) & four((1 << field.width) - 1)
             };
@@ -414,7 +414,7 @@ impl<'k> Sides<'k> {
                     let (byte, bit) = field.place(i);
                     let (at, moved) = if field.run == 1 {
                         // Four bytes of a bit each, as bits of a byte.
-                        let bits = (of_field * 0x1020_4080) >> 28;
+                        let bits = gathered(of_field);
                         let at = field.at + (byte - field.at) / 4 * 4;
                         (at, bits << ((byte - at) * 8 + bit))
                     } else {
@@ -470,14 +470,12 @@ impl<'k> Sides<'k> {
 }
 
 /// Moves a number of a block that the row has; in the planes others are zero.
-fn copy<'k, T: Data>(
+fn copy<'k, T: Data + ConvertFrom<u32>>(
     k: K<'k>,
     way: Way,
     (file, plane): (Ptr<'k, Global, u8>, Ptr<'k, Global, u8>),
     present: Option<Reg<'k, Pred>>,
-) where
-    T: ConvertFrom<u32>,
-{
+) {
     let (file, plane) = (file.cast::<T>(), plane.cast::<T>());
     match way {
         Way::In => plane.st(0, file.ld_if(present, 0, k.u32(0).to::<T>())),
