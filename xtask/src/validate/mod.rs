@@ -23,7 +23,7 @@ use crate::tools::{self, Tools};
 use figures::{FIGURES, Figure};
 use resources::Resources;
 use sass::Disassembler;
-use warpwright_dsl::LaunchRule;
+use warpwright_dsl::{Domain, LaunchRule};
 use warpwright_ptx::ir::Arch;
 
 /// The targets that kernels claim, unless their launch rule asks for more.
@@ -55,14 +55,43 @@ impl Entry {
     }
 }
 
-/// What is assembled of the catalogue, or of a kernel of it: each kernel at its defaults, and in its examples.
+/// The configurations of a kernel that are assembled: its defaults, its examples, and each format of weights that no
+/// example has, in each kind of activations.
+fn configurations(kernel: &warpwright_kernels::Entry) -> Vec<&'static str> {
+    let mut all: Vec<&'static str> = std::iter::once("").chain(kernel.examples.iter().copied()).collect();
+    let choices =
+        |name: &str| match kernel.fields.iter().find(|field| field.name == name).map(|field| field.domain) {
+            Some(Domain::OneOf(choices)) => choices,
+            _ => &[],
+        };
+    let kinds = choices("activations").iter().filter(|kind| **kind == "int8");
+    let kinds: Vec<_> =
+        std::iter::once(String::new()).chain(kinds.map(|kind| format!(" activations={kind}"))).collect();
+    for format in choices("format") {
+        for kind in &kinds {
+            let has = |example: &&str| {
+                let mut fields = example.split(' ');
+                fields.clone().any(|field| field == format!("format={format}"))
+                    && fields.any(|field| field.starts_with("activations")) != kind.is_empty()
+            };
+            let one = format!("format={format}{kind}");
+            let possible = kernel.configure_text(&one).is_ok_and(|kernel| kernel.check().is_ok());
+            if possible && !kernel.examples.iter().any(has) {
+                all.push(one.leak());
+            }
+        }
+    }
+    all
+}
+
+/// What is assembled of the catalogue, or of a kernel of it: each kernel in its configurations.
 fn catalogue(only: Option<&str>, extent: Extent) -> Vec<Entry> {
     let mut chosen = Vec::new();
     for kernel in warpwright_kernels::catalogue() {
         if only.is_some_and(|name| name != kernel.name) {
             continue;
         }
-        for &assignments in std::iter::once(&"").chain(kernel.examples) {
+        for assignments in configurations(kernel) {
             let of = |target: &&str| extent == Extent::Full || is_shown(assignments, target);
             let targets = TARGETS.into_iter().filter(of);
             chosen.extend(targets.map(|target| (kernel, assignments, target)));

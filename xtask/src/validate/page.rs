@@ -16,7 +16,7 @@ const OCCUPANCY: [&str; 2] = ["sm_80", "sm_90"];
 const HEAD: &str = "
 ## Resources
 
-Every kernel of the catalogue, at its defaults and in its examples (`warpwright kernels` says what the fields
+Every kernel of the catalogue, at its defaults, in its examples and in every format of weights (`warpwright kernels` says what the fields
 mean; what is not named is at its default): threads of a block, bytes of shared memory, registers of a
 thread by target, and the warps that are resident on a multiprocessor of two of them. Of the examples three targets
 stand here; `cargo xtask validate --full` assembles them for all. A kernel that a
@@ -86,7 +86,7 @@ pub(super) fn resources(entries: &[Entry], results: &[Result<Resources, String>]
             columns.join(" | "),
             " ---: |".repeat(2 + targets.len() + columns.len())
         );
-        for &assignments in std::iter::once(&"").chain(kernel.examples) {
+        for assignments in super::configurations(kernel) {
             let of = |target: &str| {
                 let mut all = entries.iter().zip(results).filter(|_| is_shown(assignments, target));
                 all.find(|(entry, _)| {

@@ -29,14 +29,9 @@ use warpwright_dsl::*;
         "format=q4_1 k=896",
         "format=q5_0 k=896",
         "format=q5_1 n=3 k=32",
-        "format=q2_k",
-        "format=q3_k",
         "format=q5_k k=14336",
         "format=q6_k n=128256",
-        "format=iq4_nl",
-        "format=iq4_xs",
-        "format=mxfp4 n=3 k=96",
-        "format=nvfp4"
+        "format=mxfp4 n=3 k=96"
     )
 )]
 pub struct Repack {
@@ -77,14 +72,9 @@ pub struct RepackArgs<M: Mode> {
         "format=q4_1 k=896",
         "format=q5_0 k=896",
         "format=q5_1 n=3 k=32",
-        "format=q2_k",
-        "format=q3_k",
         "format=q5_k k=14336",
         "format=q6_k n=128256",
-        "format=iq4_nl",
-        "format=iq4_xs",
-        "format=mxfp4 n=3 k=96",
-        "format=nvfp4"
+        "format=mxfp4 n=3 k=96"
     )
 )]
 pub struct Unpack {

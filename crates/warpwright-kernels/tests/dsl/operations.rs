@@ -45,6 +45,31 @@ fn turns_have_cosines_and_sines() {
 }
 
 #[test]
+fn nibbles_are_looked_up_in_a_table() {
+    let table: [u8; 16] = std::array::from_fn(|i| (i * 37 + 200) as u8);
+    let words: Vec<u32> = (0..256u32).map(|i| i.wrapping_mul(0x9e37_79b1) ^ i).collect();
+    let given_words: Vec<f64> = words.iter().map(|&word| word.into()).collect();
+    for sm in TARGETS {
+        let given = [
+            Given::Input(Type::U32, &given_words),
+            Given::Output(Type::U32, words.len()),
+            Given::Output(Type::U32, words.len()),
+        ];
+        let found = outputs(sm, (1, 256), &given, |k| {
+            let [low, high] = k.ptr::<u32>("words").ld(k.tid()).look_up(table);
+            k.ptr_mut::<u32>("low").st(k.tid(), low);
+            k.ptr_mut::<u32>("high").st(k.tid(), high);
+        });
+        for (i, word) in words.iter().enumerate() {
+            for (which, shift) in [(0, 0), (1, 4)] {
+                let bytes = word.to_le_bytes().map(|byte| table[usize::from(byte >> shift & 15)]);
+                assert_eq!(found[which][i], f64::from(u32::from_le_bytes(bytes)), "{word:#x} on sm_{sm}");
+            }
+        }
+    }
+}
+
+#[test]
 fn runs_of_lanes_reduce_by_themselves() {
     let x: Vec<f64> = (0..64).map(|i| f64::from(i * i % 37)).collect();
     for sm in TARGETS {

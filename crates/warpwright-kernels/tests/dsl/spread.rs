@@ -4,7 +4,7 @@ use super::common::{Given, numbers, wholes};
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::ir::{Arch, Type};
+use warpwright_ptx::ir::{Arch, Scope, Type};
 
 #[test]
 fn sums_are_spread_over_runs_of_lanes() {
@@ -41,6 +41,38 @@ fn sums_are_spread_over_runs_of_lanes() {
                     let across: f64 = across.map(|lane| x[lane * count + i]).sum();
                     let found = [0, 1, 2].map(|output| found[output][lane * count + i]);
                     assert_eq!(found, [sum, i as f64, across], "{count} values over {lanes} lanes");
+                }
+            }
+        }
+    }
+}
+
+/// Each sum of each run is given out once, with its number.
+#[test]
+fn each_sum_has_one_lane_that_stores_it() {
+    for lanes in [1, 2, 4, 8, 32u32] {
+        for count in [1, 2, 3, 4, 7, 8, 16, 24, 33usize] {
+            let runs = (32 / lanes) as usize;
+            let x = wholes(32 * count, 9);
+            // Twice the sum, and one for each time that it was stored.
+            let given = [Given::Input(Type::F32, &x), Given::InOut(Type::F32, &vec![0.0; runs * count])];
+            let found = outputs(80, (1, 32), &given, |k| {
+                let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
+                let values: Vec<_> = (0..count).map(|i| x.ld(k.lane() * count as u32 + i as u32)).collect();
+                let run = k.lane() / lanes * count as u32;
+                k.spread(count, lanes).each_sum(&values, |number, sum, here| {
+                    let store = || _ = y.relaxed(Scope::Gpu).atomic_add(run + number, sum * 64.0 + 1.0);
+                    match here {
+                        Some(here) => k.when(here, store),
+                        None => store(),
+                    }
+                });
+            });
+            for run in 0..runs {
+                for i in 0..count {
+                    let lanes = run * lanes as usize..(run + 1) * lanes as usize;
+                    let sum: f64 = lanes.clone().map(|lane| x[lane * count + i]).sum();
+                    assert_eq!(found[0][run * count + i], sum * 64.0 + 1.0, "{i} of {count} over {lanes:?}");
                 }
             }
         }

@@ -142,7 +142,7 @@ fn gated_products() {
     }
 }
 
-/// Matrices of many rows, of which a group of lanes has eight in bytes; with a gate, four of each.
+/// Matrices of many rows, of which a group of lanes has eight in bytes; with a gate, two of each.
 #[test]
 fn tall_matrices_in_bytes() {
     for format in WeightFormat::ALL.into_iter().filter(|format| !format.is_float()) {

@@ -5,7 +5,7 @@ use super::dot::{self, Row};
 use super::epilogue::{self, Output};
 use super::plan::{self, GROUPS, Lanes, Rows, Slice, Slices};
 use super::stage::{Source, Stage, Staging};
-use super::weights::{Layout, Share};
+use super::weights::Layout;
 use crate::activation::Activation;
 use crate::weights::units::{PlaneAt, planes_at};
 use crate::weights::{Planes, WeightFormat};
@@ -43,6 +43,9 @@ pub(crate) struct Operands<'k> {
     /// Where the results go, and what is added to them.
     pub(crate) output: Output<'k>,
 }
+
+/// Rows of a group that are read at once: those of bytes may be more, and only these may.
+const AT_ONCE: u32 = 4;
 
 /// The shape of a product, as its body has it.
 pub(super) struct Shape<'k> {
@@ -83,10 +86,11 @@ impl Product {
     }
 
     /// Rows of a group of lanes, those of both matrices counted: fewer for more columns, which need the registers. A
-    /// column of bytes takes the fewest, and a large matrix has tiles enough when they are large.
+    /// column of bytes takes the fewest, and a large matrix has tiles enough when they are large; two matrices have
+    /// addresses of their own.
     pub(super) fn group_rows(&self) -> u32 {
         match self.batch {
-            1 if !self.exact && self.n >= 2048 => 8,
+            1 if !self.exact && self.n >= 2048 && self.gate.is_none() => 8,
             1..=4 => 4,
             _ => 2,
         }
@@ -158,16 +162,17 @@ impl Product {
         plan::each_slice(k, self.layout(), shape.slices, lanes, |slice| {
             let own = slice.lanes.map(sources);
             let (stage, matrices) = own.as_ref().unwrap_or(&shared);
-            // All loads of weights are under way before the first is waited for.
-            let rows = matrices.load(slice);
-            let rows: Vec<_> =
-                rows.into_iter().zip(&sums).map(|(share, sums)| Row { share, sums: sums.clone() }).collect();
+            // All loads of the first rows' weights are under way before the first is waited for.
+            let first = matrices.load(slice, &sums, 0);
             for pass in self.staging().passes() {
                 self.bring(*stage, slice, &pass, &squares);
                 k.sync_warp();
                 match self.exact {
-                    true => dot::exact(self.layout(), *stage, &rows, pass),
-                    false => dot::int8(self.layout(), *stage, &rows),
+                    true => dot::exact(self.layout(), *stage, &first, pass),
+                    false => dot::int8(self.layout(), *stage, &first),
+                }
+                for others in (AT_ONCE..self.group_rows()).step_by(AT_ONCE as usize) {
+                    dot::int8(self.layout(), *stage, &matrices.load(slice, &sums, others));
                 }
                 // The stage is free for what comes next once all lanes have read it.
                 k.sync_warp();
@@ -198,8 +203,8 @@ struct Matrices<'a, 'k> {
 }
 
 impl<'k> Matrices<'_, 'k> {
-    /// The lane's weights of a slice, of each row of its group.
-    fn load(&self, slice: Slice<'k>) -> Vec<Share<'k>> {
+    /// The lane's weights of a slice, of the rows of its group from `first` on that are read at once, beside their sums.
+    fn load(&self, slice: Slice<'k>, sums: &[Vec<Var<'k, f32>>], first: u32) -> Vec<Row<'k>> {
         // For each plane the bytes between rows, taken for each slice: so one address is counted along for all rows of a
         // group, and not one for each.
         let steps: Vec<_> = self.planes.iter().map(|plane| plane.pitch.anew()).collect();
@@ -216,6 +221,7 @@ impl<'k> Matrices<'_, 'k> {
             };
             layout.load((slice, self.lanes), stride, row)
         };
-        (0..self.product.group_rows()).map(share).collect()
+        let rows = (first..).zip(&sums[first as usize..]).take(AT_ONCE as usize);
+        rows.map(|(r, sums)| Row { share: share(r), sums: sums.clone() }).collect()
     }
 }

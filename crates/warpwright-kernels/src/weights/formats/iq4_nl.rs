@@ -1,10 +1,7 @@
-//! IQ4_NL: `f16 d; u8 qs[16]`, for `d · table[q]`, laid out as Q4_0.
+//! IQ4_NL: `f16 d; u8 qs[16]`, for `d · table[q]`, laid out as Q4_0, with the table of IQ4_XS.
 
+use super::iq4_xs::TABLE;
 use super::prelude::*;
-
-/// What codes stand for: `kvalues_iq4nl` of ggml's `ggml-common.h`.
-pub(super) const TABLE: [i8; 16] =
-    [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
 pub(in crate::weights) const FORMAT: Format = Format {
     ggml_type: 20,

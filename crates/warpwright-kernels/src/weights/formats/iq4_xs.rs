@@ -1,8 +1,11 @@
 //! IQ4_XS: `f16 d; u16 scales_h; u8 scales_l[4]; u8 qs[128]`, for `d · (sc - 32) · table[q]` with `sc` of six bits for each
 //! 32 weights, whose 16 bytes and table are those of IQ4_NL.
 
-use super::iq4_nl::TABLE;
 use super::prelude::*;
+
+/// What codes stand for: `kvalues_iq4nl` of ggml's `ggml-common.h`.
+pub(super) const TABLE: [i8; 16] =
+    [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
 pub(in crate::weights) const FORMAT: Format = Format {
     ggml_type: 23,
