@@ -103,7 +103,7 @@ class File:
             kind = Type.Q6_K if name == "output" or name.endswith(("attn_v", "ffn_down")) else Type.Q4_K
         if kind == Q2_TO_IQ4:
             of_part = {"attn_q": Type.IQ4_XS, "attn_k": Type.Q2_K, "attn_v": Type.Q5_K, "attn_output": Type.Q3_K}
-            of_part |= {"ffn_gate": Type.IQ4_XS, "ffn_up": Type.Q2_K, "ffn_down": Type.IQ4_XS}
+            of_part |= {"ffn_gate": Type.IQ4_NL, "ffn_up": Type.IQ4_NL, "ffn_down": Type.IQ4_XS}
             kind = of_part.get(name.split(".")[-1], Type.Q6_K)
         if k % gguf.GGML_QUANT_SIZES[kind][0]:
             kind = {Type.Q4_K: Type.Q5_0, Type.Q6_K: Type.Q8_0}[kind]

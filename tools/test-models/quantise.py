@@ -18,6 +18,7 @@ def quantise(values, kind):
         Type.Q4_K: lambda w: with_minima(w, 4),
         Type.Q5_K: lambda w: with_minima(w, 5),
         Type.Q6_K: six_bits,
+        Type.IQ4_NL: table_32,
         Type.IQ4_XS: table_256,
         Type.NVFP4: floats_16,
     }
@@ -105,6 +106,14 @@ def nibbles(codes, run):
     """Two codes in a byte, `run` apart."""
     codes = codes.reshape(len(codes), -1, 2, run)
     return (codes[:, :, 0] | codes[:, :, 1] << 4).reshape(len(codes), -1)
+
+
+def table_32(values):
+    """IQ4_NL: a scale for each 32."""
+    table = gguf.quants.IQ4_NL.kvalues
+    w = values.reshape(-1, 32)
+    d = np.float16(np.abs(w).max(-1) / 120).astype(np.float64)
+    return np.concatenate([half(d), nibbles(nearest(w / np.maximum(d, 1e-30)[:, None], table), 16)], -1)
 
 
 def table_256(values):

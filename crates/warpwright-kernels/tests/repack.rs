@@ -19,7 +19,7 @@ fn in_file(format: WeightFormat, i: usize) -> Vec<(usize, usize, usize)> {
     let ones = |at: usize| (at + l, i / 32, 1);
     match format {
         WeightFormat::Q8_0 => vec![(2 + i, 0, 8)],
-        WeightFormat::Q4_0 => vec![nibbles(2, 16)],
+        WeightFormat::Q4_0 | WeightFormat::Iq4Nl => vec![nibbles(2, 16)],
         WeightFormat::Q4_1 => vec![nibbles(4, 16)],
         WeightFormat::Q5_0 => vec![nibbles(6, 16), (2 + i / 8, i % 8, 1)],
         WeightFormat::Q5_1 => vec![nibbles(8, 16), (4 + i / 8, i % 8, 1)],
@@ -38,7 +38,7 @@ fn in_file(format: WeightFormat, i: usize) -> Vec<(usize, usize, usize)> {
 /// Where the planes beside the codes come from: names, first byte of the block, bytes.
 fn records(format: WeightFormat) -> &'static [(&'static str, usize, usize)] {
     match format {
-        WeightFormat::Q8_0 | WeightFormat::Q4_0 | WeightFormat::Q5_0 => {
+        WeightFormat::Q8_0 | WeightFormat::Q4_0 | WeightFormat::Q5_0 | WeightFormat::Iq4Nl => {
             &[("scales", 0, 2)]
         }
         WeightFormat::Q4_1 | WeightFormat::Q5_1 => &[("scales", 0, 4)],

@@ -9,7 +9,7 @@ use warpwright_kernels::weights::{Planes, WeightFormat};
 /// Names, ggml's number, weights and bytes of a block, and the planes with the bytes of a row of 512 weights.
 type Row = (WeightFormat, &'static str, u32, u32, u32, &'static [(&'static str, u64)]);
 
-const TABLE: [Row; 16] = [
+const TABLE: [Row; 17] = [
     (WeightFormat::F32, "f32", 0, 1, 4, &[("values", 2048)]),
     (WeightFormat::F16, "f16", 1, 1, 2, &[("values", 1024)]),
     (WeightFormat::Bf16, "bf16", 30, 1, 2, &[("values", 1024)]),
@@ -30,6 +30,7 @@ const TABLE: [Row; 16] = [
     (WeightFormat::Q4K, "q4_k", 12, 256, 144, &[("codes", 256), ("headers", 32)]),
     (WeightFormat::Q5K, "q5_k", 13, 256, 176, &[("codes", 256), ("rest", 64), ("headers", 32)]),
     (WeightFormat::Q6K, "q6_k", 14, 256, 210, &[("codes", 256), ("rest", 128), ("scales", 32), ("d", 4)]),
+    (WeightFormat::Iq4Nl, "iq4_nl", 20, 32, 18, &[("codes", 256), ("scales", 32)]),
     (WeightFormat::Iq4Xs, "iq4_xs", 23, 256, 136, &[("codes", 256), ("headers", 16)]),
     (WeightFormat::Mxfp4, "mxfp4", 39, 32, 17, &[("codes", 256), ("exponents", 16)]),
     (WeightFormat::Nvfp4, "nvfp4", 40, 64, 36, &[("codes", 256), ("scales", 32), ("tensor_scale", 4)]),

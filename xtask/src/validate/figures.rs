@@ -76,6 +76,8 @@ pub(super) const FIGURES: &[Figure] = &[
     per_weight("n=4096 k=4096 format=q2_k activations=int8", Goal::Floor(0.5)),
     per_weight("n=4096 k=4096 format=q3_k", Goal::Floor(2.0)),
     per_weight("n=4096 k=4096 format=q3_k activations=int8", Goal::Floor(0.75)),
+    per_weight("n=4096 k=4096 format=iq4_nl", Goal::Floor(3.75)),
+    per_weight("n=4096 k=4096 format=iq4_nl activations=int8", Goal::Floor(2.0)),
     per_weight("n=4096 k=4096 format=iq4_xs", Goal::Floor(3.75)),
     per_weight("n=4096 k=4096 format=iq4_xs activations=int8", Goal::Floor(2.0)),
     per_weight("n=4096 k=4096 format=mxfp4", Goal::Floor(3.75)),

@@ -83,6 +83,7 @@ fn block(format: WeightFormat, deviation: f64, random: &mut Random) -> Vec<u8> {
             [&bytes(108, random)[..], &half(spread(deviation / (2.3 * 18.5), random))].concat()
         }
         // The table deviates by 67.
+        WeightFormat::Iq4Nl => [&half(spread(deviation / 67.0, random))[..], &bytes(16, random)].concat(),
         WeightFormat::Iq4Xs => {
             [&half(spread(deviation / (67.0 * 18.5), random))[..], &bytes(134, random)].concat()
         }

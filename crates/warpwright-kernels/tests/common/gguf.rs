@@ -44,6 +44,7 @@ pub(crate) fn matrix(format: WeightFormat, n: u32, k: u32, seed: u64) -> Vec<u8>
                 put(2, (x + 1.0) / 128.0);
             }
             WeightFormat::Q6K => put(208, *x / 1024.0),
+            WeightFormat::Iq4Nl => put(0, *x / 256.0),
             WeightFormat::Iq4Xs => put(0, *x / 4096.0),
             WeightFormat::Mxfp4 => block[0] = (120 + (x * 6.0) as i32) as u8,
             WeightFormat::Nvfp4 => block[..4].iter_mut().for_each(|scale| *scale = *scale % 96 + 8),

@@ -57,6 +57,7 @@ formats! {
     q4_k Q4K "Four bits, scales and minima of six bits for each 32, in superblocks of 256.";
     q5_k Q5K "Five bits, scales and minima of six bits for each 32, in superblocks of 256.";
     q6_k Q6K "Six bits, scales of eight bits for each 16, in superblocks of 256.";
+    iq4_nl Iq4Nl "Four bits into a table of 16 values, a scale for each 32.";
     iq4_xs Iq4Xs "Four bits into a table of 16 values, scales of six bits for each 32, in superblocks of 256.";
     mxfp4 Mxfp4 "Floats of four bits, a power of two for each 32.";
     nvfp4 Nvfp4 "Floats of four bits, a float of eight bits for each 16, and a scale of the matrix.";
