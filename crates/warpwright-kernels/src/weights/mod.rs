@@ -6,7 +6,7 @@
 //!      └────► Embedding
 //! ```
 //!
-//! A format is a file of [`formats`], and says what its blocks are ([`format`], [`scales`]). Everything else here serves
+//! A format is a file of `formats`, and says what its blocks are (`format`, `scales`). Everything else here serves
 //! all of them: [`Planes`] is where the parts of a matrix lie on the device, as `docs/weights.md` says, `codes` how bits
 //! are cut there, `units` reads 64
 //! weights of a row for a product, `halves` such as the tensor cores take, `gguf` eight of a file's row.
