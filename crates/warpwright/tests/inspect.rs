@@ -175,9 +175,9 @@ fn inspect_says_why_a_model_does_not_run() {
     assert_eq!(problems(&file), json!(["its metadata has no `llama.block_count`"]));
 
     let mut file = model();
-    file.tensor("output.weight", &[32, 4], TensorFormat::Q5_1, [0; 4 * 24]);
-    let known = "f32, f16, bf16, q8_0, q4_0, q4_k, q5_k, q6_k";
-    let expected = format!("tensor `output.weight` is stored as q5_1; it must be one of {known}");
+    file.tensor("output.weight", &[32, 4], TensorFormat::Q8_1, [0; 4 * 36]);
+    let known = "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4, nvfp4";
+    let expected = format!("tensor `output.weight` is stored as q8_1; it must be one of {known}");
     assert_eq!(problems(&file), json!([expected]));
 }
 
