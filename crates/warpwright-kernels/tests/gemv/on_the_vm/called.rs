@@ -196,8 +196,9 @@ fn every_number_matters() {
     }
 }
 
-/// A tile of those that a team walks costs what it costs where the kernel is launched, within a twelfth (addresses, which a launch has as constants): what one
-/// block more of the matrix costs, so that the caller's own beginning is not counted.
+/// A tile of those that a team walks costs what it costs where the kernel is launched, but for addresses, which a launch has
+/// as constants: a sixteenth more, and of rows of half a slice a ninth. That is what one block more of the matrix costs, so
+/// that the caller's own beginning is not counted.
 #[test]
 fn a_tile_costs_no_more() {
     for format in [WeightFormat::Q4K, WeightFormat::Q6K] {
@@ -222,7 +223,8 @@ fn a_tile_costs_no_more() {
                 let ((case, [launched, called]), (_, [more_launched, more_called])) =
                     (instructions(512), instructions(1024));
                 let ratio = (more_called - called) as f64 / (more_launched - launched) as f64;
-                assert!(ratio <= 1.08, "{case}: {ratio:.3} of the launch's instructions");
+                let most = if k < 512 { 1.11 } else { 1.0625 };
+                assert!(ratio <= most, "{case}: {ratio:.3} of the launch's instructions");
             }
         }
     }
