@@ -197,7 +197,7 @@ fn every_number_matters() {
 }
 
 /// A tile of those that a team walks costs what it costs where the kernel is launched, but for addresses, which a launch has
-/// as constants: a twelfth more, and of rows of half a slice a ninth. That is what one block more of the matrix costs, so
+/// as constants: up to a seventh more, for formats of four planes. That is what one block more of the matrix costs, so
 /// that the caller's own beginning is not counted.
 #[test]
 fn a_tile_costs_no_more() {
@@ -223,8 +223,7 @@ fn a_tile_costs_no_more() {
                 let ((case, [launched, called]), (_, [more_launched, more_called])) =
                     (instructions(512), instructions(1024));
                 let ratio = (more_called - called) as f64 / (more_launched - launched) as f64;
-                let most = if k < 512 { 1.11 } else { 1.08 };
-                assert!(ratio <= most, "{case}: {ratio:.3} of the launch's instructions");
+                assert!(ratio <= 1.14, "{case}: {ratio:.3} of the launch's instructions");
             }
         }
     }
