@@ -200,11 +200,12 @@ fn scale(
     choice: &mut Choice,
 ) -> Vec<Tensor> {
     let mut all = Vec::new();
-    let terms = match options.arithmetic {
-        Arithmetic::Exact => 2,
-        Arithmetic::Int8 => 1,
-    };
     for half in [Dtype::F16, Dtype::Bf16] {
+        // One term of `bf16` has fewer bits than what it is in the place of.
+        let terms = match (options.arithmetic, half) {
+            (Arithmetic::Int8, Dtype::F16) => 1,
+            _ => 2,
+        };
         let of = |&&step: &&usize| {
             products_of(program, step).is_some_and(|products| {
                 let takes = |format| gemm::half(format, options) == Some(half);

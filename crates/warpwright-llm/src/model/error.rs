@@ -87,6 +87,18 @@ pub enum ModelError {
         /// The architecture.
         architecture: &'static str,
     },
+    /// A scale is beside a matrix whose format has none.
+    #[error(
+        "`{tensor}` is a scale of `{matrix}`, which is stored as {format}: matrices of nvfp4 alone have one"
+    )]
+    NoScale {
+        /// The tensor with the scale.
+        tensor: String,
+        /// The matrix.
+        matrix: String,
+        /// How the matrix is stored.
+        format: WeightFormat,
+    },
     /// The scale of a matrix is no number that one may have.
     #[error("`{tensor}` is {value}; the scale of a matrix must be a finite number")]
     Scale {

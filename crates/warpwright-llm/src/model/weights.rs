@@ -82,7 +82,12 @@ impl Weights {
                 weights.take(gguf, format!("blk.{layer}.{part}"), expected, need)?;
             }
         }
-        for tensor in gguf.tensors().iter().filter(|tensor| weights.of_scale(&tensor.name).is_some()) {
+        for tensor in gguf.tensors() {
+            let Some((matrix, format)) = weights.of_scale(&tensor.name) else { continue };
+            if !format.has_tensor_scale() {
+                let (tensor, matrix) = (tensor.name.clone(), matrix.into());
+                return Err(ModelError::NoScale { tensor, matrix, format });
+            }
             checked(tensor, Vector { len: 1 })?;
         }
         let known = |name: &str| weights.0.contains_key(name) || weights.of_scale(name).is_some();
@@ -95,11 +100,14 @@ impl Weights {
         }
     }
 
-    /// The matrix that has a tensor as its scale, or as that of activations of four bits, if its format has such.
-    fn of_scale(&self, name: &str) -> Option<&str> {
+    /// The matrix beside which a tensor stands as its scale, or as that of activations of four bits.
+    fn of_scale(&self, name: &str) -> Option<(&str, WeightFormat)> {
         let matrix = name.strip_suffix(SCALE).or_else(|| name.strip_suffix(INPUT_SCALE))?;
         let (matrix, ty) = self.0.get_key_value(&format!("{matrix}{WEIGHT}"))?;
-        matches!(ty.element, Element::Weights(format) if format.has_tensor_scale()).then_some(matrix)
+        match ty.element {
+            Element::Weights(format) => Some((matrix, format)),
+            _ => None,
+        }
     }
 
     fn take(&mut self, gguf: &Gguf, name: String, expected: Expected, need: Need) -> Result<(), ModelError> {

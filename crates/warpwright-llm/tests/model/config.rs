@@ -165,6 +165,25 @@ fn tensors_that_are_missing_or_too_many_are_named() {
             other => panic!("{name}: {other:?}"),
         }
     }
+    // A scale belongs to matrices of one format, and there must be one.
+    let scale = |name: &str| TensorSpec {
+        name: name.into(),
+        dims: vec![1],
+        format: WeightFormat::F32,
+        bytes: 1f32.to_le_bytes().to_vec(),
+    };
+    match with_tensors(|tensors| tensors.push(scale("blk.1.attn_q.scale"))) {
+        Err(ModelError::NoScale { tensor, matrix, format: WeightFormat::Q8_0 }) => {
+            assert_eq!((&tensor[..], &matrix[..]), ("blk.1.attn_q.scale", "blk.1.attn_q.weight"));
+        }
+        other => panic!("{other:?}"),
+    }
+    for name in ["blk.2.attn_q.scale", "blk.1.attn_norm.input_scale"] {
+        match with_tensors(|tensors| tensors.push(scale(name))) {
+            Err(ModelError::UnexpectedTensor { tensor, .. }) => assert_eq!(tensor, name),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
     // As many layers as nothing could hold are as many as are missing.
     match with("block_count", u32::MAX) {
         Err(ModelError::MissingTensor { tensor, .. }) => assert_eq!(tensor, "blk.2.attn_norm.weight"),

@@ -4,7 +4,7 @@ use super::kernel::{Activations, MAX_BATCH, MAX_COLUMNS, MAX_MATRICES, MAX_ROWS,
 use super::plan::MAX_WARPS;
 use crate::activation::Activation;
 use crate::weights::WeightFormat;
-use warpwright_dsl::Config;
+use warpwright_dsl::{BuildError, Config};
 
 /// [`QuantGemv`] as the catalogue has it.
 #[derive(Config)]
@@ -86,10 +86,16 @@ pub(crate) struct QuantGemvFields {
     warps: u32,
 }
 
-impl From<QuantGemvFields> for QuantGemv {
-    fn from(fields: QuantGemvFields) -> Self {
+impl TryFrom<QuantGemvFields> for QuantGemv {
+    type Error = BuildError;
+
+    fn try_from(fields: QuantGemvFields) -> Result<Self, BuildError> {
         let QuantGemvFields { k, n, format, bias, residual, gate, batch, epsilon, activations, warps } =
             fields;
+        if format.len() > n.len() {
+            let rule = format!("one for each matrix at most, of which `n` has {}", n.len());
+            return Err(BuildError::field("format", format.len(), rule));
+        }
         let format = |i| format.get(i).or(format.last()).copied().unwrap_or(WeightFormat::F32);
         let matrix = |(i, n): (usize, u32)| Matrix {
             format: format(i),
@@ -97,7 +103,7 @@ impl From<QuantGemvFields> for QuantGemv {
             bias,
             residual: residual && !(gate.is_some() && i > 0),
         };
-        QuantGemv {
+        Ok(QuantGemv {
             k,
             matrices: n.into_iter().enumerate().map(matrix).collect(),
             gate,
@@ -105,6 +111,6 @@ impl From<QuantGemvFields> for QuantGemv {
             epsilon,
             activations,
             warps: (warps > 0).then_some(warps),
-        }
+        })
     }
 }
