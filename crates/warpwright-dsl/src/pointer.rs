@@ -290,6 +290,31 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         self.ld_vec_or(condition, index, [default; N])
     }
 
+    /// `count` elements from `index` on where the predicate holds, else `default` in each, in accesses of up to 16 bytes:
+    /// of as many elements as the largest power of two that `count` is a multiple of. The address is a multiple of an
+    /// access's size.
+    #[track_caller]
+    pub fn ld_many(
+        self,
+        condition: impl Guard<'k>,
+        index: impl Index<'k>,
+        count: u32,
+        default: impl IntoReg<'k, T>,
+    ) -> Vec<Reg<'k, T>> {
+        let (from, condition) = (self.at(index), condition.predicate());
+        let (width, default) = (width::<T>(count), default.into_reg(self.k, Location::caller()));
+        let mut elements = Vec::with_capacity(count as usize);
+        for first in (0..count).step_by(width as usize) {
+            match width {
+                8 => elements.extend(from.ld_vec_if::<8>(condition, first, default)),
+                4 => elements.extend(from.ld_vec_if::<4>(condition, first, default)),
+                2 => elements.extend(from.ld_vec_if::<2>(condition, first, default)),
+                _ => elements.push(from.ld_if(condition, first, default)),
+            }
+        }
+        elements
+    }
+
     /// [`ld_vec`](Self::ld_vec) where the predicate holds, else the registers that are given: what a loop that
     /// loads ahead already has, for one.
     #[track_caller]
@@ -393,6 +418,13 @@ fn memory_type(ty: Type) -> Type {
     }
 }
 
+/// Elements of an access where there are so many.
+fn width<T: Data>(count: u32) -> u32 {
+    // A vector has eight elements at most of two bytes, and four of others.
+    let most = if T::TYPE.bytes() == 2 { 8 } else { 4.min(16 / T::TYPE.bytes()) };
+    (1 << count.max(1).trailing_zeros()).min(most)
+}
+
 impl<'k, S: Writable, T: Data> Ptr<'k, S, T> {
     /// Stores `value` as element `index`.
     #[track_caller]
@@ -422,6 +454,16 @@ impl<'k, S: Writable, T: Data> Ptr<'k, S, T> {
         values: [Reg<'k, T>; N],
     ) {
         self.store(index.into_index(self.k), &values, condition.predicate(), Location::caller());
+    }
+
+    /// Stores elements from `index` on where the predicate holds, in accesses as [`ld_many`](Self::ld_many) makes them.
+    #[track_caller]
+    pub fn st_many(self, condition: impl Guard<'k>, index: impl Index<'k>, values: &[Reg<'k, T>]) {
+        let (to, condition) = (self.at(index), condition.predicate());
+        let width = width::<T>(values.len() as u32);
+        for (first, values) in (0u32..).step_by(width as usize).zip(values.chunks_exact(width as usize)) {
+            to.store(first.into_index(self.k), values, condition, Location::caller());
+        }
     }
 
     fn store(self, index: ir::Reg, values: &[Reg<'k, T>], condition: Option<Reg<'k, Pred>>, loc: Loc) {

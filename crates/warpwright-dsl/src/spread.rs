@@ -11,7 +11,7 @@
 //!     even lanes keep the first, odd the second      one shuffle      a | b | c | d
 //! ```
 
-use super::collective::Combine;
+use super::collective::{Combine, Reduce};
 use super::reg::Reg;
 use super::state::{Loc, POISON};
 use super::types::*;
@@ -176,17 +176,17 @@ impl<'k> Spread<'k> {
     /// The sum over all runs, lane by lane: of the lanes that have the same place in their runs. All lanes of
     /// the warp call it.
     #[track_caller]
-    pub fn sum_over_runs(self, value: Reg<'k, f32>) -> Reg<'k, f32> {
+    pub fn sum_over_runs<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
         self.over_runs(Combine::Sum, value, Location::caller())
     }
 
     /// The maximum over all runs, lane by lane, as [`sum_over_runs`](Self::sum_over_runs).
     #[track_caller]
-    pub fn max_over_runs(self, value: Reg<'k, f32>) -> Reg<'k, f32> {
+    pub fn max_over_runs<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
         self.over_runs(Combine::Max, value, Location::caller())
     }
 
-    pub(super) fn over_runs(self, combine: Combine, value: Reg<'k, f32>, loc: Loc) -> Reg<'k, f32> {
+    pub(super) fn over_runs<T: Reduce>(self, combine: Combine, value: Reg<'k, T>, loc: Loc) -> Reg<'k, T> {
         let mut value = value;
         let mut distance = self.lanes;
         while distance < 32 {

@@ -47,22 +47,11 @@ impl<'k> Quantized<'k> {
     pub(crate) fn store(&self, inside: Option<Reg<'k, Pred>>, to: Ptr<'k, Global, i8>, index: Reg<'k, u32>) {
         let to = to.at(index);
         if !self.quants.len().is_multiple_of(4) {
-            for (i, &quant) in (0..).zip(&self.quants) {
-                match inside {
-                    Some(inside) => to.st_if(inside, i, quant.to()),
-                    None => to.st(i, quant.to()),
-                }
-            }
+            (0..).zip(&self.quants).for_each(|(i, &quant)| to.st_if(inside, i, quant.to()));
             return;
         }
         let words: Vec<_> = self.quants.chunks_exact(4).map(bytes).collect();
-        let to = to.cast::<u32>();
-        match (&words[..], inside) {
-            (&[a, b], Some(inside)) => to.st_vec_if(inside, 0, [a, b]),
-            (&[a, b], None) => to.st_vec(0, [a, b]),
-            (words, Some(inside)) => (0..).zip(words).for_each(|(i, &word)| to.st_if(inside, i, word)),
-            (words, None) => (0..).zip(words).for_each(|(i, &word)| to.st(i, word)),
-        }
+        to.cast::<u32>().st_many(inside, 0, &words);
     }
 }
 

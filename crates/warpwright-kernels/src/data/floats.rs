@@ -1,9 +1,7 @@
 //! Floats of a type that is configuration: kernels whose buffers may be `f32`, `f16` or `bf16` and that
 //! compute in `f32`.
 
-use warpwright_dsl::{
-    AnyPtr, Bf16, Bf16x2, Dim, Domain, F16, F16x2, Global, Guard, Index, Number, Pred, Ptr, Reg,
-};
+use warpwright_dsl::{AnyPtr, Bf16, Bf16x2, Dim, Domain, F16, F16x2, Global, Guard, Index, Pred, Ptr, Reg};
 use warpwright_ptx::ir::Type;
 
 /// The element type of a buffer of floats.
@@ -147,12 +145,6 @@ impl<'k> Floats<'k> {
         self.load(Some(condition), index, count)
     }
 
-    /// The most elements that an access takes of `count`.
-    fn vector(self, count: u32) -> u32 {
-        let most = 16 / self.dtype().bytes();
-        (1 << count.max(1).trailing_zeros()).min(most)
-    }
-
     /// [`ld_vec`](Self::ld_vec), or [`ld_vec_if`](Self::ld_vec_if) where there is a predicate.
     #[track_caller]
     pub(crate) fn load(
@@ -161,36 +153,20 @@ impl<'k> Floats<'k> {
         index: impl Index<'k>,
         count: u32,
     ) -> Vec<Reg<'k, f32>> {
-        let (from, condition) = (self.at(index), condition.predicate());
-        let vector = self.vector(count);
-        let mut values = Vec::with_capacity(count as usize);
-        for first in (0..count).step_by(vector as usize) {
-            match from.at(first) {
-                Floats::F16(ptr) if vector > 1 => {
-                    let pairs = words::<F16x2>(ptr.cast(), condition, vector / 2);
-                    values.extend(pairs.into_iter().flat_map(Reg::<F16x2>::f32x2));
-                }
-                Floats::Bf16(ptr) if vector > 1 => {
-                    let pairs = words::<Bf16x2>(ptr.cast(), condition, vector / 2);
-                    values.extend(pairs.into_iter().flat_map(Reg::<Bf16x2>::f32x2));
-                }
-                Floats::F32(ptr) => values.extend(words(ptr, condition, vector)),
-                half => values.push(match condition {
-                    Some(condition) => half.ld_if(condition, 0),
-                    None => half.ld(0),
-                }),
+        let condition = condition.predicate();
+        match self.at(index) {
+            Floats::F32(ptr) => ptr.ld_many(condition, 0, count, 0.0),
+            // Halves travel in pairs.
+            Floats::F16(ptr) if count.is_multiple_of(2) => {
+                let pairs = ptr.cast::<F16x2>().ld_many(condition, 0, count / 2, 0.0);
+                pairs.into_iter().flat_map(Reg::<F16x2>::f32x2).collect()
             }
-        }
-        values
-    }
-
-    /// Stores `value`, rounded, as element `index`.
-    #[track_caller]
-    pub(crate) fn st(self, index: impl Index<'k>, value: Reg<'k, f32>) {
-        match self {
-            Floats::F32(ptr) => ptr.st(index, value),
-            Floats::F16(ptr) => ptr.st(index, value.to_f16_saturating()),
-            Floats::Bf16(ptr) => ptr.st(index, value.to::<Bf16>()),
+            Floats::Bf16(ptr) if count.is_multiple_of(2) => {
+                let pairs = ptr.cast::<Bf16x2>().ld_many(condition, 0, count / 2, 0.0);
+                pairs.into_iter().flat_map(Reg::<Bf16x2>::f32x2).collect()
+            }
+            Floats::F16(ptr) => ptr.ld_many(condition, 0, count, 0.0).into_iter().map(|x| x.f32()).collect(),
+            Floats::Bf16(ptr) => ptr.ld_many(condition, 0, count, 0.0).into_iter().map(|x| x.f32()).collect(),
         }
     }
 
@@ -213,30 +189,24 @@ impl<'k> Floats<'k> {
     /// [`st_vec`](Self::st_vec), where the predicate holds if there is one.
     #[track_caller]
     pub(crate) fn store(self, condition: impl Guard<'k>, index: impl Index<'k>, values: &[Reg<'k, f32>]) {
-        let (to, condition) = (self.at(index), condition.predicate());
-        let vector = self.vector(values.len() as u32);
-        for (chunk, values) in (0..).step_by(vector as usize).zip(values.chunks_exact(vector as usize)) {
-            // Halves travel in pairs.
-            let words: Vec<Reg<'k, u32>> = match to {
-                Floats::F32(_) => values.iter().map(|value| value.bits()).collect(),
-                Floats::F16(_) => {
-                    pairs(values).map(|[low, high]| low.pack_f16_saturating(high).bits()).collect()
-                }
-                Floats::Bf16(_) => pairs(values).map(|[low, high]| low.pack_bf16(high).bits()).collect(),
-            };
-            let ptr: Ptr<'k, Global, u32> = each!(to.at(chunk), ptr => ptr.cast());
-            match (&words[..], condition) {
-                (&[a, b, c, d], None) => ptr.st_vec(0, [a, b, c, d]),
-                (&[a, b, c, d], Some(condition)) => ptr.st_vec_if(condition, 0, [a, b, c, d]),
-                (&[a, b], None) => ptr.st_vec(0, [a, b]),
-                (&[a, b], Some(condition)) => ptr.st_vec_if(condition, 0, [a, b]),
-                (&[a], None) => ptr.st(0, a),
-                (&[a], Some(condition)) => ptr.st_if(condition, 0, a),
-                // One half.
-                _ => match condition {
-                    Some(condition) => to.st_if(condition, chunk, values[0]),
-                    None => to.st(chunk, values[0]),
-                },
+        let condition = condition.predicate();
+        match self.at(index) {
+            Floats::F32(ptr) => ptr.st_many(condition, 0, values),
+            Floats::F16(ptr) if values.len().is_multiple_of(2) => {
+                let pairs: Vec<_> = pairs(values).map(|[low, high]| low.pack_f16_saturating(high)).collect();
+                ptr.cast::<F16x2>().st_many(condition, 0, &pairs);
+            }
+            Floats::Bf16(ptr) if values.len().is_multiple_of(2) => {
+                let pairs: Vec<_> = pairs(values).map(|[low, high]| low.pack_bf16(high)).collect();
+                ptr.cast::<Bf16x2>().st_many(condition, 0, &pairs);
+            }
+            Floats::F16(ptr) => {
+                let values: Vec<_> = values.iter().map(|x| x.to_f16_saturating()).collect();
+                ptr.st_many(condition, 0, &values);
+            }
+            Floats::Bf16(ptr) => {
+                let values: Vec<_> = values.iter().map(|x| x.to::<Bf16>()).collect();
+                ptr.st_many(condition, 0, &values);
             }
         }
     }
@@ -244,29 +214,4 @@ impl<'k> Floats<'k> {
 
 fn pairs<'a, 'k>(values: &'a [Reg<'k, f32>]) -> impl Iterator<Item = [Reg<'k, f32>; 2]> + 'a {
     values.chunks_exact(2).map(|pair| [pair[0], pair[1]])
-}
-
-/// 1, 2 or 4 words in one access, zeros where the condition does not hold.
-#[track_caller]
-fn words<'k, W: Number<Literal = f32>>(
-    ptr: Ptr<'k, Global, W>,
-    condition: Option<Reg<'k, Pred>>,
-    count: u32,
-) -> Vec<Reg<'k, W>> {
-    #[track_caller]
-    fn vector<'k, W: Number<Literal = f32>, const N: usize>(
-        ptr: Ptr<'k, Global, W>,
-        condition: Option<Reg<'k, Pred>>,
-    ) -> Vec<Reg<'k, W>> {
-        let words: [Reg<'k, W>; N] = match condition {
-            Some(condition) => ptr.ld_vec_if(condition, 0, condition.kernel().value::<W>(0.0)),
-            None => ptr.ld_vec(0),
-        };
-        words.to_vec()
-    }
-    match count {
-        4 => vector::<W, 4>(ptr, condition),
-        2 => vector::<W, 2>(ptr, condition),
-        _ => vector::<W, 1>(ptr, condition),
-    }
 }

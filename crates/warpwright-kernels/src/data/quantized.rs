@@ -36,15 +36,9 @@ impl<'k> Rows<'k> {
                 let inside = inside.unwrap_or(k.pred(true));
                 let words = quants.at(at).cast::<u32>();
                 let scale = scales.ld_if(inside, at / BLOCK, 0.0).f32();
-                let words: Vec<_> = match count {
-                    8 => words.ld_vec_if::<2>(inside, 0, 0).to_vec(),
-                    _ => vec![words.ld_if(inside, 0, 0)],
-                };
-                words
-                    .into_iter()
-                    .flat_map(|word| word.signed_bytes_f32())
-                    .map(|quant| quant * scale)
-                    .collect()
+                let words = words.ld_many(inside, 0, count / 4, 0);
+                let quants = words.into_iter().flat_map(|word| word.signed_bytes_f32());
+                quants.map(|quant| quant * scale).collect()
             }
         }
     }

@@ -47,13 +47,7 @@ impl<'k> GgufRow<'k> {
     fn numbers<T: Float>(self, group: Reg<'k, u32>) -> Vec<Reg<'k, f32>> {
         let count = Self::group(self.format, self.k);
         let row = self.bytes.cast::<T>().at(group * count);
-        let loaded = match count {
-            8 => row.ld_vec::<8>(0).to_vec(),
-            4 => row.ld_vec::<4>(0).to_vec(),
-            2 => row.ld_vec::<2>(0).to_vec(),
-            _ => vec![row.ld(0)],
-        };
-        loaded.into_iter().map(|x| x.f32()).collect()
+        row.ld_many(None, 0, count, group.kernel().f32(0.0).to::<T>()).into_iter().map(|x| x.f32()).collect()
     }
 
     fn quantised(self, quants: &Quants, group: Reg<'k, u32>) -> Vec<Reg<'k, f32>> {

@@ -14,19 +14,15 @@
 use super::WeightFormat;
 use super::codes::Piece;
 use super::planes::Planes;
-use super::units::{PlaneAt, UnitAt, Units, planes_at};
+use super::units::{MatrixAt, RUN, UnitAt, Units};
 use crate::data::floats::Dtype;
 use warpwright_dsl::*;
-
-/// Weights of a run.
-pub(crate) const RUN: u32 = 16;
 
 /// The planes of a quantised matrix, read for the tensor cores.
 #[derive(Clone, Debug)]
 pub(crate) struct HalfReader<'k> {
     units: Units,
-    planes: Vec<PlaneAt<'k>>,
-    weights: Ptr<'k, Global, u8>,
+    matrix: MatrixAt<'k>,
     /// Which half of units the thread decodes; `None` where it decodes all.
     half: Option<Reg<'k, u32>>,
 }
@@ -49,8 +45,9 @@ impl<'k> HalfReader<'k> {
         weights: Ptr<'k, Global, u8>,
         (k, half): (K<'k>, Option<Reg<'k, u32>>),
     ) -> Option<Self> {
-        let planes = planes_at(k, &Planes::new(format, n, row));
-        Units::of(format).map(|units| HalfReader { units, planes, weights, half })
+        // The lines that the next steps need come along.
+        let matrix = MatrixAt::new(k, &Planes::new(format, n, row), weights.prefetch_128());
+        Units::of(format).map(|units| HalfReader { units, matrix, half })
     }
 
     /// The runs that a thread of half `half` has: piece and level of each.
@@ -88,13 +85,9 @@ impl<'k> HalfReader<'k> {
     #[track_caller]
     pub(crate) fn load(&self, row: Reg<'k, u32>, unit: Reg<'k, u32>) -> Share<'k> {
         let (at, quants) = (UnitAt::new(unit), self.units.quants);
-        let plane = |number: usize| {
-            let plane = &self.planes[number];
-            let begin = plane.offset.map_or(self.weights, |offset| self.weights.at(offset));
-            // The line that the next steps need comes along.
-            begin.at(plane.pitch.rows(row)).prefetch_128()
-        };
-        let stride = self.planes[0].pitch / quants.pieces();
+        let row = self.matrix.row(row);
+        let plane = |plane: usize| row[plane];
+        let stride = self.matrix.pitches()[0] / quants.pieces();
         let loaded = match self.half {
             Some(half) if quants.pieces() > 1 => self.units.load_half(at, (half, stride), plane),
             _ => self.units.load(at, stride, plane),
@@ -118,9 +111,7 @@ impl<'k> HalfReader<'k> {
 
     /// The scale of the matrix.
     pub(crate) fn tensor_scale(&self) -> Option<Reg<'k, f32>> {
-        let last = self.planes.last().filter(|_| self.units.quants.tensor_scale)?;
-        let begin = last.offset.map_or(self.weights, |offset| self.weights.at(offset));
-        Some(begin.cast::<f32>().ld(0))
+        self.matrix.tensor_scale()
     }
 }
 

@@ -22,13 +22,12 @@ mod scales;
 pub(crate) mod units;
 mod words;
 
-pub(crate) use codes::{Floating, Piece};
+pub(crate) use codes::Floating;
 pub use format::Weight;
 pub use formats::WeightFormat;
 pub(crate) use planes::UNIT;
 pub use planes::{Plane, Planes};
 pub use repack::{Repack, RepackArgs, Unpack, UnpackArgs};
-pub(crate) use scales::Scales;
 
 use crate::data::floats::Dtype;
 use format::Quants;

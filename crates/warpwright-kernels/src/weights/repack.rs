@@ -368,11 +368,11 @@ impl<'k> Sides<'k> {
                 Way::In => {
                     let (main, rest) = cut.join(k, |level, word| self.of_file(4 * of(level, word)));
                     for ((place, _), words) in places.into_iter().zip([main, rest]) {
-                        store_words(place, &words);
+                        place.st_many(None, 0, &words);
                     }
                 }
                 Way::Out => {
-                    let [main, rest] = places.map(load_words);
+                    let [main, rest] = places.map(|(place, count)| place.ld_many(None, 0, count, 0));
                     let loaded = Piece::new(self.quants, &main, &rest);
                     for (level, word) in
                         (0..cut.levels()).flat_map(|level| [0, 1, 2, 3].map(|word| (level, word)))
@@ -470,21 +470,5 @@ fn copy<'k, T: Data + ConvertFrom<u32>>(
     match way {
         Way::In => plane.st(0, file.ld_if(present, 0, k.u32(0).to::<T>())),
         Way::Out => file.st_if(present, 0, plane.ld(0)),
-    }
-}
-
-fn load_words<'k>((from, count): (Ptr<'k, Global, u32>, u32)) -> Vec<Reg<'k, u32>> {
-    match count {
-        2 => from.ld_vec::<2>(0).to_vec(),
-        4 => from.ld_vec::<4>(0).to_vec(),
-        _ => (0..count).map(|i| from.ld(i)).collect(),
-    }
-}
-
-fn store_words<'k>(to: Ptr<'k, Global, u32>, words: &[Reg<'k, u32>]) {
-    match *words {
-        [a, b] => to.st_vec(0, [a, b]),
-        [a, b, c, d] => to.st_vec(0, [a, b, c, d]),
-        _ => (0..).zip(words).for_each(|(i, &word)| to.st(i, word)),
     }
 }

@@ -10,22 +10,52 @@ use super::planes::{Planes, UNIT};
 use super::scales::{Records, Scales};
 use warpwright_dsl::*;
 
-/// A plane of a matrix, on the device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlaneAt<'k> {
-    /// Where it begins; `None` for the first.
-    pub(crate) offset: Option<Reg<'k, u64>>,
-    /// Bytes of a row.
-    pub(crate) pitch: Dim<'k>,
+/// Neighbours of a unit that lie in one level of one piece.
+pub(crate) const RUN: u32 = 16;
+
+/// A matrix in planes, on the device.
+#[derive(Clone, Debug)]
+pub(crate) struct MatrixAt<'k> {
+    weights: Ptr<'k, Global, u8>,
+    /// Of each plane where it begins, `None` for the first, and the bytes of a row.
+    planes: Vec<(Option<Reg<'k, u64>>, Dim<'k>)>,
+    tensor_scale: bool,
 }
 
-/// Where the planes of `n` rows of `k` weights are.
-pub(crate) fn planes_at<'k>(k: K<'k>, planes: &Planes) -> Vec<PlaneAt<'k>> {
-    let at = |plane: super::Plane| PlaneAt {
-        offset: (plane.offset > 0).then(|| k.wide_dim(plane.offset)),
-        pitch: k.dim(plane.row_bytes as u32),
-    };
-    planes.iter().map(at).collect()
+impl<'k> MatrixAt<'k> {
+    pub(crate) fn new(k: K<'k>, planes: &Planes, weights: Ptr<'k, Global, u8>) -> Self {
+        let at = |plane: super::Plane| {
+            ((plane.offset > 0).then(|| k.wide_dim(plane.offset)), k.dim(plane.row_bytes as u32))
+        };
+        let tensor_scale = planes.format().has_tensor_scale();
+        MatrixAt { weights, planes: planes.iter().map(at).collect(), tensor_scale }
+    }
+
+    /// Another matrix of that shape and format.
+    pub(crate) fn with(&self, weights: Ptr<'k, Global, u8>) -> Self {
+        MatrixAt { weights, ..self.clone() }
+    }
+
+    fn plane(&self, (offset, _): (Option<Reg<'k, u64>>, Dim<'k>)) -> Ptr<'k, Global, u8> {
+        offset.map_or(self.weights, |offset| self.weights.at(offset))
+    }
+
+    /// Row `row`, in each plane.
+    #[track_caller]
+    pub(crate) fn row(&self, row: Reg<'k, u32>) -> Vec<Ptr<'k, Global, u8>> {
+        self.planes.iter().map(|&plane| self.plane(plane).at(plane.1.rows(row))).collect()
+    }
+
+    /// Bytes of the rows of each plane.
+    pub(crate) fn pitches(&self) -> Vec<Dim<'k>> {
+        self.planes.iter().map(|&(_, pitch)| pitch).collect()
+    }
+
+    /// The scale of the matrix.
+    pub(crate) fn tensor_scale(&self) -> Option<Reg<'k, f32>> {
+        let last = self.planes.last().filter(|_| self.tensor_scale)?;
+        Some(self.plane(*last).cast::<f32>().ld(0))
+    }
 }
 
 /// Which unit of a row.
@@ -49,12 +79,9 @@ impl<'k> UnitAt<'k> {
     /// So many bytes from byte `at` of a row on, which is a multiple of their number.
     fn words(self, row: Ptr<'k, Global, u8>, at: Reg<'k, u32>, bytes: u32) -> Vec<Reg<'k, u32>> {
         let (row, k) = (row.at(at), at.kernel());
-        let words = row.cast::<u32>();
         match bytes {
             2 => vec![row.cast::<u16>().ld_if(self.present, 0, k.value::<u16>(0)).to()],
-            4 => vec![words.ld_if(self.present, 0, 0)],
-            8 => words.ld_vec_if::<2>(self.present, 0, 0).to_vec(),
-            _ => words.ld_vec_if::<4>(self.present, 0, 0).to_vec(),
+            _ => row.cast::<u32>().ld_many(self.present, 0, bytes / 4, 0),
         }
     }
 }
@@ -80,6 +107,37 @@ impl Units {
     /// Parts of a unit.
     pub(crate) fn parts(self) -> u32 {
         UNIT / self.quants.part
+    }
+
+    /// By how many bits the codes of part `part` are raised, of those that [`Unit::bytes`] gives.
+    fn raise(self, part: u32) -> u32 {
+        self.quants.raise(part * self.part() / RUN / self.quants.pieces())
+    }
+
+    /// What the quant 0 is as such a code.
+    pub(crate) fn zero(self, part: u32) -> u32 {
+        self.quants.device_codes().zero << self.raise(part)
+    }
+
+    /// What a quant of 1 counts for when all parts are brought to the height of the one that is raised most.
+    pub(crate) fn height(self) -> f32 {
+        let most = (0..self.parts()).map(|part| self.raise(part)).max();
+        2f32.powi(most.unwrap_or(0) as i32)
+    }
+
+    /// What brings part `part` to that height.
+    pub(crate) fn to_height(self, part: u32) -> f32 {
+        self.height() * 0.5f32.powi(self.raise(part) as i32)
+    }
+
+    /// Unit `at` of a row, whose pieces are `stride` bytes apart.
+    pub(crate) fn unit<'k>(
+        self,
+        at: UnitAt<'k>,
+        stride: Dim<'k>,
+        row: impl Fn(usize) -> Ptr<'k, Global, u8> + Copy,
+    ) -> Unit<'k> {
+        Unit { pieces: self.load(at, stride, row), scales: self.scales(at, row) }
     }
 
     /// The pieces of a unit, which are `stride` bytes apart in a row of `codes`.
@@ -139,5 +197,31 @@ impl Units {
         };
         let words = self.quants.records.iter().enumerate().map(record).collect();
         (self.quants.scales)(&Records { words, unit: at.within })
+    }
+}
+
+/// A unit, as it was loaded.
+pub(crate) struct Unit<'k> {
+    pieces: Vec<Piece<'k>>,
+    pub(crate) scales: Scales<'k>,
+}
+
+impl<'k> Unit<'k> {
+    /// The piece of the four neighbours with which weight `first` begins, their level in it and their word.
+    fn place(&self, first: u32) -> (&Piece<'k>, u32, u32) {
+        let (run, pieces) = (first / RUN, self.pieces.len() as u32);
+        (&self.pieces[(run % pieces) as usize], run / pieces, first % RUN / 4)
+    }
+
+    /// The codes of weight `first` and the three behind it as floats: see [`Piece::floats`].
+    pub(crate) fn floats(&self, first: u32) -> [Reg<'k, f32>; 4] {
+        let (piece, level, word) = self.place(first);
+        piece.floats(level, word)
+    }
+
+    /// The same codes as bytes: see [`Piece::bytes`].
+    pub(crate) fn bytes(&self, first: u32) -> Reg<'k, u32> {
+        let (piece, level, word) = self.place(first);
+        piece.bytes(level, word)
     }
 }

@@ -1,145 +1,131 @@
 //! `Σ scale · Σ q·x`: a lane's weights of each of its rows with the activations of each column.
 //!
-//! The sum over a part begins with what the stage has kept for it, minus the sum of the activations times what the quant 0
-//! is as a factor. So factors may be any linear function of quants.
+//! The sum over a part begins with the total of its activations, times minus what the quant 0 is as a factor. So factors
+//! may be any linear function of quants.
 
-use super::stage::Stage;
+use super::stage::{SCALES, Stage, TOTALS};
 use super::weights::{Layout, RUN, Share};
 use crate::weights::Floating;
 use std::ops::Range;
 use warpwright_dsl::*;
 
-/// A row of the lane's group.
-pub(super) struct Row<'k> {
-    pub(super) share: Share<'k>,
-    /// Its running sums, one for each column.
-    pub(super) sums: Vec<Var<'k, f32>>,
-}
+/// The lane's running sums, by row and column.
+type Sums<'k> = [Vec<Var<'k, f32>>];
+/// By column and part.
+type Parts<D> = Vec<Vec<D>>;
 
 /// Adds a pass with activations of `f32`. Sums are in units of the step of floats.
-pub(super) fn exact<'k>(layout: Layout, stage: Stage<'k>, rows: &[Row<'k>], pass: Range<u32>) {
-    let parts = stage.parts(&pass);
-    let sums: Vec<Vec<Reg<'k, f32>>> = stage.each_column(|column| stage.kept(column, 0, parts.len()));
+pub(super) fn exact<'k>(stage: Stage<'k>, pass: &Range<u32>, rows: &[Share<'k>], sums: &Sums<'k>) {
+    let (layout, parts) = (stage.layout(), stage.layout().parts_of(pass));
     let Floating { step, zero } = layout.floating();
-    let first = |row: &Row<'k>, column: usize| match &sums[column][..] {
-        [] => vec![row.sums[column].get()],
-        sums => sums.iter().map(|&sum| sum * -zero).collect(),
+    let totals = stage.columns(|column| stage.kept(column, TOTALS, parts.len()));
+    let begin = |row: usize, column: usize| match &totals[column][..] {
+        [] => vec![sums[row][column].get()],
+        totals => totals.iter().map(|&total| total * -zero).collect(),
     };
-    let over = |column: usize| sums[column].iter().map(|&sum| sum * step).collect();
-    let x = |chunk| stage.each_column(|column| stage.floats(column, chunk, &pass));
-    let add = |share: &Share<'k>, chunk, x: [Reg<'k, f32>; 4], dot: Reg<'k, f32>| {
-        share.floats(chunk).into_iter().zip(x).fold(dot, |dot, (weight, x)| weight.mul_add(x, dot))
-    };
-    let dots = dots(layout, rows, (&pass, &parts), first, x, add);
-    finish(rows, parts, dots, over);
+    let x = |chunk| stage.columns(|column| stage.floats(column, chunk, pass));
+    let weights = |row: usize, chunk| rows[row].floats(chunk);
+    let add = |dot, weights: [_; 4], x: [_; 4]| plus(dot, &weights, &x);
+    let dots = dots(layout, pass, rows.len(), begin, x, weights, add);
+    let totals = map(totals, |_, _, total| total * step);
+    for (row, dots) in dots.into_iter().enumerate() {
+        scale(&rows[row], parts.clone(), dots, &totals, &sums[row]);
+    }
 }
 
-/// Adds all with activations of bytes.
-pub(super) fn int8<'k>(layout: Layout, stage: Stage<'k>, rows: &[Row<'k>]) {
-    let pass = 0..layout.chunks();
-    let parts = stage.parts(&pass);
-    let count = parts.len();
-    let sums: Vec<Vec<Reg<'k, i32>>> = stage.each_column(|column| stage.kept(column, 0, count));
-    let zero = |part: usize| -(layout.byte_zero(part as u32) as i32);
-    let first = |_: &Row<'k>, column: usize| (0..count).map(|part| sums[column][part] * zero(part)).collect();
-    // What brings the codes of all parts to the same height; numbers grow by it, so that they lose nothing.
-    let scales: Vec<Vec<Reg<'k, f32>>> = stage.each_column(|column| stage.kept(column, 1, count));
-    let scale = |column: usize, part: usize| scales[column][part] * layout.byte_scale(part as u32);
-    let over = |column: usize| {
-        let sum = |part: usize| sums[column][part].f32() * (scales[column][part] * layout.byte_height());
-        (0..count).map(sum).collect()
+/// Adds all with activations of bytes. Sums are in units of the height of codes.
+pub(super) fn int8<'k>(stage: Stage<'k>, rows: &[Share<'k>], sums: &Sums<'k>) {
+    let Some(units) = stage.layout().units else { return };
+    let (pass, parts) = (0..stage.layout().chunks, 0..units.parts() as usize);
+    let totals = stage.columns(|column| stage.kept(column, TOTALS, parts.len()));
+    let totals = map(totals, |_, _, total| total.bits::<i32>());
+    let scales = stage.columns(|column| stage.kept(column, SCALES, parts.len()));
+    let begin = |_, column: usize| {
+        let zeros = (0..).zip(&totals[column]).map(|(part, &total)| total * -(units.zero(part) as i32));
+        zeros.collect()
     };
-    let mut runs = Vec::new();
+    let mut run = Vec::new();
     let x = |chunk| {
         if chunk % RUN == 0 {
-            runs = stage.each_column(|column| stage.bytes(column, chunk / RUN));
+            run = stage.columns(|column| stage.bytes(column, chunk / RUN));
         }
-        runs.iter().map(|words| words[(chunk % RUN) as usize]).collect()
+        run.iter().map(|words| words[(chunk % RUN) as usize].bits::<i32>()).collect()
     };
-    let add = |share: &Share<'k>, chunk, x: Reg<'k, u32>, dot: Reg<'k, i32>| match share.bytes(chunk) {
-        Some(codes) => codes.dp4a(x.bits::<i32>(), dot),
-        None => dot,
-    };
-    let dots = dots(layout, rows, (&pass, &parts), first, x, add);
-    let scaled = dots.into_iter().map(|columns| {
-        let of_column = |(column, dots): (usize, Vec<Reg<'k, i32>>)| {
-            dots.iter().enumerate().map(|(part, dot)| dot.f32() * scale(column, part)).collect()
-        };
-        columns.into_iter().enumerate().map(of_column).collect()
-    });
-    finish(rows, parts, scaled.collect(), over);
+    let weights = |row: usize, chunk| rows[row].bytes(chunk);
+    let add = |dot, weights: Reg<'k, u32>, x| weights.dp4a(x, dot);
+    let dots = dots(stage.layout(), &pass, rows.len(), begin, x, weights, add);
+    let totals = map(totals, |column, part, total| total.f32() * (scales[column][part] * units.height()));
+    let to_height = map(scales, |_, part, scale| scale * units.to_height(part as u32));
+    for (row, dots) in dots.into_iter().enumerate() {
+        let dots = map(dots, |column, part, dot| dot.f32() * to_height[column][part]);
+        scale(&rows[row], parts.clone(), dots, &totals, &sums[row]);
+    }
 }
 
-/// By row and column, the sums over the parts of a pass.
-type Dots<D> = Vec<Vec<Vec<D>>>;
-
-/// Goes through the chunks of a pass, each of which is read once for all rows and columns.
-fn dots<'k, X: Copy, D: Copy>(
+/// By row, what `add` makes of the chunks of a pass and of what each part begins with: a chunk is read once for all rows and
+/// columns.
+fn dots<W: Copy, X: Copy, D: Copy>(
     layout: Layout,
-    rows: &[Row<'k>],
-    (pass, parts): (&Range<u32>, &Range<usize>),
-    first: impl Fn(&Row<'k>, usize) -> Vec<D>,
+    pass: &Range<u32>,
+    rows: usize,
+    begin: impl Fn(usize, usize) -> Vec<D>,
     mut x: impl FnMut(u32) -> Vec<X>,
-    add: impl Fn(&Share<'k>, u32, X, D) -> D,
-) -> Dots<D> {
-    let columns = rows.first().map_or(0, |row| row.sums.len());
-    let begin = |row| (0..columns).map(|column| first(row, column)).collect();
-    let mut dots: Dots<D> = rows.iter().map(begin).collect();
+    weights: impl Fn(usize, u32) -> W,
+    add: impl Fn(D, W, X) -> D,
+) -> Vec<Parts<D>> {
+    let mut dots: Vec<Parts<D>> = Vec::new();
     for chunk in pass.clone() {
         let x = x(chunk);
-        let part = if parts.is_empty() { 0 } else { (chunk / layout.part_chunks()) as usize - parts.start };
-        for (row, dots) in rows.iter().zip(&mut dots) {
-            for (&x, dots) in x.iter().zip(dots) {
-                dots[part] = add(&row.share, chunk, x, dots[part]);
+        if dots.is_empty() {
+            dots = (0..rows).map(|row| (0..x.len()).map(|column| begin(row, column)).collect()).collect();
+        }
+        let part = ((chunk - pass.start) / layout.part_chunks()) as usize;
+        for (row, dots) in dots.iter_mut().enumerate() {
+            let weights = weights(row, chunk);
+            for (dots, &x) in dots.iter_mut().zip(&x) {
+                dots[part] = add(dots[part], weights, x);
             }
         }
     }
     dots
 }
 
-/// Adds what the sums over parts stand for to the running sums: `d · Σ scale · dot - dmin · Σ minimum · over`, with the sums
-/// of the activations of a column as `over`.
-fn finish<'k>(
-    rows: &[Row<'k>],
+/// Something of each column and part.
+fn map<D, E>(parts: Parts<D>, of: impl Fn(usize, usize, D) -> E) -> Parts<E> {
+    let column = |(column, parts): (usize, Vec<D>)| {
+        parts.into_iter().enumerate().map(|(part, dot)| of(column, part, dot)).collect()
+    };
+    parts.into_iter().enumerate().map(column).collect()
+}
+
+/// Adds to the running sums of a row what its parts stand for: `d · Σ scale · dot - dmin · Σ minimum · total`, with the
+/// totals of the activations.
+fn scale<'k>(
+    share: &Share<'k>,
     parts: Range<usize>,
-    dots: Dots<Reg<'k, f32>>,
-    over: impl Fn(usize) -> Vec<Reg<'k, f32>>,
+    dots: Parts<Reg<'k, f32>>,
+    totals: &Parts<Reg<'k, f32>>,
+    sums: &[Var<'k, f32>],
 ) {
-    let columns = rows.first().map_or(0, |row| row.sums.len());
-    let over: Vec<_> = (0..columns).map(over).collect();
-    for (row, dots) in rows.iter().zip(dots) {
-        for ((sum, dots), over) in row.sums.iter().zip(dots).zip(&over) {
-            let Share::Unit(_, scales) = &row.share else {
-                sum.set(dots[0]);
-                continue;
-            };
-            let total = plus(sum.get(), scales.d, &scales.scales[parts.clone()], &dots);
-            sum.set(match &scales.minima[..] {
-                [] => total,
-                minima => {
-                    let minima: Vec<_> = minima[parts.clone()].iter().map(|&minimum| -minimum).collect();
-                    plus(total, scales.dmin, &minima, over)
-                }
-            });
+    for ((sum, dots), totals) in sums.iter().zip(dots).zip(totals) {
+        let Share::Unit(unit) = share else {
+            sum.set(dots[0]);
+            continue;
+        };
+        let scales = &unit.scales;
+        let times = |d: Option<Reg<'k, f32>>, sum, values: &[Reg<'k, f32>], by: &[Reg<'k, f32>]| match d {
+            Some(d) => d.mul_add(plus(values[0] * by[0], &values[1..], &by[1..]), sum),
+            None => plus(sum, values, by),
+        };
+        sum.set(times(scales.d, sum.get(), &scales.scales[parts.clone()], &dots));
+        if !scales.minima.is_empty() {
+            let minima: Vec<_> = scales.minima[parts.clone()].iter().map(|&minimum| -minimum).collect();
+            sum.set(times(scales.dmin, sum.get(), &minima, totals));
         }
     }
 }
 
-/// `sum + d · Σ scales · values`.
-fn plus<'k>(
-    sum: Reg<'k, f32>,
-    d: Option<Reg<'k, f32>>,
-    scales: &[Reg<'k, f32>],
-    values: &[Reg<'k, f32>],
-) -> Reg<'k, f32> {
-    let mut pairs = scales.iter().zip(values);
-    match (d, pairs.next()) {
-        (Some(d), Some((&scale, &value))) => {
-            let weighted = pairs.fold(scale * value, |sum, (&scale, &value)| scale.mul_add(value, sum));
-            d.mul_add(weighted, sum)
-        }
-        (_, first) => {
-            first.into_iter().chain(pairs).fold(sum, |sum, (&scale, &value)| scale.mul_add(value, sum))
-        }
-    }
+/// `sum + Σ a · b`.
+fn plus<'k>(sum: Reg<'k, f32>, a: &[Reg<'k, f32>], b: &[Reg<'k, f32>]) -> Reg<'k, f32> {
+    a.iter().zip(b).fold(sum, |sum, (&a, &b)| a.mul_add(b, sum))
 }

@@ -1,10 +1,8 @@
 //! The kernels: configuration, arguments, launch rule.
 
-use super::epilogue::Output;
-use super::plan;
+use super::plan::MAX_WARPS;
 use super::stage::Source;
 use super::tile::{Operands, Product};
-use super::weights::Layout;
 use crate::activation::Activation;
 use crate::data::eight_bits::BLOCK;
 use crate::weights::{Planes, WeightFormat};
@@ -131,7 +129,7 @@ pub struct QuantGemv {
     #[field(default = "exact")]
     pub activations: Activations,
     /// Warps of a block; chosen by the shape where it is `None`.
-    #[field(none = "auto", range = 1..=plan::MAX_WARPS, default = "auto")]
+    #[field(none = "auto", range = 1..=MAX_WARPS, default = "auto")]
     pub warps: Option<u32>,
 }
 
@@ -146,12 +144,12 @@ pub struct QuantGemvArgs<M: Mode> {
     pub x_quants: Option<M::In<i8>>,
     #[arg(len = of.inputs(BLOCK), when = of.activations == Activations::Int8)]
     pub x_scales: Option<M::In<f32>>,
-    #[arg(len = of.k.min(MAX_COLUMNS), when = of.epsilon.is_some(), constant)]
+    #[arg(len = of.k, when = of.epsilon.is_some(), constant)]
     pub norm: Option<M::In<f32>>,
     #[arg(len = of.weights(i), count = of.matrices.len(), names("w0", "w1", "w2", "w3"), constant)]
     pub w: Vec<M::In<u8>>,
     #[arg(
-        len = of.rows(i),
+        len = of.matrices[i].n,
         count = of.matrices.len(),
         names("bias0", "bias1", "bias2", "bias3"),
         when = of.matrices[i].bias,
@@ -169,7 +167,7 @@ pub struct QuantGemvArgs<M: Mode> {
         len = of.results(i),
         count = of.matrices.len(),
         names("y0", "y1", "y2", "y3"),
-        when = of.has_result(i),
+        when = i == 0 || of.gate.is_none(),
         shares = of.shared(i)
     )]
     pub y: Vec<Option<M::Out<f32>>>,
@@ -189,64 +187,55 @@ impl QuantGemv {
         }
     }
 
-    /// The products with the results, in the order of the tiles.
-    fn products(&self) -> Vec<Product> {
-        let exact = self.activations == Activations::Exact;
-        // What `check` refuses is not multiplied out.
+    /// The products with the results, in the order of the tiles, and how many tiles they are.
+    fn products(&self) -> (Vec<Product>, u64) {
         let product = |matrix: &Matrix| Product {
             format: matrix.format,
-            n: matrix.n.min(MAX_ROWS),
-            k: self.k.min(MAX_COLUMNS),
+            n: matrix.n,
+            k: self.k,
+            // What `check` refuses is not multiplied out.
             batch: self.batch.clamp(1, MAX_BATCH),
             gate: self.gate,
-            exact,
+            exact: self.activations == Activations::Exact,
             epsilon: self.epsilon,
             warps: 1,
         };
         let results = if self.gate.is_some() { 1 } else { self.matrices.len() };
         let mut products: Vec<_> = self.matrices.iter().take(results).map(product).collect();
-        let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
-        let most = products.iter().map(|product| product.most_warps(STATIC_SHARED)).min().unwrap_or(1);
-        let warps = match (self.warps, products.first()) {
-            (Some(warps), _) => warps.clamp(1, plan::MAX_WARPS),
-            (None, Some(first)) => plan::warps(Layout::new(first.format), first.k, tiles, (exact, most)),
-            (None, None) => 1,
-        };
+        let tiles = products.iter().map(|product| u64::from(product.tiles())).sum();
+        let auto = products
+            .first()
+            .map_or(1, |first| first.suitable_warps(tiles, most_warps(&products, STATIC_SHARED)));
+        let warps = self.warps.unwrap_or(auto).clamp(1, MAX_WARPS);
         products.iter_mut().for_each(|product| product.warps = warps);
-        products
+        (products, tiles)
     }
 
     /// Elements of the activations, of which so many count as one.
     fn inputs(&self, of: u32) -> Extent {
-        let (batch, k) = (self.batch.min(MAX_BATCH), self.k.min(MAX_COLUMNS));
-        Extent::new(u64::from(batch) * u64::from(k / of))
+        Extent::new(u64::from(self.batch) * u64::from(self.k / of))
     }
 
     /// Bytes of matrix `i`.
     fn weights(&self, i: usize) -> Extent {
         let Matrix { format, n, .. } = self.matrices[i];
-        Extent::new(Planes::new(format, n.min(MAX_ROWS), self.k.min(MAX_COLUMNS)).bytes())
-    }
-
-    /// Its rows.
-    fn rows(&self, i: usize) -> Extent {
-        self.matrices[i].n.min(MAX_ROWS).into()
+        Extent::new(Planes::new(format, n, self.k).bytes())
     }
 
     /// Elements of its result.
     fn results(&self, i: usize) -> Extent {
-        self.rows(i).times(self.batch.min(MAX_BATCH).into())
-    }
-
-    /// Whether it has a result of its own.
-    fn has_result(&self, i: usize) -> bool {
-        !(self.gate.is_some() && i > 0)
+        Extent::new(u64::from(self.matrices[i].n) * u64::from(self.batch))
     }
 
     /// What its result may share a buffer with.
     fn shared(&self, i: usize) -> &'static [&'static str] {
         if self.matrices[i].residual { slice::from_ref(&RESIDUALS[i]) } else { &[] }
     }
+}
+
+/// Most warps of a block with so many bytes of shared memory.
+fn most_warps(products: &[Product], shared: u32) -> u32 {
+    products.iter().map(|product| product.most_warps(shared)).min().unwrap_or(1)
 }
 
 impl Kernel for QuantGemv {
@@ -257,12 +246,10 @@ impl Kernel for QuantGemv {
     }
 
     fn launch(&self) -> LaunchRule {
-        let products = self.products();
-        let tiles: u64 = products.iter().map(|product| u64::from(product.tiles())).sum();
-        let warps = products.first().map_or(1, |product| product.warps);
-        let mut rule = LaunchRule::new(warps * 32).grid(Extent::new(tiles)).any_warps();
-        rule.resident_blocks =
-            products.first().and_then(|product| Some((product.resident_warps()? / warps).max(1)));
+        let (products, tiles) = self.products();
+        let Some(first) = products.first() else { return LaunchRule::new(32) };
+        let mut rule = LaunchRule::new(first.warps * 32).grid(Extent::new(tiles)).any_warps();
+        rule.resident_blocks = first.resident_warps().map(|resident| (resident / first.warps).max(1));
         rule
     }
 
@@ -271,56 +258,46 @@ impl Kernel for QuantGemv {
         if !(1..=MAX_MATRICES).contains(&count) {
             return Err(BuildError::field("matrices", count, format!("from 1 to {MAX_MATRICES}")));
         }
-        for matrix in &self.matrices {
-            let (format, block) = (matrix.format, matrix.format.block());
-            if !self.k.is_multiple_of(block) {
-                return Err(BuildError::field(
-                    "k",
-                    self.k,
-                    format!("a multiple of {block}, the block of {format}"),
-                ));
-            }
-            if !(1..=MAX_ROWS).contains(&matrix.n) {
-                return Err(BuildError::field("n", matrix.n, format!("from 1 to {MAX_ROWS}")));
+        for &Matrix { format, n, .. } in &self.matrices {
+            format.check_row("k", self.k)?;
+            if !(1..=MAX_ROWS).contains(&n) {
+                return Err(BuildError::field("n", n, format!("from 1 to {MAX_ROWS}")));
             }
             if self.activations != Activations::Exact && format.is_float() {
                 let rule = format!("exact, since weights of {format} are not quants");
                 return Err(BuildError::field("activations", self.activations, rule));
             }
         }
-        if let Some(gate) = self.gate {
-            let [one, other] = self.matrices[..] else {
-                return Err(BuildError::field("gate", gate, "none, since there are not two matrices"));
-            };
-            if (one.format, one.n) != (other.format, other.n) {
+        match (self.gate, &self.matrices[..]) {
+            (Some(gate), [one, other]) if (one.format, one.n) != (other.format, other.n) => {
                 let rule = "none, since the two matrices differ in format or rows";
                 return Err(BuildError::field("gate", gate, rule));
             }
-            if other.residual {
-                return Err(BuildError::field(
-                    "residual",
-                    true,
-                    "false for the second matrix, which has no result",
-                ));
+            (Some(_), [_, other]) if other.residual => {
+                let rule = "false for the second matrix, which has no result";
+                return Err(BuildError::field("residual", true, rule));
+            }
+            (None, _) | (_, [_, _]) => {}
+            (Some(gate), _) => {
+                return Err(BuildError::field("gate", gate, "none, since there are not two matrices"));
             }
         }
         if let (Some(_), Activations::Int8) = (self.epsilon, self.activations) {
             let rule = "exact or rounded, since activations are quantised after they are normalised";
             return Err(BuildError::field("activations", self.activations, rule));
         }
-        let products = self.products();
-        let most = products.iter().map(|product| product.most_warps(SHARED)).min().unwrap_or(1);
-        if let Some(warps) = self.warps
-            && !(1..=most).contains(&warps)
-        {
-            let rule = format!("from 1 to {most}, so that the activations of a block fit its shared memory");
-            return Err(BuildError::field("warps", warps, rule));
+        let most = most_warps(&self.products().0, SHARED);
+        match self.warps {
+            Some(warps) if !(1..=most).contains(&warps) => {
+                let rule =
+                    format!("from 1 to {most}, so that the activations of a block fit its shared memory");
+                Err(BuildError::field("warps", warps, rule))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn body<'k>(&self, k: K<'k>, args: QuantGemvArgs<Body<'k>>) {
-        // The block's tile, of whichever matrix it belongs to.
         let x = match (args.x, args.x_quants, args.x_scales) {
             (Some(x), ..) => Source::Floats { x: x.nc(), norm: args.norm },
             (None, Some(quants), Some(scales)) => {
@@ -328,21 +305,15 @@ impl Kernel for QuantGemv {
             }
             _ => return,
         };
-        let weights = args.w.into_iter().map(Ptr::no_allocate);
-        let added = args.bias.into_iter().zip(args.residual);
-        let operands: Vec<_> = weights.zip(added).zip(args.y).collect();
-        let mut products = self.products();
+        let (mut products, _) = self.products();
         products.iter_mut().for_each(|product| product.warps = k.threads() / 32);
         let tiles: Vec<_> = products.iter().map(Product::tiles).collect();
+        // The block's tile, of whichever matrix it belongs to.
         k.pieces(&tiles, |i, tile| {
-            let ((weights, (bias, residual)), Some(y)) = operands[i] else { return };
-            let second = if self.gate.is_some() { operands.get(1) } else { None };
-            let operands = Operands {
-                x,
-                weights: (weights, second.map(|&((weights, _), _)| weights)),
-                output: Output { y, bias: [bias, second.and_then(|&((_, (bias, _)), _)| bias)], residual },
-            };
-            products[i].run(k, tile, operands);
+            let (Some(y), residual) = (args.y[i], args.residual[i]) else { return };
+            let own = if self.gate.is_some() { 0..2 } else { i..i + 1 };
+            let weights = args.w[own.clone()].iter().map(|weights| weights.no_allocate()).collect();
+            products[i].run(k, tile, &Operands { x, weights, bias: args.bias[own].to_vec(), residual, y });
         });
     }
 }

@@ -20,8 +20,8 @@ use warpwright_dsl::*;
 pub(super) const LANES: u32 = 8;
 /// Groups of lanes of a warp.
 pub(super) const GROUPS: u32 = 32 / LANES;
-/// Lanes whose shares lie in one superblock, or in half of the scales of a slice.
-pub(super) const QUAD: u32 = 4;
+/// Lanes whose units lie in one superblock.
+const QUAD: u32 = 4;
 /// Most warps of a block.
 pub(super) const MAX_WARPS: u32 = 16;
 /// Warps that keep a device busy: sixteen on each of 132 multiprocessors. With activations of bytes half of them have as
@@ -39,26 +39,20 @@ pub(super) struct Lanes<'k> {
     pub(super) lane: Reg<'k, u32>,
     /// The warp's number in the block.
     pub(super) warp: Reg<'k, u32>,
-    /// The quad's number in the group.
-    pub(super) half: Reg<'k, u32>,
-    /// The lane's number in its quad.
+    /// The quad's number in the group, and the lane's in the quad.
+    pub(super) quad: Reg<'k, u32>,
     pub(super) in_quad: Reg<'k, u32>,
 }
 
 impl<'k> Lanes<'k> {
     /// Computed once, outside of all loops, so that addresses are too.
     pub(super) fn new(k: K<'k>) -> Self {
-        Self::of(k.lane(), || k.warp())
+        Self::of(k.lane(), k.warp())
     }
 
-    fn of(lane: Reg<'k, u32>, warp: impl FnOnce() -> Reg<'k, u32>) -> Self {
+    fn of(lane: Reg<'k, u32>, warp: Reg<'k, u32>) -> Self {
         let unit = lane % LANES;
-        Lanes { group: lane / LANES, unit, lane, warp: warp(), half: unit / QUAD, in_quad: lane % QUAD }
-    }
-
-    /// The same, computed again: what comes of it takes no registers before this.
-    fn again(self, k: K<'k>) -> Self {
-        Self::of(k.var(self.lane).get(), || self.warp)
+        Lanes { group: lane / LANES, unit, lane, warp, quad: unit / QUAD, in_quad: unit % QUAD }
     }
 }
 
@@ -67,14 +61,11 @@ impl<'k> Lanes<'k> {
 pub(super) struct Rows<'k> {
     /// Rows of the matrix.
     pub(super) n: Dim<'k>,
-    /// Rows of the tile.
-    pub(super) tile: u32,
     /// Rows of a group.
     pub(super) group: u32,
-    /// The first row of the tile.
+    /// Where the tile begins, and the first row that it reads.
+    begin: Reg<'k, u32>,
     first: Reg<'k, u32>,
-    /// Whether the matrix has fewer rows than a tile.
-    few: bool,
 }
 
 impl<'k> Rows<'k> {
@@ -82,34 +73,44 @@ impl<'k> Rows<'k> {
     /// no load needs a condition; what an earlier tile has stored is not stored again.
     pub(super) fn new(k: K<'k>, tile: Reg<'k, u32>, n: Dim<'k>, group: u32) -> Self {
         let rows = group * GROUPS;
-        let few = n.is_at_most(rows - 1);
         let begin = tile * rows;
-        let first = match few {
+        let first = match n.is_at_most(rows - 1) {
             true => k.u32(0),
             false if n.is_multiple_of(rows) => begin,
             false => begin.min(n.reg() - rows),
         };
-        Rows { n, tile: rows, group, first, few }
+        Rows { n, group, begin, first }
     }
 
-    /// Row `r` of the lane's group. Beyond the last row it is that one.
-    fn of_group(self, lanes: Lanes<'k>, r: u32) -> Reg<'k, u32> {
-        let row = self.first + lanes.group * self.group + r;
-        if self.few { row.min(self.n.reg() - 1) } else { row }
+    /// Rows of the tile.
+    pub(super) fn tile(self) -> u32 {
+        self.group * GROUPS
     }
 
-    /// Row `r` of the lane's group, as one row and how many further.
-    pub(super) fn further(self, lanes: Lanes<'k>, r: u32) -> (Reg<'k, u32>, u32) {
-        if self.few { (self.of_group(lanes, r), 0) } else { (self.of_group(lanes, 0), r) }
+    /// The first row of the lane's group. Beyond the last row it is that one.
+    pub(super) fn of_group(self, lanes: Lanes<'k>) -> Reg<'k, u32> {
+        let row = self.first + lanes.group * self.group;
+        if self.are_few() { row.min(self.n.reg() - 1) } else { row }
+    }
+
+    /// How many rows further row `r` of the group is.
+    pub(super) fn further(self, lanes: Lanes<'k>, r: u32) -> Reg<'k, u32> {
+        let r = lanes.lane.kernel().u32(r);
+        if self.are_few() { r.min(self.n.reg() - 1 - self.of_group(lanes)) } else { r }
+    }
+
+    /// Whether the matrix has fewer rows than a tile.
+    fn are_few(self) -> bool {
+        self.n.is_at_most(self.tile() - 1)
     }
 
     /// Row `i` of the tile, and whether it is this tile's to store.
-    pub(super) fn stored(self, tile: Reg<'k, u32>, i: Reg<'k, u32>) -> (Reg<'k, u32>, Option<Reg<'k, Pred>>) {
+    pub(super) fn stored(self, i: Reg<'k, u32>) -> (Reg<'k, u32>, Option<Reg<'k, Pred>>) {
         let row = self.first + i;
-        let own = match self.few {
+        let own = match self.are_few() {
             true => Some(i.lt(self.n)),
-            false if self.n.is_multiple_of(self.tile) => None,
-            false => Some(row.ge(tile * self.tile)),
+            false if self.n.is_multiple_of(self.tile()) => None,
+            false => Some(row.ge(self.begin)),
         };
         (row, own)
     }
@@ -122,52 +123,47 @@ pub(super) struct Slice<'k> {
     pub(super) number: Reg<'k, u32>,
     /// Weights of a row in it where it is the last and not whole.
     pub(super) rest: Option<Reg<'k, u32>>,
-    /// How the lanes stand to it, where that is to be computed for it alone.
-    pub(super) lanes: Option<Lanes<'k>>,
 }
 
 /// How rows are divided into slices.
 #[derive(Clone, Copy)]
 pub(super) struct Slices<'k> {
-    /// Whole ones of a row.
-    pub(super) whole: Dim<'k>,
-    /// Weights of the last where it is not whole, else none.
-    pub(super) rest: Dim<'k>,
-    /// Warps that share them.
-    pub(super) warps: u32,
-}
-
-/// Slices of rows of `k` weights: whole ones, and the weights of the last where it is not whole.
-pub(super) fn slices(layout: Layout, k: u32) -> (u32, u32) {
-    (k / layout.slice(), k % layout.slice())
-}
-
-/// Has each warp of the block walk its slices: `body` is built once for whole slices and once for what is left.
-pub(super) fn each_slice<'k>(
-    k: K<'k>,
     layout: Layout,
-    slices: Slices<'k>,
-    lanes: Lanes<'k>,
-    body: impl Fn(Slice<'k>),
-) {
-    let Slices { whole, rest, warps } = slices;
-    let full = |number| body(Slice { number, rest: None, lanes: None });
-    if whole.is_at_most(0) {
-    } else if whole.is_multiple_of(warps) {
-        k.each(k.upto(whole / warps).no_unroll(), |round| full(round * warps + lanes.warp));
-    } else {
-        k.each(k.range(lanes.warp..whole.reg()).step(warps).no_unroll(), full);
+    /// Whole ones of a row.
+    whole: Dim<'k>,
+    /// Weights of the last where it is not whole, else none.
+    rest: Dim<'k>,
+    /// Warps that share them.
+    warps: u32,
+}
+
+impl<'k> Slices<'k> {
+    /// Those of rows of `columns` weights.
+    pub(super) fn new(k: K<'k>, layout: Layout, columns: u32, warps: u32) -> Self {
+        let [whole, rest] = [columns / layout.slice(), columns % layout.slice()].map(|size| k.dim(size));
+        Slices { layout, whole, rest, warps }
     }
-    if rest.is_at_most(0) {
-        return;
-    }
-    // Superblocks are half a slice: if anything is left, it is one.
-    let half = layout.slice() / 2;
-    let rest = Some(if layout.format.block() == half { k.u32(half) } else { rest.reg() });
-    let last = || body(Slice { number: whole.anew().reg(), rest, lanes: Some(lanes.again(k)) });
-    match warps {
-        1 => last(),
-        _ => k.when(lanes.warp.eq(whole % warps), last),
+
+    /// Has each warp of the block walk its slices: `body` is built once for whole slices and once for what is left, for
+    /// which the lanes' numbers are computed anew: what comes of them takes no registers before.
+    pub(super) fn each(self, k: K<'k>, lanes: Lanes<'k>, body: impl Fn(Slice<'k>, Option<Lanes<'k>>)) {
+        let Slices { layout, whole, rest, warps } = self;
+        let full = |number| body(Slice { number, rest: None }, None);
+        if whole.is_at_most(0) {
+        } else if whole.is_multiple_of(warps) {
+            k.each(k.upto(whole / warps).no_unroll(), |round| full(round * warps + lanes.warp));
+        } else {
+            k.each(k.range(lanes.warp..whole.reg()).step(warps).no_unroll(), full);
+        }
+        if rest.is_at_most(0) {
+            return;
+        }
+        // Superblocks are half a slice: if anything is left, it is one.
+        let half = layout.slice() / 2;
+        let rest = Some(if layout.format.block() == half { k.u32(half) } else { rest.reg() });
+        let own = || Some(Lanes::of(k.var(lanes.lane).get(), lanes.warp));
+        let last = || body(Slice { number: whole.anew().reg(), rest }, own());
+        k.when((warps > 1).then(|| lanes.warp.eq(whole % warps)), last);
     }
 }
 

@@ -6,10 +6,11 @@
 //! ```
 //!
 //! The eight lanes of a group read 128 bytes side by side, the four groups the same ones, and eight neighbouring lanes
-//! write side by side. Behind them stand the sums over the lanes' parts, and the scales of bytes. They are made on the way:
-//! of four lanes `row`, each has one of four neighbouring chunks.
+//! write side by side. Behind them stand lists of a number for each part of the lanes: the totals, and the scales of bytes.
+//! They are made on the way: of four lanes `row`, each has one of four neighbouring chunks.
 
 use super::plan::{LANES, Lanes, Slice};
+use super::tile::Product;
 use super::weights::{CHUNK, Layout, RUN};
 use crate::data::eight_bits::BLOCK;
 use std::ops::Range;
@@ -18,9 +19,13 @@ use warpwright_dsl::*;
 /// `x + 1.5 · 2²³` is `x` rounded to an integer, to nearest, in the low bits of the sum.
 const TO_INTEGER: f32 = 12_582_912.0;
 
+/// The lists of a column.
+pub(super) const TOTALS: u32 = 0;
+pub(super) const SCALES: u32 = 1;
+
 /// The activations in global memory.
 #[derive(Clone, Copy)]
-pub(crate) enum Source<'k> {
+pub(super) enum Source<'k> {
     /// `f32`, `columns × k`.
     Floats {
         /// The activations.
@@ -37,48 +42,32 @@ pub(crate) enum Source<'k> {
     },
 }
 
-/// What is known on the host of how activations are staged.
-#[derive(Clone, Copy)]
-pub(super) struct Staging {
-    pub(super) layout: Layout,
-    /// Columns of activations.
-    pub(super) columns: u32,
-    /// Whether they are staged as `f32`, not as bytes.
-    pub(super) exact: bool,
-}
-
-impl Staging {
+impl Product {
     /// The chunks that are staged at a time: all, or each half where more than two columns of `f32` would need
     /// much memory.
-    pub(super) fn passes(self) -> Vec<Range<u32>> {
-        let chunks = self.layout.chunks();
-        let passes = if self.exact && self.columns > 2 && chunks > 8 { 2 } else { 1 };
+    pub(super) fn passes(&self) -> Vec<Range<u32>> {
+        let chunks = self.layout().chunks;
+        let passes = if self.exact && self.batch > 2 && chunks > 8 { 2 } else { 1 };
         (0..passes).map(|i| i * chunks / passes..(i + 1) * chunks / passes).collect()
     }
 
-    /// Words of the activations of a column.
-    fn staged(self) -> u32 {
-        let per_pass = self.layout.chunks() / self.passes().len() as u32;
-        let weights = per_pass * CHUNK * LANES;
-        if self.exact { weights } else { weights / 4 }
+    /// Words of the activations of a column, and with the lists behind them.
+    fn column_words(&self) -> [u32; 2] {
+        let chunks = self.layout().chunks / self.passes().len() as u32 * LANES;
+        let (words, lists) = if self.exact { (chunks * CHUNK, 1) } else { (chunks, 2) };
+        [words, words + lists * self.layout().parts() * LANES]
     }
 
-    fn column_words(self) -> u32 {
-        self.staged() + if self.exact { 1 } else { 2 } * self.layout.parts() * LANES
-    }
-
-    /// Words of shared memory that a warp needs.
-    pub(super) fn words(self) -> u32 {
-        self.columns * self.column_words()
+    /// Words of shared memory in which a warp stages its activations.
+    pub(super) fn staged_words(&self) -> u32 {
+        self.batch * self.column_words()[1]
     }
 }
 
 /// Where a warp stages its activations.
 #[derive(Clone, Copy)]
 pub(super) struct Stage<'k> {
-    staging: Staging,
-    /// Weights of a row of the matrix: where one more column begins, and whether in fours.
-    k: u32,
+    product: Product,
     lanes: Lanes<'k>,
     memory: Ptr<'k, Shared, f32>,
     source: Source<'k>,
@@ -90,178 +79,154 @@ pub(super) struct Stage<'k> {
 
 impl<'k> Stage<'k> {
     pub(super) fn new(
-        staging: Staging,
-        k: u32,
+        product: &Product,
         lanes: Lanes<'k>,
         memory: Ptr<'k, Shared, f32>,
         source: Source<'k>,
     ) -> Self {
-        let row = lanes.lane / LANES;
+        let (row, layout) = (lanes.lane / LANES, product.layout());
         let chunk = if matches!(source, Source::Bytes { .. }) { row * RUN } else { row };
-        let begin = lanes.unit * staging.layout.run() + staging.layout.chunk_at(chunk);
-        Stage { staging, k, lanes, memory, source, row, begin }
+        let begin = lanes.unit * layout.run + layout.chunk_at(chunk);
+        Stage { product: *product, lanes, memory, source, row, begin }
     }
 
-    /// The parts of a pass, counted over all.
-    pub(super) fn parts(self, pass: &Range<u32>) -> Range<usize> {
-        let layout = self.staging.layout;
-        match layout.parts() {
-            0 => 0..0,
-            _ => (pass.start / layout.part_chunks()) as usize..(pass.end / layout.part_chunks()) as usize,
-        }
+    pub(super) fn layout(self) -> Layout {
+        self.product.layout()
     }
 
     /// Something of each column.
-    pub(super) fn each_column<T>(self, of: impl Fn(u32) -> T) -> Vec<T> {
-        (0..self.staging.columns).map(of).collect()
+    pub(super) fn columns<T>(self, of: impl Fn(u32) -> T) -> Vec<T> {
+        (0..self.product.batch).map(of).collect()
     }
 
     fn column(self, column: u32) -> Ptr<'k, Shared, f32> {
-        self.memory.at(column * self.staging.column_words())
+        self.memory.at(column * self.product.column_words()[1])
     }
 
-    /// Stages the chunks of a pass for a column. Yields the sum of the squares that this lane has seen, where
-    /// the activations are normalised.
-    pub(super) fn bring(self, slice: Slice<'k>, column: u32, pass: Range<u32>) -> Option<Reg<'k, f32>> {
-        let Source::Floats { norm, .. } = self.source else {
-            self.bring_bytes(slice, column);
-            return None;
-        };
-        // The lane's chunk of each four.
-        let mut squares: Option<Reg<'k, f32>> = None;
-        let firsts = pass.clone().step_by(RUN as usize);
-        let chunks: Vec<_> = firsts
-            .map(|first| {
-                let [values, weights] = self.read(slice, column, first);
-                if norm.is_none() {
-                    return values;
+    /// Stages the chunks of a pass, and adds the squares of what is to be normalised to the columns' sums of them.
+    pub(super) fn bring(self, slice: Slice<'k>, pass: &Range<u32>, squares: &[Var<'k, f32>]) {
+        let k = self.lanes.lane.kernel();
+        for column in 0..self.product.batch {
+            // The column's first of so many that count as one.
+            let first = |of: u32| k.u64(u64::from(column) * u64::from(self.product.k / of));
+            let (x, norm) = match self.source {
+                Source::Floats { x, norm } => (x.at(first(1)), norm),
+                Source::Bytes { quants, scales } => {
+                    self.keep_bytes(slice, column, (quants.at(first(4)), scales.at(first(BLOCK))));
+                    continue;
                 }
-                let sum =
-                    |sum: Option<Reg<'k, f32>>, v: Reg<'k, f32>| sum.map_or(v * v, |sum| v.mul_add(v, sum));
-                squares = values.into_iter().fold(squares, |all, v| Some(sum(all, v)));
-                std::array::from_fn(|i| values[i] * weights[i])
-            })
-            .collect();
-        match self.staging.exact {
-            true => self.keep_floats(column, &chunks),
-            false => self.keep_rounded(column, &chunks),
-        }
-        squares
-    }
-
-    /// Reads this lane's chunk of the four from `first` on, zeros beyond the slice's end; and what it is multiplied by.
-    fn read(self, slice: Slice<'k>, column: u32, first: u32) -> [[Reg<'k, f32>; 4]; 2] {
-        let k = self.lanes.lane.kernel();
-        let Source::Floats { x, norm } = self.source else { return [[k.f32(0.0); 4]; 2] };
-        let layout = self.staging.layout;
-        let place = self.begin + layout.chunk_at(k.u32(first));
-        let load = |from: Ptr<'k, Global, f32>| {
-            let from = from.at(slice.number * layout.slice() + place);
-            match slice.rest {
-                None if self.k.is_multiple_of(CHUNK) => from.ld_vec(0),
-                None => [0, 1, 2, 3].map(|i| from.ld(i)),
-                Some(rest) if self.k.is_multiple_of(CHUNK) => from.ld_vec_if(place.lt(rest), 0, k.f32(0.0)),
-                Some(rest) => [0, 1, 2, 3].map(|i| from.ld_if((place + i).lt(rest), i, k.f32(0.0))),
+            };
+            // The lane's chunk of each four.
+            let firsts = pass.clone().step_by(RUN as usize);
+            let mut chunks: Vec<_> = firsts.clone().map(|first| self.read(slice, x, first)).collect();
+            if let (Some(norm), Some(sum)) = (norm, squares.get(column as usize)) {
+                let seen = chunks.iter().flatten().fold(k.f32(0.0), |sum, &x| x.mul_add(x, sum));
+                sum.set(sum.get() + seen);
+                for (x, first) in chunks.iter_mut().zip(firsts) {
+                    let norm = self.read(slice, norm, first);
+                    *x = std::array::from_fn(|i| x[i] * norm[i]);
+                }
             }
-        };
-        let values = load(x.at(k.u64(u64::from(column) * u64::from(self.k))));
-        [values, norm.map_or(values, load)]
+            if self.product.exact {
+                self.keep_floats(column, &chunks)
+            } else {
+                self.quantise(column, &chunks)
+            }
+        }
     }
 
-    /// The sum of a number of the four lanes that have the chunks of a run, in all of them.
-    fn over_run<T: Number>(self, value: Reg<'k, T>) -> Reg<'k, T> {
-        let k = self.lanes.lane.kernel();
-        [LANES, 2 * LANES].into_iter().fold(value, |sum, lanes| sum + k.shuffle_xor(sum, lanes))
+    /// Reads this lane's chunk of the four from `first` on, zeros beyond the slice's end.
+    fn read(self, slice: Slice<'k>, from: Ptr<'k, Global, f32>, first: u32) -> [Reg<'k, f32>; 4] {
+        let (k, layout) = (self.lanes.lane.kernel(), self.layout());
+        let place = self.begin + layout.chunk_at(k.u32(first));
+        let from = from.at(slice.number * layout.slice() + place);
+        let inside = |i: u32| slice.rest.map(|rest| (place + i).lt(rest));
+        match self.product.k.is_multiple_of(CHUNK) {
+            true => from.ld_vec_if(inside(0), 0, 0.0),
+            false => [0, 1, 2, 3].map(|i| from.ld_if(inside(i), i, 0.0)),
+        }
     }
 
     fn keep_floats(self, column: u32, chunks: &[[Reg<'k, f32>; 4]]) {
-        let (layout, stage) = (self.staging.layout, self.column(column));
+        let (layout, stage) = (self.layout(), self.column(column));
         for (i, &values) in (0..).zip(chunks) {
             stage.st_vec((self.row * LANES + self.lanes.unit) * CHUNK + i * (RUN * LANES * CHUNK), values);
         }
-        if layout.parts() == 0 {
-            return;
-        }
-        let sums = chunks.chunks((layout.part_chunks() / RUN) as usize).map(|part| {
+        let totals = chunks.chunks_exact((layout.part_chunks() / RUN) as usize).map(|part| {
             let sums = part.iter().map(|&[a, b, c, d]| (a + b) + (c + d));
-            self.over_run(sums.reduce(|sum, more| sum + more).unwrap_or(part[0][0]))
+            self.over_rows().sum_over_runs(sums.reduce(|sum, more| sum + more).unwrap_or(part[0][0]))
         });
-        self.keep(column, 0, &sums.collect::<Vec<_>>());
+        self.keep(column, TOTALS, &totals.collect::<Vec<_>>());
     }
 
     /// Quantises 32 neighbours at a time: `q = round(x / scale)` with `scale = max |x| / 127`. Blocks whose scale would be
     /// below 2⁻¹²⁶ are zeros.
-    fn keep_rounded(self, column: u32, chunks: &[[Reg<'k, f32>; 4]]) {
+    fn quantise(self, column: u32, chunks: &[[Reg<'k, f32>; 4]]) {
         let (k, stage) = (self.lanes.lane.kernel(), self.column(column).cast::<u32>());
-        let (mut totals, mut scales) = (Vec::new(), Vec::new());
+        let (mut sums, mut scales) = (Vec::new(), Vec::new());
         for (block, runs) in (0..).zip(chunks.chunks((BLOCK / 16) as usize)) {
             let largest = runs.iter().flatten().fold(k.f32(0.0), |most, x| most.max(x.abs()));
-            let largest = [LANES, 2 * LANES]
-                .into_iter()
-                .fold(largest, |most, lanes| most.max(k.shuffle_xor(most, lanes)));
-            let scale = largest * (1.0 / 127.0);
+            let scale = self.over_rows().max_over_runs(largest) * (1.0 / 127.0);
             let inverse = scale.ge(f32::MIN_POSITIVE).select(scale.rcp_approx(), 0.0);
             for (run, chunk) in (block * 2..).zip(runs) {
                 let [a, b, c, d] = chunk.map(|x| x.mul_add(inverse, TO_INTEGER).bits::<u32>());
                 // The low byte of each.
                 let word = a.prmt(b, 0x0040).prmt(c.prmt(d, 0x0040), 0x5410);
                 stage.st((self.lanes.unit + run * LANES) * RUN + self.row, word);
-                totals.push(self.over_run(total(k, &[word])));
+                sums.push(self.over_rows().sum_over_runs(sum(&[word])));
                 scales.push(scale);
             }
         }
-        let runs = (self.staging.layout.part_chunks() / RUN) as usize;
-        let sum = |part: &[Reg<'k, i32>]| part.iter().skip(1).fold(part[0], |sum, &more| sum + more);
-        self.keep(column, 0, &totals.chunks(runs).map(|part| sum(part).bits()).collect::<Vec<_>>());
-        self.keep(column, 1, &scales.into_iter().step_by(runs).collect::<Vec<_>>());
+        let runs = (self.layout().part_chunks() / RUN) as usize;
+        let total = |part: &[Reg<'k, i32>]| part.iter().skip(1).fold(part[0], |sum, &more| sum + more);
+        self.keep(column, TOTALS, &sums.chunks(runs).map(|part| total(part).bits()).collect::<Vec<_>>());
+        self.keep(column, SCALES, &scales.into_iter().step_by(runs).collect::<Vec<_>>());
     }
 
-    /// Brings bytes that were quantised before: each lane has a run, of which it knows the sum.
-    fn bring_bytes(self, slice: Slice<'k>, column: u32) {
-        let Source::Bytes { quants, scales } = self.source else { return };
-        let (k, layout, stage) = (self.lanes.lane.kernel(), self.staging.layout, self.column(column));
-        let (base, inside) =
-            (u64::from(column) * u64::from(self.k), slice.rest.map(|rest| self.begin.lt(rest)));
-        let from = quants.at(k.u64(base / 4)).at(slice.number * (layout.slice() / 4) + self.begin / 4);
-        let words: [_; 4] = from.ld_vec_if(inside, 0, 0);
+    /// Stages bytes that were quantised before: each lane has a run, of which it knows the sum.
+    fn keep_bytes(
+        self,
+        slice: Slice<'k>,
+        column: u32,
+        (quants, scales): (Ptr<'k, Global, u32>, Ptr<'k, Global, f32>),
+    ) {
+        let (k, layout, stage) = (self.lanes.lane.kernel(), self.layout(), self.column(column));
+        let inside = slice.rest.map(|rest| self.begin.lt(rest));
+        let from = |of: u32| slice.number * (layout.slice() / of) + self.begin / of;
+        let words: [_; 4] = quants.ld_vec_if(inside, from(4), 0);
         stage.cast::<u32>().st_vec(self.lanes.lane * RUN, words);
-        let from = scales.at(k.u64(base / u64::from(BLOCK)));
-        let block = slice.number * (layout.slice() / BLOCK) + self.begin / BLOCK;
-        let scale = from.ld_if(inside, block, k.f32(0.0));
+        let scale = scales.ld_if(inside, from(BLOCK), 0.0);
 
-        let (runs, own) = (layout.part_chunks() / RUN, total(k, &words));
-        // A part of two runs is that of two lanes, the first of which keeps its sum.
-        let sum = if runs == 2 { own + k.shuffle_xor(own, LANES) } else { own };
+        let (runs, own) = (layout.part_chunks() / RUN, sum(&words));
+        // A part of two runs is that of two lanes, the first of which keeps its total.
+        let total = if runs == 2 { own + k.shuffle_xor(own, LANES) } else { own };
         let keeps = (runs == 2).then(|| (self.row & 1).eq(0));
-        let kept = stage.at(self.staging.staged());
-        for (list, value) in [(0, sum.bits()), (1, scale)] {
-            let place = (list * LANES + self.lanes.unit) * layout.parts() + self.row / runs;
-            kept.st_if(keeps, place, value);
+        for (list, value) in [(TOTALS, total.bits()), (SCALES, scale)] {
+            let place = self.lanes.unit * layout.parts() + self.row / runs;
+            self.list(column, list, layout.parts()).st_if(keeps, place, value);
         }
     }
 
-    /// Keeps a number for each part of the lanes `unit`.
+    /// The lanes of a group, whose places all four rows have.
+    fn over_rows(self) -> Spread<'k> {
+        self.lanes.lane.kernel().spread(1, LANES)
+    }
+
+    /// A list behind the activations, of `parts` numbers for each of the lanes `unit`.
+    fn list(self, column: u32, list: u32, parts: u32) -> Ptr<'k, Shared, f32> {
+        self.column(column).at(self.product.column_words()[0] + list * LANES * parts)
+    }
+
+    /// Keeps a number for each part of the pass.
     fn keep(self, column: u32, list: u32, values: &[Reg<'k, f32>]) {
-        let memory = self.column(column).at(self.staging.staged() + list * LANES * values.len() as u32);
-        let (keeps, unit) = (self.row.eq(0), self.lanes.unit);
-        match *values {
-            [a] => memory.st_if(keeps, unit, a),
-            [a, b] => memory.st_vec_if(keeps, unit * 2, [a, b]),
-            [a, b, c, d] => memory.st_vec_if(keeps, unit * 4, [a, b, c, d]),
-            _ => debug_assert!(values.is_empty(), "one, two or four parts in every pass"),
-        }
+        let parts = values.len() as u32;
+        self.list(column, list, parts).st_many(self.row.eq(0), self.lanes.unit * parts, values);
     }
 
-    /// The sums over so many parts of the lane, of numbers or of bytes; or where `list` is 1 the scales of bytes.
-    pub(super) fn kept<T: Data>(self, column: u32, list: u32, parts: usize) -> Vec<Reg<'k, T>> {
-        let memory = self.column(column).at(self.staging.staged() + list * LANES * parts as u32).cast::<T>();
-        let unit = self.lanes.unit;
-        match parts {
-            0 => Vec::new(),
-            1 => vec![memory.ld(unit)],
-            2 => memory.ld_vec::<2>(unit * 2).to_vec(),
-            _ => memory.ld_vec::<4>(unit * 4).to_vec(),
-        }
+    /// What a list has for so many parts of the lane. Totals of bytes are the bits of whole numbers.
+    pub(super) fn kept(self, column: u32, list: u32, parts: usize) -> Vec<Reg<'k, f32>> {
+        let parts = parts as u32;
+        self.list(column, list, parts).ld_many(None, self.lanes.unit * parts, parts, 0.0)
     }
 
     /// The activations that a chunk of the lane is multiplied with, in the pass that has it.
@@ -276,6 +241,7 @@ impl<'k> Stage<'k> {
 }
 
 /// The sum of the signed bytes of some words.
-fn total<'k>(k: K<'k>, words: &[Reg<'k, u32>]) -> Reg<'k, i32> {
+fn sum<'k>(words: &[Reg<'k, u32>]) -> Reg<'k, i32> {
+    let k = words[0].kernel();
     words.iter().fold(k.i32(0), |sum, word| word.bits::<i32>().dp4a(k.i32(0x0101_0101), sum))
 }

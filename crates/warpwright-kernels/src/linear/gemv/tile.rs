@@ -1,84 +1,53 @@
-//! A tile of rows, from loads to stores: what the entry point runs for each block, and what a kernel that
-//! does more than one thing may run for a block's worth of rows.
+//! A tile of rows, from loads to stores, which the kernel runs for each block.
 
-use super::dot::{self, Row};
-use super::epilogue::{self, Output};
+use super::dot;
+use super::epilogue;
 use super::plan::{self, GROUPS, Lanes, Rows, Slice, Slices};
-use super::stage::{Source, Stage, Staging};
-use super::weights::Layout;
+use super::stage::{Source, Stage};
+use super::weights::{Layout, Share};
 use crate::activation::Activation;
-use crate::weights::units::{PlaneAt, planes_at};
+use crate::weights::units::{MatrixAt, Units};
 use crate::weights::{Planes, WeightFormat};
 use std::ops::Range;
 use warpwright_dsl::*;
 
 /// A product of one matrix, or of a pair of them, with columns of activations: what is known on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Product {
+pub(super) struct Product {
     /// The format of the matrices.
-    pub(crate) format: WeightFormat,
+    pub(super) format: WeightFormat,
     /// Their rows.
-    pub(crate) n: u32,
+    pub(super) n: u32,
     /// Their columns.
-    pub(crate) k: u32,
+    pub(super) k: u32,
     /// Columns of activations: 1 to 8.
-    pub(crate) batch: u32,
+    pub(super) batch: u32,
     /// The activation `a`, where there are two matrices, for `a(W₀ x) · (W₁ x)`.
-    pub(crate) gate: Option<Activation>,
+    pub(super) gate: Option<Activation>,
     /// Whether activations are multiplied as `f32`, not as bytes.
-    pub(crate) exact: bool,
+    pub(super) exact: bool,
     /// What is added to the mean square, where the activations are normalised.
-    pub(crate) epsilon: Option<f32>,
+    pub(super) epsilon: Option<f32>,
     /// Warps of the block.
-    pub(crate) warps: u32,
+    pub(super) warps: u32,
 }
 
 /// What the product reads and writes.
-#[derive(Clone, Copy)]
-pub(crate) struct Operands<'k> {
+pub(super) struct Operands<'k> {
     /// The activations.
-    pub(crate) x: Source<'k>,
-    /// The matrices, in planes; the second of them where there is a gate.
-    pub(crate) weights: (Ptr<'k, Global, u8>, Option<Ptr<'k, Global, u8>>),
-    /// Where the results go, and what is added to them.
-    pub(crate) output: Output<'k>,
+    pub(super) x: Source<'k>,
+    /// The matrices, in planes: two where there is a gate.
+    pub(super) weights: Vec<Ptr<'k, Global, u8>>,
+    /// Added to each row of a matrix: `n`.
+    pub(super) bias: Vec<Option<Ptr<'k, Global, f32>>>,
+    /// Added to the result: `columns × n`.
+    pub(super) residual: Option<Ptr<'k, Global, f32>>,
+    /// The result, `columns × n`.
+    pub(super) y: Ptr<'k, Global, f32>,
 }
 
 /// Rows of a group that are read at once: those of bytes may be more, and only these may.
 const AT_ONCE: u32 = 4;
-
-/// The shape of a product, as its body has it.
-pub(super) struct Shape<'k> {
-    /// Rows of the matrices.
-    pub(super) n: Dim<'k>,
-    pub(super) slices: Slices<'k>,
-    pub(super) planes: Vec<PlaneAt<'k>>,
-    /// `1 / k` and epsilon, where the activations are normalised.
-    pub(super) mean: Option<[Reg<'k, f32>; 2]>,
-}
-
-impl<'k> Shape<'k> {
-    fn new(k: K<'k>, product: &Product) -> Self {
-        let (whole, rest) = plan::slices(product.layout(), product.k);
-        Shape {
-            n: k.dim(product.n),
-            slices: Slices { whole: k.dim(whole), rest: k.dim(rest), warps: product.warps },
-            planes: planes_at(k, &Planes::new(product.format, product.n, product.k)),
-            mean: product.epsilon.map(|epsilon| [k.factor(1.0 / product.k as f32), k.factor(epsilon)]),
-        }
-    }
-}
-
-/// Shared memory of a tile: where the first warp's begins of each.
-#[derive(Clone, Copy)]
-pub(crate) struct Scratch<'k> {
-    /// What a warp stages.
-    stage: Ptr<'k, Shared, f32>,
-    /// Sums of the warps.
-    pub(super) partial: Ptr<'k, Shared, f32>,
-    /// Sums of squares of the warps.
-    pub(super) squares: Ptr<'k, Shared, f32>,
-}
 
 impl Product {
     pub(super) fn layout(&self) -> Layout {
@@ -111,117 +80,126 @@ impl Product {
     }
 
     /// Rows of a tile.
-    pub(crate) fn tile_rows(&self) -> u32 {
+    pub(super) fn tile_rows(&self) -> u32 {
         self.group_rows() / self.matrices() * GROUPS
     }
 
     /// Tiles that cover all rows.
-    pub(crate) fn tiles(&self) -> u32 {
+    pub(super) fn tiles(&self) -> u32 {
         self.n.div_ceil(self.tile_rows())
     }
 
-    fn staging(&self) -> Staging {
-        Staging { layout: self.layout(), columns: self.batch, exact: self.exact }
+    /// Sums of a warp: by matrix, column and row of the tile.
+    pub(super) fn sums(&self) -> u32 {
+        self.tile_rows() * self.batch * self.matrices()
+    }
+
+    /// Words of shared memory that a warp needs: what it stages, its sums, and a sum of squares for each column.
+    pub(super) fn warp_words(&self) -> u32 {
+        let squares = if self.epsilon.is_some() { self.batch } else { 0 };
+        (self.staged_words() + self.sums() + squares).next_multiple_of(4)
+    }
+
+    /// Warps of a block that suit a launch of so many tiles, `most` at most.
+    pub(super) fn suitable_warps(&self, tiles: u64, most: u32) -> u32 {
+        plan::warps(self.layout(), self.k, tiles, (self.exact, most))
     }
 
     /// Most warps of a block that has so many bytes of shared memory.
     pub(super) fn most_warps(&self, shared: u32) -> u32 {
-        let of_one = Product { warps: 1, ..*self }.scratch_words();
-        (shared / 4 / of_one.max(1)).clamp(1, plan::MAX_WARPS)
+        (shared / 4 / self.warp_words()).clamp(1, plan::MAX_WARPS)
     }
 
-    /// Words of shared memory that a tile needs.
-    pub(crate) fn scratch_words(&self) -> u32 {
-        self.warps * self.staging().words() + epilogue::words(self)
-    }
-
-    /// The parts of the block's shared memory.
-    fn scratch<'k>(&self, k: K<'k>) -> Scratch<'k> {
-        let stage = k.shared::<f32>(self.scratch_words().max(1));
-        let partial = stage.at(self.warps * self.staging().words());
-        Scratch { stage, partial, squares: partial.at(self.warps * epilogue::warp_words(self)) }
+    /// What sums over the lanes are in units of.
+    pub(super) fn unit(&self) -> f32 {
+        let layout = self.layout();
+        layout.units.filter(|_| !self.exact).map_or(layout.floating().step, Units::height)
     }
 
     /// Runs tile `tile`, with all threads of the block. When it returns, others may still read the shared memory.
-    pub(crate) fn run<'k>(&self, k: K<'k>, tile: Reg<'k, u32>, operands: Operands<'k>) {
-        let (scratch, lanes, shape) = (self.scratch(k), Lanes::new(k), Shape::new(k, self));
-        let memory = scratch.stage.at(lanes.warp * self.staging().words());
-        let rows = Rows::new(k, tile, shape.n, self.group_rows() / self.matrices());
-        let sources = |lanes| {
-            let stage = Stage::new(self.staging(), self.k, lanes, memory, operands.x);
-            (
-                stage,
-                Matrices { product: *self, planes: &shape.planes, weights: operands.weights, lanes, rows },
-            )
-        };
-        let shared = sources(lanes);
+    pub(super) fn run<'k>(&self, k: K<'k>, tile: Reg<'k, u32>, operands: &Operands<'k>) {
+        let shape = Shape::new(k, self, tile, &operands.weights);
+        let memory = k.shared::<f32>(self.warps * self.warp_words());
+        let own = memory.at(shape.lanes.warp * self.warp_words());
         let zeros = |count: u32| (0..count).map(|_| k.var(0.0f32)).collect::<Vec<_>>();
         let sums: Vec<_> = (0..self.group_rows()).map(|_| zeros(self.batch)).collect();
         let squares = zeros(if self.epsilon.is_some() { self.batch } else { 0 });
 
-        plan::each_slice(k, self.layout(), shape.slices, lanes, |slice| {
-            let own = slice.lanes.map(sources);
-            let (stage, matrices) = own.as_ref().unwrap_or(&shared);
+        let sources = |lanes| (Stage::new(self, lanes, own, operands.x), shape.group(lanes));
+        let shared = sources(shape.lanes);
+        shape.slices.each(k, shape.lanes, |slice, lanes| {
+            let anew = lanes.map(sources);
+            let (stage, group) = anew.as_ref().unwrap_or(&shared);
+            let weights = |rows| shape.weights((slice, lanes.unwrap_or(shape.lanes)), group, rows);
             // All loads of the first rows' weights are under way before the first is waited for.
-            let first = matrices.load(slice, &sums, 0);
-            for pass in self.staging().passes() {
-                self.bring(*stage, slice, &pass, &squares);
+            let first = weights(0..self.group_rows().min(AT_ONCE));
+            for pass in self.passes() {
+                stage.bring(slice, &pass, &squares);
                 k.sync_warp();
                 match self.exact {
-                    true => dot::exact(self.layout(), *stage, &first, pass),
-                    false => dot::int8(self.layout(), *stage, &first),
+                    true => dot::exact(*stage, &pass, &first, &sums),
+                    false => dot::int8(*stage, &first, &sums),
                 }
-                for others in (AT_ONCE..self.group_rows()).step_by(AT_ONCE as usize) {
-                    dot::int8(self.layout(), *stage, &matrices.load(slice, &sums, others));
+                for from in (AT_ONCE..self.group_rows()).step_by(AT_ONCE as usize) {
+                    dot::int8(*stage, &weights(from..from + AT_ONCE), &sums[from as usize..]);
                 }
                 // The stage is free for what comes next once all lanes have read it.
                 k.sync_warp();
             }
         });
-        let sums = (&sums[..], &squares[..]);
-        epilogue::finish(k, self, (&shape, tile, rows, lanes), scratch, sums, operands);
+        epilogue::finish(k, self, &shape, memory, (&sums, &squares), operands);
     }
+}
 
-    /// Stages the activations of a pass, and adds up their squares.
-    fn bring<'k>(&self, stage: Stage<'k>, slice: Slice<'k>, pass: &Range<u32>, squares: &[Var<'k, f32>]) {
-        for column in 0..self.batch {
-            let seen = stage.bring(slice, column, pass.clone());
-            if let (Some(seen), Some(squares)) = (seen, squares.get(column as usize)) {
-                squares.set(squares.get() + seen);
-            }
+/// The product, as a block has it.
+pub(super) struct Shape<'k> {
+    layout: Layout,
+    slices: Slices<'k>,
+    pub(super) lanes: Lanes<'k>,
+    pub(super) rows: Rows<'k>,
+    pub(super) matrices: Vec<MatrixAt<'k>>,
+    /// `1 / k` and epsilon, where the activations are normalised.
+    pub(super) mean: Option<[Reg<'k, f32>; 2]>,
+}
+
+impl<'k> Shape<'k> {
+    fn new(k: K<'k>, product: &Product, tile: Reg<'k, u32>, weights: &[Ptr<'k, Global, u8>]) -> Self {
+        let (lanes, layout) = (Lanes::new(k), product.layout());
+        let group = product.group_rows() / product.matrices();
+        let matrix = MatrixAt::new(k, &Planes::new(product.format, product.n, product.k), weights[0]);
+        Shape {
+            layout,
+            slices: Slices::new(k, layout, product.k, product.warps),
+            lanes,
+            rows: Rows::new(k, tile, k.dim(product.n), group),
+            matrices: weights.iter().map(|&weights| matrix.with(weights)).collect(),
+            mean: product.epsilon.map(|epsilon| [k.factor(1.0 / product.k as f32), k.factor(epsilon)]),
         }
     }
-}
 
-/// The matrices of a product, as a lane loads them.
-struct Matrices<'a, 'k> {
-    product: Product,
-    planes: &'a [PlaneAt<'k>],
-    weights: (Ptr<'k, Global, u8>, Option<Ptr<'k, Global, u8>>),
-    lanes: Lanes<'k>,
-    rows: Rows<'k>,
-}
+    /// The first row of the lane's group, by matrix and plane.
+    fn group(&self, lanes: Lanes<'k>) -> Vec<Vec<Ptr<'k, Global, u8>>> {
+        let row = self.rows.of_group(lanes);
+        self.matrices.iter().map(|matrix| matrix.row(row)).collect()
+    }
 
-impl<'k> Matrices<'_, 'k> {
-    /// The lane's weights of a slice, of the rows of its group from `first` on that are read at once, beside their sums.
-    fn load(&self, slice: Slice<'k>, sums: &[Vec<Var<'k, f32>>], first: u32) -> Vec<Row<'k>> {
+    /// The lane's weights of a slice, of some rows of its group.
+    fn weights(
+        &self,
+        (slice, lanes): (Slice<'k>, Lanes<'k>),
+        group: &[Vec<Ptr<'k, Global, u8>>],
+        rows: Range<u32>,
+    ) -> Vec<Share<'k>> {
         // For each plane the bytes between rows, taken for each slice: so one address is counted along for all rows of a
         // group, and not one for each.
-        let steps: Vec<_> = self.planes.iter().map(|plane| plane.pitch.anew()).collect();
-        let layout = self.product.layout();
-        let stride = steps[0] / layout.pieces();
-        let share = |r: u32| {
-            let (first, second) = self.weights;
-            let weights = if r < self.rows.group { first } else { second.unwrap_or(first) };
-            let (number, further) = self.rows.further(self.lanes, r % self.rows.group);
-            let row = |i: usize| {
-                let plane = &self.planes[i];
-                let begin = plane.offset.map_or(weights, |offset| weights.at(offset));
-                begin.at(plane.pitch.rows(number)).at(steps[i].reg() * further)
-            };
-            layout.load((slice, self.lanes), stride, row)
+        let steps: Vec<_> = self.matrices[0].pitches().into_iter().map(Dim::anew).collect();
+        let stride = steps[0] / self.layout.units.map_or(1, |units| units.quants.pieces());
+        let share = |r| {
+            let first = &group[(r / self.rows.group) as usize];
+            let further = self.rows.further(lanes, r % self.rows.group);
+            let row = |plane: usize| first[plane].at(steps[plane].reg() * further);
+            self.layout.load((slice, lanes), stride, row)
         };
-        let rows = (first..).zip(&sums[first as usize..]).take(AT_ONCE as usize);
-        rows.map(|(r, sums)| Row { share: share(r), sums: sums.clone() }).collect()
+        rows.map(share).collect()
     }
 }

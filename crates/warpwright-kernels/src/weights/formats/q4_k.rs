@@ -36,11 +36,14 @@ fn part_of(block: &[u8], part: usize) -> [f64; 2] {
 fn scales<'k>(records: &Records<'k>) -> Scales<'k> {
     let [both, scales, minima, lower] = [0, 1, 2, 3].map(|word| records.word(0, word));
     // The two scales and the two minima of the unit, or what those of the unit two before it have in the same bytes.
-    let (second, upper) = ((records.unit & 1).ne(0), records.unit.ge(2));
-    let pairs = second.select(0x7632, 0x5410);
-    let six_bits = scales.prmt(minima, pairs) >> upper.select(2, 0);
-    let lower = lower.prmt(lower >> 4, pairs) & upper.select(0x0f0f_0f0f, 0);
-    let [s0, s1, m0, m1] = (six_bits & upper.select(0x3030_3030, 0x3f3f_3f3f) | lower).bytes().map(|byte| byte.f32());
+    let (k, upper) = (records.unit.kernel(), records.unit & 2);
+    let pairs = (records.unit & 1).ne(0).select(0x7632, 0x5410);
+    // The bits that units 2 and 3 take from the last four bytes: none where the shift is of 32.
+    let taken = k.u32(0x0f0f_0f0f) >> (32 - upper * 16);
+    let six_bits = scales.prmt(minima, pairs) >> upper;
+    let lower = lower.prmt(lower >> 4, pairs);
+    let [s0, s1, m0, m1] =
+        ((six_bits & (taken ^ 0x3f3f_3f3f)) | (lower & taken)).bytes().map(|byte| byte.f32());
     let [d, dmin] = both.bits::<F16x2>().f32x2();
     Scales { d: Some(d), dmin: Some(dmin), minima: vec![m0, m1], ..Scales::of_parts([s0, s1]) }
 }

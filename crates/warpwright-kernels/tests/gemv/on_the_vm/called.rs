@@ -196,9 +196,8 @@ fn every_number_matters() {
     }
 }
 
-/// A tile of those that a team walks costs what it costs where the kernel is launched, but for addresses, which a launch has
-/// as constants: up to a seventh more, for formats of four planes. That is what one block more of the matrix costs, so
-/// that the caller's own beginning is not counted.
+/// A tile of those that a team walks costs what it costs where the kernel is launched, up to a fiftieth. That is what one
+/// block more of the matrix costs, so that the caller's own beginning is not counted.
 #[test]
 fn a_tile_costs_no_more() {
     for format in [WeightFormat::Q4K, WeightFormat::Q6K] {
@@ -223,7 +222,7 @@ fn a_tile_costs_no_more() {
                 let ((case, [launched, called]), (_, [more_launched, more_called])) =
                     (instructions(512), instructions(1024));
                 let ratio = (more_called - called) as f64 / (more_launched - launched) as f64;
-                assert!(ratio <= 1.14, "{case}: {ratio:.3} of the launch's instructions");
+                assert!(ratio <= 1.02, "{case}: {ratio:.3} of the launch's instructions");
             }
         }
     }
