@@ -21,8 +21,11 @@ use std::fmt;
 /// | `#[field(name = "...")]` | its name in texts, instead of the field's |
 /// | `#[field(none = "auto")]` | of an `Option`: the word for `None`, `none` where nothing is said |
 /// | `#[field(most = 4)]` | of a `Vec`: the most values |
+/// | `#[field(table, most = 4)]` | of a `Vec` of configurations: each of their fields is one, whose values lie side by side (`n=64+32 bias=true+false`). The first says how many rows there are; where another has fewer values, the last is that of the others too |
 /// | `#[field(domain = ...)]` | the values that it may have, as a [`Domain`] |
 /// | `#[field(opaque)]` | it has no text: a kernel with such a field is configured in Rust alone |
+///
+/// Where all fields have defaults, [`Default`] is derived of them too.
 ///
 /// ```
 /// use warpwright_dsl::{Config, Configure};
@@ -99,9 +102,89 @@ pub trait Configure: Config + Sized {
     /// Configurations of real models and at the edges, as assignments with spaces between them.
     const EXAMPLES: &'static [&'static str];
 
-    /// The configuration with these values of [`FIELDS`](Config::FIELDS); `None` where one is no value of its field's
-    /// type.
-    fn from_texts(values: &[&str]) -> Option<Self>;
+    /// The configuration with these values of [`FIELDS`](Config::FIELDS), each of its field's type.
+    fn from_texts(values: &[&str]) -> Result<Self, BuildError>;
+}
+
+/// The values of a configuration's fields, one after the other: what derives read.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Texts<'a> {
+    fields: std::slice::Iter<'static, Field>,
+    values: std::slice::Iter<'a, &'a str>,
+}
+
+impl<'a> Texts<'a> {
+    pub fn of<T: Config>(values: &'a [&'a str]) -> Self {
+        Texts { fields: T::FIELDS.iter(), values: values.iter() }
+    }
+
+    fn next(&mut self) -> (&'static str, &'a str) {
+        let name = self.fields.next().map_or("", |field| field.name);
+        (name, self.values.next().copied().unwrap_or_default())
+    }
+
+    /// The value of the next field.
+    pub fn value<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, BuildError> {
+        let (field, value) = self.next();
+        parse(value).ok_or_else(|| BuildError::field(field, value, "a value of the field's type"))
+    }
+
+    /// The rows of the table whose columns the next fields are.
+    pub fn rows<R: Configure>(&mut self) -> Result<Vec<R>, BuildError> {
+        let columns: Vec<_> = R::FIELDS.iter().map(|_| self.next()).collect();
+        let columns: Vec<(_, Vec<_>)> =
+            columns.into_iter().map(|(field, values)| (field, values.split('+').collect())).collect();
+        let Some((first, rows)) = columns.first().map(|(field, values)| (field, values.len())) else {
+            return Ok(Vec::new());
+        };
+        if let Some((field, values)) = columns.iter().find(|(_, values)| values.len() > rows) {
+            let rule = format!("as many values as `{first}` has at most, which are {rows}");
+            return Err(BuildError::field(field, values.join("+"), rule));
+        }
+        let row = |i: usize| {
+            let cells = columns.iter().filter_map(|(_, values)| values.get(i).or(values.last()).copied());
+            R::from_texts(&cells.collect::<Vec<_>>())
+        };
+        (0..rows).map(row).collect()
+    }
+}
+
+/// The texts of the columns of a table: in all but the first, values that are like the one before them are left out at the
+/// end.
+#[doc(hidden)]
+pub fn columns<R: Config>(rows: &[R]) -> Vec<String> {
+    let rows: Vec<_> = rows.iter().map(R::texts).collect();
+    let column = |i: usize| {
+        let mut values: Vec<_> = rows.iter().map(|row| row[i].as_str()).collect();
+        while let (1.., [.., one, other]) = (i, &values[..])
+            && one == other
+        {
+            values.pop();
+        }
+        values.join("+")
+    };
+    (0..R::FIELDS.len()).map(column).collect()
+}
+
+/// The fields of a configuration: some by themselves, and of tables, which have a number of rows at most, lists.
+#[doc(hidden)]
+pub const fn joined<const N: usize>(parts: &[(&'static [Field], Option<u32>)]) -> [Field; N] {
+    let mut all = [Field { name: "", domain: Domain::FLAG, default: None, doc: "" }; N];
+    let (mut at, mut part) = (0, 0);
+    while part < parts.len() {
+        let (fields, most) = parts[part];
+        let mut i = 0;
+        while i < fields.len() {
+            all[at] = fields[i];
+            if let Some(most) = most {
+                all[at].domain = Domain::List { of: &fields[i].domain, most };
+            }
+            (at, i) = (at + 1, i + 1);
+        }
+        part += 1;
+    }
+    all
 }
 
 /// A field of a kernel's configuration.

@@ -102,7 +102,9 @@ pub use call::{Asked, Call, CallDesc};
 pub use carry::Carry;
 pub use checked::build_checked;
 pub use collective::Reduce;
-pub use config::{Choice, Config, Configure, Domain, Field, FieldValue, Key, KeyPart};
+pub use config::{
+    Choice, Config, Configure, Domain, Field, FieldValue, Key, KeyPart, Texts, columns, joined,
+};
 pub use control::{Range, Var};
 pub use convert::{ConvertFrom, ToF32};
 pub use dim::Dim;

@@ -122,9 +122,86 @@ fn texts_are_read_as_what_was_written() {
     for value in [rows(), all] {
         let texts = value.texts();
         let texts: Vec<_> = texts.iter().map(String::as_str).collect();
-        assert_eq!(Rows::from_texts(&texts), Some(value));
+        assert_eq!(Rows::from_texts(&texts).ok(), Some(value));
     }
-    assert_eq!(Rows::from_texts(&["four", "0.5", "up", "auto", "false", "up"]), None);
+    assert!(Rows::from_texts(&["four", "0.5", "up", "auto", "false", "up"]).is_err());
+}
+
+/// A part of a stack.
+#[derive(Clone, Debug, PartialEq, KeyPart, Config)]
+struct Layer {
+    /// Rows of each layer.
+    #[field(range = 1..=64, default = 8)]
+    n: u32,
+    /// Where each goes.
+    #[field(default = "up")]
+    order: Order,
+}
+
+/// Layers.
+#[derive(Clone, Debug, PartialEq, Config)]
+struct Stack {
+    #[field(range = 1..=4, default = 2)]
+    d: u32,
+    #[field(table, most = 3)]
+    layers: Vec<Layer>,
+    #[field(none = "auto", range = 1..=9, default = "auto")]
+    last: Option<u32>,
+}
+
+/// A stack of 2 with these layers.
+fn stack(layers: &[(u32, Order)]) -> Stack {
+    let layers = layers.iter().map(|&(n, order)| Layer { n, order }).collect();
+    Stack { d: 2, layers, last: None }
+}
+
+#[test]
+fn the_columns_of_a_table_are_fields() {
+    let fields: Vec<_> = Stack::FIELDS.iter().map(|field| (field.name, field.default, field.doc)).collect();
+    let expected = [
+        ("d", Some("2"), ""),
+        ("n", Some("8"), "Rows of each layer"),
+        ("order", Some("up"), "Where each goes"),
+        ("last", Some("auto"), ""),
+    ];
+    assert_eq!(fields, expected);
+    let listed = "up to 3, with + between them, each from 1 to 64";
+    assert_eq!(Stack::FIELDS[1].domain.to_string(), listed);
+    assert_eq!(Layer::FIELDS[0].domain, Domain::int(1, 64));
+    assert_eq!(Stack::default(), stack(&[(8, Order::Up)]));
+}
+
+#[test]
+fn rows_of_a_table_are_read_column_by_column() {
+    let (up, down) = (Order::Up, Order::Down);
+    for (value, n, order) in [
+        (stack(&[(8, up)]), "8", "up"),
+        (stack(&[(8, up), (8, up)]), "8+8", "up"),
+        (stack(&[(8, up), (16, down), (4, down)]), "8+16+4", "up+downwards"),
+        (stack(&[(8, up), (8, down), (8, up)]), "8+8+8", "up+downwards+up"),
+    ] {
+        assert_eq!(value.texts(), ["2", n, order, "auto"]);
+        assert_eq!(Stack::from_texts(&["2", n, order, "auto"]).ok(), Some(value));
+    }
+    let whole = Stack::from_texts(&["2", "8+16", "downwards+downwards", "auto"]);
+    assert_eq!(
+        whole.ok(),
+        Some(stack(&[(8, down), (16, down)])),
+        "a column may say what is like the one before"
+    );
+    let refused = |n, order| match Stack::from_texts(&["2", n, order, "auto"]) {
+        Err(BuildError::Field { field, value, .. }) => (field, value),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused("8", "up+downwards"), ("order", "up+downwards".into()));
+    assert_eq!(refused("8+x", "up"), ("n", "x".into()));
+    assert_eq!(refused("8", "aside"), ("order", "aside".into()));
+    let stacks = [stack(&[(8, up)]), stack(&[(8, up), (8, up)]), stack(&[(8, down)]), stack(&[(9, up)])];
+    for (i, a) in stacks.iter().enumerate() {
+        for (j, b) in stacks.iter().enumerate() {
+            assert_eq!((a.key() == b.key(), a.entry() == b.entry()), (i == j, i == j), "{a:?} and {b:?}");
+        }
+    }
 }
 
 /// One field at a time.
@@ -165,7 +242,7 @@ fn types_are_in_the_key() {
     assert_ne!(of_f32.key(), Of::<u32> { element: PhantomData }.key());
     assert_ne!(of_f32.key(), Another::<f32> { element: PhantomData }.key());
     assert_eq!(of_f32.entry(), "of_f32");
-    assert_eq!(Of::<warpwright_dsl::F16>::from_texts(&[]).map(|of| of.entry()), Some("of_f16".into()));
+    assert_eq!(Of::<warpwright_dsl::F16>::from_texts(&[]).map(|of| of.entry()).ok(), Some("of_f16".into()));
 }
 
 /// Numbers beyond 32 bits are in no domain of those.
@@ -187,7 +264,7 @@ fn integers_have_the_range_of_their_type() {
     let integers = Integers::from_texts(&["68719476736", "4294967295"]).expect("the largest ones");
     assert_eq!(integers, Integers { bytes: 1 << 36, any: u32::MAX });
     assert_eq!(integers.entry(), "integers_bytes68719476736_any4294967295");
-    assert_eq!(Integers::from_texts(&["1", "4294967296"]), None);
+    assert!(Integers::from_texts(&["1", "4294967296"]).is_err());
 }
 
 /// No value's bytes are the beginning of another's, so that neighbours cannot be taken for one another.

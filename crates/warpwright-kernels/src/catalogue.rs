@@ -1,7 +1,6 @@
 //! The catalogue: every kernel by name. Its entry stands in the kernel's own file.
 
 use crate::entry::{ConfigureError, Entry, of_element};
-use crate::linear::gemv::QuantGemvFields;
 use crate::persistent::entry::PersistentDecoderFields;
 use crate::rope::RopeFields;
 use crate::weights::{Repack, Unpack};
@@ -11,7 +10,7 @@ use crate::*;
 const ENTRIES: &[Entry] = &[
     Entry::of::<IncrementalAttention>(),
     Entry::of::<FlashAttention>(),
-    Entry::via::<QuantGemvFields, QuantGemv>(),
+    Entry::of::<QuantGemv>(),
     Entry::of::<QuantGemm>(),
     Entry::of::<Gemm>(),
     Entry::of::<ScaleRows>(),

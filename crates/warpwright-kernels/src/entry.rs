@@ -20,16 +20,15 @@ pub struct Entry {
     pub fields: &'static [Field],
     /// Configurations of real models and at the edges, as assignments with spaces between them.
     pub examples: &'static [&'static str],
-    /// The kernel of the values of all fields, each in its domain. `None` where one is no value of its field's type.
-    pub(crate) make: fn(&[&str]) -> Option<Result<Made, BuildError>>,
+    /// The kernel of the values of all fields, each in its domain.
+    pub(crate) make: fn(&[&str]) -> Result<Made, BuildError>,
 }
 
 /// A kernel that was made of text.
 pub(crate) type Made = Box<dyn AnyKernel + Send + Sync>;
 
-/// What [`Entry::make`] says of a kernel whose texts say all.
-pub(crate) fn made(kernel: impl AnyKernel + Send + Sync + 'static) -> Option<Result<Made, BuildError>> {
-    Some(Ok(Box::new(kernel)))
+pub(crate) fn made(kernel: impl AnyKernel + Send + Sync + 'static) -> Made {
+    Box::new(kernel)
 }
 
 impl Entry {
@@ -40,7 +39,7 @@ impl Entry {
             doc: T::DOC,
             fields: T::FIELDS,
             examples: T::EXAMPLES,
-            make: |values| T::from_texts(values).and_then(made),
+            make: |values| T::from_texts(values).map(made),
         }
     }
 }
@@ -58,10 +57,7 @@ impl Entry {
             doc: F::DOC,
             fields: F::FIELDS,
             examples: F::EXAMPLES,
-            make: |values| {
-                let kernel = F::from_texts(values).map(T::try_from)?;
-                Some(kernel.map(|kernel| Box::new(kernel) as Made).map_err(BuildError::from))
-            },
+            make: |values| T::try_from(F::from_texts(values)?).map(made).map_err(BuildError::from),
         }
     }
 }
@@ -92,8 +88,6 @@ pub enum ConfigureError {
     Twice(String),
     /// A field that has no default was not given.
     Missing(&'static str),
-    /// A value of a field's domain is none of its type: a mistake of this kernel's declaration.
-    Unreadable(&'static str),
     /// A value that the kernel does not take.
     Build(BuildError),
 }
@@ -107,9 +101,6 @@ impl fmt::Display for ConfigureError {
             ConfigureError::Syntax(text) => write!(f, "`{text}` is not of the form `field=value`"),
             ConfigureError::UnknownField { kernel, field, known } => {
                 write!(f, "`{kernel}` has no field `{field}`; it has {}", known.join(", "))
-            }
-            ConfigureError::Unreadable(kernel) => {
-                write!(f, "`{kernel}` has a field whose domain says more than its type holds")
             }
             ConfigureError::Missing(field) => {
                 write!(f, "the field `{field}` has no default: give it a value")
@@ -131,10 +122,11 @@ impl From<BuildError> for ConfigureError {
 /// Picks the type parameter for the name of an element type.
 macro_rules! by_dtype {
     ($dtype:expr, $make:ident) => {
-        match $crate::Dtype::from_name($dtype)? {
-            $crate::Dtype::F32 => $make!(f32),
-            $crate::Dtype::F16 => $make!(::warpwright_dsl::F16),
-            $crate::Dtype::Bf16 => $make!(::warpwright_dsl::Bf16),
+        match $crate::Dtype::from_name($dtype) {
+            Some($crate::Dtype::F32) => $make!(f32),
+            Some($crate::Dtype::F16) => $make!(::warpwright_dsl::F16),
+            Some($crate::Dtype::Bf16) => $make!(::warpwright_dsl::Bf16),
+            None => Err(::warpwright_dsl::BuildError::field("dtype", $dtype, "f32, f16 or bf16")),
         }
     };
 }
@@ -157,7 +149,7 @@ macro_rules! of_element {
                 macro_rules! make {
                     ($ty:ty) => {
                         <$kernel<$ty> as ::warpwright_dsl::Configure>::from_texts(&values[1..])
-                            .and_then($crate::entry::made)
+                            .map($crate::entry::made)
                     };
                 }
                 $crate::entry::by_dtype!(values[0], make)
@@ -203,7 +195,7 @@ impl Entry {
         for (value, field) in given.into_iter().zip(self.fields) {
             values.push(value.or(field.default).ok_or(ConfigureError::Missing(field.name))?);
         }
-        let kernel = (self.make)(&values).ok_or(ConfigureError::Unreadable(self.name))??;
+        let kernel = (self.make)(&values)?;
         kernel.check()?;
         Ok(kernel)
     }

@@ -12,7 +12,7 @@ const KERNELS: [(&str, &str, u64); 15] = [
     ("quant_gemv", "n=19 k=512 residual=true", 1),
     ("quant_gemv", "n=19+3+16 k=256 format=q6_k+q4_0+f16 residual=true bias=true batch=3", 1),
     ("quant_gemv", "n=21 k=256 residual=true batch=8 activations=rounded", 1),
-    ("quant_gemv", "n=9+9 k=256 gate=gelu residual=true", 1),
+    ("quant_gemv", "n=9+9 k=256 gate=gelu residual=true+false", 1),
     ("quant_gemv", "n=19 k=512 residual=true batch=2 epsilon=1e-5", 1),
     ("quant_gemm", "n=70 k=256 residual=true rows=32 columns=64 terms=2 bias=true", 37),
     ("quant_gemm", "n=33 k=256 format=q8_0 residual=true rows=16 columns=64 out=f16", 19),

@@ -15,6 +15,8 @@ struct Field<'a> {
     default: Option<String>,
     /// The word for `None`.
     none: Option<String>,
+    /// Of a table the type of its rows, and how many there may be.
+    table: Option<(&'a Type, TokenStream)>,
 }
 
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
@@ -27,7 +29,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let (mut fields, mut opaque) = (Vec::new(), Vec::new());
     let mut marker = Vec::new();
     for field in fields_of(input)? {
-        let keys = ["name", "default", "none", "range", "multiple_of", "most", "domain", "opaque"];
+        let keys = ["name", "default", "none", "range", "multiple_of", "most", "domain", "opaque", "table"];
         let options = Options::of(&field.attrs, "field", &keys)?;
         let Some(own) = &field.ident else { continue };
         // The key has the type, and with it what a marker says.
@@ -44,39 +46,50 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
                 domain: domain(&field.ty, &options)?,
                 default: options.text("default")?,
                 none: options.text("none")?,
+                table: table(&field.ty, &options)?,
             });
         }
     }
 
-    let described = fields.iter().map(|Field { name, doc, domain, default, .. }| {
-        let default = match default {
-            Some(default) => quote!(::core::option::Option::Some(#default)),
-            None => quote!(::core::option::Option::None),
-        };
-        quote!(#dsl::Field { name: #name, domain: #domain, default: #default, doc: #doc })
+    let described = fields.iter().map(|field| field.described());
+    let count = fields.iter().map(|field| match &field.table {
+        Some((row, _)) => quote!(<#row as #dsl::Config>::FIELDS.len()),
+        None => quote!(1),
     });
+    let described = quote!(&#dsl::joined::<{ 0 #(+ #count)* }>(&[#(#described),*]));
     let texts = fields.iter().map(Field::text);
     let parts = fields.iter().map(|field| field.ident).chain(opaque.iter().copied());
     let bounded = bounded(&input.generics);
     let (generics, parameters, bounds) = bounded.split_for_impl();
     let configure = opaque.is_empty().then(|| {
-        let parsed = fields.iter().enumerate().map(|(i, field)| {
-            let (ident, parse) = (field.ident, field.parse(quote!(values[#i])));
+        let parsed = fields.iter().map(|field| {
+            let (ident, parse) = (field.ident, field.parse());
             quote!(#ident: #parse?)
         });
-        let body = match fields_of(input).is_ok_and(|fields| fields.is_empty()) {
-            true => quote!(::core::option::Option::Some(#ident)),
-            false => {
-                quote!(::core::option::Option::Some(#ident { #(#parsed,)* #(#marker: ::core::marker::PhantomData),* }))
-            }
-        };
         quote! {
             impl #generics #dsl::Configure for #ident #parameters #bounds {
                 const EXAMPLES: &'static [&'static str] = &[#(#examples),*];
 
-                fn from_texts(values: &[&str]) -> ::core::option::Option<Self> {
-                    let _ = values;
-                    #body
+                fn from_texts(values: &[&str]) -> ::core::result::Result<Self, #dsl::BuildError> {
+                    let mut texts = #dsl::Texts::of::<Self>(values);
+                    let _ = &mut texts;
+                    ::core::result::Result::Ok(#ident {
+                        #(#parsed,)*
+                        #(#marker: ::core::marker::PhantomData),*
+                    })
+                }
+            }
+        }
+    });
+    let all =
+        opaque.is_empty() && fields.iter().all(|field| field.default.is_some() || field.table.is_some());
+    let default = all.then(|| {
+        let values = fields.iter().map(Field::default_value);
+        quote! {
+            impl #generics ::core::default::Default for #ident #parameters #bounds {
+                /// The defaults of the fields.
+                fn default() -> Self {
+                    #ident { #(#values,)* #(#marker: ::core::marker::PhantomData),* }
                 }
             }
         }
@@ -86,11 +99,13 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         impl #generics #dsl::Config for #ident #parameters #bounds {
             const NAME: &'static str = #name;
             const DOC: &'static str = #doc;
-            const FIELDS: &'static [#dsl::Field] = &[#(#described),*];
+            const FIELDS: &'static [#dsl::Field] = #described;
             const SAYS_ALL: bool = !#hashed;
 
             fn texts(&self) -> ::std::vec::Vec<::std::string::String> {
-                ::std::vec![#(#texts),*]
+                let mut texts = ::std::vec::Vec::new();
+                #(#texts)*
+                texts
             }
 
             fn key(&self) -> #dsl::Key {
@@ -101,23 +116,49 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
 
         #configure
+        #default
     })
 }
 
 impl Field<'_> {
-    /// The value as text.
+    /// What is said of it, and of a table how many rows there may be.
+    fn described(&self) -> TokenStream {
+        let dsl = dsl();
+        let Field { name, doc, domain, default, table, .. } = self;
+        if let Some((row, most)) = table {
+            return quote!((<#row as #dsl::Config>::FIELDS, ::core::option::Option::Some(#most)));
+        }
+        let default = match default {
+            Some(default) => quote!(::core::option::Option::Some(#default)),
+            None => quote!(::core::option::Option::None),
+        };
+        let field = quote!(#dsl::Field { name: #name, domain: #domain, default: #default, doc: #doc });
+        quote!((&[#field], ::core::option::Option::None))
+    }
+
+    /// Adds the value to the texts.
     fn text(&self) -> TokenStream {
-        let (dsl, ident) = (dsl(), self.ident);
-        match &self.none {
-            Some(none) => quote! {
-                self.#ident.as_ref().map_or_else(|| #none.into(), |value| #dsl::FieldValue::text(value))
+        let (dsl, ident) = (dsl(), &self.ident);
+        match (&self.table, &self.none) {
+            (Some(_), _) => quote!(texts.extend(#dsl::columns(&self.#ident));),
+            (None, Some(none)) => quote! {
+                texts.push(self.#ident.as_ref().map_or_else(|| #none.into(), |value| #dsl::FieldValue::text(value)));
             },
-            None => quote!(#dsl::FieldValue::text(&self.#ident)),
+            (None, None) => quote!(texts.push(#dsl::FieldValue::text(&self.#ident));),
         }
     }
 
+    /// The value of the next text.
+    fn parse(&self) -> TokenStream {
+        if let Some((row, _)) = &self.table {
+            return quote!(texts.rows::<#row>());
+        }
+        let parse = self.parsed(quote!(text));
+        quote!(texts.value(|text| #parse))
+    }
+
     /// The text `from` as a value, or `None`.
-    fn parse(&self, from: TokenStream) -> TokenStream {
+    fn parsed(&self, from: TokenStream) -> TokenStream {
         let (dsl, ty) = (dsl(), self.ty);
         match (&self.none, inside(ty, "Option")) {
             (Some(none), Some(inner)) => quote! {
@@ -129,11 +170,43 @@ impl Field<'_> {
             _ => quote!(<#ty as #dsl::FieldValue>::parse(#from)),
         }
     }
+
+    /// The field at its default; of a table one row.
+    fn default_value(&self) -> TokenStream {
+        let ident = self.ident;
+        if self.table.is_some() {
+            return quote!(#ident: ::std::vec![::core::default::Default::default()]);
+        }
+        let (parsed, default) = (self.parsed(quote!(text)), &self.default);
+        quote! {
+            #ident: {
+                let text = #default;
+                #parsed.expect("the default is a value of the field's type")
+            }
+        }
+    }
+}
+
+/// The type of a table's rows, and how many there may be.
+fn table<'a>(ty: &'a Type, options: &Options) -> syn::Result<Option<(&'a Type, TokenStream)>> {
+    match (options.flag("table")?, inside(ty, "Vec")) {
+        (false, _) => Ok(None),
+        (true, Some(row)) => Ok(Some((row, most(options)?))),
+        (true, None) => Err(syn::Error::new_spanned(ty, "a table is a `Vec`")),
+    }
+}
+
+/// How many values there may be.
+fn most(options: &Options) -> syn::Result<TokenStream> {
+    Ok(options.expression("most")?.map_or(quote!(u32::MAX), |most| quote!(#most)))
 }
 
 /// The values that a field may have: those of its type, or those that its attribute says.
 fn domain(ty: &Type, options: &Options) -> syn::Result<TokenStream> {
     let dsl = dsl();
+    if options.flag("table")? {
+        return Ok(TokenStream::new());
+    }
     if let Some(domain) = options.expression("domain")? {
         return Ok(quote!(#domain));
     }
@@ -171,10 +244,7 @@ fn domain(ty: &Type, options: &Options) -> syn::Result<TokenStream> {
             quote!(#dsl::Domain::Or { word: #none, of: &#of_inner })
         }
         (None, Some(_)) => {
-            let most = match options.expression("most")? {
-                Some(most) => quote!(#most),
-                None => quote!(u32::MAX),
-            };
+            let most = most(options)?;
             quote!(#dsl::Domain::List { of: &#of_inner, most: #most })
         }
         (None, None) => of_inner,

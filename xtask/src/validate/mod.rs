@@ -61,7 +61,7 @@ fn configurations(kernel: &warpwright_kernels::Entry) -> Vec<&'static str> {
     let mut all: Vec<&'static str> = std::iter::once("").chain(kernel.examples.iter().copied()).collect();
     let choices =
         |name: &str| match kernel.fields.iter().find(|field| field.name == name).map(|field| field.domain) {
-            Some(Domain::OneOf(choices)) => choices,
+            Some(Domain::OneOf(choices) | Domain::List { of: &Domain::OneOf(choices), .. }) => choices,
             _ => &[],
         };
     let kinds = choices("activations").iter().filter(|kind| **kind == "int8");

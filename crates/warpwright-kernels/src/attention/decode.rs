@@ -13,7 +13,8 @@ type Args<'k> = IncrementalAttentionArgs<Body<'k>>;
 
 /// The body of [`IncrementalAttention`].
 pub(super) fn attend<'k>(config: &IncrementalAttention, k: K<'k>, args: &Args<'k>) {
-    let block = Block::new(config, k, args);
+    let [kv_heads, max_seq_len] = [config.kv_heads, config.max_seq_len].map(|size| k.dim(size));
+    let block = Block { k, config, args, plan: config.plan(), kv_heads, max_seq_len };
     match (config.cache, config.on_tensor_cores(k.target().sm)) {
         (CacheDtype::Q8_0, _) => block.on_tensor_cores::<i8>(),
         (CacheDtype::F16, true) => block.on_tensor_cores::<F16>(),
@@ -36,12 +37,7 @@ struct Block<'a, 'k> {
     max_seq_len: Dim<'k>,
 }
 
-impl<'a, 'k> Block<'a, 'k> {
-    fn new(config: &'a IncrementalAttention, k: K<'k>, args: &'a Args<'k>) -> Self {
-        let [kv_heads, max_seq_len] = [config.kv_heads, config.max_seq_len].map(|size| k.dim(size));
-        Block { k, config, args, plan: config.plan(), kv_heads, max_seq_len }
-    }
-
+impl<'k> Block<'_, 'k> {
     /// The head of the cache, counted over all sequences.
     fn kv_head(&self) -> Reg<'k, u32> {
         self.k.ctaid_z() * self.kv_heads.reg() + self.k.ctaid_y() / self.config.passes()
@@ -92,14 +88,14 @@ impl<'a, 'k> Block<'a, 'k> {
     }
 
     fn on_tensor_cores<T: Direct>(&self) {
-        let shape = self.config.tensor_shape();
-        let load = |head, element, there, count| self.query(head, element, there, count);
+        let (shape, load) =
+            (self.config.tensor_shape(), |h, element, there, n| self.query(h, element, there, n));
         self.finish(&self.k.tensor_products(shape, self.scale(), self.cache::<T>(), load));
     }
 
     fn on_lanes<T: StripElement>(&self) {
-        let shape = self.config.lane_shape();
-        let load = |head, element, there, count| self.query(head, element, there, count);
+        let (shape, load) =
+            (self.config.lane_shape(), |h, element, there, n| self.query(h, element, there, n));
         self.finish(&self.k.lane_products(shape, self.scale(), self.cache::<T>(), load));
     }
 
@@ -147,10 +143,9 @@ impl<'a, 'k> Block<'a, 'k> {
 
     /// Where blocks that share a sequence leave what they have.
     fn workspace(&self) -> Option<Workspace<'k>> {
-        let &IncrementalAttentionArgs { partial_out, partial_stats, arrivals, .. } = self.args;
-        let (out, stats, arrivals) = (partial_out?.anew(), partial_stats?.anew(), arrivals?.anew());
-        let IncrementalAttention { splits, head_dim, .. } = *self.config;
-        Some(Workspace { out, stats, arrivals, splits, head_dim })
+        let (args, IncrementalAttention { splits, head_dim, .. }) = (self.args, *self.config);
+        let (out, stats) = (args.partial_out?.anew(), args.partial_stats?.anew());
+        Some(Workspace { out, stats, arrivals: args.arrivals?.anew(), splits, head_dim })
     }
 
     /// The last of the blocks that share a sequence merges what they have left, a head for each warp.
@@ -165,11 +160,8 @@ impl<'a, 'k> Block<'a, 'k> {
     }
 }
 
-/// The origins and the sums of weights of a block's warps, by head.
-type Stats<'k> = Published<'k, 2>;
-
-/// A head's largest origin, and its sum of weights relative to that.
-fn of_block<'k>(stats: Stats<'k>, head: Reg<'k, u32>) -> (Reg<'k, f32>, Reg<'k, f32>) {
+/// A head's largest origin, and its sum of weights relative to that, of the origins and sums that warps have published.
+fn of_block<'k>(stats: Published<'k, 2>, head: Reg<'k, u32>) -> (Reg<'k, f32>, Reg<'k, f32>) {
     let (k, warps) = (head.kernel(), stats.of_warps(head));
     let largest = warps.iter().fold(k.f32(f32::MIN), |largest, [origin, _]| largest.max(*origin));
     let total = warps

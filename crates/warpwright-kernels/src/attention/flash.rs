@@ -196,21 +196,7 @@ impl FlashAttention {
     /// Causal attention in half precision, with a cache for `max_seq_len` tokens, lengths as scalars and a
     /// scale of `1 / √head_dim`.
     pub fn new(heads: u32, kv_heads: u32, head_dim: u32, max_seq_len: u32) -> Self {
-        FlashAttention {
-            head_dim,
-            heads,
-            kv_heads,
-            q: Dtype::F16,
-            kv: Dtype::F16,
-            out: Dtype::F16,
-            factors: Dtype::F16,
-            causal: true,
-            scale: None,
-            kv_layout: KvLayout::Cache,
-            max_seq_len,
-            lengths: Lengths::Scalars,
-            lse: false,
-        }
+        FlashAttention { head_dim, heads, kv_heads, max_seq_len, ..Self::default() }
     }
 
     /// What scores are multiplied by.

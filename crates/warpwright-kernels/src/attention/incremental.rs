@@ -111,7 +111,7 @@ pub struct IncrementalAttention {
     /// else one length is given for all.
     #[field(default = false)]
     pub lengths_in_memory: bool,
-    /// Blocks that share a sequence: see [`splits_for`](Self::splits_for).
+    /// Blocks that share a sequence: see [`split_for`](Self::split_for).
     #[field(range = 1..=MAX_SPLITS, default = 1)]
     pub splits: u32,
     /// Whether tensor cores may be used for caches of `f16`, and from `sm_80` on `bf16`, where head_dim is up to 128. A
@@ -175,36 +175,16 @@ impl IncrementalAttention {
     /// Heads over an `f16` cache with room for `max_seq_len` tokens, with `f32` around it, scaled by
     /// `1 / √head_dim`; one length by value, one block for each kv head.
     pub fn new(heads: u32, kv_heads: u32, head_dim: u32, max_seq_len: u32) -> Self {
-        IncrementalAttention {
-            head_dim,
-            heads,
-            kv_heads,
-            max_seq_len,
-            cache: CacheDtype::F16,
-            q: Dtype::F32,
-            out: Dtype::F32,
-            scale: None,
-            lengths_in_memory: false,
-            splits: 1,
-            warps: 4,
-            tensor_cores: true,
-        }
+        IncrementalAttention { head_dim, heads, kv_heads, max_seq_len, ..Self::default() }
     }
 
-    /// How many blocks should share a sequence of up to `length` tokens, on a device of `sms` multiprocessors:
-    /// as many as are resident at once, as long as each has 256 tokens; one where the heads of the batch fill the
-    /// device already.
-    pub fn splits_for(&self, length: u32, batch: u32, sms: u32) -> u32 {
+    /// The same kernel for sequences of up to `length` tokens on a device of `sms` multiprocessors: as many blocks share one
+    /// as are resident at once, as long as each has 256 tokens; one where the heads of the batch fill the device already.
+    pub fn split_for(self, length: u32, batch: u32, sms: u32) -> Self {
         let blocks = u64::from(batch) * u64::from(self.kv_heads) * u64::from(self.passes());
         let wanted = u64::from(sms) * u64::from(self.resident_blocks().max(1)) / blocks.max(1);
         let most = u64::from(length.min(self.max_seq_len) / MIN_CHUNK);
-        wanted.min(most).clamp(1, MAX_SPLITS.into()) as u32
-    }
-
-    /// The same kernel for sequences of up to `length` tokens on such a device.
-    pub fn split_for(mut self, length: u32, batch: u32, sms: u32) -> Self {
-        self.splits = self.splits_for(length, batch, sms);
-        self
+        IncrementalAttention { splits: wanted.min(most).clamp(1, MAX_SPLITS.into()) as u32, ..self }
     }
 
     /// What scores are multiplied by.
@@ -316,11 +296,8 @@ impl Kernel for IncrementalAttention {
             return Err(BuildError::field("head_dim", head_dim, rule));
         }
         if !heads.is_multiple_of(kv_heads) {
-            return Err(BuildError::field(
-                "heads",
-                heads,
-                format!("a multiple of kv_heads, which is {kv_heads}"),
-            ));
+            let rule = format!("a multiple of kv_heads, which is {kv_heads}");
+            return Err(BuildError::field("heads", heads, rule));
         }
         Ok(())
     }

@@ -168,7 +168,7 @@ pub(crate) const ENTRY: Entry = Entry {
             ($ty:ty) => {{
                 macro_rules! out {
                     ($out:ty) => {
-                        Matmul::<$ty, $out>::from_texts(&values[2..]).and_then(made)
+                        Matmul::<$ty, $out>::from_texts(&values[2..]).map(made)
                     };
                 }
                 by_dtype!(values[1], out)

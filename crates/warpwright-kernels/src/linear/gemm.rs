@@ -101,18 +101,7 @@ impl Gemm {
     /// Products with `n` rows of `k` weights, of plain activations, by tiles of 128 tokens, double-buffered, as
     /// `f32`.
     pub fn new(dtype: Dtype, n: u32, k: u32) -> Self {
-        Gemm {
-            dtype,
-            n,
-            k,
-            terms: 0,
-            rows: 128,
-            columns: 128,
-            stages: 2,
-            bias: false,
-            residual: false,
-            out: Dtype::F32,
-        }
+        Gemm { dtype, n, k, ..Self::default() }
     }
 
     fn tile(&self) -> BlockTile {

@@ -120,17 +120,7 @@ pub struct QuantGemmArgs<M: Mode> {
 impl QuantGemm {
     /// Products with `n` rows of `k` weights, of activations in one term, by tiles of 128 tokens, as `f32`.
     pub fn new(format: WeightFormat, n: u32, k: u32) -> Self {
-        QuantGemm {
-            format,
-            n,
-            k,
-            terms: 1,
-            rows: 128,
-            columns: 128,
-            bias: false,
-            residual: false,
-            out: Dtype::F32,
-        }
+        QuantGemm { format, n, k, ..Self::default() }
     }
 
     fn tile(&self) -> BlockTile {

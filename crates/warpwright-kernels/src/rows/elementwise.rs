@@ -101,17 +101,7 @@ pub enum Operands {
 impl Elementwise {
     /// The operation on buffers of `f32`, with SiLU where there is an activation.
     pub fn new(op: ElementwiseOp, columns: u32) -> Self {
-        let dtype = Dtype::F32;
-        Elementwise {
-            op,
-            activation: Activation::Silu,
-            columns,
-            operands: Operands::Separate,
-            a: dtype,
-            b: dtype,
-            output: dtype,
-            threads: 256,
-        }
+        Elementwise { op, columns, ..Self::default() }
     }
 
     /// Whether both operands are in one buffer.

@@ -88,17 +88,7 @@ pub struct RmsNormArgs<M: Mode> {
 impl RmsNorm {
     /// Rows of `d` numbers, all in `f32`, with blocks for which a row is about two rounds.
     pub fn new(d: u32, epsilon: f32) -> Self {
-        RmsNorm {
-            d,
-            epsilon,
-            input: Dtype::F32,
-            weight: Dtype::F32,
-            residual: None,
-            output: Some(Dtype::F32),
-            int8: false,
-            columns: None,
-            threads: threads_for(d, 4),
-        }
+        RmsNorm { d, epsilon, threads: threads_for(d, 4), ..Self::default() }
     }
 
     fn columns(&self) -> u32 {

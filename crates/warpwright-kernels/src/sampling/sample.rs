@@ -111,16 +111,7 @@ const NEIGHBOURS: u32 = 4;
 impl Sample {
     /// Draws from all of `n` tokens in `f32` at a temperature of 1.
     pub fn new(n: u32) -> Self {
-        Sample {
-            n,
-            input: Dtype::F32,
-            temperature: Setting::Fixed(1.0),
-            top_k: Setting::Fixed(0),
-            top_p: Setting::Fixed(1.0),
-            min_p: Setting::Fixed(0.0),
-            columns: 1024,
-            threads: 1024,
-        }
+        Sample { n, ..Self::default() }
     }
 
     /// Whether `top_p` can leave anything out.

@@ -38,6 +38,8 @@ pub(crate) fn encode(ty: Type, values: &[f64]) -> Vec<u8> {
         Type::F16 => f16_bits(value as f32).to_le_bytes().to_vec(),
         Type::BF16 => bf16_bits(value as f32).to_le_bytes().to_vec(),
         Type::U32 => (value as u32).to_le_bytes().to_vec(),
+        Type::U64 => (value as u64).to_le_bytes().to_vec(),
+        Type::U8 => vec![value as u8],
         Type::S8 => vec![value as i8 as u8],
         _ => (value as f32).to_le_bytes().to_vec(),
     };
@@ -53,6 +55,8 @@ pub(crate) fn decode(ty: Type, bytes: &[u8]) -> Vec<f64> {
             bytes.chunks_exact(2).map(|bytes| f32::from_bits(u32::from(half(bytes)) << 16).into()).collect()
         }
         Type::U32 => bytes.chunks_exact(4).map(|bytes| word(bytes).into()).collect(),
+        Type::U64 => bytes.as_chunks::<8>().0.iter().map(|&bytes| u64::from_le_bytes(bytes) as f64).collect(),
+        Type::U8 => bytes.iter().map(|&byte| byte.into()).collect(),
         _ => bytes.chunks_exact(4).map(|bytes| f32::from_bits(word(bytes)).into()).collect(),
     }
 }

@@ -1,11 +1,43 @@
 //! Words of the DSL that kernels of a model's small operations are made of, by their numbers, on the virtual
 //! GPU with every check on.
 
-use super::common::Given;
+use super::common::{Given, numbers};
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{Arch, Type};
+
+/// Neighbours are loaded and stored in any number, where a condition holds: by lanes of even numbers here.
+#[test]
+fn any_number_of_neighbours() {
+    fn copied<T: Data>(count: u32) {
+        let x = numbers(32 * count as usize, 3);
+        let x: Vec<f64> = x.iter().map(|x| (x * 100.0).round().abs()).collect();
+        let given = [
+            Given::Input(T::TYPE, &x),
+            Given::InOut(T::TYPE, &vec![7.0; x.len()]),
+            Given::Output(T::TYPE, x.len()),
+        ];
+        let found = outputs(80, (1, 32), &given, |k| {
+            let (x, some, all) = (k.ptr::<T>("x"), k.ptr_mut::<T>("some"), k.ptr_mut::<T>("all"));
+            let (at, even) = (k.lane() * count, (k.lane() & 1).eq(0));
+            all.st_many(None, at, &x.ld_many(even, at, count, x.ld(1)));
+            some.st_many(even, at, &x.ld_many(None, at, count, x.ld(1)));
+        });
+        for i in 0..x.len() {
+            let even = (i as u32 / count).is_multiple_of(2);
+            let expected = if even { [x[i]; 2] } else { [7.0, x[1]] };
+            assert_eq!([found[0][i], found[1][i]], expected, "{i} of {count} of {}", T::TYPE);
+        }
+    }
+    for count in [1, 2, 3, 4, 5, 6, 8, 12, 16, 24] {
+        copied::<f32>(count);
+        copied::<u32>(count);
+        copied::<F16>(count);
+        copied::<u8>(count);
+        copied::<u64>(count);
+    }
+}
 
 #[test]
 fn turns_have_cosines_and_sines() {

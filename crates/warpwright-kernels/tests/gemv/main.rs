@@ -264,8 +264,8 @@ fn what_is_not_a_product_is_refused_by_its_field() {
     let several = |matrices| QuantGemv { matrices, ..base() };
     let gate = Some(Activation::Gelu);
     let cases: [(QuantGemv, &str); 14] = [
-        (several(vec![]), "matrices"),
-        (several(vec![matrix(WeightFormat::Q4K, 8); 5]), "matrices"),
+        (several(vec![]), "n"),
+        (several(vec![matrix(WeightFormat::Q4K, 8); 5]), "n"),
         (QuantGemv { batch: 0, ..gemv(WeightFormat::F16, 8, 8) }, "batch"),
         (QuantGemv { batch: u32::MAX, ..base() }, "batch"),
         (gemv(WeightFormat::F32, u32::MAX, u32::MAX), "k"),

@@ -6,7 +6,6 @@ use super::tile::{Operands, Product};
 use crate::activation::Activation;
 use crate::data::eight_bits::BLOCK;
 use crate::weights::{Planes, WeightFormat};
-use std::slice;
 use warpwright_dsl::*;
 
 /// Bytes of shared memory that a block has without asking, and that every device has for it.
@@ -37,22 +36,26 @@ pub enum Activations {
 }
 
 /// A matrix of a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KeyPart)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KeyPart, Config)]
 pub struct Matrix {
-    /// How its weights are stored.
-    pub format: WeightFormat,
-    /// Its rows.
+    /// Rows of each matrix.
+    #[field(range = 1..=MAX_ROWS, default = 4096)]
     pub n: u32,
-    /// Whether a bias is added to its rows.
+    /// How the weights of each matrix are stored.
+    #[field(default = "q4_k")]
+    pub format: WeightFormat,
+    /// Whether a bias is added to the rows of each matrix.
+    #[field(default = false)]
     pub bias: bool,
-    /// Whether a vector is added to its result.
+    /// Whether a vector is added to each result.
+    #[field(default = false)]
     pub residual: bool,
 }
 
 impl Matrix {
     /// A matrix of `n` rows, with nothing added to its product.
     pub fn new(format: WeightFormat, n: u32) -> Self {
-        Matrix { format, n, bias: false, residual: false }
+        Matrix { format, n, ..Self::default() }
     }
 }
 
@@ -107,14 +110,46 @@ impl Matrix {
 /// Sources: ggml's `mul_mat_vec_q` for the algebra of scales and minima; the layout and the schedule are ours.
 #[derive(Clone, Debug, PartialEq, Config)]
 #[config(
-    doc = "y = w * x + bias + residual for quantised matrices and up to eight columns, or act(w0 * x) * (w1 * x)"
+    doc = "y = w * x + bias + residual for quantised matrices and up to eight columns, or act(w0 * x) * (w1 * x)",
+    examples(
+        "n=4096 k=14336",
+        "n=14336 k=4096",
+        "n=4096 k=14336 activations=int8",
+        "n=14336 k=4096 activations=int8",
+        "n=4096 k=14336 format=q6_k residual=true",
+        "n=4096 k=14336 format=q6_k activations=int8",
+        "n=896 k=896 format=q5_0",
+        "n=128256 k=2048 format=q6_k",
+        "n=8192+8192 k=2048 gate=silu",
+        "n=8192+8192 k=2048 gate=silu activations=int8",
+        "n=10240+10240 k=2560 gate=gelu_tanh",
+        "n=1536+256+256 k=1536 format=q4_k+q4_k+q6_k bias=true",
+        "n=4096 k=4096 batch=2",
+        "n=4096 k=4096 batch=4",
+        "n=4096 k=4096 batch=8",
+        "n=4096 k=4096 batch=8 activations=int8",
+        "n=4096 k=4096 batch=8 format=q6_k",
+        "n=4096 k=4096 batch=8 format=f16",
+        "n=4096 k=14336 activations=rounded",
+        "n=8192 k=28672",
+        "n=3584 k=18944 format=q6_k",
+        "n=1 k=256",
+        "n=17 k=1056 format=q8_0 batch=3",
+        "n=33 k=77 format=bf16 batch=5",
+        "n=2048+512+512 k=2048 format=q4_k+q4_k+q6_k epsilon=1e-5",
+        "n=1536+256+256 k=1536 epsilon=1e-6 bias=true format=q4_k+q4_k+q6_k",
+        "n=14336+14336 k=4096 gate=silu epsilon=1e-5",
+        "n=14336+14336 k=4096 gate=silu activations=rounded epsilon=1e-5",
+        "n=4096 k=4096 format=q8_0 batch=2 epsilon=1e-5",
+        "n=4096 k=4096 format=f16 epsilon=1e-5"
+    )
 )]
 pub struct QuantGemv {
     /// Columns of the matrices: a multiple of each format's block.
-    #[field(range = 1..=MAX_COLUMNS)]
+    #[field(range = 1..=MAX_COLUMNS, default = 4096)]
     pub k: u32,
     /// One to four matrices.
-    #[field(opaque)]
+    #[field(table, most = MAX_MATRICES as u32)]
     pub matrices: Vec<Matrix>,
     /// The activation `a` of the gate, where two matrices of one shape and format make one result, `a(W₀ x) · (W₁ x)`.
     #[field(default = "none")]
@@ -168,7 +203,7 @@ pub struct QuantGemvArgs<M: Mode> {
         count = of.matrices.len(),
         names("y0", "y1", "y2", "y3"),
         when = i == 0 || of.gate.is_none(),
-        shares = of.shared(i)
+        shares = if of.matrices[i].residual { &RESIDUALS[i..=i] } else { &[] }
     )]
     pub y: Vec<Option<M::Out<f32>>>,
 }
@@ -176,15 +211,7 @@ pub struct QuantGemvArgs<M: Mode> {
 impl QuantGemv {
     /// The product of one matrix of `n × k` with one column of `f32`.
     pub fn new(format: WeightFormat, n: u32, k: u32) -> Self {
-        QuantGemv {
-            k,
-            matrices: vec![Matrix::new(format, n)],
-            gate: None,
-            batch: 1,
-            epsilon: None,
-            activations: Activations::Exact,
-            warps: None,
-        }
+        QuantGemv { k, matrices: vec![Matrix::new(format, n)], ..Self::default() }
     }
 
     /// The products with the results, in the order of the tiles, and how many tiles they are.
@@ -203,10 +230,8 @@ impl QuantGemv {
         let results = if self.gate.is_some() { 1 } else { self.matrices.len() };
         let mut products: Vec<_> = self.matrices.iter().take(results).map(product).collect();
         let tiles = products.iter().map(|product| u64::from(product.tiles())).sum();
-        let auto = products
-            .first()
-            .map_or(1, |first| first.suitable_warps(tiles, most_warps(&products, STATIC_SHARED)));
-        let warps = self.warps.unwrap_or(auto).clamp(1, MAX_WARPS);
+        let suitable = |first: &Product| first.suitable_warps(tiles, most_warps(&products, STATIC_SHARED));
+        let warps = self.warps.or(products.first().map(suitable)).unwrap_or(1).clamp(1, MAX_WARPS);
         products.iter_mut().for_each(|product| product.warps = warps);
         (products, tiles)
     }
@@ -225,11 +250,6 @@ impl QuantGemv {
     /// Elements of its result.
     fn results(&self, i: usize) -> Extent {
         Extent::new(u64::from(self.matrices[i].n) * u64::from(self.batch))
-    }
-
-    /// What its result may share a buffer with.
-    fn shared(&self, i: usize) -> &'static [&'static str] {
-        if self.matrices[i].residual { slice::from_ref(&RESIDUALS[i]) } else { &[] }
     }
 }
 
@@ -254,15 +274,8 @@ impl Kernel for QuantGemv {
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        let count = self.matrices.len();
-        if !(1..=MAX_MATRICES).contains(&count) {
-            return Err(BuildError::field("matrices", count, format!("from 1 to {MAX_MATRICES}")));
-        }
-        for &Matrix { format, n, .. } in &self.matrices {
+        for &Matrix { format, .. } in &self.matrices {
             format.check_row("k", self.k)?;
-            if !(1..=MAX_ROWS).contains(&n) {
-                return Err(BuildError::field("n", n, format!("from 1 to {MAX_ROWS}")));
-            }
             if self.activations != Activations::Exact && format.is_float() {
                 let rule = format!("exact, since weights of {format} are not quants");
                 return Err(BuildError::field("activations", self.activations, rule));
@@ -287,14 +300,11 @@ impl Kernel for QuantGemv {
             return Err(BuildError::field("activations", self.activations, rule));
         }
         let most = most_warps(&self.products().0, SHARED);
-        match self.warps {
-            Some(warps) if !(1..=most).contains(&warps) => {
-                let rule =
-                    format!("from 1 to {most}, so that the activations of a block fit its shared memory");
-                Err(BuildError::field("warps", warps, rule))
-            }
-            _ => Ok(()),
+        if let Some(warps) = self.warps.filter(|warps| !(1..=most).contains(warps)) {
+            let rule = format!("from 1 to {most}, so that the activations of a block fit its shared memory");
+            return Err(BuildError::field("warps", warps, rule));
         }
+        Ok(())
     }
 
     fn body<'k>(&self, k: K<'k>, args: QuantGemvArgs<Body<'k>>) {

@@ -8,10 +8,9 @@
 //!                     └── epilogue    sums to results
 //! ```
 //!
-//! A tile is a function over its number, scratch memory and operands; the entry point runs one for each block.
+//! A tile is a function over its number, scratch memory and operands; the kernel runs one for each block.
 
 mod dot;
-mod entry;
 mod epilogue;
 mod kernel;
 mod plan;
@@ -19,5 +18,4 @@ mod stage;
 mod tile;
 mod weights;
 
-pub(crate) use entry::QuantGemvFields;
 pub use kernel::{Activations, Matrix, QuantGemv, QuantGemvArgs};

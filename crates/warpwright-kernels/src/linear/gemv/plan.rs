@@ -13,6 +13,7 @@
 //! A lane keeps a sum for each of its group's rows, and the activations that it reads serve all of them. So
 //! a block reads each activation once, for all of its rows.
 
+use super::tile::Product;
 use super::weights::Layout;
 use warpwright_dsl::*;
 
@@ -161,21 +162,24 @@ impl<'k> Slices<'k> {
         // Superblocks are half a slice: if anything is left, it is one.
         let half = layout.slice() / 2;
         let rest = Some(if layout.format.block() == half { k.u32(half) } else { rest.reg() });
-        let own = || Some(Lanes::of(k.var(lanes.lane).get(), lanes.warp));
-        let last = || body(Slice { number: whole.anew().reg(), rest }, own());
+        let own = || Lanes::of(k.var(lanes.lane).get(), lanes.warp);
+        let last = || body(Slice { number: whole.anew().reg(), rest }, Some(own()));
         k.when((warps > 1).then(|| lanes.warp.eq(whole % warps)), last);
     }
 }
 
-/// Warps of a block: enough in all to keep a device busy, and a number that shares the slices evenly. Fewer
-/// with more slices each would be better still, since a block's beginning and end cost as much as half a slice.
-pub(super) fn warps(layout: Layout, k: u32, tiles: u64, (exact, most): (bool, u32)) -> u32 {
-    let slices = k.div_ceil(layout.slice()).max(1);
-    let enough = if exact { ENOUGH_WARPS } else { ENOUGH_WARPS / 2 };
-    let wanted = enough.div_ceil(tiles.max(1)).clamp(2, 8) as u32;
-    // What idles, in slices: all rounds are as long as the longest.
-    let idle = |warps: u32| slices.div_ceil(warps) * warps - slices;
-    let most = (2 * wanted).min(most).min(slices).max(1);
-    let candidates = (wanted / 2).clamp(1, most)..=most;
-    candidates.min_by_key(|&warps| (idle(warps) * 16 / slices, warps.abs_diff(wanted))).unwrap_or(1)
+impl Product {
+    /// Warps of a block, `most` at most: enough for all tiles of the launch to keep a device busy, and a number that shares
+    /// the slices evenly. Fewer with more slices each would be better still, since a block's beginning and end cost as much
+    /// as half a slice.
+    pub(super) fn suitable_warps(&self, tiles: u64, most: u32) -> u32 {
+        let slices = self.k.div_ceil(self.layout().slice()).max(1);
+        let enough = if self.exact { ENOUGH_WARPS } else { ENOUGH_WARPS / 2 };
+        let wanted = enough.div_ceil(tiles.max(1)).clamp(2, 8) as u32;
+        // What idles, in slices: all rounds are as long as the longest.
+        let idle = |warps: u32| slices.div_ceil(warps) * warps - slices;
+        let most = (2 * wanted).min(most).min(slices).max(1);
+        let candidates = (wanted / 2).clamp(1, most)..=most;
+        candidates.min_by_key(|&warps| (idle(warps) * 16 / slices, warps.abs_diff(wanted))).unwrap_or(1)
+    }
 }

@@ -28,7 +28,6 @@ pub(super) const SCALES: u32 = 1;
 pub(super) enum Source<'k> {
     /// `f32`, `columns × k`.
     Floats {
-        /// The activations.
         x: Ptr<'k, Global, f32>,
         /// What they are multiplied by, one for each of the `k`.
         norm: Option<Ptr<'k, Global, f32>>,
@@ -127,10 +126,9 @@ impl<'k> Stage<'k> {
                     *x = std::array::from_fn(|i| x[i] * norm[i]);
                 }
             }
-            if self.product.exact {
-                self.keep_floats(column, &chunks)
-            } else {
-                self.quantise(column, &chunks)
+            match self.product.exact {
+                true => self.keep_floats(column, &chunks),
+                false => self.quantise(column, &chunks),
             }
         }
     }

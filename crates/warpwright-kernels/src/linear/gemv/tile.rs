@@ -2,7 +2,7 @@
 
 use super::dot;
 use super::epilogue;
-use super::plan::{self, GROUPS, Lanes, Rows, Slice, Slices};
+use super::plan::{GROUPS, Lanes, MAX_WARPS, Rows, Slice, Slices};
 use super::stage::{Source, Stage};
 use super::weights::{Layout, Share};
 use crate::activation::Activation;
@@ -91,7 +91,7 @@ impl Product {
 
     /// Sums of a warp: by matrix, column and row of the tile.
     pub(super) fn sums(&self) -> u32 {
-        self.tile_rows() * self.batch * self.matrices()
+        self.group_rows() * GROUPS * self.batch
     }
 
     /// Words of shared memory that a warp needs: what it stages, its sums, and a sum of squares for each column.
@@ -100,14 +100,9 @@ impl Product {
         (self.staged_words() + self.sums() + squares).next_multiple_of(4)
     }
 
-    /// Warps of a block that suit a launch of so many tiles, `most` at most.
-    pub(super) fn suitable_warps(&self, tiles: u64, most: u32) -> u32 {
-        plan::warps(self.layout(), self.k, tiles, (self.exact, most))
-    }
-
     /// Most warps of a block that has so many bytes of shared memory.
     pub(super) fn most_warps(&self, shared: u32) -> u32 {
-        (shared / 4 / self.warp_words()).clamp(1, plan::MAX_WARPS)
+        (shared / 4 / self.warp_words()).clamp(1, MAX_WARPS)
     }
 
     /// What sums over the lanes are in units of.

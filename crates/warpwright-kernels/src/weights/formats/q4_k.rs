@@ -38,8 +38,8 @@ fn scales<'k>(records: &Records<'k>) -> Scales<'k> {
     // The two scales and the two minima of the unit, or what those of the unit two before it have in the same bytes.
     let (k, upper) = (records.unit.kernel(), records.unit & 2);
     let pairs = (records.unit & 1).ne(0).select(0x7632, 0x5410);
-    // The bits that units 2 and 3 take from the last four bytes: none where the shift is of 32.
-    let taken = k.u32(0x0f0f_0f0f) >> (32 - upper * 16);
+    // The bits that units 2 and 3 take from the last four bytes; the others none.
+    let taken = k.u32(0x0f0f_0f0f) >> (28 - upper * 14);
     let six_bits = scales.prmt(minima, pairs) >> upper;
     let lower = lower.prmt(lower >> 4, pairs);
     let [s0, s1, m0, m1] =
