@@ -50,6 +50,7 @@ mod activation;
 mod address;
 pub mod any;
 mod args;
+mod array;
 mod atomic;
 mod bounded;
 mod branch;
