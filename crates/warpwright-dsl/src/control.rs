@@ -121,7 +121,7 @@ impl<'k> Range<'k> {
 }
 
 impl<'k> K<'k> {
-    /// `lo, lo + 1, … < hi`.
+    /// `lo, lo + 1, … < hi`. Both bounds are of one type: a number beside a register is `k.u32(number)`.
     #[track_caller]
     pub fn range<B: IntoReg<'k, u32>>(self, bounds: std::ops::Range<B>) -> Range<'k> {
         let loc = Location::caller();

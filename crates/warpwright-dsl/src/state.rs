@@ -9,7 +9,7 @@ use super::team::{Calls, Frame};
 use super::tile::{Order, Part};
 use std::panic::Location;
 use warpwright_ptx::diag::{Code, Diagnostic};
-use warpwright_ptx::ir::{Arch, Imm, Reg, Special, Src, Type, Variable};
+use warpwright_ptx::ir::{Arch, Imm, Origin, Reg, Special, Src, Type, Variable};
 use warpwright_ptx::op::{Access, Op};
 
 pub(super) type Loc = &'static Location<'static>;
@@ -278,7 +278,15 @@ impl State {
     /// Records a mistake and yields poison.
     pub(super) fn mistake(&mut self, code: Code, loc: Loc, message: impl Into<String>) -> Reg {
         let loc = self.line.unwrap_or(loc);
-        self.mistakes.push(Diagnostic::new(code, warpwright_ptx::ir::Origin::Rust(loc), message));
+        let mistake = Diagnostic::new(code, Origin::Rust(loc), message);
+        // An operation of several instructions makes the same mistake in each.
+        let repeats = |last: &Diagnostic| {
+            let there = matches!(last.origin, Origin::Rust(line) if line == loc);
+            there && (last.code, &last.message) == (mistake.code, &mistake.message)
+        };
+        if !self.mistakes.last().is_some_and(repeats) {
+            self.mistakes.push(mistake);
+        }
         POISON
     }
 

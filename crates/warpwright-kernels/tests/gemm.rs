@@ -197,13 +197,9 @@ impl Weights {
     fn quantised(format: WeightFormat, n: usize, k: usize, bytes: &[u8]) -> Self {
         let values = format.dequantize(n as u64, k as u32, bytes);
         // Where there are minima, decoding counts from the code in the middle: what rounds there is in every weight.
-        let middle = match format {
-            WeightFormat::Q2K => Some(2.0),
-            WeightFormat::Q4K | WeightFormat::Q4_1 => Some(8.0),
-            WeightFormat::Q5K | WeightFormat::Q5_1 => Some(16.0),
-            _ => None,
-        };
         let weights = format.weights(&bytes[..n * format.row_bytes(k as u32) as usize]);
+        let largest = weights.iter().fold(0.0, |largest, weight| weight.quant.max(largest));
+        let middle = has_minima(&weights).then_some((largest + 1.0) / 2.0);
         let of_middle = |w: &Weight| 1.5 * middle.map_or(0.0, |quant| Weight { quant, ..*w }.value().abs());
         let parts =
             values.iter().zip(&weights).map(|(value, weight)| value.abs() + of_middle(weight)).collect();
@@ -215,6 +211,10 @@ impl Weights {
         let parts = values.iter().map(|x| x.abs()).collect();
         Weights { n, k, values, parts }
     }
+}
+
+fn has_minima(weights: &[Weight]) -> bool {
+    weights.iter().any(|weight| weight.minimum != 0.0)
 }
 
 fn check_quantised(sm: u16, kernel: QuantGemm, tokens: usize, class: Class, seed: Option<u64>) {
@@ -231,7 +231,7 @@ fn check_quantised(sm: u16, kernel: QuantGemm, tokens: usize, class: Class, seed
     let roundings = match format {
         // Powers of two times small numbers.
         WeightFormat::Mxfp4 | WeightFormat::Nvfp4 => 0.0,
-        _ if format.block() == 256 || matches!(format, WeightFormat::Q4_1 | WeightFormat::Q5_1) => 2.0,
+        _ if format.block() == 256 || has_minima(&format.weights(&bytes)) => 2.0,
         _ => 1.0,
     };
     let loss = Loss {

@@ -6,6 +6,7 @@ use common::{Folder, json, run, status, stdout};
 use serde_json::{Value as Json, json};
 use std::fs;
 use std::path::Path;
+use warpwright::kernels::WeightFormat;
 use warpwright::llm::gguf::write::GgufWriter;
 use warpwright::llm::gguf::{Gguf, TensorFormat};
 
@@ -176,7 +177,8 @@ fn inspect_says_why_a_model_does_not_run() {
 
     let mut file = model();
     file.tensor("output.weight", &[32, 4], TensorFormat::Q8_1, [0; 4 * 36]);
-    let known = "f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4, nvfp4";
+    let known: Vec<&str> = WeightFormat::ALL.iter().map(|format| format.name()).collect();
+    let known = known.join(", ");
     let expected = format!("tensor `output.weight` is stored as q8_1; it must be one of {known}");
     assert_eq!(problems(&file), json!([expected]));
 }

@@ -90,17 +90,17 @@ impl<'k> Block<'_, 'k> {
     fn on_tensor_cores<T: Direct>(&self) {
         let (shape, load) =
             (self.config.tensor_shape(), |h, element, there, n| self.query(h, element, there, n));
-        self.finish(&self.k.tensor_products(shape, self.scale(), self.cache::<T>(), load));
+        self.run(&self.k.tensor_products(shape, self.scale(), self.cache::<T>(), load));
     }
 
     fn on_lanes<T: StripElement>(&self) {
         let (shape, load) =
             (self.config.lane_shape(), |h, element, there, n| self.query(h, element, there, n));
-        self.finish(&self.k.lane_products(shape, self.scale(), self.cache::<T>(), load));
+        self.run(&self.k.lane_products(shape, self.scale(), self.cache::<T>(), load));
     }
 
-    /// Goes through the block's keys, puts together what its warps have, and what blocks have.
-    fn finish(&self, products: &impl ThinProducts<'k>) {
+    /// Attends to the block's keys, if it has any; merges its warps, and at last the blocks.
+    fn run(&self, products: &impl ThinProducts<'k>) {
         let chunk = self.chunk(products);
         let used = (self.config.splits > 1).then(|| chunk.split.lt(chunk.used));
         self.k.when(used, || self.part(products, chunk));
@@ -114,8 +114,8 @@ impl<'k> Block<'_, 'k> {
         Chunk::new(self.k, length.min(self.max_seq_len.reg()), self.config.splits, granule)
     }
 
-    /// The same for a part of the sequence that has tokens, or is all that there is. What the results need is taken
-    /// anew behind the keys, which want all registers.
+    /// Attends to the tokens of `chunk`, and stores the result, or leaves it in the workspace as a part of several. What
+    /// the results need is taken anew behind the keys, which want all registers.
     fn part(&self, products: &impl ThinProducts<'k>, chunk: Chunk<'k>) {
         let (k, head_dim) = (self.k, self.config.head_dim);
         let (origin, sum, out) = softmax::attend(k, products, chunk.tokens, self.config.warps());

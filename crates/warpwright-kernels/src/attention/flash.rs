@@ -281,7 +281,7 @@ impl FlashAttention {
         // `q·kᵀ`, relative to the rows' references.
         let scores = |stage, state: &State<'k>| {
             let tile = k_tiles.at(stage);
-            (0..d).step_by(16).fold(state.origin.repeated(keys), |scores, i| {
+            (0..d).step_by(16).fold(state.minus_reference.repeated(keys), |scores, i| {
                 let q = held.map_or_else(|| q.columns(i, 16).load_a(), |q| q.k_step(i));
                 q.mma(tile.columns(i, 16).load_bt(), scores)
             })
@@ -299,29 +299,29 @@ impl FlashAttention {
                 State { out, sum: weights.mma(ones, state.sum), ..state }
             })
         };
-        let masked = |stage, turn, (state, floor): (State<'k>, Rows<'k>)| {
+        let masked = |stage, turn, (state, least_rise): (State<'k>, Rows<'k>)| {
             let key = first_key(turn);
             let scores =
                 scores(stage, &state).map_at(|i, j, score| sees(warp_row + i, key + j).select(score, MASKED));
             let top = scores.row_max();
             // The first key that a row sees may also lower its reference.
-            let rise = top.zip(floor, |top, floor| top.gt(UNSEEN).select(top.max(floor), 0.0));
-            let floor = top.zip(floor, |top, floor| top.gt(UNSEEN).select(0.0, floor));
-            (add(stage, scores - rise, state.risen(rise, rise.max(0.0) * -exponent)), floor)
+            let rise = top.zip(least_rise, |top, least_rise| top.gt(UNSEEN).select(top.max(least_rise), 0.0));
+            let least_rise = top.zip(least_rise, |top, least_rise| top.gt(UNSEEN).select(0.0, least_rise));
+            (add(stage, scores - rise, state.risen(rise, rise.max(0.0) * -exponent)), least_rise)
         };
-        let unmasked = |stage, _, (state, floor): (State<'k>, Rows<'k>)| {
+        let unmasked = |stage, _, (state, least_rise): (State<'k>, Rows<'k>)| {
             let scores = scores(stage, &state);
             let rise = scores.row_max().max(0.0);
             let high = rise.any(|rise| rise.gt(RISE / exponent));
             let (scores, state) = k.fold_if(high, (scores, state), |(scores, state)| {
                 (scores - rise, state.risen(rise, rise * -exponent))
             });
-            (add(stage, scores, state), floor)
+            (add(stage, scores, state), least_rise)
         };
         let state = State {
             out: k.accumulators(WARP_ROWS, d),
             sum: k.accumulators(WARP_ROWS, 8),
-            origin: k.accumulators(WARP_ROWS, 8),
+            minus_reference: k.accumulators(WARP_ROWS, 8),
         };
         let (state, _) = pipeline.run_split(
             tiles - whole,
@@ -335,8 +335,8 @@ impl FlashAttention {
         let out = state.out * sum.map(|sum| sum.gt(0.0).select(sum.rcp_approx(), 0.0));
         self.store(out, &operands, warp_row);
         if let Some(lse) = operands.lse {
-            let log = sum.zip(state.origin.row_values(), |sum, origin| {
-                let log = (sum.log2() - HEADROOM) * LN_2 - origin * scale;
+            let log = sum.zip(state.minus_reference.row_values(), |sum, minus_reference| {
+                let log = (sum.log2() - HEADROOM) * LN_2 - minus_reference * scale;
                 sum.gt(0.0).select(log, MASKED)
             });
             log.each(|i, log| lse.st_if((warp_row + i).lt(q_len), (warp_row + i) * self.heads, log));
@@ -352,14 +352,14 @@ struct State<'k> {
     /// `Σ 2^score`, relative to the reference, in every column.
     sum: Tile<'k, Acc, f32>,
     /// Minus the reference, in every column: where the product of the next scores begins.
-    origin: Tile<'k, Acc, f32>,
+    minus_reference: Tile<'k, Acc, f32>,
 }
 
 impl<'k> State<'k> {
     /// The same, relative to references that are higher by `rise`, where weights are `2^decay` of what they were.
     fn risen(self, rise: Rows<'k>, decay: Rows<'k>) -> Self {
         let fix = decay.exp2_ftz();
-        State { out: self.out * fix, sum: self.sum * fix, origin: self.origin - rise }
+        State { out: self.out * fix, sum: self.sum * fix, minus_reference: self.minus_reference - rise }
     }
 }
 

@@ -30,9 +30,9 @@ use warpwright_dsl::*;
 ///
 /// # How it runs
 ///
-/// A block serves the query heads that share a kv head, so that keys and values are read once, 16 bytes a lane; of quants
-/// 8 and 4, so that what is multiplied at once has one scale. Its warps take keys in turns, a step of several at a time, with the next keys and values under way while these
-/// are used. With [`splits`](Self::splits) above 1 there are as many blocks for each kv head, every one with at
+/// A block serves the query heads that share a kv head, so that keys and values are read once, 16 bytes a lane; of a
+/// `q8_0` cache 8 bytes of a key and 4 of a value, so that one scale serves what is multiplied at once. Its warps take
+/// keys in turns, several in a step, with the next keys and values under way while these are used. With [`splits`](Self::splits) above 1 there are as many blocks for each kv head, every one with at
 /// least 256 tokens; those that a shorter sequence has no tokens for end at once, and the last of the others
 /// to finish merges what they have left in the workspace. The merge goes by the order of the
 /// sequence, so that results are the same, bit by bit, in every launch.

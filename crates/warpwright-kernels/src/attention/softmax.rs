@@ -2,7 +2,8 @@
 //!
 //! Weights are powers of two relative to an *origin* for each head, which lies [`UNIT`](ThinProducts::UNIT) below the
 //! running maximum of its scores. The maximum follows with some slack: sums and outputs are rescaled only when a weight
-//! has outgrown it, which after the first steps is rare; the quotient is the same.
+//! has outgrown it, which after the first steps is rare; the quotient is the same:
+//! `origin' = max(origin, max s - UNIT)`, `sum' = sum · 2^(origin - origin') + Σ 2^(s - origin')`, and so for `out`.
 
 use super::MASKED;
 use warpwright_dsl::*;
@@ -55,6 +56,7 @@ fn add<'k, P: ThinProducts<'k>>(
     (scores, values): (P::Products, P::Addends),
     (origin, sum, out): State<'k, P>,
 ) -> State<'k, P> {
+    // The scales of quantised values count towards an overflow of `out`, and not towards the sum.
     let exponents = heads.add_scales(scores, values);
     let grown = (exponents - origin).any(|exponent| exponent.gt(P::UNIT + P::SLACK));
     let rescaled = || {

@@ -28,7 +28,7 @@ pub(crate) struct Quants {
     pub(super) codes: &'static [Field],
     /// What codes stand for.
     pub(super) values: Values,
-    /// Weights that share a scale: 16 or 32.
+    /// Weights that share a scale: 16, or 32 where codes have four bits at least.
     pub(super) part: u32,
     /// The bytes that are no codes: scales and what belongs to them.
     pub(super) records: &'static [Record],
@@ -83,8 +83,38 @@ pub(super) struct Record {
     pub(super) at: u32,
     /// Bytes.
     pub(super) bytes: u32,
-    /// Whether each unit of 64 weights has its own share, and needs no other's.
+    /// Whether each unit of 64 weights has its own share, and needs no other's. Only units of a block of 256 may need
+    /// all of it.
     pub(super) shared_out: bool,
+}
+
+impl Format {
+    /// Holds it to what all that is derived relies on.
+    ///
+    /// # Panics
+    ///
+    /// When the format is compiled, if it breaks one of these rules.
+    pub(super) const fn check(&self) {
+        let Some(quants) = &self.quants else { return };
+        assert!(matches!(self.block, 32 | 64 | 256), "a block has 32, 64 or 256 weights");
+        assert!(matches!(quants.bits(), 2..=6 | 8), "codes have 2 to 6 bits, or 8");
+        let narrow = quants.codes[0].width < 4;
+        assert!(
+            quants.part == 16 || quants.part == 32 && !narrow,
+            "a scale is for 16 weights, or for 32 where the first field of the codes has four bits at least"
+        );
+        let mut at = 0;
+        while at < quants.records.len() {
+            let record = quants.records[at];
+            let bytes = if record.shared_out { record.unit_bytes(self.block) } else { record.bytes };
+            assert!(
+                bytes == 2 || bytes > 0 && bytes.is_multiple_of(4),
+                "a unit of 64 weights reads 2 bytes of a record, or whole words: split the record"
+            );
+            assert!(record.shared_out || self.block == 256, "records of blocks of 32 and 64 are shared out");
+            at += 1;
+        }
+    }
 }
 
 impl Record {
@@ -125,8 +155,13 @@ impl Values {
 
 impl Quants {
     /// Bits of a code.
-    pub(super) fn bits(&self) -> u32 {
-        self.codes.iter().map(|field| field.width).sum()
+    pub(super) const fn bits(&self) -> u32 {
+        let (mut bits, mut at) = (0, 0);
+        while at < self.codes.len() {
+            bits += self.codes[at].width;
+            at += 1;
+        }
+        bits
     }
 
     /// Weight `i` of a block, whose bytes these are.

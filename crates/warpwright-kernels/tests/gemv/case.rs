@@ -129,7 +129,9 @@ fn step(format: WeightFormat) -> f64 {
         WeightFormat::Q5K | WeightFormat::Q5_0 | WeightFormat::Q5_1 => 5,
         WeightFormat::Mxfp4 | WeightFormat::Nvfp4 => 5,
         WeightFormat::Q6K => 6,
-        _ => 7,
+        // Eight bits, and what counts as them; floats have none.
+        WeightFormat::Q8_0 | WeightFormat::Iq4Nl | WeightFormat::Iq4Xs => 7,
+        WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => 1,
     };
     2f64.powi(1 - bits)
 }

@@ -108,8 +108,10 @@ impl TensorFormat {
 
 impl From<WeightFormat> for TensorFormat {
     fn from(format: WeightFormat) -> Self {
-        // The test below looks at each of them.
-        Self::from_number(format.ggml_type()).unwrap_or(TensorFormat::F32)
+        // The test below looks at each of them: whoever adds a format that ggml does not have adds its row here.
+        let format_of_file = Self::from_number(format.ggml_type());
+        format_of_file
+            .unwrap_or_else(|| panic!("`{}` has no row in the table of tensor formats", format.name()))
     }
 }
 

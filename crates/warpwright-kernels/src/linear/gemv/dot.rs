@@ -1,10 +1,10 @@
 //! `Σ scale · Σ q·x`: a lane's weights of each of its rows with the activations of each column.
 //!
-//! The sum over a part begins with the total of its activations, times minus what the quant 0 is as a factor. So factors
-//! may be any linear function of quants.
+//! A quant is multiplied as the float `zero + step · q`, or as a byte `zero + q`. So the sum over a part begins with
+//! `-zero · Σ x`, and is `step · Σ q·x` in the end.
 
 use super::stage::{SCALES, Stage, TOTALS};
-use super::weights::{Layout, RUN, Share};
+use super::weights::{Layout, MIN_PART, Share};
 use crate::weights::Floating;
 use std::ops::Range;
 use warpwright_dsl::*;
@@ -26,10 +26,10 @@ pub(super) fn exact<'k>(stage: Stage<'k>, pass: &Range<u32>, rows: &[Share<'k>],
     let x = |chunk| stage.columns(|column| stage.floats(column, chunk, pass));
     let weights = |row: usize, chunk| rows[row].floats(chunk);
     let add = |dot, weights: [_; 4], x: [_; 4]| plus(dot, &weights, &x);
-    let dots = dots(layout, pass, rows.len(), begin, x, weights, add);
+    let dots = dot_products(layout, pass, rows.len(), begin, x, weights, add);
     let totals = map(totals, |_, _, total| total * step);
     for (row, dots) in dots.into_iter().enumerate() {
-        scale(&rows[row], parts.clone(), dots, &totals, &sums[row]);
+        add_scaled(&rows[row], parts.clone(), dots, &totals, &sums[row]);
     }
 }
 
@@ -46,25 +46,25 @@ pub(super) fn int8<'k>(stage: Stage<'k>, rows: &[Share<'k>], sums: &Sums<'k>) {
     };
     let mut run = Vec::new();
     let x = |chunk| {
-        if chunk % RUN == 0 {
-            run = stage.columns(|column| stage.bytes(column, chunk / RUN));
+        if chunk % MIN_PART == 0 {
+            run = stage.columns(|column| stage.bytes(column, chunk / MIN_PART));
         }
-        run.iter().map(|words| words[(chunk % RUN) as usize].bits::<i32>()).collect()
+        run.iter().map(|words| words[(chunk % MIN_PART) as usize].bits::<i32>()).collect()
     };
     let weights = |row: usize, chunk| rows[row].bytes(chunk);
     let add = |dot, weights: Reg<'k, u32>, x| weights.dp4a(x, dot);
-    let dots = dots(stage.layout(), &pass, rows.len(), begin, x, weights, add);
+    let dots = dot_products(stage.layout(), &pass, rows.len(), begin, x, weights, add);
     let totals = map(totals, |column, part, total| total.f32() * (scales[column][part] * units.height()));
     let to_height = map(scales, |_, part, scale| scale * units.to_height(part as u32));
     for (row, dots) in dots.into_iter().enumerate() {
         let dots = map(dots, |column, part, dot| dot.f32() * to_height[column][part]);
-        scale(&rows[row], parts.clone(), dots, &totals, &sums[row]);
+        add_scaled(&rows[row], parts.clone(), dots, &totals, &sums[row]);
     }
 }
 
-/// By row, what `add` makes of the chunks of a pass and of what each part begins with: a chunk is read once for all rows and
-/// columns.
-fn dots<W: Copy, X: Copy, D: Copy>(
+/// `Σ q·x` by row, column and part: `begin`, with `add` of the row's weights and the column's activations of each chunk of
+/// the pass. A chunk is read once for all rows and columns.
+fn dot_products<W: Copy, X: Copy, D: Copy>(
     layout: Layout,
     pass: &Range<u32>,
     rows: usize,
@@ -98,9 +98,9 @@ fn map<D, E>(parts: Parts<D>, of: impl Fn(usize, usize, D) -> E) -> Parts<E> {
     parts.into_iter().enumerate().map(column).collect()
 }
 
-/// Adds to the running sums of a row what its parts stand for: `d · Σ scale · dot - dmin · Σ minimum · total`, with the
-/// totals of the activations.
-fn scale<'k>(
+/// `Σ scale · Σ q·x`: adds `d · Σ scale · dot - dmin · Σ minimum · total` of the parts to the running sums of a row, with
+/// the totals of the activations.
+fn add_scaled<'k>(
     share: &Share<'k>,
     parts: Range<usize>,
     dots: Parts<Reg<'k, f32>>,

@@ -89,11 +89,11 @@ impl Matrix {
 /// With `u = 2⁻²⁴`, and a row's weights `w = s · q - m` with the scale `s` and the minimum `m` of their part:
 ///
 /// * exact: `|err| ≤ u · Σ 256 · s / t · |x| + (k / 256 + 48) · u · Σ (s |q| + m) |x|`. A quant is multiplied
-///   as `b + q · t`, where `t` is 2⁻³ for four bits, 2⁻⁴, 2⁻⁵ and 2⁻⁸ for five, six and eight, and `b ≤ 3`;
-///   the sum over a part's 32 weights begins with `-b Σ x`. Each of its 32 roundings is of at most
-///   `(b + 4) Σ |x|`, and the sum of the activations has eight, of `b Σ |x|`. The rest are the sums over
-///   slices, lanes and warps. `1 / t` is about half of the largest quant for four and five bits, the same for
-///   six, and twice that for eight: what the bias costs is a bit or two.
+///   of up to six bits as `2 + code · t` with `t = 2^(1 - bits)`; the sum over a part's 32 weights begins with
+///   `-b Σ x`, where `b ≤ 3` is what the quant 0 is so. Each of its 32 roundings is of at most `(b + 4) Σ |x|`, and
+///   the sum of the activations has eight, of `b Σ |x|`. Codes of eight bits are multiplied as they are: the sum
+///   begins with `-128 Σ x`, its roundings are of at most `383 Σ |x|`, and in the bound `t` counts as 2⁻⁶. The rest
+///   are the sums over slices, lanes and warps. What the bias costs is a bit or two.
 /// * weights that are floats: `|err| ≤ (k / 8 + 32) · u · Σ |w x|`.
 /// * `int8` and `rounded`: `(k / 256 + 48) · u · Σ (s |q| + m) |x|` for the activations as `int8` has them,
 ///   since the products within a part are exact (with `q` from 0 for Q4_0). That they are rounded costs

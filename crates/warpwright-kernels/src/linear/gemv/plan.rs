@@ -35,7 +35,7 @@ pub(super) struct Lanes<'k> {
     /// The group's number in the warp.
     pub(super) group: Reg<'k, u32>,
     /// The lane's number in the group.
-    pub(super) unit: Reg<'k, u32>,
+    pub(super) in_group: Reg<'k, u32>,
     /// The lane's number in the warp.
     pub(super) lane: Reg<'k, u32>,
     /// The warp's number in the block.
@@ -52,8 +52,8 @@ impl<'k> Lanes<'k> {
     }
 
     fn of(lane: Reg<'k, u32>, warp: Reg<'k, u32>) -> Self {
-        let unit = lane % LANES;
-        Lanes { group: lane / LANES, unit, lane, warp, quad: unit / QUAD, in_quad: unit % QUAD }
+        let in_group = lane % LANES;
+        Lanes { group: lane / LANES, in_group, lane, warp, quad: in_group / QUAD, in_quad: in_group % QUAD }
     }
 }
 

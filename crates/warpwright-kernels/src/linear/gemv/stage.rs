@@ -11,7 +11,7 @@
 
 use super::plan::{LANES, Lanes, Slice};
 use super::tile::Product;
-use super::weights::{CHUNK, Layout, RUN};
+use super::weights::{CHUNK, Layout, MIN_PART};
 use crate::data::eight_bits::BLOCK;
 use std::ops::Range;
 use warpwright_dsl::*;
@@ -70,8 +70,8 @@ pub(super) struct Stage<'k> {
     lanes: Lanes<'k>,
     memory: Ptr<'k, Shared, f32>,
     source: Source<'k>,
-    /// Which of four chunks this lane brings, for the lane `unit` of the groups; of bytes which of four runs.
-    row: Reg<'k, u32>,
+    /// Which of four chunks this lane brings, from 0 on, for the lane `in_group` of the groups; of bytes which of four runs.
+    turn: Reg<'k, u32>,
     /// Where the first begins in the slice.
     begin: Reg<'k, u32>,
 }
@@ -83,10 +83,10 @@ impl<'k> Stage<'k> {
         memory: Ptr<'k, Shared, f32>,
         source: Source<'k>,
     ) -> Self {
-        let (row, layout) = (lanes.lane / LANES, product.layout());
-        let chunk = if matches!(source, Source::Bytes { .. }) { row * RUN } else { row };
-        let begin = lanes.unit * layout.run + layout.chunk_at(chunk);
-        Stage { product: *product, lanes, memory, source, row, begin }
+        let (turn, layout) = (lanes.lane / LANES, product.layout());
+        let chunk = if matches!(source, Source::Bytes { .. }) { turn * MIN_PART } else { turn };
+        let begin = lanes.in_group * layout.run + layout.chunk_at(chunk);
+        Stage { product: *product, lanes, memory, source, turn, begin }
     }
 
     pub(super) fn layout(self) -> Layout {
@@ -116,7 +116,7 @@ impl<'k> Stage<'k> {
                 }
             };
             // The lane's chunk of each four.
-            let firsts = pass.clone().step_by(RUN as usize);
+            let firsts = pass.clone().step_by(MIN_PART as usize);
             let mut chunks: Vec<_> = firsts.clone().map(|first| self.read(slice, x, first)).collect();
             if let (Some(norm), Some(sum)) = (norm, squares.get(column as usize)) {
                 let seen = chunks.iter().flatten().fold(k.f32(0.0), |sum, &x| x.mul_add(x, sum));
@@ -148,11 +148,14 @@ impl<'k> Stage<'k> {
     fn keep_floats(self, column: u32, chunks: &[[Reg<'k, f32>; 4]]) {
         let (layout, stage) = (self.layout(), self.column(column));
         for (i, &values) in (0..).zip(chunks) {
-            stage.st_vec((self.row * LANES + self.lanes.unit) * CHUNK + i * (RUN * LANES * CHUNK), values);
+            stage.st_vec(
+                (self.turn * LANES + self.lanes.in_group) * CHUNK + i * (MIN_PART * LANES * CHUNK),
+                values,
+            );
         }
-        let totals = chunks.chunks_exact((layout.part_chunks() / RUN) as usize).map(|part| {
+        let totals = chunks.chunks_exact((layout.part_chunks() / MIN_PART) as usize).map(|part| {
             let sums = part.iter().map(|&[a, b, c, d]| (a + b) + (c + d));
-            self.over_rows().sum_over_runs(sums.reduce(|sum, more| sum + more).unwrap_or(part[0][0]))
+            self.over_turns().sum_over_runs(sums.reduce(|sum, more| sum + more).unwrap_or(part[0][0]))
         });
         self.keep(column, TOTALS, &totals.collect::<Vec<_>>());
     }
@@ -164,18 +167,18 @@ impl<'k> Stage<'k> {
         let (mut sums, mut scales) = (Vec::new(), Vec::new());
         for (block, runs) in (0..).zip(chunks.chunks((BLOCK / 16) as usize)) {
             let largest = runs.iter().flatten().fold(k.f32(0.0), |most, x| most.max(x.abs()));
-            let scale = self.over_rows().max_over_runs(largest) * (1.0 / 127.0);
+            let scale = self.over_turns().max_over_runs(largest) * (1.0 / 127.0);
             let inverse = scale.ge(f32::MIN_POSITIVE).select(scale.rcp_approx(), 0.0);
             for (run, chunk) in (block * 2..).zip(runs) {
                 let [a, b, c, d] = chunk.map(|x| x.mul_add(inverse, TO_INTEGER).bits::<u32>());
                 // The low byte of each.
                 let word = a.prmt(b, 0x0040).prmt(c.prmt(d, 0x0040), 0x5410);
-                stage.st((self.lanes.unit + run * LANES) * RUN + self.row, word);
-                sums.push(self.over_rows().sum_over_runs(sum(&[word])));
+                stage.st((self.lanes.in_group + run * LANES) * MIN_PART + self.turn, word);
+                sums.push(self.over_turns().sum_over_runs(sum(&[word])));
                 scales.push(scale);
             }
         }
-        let runs = (self.layout().part_chunks() / RUN) as usize;
+        let runs = (self.layout().part_chunks() / MIN_PART) as usize;
         let total = |part: &[Reg<'k, i32>]| part.iter().skip(1).fold(part[0], |sum, &more| sum + more);
         self.keep(column, TOTALS, &sums.chunks(runs).map(|part| total(part).bits()).collect::<Vec<_>>());
         self.keep(column, SCALES, &scales.into_iter().step_by(runs).collect::<Vec<_>>());
@@ -192,25 +195,25 @@ impl<'k> Stage<'k> {
         let inside = slice.rest.map(|rest| self.begin.lt(rest));
         let from = |of: u32| slice.number * (layout.slice() / of) + self.begin / of;
         let words: [_; 4] = quants.ld_vec_if(inside, from(4), 0);
-        stage.cast::<u32>().st_vec(self.lanes.lane * RUN, words);
+        stage.cast::<u32>().st_vec(self.lanes.lane * MIN_PART, words);
         let scale = scales.ld_if(inside, from(BLOCK), 0.0);
 
-        let (runs, own) = (layout.part_chunks() / RUN, sum(&words));
+        let (runs, own) = (layout.part_chunks() / MIN_PART, sum(&words));
         // A part of two runs is that of two lanes, the first of which keeps its total.
         let total = if runs == 2 { own + k.shuffle_xor(own, LANES) } else { own };
-        let keeps = (runs == 2).then(|| (self.row & 1).eq(0));
+        let keeps = (runs == 2).then(|| (self.turn & 1).eq(0));
         for (list, value) in [(TOTALS, total.bits()), (SCALES, scale)] {
-            let place = self.lanes.unit * layout.parts() + self.row / runs;
+            let place = self.lanes.in_group * layout.parts() + self.turn / runs;
             self.list(column, list, layout.parts()).st_if(keeps, place, value);
         }
     }
 
     /// The lanes of a group, whose places all four rows have.
-    fn over_rows(self) -> Spread<'k> {
+    fn over_turns(self) -> Spread<'k> {
         self.lanes.lane.kernel().spread(1, LANES)
     }
 
-    /// A list behind the activations, of `parts` numbers for each of the lanes `unit`.
+    /// A list behind the activations, of `parts` numbers for each of the lanes `in_group`.
     fn list(self, column: u32, list: u32, parts: u32) -> Ptr<'k, Shared, f32> {
         self.column(column).at(self.product.column_words()[0] + list * LANES * parts)
     }
@@ -218,23 +221,23 @@ impl<'k> Stage<'k> {
     /// Keeps a number for each part of the pass.
     fn keep(self, column: u32, list: u32, values: &[Reg<'k, f32>]) {
         let parts = values.len() as u32;
-        self.list(column, list, parts).st_many(self.row.eq(0), self.lanes.unit * parts, values);
+        self.list(column, list, parts).st_many(self.turn.eq(0), self.lanes.in_group * parts, values);
     }
 
     /// What a list has for so many parts of the lane. Totals of bytes are the bits of whole numbers.
     pub(super) fn kept(self, column: u32, list: u32, parts: usize) -> Vec<Reg<'k, f32>> {
         let parts = parts as u32;
-        self.list(column, list, parts).ld_many(None, self.lanes.unit * parts, parts, 0.0)
+        self.list(column, list, parts).ld_many(None, self.lanes.in_group * parts, parts, 0.0)
     }
 
     /// The activations that a chunk of the lane is multiplied with, in the pass that has it.
     pub(super) fn floats(self, column: u32, chunk: u32, pass: &Range<u32>) -> [Reg<'k, f32>; 4] {
-        self.column(column).ld_vec(self.lanes.unit * CHUNK + (chunk - pass.start) * LANES * CHUNK)
+        self.column(column).ld_vec(self.lanes.in_group * CHUNK + (chunk - pass.start) * LANES * CHUNK)
     }
 
     /// The bytes that the chunks of run `run` of the lane are multiplied with, a word each.
-    pub(super) fn bytes(self, column: u32, run: u32) -> [Reg<'k, u32>; RUN as usize] {
-        self.column(column).cast::<u32>().ld_vec((self.lanes.unit + run * LANES) * RUN)
+    pub(super) fn bytes(self, column: u32, run: u32) -> [Reg<'k, u32>; MIN_PART as usize] {
+        self.column(column).cast::<u32>().ld_vec((self.lanes.in_group + run * LANES) * MIN_PART)
     }
 }
 

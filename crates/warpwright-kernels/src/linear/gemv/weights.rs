@@ -12,8 +12,8 @@ use warpwright_dsl::*;
 
 /// Weights of a chunk.
 pub(super) const CHUNK: u32 = 4;
-/// Chunks of what a scale is for at least.
-pub(super) const RUN: u32 = 4;
+/// Chunks of the smallest part, of 16 weights.
+pub(super) const MIN_PART: u32 = 4;
 
 /// A format, as lanes share it out.
 #[derive(Clone, Copy, Debug)]
@@ -76,17 +76,17 @@ impl Layout {
     ) -> Share<'k> {
         let Some(units) = self.units else {
             let words = (0..4).flat_map(|i| {
-                let inside = slice.rest.map(|rest| ((lanes.unit + i * LANES) * self.run).lt(rest));
+                let inside = slice.rest.map(|rest| ((lanes.in_group + i * LANES) * self.run).lt(rest));
                 let words = row(0).cast::<u32>().at((slice.number * 4 + i) * (LANES * 4));
-                words.ld_vec_if::<4>(inside, lanes.unit * 4, 0)
+                words.ld_vec_if::<4>(inside, lanes.in_group * 4, 0)
             });
             return Share::Numbers(self.format.float(), words.collect());
         };
         let at = UnitAt {
-            unit: slice.number * LANES + lanes.unit,
+            unit: slice.number * LANES + lanes.in_group,
             superblock: slice.number * 2 + lanes.quad,
             within: lanes.in_quad,
-            present: slice.rest.map(|rest| (lanes.unit * UNIT).lt(rest)),
+            present: slice.rest.map(|rest| (lanes.in_group * UNIT).lt(rest)),
         };
         Share::Unit(units.unit(at, stride, row))
     }

@@ -22,7 +22,10 @@ mod prelude {
 
 macro_rules! formats {
     ($($module:ident $format:ident $doc:literal;)*) => {
-        $(mod $module;)*
+        $(
+            mod $module;
+            const _: () = $module::FORMAT.check();
+        )*
 
         /// How a weight matrix is stored: a row of `k` weights is `k / block` consecutive blocks in the file.
         ///
