@@ -178,12 +178,11 @@ impl Field<'_> {
             return quote!(#ident: ::std::vec![::core::default::Default::default()]);
         }
         let (parsed, default) = (self.parsed(quote!(text)), &self.default);
-        quote! {
-            #ident: {
-                let text = #default;
-                #parsed.expect("the default is a value of the field's type")
-            }
-        }
+        let wrong = format!("the default of field `{}` is no value of its type", self.name);
+        quote!(#ident: {
+            let text = #default;
+            #parsed.expect(#wrong)
+        })
     }
 }
 

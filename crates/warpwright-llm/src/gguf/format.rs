@@ -81,8 +81,23 @@ formats! {
 
 impl TensorFormat {
     /// The format that a file names by that number.
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.iter().copied().find(|format| format.number() == number)
+    pub const fn from_number(number: u32) -> Option<Self> {
+        let mut at = 0;
+        while at < Self::ALL.len() {
+            if Self::ALL[at].number() == number {
+                return Some(Self::ALL[at]);
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// The format that files have of what kernels read.
+    const fn of(format: WeightFormat) -> Self {
+        match Self::from_number(format.ggml_type()) {
+            Some(format) => format,
+            None => panic!("a format that the kernels read has no row in the table of tensor formats"),
+        }
     }
 
     /// What became of a number that files once had and that no program reads any more.
@@ -106,12 +121,18 @@ impl TensorFormat {
     }
 }
 
+/// Each has one, or this is not compiled: whoever adds a format that ggml does not have adds its row.
+const _: () = {
+    let mut at = 0;
+    while at < WeightFormat::ALL.len() {
+        TensorFormat::of(WeightFormat::ALL[at]);
+        at += 1;
+    }
+};
+
 impl From<WeightFormat> for TensorFormat {
     fn from(format: WeightFormat) -> Self {
-        // The test below looks at each of them: whoever adds a format that ggml does not have adds its row here.
-        let format_of_file = Self::from_number(format.ggml_type());
-        format_of_file
-            .unwrap_or_else(|| panic!("`{}` has no row in the table of tensor formats", format.name()))
+        Self::of(format)
     }
 }
 
